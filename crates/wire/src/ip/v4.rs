@@ -1,0 +1,106 @@
+//! The IPv4 header (RFC 791 §3.1).
+use super::{Ecn, Extent, IpError, IpHeader, array_at, end_of_packet};
+use crate::{Addr, Checksum};
+use core::net::Ipv4Addr;
+use core::ops::Range;
+
+pub(super) const HEADER_LEN: usize = 20;
+const DONT_FRAGMENT: u16 = 0x4000;
+/// More-fragments bit and fragment offset: any of them makes a fragment.
+const FRAGMENT: u16 = 0x3fff;
+
+const OPTION_END: u8 = 0;
+const OPTION_NOP: u8 = 1;
+const OPTION_LOOSE_SOURCE_ROUTE: u8 = 131;
+const OPTION_STRICT_SOURCE_ROUTE: u8 = 137;
+
+pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<usize>), IpError> {
+    let fixed: &[u8; HEADER_LEN] = array_at(packet, 0)?;
+    let [version_ihl, traffic_class, l0, l1, i0, i1, f0, f1, hop_limit, protocol, _, _, addresses @ ..] =
+        *fixed;
+    let header_len = usize::from(version_ihl & 0x0f) * 4;
+    let total_len = usize::from(u16::from_be_bytes([l0, l1]));
+    if header_len < HEADER_LEN || (total_len != 0 && total_len < header_len) {
+        return Err(IpError::Length);
+    }
+    let truncated = IpError::Truncated { required: header_len, available: packet.len() };
+    let header = packet.get(..header_len).ok_or(truncated)?;
+    if extent == Extent::Whole && !checksum_is_right(header) {
+        return Err(IpError::Checksum);
+    }
+    let end = match total_len {
+        0 => packet.len(),
+        declared => end_of_packet(declared, packet.len(), extent)?,
+    };
+    let fragment = u16::from_be_bytes([f0, f1]);
+    if fragment & FRAGMENT != 0 {
+        return Err(IpError::Fragment);
+    }
+    check_options(&header[HEADER_LEN..])?;
+    let [s0, s1, s2, s3, d0, d1, d2, d3] = addresses;
+    let src = Addr::from(Ipv4Addr::new(s0, s1, s2, s3));
+    if src.is_multicast() {
+        return Err(IpError::Address);
+    }
+    let ip = IpHeader {
+        src,
+        dst: Ipv4Addr::new(d0, d1, d2, d3).into(),
+        protocol,
+        hop_limit,
+        dscp: traffic_class >> 2,
+        ecn: Ecn::from_bits(traffic_class),
+        dont_fragment: fragment & DONT_FRAGMENT != 0,
+        ident: u16::from_be_bytes([i0, i1]),
+        flow_label: 0,
+    };
+    Ok((ip, header_len..end))
+}
+
+fn checksum_is_right(header: &[u8]) -> bool {
+    let mut sum = Checksum::new();
+    sum.add(header);
+    sum.finish() == 0
+}
+
+/// Options are skipped, except source routes; an option that does not fit makes the length wrong.
+fn check_options(mut options: &[u8]) -> Result<(), IpError> {
+    while let [kind, rest @ ..] = options {
+        match *kind {
+            OPTION_END => return Ok(()),
+            OPTION_NOP => options = rest,
+            OPTION_LOOSE_SOURCE_ROUTE | OPTION_STRICT_SOURCE_ROUTE => return Err(IpError::SourceRoute),
+            _ => {
+                let len = rest.first().map_or(0, |len| usize::from(*len));
+                options = options.get(len..).filter(|_| len >= 2).ok_or(IpError::Length)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn emit(ip: &IpHeader, payload_len: usize, buf: &mut [u8]) {
+    let buf = &mut buf[..HEADER_LEN];
+    let flags = if ip.dont_fragment { DONT_FRAGMENT } else { 0 };
+    buf[0] = 0x45;
+    buf[1] = ip.dscp << 2 | ip.ecn.bits();
+    buf[2..4].copy_from_slice(&total_len(payload_len).to_be_bytes());
+    buf[4..6].copy_from_slice(&ip.ident.to_be_bytes());
+    buf[6..8].copy_from_slice(&flags.to_be_bytes());
+    buf[8] = ip.hop_limit;
+    buf[9] = ip.protocol;
+    buf[10..12].fill(0);
+    buf[12..16].copy_from_slice(&ip.src.0[12..]);
+    buf[16..20].copy_from_slice(&ip.dst.0[12..]);
+    write_checksum(buf);
+}
+
+/// The total-length field of a packet without options; 0 if it does not fit.
+fn total_len(payload_len: usize) -> u16 {
+    u16::try_from(HEADER_LEN + payload_len).unwrap_or(0)
+}
+
+fn write_checksum(header: &mut [u8]) {
+    let mut sum = Checksum::new();
+    sum.add(header);
+    header[10..12].copy_from_slice(&sum.finish().to_be_bytes());
+}

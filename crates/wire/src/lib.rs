@@ -1,0 +1,51 @@
+//! Bytes to values and back: IPv4, IPv6, ICMP, TCP and its options; sequence numbers; checksums.
+//!
+//! No state, no clock, no OS. Every `parse` takes any bytes and never panics; every `emit` writes what `parse` reads back.
+//!
+//! | module | what |
+//! |---|---|
+//! | `addr`, `seq` | [`Addr`]: one type for both IP versions; [`SeqNum`]: arithmetic modulo 2³² |
+//! | `checksum` | the Internet checksum over 64-bit words, alone or fused with a copy |
+//! | `ip` | [`IpHeader`]: IPv4 with options skipped, IPv6 with extension headers skipped or refused |
+//! | `tcp` | [`TcpHeader`], [`TcpOptions`], [`Cookie`] |
+//! | `icmp` | [`Icmp`], and [`QuotedTcp`]: whom an ICMP error is about |
+//! | `packet` | [`RxPacket`], [`TxPacket`]: what crosses a device, software GSO |
+//! | `assemble` | whole packets in one call: [`build_tcp_packet`], [`parse_tcp_packet`] |
+//! | `display` | [`Summary`]: any packet in one line of tcpdump's words |
+//!
+//! Not here: fragments are refused, not reassembled; UDP is only named; what a value *means* is the engine's.
+//!
+//! ```
+//! use wire::{Flags, IpHeader, SeqNum, Summary, TcpHeader, build_tcp_packet, parse_tcp_packet, protocol};
+//! let src = std::net::Ipv4Addr::new(10, 0, 0, 1).into();
+//! let dst = std::net::Ipv4Addr::new(10, 0, 0, 2).into();
+//! let ip = IpHeader::new(src, dst, protocol::TCP);
+//! let tcp = TcpHeader { seq: SeqNum(7), flags: Flags::SYN, window: 64240, ..TcpHeader::new(40000, 80) };
+//! let packet = build_tcp_packet(&ip, &tcp, b"GET /");
+//! assert_eq!(parse_tcp_packet(&packet).map(|(_, tcp, _)| tcp), Ok(tcp));
+//! assert_eq!(
+//!     Summary(&packet).to_string(),
+//!     "IP 10.0.0.1.40000 > 10.0.0.2.80: Flags [S], seq 7:12, win 64240, length 5",
+//! );
+//! ```
+#![forbid(unsafe_code)]
+
+mod addr;
+mod assemble;
+mod checksum;
+mod display;
+mod icmp;
+mod ip;
+mod packet;
+mod seq;
+mod tcp;
+
+pub use addr::*;
+pub use assemble::*;
+pub use checksum::*;
+pub use display::*;
+pub use icmp::*;
+pub use ip::*;
+pub use packet::*;
+pub use seq::*;
+pub use tcp::*;

@@ -1,0 +1,206 @@
+//! Packets as they cross a device: what came in, what goes out, and what the device can do.
+//!
+//! `packet/segments.rs` is the software GSO behind [`TxPacket::segments`].
+mod segments;
+
+use crate::{Checksum, IpHeader, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TCP_OPTIONS_MAX, TcpHeader, protocol};
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+/// What a device does for the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Largest IP packet, bytes (68..=65535).
+    pub mtu: usize,
+    /// Largest TCP payload of one `TxPacket` in bytes; 0 when the device does not segment.
+    pub gso_max_size: usize,
+    /// The device completes TCP checksums (a `TxPacket` may be `Partial`).
+    pub tx_checksum: bool,
+}
+
+/// What is known about the transport checksum of a received packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RxChecksum {
+    /// Nothing: verify it.
+    #[default]
+    Verify,
+    /// The device verified it, or it never left the machine (virtio NEEDS_CSUM): do not look at it.
+    Trusted,
+}
+
+/// A received IP packet.
+#[derive(Clone, Debug, Default)]
+pub struct RxPacket {
+    /// From the IP header on. Payloads are kept as slices of it.
+    pub data: Bytes,
+    /// Memory this packet really pins, bytes (≥ data.len()).
+    pub truesize: usize,
+    /// Checksum state.
+    pub checksum: RxChecksum,
+    /// Merged from segments of this payload size (GRO); 0 = one segment.
+    pub gso_size: u16,
+}
+
+impl RxPacket {
+    /// A plain packet whose checksum must be verified.
+    pub fn new(data: Bytes) -> RxPacket {
+        let truesize = data.len();
+        RxPacket { data, truesize, checksum: RxChecksum::Verify, gso_size: 0 }
+    }
+}
+
+/// State of the TCP checksum in a `TxPacket`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum TxChecksum {
+    /// The field is right.
+    #[default]
+    Complete,
+    /// The field holds the folded pseudo-header sum; the device adds the rest (TCP header starts at `start`, field at `start + offset`).
+    Partial {
+        /// TCP header's offset in the packet, bytes
+        start: u16,
+        /// The field's offset in the TCP header: 16
+        offset: u16,
+    },
+}
+
+/// Longest header a stack writes: IPv6 40 + TCP 60.
+pub const MAX_HEADER: usize = 40 + TCP_HEADER_LEN + TCP_OPTIONS_MAX;
+
+/// A packet to send: header inline, payload as shared slices.
+#[derive(Clone, Debug)]
+pub struct TxPacket {
+    header: [u8; MAX_HEADER],
+    header_len: u8,
+    /// Payload, in order.
+    pub payload: SmallVec<[Bytes; 2]>,
+    /// Payload bytes per segment when this is to be cut by the device; 0 = one packet.
+    pub gso_size: u16,
+    /// Checksum state.
+    pub checksum: TxChecksum,
+}
+
+impl TxPacket {
+    /// From a header and payload slices; one packet whose checksum is complete.
+    ///
+    /// # Panics
+    /// If the header is longer than [`MAX_HEADER`].
+    pub fn new(header: &[u8], payload: SmallVec<[Bytes; 2]>) -> TxPacket {
+        assert!(header.len() <= MAX_HEADER, "header of {} bytes", header.len());
+        let mut inline = [0; MAX_HEADER];
+        inline[..header.len()].copy_from_slice(header);
+        TxPacket {
+            header: inline,
+            header_len: header.len() as u8,
+            payload,
+            gso_size: 0,
+            checksum: TxChecksum::Complete,
+        }
+    }
+
+    /// A whole TCP packet. With `partial` the TCP checksum is left to the device ([`Capabilities::tx_checksum`]), as it should be when
+    /// `gso_size` is not 0; otherwise it is computed here.
+    ///
+    /// # Panics
+    /// If the options exceed 40 bytes.
+    pub fn tcp(
+        ip: &IpHeader,
+        tcp: &TcpHeader,
+        payload: SmallVec<[Bytes; 2]>,
+        gso_size: u16,
+        partial: bool,
+    ) -> TxPacket {
+        let start = ip.emit_len();
+        let header_len = start + tcp.emit_len();
+        let payload_len: usize = payload.iter().map(Bytes::len).sum();
+        let segment_len = header_len - start + payload_len;
+        let mut header = [0; MAX_HEADER];
+        ip.emit(segment_len, &mut header);
+        tcp.emit(&mut header[start..]);
+        let mut sum = Checksum::pseudo_header(ip.src, ip.dst, protocol::TCP, segment_len as u32);
+        let (field, checksum) = if partial {
+            (sum.folded(), TxChecksum::Partial { start: start as u16, offset: TCP_CHECKSUM_OFFSET as u16 })
+        } else {
+            sum.add(&header[start..header_len]);
+            payload.iter().for_each(|slice| sum.add(slice));
+            (sum.finish(), TxChecksum::Complete)
+        };
+        let at = start + TCP_CHECKSUM_OFFSET;
+        header[at..at + 2].copy_from_slice(&field.to_be_bytes());
+        TxPacket { header, header_len: header_len as u8, payload, gso_size, checksum }
+    }
+
+    /// The header's bytes.
+    pub fn header(&self) -> &[u8] {
+        &self.header[..usize::from(self.header_len)]
+    }
+
+    /// Bytes of payload.
+    pub fn payload_len(&self) -> usize {
+        self.payload.iter().map(Bytes::len).sum()
+    }
+
+    /// Whole length.
+    pub fn len(&self) -> usize {
+        usize::from(self.header_len) + self.payload_len()
+    }
+
+    /// Never true for a packet of a stack.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the packet into `buf` (exactly `len()` bytes used), completing a partial checksum; returns the length.
+    /// A packet for GSO is copied uncut.
+    ///
+    /// # Panics
+    /// If `buf` is shorter than `len()`.
+    pub fn copy_into(&self, buf: &mut [u8]) -> usize {
+        let len = self.len();
+        let (header, payload) = buf[..len].split_at_mut(usize::from(self.header_len));
+        header.copy_from_slice(self.header());
+        match self.partial_field() {
+            Some((start, field)) => {
+                let mut sum = Checksum::new();
+                sum.add(&header[start..]);
+                copy_slices(&self.payload, payload, |to, from| sum.copy_and_add(to, from));
+                header[field..field + 2].copy_from_slice(&sum.finish().to_be_bytes());
+            }
+            None => copy_slices(&self.payload, payload, <[u8]>::copy_from_slice),
+        }
+        len
+    }
+
+    /// As owned bytes, checksum complete.
+    pub fn to_bytes(&self) -> Bytes {
+        if self.payload.is_empty() && self.partial_field().is_none() {
+            return Bytes::copy_from_slice(self.header());
+        }
+        let mut packet = vec![0; self.len()];
+        self.copy_into(&mut packet);
+        packet.into()
+    }
+
+    /// Cuts a GSO packet into the packets that go on a wire, as Linux's software GSO does: TCP sequence numbers, IP lengths, IPv4
+    /// identifications counted up, CWR only on the first, PSH and FIN only on the last, checksums. One element when `gso_size` is 0, or
+    /// when the payload needs no cut, or when the header is not TCP over IP.
+    pub fn segments(&self) -> Vec<Bytes> {
+        segments::cut(self).unwrap_or_else(|| vec![self.to_bytes()])
+    }
+
+    /// Where a partial checksum starts and where its field is; `None` when complete, or when the field is outside the header.
+    fn partial_field(&self) -> Option<(usize, usize)> {
+        let TxChecksum::Partial { start, offset } = self.checksum else { return None };
+        let start = usize::from(start);
+        let field = start + usize::from(offset);
+        (field + 2 <= usize::from(self.header_len)).then_some((start, field))
+    }
+}
+
+fn copy_slices(slices: &[Bytes], mut out: &mut [u8], mut copy: impl FnMut(&mut [u8], &[u8])) {
+    for slice in slices {
+        let (to, rest) = out.split_at_mut(slice.len());
+        copy(to, slice);
+        out = rest;
+    }
+}

@@ -1,0 +1,190 @@
+//! TCP header (RFC 9293 §3.1) and options.
+//!
+//! [`TcpHeader`] here; [`Cookie`] and the Fast Open option in `tcp/cookie.rs`; [`TcpOptions`] in `tcp/options.rs` over the raw walk in
+//! `tcp/raw_options.rs`, which the display uses too.
+mod cookie;
+mod options;
+pub(crate) mod raw_options;
+
+pub use cookie::*;
+pub use options::*;
+
+use crate::{Addr, Checksum, SeqNum, protocol};
+use core::fmt;
+use core::ops::Range;
+
+bitflags::bitflags! {
+    /// TCP control bits.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+    pub struct Flags: u16 {
+        /// No more data from the sender.
+        const FIN = 0x01;
+        /// Synchronise sequence numbers.
+        const SYN = 0x02;
+        /// Reset the connection.
+        const RST = 0x04;
+        /// Push.
+        const PSH = 0x08;
+        /// The acknowledgment field is meaningful.
+        const ACK = 0x10;
+        /// The urgent pointer is meaningful.
+        const URG = 0x20;
+        /// ECN echo (RFC 3168).
+        const ECE = 0x40;
+        /// Congestion window reduced (RFC 3168).
+        const CWR = 0x80;
+        /// Accurate ECN (formerly NS).
+        const AE = 0x100;
+    }
+}
+
+/// Bytes of a header without options.
+pub const TCP_HEADER_LEN: usize = 20;
+/// Bytes of options at most: the data offset counts to 15 words.
+pub const TCP_OPTIONS_MAX: usize = 40;
+/// Offset of the checksum field in a TCP header.
+pub const TCP_CHECKSUM_OFFSET: usize = 16;
+
+/// A validated TCP header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TcpHeader {
+    /// Source port.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+    /// SEG.SEQ
+    pub seq: SeqNum,
+    /// SEG.ACK (meaningful with ACK).
+    pub ack: SeqNum,
+    /// Control bits.
+    pub flags: Flags,
+    /// SEG.WND, unscaled.
+    pub window: u16,
+    /// Urgent pointer.
+    pub urgent: u16,
+    /// Options.
+    pub options: TcpOptions,
+}
+
+impl TcpHeader {
+    /// A header with these ports and everything else zero: for `..TcpHeader::new(…)`.
+    pub fn new(src_port: u16, dst_port: u16) -> TcpHeader {
+        TcpHeader {
+            src_port,
+            dst_port,
+            seq: SeqNum(0),
+            ack: SeqNum(0),
+            flags: Flags::empty(),
+            window: 0,
+            urgent: 0,
+            options: TcpOptions::default(),
+        }
+    }
+
+    /// Parses a TCP segment (after IP). Verifies the checksum with the addresses (source, destination) if `verify` is given.
+    /// Returns the header and where the payload lies in `segment`. The reserved bits are ignored.
+    ///
+    /// # Errors
+    /// See [`TcpError`]. Bad options are never an error: see [`TcpOptions`].
+    pub fn parse(
+        segment: &[u8],
+        verify: Option<(Addr, Addr)>,
+    ) -> Result<(TcpHeader, Range<usize>), TcpError> {
+        let truncated = TcpError::Truncated { required: TCP_HEADER_LEN, available: segment.len() };
+        let fixed: &[u8; TCP_HEADER_LEN] = segment.first_chunk().ok_or(truncated)?;
+        let words = words_of(fixed);
+        let data_offset = fixed[12] >> 4;
+        let header_len = usize::from(data_offset) * 4;
+        let options = segment.get(TCP_HEADER_LEN..header_len).ok_or(TcpError::DataOffset(data_offset))?;
+        if let Some((src, dst)) = verify
+            && tcp_checksum(src, dst, segment) != 0
+        {
+            return Err(TcpError::Checksum);
+        }
+        let [src_port, dst_port, seq_high, seq_low, ack_high, ack_low, offset_flags, window, _, urgent] =
+            words;
+        if src_port == 0 || dst_port == 0 {
+            return Err(TcpError::Port);
+        }
+        let header = TcpHeader {
+            src_port,
+            dst_port,
+            seq: SeqNum(u32::from(seq_high) << 16 | u32::from(seq_low)),
+            ack: SeqNum(u32::from(ack_high) << 16 | u32::from(ack_low)),
+            flags: Flags::from_bits_truncate(offset_flags),
+            window,
+            urgent,
+            options: TcpOptions::parse(options),
+        };
+        Ok((header, header_len..segment.len()))
+    }
+
+    /// Header length with options: a multiple of 4, 20..=60 unless the options are too many.
+    pub fn emit_len(&self) -> usize {
+        TCP_HEADER_LEN + self.options.emit_len()
+    }
+
+    /// Writes header and options, checksum field zero; the caller fills it (see [`set_checksum`](crate::set_checksum)).
+    ///
+    /// # Panics
+    /// If the options exceed [`TCP_OPTIONS_MAX`] bytes or `buf` is shorter than [`emit_len`](Self::emit_len).
+    pub fn emit(&self, buf: &mut [u8]) {
+        let options_len = self.options.emit_len();
+        assert!(options_len <= TCP_OPTIONS_MAX, "{options_len} bytes of TCP options");
+        let header_len = TCP_HEADER_LEN + options_len;
+        let data_offset = (header_len / 4) as u16;
+        buf[0..2].copy_from_slice(&self.src_port.to_be_bytes());
+        buf[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
+        buf[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
+        buf[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
+        buf[12..14].copy_from_slice(&(data_offset << 12 | self.flags.bits()).to_be_bytes());
+        buf[14..16].copy_from_slice(&self.window.to_be_bytes());
+        buf[16..18].fill(0);
+        buf[18..20].copy_from_slice(&self.urgent.to_be_bytes());
+        self.options.emit(&mut buf[TCP_HEADER_LEN..header_len]);
+    }
+}
+
+fn words_of(fixed: &[u8; TCP_HEADER_LEN]) -> [u16; TCP_HEADER_LEN / 2] {
+    core::array::from_fn(|i| u16::from_be_bytes([fixed[2 * i], fixed[2 * i + 1]]))
+}
+
+/// The checksum of a whole segment; 0 when its checksum field is already right.
+pub(crate) fn tcp_checksum(src: Addr, dst: Addr, segment: &[u8]) -> u16 {
+    let mut sum = Checksum::pseudo_header(src, dst, protocol::TCP, segment.len() as u32);
+    sum.add(segment);
+    sum.finish()
+}
+
+/// Why a TCP segment is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpError {
+    /// Shorter than its header.
+    Truncated {
+        /// bytes needed
+        required: usize,
+        /// bytes there
+        available: usize,
+    },
+    /// Data offset below 5 or beyond the segment.
+    DataOffset(u8),
+    /// Wrong checksum.
+    Checksum,
+    /// Source or destination port is 0.
+    Port,
+}
+
+impl fmt::Display for TcpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TcpError::Truncated { required, available } => {
+                write!(f, "truncated: {available} of {required} bytes")
+            }
+            TcpError::DataOffset(words) => write!(f, "bad data offset {words}"),
+            TcpError::Checksum => f.write_str("bad checksum"),
+            TcpError::Port => f.write_str("port 0"),
+        }
+    }
+}
+
+impl core::error::Error for TcpError {}

@@ -1,0 +1,207 @@
+//! Every TCP option as values: parsing and emission.
+use super::raw_options::{FAST_OPEN_EXID, RawOption, RawOptions, kind};
+use super::{FastOpenKind, FastOpenOption, TCP_OPTIONS_MAX};
+use crate::SeqNum;
+use smallvec::SmallVec;
+
+/// TSval and TSecr (RFC 7323).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamps {
+    /// TSval
+    pub tsval: u32,
+    /// TSecr
+    pub tsecr: u32,
+}
+
+/// Every option of a segment.
+///
+/// Parsed as Linux does: of two options of one kind the last counts, and an option that runs over the end of the header ends the walk
+/// (what came before it is kept). An option with a length its kind cannot have counts as unknown.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct TcpOptions {
+    /// Maximum segment size (kind 2), as received (may be 0, which Linux ignores).
+    pub mss: Option<u16>,
+    /// Window scale (kind 3), as received (may exceed 14; the engine clamps).
+    pub window_scale: Option<u8>,
+    /// SACK permitted (kind 4).
+    pub sack_permitted: bool,
+    /// SACK blocks (kind 5), [left, right).
+    pub sack: SmallVec<[(SeqNum, SeqNum); 4]>,
+    /// Timestamps (kind 8).
+    pub timestamps: Option<Timestamps>,
+    /// Fast Open (kind 34 or 254/0xF989); with an invalid length (RFC 7413 §4.1.1) it is ignored: this stays as it was.
+    /// Parsed on any segment: the engine looks only at SYNs.
+    pub fast_open: Option<FastOpenOption>,
+    /// MD5 (kind 19) present. The option itself is kept in `unknown`, and emitted from there.
+    pub md5: bool,
+    /// TCP-AO (kind 29) present. The option itself is kept in `unknown`, and emitted from there.
+    pub ao: bool,
+    /// Other options, (kind, body), in order of arrival. Malformed known options also land here.
+    pub unknown: Vec<(u8, SmallVec<[u8; 8]>)>,
+}
+
+impl TcpOptions {
+    /// Parses the bytes between the fixed header and the payload.
+    pub fn parse(bytes: &[u8]) -> TcpOptions {
+        let mut options = TcpOptions::default();
+        for option in RawOptions::new(bytes) {
+            if let RawOption::Body(kind, body) = option {
+                options.take(kind, body);
+            }
+        }
+        options
+    }
+
+    fn take(&mut self, kind: u8, body: &[u8]) {
+        match (kind, body) {
+            (kind::MSS, &[high, low]) => self.mss = Some(u16::from_be_bytes([high, low])),
+            (kind::WINDOW_SCALE, &[shift]) => self.window_scale = Some(shift),
+            (kind::SACK_PERMITTED, []) => self.sack_permitted = true,
+            (kind::SACK, blocks) if !blocks.is_empty() && blocks.len() % 8 == 0 => {
+                self.sack = blocks.as_chunks().0.iter().map(sack_block).collect();
+            }
+            (kind::TIMESTAMPS, &[v0, v1, v2, v3, e0, e1, e2, e3]) => {
+                let tsval = u32::from_be_bytes([v0, v1, v2, v3]);
+                self.timestamps = Some(Timestamps { tsval, tsecr: u32::from_be_bytes([e0, e1, e2, e3]) });
+            }
+            (kind::FAST_OPEN, cookie) => self.take_fast_open(FastOpenKind::Standard, cookie, kind, body),
+            (kind::EXPERIMENT, [e0, e1, cookie @ ..]) if [*e0, *e1] == FAST_OPEN_EXID => {
+                self.take_fast_open(FastOpenKind::Experimental, cookie, kind, body);
+            }
+            _ => {
+                self.md5 |= kind == kind::MD5;
+                self.ao |= kind == kind::AO;
+                self.take_unknown(kind, body);
+            }
+        }
+    }
+
+    fn take_fast_open(&mut self, format: FastOpenKind, cookie: &[u8], kind: u8, body: &[u8]) {
+        match FastOpenOption::from_body(format, cookie) {
+            Some(option) => self.fast_open = Some(option),
+            None => self.take_unknown(kind, body),
+        }
+    }
+
+    fn take_unknown(&mut self, kind: u8, body: &[u8]) {
+        self.unknown.push((kind, SmallVec::from_slice(body)));
+    }
+
+    /// Bytes when emitted, a multiple of 4; more than 40 cannot be sent.
+    ///
+    /// The order is Linux's: MSS; SACK-permitted with timestamps, or NOP NOP and one of the two; NOP window scale; NOP NOP SACK blocks; then
+    /// unknown options, and Fast Open last; NOPs fill the last word. Only when this takes more than 40 bytes are the NOPs inside left
+    /// out, so that whatever was parsed can be emitted.
+    pub fn emit_len(&self) -> usize {
+        self.layout().1
+    }
+
+    /// How the options are aligned, and the bytes they take so.
+    fn layout(&self) -> (Alignment, usize) {
+        let [aligned, packed] =
+            [Alignment::Words, Alignment::Packed].map(|alignment| (alignment, self.len_as(alignment)));
+        if aligned.1 <= TCP_OPTIONS_MAX { aligned } else { packed }
+    }
+
+    fn len_as(&self, alignment: Alignment) -> usize {
+        let nops = |count: usize| if alignment == Alignment::Words { count } else { 0 };
+        let mss = self.mss.map_or(0, |_| 4);
+        let sack_permitted_timestamps = match (self.sack_permitted, self.timestamps) {
+            (true, Some(_)) => 2 + 10,
+            (true, None) => nops(2) + 2,
+            (false, Some(_)) => nops(2) + 10,
+            (false, None) => 0,
+        };
+        let window_scale = self.window_scale.map_or(0, |_| nops(1) + 3);
+        let sack = if self.sack.is_empty() { 0 } else { nops(2) + 2 + 8 * self.sack.len() };
+        let unknown: usize = self.unknown.iter().map(|(_, body)| 2 + body.len()).sum();
+        let fast_open = self.fast_open.map_or(0, |option| option.emit_len());
+        (mss + sack_permitted_timestamps + window_scale + sack + unknown + fast_open).next_multiple_of(4)
+    }
+
+    /// Writes the options into `buf`, whose length is exactly `emit_len()` and at most 40.
+    pub(super) fn emit(&self, buf: &mut [u8]) {
+        let mut out = Writer { alignment: self.layout().0, rest: buf };
+        if let Some(mss) = self.mss {
+            out.put(&[kind::MSS, 4]);
+            out.put(&mss.to_be_bytes());
+        }
+        if self.sack_permitted != self.timestamps.is_some() {
+            out.put_nops(2);
+        }
+        if self.sack_permitted {
+            out.put(&[kind::SACK_PERMITTED, 2]);
+        }
+        if let Some(Timestamps { tsval, tsecr }) = self.timestamps {
+            out.put(&[kind::TIMESTAMPS, 10]);
+            out.put(&tsval.to_be_bytes());
+            out.put(&tsecr.to_be_bytes());
+        }
+        if let Some(shift) = self.window_scale {
+            out.put_nops(1);
+            out.put(&[kind::WINDOW_SCALE, 3, shift]);
+        }
+        if !self.sack.is_empty() {
+            out.put_nops(2);
+            out.put(&[kind::SACK, (2 + 8 * self.sack.len()) as u8]);
+            for (left, right) in &self.sack {
+                out.put(&left.0.to_be_bytes());
+                out.put(&right.0.to_be_bytes());
+            }
+        }
+        for (kind, body) in &self.unknown {
+            out.put(&[*kind, (2 + body.len()) as u8]);
+            out.put(body);
+        }
+        if let Some(option) = self.fast_open {
+            out.put_fast_open(option);
+        }
+        out.rest.fill(kind::NOP);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Alignment {
+    /// Options whose length Linux pads start where their values lie on words.
+    Words,
+    /// No NOP except at the end.
+    Packed,
+}
+
+fn sack_block(block: &[u8; 8]) -> (SeqNum, SeqNum) {
+    let [l0, l1, l2, l3, r0, r1, r2, r3] = *block;
+    (SeqNum(u32::from_be_bytes([l0, l1, l2, l3])), SeqNum(u32::from_be_bytes([r0, r1, r2, r3])))
+}
+
+struct Writer<'a> {
+    alignment: Alignment,
+    rest: &'a mut [u8],
+}
+
+impl Writer<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        let (written, rest) = core::mem::take(&mut self.rest).split_at_mut(bytes.len());
+        written.copy_from_slice(bytes);
+        self.rest = rest;
+    }
+
+    fn put_nops(&mut self, count: usize) {
+        if self.alignment == Alignment::Words {
+            self.put(&[kind::NOP; 2][..count]);
+        }
+    }
+
+    fn put_fast_open(&mut self, option: FastOpenOption) {
+        let len = option.emit_len() as u8;
+        match option.kind {
+            FastOpenKind::Standard => self.put(&[kind::FAST_OPEN, len]),
+            FastOpenKind::Experimental => {
+                self.put(&[kind::EXPERIMENT, len]);
+                self.put(&FAST_OPEN_EXID);
+            }
+        }
+        if let Some(cookie) = option.cookie {
+            self.put(cookie.as_bytes());
+        }
+    }
+}

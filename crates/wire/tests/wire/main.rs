@@ -1,0 +1,11 @@
+//! Tests of the public interface, one file per subject.
+mod arbitrary_bytes;
+mod checksum;
+mod common;
+mod display;
+mod icmp;
+mod ip;
+mod packet;
+mod roundtrip;
+mod seq;
+mod tcp;

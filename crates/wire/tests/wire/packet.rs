@@ -1,0 +1,153 @@
+//! Packets to send: checksums left to the device, and software GSO.
+use crate::common::{ip_header, tcp_header, v4, v6};
+use bytes::Bytes;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use wire::{
+    Flags, IpHeader, MAX_HEADER, RxChecksum, RxPacket, SeqNum, TcpHeader, TcpOptions, Timestamps, TxChecksum,
+    TxPacket, build_tcp_packet, parse_tcp_packet, protocol,
+};
+
+fn slices(parts: &[Vec<u8>]) -> smallvec::SmallVec<[Bytes; 2]> {
+    parts.iter().map(|part| Bytes::copy_from_slice(part)).collect()
+}
+
+fn ip() -> IpHeader {
+    IpHeader { ident: 0xfffe, ..IpHeader::new(v4(10, 0, 0, 1), v4(10, 0, 0, 2), protocol::TCP) }
+}
+
+fn tcp(flags: Flags) -> TcpHeader {
+    let timestamps = Some(Timestamps { tsval: 77, tsecr: 78 });
+    let options = TcpOptions { timestamps, ..TcpOptions::default() };
+    TcpHeader { seq: SeqNum(u32::MAX - 1000), ack: SeqNum(9), flags, options, ..TcpHeader::new(40000, 80) }
+}
+
+#[test]
+fn a_received_packet_starts_unverified_and_unmerged() {
+    let packet = RxPacket::new(Bytes::from_static(b"abc"));
+    assert_eq!((packet.truesize, packet.checksum, packet.gso_size), (3, RxChecksum::Verify, 0));
+}
+
+#[test]
+fn header_and_payload_become_one_packet() {
+    let packet = TxPacket::new(b"head", slices(&[b"er, ".to_vec(), vec![], b"payload".to_vec()]));
+    assert_eq!((packet.header(), packet.len(), packet.payload_len()), (&b"head"[..], 15, 11));
+    assert!(!packet.is_empty());
+    let mut buf = [0xee; 17];
+    assert_eq!(packet.copy_into(&mut buf), 15);
+    assert_eq!(&buf, b"header, payload\xee\xee");
+    assert_eq!(&packet.to_bytes()[..], b"header, payload");
+}
+
+#[test]
+#[should_panic(expected = "header of 101 bytes")]
+fn a_header_over_the_maximum_is_a_bug_of_the_caller() {
+    TxPacket::new(&[0; MAX_HEADER + 1], slices(&[]));
+}
+
+/// As the kernel leaves it: the field holds the pseudo-header's sum until the device completes it.
+#[test]
+fn a_partial_checksum_is_completed_by_the_copy() {
+    let payload = [b"odd".to_vec(), b"and even".to_vec()];
+    let complete = TxPacket::tcp(&ip(), &tcp(Flags::ACK), slices(&payload), 0, false);
+    let partial = TxPacket::tcp(&ip(), &tcp(Flags::ACK), slices(&payload), 0, true);
+    assert_eq!(complete.checksum, TxChecksum::Complete);
+    assert_eq!(partial.checksum, TxChecksum::Partial { start: 20, offset: 16 });
+    assert_ne!(partial.header(), complete.header());
+    let pseudo_header = wire::Checksum::pseudo_header(ip().src, ip().dst, 6, 32 + 11).folded();
+    assert_eq!(partial.header()[36..38], pseudo_header.to_be_bytes());
+    assert_eq!(partial.to_bytes(), complete.to_bytes());
+    assert_eq!(complete.to_bytes(), build_tcp_packet(&ip(), &tcp(Flags::ACK), b"oddand even"));
+}
+
+#[test]
+fn a_partial_checksum_without_payload_is_completed_too() {
+    let ip = IpHeader::new(v6("fd77::1"), v6("fd77::2"), protocol::TCP);
+    let partial = TxPacket::tcp(&ip, &tcp(Flags::ACK), slices(&[]), 0, true);
+    assert_eq!(partial.checksum, TxChecksum::Partial { start: 40, offset: 16 });
+    assert_eq!(partial.to_bytes(), build_tcp_packet(&ip, &tcp(Flags::ACK), b""));
+}
+
+#[test]
+fn a_checksum_field_outside_the_header_is_left_alone() {
+    for (start, offset) in [(0, 3), (4, 0), (u16::MAX, u16::MAX)] {
+        let mut packet = TxPacket::new(b"head", slices(&[b"data".to_vec()]));
+        packet.checksum = TxChecksum::Partial { start, offset };
+        assert_eq!(&packet.to_bytes()[..], b"headdata");
+    }
+}
+
+#[test]
+fn gso_cuts_as_the_kernel_does() {
+    let flags = Flags::ACK | Flags::PSH | Flags::FIN | Flags::CWR | Flags::ECE;
+    let payload: Vec<u8> = (0..2500).map(|i| i as u8).collect();
+    let packet = TxPacket::tcp(&ip(), &tcp(flags), slices(std::slice::from_ref(&payload)), 1000, true);
+    let segments = packet.segments();
+    let parsed: Vec<_> = segments.iter().map(|segment| parse_tcp_packet(segment).expect("valid")).collect();
+    let idents: Vec<u16> = parsed.iter().map(|(ip, _, _)| ip.ident).collect();
+    assert_eq!(idents, [0xfffe, 0xffff, 0]);
+    let seqs: Vec<SeqNum> = parsed.iter().map(|(_, tcp, _)| tcp.seq).collect();
+    assert_eq!(seqs, [SeqNum(u32::MAX - 1000), SeqNum(u32::MAX), SeqNum(999)]);
+    let flags: Vec<Flags> = parsed.iter().map(|(_, tcp, _)| tcp.flags).collect();
+    let middle = Flags::ACK | Flags::ECE;
+    assert_eq!(flags, [middle | Flags::CWR, middle, middle | Flags::PSH | Flags::FIN]);
+    assert_eq!(segments.iter().map(Bytes::len).collect::<Vec<_>>(), [1052, 1052, 552]);
+    assert!(parsed.iter().all(|(_, parsed, _)| parsed.options == tcp(Flags::ACK).options));
+}
+
+#[test]
+fn one_segment_is_not_cut() {
+    for gso_size in [0, 100] {
+        let packet = TxPacket::tcp(&ip(), &tcp(Flags::FIN), slices(&[vec![1; 100]]), gso_size, true);
+        assert_eq!(packet.segments(), [packet.to_bytes()]);
+    }
+}
+
+#[test]
+fn what_is_not_tcp_is_not_cut() {
+    let mut packet = TxPacket::new(&[0xff; 40], slices(&[vec![1; 100]]));
+    packet.gso_size = 10;
+    assert_eq!(packet.segments(), [packet.to_bytes()]);
+}
+
+#[test]
+fn a_packet_larger_than_64_kib_is_cut_rightly() {
+    let payload = vec![3; 100_000];
+    let packet = TxPacket::tcp(&ip(), &tcp(Flags::ACK), slices(&[payload]), 1448, true);
+    let segments = packet.segments();
+    assert_eq!(segments.len(), 70);
+    assert!(segments.iter().all(|segment| parse_tcp_packet(segment).is_ok()));
+}
+
+proptest! {
+    #[test]
+    fn gso_segments_carry_the_same_stream(
+        ip in ip_header(),
+        tcp in tcp_header(),
+        parts in vec(vec(any::<u8>(), 0..400), 0..6),
+        gso_size in 0..500u16,
+        partial: bool,
+    ) {
+        let ip = IpHeader { protocol: protocol::TCP, ..ip };
+        let packet = TxPacket::tcp(&ip, &tcp, slices(&parts), gso_size, partial);
+        let stream = parts.concat();
+        prop_assert_eq!(&packet.to_bytes(), &build_tcp_packet(&ip, &tcp, &stream));
+        let segments = packet.segments();
+        let size = if gso_size == 0 { stream.len().max(1) } else { usize::from(gso_size) };
+        prop_assert_eq!(segments.len(), stream.len().div_ceil(size).max(1));
+        let mut reassembled = Vec::new();
+        for (index, segment) in segments.iter().enumerate() {
+            let (segment_ip, segment_tcp, range) = parse_tcp_packet(segment).expect("checksums are right");
+            prop_assert_eq!(segment_tcp.seq, tcp.seq + reassembled.len() as u32);
+            reassembled.extend_from_slice(&segment[range]);
+            let is_last = index + 1 == segments.len();
+            let first_only = if index == 0 { Flags::empty() } else { Flags::CWR };
+            let last_only = if is_last { Flags::empty() } else { Flags::PSH | Flags::FIN };
+            prop_assert_eq!(segment_tcp.flags, tcp.flags - first_only - last_only);
+            let ident = if ip.src.is_v4() { ip.ident.wrapping_add(index as u16) } else { 0 };
+            prop_assert_eq!(segment_ip, IpHeader { ident, ..ip.clone() });
+            prop_assert_eq!(&segment_tcp.options, &tcp.options);
+        }
+        prop_assert_eq!(reassembled, stream);
+    }
+}
