@@ -1,0 +1,266 @@
+//! What the application says and hears: handles, events, options of the verbs, errors, outcomes.
+use crate::fast_open::KeyRing;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use core::time::Duration;
+
+/// A connection of a stack. Generations make a stale handle harmless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+/// A listener of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ListenerId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+/// Whom an event concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SocketId {
+    /// A connection.
+    Connection(ConnId),
+    /// A listener.
+    Listener(ListenerId),
+}
+bitflags::bitflags! {
+    /// What may have changed. Events are hints; the verbs tell the truth.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub struct Events: u16 {
+        /// `read` may return something new: data, end of stream, or an error.
+        const READABLE = 0x01;
+        /// `write` may take more, or fail.
+        const WRITABLE = 0x02;
+        /// The handshake of an active open is complete, or its outcome is known.
+        const CONNECTED = 0x04;
+        /// The connection ended (closed, reset, timed out); `close_reason` says why.
+        const CLOSED = 0x08;
+        /// A listener has a connection to accept.
+        const ACCEPTABLE = 0x10;
+        /// Everything written has been acknowledged.
+        const SENT_ALL = 0x20;
+    }
+}
+/// How a listener behaves.
+#[derive(Clone, Debug)]
+pub struct ListenOptions {
+    /// Accept-queue limit (capped at `net.core.somaxconn`).
+    pub backlog: u32,
+    /// Fast Open: the most pending Fast Open connections (`TCP_FASTOPEN`'s qlen); `None` or 0 = off, unless `tcp_fastopen` has 0x400.
+    pub fast_open: Option<u32>,
+    /// Own cookie keys (`TCP_FASTOPEN_KEY`); otherwise the stack's.
+    pub key: Option<KeyRing>,
+    /// Longest time a SYN-ACK waits for the answer; `None` = the stack's setting, zero = Linux's behaviour.
+    pub synack_hold: Option<Duration>,
+    /// Accept SYN data without a cookie here (`TCP_FASTOPEN_NO_COOKIE`).
+    pub fast_open_no_cookie: bool,
+    /// Options accepted connections inherit.
+    pub socket: SocketOptions,
+}
+impl Default for ListenOptions {
+    fn default() -> Self {
+        ListenOptions {
+            backlog: 1024,
+            fast_open: None,
+            key: None,
+            synack_hold: None,
+            fast_open_no_cookie: false,
+            socket: SocketOptions::default(),
+        }
+    }
+}
+/// Options of one connection.
+#[derive(Clone, Debug, Default)]
+pub struct SocketOptions {
+    /// Send small segments at once (Nagle off).
+    pub nodelay: bool,
+    /// `Some(0)`: close resets. `Some(t)`: close lingers up to `t`, then resets. `None`: close returns at once, data is still delivered.
+    pub linger: Option<Duration>,
+    /// Clamp of the MSS, bytes (`TCP_MAXSEG`).
+    pub max_segment: Option<u16>,
+    /// Send buffer limit, bytes.
+    pub send_buffer: Option<usize>,
+    /// Receive buffer limit, bytes.
+    pub recv_buffer: Option<usize>,
+}
+/// How an active open uses Fast Open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum FastOpen {
+    /// Not at all.
+    #[default]
+    Off,
+    /// With a cached cookie if there is one and no verdict against the path; else ask for a cookie.
+    Auto,
+    /// As `Auto`, but ignoring negative verdicts.
+    Force,
+    /// SYN data without any option (`TCP_FASTOPEN_NO_COOKIE`): only where both ends agreed.
+    NoCookie,
+}
+/// How to connect.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectOptions {
+    /// Local address; chosen when absent or unspecified, likewise the port when 0.
+    pub local: Option<SocketAddr>,
+    /// Fast Open.
+    pub fast_open: FastOpen,
+    /// First bytes of the stream. With Fast Open as much as fits rides on the SYN, without it they go with the handshake's ACK.
+    pub first_bytes: Bytes,
+    /// Send the cookie even without data, so that a server that speaks first may do so at once.
+    pub data_less: bool,
+    /// Queue the FIN right behind `first_bytes`; with Fast Open and `syn_fin` it may ride on the SYN.
+    pub fin: bool,
+    /// Allow SYN+data+FIN (both ends must be ours; needs a replay guard at the server).
+    pub syn_fin: bool,
+    /// Options of the connection.
+    pub socket: SocketOptions,
+}
+/// What became of Fast Open on a connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// No SYN-ACK yet.
+    Pending,
+    /// The SYN's data (or data-less cookie) was accepted.
+    Accepted,
+    /// Data was sent and not acknowledged; it was sent again at once.
+    NotAcknowledged(NotAcknowledged),
+    /// A cookie was asked for; was one granted?
+    CookieRequested {
+        /** a cookie came back */
+        granted: bool,
+    },
+    /// Fast Open was not tried.
+    Skipped(Skipped),
+}
+/// Why SYN data was not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAcknowledged {
+    /// The server's key changed; a new cookie came with the refusal.
+    StaleCookie,
+    /// The same cookie came back: the server's Fast Open queue was full, or its replay guard hit.
+    Busy,
+    /// No option came back: Fast Open is off there, or a middlebox stripped the option.
+    Ignored,
+    /// Only a part of the data was acknowledged.
+    Partial,
+    /// No answer until the plain SYN: something on the path drops SYN data, or the packet was lost.
+    Lost,
+    /// The SYN with data was answered by a reset, the plain one was not.
+    Reset,
+}
+/// Why Fast Open was not tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skipped {
+    /// The caller did not ask.
+    NotAsked,
+    /// `tcp_fastopen` bit 0x1 is off.
+    Disabled,
+    /// A negative verdict holds for this path.
+    Verdict(Verdict),
+    /// The stack-wide pause after black holes (`tcp_fastopen_blackhole_timeout_sec`).
+    Paused,
+    /// The options left no room for the cookie.
+    NoRoom,
+    /// Simultaneous open: the peer's SYN crossed ours.
+    Simultaneous,
+}
+/// Negative evidence about a path (local network, peer, port).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// No answer to the Fast Open SYN, but to the plain one.
+    Dropped,
+    /// Cookie and data sent; SYN-ACK of the ISN without any option.
+    NotAcknowledged,
+    /// A cookie request came back without a cookie.
+    Stripped,
+    /// A reset answered the Fast Open SYN but not the plain one.
+    Reset,
+    /// Accepted, then no acknowledgement progress for three time-outs.
+    Stalled,
+    /// SYN+data+FIN failed where SYN+data may work.
+    SynFin,
+}
+/// What arrived before the handshake was complete, and may be a replay (RFC 7413 §6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct EarlyData {
+    /** bytes at the start of the stream that came in the SYN */
+    pub len: usize,
+    /** the handshake has completed since: the peer really holds its address */
+    pub confirmed: bool,
+}
+/// Why `connect` failed at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectError {
+    /// The local port, or this very 4-tuple, is in use.
+    AddrInUse,
+    /// The local address is not one of the stack's.
+    AddrNotAvailable,
+    /// No local address of that family: the peer cannot be reached.
+    Unreachable,
+    /// Every ephemeral port towards this peer is in use.
+    NoPorts,
+    /// The peer's address or port is not one to connect to (unspecified, multicast, port 0).
+    InvalidPeer,
+    /// `tcp_fastopen` bit 0x1 is off and the caller insisted (`Force`).
+    FastOpenDisabled,
+    /// Too many connections (see `Config::max_connections`).
+    TooMany,
+}
+/// Why `listen` failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenError {
+    /// Another listener has this address and port.
+    AddrInUse,
+    /// Not an address of the stack.
+    AddrNotAvailable,
+}
+/// Why `accept` gave nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcceptError {
+    /// Nothing to accept yet.
+    Blocked,
+    /// No such listener.
+    Closed,
+}
+/// Why `write` took nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// The send buffer is full; wait for `WRITABLE`.
+    Blocked,
+    /// `shutdown` or `close` was called.
+    Shutdown,
+    /// The connection ended.
+    Closed(CloseReason),
+    /// No such connection.
+    NotFound,
+}
+/// Why `read` gave nothing. End of stream is `Ok(0)` (or `Ok(None)` from `read_chunk`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// Nothing there yet; wait for `READABLE`.
+    Blocked,
+    /// The connection ended abnormally.
+    Closed(CloseReason),
+    /// No such connection.
+    NotFound,
+}
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// Both directions finished.
+    Finished,
+    /// `abort`, or `close` with unread data or linger 0.
+    Aborted,
+    /// RST from the peer after the connection existed.
+    Reset,
+    /// RST in answer to our SYN.
+    Refused,
+    /// Retransmissions gave up.
+    TimedOut,
+    /// ICMP said so while opening, or retransmissions gave up after it did.
+    HostUnreachable,
+    /// As above, network administratively closed.
+    Prohibited,
+    /// As above, protocol or port.
+    PortUnreachable,
+}

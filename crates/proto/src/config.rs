@@ -1,0 +1,320 @@
+//! Settings: one table with Linux's names, units, ranges and both profiles.
+//!
+//! [`Config::default`] is ours, [`Config::linux`] is what Linux 6.18 does. Every difference between the two is a row of this
+//! table; the engine never asks which profile it runs. Rows without a name in Linux carry a `firstbyte.` name.
+
+use core::time::Duration;
+
+/// Why a setting was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingError {
+    /// No such setting.
+    Unknown,
+    /// Not a value of this setting; the text says what is.
+    Invalid(String),
+}
+
+/// How many bytes of option space a Fast Open SYN keeps free of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SynDataRoom {
+    /// The options really sent.
+    Exact,
+    /// All 40 bytes of option space, as `tcp_send_syn_data` reserves them.
+    Reserve40,
+}
+
+/// When the acknowledgement of a lone segment is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckHabit {
+    /// Wait for the answer unless the segment is full-sized: fewest packets.
+    Merge,
+    /// Acknowledge the first segments at once (`quickack` phase), then delay once the exchange goes back and forth (`pingpong`).
+    QuickStart,
+}
+
+trait Value: Sized {
+    fn parse(text: &str) -> Result<Self, String>;
+    fn show(&self) -> String;
+}
+
+impl Value for u32 {
+    fn parse(text: &str) -> Result<u32, String> {
+        let parsed = match text.strip_prefix("0x") {
+            Some(hex) => u32::from_str_radix(hex, 16),
+            None => text.parse(),
+        };
+        parsed.map_err(|_| format!("`{text}` is not a number from 0 to {}", u32::MAX))
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for bool {
+    fn parse(text: &str) -> Result<bool, String> {
+        match text {
+            "0" => Ok(false),
+            "1" => Ok(true),
+            _ => Err(format!("`{text}` is neither 0 nor 1")),
+        }
+    }
+    fn show(&self) -> String {
+        u8::from(*self).to_string()
+    }
+}
+
+/// Three sizes in bytes: least, initial, most (`tcp_rmem`, `tcp_wmem`).
+impl Value for [u32; 3] {
+    fn parse(text: &str) -> Result<[u32; 3], String> {
+        let sizes = text.split_whitespace().map(u32::parse).collect::<Result<Vec<_>, _>>()?;
+        match sizes[..] {
+            [min, default, max] if min <= default && default <= max => Ok([min, default, max]),
+            [_, _, _] => Err("the three sizes must not decrease".into()),
+            _ => Err("three sizes are needed: least, initial, most".into()),
+        }
+    }
+    fn show(&self) -> String {
+        format!("{} {} {}", self[0], self[1], self[2])
+    }
+}
+
+impl Value for Duration {
+    fn parse(text: &str) -> Result<Duration, String> {
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let number: u64 =
+            digits.parse().map_err(|_| format!("`{text}` is not a time such as 60s, 200ms or 500us"))?;
+        match &text[digits.len()..] {
+            "" | "s" => Ok(Duration::from_secs(number)),
+            "ms" => Ok(Duration::from_millis(number)),
+            "us" => Ok(Duration::from_micros(number)),
+            "ns" => Ok(Duration::from_nanos(number)),
+            unit => Err(format!("`{unit}` is not a unit of time: use s, ms, us or ns")),
+        }
+    }
+    fn show(&self) -> String {
+        let nanos = self.as_nanos();
+        match () {
+            () if nanos.is_multiple_of(1_000_000_000) => self.as_secs().to_string(),
+            () if nanos.is_multiple_of(1_000_000) => format!("{}ms", self.as_millis()),
+            () if nanos.is_multiple_of(1_000) => format!("{}us", self.as_micros()),
+            () => format!("{nanos}ns"),
+        }
+    }
+}
+
+macro_rules! choice {
+    ($type:ty { $($word:literal => $value:path),+ }) => {
+        impl Value for $type {
+            fn parse(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word => Ok($value),)+
+                    _ => Err(format!("`{text}` is not one of: {}", [$($word),+].join(", "))),
+                }
+            }
+            fn show(&self) -> String {
+                match self { $($value => $word.to_string()),+ }
+            }
+        }
+    };
+}
+
+choice!(SynDataRoom { "exact" => SynDataRoom::Exact, "reserve40" => SynDataRoom::Reserve40 });
+choice!(AckHabit { "merge" => AckHabit::Merge, "quickstart" => AckHabit::QuickStart });
+
+macro_rules! settings {
+    ($( $(#[$doc:meta])* $field:ident : $type:ty = $name:literal, ours $ours:expr, linux $linux:expr, range $range:pat, )+) => {
+        /// Settings of a stack, read whenever they matter (a change is felt by the next packet) unless a row says otherwise.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Config { $( $(#[$doc])* pub $field: $type, )+ }
+
+        impl Default for Config {
+            fn default() -> Config { Config { $($field: $ours,)+ } }
+        }
+
+        impl Config {
+            /// What Linux 6.18 does.
+            pub fn linux() -> Config { Config { $($field: $linux,)+ } }
+
+            /// Every setting as (name, value), in the order of the table.
+            pub fn all(&self) -> Vec<(&'static str, String)> {
+                vec![$(($name, self.$field.show()),)+]
+            }
+
+            fn assign(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
+                match name {
+                    $($name => {
+                        let value = <$type as Value>::parse(text).map_err(SettingError::Invalid)?;
+                        if !matches!(value, $range) {
+                            return Err(SettingError::Invalid(format!("{text} is out of range for {}: {}", $name, stringify!($range))));
+                        }
+                        self.$field = value;
+                    })+
+                    _ => return Err(SettingError::Unknown),
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+settings! {
+    /// Bits: 0x1 client, 0x2 server, 0x4 client sends SYN data without a cookie, 0x200 server takes SYN data without a
+    /// cookie, 0x400 every listener serves Fast Open (read at `listen`). See [`fastopen`].
+    tcp_fastopen: u32 = "net.ipv4.tcp_fastopen", ours 0x3, linux 0x1, range _,
+    /// Seconds of the stack-wide pause after Fast Open black holes; 0 = off.
+    tcp_fastopen_blackhole_timeout_sec: u32 = "net.ipv4.tcp_fastopen_blackhole_timeout_sec", ours 0, linux 0, range _,
+    /// Longest time a SYN-ACK that accepts Fast Open waits for the application's answer; zero sends it at once.
+    synack_hold: Duration = "firstbyte.synack_hold", ours Duration::from_millis(1), linux Duration::ZERO, range _,
+    /// The reply may ride on the SYN-ACK.
+    synack_data: bool = "firstbyte.synack_data", ours true, linux false, range _,
+    /// Remember paths where Fast Open failed and leave it off there for a while (RFC 7413 §4.1.3.1).
+    fast_open_verdicts: bool = "firstbyte.fast_open_verdicts", ours true, linux false, range _,
+    /// The plain SYN follows an unanswered Fast Open SYN after max(100 ms, 2.5 SRTT) when an SRTT is remembered.
+    fast_fallback: bool = "firstbyte.fast_fallback", ours true, linux false, range _,
+    /// A listener whose Fast Open queue is full still hands out cookies.
+    cookie_on_overflow: bool = "firstbyte.cookie_on_overflow", ours true, linux false, range _,
+    /// SYNs accepted with data are remembered, so that a copy is not accepted again (RFC 7413 §6.1).
+    replay_guard: bool = "firstbyte.replay_guard", ours true, linux false, range _,
+    /// Entries of one generation of the replay guard (8 bytes each, allocated as used).
+    replay_guard_entries: u32 = "firstbyte.replay_guard_entries", ours 1 << 20, linux 1 << 20, range 1..,
+    /// Room the options take from SYN data.
+    syn_data_room: SynDataRoom = "firstbyte.syn_data_room", ours SynDataRoom::Exact, linux SynDataRoom::Reserve40, range _,
+    /// SYN data to a server whose MSS is not remembered is limited to 536 (IPv4) or 1220 (IPv6) bytes (RFC 7413 §4.1.3).
+    syn_data_default_mss: bool = "firstbyte.syn_data_default_mss", ours true, linux false, range _,
+    /// A server takes a FIN with SYN data it accepts; otherwise SYN+FIN is dropped in LISTEN.
+    syn_fin: bool = "firstbyte.syn_fin", ours true, linux false, range _,
+    /// A server whose SYN is acknowledged without the data it had sent before sends that data again at once.
+    resend_after_synack: bool = "firstbyte.resend_after_synack", ours true, linux true, range _,
+    /// Remembered paths (cookie, MSS, SRTT) and verdicts, each.
+    path_cache_entries: u32 = "firstbyte.path_cache_entries", ours 4096, linux 4096, range 1..,
+
+    /// Retransmissions of a SYN before `connect` fails.
+    tcp_syn_retries: u32 = "net.ipv4.tcp_syn_retries", ours 6, linux 6, range 1..=127,
+    /// First retransmissions of a SYN that wait the initial time-out each, before it doubles.
+    tcp_syn_linear_timeouts: u32 = "net.ipv4.tcp_syn_linear_timeouts", ours 4, linux 4, range 0..=127,
+    /// Retransmissions of a SYN-ACK before the request is dropped.
+    tcp_synack_retries: u32 = "net.ipv4.tcp_synack_retries", ours 5, linux 5, range 0..=255,
+    /// Retransmissions of data before the connection ends (RFC 1122's R2).
+    tcp_retries2: u32 = "net.ipv4.tcp_retries2", ours 15, linux 15, range 1..=255,
+    /// Retransmissions of a connection whose application has let go.
+    tcp_orphan_retries: u32 = "net.ipv4.tcp_orphan_retries", ours 8, linux 8, range 0..=255,
+    /// FIN-WAIT-2 of a connection whose application has let go.
+    tcp_fin_timeout: Duration = "net.ipv4.tcp_fin_timeout", ours Duration::from_secs(60), linux Duration::from_secs(60), range _,
+    /// TIME-WAIT (2 MSL; Linux has it as a constant).
+    time_wait: Duration = "firstbyte.time_wait", ours Duration::from_secs(60), linux Duration::from_secs(60), range _,
+    /// TIME-WAIT entries; over it the oldest goes.
+    tcp_max_tw_buckets: u32 = "net.ipv4.tcp_max_tw_buckets", ours 262_144, linux 262_144, range _,
+    /// A reset does not end TIME-WAIT (RFC 1337).
+    tcp_rfc1337: bool = "net.ipv4.tcp_rfc1337", ours true, linux false, range _,
+    /// Initial retransmission time-out (RFC 6298 §2.1).
+    rto_initial: Duration = "firstbyte.rto_initial", ours Duration::from_secs(1), linux Duration::from_secs(1), range _,
+    /// Least retransmission time-out (Linux's `rto_min`).
+    rto_min: Duration = "firstbyte.rto_min", ours Duration::from_millis(200), linux Duration::from_millis(200), range _,
+    /// Timestamps option (RFC 7323).
+    tcp_timestamps: bool = "net.ipv4.tcp_timestamps", ours true, linux true, range _,
+    /// Window scale option (RFC 7323).
+    tcp_window_scaling: bool = "net.ipv4.tcp_window_scaling", ours true, linux true, range _,
+    /// SACK option (RFC 2018).
+    tcp_sack: bool = "net.ipv4.tcp_sack", ours true, linux true, range _,
+    /// Receive buffer in bytes: least, initial, most.
+    tcp_rmem: [u32; 3] = "net.ipv4.tcp_rmem", ours [4096, 1_048_576, 6_291_456], linux [4096, 131_072, 6_291_456], range _,
+    /// Send buffer in bytes: least, initial, most.
+    tcp_wmem: [u32; 3] = "net.ipv4.tcp_wmem", ours [4096, 262_144, 4_194_304], linux [4096, 262_144, 4_194_304], range _,
+    /// Initial congestion window in segments (RFC 6928).
+    initcwnd: u32 = "firstbyte.initcwnd", ours 10, linux 10, range 1..=1000,
+    /// When a lone segment is acknowledged.
+    ack_habit: AckHabit = "firstbyte.ack_habit", ours AckHabit::Merge, linux AckHabit::QuickStart, range _,
+    /// Longest delay of an acknowledgement (RFC 9293 §3.8.6.3 allows 500 ms; Linux 40 ms).
+    delayed_ack: Duration = "firstbyte.delayed_ack", ours Duration::from_millis(40), linux Duration::from_millis(40), range _,
+    /// Cap of a listener's accept queue.
+    somaxconn: u32 = "net.core.somaxconn", ours 4096, linux 4096, range 1..,
+    /// Cap of a listener's SYN queue, together with its backlog.
+    tcp_max_syn_backlog: u32 = "net.ipv4.tcp_max_syn_backlog", ours 4096, linux 4096, range 1..,
+    /// Full connections of the stack.
+    max_connections: u32 = "firstbyte.max_connections", ours 1 << 20, linux 1 << 20, range 1..,
+    /// Ephemeral ports: lowest.
+    port_low: u32 = "firstbyte.ip_local_port_low", ours 32_768, linux 32_768, range 1..=65_535,
+    /// Ephemeral ports: highest.
+    port_high: u32 = "firstbyte.ip_local_port_high", ours 60_999, linux 60_999, range 1..=65_535,
+    /// Resets and ICMP errors for strangers, and challenge ACKs (RFC 5961 §7), per second each.
+    replies_per_second: u32 = "firstbyte.replies_per_second", ours 1000, linux 1000, range _,
+    /// Answer ICMP echo requests.
+    icmp_echo: bool = "firstbyte.icmp_echo", ours true, linux true, range _,
+}
+
+/// Bits of `tcp_fastopen`.
+pub mod fastopen {
+    /// Client enabled.
+    pub const CLIENT: u32 = 0x1;
+    /// Server enabled.
+    pub const SERVER: u32 = 0x2;
+    /// The client sends SYN data without asking for a cookie or showing one.
+    pub const CLIENT_NO_COOKIE: u32 = 0x4;
+    /// The server takes SYN data, and data-less cookie requests, without a valid cookie.
+    pub const SERVER_NO_COOKIE: u32 = 0x200;
+    /// Every listener serves Fast Open.
+    pub const ALL_LISTENERS: u32 = 0x400;
+    /// Bits that Linux once had: 0x100 (skip the cookie check) and 0x800 (queue size in the upper half).
+    pub const OBSOLETE: u32 = 0x100 | 0x800;
+}
+
+impl Config {
+    /// Sets one row by name. A decimal or 0x number, 0/1, three sizes, or a time with unit (seconds without).
+    ///
+    /// Returns a warning when a part of the value was refused: obsolete `tcp_fastopen` bits.
+    ///
+    /// # Errors
+    /// [`SettingError::Unknown`] for a name that is not in the table, [`SettingError::Invalid`] for a value out of range.
+    ///
+    /// ```
+    /// let mut config = proto::Config::default();
+    /// assert_eq!(config.set("net.ipv4.tcp_fastopen", "0x403"), Ok(None));
+    /// assert!(config.set("net.ipv4.tcp_fastopen", "0x103").unwrap().is_some());
+    /// assert_eq!(config.tcp_fastopen, 0x3);
+    /// ```
+    pub fn set(&mut self, name: &str, value: &str) -> Result<Option<String>, SettingError> {
+        self.assign(name, value.trim())?;
+        let refused = self.tcp_fastopen & fastopen::OBSOLETE;
+        if refused == 0 {
+            return Ok(None);
+        }
+        self.tcp_fastopen &= !fastopen::OBSOLETE;
+        Ok(Some(format!(
+            "net.ipv4.tcp_fastopen: bits {refused:#x} are obsolete and were not set (Linux removed them)"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_shows_what_it_parses() {
+        for mut config in [Config::default(), Config::linux()] {
+            let before = config.clone();
+            for (name, value) in before.all() {
+                assert_eq!(config.set(name, &value), Ok(None), "{name} = {value}");
+            }
+            assert_eq!(config, before);
+        }
+    }
+
+    #[test]
+    fn obsolete_fast_open_bits_are_refused_with_a_warning() {
+        let mut config = Config::default();
+        let warning = config.set("net.ipv4.tcp_fastopen", "0x903").unwrap().unwrap();
+        assert!(warning.contains("0x900"), "{warning}");
+        assert_eq!(config.tcp_fastopen, 0x3);
+    }
+
+    #[test]
+    fn values_out_of_range_change_nothing() {
+        let mut config = Config::default();
+        assert!(matches!(config.set("net.ipv4.tcp_syn_retries", "0"), Err(SettingError::Invalid(_))));
+        assert!(matches!(config.set("net.ipv4.tcp_rmem", "1 2"), Err(SettingError::Invalid(_))));
+        assert!(matches!(config.set("firstbyte.synack_hold", "1 fortnight"), Err(SettingError::Invalid(_))));
+        assert_eq!(config.set("net.ipv4.no_such", "1"), Err(SettingError::Unknown));
+        assert_eq!(config, Config::default());
+    }
+}

@@ -1,0 +1,161 @@
+//! What a stack counts: Linux's counters under Linux's names, ours beside them, and dropped packets by reason.
+
+macro_rules! counters {
+    ($( $(#[$doc:meta])* $field:ident = $name:literal; )+) => {
+        /// Counters of a stack. They only grow.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Counters { $( $(#[$doc])* pub $field: u64, )+ }
+
+        impl Counters {
+            /// Every counter by name, in the order of the table.
+            pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$(($name, self.$field),)+].into_iter()
+            }
+
+            /// One counter by name, e.g. `TCPFastOpenActive`.
+            pub fn get(&self, name: &str) -> Option<u64> {
+                self.all().find(|(known, _)| *known == name).map(|(_, value)| value)
+            }
+        }
+    };
+}
+
+counters! {
+    /// Active opens.
+    active_opens = "ActiveOpens";
+    /// Connections that came to be by a peer's SYN.
+    passive_opens = "PassiveOpens";
+    /// Opens that failed.
+    attempt_fails = "AttemptFails";
+    /// Established connections ended by a reset.
+    estab_resets = "EstabResets";
+    /// Segments received, bad ones included.
+    in_segs = "InSegs";
+    /// Segments sent, without resets for strangers.
+    out_segs = "OutSegs";
+    /// Segments sent again.
+    retrans_segs = "RetransSegs";
+    /// Segments received in error.
+    in_errs = "InErrs";
+    /// Of those, by their checksum.
+    in_csum_errors = "InCsumErrors";
+    /// Resets sent.
+    out_rsts = "OutRsts";
+    /// SYN data acknowledged (client).
+    tcp_fastopen_active = "TCPFastOpenActive";
+    /// SYN data sent and not acknowledged (client).
+    tcp_fastopen_active_fail = "TCPFastOpenActiveFail";
+    /// Fast Open accepted (server).
+    tcp_fastopen_passive = "TCPFastOpenPassive";
+    /// Cookie refused (server).
+    tcp_fastopen_passive_fail = "TCPFastOpenPassiveFail";
+    /// Fast Open queue full (server).
+    tcp_fastopen_listen_overflow = "TCPFastOpenListenOverflow";
+    /// Cookie requests received (server).
+    tcp_fastopen_cookie_reqd = "TCPFastOpenCookieReqd";
+    /// Stack-wide pauses begun (client).
+    tcp_fastopen_blackhole = "TCPFastOpenBlackhole";
+    /// Cookies of the backup key accepted (server).
+    tcp_fastopen_passive_alt_key = "TCPFastOpenPassiveAltKey";
+    /// Retransmission time-outs.
+    timeouts = "TCPTimeouts";
+    /// SYNs and SYN-ACKs sent again.
+    syn_retrans = "TCPSynRetrans";
+    /// Acknowledgements sent by the delayed-ACK timer.
+    delayed_acks = "DelayedACKs";
+    /// SYNs and final ACKs that found the accept queue full.
+    listen_overflows = "ListenOverflows";
+    /// SYNs dropped at a listener.
+    listen_drops = "ListenDrops";
+    /// Challenge ACKs (RFC 5961).
+    challenge_ack = "TCPChallengeACK";
+    /// SYN-ACKs refused for their timestamp.
+    paws_active_rejected = "PAWSActive";
+    /// Segments refused for their timestamp.
+    paws_estab_rejected = "PAWSEstab";
+    /// Connections reset because data came that nobody will read.
+    abort_on_data = "TCPAbortOnData";
+    /// Connections given up after retransmissions.
+    abort_on_timeout = "TCPAbortOnTimeout";
+    /// Connections that entered TIME-WAIT.
+    time_wait = "TW";
+    /// TIME-WAIT entries that had to make room.
+    time_wait_overflow = "TCPTimeWaitOverflow";
+    /// Ours: bytes of SYN data sent in vain (they were sent again).
+    syn_data_rejected_bytes = "SynDataRejectedBytes";
+    /// Ours: SYN-ACKs that carried the answer, or the FIN.
+    synack_data = "SynAckData";
+    /// Ours: SYNs with a valid cookie that the replay guard had seen before.
+    replay_guard_hits = "ReplayGuardHits";
+    /// Ours: SYNs with a valid cookie refused because the guard could not remember more.
+    replay_guard_full = "ReplayGuardFull";
+    /// Ours: cookies handed out although the Fast Open queue was full.
+    cookie_on_overflow = "CookieOnOverflow";
+}
+
+macro_rules! drop_reasons {
+    ($( $(#[$doc:meta])* $variant:ident; )+) => {
+        /// Why a packet went no further. A drop is not an error: it is counted.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum DropReason { $( $(#[$doc])* $variant, )+ }
+
+        impl DropReason {
+            const ALL: &[DropReason] = &[$(DropReason::$variant),+];
+        }
+    };
+}
+
+drop_reasons! {
+    /// IP header malformed.
+    IpHeader;
+    /// A fragment.
+    Fragment;
+    /// An IPv6 extension header or an IPv4 option that must not be followed.
+    IpOption;
+    /// A source no peer can have, or a mapped address on the wire.
+    BadAddress;
+    /// TCP header malformed.
+    TcpHeader;
+    /// TCP checksum wrong.
+    TcpChecksum;
+    /// ICMP message malformed.
+    Icmp;
+    /// ICMP error about nothing of ours.
+    IcmpUnrelated;
+    /// SYN queue of the listener full.
+    SynQueueFull;
+    /// Accept queue of the listener full.
+    AcceptQueueFull;
+    /// Too many connections.
+    TooManyConnections;
+    /// A segment that means nothing to a listener or a half-open request.
+    NotForListener;
+    /// A segment that TIME-WAIT ignores.
+    TimeWait;
+    /// A stranger's segment after this second's resets were used up.
+    RateLimited;
+    /// A reset for nobody.
+    StrayReset;
+}
+
+/// Dropped packets by reason.
+#[derive(Clone, Debug, Default)]
+pub struct Drops {
+    counts: [u64; DropReason::ALL.len()],
+}
+
+impl Drops {
+    pub(crate) fn count(&mut self, reason: DropReason) {
+        self.counts[reason as usize] += 1;
+    }
+
+    /// Packets dropped for `reason`.
+    pub fn get(&self, reason: DropReason) -> u64 {
+        self.counts[reason as usize]
+    }
+
+    /// Every reason with its count.
+    pub fn all(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        DropReason::ALL.iter().map(|reason| (*reason, self.get(*reason)))
+    }
+}

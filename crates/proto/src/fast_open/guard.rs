@@ -1,0 +1,198 @@
+//! Replay guard: a Fast Open SYN that was accepted once is not accepted again (RFC 7413 §6.1).
+//!
+//! Remembered is a keyed 64-bit hash of (client, server, initial sequence number) of every accepted SYN, for at least
+//! one generation:
+//!
+//! ```text
+//!            current                previous
+//!  insert ──► [ ids ] ── rotation ──► [ ids ] ── rotation ──► freed
+//! ```
+//!
+//! A rotation happens no sooner than one generation after the last, so that an entry lives for one to two of them.
+//!
+//! It covers copies the network makes and verbatim replays. It does not cover a restart of this host, another host
+//! behind the same address, or the holder of a cookie who writes a new SYN around the old data: those need an
+//! application whose requests may be repeated.
+
+use crate::Instant;
+use core::hash::Hasher;
+use core::time::Duration;
+use hashbrown::HashTable;
+use siphasher::sip::SipHasher13;
+use wire::{Addr, SeqNum};
+
+/// What the guard says of a SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Not seen before; remembered now. Accept.
+    Fresh,
+    /// Seen before: answer with a SYN-ACK of the ISN only.
+    Replay,
+    /// No room to remember it: answer as to a replay.
+    Full,
+}
+
+/// Remembers accepted Fast Open SYNs.
+pub struct ReplayGuard {
+    key: (u64, u64),
+    capacity: usize,
+    generation: Duration,
+    current: HashTable<u64>,
+    previous: HashTable<u64>,
+    current_since: Instant,
+}
+
+impl ReplayGuard {
+    /// Room for `capacity` SYNs per generation (8 bytes each, allocated as they come); `key` must be secret.
+    /// `generation` should exceed the time a packet may wander: 120 s, RFC 9293's MSL.
+    pub fn new(key: (u64, u64), capacity: usize, generation: Duration) -> ReplayGuard {
+        ReplayGuard {
+            key,
+            capacity,
+            generation,
+            current: HashTable::new(),
+            previous: HashTable::new(),
+            current_since: Instant::ZERO,
+        }
+    }
+
+    /// Checks a SYN whose cookie has been found good, and remembers it when it is fresh. Addresses and ports of the
+    /// client (the SYN's source) and the server.
+    pub fn check_and_insert(
+        &mut self,
+        now: Instant,
+        client: (Addr, u16),
+        server: (Addr, u16),
+        isn: SeqNum,
+    ) -> Guard {
+        self.expire(now);
+        let id = self.id(client, server, isn);
+        let known = |generation: &HashTable<u64>| generation.find(id, |&other| other == id).is_some();
+        if known(&self.current) || known(&self.previous) {
+            return Guard::Replay;
+        }
+        if self.current.len() >= self.capacity {
+            return Guard::Full;
+        }
+        self.current.insert_unique(id, id, |&id| id);
+        Guard::Fresh
+    }
+
+    /// Forgets what is old enough and frees its memory. [`check_and_insert`](Self::check_and_insert) does so too; a
+    /// caller that sees no SYNs for long may.
+    pub fn expire(&mut self, now: Instant) {
+        let age = now.since(self.current_since);
+        if age < self.generation {
+            return;
+        }
+        let retired = core::mem::take(&mut self.current);
+        self.previous = if age < self.generation * 2 { retired } else { HashTable::new() };
+        self.current_since = now;
+    }
+
+    /// SYNs remembered.
+    pub fn len(&self) -> usize {
+        self.current.len() + self.previous.len()
+    }
+
+    /// None remembered?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn id(&self, client: (Addr, u16), server: (Addr, u16), isn: SeqNum) -> u64 {
+        let mut hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
+        hasher.write(&client.0.0);
+        hasher.write(&server.0.0);
+        hasher.write(&client.1.to_be_bytes());
+        hasher.write(&server.1.to_be_bytes());
+        hasher.write(&isn.0.to_be_bytes());
+        hasher.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::Ipv4Addr;
+    use proptest::prelude::*;
+
+    const GENERATION: Duration = Duration::from_secs(120);
+
+    fn at(secs: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(secs)
+    }
+
+    fn guard(capacity: usize) -> ReplayGuard {
+        ReplayGuard::new((1, 2), capacity, GENERATION)
+    }
+
+    fn syn(guard: &mut ReplayGuard, now: Instant, isn: u32) -> Guard {
+        let client = (Ipv4Addr::new(10, 0, 0, 1).into(), 40_000);
+        let server = (Ipv4Addr::new(10, 0, 0, 2).into(), 80);
+        guard.check_and_insert(now, client, server, SeqNum(isn))
+    }
+
+    #[test]
+    fn a_copy_is_known_for_a_generation_at_least() {
+        let mut guard = guard(100);
+        assert_eq!(syn(&mut guard, at(119), 1), Guard::Fresh);
+        assert_eq!(syn(&mut guard, at(119), 1), Guard::Replay);
+        assert_eq!(syn(&mut guard, at(239), 1), Guard::Replay);
+        assert_eq!(syn(&mut guard, at(240), 2), Guard::Fresh);
+        assert_eq!(syn(&mut guard, at(359), 2), Guard::Replay);
+        assert_eq!(syn(&mut guard, at(600), 1), Guard::Fresh);
+        assert_eq!(guard.len(), 1);
+    }
+
+    #[test]
+    fn every_part_of_the_name_counts() {
+        let mut guard = guard(100);
+        let (a, b) = (Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 2).into());
+        let names = [
+            ((a, 1), (b, 2), 3),
+            ((b, 1), (b, 2), 3),
+            ((a, 2), (b, 2), 3),
+            ((a, 1), (a, 2), 3),
+            ((a, 1), (b, 1), 3),
+            ((a, 1), (b, 2), 4),
+        ];
+        for expected in [Guard::Fresh, Guard::Replay] {
+            for (client, server, isn) in names {
+                assert_eq!(guard.check_and_insert(at(1), client, server, SeqNum(isn)), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_guard_admits_nothing_and_forgets_nothing() {
+        let mut guard = guard(2);
+        assert_eq!(
+            [1, 2, 3].map(|isn| syn(&mut guard, at(1), isn)),
+            [Guard::Fresh, Guard::Fresh, Guard::Full]
+        );
+        assert_eq!(syn(&mut guard, at(1), 2), Guard::Replay);
+        assert_eq!(syn(&mut guard, at(121), 3), Guard::Fresh);
+        assert_eq!(syn(&mut guard, at(121), 1), Guard::Replay);
+        assert_eq!(guard.len(), 3);
+        guard.expire(at(1000));
+        assert!(guard.is_empty());
+    }
+
+    proptest! {
+        /// Whatever the times of the calls, no accepted SYN is accepted again within a generation.
+        #[test]
+        fn no_copy_passes_within_a_generation(steps in proptest::collection::vec((0u64..200, 0u32..8), 1..100)) {
+            let mut guard = guard(1000);
+            let mut now = Instant::ZERO;
+            let mut accepted = std::collections::BTreeMap::new();
+            for (wait, isn) in steps {
+                now = now + Duration::from_secs(wait);
+                if syn(&mut guard, now, isn) == Guard::Fresh {
+                    let before = accepted.insert(isn, now);
+                    prop_assert!(before.is_none_or(|before| now.since(before) > GENERATION));
+                }
+            }
+        }
+    }
+}

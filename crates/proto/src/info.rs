@@ -1,0 +1,105 @@
+//! Snapshots of connections, listeners and tables.
+use crate::*;
+use core::net::SocketAddr;
+use core::time::Duration;
+/// States of RFC 9293 §3.3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the RFC's own names")]
+pub enum State {
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+    Closed,
+}
+/// One connection.
+#[derive(Clone, Debug)]
+pub struct ConnectionInfo {
+    /// State.
+    pub state: State,
+    /// Local end.
+    pub local: SocketAddr,
+    /// Peer.
+    pub peer: SocketAddr,
+    /// Fast Open (active opens).
+    pub outcome: Outcome,
+    /// Bytes of ours the SYN carried.
+    pub syn_data_len: usize,
+    /// Of those, bytes the SYN-ACK acknowledged.
+    pub syn_data_acked: usize,
+    /// Bytes received in the SYN.
+    pub early_data: EarlyData,
+    /// Bytes of our answer that rode on the SYN-ACK.
+    pub synack_data_len: usize,
+    /// Smoothed RTT (RFC 6298); `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// RTT variation.
+    pub rttvar: Duration,
+    /// Retransmission time-out now.
+    pub rto: Duration,
+    /// Lowest RTT seen.
+    pub min_rtt: Option<Duration>,
+    /// Congestion window, bytes.
+    pub cwnd: u32,
+    /// Slow-start threshold, bytes.
+    pub ssthresh: u32,
+    /// Bytes in flight.
+    pub flight_size: u32,
+    /// Effective send MSS, bytes (options taken off).
+    pub snd_mss: u16,
+    /// Peer's window, bytes.
+    pub snd_wnd: u32,
+    /// Our window, bytes.
+    pub rcv_wnd: u32,
+    /// Negotiated send window shift.
+    pub snd_wscale: u8,
+    /// Negotiated receive window shift.
+    pub rcv_wscale: u8,
+    /// Timestamps in use.
+    pub timestamps: bool,
+    /// SACK permitted by both.
+    pub sack: bool,
+    /// Bytes written, not yet acknowledged.
+    pub send_queue: usize,
+    /// Bytes received, not yet read.
+    pub recv_queue: usize,
+    /// Segments retransmitted in all.
+    pub total_retrans: u32,
+    /// Payload bytes acknowledged.
+    pub bytes_acked: u64,
+    /// Payload bytes received in order.
+    pub bytes_received: u64,
+    /// When the SYN was first sent or received, and when the handshake completed.
+    pub opened_at: Instant,
+    /// See `opened_at`.
+    pub established_at: Option<Instant>,
+}
+/// One listener.
+#[derive(Clone, Debug)]
+pub struct ListenerInfo {
+    /// Where.
+    pub local: SocketAddr,
+    /// Connections waiting for `accept`.
+    pub accept_queue: usize,
+    /// Ordinary half-open requests.
+    pub syn_queue: usize,
+    /// Pending Fast Open connections, with reset ones still counted.
+    pub fast_open_pending: u32,
+    /// The limit.
+    pub fast_open_max: u32,
+}
+/// How much a stack holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableSizes {
+    /** full connections */
+    pub connections: usize,
+    /** half-open requests */
+    pub requests: usize,
+    /** TIME-WAIT entries */
+    pub time_wait: usize,
+}

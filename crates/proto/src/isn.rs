@@ -1,0 +1,104 @@
+//! Initial sequence numbers (RFC 6528) and timestamp offsets (RFC 7323 §7.1), both from one secret.
+//!
+//! ISN = M + F(local, local port, peer, peer port, secret): M is a clock of 4 µs ticks, F is SipHash-2-4. Each tuple has
+//! a number space of its own that only rises (for 4.8 hours), so that old segments fall behind a new connection, and
+//! who does not know the secret cannot guess the numbers of another tuple.
+//!
+//! The timestamp offset hides the host's uptime. It depends on the two addresses only, so that TSval rises over all
+//! connections of a pair, which is what lets a SYN end a TIME-WAIT (RFC 6191).
+
+use crate::Instant;
+use core::hash::Hasher;
+use siphasher::sip::SipHasher24;
+use wire::{Addr, SeqNum};
+
+/// One tick of the ISN's clock, nanoseconds (RFC 9293 §3.4.1: "roughly every 4 microseconds").
+const TICK_NANOS: u64 = 4_000;
+
+/// Keyed generator of initial sequence numbers and timestamp offsets.
+#[derive(Clone)]
+pub(crate) struct IsnGenerator {
+    key: (u64, u64),
+}
+
+impl IsnGenerator {
+    /// `key` must be secret and drawn once per stack.
+    pub(crate) fn new(key: (u64, u64)) -> IsnGenerator {
+        IsnGenerator { key }
+    }
+
+    /// The ISN of a connection opened now.
+    pub(crate) fn isn(
+        &self,
+        now: Instant,
+        local: Addr,
+        local_port: u16,
+        peer: Addr,
+        peer_port: u16,
+    ) -> SeqNum {
+        let mut hasher = self.hasher(b"isn", local, peer);
+        hasher.write(&local_port.to_be_bytes());
+        hasher.write(&peer_port.to_be_bytes());
+        let ticks = now.as_nanos() / TICK_NANOS;
+        SeqNum(ticks.wrapping_add(hasher.finish()) as u32)
+    }
+
+    /// What is added to the millisecond clock for TSval between two addresses.
+    pub(crate) fn timestamp_offset(&self, local: Addr, peer: Addr) -> u32 {
+        self.hasher(b"tsv", local, peer).finish() as u32
+    }
+
+    fn hasher(&self, purpose: &[u8; 3], local: Addr, peer: Addr) -> SipHasher24 {
+        let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
+        hasher.write(purpose);
+        hasher.write(&local.0);
+        hasher.write(&peer.0);
+        hasher
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::Ipv4Addr;
+    use core::time::Duration;
+
+    fn addr(last: u8) -> Addr {
+        Ipv4Addr::new(10, 0, 0, last).into()
+    }
+
+    fn isn(at: Duration, local_port: u16, peer_port: u16) -> SeqNum {
+        IsnGenerator::new((3, 4)).isn(Instant::ZERO + at, addr(1), local_port, addr(2), peer_port)
+    }
+
+    #[test]
+    fn the_clock_ticks_every_four_microseconds() {
+        let start = isn(Duration::ZERO, 1, 2);
+        assert_eq!(isn(Duration::from_nanos(3_999), 1, 2), start);
+        assert_eq!(isn(Duration::from_micros(4), 1, 2), start + 1);
+        assert_eq!(isn(Duration::from_secs(1), 1, 2), start + 250_000);
+        let around = Duration::from_micros(4 << 32);
+        assert_eq!(isn(around, 1, 2), start);
+    }
+
+    #[test]
+    fn each_tuple_and_each_secret_has_its_own_space() {
+        let start = isn(Duration::ZERO, 1, 2);
+        assert_ne!(isn(Duration::ZERO, 2, 1), start);
+        assert_ne!(isn(Duration::ZERO, 1, 3), start);
+        let other_secret = IsnGenerator::new((3, 5)).isn(Instant::ZERO, addr(1), 1, addr(2), 2);
+        assert_ne!(other_secret, start);
+        let generator = IsnGenerator::new((3, 4));
+        assert_ne!(generator.isn(Instant::ZERO, addr(2), 1, addr(1), 2), start);
+    }
+
+    #[test]
+    fn offsets_depend_on_both_addresses_and_the_secret() {
+        let generator = IsnGenerator::new((3, 4));
+        let offset = generator.timestamp_offset(addr(1), addr(2));
+        assert_eq!(IsnGenerator::new((3, 4)).timestamp_offset(addr(1), addr(2)), offset);
+        assert_ne!(generator.timestamp_offset(addr(1), addr(3)), offset);
+        assert_ne!(generator.timestamp_offset(addr(3), addr(2)), offset);
+        assert_ne!(IsnGenerator::new((4, 4)).timestamp_offset(addr(1), addr(2)), offset);
+    }
+}

@@ -1,0 +1,69 @@
+//! The engine: one host's IP layer and TCP with the whole of Fast Open, sans-IO.
+//!
+//! [`Stack`] is a host. It is told packets and time (`handle_*`), does what the application says (`connect`, `write`, …), and is
+//! asked what to do next (`poll_*`). It has no clock, no device, no thread, and makes no random choice that its seed does not
+//! decide, so the same calls give the same packets, byte for byte.
+//!
+//! ```
+//! use proto::{Capabilities, Config, ConnectOptions, Instant, ListenOptions, RxPacket, Stack};
+//! use core::time::Duration;
+//!
+//! let ethernet = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+//! let mut client = Stack::new(Config::default(), ethernet, [1; 32]);
+//! let mut server = Stack::new(Config::default(), ethernet, [2; 32]);
+//! client.add_address("10.0.0.1".parse().unwrap(), 24);
+//! server.add_address("10.0.0.2".parse().unwrap(), 24);
+//!
+//! let now = Instant::ZERO;
+//! let listener = server.listen(now, "10.0.0.2:80".parse().unwrap(), ListenOptions::default()).unwrap();
+//! let id = client.connect(now, "10.0.0.2:80".parse().unwrap(), ConnectOptions::default()).unwrap();
+//! // The wire between the two, one way a millisecond.
+//! for step in 1.. {
+//!     let now = now + Duration::from_millis(step);
+//!     let mut quiet = true;
+//!     while let Some(packet) = client.poll_transmit(now) {
+//!         server.handle_packet(now, RxPacket::new(packet.to_bytes()));
+//!         quiet = false;
+//!     }
+//!     while let Some(packet) = server.poll_transmit(now) {
+//!         client.handle_packet(now, RxPacket::new(packet.to_bytes()));
+//!         quiet = false;
+//!     }
+//!     if quiet {
+//!         break;
+//!     }
+//! }
+//! let (accepted, peer) = server.accept(now, listener).unwrap();
+//! assert_eq!(client.info(id).unwrap().local, peer);
+//! assert_eq!(server.info(accepted).unwrap().state, proto::State::Established);
+//! ```
+//!
+//! Map: `stack` (ingress, listeners, demultiplexing, verbs, egress), `tcp` (one connection), [`fast_open`] (cookies, caches,
+//! verdicts, guard: pure values), `time_wait`, `timer_wheel`, `config` (the settings table), `counters`.
+//! Not here: neighbours and links (a packet is an IP packet), UDP (handed back to the caller), routing.
+#![forbid(unsafe_code)]
+
+mod api;
+mod config;
+mod counters;
+pub mod fast_open;
+mod info;
+mod isn;
+mod rate_limit;
+mod rng;
+mod rtt;
+mod slab;
+mod stack;
+mod tcp;
+mod time;
+mod time_wait;
+mod timer_wheel;
+mod tuple;
+
+pub use api::*;
+pub use config::*;
+pub use counters::*;
+pub use info::*;
+pub use stack::Stack;
+pub use time::*;
+pub use wire::{Addr, Capabilities, RxPacket, SeqNum, TxPacket};

@@ -1,0 +1,117 @@
+//! A paged slab: stable small indices, generations, no doubling, no move of what it holds.
+
+/// Entries per page.
+const PAGE: usize = 64;
+const NONE: u32 = u32::MAX;
+
+struct Slot<T> {
+    generation: u32,
+    next_free: u32,
+    value: Option<T>,
+}
+
+/// Values under (index, generation) handles; a removed value's handle is never valid again until 2³² reuses of its slot.
+pub(crate) struct Slab<T> {
+    pages: Vec<Vec<Slot<T>>>,
+    free: u32,
+    len: usize,
+}
+
+impl<T> Slab<T> {
+    pub(crate) fn new() -> Slab<T> {
+        Slab { pages: Vec::new(), free: NONE, len: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Stores a value; returns its index and generation.
+    pub(crate) fn insert(&mut self, value: T) -> (u32, u32) {
+        self.len += 1;
+        if self.free != NONE {
+            let index = self.free;
+            let slot = &mut self.pages[index as usize / PAGE][index as usize % PAGE];
+            self.free = slot.next_free;
+            slot.value = Some(value);
+            return (index, slot.generation);
+        }
+        if self.pages.last().is_none_or(|page| page.len() == PAGE) {
+            self.pages.push(Vec::with_capacity(PAGE));
+        }
+        let page_index = self.pages.len() - 1;
+        let page = &mut self.pages[page_index];
+        page.push(Slot { generation: 0, next_free: NONE, value: Some(value) });
+        ((page_index * PAGE + page.len() - 1) as u32, 0)
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
+        let slot = self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)?;
+        let value = slot.value.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.next_free = self.free;
+        self.free = index;
+        self.len -= 1;
+        Some(value)
+    }
+
+    fn slot(&self, index: u32) -> Option<&Slot<T>> {
+        self.pages.get(index as usize / PAGE)?.get(index as usize % PAGE)
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&T> {
+        self.slot(index)?.value.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)?.value.as_mut()
+    }
+
+    /// The generation an occupied index has now.
+    pub(crate) fn generation(&self, index: u32) -> Option<u32> {
+        self.slot(index).filter(|slot| slot.value.is_some()).map(|slot| slot.generation)
+    }
+
+    /// Is (index, generation) the handle of a stored value?
+    pub(crate) fn contains(&self, index: u32, generation: u32) -> bool {
+        self.generation(index) == Some(generation)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.pages.iter().enumerate().flat_map(|(p, page)| {
+            page.iter()
+                .enumerate()
+                .filter_map(move |(s, slot)| Some(((p * PAGE + s) as u32, slot.value.as_ref()?)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removed_handle_is_not_valid_when_its_slot_is_used_again() {
+        let mut slab = Slab::new();
+        let (index, generation) = slab.insert("a");
+        assert!(slab.contains(index, generation));
+        assert_eq!(slab.remove(index), Some("a"));
+        assert_eq!(slab.remove(index), None);
+        let (again, next) = slab.insert("b");
+        assert_eq!(again, index);
+        assert!(!slab.contains(index, generation) && slab.contains(index, next));
+    }
+
+    #[test]
+    fn indices_stay_dense_over_pages() {
+        let mut slab = Slab::new();
+        for i in 0..200u32 {
+            assert_eq!(slab.insert(i).0, i);
+        }
+        slab.remove(130);
+        slab.remove(5);
+        assert_eq!((slab.insert(0).0, slab.insert(0).0, slab.insert(0).0), (5, 130, 200));
+        assert_eq!(slab.len(), 201);
+        assert_eq!(slab.iter().count(), 201);
+    }
+}

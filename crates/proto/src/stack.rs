@@ -1,0 +1,341 @@
+//! One host: its addresses, listeners and connections.
+//!
+//! `ingress` takes packets apart and finds whom they concern, `icmp` answers and believes ICMP, `listen` is LISTEN and the SYN
+//! queue with the server's half of Fast Open, `verbs`, `stream` and `closing` are the application's calls, `settle` is what follows every change of a
+//! connection (timers, events, tables), `egress` is what goes out and when to be called again.
+
+mod closing;
+mod egress;
+mod icmp;
+mod ingress;
+mod listen;
+mod listener;
+mod open;
+mod ports;
+mod request;
+mod settle;
+mod stream;
+mod verbs;
+
+use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard};
+use crate::isn::IsnGenerator;
+use crate::rate_limit::RateLimit;
+use crate::rng::Rng;
+use crate::slab::Slab;
+use crate::tcp::connection::{Connection, Context};
+use crate::time_wait::TimeWaitTable;
+use crate::timer_wheel::TimerWheel;
+use crate::tuple::{FourTuple, TupleHasher};
+use crate::{
+    CloseReason, Config, ConnId, ConnectionInfo, Counters, Drops, EarlyData, Instant, ListenerId,
+    ListenerInfo, Outcome, SettingError, SocketId, State, TableSizes,
+};
+use core::net::IpAddr;
+use core::time::Duration;
+use hashbrown::HashTable;
+use listener::Listener;
+use request::Request;
+use std::collections::{BTreeMap, VecDeque};
+use wire::{Addr, Capabilities, TxPacket};
+
+/// Life of a generation of the replay guard: the longest a packet may wander (RFC 9293's MSL).
+const REPLAY_GENERATION: Duration = Duration::from_secs(120);
+/// Answers to strangers that may wait to be sent; more are dropped (they are rate-limited anyway).
+const REPLIES_MAX: usize = 4096;
+
+/// One host: its addresses, listeners and connections.
+///
+/// Four kinds of method: getters; `handle_*` (a packet, or the time); the application's verbs; `poll_*` (what to do next). One
+/// mutation, or a batch of them at one `now`, then drain [`poll_transmit`](Stack::poll_transmit),
+/// [`poll_event`](Stack::poll_event) and [`poll_timeout`](Stack::poll_timeout) to the end, then the next. `now` never goes back.
+pub struct Stack {
+    shared: Shared,
+    connections: Slab<Connection>,
+    by_tuple: HashTable<u32>,
+    requests: Slab<Request>,
+    requests_by_tuple: HashTable<u32>,
+    listeners: Slab<Listener>,
+    listeners_by_port: BTreeMap<u16, Vec<ListenerId>>,
+    time_wait: TimeWaitTable,
+    timers: TimerWheel,
+    request_timers: TimerWheel,
+    ready: VecDeque<ConnId>,
+    events: VecDeque<SocketId>,
+    replies: VecDeque<TxPacket>,
+    resets: RateLimit,
+    hasher: TupleHasher,
+    isn: IsnGenerator,
+    guard: ReplayGuard,
+    keys: KeyRing,
+    rng: Rng,
+    drops: Drops,
+}
+
+/// What every connection may see and change while one of them is being changed.
+struct Shared {
+    config: Config,
+    capabilities: Capabilities,
+    counters: Counters,
+    paths: PathCache,
+    blackhole: Blackhole,
+    networks: Vec<Network>,
+    addresses: Vec<Addr>,
+    challenge: RateLimit,
+}
+
+impl Shared {
+    fn context(&mut self, now: Instant) -> Context<'_> {
+        Context {
+            now,
+            config: &self.config,
+            capabilities: self.capabilities,
+            counters: &mut self.counters,
+            paths: &mut self.paths,
+            blackhole: &mut self.blackhole,
+            networks: &self.networks,
+            challenge: &mut self.challenge,
+        }
+    }
+}
+
+impl Stack {
+    /// A host without addresses. `seed` decides every random choice: initial sequence numbers, ports, hash keys, the cookie key.
+    pub fn new(config: Config, capabilities: Capabilities, seed: [u8; 32]) -> Stack {
+        let mut rng = Rng::new(seed);
+        Stack {
+            shared: Shared {
+                capabilities,
+                counters: Counters::default(),
+                paths: PathCache::new(config.path_cache_entries as usize, rng.next_key()),
+                blackhole: Blackhole::new(Duration::from_secs(
+                    config.tcp_fastopen_blackhole_timeout_sec.into(),
+                )),
+                networks: Vec::new(),
+                addresses: Vec::new(),
+                challenge: RateLimit::new(),
+                config: config.clone(),
+            },
+            connections: Slab::new(),
+            by_tuple: HashTable::new(),
+            requests: Slab::new(),
+            requests_by_tuple: HashTable::new(),
+            listeners: Slab::new(),
+            listeners_by_port: BTreeMap::new(),
+            time_wait: TimeWaitTable::new(config.tcp_max_tw_buckets as usize, rng.next_key()),
+            timers: TimerWheel::new(),
+            request_timers: TimerWheel::new(),
+            ready: VecDeque::new(),
+            events: VecDeque::new(),
+            replies: VecDeque::new(),
+            resets: RateLimit::new(),
+            hasher: TupleHasher { key: rng.next_key() },
+            isn: IsnGenerator::new(rng.next_key()),
+            guard: ReplayGuard::new(rng.next_key(), config.replay_guard_entries as usize, REPLAY_GENERATION),
+            keys: KeyRing::new(Key::from_bytes(rng.next_bytes16())),
+            rng,
+            drops: Drops::default(),
+        }
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// Counters under Linux's names.
+    pub fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+
+    /// Packets that went no further, by reason.
+    pub fn drops(&self) -> &Drops {
+        &self.drops
+    }
+
+    /// The local addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.shared.addresses.iter().map(Addr::to_ip)
+    }
+
+    /// A snapshot of one connection, until its application lets go of it.
+    pub fn info(&self, id: ConnId) -> Option<ConnectionInfo> {
+        let c = self.connection(id)?;
+        Some(ConnectionInfo::of(c))
+    }
+
+    /// A snapshot of one listener.
+    pub fn listener_info(&self, id: ListenerId) -> Option<ListenerInfo> {
+        let listener = self.listener(id)?;
+        Some(listener.info())
+    }
+
+    /// What became of Fast Open (active opens).
+    pub fn outcome(&self, id: ConnId) -> Option<Outcome> {
+        self.connection(id).map(|c| c.outcome)
+    }
+
+    /// Which bytes came in the SYN (passive opens).
+    pub fn early_data(&self, id: ConnId) -> Option<EarlyData> {
+        self.connection(id).map(|c| c.early)
+    }
+
+    /// Why the connection ended; `None` while it lives, and for ids that are no more.
+    pub fn close_reason(&self, id: ConnId) -> Option<CloseReason> {
+        self.connection(id).and_then(|c| c.close_reason)
+    }
+
+    /// Remembered cookies, MSS, SRTT and verdicts.
+    pub fn path_cache(&self) -> &PathCache {
+        &self.shared.paths
+    }
+
+    /// The same, to flush or edit.
+    pub fn path_cache_mut(&mut self) -> &mut PathCache {
+        &mut self.shared.paths
+    }
+
+    /// How much the stack holds.
+    pub fn table_sizes(&self) -> TableSizes {
+        TableSizes {
+            connections: self.connections.len(),
+            requests: self.requests.len(),
+            time_wait: self.time_wait.len(),
+        }
+    }
+
+    /// Adds a local address. `prefix_len` (0..=32 or 0..=128) names its network, which is part of the key of verdicts.
+    pub fn add_address(&mut self, addr: IpAddr, prefix_len: u8) {
+        let addr = Addr::from(addr);
+        if !self.shared.addresses.contains(&addr) {
+            self.shared.addresses.push(addr);
+            self.shared.networks.push(Network::new(addr, prefix_len));
+        }
+    }
+
+    /// Removes a local address: packets for it are no longer ours. Connections from it fail by their timers.
+    pub fn remove_address(&mut self, addr: IpAddr) {
+        if let Some(at) = self.shared.addresses.iter().position(|known| *known == Addr::from(addr)) {
+            self.shared.addresses.remove(at);
+            self.shared.networks.remove(at);
+        }
+    }
+
+    /// Changes one setting by Linux's name, e.g. `("net.ipv4.tcp_fastopen", "0x403")`, or the cookie keys by
+    /// `net.ipv4.tcp_fastopen_key`. A warning comes back when a part was refused.
+    ///
+    /// # Errors
+    /// See [`Config::set`].
+    pub fn set(&mut self, _now: Instant, name: &str, value: &str) -> Result<Option<String>, SettingError> {
+        if name == "net.ipv4.tcp_fastopen_key" {
+            self.keys = value.parse().map_err(|error| SettingError::Invalid(format!("{error:?}")))?;
+            return Ok(None);
+        }
+        let warning = self.shared.config.set(name, value)?;
+        let pause = self.shared.config.tcp_fastopen_blackhole_timeout_sec;
+        self.shared.blackhole.set_timeout(Duration::from_secs(pause.into()));
+        self.time_wait.set_max(self.shared.config.tcp_max_tw_buckets as usize);
+        Ok(warning)
+    }
+
+    /// Replaces the stack's cookie keys. Listeners with keys of their own keep them.
+    pub fn set_fast_open_key(&mut self, ring: KeyRing) {
+        self.keys = ring;
+    }
+
+    /// The stack's cookie keys.
+    pub fn fast_open_key(&self) -> &KeyRing {
+        &self.keys
+    }
+
+    fn connection(&self, id: ConnId) -> Option<&Connection> {
+        self.connections
+            .get(id.index)
+            .filter(|c| self.connections.contains(id.index, id.generation) && !c.orphan)
+    }
+
+    fn listener(&self, id: ListenerId) -> Option<&Listener> {
+        self.listeners.get(id.index).filter(|_| self.listeners.contains(id.index, id.generation))
+    }
+
+    fn listener_mut(&mut self, id: ListenerId) -> Option<&mut Listener> {
+        if !self.listeners.contains(id.index, id.generation) {
+            return None;
+        }
+        self.listeners.get_mut(id.index)
+    }
+
+    fn find_connection(&self, tuple: &FourTuple) -> Option<u32> {
+        let same = |index: &u32| self.connections.get(*index).is_some_and(|c| c.tuple == *tuple);
+        self.by_tuple.find(self.hasher.hash(tuple), same).copied()
+    }
+
+    fn find_request(&self, tuple: &FourTuple) -> Option<u32> {
+        let same = |index: &u32| self.requests.get(*index).is_some_and(|r| r.tuple == *tuple);
+        self.requests_by_tuple.find(self.hasher.hash(tuple), same).copied()
+    }
+
+    /// Stores a connection and makes it findable.
+    fn insert_connection(&mut self, mut connection: Connection) -> ConnId {
+        connection.mapped = true;
+        let hash = self.hasher.hash(&connection.tuple);
+        let (index, generation) = self.connections.insert(connection);
+        let (hasher, connections) = (self.hasher, &self.connections);
+        self.by_tuple
+            .insert_unique(hash, index, |index| connections.get(*index).map_or(0, |c| hasher.hash(&c.tuple)));
+        ConnId { index, generation }
+    }
+
+    /// Makes a connection unfindable: its packets are no longer its own.
+    fn unmap(&mut self, index: u32) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        if !std::mem::take(&mut connection.mapped) {
+            return;
+        }
+        let hash = self.hasher.hash(&connection.tuple);
+        if let Ok(entry) = self.by_tuple.find_entry(hash, |found| *found == index) {
+            entry.remove();
+        }
+    }
+}
+
+impl ConnectionInfo {
+    fn of(c: &Connection) -> ConnectionInfo {
+        use crate::tcp::congestion::Controller;
+        ConnectionInfo {
+            state: c.state,
+            local: c.tuple.local_addr(),
+            peer: c.tuple.peer_addr(),
+            outcome: c.outcome,
+            syn_data_len: c.syn_data_len.into(),
+            syn_data_acked: c.syn_data_acked.into(),
+            early_data: c.early,
+            synack_data_len: c.synack_data_len.into(),
+            srtt: c.rtt.srtt(),
+            rttvar: c.rtt.rttvar(),
+            rto: c.rtt.rto(),
+            min_rtt: c.rtt.min_rtt(),
+            cwnd: c.congestion.cwnd(),
+            ssthresh: c.congestion.ssthresh(),
+            flight_size: c.snd.flight_size(),
+            snd_mss: c.smss(),
+            snd_wnd: c.snd.wnd,
+            rcv_wnd: c.rcv.wnd(),
+            snd_wscale: c.agreed.snd_wscale.unwrap_or(0),
+            rcv_wscale: c.rcv.wscale,
+            timestamps: c.agreed.timestamps,
+            sack: c.agreed.sack,
+            send_queue: c.snd.queue.len(),
+            recv_queue: c.rcv.buffer.len(),
+            total_retrans: c.total_retrans,
+            bytes_acked: c.bytes_acked,
+            bytes_received: c.rcv.bytes_received,
+            opened_at: c.opened_at,
+            established_at: c.established_at,
+        }
+    }
+}
+
+/// Does this state still exchange packets of its own?
+fn is_live(state: State) -> bool {
+    !matches!(state, State::Closed | State::TimeWait)
+}

@@ -1,0 +1,79 @@
+//! The application's verbs that end a connection.
+
+use super::{Stack, is_live};
+use crate::tcp::connection::Connection;
+use crate::tcp::timers::Timer;
+use crate::{ConnId, Instant, State, WriteError};
+use core::time::Duration;
+
+impl Stack {
+    /// Ends the sending direction: a FIN follows what was written.
+    ///
+    /// # Errors
+    /// [`WriteError::Shutdown`] the second time, [`WriteError::Closed`] when the connection ended before.
+    pub fn shutdown(&mut self, now: Instant, id: ConnId) -> Result<(), WriteError> {
+        let (connection, _) = self.writable(id)?;
+        connection.queue_fin();
+        connection.release_synack();
+        self.settle(now, id.index);
+        Ok(())
+    }
+
+    /// The application lets go: the id is no longer valid. Unread data, or linger 0, resets; otherwise what was written is still
+    /// delivered, in the background.
+    pub fn close(&mut self, now: Instant, id: ConnId) {
+        let linger_limit = self.shared.config.tcp_fin_timeout;
+        let Some(connection) = self.owned(id) else { return };
+        connection.orphan = true;
+        let unread = !connection.rcv.buffer.is_empty();
+        let nothing_promised = connection.state == State::SynSent && connection.snd.queue.is_empty();
+        if !is_live(connection.state) {
+            return self.settle(now, id.index);
+        }
+        if unread || nothing_promised || connection.options.linger == Some(Duration::ZERO) {
+            return self.abort_connection(now, id.index);
+        }
+        connection.queue_fin();
+        connection.release_synack();
+        if let Some(linger) = connection.options.linger {
+            connection.timers.set(Timer::Orphan, now + linger);
+        } else if connection.state == State::FinWait2 {
+            connection.timers.set(Timer::Orphan, now + linger_limit);
+        }
+        self.settle(now, id.index);
+    }
+
+    /// Resets and forgets.
+    pub fn abort(&mut self, now: Instant, id: ConnId) {
+        if let Some(connection) = self.owned(id) {
+            connection.orphan = true;
+            self.abort_connection(now, id.index);
+        }
+    }
+
+    pub(super) fn abort_connection(&mut self, now: Instant, index: u32) {
+        if let Some(connection) = self.connections.get_mut(index) {
+            connection.orphan = true;
+            connection.abort();
+        }
+        self.settle(now, index);
+    }
+
+    /// Connections with bytes or a FIN that the peer has not acknowledged.
+    pub fn undelivered(&self) -> usize {
+        self.connections.iter().filter(|(_, connection)| is_undelivered(connection)).count()
+    }
+
+    /// Resets every connection with bytes or a FIN that the peer has not acknowledged, also those let go of earlier.
+    pub fn abort_undelivered(&mut self, now: Instant) {
+        let undelivered = self.connections.iter().filter(|(_, connection)| is_undelivered(connection));
+        let indices: Vec<u32> = undelivered.map(|(index, _)| index).collect();
+        indices.into_iter().for_each(|index| self.abort_connection(now, index));
+    }
+}
+
+/// A peer in our FIN-WAIT-2 has everything and only owes its own FIN.
+fn is_undelivered(connection: &Connection) -> bool {
+    let fin_unacknowledged = connection.snd.fin_queued && connection.state != State::FinWait2;
+    is_live(connection.state) && (fin_unacknowledged || !connection.snd.queue.is_empty())
+}

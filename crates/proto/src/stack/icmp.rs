@@ -1,0 +1,119 @@
+//! ICMP: echo is answered; errors are believed only when they quote a segment that is in flight (RFC 5927 §4.1).
+
+use super::Stack;
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::handshake::Handshake;
+use crate::tuple::FourTuple;
+use crate::{CloseReason, DropReason, Instant};
+use bytes::Bytes;
+use core::ops::Range;
+use smallvec::smallvec;
+use wire::{Icmp, IcmpError, IpHeader, QuotedTcp, RxPacket, TxPacket};
+
+/// Least path MTU believed: what every host must be able to send in one piece (RFC 791, RFC 8200 §5), lest a forger make us send
+/// tiny packets.
+const MTU_MIN_V4: u32 = 552;
+const MTU_MIN_V6: u32 = 1280;
+
+impl Stack {
+    pub(super) fn handle_icmp(
+        &mut self,
+        now: Instant,
+        ip: &IpHeader,
+        payload: Range<usize>,
+        packet: RxPacket,
+    ) -> Option<RxPacket> {
+        match Icmp::parse(ip.src, ip.dst, &packet.data[payload]) {
+            Err(_) => self.drops.count(DropReason::Icmp),
+            Ok(Icmp::EchoRequest { ident, seq, data }) if self.shared.config.icmp_echo => {
+                self.answer_echo(now, ip, ident, seq, data);
+            }
+            Ok(Icmp::Error { error, quote }) => self.icmp_error(now, error, quote),
+            Ok(_) => return Some(packet),
+        }
+        None
+    }
+
+    fn answer_echo(&mut self, now: Instant, request: &IpHeader, ident: u16, seq: u16, data: &[u8]) {
+        if !self.resets.take(now, self.shared.config.replies_per_second) {
+            return self.drops.count(DropReason::RateLimited);
+        }
+        let reply = Icmp::EchoReply { ident, seq, data };
+        let mut body = vec![0; reply.emit_len()];
+        reply.emit(request.dst, request.src, &mut body);
+        let ip = IpHeader::new(request.dst, request.src, request.protocol);
+        let mut header = [0; 40];
+        ip.emit(body.len(), &mut header);
+        self.push_reply(TxPacket::new(&header[..ip.emit_len()], smallvec![Bytes::from(body)]));
+    }
+
+    fn icmp_error(&mut self, now: Instant, error: IcmpError, quote: &[u8]) {
+        let found = QuotedTcp::parse(quote).and_then(|quoted| {
+            let tuple = FourTuple {
+                local: quoted.src,
+                local_port: quoted.src_port,
+                peer: quoted.dst,
+                peer_port: quoted.dst_port,
+            };
+            Some((self.find_connection(&tuple)?, quoted.seq))
+        });
+        let in_flight = found.filter(|(index, seq)| {
+            self.connections
+                .get(*index)
+                .is_some_and(|c| c.snd.una.before_or_eq(*seq) && seq.before(c.snd.max) || c.snd.una == *seq)
+        });
+        let Some((index, _)) = in_flight else { return self.drops.count(DropReason::IcmpUnrelated) };
+        if let Some(connection) = self.connections.get_mut(index) {
+            connection.icmp_error(&mut self.shared.context(now), error);
+        }
+        self.settle(now, index);
+    }
+}
+
+impl Connection {
+    fn icmp_error(&mut self, cx: &mut Context<'_>, error: IcmpError) {
+        match error {
+            IcmpError::PacketTooBig { mtu } => self.packet_too_big(cx, mtu),
+            IcmpError::HostUnreachable => self.unreachable(cx, CloseReason::HostUnreachable),
+            IcmpError::Prohibited => self.unreachable(cx, CloseReason::Prohibited),
+            IcmpError::PortUnreachable | IcmpError::ProtocolUnreachable => {
+                self.unreachable(cx, CloseReason::PortUnreachable);
+            }
+            IcmpError::TimeExceeded | IcmpError::ParameterProblem => {}
+        }
+    }
+
+    /// While opening, an unreachable peer ends the attempt (RFC 9293 §3.9.2.2 asks it of hard errors, Linux does it for all);
+    /// later it is a soft error that retransmission will outlive or confirm.
+    fn unreachable(&mut self, cx: &mut Context<'_>, reason: CloseReason) {
+        match self.handshake {
+            Some(Handshake::Active(_)) => {
+                cx.counters.attempt_fails += 1;
+                self.terminate(reason);
+            }
+            // A Fast Open child the application has not accepted yet, or a simultaneous open.
+            Some(Handshake::Passive(_)) if self.unaccepted || self.parent.is_none() => self.terminate(reason),
+            _ => {}
+        }
+    }
+
+    /// RFC 1191, RFC 8201: smaller packets from here on; what did not get through goes again at once.
+    fn packet_too_big(&mut self, cx: &mut Context<'_>, mtu: u32) {
+        let least = if self.tuple.peer.is_v4() { MTU_MIN_V4 } else { MTU_MIN_V6 };
+        let mtu = mtu.max(least).min(u32::from(u16::MAX)) as u16;
+        if mtu >= self.path_mtu {
+            return;
+        }
+        self.path_mtu = mtu;
+        cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).path_mtu = Some(mtu);
+        match &mut self.handshake {
+            Some(Handshake::Active(active)) if active.data_sent > 0 && !active.plain => {
+                active.plain = true;
+                active.due = true;
+                self.snd.rewind();
+            }
+            Some(_) => {}
+            None => self.snd.rewind(),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A packet arrives: IP, then whom it concerns.
+
+use super::{REPLIES_MAX, Stack};
+use crate::tcp::input::{Reply, Segment};
+use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, on_segment};
+use crate::tuple::FourTuple;
+use crate::{DropReason, Instant};
+use core::ops::Range;
+use wire::{
+    Addr, Flags, IpError, IpHeader, RxChecksum, RxPacket, SeqNum, TcpError, TcpHeader, TcpOptions,
+    Timestamps, TxPacket, protocol,
+};
+
+impl Stack {
+    /// A packet from the network. It comes back when nobody here claims it: another protocol, or another destination.
+    pub fn handle_packet(&mut self, now: Instant, packet: RxPacket) -> Option<RxPacket> {
+        let (ip, payload) = match IpHeader::parse(&packet.data) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                self.drops.count(drop_reason(error));
+                return None;
+            }
+        };
+        if !self.shared.addresses.contains(&ip.dst) {
+            return Some(packet);
+        }
+        match ip.protocol {
+            protocol::TCP => self.handle_tcp(now, &ip, payload, packet),
+            protocol::ICMP | protocol::ICMPV6 => return self.handle_icmp(now, &ip, payload, packet),
+            _ => return Some(packet),
+        }
+        None
+    }
+
+    /// A batch: acknowledgements are decided at its end. Packets nobody claims are left in it.
+    pub fn handle_packets(&mut self, now: Instant, batch: &mut Vec<RxPacket>) {
+        let arrived = std::mem::take(batch);
+        batch.extend(arrived.into_iter().filter_map(|packet| self.handle_packet(now, packet)));
+    }
+
+    fn handle_tcp(&mut self, now: Instant, ip: &IpHeader, payload: Range<usize>, packet: RxPacket) {
+        self.shared.counters.in_segs += 1;
+        let verify = (packet.checksum == RxChecksum::Verify).then_some((ip.src, ip.dst));
+        let (header, text) = match TcpHeader::parse(&packet.data[payload.clone()], verify) {
+            Ok(parsed) => parsed,
+            Err(error) => return self.bad_segment(error),
+        };
+        if ip.src.is_multicast() || ip.src.is_unspecified() {
+            return self.drops.count(DropReason::BadAddress);
+        }
+        let tuple = FourTuple {
+            local: ip.dst,
+            local_port: header.dst_port,
+            peer: ip.src,
+            peer_port: header.src_port,
+        };
+        let text = payload.start + text.start..payload.start + text.end;
+        let segment = Segment {
+            payload: packet.data.slice(text),
+            truesize: packet.truesize,
+            gso_size: packet.gso_size,
+            header,
+        };
+        self.dispatch(now, tuple, segment);
+    }
+
+    fn bad_segment(&mut self, error: TcpError) {
+        self.shared.counters.in_errs += 1;
+        if error == TcpError::Checksum {
+            self.shared.counters.in_csum_errors += 1;
+            return self.drops.count(DropReason::TcpChecksum);
+        }
+        self.drops.count(DropReason::TcpHeader);
+    }
+
+    /// Connection, half-open request, TIME-WAIT, listener, stranger.
+    pub(super) fn dispatch(&mut self, now: Instant, tuple: FourTuple, segment: Segment) {
+        if let Some(index) = self.find_connection(&tuple) {
+            return self.for_connection(now, index, segment);
+        }
+        if let Some(index) = self.find_request(&tuple) {
+            return self.for_request(now, index, segment);
+        }
+        if let Some(index) = self.time_wait.lookup(&tuple) {
+            return self.for_time_wait(now, index, segment);
+        }
+        match self.find_listener(&tuple) {
+            Some(listener) => self.for_listener(now, listener, tuple, segment, None),
+            None => self.reset_stranger(now, &tuple, &segment),
+        }
+    }
+
+    pub(super) fn for_connection(&mut self, now: Instant, index: u32, segment: Segment) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let tuple = connection.tuple;
+        let numbers = ResetNumbers::of(&segment);
+        let reply = connection.segment_arrives(&mut self.shared.context(now), segment);
+        if reply == Reply::Reset {
+            self.send_reset(now, &tuple, numbers);
+        }
+        self.settle(now, index);
+    }
+
+    fn for_time_wait(&mut self, now: Instant, index: TimeWaitIndex, segment: Segment) {
+        let entry = self.time_wait.get(index);
+        let facts = TimeWaitSegment {
+            seq: segment.seq(),
+            flags: segment.header.flags,
+            payload_len: segment.payload.len() as u32,
+            timestamps: segment.header.options.timestamps,
+        };
+        let timeout = self.shared.config.time_wait;
+        let ts_recent = facts.timestamps.map(|timestamps| timestamps.tsval);
+        match on_segment(&entry, &facts, self.shared.config.tcp_rfc1337) {
+            TimeWaitAction::Ignore => self.drops.count(DropReason::TimeWait),
+            TimeWaitAction::Restart => self.time_wait.restart(index, now, timeout, ts_recent),
+            TimeWaitAction::RestartAndAck => {
+                self.time_wait.restart(index, now, timeout, ts_recent);
+                self.acknowledge_time_wait(now, index);
+            }
+            TimeWaitAction::Ack => self.acknowledge_time_wait(now, index),
+            TimeWaitAction::Remove => {
+                self.time_wait.remove(index);
+            }
+            TimeWaitAction::AcceptSyn { min_isn } => match self.find_listener(&entry.tuple) {
+                Some(listener) => {
+                    self.time_wait.remove(index);
+                    self.for_listener(now, listener, entry.tuple, segment, Some(min_isn));
+                }
+                None => self.reset_stranger(now, &entry.tuple, &segment),
+            },
+        }
+    }
+
+    fn acknowledge_time_wait(&mut self, now: Instant, index: TimeWaitIndex) {
+        if !self.shared.challenge.take(now, self.shared.config.replies_per_second) {
+            return self.drops.count(DropReason::RateLimited);
+        }
+        let entry = self.time_wait.get(index);
+        let timestamps = entry.ts_recent.map(|ts_recent| Timestamps {
+            tsval: (now.as_millis() as u32).wrapping_add(entry.ts_offset),
+            tsecr: ts_recent,
+        });
+        let header = TcpHeader {
+            src_port: entry.tuple.local_port,
+            dst_port: entry.tuple.peer_port,
+            seq: entry.snd_nxt,
+            ack: entry.rcv_nxt,
+            flags: Flags::ACK,
+            window: entry.rcv_wnd,
+            urgent: 0,
+            options: TcpOptions { timestamps, ..TcpOptions::default() },
+        };
+        self.shared.counters.out_segs += 1;
+        self.reply(entry.tuple.local, entry.tuple.peer, &header);
+    }
+
+    /// RFC 9293 §3.10.7.1: nobody here knows this segment's connection.
+    pub(super) fn reset_stranger(&mut self, now: Instant, tuple: &FourTuple, segment: &Segment) {
+        if segment.has(Flags::RST) {
+            return self.drops.count(DropReason::StrayReset);
+        }
+        self.send_reset(now, tuple, ResetNumbers::of(segment));
+    }
+
+    pub(super) fn send_reset(&mut self, now: Instant, tuple: &FourTuple, numbers: ResetNumbers) {
+        if !self.resets.take(now, self.shared.config.replies_per_second) {
+            return self.drops.count(DropReason::RateLimited);
+        }
+        self.shared.counters.out_rsts += 1;
+        let header = TcpHeader {
+            src_port: tuple.local_port,
+            dst_port: tuple.peer_port,
+            seq: numbers.seq,
+            ack: numbers.ack,
+            flags: numbers.flags,
+            window: 0,
+            urgent: 0,
+            options: TcpOptions::default(),
+        };
+        self.reply(tuple.local, tuple.peer, &header);
+    }
+
+    /// A packet of no connection.
+    pub(super) fn reply(&mut self, local: Addr, peer: Addr, header: &TcpHeader) {
+        let ip = IpHeader::new(local, peer, protocol::TCP);
+        let offload = self.shared.capabilities.tx_checksum;
+        self.push_reply(TxPacket::tcp(&ip, header, Default::default(), 0, offload));
+    }
+
+    pub(super) fn push_reply(&mut self, packet: TxPacket) {
+        if self.replies.len() < REPLIES_MAX {
+            self.replies.push_back(packet);
+        } else {
+            self.drops.count(DropReason::RateLimited);
+        }
+    }
+}
+
+/// The numbers of a reset that answers a segment.
+#[derive(Clone, Copy)]
+pub(super) struct ResetNumbers {
+    seq: SeqNum,
+    ack: SeqNum,
+    flags: Flags,
+}
+
+impl ResetNumbers {
+    fn of(segment: &Segment) -> ResetNumbers {
+        if segment.has(Flags::ACK) {
+            ResetNumbers { seq: segment.header.ack, ack: SeqNum(0), flags: Flags::RST }
+        } else {
+            ResetNumbers { seq: SeqNum(0), ack: segment.end(), flags: Flags::RST | Flags::ACK }
+        }
+    }
+}
+
+fn drop_reason(error: IpError) -> DropReason {
+    match error {
+        IpError::Fragment => DropReason::Fragment,
+        IpError::Address => DropReason::BadAddress,
+        IpError::ExtensionHeader(_) => DropReason::IpOption,
+        _ => DropReason::IpHeader,
+    }
+}

@@ -1,0 +1,300 @@
+//! LISTEN (RFC 9293 §3.10.7.2), the SYN queue, and the server's half of Fast Open (RFC 7413 §4.2).
+
+use super::Stack;
+use super::request::{CookieReply, Request};
+use crate::fast_open::{CookieCheck, Guard, KeyRing};
+use crate::tcp::connection::Connection;
+use crate::tcp::handshake::{Handshake, PassiveOpen};
+use crate::tcp::input::Segment;
+use crate::tcp::negotiation::{self, Negotiated};
+use crate::tcp::state::Transition;
+use crate::tcp::timers::Timer;
+use crate::tuple::FourTuple;
+use crate::{DropReason, EarlyData, Events, Instant, ListenerId, State, fastopen};
+use core::time::Duration;
+use wire::{FastOpenOption, Flags, SeqNum};
+
+/// What the server decides about a SYN.
+enum FastOpenServer {
+    /// Take the data; the SYN-ACK may bring a new cookie.
+    Accept(CookieReply),
+    /// An ordinary request; its SYN-ACK may bring a cookie.
+    Refuse(CookieReply),
+}
+
+impl Stack {
+    /// The listener that fits best.
+    pub(super) fn find_listener(&self, tuple: &FourTuple) -> Option<ListenerId> {
+        let candidates = self.listeners_by_port.get(&tuple.local_port)?;
+        let fitting = candidates.iter().filter_map(|id| Some((self.listener(*id)?.fit(tuple)?, *id)));
+        fitting.max_by_key(|(fit, _)| *fit).map(|(_, id)| id)
+    }
+
+    /// A segment for a listener. `min_isn`: the old connection of this tuple was in TIME-WAIT until now.
+    pub(super) fn for_listener(
+        &mut self,
+        now: Instant,
+        id: ListenerId,
+        tuple: FourTuple,
+        segment: Segment,
+        min_isn: Option<SeqNum>,
+    ) {
+        if segment.has(Flags::RST) {
+            return self.drops.count(DropReason::StrayReset);
+        }
+        if segment.has(Flags::ACK) {
+            return self.reset_stranger(now, &tuple, &segment);
+        }
+        let fin_refused = segment.has(Flags::FIN) && !self.shared.config.syn_fin;
+        if !segment.has(Flags::SYN)
+            || fin_refused
+            || tuple.local == tuple.peer && tuple.local_port == tuple.peer_port
+        {
+            return self.drops.count(DropReason::NotForListener);
+        }
+        if let Some(reason) = self.no_room_for_syn(id) {
+            self.shared.counters.listen_drops += 1;
+            self.shared.counters.listen_overflows += u64::from(reason == DropReason::AcceptQueueFull);
+            return self.drops.count(reason);
+        }
+        let iss = self.choose_isn(now, &tuple, min_isn);
+        match self.decide_fast_open(now, id, &tuple, &segment) {
+            FastOpenServer::Accept(cookie) => self.open_fast(now, id, tuple, segment, iss, cookie),
+            FastOpenServer::Refuse(cookie) => self.queue_request(now, id, tuple, &segment, iss, cookie),
+        }
+    }
+
+    fn no_room_for_syn(&self, id: ListenerId) -> Option<DropReason> {
+        let listener = self.listener(id)?;
+        match () {
+            () if listener.accept_queue_full() => Some(DropReason::AcceptQueueFull),
+            () if listener.syn_queue_full(&self.shared.config) => Some(DropReason::SynQueueFull),
+            () if self.connections.len() >= self.shared.config.max_connections as usize => {
+                Some(DropReason::TooManyConnections)
+            }
+            () => None,
+        }
+    }
+
+    /// Above everything the last connection of this tuple used, if it was in TIME-WAIT.
+    fn choose_isn(&self, now: Instant, tuple: &FourTuple, min_isn: Option<SeqNum>) -> SeqNum {
+        let isn = self.isn.isn(now, tuple.local, tuple.local_port, tuple.peer, tuple.peer_port);
+        min_isn.map_or(isn, |least| least.latest(isn))
+    }
+
+    /// The order of Linux's `tcp_try_fastopen`, with two differences that are settings: a full queue still hands out cookies, and
+    /// a SYN seen before is not taken again.
+    fn decide_fast_open(
+        &mut self,
+        now: Instant,
+        id: ListenerId,
+        tuple: &FourTuple,
+        segment: &Segment,
+    ) -> FastOpenServer {
+        let option = segment.header.options.fast_open;
+        let requested = option.is_some_and(|option| option.cookie.is_none());
+        self.shared.counters.tcp_fastopen_cookie_reqd += u64::from(requested);
+        let bits = self.shared.config.tcp_fastopen;
+        let Some(listener) = self.listener(id) else { return FastOpenServer::Refuse(None) };
+        let offered = option.is_some() || !segment.payload.is_empty();
+        if bits & fastopen::SERVER == 0 || !offered || listener.pending.max_qlen() == 0 {
+            return FastOpenServer::Refuse(None);
+        }
+        let no_cookie = bits & fastopen::SERVER_NO_COOKIE != 0 || listener.no_cookie;
+        let keys = listener.keys.as_ref().unwrap_or(&self.keys);
+        let fresh = option.map(|FastOpenOption { kind, .. }| FastOpenOption {
+            kind,
+            cookie: Some(keys.cookie(tuple.peer, tuple.local)),
+        });
+        let check = check_cookie(keys, tuple, option);
+        let wants_slot = no_cookie || check != CookieCheck::Invalid;
+        if (wants_slot || !self.shared.config.cookie_on_overflow) && !self.admit_pending(now, id) {
+            if !self.shared.config.cookie_on_overflow {
+                return FastOpenServer::Refuse(None);
+            }
+            self.shared.counters.cookie_on_overflow += u64::from(fresh.is_some());
+            return FastOpenServer::Refuse(fresh);
+        }
+        if !wants_slot {
+            self.shared.counters.tcp_fastopen_passive_fail += u64::from(option.is_some() && !requested);
+            return FastOpenServer::Refuse(fresh);
+        }
+        if !self.first_sight(now, tuple, segment) {
+            return FastOpenServer::Refuse(fresh);
+        }
+        self.shared.counters.tcp_fastopen_passive += 1;
+        if !no_cookie && check == CookieCheck::Backup {
+            self.shared.counters.tcp_fastopen_passive_alt_key += 1;
+            return FastOpenServer::Accept(fresh);
+        }
+        FastOpenServer::Accept(None)
+    }
+
+    fn admit_pending(&mut self, now: Instant, id: ListenerId) -> bool {
+        let admitted = self.listener_mut(id).is_some_and(|listener| listener.pending.try_admit(now));
+        self.shared.counters.tcp_fastopen_listen_overflow += u64::from(!admitted);
+        admitted
+    }
+
+    /// The replay guard: is this SYN new to us?
+    fn first_sight(&mut self, now: Instant, tuple: &FourTuple, segment: &Segment) -> bool {
+        if !self.shared.config.replay_guard {
+            return true;
+        }
+        let client = (tuple.peer, tuple.peer_port);
+        let server = (tuple.local, tuple.local_port);
+        match self.guard.check_and_insert(now, client, server, segment.seq()) {
+            Guard::Fresh => true,
+            Guard::Replay => {
+                self.shared.counters.replay_guard_hits += 1;
+                false
+            }
+            Guard::Full => {
+                self.shared.counters.replay_guard_full += 1;
+                false
+            }
+        }
+    }
+
+    /// A Fast Open child: a full connection in SYN-RECEIVED that the application may accept, read and answer before the final ACK.
+    fn open_fast(
+        &mut self,
+        now: Instant,
+        id: ListenerId,
+        tuple: FourTuple,
+        segment: Segment,
+        iss: SeqNum,
+        cookie: CookieReply,
+    ) {
+        let Some(listener) = self.listener(id) else { return };
+        let socket = listener.socket.clone();
+        let hold = self.hold_time(id, &tuple);
+        let cx = &mut self.shared.context(now);
+        let mut child = Connection::new(cx, tuple, State::SynReceived, iss, socket);
+        child.take_syn(cx, &segment, self.isn.timestamp_offset(tuple.local, tuple.peer));
+        child.handshake = Some(Handshake::Passive(Box::new(PassiveOpen {
+            fast_open: true,
+            cookie,
+            data_allowed: cx.config.synack_data,
+            due: hold.is_zero(),
+            transmissions: 0,
+            sent_at: now,
+            data_sent: 0,
+            fin_sent: false,
+            wrote: false,
+        })));
+        if !hold.is_zero() {
+            child.timers.set(Timer::SynAckHold, now + hold);
+        }
+        child.fast_opened = true;
+        child.parent = Some(id);
+        child.unaccepted = true;
+        child.take_syn_data(cx, segment);
+        child.early = EarlyData { len: child.rcv.buffer.len(), confirmed: false };
+        self.shared.counters.passive_opens += 1;
+        let child = self.insert_connection(child);
+        if let Some(listener) = self.listener_mut(id) {
+            listener.pending.admitted();
+            listener.accept_queue.push_back(child);
+        }
+        self.announce_acceptable(id);
+        self.settle(now, child.index);
+    }
+
+    /// How long the SYN-ACK may wait: never more than a quarter of what a round trip to this client takes, if that is known.
+    fn hold_time(&self, id: ListenerId, tuple: &FourTuple) -> Duration {
+        let config = &self.shared.config;
+        let set = self.listener(id).and_then(|listener| listener.synack_hold).unwrap_or(config.synack_hold);
+        let srtt = self.shared.paths.lookup(tuple.local, tuple.peer).and_then(|path| path.srtt);
+        if config.synack_data { srtt.map_or(set, |srtt| set.min(srtt / 4)) } else { Duration::ZERO }
+    }
+
+    fn queue_request(
+        &mut self,
+        now: Instant,
+        id: ListenerId,
+        tuple: FourTuple,
+        segment: &Segment,
+        iss: SeqNum,
+        cookie: CookieReply,
+    ) {
+        let Some(listener) = self.listener_mut(id) else { return };
+        listener.requests += 1;
+        let socket = listener.socket.clone();
+        let config = &self.shared.config;
+        let options = &segment.header.options;
+        let agreed = Negotiated::from_syn(config, tuple.peer.is_v4(), options);
+        let limit = socket.recv_buffer.unwrap_or(0) as u32;
+        let request = Request {
+            tuple,
+            listener: id,
+            irs: segment.seq(),
+            iss,
+            agreed,
+            rcv_wscale: if agreed.snd_wscale.is_some() {
+                negotiation::window_shift(config, limit)
+            } else {
+                0
+            },
+            peer_window: segment.header.window,
+            ts_recent: options.timestamps.map_or(0, |timestamps| timestamps.tsval),
+            transmissions: 0,
+            sent_at: now,
+        };
+        let index = self.insert_request(request);
+        self.send_request_syn_ack(now, index, cookie);
+    }
+
+    /// Tells the application that something can be accepted.
+    pub(super) fn announce_acceptable(&mut self, id: ListenerId) {
+        if let Some(listener) = self.listener_mut(id)
+            && !std::mem::replace(&mut listener.listed, true)
+        {
+            self.events.push_back(crate::SocketId::Listener(id));
+        }
+    }
+}
+
+fn check_cookie(keys: &KeyRing, tuple: &FourTuple, option: Option<FastOpenOption>) -> CookieCheck {
+    match option.and_then(|option| option.cookie) {
+        Some(cookie) => keys.check(tuple.peer, tuple.local, &cookie),
+        None => CookieCheck::Invalid,
+    }
+}
+
+impl Connection {
+    /// The peer's SYN begins the connection.
+    pub(super) fn take_syn(
+        &mut self,
+        cx: &crate::tcp::connection::Context<'_>,
+        segment: &Segment,
+        ts_offset: u32,
+    ) {
+        let options = &segment.header.options;
+        self.agree(cx.config, Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options));
+        self.start_receiver(cx.config, segment.seq());
+        self.ts_offset = ts_offset;
+        self.ts_recent = options.timestamps.map_or(0, |timestamps| timestamps.tsval);
+        self.ts_recent_at = cx.now;
+        self.snd.wnd = segment.header.window.into();
+        self.snd.wnd_max = self.snd.wnd;
+        self.snd.wl1 = segment.seq();
+        self.snd.wl2 = self.snd.iss;
+    }
+
+    /// Data, and the FIN, of an accepted Fast Open SYN.
+    fn take_syn_data(&mut self, cx: &crate::tcp::connection::Context<'_>, segment: Segment) {
+        let mss = u32::from(self.advertised_mss(&cx.capabilities));
+        self.rcv.adv = self.rcv.nxt + self.rcv.offer(mss);
+        let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
+        if !segment.payload.is_empty() {
+            self.rcv.accept(cx.now, segment.seq() + 1, segment.payload, segment.truesize, segment.gso_size);
+            self.events |= Events::READABLE;
+        }
+        if fin.is_some_and(|fin| self.rcv.accept_fin(fin)) {
+            self.transition(Transition::FinReceived);
+            self.events |= Events::READABLE;
+        }
+        self.rcv.ack_owed = crate::tcp::receiver::AckOwed::No;
+    }
+}

@@ -1,0 +1,82 @@
+//! A listener: its queues and limits.
+
+use crate::fast_open::{KeyRing, PendingQueue};
+use crate::tuple::FourTuple;
+use crate::{Config, ConnId, ListenOptions, ListenerInfo, SocketOptions, fastopen};
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::collections::VecDeque;
+use wire::Addr;
+
+/// LISTEN on an address and port.
+pub(super) struct Listener {
+    pub(super) local: SocketAddr,
+    pub(super) backlog: u32,
+    /// Connections the application may accept, Fast Open children in SYN-RECEIVED among them.
+    pub(super) accept_queue: VecDeque<ConnId>,
+    /// Ordinary half-open requests.
+    pub(super) requests: u32,
+    /// Fast Open children whose handshake is not complete.
+    pub(super) pending: PendingQueue,
+    pub(super) keys: Option<KeyRing>,
+    pub(super) synack_hold: Option<Duration>,
+    pub(super) no_cookie: bool,
+    pub(super) socket: SocketOptions,
+    /// An `ACCEPTABLE` event is listed.
+    pub(super) listed: bool,
+}
+
+impl Listener {
+    /// Limits are read here, once, as Linux reads them in `listen`.
+    pub(super) fn new(config: &Config, local: SocketAddr, options: ListenOptions) -> Listener {
+        let backlog = options.backlog.min(config.somaxconn);
+        let asked = options.fast_open.unwrap_or(0).min(config.somaxconn);
+        let qlen =
+            if asked == 0 && config.tcp_fastopen & fastopen::ALL_LISTENERS != 0 { backlog } else { asked };
+        Listener {
+            local,
+            backlog,
+            accept_queue: VecDeque::new(),
+            requests: 0,
+            pending: PendingQueue::new(qlen),
+            keys: options.key,
+            synack_hold: options.synack_hold,
+            no_cookie: options.fast_open_no_cookie,
+            socket: options.socket,
+            listed: false,
+        }
+    }
+
+    /// How well it fits a segment: exact address before any address of the family before any at all.
+    pub(super) fn fit(&self, tuple: &FourTuple) -> Option<u8> {
+        if self.local.port() != tuple.local_port {
+            return None;
+        }
+        let own = Addr::from(self.local.ip());
+        match () {
+            () if own == tuple.local => Some(2),
+            () if !self.local.ip().is_unspecified() => None,
+            () if self.local.is_ipv4() == tuple.local.is_v4() => Some(1),
+            () => self.local.is_ipv6().then_some(0),
+        }
+    }
+
+    pub(super) fn info(&self) -> ListenerInfo {
+        ListenerInfo {
+            local: self.local,
+            accept_queue: self.accept_queue.len(),
+            syn_queue: self.requests as usize,
+            fast_open_pending: self.pending.qlen(),
+            fast_open_max: self.pending.max_qlen(),
+        }
+    }
+
+    /// Linux: `sk_ack_backlog > sk_max_ack_backlog`, so one more than the backlog fits.
+    pub(super) fn accept_queue_full(&self) -> bool {
+        self.accept_queue.len() > self.backlog as usize
+    }
+
+    pub(super) fn syn_queue_full(&self, config: &Config) -> bool {
+        self.requests >= self.backlog.max(1).min(config.tcp_max_syn_backlog)
+    }
+}

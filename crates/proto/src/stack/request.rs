@@ -1,0 +1,28 @@
+//! An ordinary half-open peer in the SYN queue: what is needed to repeat the SYN-ACK and to make the connection, no buffers.
+
+use crate::tcp::negotiation::Negotiated;
+use crate::tuple::FourTuple;
+use crate::{Instant, ListenerId};
+use wire::{FastOpenOption, SeqNum};
+
+/// SYN-RECEIVED of an ordinary passive open.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) tuple: FourTuple,
+    pub(super) listener: ListenerId,
+    pub(super) irs: SeqNum,
+    pub(super) iss: SeqNum,
+    pub(super) agreed: Negotiated,
+    pub(super) rcv_wscale: u8,
+    /// Window field of the SYN.
+    pub(super) peer_window: u16,
+    pub(super) ts_recent: u32,
+    /// SYN-ACKs sent.
+    pub(super) transmissions: u8,
+    pub(super) sent_at: Instant,
+}
+
+const _: () = assert!(size_of::<Request>() <= 128, "a half-open peer must stay small");
+
+/// What the first SYN-ACK of a request carries beside the usual.
+pub(super) type CookieReply = Option<FastOpenOption>;

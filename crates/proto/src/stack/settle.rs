@@ -1,0 +1,93 @@
+//! What follows every change of a connection: its listener hears of it, its packets find their new owner, its deadline and its
+//! events are noted, and it is freed when nobody needs it any more.
+
+use super::{Stack, is_live};
+use crate::tcp::connection::{Connection, ParentEvent};
+use crate::time_wait::TimeWait;
+use crate::{ConnId, Instant, SocketId, State};
+
+impl Stack {
+    /// To be called once after every mutation of connection `index`.
+    pub(super) fn settle(&mut self, now: Instant, index: u32) {
+        self.tell_listener(now, index);
+        let Some(connection) = self.connections.get(index) else { return };
+        if !is_live(connection.state) && connection.mapped {
+            self.retire(now, index);
+        }
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        if connection.orphan && !is_live(connection.state) {
+            return self.free(index);
+        }
+        match connection.next_deadline() {
+            Some(at) => self.timers.set(index, at),
+            None => {
+                self.timers.clear(index);
+            }
+        }
+        let Some(generation) = self.connections.generation(index) else { return };
+        let id = ConnId { index, generation };
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        if !connection.ready {
+            connection.ready = true;
+            self.ready.push_back(id);
+        }
+        let audible = !connection.events.is_empty() && !connection.orphan && !connection.unaccepted;
+        if audible && !connection.listed {
+            connection.listed = true;
+            self.events.push_back(SocketId::Connection(id));
+        }
+    }
+
+    /// A Fast Open child's handshake is over, one way or the other.
+    fn tell_listener(&mut self, now: Instant, index: u32) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let Some(event) = connection.parent_event.take() else { return };
+        let accepted = !connection.unaccepted;
+        let Some(parent) = connection.parent.take() else { return };
+        let Some(listener) = self.listener_mut(parent) else { return };
+        match event {
+            ParentEvent::Established => listener.pending.on_established(),
+            ParentEvent::Reset => listener.pending.on_reset(now, accepted),
+            ParentEvent::Closed => listener.pending.on_closed(),
+        }
+    }
+
+    /// CLOSED or TIME-WAIT: says the last words, then the tuple is no longer its own.
+    fn retire(&mut self, now: Instant, index: u32) {
+        if let Some(connection) = self.connections.get_mut(index) {
+            self.shared.counters.out_rsts += u64::from(connection.reset_due);
+        }
+        while let Some(connection) = self.connections.get_mut(index)
+            && let Some(packet) = connection.poll_transmit(&mut self.shared.context(now))
+        {
+            self.push_reply(packet);
+        }
+        let Some(connection) = self.connections.get(index) else { return };
+        if connection.state == State::TimeWait {
+            let entry = time_wait_of(connection);
+            let timeout = self.shared.config.time_wait;
+            connection.save_path(&mut self.shared.context(now));
+            self.shared.counters.time_wait += 1;
+            self.shared.counters.time_wait_overflow += self.time_wait.insert(now, entry, timeout) as u64;
+        }
+        self.unmap(index);
+        self.timers.clear(index);
+    }
+
+    fn free(&mut self, index: u32) {
+        self.unmap(index);
+        self.timers.clear(index);
+        self.connections.remove(index);
+    }
+}
+
+fn time_wait_of(connection: &Connection) -> TimeWait {
+    TimeWait {
+        tuple: connection.tuple,
+        snd_nxt: connection.snd.nxt,
+        rcv_nxt: connection.rcv.nxt,
+        rcv_wnd: (connection.rcv.wnd() >> connection.rcv.wscale).min(u32::from(u16::MAX)) as u16,
+        ts_recent: connection.agreed.timestamps.then_some(connection.ts_recent),
+        ts_offset: connection.ts_offset,
+    }
+}

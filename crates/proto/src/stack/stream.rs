@@ -1,0 +1,203 @@
+//! The application's verbs on a stream of bytes: write, push, read, peek.
+
+use super::Stack;
+use crate::tcp::connection::Connection;
+use crate::tcp::handshake::Handshake;
+use crate::tcp::receiver::AckOwed;
+use crate::{CloseReason, ConnId, Instant, ReadError, WriteError};
+use bytes::Bytes;
+use core::time::Duration;
+
+impl Stack {
+    /// Takes as many bytes as fit.
+    ///
+    /// # Errors
+    /// [`WriteError::Blocked`] when nothing fits: wait for [`Events::WRITABLE`](crate::Events::WRITABLE).
+    pub fn write(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, WriteError> {
+        let (connection, goal) = self.writable(id)?;
+        let taken = data.len().min(connection.send_room());
+        if taken == 0 && !data.is_empty() {
+            connection.snd.blocked = true;
+            return Err(WriteError::Blocked);
+        }
+        connection.snd.queue.write(&data[..taken], goal);
+        connection.snd.blocked |= taken < data.len();
+        self.written(now, id.index);
+        Ok(taken)
+    }
+
+    /// Takes bytes without copying them; what does not fit stays in `data`.
+    ///
+    /// # Errors
+    /// As [`write`](Stack::write).
+    pub fn write_bytes(&mut self, now: Instant, id: ConnId, data: &mut Bytes) -> Result<usize, WriteError> {
+        let (connection, goal) = self.writable(id)?;
+        let taken = data.len().min(connection.send_room());
+        if taken == 0 && !data.is_empty() {
+            connection.snd.blocked = true;
+            return Err(WriteError::Blocked);
+        }
+        connection.snd.queue.write_bytes(data.split_to(taken), goal);
+        connection.snd.blocked |= !data.is_empty();
+        self.written(now, id.index);
+        Ok(taken)
+    }
+
+    /// Bytes that [`write`](Stack::write) would take now, at least 1.
+    ///
+    /// # Errors
+    /// As [`write`](Stack::write); `Blocked` is followed by [`Events::WRITABLE`](crate::Events::WRITABLE) here too.
+    pub fn send_capacity(&mut self, id: ConnId) -> Result<usize, WriteError> {
+        let (connection, _) = self.writable(id)?;
+        let room = connection.send_room();
+        if room == 0 {
+            connection.snd.blocked = true;
+            return Err(WriteError::Blocked);
+        }
+        Ok(room)
+    }
+
+    pub(super) fn writable(&mut self, id: ConnId) -> Result<(&mut Connection, u32), WriteError> {
+        let capabilities = self.shared.capabilities;
+        let connection = self.owned(id).ok_or(WriteError::NotFound)?;
+        match connection.close_reason {
+            Some(CloseReason::Finished) => return Err(WriteError::Shutdown),
+            Some(reason) => return Err(WriteError::Closed(reason)),
+            None if connection.snd.fin_queued => return Err(WriteError::Shutdown),
+            None => {}
+        }
+        let goal = connection.size_goal(&capabilities);
+        Ok((connection, goal))
+    }
+
+    /// The answer may now fill the SYN-ACK that waits for it.
+    fn written(&mut self, now: Instant, index: u32) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let cx = self.shared.context(now);
+        if let Some(Handshake::Passive(passive)) = &mut connection.handshake {
+            passive.wrote = true;
+            if connection.answer_fills_syn_ack(&cx) {
+                connection.release_synack();
+            }
+        }
+        connection.arm_persist(&cx);
+        self.settle(now, index);
+    }
+
+    /// Nothing more is coming soon: a SYN-ACK that waits for more goes now. (A `flush` of a buffered writer is not this.)
+    pub fn push(&mut self, now: Instant, id: ConnId) {
+        if let Some(connection) = self.owned(id) {
+            connection.release_synack();
+            self.settle(now, id.index);
+        }
+    }
+
+    /// Reads into `buf`. `Ok(0)` is the end of the stream (for a `buf` that is not empty).
+    ///
+    /// # Errors
+    /// [`ReadError::Blocked`] when there is nothing yet: wait for [`Events::READABLE`](crate::Events::READABLE).
+    pub fn read(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
+        if buf.is_empty() {
+            return self.owned(id).map(|_| 0).ok_or(ReadError::NotFound);
+        }
+        if !self.something_to_read(now, id)? {
+            return Ok(0);
+        }
+        let connection = self.owned(id).ok_or(ReadError::NotFound)?;
+        let read = connection.rcv.buffer.read(buf);
+        self.window_may_open(now, id.index);
+        Ok(read)
+    }
+
+    /// Copies what [`read`](Stack::read) would give into `buf`, and leaves it there. `Ok(0)` is the end of the stream (for a `buf`
+    /// that is not empty).
+    ///
+    /// # Errors
+    /// As [`read`](Stack::read).
+    pub fn peek(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
+        if buf.is_empty() {
+            return self.owned(id).map(|_| 0).ok_or(ReadError::NotFound);
+        }
+        if !self.something_to_read(now, id)? {
+            return Ok(0);
+        }
+        let connection = self.owned(id).ok_or(ReadError::NotFound)?;
+        Ok(connection.rcv.buffer.peek(buf))
+    }
+
+    /// Reads at most `max` bytes without copying. `Ok(None)` is the end of the stream.
+    ///
+    /// # Errors
+    /// As [`read`](Stack::read).
+    pub fn read_chunk(&mut self, now: Instant, id: ConnId, max: usize) -> Result<Option<Bytes>, ReadError> {
+        if !self.something_to_read(now, id)? {
+            return Ok(None);
+        }
+        let connection = self.owned(id).ok_or(ReadError::NotFound)?;
+        let chunk = connection.rcv.buffer.pop(max.max(1));
+        self.window_may_open(now, id.index);
+        Ok(chunk)
+    }
+
+    /// True: bytes; false: end of stream.
+    fn something_to_read(&mut self, now: Instant, id: ConnId) -> Result<bool, ReadError> {
+        let connection = self.owned(id).ok_or(ReadError::NotFound)?;
+        if !connection.rcv.buffer.is_empty() {
+            return Ok(true);
+        }
+        match connection.close_reason {
+            None if connection.rcv.fin_received => Ok(false),
+            Some(CloseReason::Finished) => Ok(false),
+            Some(reason) => Err(ReadError::Closed(reason)),
+            None => {
+                self.reader_waits(now, id.index);
+                Err(ReadError::Blocked)
+            }
+        }
+    }
+
+    /// The application has written and now waits for the peer: the SYN-ACK has nothing more to wait for.
+    fn reader_waits(&mut self, now: Instant, index: u32) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        if let Some(Handshake::Passive(passive)) = &connection.handshake
+            && passive.wrote
+        {
+            connection.release_synack();
+            self.settle(now, index);
+        }
+    }
+
+    /// The peer is told of room in the buffer when it is worth a packet (RFC 9293 §3.8.6.2.2).
+    fn window_may_open(&mut self, now: Instant, index: u32) {
+        let capabilities = self.shared.capabilities;
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let mss = u32::from(connection.advertised_mss(&capabilities));
+        if connection.synchronized() && !connection.rcv.fin_received && connection.rcv.window_opened(mss) {
+            connection.rcv.ack_owed = AckOwed::Now;
+            self.settle(now, index);
+        }
+    }
+
+    /// Nagle off (`true`) or on.
+    pub fn set_nodelay(&mut self, now: Instant, id: ConnId, nodelay: bool) {
+        if let Some(connection) = self.owned(id) {
+            connection.options.nodelay = nodelay;
+            self.settle(now, id.index);
+        }
+    }
+
+    /// What `close` does with data not yet acknowledged; see [`SocketOptions::linger`](crate::SocketOptions).
+    pub fn set_linger(&mut self, id: ConnId, linger: Option<Duration>) {
+        if let Some(connection) = self.owned(id) {
+            connection.options.linger = linger;
+        }
+    }
+
+    /// A connection its application still holds.
+    pub(super) fn owned(&mut self, id: ConnId) -> Option<&mut Connection> {
+        if !self.connections.contains(id.index, id.generation) {
+            return None;
+        }
+        self.connections.get_mut(id.index).filter(|connection| !connection.orphan)
+    }
+}

@@ -1,0 +1,183 @@
+//! The application's verbs that open: listen, accept, connect.
+
+use super::Stack;
+use super::listener::Listener;
+use crate::fast_open::{ClientInputs, ClientPlan, decide};
+use crate::tcp::connection::Connection;
+use crate::tcp::handshake::{ActiveOpen, Handshake};
+use crate::tuple::FourTuple;
+use crate::{
+    AcceptError, ConnId, ConnectError, ConnectOptions, FastOpen, Instant, ListenError, ListenOptions,
+    ListenerId, Outcome, State, fastopen,
+};
+use core::net::SocketAddr;
+use wire::Addr;
+
+impl Stack {
+    /// Opens a listener. An unspecified address means every local address of that family, `[::]` those of both.
+    ///
+    /// # Errors
+    /// [`ListenError::AddrInUse`] if this address and port have a listener, [`ListenError::AddrNotAvailable`] for an address that is
+    /// not the stack's, or port 0.
+    pub fn listen(
+        &mut self,
+        _now: Instant,
+        local: SocketAddr,
+        options: ListenOptions,
+    ) -> Result<ListenerId, ListenError> {
+        let own = local.ip().is_unspecified() || self.shared.addresses.contains(&Addr::from(local.ip()));
+        if !own || local.port() == 0 {
+            return Err(ListenError::AddrNotAvailable);
+        }
+        let same_port = self.listeners_by_port.entry(local.port()).or_default();
+        let listeners = &self.listeners;
+        if same_port.iter().any(|id| listeners.get(id.index).is_some_and(|listener| listener.local == local))
+        {
+            return Err(ListenError::AddrInUse);
+        }
+        let (index, generation) = self.listeners.insert(Listener::new(&self.shared.config, local, options));
+        let id = ListenerId { index, generation };
+        same_port.push(id);
+        Ok(id)
+    }
+
+    /// The next connection of a listener. With Fast Open it may still be in SYN-RECEIVED: its data can be read and answered.
+    ///
+    /// # Errors
+    /// [`AcceptError::Blocked`] when there is none yet.
+    pub fn accept(&mut self, now: Instant, id: ListenerId) -> Result<(ConnId, SocketAddr), AcceptError> {
+        loop {
+            let listener = self.listener_mut(id).ok_or(AcceptError::Closed)?;
+            let conn = listener.accept_queue.pop_front().ok_or(AcceptError::Blocked)?;
+            if !self.connections.contains(conn.index, conn.generation) {
+                continue;
+            }
+            let Some(connection) = self.connections.get_mut(conn.index) else { continue };
+            connection.unaccepted = false;
+            let peer = connection.tuple.peer_addr();
+            self.settle(now, conn.index);
+            return Ok((conn, peer));
+        }
+    }
+
+    /// Closes a listener. Connections it has not handed over are reset, half-open requests forgotten.
+    pub fn close_listener(&mut self, now: Instant, id: ListenerId) {
+        if self.listener(id).is_none() {
+            return;
+        }
+        let requests: Vec<u32> =
+            self.requests.iter().filter(|(_, r)| r.listener == id).map(|(index, _)| index).collect();
+        requests.into_iter().for_each(|index| {
+            self.remove_request(index);
+        });
+        let Some(listener) = self.listeners.remove(id.index) else { return };
+        if let Some(same_port) = self.listeners_by_port.get_mut(&listener.local.port()) {
+            same_port.retain(|other| *other != id);
+            if same_port.is_empty() {
+                self.listeners_by_port.remove(&listener.local.port());
+            }
+        }
+        for conn in listener.accept_queue {
+            if self.connections.contains(conn.index, conn.generation) {
+                self.abort_connection(now, conn.index);
+            }
+        }
+    }
+
+    /// Opens a connection; its SYN leaves with the next [`poll_transmit`](Stack::poll_transmit).
+    ///
+    /// # Errors
+    /// See [`ConnectError`]. What the network says comes later, as an event and a [`CloseReason`].
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        options: ConnectOptions,
+    ) -> Result<ConnId, ConnectError> {
+        let tuple = self.choose_tuple(peer, &options)?;
+        if self.connections.len() >= self.shared.config.max_connections as usize {
+            return Err(ConnectError::TooMany);
+        }
+        if options.fast_open == FastOpen::Force && self.shared.config.tcp_fastopen & fastopen::CLIENT == 0 {
+            return Err(ConnectError::FastOpenDisabled);
+        }
+        let iss = self.isn.isn(now, tuple.local, tuple.local_port, tuple.peer, tuple.peer_port);
+        let plan = self.plan_fast_open(now, &tuple, &options);
+        let path_srtt = self.shared.paths.lookup(tuple.local, tuple.peer).and_then(|path| path.srtt);
+        let cx = &self.shared.context(now);
+        let mut connection = Connection::new(cx, tuple, State::SynSent, iss, options.socket);
+        connection.ts_offset = self.isn.timestamp_offset(tuple.local, tuple.peer);
+        connection.outcome = match plan {
+            ClientPlan::Plain(why) => Outcome::Skipped(why),
+            _ => Outcome::Pending,
+        };
+        connection.handshake = Some(Handshake::Active(Box::new(ActiveOpen {
+            plan,
+            plain: matches!(plan, ClientPlan::Plain(_)),
+            due: true,
+            transmissions: 0,
+            first_sent_at: now,
+            last_sent_at: now,
+            data_sent: 0,
+            fin_sent: false,
+            answer_allowed: !matches!(plan, ClientPlan::Plain(_)),
+            path_srtt,
+            reset_seen: false,
+        })));
+        let goal = connection.size_goal(&self.shared.capabilities);
+        connection.snd.queue.write_bytes(options.first_bytes, goal);
+        connection.snd.fin_queued = options.fin;
+        self.shared.counters.active_opens += 1;
+        let id = self.insert_connection(connection);
+        self.settle(now, id.index);
+        Ok(id)
+    }
+
+    fn choose_tuple(
+        &mut self,
+        peer: SocketAddr,
+        options: &ConnectOptions,
+    ) -> Result<FourTuple, ConnectError> {
+        let peer_addr = Addr::from(peer.ip());
+        if peer.port() == 0 || peer_addr.is_unspecified() || peer_addr.is_multicast() {
+            return Err(ConnectError::InvalidPeer);
+        }
+        let wanted =
+            options.local.filter(|local| !local.ip().is_unspecified()).map(|local| Addr::from(local.ip()));
+        let local = match wanted {
+            Some(addr) if !self.shared.addresses.contains(&addr) => {
+                return Err(ConnectError::AddrNotAvailable);
+            }
+            Some(addr) if addr.is_v4() != peer_addr.is_v4() => return Err(ConnectError::AddrNotAvailable),
+            Some(addr) => addr,
+            None => self.source_address(peer_addr).ok_or(ConnectError::Unreachable)?,
+        };
+        let port = options.local.map_or(0, |local| local.port());
+        if port == 0 {
+            let local_port = self.choose_port(local, peer_addr, peer.port())?;
+            return Ok(FourTuple { local, local_port, peer: peer_addr, peer_port: peer.port() });
+        }
+        let tuple = FourTuple { local, local_port: port, peer: peer_addr, peer_port: peer.port() };
+        if self.tuple_is_free(&tuple) { Ok(tuple) } else { Err(ConnectError::AddrInUse) }
+    }
+
+    fn plan_fast_open(&mut self, now: Instant, tuple: &FourTuple, options: &ConnectOptions) -> ClientPlan {
+        let key = self.shared.context(now).verdict_key(tuple);
+        let heed = self.shared.config.fast_open_verdicts
+            && matches!(options.fast_open, FastOpen::Auto | FastOpen::NoCookie);
+        let verdict = if heed { self.shared.paths.verdict_admit(now, &key) } else { None };
+        let syn_fin = options.syn_fin && options.fin;
+        let syn_fin_verdict = heed && syn_fin && self.shared.paths.syn_fin_verdict_admit(now, &key);
+        decide(&ClientInputs {
+            bits: self.shared.config.tcp_fastopen,
+            mode: options.fast_open,
+            has_data: !options.first_bytes.is_empty(),
+            data_less: options.data_less,
+            syn_fin,
+            entry: self.shared.paths.lookup(tuple.local, tuple.peer),
+            verdict,
+            syn_fin_verdict,
+            paused: self.shared.blackhole.paused(now),
+        })
+    }
+}

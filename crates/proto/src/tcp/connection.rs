@@ -1,0 +1,385 @@
+//! A connection: its parts, and the verbs of the application on it. No algorithm lives here.
+
+use super::congestion::{Congestion, Controller};
+use super::handshake::Handshake;
+use super::negotiation::{self, Negotiated, TIMESTAMPS_LEN};
+use super::receiver::{AckOwed, Receiver};
+use super::recovery::Recovery;
+use super::send_queue::SendQueue;
+use super::state::{self, Transition};
+use super::timers::{Timer, Timers};
+use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
+use crate::rtt::RttEstimator;
+use crate::tuple::FourTuple;
+use crate::{
+    CloseReason, Config, Counters, EarlyData, Events, Instant, ListenerId, Outcome, SocketOptions, State,
+};
+use wire::{Capabilities, SeqNum};
+
+/// What a connection may see and change of its stack.
+pub(crate) struct Context<'a> {
+    pub(crate) now: Instant,
+    pub(crate) config: &'a Config,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) counters: &'a mut Counters,
+    pub(crate) paths: &'a mut PathCache,
+    pub(crate) blackhole: &'a mut Blackhole,
+    pub(crate) networks: &'a [Network],
+    /// May a challenge ACK or another answer to nonsense be sent now? Taken from the stack's allowance.
+    pub(crate) challenge: &'a mut crate::rate_limit::RateLimit,
+}
+
+impl Context<'_> {
+    /// The key of verdicts about a path.
+    pub(crate) fn verdict_key(&self, tuple: &FourTuple) -> VerdictKey {
+        let holds = |network: &&Network| Network::new(tuple.local, network.prefix_len()) == **network;
+        let network = self.networks.iter().find(holds).copied();
+        VerdictKey {
+            network: network.unwrap_or_else(|| Network::new(tuple.local, 128)),
+            peer: tuple.peer,
+            port: tuple.peer_port,
+        }
+    }
+
+    /// A Fast Open connection met what looks like a black hole: the stack-wide pause, where it is on.
+    pub(crate) fn blackhole_suspected(&mut self) {
+        if self.blackhole.disable(self.now) {
+            self.counters.tcp_fastopen_blackhole += 1;
+        }
+    }
+}
+
+/// SND.* of RFC 9293 §3.3.1, and what waits to be sent.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub(crate) iss: SeqNum,
+    pub(crate) una: SeqNum,
+    pub(crate) nxt: SeqNum,
+    /// Highest `nxt` ever.
+    pub(crate) max: SeqNum,
+    pub(crate) wnd: u32,
+    pub(crate) wl1: SeqNum,
+    pub(crate) wl2: SeqNum,
+    /// Largest window the peer ever offered (RFC 5961's MAX.SND.WND).
+    pub(crate) wnd_max: u32,
+    /// End of the last small segment sent: Nagle waits for its acknowledgement (Minshall).
+    pub(crate) small_end: SeqNum,
+    /// FIN follows what is queued.
+    pub(crate) fin_queued: bool,
+    /// A window probe is to be sent now.
+    pub(crate) probe_due: bool,
+    pub(crate) queue: SendQueue,
+    pub(crate) limit: u32,
+    /// `write` found no room since the last `WRITABLE`.
+    pub(crate) blocked: bool,
+}
+
+impl Sender {
+    pub(crate) fn new(iss: SeqNum, limit: u32) -> Sender {
+        Sender {
+            iss,
+            una: iss,
+            nxt: iss,
+            max: iss,
+            wnd: 0,
+            wl1: iss,
+            wl2: iss,
+            wnd_max: 0,
+            small_end: iss,
+            fin_queued: false,
+            probe_due: false,
+            queue: SendQueue::new(iss + 1),
+            limit,
+            blocked: false,
+        }
+    }
+
+    pub(crate) fn flight_size(&self) -> u32 {
+        self.nxt.since(self.una)
+    }
+
+    /// Number of the FIN, if one is queued.
+    pub(crate) fn fin_seq(&self) -> Option<SeqNum> {
+        self.fin_queued.then(|| self.queue.end())
+    }
+
+    /// The FIN has been sent (and not rewound).
+    pub(crate) fn fin_sent(&self) -> bool {
+        self.fin_queued && self.nxt.after(self.queue.end())
+    }
+
+    pub(crate) fn advance_nxt(&mut self, to: SeqNum) {
+        self.nxt = to;
+        self.max = self.max.latest(to);
+    }
+
+    /// Everything from `una` on is to be sent again.
+    pub(crate) fn rewind(&mut self) {
+        self.nxt = self.una.latest(self.iss + 1);
+    }
+}
+
+/// What the listener of a Fast Open child must hear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParentEvent {
+    Established,
+    Reset,
+    Closed,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) tuple: FourTuple,
+    pub(crate) state: State,
+    pub(crate) handshake: Option<Handshake>,
+    /// Listener that still counts it as pending, or has it in its accept queue.
+    pub(crate) parent: Option<ListenerId>,
+    pub(crate) parent_event: Option<ParentEvent>,
+    /// Waits in the accept queue.
+    pub(crate) unaccepted: bool,
+    /// The application has let go.
+    pub(crate) orphan: bool,
+    pub(crate) options: SocketOptions,
+    pub(crate) agreed: Negotiated,
+    /// Packets may not be larger than this, bytes; from the device and from ICMP.
+    pub(crate) path_mtu: u16,
+    pub(crate) snd: Sender,
+    pub(crate) rcv: Receiver,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) congestion: Congestion,
+    pub(crate) recovery: Recovery,
+    pub(crate) timers: Timers,
+    /// Time-outs in a row without progress.
+    pub(crate) timeouts: u8,
+    pub(crate) ts_recent: u32,
+    pub(crate) ts_recent_at: Instant,
+    pub(crate) ts_offset: u32,
+    pub(crate) outcome: Outcome,
+    pub(crate) syn_data_len: u16,
+    pub(crate) syn_data_acked: u16,
+    pub(crate) synack_data_len: u16,
+    pub(crate) early: EarlyData,
+    /// Fast Open was used (as Linux's `syn_fastopen`): black holes after the handshake are evidence.
+    pub(crate) fast_opened: bool,
+    /// `snd_una` when the handshake completed.
+    pub(crate) established_una: SeqNum,
+    pub(crate) total_retrans: u32,
+    pub(crate) bytes_acked: u64,
+    pub(crate) opened_at: Instant,
+    pub(crate) established_at: Option<Instant>,
+    pub(crate) close_reason: Option<CloseReason>,
+    /// A reset is to be sent, then nothing more.
+    pub(crate) reset_due: bool,
+    pub(crate) events: Events,
+    /// In the stack's list of connections that may have something to send.
+    pub(crate) ready: bool,
+    /// In the stack's list of connections with events.
+    pub(crate) listed: bool,
+    /// In the demultiplexer.
+    pub(crate) mapped: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        cx: &Context<'_>,
+        tuple: FourTuple,
+        state: State,
+        iss: SeqNum,
+        options: SocketOptions,
+    ) -> Connection {
+        let send_limit = options
+            .send_buffer
+            .map_or(cx.config.tcp_wmem[1], |limit| limit as u32)
+            .max(cx.config.tcp_wmem[0]);
+        let known_mtu = cx.paths.lookup(tuple.local, tuple.peer).and_then(|path| path.path_mtu);
+        let device_mtu = u16::try_from(cx.capabilities.mtu).unwrap_or(u16::MAX);
+        let mut connection = Connection {
+            tuple,
+            state,
+            handshake: None,
+            parent: None,
+            parent_event: None,
+            unaccepted: false,
+            orphan: false,
+            agreed: Negotiated {
+                peer_mss: negotiation::default_mss(tuple.peer.is_v4()),
+                snd_wscale: None,
+                timestamps: false,
+                sack: false,
+            },
+            path_mtu: known_mtu.map_or(device_mtu, |mtu| mtu.min(device_mtu)),
+            snd: Sender::new(iss, send_limit),
+            rcv: Receiver::new(SeqNum(0), receive_limit(cx.config, &options), 0),
+            rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min),
+            congestion: Congestion::reno(0),
+            recovery: Recovery::default(),
+            timers: Timers::new(),
+            timeouts: 0,
+            ts_recent: 0,
+            ts_recent_at: Instant::ZERO,
+            ts_offset: 0,
+            outcome: Outcome::Pending,
+            syn_data_len: 0,
+            syn_data_acked: 0,
+            synack_data_len: 0,
+            early: EarlyData::default(),
+            fast_opened: false,
+            established_una: iss,
+            total_retrans: 0,
+            bytes_acked: 0,
+            opened_at: cx.now,
+            established_at: None,
+            close_reason: None,
+            reset_due: false,
+            events: Events::empty(),
+            ready: false,
+            listed: false,
+            mapped: false,
+            options,
+        };
+        connection.congestion = Congestion::reno(connection.initial_window(cx.config));
+        connection
+    }
+
+    /// Begins to receive: the peer's SYN has come.
+    pub(crate) fn start_receiver(&mut self, config: &Config, irs: SeqNum) {
+        let limit = receive_limit(config, &self.options);
+        let shift =
+            if self.agreed.snd_wscale.is_some() { negotiation::window_shift(config, limit) } else { 0 };
+        self.rcv = Receiver::new(irs, limit, shift);
+    }
+
+    /// Takes over what the SYNs agreed; the congestion window starts from the agreed MSS.
+    pub(crate) fn agree(&mut self, config: &Config, agreed: Negotiated) {
+        self.agreed = agreed;
+        self.congestion = Congestion::reno(self.initial_window(config));
+    }
+
+    fn initial_window(&self, config: &Config) -> u32 {
+        config.initcwnd.saturating_mul(u32::from(self.smss()))
+    }
+
+    /// Largest payload of one segment: the peer's MSS and the path's MTU less the options of every segment.
+    pub(crate) fn smss(&self) -> u16 {
+        let headers = self.tuple.ip_header_len() as u16 + 20;
+        let mut mss = self.agreed.peer_mss.min(self.path_mtu.saturating_sub(headers));
+        if let Some(clamp) = self.options.max_segment {
+            mss = mss.min(clamp);
+        }
+        mss.saturating_sub(if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 }).max(8)
+    }
+
+    /// Bytes one write's segment grows to: as much as the device cuts for us, in whole segments.
+    pub(crate) fn size_goal(&self, capabilities: &Capabilities) -> u32 {
+        let smss = u32::from(self.smss());
+        let most = capabilities.gso_max_size.min(usize::from(u16::MAX) - wire::MAX_HEADER) as u32;
+        (most / smss).max(1) * smss
+    }
+
+    /// MSS we tell the peer.
+    pub(crate) fn advertised_mss(&self, capabilities: &Capabilities) -> u16 {
+        let own = negotiation::advertised_mss(capabilities, &self.tuple);
+        self.options.max_segment.map_or(own, |clamp| own.min(clamp))
+    }
+
+    /// RFC 7323's TSval now, in ms.
+    pub(crate) fn tsval(&self, now: Instant) -> u32 {
+        (now.as_millis() as u32).wrapping_add(self.ts_offset)
+    }
+
+    pub(crate) fn transition(&mut self, event: Transition) {
+        if let Some(next) = state::next(self.state, event) {
+            self.state = next;
+        }
+    }
+
+    /// Our SYN is acknowledged, or never was needed to be told (TIME-WAIT, CLOSED).
+    pub(crate) fn synchronized(&self) -> bool {
+        self.handshake.is_none() && self.state != State::Closed
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.state, State::Closed | State::TimeWait)
+    }
+
+    /// Ends at once, for `reason`; nothing more is sent except what `reset_due` says.
+    pub(crate) fn terminate(&mut self, reason: CloseReason) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.state = State::Closed;
+        self.close_reason.get_or_insert(reason);
+        self.timers.stop_all();
+        self.rcv.ack_owed = AckOwed::No;
+        self.rcv.drop_early();
+        self.snd.queue = SendQueue::new(self.snd.queue.end());
+        self.snd.probe_due = false;
+        self.handshake = None;
+        if self.parent.is_some() {
+            let event = if reason == CloseReason::Reset { ParentEvent::Reset } else { ParentEvent::Closed };
+            self.parent_event.get_or_insert(event);
+        }
+        self.events |= Events::CLOSED | Events::READABLE | Events::WRITABLE;
+    }
+
+    /// Both directions are finished.
+    pub(crate) fn finish(&mut self) {
+        self.close_reason.get_or_insert(CloseReason::Finished);
+        self.timers.stop_all();
+        self.rcv.drop_early();
+        self.handshake = None;
+        if self.parent.is_some() {
+            self.parent_event.get_or_insert(ParentEvent::Closed);
+        }
+        self.events |= Events::CLOSED | Events::READABLE;
+    }
+
+    /// Sends a reset and ends.
+    pub(crate) fn abort(&mut self) {
+        self.reset_due = self.is_open() && !matches!(self.handshake, Some(Handshake::Active(_)));
+        self.terminate(CloseReason::Aborted);
+    }
+
+    /// The sending direction ends behind what is queued.
+    pub(crate) fn queue_fin(&mut self) {
+        if !self.snd.fin_queued {
+            self.snd.fin_queued = true;
+            self.transition(Transition::Close);
+        }
+    }
+
+    /// The segment in the SYN-ACK is complete enough to go, or something else ended the hold.
+    pub(crate) fn release_synack(&mut self) {
+        if self.timers.is_set(Timer::SynAckHold)
+            && let Some(Handshake::Passive(passive)) = &mut self.handshake
+        {
+            self.timers.stop(Timer::SynAckHold);
+            passive.due = true;
+        }
+    }
+
+    /// Room in the send buffer, bytes.
+    pub(crate) fn send_room(&self) -> usize {
+        (self.snd.limit as usize).saturating_sub(self.snd.queue.len())
+    }
+
+    /// cwnd, with the inflation of a fast recovery.
+    pub(crate) fn send_window(&self) -> u32 {
+        let inflation = self.recovery.inflation_segs() * u32::from(self.smss());
+        self.snd.wnd.min(self.congestion.cwnd().saturating_add(inflation))
+    }
+
+    /// Remembers what was learnt about the path.
+    pub(crate) fn save_path(&self, cx: &mut Context<'_>) {
+        if let Some(srtt) = self.rtt.srtt() {
+            cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).srtt = Some(srtt);
+        }
+    }
+}
+
+fn receive_limit(config: &Config, options: &SocketOptions) -> u32 {
+    let buffer = options.recv_buffer.map_or(config.tcp_rmem[1], |limit| limit.min(1 << 30) as u32);
+    // Half of a buffer is bookkeeping to Linux (`tcp_adv_win_scale` = 1), so half of it is window.
+    (buffer / 2).max(config.tcp_rmem[0])
+}

@@ -1,0 +1,139 @@
+//! What a SYN-ACK says about Fast Open on this path (RFC 7413 §4.1.3, §4.2.2): outcome, cache and verdicts.
+
+use super::connection::{Connection, Context};
+use super::handshake::ActiveOpen;
+use crate::fast_open::ClientPlan;
+use crate::{NotAcknowledged, Outcome, Verdict};
+use wire::{Cookie, FastOpenKind, FastOpenOption};
+
+/// The facts of a SYN-ACK.
+pub(super) struct SynAck {
+    /// Bytes of SYN data it acknowledges.
+    pub(super) data_acked: u32,
+    pub(super) fin_acked: bool,
+    pub(super) option: Option<FastOpenOption>,
+    pub(super) mss: Option<u16>,
+    /// It brings data or FIN.
+    pub(super) brings_answer: bool,
+}
+
+impl Connection {
+    /// Decides the outcome and writes down what was learnt.
+    pub(super) fn judge(&mut self, cx: &mut Context<'_>, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
+        let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
+        if let Some(mss) = syn_ack.mss {
+            path.mss = Some(mss);
+        }
+        let outcome = match active.plan {
+            ClientPlan::Plain(why) => return Outcome::Skipped(why),
+            ClientPlan::Request(kind) => self.judge_request(cx, active, syn_ack, kind),
+            ClientPlan::Data { cookie, .. } => self.judge_data(cx, active, syn_ack, cookie),
+        };
+        if outcome != Outcome::NotAcknowledged(NotAcknowledged::Lost) {
+            cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).syn_arrived();
+        }
+        outcome
+    }
+
+    /// A cookie in answer to an option of ours; others are unsolicited and ignored.
+    fn new_cookie(&self, cx: &mut Context<'_>, syn_ack: &SynAck) -> Option<Cookie> {
+        let option = syn_ack.option?;
+        let cookie = option.cookie?;
+        cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).store_cookie(cookie, option.kind);
+        Some(cookie)
+    }
+
+    fn judge_request(
+        &mut self,
+        cx: &mut Context<'_>,
+        active: &ActiveOpen,
+        syn_ack: &SynAck,
+        kind: FastOpenKind,
+    ) -> Outcome {
+        self.fast_opened = true;
+        let key = cx.verdict_key(&self.tuple);
+        if self.new_cookie(cx, syn_ack).is_some() {
+            if active.transmissions == 1 {
+                cx.paths.clear_verdict(&key);
+            }
+            return Outcome::CookieRequested { granted: true };
+        }
+        if active.transmissions == 1 {
+            cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).request_unanswered(kind);
+            self.hold_against_path(cx, Verdict::Stripped);
+        } else {
+            self.hold_against_path(cx, if active.reset_seen { Verdict::Reset } else { Verdict::Dropped });
+        }
+        Outcome::CookieRequested { granted: false }
+    }
+
+    fn judge_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        active: &ActiveOpen,
+        syn_ack: &SynAck,
+        sent: Option<(Cookie, FastOpenKind)>,
+    ) -> Outcome {
+        self.fast_opened = true;
+        let returned = sent.and_then(|_| self.new_cookie(cx, syn_ack));
+        let accepted = if active.data_sent > 0 {
+            syn_ack.data_acked == active.data_sent
+        } else {
+            // Without data only the answer, or the absence of another cookie, tells.
+            syn_ack.brings_answer || (returned.is_none() && active.transmissions == 1)
+        };
+        if accepted {
+            return self.accepted(cx, active, syn_ack);
+        }
+        cx.counters.tcp_fastopen_active_fail += u64::from(active.data_sent > 0);
+        cx.counters.syn_data_rejected_bytes += u64::from(active.data_sent - syn_ack.data_acked);
+        Outcome::NotAcknowledged(match returned {
+            Some(cookie) if sent.is_some_and(|(sent, _)| sent == cookie) => NotAcknowledged::Busy,
+            Some(_) => NotAcknowledged::StaleCookie,
+            None if syn_ack.data_acked > 0 => NotAcknowledged::Partial,
+            None => self.refusal_without_cookie(cx, active),
+        })
+    }
+
+    fn accepted(&mut self, cx: &mut Context<'_>, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
+        let key = cx.verdict_key(&self.tuple);
+        cx.paths.clear_verdict(&key);
+        if active.data_sent > 0 {
+            cx.counters.tcp_fastopen_active += 1;
+            if !self.tuple.peer.is_loopback() {
+                cx.blackhole.success();
+            }
+        }
+        if active.fin_sent && !syn_ack.fin_acked {
+            self.hold_against_path(cx, Verdict::SynFin);
+        } else if active.fin_sent {
+            cx.paths.clear_syn_fin_verdict(&key);
+        }
+        Outcome::Accepted
+    }
+
+    /// Neither data acknowledged nor a cookie returned.
+    fn refusal_without_cookie(&mut self, cx: &mut Context<'_>, active: &ActiveOpen) -> NotAcknowledged {
+        if active.transmissions == 1 {
+            self.hold_against_path(cx, Verdict::NotAcknowledged);
+            return NotAcknowledged::Ignored;
+        }
+        // RFC 7413 §4.2.2 (R36): the answer is to the plain SYN, so the first was lost, or dropped for what it carried.
+        cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).syn_dropped(cx.now);
+        let (verdict, why) = match active {
+            ActiveOpen { reset_seen: true, .. } => (Verdict::Reset, NotAcknowledged::Reset),
+            ActiveOpen { fin_sent: true, .. } => (Verdict::SynFin, NotAcknowledged::Lost),
+            _ => (Verdict::Dropped, NotAcknowledged::Lost),
+        };
+        self.hold_against_path(cx, verdict);
+        why
+    }
+
+    /// Remembers that Fast Open failed on this path, unless the profile keeps no such memory.
+    pub(super) fn hold_against_path(&mut self, cx: &mut Context<'_>, verdict: Verdict) {
+        if cx.config.fast_open_verdicts {
+            let key = cx.verdict_key(&self.tuple);
+            cx.paths.record_verdict(cx.now, key, verdict);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The two kinds of opening, and what they need only until the handshake is complete.
+
+use crate::Instant;
+use crate::fast_open::ClientPlan;
+use core::time::Duration;
+use wire::FastOpenOption;
+
+/// Present while our SYN is not acknowledged.
+#[derive(Debug)]
+pub(crate) enum Handshake {
+    /// SYN-SENT.
+    Active(Box<ActiveOpen>),
+    /// SYN-RECEIVED as a connection: a Fast Open child, or a simultaneous open.
+    Passive(Box<PassiveOpen>),
+}
+
+/// An active open.
+#[derive(Debug)]
+pub(crate) struct ActiveOpen {
+    pub(crate) plan: ClientPlan,
+    /// The next SYN is the first, with all the plan says; later ones are plain (RFC 7413 §4.2.2, R27).
+    pub(crate) plain: bool,
+    /// A SYN is to be sent now.
+    pub(crate) due: bool,
+    /// SYNs sent.
+    pub(crate) transmissions: u8,
+    pub(crate) first_sent_at: Instant,
+    pub(crate) last_sent_at: Instant,
+    /// Payload bytes of the first SYN.
+    pub(crate) data_sent: u32,
+    /// The first SYN carried the FIN.
+    pub(crate) fin_sent: bool,
+    /// The first SYN carried the option or data, so the SYN-ACK may bring an answer.
+    pub(crate) answer_allowed: bool,
+    /// SRTT remembered for the path: the plain SYN may follow early.
+    pub(crate) path_srtt: Option<Duration>,
+    /// A reset answered the Fast Open SYN; the plain one is being tried.
+    pub(crate) reset_seen: bool,
+}
+
+/// A passive open that is a connection already.
+#[derive(Debug)]
+pub(crate) struct PassiveOpen {
+    /// Fast Open (not a simultaneous open): the application may read and write.
+    pub(crate) fast_open: bool,
+    /// Option of the first SYN-ACK: a new cookie.
+    pub(crate) cookie: Option<FastOpenOption>,
+    /// The peer can be answered on the SYN-ACK.
+    pub(crate) data_allowed: bool,
+    /// A SYN-ACK is to be sent now.
+    pub(crate) due: bool,
+    /// SYN-ACKs sent.
+    pub(crate) transmissions: u8,
+    pub(crate) sent_at: Instant,
+    /// Payload bytes and FIN of the first SYN-ACK.
+    pub(crate) data_sent: u32,
+    pub(crate) fin_sent: bool,
+    /// The application has written.
+    pub(crate) wrote: bool,
+}

@@ -1,0 +1,75 @@
+//! SEGMENT ARRIVES (RFC 9293 §3.10.7): the RFC's order, one call per check.
+//!
+//! CLOSED and LISTEN are the stack's (`stack::ingress`), TIME-WAIT has its table. The third check (security) has no meaning here
+//! and the sixth (urgent) is left to the application that nobody writes any more (RFC 6093): URG is ignored, its bytes are data.
+
+mod ack;
+mod reset;
+mod sequence;
+mod syn_sent;
+mod text;
+
+use super::connection::{Connection, Context};
+use super::handshake::Handshake;
+use bytes::Bytes;
+use wire::{Flags, SeqNum, TcpHeader};
+
+/// A segment for a connection.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) header: TcpHeader,
+    pub(crate) payload: Bytes,
+    /// Memory the payload pins.
+    pub(crate) truesize: usize,
+    /// Payload bytes per original segment when merged, else 0.
+    pub(crate) gso_size: u16,
+}
+
+impl Segment {
+    pub(crate) fn has(&self, flags: Flags) -> bool {
+        self.header.flags.contains(flags)
+    }
+
+    pub(crate) fn seq(&self) -> SeqNum {
+        self.header.seq
+    }
+
+    /// SEG.LEN: payload, SYN and FIN.
+    pub(crate) fn len(&self) -> u32 {
+        self.payload.len() as u32 + u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN))
+    }
+
+    /// Sequence number after the segment.
+    pub(crate) fn end(&self) -> SeqNum {
+        self.seq() + self.len()
+    }
+}
+
+/// What goes back to the sender of a segment, beside what the connection itself will send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Nothing,
+    /// The reset that RFC 9293 §3.10.7.1 makes from the segment's own numbers.
+    Reset,
+}
+
+/// Processing of this segment ends here, with this reply.
+pub(crate) type Stop = Reply;
+
+impl Connection {
+    /// A segment has arrived.
+    pub(crate) fn segment_arrives(&mut self, cx: &mut Context<'_>, segment: Segment) -> Reply {
+        if matches!(self.handshake, Some(Handshake::Active(_))) {
+            return self.arrives_in_syn_sent(cx, segment);
+        }
+        self.arrives_later(cx, segment).err().unwrap_or(Reply::Nothing)
+    }
+
+    fn arrives_later(&mut self, cx: &mut Context<'_>, segment: Segment) -> Result<(), Stop> {
+        self.check_sequence(cx, &segment)?;
+        self.check_reset(cx, &segment)?;
+        self.check_syn(cx, &segment)?;
+        self.check_ack(cx, &segment)?;
+        self.process_text_and_fin(cx, segment)
+    }
+}

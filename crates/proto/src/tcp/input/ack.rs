@@ -1,0 +1,203 @@
+//! Fifth check: the ACK field (RFC 9293 §3.10.7.4, RFC 5961 §5, RFC 5681).
+
+use super::{Reply, Segment, Stop};
+use crate::tcp::congestion::{Acked, Controller, Lost};
+use crate::tcp::connection::{Connection, Context, ParentEvent};
+use crate::tcp::handshake::{Handshake, PassiveOpen};
+use crate::tcp::receiver::AckOwed;
+use crate::tcp::recovery::Verdict;
+use crate::tcp::state::Transition;
+use crate::tcp::timers::Timer;
+use crate::{Events, State};
+use wire::{Flags, SeqNum};
+
+impl Connection {
+    pub(super) fn check_ack(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Result<(), Stop> {
+        if !segment.has(Flags::ACK) {
+            return Err(Reply::Nothing);
+        }
+        let ack = segment.header.ack;
+        if self.handshake.is_some() {
+            // "If the segment acknowledgment is not acceptable, form a reset segment."
+            if !(self.snd.iss.before(ack) && ack.before_or_eq(self.snd.max)) {
+                return Err(Reply::Reset);
+            }
+            self.syn_acknowledged(cx, segment);
+        }
+        if ack.after(self.snd.max) {
+            self.challenge(cx);
+            return Err(Reply::Nothing);
+        }
+        if ack.before(self.snd.una) {
+            // RFC 5961 §5.2: older than any window we were offered: someone guesses.
+            if ack.before(self.snd.una - self.snd.wnd_max) {
+                self.challenge(cx);
+                return Err(Reply::Nothing);
+            }
+            return Ok(());
+        }
+        let window_changed = self.update_send_window(segment);
+        if ack.after(self.snd.una) {
+            self.acknowledge(cx, ack);
+        } else if self.is_duplicate_ack(segment, window_changed) {
+            self.on_duplicate_ack();
+        }
+        self.after_ack(cx);
+        Ok(())
+    }
+
+    /// The handshake of a passive open is complete.
+    fn syn_acknowledged(&mut self, cx: &mut Context<'_>, segment: &Segment) {
+        let Some(Handshake::Passive(passive)) = self.handshake.take() else { return };
+        self.timers.stop(Timer::SynAckHold);
+        self.timers.stop(Timer::Retransmit);
+        if passive.transmissions == 1 {
+            self.rtt.on_sample(cx.now.since(passive.sent_at));
+            self.save_path(cx);
+        } else {
+            self.rtt.on_syn_retransmitted();
+        }
+        self.timeouts = 0;
+        self.snd.una = self.snd.iss + 1;
+        self.snd.nxt = self.snd.nxt.latest(self.snd.una);
+        self.established_una = self.snd.una;
+        self.established_at = Some(cx.now);
+        self.early.confirmed = true;
+        self.set_send_window(segment);
+        self.transition(Transition::SynAcked);
+        self.parent_event = self.parent.map(|_| ParentEvent::Established);
+        self.events |= Events::CONNECTED | Events::WRITABLE;
+        if self.answer_was_missed(&passive, segment.header.ack) {
+            self.snd.rewind();
+        }
+        if self.snd.flight_size() > 0 {
+            self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+        }
+    }
+
+    /// The SYN alone is acknowledged though data went on or with the SYN-ACK: a client that took only the plain SYN-ACK threw
+    /// the data away, so it is sent again at once instead of after a time-out.
+    fn answer_was_missed(&self, passive: &PassiveOpen, ack: SeqNum) -> bool {
+        let only_syn = ack == self.snd.iss + 1;
+        only_syn && (passive.transmissions > 1 || passive.data_sent > 0 || passive.fin_sent)
+    }
+
+    fn acknowledge(&mut self, cx: &mut Context<'_>, ack: SeqNum) {
+        let prior_in_flight = self.snd.flight_size();
+        let fin_acked = self.snd.fin_seq().is_some_and(|fin| ack.after(fin));
+        let data_ack = ack.earliest(self.snd.queue.end());
+        let data_before = self.snd.queue.len();
+        let sent_at = self.snd.queue.acknowledge(data_ack);
+        if self.fast_opened && self.snd.una == self.established_una {
+            cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
+        }
+        let acked = (data_before - self.snd.queue.len()) as u32;
+        self.snd.una = ack;
+        self.snd.nxt = self.snd.nxt.latest(ack);
+        self.bytes_acked += u64::from(acked);
+        self.timeouts = 0;
+        match sent_at {
+            Some(sent_at) => {
+                let first_sample = self.rtt.srtt().is_none();
+                self.rtt.on_sample(cx.now.since(sent_at));
+                if first_sample {
+                    self.save_path(cx);
+                }
+            }
+            None => self.rtt.on_progress(),
+        }
+        let smss = u32::from(self.smss());
+        match self.recovery.on_progress(ack) {
+            Verdict::Open => self.congestion.on_ack(&Acked { bytes: acked, prior_in_flight, smss }),
+            Verdict::Loss | Verdict::Recovering => {}
+        }
+        self.timers.stop(Timer::Retransmit);
+        if self.snd.flight_size() > 0 {
+            self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+        }
+        if fin_acked {
+            self.transition(Transition::FinAcked);
+        }
+        if self.snd.blocked && self.snd.queue.len() * 3 <= self.snd.limit as usize * 2 {
+            self.snd.blocked = false;
+            self.events |= Events::WRITABLE;
+        }
+        if self.snd.queue.is_empty() {
+            self.events |= Events::SENT_ALL;
+        }
+    }
+
+    /// RFC 5681 §2's five conditions.
+    fn is_duplicate_ack(&self, segment: &Segment, window_changed: bool) -> bool {
+        self.snd.flight_size() > 0
+            && segment.payload.is_empty()
+            && !segment.has(Flags::SYN)
+            && !segment.has(Flags::FIN)
+            && segment.header.ack == self.snd.una
+            && !window_changed
+    }
+
+    fn on_duplicate_ack(&mut self) {
+        let in_flight = self.snd.flight_size();
+        if self.recovery.on_duplicate(self.snd.max) == Verdict::Loss {
+            self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: false });
+        }
+    }
+
+    /// SND.WND from a segment that is newer than the last that set it. True if it changed.
+    fn update_send_window(&mut self, segment: &Segment) -> bool {
+        let (seq, ack) = (segment.seq(), segment.header.ack);
+        let newer = self.snd.wl1.before(seq) || (self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack));
+        if !newer || segment.has(Flags::SYN) {
+            return false;
+        }
+        let before = self.snd.wnd;
+        self.set_send_window(segment);
+        before != self.snd.wnd
+    }
+
+    pub(super) fn set_send_window(&mut self, segment: &Segment) {
+        let shift = if segment.has(Flags::SYN) { 0 } else { self.agreed.snd_wscale.unwrap_or(0) };
+        self.snd.wnd = u32::from(segment.header.window) << shift;
+        self.snd.wnd_max = self.snd.wnd_max.max(self.snd.wnd);
+        self.snd.wl1 = segment.seq();
+        self.snd.wl2 = segment.header.ack;
+    }
+
+    /// States that an acknowledgement may have ended, and the persist timer.
+    fn after_ack(&mut self, cx: &mut Context<'_>) {
+        match self.state {
+            State::FinWait2 if self.orphan && !self.timers.is_set(Timer::Orphan) => {
+                self.timers.set(Timer::Orphan, cx.now + cx.config.tcp_fin_timeout);
+            }
+            State::Closed => self.finish(),
+            State::TimeWait => {
+                // The last ACK of CLOSING completes it; RFC 9293 owes the peer nothing more.
+                self.finish();
+            }
+            _ => {}
+        }
+        self.arm_persist(cx);
+    }
+
+    /// A closed window with data waiting and nothing in flight is probed (RFC 9293 §3.8.6.1).
+    pub(crate) fn arm_persist(&mut self, cx: &Context<'_>) {
+        let waiting =
+            self.snd.queue.end().after(self.snd.nxt) || (self.snd.fin_queued && !self.snd.fin_sent());
+        let stuck = waiting && self.snd.flight_size() == 0 && self.snd.wnd == 0;
+        if !self.synchronized() || !self.is_open() {
+            return;
+        }
+        if stuck && !self.timers.is_set(Timer::Retransmit) {
+            self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+        } else if !stuck && self.snd.flight_size() == 0 {
+            self.timers.stop(Timer::Retransmit);
+            self.snd.probe_due = false;
+        }
+    }
+
+    /// An acknowledgement is owed at once.
+    pub(super) fn ack_now(&mut self) {
+        self.rcv.ack_owed = AckOwed::Now;
+    }
+}

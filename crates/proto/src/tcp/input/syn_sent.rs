@@ -1,0 +1,198 @@
+//! SYN-SENT (RFC 9293 §3.10.7.3), with what RFC 7413 §4.2.2 adds.
+
+use super::{Reply, Segment};
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::fast_open_client::SynAck;
+use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen};
+use crate::tcp::negotiation::Negotiated;
+use crate::tcp::receiver::AckOwed;
+use crate::tcp::state::Transition;
+use crate::tcp::timers::Timer;
+use crate::{CloseReason, Events, Outcome, Skipped};
+use wire::{Flags, SeqNum, Timestamps};
+
+impl Connection {
+    pub(super) fn arrives_in_syn_sent(&mut self, cx: &mut Context<'_>, segment: Segment) -> Reply {
+        let ack = segment.header.ack;
+        let acked = segment.has(Flags::ACK);
+        if acked && !(self.snd.iss.before(ack) && ack.before_or_eq(self.snd.max)) {
+            return if segment.has(Flags::RST) { Reply::Nothing } else { Reply::Reset };
+        }
+        if acked && self.echoes_a_time_we_never_sent(cx, &segment) {
+            cx.counters.paws_active_rejected += 1;
+            return if segment.has(Flags::RST) { Reply::Nothing } else { Reply::Reset };
+        }
+        if segment.has(Flags::RST) {
+            if acked {
+                self.refused(cx);
+            }
+            return Reply::Nothing;
+        }
+        if !segment.has(Flags::SYN) {
+            return Reply::Nothing;
+        }
+        let Some(Handshake::Active(active)) = self.handshake.take() else { return Reply::Nothing };
+        self.note_syn(cx, &segment);
+        if acked {
+            self.syn_ack_arrived(cx, segment, &active)
+        } else {
+            self.simultaneous_open(cx, &active)
+        }
+        Reply::Nothing
+    }
+
+    /// TSecr must lie between our first SYN and now (Linux's `PAWSACTIVEREJECTED`).
+    fn echoes_a_time_we_never_sent(&self, cx: &Context<'_>, segment: &Segment) -> bool {
+        let (Some(timestamps), Some(Handshake::Active(active))) =
+            (segment.header.options.timestamps, &self.handshake)
+        else {
+            return false;
+        };
+        let first = self.tsval(active.first_sent_at);
+        let now = self.tsval(cx.now);
+        cx.config.tcp_timestamps
+            && timestamps.tsecr != 0
+            && timestamps.tsecr.wrapping_sub(first) > now.wrapping_sub(first)
+    }
+
+    /// A reset in answer to our SYN. If that was a Fast Open SYN the reset may be a middlebox's, so the plain SYN is tried once.
+    fn refused(&mut self, cx: &mut Context<'_>) {
+        if let Some(Handshake::Active(active)) = &mut self.handshake
+            && cx.config.fast_open_verdicts
+            && active.answer_allowed
+            && !active.plain
+        {
+            active.reset_seen = true;
+            active.plain = true;
+            active.due = true;
+            self.snd.rewind();
+            return;
+        }
+        cx.counters.attempt_fails += 1;
+        self.terminate(CloseReason::Refused);
+    }
+
+    fn note_syn(&mut self, cx: &Context<'_>, segment: &Segment) {
+        let options = &segment.header.options;
+        self.agree(cx.config, Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options));
+        self.start_receiver(cx.config, segment.seq());
+        self.set_send_window(segment);
+        if let Some(timestamps) = options.timestamps {
+            self.ts_recent = timestamps.tsval;
+            self.ts_recent_at = cx.now;
+        }
+    }
+
+    fn syn_ack_arrived(&mut self, cx: &mut Context<'_>, segment: Segment, active: &ActiveOpen) {
+        let ack = segment.header.ack;
+        let data_acked = ack.since(self.snd.iss + 1).min(active.data_sent);
+        let brings_answer = !segment.payload.is_empty() || segment.has(Flags::FIN);
+        self.take_rtt_of_syn(cx, active, segment.header.options.timestamps, brings_answer);
+        let syn_ack = SynAck {
+            data_acked,
+            fin_acked: active.fin_sent && ack == self.snd.queue.end() + 1,
+            option: segment.header.options.fast_open,
+            mss: segment.header.options.mss,
+            brings_answer,
+        };
+        self.outcome = self.judge(cx, active, &syn_ack);
+        self.syn_data_acked = data_acked as u16;
+
+        self.timers.stop(Timer::Retransmit);
+        self.timeouts = 0;
+        self.snd.queue.acknowledge(ack.earliest(self.snd.queue.end()));
+        self.bytes_acked += u64::from(data_acked);
+        self.snd.una = ack;
+        // What the SYN carried in vain goes with the first ACK (RFC 7413 §4.2.2: no latency is lost).
+        self.snd.nxt = ack;
+        self.established_una = ack;
+        self.established_at = Some(cx.now);
+        self.transition(Transition::SynAckReceived);
+        self.events |= Events::CONNECTED | Events::WRITABLE;
+        self.close_as_queued(ack);
+        self.owe_handshake_ack();
+        if active.answer_allowed && brings_answer {
+            self.take_answer(cx, segment);
+        }
+        self.arm_delayed_ack(cx);
+        self.arm_persist(cx);
+    }
+
+    /// A SYN-ACK that brings data may have waited for the server's application: it is no minimum. After a retransmission only a
+    /// timestamp tells which SYN was answered (RFC 7323 §4.1).
+    fn take_rtt_of_syn(
+        &mut self,
+        cx: &mut Context<'_>,
+        active: &ActiveOpen,
+        timestamps: Option<Timestamps>,
+        brings_answer: bool,
+    ) {
+        let last = self.tsval(active.last_sent_at);
+        let answers_last = timestamps.is_some_and(|timestamps| timestamps.tsecr == last);
+        let unambiguous = answers_last && self.tsval(active.first_sent_at) != last;
+        if active.transmissions != 1 && !unambiguous {
+            return self.rtt.on_syn_retransmitted();
+        }
+        let rtt = cx.now.since(active.last_sent_at);
+        if brings_answer && active.answer_allowed {
+            self.rtt.on_delayed_sample(rtt);
+        } else {
+            self.rtt.on_sample(rtt);
+        }
+        self.save_path(cx);
+    }
+
+    /// The application closed its direction before the SYN was answered.
+    fn close_as_queued(&mut self, ack: SeqNum) {
+        if self.snd.fin_queued {
+            self.transition(Transition::Close);
+            if self.snd.fin_seq().is_some_and(|fin| ack.after(fin)) {
+                self.transition(Transition::FinAcked);
+            }
+        }
+    }
+
+    /// The ACK of the SYN-ACK goes at once; what is queued goes with it.
+    fn owe_handshake_ack(&mut self) {
+        self.rcv.ack_owed = AckOwed::Now;
+    }
+
+    /// Answer data on the SYN-ACK. With a FIN the application is about to close, and one FIN-ACK will acknowledge all.
+    fn take_answer(&mut self, cx: &mut Context<'_>, segment: Segment) {
+        let fin = segment.has(Flags::FIN);
+        // The first SYN-ACK's window was not told yet: offer it before the text is measured against it.
+        let mss = u32::from(self.advertised_mss(&cx.capabilities));
+        self.rcv.adv = self.rcv.nxt + self.rcv.offer(mss);
+        if fin {
+            self.rcv.ack_owed = AckOwed::No;
+        }
+        let _ = self.process_text_and_fin(cx, segment);
+        if !fin {
+            self.owe_handshake_ack();
+        }
+    }
+
+    /// The peer's SYN crossed ours: both are in SYN-RECEIVED, and only the SYN is acknowledged (RFC 7413 §4.2.2).
+    fn simultaneous_open(&mut self, cx: &mut Context<'_>, active: &ActiveOpen) {
+        if active.data_sent > 0 || active.answer_allowed {
+            self.outcome = Outcome::Skipped(Skipped::Simultaneous);
+        }
+        self.transition(Transition::SynReceived);
+        if self.snd.fin_queued {
+            self.transition(Transition::Close);
+        }
+        self.snd.rewind();
+        self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+        self.handshake = Some(Handshake::Passive(Box::new(PassiveOpen {
+            fast_open: false,
+            cookie: None,
+            data_allowed: false,
+            due: true,
+            transmissions: 0,
+            sent_at: cx.now,
+            data_sent: 0,
+            fin_sent: false,
+            wrote: false,
+        })));
+    }
+}

@@ -1,0 +1,59 @@
+//! What the two SYNs agreed on.
+
+use crate::Config;
+use crate::tuple::FourTuple;
+use wire::{Capabilities, TcpOptions};
+
+/// Option bytes of the timestamps, padded.
+pub(crate) const TIMESTAMPS_LEN: u16 = 12;
+/// Largest shift (RFC 7323 §2.3).
+const WSCALE_MAX: u8 = 14;
+
+/// Agreed for the life of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Negotiated {
+    /// The peer's MSS option, or the default of RFC 9293 §3.7.1.
+    pub(crate) peer_mss: u16,
+    /// Shift of the windows the peer sends; `None`: no scaling.
+    pub(crate) snd_wscale: Option<u8>,
+    pub(crate) timestamps: bool,
+    pub(crate) sack: bool,
+}
+
+impl Negotiated {
+    /// What a SYN from the peer offers, as far as we want it.
+    pub(crate) fn from_syn(config: &Config, peer_is_v4: bool, options: &TcpOptions) -> Negotiated {
+        Negotiated {
+            peer_mss: options.mss.filter(|mss| *mss > 0).unwrap_or(default_mss(peer_is_v4)).max(MSS_MIN),
+            snd_wscale: options
+                .window_scale
+                .filter(|_| config.tcp_window_scaling)
+                .map(|shift| shift.min(WSCALE_MAX)),
+            timestamps: config.tcp_timestamps && options.timestamps.is_some(),
+            sack: config.tcp_sack && options.sack_permitted,
+        }
+    }
+}
+
+/// Smallest MSS believed: less would make a packet per few bytes (Linux's `TCP_MIN_MSS`).
+const MSS_MIN: u16 = 88;
+
+/// RFC 9293 §3.7.1: without an MSS option.
+pub(crate) fn default_mss(v4: bool) -> u16 {
+    if v4 { 536 } else { 1220 }
+}
+
+/// The MSS we advertise: what the device takes, without options.
+pub(crate) fn advertised_mss(capabilities: &Capabilities, tuple: &FourTuple) -> u16 {
+    let headers = tuple.ip_header_len() + 20;
+    u16::try_from(capabilities.mtu.saturating_sub(headers)).unwrap_or(u16::MAX).max(MSS_MIN)
+}
+
+/// The shift that lets the largest window of `tcp_rmem` be told (Linux's `tcp_select_initial_window`).
+pub(crate) fn window_shift(config: &Config, limit: u32) -> u8 {
+    if !config.tcp_window_scaling {
+        return 0;
+    }
+    let space = config.tcp_rmem[2].max(limit);
+    (space.max(1).ilog2().saturating_sub(15) as u8).min(WSCALE_MAX)
+}

@@ -1,0 +1,208 @@
+//! Which one segment goes now, and why.
+//!
+//! A reset, then SYN or SYN-ACK, then what is lost, then new data and FIN, then a window probe, then an acknowledgement that
+//! nothing else has carried. `segment` builds it, `options` fills its options, `nagle` says whether a small one may go.
+
+mod nagle;
+mod options;
+mod segment;
+mod syn;
+
+use super::connection::{Connection, Context};
+use super::handshake::Handshake;
+use super::receiver::AckOwed;
+use super::timers::Timer;
+use crate::{CloseReason, Instant};
+use segment::Outgoing;
+use wire::{Flags, SeqNum, TxPacket};
+
+impl Connection {
+    /// The next packet, or `None` until something changes.
+    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
+        if self.reset_due {
+            self.reset_due = false;
+            return Some(self.build(cx, Outgoing::bare(self.snd.nxt, Flags::RST | Flags::ACK)));
+        }
+        match &self.handshake {
+            Some(Handshake::Active(active)) => return if active.due { self.send_syn(cx) } else { None },
+            Some(Handshake::Passive(passive)) => {
+                if passive.due {
+                    return self.send_syn_ack(cx);
+                }
+                if passive.transmissions == 0 || !passive.fast_open {
+                    return None;
+                }
+            }
+            None => {}
+        }
+        if self.is_open() {
+            if std::mem::take(&mut self.recovery.retransmit_head)
+                && let Some(packet) = self.retransmit_head(cx)
+            {
+                return Some(packet);
+            }
+            if let Some(packet) = self.send_new(cx) {
+                return Some(packet);
+            }
+            if std::mem::take(&mut self.snd.probe_due) {
+                // As Linux's `tcp_xmit_probe_skb`: an old number, so that the peer must answer.
+                return Some(self.build(cx, Outgoing::bare(self.snd.una - 1, Flags::ACK)));
+            }
+        }
+        (self.rcv.ack_owed == AckOwed::Now).then(|| self.build(cx, Outgoing::bare(self.snd.nxt, Flags::ACK)))
+    }
+
+    /// Everything still to be sent, as far as the windows, the device and Nagle let it.
+    fn send_new(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
+        let unsent = if self.snd.fin_sent() { 0 } else { self.snd.queue.end().since(self.snd.nxt) };
+        let fin_waits = self.snd.fin_queued && !self.snd.fin_sent();
+        if unsent == 0 {
+            return fin_waits.then(|| self.send_range(cx, self.snd.nxt, 0, true));
+        }
+        let allowed = self.allowed_now(unsent)?;
+        let fin = fin_waits && allowed == unsent;
+        let burst = allowed.min(self.size_goal(&cx.capabilities));
+        Some(self.send_range(cx, self.snd.nxt, burst, fin && burst == unsent))
+    }
+
+    /// Bytes that may go now: whole segments, or a smaller last one if it need not wait.
+    fn allowed_now(&self, unsent: u32) -> Option<u32> {
+        let smss = u32::from(self.smss());
+        let window = self.send_window().saturating_sub(self.snd.flight_size());
+        let usable = unsent.min(window);
+        if usable == unsent && (usable.is_multiple_of(smss) || self.small_may_go(usable % smss)) {
+            return Some(usable);
+        }
+        let whole = usable / smss * smss;
+        if whole > 0 {
+            return Some(whole);
+        }
+        // Sender's silly-window avoidance (RFC 9293 §3.8.6.2.1): half the largest window is worth a segment too.
+        (usable > 0 && usable < unsent && self.snd.flight_size() == 0 && usable >= self.snd.wnd_max / 2)
+            .then_some(usable)
+    }
+
+    fn retransmit_head(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
+        let outstanding = self.snd.queue.end().earliest(self.snd.nxt).since(self.snd.una);
+        let fin_only = outstanding == 0 && self.snd.fin_sent();
+        if outstanding == 0 && !fin_only {
+            return None;
+        }
+        let len = outstanding.min(u32::from(self.smss()));
+        let fin = self.snd.fin_sent() && len == outstanding;
+        Some(self.send_range(cx, self.snd.una, len, fin))
+    }
+
+    /// Sends `len` bytes from `seq` on, and the FIN behind them.
+    fn send_range(&mut self, cx: &mut Context<'_>, seq: SeqNum, len: u32, fin: bool) -> TxPacket {
+        let (payload, taken, push) = self.snd.queue.transmit(cx.now, seq, len);
+        debug_assert_eq!(taken, len);
+        let end = seq + taken + u32::from(fin);
+        if seq.before(self.snd.max) {
+            self.total_retrans += 1;
+            cx.counters.retrans_segs += 1;
+        }
+        if taken > 0 && taken < u32::from(self.smss()) {
+            self.snd.small_end = end;
+        }
+        self.snd.advance_nxt(self.snd.nxt.latest(end));
+        if self.handshake.is_none() && !self.timers.is_set(Timer::Retransmit) {
+            self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+        }
+        if taken > 0 {
+            self.rcv.on_data_sent(cx.now, cx.config.delayed_ack);
+        }
+        let mut flags = Flags::ACK;
+        flags.set(Flags::PSH, push && taken > 0);
+        flags.set(Flags::FIN, fin);
+        self.build(cx, Outgoing { seq, flags, payload, payload_len: taken as usize })
+    }
+
+    /// A deadline of this connection has come.
+    pub(crate) fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+        let now = cx.now;
+        if self.timers.expired(Timer::DelayedAck, now) && self.rcv.ack_owed == AckOwed::Delayed {
+            cx.counters.delayed_acks += 1;
+            self.rcv.ack_owed = AckOwed::Now;
+        }
+        if self.timers.expired(Timer::SynAckHold, now)
+            && let Some(Handshake::Passive(passive)) = &mut self.handshake
+        {
+            passive.due = true;
+        }
+        if self.timers.expired(Timer::Orphan, now) {
+            // The application is gone. In FIN-WAIT-2 nothing of ours is missing; a lingering close has run out of time.
+            if self.state == crate::State::FinWait2 {
+                self.terminate(CloseReason::TimedOut);
+            } else {
+                self.abort();
+            }
+            return;
+        }
+        if self.timers.expired(Timer::Retransmit, now) {
+            self.retransmission_timeout(cx);
+        }
+    }
+
+    fn retransmission_timeout(&mut self, cx: &mut Context<'_>) {
+        match &self.handshake {
+            Some(Handshake::Active(_)) => self.syn_timeout(cx),
+            Some(Handshake::Passive(_)) => self.syn_ack_timeout(cx),
+            None if self.snd.flight_size() == 0 => self.probe_timeout(cx),
+            None => self.data_timeout(cx),
+        }
+    }
+
+    /// RFC 6298 §5.4–5.6 and RFC 5681 §3.1: everything is sent again from `snd_una`, one segment at first.
+    fn data_timeout(&mut self, cx: &mut Context<'_>) {
+        use super::congestion::{Controller, Lost};
+        self.timeouts = self.timeouts.saturating_add(1);
+        cx.counters.timeouts += 1;
+        self.suspect_stall(cx);
+        let limit = if self.orphan { cx.config.tcp_orphan_retries } else { cx.config.tcp_retries2 };
+        if u32::from(self.timeouts) > limit {
+            cx.counters.abort_on_timeout += 1;
+            return self.terminate(CloseReason::TimedOut);
+        }
+        if self.timeouts == 1 {
+            let in_flight = self.snd.flight_size();
+            self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: true });
+        }
+        self.recovery.on_timeout();
+        self.rtt.on_timeout();
+        self.snd.rewind();
+        self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+    }
+
+    /// Fast Open worked, and then nothing was acknowledged any more: a black hole behind the handshake.
+    fn suspect_stall(&mut self, cx: &mut Context<'_>) {
+        if !self.fast_opened || self.timeouts != STALL_TIMEOUTS {
+            return;
+        }
+        cx.blackhole_suspected();
+        if self.outcome == crate::Outcome::Accepted {
+            self.hold_against_path(cx, crate::Verdict::Stalled);
+        }
+    }
+
+    /// The peer's window is closed: probe it, less and less often, for as long as it answers (RFC 9293 §3.8.6.1).
+    fn probe_timeout(&mut self, cx: &mut Context<'_>) {
+        self.timeouts = self.timeouts.saturating_add(1);
+        let limit = if self.orphan { cx.config.tcp_orphan_retries } else { cx.config.tcp_retries2 };
+        if u32::from(self.timeouts) > limit {
+            cx.counters.abort_on_timeout += 1;
+            return self.terminate(CloseReason::TimedOut);
+        }
+        self.rtt.on_timeout();
+        self.snd.probe_due = true;
+        self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+    }
+
+    /// When this connection wants to be woken next.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+}
+
+/// Time-outs without progress after which a path that had accepted Fast Open is held to swallow it.
+const STALL_TIMEOUTS: u8 = 3;

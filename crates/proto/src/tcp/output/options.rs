@@ -1,0 +1,59 @@
+//! Options of what we send.
+
+use crate::Instant;
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::negotiation;
+use wire::{FastOpenOption, TcpOptions, Timestamps};
+
+/// Blocks that fit beside timestamps (RFC 2018 §3: three; four without).
+const SACK_BLOCKS: usize = 3;
+
+impl Connection {
+    /// Of a segment after the handshake.
+    pub(super) fn options_now(&self, now: Instant) -> TcpOptions {
+        TcpOptions {
+            timestamps: self.timestamps(now),
+            sack: if self.agreed.sack {
+                self.rcv.sack_blocks(SACK_BLOCKS).into()
+            } else {
+                Default::default()
+            },
+            ..TcpOptions::default()
+        }
+    }
+
+    fn timestamps(&self, now: Instant) -> Option<Timestamps> {
+        self.agreed.timestamps.then(|| Timestamps { tsval: self.tsval(now), tsecr: self.ts_recent })
+    }
+
+    /// Of a SYN: everything we can do.
+    pub(super) fn options_of_syn(&self, cx: &Context<'_>, fast_open: Option<FastOpenOption>) -> TcpOptions {
+        TcpOptions {
+            mss: Some(self.advertised_mss(&cx.capabilities)),
+            window_scale: cx
+                .config
+                .tcp_window_scaling
+                .then(|| negotiation::window_shift(cx.config, self.options.recv_buffer.unwrap_or(0) as u32)),
+            sack_permitted: cx.config.tcp_sack,
+            timestamps: cx.config.tcp_timestamps.then(|| Timestamps { tsval: self.tsval(cx.now), tsecr: 0 }),
+            fast_open,
+            ..TcpOptions::default()
+        }
+    }
+
+    /// Of a SYN-ACK: what the SYN offered and we take.
+    pub(super) fn options_of_syn_ack(
+        &self,
+        cx: &Context<'_>,
+        fast_open: Option<FastOpenOption>,
+    ) -> TcpOptions {
+        TcpOptions {
+            mss: Some(self.advertised_mss(&cx.capabilities)),
+            window_scale: self.agreed.snd_wscale.map(|_| self.rcv.wscale),
+            sack_permitted: self.agreed.sack,
+            timestamps: self.timestamps(cx.now),
+            fast_open,
+            ..TcpOptions::default()
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Building a packet: IP and TCP header inline, payload shared, checksum left to the device where it can.
+
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::send_queue::Slices;
+use wire::{Flags, IpHeader, SeqNum, TcpHeader, TcpOptions, TxPacket};
+
+/// A segment that has been decided.
+pub(super) struct Outgoing {
+    pub(super) seq: SeqNum,
+    pub(super) flags: Flags,
+    pub(super) payload: Slices,
+    pub(super) payload_len: usize,
+}
+
+impl Outgoing {
+    pub(super) fn bare(seq: SeqNum, flags: Flags) -> Outgoing {
+        Outgoing { seq, flags, payload: Slices::new(), payload_len: 0 }
+    }
+}
+
+impl Connection {
+    /// A segment of an open connection, with window, acknowledgement and options as they are now.
+    pub(super) fn build(&mut self, cx: &mut Context<'_>, out: Outgoing) -> TxPacket {
+        let options = self.options_now(cx.now);
+        let mss = u32::from(self.advertised_mss(&cx.capabilities));
+        let window = self.rcv.advertise(mss, self.rcv.wscale);
+        self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
+        self.finish_packet(cx, out, window, options)
+    }
+
+    /// Header bytes, checksum, and the size the device shall cut to.
+    pub(super) fn finish_packet(
+        &self,
+        cx: &mut Context<'_>,
+        out: Outgoing,
+        window: u16,
+        options: TcpOptions,
+    ) -> TxPacket {
+        let header = TcpHeader {
+            src_port: self.tuple.local_port,
+            dst_port: self.tuple.peer_port,
+            seq: out.seq,
+            ack: if out.flags.contains(Flags::ACK) { self.rcv.nxt } else { SeqNum(0) },
+            flags: out.flags,
+            window,
+            urgent: 0,
+            options,
+        };
+        let ip = IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP);
+        let gso_size = if out.payload_len > usize::from(self.smss()) { self.smss() } else { 0 };
+        cx.counters.out_segs += (out.payload_len as u64).div_ceil(u64::from(self.smss())).max(1);
+        TxPacket::tcp(&ip, &header, out.payload, gso_size, cx.capabilities.tx_checksum)
+    }
+}

@@ -1,0 +1,209 @@
+//! SYN and SYN-ACK, their data, and their time-outs.
+
+use super::segment::Outgoing;
+use crate::CloseReason;
+use crate::fast_open::{ClientPlan, SynDataLimits, SynDataPolicy, syn_data_max};
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen};
+use crate::tcp::negotiation;
+use crate::tcp::timers::Timer;
+use core::time::Duration;
+use wire::{FastOpenOption, Flags, TcpOptions, TxPacket};
+
+/// Window of a SYN in bytes: the field is not scaled. Linux's initial window of 64240 fits it in whole segments.
+const SYN_WINDOW_MAX: u32 = 65_535;
+
+impl Connection {
+    /// The SYN. The first carries what the plan says, all others are plain (RFC 7413 §4.2.2).
+    pub(super) fn send_syn(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
+        let Some(Handshake::Active(mut active)) = self.handshake.take() else { return None };
+        let option = if active.plain { None } else { option_of(&active.plan) };
+        let options = self.options_of_syn(cx, option);
+        let out = if active.plain {
+            Outgoing::bare(self.snd.iss, Flags::SYN)
+        } else {
+            self.first_syn(cx, &mut active, &options)
+        };
+        active.due = false;
+        active.transmissions = active.transmissions.saturating_add(1);
+        active.last_sent_at = cx.now;
+        if active.transmissions == 1 {
+            active.first_sent_at = cx.now;
+        } else {
+            self.total_retrans += 1;
+            cx.counters.retrans_segs += 1;
+            cx.counters.syn_retrans += 1;
+        }
+        let wait = if active.transmissions == 1 && active.answer_allowed && cx.config.fast_fallback {
+            crate::fast_open::fallback_after(active.path_srtt).min(self.syn_rto(cx))
+        } else {
+            self.syn_rto(cx)
+        };
+        self.timers.set(Timer::Retransmit, cx.now + wait);
+        self.snd.advance_nxt(self.snd.nxt.latest(self.snd.iss + 1));
+        self.handshake = Some(Handshake::Active(active));
+        let window = self.syn_window(cx);
+        Some(self.finish_packet(cx, out, window, options))
+    }
+
+    /// SYN with option, data and FIN as planned.
+    fn first_syn(&mut self, cx: &Context<'_>, active: &mut ActiveOpen, options: &TcpOptions) -> Outgoing {
+        let ClientPlan::Data { fin, .. } = active.plan else {
+            return Outgoing::bare(self.snd.iss, Flags::SYN);
+        };
+        let room = self.syn_data_room(cx, options) as u32;
+        let len = room.min(self.snd.queue.len() as u32);
+        let start = self.snd.iss + 1;
+        let (payload, taken, _) = self.snd.queue.transmit(cx.now, start, len);
+        let fin = fin && self.snd.fin_queued && taken as usize == self.snd.queue.len();
+        active.data_sent = taken;
+        active.fin_sent = fin;
+        self.syn_data_len = taken as u16;
+        self.snd.advance_nxt(start + taken + u32::from(fin));
+        let mut flags = Flags::SYN;
+        flags.set(Flags::FIN, fin);
+        Outgoing { seq: self.snd.iss, flags, payload, payload_len: taken as usize }
+    }
+
+    fn syn_data_room(&self, cx: &Context<'_>, options: &TcpOptions) -> usize {
+        let cached = cx.paths.lookup(self.tuple.local, self.tuple.peer);
+        syn_data_max(&SynDataLimits {
+            advmss: negotiation::advertised_mss(&cx.capabilities, &self.tuple),
+            cached_mss: cached.and_then(|path| path.mss),
+            path_mtu: usize::from(self.path_mtu),
+            ip_header_len: self.tuple.ip_header_len(),
+            option_bytes: options.emit_len(),
+            user_mss: self.options.max_segment,
+            policy: SynDataPolicy {
+                room: cx.config.syn_data_room,
+                limit_uncached: cx.config.syn_data_default_mss,
+                clamp_cached: cx.config.syn_data_default_mss,
+            },
+        })
+    }
+
+    /// The first few wait the initial time-out each, then it doubles (Linux's `tcp_syn_linear_timeouts`).
+    fn syn_rto(&self, cx: &Context<'_>) -> Duration {
+        let doublings = u32::from(self.timeouts).saturating_sub(cx.config.tcp_syn_linear_timeouts).min(16);
+        cx.config.rto_initial.saturating_mul(1 << doublings).min(Duration::from_secs(120))
+    }
+
+    /// No answer to a SYN. The first time a Fast Open SYN goes unanswered, this is the fallback to the plain one and no loss.
+    pub(super) fn syn_timeout(&mut self, cx: &mut Context<'_>) {
+        let Some(Handshake::Active(active)) = &mut self.handshake else { return };
+        let early_fallback = active.transmissions == 1 && active.answer_allowed && cx.config.fast_fallback;
+        active.plain = true;
+        let limit = cx.config.tcp_syn_retries + cx.config.tcp_syn_linear_timeouts;
+        if u32::from(self.timeouts) >= limit {
+            cx.counters.attempt_fails += 1;
+            return self.terminate(CloseReason::TimedOut);
+        }
+        active.due = true;
+        let fast_open = active.answer_allowed;
+        self.snd.rewind();
+        if !early_fallback {
+            self.timeouts += 1;
+            cx.counters.timeouts += 1;
+            if fast_open && self.timeouts == 3 {
+                cx.blackhole_suspected();
+            }
+        }
+    }
+
+    /// The SYN-ACK. The first may carry the answer (RFC 7413 §4.2.2, R31); a repeated one carries neither data nor option.
+    pub(super) fn send_syn_ack(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
+        let Some(Handshake::Passive(mut passive)) = self.handshake.take() else { return None };
+        let first = passive.transmissions == 0;
+        let options = self.options_of_syn_ack(cx, if first { passive.cookie } else { None });
+        let out = if first && passive.data_allowed {
+            self.answer_on_syn_ack(cx, &mut passive, &options)
+        } else {
+            Outgoing::bare(self.snd.iss, Flags::SYN | Flags::ACK)
+        };
+        if !first {
+            self.total_retrans += 1;
+            cx.counters.retrans_segs += 1;
+            cx.counters.syn_retrans += 1;
+        }
+        passive.due = false;
+        passive.transmissions = passive.transmissions.saturating_add(1);
+        passive.sent_at = cx.now;
+        self.snd.advance_nxt(self.snd.nxt.latest(self.snd.iss + 1));
+        self.timers.stop(Timer::SynAckHold);
+        let backoff = u32::from(self.timeouts).min(16);
+        self.timers.set(Timer::Retransmit, cx.now + cx.config.rto_initial.saturating_mul(1 << backoff));
+        self.handshake = Some(Handshake::Passive(passive));
+        let window = self.syn_window(cx);
+        Some(self.finish_packet(cx, out, window, options))
+    }
+
+    fn answer_on_syn_ack(
+        &mut self,
+        cx: &mut Context<'_>,
+        passive: &mut PassiveOpen,
+        options: &TcpOptions,
+    ) -> Outgoing {
+        let room = self.syn_ack_room(options.emit_len());
+        let len = room.min(self.snd.queue.len() as u32);
+        let start = self.snd.iss + 1;
+        let (payload, taken, push) = self.snd.queue.transmit(cx.now, start, len);
+        let fin = self.snd.fin_queued && taken as usize == self.snd.queue.len();
+        passive.data_sent = taken;
+        passive.fin_sent = fin;
+        self.synack_data_len = taken as u16;
+        cx.counters.synack_data += u64::from(taken > 0 || fin);
+        self.snd.advance_nxt(start + taken + u32::from(fin));
+        let mut flags = Flags::SYN | Flags::ACK;
+        flags.set(Flags::PSH, push && taken > 0);
+        flags.set(Flags::FIN, fin);
+        Outgoing { seq: self.snd.iss, flags, payload, payload_len: taken as usize }
+    }
+
+    /// Payload of a SYN-ACK: the peer's MSS and the path's MTU less the options really sent, within the window its SYN offered.
+    pub(crate) fn syn_ack_room(&self, option_bytes: usize) -> u32 {
+        let mtu_room = self.path_mtu.saturating_sub(self.tuple.ip_header_len() as u16 + 20);
+        let mss = self.agreed.peer_mss.min(mtu_room).min(self.options.max_segment.unwrap_or(u16::MAX));
+        u32::from(mss).saturating_sub(option_bytes as u32).min(self.snd.wnd).min(self.send_window())
+    }
+
+    /// A segment's worth of answer waits: the hold has nothing to gain.
+    pub(crate) fn answer_fills_syn_ack(&self, cx: &Context<'_>) -> bool {
+        let Some(Handshake::Passive(passive)) = &self.handshake else { return false };
+        let options = self.options_of_syn_ack(cx, passive.cookie);
+        self.snd.queue.len() as u32 >= self.syn_ack_room(options.emit_len())
+    }
+
+    /// No ACK of the SYN-ACK.
+    pub(super) fn syn_ack_timeout(&mut self, cx: &mut Context<'_>) {
+        let Some(Handshake::Passive(passive)) = &mut self.handshake else { return };
+        passive.due = true;
+        self.timeouts = self.timeouts.saturating_add(1);
+        cx.counters.timeouts += 1;
+        if u32::from(self.timeouts) > cx.config.tcp_synack_retries {
+            self.terminate(CloseReason::TimedOut);
+        }
+    }
+
+    fn syn_window(&mut self, cx: &Context<'_>) -> u16 {
+        let mss = u32::from(self.advertised_mss(&cx.capabilities));
+        let window = self.rcv.offer(mss).min(SYN_WINDOW_MAX);
+        // Whole segments, as Linux: 44 × 1460 = 64240.
+        let whole = if window > mss { window / mss * mss } else { window };
+        self.rcv.adv = self.rcv.adv.latest(self.rcv.nxt + whole);
+        self.rcv.last_ack_sent = self.rcv.nxt;
+        self.rcv.ack_owed = crate::tcp::receiver::AckOwed::No;
+        self.timers.stop(Timer::DelayedAck);
+        whole as u16
+    }
+}
+
+/// The Fast Open option of a first SYN.
+fn option_of(plan: &ClientPlan) -> Option<FastOpenOption> {
+    match *plan {
+        ClientPlan::Plain(_) | ClientPlan::Data { cookie: None, .. } => None,
+        ClientPlan::Request(kind) => Some(FastOpenOption { kind, cookie: None }),
+        ClientPlan::Data { cookie: Some((cookie, kind)), .. } => {
+            Some(FastOpenOption { kind, cookie: Some(cookie) })
+        }
+    }
+}

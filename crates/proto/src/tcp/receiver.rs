@@ -1,0 +1,227 @@
+//! The receiving half: what has arrived, which window the peer is told, and when an acknowledgement is owed.
+
+use super::receive_buffer::{Reassembly, ReceiveBuffer};
+use crate::{AckHabit, Instant};
+use bytes::Bytes;
+use core::time::Duration;
+use wire::SeqNum;
+
+/// Full-sized segments acknowledged one by one at the start of a connection (Linux's `TCP_MAX_QUICKACKS`).
+const QUICK_ACKS: u8 = 16;
+
+/// When the acknowledgement that is owed must go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckOwed {
+    /// None.
+    No,
+    /// With the next segment, or at the delayed-ACK deadline.
+    Delayed,
+    /// Now.
+    Now,
+}
+
+/// RCV.* of RFC 9293 §3.3.1.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    pub(crate) irs: SeqNum,
+    pub(crate) nxt: SeqNum,
+    /// Right edge of the window last advertised.
+    pub(crate) adv: SeqNum,
+    /// Shift of the windows we send.
+    pub(crate) wscale: u8,
+    /// The peer's FIN is in order before `nxt`.
+    pub(crate) fin_received: bool,
+    /// Sequence number of a FIN that came early.
+    early_fin: Option<SeqNum>,
+    pub(crate) ack_owed: AckOwed,
+    /// RFC 7323's Last.ACK.sent.
+    pub(crate) last_ack_sent: SeqNum,
+    /// Start of the piece that arrived last out of order.
+    latest_early: SeqNum,
+    /// Largest payload per segment seen: what a full-sized segment is here.
+    rcv_mss: u16,
+    quick_acks: u8,
+    /// The exchange goes back and forth: answers will carry the ACKs (Linux's pingpong mode).
+    pub(crate) pingpong: bool,
+    /// When data last arrived.
+    pub(crate) last_data_at: Instant,
+    limit: u32,
+    pub(crate) buffer: ReceiveBuffer,
+    early: Option<Box<Reassembly>>,
+    pub(crate) bytes_received: u64,
+}
+
+impl Receiver {
+    /// `limit`: most bytes the window may offer.
+    pub(crate) fn new(irs: SeqNum, limit: u32, wscale: u8) -> Receiver {
+        Receiver {
+            irs,
+            nxt: irs + 1,
+            adv: irs + 1,
+            wscale,
+            fin_received: false,
+            early_fin: None,
+            ack_owed: AckOwed::No,
+            last_ack_sent: irs,
+            latest_early: irs,
+            rcv_mss: 536,
+            quick_acks: QUICK_ACKS,
+            pingpong: false,
+            last_data_at: Instant::ZERO,
+            limit,
+            buffer: ReceiveBuffer::default(),
+            early: None,
+            bytes_received: 0,
+        }
+    }
+
+    /// The window as last advertised, from `nxt` on.
+    pub(crate) fn wnd(&self) -> u32 {
+        if self.adv.after(self.nxt) { self.adv.since(self.nxt) } else { 0 }
+    }
+
+    /// The window to advertise now. Never moves the right edge back, and moves it only by a useful amount
+    /// (RFC 9293 §3.8.6.2.2: a segment, or half the buffer).
+    pub(crate) fn offer(&self, mss: u32) -> u32 {
+        let free = self.limit.saturating_sub(self.buffer.len() as u32);
+        let offered = self.wnd();
+        let step = (self.limit / 2).min(mss);
+        if free < offered + step && (offered > 0 || free < step) { offered } else { free.max(offered) }
+    }
+
+    /// The field of a segment that leaves now; `shift` is 0 on SYNs. Notes the right edge.
+    pub(crate) fn advertise(&mut self, mss: u32, shift: u8) -> u16 {
+        let field = (self.offer(mss) >> shift).min(u32::from(u16::MAX));
+        self.adv = self.adv.latest(self.nxt + (field << shift));
+        self.last_ack_sent = self.nxt;
+        self.ack_owed = AckOwed::No;
+        field as u16
+    }
+
+    /// The application has read: is the peer to be told of the room now?
+    pub(crate) fn window_opened(&self, mss: u32) -> bool {
+        let offered = self.wnd();
+        let offer = self.offer(mss);
+        offer > offered && offer - offered >= (self.limit / 2).min(2 * mss) && offered < self.limit / 2
+    }
+
+    /// Takes a payload that begins at or before `nxt` or inside the window; returns the bytes that became readable.
+    pub(crate) fn accept(
+        &mut self,
+        now: Instant,
+        mut seq: SeqNum,
+        mut payload: Bytes,
+        truesize: usize,
+        gso_size: u16,
+    ) -> u32 {
+        let full = if gso_size > 0 { gso_size } else { payload.len().min(usize::from(u16::MAX)) as u16 };
+        let merged = gso_size > 0 && payload.len() > usize::from(gso_size);
+        if seq.before(self.nxt) {
+            let old = self.nxt.since(seq).min(payload.len() as u32);
+            payload = payload.slice(old as usize..);
+            seq += old;
+        }
+        payload.truncate(if self.adv.after(seq) { self.adv.since(seq) as usize } else { 0 });
+        if payload.is_empty() {
+            self.ack_owed = AckOwed::Now;
+            return 0;
+        }
+        self.last_data_at = now;
+        if seq.after(self.nxt) {
+            self.latest_early = seq;
+            self.early.get_or_insert_default().insert(seq, payload, truesize);
+            self.ack_owed = AckOwed::Now;
+            return 0;
+        }
+        let second = self.nxt.after(self.last_ack_sent) && self.ack_owed != AckOwed::No;
+        let before = self.nxt;
+        self.append(payload, truesize);
+        let filled = self.fill_from_early();
+        self.rcv_mss = self.rcv_mss.max(full);
+        if filled
+            || merged
+            || (second && self.nxt.since(self.last_ack_sent) >= 2 * u32::from(self.rcv_mss.min(full).max(1)))
+        {
+            self.ack_owed = AckOwed::Now;
+        }
+        self.nxt.since(before)
+    }
+
+    fn append(&mut self, payload: Bytes, truesize: usize) {
+        self.nxt += payload.len() as u32;
+        self.bytes_received += payload.len() as u64;
+        self.buffer.push(payload, truesize);
+    }
+
+    fn fill_from_early(&mut self) -> bool {
+        let Some(mut early) = self.early.take() else { return false };
+        let mut filled = false;
+        while let Some(piece) = early.next(self.nxt) {
+            let truesize = piece.len();
+            self.append(piece, truesize);
+            filled = true;
+        }
+        if !early.is_empty() {
+            self.early = Some(early);
+            return true;
+        }
+        filled
+    }
+
+    /// A FIN after the byte before `seq`. True when it is now in order.
+    pub(crate) fn accept_fin(&mut self, seq: SeqNum) -> bool {
+        if self.fin_received {
+            return false;
+        }
+        self.early_fin = Some(seq);
+        self.fin_in_order()
+    }
+
+    /// Does a FIN that came early now follow the data?
+    pub(crate) fn fin_in_order(&mut self) -> bool {
+        if self.early_fin != Some(self.nxt) {
+            return false;
+        }
+        self.early_fin = None;
+        self.fin_received = true;
+        self.nxt += 1;
+        true
+    }
+
+    /// An acknowledgement is owed for what arrived: at once or delayed?
+    pub(crate) fn owe_ack(&mut self, habit: AckHabit, full_sized: bool) {
+        if self.ack_owed == AckOwed::Now {
+            return;
+        }
+        let quick = match habit {
+            AckHabit::QuickStart => !self.pingpong,
+            AckHabit::Merge => full_sized,
+        };
+        if quick && self.quick_acks > 0 {
+            self.quick_acks -= 1;
+            self.ack_owed = AckOwed::Now;
+        } else {
+            self.ack_owed = AckOwed::Delayed;
+        }
+    }
+
+    /// We send data soon after having received some: the exchange goes back and forth.
+    pub(crate) fn on_data_sent(&mut self, now: Instant, ato: Duration) {
+        if now.since(self.last_data_at) < ato && self.bytes_received > 0 {
+            self.pingpong = true;
+        }
+    }
+
+    /// SACK blocks to report, most recent first.
+    pub(crate) fn sack_blocks(&self, max: usize) -> Vec<(SeqNum, SeqNum)> {
+        self.early
+            .as_ref()
+            .map(|early| early.sack_blocks(self.latest_early, max).collect())
+            .unwrap_or_default()
+    }
+
+    /// Everything early is forgotten (the connection is over).
+    pub(crate) fn drop_early(&mut self) {
+        self.early = None;
+    }
+}

@@ -1,0 +1,299 @@
+//! What the application wrote and the peer has not acknowledged, as segments over shared bytes.
+//!
+//! A [`TxSegment`] is formed at write, up to the size goal, and split on demand, so that each one is either wholly sent or wholly
+//! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
+
+use crate::Instant;
+use bytes::{Bytes, BytesMut};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use wire::SeqNum;
+
+/// Payload of one transmission: slices in order.
+pub(crate) type Slices = SmallVec<[Bytes; 2]>;
+
+/// A run of bytes that is sent, acknowledged and retransmitted as one.
+#[derive(Debug)]
+pub(crate) struct TxSegment {
+    pub(crate) seq: SeqNum,
+    pub(crate) len: u32,
+    /// Times it was handed to the device.
+    pub(crate) transmissions: u8,
+    /// The last byte of an application's write ends here.
+    pub(crate) push: bool,
+    /// When it was last handed over.
+    pub(crate) sent_at: Instant,
+    parts: SmallVec<[Bytes; 1]>,
+}
+
+impl TxSegment {
+    pub(crate) fn end(&self) -> SeqNum {
+        self.seq + self.len
+    }
+
+    fn new(seq: SeqNum) -> TxSegment {
+        TxSegment {
+            seq,
+            len: 0,
+            transmissions: 0,
+            push: false,
+            sent_at: Instant::ZERO,
+            parts: SmallVec::new(),
+        }
+    }
+
+    /// Cuts off everything from `at` bytes on. All bytes must be frozen.
+    fn split_off(&mut self, at: u32) -> TxSegment {
+        let mut rest = TxSegment {
+            seq: self.seq + at,
+            len: self.len - at,
+            push: self.push,
+            parts: SmallVec::new(),
+            ..*self
+        };
+        let mut keep = at as usize;
+        let mut kept = SmallVec::new();
+        for mut part in self.parts.drain(..) {
+            if keep == 0 {
+                rest.parts.push(part);
+            } else if part.len() <= keep {
+                keep -= part.len();
+                kept.push(part);
+            } else {
+                rest.parts.push(part.split_off(keep));
+                keep = 0;
+                kept.push(part);
+            }
+        }
+        self.parts = kept;
+        self.len = at;
+        self.push = false;
+        rest
+    }
+}
+
+/// The send buffer.
+#[derive(Debug)]
+pub(crate) struct SendQueue {
+    segments: VecDeque<TxSegment>,
+    /// Bytes of the last segment that are still open for appending.
+    tail: BytesMut,
+    /// Sequence number after the last byte written.
+    end: SeqNum,
+    len: u32,
+}
+
+impl SendQueue {
+    /// An empty queue whose first byte will have number `start`.
+    pub(crate) fn new(start: SeqNum) -> SendQueue {
+        SendQueue { segments: VecDeque::new(), tail: BytesMut::new(), end: start, len: 0 }
+    }
+
+    /// Bytes written and not acknowledged.
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Sequence number after the last byte written.
+    pub(crate) fn end(&self) -> SeqNum {
+        self.end
+    }
+
+    /// Copies `data` in, filling the unsent tail up to `goal` bytes a segment.
+    pub(crate) fn write(&mut self, mut data: &[u8], goal: u32) {
+        while !data.is_empty() {
+            let room = self.tail_room(goal).min(data.len());
+            if self.tail.capacity() - self.tail.len() < room {
+                self.tail.reserve(room.max(data.len().min(goal as usize)));
+            }
+            let (now, later) = data.split_at(room);
+            self.tail.extend_from_slice(now);
+            self.grow_last(room as u32);
+            data = later;
+        }
+        self.mark_push();
+    }
+
+    /// Takes `data` without copying.
+    pub(crate) fn write_bytes(&mut self, mut data: Bytes, goal: u32) {
+        while !data.is_empty() {
+            let room = self.tail_room(goal).min(data.len());
+            self.freeze_tail();
+            let now = data.split_to(room);
+            self.grow_last(room as u32);
+            if let Some(last) = self.segments.back_mut() {
+                last.parts.push(now);
+            }
+        }
+        self.mark_push();
+    }
+
+    /// Room in the last segment; a new one is begun when it is full or sent.
+    fn tail_room(&mut self, goal: u32) -> usize {
+        let goal = goal.max(1);
+        match self.segments.back() {
+            Some(last) if last.transmissions == 0 && last.len < goal => (goal - last.len) as usize,
+            _ => {
+                self.freeze_tail();
+                self.segments.push_back(TxSegment::new(self.end));
+                goal as usize
+            }
+        }
+    }
+
+    fn grow_last(&mut self, by: u32) {
+        if let Some(last) = self.segments.back_mut() {
+            last.len += by;
+            last.push = false;
+        }
+        self.end += by;
+        self.len += by;
+    }
+
+    fn mark_push(&mut self) {
+        if let Some(last) = self.segments.back_mut() {
+            last.push = true;
+        }
+    }
+
+    fn freeze_tail(&mut self) {
+        if self.tail.is_empty() {
+            return;
+        }
+        if let Some(last) = self.segments.back_mut() {
+            last.parts.push(self.tail.split().freeze());
+        }
+    }
+
+    fn index_of(&self, seq: SeqNum) -> usize {
+        self.segments.partition_point(|segment| segment.end().before_or_eq(seq))
+    }
+
+    fn split_at(&mut self, index: usize, at: u32) {
+        if index + 1 == self.segments.len() {
+            self.freeze_tail();
+        }
+        let rest = self.segments[index].split_off(at);
+        self.segments.insert(index + 1, rest);
+    }
+
+    /// Marks up to `max` bytes from `seq` on as sent now; returns their slices, their number, and whether a write ends there.
+    pub(crate) fn transmit(&mut self, now: Instant, seq: SeqNum, max: u32) -> (Slices, u32, bool) {
+        let mut slices = Slices::new();
+        let mut taken = 0;
+        let mut push = false;
+        let mut index = self.index_of(seq);
+        if let Some(first) = self.segments.get(index)
+            && first.seq.before(seq)
+        {
+            self.split_at(index, seq.since(first.seq));
+            index += 1;
+        }
+        while taken < max && index < self.segments.len() {
+            if self.segments[index].len > max - taken {
+                self.split_at(index, max - taken);
+            } else if index + 1 == self.segments.len() {
+                self.freeze_tail();
+            }
+            let segment = &mut self.segments[index];
+            segment.transmissions = segment.transmissions.saturating_add(1);
+            segment.sent_at = now;
+            slices.extend(segment.parts.iter().cloned());
+            taken += segment.len;
+            push = segment.push;
+            index += 1;
+        }
+        (slices, taken, push)
+    }
+
+    /// Drops everything before `una`. Returns when the last byte so acknowledged was sent, if each such segment was sent once.
+    pub(crate) fn acknowledge(&mut self, una: SeqNum) -> Option<Instant> {
+        let mut sample = None;
+        let mut ambiguous = false;
+        while let Some(first) = self.segments.front() {
+            if first.seq.after_or_eq(una) {
+                break;
+            }
+            if first.end().after(una) {
+                self.split_at(0, una.since(self.segments[0].seq));
+            }
+            if let Some(gone) = self.segments.pop_front() {
+                ambiguous |= gone.transmissions != 1;
+                sample = Some(gone.sent_at);
+                self.len -= gone.len;
+            }
+        }
+        if self.len == 0 {
+            self.segments = VecDeque::new();
+            self.tail = BytesMut::new();
+        }
+        sample.filter(|_| !ambiguous)
+    }
+
+    #[cfg(test)]
+    fn shape(&self) -> Vec<(u32, u32, u8)> {
+        self.segments.iter().map(|s| (s.seq.0, s.len, s.transmissions)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: Instant = Instant::from_nanos(5);
+
+    fn bytes(slices: &Slices) -> Vec<u8> {
+        slices.concat()
+    }
+
+    #[test]
+    fn writes_fill_the_unsent_tail_up_to_the_goal() {
+        let mut queue = SendQueue::new(SeqNum(100));
+        queue.write(b"abc", 4);
+        queue.write(b"defgh", 4);
+        assert_eq!(queue.shape(), [(100, 4, 0), (104, 4, 0)]);
+        let (slices, len, push) = queue.transmit(T, SeqNum(100), 6);
+        assert_eq!((bytes(&slices).as_slice(), len, push), (b"abcdef".as_slice(), 6, false));
+        assert_eq!(queue.shape(), [(100, 4, 1), (104, 2, 1), (106, 2, 0)]);
+        queue.write(b"ij", 4);
+        assert_eq!(queue.shape(), [(100, 4, 1), (104, 2, 1), (106, 4, 0)]);
+        let (slices, len, push) = queue.transmit(T, SeqNum(106), 100);
+        assert_eq!((bytes(&slices).as_slice(), len, push), (b"ghij".as_slice(), 4, true));
+    }
+
+    #[test]
+    fn nothing_is_appended_to_what_was_sent() {
+        let mut queue = SendQueue::new(SeqNum(0));
+        queue.write(b"ab", 10);
+        queue.transmit(T, SeqNum(0), 10);
+        queue.write(b"cd", 10);
+        assert_eq!(queue.shape(), [(0, 2, 1), (2, 2, 0)]);
+    }
+
+    #[test]
+    fn acknowledgements_cut_segments_and_respect_karn() {
+        let mut queue = SendQueue::new(SeqNum(u32::MAX - 1));
+        queue.write_bytes(Bytes::from_static(b"abcdef"), 3);
+        queue.transmit(T, SeqNum(u32::MAX - 1), 6);
+        assert_eq!(queue.acknowledge(SeqNum(0)), Some(T));
+        assert_eq!(queue.shape(), [(0, 1, 1), (1, 3, 1)]);
+        queue.transmit(Instant::from_nanos(9), SeqNum(0), 1);
+        assert_eq!(queue.acknowledge(SeqNum(2)), None, "a retransmitted byte gives no sample");
+        assert_eq!((queue.len(), queue.end()), (2, SeqNum(4)));
+        assert_eq!(queue.acknowledge(SeqNum(4)), Some(T));
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn retransmission_may_begin_inside_a_segment() {
+        let mut queue = SendQueue::new(SeqNum(0));
+        queue.write(b"abcdef", 100);
+        queue.transmit(T, SeqNum(0), 6);
+        let (slices, len, _) = queue.transmit(T, SeqNum(2), 3);
+        assert_eq!((bytes(&slices).as_slice(), len), (b"cde".as_slice(), 3));
+    }
+}

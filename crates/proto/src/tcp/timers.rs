@@ -1,0 +1,61 @@
+//! The deadlines of a connection: a table, not callbacks. The stack keeps only the earliest in its wheel.
+
+use crate::Instant;
+
+/// What a deadline is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    /// SYN, SYN-ACK, data or FIN unanswered; or, with nothing in flight and a closed window, the next probe.
+    Retransmit = 0,
+    /// An acknowledgement is owed.
+    DelayedAck = 1,
+    /// A SYN-ACK waits for the application's answer.
+    SynAckHold = 2,
+    /// The application has let go: lingering, or FIN-WAIT-2, ends here.
+    Orphan = 3,
+}
+
+/// Unset.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
+/// One deadline per [`Timer`].
+#[derive(Debug)]
+pub(crate) struct Timers {
+    deadlines: [Instant; 4],
+}
+
+impl Timers {
+    pub(crate) fn new() -> Timers {
+        Timers { deadlines: [NEVER; 4] }
+    }
+
+    pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
+        self.deadlines[timer as usize] = at;
+    }
+
+    pub(crate) fn stop(&mut self, timer: Timer) {
+        self.deadlines[timer as usize] = NEVER;
+    }
+
+    pub(crate) fn stop_all(&mut self) {
+        self.deadlines = [NEVER; 4];
+    }
+
+    pub(crate) fn is_set(&self, timer: Timer) -> bool {
+        self.deadlines[timer as usize] != NEVER
+    }
+
+    /// The earliest deadline.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.deadlines.into_iter().min().filter(|at| *at != NEVER)
+    }
+
+    /// Has it expired? It is stopped if so.
+    pub(crate) fn expired(&mut self, timer: Timer, now: Instant) -> bool {
+        let expired = self.deadlines[timer as usize] <= now;
+        if expired {
+            self.stop(timer);
+        }
+        expired
+    }
+}

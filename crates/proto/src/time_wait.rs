@@ -1,0 +1,491 @@
+//! TIME-WAIT: connections that are over, kept so that the last ACK can be repeated and old segments find no new connection.
+//!
+//! An entry takes 64 bytes and no timer: entries with the same time-out form a list in the order of their ends, so that
+//! only the first of each list has to be watched. Restarting moves an entry to the end of its list. What a segment does
+//! to an entry is a pure function, [`on_segment`].
+//!
+//! Not here: sending the ACK and limiting its rate, and the new connection that a SYN may open. That is the engine's.
+
+mod segment;
+pub(crate) use segment::{TimeWaitAction, TimeWaitSegment, on_segment};
+
+use crate::Instant;
+use crate::tuple::{FourTuple, TupleHasher};
+use core::time::Duration;
+use hashbrown::HashTable;
+use wire::SeqNum;
+
+/// What is kept of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeWait {
+    /// Its name.
+    pub(crate) tuple: FourTuple,
+    /// SND.NXT: one after our FIN.
+    pub(crate) snd_nxt: SeqNum,
+    /// RCV.NXT: one after the peer's FIN.
+    pub(crate) rcv_nxt: SeqNum,
+    /// The window field of ACKs, as it goes on the wire.
+    pub(crate) rcv_wnd: u16,
+    /// TS.Recent if timestamps were in use.
+    pub(crate) ts_recent: Option<u32>,
+    /// What is added to the clock for TSval.
+    pub(crate) ts_offset: u32,
+}
+
+/// Names an entry until the table is next changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeWaitIndex(u32);
+
+/// An index of 24 bits, which bounds the table to 16 million entries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Link([u8; 3]);
+
+impl Link {
+    const NONE: Link = Link([0xff; 3]);
+    const MAX_ENTRIES: usize = 0xff_ffff;
+
+    fn to(index: u32) -> Link {
+        let [a, b, c, _] = index.to_le_bytes();
+        Link([a, b, c])
+    }
+
+    fn index(self) -> Option<u32> {
+        let [a, b, c] = self.0;
+        (self != Link::NONE).then(|| u32::from_le_bytes([a, b, c, 0]))
+    }
+}
+
+/// An end is kept in units of 2²¹ ns (2.1 ms), rounded up, modulo 2³¹ (52 days).
+const UNIT_BITS: u32 = 21;
+const UNITS_MASK: u32 = u32::MAX >> 1;
+/// The longest time-out, so that ends compare modulo 2³¹: 12 days.
+const MAX_TIMEOUT: Duration = Duration::from_secs(12 * 86_400);
+
+/// An entry as it is stored.
+struct Slot {
+    tuple: FourTuple,
+    snd_nxt: SeqNum,
+    rcv_nxt: SeqNum,
+    ts_recent: u32,
+    ts_offset: u32,
+    /// The end in units; the lowest bit says whether timestamps are in use.
+    end_and_timestamps: u32,
+    rcv_wnd: u16,
+    prev: Link,
+    next: Link,
+}
+
+const _: () = assert!(size_of::<Slot>() <= 64);
+
+/// Entries with the same time-out, in the order of their ends.
+struct Fifo {
+    timeout: Duration,
+    first: Link,
+    last: Link,
+}
+
+/// The connections in TIME-WAIT.
+pub(crate) struct TimeWaitTable {
+    slots: Vec<Slot>,
+    index: HashTable<u32>,
+    /// One for each time-out in use: a second one only after the setting was changed.
+    fifos: Vec<Fifo>,
+    max: usize,
+    hasher: TupleHasher,
+    /// Recent enough to tell which 52 days an end lies in.
+    now_units: u64,
+}
+
+impl TimeWaitTable {
+    /// At most `max` entries (and 16 million). `hash_key` must be secret.
+    pub(crate) fn new(max: usize, hash_key: (u64, u64)) -> TimeWaitTable {
+        TimeWaitTable {
+            slots: Vec::new(),
+            index: HashTable::new(),
+            fifos: Vec::new(),
+            max: max.min(Link::MAX_ENTRIES),
+            hasher: TupleHasher { key: hash_key },
+            now_units: 0,
+        }
+    }
+
+    /// Changes the limit; what is there stays until the next [`insert`](Self::insert).
+    pub(crate) fn set_max(&mut self, max: usize) {
+        self.max = max.min(Link::MAX_ENTRIES);
+    }
+
+    /// Keeps a connection for `timeout` (2 MSL), in place of one of the same name. Returns how many entries had to go
+    /// before their time because of the limit, those that end first; with a limit of 0 that is this one.
+    pub(crate) fn insert(&mut self, now: Instant, entry: TimeWait, timeout: Duration) -> usize {
+        self.observe(now);
+        if let Some(old) = self.lookup(&entry.tuple) {
+            self.remove(old);
+        }
+        if self.max == 0 {
+            return 1;
+        }
+        let excess = (self.slots.len() + 1).saturating_sub(self.max);
+        for _ in 0..excess {
+            if let Some(first) = self.first_to_end() {
+                self.remove(TimeWaitIndex(first));
+            }
+        }
+        let index = self.slots.len() as u32;
+        self.slots.push(Slot::new(&entry));
+        let (slots, hasher) = (&self.slots, self.hasher);
+        self.index
+            .insert_unique(hasher.hash(&entry.tuple), index, |&i| hasher.hash(&slots[i as usize].tuple));
+        self.link_last(index, now, timeout);
+        excess
+    }
+
+    /// Finds the entry of a connection.
+    pub(crate) fn lookup(&self, tuple: &FourTuple) -> Option<TimeWaitIndex> {
+        let found = self.index.find(self.hasher.hash(tuple), |&i| self.slots[i as usize].tuple == *tuple);
+        found.map(|index| TimeWaitIndex(*index))
+    }
+
+    /// Reads an entry.
+    pub(crate) fn get(&self, index: TimeWaitIndex) -> TimeWait {
+        self.slots[index.0 as usize].unpack()
+    }
+
+    /// When an entry ends.
+    pub(crate) fn deadline(&self, index: TimeWaitIndex) -> Instant {
+        self.end(&self.slots[index.0 as usize])
+    }
+
+    /// Starts the time-out again. A later TSval becomes TS.Recent where timestamps are in use.
+    pub(crate) fn restart(
+        &mut self,
+        index: TimeWaitIndex,
+        now: Instant,
+        timeout: Duration,
+        tsval: Option<u32>,
+    ) {
+        self.observe(now);
+        self.unlink(index.0);
+        self.link_last(index.0, now, timeout);
+        let slot = &mut self.slots[index.0 as usize];
+        if let Some(tsval) = tsval {
+            slot.ts_recent = SeqNum(tsval).latest(SeqNum(slot.ts_recent)).0;
+        }
+    }
+
+    /// Removes an entry. The index of another entry may change.
+    pub(crate) fn remove(&mut self, index: TimeWaitIndex) -> TimeWait {
+        let TimeWaitIndex(index) = index;
+        self.unlink(index);
+        self.set_indexed(index, None);
+        let last = self.slots.len() as u32 - 1;
+        if index != last {
+            self.set_indexed(last, Some(index));
+            self.relink(last, index);
+        }
+        let removed = self.slots.swap_remove(index as usize).unpack();
+        if self.slots.is_empty() {
+            self.slots = Vec::new();
+            self.index = HashTable::new();
+        }
+        removed
+    }
+
+    /// When [`expire`](Self::expire) has something to do.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.first_to_end().map(|index| self.deadline(TimeWaitIndex(index)))
+    }
+
+    /// Removes what has ended; returns how many that were.
+    pub(crate) fn expire(&mut self, now: Instant) -> usize {
+        self.observe(now);
+        let before = self.slots.len();
+        while let Some(first) = self.first_to_end().map(TimeWaitIndex)
+            && self.deadline(first) <= now
+        {
+            self.remove(first);
+        }
+        before - self.slots.len()
+    }
+
+    /// Number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn observe(&mut self, now: Instant) {
+        self.now_units = self.now_units.max(now.as_nanos() >> UNIT_BITS);
+    }
+
+    /// The moment an entry ends: the one nearest to now among those 52 days apart.
+    fn end(&self, slot: &Slot) -> Instant {
+        let ahead = (slot.end_and_timestamps >> 1).wrapping_sub(self.now_units as u32) & UNITS_MASK;
+        // Sign extension from 31 bits.
+        let ahead = i64::from((ahead << 1) as i32 >> 1);
+        Instant::from_nanos(self.now_units.saturating_add_signed(ahead) << UNIT_BITS)
+    }
+
+    fn first_to_end(&self) -> Option<u32> {
+        let firsts = self.fifos.iter().filter_map(|fifo| fifo.first.index());
+        firsts.min_by_key(|&index| self.end(&self.slots[index as usize]))
+    }
+
+    fn link_last(&mut self, index: u32, now: Instant, timeout: Duration) {
+        let timeout = timeout.min(MAX_TIMEOUT);
+        let end = (now + timeout).as_nanos().div_ceil(1 << UNIT_BITS);
+        self.slots[index as usize].set_end(end);
+        let fifo = match self.fifos.iter().position(|fifo| fifo.timeout == timeout) {
+            Some(at) => at,
+            None => {
+                self.fifos.push(Fifo { timeout, first: Link::NONE, last: Link::NONE });
+                self.fifos.len() - 1
+            }
+        };
+        let fifo = &mut self.fifos[fifo];
+        let prev = core::mem::replace(&mut fifo.last, Link::to(index));
+        match prev.index() {
+            Some(prev) => self.slots[prev as usize].next = Link::to(index),
+            None => fifo.first = Link::to(index),
+        }
+        let slot = &mut self.slots[index as usize];
+        (slot.prev, slot.next) = (prev, Link::NONE);
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let (prev, next) = (self.slots[index as usize].prev, self.slots[index as usize].next);
+        match prev.index() {
+            Some(prev) => self.slots[prev as usize].next = next,
+            None => self.replace_first(index, next),
+        }
+        match next.index() {
+            Some(next) => self.slots[next as usize].prev = prev,
+            None => self.replace_last(index, prev),
+        }
+        self.fifos.retain(|fifo| fifo.first != Link::NONE);
+    }
+
+    /// The entry at `from` is about to lie at `to`: its neighbours learn that.
+    fn relink(&mut self, from: u32, to: u32) {
+        let (prev, next) = (self.slots[from as usize].prev, self.slots[from as usize].next);
+        match prev.index() {
+            Some(prev) => self.slots[prev as usize].next = Link::to(to),
+            None => self.replace_first(from, Link::to(to)),
+        }
+        match next.index() {
+            Some(next) => self.slots[next as usize].prev = Link::to(to),
+            None => self.replace_last(from, Link::to(to)),
+        }
+    }
+
+    fn replace_first(&mut self, old: u32, new: Link) {
+        if let Some(fifo) = self.fifos.iter_mut().find(|fifo| fifo.first == Link::to(old)) {
+            fifo.first = new;
+        }
+    }
+
+    fn replace_last(&mut self, old: u32, new: Link) {
+        if let Some(fifo) = self.fifos.iter_mut().find(|fifo| fifo.last == Link::to(old)) {
+            fifo.last = new;
+        }
+    }
+
+    /// The hash table's place for the entry at `index` now names `new`, or goes.
+    fn set_indexed(&mut self, index: u32, new: Option<u32>) {
+        let hash = self.hasher.hash(&self.slots[index as usize].tuple);
+        if let Ok(mut found) = self.index.find_entry(hash, |&i| i == index) {
+            match new {
+                Some(new) => *found.get_mut() = new,
+                None => drop(found.remove()),
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn new(entry: &TimeWait) -> Slot {
+        let &TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent, ts_offset } = entry;
+        Slot {
+            tuple,
+            snd_nxt,
+            rcv_nxt,
+            ts_recent: ts_recent.unwrap_or(0),
+            ts_offset,
+            end_and_timestamps: u32::from(ts_recent.is_some()),
+            rcv_wnd,
+            prev: Link::NONE,
+            next: Link::NONE,
+        }
+    }
+
+    fn set_end(&mut self, units: u64) {
+        self.end_and_timestamps = (units as u32) << 1 | self.end_and_timestamps & 1;
+    }
+
+    fn unpack(&self) -> TimeWait {
+        let &Slot { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_offset, .. } = self;
+        let ts_recent = (self.end_and_timestamps & 1 == 1).then_some(self.ts_recent);
+        TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent, ts_offset }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::Ipv4Addr;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+    const UNIT: Duration = Duration::from_nanos(1 << UNIT_BITS);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn entry(peer_port: u16) -> TimeWait {
+        TimeWait {
+            tuple: FourTuple {
+                local: Ipv4Addr::new(10, 0, 0, 1).into(),
+                local_port: 80,
+                peer: Ipv4Addr::new(10, 0, 0, 2).into(),
+                peer_port,
+            },
+            snd_nxt: SeqNum(u32::from(peer_port)),
+            rcv_nxt: SeqNum(7),
+            rcv_wnd: 512,
+            ts_recent: peer_port.is_multiple_of(2).then_some(99),
+            ts_offset: 5,
+        }
+    }
+
+    fn table(max: usize) -> TimeWaitTable {
+        TimeWaitTable::new(max, (1, 2))
+    }
+
+    #[test]
+    fn an_entry_comes_back_as_it_went_in() {
+        let mut table = table(10);
+        for port in [1, 2] {
+            assert_eq!(table.insert(at(1), entry(port), MINUTE), 0);
+            let index = table.lookup(&entry(port).tuple).unwrap();
+            assert_eq!(table.get(index), entry(port));
+        }
+        assert_eq!(table.lookup(&entry(3).tuple), None);
+        let index = table.lookup(&entry(1).tuple).unwrap();
+        assert_eq!(table.remove(index), entry(1));
+        assert_eq!((table.lookup(&entry(1).tuple), table.len()), (None, 1));
+        assert_eq!(table.get(table.lookup(&entry(2).tuple).unwrap()), entry(2));
+    }
+
+    /// Ends are rounded up to 2.1 ms: never early.
+    #[test]
+    fn entries_end_in_time_and_free_their_memory() {
+        let mut table = table(10);
+        for port in 0..5u16 {
+            table.insert(at(u64::from(port) * 100), entry(port), MINUTE);
+        }
+        let first = table.next_deadline().unwrap();
+        assert!(first >= at(60_000) && first < at(60_000) + UNIT);
+        assert_eq!(table.expire(at(59_999)), 0);
+        assert_eq!(table.expire(first), 1);
+        assert_eq!(table.expire(at(60_310)), 3);
+        assert_eq!(table.expire(at(70_000)), 1);
+        assert_eq!(
+            (table.len(), table.next_deadline(), table.slots.capacity(), table.fifos.len()),
+            (0, None, 0, 0)
+        );
+    }
+
+    #[test]
+    fn restarting_moves_the_end() {
+        let mut table = table(10);
+        table.insert(at(0), entry(2), MINUTE);
+        table.insert(at(1_000), entry(4), MINUTE);
+        let index = table.lookup(&entry(2).tuple).unwrap();
+        table.restart(index, at(5_000), MINUTE, Some(123));
+        assert_eq!(table.get(index).ts_recent, Some(123));
+        table.restart(index, at(5_000), MINUTE, Some(122));
+        assert_eq!(table.get(index).ts_recent, Some(123));
+        assert!(table.deadline(index) >= at(65_000) && table.deadline(index) < at(65_000) + UNIT);
+        assert!(table.next_deadline().unwrap() < at(61_000) + UNIT);
+        assert_eq!(table.expire(at(64_999)), 1);
+        assert!(table.lookup(&entry(2).tuple).is_some());
+    }
+
+    #[test]
+    fn over_the_limit_the_oldest_goes() {
+        let mut table = table(2);
+        assert_eq!([1, 2, 3].map(|port| table.insert(at(0), entry(port), MINUTE)), [0, 0, 1]);
+        assert_eq!([1, 2, 3].map(|port| table.lookup(&entry(port).tuple).is_some()), [false, true, true]);
+        assert_eq!(table.insert(at(1), entry(2), MINUTE), 0);
+        assert_eq!(table.len(), 2);
+        table.set_max(1);
+        assert_eq!(table.insert(at(1), entry(4), MINUTE), 2);
+        table.set_max(0);
+        assert_eq!((table.insert(at(1), entry(5), MINUTE), table.lookup(&entry(5).tuple)), (1, None));
+    }
+
+    #[test]
+    fn a_shorter_time_out_ends_sooner() {
+        let mut table = table(10);
+        table.insert(at(0), entry(1), MINUTE);
+        table.insert(at(0), entry(2), Duration::from_secs(1));
+        table.insert(at(0), entry(3), MINUTE);
+        assert_eq!((table.expire(at(1_010)), table.fifos.len()), (1, 1));
+        assert_eq!(table.lookup(&entry(2).tuple), None);
+    }
+
+    #[test]
+    fn ends_are_told_apart_far_from_the_epoch() {
+        let year = Duration::from_secs(365 * 86_400);
+        let mut table = table(10);
+        let late = Instant::ZERO + year;
+        table.insert(late, entry(1), Duration::from_secs(86_400 * 400));
+        let end = table.next_deadline().unwrap();
+        assert!(end >= late + MAX_TIMEOUT && end < late + MAX_TIMEOUT + UNIT);
+        assert_eq!((table.expire(late + MAX_TIMEOUT - UNIT), table.expire(end)), (0, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_as_a_map_of_ends(ops in proptest::collection::vec((0u8..5, 0u16..30, 0u64..3_000), 1..300)) {
+            let mut table = table(1_000);
+            let mut model: BTreeMap<u16, Instant> = BTreeMap::new();
+            let mut now = at(0);
+            for (op, port, wait) in ops {
+                now = now + Duration::from_millis(wait);
+                let timeout = if port % 3 == 0 { MINUTE / 4 } else { MINUTE };
+                let index = table.lookup(&entry(port).tuple);
+                prop_assert_eq!(index.is_some(), model.contains_key(&port));
+                match (op, index) {
+                    (0 | 1, _) => {
+                        table.insert(now, entry(port), timeout);
+                        model.insert(port, now + timeout);
+                    }
+                    (2, Some(index)) => {
+                        table.restart(index, now, timeout, None);
+                        model.insert(port, now + timeout);
+                    }
+                    (3, Some(index)) => {
+                        prop_assert_eq!(table.remove(index), entry(port));
+                        model.remove(&port);
+                    }
+                    _ => {
+                        table.expire(now);
+                        model.retain(|_, end| *end > now || not_yet_rounded_up(*end, now));
+                    }
+                }
+                prop_assert_eq!(table.len(), model.len());
+                let first = model.values().min().copied();
+                prop_assert_eq!(table.next_deadline().is_some(), first.is_some());
+                if let (Some(exact), Some(rounded)) = (first, table.next_deadline()) {
+                    prop_assert!(rounded >= exact && rounded < exact + UNIT);
+                }
+            }
+        }
+    }
+
+    /// An end that has passed, but not when rounded up.
+    fn not_yet_rounded_up(end: Instant, now: Instant) -> bool {
+        Instant::from_nanos(end.as_nanos().div_ceil(1 << UNIT_BITS) << UNIT_BITS) > now
+    }
+}

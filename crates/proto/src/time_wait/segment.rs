@@ -1,0 +1,187 @@
+//! What a segment does to a connection in TIME-WAIT.
+//!
+//! RFC 9293 §3.10.7.4 with RFC 5961 (resets and SYNs), RFC 1122 §4.2.2.13 and RFC 6191 (a SYN that opens the next
+//! connection), RFC 1337 (resets ignored by choice) and RFC 7323 §5 (old timestamps).
+
+use super::TimeWait;
+use wire::{Flags, SeqNum, Timestamps};
+
+/// The facts of a segment that matter here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimeWaitSegment {
+    /// SEG.SEQ.
+    pub(crate) seq: SeqNum,
+    /// Control bits.
+    pub(crate) flags: Flags,
+    /// Bytes of payload.
+    pub(crate) payload_len: u32,
+    /// The timestamps option.
+    pub(crate) timestamps: Option<Timestamps>,
+}
+
+/// What to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeWaitAction {
+    /// Drop it.
+    Ignore,
+    /// Answer with an ACK, within the limit of such answers.
+    Ack,
+    /// Start 2 MSL again, and take over TS.Recent; no answer.
+    Restart,
+    /// Start 2 MSL again, and answer with an ACK, within the limit of such answers.
+    RestartAndAck,
+    /// Forget the connection.
+    Remove,
+    /// Forget the connection and handle the segment as in LISTEN.
+    AcceptSyn {
+        /// Our ISN must not be before this: beyond all that the old connection can have in the network.
+        min_isn: SeqNum,
+    },
+}
+
+/// Between the numbers of the old connection and the new: the greatest window without scaling, and some (as Linux).
+const ISN_DISTANCE: u32 = 65_535 + 2;
+
+/// Decides. `rfc1337`: a reset does not end TIME-WAIT.
+pub(crate) fn on_segment(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: bool) -> TimeWaitAction {
+    let flags = segment.flags;
+    if flags.contains(Flags::RST) {
+        return on_rst(entry, segment, rfc1337);
+    }
+    if flags.contains(Flags::SYN) {
+        return on_syn(entry, segment);
+    }
+    if !flags.contains(Flags::ACK) {
+        return TimeWaitAction::Ignore;
+    }
+    let expected = segment.seq == entry.rcv_nxt && !is_old(entry, segment);
+    let empty = segment.payload_len == 0 && !flags.contains(Flags::FIN);
+    match (empty, expected, flags.contains(Flags::FIN)) {
+        // Two ends that answered each other's bare ACKs would never stop.
+        (true, true, _) => TimeWaitAction::Restart,
+        // "The only thing that can arrive in this state is a retransmission of the remote FIN. Acknowledge it, and
+        // restart the 2 MSL timeout."
+        (_, _, true) | (_, true, _) => TimeWaitAction::RestartAndAck,
+        (_, false, false) => TimeWaitAction::Ack,
+    }
+}
+
+/// Only the exact number counts (RFC 5961 §3.2). Timestamps do not (RFC 7323 §5.2).
+fn on_rst(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: bool) -> TimeWaitAction {
+    if segment.seq == entry.rcv_nxt && !rfc1337 { TimeWaitAction::Remove } else { TimeWaitAction::Ignore }
+}
+
+/// RFC 6191 §2; what it would drop silently is acknowledged (RFC 5961 §4.2), so that a peer that has forgotten the old
+/// connection resets it and can try again.
+fn on_syn(entry: &TimeWait, segment: &TimeWaitSegment) -> TimeWaitAction {
+    if segment.flags.contains(Flags::ACK) {
+        return TimeWaitAction::Ack;
+    }
+    let later_number = segment.seq.after_or_eq(entry.rcv_nxt);
+    let new_connection = match (entry.ts_recent, segment.timestamps) {
+        (Some(last), Some(new)) if new.tsval == last => later_number,
+        (Some(last), Some(new)) => SeqNum(new.tsval).after(SeqNum(last)),
+        (None, Some(_)) => true,
+        (_, None) => later_number,
+    };
+    if new_connection {
+        TimeWaitAction::AcceptSyn { min_isn: entry.snd_nxt + ISN_DISTANCE }
+    } else {
+        TimeWaitAction::Ack
+    }
+}
+
+/// PAWS (RFC 7323 §5.3). A segment without timestamps is let through, as Linux does.
+fn is_old(entry: &TimeWait, segment: &TimeWaitSegment) -> bool {
+    let (Some(last), Some(new)) = (entry.ts_recent, segment.timestamps) else { return false };
+    SeqNum(new.tsval).before(SeqNum(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tuple::FourTuple;
+    use core::net::Ipv4Addr;
+
+    const NEXT: u32 = 1_000;
+    const RECENT: u32 = 50;
+    const ACCEPT: TimeWaitAction = TimeWaitAction::AcceptSyn { min_isn: SeqNum(7_000 + 65_537) };
+
+    fn entry(ts_recent: Option<u32>) -> TimeWait {
+        let address = Ipv4Addr::LOCALHOST.into();
+        TimeWait {
+            tuple: FourTuple { local: address, local_port: 1, peer: address, peer_port: 2 },
+            snd_nxt: SeqNum(7_000),
+            rcv_nxt: SeqNum(NEXT),
+            rcv_wnd: 1,
+            ts_recent,
+            ts_offset: 0,
+        }
+    }
+
+    fn act(seq: u32, flags: Flags, payload_len: u32, tsval: Option<u32>) -> TimeWaitAction {
+        let timestamps = tsval.map(|tsval| Timestamps { tsval, tsecr: 0 });
+        let segment = TimeWaitSegment { seq: SeqNum(seq), flags, payload_len, timestamps };
+        on_segment(&entry(tsval.map(|_| RECENT)), &segment, false)
+    }
+
+    #[test]
+    fn a_retransmitted_fin_is_acknowledged_and_restarts() {
+        let fin = Flags::FIN.union(Flags::ACK);
+        assert_eq!(act(NEXT - 1, fin, 0, None), TimeWaitAction::RestartAndAck);
+        assert_eq!(act(NEXT - 44, fin, 43, Some(RECENT - 1)), TimeWaitAction::RestartAndAck);
+    }
+
+    #[test]
+    fn other_segments_are_acknowledged_but_for_a_bare_ack_in_order() {
+        assert_eq!(act(NEXT, Flags::ACK, 0, Some(RECENT)), TimeWaitAction::Restart);
+        assert_eq!(act(NEXT, Flags::ACK, 0, Some(RECENT - 1)), TimeWaitAction::Ack);
+        assert_eq!(act(NEXT - 1, Flags::ACK, 0, None), TimeWaitAction::Ack);
+        assert_eq!(act(NEXT, Flags::ACK, 10, None), TimeWaitAction::RestartAndAck);
+        assert_eq!(act(NEXT - 10, Flags::ACK, 10, None), TimeWaitAction::Ack);
+        assert_eq!(act(NEXT, Flags::empty(), 10, None), TimeWaitAction::Ignore);
+    }
+
+    #[test]
+    fn a_reset_needs_the_exact_number_and_the_permission() {
+        assert_eq!(act(NEXT, Flags::RST, 0, Some(RECENT - 1)), TimeWaitAction::Remove);
+        assert_eq!(act(NEXT, Flags::RST.union(Flags::SYN), 0, None), TimeWaitAction::Remove);
+        assert_eq!(act(NEXT + 1, Flags::RST, 0, None), TimeWaitAction::Ignore);
+        let segment =
+            TimeWaitSegment { seq: SeqNum(NEXT), flags: Flags::RST, payload_len: 0, timestamps: None };
+        assert_eq!(on_segment(&entry(None), &segment, true), TimeWaitAction::Ignore);
+    }
+
+    #[test]
+    fn a_syn_reopens_by_later_timestamp() {
+        assert_eq!(act(NEXT - 500, Flags::SYN, 0, Some(RECENT + 1)), ACCEPT);
+        assert_eq!(act(NEXT + 500, Flags::SYN, 0, Some(RECENT - 1)), TimeWaitAction::Ack);
+        assert_eq!(act(NEXT + 500, Flags::SYN, 100, Some(RECENT)), ACCEPT);
+        assert_eq!(act(NEXT - 1, Flags::SYN, 0, Some(RECENT)), TimeWaitAction::Ack);
+    }
+
+    #[test]
+    fn a_syn_reopens_by_later_number() {
+        assert_eq!(act(NEXT, Flags::SYN, 0, None), ACCEPT);
+        assert_eq!(act(NEXT - 1, Flags::SYN, 0, None), TimeWaitAction::Ack);
+        let gained = TimeWaitSegment {
+            seq: SeqNum(0),
+            flags: Flags::SYN,
+            payload_len: 0,
+            timestamps: Some(Timestamps { tsval: 1, tsecr: 0 }),
+        };
+        assert_eq!(on_segment(&entry(None), &gained, false), ACCEPT);
+        let lost = TimeWaitSegment { timestamps: None, ..gained };
+        assert_eq!(on_segment(&entry(Some(RECENT)), &lost, false), TimeWaitAction::Ack);
+        let later = TimeWaitSegment { seq: SeqNum(NEXT + 9), ..lost };
+        assert_eq!(on_segment(&entry(Some(RECENT)), &later, false), ACCEPT);
+    }
+
+    /// The SYN of the connection itself, as a copy the network made or an attacker kept.
+    #[test]
+    fn a_replayed_syn_opens_nothing() {
+        assert_eq!(act(NEXT - 30, Flags::SYN, 7, Some(RECENT - 2)), TimeWaitAction::Ack);
+        assert_eq!(act(NEXT - 30, Flags::SYN, 7, None), TimeWaitAction::Ack);
+        assert_eq!(act(NEXT + 9, Flags::SYN.union(Flags::ACK), 0, None), TimeWaitAction::Ack);
+    }
+}

@@ -1,0 +1,567 @@
+//! Deadlines of many keys: hierarchical wheels, exact minimum, cheap postponement.
+//!
+//! A wheel has 64 slots. A slot of the lowest wheel spans 2¹⁷ ns (131 µs), one of the next 64 times that, and so on; eight
+//! levels span all of time. A slot holds a short list of keys, and becomes a wheel of the next lower level when the list
+//! grows long:
+//!
+//! ```text
+//!  level 7   |.|.|x|.|.|.|        few keys: one list, at the level where they were put
+//!                 |
+//!  level 6       |.|x|x|.|.|      more than BURST keys: a wheel of their own
+//!                     |
+//!  …             list: key 9 ─ key 4 ─ key 7
+//! ```
+//!
+//! The first occupied slot, from the highest level down, holds the minimum: its few keys are compared exactly. A slot
+//! is found by the digits of the deadline alone, so nothing needs to be moved while time passes, and the cost of each
+//! operation depends on the number of levels, not of keys. (With wheels shared by all of time, as in a kernel, the exact
+//! minimum would mean to look through all keys of a slot that spans seconds.)
+//!
+//! Moving a deadline later only notes it: the key stays in its slot until that is the first occupied one, and is placed
+//! anew then. That is what happens to a retransmission timer with nearly every ACK.
+//!
+//! Not here: what a key stands for. The engine has one deadline per connection.
+
+use crate::Instant;
+
+/// Nanoseconds of a lowest slot, as a power of two.
+const TICK_BITS: u32 = 17;
+/// Slots of a wheel, as a power of two.
+const SLOT_BITS: u32 = 6;
+const SLOTS: usize = 1 << SLOT_BITS;
+/// The level of the one wheel that is always there: 17 + 6 · 8 bits are more than 64.
+const TOP_LEVEL: u8 = 7;
+const ROOT: u32 = 0;
+const NONE: u32 = u32::MAX;
+/// A list of this many keys becomes a wheel when another one comes (not on the lowest level).
+const BURST: u8 = 16;
+/// A wheel with no more keys than this becomes a list again, so that memory follows the number of keys.
+const COLLAPSE: u32 = 4;
+
+struct Node {
+    /// Exact, nanoseconds. May lie beyond the slot the node is in, never before it.
+    deadline: u64,
+    prev: u32,
+    next: u32,
+    /// Where it is; `NONE` = no deadline set.
+    wheel: u32,
+    slot: u8,
+}
+
+const _: () = assert!(size_of::<Node>() <= 24);
+
+const UNSET: Node = Node { deadline: 0, prev: NONE, next: NONE, wheel: NONE, slot: 0 };
+
+struct Wheel {
+    /// Slots that are not empty, and those of them that are wheels.
+    occupied: u64,
+    children: u64,
+    /// A list's first key, a wheel's index, or `NONE`.
+    slots: [u32; SLOTS],
+    /// Keys of the lists (not counted on level 0).
+    lens: [u8; SLOTS],
+    /// Ticks without the digits of this level and below.
+    prefix: u64,
+    /// Keys in this wheel and all below it.
+    len: u32,
+    parent: u32,
+    parent_slot: u8,
+    level: u8,
+}
+
+impl Wheel {
+    fn new(level: u8, prefix: u64, parent: u32, parent_slot: u8) -> Wheel {
+        let (slots, lens) = ([NONE; SLOTS], [0; SLOTS]);
+        Wheel { occupied: 0, children: 0, slots, lens, prefix, len: 0, parent, parent_slot, level }
+    }
+
+    fn is_child(&self, slot: u8) -> bool {
+        self.children >> slot & 1 == 1
+    }
+
+    /// What the ticks of a slot have in common.
+    fn slot_prefix(&self, slot: u8) -> u64 {
+        self.prefix << SLOT_BITS | u64::from(slot)
+    }
+
+    /// The slot of a tick; a tick beyond this wheel goes to the last one.
+    fn slot_of(&self, tick: u64) -> u8 {
+        let digits = tick >> (SLOT_BITS * u32::from(self.level));
+        if digits >> SLOT_BITS > self.prefix { SLOTS as u8 - 1 } else { digits as u8 & (SLOTS as u8 - 1) }
+    }
+
+    /// How a tick lies to a slot: `Less` = before it, `Equal` = inside.
+    fn compare(&self, tick: u64, slot: u8) -> core::cmp::Ordering {
+        (tick >> (SLOT_BITS * u32::from(self.level))).cmp(&self.slot_prefix(slot))
+    }
+}
+
+/// What is known of the minimum.
+#[derive(Clone, Copy)]
+enum Minimum {
+    /// It is this one; `None` = nothing is set.
+    Known(Option<(u64, u32)>),
+    /// It is not less than this.
+    AtLeast(u64),
+}
+
+/// One deadline for each of many small integer keys; memory grows to 24 bytes times the greatest key.
+pub(crate) struct TimerWheel {
+    nodes: Vec<Node>,
+    wheels: Vec<Wheel>,
+    free_wheels: Vec<u32>,
+    minimum: Minimum,
+    /// Used within one call only.
+    displaced: Vec<u32>,
+    /// Keys looked at so far.
+    #[cfg(test)]
+    visits: usize,
+}
+
+impl TimerWheel {
+    /// Without any deadline.
+    pub(crate) fn new() -> TimerWheel {
+        TimerWheel {
+            nodes: Vec::new(),
+            wheels: vec![Wheel::new(TOP_LEVEL, 0, NONE, 0)],
+            free_wheels: Vec::new(),
+            minimum: Minimum::Known(None),
+            displaced: Vec::new(),
+            #[cfg(test)]
+            visits: 0,
+        }
+    }
+
+    /// Sets the deadline of a key, or moves it. Later than before is cheapest.
+    pub(crate) fn set(&mut self, key: u32, at: Instant) {
+        let deadline = at.as_nanos();
+        if key as usize >= self.nodes.len() {
+            self.nodes.resize_with(key as usize + 1, || UNSET);
+        }
+        let node = &mut self.nodes[key as usize];
+        node.deadline = deadline;
+        if node.wheel == NONE {
+            self.insert(key);
+        } else if self.wheels[node.wheel as usize].compare(tick(deadline), node.slot).is_lt() {
+            self.unlink(key);
+            self.insert(key);
+        }
+        self.minimum = match self.minimum {
+            Minimum::AtLeast(bound) => Minimum::AtLeast(bound.min(deadline)),
+            Minimum::Known(Some((min, holder))) if deadline >= min => match holder == key && deadline > min {
+                true => Minimum::AtLeast(min),
+                false => self.minimum,
+            },
+            Minimum::Known(_) => Minimum::Known(Some((deadline, key))),
+        };
+    }
+
+    /// Removes the deadline of a key; false if there was none.
+    pub(crate) fn clear(&mut self, key: u32) -> bool {
+        if self.deadline(key).is_none() {
+            return false;
+        }
+        self.unlink(key);
+        if let Minimum::Known(Some((min, holder))) = self.minimum
+            && holder == key
+        {
+            self.minimum = Minimum::AtLeast(min);
+        }
+        true
+    }
+
+    /// The deadline of a key.
+    pub(crate) fn deadline(&self, key: u32) -> Option<Instant> {
+        let node = self.nodes.get(key as usize).filter(|node| node.wheel != NONE)?;
+        Some(Instant::from_nanos(node.deadline))
+    }
+
+    /// The earliest deadline, exactly.
+    pub(crate) fn next(&mut self) -> Option<Instant> {
+        self.find_minimum().map(|(deadline, _)| Instant::from_nanos(deadline))
+    }
+
+    /// Takes a key whose deadline is `now` or earlier, the earliest first; call until it returns `None`.
+    pub(crate) fn pop_expired(&mut self, now: Instant) -> Option<u32> {
+        let (_, key) = self.find_minimum().filter(|(deadline, _)| *deadline <= now.as_nanos())?;
+        self.clear(key);
+        Some(key)
+    }
+
+    fn find_minimum(&mut self) -> Option<(u64, u32)> {
+        loop {
+            let bound = match self.minimum {
+                Minimum::Known(min) => return min,
+                Minimum::AtLeast(bound) => bound,
+            };
+            let Some((wheel, slot)) = self.first_list() else {
+                self.minimum = Minimum::Known(None);
+                return None;
+            };
+            let found = self.scan(wheel, slot, bound);
+            self.place_displaced();
+            if found.is_some() {
+                self.minimum = Minimum::Known(found);
+            }
+        }
+    }
+
+    /// The first occupied slot that is a list.
+    fn first_list(&self) -> Option<(u32, u8)> {
+        let mut index = ROOT;
+        loop {
+            let wheel = &self.wheels[index as usize];
+            if wheel.occupied == 0 {
+                return None;
+            }
+            let slot = wheel.occupied.trailing_zeros() as u8;
+            if !wheel.is_child(slot) {
+                return Some((index, slot));
+            }
+            index = wheel.slots[slot as usize];
+        }
+    }
+
+    /// The earliest of a list's keys that belong to its slot; the others are noted in `displaced`. Nothing is earlier
+    /// than `bound`, so a key at that moment ends the search.
+    fn scan(&mut self, wheel: u32, slot: u8, bound: u64) -> Option<(u64, u32)> {
+        let wheel = &self.wheels[wheel as usize];
+        let mut earliest: Option<(u64, u32)> = None;
+        let mut key = wheel.slots[slot as usize];
+        while let Some(node) = self.nodes.get(key as usize) {
+            #[cfg(test)]
+            {
+                self.visits += 1;
+            }
+            if wheel.compare(tick(node.deadline), slot).is_gt() {
+                self.displaced.push(key);
+            } else if earliest.is_none_or(|(deadline, _)| node.deadline < deadline) {
+                earliest = Some((node.deadline, key));
+                if node.deadline == bound {
+                    break;
+                }
+            }
+            key = node.next;
+        }
+        earliest
+    }
+
+    fn place_displaced(&mut self) {
+        while let Some(key) = self.displaced.pop() {
+            self.unlink(key);
+            self.insert(key);
+        }
+    }
+
+    fn insert(&mut self, key: u32) {
+        let tick = tick(self.nodes[key as usize].deadline);
+        let mut index = ROOT;
+        loop {
+            let wheel = &mut self.wheels[index as usize];
+            wheel.len += 1;
+            let slot = wheel.slot_of(tick);
+            if wheel.is_child(slot) {
+                index = wheel.slots[slot as usize];
+            } else if wheel.level > 0 && wheel.lens[slot as usize] >= BURST {
+                index = self.burst(index, slot);
+            } else {
+                return self.push(index, slot, key);
+            }
+        }
+    }
+
+    /// Makes a wheel of a list.
+    fn burst(&mut self, parent: u32, parent_slot: u8) -> u32 {
+        let wheel = &self.wheels[parent as usize];
+        let mut child = Wheel::new(wheel.level - 1, wheel.slot_prefix(parent_slot), parent, parent_slot);
+        child.len = u32::from(wheel.lens[parent_slot as usize]);
+        let index = self.store(child);
+
+        let mut key = self.replace_slot(parent, parent_slot, Some(index));
+        while key != NONE {
+            let node = &self.nodes[key as usize];
+            let (next, slot) = (node.next, self.wheels[index as usize].slot_of(tick(node.deadline)));
+            self.push(index, slot, key);
+            key = next;
+        }
+        index
+    }
+
+    /// Makes a list of a wheel, whose own slots are all lists.
+    fn collapse(&mut self, index: u32) {
+        let (parent, parent_slot) =
+            (self.wheels[index as usize].parent, self.wheels[index as usize].parent_slot);
+        self.replace_slot(parent, parent_slot, None);
+        while self.wheels[index as usize].occupied != 0 {
+            let slot = self.wheels[index as usize].occupied.trailing_zeros() as u8;
+            let mut key = self.replace_slot(index, slot, None);
+            while key != NONE {
+                let next = self.nodes[key as usize].next;
+                self.push(parent, parent_slot, key);
+                key = next;
+            }
+        }
+        self.free_wheels.push(index);
+    }
+
+    fn store(&mut self, wheel: Wheel) -> u32 {
+        if let Some(index) = self.free_wheels.pop() {
+            self.wheels[index as usize] = wheel;
+            return index;
+        }
+        self.wheels.push(wheel);
+        self.wheels.len() as u32 - 1
+    }
+
+    /// Makes a slot a wheel, or empty; returns what it named before.
+    fn replace_slot(&mut self, index: u32, slot: u8, child: Option<u32>) -> u32 {
+        let wheel = &mut self.wheels[index as usize];
+        let bit = 1 << slot;
+        wheel.lens[slot as usize] = 0;
+        wheel.occupied &= !bit;
+        wheel.children &= !bit;
+        if child.is_some() {
+            wheel.occupied |= bit;
+            wheel.children |= bit;
+        }
+        core::mem::replace(&mut wheel.slots[slot as usize], child.unwrap_or(NONE))
+    }
+
+    /// Puts a key first into a list. The wheels' `len` is the caller's.
+    fn push(&mut self, index: u32, slot: u8, key: u32) {
+        let wheel = &mut self.wheels[index as usize];
+        let next = core::mem::replace(&mut wheel.slots[slot as usize], key);
+        wheel.occupied |= 1 << slot;
+        if wheel.level > 0 {
+            wheel.lens[slot as usize] += 1;
+        }
+        if let Some(node) = self.nodes.get_mut(next as usize) {
+            node.prev = key;
+        }
+        let node = &mut self.nodes[key as usize];
+        (node.prev, node.next, node.wheel, node.slot) = (NONE, next, index, slot);
+    }
+
+    /// Takes a key out of its list, and makes lists of the wheels above that are nearly empty now.
+    fn unlink(&mut self, key: u32) {
+        let node = &mut self.nodes[key as usize];
+        let (prev, next, mut index, slot) = (node.prev, node.next, node.wheel, node.slot);
+        node.wheel = NONE;
+        if let Some(node) = self.nodes.get_mut(next as usize) {
+            node.prev = prev;
+        }
+        let wheel = &mut self.wheels[index as usize];
+        match self.nodes.get_mut(prev as usize) {
+            Some(node) => node.next = next,
+            None => wheel.slots[slot as usize] = next,
+        }
+        wheel.lens[slot as usize] = wheel.lens[slot as usize].saturating_sub(1);
+        if wheel.slots[slot as usize] == NONE {
+            wheel.occupied &= !(1 << slot);
+        }
+        while index != NONE {
+            let wheel = &mut self.wheels[index as usize];
+            wheel.len -= 1;
+            let (few, parent) = (wheel.len <= COLLAPSE, wheel.parent);
+            if few && parent != NONE {
+                self.collapse(index);
+            }
+            index = parent;
+        }
+    }
+}
+
+fn tick(nanos: u64) -> u64 {
+    nanos >> TICK_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    fn drain(wheel: &mut TimerWheel, now: u64) -> Vec<u32> {
+        core::iter::from_fn(|| wheel.pop_expired(at(now))).collect()
+    }
+
+    #[test]
+    fn nothing_fires_early_and_everything_once() {
+        let mut wheel = TimerWheel::new();
+        assert_eq!((wheel.next(), wheel.pop_expired(at(u64::MAX))), (None, None));
+        wheel.set(3, at(1_000_001));
+        wheel.set(1, at(1_000_000));
+        wheel.set(2, at(u64::MAX));
+        assert_eq!(wheel.next(), Some(at(1_000_000)));
+        assert_eq!(drain(&mut wheel, 999_999), []);
+        assert_eq!(drain(&mut wheel, 1_000_000), [1]);
+        assert_eq!(drain(&mut wheel, u64::MAX - 1), [3]);
+        assert_eq!((wheel.next(), wheel.len()), (Some(at(u64::MAX)), 1));
+        assert_eq!(drain(&mut wheel, u64::MAX), [2]);
+        assert_eq!((wheel.next(), wheel.len()), (None, 0));
+    }
+
+    #[test]
+    fn deadlines_move_both_ways() {
+        let mut wheel = TimerWheel::new();
+        wheel.set(0, at(5_000_000));
+        wheel.set(1, at(9_000_000));
+        wheel.set(0, at(20_000_000));
+        assert_eq!((wheel.deadline(0), wheel.next()), (Some(at(20_000_000)), Some(at(9_000_000))));
+        wheel.set(0, at(7_000_000));
+        assert_eq!(wheel.next(), Some(at(7_000_000)));
+        wheel.set(0, at(1));
+        assert_eq!(wheel.next(), Some(at(1)));
+        assert!(wheel.clear(0) && !wheel.clear(0) && !wheel.clear(77));
+        assert_eq!((wheel.deadline(0), wheel.next()), (None, Some(at(9_000_000))));
+    }
+
+    /// Ten thousand retransmission timers, the earliest of which is moved again and again: what a busy server does.
+    #[test]
+    fn postponing_the_earliest_does_not_look_through_the_others() {
+        const KEYS: u32 = 10_000;
+        let (rto, step, round_trip) = (200_000_000, 1_000, 10_000_000);
+        let mut wheel = TimerWheel::new();
+        let mut expected = BTreeMap::new();
+        for round in 0..5 {
+            for key in 0..KEYS {
+                let deadline = round * round_trip + u64::from(key) * step + rto;
+                wheel.set(key, at(deadline));
+                expected.insert(deadline, key);
+                if round > 0 {
+                    expected.pop_first();
+                    assert_eq!(wheel.next(), expected.keys().next().map(|nanos| at(*nanos)));
+                }
+            }
+        }
+        wheel.check();
+        // A list on the lowest level holds the 131 keys of 131 µs.
+        assert!(wheel.visits < 4 * KEYS as usize * 150, "{} visits", wheel.visits);
+    }
+
+    #[test]
+    fn memory_follows_the_number_of_keys() {
+        let mut wheel = TimerWheel::new();
+        for key in 0..5_000 {
+            wheel.set(key, at(1_000_000_000 + u64::from(key) * 300_000));
+        }
+        let crowded = wheel.wheels.len() - wheel.free_wheels.len();
+        assert!(crowded > 100);
+        for key in 0..5_000 {
+            if key % 1_250 != 0 {
+                wheel.clear(key);
+            }
+        }
+        wheel.check();
+        assert_eq!(wheel.len(), 4);
+        assert_eq!(wheel.wheels.len() - wheel.free_wheels.len(), 1);
+        assert_eq!(drain(&mut wheel, u64::MAX), [0, 1_250, 2_500, 3_750]);
+    }
+
+    #[test]
+    fn equal_deadlines_all_fire() {
+        let mut wheel = TimerWheel::new();
+        for key in 0..1_000 {
+            wheel.set(key, at(7_777_777));
+        }
+        let mut fired = drain(&mut wheel, 7_777_777);
+        fired.sort_unstable();
+        assert_eq!(fired, (0..1_000).collect::<Vec<_>>());
+    }
+
+    impl TimerWheel {
+        fn len(&self) -> usize {
+            self.wheels[ROOT as usize].len as usize
+        }
+
+        /// Lists, counts and bit maps agree, and no key lies in a slot after its deadline.
+        fn check(&self) {
+            let seen = self.check_wheel(ROOT);
+            assert_eq!(seen, self.nodes.iter().filter(|node| node.wheel != NONE).count() as u32);
+        }
+
+        fn check_wheel(&self, index: u32) -> u32 {
+            let wheel = &self.wheels[index as usize];
+            assert!(index == ROOT || wheel.len > COLLAPSE);
+            let mut seen = 0;
+            for slot in 0..SLOTS as u8 {
+                let first = wheel.slots[slot as usize];
+                assert_eq!(first != NONE, wheel.occupied >> slot & 1 == 1);
+                if wheel.is_child(slot) {
+                    assert_eq!(self.wheels[first as usize].parent, index);
+                    seen += self.check_wheel(first);
+                    continue;
+                }
+                let before = seen;
+                let (mut key, mut prev) = (first, NONE);
+                while key != NONE {
+                    let node = &self.nodes[key as usize];
+                    assert_eq!((node.wheel, node.slot, node.prev), (index, slot, prev));
+                    assert!(wheel.compare(tick(node.deadline), slot).is_ge());
+                    (prev, key) = (key, node.next);
+                    seen += 1;
+                }
+                assert!(wheel.level == 0 || seen - before == u32::from(wheel.lens[slot as usize]));
+            }
+            assert_eq!(seen, wheel.len);
+            seen
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Set { key: u32, after: u64 },
+        Clear(u32),
+        Next,
+        Advance(u64),
+    }
+
+    fn ops() -> impl Strategy<Value = Vec<Op>> {
+        let span = (0u32..44, any::<u64>()).prop_map(|(bits, random)| random & ((1 << bits) - 1));
+        let op = prop_oneof![
+            8 => (0u32..200, span.clone()).prop_map(|(key, after)| Op::Set { key, after }),
+            2 => (0u32..200).prop_map(Op::Clear),
+            1 => Just(Op::Next),
+            1 => span.prop_map(Op::Advance),
+        ];
+        proptest::collection::vec(op, 1..1_200)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn behaves_as_a_sorted_map(ops in ops(), start in prop_oneof![Just(0u64), any::<u32>().prop_map(u64::from), Just(1 << 60)]) {
+            let mut wheel = TimerWheel::new();
+            let mut model: BTreeMap<u32, u64> = BTreeMap::new();
+            let mut now = start;
+            for op in ops {
+                match op {
+                    Op::Set { key, after } => {
+                        wheel.set(key, at(now) + Duration::from_nanos(after));
+                        model.insert(key, now + after);
+                    }
+                    Op::Clear(key) => prop_assert_eq!(wheel.clear(key), model.remove(&key).is_some()),
+                    Op::Next => prop_assert_eq!(wheel.next(), model.values().min().map(|nanos| at(*nanos))),
+                    Op::Advance(by) => {
+                        now += by;
+                        let fired = drain(&mut wheel, now);
+                        let deadlines: Vec<_> = fired.iter().filter_map(|key| model.remove(key)).collect();
+                        prop_assert_eq!(fired.len(), deadlines.len());
+                        prop_assert!(deadlines.is_sorted() && deadlines.iter().all(|nanos| *nanos <= now));
+                        prop_assert!(model.values().all(|nanos| *nanos > now));
+                    }
+                }
+                prop_assert_eq!(wheel.len(), model.len());
+            }
+            wheel.check();
+            for key in 0..200 {
+                prop_assert_eq!(wheel.deadline(key), model.get(&key).map(|nanos| at(*nanos)));
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The name of a connection, and the keyed hash that finds it.
+
+use core::hash::Hasher;
+use core::net::SocketAddr;
+use siphasher::sip::SipHasher13;
+use wire::Addr;
+
+/// Local and peer address and port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct FourTuple {
+    pub(crate) local: Addr,
+    pub(crate) local_port: u16,
+    pub(crate) peer: Addr,
+    pub(crate) peer_port: u16,
+}
+
+impl FourTuple {
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        SocketAddr::new(self.local.to_ip(), self.local_port)
+    }
+
+    pub(crate) fn peer_addr(&self) -> SocketAddr {
+        SocketAddr::new(self.peer.to_ip(), self.peer_port)
+    }
+
+    /// Bytes of IP header a packet of this connection has.
+    pub(crate) fn ip_header_len(&self) -> usize {
+        if self.peer.is_v4() { 20 } else { 40 }
+    }
+}
+
+/// A random key per stack, so that no peer can choose tuples that collide.
+#[derive(Clone, Copy)]
+pub(crate) struct TupleHasher {
+    pub(crate) key: (u64, u64),
+}
+
+impl TupleHasher {
+    pub(crate) fn hash(&self, tuple: &FourTuple) -> u64 {
+        let mut hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
+        hasher.write(&tuple.local.0);
+        hasher.write(&tuple.peer.0);
+        hasher.write_u32(u32::from(tuple.local_port) << 16 | u32::from(tuple.peer_port));
+        hasher.finish()
+    }
+}

@@ -1,0 +1,9 @@
+//! Conversations of the engine in virtual time.
+//!
+//! `pair` joins two stacks by a wire; `peer` puts one stack opposite hand-made segments.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod pair;
+
+mod fast_open;
+mod handshake;

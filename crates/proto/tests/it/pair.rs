@@ -1,0 +1,186 @@
+//! Two stacks, a wire with a delay, a virtual clock, and a log of every packet.
+
+use bytes::Bytes;
+use core::time::Duration;
+use proto::*;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use wire::{Flags, TcpHeader};
+
+pub(crate) const CLIENT: usize = 0;
+pub(crate) const SERVER: usize = 1;
+
+/// A packet as it left its sender.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub(crate) at: Instant,
+    pub(crate) from: usize,
+    pub(crate) packet: Bytes,
+    pub(crate) header: TcpHeader,
+    pub(crate) len: usize,
+    pub(crate) delivered: bool,
+}
+
+impl Sent {
+    /// `S`, `SA`, `PA`, `FA`, `A`, `R` … with the payload's length: `PA(27)`.
+    pub(crate) fn short(&self) -> String {
+        let names =
+            [(Flags::SYN, 'S'), (Flags::FIN, 'F'), (Flags::RST, 'R'), (Flags::PSH, 'P'), (Flags::ACK, 'A')];
+        let mut text: String = names
+            .iter()
+            .filter(|(flag, _)| self.header.flags.contains(*flag))
+            .map(|(_, name)| *name)
+            .collect();
+        if self.len > 0 {
+            text += &format!("({})", self.len);
+        }
+        text
+    }
+}
+
+type Filter = Box<dyn FnMut(&Sent) -> bool>;
+
+pub(crate) struct Pair {
+    pub(crate) stacks: [Stack; 2],
+    pub(crate) now: Instant,
+    pub(crate) delay: Duration,
+    pub(crate) log: Vec<Sent>,
+    flying: VecDeque<(Instant, usize, Bytes)>,
+    /// Returns false to lose the packet.
+    pub(crate) filter: Filter,
+}
+
+pub(crate) fn ethernet() -> Capabilities {
+    Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false }
+}
+
+pub(crate) fn server_addr() -> SocketAddr {
+    "10.0.0.2:80".parse().unwrap()
+}
+
+impl Pair {
+    pub(crate) fn new(client: Config, server: Config, delay_ms: u64) -> Pair {
+        let mut stacks = [Stack::new(client, ethernet(), [1; 32]), Stack::new(server, ethernet(), [2; 32])];
+        stacks[CLIENT].add_address("10.0.0.1".parse().unwrap(), 24);
+        stacks[CLIENT].add_address("fd00::1".parse().unwrap(), 64);
+        stacks[SERVER].add_address("10.0.0.2".parse().unwrap(), 24);
+        stacks[SERVER].add_address("fd00::2".parse().unwrap(), 64);
+        Pair {
+            stacks,
+            now: Instant::ZERO + Duration::from_secs(1000),
+            delay: Duration::from_millis(delay_ms),
+            log: Vec::new(),
+            flying: VecDeque::new(),
+            filter: Box::new(|_| true),
+        }
+    }
+
+    /// Ours at both ends, 20 ms each way.
+    pub(crate) fn ours() -> Pair {
+        Pair::new(Config::default(), Config::default(), 20)
+    }
+
+    /// Moves what the stacks want to send onto the wire.
+    pub(crate) fn flush(&mut self) {
+        for from in [CLIENT, SERVER] {
+            while let Some(tx) = self.stacks[from].poll_transmit(self.now) {
+                for packet in tx.segments() {
+                    self.launch(from, packet);
+                }
+            }
+        }
+    }
+
+    fn launch(&mut self, from: usize, packet: Bytes) {
+        let (_, header, text) = wire::parse_tcp_packet(&packet).expect("a stack sends valid packets");
+        let mut sent =
+            Sent { at: self.now, from, len: text.len(), packet: packet.clone(), header, delivered: true };
+        sent.delivered = (self.filter)(&sent);
+        if sent.delivered {
+            self.flying.push_back((self.now + self.delay, 1 - from, packet));
+        }
+        self.log.push(sent);
+    }
+
+    /// The next moment something happens.
+    pub(crate) fn next(&mut self) -> Option<Instant> {
+        let arrival = self.flying.front().map(|(at, _, _)| *at);
+        let timers = self.stacks.iter_mut().filter_map(Stack::poll_timeout);
+        timers.chain(arrival).min()
+    }
+
+    /// One step of time. False when nothing will ever happen.
+    pub(crate) fn step(&mut self) -> bool {
+        self.flush();
+        let Some(next) = self.next() else { return false };
+        self.now = self.now.max(next);
+        for stack in &mut self.stacks {
+            stack.handle_timeout(self.now);
+        }
+        while self.flying.front().is_some_and(|(at, _, _)| *at <= self.now) {
+            let (_, to, packet) = self.flying.pop_front().unwrap();
+            assert!(self.stacks[to].handle_packet(self.now, RxPacket::new(packet)).is_none());
+        }
+        self.flush();
+        true
+    }
+
+    /// Runs for `ms` of virtual time.
+    pub(crate) fn run(&mut self, ms: u64) {
+        let end = self.now + Duration::from_millis(ms);
+        self.flush();
+        while self.next().is_some_and(|at| at <= end) {
+            self.step();
+        }
+        self.now = end;
+    }
+
+    pub(crate) fn listen(&mut self, fast_open: u32) -> ListenerId {
+        let options = ListenOptions { fast_open: Some(fast_open), ..ListenOptions::default() };
+        self.stacks[SERVER].listen(self.now, server_addr(), options).unwrap()
+    }
+
+    pub(crate) fn connect(&mut self, options: ConnectOptions) -> ConnId {
+        self.stacks[CLIENT].connect(self.now, server_addr(), options).unwrap()
+    }
+
+    pub(crate) fn accept(&mut self, listener: ListenerId) -> Option<ConnId> {
+        self.stacks[SERVER].accept(self.now, listener).ok().map(|(id, _)| id)
+    }
+
+    /// Everything readable; `None` at the end of the stream.
+    pub(crate) fn read(&mut self, side: usize, id: ConnId) -> Result<Vec<u8>, ReadError> {
+        let mut buf = vec![0; 1 << 20];
+        self.stacks[side].read(self.now, id, &mut buf).map(|n| buf[..n].to_vec())
+    }
+
+    pub(crate) fn write(&mut self, side: usize, id: ConnId, data: &[u8]) {
+        assert_eq!(self.stacks[side].write(self.now, id, data), Ok(data.len()));
+    }
+
+    /// The log as `C S(27)  S SA …`.
+    pub(crate) fn ladder(&self) -> Vec<String> {
+        self.log
+            .iter()
+            .map(|sent| format!("{}{}", if sent.from == CLIENT { "> " } else { "< " }, sent.short()))
+            .collect()
+    }
+
+    pub(crate) fn ms_since(&self, start: Instant) -> u64 {
+        self.now.since(start).as_millis() as u64
+    }
+
+    /// First visit: afterwards the client holds a cookie, and all is quiet.
+    pub(crate) fn obtain_cookie(&mut self, listener: ListenerId) {
+        let id = self.connect(ConnectOptions { fast_open: FastOpen::Auto, ..ConnectOptions::default() });
+        self.run(100);
+        let child = self.accept(listener).unwrap();
+        let now = self.now;
+        self.stacks[CLIENT].close(now, id);
+        self.run(100);
+        let now = self.now;
+        self.stacks[SERVER].close(now, child);
+        self.run(100);
+        self.log.clear();
+    }
+}
