@@ -1,0 +1,62 @@
+//! Developer commands that ship nothing: `cargo xtask test` is everything that must pass, with what it needs installed.
+
+mod packages;
+mod tidy;
+
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test     everything that must pass: packages, format, lints, tidiness, tests, documentation, the main command.
+           As root, programs the tests talk to are installed with apt; tests that need root say so when skipped.
+  tidy     only the rules of CONTRIBUTING.md that a program can check
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["test"] => test(),
+        ["tidy"] => tidy::check(),
+        ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("xtask: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test() -> Result<(), String> {
+    let begun = Instant::now();
+    packages::install_missing()?;
+    cargo(&["fmt", "--all", "--check"], &[])?;
+    tidy::check()?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"], &[])?;
+    cargo(&["build", "--release", "--locked", "--package", "firstbyte-cli"], &[])?;
+    cargo(&["test", "--workspace", "--locked"], &[])?;
+    cargo(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "--deny warnings")])?;
+    cargo(&["run", "--release", "--locked", "--", "lab", "fast-open"], &[])?;
+    println!("xtask: all of it passed in {} s", begun.elapsed().as_secs());
+    Ok(())
+}
+
+fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
+    println!("\n=== cargo {}", arguments.join(" "));
+    let status = Command::new(env!("CARGO"))
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`cargo {}` failed ({status})", arguments.join(" "))) }
+}

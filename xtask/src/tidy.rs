@@ -1,0 +1,70 @@
+//! Rules of CONTRIBUTING.md that a program can check.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines of a source file, tests included, beyond which it has surely become two things.
+const FILE_MAX: usize = 700;
+/// Crates without clock, OS, lock, thread or runtime.
+const SANS_IO: &[&str] = &["crates/wire/src", "crates/proto/src", "crates/qdisc/src"];
+/// What those may not name.
+const BANNED: &[&str] = &[
+    "Instant::now",
+    "SystemTime",
+    "thread::",
+    "std::net::Tcp",
+    "std::net::Udp",
+    "std::fs",
+    "tokio",
+    "Mutex",
+    "RefCell",
+];
+
+pub(crate) fn check() -> Result<(), String> {
+    println!("\n=== tidy");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
+    let mut problems = Vec::new();
+    for file in sources(&root.join("crates"))?.into_iter().chain(sources(&root.join("xtask"))?) {
+        let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        check_file(&file.strip_prefix(root).unwrap_or(&file).display().to_string(), &text, &mut problems);
+    }
+    if problems.is_empty() { Ok(()) } else { Err(format!("untidy:\n  {}", problems.join("\n  "))) }
+}
+
+fn check_file(name: &str, text: &str, problems: &mut Vec<String>) {
+    let lines = text.lines().count();
+    if lines > FILE_MAX {
+        problems.push(format!("{name}: {lines} lines (at most {FILE_MAX}): split it by subject"));
+    }
+    if name.contains("/src/") && !name.ends_with("tests.rs") && !text.starts_with("//!") {
+        problems.push(format!("{name}: no module documentation (`//!`) at its top"));
+    }
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let lines = code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+    let sans_io = SANS_IO.iter().any(|folder| name.starts_with(folder));
+    let profiled = name.starts_with("crates/proto/src") && !name.ends_with("config.rs");
+    for (number, line) in lines {
+        if let Some(word) = BANNED.iter().find(|word| sans_io && line.contains(**word)) {
+            problems.push(format!("{name}:{}: `{word}`: in a sans-IO crate the caller owns it", number + 1));
+        }
+        if profiled && line.contains("linux") {
+            problems.push(format!("{name}:{}: profiles are told apart in config.rs only", number + 1));
+        }
+    }
+}
+
+/// Every `.rs` file below `folder`.
+fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for entry in entries {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+            found.extend(sources(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
