@@ -284,8 +284,6 @@ impl Connection {
 
     /// Data, and the FIN, of an accepted Fast Open SYN.
     fn take_syn_data(&mut self, cx: &crate::tcp::connection::Context<'_>, segment: Segment) {
-        let mss = u32::from(self.advertised_mss(&cx.capabilities));
-        self.rcv.adv = self.rcv.nxt + self.rcv.offer(mss);
         let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
         if !segment.payload.is_empty() {
             self.rcv.accept(cx.now, segment.seq() + 1, segment.payload, segment.truesize, segment.gso_size);

@@ -161,8 +161,6 @@ impl Connection {
     ) {
         self.agree(cx.config, request.agreed);
         self.start_receiver(cx.config, request.irs);
-        let mss = u32::from(self.advertised_mss(&cx.capabilities));
-        self.rcv.adv = self.rcv.nxt + self.rcv.offer(mss).min(u32::from(u16::MAX));
         self.rcv.last_ack_sent = self.rcv.nxt;
         self.ts_offset = ts_offset;
         self.ts_recent = request.ts_recent;

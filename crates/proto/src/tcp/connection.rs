@@ -248,6 +248,8 @@ impl Connection {
         let shift =
             if self.agreed.snd_wscale.is_some() { negotiation::window_shift(config, limit) } else { 0 };
         self.rcv = Receiver::new(irs, limit, shift);
+        // Our SYN told this window, or our SYN-ACK will: data may come right behind the peer's SYN.
+        self.rcv.adv = self.rcv.nxt + limit.min(u32::from(u16::MAX));
     }
 
     /// Takes over what the SYNs agreed; the congestion window starts from the agreed MSS.

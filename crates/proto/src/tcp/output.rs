@@ -45,6 +45,11 @@ impl Connection {
                 return Some(packet);
             }
             if std::mem::take(&mut self.snd.probe_due) {
+                let fits = self.unsent().min(self.send_window());
+                if fits > 0 {
+                    // RFC 9293 §3.8.6.2.1: the override time-out; a window too small to be worth a segment is used all the same.
+                    return Some(self.send_range(cx, self.snd.nxt, fits, false));
+                }
                 // As Linux's `tcp_xmit_probe_skb`: an old number, so that the peer must answer.
                 return Some(self.build(cx, Outgoing::bare(self.snd.una - 1, Flags::ACK)));
             }
@@ -54,7 +59,7 @@ impl Connection {
 
     /// Everything still to be sent, as far as the windows, the device and Nagle let it.
     fn send_new(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
-        let unsent = if self.snd.fin_sent() { 0 } else { self.snd.queue.end().since(self.snd.nxt) };
+        let unsent = self.unsent();
         let fin_waits = self.snd.fin_queued && !self.snd.fin_sent();
         if unsent == 0 {
             return fin_waits.then(|| self.send_range(cx, self.snd.nxt, 0, true));
@@ -63,6 +68,17 @@ impl Connection {
         let fin = fin_waits && allowed == unsent;
         let burst = allowed.min(self.size_goal(&cx.capabilities));
         Some(self.send_range(cx, self.snd.nxt, burst, fin && burst == unsent))
+    }
+
+    /// Bytes written and not sent (or to be sent again).
+    fn unsent(&self) -> u32 {
+        if self.snd.fin_sent() { 0 } else { self.snd.queue.end().since(self.snd.nxt) }
+    }
+
+    /// Something waits that the peer's window keeps back.
+    pub(crate) fn is_window_limited(&self) -> bool {
+        let unsent = self.unsent();
+        unsent > 0 && self.allowed_now(unsent).is_none()
     }
 
     /// Bytes that may go now: whole segments, or a smaller last one if it need not wait.
@@ -168,7 +184,7 @@ impl Connection {
             let in_flight = self.snd.flight_size();
             self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: true });
         }
-        self.recovery.on_timeout();
+        self.recovery.on_timeout(self.snd.max);
         self.rtt.on_timeout();
         self.snd.rewind();
         self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());

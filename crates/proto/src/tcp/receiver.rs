@@ -86,7 +86,7 @@ impl Receiver {
         let free = self.limit.saturating_sub(self.buffer.len() as u32);
         let offered = self.wnd();
         let step = (self.limit / 2).min(mss);
-        if free < offered + step && (offered > 0 || free < step) { offered } else { free.max(offered) }
+        if free < offered + step { offered } else { free }
     }
 
     /// The field of a segment that leaves now; `shift` is 0 on SYNs. Notes the right edge.

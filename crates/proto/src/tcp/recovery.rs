@@ -13,6 +13,8 @@ pub(crate) struct Recovery {
     dup_acks: u8,
     /// Set while recovering: everything sent before the loss was found ends here.
     recovery_point: Option<SeqNum>,
+    /// Set by a time-out: up to here everything is being sent again, and duplicates say nothing new (RFC 6582 §4.1).
+    resent_until: Option<SeqNum>,
     /// The first unacknowledged segment is to be sent again.
     pub(crate) retransmit_head: bool,
 }
@@ -34,7 +36,11 @@ impl Recovery {
         if self.recovery_point.is_some() { u32::from(self.dup_acks) } else { 0 }
     }
 
-    pub(crate) fn on_duplicate(&mut self, snd_max: SeqNum) -> Verdict {
+    pub(crate) fn on_duplicate(&mut self, snd_una: SeqNum, snd_max: SeqNum) -> Verdict {
+        if self.resent_until.is_some_and(|until| snd_una.before(until)) {
+            return Verdict::Open;
+        }
+        self.resent_until = None;
         self.dup_acks = self.dup_acks.saturating_add(1);
         if self.recovery_point.is_some() {
             return Verdict::Recovering;
@@ -63,8 +69,8 @@ impl Recovery {
     }
 
     /// The timer takes over: everything is sent again from `snd_una`.
-    pub(crate) fn on_timeout(&mut self) {
-        *self = Recovery::default();
+    pub(crate) fn on_timeout(&mut self, snd_max: SeqNum) {
+        *self = Recovery { resent_until: Some(snd_max), ..Recovery::default() };
     }
 }
 
@@ -77,15 +83,24 @@ mod tests {
         let mut recovery = Recovery::default();
         let max = SeqNum(5000);
         assert_eq!(
-            [(); 3].map(|()| recovery.on_duplicate(max)),
+            [(); 3].map(|()| recovery.on_duplicate(SeqNum(1000), max)),
             [Verdict::Open, Verdict::Open, Verdict::Loss]
         );
         assert!(std::mem::take(&mut recovery.retransmit_head));
-        assert_eq!(recovery.on_duplicate(max), Verdict::Recovering);
+        assert_eq!(recovery.on_duplicate(SeqNum(1000), max), Verdict::Recovering);
         assert_eq!(recovery.inflation_segs(), 4);
         assert_eq!(recovery.on_progress(SeqNum(3000)), Verdict::Recovering);
         assert!(std::mem::take(&mut recovery.retransmit_head));
         assert_eq!(recovery.on_progress(SeqNum(5000)), Verdict::Open);
         assert_eq!(recovery.inflation_segs(), 0);
+    }
+
+    #[test]
+    fn duplicates_of_what_a_timeout_sends_again_are_no_loss() {
+        let mut recovery = Recovery::default();
+        recovery.on_timeout(SeqNum(5000));
+        assert!((0..5).all(|_| recovery.on_duplicate(SeqNum(2000), SeqNum(5000)) == Verdict::Open));
+        let later = [(); 3].map(|()| recovery.on_duplicate(SeqNum(5000), SeqNum(9000)));
+        assert_eq!(later, [Verdict::Open, Verdict::Open, Verdict::Loss]);
     }
 }

@@ -139,7 +139,7 @@ impl Connection {
 
     fn on_duplicate_ack(&mut self) {
         let in_flight = self.snd.flight_size();
-        if self.recovery.on_duplicate(self.snd.max) == Verdict::Loss {
+        if self.recovery.on_duplicate(self.snd.una, self.snd.max) == Verdict::Loss {
             self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: false });
         }
     }
@@ -182,12 +182,10 @@ impl Connection {
 
     /// A closed window with data waiting and nothing in flight is probed (RFC 9293 §3.8.6.1).
     pub(crate) fn arm_persist(&mut self, cx: &Context<'_>) {
-        let waiting =
-            self.snd.queue.end().after(self.snd.nxt) || (self.snd.fin_queued && !self.snd.fin_sent());
-        let stuck = waiting && self.snd.flight_size() == 0 && self.snd.wnd == 0;
         if !self.synchronized() || !self.is_open() {
             return;
         }
+        let stuck = self.snd.flight_size() == 0 && self.is_window_limited();
         if stuck && !self.timers.is_set(Timer::Retransmit) {
             self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
         } else if !stuck && self.snd.flight_size() == 0 {

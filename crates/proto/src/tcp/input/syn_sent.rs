@@ -160,9 +160,6 @@ impl Connection {
     /// Answer data on the SYN-ACK. With a FIN the application is about to close, and one FIN-ACK will acknowledge all.
     fn take_answer(&mut self, cx: &mut Context<'_>, segment: Segment) {
         let fin = segment.has(Flags::FIN);
-        // The first SYN-ACK's window was not told yet: offer it before the text is measured against it.
-        let mss = u32::from(self.advertised_mss(&cx.capabilities));
-        self.rcv.adv = self.rcv.nxt + self.rcv.offer(mss);
         if fin {
             self.rcv.ack_owed = AckOwed::No;
         }

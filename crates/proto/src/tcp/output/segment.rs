@@ -47,8 +47,11 @@ impl Connection {
             options,
         };
         let ip = IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP);
-        let gso_size = if out.payload_len > usize::from(self.smss()) { self.smss() } else { 0 };
-        cx.counters.out_segs += (out.payload_len as u64).div_ceil(u64::from(self.smss())).max(1);
+        let smss = self.smss();
+        // A SYN is one segment, whatever its data was measured by.
+        let cut = usize::from(smss) < out.payload_len && !out.flags.contains(Flags::SYN);
+        cx.counters.out_segs += if cut { out.payload_len.div_ceil(usize::from(smss)) as u64 } else { 1 };
+        let gso_size = if cut { smss } else { 0 };
         TxPacket::tcp(&ip, &header, out.payload, gso_size, cx.capabilities.tx_checksum)
     }
 }
