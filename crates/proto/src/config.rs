@@ -173,6 +173,8 @@ settings! {
     fast_fallback: bool = "firstbyte.fast_fallback", ours true, linux false, range _,
     /// A listener whose Fast Open queue is full still hands out cookies.
     cookie_on_overflow: bool = "firstbyte.cookie_on_overflow", ours true, linux false, range _,
+    /// A valid cookie is honoured while the SYN queue is full; otherwise such a SYN is dropped like every other.
+    fast_open_past_syn_queue: bool = "firstbyte.fast_open_past_syn_queue", ours true, linux false, range _,
     /// SYNs accepted with data are remembered, so that a copy is not accepted again (RFC 7413 §6.1).
     replay_guard: bool = "firstbyte.replay_guard", ours true, linux false, range _,
     /// Entries of one generation of the replay guard (8 bytes each, allocated as used).

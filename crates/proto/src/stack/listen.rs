@@ -52,28 +52,34 @@ impl Stack {
         {
             return self.drops.count(DropReason::NotForListener);
         }
-        if let Some(reason) = self.no_room_for_syn(id) {
-            self.shared.counters.listen_drops += 1;
-            self.shared.counters.listen_overflows += u64::from(reason == DropReason::AcceptQueueFull);
-            return self.drops.count(reason);
+        let crowded = self.listener(id).is_some_and(|listener| listener.syn_queue_full(&self.shared.config));
+        if let Some(reason) = self.no_room_for_syn(id, crowded) {
+            return self.drop_syn(reason);
         }
         let iss = self.choose_isn(now, &tuple, min_isn);
         match self.decide_fast_open(now, id, &tuple, &segment) {
             FastOpenServer::Accept(cookie) => self.open_fast(now, id, tuple, segment, iss, cookie),
+            FastOpenServer::Refuse(_) if crowded => self.drop_syn(DropReason::SynQueueFull),
             FastOpenServer::Refuse(cookie) => self.queue_request(now, id, tuple, &segment, iss, cookie),
         }
     }
 
-    fn no_room_for_syn(&self, id: ListenerId) -> Option<DropReason> {
+    fn no_room_for_syn(&self, id: ListenerId, crowded: bool) -> Option<DropReason> {
         let listener = self.listener(id)?;
         match () {
             () if listener.accept_queue_full() => Some(DropReason::AcceptQueueFull),
-            () if listener.syn_queue_full(&self.shared.config) => Some(DropReason::SynQueueFull),
+            () if crowded && !self.shared.config.fast_open_past_syn_queue => Some(DropReason::SynQueueFull),
             () if self.connections.len() >= self.shared.config.max_connections as usize => {
                 Some(DropReason::TooManyConnections)
             }
             () => None,
         }
+    }
+
+    fn drop_syn(&mut self, reason: DropReason) {
+        self.shared.counters.listen_drops += 1;
+        self.shared.counters.listen_overflows += u64::from(reason == DropReason::AcceptQueueFull);
+        self.drops.count(reason);
     }
 
     /// Above everything the last connection of this tuple used, if it was in TIME-WAIT.
