@@ -1,0 +1,215 @@
+//! Two devices joined in memory: what one sends, the other receives.
+//!
+//! Each direction is a bounded queue; a full one pushes back, as a device that would block. The two ends may live in two
+//! threads. A packet with a `gso_size` arrives merged when the receiving end accepts GSO packets of that size, else it is
+//! cut into segments. There is no loss, no delay and no rate: that is `qdisc`.
+//!
+//! ```
+//! use device::{Device, memory};
+//! use std::collections::VecDeque;
+//! use wire::{Capabilities, TxPacket};
+//!
+//! let capabilities = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+//! let (mut a, mut b) = memory::pair(capabilities);
+//! let mut header = [0; 20];
+//! header[0] = 0x45;
+//! let mut out = VecDeque::from([TxPacket::new(&header, Default::default())]);
+//! assert_eq!(a.send(&mut out)?, 1);
+//! let mut batch = Vec::new();
+//! assert_eq!(b.recv(&mut batch, 64)?, 1);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+use crate::{Device, Stats, fits, is_ip};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wire::{Capabilities, RxChecksum, RxPacket, TxChecksum, TxPacket};
+
+/// Packets that wait in each direction before the sender is pushed back, unless [`pair_with`] says otherwise.
+pub const QUEUE_LEN: usize = 1024;
+
+/// Called when there may be something to do.
+type Notify = Arc<dyn Fn() + Send + Sync>;
+
+/// Two joined devices, both with these capabilities and queues of [`QUEUE_LEN`].
+pub fn pair(capabilities: Capabilities) -> (MemoryDevice, MemoryDevice) {
+    pair_with(capabilities, capabilities, QUEUE_LEN)
+}
+
+/// Two joined devices with capabilities of their own and room for `queue_len` (at least 1) packets in each direction.
+pub fn pair_with(a: Capabilities, b: Capabilities, queue_len: usize) -> (MemoryDevice, MemoryDevice) {
+    let [a, b] = [a, b].map(|capabilities| Arc::new(End::new(capabilities, queue_len.max(1))));
+    let device = |own: &Arc<End>, peer: &Arc<End>| MemoryDevice {
+        own: Arc::clone(own),
+        peer: Arc::clone(peer),
+        stats: Stats::default(),
+    };
+    (device(&a, &b), device(&b, &a))
+}
+
+/// One end of a [`pair`].
+pub struct MemoryDevice {
+    own: Arc<End>,
+    peer: Arc<End>,
+    stats: Stats,
+}
+
+/// What one end owns: the queue of packets for it, and how to call it.
+struct End {
+    capabilities: Capabilities,
+    queue_len: usize,
+    inbox: Mutex<Inbox>,
+    notify: Mutex<Option<Notify>>,
+}
+
+#[derive(Default)]
+struct Inbox {
+    packets: VecDeque<RxPacket>,
+    /// The other end found no room, and wants to be told when there is some.
+    sender_waits: bool,
+    /// The other end was dropped.
+    sender_gone: bool,
+}
+
+impl MemoryDevice {
+    /// Sets what is called when packets have come, when there is room again after a send that left packets, and when the
+    /// other end is dropped. It runs in the other end's thread with no lock held, and must not block. It replaces the one set
+    /// before.
+    pub fn set_notify(&self, notify: Box<dyn Fn() + Send + Sync>) {
+        *lock(&self.own.notify) = Some(Arc::from(notify));
+    }
+
+    /// Packets that wait to be received here.
+    pub fn backlog(&self) -> usize {
+        lock(&self.own.inbox).packets.len()
+    }
+
+    /// Counters of this end.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Converts packets from the front of `batch` until `room` is used up; returns how many were taken.
+    fn convert(&mut self, batch: &mut VecDeque<TxPacket>, room: usize, out: &mut Vec<RxPacket>) -> usize {
+        let mut taken = 0;
+        while out.len() < room
+            && let Some(packet) = batch.pop_front()
+        {
+            taken += 1;
+            if !is_ip(packet.header()) {
+                self.stats.tx_invalid += 1;
+            } else if !fits(&packet, self.own.capabilities.mtu) {
+                self.stats.tx_oversize += 1;
+            } else {
+                self.stats.count_tx(&packet);
+                arrive(&packet, self.peer.capabilities, out);
+            }
+        }
+        taken
+    }
+}
+
+impl Device for MemoryDevice {
+    fn capabilities(&self) -> Capabilities {
+        self.own.capabilities
+    }
+
+    fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+        let before = batch.len();
+        let mut inbox = lock(&self.own.inbox);
+        let count = inbox.packets.len().min(max);
+        batch.extend(inbox.packets.drain(..count));
+        let ended = inbox.sender_gone && count == 0 && max > 0;
+        let wake_sender = count > 0 && std::mem::take(&mut inbox.sender_waits);
+        drop(inbox);
+        if ended {
+            return Err(other_end_gone());
+        }
+        batch[before..].iter().for_each(|packet| self.stats.count_rx(packet));
+        if wake_sender {
+            self.peer.call();
+        }
+        Ok(count)
+    }
+
+    fn send(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<usize> {
+        if batch.is_empty() {
+            return Ok(0);
+        }
+        if lock(&self.own.inbox).sender_gone {
+            return Err(other_end_gone());
+        }
+        let mut taken = 0;
+        loop {
+            // Only this end adds to the peer's inbox, so the room found here can only grow while packets are converted.
+            let room = self.peer.queue_len.saturating_sub(lock(&self.peer.inbox).packets.len());
+            let mut arrived = Vec::with_capacity(room.min(batch.len()));
+            taken += self.convert(batch, room, &mut arrived);
+            let has_news = !arrived.is_empty();
+            let mut inbox = lock(&self.peer.inbox);
+            inbox.packets.extend(arrived);
+            let is_full = inbox.packets.len() >= self.peer.queue_len;
+            inbox.sender_waits = is_full && !batch.is_empty();
+            drop(inbox);
+            if has_news {
+                self.peer.call();
+            }
+            if is_full || batch.is_empty() {
+                return Ok(taken);
+            }
+        }
+    }
+
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn set_notify(&mut self, notify: Notify) {
+        *lock(&self.own.notify) = Some(notify);
+    }
+}
+
+impl Drop for MemoryDevice {
+    fn drop(&mut self) {
+        lock(&self.peer.inbox).sender_gone = true;
+        self.peer.call();
+    }
+}
+
+impl End {
+    fn new(capabilities: Capabilities, queue_len: usize) -> End {
+        End { capabilities, queue_len, inbox: Mutex::default(), notify: Mutex::default() }
+    }
+
+    fn call(&self) {
+        let notify = lock(&self.notify).clone();
+        if let Some(notify) = notify {
+            notify();
+        }
+    }
+}
+
+/// What `packet` looks like on the other side.
+fn arrive(packet: &TxPacket, peer: Capabilities, out: &mut Vec<RxPacket>) {
+    let checksum = match packet.checksum {
+        TxChecksum::Partial { .. } => RxChecksum::Trusted,
+        TxChecksum::Complete => RxChecksum::Verify,
+    };
+    let payload_len = packet.payload_len();
+    let is_cut = packet.gso_size != 0 && payload_len > usize::from(packet.gso_size);
+    if is_cut && payload_len > peer.gso_max_size {
+        out.extend(packet.segments().into_iter().map(|data| RxPacket { checksum, ..RxPacket::new(data) }));
+    } else {
+        let gso_size = if is_cut { packet.gso_size } else { 0 };
+        out.push(RxPacket { checksum, gso_size, ..RxPacket::new(packet.to_bytes()) });
+    }
+}
+
+fn other_end_gone() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the other end of the in-memory pair was dropped")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

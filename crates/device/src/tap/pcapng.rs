@@ -1,0 +1,142 @@
+//! A pcapng file (draft-ietf-opsawg-pcapng): section, interfaces, enhanced packets.
+//!
+//! Link type RAW (101: packets begin with the IP header), times in nanoseconds (`if_tsresol` 9), the direction in `epb_flags`, and any number of comments
+//! per packet. Wireshark and tshark read all of it; tcpdump reads files with one interface (libpcap 1.10.3 takes the second interface of
+//! link type RAW for a different type). The blocks are encoded by the `pcap-file` crate.
+use pcap_file::DataLink;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
+};
+use pcap_file::pcapng::blocks::opt_common::CommonOption;
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::pcapng::{PcapNgBlock, PcapNgWriteError, PcapNgWriter};
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// An option's length is 16 bits on the wire.
+const OPTION_MAX: usize = 65_535;
+
+/// Which interface of a capture a packet belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct InterfaceId(u32);
+
+/// Which way a packet went, seen from the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// It came in.
+    Inbound,
+    /// It went out.
+    Outbound,
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug)]
+pub struct Captured<'a> {
+    /// Where it was seen.
+    pub interface: InterfaceId,
+    /// When, nanoseconds since 1970-01-01 00:00 UTC (or since the start, in virtual time).
+    pub at: u64,
+    /// Which way it went, if that means something.
+    pub direction: Option<Direction>,
+    /// Comments; tools show them with the packet and find them with `frame.comment`. One of more than 65535 bytes is cut.
+    pub comments: &'a [String],
+    /// The packet, from the IP header on.
+    pub data: &'a [u8],
+}
+
+/// Writes a pcapng file.
+pub struct PcapngWriter<W: Write> {
+    writer: PcapNgWriter<W>,
+    interfaces: u32,
+}
+
+impl<W: Write> PcapngWriter<W> {
+    /// Begins a file. Give it a buffered writer; call [`PcapngWriter::flush`] at the end.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn new(writer: W) -> io::Result<PcapngWriter<W>> {
+        let section = SectionHeaderBlock {
+            options: vec![SectionHeaderOption::UserApplication(Cow::Borrowed("firstbyte"))],
+            ..SectionHeaderBlock::default()
+        };
+        let writer = PcapNgWriter::with_section_header(writer, section).map_err(into_io)?;
+        Ok(PcapngWriter { writer, interfaces: 0 })
+    }
+
+    /// Adds an interface. An empty description is left out.
+    ///
+    /// # Errors
+    /// The writer's; `InvalidData` for a name or description longer than 65535 bytes.
+    pub fn add_interface(&mut self, name: &str, description: &str) -> io::Result<InterfaceId> {
+        let mut options = vec![
+            InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
+            InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
+        ];
+        if !description.is_empty() {
+            options.push(InterfaceDescriptionOption::IfDescription(Cow::Borrowed(description)));
+        }
+        let block = InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 0, options };
+        self.writer.write_block(&block.into_block()).map_err(into_io)?;
+        let id = InterfaceId(self.interfaces);
+        self.interfaces += 1;
+        Ok(id)
+    }
+
+    /// Writes one record.
+    ///
+    /// # Errors
+    /// The writer's; `InvalidData` for an interface of another file.
+    pub fn write_packet(&mut self, packet: &Captured<'_>) -> io::Result<()> {
+        let comments = packet.comments.iter().map(|text| {
+            EnhancedPacketOption::Common(CommonOption::Comment(Cow::Borrowed(cut(text, OPTION_MAX))))
+        });
+        let flags = packet.direction.map(|direction| {
+            EnhancedPacketOption::Flags(match direction {
+                Direction::Inbound => 0b01,
+                Direction::Outbound => 0b10,
+            })
+        });
+        let block = EnhancedPacketBlock {
+            interface_id: packet.interface.0,
+            timestamp: Duration::from_nanos(packet.at),
+            original_len: packet.data.len() as u32,
+            data: Cow::Borrowed(packet.data),
+            options: flags.into_iter().chain(comments).collect(),
+        };
+        self.writer.write_block(&block.into_block()).map_err(into_io)?;
+        Ok(())
+    }
+
+    /// Flushes the writer.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.writer.get_mut().flush()
+    }
+
+    /// The writer.
+    pub fn get_ref(&self) -> &W {
+        self.writer.get_ref()
+    }
+
+    /// The writer, not flushed.
+    pub fn into_inner(self) -> W {
+        self.writer.into_inner()
+    }
+}
+
+/// The longest beginning of `text` of at most `max` bytes that ends between characters.
+fn cut(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
+
+fn into_io(error: PcapNgWriteError) -> io::Error {
+    match error {
+        PcapNgWriteError::Io(error) => error,
+        other => io::Error::new(io::ErrorKind::InvalidData, other),
+    }
+}

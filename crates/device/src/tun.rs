@@ -1,0 +1,283 @@
+//! TUN (Linux): an IP interface whose wire is this process.
+//!
+//! The kernel sees an interface with an address, such as 10.0.0.1/24; a stack behind [`Tun`] is another host of that
+//! subnet, such as 10.0.0.2.
+//!
+//! - [`Builder`]: create or attach, addresses, routes, MTU (`tun/builder.rs`).
+//! - [`Tun`]: the [`Device`]. With the virtio header (the default) the kernel hands over TCP segments merged up to 64 KiB and
+//!   with their checksum undone, and takes the same, which makes one system call move up to 45 packets.
+//! - `tun/virtio.rs` is that header, `tun/ioctl.rs` the only `unsafe` of this crate, `tun/error.rs` what went wrong and
+//!   what to do.
+//!
+//! ```no_run
+//! let tun = device::tun::Tun::builder()
+//!     .name("tun0")
+//!     .address("10.0.0.1".parse().unwrap(), 24)
+//!     .address("fd00::1".parse().unwrap(), 64)
+//!     .open()?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
+mod builder;
+mod error;
+#[expect(unsafe_code, reason = "TUN devices are set up by ioctls, and rustix has no safe ones for them")]
+mod ioctl;
+mod virtio;
+
+pub use builder::Builder;
+pub use error::TunError;
+
+use crate::{Device, IP_PACKET_MAX, Stats, fits, is_ip};
+use bytes::Bytes;
+use rustix::io::Errno;
+use smallvec::{SmallVec, smallvec};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use virtio::{GsoType, HEADER_LEN, VirtioNetHeader};
+use wire::{Capabilities, MAX_HEADER, RxChecksum, RxPacket, TxChecksum, TxPacket};
+
+/// Room for the largest frame: virtio header, IPv6 header, 65535 bytes after it.
+const FRAME_MAX: usize = HEADER_LEN + 40 + 65_535;
+/// A packet shorter than this is copied out of the receive buffer; a longer one keeps the buffer. A quarter of it, so that no
+/// packet pins more than about four times its length.
+const COPY_MAX: usize = FRAME_MAX / 4;
+/// writev takes at most this many slices (UIO_MAXIOV).
+const SLICES_MAX: usize = 1024;
+
+/// A TUN interface, or one queue of it.
+///
+/// An interface that is not persistent disappears when its last queue is dropped.
+pub struct Tun {
+    fd: OwnedFd,
+    name: String,
+    index: u32,
+    flags: ioctl::Flags,
+    capabilities: Capabilities,
+    /// Empty, with room for a frame; read into, and given away with a large packet.
+    buffer: Vec<u8>,
+    stats: Stats,
+}
+
+impl Tun {
+    /// How to create or attach one.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The interface's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The interface's number, for [`crate::interface`].
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Counters of this queue.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// One more queue of this interface, which must have been opened with [`Builder::multi_queue`]. The kernel spreads flows over the queues, and
+    /// follows the queue from which a flow's packets come.
+    ///
+    /// # Errors
+    /// [`TunError`], with EINVAL when it is not a multi-queue interface.
+    pub fn queue(&self) -> io::Result<Tun> {
+        let (fd, _) = builder::attach(&self.name, self.flags)?;
+        Ok(Tun::from_parts(fd, self.name.clone(), self.index, self.flags, self.capabilities.mtu))
+    }
+
+    fn from_parts(fd: OwnedFd, name: String, index: u32, flags: ioctl::Flags, mtu: usize) -> Tun {
+        let offload = flags.contains(ioctl::Flags::VNET_HDR);
+        let capabilities = Capabilities {
+            mtu,
+            gso_max_size: if offload { IP_PACKET_MAX - MAX_HEADER } else { 0 },
+            tx_checksum: offload,
+        };
+        let buffer = Vec::with_capacity(FRAME_MAX);
+        Tun { fd, name, index, flags, capabilities, buffer, stats: Stats::default() }
+    }
+
+    fn has_offload(&self) -> bool {
+        self.flags.contains(ioctl::Flags::VNET_HDR)
+    }
+
+    /// Reads one frame into the buffer. `false`: nothing is there.
+    fn read_frame(&mut self) -> io::Result<bool> {
+        loop {
+            self.buffer.clear();
+            match rustix::io::read(&self.fd, rustix::buffer::spare_capacity(&mut self.buffer)) {
+                Ok(_) => return Ok(true),
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(TunError::new("receive from", &self.name, errno).into()),
+            }
+        }
+    }
+
+    /// The packet in the buffer; `None` when it is not a valid one.
+    fn take_packet(&mut self) -> Option<RxPacket> {
+        let header = if self.has_offload() {
+            VirtioNetHeader::parse(self.buffer.first_chunk::<HEADER_LEN>()?)?
+        } else {
+            VirtioNetHeader::default()
+        };
+        let offset = if self.has_offload() { HEADER_LEN } else { 0 };
+        let packet = &self.buffer[offset..];
+        if !is_ip(packet) {
+            return None;
+        }
+        let (data, truesize) = if packet.len() < COPY_MAX {
+            (Bytes::copy_from_slice(packet), packet.len())
+        } else {
+            let buffer = std::mem::replace(&mut self.buffer, Vec::with_capacity(FRAME_MAX));
+            let truesize = buffer.capacity();
+            (Bytes::from(buffer).slice(offset..), truesize)
+        };
+        let checksum = if header.is_checksum_known() { RxChecksum::Trusted } else { RxChecksum::Verify };
+        let gso_size = if header.gso_type == GsoType::None { 0 } else { header.gso_size };
+        Some(RxPacket { data, truesize, checksum, gso_size })
+    }
+
+    /// Takes the first packet of the batch. `false`: it would block, and was not taken.
+    fn send_front(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<bool> {
+        let Some(packet) = batch.front() else { return Ok(false) };
+        if !is_ip(packet.header()) {
+            self.stats.tx_invalid += 1;
+        } else if !fits(packet, self.capabilities.mtu) {
+            self.stats.tx_oversize += 1;
+        } else if let Some(header) = self.offload_header(packet) {
+            match self.write_packet(header, packet)? {
+                Written::Whole => self.stats.count_tx(packet),
+                Written::Refused => {}
+                Written::WouldBlock => return Ok(false),
+            }
+        } else {
+            let segments = cut(packet);
+            batch.pop_front();
+            segments.into_iter().rev().for_each(|segment| batch.push_front(segment));
+            return self.send_front(batch);
+        }
+        batch.pop_front();
+        Ok(true)
+    }
+
+    /// The virtio header that makes the kernel finish this packet; `None` when it has to be finished here.
+    fn offload_header(&self, packet: &TxPacket) -> Option<VirtioNetHeader> {
+        let gso_size = usize::from(packet.gso_size);
+        let is_cut = gso_size != 0 && packet.payload_len() > gso_size;
+        match packet.checksum {
+            TxChecksum::Complete if is_cut => None,
+            TxChecksum::Complete => Some(VirtioNetHeader::default()),
+            TxChecksum::Partial { .. } if !self.has_offload() => None,
+            TxChecksum::Partial { start, offset } => {
+                Some(VirtioNetHeader::for_partial(packet.header(), start, offset, packet.gso_size, is_cut))
+            }
+        }
+    }
+
+    /// One writev of virtio header, packet header and payload.
+    fn write_packet(&mut self, header: VirtioNetHeader, packet: &TxPacket) -> io::Result<Written> {
+        let header = header.emit();
+        if packet.payload.len() + 2 > SLICES_MAX {
+            let slices = packet.payload.iter().map(|slice| &slice[..]);
+            let copy: Vec<u8> = std::iter::once(packet.header()).chain(slices).flatten().copied().collect();
+            return self.write(&[IoSlice::new(self.used(&header)), IoSlice::new(&copy)]);
+        }
+        let mut slices: SmallVec<[IoSlice<'_>; 6]> = SmallVec::new();
+        slices.push(IoSlice::new(self.used(&header)));
+        slices.push(IoSlice::new(packet.header()));
+        slices.extend(packet.payload.iter().map(|slice| IoSlice::new(slice)));
+        self.write(&slices)
+    }
+
+    /// The part of the virtio header that goes on the wire: all or nothing.
+    fn used<'a>(&self, header: &'a [u8; HEADER_LEN]) -> &'a [u8] {
+        if self.has_offload() { header } else { &[] }
+    }
+
+    /// Writes one frame.
+    fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<Written> {
+        loop {
+            match rustix::io::writev(&self.fd, slices) {
+                Ok(_) => return Ok(Written::Whole),
+                Err(Errno::AGAIN) => return Ok(Written::WouldBlock),
+                Err(Errno::INTR) => {}
+                Err(Errno::INVAL | Errno::MSGSIZE) => {
+                    self.stats.tx_invalid += 1;
+                    return Ok(Written::Refused);
+                }
+                Err(Errno::NOMEM | Errno::NOBUFS) => {
+                    self.stats.tx_no_memory += 1;
+                    return Ok(Written::Refused);
+                }
+                Err(errno) => return Err(TunError::new("send to", &self.name, errno).into()),
+            }
+        }
+    }
+}
+
+/// What became of a frame.
+enum Written {
+    Whole,
+    /// The kernel did not want this one; counted.
+    Refused,
+    WouldBlock,
+}
+
+/// The packets that a packet is to be sent as where the kernel does not finish it: checksums complete, nothing to cut.
+fn cut(packet: &TxPacket) -> Vec<TxPacket> {
+    let header_len = packet.header().len();
+    let whole = |segment: Bytes| {
+        let payload =
+            if segment.len() > header_len { smallvec![segment.slice(header_len..)] } else { SmallVec::new() };
+        TxPacket::new(&segment[..header_len], payload)
+    };
+    packet.segments().into_iter().map(whole).collect()
+}
+
+impl Device for Tun {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+        let mut count = 0;
+        while count < max {
+            match self.read_frame() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(_) if count > 0 => break,
+                Err(error) => return Err(error),
+            }
+            match self.take_packet() {
+                Some(packet) => {
+                    self.stats.count_rx(&packet);
+                    batch.push(packet);
+                    count += 1;
+                }
+                None => self.stats.rx_invalid += 1,
+            }
+        }
+        Ok(count)
+    }
+
+    fn send(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<usize> {
+        let mut count = 0;
+        while !batch.is_empty() {
+            match self.send_front(batch) {
+                Ok(true) => count += 1,
+                Ok(false) => break,
+                Err(_) if count > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(count)
+    }
+
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.fd.as_fd())
+    }
+}

@@ -1,0 +1,49 @@
+//! Queues and link emulation, sans-IO.
+//!
+//! What a packet goes through between two hosts, in virtual time: the caller says what time it is, and nothing
+//! here reads a clock, starts a thread or touches the operating system. The same calls with the same times and the same
+//! seed give the same deliveries, bit for bit.
+//!
+//! ```text
+//!             loss, duplication,      limit in packets     bit/s, exact      propagation, jitter,
+//!             corruption              and bytes            to the nanosecond  reordering
+//! enqueue ──► impairments ──────────► queue (Qdisc) ─────► transmitter ─────► flight ──────────────► poll
+//! ```
+//!
+//! - [`Link`]: one direction of a link; [`LinkConfig`] describes it, [`LinkStats`] counts.
+//! - [`Qdisc`]: what a queueing discipline is; [`Fifo`] is pfifo and bfifo (drop-tail).
+//! - [`Rng`], [`Probability`]: the seeded generator behind every random impairment.
+//!
+//! It knows nothing of packets' contents: they are any type `P` with a length, and "corrupted" is a mark on the
+//! [`Delivery`] that names the bit to flip. It is not a scheduler of several flows (fq, fq_codel and the like will be
+//! further [`Qdisc`]s) and not a model of a shared medium.
+//!
+//! ```
+//! use qdisc::{Link, LinkConfig, Verdict};
+//!
+//! let config = LinkConfig::new().rate(5_000_000).delay(10_000_000); // 5 Mbit/s, 10 ms
+//! let mut link = Link::new(config, 1);
+//! assert_eq!(link.enqueue(0, "hello", 1500), Verdict::Queued);
+//! assert_eq!(link.next_event(), Some(2_400_000)); // 12 000 bit at 5 Mbit/s
+//! assert!(link.poll(2_400_000).is_none());
+//! assert_eq!(link.next_event(), Some(12_400_000));
+//! assert_eq!(link.poll(12_400_000).unwrap().packet, "hello");
+//! ```
+#![forbid(unsafe_code)]
+mod config;
+mod fifo;
+mod link;
+mod loss;
+mod rng;
+mod stats;
+mod transmitter;
+
+pub use config::{LinkConfig, Reorder};
+pub use fifo::{Fifo, FifoStats, Limit, Qdisc, Refused};
+pub use link::{Delivery, DropReason, Link, Verdict};
+pub use loss::{GilbertElliott, Loss};
+pub use rng::{Probability, Rng};
+pub use stats::LinkStats;
+
+/// A point in time or a span: nanoseconds since an origin of the caller's choice.
+pub type Nanos = u64;

@@ -1,0 +1,297 @@
+//! One direction of a link.
+use crate::loss::LossState;
+use crate::transmitter::Transmitter;
+use crate::{Fifo, LinkConfig, LinkStats, Nanos, Qdisc, Refused, Rng};
+use std::collections::BinaryHeap;
+
+/// What became of a packet that was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It will come out of `poll` (unless the discipline drops it later, as CoDel does).
+    Queued,
+    /// It is lost.
+    Dropped(DropReason),
+}
+
+/// Why a link lost a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// The queue was full.
+    QueueFull,
+    /// [`Loss`](crate::Loss) said so.
+    Loss,
+    /// It was named by number.
+    Nth,
+    /// The link was down.
+    Down,
+}
+
+/// A packet that reached the other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery<P> {
+    /// The packet.
+    pub packet: P,
+    /// Its length as given to `enqueue`, bytes.
+    pub len: usize,
+    /// When it was offered.
+    pub enqueued_at: Nanos,
+    /// When it reached the other end.
+    pub delivered_at: Nanos,
+    /// The bit that the link flipped, counted from the most significant bit of the first byte; the caller flips it.
+    pub corrupt_bit: Option<u64>,
+    /// A copy made by the link.
+    pub is_duplicate: bool,
+}
+
+/// One direction of a link: impairments, a queue, a transmitter, the flight.
+///
+/// Call order: `enqueue` and `poll` with a `now` that does not go back (an earlier one is taken as the latest seen), `poll` until it
+/// gives `None`, then again at [`Link::next_event`]. Random loss happens at the entrance, as in netem:
+/// a lost packet takes neither queue nor transmission time.
+#[derive(Clone, Debug)]
+pub struct Link<P, Q = Fifo<Entry<P>>> {
+    config: LinkConfig,
+    queue: Q,
+    transmitter: Transmitter,
+    transmitting: Option<(Nanos, Entry<P>, usize)>,
+    flight: BinaryHeap<InFlight<P>>,
+    rng: Rng,
+    loss: LossState,
+    now: Nanos,
+    up: bool,
+    sequence: u64,
+    last_arrival: Nanos,
+    since_reorder: u64,
+    stats: LinkStats,
+}
+
+/// A packet in a link's queue, with its mark. Only a custom [`Qdisc`] sees it.
+#[derive(Clone, Debug)]
+pub struct Entry<P> {
+    /// The packet.
+    pub packet: P,
+    enqueued_at: Nanos,
+    corrupt_bit: Option<u64>,
+    is_duplicate: bool,
+}
+
+/// Ordered so that the greatest is the next to arrive; ties in the order of transmission.
+#[derive(Clone, Debug)]
+struct InFlight<P> {
+    arrives_at: Nanos,
+    sequence: u64,
+    entry: Entry<P>,
+    len: usize,
+}
+
+impl<P: Clone> Link<P> {
+    /// A link with a drop-tail queue of `config.limit`.
+    pub fn new(config: LinkConfig, seed: u64) -> Link<P> {
+        let queue = Fifo::new(config.limit);
+        Link::with_qdisc(config, queue, seed)
+    }
+
+    /// Changes the link from now on. Packets in flight keep their arrival, the one being sent keeps its rate, packets that wait stay.
+    pub fn set_config(&mut self, config: LinkConfig) {
+        self.queue.set_limit(config.limit);
+        self.transmitter.set_rate(config.rate);
+        self.config = config;
+    }
+}
+
+impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
+    /// A link with a queueing discipline of the caller's (`config.limit` is then unused).
+    pub fn with_qdisc(config: LinkConfig, queue: Q, seed: u64) -> Link<P, Q> {
+        Link {
+            transmitter: Transmitter::new(config.rate),
+            config,
+            queue,
+            transmitting: None,
+            flight: BinaryHeap::new(),
+            rng: Rng::new(seed),
+            loss: LossState::default(),
+            now: 0,
+            up: true,
+            sequence: 0,
+            last_arrival: 0,
+            since_reorder: 0,
+            stats: LinkStats::default(),
+        }
+    }
+
+    /// The link's description.
+    pub fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// The queue, for its own counters.
+    pub fn queue(&self) -> &Q {
+        &self.queue
+    }
+
+    /// Takes the link down or up. While it is down every packet offered is lost; those already on it arrive.
+    pub fn set_up(&mut self, up: bool) {
+        self.up = up;
+    }
+
+    /// Offers a packet of `len` bytes at `now`.
+    pub fn enqueue(&mut self, now: Nanos, packet: P, len: usize) -> Verdict {
+        self.advance(now);
+        self.stats.offered_packets += 1;
+        self.stats.offered_bytes += len as u64;
+        if let Some(reason) = self.lost_at_entrance() {
+            return Verdict::Dropped(reason);
+        }
+        let corrupt_bit = self.corrupt_bit(len);
+        let copy = self.rng.chance(self.config.duplicate).then(|| packet.clone());
+        let verdict =
+            self.admit(Entry { packet, enqueued_at: self.now, corrupt_bit, is_duplicate: false }, len);
+        if let Some(packet) = copy {
+            self.stats.duplicated += 1;
+            self.admit(Entry { packet, enqueued_at: self.now, corrupt_bit: None, is_duplicate: true }, len);
+        }
+        self.start_transmissions(self.now);
+        verdict
+    }
+
+    /// The next packet that has reached the other end by `now`, in order of arrival.
+    pub fn poll(&mut self, now: Nanos) -> Option<Delivery<P>> {
+        self.advance(now);
+        if self.flight.peek()?.arrives_at > self.now {
+            return None;
+        }
+        let InFlight { arrives_at, entry, len, .. } = self.flight.pop()?;
+        self.stats.delivered_packets += 1;
+        self.stats.delivered_bytes += len as u64;
+        let Entry { packet, enqueued_at, corrupt_bit, is_duplicate } = entry;
+        Some(Delivery { packet, len, enqueued_at, delivered_at: arrives_at, corrupt_bit, is_duplicate })
+    }
+
+    /// When something happens next: a packet arrives, or the transmitter becomes free. `None`: the link is empty.
+    pub fn next_event(&self) -> Option<Nanos> {
+        let finish = self.transmitting.as_ref().map(|(at, ..)| *at);
+        let arrival = self.flight.peek().map(|packet| packet.arrives_at);
+        [finish, arrival].into_iter().flatten().min()
+    }
+
+    /// Counters, and what the link holds as of the last call.
+    pub fn stats(&self) -> LinkStats {
+        LinkStats {
+            drops_queue: self.queue.dropped(),
+            backlog_packets: self.queue.backlog_packets(),
+            backlog_bytes: self.queue.backlog_bytes(),
+            transmitting: usize::from(self.transmitting.is_some()),
+            in_flight: self.flight.len(),
+            ..self.stats
+        }
+    }
+
+    fn lost_at_entrance(&mut self) -> Option<DropReason> {
+        let lost = self.loss.is_lost(&self.config.loss, &mut self.rng);
+        if !self.up {
+            self.stats.drops_down += 1;
+            return Some(DropReason::Down);
+        }
+        if self.config.drop_nth.contains(&self.loss.offered) {
+            self.stats.drops_nth += 1;
+            return Some(DropReason::Nth);
+        }
+        lost.then(|| {
+            self.stats.drops_loss += 1;
+            DropReason::Loss
+        })
+    }
+
+    fn corrupt_bit(&mut self, len: usize) -> Option<u64> {
+        if len == 0 || !self.rng.chance(self.config.corrupt) {
+            return None;
+        }
+        self.stats.corrupted += 1;
+        Some(self.rng.below(len as u64 * 8))
+    }
+
+    /// Into the transmitter if that is free, else into the queue.
+    fn admit(&mut self, entry: Entry<P>, len: usize) -> Verdict {
+        self.start_transmissions(self.now);
+        if self.transmitting.is_none() && self.queue.backlog_packets() == 0 {
+            self.transmit(self.now, entry, len);
+            return Verdict::Queued;
+        }
+        match self.queue.enqueue(self.now, entry, len) {
+            Ok(()) => Verdict::Queued,
+            Err(Refused(_)) => Verdict::Dropped(DropReason::QueueFull),
+        }
+    }
+
+    /// Lets everything happen that happens up to `now`.
+    fn advance(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        self.start_transmissions(self.now);
+    }
+
+    fn start_transmissions(&mut self, until: Nanos) {
+        while let Some((finish, entry, len)) = self.transmitting.take_if(|(finish, ..)| *finish <= until) {
+            self.launch(finish, entry, len);
+            if let Some((entry, len)) = self.queue.dequeue(finish) {
+                self.transmit(finish, entry, len);
+            }
+        }
+    }
+
+    fn transmit(&mut self, at: Nanos, entry: Entry<P>, len: usize) {
+        let finish = self.transmitter.start(at, len.saturating_add(self.config.overhead));
+        self.transmitting = Some((finish, entry, len));
+    }
+
+    /// The last bit left the transmitter at `at`.
+    fn launch(&mut self, at: Nanos, entry: Entry<P>, len: usize) {
+        let skips = self.skips_delay();
+        let mut arrives_at = if skips { at } else { at.saturating_add(self.draw_delay()) };
+        if !skips && !self.config.jitter_reorders {
+            arrives_at = arrives_at.max(self.last_arrival);
+            self.last_arrival = arrives_at;
+        }
+        self.sequence += 1;
+        self.flight.push(InFlight { arrives_at, sequence: self.sequence, entry, len });
+    }
+
+    fn skips_delay(&mut self) -> bool {
+        let Some(reorder) = self.config.reorder else { return false };
+        self.since_reorder += 1;
+        let skips = self.since_reorder >= reorder.gap && self.rng.chance(reorder.probability);
+        if skips {
+            self.since_reorder = 0;
+            self.stats.reordered += 1;
+        }
+        skips
+    }
+
+    fn draw_delay(&mut self) -> Nanos {
+        let jitter = self.config.jitter;
+        if jitter == 0 {
+            return self.config.delay;
+        }
+        let drawn = self.rng.below(jitter.saturating_mul(2).saturating_add(1));
+        self.config.delay.saturating_add(drawn).saturating_sub(jitter)
+    }
+}
+
+impl<P> Ord for InFlight<P> {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        (other.arrives_at, other.sequence).cmp(&(self.arrives_at, self.sequence))
+    }
+}
+
+impl<P> PartialOrd for InFlight<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> PartialEq for InFlight<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<P> Eq for InFlight<P> {}
