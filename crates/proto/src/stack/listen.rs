@@ -175,27 +175,34 @@ impl Stack {
         let Some(listener) = self.listener(id) else { return };
         let socket = listener.socket.clone();
         let hold = self.hold_time(id, &tuple);
+        let syn_end = segment.end();
+        let cookie_request = segment.payload.is_empty()
+            && segment.header.options.fast_open.is_none_or(|option| option.cookie.is_none());
         let cx = &mut self.shared.context(now);
         let mut child = Connection::new(cx, tuple, State::SynReceived, iss, socket);
         child.take_syn(cx, &segment, self.isn.timestamp_offset(tuple.local, tuple.peer));
+        child.fast_opened = true;
+        child.parent = Some(id);
+        child.unaccepted = true;
+        child.take_syn_data(cx, segment);
+        // An answer rides only on a SYN-ACK that acknowledges all of the SYN: whatever did not fit was not understood yet.
+        // A mere cookie request, which a listener without cookies accepts too, is not kept waiting.
+        let data_allowed = cx.config.synack_data && child.rcv.nxt == syn_end && !cookie_request;
+        let due = hold.is_zero() || !data_allowed;
+        if !due {
+            child.timers.set(Timer::SynAckHold, now + hold);
+        }
         child.handshake = Some(Handshake::Passive(Box::new(PassiveOpen {
             fast_open: true,
             cookie,
-            data_allowed: cx.config.synack_data,
-            due: hold.is_zero(),
+            data_allowed,
+            due,
             transmissions: 0,
             sent_at: now,
             data_sent: 0,
             fin_sent: false,
             wrote: false,
         })));
-        if !hold.is_zero() {
-            child.timers.set(Timer::SynAckHold, now + hold);
-        }
-        child.fast_opened = true;
-        child.parent = Some(id);
-        child.unaccepted = true;
-        child.take_syn_data(cx, segment);
         child.early = EarlyData { len: child.rcv.buffer.len(), confirmed: false };
         self.shared.counters.passive_opens += 1;
         let child = self.insert_connection(child);
@@ -207,12 +214,17 @@ impl Stack {
         self.settle(now, child.index);
     }
 
-    /// How long the SYN-ACK may wait: never more than a quarter of what a round trip to this client takes, if that is known.
+    /// How long the SYN-ACK may wait: a quarter of what a round trip to this client takes, if that is known, but no less than an
+    /// application needs to be woken.
     fn hold_time(&self, id: ListenerId, tuple: &FourTuple) -> Duration {
         let config = &self.shared.config;
         let set = self.listener(id).and_then(|listener| listener.synack_hold).unwrap_or(config.synack_hold);
         let srtt = self.shared.paths.lookup(tuple.local, tuple.peer).and_then(|path| path.srtt);
-        if config.synack_data { srtt.map_or(set, |srtt| set.min(srtt / 4)) } else { Duration::ZERO }
+        if config.synack_data {
+            srtt.map_or(set, |srtt| set.min((srtt / 4).max(HOLD_MIN)))
+        } else {
+            Duration::ZERO
+        }
     }
 
     fn queue_request(
@@ -260,6 +272,10 @@ impl Stack {
         }
     }
 }
+
+/// Waking another thread takes some 50 µs, and the answer must be computed: on paths of a few microseconds a quarter of the round trip
+/// would end every hold before the answer can come.
+const HOLD_MIN: Duration = Duration::from_micros(250);
 
 fn check_cookie(keys: &KeyRing, tuple: &FourTuple, option: Option<FastOpenOption>) -> CookieCheck {
     match option.and_then(|option| option.cookie) {

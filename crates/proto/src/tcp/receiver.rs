@@ -102,7 +102,9 @@ impl Receiver {
     pub(crate) fn window_opened(&self, mss: u32) -> bool {
         let offered = self.wnd();
         let offer = self.offer(mss);
-        offer > offered && offer - offered >= (self.limit / 2).min(2 * mss) && offered < self.limit / 2
+        // While more than this is open, the ACKs of what arrives tell the window soon enough.
+        let scarce = (self.limit / 16).max((self.limit / 2).min(2 * mss));
+        offer > offered && offer >= 2 * offered && offered <= scarce
     }
 
     /// Takes a payload that begins at or before `nxt` or inside the window; returns the bytes that became readable.

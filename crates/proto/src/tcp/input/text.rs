@@ -5,8 +5,8 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::receiver::AckOwed;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
-use crate::{CloseReason, Events, State};
-use wire::Flags;
+use crate::{AckHabit, CloseReason, Events, State};
+use wire::{Flags, SeqNum};
 
 impl Connection {
     pub(super) fn process_text_and_fin(
@@ -27,36 +27,49 @@ impl Connection {
                 self.terminate(CloseReason::Aborted);
                 return Err(Reply::Reset);
             }
-            self.take_text(cx, segment);
+            let full_sized = segment.payload.len() + 40 >= usize::from(self.advertised_mss(&cx.capabilities));
+            let accepted = self.take_text(cx, segment);
+            if self.follow_with_fin(fin, cx.config.ack_habit) {
+                self.arm_delayed_ack(cx);
+                return Ok(());
+            }
+            if accepted > 0 {
+                self.rcv.owe_ack(cx.config.ack_habit, full_sized);
+            }
         } else if fin.is_some_and(|fin| fin.before(self.rcv.nxt)) {
             self.ack_now();
         }
-        if fin.is_some_and(|fin| self.rcv.accept_fin(fin))
-            || (!self.rcv.fin_received && self.rcv.fin_in_order())
-        {
-            self.fin_received();
-        }
+        self.follow_with_fin(fin, cx.config.ack_habit);
         self.arm_delayed_ack(cx);
         Ok(())
     }
 
-    fn take_text(&mut self, cx: &Context<'_>, segment: Segment) {
+    /// Returns the bytes that became readable.
+    fn take_text(&mut self, cx: &Context<'_>, segment: Segment) -> u32 {
         let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
-        let len = segment.payload.len();
-        let full_sized = len + 40 >= usize::from(self.advertised_mss(&cx.capabilities));
         let accepted = self.rcv.accept(cx.now, seq, segment.payload, segment.truesize, segment.gso_size);
         if accepted > 0 {
             self.events |= Events::READABLE;
-            self.rcv.owe_ack(cx.config.ack_habit, full_sized);
         }
+        accepted
     }
 
-    /// The peer has ended its direction.
-    pub(super) fn fin_received(&mut self) {
+    /// A FIN with this segment, or one that came early, is now in order.
+    fn follow_with_fin(&mut self, fin: Option<SeqNum>, habit: AckHabit) -> bool {
+        let in_order = fin.is_some_and(|fin| self.rcv.accept_fin(fin))
+            || (!self.rcv.fin_received && self.rcv.fin_in_order());
+        if in_order {
+            self.fin_received(habit);
+        }
+        in_order
+    }
+
+    /// The peer has ended its direction. The application is about to close, and one FIN-ACK will acknowledge everything: so what
+    /// is owed waits for it, as `tcp_fin` does by entering pingpong mode. Linux still answers at once what it already owed so.
+    fn fin_received(&mut self, habit: AckHabit) {
         self.events |= Events::READABLE;
-        // The application is about to close: its FIN will carry the ACK (Linux's `tcp_fin` enters pingpong mode likewise).
         self.rcv.pingpong = true;
-        if self.rcv.ack_owed == AckOwed::No {
+        if self.rcv.ack_owed != AckOwed::Now || habit == AckHabit::Merge {
             self.rcv.ack_owed = AckOwed::Delayed;
         }
         self.transition(Transition::FinReceived);
