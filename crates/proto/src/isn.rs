@@ -1,7 +1,7 @@
 //! Initial sequence numbers (RFC 6528) and timestamp offsets (RFC 7323 §7.1), both from one secret.
 //!
-//! ISN = M + F(local, local port, peer, peer port, secret): M is a clock of 4 µs ticks, F is SipHash-2-4. Each tuple has
-//! a number space of its own that only rises (for 4.8 hours), so that old segments fall behind a new connection, and
+//! ISN = M + F(local, local port, peer, peer port, secret): M is a clock of 64 ns ticks, F is SipHash-2-4. Each tuple has
+//! a number space of its own that only rises (for 4.5 minutes, longer than any segment lives), so that old segments fall behind a new connection, and
 //! who does not know the secret cannot guess the numbers of another tuple.
 //!
 //! The timestamp offset hides the host's uptime. It depends on the two addresses only, so that TSval rises over all
@@ -12,8 +12,9 @@ use core::hash::Hasher;
 use siphasher::sip::SipHasher24;
 use wire::{Addr, SeqNum};
 
-/// One tick of the ISN's clock, nanoseconds (RFC 9293 §3.4.1: "roughly every 4 microseconds").
-const TICK_NANOS: u64 = 4_000;
+/// One tick of the ISN's clock, nanoseconds. RFC 9293 §3.4.1 says roughly 4 µs, of a time of slower hosts; 64 ns, as Linux's
+/// `seq_scale`, let a connection follow one of the same tuple after microseconds.
+const TICK_NANOS: u64 = 64;
 
 /// Keyed generator of initial sequence numbers and timestamp offsets.
 #[derive(Clone)]
@@ -72,12 +73,12 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_ticks_every_four_microseconds() {
+    fn the_clock_ticks_every_64_nanoseconds() {
         let start = isn(Duration::ZERO, 1, 2);
-        assert_eq!(isn(Duration::from_nanos(3_999), 1, 2), start);
-        assert_eq!(isn(Duration::from_micros(4), 1, 2), start + 1);
-        assert_eq!(isn(Duration::from_secs(1), 1, 2), start + 250_000);
-        let around = Duration::from_micros(4 << 32);
+        assert_eq!(isn(Duration::from_nanos(63), 1, 2), start);
+        assert_eq!(isn(Duration::from_nanos(64), 1, 2), start + 1);
+        assert_eq!(isn(Duration::from_secs(1), 1, 2), start + 15_625_000);
+        let around = Duration::from_nanos(64 << 32);
         assert_eq!(isn(around, 1, 2), start);
     }
 

@@ -21,9 +21,11 @@ impl Rng {
 
     pub(crate) fn next_u64(&mut self) -> u64 {
         self.counter += 1;
-        self.keys.iter().fold(0, |mixed, key| {
+        self.keys.iter().zip(0..).fold(0, |mixed, (key, half)| {
             let mut hasher = SipHasher24::new_with_keys(key.0, key.1);
             hasher.write_u64(self.counter);
+            // Or a seed of two equal halves would give nothing but zeros.
+            hasher.write_u8(half);
             mixed ^ hasher.finish()
         })
     }
@@ -38,5 +40,23 @@ impl Rng {
         bytes[..8].copy_from_slice(&a.to_le_bytes());
         bytes[8..].copy_from_slice(&b.to_le_bytes());
         bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_of_equal_halves_is_as_good_as_any() {
+        let mut words: Vec<u64> = (0..4)
+            .flat_map(|seed| [(); 100].map(move |()| seed))
+            .map(|seed| Rng::new([seed; 32]))
+            .enumerate()
+            .map(|(step, mut rng)| (0..=step % 100).map(|_| rng.next_u64()).last().unwrap_or(0))
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), 400);
     }
 }

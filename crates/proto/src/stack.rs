@@ -34,6 +34,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use hashbrown::HashTable;
 use listener::Listener;
+use ports::PortCounters;
 use request::Request;
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Addr, Capabilities, TxPacket};
@@ -65,9 +66,9 @@ pub struct Stack {
     resets: RateLimit,
     hasher: TupleHasher,
     isn: IsnGenerator,
+    ports: PortCounters,
     guard: ReplayGuard,
     keys: KeyRing,
-    rng: Rng,
     drops: Drops,
 }
 
@@ -130,9 +131,9 @@ impl Stack {
             resets: RateLimit::new(),
             hasher: TupleHasher { key: rng.next_key() },
             isn: IsnGenerator::new(rng.next_key()),
+            ports: PortCounters::new(),
             guard: ReplayGuard::new(rng.next_key(), config.replay_guard_entries as usize, REPLAY_GENERATION),
             keys: KeyRing::new(Key::from_bytes(rng.next_bytes16())),
-            rng,
             drops: Drops::default(),
         }
     }

@@ -71,7 +71,8 @@ fn plan(inputs: &ClientInputs<'_>) -> ClientPlan {
     if !cookie_less && cookie.is_none() {
         return ClientPlan::Request(inputs.entry.map_or(FastOpenKind::Standard, PathEntry::request_kind));
     }
-    if !inputs.has_data && !inputs.data_less {
+    // Without data only a cookie can be shown, and only to a server that speaks first.
+    if !inputs.has_data && (cookie.is_none() || !inputs.data_less) {
         return ClientPlan::Plain(Skipped::NotAsked);
     }
     let fin_ruled_out = inputs.syn_fin_verdict && inputs.mode != FastOpen::Force;

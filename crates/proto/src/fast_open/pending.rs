@@ -43,10 +43,15 @@ impl PendingQueue {
         self.pending + self.reset_expiries.len() as u32
     }
 
+    /// Does the limit leave no room now? Changes nothing.
+    pub fn is_full(&self) -> bool {
+        self.qlen() >= self.max_qlen
+    }
+
     /// Is there room for one more? When there is none, the oldest reset request makes room if its 60 s are over.
     /// Call [`admitted`](Self::admitted) when the connection has been made.
     pub fn try_admit(&mut self, now: Instant) -> bool {
-        if self.qlen() < self.max_qlen {
+        if !self.is_full() {
             return true;
         }
         let expired = self.max_qlen > 0 && self.reset_expiries.front().is_some_and(|&expiry| expiry <= now);

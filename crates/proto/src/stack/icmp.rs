@@ -2,7 +2,7 @@
 
 use super::Stack;
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::handshake::Handshake;
+use crate::tcp::handshake::{CutShort, Handshake};
 use crate::tuple::FourTuple;
 use crate::{CloseReason, DropReason, Instant};
 use bytes::Bytes;
@@ -108,6 +108,7 @@ impl Connection {
         cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).path_mtu = Some(mtu);
         match &mut self.handshake {
             Some(Handshake::Active(active)) if active.data_sent > 0 && !active.plain => {
+                active.cut_short = Some(CutShort::TooBig);
                 active.plain = true;
                 active.due = true;
                 self.snd.rewind();

@@ -122,6 +122,8 @@ impl Stack {
             return FastOpenServer::Refuse(fresh);
         }
         if !wants_slot {
+            let full = self.listener(id).is_some_and(|listener| listener.pending.is_full());
+            self.shared.counters.cookie_on_overflow += u64::from(full && fresh.is_some());
             self.shared.counters.tcp_fastopen_passive_fail += u64::from(option.is_some() && !requested);
             return FastOpenServer::Refuse(fresh);
         }
@@ -242,7 +244,6 @@ impl Stack {
         let config = &self.shared.config;
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(config, tuple.peer.is_v4(), options);
-        let limit = socket.recv_buffer.unwrap_or(0) as u32;
         let request = Request {
             tuple,
             listener: id,
@@ -250,13 +251,14 @@ impl Stack {
             iss,
             agreed,
             rcv_wscale: if agreed.snd_wscale.is_some() {
-                negotiation::window_shift(config, limit)
+                negotiation::window_shift(config, &socket)
             } else {
                 0
             },
             peer_window: segment.header.window,
             ts_recent: options.timestamps.map_or(0, |timestamps| timestamps.tsval),
             transmissions: 0,
+            timeouts: 0,
             sent_at: now,
         };
         let index = self.insert_request(request);

@@ -74,7 +74,7 @@ impl Stack {
             self.shared.counters.retrans_segs += 1;
             self.shared.counters.syn_retrans += 1;
         }
-        let backoff = u32::from(request.transmissions).min(16);
+        let backoff = u32::from(request.timeouts).min(16);
         request.transmissions = request.transmissions.saturating_add(1);
         request.sent_at = now;
         self.request_timers.set(index, now + config.rto_initial.saturating_mul(1 << backoff));
@@ -85,8 +85,9 @@ impl Stack {
 
     /// No answer to a SYN-ACK.
     pub(super) fn request_timeout(&mut self, now: Instant, index: u32) {
-        let Some(request) = self.requests.get(index) else { return };
-        if u32::from(request.transmissions) > self.shared.config.tcp_synack_retries {
+        let Some(request) = self.requests.get_mut(index) else { return };
+        request.timeouts = request.timeouts.saturating_add(1);
+        if u32::from(request.timeouts) > self.shared.config.tcp_synack_retries {
             self.shared.counters.attempt_fails += 1;
             self.remove_request(index);
             return;

@@ -19,6 +19,8 @@ pub(super) struct Request {
     pub(super) ts_recent: u32,
     /// SYN-ACKs sent.
     pub(super) transmissions: u8,
+    /// Of those, by the timer: a client that repeats its SYN does not use up our patience.
+    pub(super) timeouts: u8,
     pub(super) sent_at: Instant,
 }
 

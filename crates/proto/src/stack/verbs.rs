@@ -122,7 +122,7 @@ impl Stack {
             fin_sent: false,
             answer_allowed: !matches!(plan, ClientPlan::Plain(_)),
             path_srtt,
-            reset_seen: false,
+            cut_short: None,
         })));
         let goal = connection.size_goal(&self.shared.capabilities);
         connection.snd.queue.write_bytes(options.first_bytes, goal);

@@ -41,6 +41,12 @@ impl Context<'_> {
         }
     }
 
+    /// The third time-out in a row of a Fast Open connection counts as a failure (Linux's `tcp_fastopen_active_detect_blackhole`).
+    pub(crate) fn third_timeout_of_fast_open(&mut self) {
+        self.counters.tcp_fastopen_active_fail += 1;
+        self.blackhole_suspected();
+    }
+
     /// A Fast Open connection met what looks like a black hole: the stack-wide pause, where it is on.
     pub(crate) fn blackhole_suspected(&mut self) {
         if self.blackhole.disable(self.now) {
@@ -94,8 +100,10 @@ impl Sender {
         }
     }
 
+    /// Bytes, and the FIN, in flight. A SYN is none: neither the initial window nor the peer's is spent on it.
     pub(crate) fn flight_size(&self) -> u32 {
-        self.nxt.since(self.una)
+        let first = self.una.latest(self.iss + 1);
+        if self.nxt.after(first) { self.nxt.since(first) } else { 0 }
     }
 
     /// Number of the FIN, if one is queued.
@@ -245,8 +253,7 @@ impl Connection {
     /// Begins to receive: the peer's SYN has come.
     pub(crate) fn start_receiver(&mut self, config: &Config, irs: SeqNum) {
         let limit = receive_limit(config, &self.options);
-        let shift =
-            if self.agreed.snd_wscale.is_some() { negotiation::window_shift(config, limit) } else { 0 };
+        let shift = self.agreed.snd_wscale.map_or(0, |_| negotiation::window_shift(config, &self.options));
         self.rcv = Receiver::new(irs, limit, shift);
         // Our SYN told this window, or our SYN-ACK will: data may come right behind the peer's SYN.
         self.rcv.adv = self.rcv.nxt + limit.min(u32::from(u16::MAX));
@@ -381,7 +388,9 @@ impl Connection {
 }
 
 fn receive_limit(config: &Config, options: &SocketOptions) -> u32 {
-    let buffer = options.recv_buffer.map_or(config.tcp_rmem[1], |limit| limit.min(1 << 30) as u32);
+    let buffer = options
+        .recv_buffer
+        .map_or(config.tcp_rmem[1], |limit| limit.min(negotiation::RECV_BUFFER_MAX) as u32);
     // Half of a buffer is bookkeeping to Linux (`tcp_adv_win_scale` = 1), so half of it is window.
     (buffer / 2).max(config.tcp_rmem[0])
 }

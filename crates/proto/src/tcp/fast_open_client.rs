@@ -1,7 +1,7 @@
 //! What a SYN-ACK says about Fast Open on this path (RFC 7413 §4.1.3, §4.2.2): outcome, cache and verdicts.
 
 use super::connection::{Connection, Context};
-use super::handshake::ActiveOpen;
+use super::handshake::{ActiveOpen, CutShort};
 use crate::fast_open::ClientPlan;
 use crate::{NotAcknowledged, Outcome, Verdict};
 use wire::{Cookie, FastOpenKind, FastOpenOption};
@@ -15,6 +15,12 @@ pub(super) struct SynAck {
     pub(super) mss: Option<u16>,
     /// It brings data or FIN.
     pub(super) brings_answer: bool,
+}
+
+impl ActiveOpen {
+    fn reset_verdict(&self) -> Option<Verdict> {
+        (self.cut_short == Some(CutShort::Reset)).then_some(Verdict::Reset)
+    }
 }
 
 impl Connection {
@@ -62,7 +68,7 @@ impl Connection {
             cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).request_unanswered(kind);
             self.hold_against_path(cx, Verdict::Stripped);
         } else {
-            self.hold_against_path(cx, if active.reset_seen { Verdict::Reset } else { Verdict::Dropped });
+            self.hold_against_path(cx, active.reset_verdict().unwrap_or(Verdict::Dropped));
         }
         Outcome::CookieRequested { granted: false }
     }
@@ -118,15 +124,19 @@ impl Connection {
             self.hold_against_path(cx, Verdict::NotAcknowledged);
             return NotAcknowledged::Ignored;
         }
-        // RFC 7413 §4.2.2 (R36): the answer is to the plain SYN, so the first was lost, or dropped for what it carried.
-        cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).syn_dropped(cx.now);
-        let (verdict, why) = match active {
-            ActiveOpen { reset_seen: true, .. } => (Verdict::Reset, NotAcknowledged::Reset),
-            ActiveOpen { fin_sent: true, .. } => (Verdict::SynFin, NotAcknowledged::Lost),
-            _ => (Verdict::Dropped, NotAcknowledged::Lost),
-        };
+        if active.cut_short == Some(CutShort::TooBig) {
+            // The path's MTU is known now; Fast Open itself is not to blame.
+            return NotAcknowledged::Lost;
+        }
+        let reset = active.reset_verdict();
+        if reset.is_none() {
+            // RFC 7413 §4.2.2 (R36): the answer is to the plain SYN, so the first was lost, or dropped for what it carried.
+            cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).syn_dropped(cx.now);
+        }
+        // What a FIN brought about says nothing yet about SYNs without one.
+        let verdict = if active.fin_sent { Verdict::SynFin } else { reset.unwrap_or(Verdict::Dropped) };
         self.hold_against_path(cx, verdict);
-        why
+        if reset.is_some() { NotAcknowledged::Reset } else { NotAcknowledged::Lost }
     }
 
     /// Remembers that Fast Open failed on this path, unless the profile keeps no such memory.

@@ -34,8 +34,17 @@ pub(crate) struct ActiveOpen {
     pub(crate) answer_allowed: bool,
     /// SRTT remembered for the path: the plain SYN may follow early.
     pub(crate) path_srtt: Option<Duration>,
-    /// A reset answered the Fast Open SYN; the plain one is being tried.
-    pub(crate) reset_seen: bool,
+    /// What answered the Fast Open SYN, so that the plain one went without waiting for the time-out.
+    pub(crate) cut_short: Option<CutShort>,
+}
+
+/// The plain SYN follows at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CutShort {
+    /// A reset, perhaps a middlebox's.
+    Reset,
+    /// ICMP: the SYN with its data was too big for the path.
+    TooBig,
 }
 
 /// A passive open that is a connection already.

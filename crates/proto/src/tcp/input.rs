@@ -70,6 +70,7 @@ impl Connection {
         self.check_reset(cx, &segment)?;
         self.check_syn(cx, &segment)?;
         self.check_ack(cx, &segment)?;
+        self.note_timestamp(cx, &segment);
         self.process_text_and_fin(cx, segment)
     }
 }

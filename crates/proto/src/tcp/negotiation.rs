@@ -1,11 +1,13 @@
 //! What the two SYNs agreed on.
 
-use crate::Config;
 use crate::tuple::FourTuple;
+use crate::{Config, SocketOptions};
 use wire::{Capabilities, TcpOptions};
 
 /// Option bytes of the timestamps, padded.
 pub(crate) const TIMESTAMPS_LEN: u16 = 12;
+/// Largest receive buffer, bytes: the largest window is 2³⁰ (RFC 7323 §2.2).
+pub(crate) const RECV_BUFFER_MAX: usize = 1 << 30;
 /// Largest shift (RFC 7323 §2.3).
 const WSCALE_MAX: u8 = 14;
 
@@ -49,11 +51,13 @@ pub(crate) fn advertised_mss(capabilities: &Capabilities, tuple: &FourTuple) -> 
     u16::try_from(capabilities.mtu.saturating_sub(headers)).unwrap_or(u16::MAX).max(MSS_MIN)
 }
 
-/// The shift that lets the largest window of `tcp_rmem` be told (Linux's `tcp_select_initial_window`).
-pub(crate) fn window_shift(config: &Config, limit: u32) -> u8 {
+/// The shift that lets the largest window of `tcp_rmem` be told, or that of the socket's own buffer (Linux's
+/// `tcp_select_initial_window`).
+pub(crate) fn window_shift(config: &Config, options: &SocketOptions) -> u8 {
     if !config.tcp_window_scaling {
         return 0;
     }
+    let limit = options.recv_buffer.unwrap_or(0).min(RECV_BUFFER_MAX) as u32;
     let space = config.tcp_rmem[2].max(limit);
     (space.max(1).ilog2().saturating_sub(15) as u8).min(WSCALE_MAX)
 }

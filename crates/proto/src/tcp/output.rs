@@ -21,7 +21,7 @@ impl Connection {
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
         if self.reset_due {
             self.reset_due = false;
-            return Some(self.build(cx, Outgoing::bare(self.snd.nxt, Flags::RST | Flags::ACK)));
+            return Some(self.build(cx, Outgoing::bare(self.seq_of_empty(), Flags::RST | Flags::ACK)));
         }
         match &self.handshake {
             Some(Handshake::Active(active)) => return if active.due { self.send_syn(cx) } else { None },
@@ -29,8 +29,11 @@ impl Connection {
                 if passive.due {
                     return self.send_syn_ack(cx);
                 }
-                if passive.transmissions == 0 || !passive.fast_open {
+                if passive.transmissions == 0 {
                     return None;
+                }
+                if !passive.fast_open {
+                    return self.owed_ack(cx);
                 }
             }
             None => {}
@@ -54,7 +57,21 @@ impl Connection {
                 return Some(self.build(cx, Outgoing::bare(self.snd.una - 1, Flags::ACK)));
             }
         }
-        (self.rcv.ack_owed == AckOwed::Now).then(|| self.build(cx, Outgoing::bare(self.snd.nxt, Flags::ACK)))
+        self.owed_ack(cx)
+    }
+
+    fn owed_ack(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
+        let seq = self.seq_of_empty();
+        (self.rcv.ack_owed == AckOwed::Now).then(|| self.build(cx, Outgoing::bare(seq, Flags::ACK)))
+    }
+
+    /// Number of a segment without text: behind everything ever sent, lest a peer that has received it find the segment old; but
+    /// not beyond its window (Linux's `tcp_acceptable_seq`).
+    fn seq_of_empty(&self) -> SeqNum {
+        if self.handshake.is_some() {
+            return self.snd.nxt;
+        }
+        self.snd.max.earliest(self.snd.una + self.snd.wnd)
     }
 
     /// Everything still to be sent, as far as the windows, the device and Nagle let it.
@@ -118,7 +135,7 @@ impl Connection {
             self.total_retrans += 1;
             cx.counters.retrans_segs += 1;
         }
-        if taken > 0 && taken < u32::from(self.smss()) {
+        if !taken.is_multiple_of(u32::from(self.smss())) {
             self.snd.small_end = end;
         }
         self.snd.advance_nxt(self.snd.nxt.latest(end));
@@ -164,7 +181,7 @@ impl Connection {
         match &self.handshake {
             Some(Handshake::Active(_)) => self.syn_timeout(cx),
             Some(Handshake::Passive(_)) => self.syn_ack_timeout(cx),
-            None if self.snd.flight_size() == 0 => self.probe_timeout(cx),
+            None if self.snd.flight_size() == 0 || self.snd.wnd == 0 => self.probe_timeout(cx),
             None => self.data_timeout(cx),
         }
     }
@@ -195,7 +212,7 @@ impl Connection {
         if !self.fast_opened || self.timeouts != STALL_TIMEOUTS {
             return;
         }
-        cx.blackhole_suspected();
+        cx.third_timeout_of_fast_open();
         if self.outcome == crate::Outcome::Accepted {
             self.hold_against_path(cx, crate::Verdict::Stalled);
         }
@@ -210,6 +227,9 @@ impl Connection {
             return self.terminate(CloseReason::TimedOut);
         }
         self.rtt.on_timeout();
+        // What was in flight when the peer shrank its window to nothing waits, too.
+        self.recovery.on_timeout(self.snd.max);
+        self.snd.rewind();
         self.snd.probe_due = true;
         self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
     }

@@ -41,6 +41,9 @@ impl Connection {
             self.acknowledge(cx, ack);
         } else if self.is_duplicate_ack(segment, window_changed) {
             self.on_duplicate_ack();
+        } else if self.snd.flight_size() == 0 && !self.orphan {
+            // The peer answers our window probes: it may keep us waiting as long as it likes (RFC 9293 §3.8.6.1).
+            self.timeouts = 0;
         }
         self.after_ack(cx);
         Ok(())
@@ -189,6 +192,11 @@ impl Connection {
         if stuck && !self.timers.is_set(Timer::Retransmit) {
             self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
         } else if !stuck && self.snd.flight_size() == 0 {
+            if self.timers.is_set(Timer::Retransmit) {
+                // The window has opened; the back-off was that of the probes.
+                self.rtt.on_progress();
+                self.timeouts = 0;
+            }
             self.timers.stop(Timer::Retransmit);
             self.snd.probe_due = false;
         }

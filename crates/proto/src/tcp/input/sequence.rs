@@ -23,7 +23,6 @@ impl Connection {
         if segment.end().before(self.rcv.nxt) || segment.seq().after(self.rcv.adv.latest(self.rcv.nxt)) {
             return Err(self.out_of_window(cx, segment));
         }
-        self.note_timestamp(cx, segment);
         Ok(())
     }
 
@@ -52,8 +51,9 @@ impl Connection {
         older && !segment.has(Flags::RST) && cx.now.since(self.ts_recent_at) < TS_RECENT_LIFE
     }
 
-    /// RFC 7323 §4.3: the timestamp to echo is that of the segment that covers Last.ACK.sent.
-    fn note_timestamp(&mut self, cx: &Context<'_>, segment: &Segment) {
+    /// RFC 7323 §4.3: the timestamp to echo is that of the segment that covers Last.ACK.sent. Only once its ACK was found good: or one
+    /// blind segment could make PAWS refuse all that follow.
+    pub(super) fn note_timestamp(&mut self, cx: &Context<'_>, segment: &Segment) {
         if let Some(timestamps) = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)
             && segment.seq().before_or_eq(self.rcv.last_ack_sent)
         {

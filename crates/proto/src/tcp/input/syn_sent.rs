@@ -3,12 +3,12 @@
 use super::{Reply, Segment};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::fast_open_client::SynAck;
-use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen};
+use crate::tcp::handshake::{ActiveOpen, CutShort, Handshake, PassiveOpen};
 use crate::tcp::negotiation::Negotiated;
 use crate::tcp::receiver::AckOwed;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
-use crate::{CloseReason, Events, Outcome, Skipped};
+use crate::{CloseReason, Events, Instant, Outcome, Skipped};
 use wire::{Flags, SeqNum, Timestamps};
 
 impl Connection {
@@ -34,10 +34,9 @@ impl Connection {
         let Some(Handshake::Active(active)) = self.handshake.take() else { return Reply::Nothing };
         self.note_syn(cx, &segment);
         if acked {
-            self.syn_ack_arrived(cx, segment, &active)
-        } else {
-            self.simultaneous_open(cx, &active)
+            return self.syn_ack_arrived(cx, segment, &active);
         }
+        self.simultaneous_open(cx, &active);
         Reply::Nothing
     }
 
@@ -62,7 +61,7 @@ impl Connection {
             && active.answer_allowed
             && !active.plain
         {
-            active.reset_seen = true;
+            active.cut_short = Some(CutShort::Reset);
             active.plain = true;
             active.due = true;
             self.snd.rewind();
@@ -83,7 +82,7 @@ impl Connection {
         }
     }
 
-    fn syn_ack_arrived(&mut self, cx: &mut Context<'_>, segment: Segment, active: &ActiveOpen) {
+    fn syn_ack_arrived(&mut self, cx: &mut Context<'_>, segment: Segment, active: &ActiveOpen) -> Reply {
         let ack = segment.header.ack;
         let data_acked = ack.since(self.snd.iss + 1).min(active.data_sent);
         let brings_answer = !segment.payload.is_empty() || segment.has(Flags::FIN);
@@ -111,11 +110,14 @@ impl Connection {
         self.events |= Events::CONNECTED | Events::WRITABLE;
         self.close_as_queued(ack);
         self.owe_handshake_ack();
-        if active.answer_allowed && brings_answer {
-            self.take_answer(cx, segment);
-        }
+        let reply = if active.answer_allowed && brings_answer {
+            self.take_answer(cx, segment)
+        } else {
+            Reply::Nothing
+        };
         self.arm_delayed_ack(cx);
         self.arm_persist(cx);
+        reply
     }
 
     /// A SYN-ACK that brings data may have waited for the server's application: it is no minimum. After a retransmission only a
@@ -127,19 +129,30 @@ impl Connection {
         timestamps: Option<Timestamps>,
         brings_answer: bool,
     ) {
-        let last = self.tsval(active.last_sent_at);
-        let answers_last = timestamps.is_some_and(|timestamps| timestamps.tsecr == last);
-        let unambiguous = answers_last && self.tsval(active.first_sent_at) != last;
-        if active.transmissions != 1 && !unambiguous {
+        let Some(sent_at) = self.answered_syn(active, timestamps) else {
             return self.rtt.on_syn_retransmitted();
-        }
-        let rtt = cx.now.since(active.last_sent_at);
+        };
+        let rtt = cx.now.since(sent_at);
         if brings_answer && active.answer_allowed {
             self.rtt.on_delayed_sample(rtt);
         } else {
             self.rtt.on_sample(rtt);
         }
         self.save_path(cx);
+    }
+
+    /// When the SYN was sent that this is the answer to, if it can be told.
+    fn answered_syn(&self, active: &ActiveOpen, timestamps: Option<Timestamps>) -> Option<Instant> {
+        let (first, last) = (active.first_sent_at, active.last_sent_at);
+        if active.transmissions == 1 {
+            return Some(last);
+        }
+        let echo = timestamps.filter(|_| self.agreed.timestamps)?.tsecr;
+        match () {
+            () if self.tsval(first) == self.tsval(last) => None,
+            () if echo == self.tsval(last) => Some(last),
+            () => (echo == self.tsval(first)).then_some(first),
+        }
     }
 
     /// The application closed its direction before the SYN was answered.
@@ -158,15 +171,16 @@ impl Connection {
     }
 
     /// Answer data on the SYN-ACK. With a FIN the application is about to close, and one FIN-ACK will acknowledge all.
-    fn take_answer(&mut self, cx: &mut Context<'_>, segment: Segment) {
+    fn take_answer(&mut self, cx: &mut Context<'_>, segment: Segment) -> Reply {
         let fin = segment.has(Flags::FIN);
         if fin {
             self.rcv.ack_owed = AckOwed::No;
         }
-        let _ = self.process_text_and_fin(cx, segment);
-        if !fin {
+        let reply = self.process_text_and_fin(cx, segment).err().unwrap_or(Reply::Nothing);
+        if !fin && self.is_open() {
             self.owe_handshake_ack();
         }
+        reply
     }
 
     /// The peer's SYN crossed ours: both are in SYN-RECEIVED, and only the SYN is acknowledged (RFC 7413 §4.2.2).

@@ -5,8 +5,8 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::negotiation;
 use wire::{FastOpenOption, TcpOptions, Timestamps};
 
-/// Blocks that fit beside timestamps (RFC 2018 §3: three; four without).
-const SACK_BLOCKS: usize = 3;
+/// Blocks that fit beside timestamps, and without them (RFC 2018 §3).
+const SACK_BLOCKS: [usize; 2] = [3, 4];
 
 impl Connection {
     /// Of a segment after the handshake.
@@ -14,7 +14,7 @@ impl Connection {
         TcpOptions {
             timestamps: self.timestamps(now),
             sack: if self.agreed.sack {
-                self.rcv.sack_blocks(SACK_BLOCKS).into()
+                self.rcv.sack_blocks(SACK_BLOCKS[usize::from(!self.agreed.timestamps)]).into()
             } else {
                 Default::default()
             },
@@ -33,7 +33,7 @@ impl Connection {
             window_scale: cx
                 .config
                 .tcp_window_scaling
-                .then(|| negotiation::window_shift(cx.config, self.options.recv_buffer.unwrap_or(0) as u32)),
+                .then(|| negotiation::window_shift(cx.config, &self.options)),
             sack_permitted: cx.config.tcp_sack,
             timestamps: cx.config.tcp_timestamps.then(|| Timestamps { tsval: self.tsval(cx.now), tsecr: 0 }),
             fast_open,

@@ -105,7 +105,7 @@ impl Connection {
             self.timeouts += 1;
             cx.counters.timeouts += 1;
             if fast_open && self.timeouts == 3 {
-                cx.blackhole_suspected();
+                cx.third_timeout_of_fast_open();
             }
         }
     }
@@ -173,13 +173,15 @@ impl Connection {
         self.snd.queue.len() as u32 >= self.syn_ack_room(options.emit_len())
     }
 
-    /// No ACK of the SYN-ACK.
+    /// No ACK of the SYN-ACK. A Fast Open child gets one repetition more than an ordinary request, as in Linux's
+    /// `tcp_fastopen_synack_timer`.
     pub(super) fn syn_ack_timeout(&mut self, cx: &mut Context<'_>) {
         let Some(Handshake::Passive(passive)) = &mut self.handshake else { return };
         passive.due = true;
+        let retries = cx.config.tcp_synack_retries + u32::from(passive.fast_open);
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
-        if u32::from(self.timeouts) > cx.config.tcp_synack_retries {
+        if u32::from(self.timeouts) > retries {
             self.terminate(CloseReason::TimedOut);
         }
     }
