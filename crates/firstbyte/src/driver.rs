@@ -1,0 +1,211 @@
+//! The task that runs a stack: it waits for packets, for time and for verbs, and steps the pump.
+//!
+//! It never spins: with nothing to do it sleeps until the device has a packet, the deadline comes, or a verb sets
+//! the signal. Application tasks that a step woke run before the driver sees what they did, so a reply and the
+//! FIN behind it are drained together.
+use crate::signal::Signal;
+use crate::timer::Timer;
+use device::Device;
+use host::{Clock, Host, Phase, Pump, RealClock, Step};
+use proto::Instant;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
+use tokio::sync::watch;
+
+/// What the driver and the handles share besides the host.
+#[derive(Debug)]
+pub(crate) struct Control {
+    /// How long a shutdown may take.
+    patience: Mutex<Duration>,
+    ended: watch::Sender<Option<Ended>>,
+}
+
+/// How a driver ended.
+#[derive(Clone, Debug)]
+pub(crate) enum Ended {
+    /// Everything written was delivered.
+    Delivered,
+    /// Time was up; the rest was reset.
+    TimedOut,
+    /// The device failed.
+    Failed(Arc<io::Error>),
+    /// The runtime dropped the task.
+    Dropped,
+}
+
+impl Control {
+    pub(crate) fn new(patience: Duration) -> Control {
+        Control { patience: Mutex::new(patience), ended: watch::channel(None).0 }
+    }
+
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        *self.patience.lock().unwrap_or_else(PoisonError::into_inner) = patience;
+    }
+
+    /// Waits for the end of the driver.
+    pub(crate) async fn ended(&self) -> Ended {
+        let mut ended = self.ended.subscribe();
+        match ended.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(ended)) => ended.clone(),
+            _ => Ended::Dropped,
+        }
+    }
+}
+
+/// The task's state. Dropping it ends the stack.
+pub(crate) struct Driver<D: Device> {
+    pump: Pump<D>,
+    signal: Arc<Signal>,
+    control: Arc<Control>,
+    timer: Timer,
+    /// A duplicate of the device's descriptor: readiness belongs to the open file, not to the number.
+    fd: Option<AsyncFd<OwnedFd>>,
+    outcome: Ended,
+}
+
+/// Why the driver woke. A guard clears the readiness it stands for.
+struct Woken<'a> {
+    readable: Option<AsyncFdReadyGuard<'a, OwnedFd>>,
+    writable: Option<AsyncFdReadyGuard<'a, OwnedFd>>,
+}
+
+impl<D: Device> Driver<D> {
+    /// Must be called inside a runtime with I/O enabled.
+    pub(crate) fn new(
+        host: Arc<Host<RealClock>>,
+        mut device: D,
+        signal: Arc<Signal>,
+        control: Arc<Control>,
+    ) -> io::Result<Driver<D>> {
+        let wake = signal.clone();
+        device.set_notify(Arc::new(move || wake.set()));
+        let fd = device.as_fd().map(|fd| fd.try_clone_to_owned()).transpose()?.map(watch_fd).transpose()?;
+        let pump = Pump::new(host, device);
+        Ok(Driver { pump, signal, control, timer: Timer::new()?, fd, outcome: Ended::Dropped })
+    }
+
+    pub(crate) fn pump_mut(&mut self) -> &mut Pump<D> {
+        &mut self.pump
+    }
+
+    pub(crate) async fn run(mut self) {
+        self.outcome = match self.drive().await {
+            Ok(outcome) => outcome,
+            Err(error) => Ended::Failed(Arc::new(error)),
+        };
+    }
+
+    async fn drive(&mut self) -> io::Result<Ended> {
+        let Self { pump, signal, control, timer, fd, .. } = self;
+        let host = pump.host().clone();
+        let mut step = pump.step(fd.is_none())?;
+        let mut give_up_at = None;
+        loop {
+            if step.phase != Phase::Running {
+                let patience = || *control.patience.lock().unwrap_or_else(PoisonError::into_inner);
+                let give_up_at = *give_up_at.get_or_insert_with(|| host.clock().now() + patience());
+                if host.is_delivered() && !step.has_more && !step.is_blocked {
+                    return Ok(Ended::Delivered);
+                }
+                if host.clock().now() >= give_up_at {
+                    return Ok(Ended::TimedOut);
+                }
+            }
+            if step.woken > 0 {
+                let_others_run().await;
+            }
+            let deadline = [step.deadline, give_up_at].into_iter().flatten().min();
+            let woken =
+                poll_fn(|cx| poll_woken(cx, &step, deadline, host.clock(), fd.as_ref(), signal, timer));
+            let woken = woken.await?;
+            step = step_once(pump, woken)?;
+            tokio::task::consume_budget().await;
+        }
+    }
+}
+
+/// Goes to the end of the runtime's queue, behind the tasks that were just woken. Unlike `yield_now`, it does not
+/// wait for the runtime to look for I/O.
+async fn let_others_run() {
+    let mut has_yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Has the runtime watch `fd`.
+#[expect(deprecated, reason = "the replacement is unsafe; an `OwnedFd` that never changes keeps its promise")]
+pub(crate) fn watch_fd(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::new(fd)
+}
+
+fn poll_woken<'a>(
+    cx: &mut Context<'_>,
+    step: &Step,
+    deadline: Option<Instant>,
+    clock: &RealClock,
+    fd: Option<&'a AsyncFd<OwnedFd>>,
+    signal: &Signal,
+    timer: &mut Timer,
+) -> Poll<io::Result<Woken<'a>>> {
+    let mut is_woken = signal.poll_take(cx).is_ready() || step.has_more;
+    let mut woken = Woken { readable: None, writable: None };
+    match fd {
+        Some(fd) => {
+            if let Poll::Ready(guard) = fd.poll_read_ready(cx) {
+                woken.readable = Some(guard?);
+            }
+            if step.is_blocked
+                && let Poll::Ready(guard) = fd.poll_write_ready(cx)
+            {
+                woken.writable = Some(guard?);
+            }
+            is_woken |= woken.readable.is_some() || woken.writable.is_some();
+        }
+        None => is_woken |= !step.is_drained,
+    }
+    if !is_woken {
+        is_woken = match timer.poll(cx, clock, deadline) {
+            Poll::Ready(fired) => fired.map(|()| true)?,
+            Poll::Pending => false,
+        };
+    }
+    if is_woken { Poll::Ready(Ok(woken)) } else { Poll::Pending }
+}
+
+fn step_once<D: Device>(pump: &mut Pump<D>, woken: Woken<'_>) -> io::Result<Step> {
+    let has_fd = pump.device().as_fd().is_some();
+    let step = pump.step(!has_fd || woken.readable.is_some())?;
+    if let Some(mut guard) = woken.readable
+        && step.is_drained
+    {
+        guard.clear_ready();
+    }
+    if let Some(mut guard) = woken.writable
+        && step.is_blocked
+    {
+        guard.clear_ready();
+    }
+    Ok(step)
+}
+
+impl<D: Device> Drop for Driver<D> {
+    fn drop(&mut self) {
+        self.pump.host().stop();
+        // The last resets; a device that fails here has nobody left to tell.
+        if !std::thread::panicking() {
+            while self.pump.step(false).is_ok_and(|step| step.has_more) {}
+        }
+        self.control.ended.send_replace(Some(self.outcome.clone()));
+    }
+}

@@ -1,0 +1,90 @@
+//! TCP with Fast Open in user space: tokio-style streams over our own stack.
+//!
+//! A [`Net`] is a running host of its own: addresses, TCP, and a device that its packets enter and leave by
+//! ([`device::tun`] for the kernel's side of the machine, [`device::memory`] for tests). [`TcpListener`] and
+//! [`TcpStream`] on it have the methods of tokio's, and what no kernel's sockets have:
+//!
+//! - [`TcpStream::connect_with`]: the first bytes of the stream go with the SYN (TCP Fast Open, RFC 7413), and
+//!   [`outcome`](TcpStream::outcome) tells whether that worked.
+//! - [`TcpStream::connect_deferred`]: the same for code that connects first and writes later.
+//! - A listener with [`fast_open`](TcpListenerBuilder::fast_open) hands out a connection when its SYN comes, and
+//!   **the answer rides on the SYN-ACK** if it is written before the task waits again. [`early_data`] says which
+//!   bytes may be a replay.
+//!
+//! # Early data may come twice
+//! A network may duplicate a SYN with data, and a server that was restarted cannot tell the copy from a new
+//! connection (RFC 7413 §6.1). Send with [`connect_with`](TcpStream::connect_with), and act upon before
+//! [`confirmed`](EarlyData::confirmed), only what may happen twice.
+//!
+//! # Example
+//! Two hosts in one process; no rights are needed.
+//!
+//! ```
+//! use firstbyte::{Net, Outcome, TcpListener, TcpStream, device};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let wire = device::Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+//! let (left, right) = device::memory::pair(wire);
+//! let server = Net::builder().device(left).address("10.0.0.1/24").start()?;
+//! let client = Net::builder().device(right).address("10.0.0.2/24").start()?;
+//!
+//! let listener = TcpListener::builder(&server).fast_open(16).bind("10.0.0.1:7").await?;
+//! tokio::spawn(async move {
+//!     while let Ok((mut stream, _)) = listener.accept().await {
+//!         let mut question = [0; 5];
+//!         stream.read_exact(&mut question).await?;
+//!         stream.write_all(b"world").await?;
+//!         stream.shutdown().await?;
+//!     }
+//!     std::io::Result::Ok(())
+//! });
+//!
+//! // The first visit asks for a cookie, the second has one.
+//! for outcome in [Outcome::CookieRequested { granted: true }, Outcome::Accepted] {
+//!     let mut stream = TcpStream::connect_with(&client, "10.0.0.1:7", "hello").await?;
+//!     let mut answer = String::new();
+//!     stream.read_to_string(&mut answer).await?;
+//!     assert_eq!(answer, "world");
+//!     assert_eq!(stream.outcome(), outcome);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The runtime
+//! [`NetBuilder::start`] spawns one task, the driver, on the current tokio runtime, of either flavour, which needs
+//! I/O and time enabled ([`enable_all`](tokio::runtime::Builder::enable_all)). Everything else is called from the
+//! application's own tasks. The driver waits; it never polls in a loop. Linux only, for its timer.
+//!
+//! # What it is not
+//! Not a resolver: names in addresses are looked up by the operating system. Not a layer over the kernel's sockets.
+//!
+//! [`early_data`]: TcpStream::early_data
+#![forbid(unsafe_code)]
+mod driver;
+mod error;
+mod listener;
+mod net;
+mod signal;
+mod socket;
+mod stream;
+mod timer;
+
+pub use listener::{TcpListener, TcpListenerBuilder};
+pub use net::{Net, NetBuilder, SHUTDOWN_TIMEOUT};
+pub use socket::TcpSocket;
+pub use stream::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, TcpStream, WriteHalf};
+
+pub use proto::fast_open::{self, KeyRing};
+pub use proto::{
+    CloseReason, Config, ConnectionInfo, Counters, EarlyData, FastOpen, Instant, ListenerInfo,
+    NotAcknowledged, Outcome, SettingError, Skipped, SocketOptions, Stack, State, TableSizes, Verdict,
+};
+
+/// Where packets enter and leave: [`device::tun`], [`device::memory`], captures, or one of your own.
+pub mod device {
+    pub use ::device::*;
+    pub use wire::{Capabilities, RxChecksum, RxPacket, TxChecksum, TxPacket};
+}

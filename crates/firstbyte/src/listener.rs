@@ -1,0 +1,166 @@
+//! Waiting for connections.
+use crate::{Net, TcpStream, error};
+use proto::fast_open::KeyRing;
+use proto::{ListenOptions, ListenerId, ListenerInfo};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::ToSocketAddrs;
+
+/// A TCP listener on a [`Net`].
+///
+/// With [`fast_open`](TcpListenerBuilder::fast_open), a connection is handed out as soon as a SYN with a valid
+/// cookie has come: the request it carried can be read, and an answer written before the task waits again rides
+/// on the SYN-ACK. Bytes that came so [may be a replay](TcpStream::early_data).
+///
+/// Dropping a listener closes it and resets the connections nobody accepted.
+#[derive(Debug)]
+pub struct TcpListener {
+    net: Net,
+    id: ListenerId,
+    local: SocketAddr,
+    socket: proto::SocketOptions,
+}
+
+impl TcpListener {
+    /// A listener with the default options on the first of `addr` that can be had. Port 0 is not an address to
+    /// listen on here.
+    ///
+    /// # Errors
+    /// [`AddrInUse`](io::ErrorKind::AddrInUse), [`AddrNotAvailable`](io::ErrorKind::AddrNotAvailable).
+    pub async fn bind<A: ToSocketAddrs>(net: &Net, addr: A) -> io::Result<TcpListener> {
+        TcpListener::builder(net).bind(addr).await
+    }
+
+    /// Begins the description of a listener.
+    #[must_use]
+    pub fn builder(net: &Net) -> TcpListenerBuilder {
+        TcpListenerBuilder { net: net.clone(), options: ListenOptions::default() }
+    }
+
+    /// The next connection, and its peer's address. Any number of tasks may wait.
+    ///
+    /// # Cancel safety
+    /// Safe: a connection is handed out or stays in the queue.
+    ///
+    /// # Errors
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down. Nothing that a peer
+    /// does makes this fail.
+    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        poll_fn(|cx| self.poll_accept(cx)).await
+    }
+
+    /// As [`accept`](Self::accept), for hand-written futures.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        self.net.host().poll_accept(cx, self.id).map(|accepted| {
+            let (id, peer) = accepted.map_err(error::accept)?;
+            Ok((TcpStream::open(&self.net, id, peer, &self.socket), peer))
+        })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// None today; the signature is tokio's.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.local)
+    }
+
+    /// Queues and limits now.
+    ///
+    /// # Errors
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
+    pub fn info(&self) -> io::Result<ListenerInfo> {
+        self.net.host().listener_info(self.id).ok_or_else(error::stopped)
+    }
+
+    /// The stack it belongs to.
+    #[must_use]
+    pub fn net(&self) -> &Net {
+        &self.net
+    }
+}
+
+impl Drop for TcpListener {
+    fn drop(&mut self) {
+        self.net.host().close_listener(self.id);
+    }
+}
+
+/// What a listener will be. Made by [`TcpListener::builder`].
+#[derive(Clone, Debug)]
+pub struct TcpListenerBuilder {
+    net: Net,
+    options: ListenOptions,
+}
+
+impl TcpListenerBuilder {
+    /// The most connections that wait to be accepted; 1024 if not called, and never above `net.core.somaxconn`.
+    #[must_use]
+    pub fn backlog(mut self, backlog: u32) -> Self {
+        self.options.backlog = backlog;
+        self
+    }
+
+    /// Fast Open, for at most `qlen` connections whose handshake is not complete (`TCP_FASTOPEN`); 0 = off.
+    #[must_use]
+    pub fn fast_open(mut self, qlen: u32) -> Self {
+        self.options.fast_open = Some(qlen);
+        self
+    }
+
+    /// Cookie keys of this listener's own (`TCP_FASTOPEN_KEY`).
+    #[must_use]
+    pub fn key(mut self, ring: KeyRing) -> Self {
+        self.options.key = Some(ring);
+        self
+    }
+
+    /// The longest time a SYN-ACK waits for the answer it could carry; the stack's setting if not called. Zero:
+    /// the SYN-ACK leaves at once, as Linux's does.
+    #[must_use]
+    pub fn synack_hold(mut self, hold: Duration) -> Self {
+        self.options.synack_hold = Some(hold);
+        self
+    }
+
+    /// Accepts SYN data without a cookie (`TCP_FASTOPEN_NO_COOKIE`): anyone can then make the application work
+    /// under a forged address.
+    #[must_use]
+    pub fn fast_open_no_cookie(mut self, no_cookie: bool) -> Self {
+        self.options.fast_open_no_cookie = no_cookie;
+        self
+    }
+
+    /// What accepted connections begin with.
+    #[must_use]
+    pub fn socket_options(mut self, options: proto::SocketOptions) -> Self {
+        self.options.socket = options;
+        self
+    }
+
+    /// Opens the listener on the first of `addr` that can be had.
+    ///
+    /// # Errors
+    /// As [`TcpListener::bind`].
+    pub async fn bind<A: ToSocketAddrs>(self, addr: A) -> io::Result<TcpListener> {
+        let mut last = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
+        for local in tokio::net::lookup_host(addr).await? {
+            match self.net.host().listen(local, self.options.clone()) {
+                Ok(id) => return Ok(self.open(id, local)),
+                Err(refused) => last = error::listen(refused),
+            }
+        }
+        Err(last)
+    }
+
+    fn open(self, id: ListenerId, local: SocketAddr) -> TcpListener {
+        let local = self.net.host().listener_info(id).map_or(local, |info| info.local);
+        TcpListener { net: self.net, id, local, socket: self.options.socket }
+    }
+}

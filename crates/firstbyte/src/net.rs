@@ -1,0 +1,179 @@
+//! A running stack: its handle, how it is made, and how it ends.
+mod builder;
+use crate::driver::{Control, Ended};
+use crate::{TcpSocket, error};
+use host::{Host, RealClock};
+use proto::{Counters, SettingError, Stack, TableSizes, fast_open};
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use builder::NetBuilder;
+
+/// How long a shutdown waits for peers when nobody says otherwise.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A handle to a running stack: one host with addresses of its own, on a device of its own.
+///
+/// Handles are cheap to clone. Streams and listeners hold one too. When the last of all of them is dropped, the
+/// stack shuts down by itself in the background, as [`shutdown`](Net::shutdown) does.
+///
+/// # Examples
+/// A host of its own behind a TUN interface of this machine, which needs `CAP_NET_ADMIN`. (Two hosts joined in memory
+/// need no rights: see the [crate's example](crate).)
+///
+/// ```no_run
+/// use firstbyte::{Net, TcpListener, device::tun::Tun};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// let tun = Tun::builder().name("tun0").address("10.0.0.1".parse().unwrap(), 24).open()?;
+/// let net = Net::builder().device(tun).address("10.0.0.2/24").start()?;
+/// let listener = TcpListener::builder(&net).fast_open(256).bind("10.0.0.2:80").await?;
+/// # drop(listener);
+/// net.shutdown().await
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Net {
+    handle: Arc<Handle>,
+}
+
+#[derive(Debug)]
+struct Handle {
+    host: Arc<Host<RealClock>>,
+    control: Arc<Control>,
+    /// Largest IP packet of the device, bytes.
+    mtu: usize,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.host.begin_shutdown();
+    }
+}
+
+impl Net {
+    /// Begins the description of a stack.
+    #[must_use]
+    pub fn builder() -> NetBuilder<()> {
+        NetBuilder::new()
+    }
+
+    /// Begins the description of a connection.
+    #[must_use]
+    pub fn socket(&self) -> TcpSocket {
+        TcpSocket::new(self)
+    }
+
+    /// Ends the stack: listeners close, connections still open close as at the end of a process, and what was
+    /// written is delivered for up to [`SHUTDOWN_TIMEOUT`]. See [`shutdown_timeout`](Net::shutdown_timeout).
+    ///
+    /// # Errors
+    /// As [`shutdown_timeout`](Net::shutdown_timeout).
+    pub async fn shutdown(&self) -> io::Result<()> {
+        self.shutdown_timeout(SHUTDOWN_TIMEOUT).await
+    }
+
+    /// Ends the stack, waiting at most `timeout` until what was written has been delivered; then what is left is
+    /// reset and the device is released. Every socket fails with [`ConnectionAborted`] from the call on.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the shutdown going on in the background.
+    ///
+    /// # Errors
+    /// [`TimedOut`](io::ErrorKind::TimedOut) when something had to be reset; the device's own error when that
+    /// ended the stack before.
+    ///
+    /// [`ConnectionAborted`]: io::ErrorKind::ConnectionAborted
+    pub async fn shutdown_timeout(&self, timeout: Duration) -> io::Result<()> {
+        self.handle.control.set_patience(timeout);
+        self.handle.host.begin_shutdown();
+        self.closed().await
+    }
+
+    /// Waits until the stack has ended: by a [`shutdown`](Net::shutdown) through another handle, or because its
+    /// device failed.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is lost when the future is dropped.
+    ///
+    /// # Errors
+    /// As [`shutdown_timeout`](Net::shutdown_timeout).
+    pub async fn closed(&self) -> io::Result<()> {
+        match self.handle.control.ended().await {
+            Ended::Delivered => Ok(()),
+            Ended::TimedOut => Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "not everything was delivered in time; what was left has been reset",
+            )),
+            Ended::Failed(error) => {
+                Err(io::Error::new(error.kind(), format!("the device under the stack failed: {error}")))
+            }
+            Ended::Dropped => Err(error::stopped()),
+        }
+    }
+
+    /// Changes one setting by Linux's name, for example `("net.ipv4.tcp_fastopen", "0x403")`. `Ok(Some(warning))`
+    /// when a part was refused.
+    ///
+    /// # Errors
+    /// No such setting, or not a value of it.
+    pub fn set(&self, name: &str, value: &str) -> Result<Option<String>, SettingError> {
+        self.handle.host.configure(|stack, now| stack.set(now, name, value))
+    }
+
+    /// Replaces the cookie keys of listeners that have none of their own. Cookies of the ring's backup key stay
+    /// valid, so a rotation loses no client.
+    pub fn set_fast_open_key(&self, ring: fast_open::KeyRing) {
+        self.handle.host.configure(|stack, _| stack.set_fast_open_key(ring));
+    }
+
+    /// Adds a local address in a network of `prefix_len` bits.
+    pub fn add_address(&self, addr: IpAddr, prefix_len: u8) {
+        self.handle.host.configure(|stack, _| stack.add_address(addr, prefix_len));
+    }
+
+    /// Removes a local address; its connections end when they next send.
+    pub fn remove_address(&self, addr: IpAddr) {
+        self.handle.host.configure(|stack, _| stack.remove_address(addr));
+    }
+
+    /// A copy of the counters, under Linux's names.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.inspect(|stack| stack.counters().clone())
+    }
+
+    /// How much the stack holds: connections, half-open requests, TIME-WAIT entries.
+    #[must_use]
+    pub fn table_sizes(&self) -> TableSizes {
+        self.inspect(Stack::table_sizes)
+    }
+
+    /// Sockets on which some task waits.
+    #[must_use]
+    pub fn waiting_count(&self) -> usize {
+        self.handle.host.waiting_count()
+    }
+
+    /// Reads or edits what is remembered about paths: cookies, MSS, RTT, verdicts.
+    pub fn with_path_cache<R>(&self, edit: impl FnOnce(&mut fast_open::PathCache) -> R) -> R {
+        self.handle.host.configure(|stack, _| edit(stack.path_cache_mut()))
+    }
+
+    /// Looks into the engine. The stack stands still meanwhile, so be quick.
+    pub fn inspect<R>(&self, look: impl FnOnce(&Stack) -> R) -> R {
+        self.handle.host.inspect(look)
+    }
+
+    pub(crate) fn host(&self) -> &Host<RealClock> {
+        &self.handle.host
+    }
+
+    /// Largest IP packet of the device, bytes.
+    pub(crate) fn mtu(&self) -> usize {
+        self.handle.mtu
+    }
+}

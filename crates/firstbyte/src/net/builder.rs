@@ -1,0 +1,175 @@
+//! The description of a stack, before it runs.
+use super::{Handle, Net, SHUTDOWN_TIMEOUT};
+use crate::driver::{Control, Driver};
+use crate::signal::Signal;
+use device::Device;
+use host::{Host, RealClock};
+use proto::{Config, RxPacket, Stack, fast_open};
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What a stack will be. Made by [`Net::builder`].
+pub struct NetBuilder<D> {
+    device: D,
+    config: Config,
+    addresses: Vec<String>,
+    seed: Option<[u8; 32]>,
+    key: Option<fast_open::KeyRing>,
+    unclaimed: Option<Box<dyn FnMut(RxPacket) + Send>>,
+}
+
+impl NetBuilder<()> {
+    pub(super) fn new() -> NetBuilder<()> {
+        NetBuilder {
+            device: (),
+            config: Config::default(),
+            addresses: Vec::new(),
+            seed: None,
+            key: None,
+            unclaimed: None,
+        }
+    }
+}
+
+impl<D> NetBuilder<D> {
+    /// Where packets enter and leave.
+    #[must_use]
+    pub fn device<E: Device + Send + 'static>(self, device: E) -> NetBuilder<E> {
+        let NetBuilder { device: _, config, addresses, seed, key, unclaimed } = self;
+        NetBuilder { device, config, addresses, seed, key, unclaimed }
+    }
+
+    /// Adds an address of the stack with the length of its network's prefix in bits, as in `10.0.0.2/24` or
+    /// `fd00::2/64`. Without a length, the network is the address alone.
+    #[must_use]
+    pub fn address(mut self, address: impl ToString) -> Self {
+        self.addresses.push(address.to_string());
+        self
+    }
+
+    /// The settings; [`Config::default`] if not called.
+    #[must_use]
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// What every random choice (initial sequence numbers, ports, hash keys, cookie key) is made from; from the
+    /// operating system if not called. A fixed seed makes them predictable: for tests only.
+    #[must_use]
+    pub fn seed(mut self, seed: [u8; 32]) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// The cookie keys of listeners that have none of their own; random if not called.
+    #[must_use]
+    pub fn fast_open_key(mut self, ring: fast_open::KeyRing) -> Self {
+        self.key = Some(ring);
+        self
+    }
+
+    /// Gives packets that are not TCP or ICMP for this stack to `take`, in the driver's task, instead of
+    /// dropping them. It must not block.
+    #[must_use]
+    pub fn on_unclaimed(mut self, take: impl FnMut(RxPacket) + Send + 'static) -> Self {
+        self.unclaimed = Some(Box::new(take));
+        self
+    }
+}
+
+impl<D: Device + Send + 'static> NetBuilder<D> {
+    /// Starts the stack as a task of the current runtime.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) when an address cannot be read, or there is none; what the
+    /// operating system says when there are no descriptors left.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, or in one without I/O enabled.
+    pub fn start(self) -> io::Result<Net> {
+        let addresses =
+            self.addresses.iter().map(|text| parse_address(text)).collect::<io::Result<Vec<_>>>()?;
+        if addresses.is_empty() {
+            return Err(invalid("a stack needs an address: call address(\"10.0.0.2/24\")".to_owned()));
+        }
+        let seed = match self.seed {
+            Some(seed) => seed,
+            None => random_seed()?,
+        };
+        let capabilities = self.device.capabilities();
+        let mut stack = Stack::new(self.config, capabilities, seed);
+        for (addr, prefix_len) in addresses {
+            stack.add_address(addr, prefix_len);
+        }
+        if let Some(ring) = self.key {
+            stack.set_fast_open_key(ring);
+        }
+        let signal = Arc::new(Signal::default());
+        let verb = signal.clone();
+        let host = Arc::new(Host::new(stack, RealClock::new(), move || verb.set()));
+        let control = Arc::new(Control::new(SHUTDOWN_TIMEOUT));
+        let mut driver = Driver::new(host.clone(), self.device, signal, control.clone())?;
+        if let Some(take) = self.unclaimed {
+            driver.pump_mut().on_unclaimed(take);
+        }
+        tokio::spawn(driver.run());
+        Ok(Net { handle: Arc::new(Handle { host, control, mtu: capabilities.mtu }) })
+    }
+}
+
+fn random_seed() -> io::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    let mut filled = 0;
+    while filled < seed.len() {
+        filled += rustix::rand::getrandom(&mut seed[filled..], rustix::rand::GetRandomFlags::empty())?;
+    }
+    Ok(seed)
+}
+
+fn parse_address(text: &str) -> io::Result<(IpAddr, u8)> {
+    let (addr, prefix_len) = match text.split_once('/') {
+        Some((addr, prefix_len)) => (addr, Some(prefix_len)),
+        None => (text, None),
+    };
+    let refuse = || invalid(format!("`{text}` is not an address with a prefix length, as in 10.0.0.2/24"));
+    let addr: IpAddr = addr.parse().map_err(|_| refuse())?;
+    let longest = if addr.is_ipv4() { 32 } else { 128 };
+    let prefix_len = match prefix_len {
+        Some(digits) => digits.parse().ok().filter(|&len| len <= longest).ok_or_else(refuse)?,
+        None => longest,
+    };
+    Ok((addr, prefix_len))
+}
+
+fn invalid(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}
+
+impl<D> std::fmt::Debug for NetBuilder<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NetBuilder").field("addresses", &self.addresses).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_parsed_or_refused() {
+        assert_eq!(parse_address("10.0.0.2/24").unwrap(), ([10, 0, 0, 2].into(), 24));
+        assert_eq!(parse_address("10.0.0.2").unwrap().1, 32);
+        assert_eq!(parse_address("fd00::2/64").unwrap().1, 64);
+        assert_eq!(parse_address("fd00::2").unwrap().1, 128);
+        for wrong in ["", "10.0.0.2/33", "10.0.0/24", "fd00::/129", "10.0.0.2/", "10.0.0.2/-1", "host/24"] {
+            assert_eq!(parse_address(wrong).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn two_seeds_differ() {
+        assert_ne!(random_seed().unwrap(), random_seed().unwrap());
+    }
+}

@@ -1,0 +1,192 @@
+//! Opening connections: every way to do it, with every option.
+use crate::{Net, TcpStream, error};
+use bytes::Bytes;
+use host::{Host, RealClock};
+use proto::{ConnId, ConnectOptions, FastOpen};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::ToSocketAddrs;
+
+/// A connection that is not open yet: choose options, then one of the `connect` methods. Made by [`Net::socket`].
+///
+/// Fast Open is off for [`connect`](Self::connect), which has nothing to send with the SYN, and
+/// [`Auto`](FastOpen::Auto) for the other two, unless [`fast_open`](Self::fast_open) says otherwise.
+#[derive(Clone, Debug)]
+pub struct TcpSocket {
+    net: Net,
+    options: ConnectOptions,
+    fast_open: Option<FastOpen>,
+    read_grace: Duration,
+}
+
+impl TcpSocket {
+    pub(crate) fn new(net: &Net) -> TcpSocket {
+        let options = ConnectOptions::default();
+        TcpSocket { net: net.clone(), options, fast_open: None, read_grace: READ_GRACE }
+    }
+
+    /// The local address; an unspecified address or port 0 is chosen by the stack.
+    #[must_use]
+    pub fn bind(mut self, local: SocketAddr) -> Self {
+        self.options.local = Some(local);
+        self
+    }
+
+    /// How to use Fast Open. With [`Auto`](FastOpen::Auto), even [`connect`](Self::connect) asks for a cookie, so
+    /// that the next connection to this peer has one.
+    #[must_use]
+    pub fn fast_open(mut self, fast_open: FastOpen) -> Self {
+        self.fast_open = Some(fast_open);
+        self
+    }
+
+    /// Send the cookie even without data, so that a server that speaks first may do so at once.
+    #[must_use]
+    pub fn data_less(mut self, data_less: bool) -> Self {
+        self.options.data_less = data_less;
+        self
+    }
+
+    /// Close the sending direction right behind the first bytes; the stream can only be read then.
+    #[must_use]
+    pub fn fin(mut self, fin: bool) -> Self {
+        self.options.fin = fin;
+        self
+    }
+
+    /// Let that FIN ride on the SYN. Only where the server is known to take it: Linux drops such a SYN.
+    #[must_use]
+    pub fn syn_fin(mut self, syn_fin: bool) -> Self {
+        self.options.syn_fin = syn_fin;
+        self
+    }
+
+    /// Send small segments at once (Nagle off).
+    #[must_use]
+    pub fn nodelay(mut self, nodelay: bool) -> Self {
+        self.options.socket.nodelay = nodelay;
+        self
+    }
+
+    /// See [`TcpStream::set_linger`].
+    #[must_use]
+    pub fn linger(mut self, linger: Option<Duration>) -> Self {
+        self.options.socket.linger = linger;
+        self
+    }
+
+    /// Clamp of the MSS, bytes (`TCP_MAXSEG`).
+    #[must_use]
+    pub fn max_segment(mut self, bytes: u16) -> Self {
+        self.options.socket.max_segment = Some(bytes);
+        self
+    }
+
+    /// Limit of the send buffer, bytes.
+    #[must_use]
+    pub fn send_buffer_size(mut self, bytes: usize) -> Self {
+        self.options.socket.send_buffer = Some(bytes);
+        self
+    }
+
+    /// Limit of the receive buffer, bytes.
+    #[must_use]
+    pub fn recv_buffer_size(mut self, bytes: usize) -> Self {
+        self.options.socket.recv_buffer = Some(bytes);
+        self
+    }
+
+    /// How long a deferred stream that is read before anything was written waits for a write, before its SYN goes
+    /// without data; 1 ms if not called, zero = not at all. Counted by the runtime's timer, in milliseconds.
+    #[must_use]
+    pub fn read_grace(mut self, grace: Duration) -> Self {
+        self.read_grace = grace;
+        self
+    }
+
+    /// Connects to the first address that answers.
+    ///
+    /// # Cancel safety
+    /// Dropping the future aborts the connection.
+    ///
+    /// # Errors
+    /// As [`TcpStream::connect`].
+    pub async fn connect<A: ToSocketAddrs>(self, addr: A) -> io::Result<TcpStream> {
+        self.connect_bytes(addr, Bytes::new(), FastOpen::Off).await
+    }
+
+    /// Connects and sends `first_bytes`, with Fast Open on the SYN. See [`TcpStream::connect_with`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future aborts the connection; the peer may have read `first_bytes` all the same.
+    ///
+    /// # Errors
+    /// As [`TcpStream::connect`].
+    pub async fn connect_with<A: ToSocketAddrs>(
+        self,
+        addr: A,
+        first_bytes: impl Into<Bytes>,
+    ) -> io::Result<TcpStream> {
+        self.connect_bytes(addr, first_bytes.into(), FastOpen::Auto).await
+    }
+
+    /// A stream that connects by itself when it knows what to say. See [`TcpStream::connect_deferred`].
+    ///
+    /// # Errors
+    /// The name has no address. What keeps the connection from opening is reported by its first use.
+    pub async fn connect_deferred<A: ToSocketAddrs>(mut self, addr: A) -> io::Result<TcpStream> {
+        let peer = tokio::net::lookup_host(addr).await?.next().ok_or_else(no_address)?;
+        self.options.fast_open = self.fast_open.unwrap_or(FastOpen::Auto);
+        Ok(TcpStream::deferred(&self.net, peer, self.options, self.read_grace))
+    }
+
+    async fn connect_bytes<A: ToSocketAddrs>(
+        mut self,
+        addr: A,
+        first_bytes: Bytes,
+        fast_open: FastOpen,
+    ) -> io::Result<TcpStream> {
+        self.options.fast_open = self.fast_open.unwrap_or(fast_open);
+        self.options.first_bytes = first_bytes;
+        let mut last = no_address();
+        for peer in tokio::net::lookup_host(addr).await? {
+            match connect_one(&self.net, peer, self.options.clone()).await {
+                Ok(stream) => return Ok(stream),
+                Err(refused) => last = refused,
+            }
+        }
+        Err(last)
+    }
+}
+
+/// Long enough for the task that owns a fresh stream to come from its first read to its first write.
+const READ_GRACE: Duration = Duration::from_millis(1);
+
+async fn connect_one(net: &Net, peer: SocketAddr, options: ConnectOptions) -> io::Result<TcpStream> {
+    let socket = options.socket.clone();
+    let id = net.host().connect(peer, options).map_err(error::connect)?;
+    let mut attempt = Attempt { host: net.host(), id: Some(id) };
+    poll_fn(|cx| net.host().poll_connected(cx, id)).await.map_err(error::ended)?;
+    attempt.id = None;
+    Ok(TcpStream::open(net, id, peer, &socket))
+}
+
+/// A connect under way: aborted when it is dropped before its end.
+struct Attempt<'a> {
+    host: &'a Host<RealClock>,
+    id: Option<ConnId>,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.host.abort(id);
+        }
+    }
+}
+
+fn no_address() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "the name has no address")
+}

@@ -1,0 +1,316 @@
+//! What a stream and its halves share: the connection's handle, or the plan for one.
+use super::deferred::Deferred;
+use crate::{Net, error};
+use bytes::Bytes;
+use host::{Error, Host, RealClock};
+use proto::{ConnId, ConnectOptions, ConnectionInfo, EarlyData, Outcome, SocketOptions, WriteError};
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::ReadBuf;
+
+/// Lets go of its connection when it is dropped.
+#[derive(Debug)]
+pub(super) struct Connection {
+    net: Net,
+    peer: SocketAddr,
+    /// Set when the connection is open (or opening).
+    id: OnceLock<ConnId>,
+    deferred: Option<Box<Mutex<Deferred>>>,
+    options: Mutex<Options>,
+}
+
+/// The options that can be asked for again.
+#[derive(Clone, Copy, Debug)]
+struct Options {
+    nodelay: bool,
+    linger: Option<Duration>,
+}
+
+impl Connection {
+    pub(super) fn open(net: &Net, id: ConnId, peer: SocketAddr, options: &SocketOptions) -> Connection {
+        Connection::new(net, peer, OnceLock::from(id), None, options)
+    }
+
+    pub(super) fn deferred(
+        net: &Net,
+        peer: SocketAddr,
+        options: ConnectOptions,
+        grace: Duration,
+    ) -> Connection {
+        let socket = options.socket.clone();
+        let plan = Deferred::new(peer, options, grace, net.mtu());
+        Connection::new(net, peer, OnceLock::new(), Some(Box::new(Mutex::new(plan))), &socket)
+    }
+
+    fn new(
+        net: &Net,
+        peer: SocketAddr,
+        id: OnceLock<ConnId>,
+        deferred: Option<Box<Mutex<Deferred>>>,
+        options: &SocketOptions,
+    ) -> Connection {
+        let options = Options { nodelay: options.nodelay, linger: options.linger };
+        Connection { net: net.clone(), peer, id, deferred, options: Mutex::new(options) }
+    }
+
+    fn host(&self) -> &Host<RealClock> {
+        self.net.host()
+    }
+
+    /// The connection if it is open, else the plan for it, locked.
+    fn phase(&self) -> Phase<'_> {
+        if let Some(&id) = self.id.get() {
+            return Phase::Open(id);
+        }
+        let Some(deferred) = &self.deferred else { unreachable!("a connection is open or deferred") };
+        let plan = deferred.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.id.get() {
+            Some(&id) => Phase::Open(id),
+            None => Phase::Deferred(plan),
+        }
+    }
+
+    /// Sends the SYN of a deferred stream with what was written so far.
+    fn launch(&self, mut plan: MutexGuard<'_, Deferred>, fin: bool) -> io::Result<ConnId> {
+        let id = plan.launch(self.host(), fin)?;
+        let reader = plan.take_reader();
+        let id = *self.id.get_or_init(|| id);
+        drop(plan);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+        Ok(id)
+    }
+
+    /// The connection to read from; opens a deferred one when waiting longer could mean waiting for ever.
+    fn poll_open_to_read(&self, cx: &mut Context<'_>) -> Poll<io::Result<ConnId>> {
+        match self.phase() {
+            Phase::Open(id) => Poll::Ready(Ok(id)),
+            Phase::Deferred(mut plan) => {
+                ready!(plan.poll_read_grace(cx))?;
+                Poll::Ready(self.launch(plan, false))
+            }
+        }
+    }
+}
+
+/// Where a connection stands.
+enum Phase<'a> {
+    Open(ConnId),
+    Deferred(MutexGuard<'a, Deferred>),
+}
+
+/// Reading.
+impl Connection {
+    pub(super) fn poll_read(&self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if buf.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let id = ready!(self.poll_open_to_read(cx))?;
+        let max = buf.remaining();
+        let read = ready!(self.host().poll_read_chunks(cx, id, max, |chunk| buf.put_slice(chunk)));
+        budget.made_progress();
+        Poll::Ready(read.map(drop).map_err(error::read))
+    }
+
+    pub(super) fn poll_read_chunk(
+        &self,
+        cx: &mut Context<'_>,
+        max: usize,
+    ) -> Poll<io::Result<Option<Bytes>>> {
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let id = ready!(self.poll_open_to_read(cx))?;
+        let chunk = ready!(self.host().poll_read_chunk(cx, id, max));
+        budget.made_progress();
+        Poll::Ready(chunk.map_err(error::read))
+    }
+
+    pub(super) fn poll_peek(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let id = ready!(self.poll_open_to_read(cx))?;
+        let peeked = ready!(self.host().poll_peek(cx, id, buf));
+        budget.made_progress();
+        Poll::Ready(peeked.map_err(error::read))
+    }
+
+    pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let id = ready!(self.poll_open_to_read(cx))?;
+        self.host().poll_readable(cx, id).map_err(error::read)
+    }
+
+    pub(super) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.phase() {
+            Phase::Open(id) => self.host().try_read(id, buf).map_err(error::read),
+            Phase::Deferred(plan) => {
+                plan.ensure_possible()?;
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+        }
+    }
+}
+
+/// Writing.
+impl Connection {
+    pub(super) fn poll_write(&self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let written = match self.phase() {
+            Phase::Open(id) => ready!(self.host().poll_write(cx, id, data)).map_err(error::write),
+            Phase::Deferred(plan) => self.write_deferred(plan, data),
+        };
+        budget.made_progress();
+        Poll::Ready(written)
+    }
+
+    pub(super) fn poll_write_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let written = match self.phase() {
+            Phase::Open(id) => ready!(self.host().poll_write_vectored(cx, id, slices)).map_err(error::write),
+            Phase::Deferred(plan) => {
+                let first = slices.iter().find(|slice| !slice.is_empty());
+                first.map_or(Ok(0), |slice| self.write_deferred(plan, slice))
+            }
+        };
+        budget.made_progress();
+        Poll::Ready(written)
+    }
+
+    pub(super) fn poll_write_bytes(&self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<io::Result<usize>> {
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let written = match self.phase() {
+            Phase::Open(id) => ready!(self.host().poll_write_bytes(cx, id, data)).map_err(error::write),
+            Phase::Deferred(plan) => {
+                let written = self.write_deferred(plan, data);
+                written.inspect(|&len| drop(data.split_to(len)))
+            }
+        };
+        budget.made_progress();
+        Poll::Ready(written)
+    }
+
+    pub(super) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.phase() {
+            Phase::Open(id) => self.host().poll_writable(cx, id).map_err(error::write),
+            Phase::Deferred(plan) => Poll::Ready(plan.ensure_possible()),
+        }
+    }
+
+    pub(super) fn try_write(&self, data: &[u8]) -> io::Result<usize> {
+        match self.phase() {
+            Phase::Open(id) => self.host().try_write(id, data).map_err(error::write),
+            Phase::Deferred(plan) => self.write_deferred(plan, data),
+        }
+    }
+
+    fn write_deferred(&self, mut plan: MutexGuard<'_, Deferred>, data: &[u8]) -> io::Result<usize> {
+        let written = plan.buffer(data)?;
+        if plan.is_full() {
+            self.launch(plan, false)?;
+        }
+        Ok(written)
+    }
+
+    /// Opens a deferred stream that has something to say. Does nothing to an open one.
+    pub(super) fn flush(&self) -> io::Result<()> {
+        if let Phase::Deferred(plan) = self.phase() {
+            plan.ensure_possible()?;
+            if !plan.is_empty() {
+                self.launch(plan, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn push(&self) {
+        // What keeps a deferred stream from opening is told to its next reader or writer.
+        if self.flush().is_ok()
+            && let Some(&id) = self.id.get()
+        {
+            self.host().push(id);
+        }
+    }
+
+    /// Queues the FIN. A connection that has ended is shut down already.
+    pub(super) fn shutdown(&self) -> io::Result<()> {
+        match self.phase() {
+            Phase::Deferred(plan) => self.launch(plan, true).map(drop),
+            Phase::Open(id) => match self.host().shutdown(id) {
+                Ok(())
+                | Err(Error::Stack(WriteError::Shutdown | WriteError::Closed(_) | WriteError::NotFound)) => {
+                    Ok(())
+                }
+                Err(error) => Err(error::write(error)),
+            },
+        }
+    }
+
+    pub(super) fn poll_delivered(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.phase() {
+            Phase::Open(id) => self.host().poll_delivered(cx, id).map_err(error::write),
+            Phase::Deferred(plan) => Poll::Ready(plan.ensure_possible()),
+        }
+    }
+}
+
+/// Looking, and options.
+impl Connection {
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        self.id.get().and_then(|&id| self.host().outcome(id)).unwrap_or(Outcome::Pending)
+    }
+
+    pub(super) fn early_data(&self) -> EarlyData {
+        self.id.get().and_then(|&id| self.host().early_data(id)).unwrap_or_default()
+    }
+
+    pub(super) fn info(&self) -> io::Result<ConnectionInfo> {
+        let &id = self.id.get().ok_or(io::ErrorKind::NotConnected)?;
+        self.host().info(id).ok_or_else(error::stopped)
+    }
+
+    pub(super) fn nodelay(&self) -> bool {
+        self.options().nodelay
+    }
+
+    pub(super) fn set_nodelay(&self, nodelay: bool) {
+        self.options().nodelay = nodelay;
+        match self.phase() {
+            Phase::Open(id) => self.host().set_nodelay(id, nodelay),
+            Phase::Deferred(mut plan) => plan.socket_options().nodelay = nodelay,
+        }
+    }
+
+    pub(super) fn linger(&self) -> Option<Duration> {
+        self.options().linger
+    }
+
+    pub(super) fn set_linger(&self, linger: Option<Duration>) {
+        self.options().linger = linger;
+        match self.phase() {
+            Phase::Open(id) => self.host().set_linger(id, linger),
+            Phase::Deferred(mut plan) => plan.socket_options().linger = linger,
+        }
+    }
+
+    fn options(&self) -> MutexGuard<'_, Options> {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(&id) = self.id.get() {
+            self.host().close(id);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! How connections, listeners and stacks end.
+use crate::pair::{Pair, SERVER, bounded, pattern, until};
+use firstbyte::{Net, TcpListener, TcpStream};
+use std::io::ErrorKind;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[tokio::test]
+async fn nobody_listening_is_connection_refused() {
+    bounded(async {
+        let pair = Pair::new();
+        let error = TcpStream::connect(&pair.client, SERVER).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        assert_eq!(pair.client.table_sizes().connections, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_next_address_is_tried_when_one_refuses() {
+    bounded(async {
+        let pair = Pair::new();
+        let _listener = pair.listen().await;
+        let addrs: [std::net::SocketAddr; 2] = ["10.0.0.1:81".parse().unwrap(), SERVER.parse().unwrap()];
+        let stream = TcpStream::connect(&pair.client, &addrs[..]).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), addrs[1]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dropping_both_ends_frees_everything() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connected().await;
+        assert_eq!(pair.client.table_sizes().connections, 1);
+        drop(client);
+        drop(server);
+        pair.until_empty().await;
+        assert_eq!((pair.client.waiting_count(), pair.server.waiting_count()), (0, 0));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_written_before_the_drop_is_delivered() {
+    bounded(async {
+        let pair = Pair::new();
+        let (mut client, mut server) = pair.connected().await;
+        let data = pattern(60_000);
+        client.write_all(&data).await.unwrap();
+        drop(client);
+        let mut received = Vec::new();
+        server.read_to_end(&mut received).await.unwrap();
+        assert!(received == data);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dropping_with_unread_data_resets() {
+    bounded(async {
+        let pair = Pair::new();
+        let (mut client, server) = pair.connected().await;
+        client.write_all(b"never read").await.unwrap();
+        server.readable().await.unwrap();
+        drop(server);
+        let error = client.read(&mut [0; 8]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        assert_eq!(client.write(b"x").await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+        client.shutdown().await.unwrap();
+        drop(client);
+        pair.until_empty().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn linger_zero_resets() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, mut server) = pair.connected().await;
+        client.set_linger(Some(Duration::ZERO)).unwrap();
+        assert_eq!(client.linger().unwrap(), Some(Duration::ZERO));
+        drop(client);
+        assert_eq!(server.read(&mut [0; 8]).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_reset_wakes_reader_and_writer() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connected().await;
+        let (mut read, mut write) = client.into_split();
+        let reader = tokio::spawn(async move { read.read(&mut [0; 8]).await });
+        let writer = tokio::spawn(async move { write.write_all(&vec![0; 64 << 20]).await });
+        server.readable().await.unwrap();
+        drop(server);
+        assert_eq!(reader.await.unwrap().unwrap_err().kind(), ErrorKind::ConnectionReset);
+        assert_eq!(writer.await.unwrap().unwrap_err().kind(), ErrorKind::ConnectionReset);
+        pair.until_empty().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dropped_connect_leaves_nothing() {
+    bounded(async {
+        let pair = Pair::new();
+        // 10.0.0.9 is on the wire's network, and nobody answers.
+        for first_bytes in ["", "first bytes"] {
+            let connect = TcpStream::connect_with(&pair.client, "10.0.0.9:80", first_bytes);
+            assert!(tokio::time::timeout(Duration::from_millis(20), connect).await.is_err());
+            assert_eq!(pair.client.table_sizes().connections, 0);
+        }
+        assert_eq!(pair.client.waiting_count(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dropping_a_write_half_ends_the_stream_for_the_peer() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, mut server) = pair.connected().await;
+        let (mut read, mut write) = client.into_split();
+        let writer = tokio::spawn(async move { write.write_all(b"bye").await });
+        writer.await.unwrap().unwrap();
+        let mut text = String::new();
+        server.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, "bye");
+        server.write_all(b"and you").await.unwrap();
+        drop(server);
+        text.clear();
+        read.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, "and you");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn halves_are_reunited_only_with_their_own() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connected().await;
+        let (client_read, client_write) = client.into_split();
+        let (server_read, server_write) = server.into_split();
+        let error = client_read.reunite(server_write).unwrap_err();
+        let mut client = error.0.reunite(client_write).unwrap();
+        let mut server = server_read.reunite(error.1).unwrap();
+        client.write_all(b"whole").await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut text = String::new();
+        server.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, "whole");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_address_is_listened_on_once() {
+    bounded(async {
+        let pair = Pair::new();
+        let listener = pair.listen().await;
+        let again = TcpListener::bind(&pair.server, SERVER).await.unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::AddrInUse);
+        let foreign = TcpListener::bind(&pair.server, "192.0.2.1:80").await.unwrap_err();
+        assert_eq!(foreign.kind(), ErrorKind::AddrNotAvailable);
+        drop(listener);
+        TcpListener::bind(&pair.server, SERVER).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dropping_a_listener_resets_what_nobody_accepted() {
+    bounded(async {
+        let pair = Pair::new();
+        let listener = pair.listen().await;
+        let mut client = TcpStream::connect(&pair.client, SERVER).await.unwrap();
+        until(|| listener.info().unwrap().accept_queue == 1).await;
+        drop(listener);
+        assert_eq!(client.read(&mut [0]).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn shutdown_delivers_and_then_everything_fails() {
+    bounded(async {
+        let pair = Pair::new();
+        let listener = TcpListener::bind(&pair.client, "10.0.0.2:80").await.unwrap();
+        let (mut client, mut server) = pair.connected().await;
+        let data = pattern(40_000);
+        client.write_all(&data).await.unwrap();
+        let reader = tokio::spawn(async move {
+            let mut received = Vec::new();
+            server.read_to_end(&mut received).await.map(|_| received)
+        });
+        pair.client.shutdown().await.unwrap();
+        assert!(reader.await.unwrap().unwrap() == data);
+        let kind = ErrorKind::ConnectionAborted;
+        assert_eq!(client.read(&mut [0]).await.unwrap_err().kind(), kind);
+        assert_eq!(client.write(&[0]).await.unwrap_err().kind(), kind);
+        assert_eq!(listener.accept().await.unwrap_err().kind(), kind);
+        assert_eq!(TcpStream::connect(&pair.client, SERVER).await.unwrap_err().kind(), kind);
+        pair.client.closed().await.unwrap();
+        pair.client.shutdown().await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn shutdown_wakes_those_who_wait() {
+    bounded(async {
+        let pair = Pair::new();
+        let listener = TcpListener::bind(&pair.client, "10.0.0.2:80").await.unwrap();
+        let (mut client, _server) = pair.connected().await;
+        let acceptor = tokio::spawn(async move { listener.accept().await.map(|_| ()) });
+        let reader = tokio::spawn(async move { client.read(&mut [0]).await.map(|_| ()) });
+        until(|| pair.client.waiting_count() == 2).await;
+        let _ = pair.client.shutdown_timeout(Duration::from_millis(10)).await;
+        for waiting in [acceptor, reader] {
+            assert_eq!(waiting.await.unwrap().unwrap_err().kind(), ErrorKind::ConnectionAborted);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn shutdown_gives_up_on_a_peer_that_does_not_take_the_data() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, _server) = pair.connected().await;
+        while tokio::time::timeout(Duration::from_millis(100), client.writable()).await.is_ok() {
+            let _ = client.try_write(&[0; 65_536]);
+        }
+        let error = pair.client.shutdown_timeout(Duration::from_millis(50)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        let last = pair.take_log().into_iter().rfind(|segment| segment.from_client).unwrap();
+        assert!(last.flags.contains('R'), "{last:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_last_handle_takes_the_stack_with_it() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, mut server) = pair.connected().await;
+        let Pair { client: net, server: server_net, .. } = pair;
+        drop(net);
+        assert!(tokio::time::timeout(Duration::from_millis(20), server.readable()).await.is_err());
+        drop(client);
+        assert_eq!(server.read(&mut [0]).await.unwrap(), 0);
+        drop(server);
+        // Its end of the wire is gone with it, which ends the other stack too.
+        assert_eq!(server_net.closed().await.unwrap_err().kind(), ErrorKind::BrokenPipe);
+    })
+    .await;
+}
+
+#[test]
+fn the_end_of_the_runtime_is_the_end_of_the_stack() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let first = runtime();
+    let (net, mut client, _server) = first.block_on(bounded(async {
+        let pair = Pair::new();
+        let (client, server) = pair.connected().await;
+        (pair.client.clone(), client, server)
+    }));
+    drop(first);
+    runtime().block_on(bounded(async {
+        assert_eq!(client.read(&mut [0]).await.unwrap_err().kind(), ErrorKind::ConnectionAborted);
+        assert_eq!(net.closed().await.unwrap_err().kind(), ErrorKind::ConnectionAborted);
+    }));
+}
+
+#[tokio::test]
+async fn a_description_without_an_address_is_refused() {
+    let capabilities = crate::pair::WIRE;
+    let builder = || Net::builder().device(firstbyte::device::memory::pair(capabilities).0);
+    assert_eq!(builder().start().unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(builder().address("10.0.0.300/8").start().unwrap_err().kind(), ErrorKind::InvalidInput);
+}

@@ -1,0 +1,92 @@
+//! Options of sockets and listeners.
+use crate::pair::{Pair, SERVER, bounded, pattern};
+use firstbyte::{SocketOptions, TcpListener, TcpStream};
+use std::io::ErrorKind;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[tokio::test]
+async fn nodelay_is_remembered_and_inherited() {
+    bounded(async {
+        let pair = Pair::new();
+        let options =
+            SocketOptions { nodelay: true, linger: Some(Duration::from_secs(1)), ..SocketOptions::default() };
+        let listener = TcpListener::builder(&pair.server).socket_options(options).bind(SERVER).await.unwrap();
+        let (client, accepted) =
+            tokio::join!(pair.client.socket().nodelay(true).connect(SERVER), listener.accept());
+        let (client, server) = (client.unwrap(), accepted.unwrap().0);
+        assert!(client.nodelay().unwrap() && server.nodelay().unwrap());
+        assert_eq!(server.linger().unwrap(), Some(Duration::from_secs(1)));
+        client.set_nodelay(false).unwrap();
+        assert!(!client.nodelay().unwrap());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_local_port_can_be_chosen() {
+    bounded(async {
+        let pair = Pair::new();
+        let listener = pair.listen().await;
+        let local = "10.0.0.2:5555".parse().unwrap();
+        let first = pair.client.socket().bind(local).connect(SERVER).await.unwrap();
+        let (_, peer) = listener.accept().await.unwrap();
+        assert_eq!(peer, local);
+        let again = pair.client.socket().bind(local).connect(SERVER).await.unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::AddrInUse);
+        let foreign =
+            pair.client.socket().bind("192.0.2.1:0".parse().unwrap()).connect(SERVER).await.unwrap_err();
+        assert_eq!(foreign.kind(), ErrorKind::AddrNotAvailable);
+        drop(first);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_smaller_mss_makes_smaller_segments() {
+    bounded(async {
+        let pair = Pair::new();
+        let listener = pair.listen().await;
+        let (client, accepted) =
+            tokio::join!(pair.client.socket().max_segment(600).connect(SERVER), listener.accept());
+        let (mut client, mut server) = (client.unwrap(), accepted.unwrap().0);
+        pair.take_log();
+        let data = pattern(6000);
+        client.write_all(&data).await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut received = Vec::new();
+        server.read_to_end(&mut received).await.unwrap();
+        assert!(received == data);
+        let largest = pair.take_log().iter().map(|segment| segment.payload_len).max().unwrap();
+        assert!((500..=600).contains(&largest), "{largest}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_smaller_send_buffer_takes_less() {
+    bounded(async {
+        let pair = Pair::new();
+        let listener = pair.listen().await;
+        let socket = pair.client.socket().send_buffer_size(20_000).recv_buffer_size(20_000);
+        let (client, _server) = tokio::join!(socket.connect(SERVER), listener.accept());
+        let written = client.unwrap().try_write(&[0; 1 << 20]).unwrap();
+        assert!((1..=40_000).contains(&written), "{written}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_address_nobody_could_mean_is_refused_at_once() {
+    bounded(async {
+        let pair = Pair::new();
+        for (addr, kind) in [
+            ("10.0.0.1:0", ErrorKind::InvalidInput),
+            ("224.0.0.1:80", ErrorKind::InvalidInput),
+            ("[fd00::1]:80", ErrorKind::NetworkUnreachable),
+        ] {
+            assert_eq!(TcpStream::connect(&pair.client, addr).await.unwrap_err().kind(), kind, "{addr}");
+        }
+    })
+    .await;
+}

@@ -1,0 +1,162 @@
+//! Two stacks, a wire between them, and a record of what went over it.
+use firstbyte::device::memory::{self, MemoryDevice};
+use firstbyte::device::{Capabilities, Device, RxPacket, TxPacket};
+use firstbyte::{Config, Net, TcpListener, TcpStream};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub(crate) const SERVER: &str = "10.0.0.1:80";
+
+pub(crate) const WIRE: Capabilities = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+
+/// What a TCP packet of IPv4 says, as far as these tests ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) from_client: bool,
+    /// SYN, FIN, RST, ACK as `S`, `F`, `R`, `.`.
+    pub(crate) flags: String,
+    pub(crate) payload_len: usize,
+}
+
+type Log = Arc<Mutex<Vec<Segment>>>;
+
+/// How often the devices of both sides were asked for packets.
+type Reads = Arc<AtomicUsize>;
+
+/// A device that writes down what is sent through it.
+pub(crate) struct Recorded<D> {
+    device: D,
+    from_client: bool,
+    log: Log,
+    reads: Reads,
+}
+
+impl<D: Device> Device for Recorded<D> {
+    fn capabilities(&self) -> Capabilities {
+        self.device.capabilities()
+    }
+
+    fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.device.recv(batch, max)
+    }
+
+    fn send(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<usize> {
+        let segments: Vec<Segment> =
+            batch.iter().map(|packet| describe(&packet.to_bytes(), self.from_client)).collect();
+        let mut log = self.log.lock().unwrap();
+        let sent = self.device.send(batch)?;
+        log.extend(segments.into_iter().take(sent));
+        Ok(sent)
+    }
+
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.device.as_fd()
+    }
+
+    fn set_notify(&mut self, notify: Arc<dyn Fn() + Send + Sync>) {
+        self.device.set_notify(notify);
+    }
+}
+
+fn describe(packet: &[u8], from_client: bool) -> Segment {
+    let tcp = usize::from(packet[0] & 15) * 4;
+    let data = tcp + usize::from(packet[tcp + 12] >> 4) * 4;
+    let names = [(0x02, 'S'), (0x01, 'F'), (0x04, 'R'), (0x10, '.')];
+    let flags = names.iter().filter(|(bit, _)| packet[tcp + 13] & bit != 0).map(|(_, name)| name).collect();
+    Segment { from_client, flags, payload_len: packet.len() - data }
+}
+
+/// Two running stacks.
+pub(crate) struct Pair {
+    pub(crate) server: Net,
+    pub(crate) client: Net,
+    log: Log,
+    reads: Reads,
+}
+
+impl Pair {
+    pub(crate) fn new() -> Pair {
+        Pair::with(Config::default(), Config::default())
+    }
+
+    pub(crate) fn with(server: Config, client: Config) -> Pair {
+        Pair::over(memory::pair(WIRE), server, client)
+    }
+
+    /// Over a wire that holds only so many packets in each direction.
+    pub(crate) fn with_queue(queue_len: usize) -> Pair {
+        Pair::over(memory::pair_with(WIRE, WIRE, queue_len), Config::default(), Config::default())
+    }
+
+    fn over(wire: (MemoryDevice, MemoryDevice), server: Config, client: Config) -> Pair {
+        let (log, reads) = (Log::default(), Reads::default());
+        let record =
+            |device, from_client| Recorded { device, from_client, log: log.clone(), reads: reads.clone() };
+        let start = |device, address, config, seed| {
+            Net::builder().device(device).address(address).config(config).seed([seed; 32]).start().unwrap()
+        };
+        Pair {
+            server: start(record(wire.0, false), "10.0.0.1/24", server, 1),
+            client: start(record(wire.1, true), "10.0.0.2/24", client, 2),
+            log: log.clone(),
+            reads: reads.clone(),
+        }
+    }
+
+    /// How often the drivers looked for packets so far.
+    pub(crate) fn read_count(&self) -> usize {
+        self.reads.load(Ordering::Relaxed)
+    }
+
+    /// A listener on [`SERVER`] with Fast Open.
+    pub(crate) async fn listen(&self) -> TcpListener {
+        TcpListener::builder(&self.server).fast_open(128).bind(SERVER).await.unwrap()
+    }
+
+    /// Both ends of a connection made with a plain handshake.
+    pub(crate) async fn connected(&self) -> (TcpStream, TcpStream) {
+        let listener = self.listen().await;
+        let (client, accepted) = tokio::join!(TcpStream::connect(&self.client, SERVER), listener.accept());
+        (client.unwrap(), accepted.unwrap().0)
+    }
+
+    /// What went over the wire since the last call, in order.
+    pub(crate) fn take_log(&self) -> Vec<Segment> {
+        std::mem::take(&mut self.log.lock().unwrap())
+    }
+
+    /// Waits until neither side has a connection or a half-open request left.
+    pub(crate) async fn until_empty(&self) {
+        for net in [&self.server, &self.client] {
+            until(|| net.table_sizes().connections == 0 && net.table_sizes().requests == 0).await;
+        }
+    }
+}
+
+/// Waits for something that other tasks bring about.
+pub(crate) async fn until(mut is_true: impl FnMut() -> bool) {
+    while !is_true() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Fails a test that hangs.
+pub(crate) async fn bounded<R>(test: impl Future<Output = R>) -> R {
+    tokio::time::timeout(Duration::from_secs(20), test).await.expect("the test hangs")
+}
+
+pub(crate) fn server_addr() -> SocketAddr {
+    SERVER.parse().unwrap()
+}
+
+/// `len` bytes that do not repeat in step with any packet size.
+pub(crate) fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i % 251) as u8 ^ (i / 251 % 256) as u8).collect()
+}

@@ -1,0 +1,93 @@
+//! Where time comes from.
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use proto::Instant;
+
+/// A source of time for one [`Host`](crate::Host). Time never goes backwards.
+pub trait Clock: Send + Sync + 'static {
+    /// The time now, in nanoseconds since an epoch of the clock's own.
+    fn now(&self) -> Instant;
+}
+
+/// The monotonic clock of the operating system; its epoch is the moment of construction.
+#[derive(Clone, Copy, Debug)]
+pub struct RealClock {
+    epoch: std::time::Instant,
+}
+
+impl RealClock {
+    /// A clock that begins now.
+    #[expect(clippy::new_without_default, reason = "a default that differs at each call would mislead")]
+    #[must_use]
+    pub fn new() -> RealClock {
+        RealClock { epoch: monotonic() }
+    }
+}
+
+impl Clock for RealClock {
+    fn now(&self) -> Instant {
+        let elapsed = monotonic().duration_since(self.epoch);
+        Instant::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// The one place of the product that reads the clock for a stack.
+fn monotonic() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+/// A clock that stands still until it is moved.
+#[derive(Debug, Default)]
+pub struct VirtualClock {
+    nanos: AtomicU64,
+}
+
+impl VirtualClock {
+    /// A clock that shows `start`.
+    #[must_use]
+    pub fn new(start: Instant) -> VirtualClock {
+        VirtualClock { nanos: AtomicU64::new(start.as_nanos()) }
+    }
+
+    /// Moves the clock forward by `by`.
+    pub fn advance(&self, by: Duration) {
+        self.advance_to(self.now() + by);
+    }
+
+    /// Moves the clock forward to `to`; a time already passed changes nothing.
+    pub fn advance_to(&self, to: Instant) {
+        self.nanos.fetch_max(to.as_nanos(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.nanos.load(Ordering::SeqCst))
+    }
+}
+
+impl<C: Clock> Clock for std::sync::Arc<C> {
+    fn now(&self) -> Instant {
+        (**self).now()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_clock_never_goes_back() {
+        let clock = VirtualClock::new(Instant::from_nanos(50));
+        clock.advance(Duration::from_nanos(10));
+        clock.advance_to(Instant::from_nanos(20));
+        assert_eq!(clock.now(), Instant::from_nanos(60));
+    }
+
+    #[test]
+    fn real_clock_is_monotonic() {
+        let clock = RealClock::new();
+        let earlier = clock.now();
+        assert!(clock.now() >= earlier);
+    }
+}

@@ -1,0 +1,236 @@
+//! The shared state of one running stack, and its life from running to stopped.
+use crate::waiters::{Waiters, Woken};
+use crate::{Clock, RealClock};
+use proto::{ConnId, Instant, ListenerId, RxPacket, Stack, TxPacket};
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+/// A stack that many tasks may call at once.
+///
+/// Every method locks, does its work in memory and unlocks; none blocks, none makes a system call. Methods named
+/// `poll_*` take the caller's waker when they would block; a waker is woken once and then forgotten.
+///
+/// A panic inside the engine would be a bug; it poisons the lock, and every later call panics too, except those
+/// that let go (`close`, `abort`, …), which then do nothing.
+pub struct Host<C = RealClock> {
+    shared: Mutex<Shared>,
+    clock: C,
+    notify: Box<dyn Fn() + Send + Sync>,
+}
+
+/// How far the life of a host has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Everything works.
+    Running,
+    /// Listeners and connections were closed; what was written is still being delivered.
+    Closing,
+    /// Nothing moves any more.
+    Stopped,
+}
+
+/// Why a verb of a [`Host`] failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error<E> {
+    /// The engine said so.
+    Stack(E),
+    /// The host is no longer [`Phase::Running`].
+    Stopped,
+}
+
+/// What an exchange left behind.
+pub(crate) struct Exchange {
+    /// When the stack wants to be called next.
+    pub(crate) deadline: Option<Instant>,
+    /// The stack may have more to send.
+    pub(crate) is_capped: bool,
+    pub(crate) phase: Phase,
+}
+
+pub(crate) struct Shared {
+    pub(crate) stack: Stack,
+    pub(crate) waiters: Waiters,
+    pub(crate) phase: Phase,
+    /// Handles an application holds.
+    pub(crate) connections: HashSet<ConnId>,
+    pub(crate) listeners: HashSet<ListenerId>,
+    /// The pump has been told that there is work, and has not come yet.
+    notified: bool,
+}
+
+impl<C: Clock> Host<C> {
+    /// Puts `stack` under a lock. `notify` is called, outside the lock, when a verb may have left work for the
+    /// [`Pump`](crate::Pump): at most once until the pump has stepped.
+    pub fn new(stack: Stack, clock: C, notify: impl Fn() + Send + Sync + 'static) -> Host<C> {
+        let shared = Shared {
+            stack,
+            waiters: Waiters::default(),
+            phase: Phase::Running,
+            connections: HashSet::new(),
+            listeners: HashSet::new(),
+            notified: false,
+        };
+        Host { shared: Mutex::new(shared), clock, notify: Box::new(notify) }
+    }
+
+    /// The host's clock.
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// How far the host's life has come.
+    pub fn phase(&self) -> Phase {
+        self.lock().phase
+    }
+
+    /// Looks into the stack: counters, snapshots, caches. Other callers wait meanwhile.
+    pub fn inspect<R>(&self, look: impl FnOnce(&Stack) -> R) -> R {
+        look(&self.lock().stack)
+    }
+
+    /// Changes the stack itself (settings, addresses, keys, caches) and has the pump look after it.
+    pub fn configure<R>(&self, change: impl FnOnce(&mut Stack, Instant) -> R) -> R {
+        self.mutate(|shared, now, _| change(&mut shared.stack, now))
+    }
+
+    /// Sockets on which some task waits.
+    pub fn waiting_count(&self) -> usize {
+        self.lock().waiters.len()
+    }
+
+    /// Closes every listener and every connection as the end of a process would: what was written is still
+    /// delivered, unread data resets. From here on verbs fail with [`Error::Stopped`].
+    pub fn begin_shutdown(&self) {
+        self.let_go(Shared::close_everything);
+    }
+
+    /// Has every peer acknowledged everything? Meaningful after [`begin_shutdown`](Self::begin_shutdown).
+    pub fn is_delivered(&self) -> bool {
+        self.lock().stack.undelivered() == 0
+    }
+
+    /// Ends everything, with a reset where a peer has not acknowledged everything. The pump's next step sends the
+    /// last packets.
+    pub fn stop(&self) {
+        if self.shared.is_poisoned() {
+            return self.wake_after_panic();
+        }
+        self.let_go(|shared, now, woken| {
+            shared.close_everything(now, woken);
+            shared.phase = Phase::Stopped;
+            shared.stack.abort_undelivered(now);
+        });
+    }
+
+    /// One exchange with the outside: packets and the time in, packets and wakers out.
+    pub(crate) fn exchange(
+        &self,
+        rx: &mut Vec<RxPacket>,
+        tx: &mut VecDeque<TxPacket>,
+        tx_max: usize,
+        woken: &mut Vec<Waker>,
+    ) -> Exchange {
+        let mut shared = self.lock();
+        let now = self.clock.now();
+        let Shared { stack, waiters, notified, phase, .. } = &mut *shared;
+        *notified = false;
+        if !rx.is_empty() {
+            stack.handle_packets(now, rx);
+        }
+        if stack.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            stack.handle_timeout(now);
+        }
+        while tx.len() < tx_max
+            && let Some(packet) = stack.poll_transmit(now)
+        {
+            tx.push_back(packet);
+        }
+        while let Some((socket, events)) = stack.poll_event() {
+            waiters.notify(socket, events, woken);
+        }
+        Exchange { deadline: stack.poll_timeout(), is_capped: tx.len() >= tx_max, phase: *phase }
+    }
+
+    /// Runs a verb under the lock; afterwards wakes whom it named and tells the pump.
+    pub(crate) fn mutate<R>(&self, verb: impl FnOnce(&mut Shared, Instant, &mut Woken) -> R) -> R {
+        self.run(|_| true, verb)
+    }
+
+    /// As [`mutate`](Self::mutate), for verbs that seldom leave work for the pump and never move a deadline: it is
+    /// told only if there is something to send.
+    pub(crate) fn consult<R>(&self, verb: impl FnOnce(&mut Shared, Instant, &mut Woken) -> R) -> R {
+        self.run(Stack::is_transmit_pending, verb)
+    }
+
+    fn run<R>(
+        &self,
+        is_work: impl FnOnce(&Stack) -> bool,
+        verb: impl FnOnce(&mut Shared, Instant, &mut Woken) -> R,
+    ) -> R {
+        let mut woken = Woken::new();
+        let mut shared = self.lock();
+        let result = verb(&mut shared, self.clock.now(), &mut woken);
+        let tell = is_work(&shared.stack) && !core::mem::replace(&mut shared.notified, true);
+        drop(shared);
+        woken.into_iter().for_each(Waker::wake);
+        if tell {
+            (self.notify)();
+        }
+        result
+    }
+
+    /// As [`mutate`](Self::mutate), for verbs that run while something is dropped: does nothing after a panic.
+    pub(crate) fn let_go(&self, verb: impl FnOnce(&mut Shared, Instant, &mut Woken)) {
+        if !self.shared.is_poisoned() {
+            self.mutate(verb);
+        }
+    }
+
+    /// Whoever waits shall panic too instead of waiting for ever.
+    fn wake_after_panic(&self) {
+        let mut woken = Woken::new();
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).waiters.remove_all(&mut woken);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(|poisoned: PoisonError<_>| {
+            drop(poisoned);
+            panic!("the stack panicked in another task")
+        })
+    }
+}
+
+impl Shared {
+    fn close_everything(&mut self, now: Instant, woken: &mut Woken) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        self.phase = Phase::Closing;
+        for id in sorted(&mut self.listeners) {
+            self.stack.close_listener(now, id);
+        }
+        for id in sorted(&mut self.connections) {
+            self.stack.close(now, id);
+        }
+        self.waiters.remove_all(woken);
+    }
+
+    pub(crate) fn ensure_running<E>(&self) -> Result<(), Error<E>> {
+        if self.phase == Phase::Running { Ok(()) } else { Err(Error::Stopped) }
+    }
+}
+
+/// Empties the set in an order that does not depend on hashing.
+fn sorted<T: Ord>(ids: &mut HashSet<T>) -> Vec<T> {
+    let mut ids: Vec<T> = ids.drain().collect();
+    ids.sort_unstable();
+    ids
+}
+
+impl<C> core::fmt::Debug for Host<C> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Host").finish_non_exhaustive()
+    }
+}

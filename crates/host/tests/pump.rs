@@ -1,0 +1,421 @@
+//! Two hosts, two pumps, a wire in memory and a clock that stands still: no runtime.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+use bytes::Bytes;
+use device::{Device, memory};
+use host::{Clock, Error, Host, Phase, Pump, VirtualClock};
+use proto::{
+    CloseReason, Config, ConnId, ConnectError, ConnectOptions, FastOpen, Instant, ListenOptions, ListenerId,
+    Outcome, ReadError, Stack, State,
+};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+use wire::{Capabilities, RxPacket};
+
+const WIRE: Capabilities = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Count {
+    fn take(&self) -> usize {
+        self.0.swap(0, Ordering::SeqCst)
+    }
+}
+
+struct Side {
+    host: Arc<Host<Arc<VirtualClock>>>,
+    pump: Pump<memory::MemoryDevice, Arc<VirtualClock>>,
+    /// Calls of the notify hook.
+    notified: Arc<Count>,
+}
+
+impl Side {
+    fn new(device: memory::MemoryDevice, clock: &Arc<VirtualClock>, address: &str, config: Config) -> Side {
+        let mut stack = Stack::new(config, device.capabilities(), [7; 32]);
+        stack.add_address(address.parse().unwrap(), 24);
+        let notified = Arc::new(Count::default());
+        let hook = notified.clone();
+        let host = Arc::new(Host::new(stack, clock.clone(), move || hook.clone().wake()));
+        Side { pump: Pump::new(host.clone(), device), host, notified }
+    }
+
+    fn listen(&self, options: ListenOptions) -> ListenerId {
+        self.host.listen(server_addr(), options).unwrap()
+    }
+
+    fn connect(&self, options: ConnectOptions) -> ConnId {
+        self.host.connect(server_addr(), options).unwrap()
+    }
+}
+
+/// A server and a client at the same virtual time.
+struct Pair {
+    server: Side,
+    client: Side,
+    clock: Arc<VirtualClock>,
+}
+
+impl Pair {
+    fn new() -> Pair {
+        Pair::with_queue(memory::QUEUE_LEN)
+    }
+
+    fn with_queue(queue_len: usize) -> Pair {
+        let clock = Arc::new(VirtualClock::new(Instant::from_nanos(1_000_000_000)));
+        let (left, right) = memory::pair_with(WIRE, WIRE, queue_len);
+        let server = Side::new(left, &clock, "10.0.0.1", Config::default());
+        let client = Side::new(right, &clock, "10.0.0.2", Config::default());
+        Pair { server, client, clock }
+    }
+
+    /// Steps both until neither has anything to do at this time.
+    fn settle(&mut self) {
+        for _ in 0..10_000 {
+            let now = self.clock.now();
+            let mut rests = true;
+            for side in [&mut self.server, &mut self.client] {
+                let step = side.pump.step(true).unwrap();
+                rests &= step.is_drained && !step.has_more && step.deadline.is_none_or(|at| at > now);
+            }
+            if rests && [&self.server, &self.client].iter().all(|side| side.pump.device().backlog() == 0) {
+                return;
+            }
+        }
+        panic!("the two sides never come to rest");
+    }
+
+    /// A connection with both ends open.
+    fn connected(&mut self) -> (ConnId, ConnId) {
+        let listener = self.server.listen(ListenOptions::default());
+        let client = self.client.connect(ConnectOptions::default());
+        self.settle();
+        let (server, _) = self.server.host.try_accept(listener).unwrap();
+        (client, server)
+    }
+}
+
+fn server_addr() -> SocketAddr {
+    "10.0.0.1:80".parse().unwrap()
+}
+
+/// A waker, and how often it was woken.
+fn waker() -> (Waker, Arc<Count>) {
+    let count = Arc::new(Count::default());
+    (Waker::from(count.clone()), count)
+}
+
+#[test]
+fn a_connection_opens_carries_and_closes() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.connected();
+    assert_eq!(pair.client.host.try_write(client, b"hello"), Ok(5));
+    assert_eq!(pair.client.host.shutdown(client), Ok(()));
+    pair.settle();
+    let mut buf = [0; 8];
+    assert_eq!(pair.server.host.try_read(server, &mut buf), Ok(5));
+    assert_eq!(&buf[..5], b"hello");
+    assert_eq!(pair.server.host.try_read(server, &mut buf), Ok(0));
+    pair.server.host.close(server);
+    pair.settle();
+    pair.client.host.close(client);
+    pair.settle();
+    for side in [&pair.server, &pair.client] {
+        assert_eq!(side.host.inspect(|stack| stack.table_sizes().connections), 0);
+    }
+}
+
+#[test]
+fn wakers_fire_once_and_only_for_what_they_wait_for() {
+    let mut pair = Pair::new();
+    let listener = pair.server.listen(ListenOptions::default());
+    let ((accept_waker, accepts), (reader, reads), (writer, writes)) = (waker(), waker(), waker());
+    for _ in 0..3 {
+        let mut cx = Context::from_waker(&accept_waker);
+        assert!(pair.server.host.poll_accept(&mut cx, listener).is_pending());
+    }
+    assert_eq!(pair.server.host.waiting_count(), 1);
+    let client = pair.client.connect(ConnectOptions::default());
+    pair.settle();
+    assert_eq!((accepts.take(), pair.server.host.waiting_count()), (1, 0));
+    let (server, _) = pair.server.host.try_accept(listener).unwrap();
+
+    let mut buf = [0; 8];
+    assert!(pair.server.host.poll_read(&mut Context::from_waker(&reader), server, &mut buf).is_pending());
+    while pair.server.host.poll_write(&mut Context::from_waker(&writer), server, &[0; 65_536]).is_ready() {}
+    pair.settle();
+    // The client does not read: both buffers are full, and the reader has nothing to read.
+    while pair.server.host.poll_write(&mut Context::from_waker(&writer), server, &[0; 65_536]).is_ready() {
+        pair.settle();
+    }
+    writes.take();
+    assert_eq!(reads.take(), 0);
+    pair.client.host.try_write(client, b"data").unwrap();
+    pair.settle();
+    assert_eq!((reads.take(), writes.take()), (1, 0));
+    while pair.client.host.try_read(client, &mut [0; 65_536]).is_ok() {
+        pair.settle();
+    }
+    assert_eq!((reads.take(), writes.take()), (0, 1));
+}
+
+#[test]
+fn every_task_that_waits_is_woken() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.connected();
+    let waiting: Vec<_> = (0..5).map(|_| waker()).collect();
+    for (waker, _) in &waiting {
+        assert!(pair.server.host.poll_readable(&mut Context::from_waker(waker), server).is_pending());
+    }
+    pair.client.host.try_write(client, b"x").unwrap();
+    pair.settle();
+    assert!(waiting.iter().all(|(_, count)| count.take() == 1));
+}
+
+#[test]
+fn wakers_of_dropped_futures_do_not_pile_up() {
+    let mut pair = Pair::new();
+    let (_, server) = pair.connected();
+    let (oldest, count) = waker();
+    assert!(pair.server.host.poll_readable(&mut Context::from_waker(&oldest), server).is_pending());
+    let others: Vec<_> = (0..2000).map(|_| waker()).collect();
+    for (waker, _) in &others {
+        assert!(pair.server.host.poll_readable(&mut Context::from_waker(waker), server).is_pending());
+    }
+    assert_eq!(count.take(), 1);
+    let held = others.iter().filter(|(_, count)| Arc::strong_count(count) > 2).count();
+    assert_eq!(held, 1024);
+}
+
+#[test]
+fn the_pump_is_told_once_until_it_comes() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.connected();
+    pair.client.host.set_nodelay(client, true);
+    pair.settle();
+    pair.client.notified.take();
+    for _ in 0..5 {
+        pair.client.host.try_write(client, b"x").unwrap();
+    }
+    assert_eq!(pair.client.notified.take(), 1);
+    pair.settle();
+    pair.client.host.try_write(client, b"x").unwrap();
+    assert_eq!(pair.client.notified.take(), 1);
+    pair.settle();
+    // Reading a few bytes, or nothing, announces no window (once the first read has made it large).
+    assert_eq!(pair.server.host.try_read(server, &mut [0; 5]), Ok(5));
+    pair.settle();
+    pair.server.notified.take();
+    assert_eq!(pair.server.host.try_read(server, &mut [0; 16]), Ok(1));
+    assert_eq!(pair.server.host.try_read(server, &mut [0; 16]), Err(Error::Stack(ReadError::Blocked)));
+    assert_eq!(pair.server.notified.take(), 0);
+}
+
+#[test]
+fn a_verb_does_not_transmit() {
+    let mut pair = Pair::new();
+    let (client, _) = pair.connected();
+    pair.client.host.try_write(client, b"x").unwrap();
+    assert_eq!(pair.server.pump.device().backlog(), 0);
+    pair.client.pump.step(true).unwrap();
+    assert_eq!(pair.server.pump.device().backlog(), 1);
+}
+
+#[test]
+fn the_deadline_of_a_step_is_exact() {
+    let mut pair = Pair::new();
+    let start = pair.clock.now();
+    pair.client.connect(ConnectOptions::default());
+    let step = pair.client.pump.step(true).unwrap();
+    assert_eq!(pair.server.pump.device().backlog(), 1);
+    assert_eq!(step.deadline, Some(start + Duration::from_secs(1)));
+    pair.clock.advance_to(start + Duration::from_millis(999));
+    pair.client.pump.step(true).unwrap();
+    assert_eq!(pair.server.pump.device().backlog(), 1);
+    pair.clock.advance_to(start + Duration::from_secs(1));
+    pair.client.pump.step(true).unwrap();
+    assert_eq!(pair.server.pump.device().backlog(), 2);
+}
+
+#[test]
+fn a_device_that_takes_nothing_stops_the_stack_and_loses_nothing() {
+    let mut pair = Pair::with_queue(2);
+    let (client, server) = pair.connected();
+    let data: Vec<u8> = (0..40_000u32).map(|i| i as u8).collect();
+    let mut sent = pair.client.host.try_write(client, &data).unwrap();
+    let step = pair.client.pump.step(true).unwrap();
+    assert!(step.is_blocked);
+    assert!(!step.has_more);
+    let mut received = Vec::new();
+    let mut buf = [0; 4096];
+    for _ in 0..10_000 {
+        pair.settle();
+        while let Ok(len) = pair.server.host.try_read(server, &mut buf) {
+            received.extend_from_slice(&buf[..len]);
+        }
+        sent += pair.client.host.try_write(client, &data[sent..]).unwrap_or(0);
+        if received.len() == data.len() {
+            break;
+        }
+        pair.clock.advance(Duration::from_millis(1));
+    }
+    assert!(received == data);
+    assert_eq!(pair.client.host.info(client).unwrap().total_retrans, 0);
+}
+
+/// A server with Fast Open whose client holds a cookie of it, 20 ms away.
+fn with_cookie() -> (Pair, ListenerId) {
+    let mut pair = Pair::new();
+    let listener = pair.server.listen(ListenOptions { fast_open: Some(16), ..ListenOptions::default() });
+    let first =
+        pair.client.connect(ConnectOptions { fast_open: FastOpen::Auto, ..ConnectOptions::default() });
+    for _ in 0..3 {
+        pair.client.pump.step(true).unwrap();
+        pair.clock.advance(Duration::from_millis(10));
+        pair.server.pump.step(true).unwrap();
+        pair.clock.advance(Duration::from_millis(10));
+    }
+    assert_eq!(pair.client.host.outcome(first), Some(Outcome::CookieRequested { granted: true }));
+    let (server, _) = pair.server.host.try_accept(listener).unwrap();
+    for (side, id) in [(&pair.client, first), (&pair.server, server)] {
+        side.host.abort(id);
+    }
+    pair.settle();
+    (pair, listener)
+}
+
+fn visit(pair: &Pair) -> ConnId {
+    let first_bytes = Bytes::from_static(b"GET!");
+    pair.client.connect(ConnectOptions {
+        fast_open: FastOpen::Auto,
+        first_bytes,
+        ..ConnectOptions::default()
+    })
+}
+
+#[test]
+fn an_answer_in_the_same_poll_rides_on_the_syn_ack() {
+    let (mut pair, listener) = with_cookie();
+    let client = visit(&pair);
+    pair.client.pump.step(true).unwrap();
+    pair.server.pump.step(true).unwrap();
+    assert_eq!(pair.client.pump.device().backlog(), 0, "the SYN-ACK is held");
+    let (server, _) = pair.server.host.try_accept(listener).unwrap();
+    assert_eq!(pair.server.host.try_read(server, &mut [0; 16]), Ok(4));
+    assert_eq!(pair.server.host.try_write(server, b"reply"), Ok(5));
+    assert_eq!(pair.server.host.shutdown(server), Ok(()));
+    pair.server.pump.step(true).unwrap();
+    assert_eq!(pair.client.pump.device().backlog(), 1);
+    pair.client.pump.step(true).unwrap();
+    let mut reply = [0; 16];
+    assert_eq!(pair.client.host.try_read(client, &mut reply), Ok(5));
+    assert_eq!(pair.client.host.try_read(client, &mut reply), Ok(0));
+    assert_eq!(pair.client.host.outcome(client), Some(Outcome::Accepted));
+    assert_eq!(pair.server.host.info(server).unwrap().synack_data_len, 5);
+    // One FIN-ACK answers SYN-ACK, data and FIN.
+    pair.client.host.close(client);
+    pair.client.pump.step(true).unwrap();
+    assert_eq!(pair.server.pump.device().backlog(), 1);
+}
+
+#[test]
+fn without_an_answer_the_syn_ack_leaves_at_its_deadline() {
+    let (mut pair, _listener) = with_cookie();
+    visit(&pair);
+    pair.client.pump.step(true).unwrap();
+    let held_since = pair.clock.now();
+    let step = pair.server.pump.step(true).unwrap();
+    let deadline = step.deadline.unwrap();
+    let hold = deadline.since(held_since);
+    assert_eq!(hold, Duration::from_millis(1));
+    pair.clock.advance_to(deadline);
+    pair.server.pump.step(true).unwrap();
+    assert_eq!(pair.client.pump.device().backlog(), 1);
+}
+
+#[test]
+fn packets_nobody_claims_are_handed_back() {
+    let mut pair = Pair::new();
+    let (sender, receiver) = std::sync::mpsc::channel::<RxPacket>();
+    pair.server.pump.on_unclaimed(move |packet| sender.send(packet).unwrap());
+    // An IPv4 packet with a UDP datagram of 4 bytes to 10.0.0.1, checksum of the header right.
+    let mut udp = vec![0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1];
+    let sum: u32 = udp.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    udp[10..12].copy_from_slice(&checksum.to_be_bytes());
+    udp.extend([0x30, 0x39, 0, 53, 0, 12, 0, 0, 1, 2, 3, 4]);
+    let packet = wire::TxPacket::new(&udp, smallvec::SmallVec::new());
+    pair.client.pump.device_mut().send(&mut [packet].into()).unwrap();
+    pair.server.pump.step(true).unwrap();
+    assert_eq!(receiver.try_recv().unwrap().data, udp);
+}
+
+#[test]
+fn a_stopped_host_tells_everyone() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.connected();
+    let (reader, reads) = waker();
+    assert!(pair.client.host.poll_readable(&mut Context::from_waker(&reader), client).is_pending());
+    pair.client.host.stop();
+    assert_eq!(pair.client.host.phase(), Phase::Stopped);
+    assert_eq!((reads.take(), pair.client.host.waiting_count()), (1, 0));
+    let readable = pair.client.host.poll_readable(&mut Context::from_waker(&reader), client);
+    assert_eq!(readable, Poll::Ready(Err(Error::Stopped)));
+    let again: Result<_, Error<ConnectError>> =
+        pair.client.host.connect(server_addr(), ConnectOptions::default());
+    assert_eq!(again, Err(Error::Stopped));
+    pair.settle();
+    // What was open is reset, so that the peer does not wait for ever.
+    assert_eq!(pair.server.host.close_reason(server), Some(CloseReason::Reset));
+}
+
+#[test]
+fn a_shutdown_delivers_first() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.connected();
+    pair.client.host.try_write(client, b"last words").unwrap();
+    pair.client.host.begin_shutdown();
+    assert_eq!(pair.client.host.phase(), Phase::Closing);
+    assert!(!pair.client.host.is_delivered());
+    pair.settle();
+    // The acknowledgement of the FIN may be delayed.
+    pair.clock.advance(Duration::from_millis(500));
+    pair.settle();
+    assert!(pair.client.host.is_delivered());
+    pair.client.host.stop();
+    pair.settle();
+    let mut buf = [0; 16];
+    assert_eq!(pair.server.host.try_read(server, &mut buf), Ok(10));
+    assert_eq!(pair.server.host.try_read(server, &mut buf), Ok(0));
+    assert_eq!(pair.server.host.info(server).unwrap().state, State::CloseWait);
+}
+
+#[test]
+fn what_came_before_a_device_died_is_handled_first() {
+    let mut pair = Pair::new();
+    let (client, server) = pair.connected();
+    pair.client.host.try_write(client, b"last words").unwrap();
+    pair.client.pump.step(true).unwrap();
+    let Pair { server: mut side, client: gone, .. } = pair;
+    drop(gone);
+    assert!(!side.pump.step(true).unwrap().is_drained);
+    assert_eq!(side.host.try_read(server, &mut [0; 16]), Ok(10));
+    assert_eq!(side.pump.step(true).unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn a_dead_device_ends_the_pump() {
+    let pair = Pair::new();
+    let Pair { server, mut client, .. } = pair;
+    drop(server);
+    assert_eq!(client.pump.step(true).unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
+}
