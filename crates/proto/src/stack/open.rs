@@ -111,6 +111,7 @@ impl Stack {
             return;
         }
         if segment.has(Flags::SYN) && !segment.has(Flags::ACK) {
+            self.note_repeated_syn(index, &segment);
             return self.send_request_syn_ack(now, index, None);
         }
         if !segment.has(Flags::ACK) {
@@ -124,6 +125,17 @@ impl Stack {
             return self.send_request_syn_ack(now, index, None);
         }
         self.promote(now, index, segment);
+    }
+
+    /// The newer timestamp is echoed, so that the client can tell which of its SYNs is answered (RFC 7323 §4.3).
+    fn note_repeated_syn(&mut self, index: u32, segment: &Segment) {
+        if let Some(request) = self.requests.get_mut(index)
+            && let Some(Timestamps { tsval, .. }) = segment.header.options.timestamps
+            && segment.seq() == request.irs
+            && (tsval.wrapping_sub(request.ts_recent) as i32) > 0
+        {
+            request.ts_recent = tsval;
+        }
     }
 
     /// The final ACK: the request becomes a connection.

@@ -63,6 +63,9 @@ impl Stack {
             self.push_reply(packet);
         }
         let Some(connection) = self.connections.get(index) else { return };
+        if connection.fast_open_was_swallowed() {
+            self.shared.context(now).blackhole_suspected();
+        }
         if connection.state == State::TimeWait {
             let entry = time_wait_of(connection);
             let timeout = self.shared.config.time_wait;

@@ -279,11 +279,16 @@ impl Connection {
         mss.saturating_sub(if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 }).max(8)
     }
 
+    /// Largest payload of the next segment: the SMSS less the SACK blocks it must carry (RFC 9293 §3.7.1's Eff.snd.MSS).
+    pub(crate) fn segment_max(&self) -> u16 {
+        self.smss().saturating_sub(self.sack_len() as u16).max(8)
+    }
+
     /// Bytes one write's segment grows to: as much as the device cuts for us, in whole segments.
     pub(crate) fn size_goal(&self, capabilities: &Capabilities) -> u32 {
-        let smss = u32::from(self.smss());
+        let segment = u32::from(self.segment_max());
         let most = capabilities.gso_max_size.min(usize::from(u16::MAX) - wire::MAX_HEADER) as u32;
-        (most / smss).max(1) * smss
+        (most / segment).max(1) * segment
     }
 
     /// MSS we tell the peer.

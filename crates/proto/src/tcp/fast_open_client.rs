@@ -139,6 +139,13 @@ impl Connection {
         if reset.is_some() { NotAcknowledged::Reset } else { NotAcknowledged::Lost }
     }
 
+    /// A connection of ours with a Fast Open SYN has ended, and all that arrived was a FIN behind missing data (Linux's
+    /// `tcp_fastopen_active_disable_ofo_check`).
+    pub(crate) fn fast_open_was_swallowed(&self) -> bool {
+        let client = self.outcome != Outcome::Pending;
+        client && self.fast_opened && self.rcv.only_fin_came()
+    }
+
     /// Remembers that Fast Open failed on this path, unless the profile keeps no such memory.
     pub(super) fn hold_against_path(&mut self, cx: &mut Context<'_>, verdict: Verdict) {
         if cx.config.fast_open_verdicts {

@@ -100,13 +100,13 @@ impl Connection {
 
     /// Bytes that may go now: whole segments, or a smaller last one if it need not wait.
     fn allowed_now(&self, unsent: u32) -> Option<u32> {
-        let smss = u32::from(self.smss());
+        let most = u32::from(self.segment_max());
         let window = self.send_window().saturating_sub(self.snd.flight_size());
         let usable = unsent.min(window);
-        if usable == unsent && (usable.is_multiple_of(smss) || self.small_may_go(usable % smss)) {
+        if usable == unsent && (usable.is_multiple_of(most) || self.small_may_go(usable % most)) {
             return Some(usable);
         }
-        let whole = usable / smss * smss;
+        let whole = usable / most * most;
         if whole > 0 {
             return Some(whole);
         }
@@ -121,7 +121,7 @@ impl Connection {
         if outstanding == 0 && !fin_only {
             return None;
         }
-        let len = outstanding.min(u32::from(self.smss()));
+        let len = outstanding.min(u32::from(self.segment_max()));
         let fin = self.snd.fin_sent() && len == outstanding;
         Some(self.send_range(cx, self.snd.una, len, fin))
     }
@@ -135,7 +135,7 @@ impl Connection {
             self.total_retrans += 1;
             cx.counters.retrans_segs += 1;
         }
-        if !taken.is_multiple_of(u32::from(self.smss())) {
+        if !taken.is_multiple_of(u32::from(self.segment_max())) {
             self.snd.small_end = end;
         }
         self.snd.advance_nxt(self.snd.nxt.latest(end));

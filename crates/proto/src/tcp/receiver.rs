@@ -222,8 +222,15 @@ impl Receiver {
             .unwrap_or_default()
     }
 
-    /// Everything early is forgotten (the connection is over).
+    /// Everything early is forgotten (the connection is over), except a FIN that nothing else came with.
     pub(crate) fn drop_early(&mut self) {
-        self.early = None;
+        if self.early.take().is_some() {
+            self.early_fin = None;
+        }
+    }
+
+    /// Of all the peer sent only its FIN came through: somebody swallowed the data before it.
+    pub(crate) fn only_fin_came(&self) -> bool {
+        self.bytes_received == 0 && self.early_fin.is_some() && self.early.is_none()
     }
 }

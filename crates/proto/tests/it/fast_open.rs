@@ -114,7 +114,8 @@ fn verdict(p: &Peer) -> Option<Verdict> {
 
 /// The Fast Open counters that are not zero, under their names without `TCPFastOpen`.
 fn counters(stack: &Stack) -> Vec<(&'static str, u64)> {
-    let ours = ["SynDataRejectedBytes", "SynAckData", "ReplayGuardHits", "ReplayGuardFull", "CookieOnOverflow"];
+    let ours =
+        ["SynDataRejectedBytes", "SynAckData", "ReplayGuardHits", "ReplayGuardFull", "CookieOnOverflow"];
     let counted = |(name, count): (&'static str, u64)| {
         let name = match name.strip_prefix("TCPFastOpen") {
             Some(name) => name,

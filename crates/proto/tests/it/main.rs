@@ -4,6 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod pair;
+mod peer;
 
+mod arrival;
+mod data;
 mod fast_open;
+mod flow;
 mod handshake;
+mod opening;
+mod simulation;

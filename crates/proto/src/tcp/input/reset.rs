@@ -16,9 +16,6 @@ impl Connection {
             return Err(Reply::Nothing);
         }
         cx.counters.estab_resets += u64::from(self.handshake.is_none());
-        if self.fast_opened && segment.payload.is_empty() && self.rcv.bytes_received == 0 {
-            cx.blackhole_suspected();
-        }
         self.terminate(CloseReason::Reset);
         Err(Reply::Nothing)
     }

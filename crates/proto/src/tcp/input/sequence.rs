@@ -13,6 +13,10 @@ const TS_RECENT_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
 impl Connection {
     pub(super) fn check_sequence(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Result<(), Stop> {
         if self.is_duplicate_syn(segment) {
+            if !self.fails_paws(cx, segment) {
+                // So that the client can tell which of its SYNs is answered (RFC 7323 §4.3).
+                self.note_timestamp(cx, segment);
+            }
             return Err(self.answer_duplicate_syn());
         }
         if self.fails_paws(cx, segment) {

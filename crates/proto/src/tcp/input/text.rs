@@ -36,7 +36,8 @@ impl Connection {
             if accepted > 0 {
                 self.rcv.owe_ack(cx.config.ack_habit, full_sized);
             }
-        } else if fin.is_some_and(|fin| fin.before(self.rcv.nxt)) {
+        } else if fin.is_some_and(|fin| fin != self.rcv.nxt) {
+            // Repeated, or ahead of what is missing (RFC 5681 §4.2: an ACK at once).
             self.ack_now();
         }
         self.follow_with_fin(fin, cx.config.ack_habit);

@@ -47,11 +47,11 @@ impl Connection {
             options,
         };
         let ip = IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP);
-        let smss = self.smss();
+        let most = self.segment_max();
         // A SYN is one segment, whatever its data was measured by.
-        let cut = usize::from(smss) < out.payload_len && !out.flags.contains(Flags::SYN);
-        cx.counters.out_segs += if cut { out.payload_len.div_ceil(usize::from(smss)) as u64 } else { 1 };
-        let gso_size = if cut { smss } else { 0 };
+        let cut = usize::from(most) < out.payload_len && !out.flags.contains(Flags::SYN);
+        cx.counters.out_segs += if cut { out.payload_len.div_ceil(usize::from(most)) as u64 } else { 1 };
+        let gso_size = if cut { most } else { 0 };
         TxPacket::tcp(&ip, &header, out.payload, gso_size, cx.capabilities.tx_checksum)
     }
 }

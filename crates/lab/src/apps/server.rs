@@ -1,0 +1,221 @@
+//! A server that answers requests of known length, echoes, or speaks first.
+
+use super::{App, Closer};
+use crate::network::Sys;
+use bytes::{Bytes, BytesMut};
+use core::net::SocketAddr;
+use core::time::Duration;
+use proto::{ConnId, Events, Instant, ListenOptions, ListenerId, ReadError, SocketId};
+use std::collections::BTreeMap;
+
+/// What a server does for each connection.
+#[derive(Clone, Debug)]
+pub enum Service {
+    /// Reads a whole request, thinks, writes the reply.
+    Answer {
+        /// Length of a request, bytes.
+        request_len: usize,
+        /// The reply.
+        reply: Bytes,
+        /// How long it takes to make the reply.
+        think: Duration,
+    },
+    /// Writes back what comes, as it comes, and closes after the client has.
+    Echo,
+    /// Writes a greeting before it has read anything.
+    Greet {
+        /// The greeting.
+        greeting: Bytes,
+    },
+}
+
+/// A request that reached the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// When it was complete.
+    pub at: Instant,
+    /// Who sent it, as the server sees it.
+    pub peer: SocketAddr,
+    /// The request.
+    pub request: Bytes,
+    /// It was complete before the handshake was: the peer's address had no other proof than the cookie.
+    pub early: bool,
+}
+
+struct Session {
+    peer: SocketAddr,
+    request: BytesMut,
+    unsent: Bytes,
+    answered: bool,
+    has_shut_down: bool,
+    peer_is_done: bool,
+}
+
+enum Stream {
+    Open,
+    Ended,
+    Failed,
+}
+
+/// A server program.
+pub struct Server {
+    local: SocketAddr,
+    options: ListenOptions,
+    service: Service,
+    closer: Closer,
+    listener: Option<ListenerId>,
+    sessions: BTreeMap<ConnId, Session>,
+    thinking: Vec<(Instant, ConnId)>,
+    deliveries: Vec<Delivery>,
+}
+
+impl Server {
+    /// A server that listens at `local` with Fast Open for up to `qlen` pending connections (`None` = without).
+    pub fn new(local: SocketAddr, qlen: Option<u32>, service: Service, closer: Closer) -> Server {
+        Server {
+            local,
+            options: ListenOptions { fast_open: qlen, ..ListenOptions::default() },
+            service,
+            closer,
+            listener: None,
+            sessions: BTreeMap::new(),
+            thinking: Vec::new(),
+            deliveries: Vec::new(),
+        }
+    }
+
+    /// Requests that reached the program, in the order of time.
+    pub fn deliveries(&self) -> &[Delivery] {
+        &self.deliveries
+    }
+
+    /// The listener, once the host is up.
+    pub fn listener(&self) -> Option<ListenerId> {
+        self.listener
+    }
+
+    fn accept_all(&mut self, sys: &mut Sys<'_>, listener: ListenerId) {
+        while let Ok((conn, peer)) = sys.accept(listener) {
+            let unsent = match &self.service {
+                Service::Greet { greeting } => greeting.clone(),
+                Service::Answer { .. } | Service::Echo => Bytes::new(),
+            };
+            let answered = !unsent.is_empty();
+            let session = Session {
+                peer,
+                request: BytesMut::new(),
+                unsent,
+                answered,
+                has_shut_down: false,
+                peer_is_done: false,
+            };
+            self.sessions.insert(conn, session);
+            self.serve(sys, conn);
+        }
+    }
+
+    /// Does for one connection whatever can be done now.
+    fn serve(&mut self, sys: &mut Sys<'_>, conn: ConnId) {
+        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        match session.read_all(sys, conn, &self.service) {
+            Stream::Open => {}
+            Stream::Ended => session.peer_is_done = true,
+            Stream::Failed => return self.let_go(sys, conn),
+        }
+        if let Service::Answer { request_len, think, .. } = &self.service
+            && !session.answered
+            && session.request.len() >= *request_len
+        {
+            session.answered = true;
+            let early =
+                sys.early_data(conn).is_some_and(|early| early.len >= *request_len && !early.confirmed);
+            let request = session.request.clone().freeze();
+            self.deliveries.push(Delivery { at: sys.now(), peer: session.peer, request, early });
+            match think.is_zero() {
+                true => self.answer(sys, conn),
+                false => self.thinking.push((sys.now() + *think, conn)),
+            }
+        } else {
+            self.write_on(sys, conn);
+        }
+    }
+
+    fn answer(&mut self, sys: &mut Sys<'_>, conn: ConnId) {
+        if let (Service::Answer { reply, .. }, Some(session)) = (&self.service, self.sessions.get_mut(&conn))
+        {
+            session.unsent = reply.clone();
+        }
+        self.write_on(sys, conn);
+    }
+
+    /// Writes what is left to write, and ends the stream behind it if that is this end's part.
+    fn write_on(&mut self, sys: &mut Sys<'_>, conn: ConnId) {
+        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        if !session.unsent.is_empty() {
+            // A failed write shows again, with its reason, as the end of the stream.
+            let _ = sys.write(conn, &mut session.unsent);
+        }
+        if !session.unsent.is_empty() || self.thinking.iter().any(|(_, waiting)| *waiting == conn) {
+            return;
+        }
+        if session.answered && !session.has_shut_down && self.closer == Closer::Server {
+            session.has_shut_down = true;
+            let _ = sys.shutdown(conn);
+        }
+        if session.peer_is_done {
+            self.let_go(sys, conn);
+        }
+    }
+
+    fn let_go(&mut self, sys: &mut Sys<'_>, conn: ConnId) {
+        sys.close(conn);
+        self.sessions.remove(&conn);
+        self.thinking.retain(|(_, waiting)| *waiting != conn);
+    }
+}
+
+impl Session {
+    /// Reads what is there; says how the stream stands then.
+    fn read_all(&mut self, sys: &mut Sys<'_>, conn: ConnId, service: &Service) -> Stream {
+        loop {
+            match sys.read(conn) {
+                Ok(Some(chunk)) => match service {
+                    Service::Echo => self.unsent = [&self.unsent[..], &chunk].concat().into(),
+                    Service::Answer { .. } | Service::Greet { .. } => self.request.extend_from_slice(&chunk),
+                },
+                Ok(None) => return Stream::Ended,
+                Err(ReadError::Blocked) => return Stream::Open,
+                Err(ReadError::Closed(_) | ReadError::NotFound) => return Stream::Failed,
+            }
+        }
+    }
+}
+
+impl App for Server {
+    fn start(&mut self, sys: &mut Sys<'_>) {
+        let listener = sys.listen(self.local, self.options.clone());
+        self.listener =
+            Some(listener.expect("the host has the server's address and nobody else listens there"));
+    }
+
+    fn handle_event(&mut self, sys: &mut Sys<'_>, socket: SocketId, _events: Events) {
+        match socket {
+            SocketId::Listener(listener) => self.accept_all(sys, listener),
+            SocketId::Connection(conn) => self.serve(sys, conn),
+        }
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        self.thinking.iter().map(|(at, _)| *at).min()
+    }
+
+    fn handle_wake(&mut self, sys: &mut Sys<'_>) {
+        let now = sys.now();
+        let (due, later) = core::mem::take(&mut self.thinking).into_iter().partition(|(at, _)| *at <= now);
+        self.thinking = later;
+        let due: Vec<(Instant, ConnId)> = due;
+        for (_, conn) in due {
+            self.answer(sys, conn);
+        }
+    }
+}

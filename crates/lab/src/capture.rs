@@ -1,0 +1,240 @@
+//! What was seen on the network: every packet that left a host, arrived at one, was injected, or was lost, and when.
+//!
+//! The capture is the only source of the lab's figures. It knows nothing of connections: `exchange` finds those.
+
+use crate::segment::Segment;
+use bytes::Bytes;
+use proto::Instant;
+
+/// A host of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(pub(crate) usize);
+
+/// A packet under way. A middlebox that rewrites a packet, or copies it, keeps its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PacketId(pub(crate) u64);
+
+/// Where a packet was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It left this host.
+    Left(HostId),
+    /// It was put on the path by somebody who is none of the hosts.
+    Injected {
+        /// Who, for people.
+        by: &'static str,
+    },
+    /// It arrived at this host.
+    Arrived(HostId),
+    /// It was lost on the path.
+    Lost {
+        /// Where, for people: a queue, the line, a middlebox.
+        by: String,
+    },
+}
+
+/// One packet at one place at one time.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// When.
+    pub at: Instant,
+    /// Which packet.
+    pub packet: PacketId,
+    /// Where.
+    pub place: Place,
+    /// As it was there, from the IP header on.
+    pub bytes: Bytes,
+}
+
+/// A sighting of a packet at an end of its path.
+#[derive(Clone, Debug)]
+pub struct Sighting {
+    /// When.
+    pub at: Instant,
+    /// The host it left or reached; `None` where it was injected.
+    pub host: Option<HostId>,
+    /// The bytes there.
+    pub bytes: Bytes,
+}
+
+/// The way of one packet (or of one copy of it) from end to end.
+#[derive(Clone, Debug)]
+pub struct Journey {
+    /// Which packet; copies share the number.
+    pub packet: PacketId,
+    /// Where it started.
+    pub sent: Sighting,
+    /// Who injected it, if no host sent it.
+    pub injected_by: Option<&'static str>,
+    /// Where it arrived; `None` when it was lost, or was still under way when the run ended.
+    pub received: Option<Sighting>,
+    /// When and where it was lost.
+    pub lost: Option<(Instant, String)>,
+    /// This is a copy that a middlebox made.
+    pub copy: bool,
+}
+
+impl Journey {
+    /// The segment as it was sent.
+    pub fn segment(&self) -> Option<Segment> {
+        Segment::parse(&self.sent.bytes)
+    }
+
+    /// The segment as it was received.
+    pub fn received_segment(&self) -> Option<Segment> {
+        Segment::parse(&self.received.as_ref()?.bytes)
+    }
+
+    /// Did the path change the packet?
+    pub fn is_rewritten(&self) -> bool {
+        self.received.as_ref().is_some_and(|received| received.bytes != self.sent.bytes)
+    }
+}
+
+/// Everything seen on a network, in the order of time.
+#[derive(Clone, Debug, Default)]
+pub struct Capture {
+    observations: Vec<Observation>,
+}
+
+impl Capture {
+    /// Nothing seen yet.
+    pub fn new() -> Capture {
+        Capture::default()
+    }
+
+    /// Adds an observation; times must not decrease.
+    pub fn push(&mut self, at: Instant, packet: PacketId, place: Place, bytes: Bytes) {
+        debug_assert!(
+            self.observations.last().is_none_or(|last| last.at <= at),
+            "observations come in order"
+        );
+        self.observations.push(Observation { at, packet, place, bytes });
+    }
+
+    /// Everything, in the order of time.
+    pub fn observations(&self) -> &[Observation] {
+        &self.observations
+    }
+
+    /// How many observations there are: a mark for [`Capture::since`].
+    pub fn mark(&self) -> usize {
+        self.observations.len()
+    }
+
+    /// What was seen after a mark, as a capture of its own. Packets sent before the mark are left out of it.
+    pub fn since(&self, mark: usize) -> Capture {
+        let tail = &self.observations[mark.min(self.observations.len())..];
+        let started: Vec<PacketId> =
+            tail.iter().filter(|seen| seen.place.is_start()).map(|seen| seen.packet).collect();
+        let belongs = |seen: &&Observation| started.binary_search(&seen.packet).is_ok();
+        Capture { observations: tail.iter().filter(belongs).cloned().collect() }
+    }
+
+    /// The way of every packet, in the order of their start.
+    pub fn journeys(&self) -> Vec<Journey> {
+        let mut journeys: Vec<Journey> = Vec::new();
+        for seen in &self.observations {
+            match &seen.place {
+                Place::Left(host) => journeys.push(Journey::start(seen, Some(*host), None)),
+                Place::Injected { by } => journeys.push(Journey::start(seen, None, Some(by))),
+                Place::Arrived(host) => {
+                    let arrival = Sighting { at: seen.at, host: Some(*host), bytes: seen.bytes.clone() };
+                    if let Some(journey) = unfinished(&mut journeys, seen.packet) {
+                        journey.received = Some(arrival);
+                    }
+                }
+                Place::Lost { by } => {
+                    if let Some(journey) = unfinished(&mut journeys, seen.packet) {
+                        journey.lost = Some((seen.at, by.clone()));
+                    }
+                }
+            }
+        }
+        journeys
+    }
+}
+
+impl Place {
+    fn is_start(&self) -> bool {
+        matches!(self, Place::Left(_) | Place::Injected { .. })
+    }
+}
+
+impl Journey {
+    fn start(seen: &Observation, host: Option<HostId>, injected_by: Option<&'static str>) -> Journey {
+        Journey {
+            packet: seen.packet,
+            sent: Sighting { at: seen.at, host, bytes: seen.bytes.clone() },
+            injected_by,
+            received: None,
+            lost: None,
+            copy: false,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.received.is_some() || self.lost.is_some()
+    }
+}
+
+/// The journey of this packet that has no end yet. When all have one, a middlebox made a copy: a journey of its own.
+fn unfinished(journeys: &mut Vec<Journey>, packet: PacketId) -> Option<&mut Journey> {
+    let mut of_packet = journeys.iter().enumerate().rev().filter(|(_, journey)| journey.packet == packet);
+    let (last, original) = of_packet.next()?;
+    let open = match original.is_over() {
+        false => last,
+        true => {
+            let copy = Journey { received: None, lost: None, copy: true, ..original.clone() };
+            journeys.insert(last + 1, copy);
+            last + 1
+        }
+    };
+    journeys.get_mut(open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capture(places: &[(u64, u64, Place)]) -> Capture {
+        let mut capture = Capture::new();
+        for (at, packet, place) in places {
+            capture.push(
+                Instant::from_nanos(*at),
+                PacketId(*packet),
+                place.clone(),
+                Bytes::from_static(b"x"),
+            );
+        }
+        capture
+    }
+
+    #[test]
+    fn a_copy_is_a_journey_of_its_own() {
+        let (client, server) = (HostId(0), HostId(1));
+        let lost = Place::Lost { by: "queue".into() };
+        let seen = capture(&[
+            (0, 1, Place::Left(client)),
+            (1, 2, Place::Left(client)),
+            (5, 1, Place::Arrived(server)),
+            (6, 1, lost),
+            (7, 2, Place::Arrived(server)),
+        ]);
+        let journeys = seen.journeys();
+        let shape: Vec<_> =
+            journeys.iter().map(|j| (j.packet.0, j.copy, j.received.is_some(), j.lost.is_some())).collect();
+        assert_eq!(shape, [(1, false, true, false), (1, true, false, true), (2, false, true, false)]);
+    }
+
+    #[test]
+    fn what_was_sent_before_the_mark_is_left_out() {
+        let (client, server) = (HostId(0), HostId(1));
+        let mut seen = capture(&[(0, 1, Place::Left(client))]);
+        let mark = seen.mark();
+        seen.push(Instant::from_nanos(3), PacketId(2), Place::Left(client), Bytes::new());
+        seen.push(Instant::from_nanos(5), PacketId(1), Place::Arrived(server), Bytes::new());
+        let packets: Vec<_> = seen.since(mark).observations().iter().map(|seen| seen.packet.0).collect();
+        assert_eq!(packets, [2]);
+    }
+}

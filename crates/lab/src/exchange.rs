@@ -1,0 +1,267 @@
+//! Finds connections in a capture and measures them, from the client's point of view and from packets alone.
+
+use crate::capture::{Capture, HostId, Journey};
+use crate::segment::Segment;
+use core::net::SocketAddr;
+use core::time::Duration;
+use proto::Instant;
+use wire::{Cookie, Flags, SeqNum};
+
+/// What the packets say about Fast Open on one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The SYN carried neither data nor option.
+    Plain,
+    /// The SYN asked for a cookie.
+    CookieRequested {
+        /// The SYN-ACK brought one.
+        granted: bool,
+    },
+    /// The SYN-ACK acknowledged all of the SYN's data.
+    Accepted,
+    /// The SYN-ACK acknowledged a part of it.
+    Partial,
+    /// The SYN-ACK acknowledged the SYN alone.
+    NotAcknowledged {
+        /// What came with it.
+        answer: Answer,
+    },
+    /// There was no answer until a plain SYN was sent, and that was acknowledged without the data.
+    Lost,
+    /// There was no SYN-ACK at all.
+    Unanswered,
+}
+
+/// The Fast Open option of a SYN-ACK, compared with the SYN's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// None.
+    NoOption,
+    /// The cookie the SYN had.
+    SameCookie,
+    /// Another cookie.
+    NewCookie,
+}
+
+/// One connection.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// The client's end, as the client sees it.
+    pub client: SocketAddr,
+    /// The server's end.
+    pub server: SocketAddr,
+    /// The client's first sequence number.
+    pub client_isn: SeqNum,
+    /// The server's, if a SYN-ACK arrived.
+    pub server_isn: Option<SeqNum>,
+    /// When the first SYN left.
+    pub started_at: Instant,
+    /// When the first byte of the reply arrived at the client and was of use: not before the SYN-ACK.
+    pub first_byte_at: Option<Instant>,
+    /// When the last packet was seen.
+    pub ended_at: Instant,
+    /// Data bytes on the first SYN.
+    pub syn_data_len: u32,
+    /// Of those, bytes the first SYN-ACK acknowledged.
+    pub syn_data_acked: u32,
+    /// The cookie of the first SYN.
+    pub cookie: Option<Cookie>,
+    /// The cookie of the first SYN-ACK.
+    pub cookie_granted: Option<Cookie>,
+    /// Data bytes on the first SYN-ACK that arrived.
+    pub synack_data_len: u32,
+    /// Times the SYN was sent.
+    pub syns: u32,
+    /// Fast Open, by the packets.
+    pub verdict: Verdict,
+    /// Data bytes the client sent more than once.
+    pub bytes_resent: u64,
+    /// Bytes of all IP packets both ends sent.
+    pub bytes_on_wire: u64,
+    /// Every packet of it that either end sent, lost ones too, in the order of sending.
+    pub journeys: Vec<Journey>,
+}
+
+impl Exchange {
+    /// From the first SYN to the first byte of the reply.
+    pub fn time_to_first_byte(&self) -> Option<Duration> {
+        Some(self.first_byte_at?.since(self.started_at))
+    }
+
+    /// Packets both ends sent, lost ones and copies too.
+    pub fn packets(&self) -> usize {
+        self.journeys.len()
+    }
+}
+
+/// The connections that `client` opened, in the order of their first SYNs.
+pub fn exchanges(capture: &Capture, client: HostId) -> Vec<Exchange> {
+    let mut groups: Vec<Group> = Vec::new();
+    for journey in capture.journeys() {
+        let Some((flow, segment)) = Flow::of(&journey, client) else { continue };
+        let begins = flow.from_client && segment.is_syn();
+        let known = groups.iter_mut().rev().find(|group| group.flow.is_same_connection(&flow));
+        match known {
+            Some(group) if !begins || group.isn == segment.tcp.seq => group.journeys.push(journey),
+            _ if begins => groups.push(Group { flow, isn: segment.tcp.seq, journeys: vec![journey] }),
+            _ => {}
+        }
+    }
+    groups.into_iter().map(Group::measure).collect()
+}
+
+/// Whose packet it is, in the client's words: what the client sent, and what it received or should have.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    client: SocketAddr,
+    server: SocketAddr,
+    from_client: bool,
+}
+
+impl Flow {
+    fn of(journey: &Journey, client: HostId) -> Option<(Flow, Segment)> {
+        let segment = journey.segment()?;
+        if journey.sent.host == Some(client) {
+            return Some((Flow { client: segment.src(), server: segment.dst(), from_client: true }, segment));
+        }
+        if journey.injected_by.is_some() {
+            return None;
+        }
+        let seen = match &journey.received {
+            Some(received) if received.host != Some(client) => return None,
+            Some(_) => journey.received_segment()?,
+            None => segment.clone(),
+        };
+        Some((Flow { client: seen.dst(), server: seen.src(), from_client: false }, segment))
+    }
+
+    /// Behind a NAT a lost packet shows the public address only: ports decide, and the server's address.
+    fn is_same_connection(&self, other: &Flow) -> bool {
+        self.client.port() == other.client.port() && self.server == other.server
+    }
+}
+
+struct Group {
+    flow: Flow,
+    isn: SeqNum,
+    journeys: Vec<Journey>,
+}
+
+impl Group {
+    fn measure(self) -> Exchange {
+        let Group { flow, isn, journeys } = self;
+        let first_syn = journeys[0].segment();
+        let syn = first_syn.as_ref();
+        let from_client = |journey: &&Journey| journey.segment().is_some_and(|seg| seg.dst() == flow.server);
+        let syns = journeys
+            .iter()
+            .filter(from_client)
+            .filter(|j| j.segment().is_some_and(|seg| seg.is_syn() && !j.copy));
+        let syns = u32::try_from(syns.count()).unwrap_or(u32::MAX);
+        let arrived = first_syn_ack(&journeys, flow);
+        let syn_ack = arrived.as_ref().map(|(_, segment)| segment);
+        let syn_data_len = syn.map_or(0, Segment::text_len);
+        let syn_data_acked = syn_ack.map_or(0, |seg| seg.tcp.ack.since(isn + 1)).min(syn_data_len);
+        let ended_at = journeys.iter().map(last_seen).max().unwrap_or_default();
+        Exchange {
+            client: flow.client,
+            server: flow.server,
+            client_isn: isn,
+            server_isn: syn_ack.map(|seg| seg.tcp.seq),
+            started_at: journeys[0].sent.at,
+            first_byte_at: arrived
+                .as_ref()
+                .and_then(|(at, seg)| first_byte(&journeys, flow, *at, seg.text_seq())),
+            ended_at,
+            syn_data_len,
+            syn_data_acked,
+            cookie: syn.and_then(cookie),
+            cookie_granted: syn_ack.and_then(cookie),
+            synack_data_len: syn_ack.map_or(0, Segment::text_len),
+            syns,
+            verdict: verdict(syn, syn_ack, syn_data_acked, syns),
+            bytes_resent: bytes_resent(&journeys, flow, isn),
+            bytes_on_wire: journeys.iter().map(|journey| journey.sent.bytes.len() as u64).sum(),
+            journeys,
+        }
+    }
+}
+
+fn last_seen(journey: &Journey) -> Instant {
+    let lost = journey.lost.as_ref().map(|(at, _)| *at);
+    journey.received.as_ref().map(|seen| seen.at).or(lost).unwrap_or(journey.sent.at)
+}
+
+fn cookie(segment: &Segment) -> Option<Cookie> {
+    segment.tcp.options.fast_open?.cookie
+}
+
+/// Packets of the server that reached the client, as they arrived.
+fn arrivals(journeys: &[Journey], flow: Flow) -> impl Iterator<Item = (Instant, Segment)> {
+    journeys.iter().filter_map(move |journey| {
+        let segment = journey.received_segment()?;
+        (segment.src() == flow.server && segment.dst() == flow.client)
+            .then_some((journey.received.as_ref()?.at, segment))
+    })
+}
+
+fn first_syn_ack(journeys: &[Journey], flow: Flow) -> Option<(Instant, Segment)> {
+    arrivals(journeys, flow).filter(|(_, segment)| segment.is_syn_ack()).min_by_key(|(at, _)| *at)
+}
+
+/// When the byte `first` arrived, at the time of the SYN-ACK or later: what comes before it is thrown away by the client.
+fn first_byte(journeys: &[Journey], flow: Flow, synchronised_at: Instant, first: SeqNum) -> Option<Instant> {
+    let holds_it = |segment: &Segment| {
+        segment.text_seq().before_or_eq(first) && (segment.text_seq() + segment.text_len()).after(first)
+    };
+    arrivals(journeys, flow)
+        .filter(|(at, segment)| *at >= synchronised_at && holds_it(segment))
+        .map(|(at, _)| at)
+        .min()
+}
+
+fn verdict(syn: Option<&Segment>, syn_ack: Option<&Segment>, acked: u32, syns: u32) -> Verdict {
+    let Some(syn) = syn else { return Verdict::Plain };
+    let (option, data_len) = (syn.tcp.options.fast_open, syn.text_len());
+    if option.is_none() && data_len == 0 {
+        return Verdict::Plain;
+    }
+    let Some(syn_ack) = syn_ack else { return Verdict::Unanswered };
+    let granted = cookie(syn_ack);
+    match option {
+        Some(option) if option.cookie.is_none() && data_len == 0 => {
+            Verdict::CookieRequested { granted: granted.is_some() }
+        }
+        _ if acked == data_len => Verdict::Accepted,
+        _ if acked > 0 => Verdict::Partial,
+        _ if syns > 1 && granted.is_none() => Verdict::Lost,
+        _ => Verdict::NotAcknowledged { answer: answer(cookie(syn), granted) },
+    }
+}
+
+fn answer(sent: Option<Cookie>, granted: Option<Cookie>) -> Answer {
+    match granted {
+        None => Answer::NoOption,
+        Some(_) if granted == sent => Answer::SameCookie,
+        Some(_) => Answer::NewCookie,
+    }
+}
+
+/// Data bytes of the client that were sent again.
+fn bytes_resent(journeys: &[Journey], flow: Flow, isn: SeqNum) -> u64 {
+    let mut sent_to = 0u32;
+    let mut resent = 0u64;
+    let own = journeys.iter().filter(|journey| !journey.copy).filter_map(Journey::segment);
+    for segment in
+        own.filter(|segment| segment.dst() == flow.server && !segment.tcp.flags.contains(Flags::RST))
+    {
+        let start = segment.text_seq().since(isn + 1);
+        let end = start.wrapping_add(segment.text_len());
+        resent += u64::from(sent_to.min(end).saturating_sub(start));
+        sent_to = sent_to.max(end);
+    }
+    resent
+}
+
+#[cfg(test)]
+mod tests;

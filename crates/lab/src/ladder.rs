@@ -1,0 +1,237 @@
+//! A ladder: the packets of an exchange between two columns, with the time at either end of each.
+//!
+//! ```text
+//!      client                                                                 server
+//!    0.0 ms ├─ SYN        seq 0 len 200  cookie 1d0aa246 mss 1460 ──────────▶   85.0 ms
+//!  170.0 ms ◀───────── SYN ACK    seq 0 ack 201 len 500 mss 1460  FIN ──────┤   85.0 ms
+//!    0.0 ms ├─ SYN        seq 0 len 200 ─────────────────────────× firewall
+//! ```
+
+use crate::capture::Journey;
+use crate::exchange::Exchange;
+use crate::segment::Segment;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use core::time::Duration;
+use proto::Instant;
+use serde::Serialize;
+use wire::{FastOpenKind, Flags, SeqNum};
+
+/// Which way a rung points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// From the client to the server.
+    ToServer,
+    /// From the server to the client.
+    ToClient,
+}
+
+/// One packet.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rung {
+    /// Direction.
+    pub way: Way,
+    /// When it left, since the start of the ladder, ms; none where that end was not watched.
+    pub sent_ms: Option<f64>,
+    /// When it arrived, ms; none where it did not, or that end was not watched.
+    pub received_ms: Option<f64>,
+    /// Control bits, e.g. `SYN ACK`.
+    pub flags: String,
+    /// Sequence number relative to the sender's ISN.
+    pub seq: u32,
+    /// Acknowledgement number relative to the receiver's ISN.
+    pub ack: Option<u32>,
+    /// Data bytes.
+    pub len: u32,
+    /// Options worth a look, e.g. `cookie 1d0aa246d060bffa`, `mss 1460`.
+    pub options: Vec<String>,
+    /// Who lost it.
+    pub lost_by: Option<String>,
+    /// What the path or somebody on it did to it.
+    pub remarks: Vec<String>,
+}
+
+/// The packets of an exchange.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ladder {
+    /// What it shows.
+    pub title: String,
+    /// Name of the left column.
+    pub left: String,
+    /// Name of the right column.
+    pub right: String,
+    /// The packets, in the order of sending.
+    pub rungs: Vec<Rung>,
+}
+
+impl Ladder {
+    /// The ladder of one exchange; time zero is its first SYN.
+    pub fn of(title: impl Into<String>, exchange: &Exchange) -> Ladder {
+        Ladder::of_journeys(title, exchange, exchange.started_at, &exchange.journeys)
+    }
+
+    /// The ladder of packets chosen by the caller, in terms of the exchange they belong to; time zero is `start`.
+    pub fn of_journeys(
+        title: impl Into<String>,
+        exchange: &Exchange,
+        start: Instant,
+        journeys: &[Journey],
+    ) -> Ladder {
+        let view = View::new(exchange, journeys);
+        let rungs = journeys.iter().filter_map(|journey| view.rung(start, journey)).collect();
+        Ladder::between_client_and_server(title, rungs)
+    }
+
+    /// The ladder of packets captured at the client's end of a real path, in order: (time there, packet from the IP header on).
+    ///
+    /// Time zero is the first packet; the times at the server's end stay blank. What is not TCP to or from `server` is left out. Each
+    /// SYN begins a new numbering, so several connections may follow each other; before the first, numbers are shown as they are.
+    pub fn at_client(title: impl Into<String>, server: SocketAddr, packets: &[(Instant, Bytes)]) -> Ladder {
+        let start = packets.first().map_or(Instant::ZERO, |(at, _)| *at);
+        let mut view = View { server, client_isn: SeqNum(0), server_isns: Vec::new() };
+        let rung = |(at, packet): &(Instant, Bytes)| {
+            let segment = Segment::parse(packet).filter(|seg| seg.src() == server || seg.dst() == server)?;
+            view.notice(&segment);
+            let rung = view.describe(&segment);
+            let time = Some(milliseconds(at.since(start)));
+            Some(match rung.way {
+                Way::ToServer => Rung { sent_ms: time, ..rung },
+                Way::ToClient => Rung { received_ms: time, ..rung },
+            })
+        };
+        Ladder::between_client_and_server(title, packets.iter().filter_map(rung).collect())
+    }
+
+    fn between_client_and_server(title: impl Into<String>, rungs: Vec<Rung>) -> Ladder {
+        Ladder { title: title.into(), left: "client".into(), right: "server".into(), rungs }
+    }
+}
+
+/// What makes numbers relative.
+struct View {
+    server: SocketAddr,
+    client_isn: SeqNum,
+    server_isns: Vec<SeqNum>,
+}
+
+impl View {
+    fn new(exchange: &Exchange, journeys: &[Journey]) -> View {
+        // A server that answers a copy of a SYN has another first number than the one the client knows.
+        let of_syn_acks =
+            journeys.iter().filter_map(Journey::segment).filter(Segment::is_syn_ack).map(|seg| seg.tcp.seq);
+        let server_isns = exchange.server_isn.into_iter().chain(of_syn_acks).collect();
+        View { server: exchange.server, client_isn: exchange.client_isn, server_isns }
+    }
+
+    /// Relative to the closest first number before it.
+    fn since_server_isn(&self, number: SeqNum) -> u32 {
+        self.server_isns.iter().map(|isn| number.since(*isn)).min().unwrap_or(number.0)
+    }
+
+    /// A SYN or SYN-ACK that comes by makes later numbers relative to its own.
+    fn notice(&mut self, segment: &Segment) {
+        if segment.is_syn_ack() {
+            self.server_isns = vec![segment.tcp.seq];
+        } else if segment.is_syn() {
+            self.client_isn = segment.tcp.seq;
+            self.server_isns.clear();
+        }
+    }
+
+    fn rung(&self, start: Instant, journey: &Journey) -> Option<Rung> {
+        let segment = journey.segment()?;
+        let ms = |at: Instant| milliseconds(at.since(start));
+        Some(Rung {
+            sent_ms: Some(ms(journey.sent.at)),
+            received_ms: journey.received.as_ref().map(|received| ms(received.at)),
+            lost_by: journey.lost.as_ref().map(|(_, by)| by.clone()),
+            remarks: remarks(journey, &segment),
+            ..self.describe(&segment)
+        })
+    }
+
+    /// What the segment itself says.
+    fn describe(&self, segment: &Segment) -> Rung {
+        let way = if segment.dst() == self.server { Way::ToServer } else { Way::ToClient };
+        let (seq, ack) = match way {
+            Way::ToServer => (segment.tcp.seq.since(self.client_isn), self.since_server_isn(segment.tcp.ack)),
+            Way::ToClient => (self.since_server_isn(segment.tcp.seq), segment.tcp.ack.since(self.client_isn)),
+        };
+        Rung {
+            way,
+            sent_ms: None,
+            received_ms: None,
+            flags: flags_text(segment.tcp.flags),
+            seq,
+            ack: segment.tcp.flags.contains(Flags::ACK).then_some(ack),
+            len: segment.text_len(),
+            options: options_text(segment),
+            lost_by: None,
+            remarks: Vec::new(),
+        }
+    }
+}
+
+/// Milliseconds, exact to the nanosecond.
+pub fn milliseconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e6
+}
+
+/// Milliseconds for people: one decimal, or three below 10 ms.
+pub fn milliseconds_text(ms: f64) -> String {
+    if ms < 10.0 { format!("{ms:.3} ms") } else { format!("{ms:.1} ms") }
+}
+
+/// Control bits in words, SYN first and ACK last.
+pub fn flags_text(flags: Flags) -> String {
+    let names = [
+        (Flags::SYN, "SYN"),
+        (Flags::FIN, "FIN"),
+        (Flags::RST, "RST"),
+        (Flags::PSH, "PSH"),
+        (Flags::URG, "URG"),
+        (Flags::ECE, "ECE"),
+        (Flags::CWR, "CWR"),
+        (Flags::ACK, "ACK"),
+    ];
+    let set: Vec<&str> =
+        names.iter().filter(|(bit, _)| flags.contains(*bit)).map(|(_, name)| *name).collect();
+    if set.is_empty() { "none".into() } else { set.join(" ") }
+}
+
+fn options_text(segment: &Segment) -> Vec<String> {
+    let options = &segment.tcp.options;
+    let fast_open = options.fast_open.map(|option| {
+        let kind = if option.kind == FastOpenKind::Experimental { " (254)" } else { "" };
+        match option.cookie {
+            None => format!("cookie request{kind}"),
+            Some(cookie) => format!("cookie {cookie}{kind}"),
+        }
+    });
+    let mss = options.mss.map(|mss| format!("mss {mss}"));
+    let sack = (!options.sack.is_empty()).then(|| format!("sack {}", options.sack.len()));
+    [fast_open, mss, sack].into_iter().flatten().collect()
+}
+
+fn remarks(journey: &Journey, sent: &Segment) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(by) = journey.injected_by {
+        remarks.push(format!("sent by {by}"));
+    }
+    if journey.copy {
+        remarks.push("copy".into());
+    }
+    if let Some(received) = journey.received_segment().filter(|_| journey.is_rewritten()) {
+        if received.src() != sent.src() {
+            remarks.push(format!("arrives from {}", received.src().ip()));
+        }
+        if received.dst().ip() != sent.dst().ip() {
+            remarks.push(format!("sent to {}", sent.dst().ip()));
+        }
+        if sent.tcp.options.fast_open.is_some() && received.tcp.options.fast_open.is_none() {
+            remarks.push("option stripped".into());
+        }
+    }
+    remarks
+}

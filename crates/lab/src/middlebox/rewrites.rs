@@ -1,0 +1,46 @@
+//! Boxes that change packets, or make more of them.
+
+use super::{Direction, Middlebox, Passed, pass};
+use crate::segment::Segment;
+use bytes::Bytes;
+use proto::Instant;
+use wire::Flags;
+
+/// Takes the Fast Open option out of every SYN and SYN-ACK and leaves the rest, data too, as it is.
+#[derive(Clone, Debug, Default)]
+pub struct StripFastOpen;
+
+impl Middlebox for StripFastOpen {
+    fn name(&self) -> &str {
+        "normaliser"
+    }
+
+    fn handle_packet(&mut self, _now: Instant, _direction: Direction, packet: Bytes) -> Passed {
+        match Segment::parse(&packet) {
+            Some(mut segment)
+                if segment.tcp.flags.contains(Flags::SYN) && segment.tcp.options.fast_open.is_some() =>
+            {
+                segment.tcp.options.fast_open = None;
+                pass(segment.emit())
+            }
+            _ => pass(packet),
+        }
+    }
+}
+
+/// Sends every SYN twice, as a network does that repeats a frame.
+#[derive(Clone, Debug, Default)]
+pub struct Duplicate;
+
+impl Middlebox for Duplicate {
+    fn name(&self) -> &str {
+        "repeater"
+    }
+
+    fn handle_packet(&mut self, _now: Instant, _direction: Direction, packet: Bytes) -> Passed {
+        match Segment::parse(&packet).is_some_and(|segment| segment.is_syn()) {
+            true => Passed::from_iter([packet.clone(), packet]),
+            false => pass(packet),
+        }
+    }
+}

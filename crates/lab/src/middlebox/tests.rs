@@ -1,0 +1,95 @@
+use super::*;
+use crate::segment::Segment;
+use crate::testing::*;
+use core::net::{IpAddr, SocketAddr};
+use wire::Flags;
+
+const NOW: Instant = Instant::ZERO;
+
+fn forward(middlebox: &mut dyn Middlebox, segment: &Segment) -> Vec<Segment> {
+    handle(middlebox, Direction::Forward, segment)
+}
+
+fn handle(middlebox: &mut dyn Middlebox, direction: Direction, segment: &Segment) -> Vec<Segment> {
+    let passed = middlebox.handle_packet(NOW, direction, segment.emit());
+    passed.iter().map(|packet| Segment::parse(packet).expect("checksums are right")).collect()
+}
+
+#[test]
+fn only_syns_with_data_are_dropped() {
+    let mut firewall = DropSynData;
+    let asking = from_client(Flags::SYN, 0, 0, 0).with_fast_open(None);
+    assert!(forward(&mut firewall, &from_client(Flags::SYN, 0, 0, 1)).is_empty());
+    assert_eq!(forward(&mut firewall, &asking), [asking]);
+    // A SYN-ACK with data is not a SYN with data.
+    let reply = from_server(Flags::SYN | Flags::ACK, 0, 28, 43);
+    assert_eq!(handle(&mut firewall, Direction::Backward, &reply), [reply]);
+}
+
+#[test]
+fn the_option_is_stripped_and_the_data_stays() {
+    let syn = from_client(Flags::SYN, 0, 0, 27);
+    assert_eq!(forward(&mut StripFastOpen, &syn.clone().with_fast_open(Some(a_cookie()))), [syn]);
+}
+
+#[test]
+fn the_nth_syn_ack_of_each_connection_is_dropped() {
+    let mut second = DropNthSynAck::new(2);
+    let syn_ack = from_server(Flags::SYN | Flags::ACK, 0, 1, 0);
+    let mut other = syn_ack.clone();
+    other.tcp.seq += 77;
+    let mut passed = |segment: &Segment| handle(&mut second, Direction::Backward, segment).len();
+    assert_eq!(
+        [passed(&syn_ack), passed(&other), passed(&syn_ack), passed(&syn_ack), passed(&other)],
+        [1, 1, 0, 1, 0]
+    );
+}
+
+#[test]
+fn a_switched_box_waits_for_its_switch() {
+    let mut firewall = Switched::off(DropSynData);
+    let syn = from_client(Flags::SYN, 0, 0, 27);
+    assert_eq!(forward(&mut firewall, &syn).len(), 1);
+    firewall.turn_on();
+    assert_eq!(forward(&mut firewall, &syn).len(), 0);
+    assert_eq!(firewall.name(), DropSynData.name());
+}
+
+#[test]
+fn syns_are_doubled() {
+    let (syn, data) = (from_client(Flags::SYN, 0, 0, 27), from_client(Flags::ACK, 1, 1, 27));
+    assert_eq!(forward(&mut Duplicate, &syn).len(), 2);
+    assert_eq!(forward(&mut Duplicate, &data).len(), 1);
+}
+
+#[test]
+fn the_nat_alternates_by_connection_and_translates_back() {
+    let public: [IpAddr; 2] = ["203.0.113.1".parse().unwrap(), "203.0.113.2".parse().unwrap()];
+    let mut nat = AlternatingNat::new(public);
+    let first = from_client(Flags::SYN, 0, 0, 27);
+    let mut second = first.clone();
+    second.tcp.src_port += 1;
+    let sources: Vec<IpAddr> = [&first, &second, &first]
+        .into_iter()
+        .flat_map(|segment| forward(&mut nat, segment))
+        .map(|segment| segment.src().ip())
+        .collect();
+    assert_eq!(sources, [public[0], public[1], public[0]]);
+
+    let answer = from_server(Flags::SYN | Flags::ACK, 0, 1, 0);
+    let mut outside = answer.clone();
+    outside.set_dst(SocketAddr::new(public[0], client_addr().port()));
+    assert_eq!(handle(&mut nat, Direction::Backward, &outside), [answer]);
+    outside.set_dst(SocketAddr::new(public[1], client_addr().port()));
+    assert!(handle(&mut nat, Direction::Backward, &outside).is_empty());
+}
+
+#[test]
+fn what_is_not_tcp_passes() {
+    let junk = [Bytes::from_static(b"not a packet")];
+    let boxes: [&mut dyn Middlebox; 4] =
+        [&mut DropSynData, &mut StripFastOpen, &mut DropNthSynAck::new(1), &mut Duplicate];
+    for middlebox in boxes {
+        assert_eq!(middlebox.handle_packet(NOW, Direction::Forward, junk[0].clone()).as_slice(), junk);
+    }
+}

@@ -1,0 +1,300 @@
+//! A network in virtual time: hosts, the paths between them, and the clock.
+//!
+//! ```text
+//!   Host ──(Left)──► Path: wire ─ box ─ wire ──(Arrived)──► Host          Capture: every (Left), (Arrived), loss
+//!    ├ proto::Stack          └ qdisc::Link per direction      ├ proto::Stack
+//!    └ App ── Sys                                             └ App ── Sys
+//! ```
+//!
+//! One step is one moment: packets that come out of a wire, then hosts whose timer is due, then applications that asked to be woken.
+//! Every host obeys the engine's rule: one mutation, then everything `poll_*` has. Packets that reach a host at the same moment are one
+//! batch, unless it has Linux's habits. Nothing here reads a clock or draws a random
+//! number that is not made from the seed, so a run with the same calls gives the same capture, byte for byte.
+
+//!
+//! ```
+//! use lab::apps::{Client, Closer, Opening, Server, Service, Visit};
+//! use lab::network::{HostPlan, Network, Profile, Route};
+//! use std::net::{Ipv4Addr, SocketAddr};
+//! use std::time::Duration;
+//!
+//! let (here, there) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 1));
+//! let peer = SocketAddr::from((there, 7));
+//! let mut network = Network::new(1);
+//! let client = network.add_host(HostPlan::new(Profile::Firstbyte, here), Client::new());
+//! let program = Server::new(peer, Some(16), Service::Echo, Closer::Client);
+//! let server = network.add_host(HostPlan::new(Profile::Firstbyte, there), program);
+//! network.join(client, server, Route::with_rtt(Duration::from_millis(40)));
+//!
+//! let visit = Visit {
+//!     peer,
+//!     local: None,
+//!     opening: Opening::ConnectThenWrite,
+//!     request: "hello".into(),
+//!     reply: "hello".into(),
+//!     closer: Closer::Client,
+//! };
+//! network.with_app(client, |client: &mut Client, sys| client.begin(sys, visit)).unwrap();
+//! assert!(network.run_until_quiet(Duration::from_secs(10)));
+//! assert!(network.app::<Client>(client).ends()[0].unwrap().is_exact);
+//! ```
+
+mod host;
+mod path;
+mod sys;
+
+pub use host::{HostPlan, Profile};
+pub use path::Route;
+pub use sys::{Calls, Sys};
+
+use crate::apps::App;
+use crate::capture::{Capture, HostId, PacketId, Place};
+use crate::middlebox::{Direction, Middlebox};
+use bytes::Bytes;
+use core::any::Any;
+use core::time::Duration;
+use host::Host;
+use path::{Outcome, Path};
+use proto::{Instant, Stack};
+use wire::{Addr, IpHeader};
+
+/// A path of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(usize);
+
+/// Most moments in which nothing but the same instant passes: a loop of zero-delay packets is a bug of a scenario.
+const STEPS_PER_INSTANT_MAX: u32 = 100_000;
+
+/// Hosts, paths and the time.
+pub struct Network {
+    now: Instant,
+    seed: u64,
+    hosts: Vec<Host>,
+    paths: Vec<Path>,
+    capture: Capture,
+    packets: u64,
+}
+
+impl Network {
+    /// An empty network. Everything random in it comes from `seed`.
+    pub fn new(seed: u64) -> Network {
+        Network {
+            now: Instant::ZERO,
+            seed,
+            hosts: Vec::new(),
+            paths: Vec::new(),
+            capture: Capture::new(),
+            packets: 0,
+        }
+    }
+
+    /// Adds a host with its application, which starts at once.
+    pub fn add_host(&mut self, plan: HostPlan, app: impl App) -> HostId {
+        let id = HostId(self.hosts.len());
+        let seed = derived_seed(self.seed, id.0 as u64);
+        self.hosts.push(Host::new(plan, Box::new(app), seed));
+        self.with_app_dyn(id, |app, sys| app.start(sys));
+        id
+    }
+
+    /// Joins two hosts. A host sends to the path whose other end holds the destination address, else to its first path.
+    pub fn join(&mut self, first: HostId, second: HostId, route: Route) -> PathId {
+        let seed = derived_seed(self.seed, 1 << 32 | self.paths.len() as u64);
+        self.paths.push(Path::new([first, second], route, seed));
+        PathId(self.paths.len() - 1)
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// What was seen so far.
+    pub fn capture(&self) -> &Capture {
+        &self.capture
+    }
+
+    /// A host's stack, to look at.
+    pub fn stack(&self, host: HostId) -> &Stack {
+        &self.hosts[host.0].stack
+    }
+
+    /// Changes a host's stack (settings, caches) and sends what comes of it.
+    pub fn with_stack<R>(&mut self, host: HostId, change: impl FnOnce(&mut Stack, Instant) -> R) -> R {
+        let result = change(&mut self.hosts[host.0].stack, self.now);
+        self.settle(host);
+        result
+    }
+
+    /// A host's application.
+    ///
+    /// # Panics
+    /// When the host runs an application of another type.
+    pub fn app<A: App>(&self, host: HostId) -> &A {
+        let app: &dyn Any = &*self.hosts[host.0].app;
+        app.downcast_ref().expect("the host runs another application")
+    }
+
+    /// Lets a host's application act now.
+    ///
+    /// # Panics
+    /// When the host runs an application of another type.
+    pub fn with_app<A: App, R>(&mut self, host: HostId, act: impl FnOnce(&mut A, &mut Sys<'_>) -> R) -> R {
+        self.with_app_dyn(host, |app, sys| {
+            let app: &mut dyn Any = app;
+            act(app.downcast_mut().expect("the host runs another application"), sys)
+        })
+    }
+
+    /// The middleboxes of a path, in order from its first end.
+    pub fn middleboxes(&mut self, path: PathId) -> impl Iterator<Item = &mut dyn Middlebox> {
+        self.paths[path.0].middleboxes()
+    }
+
+    /// Puts a packet on the last stretch of a path, so that it reaches the end in this direction as if from somewhere outside.
+    pub fn inject(&mut self, by: &'static str, path: PathId, direction: Direction, packet: Bytes) {
+        let id = self.new_packet();
+        self.capture.push(self.now, id, Place::Injected { by }, packet.clone());
+        let outcomes = self.paths[path.0].inject(self.now, direction, id, packet);
+        self.finish(outcomes);
+    }
+
+    /// Runs until `done` says so, or nothing is left to happen, or `limit` has passed. Says whether `done` did.
+    pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&Network) -> bool) -> bool {
+        let end = self.now + limit;
+        let mut steps_here = 0;
+        loop {
+            if done(self) {
+                return true;
+            }
+            match self.next_event() {
+                Some(next) if next <= end => {
+                    steps_here = if next > self.now { 0 } else { steps_here + 1 };
+                    assert!(steps_here < STEPS_PER_INSTANT_MAX, "time stands still at {:?}", self.now);
+                    self.step(next);
+                }
+                _ => {
+                    self.now = end.min(self.next_event().unwrap_or(end)).max(self.now);
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Runs for exactly this long.
+    pub fn run_for(&mut self, span: Duration) {
+        let end = self.now + span;
+        self.run_until(span, |_| false);
+        self.now = end;
+    }
+
+    /// Runs until every connection is over (TIME-WAIT apart) and no packet is under way; at most for `limit`.
+    pub fn run_until_quiet(&mut self, limit: Duration) -> bool {
+        self.run_until(limit, Network::is_quiet)
+    }
+
+    /// Is no packet under way, and no connection open in any stack?
+    pub fn is_quiet(&self) -> bool {
+        self.paths.iter().all(Path::is_empty) && self.hosts.iter().all(Host::is_quiet)
+    }
+
+    fn next_event(&mut self) -> Option<Instant> {
+        let paths = self.paths.iter().filter_map(Path::next_event).min();
+        let hosts = self.hosts.iter_mut().filter_map(Host::next_event).min();
+        [paths, hosts].into_iter().flatten().min().map(|next| next.max(self.now))
+    }
+
+    fn step(&mut self, next: Instant) {
+        self.now = next;
+        for path in 0..self.paths.len() {
+            let outcomes = self.paths[path].poll(self.now);
+            self.finish(outcomes);
+        }
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].handle_time(self.now) {
+                self.settle(HostId(host));
+            }
+        }
+    }
+
+    fn with_app_dyn<R>(&mut self, host: HostId, act: impl FnOnce(&mut dyn App, &mut Sys<'_>) -> R) -> R {
+        let result = self.hosts[host.0].act(self.now, act);
+        self.settle(host);
+        result
+    }
+
+    /// Hands the host's packets to its paths, and events to its application, until it has no more.
+    fn settle(&mut self, host: HostId) {
+        loop {
+            for packet in self.hosts[host.0].take_packets(self.now) {
+                self.transmit(host, packet);
+            }
+            if !self.hosts[host.0].handle_next_event(self.now) {
+                break;
+            }
+        }
+    }
+
+    fn transmit(&mut self, host: HostId, packet: Bytes) {
+        let id = self.new_packet();
+        self.capture.push(self.now, id, Place::Left(host), packet.clone());
+        let Some(path) = self.route(host, &packet) else {
+            self.capture.push(self.now, id, Place::Lost { by: "no route".into() }, packet);
+            return;
+        };
+        let outcomes = self.paths[path].send(self.now, host, id, packet);
+        self.finish(outcomes);
+    }
+
+    fn route(&self, host: HostId, packet: &[u8]) -> Option<usize> {
+        let destination = IpHeader::parse(packet).ok()?.0.dst;
+        let mut attached =
+            self.paths.iter().enumerate().filter_map(|(index, path)| Some((index, path.peer_of(host)?)));
+        let first = attached.clone().next()?.0;
+        let holds = |peer: HostId| {
+            self.hosts[peer.0].addresses.iter().any(|address| Addr::from(*address) == destination)
+        };
+        Some(attached.find(|(_, peer)| holds(*peer)).map_or(first, |(index, _)| index))
+    }
+
+    fn finish(&mut self, outcomes: Vec<Outcome>) {
+        let mut arrivals = Vec::new();
+        for Outcome { packet, bytes, place } in outcomes {
+            if let Place::Arrived(host) = place {
+                arrivals.push((host, bytes.clone()));
+            }
+            self.capture.push(self.now, packet, place, bytes);
+        }
+        arrivals.sort_by_key(|(host, _)| *host);
+        for batch in arrivals.chunk_by(|a, b| a.0 == b.0) {
+            let host = batch[0].0;
+            let packets = batch.iter().map(|(_, bytes)| bytes.clone());
+            match self.hosts[host.0].calls() {
+                Calls::Batched => self.hosts[host.0].handle_packets(self.now, packets.collect()),
+                Calls::OneByOne => {
+                    for packet in packets {
+                        self.hosts[host.0].handle_packets(self.now, vec![packet]);
+                        self.settle(host);
+                    }
+                }
+            }
+            self.settle(host);
+        }
+    }
+
+    fn new_packet(&mut self) -> PacketId {
+        self.packets += 1;
+        PacketId(self.packets)
+    }
+}
+
+/// A seed for one part of the network (SplitMix64's finaliser over both numbers).
+fn derived_seed(seed: u64, part: u64) -> u64 {
+    let mut z = seed.wrapping_add(part.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests;

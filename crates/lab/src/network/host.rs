@@ -1,0 +1,158 @@
+//! One host: a stack, its addresses, and the application on it.
+
+use super::derived_seed;
+use super::sys::{Calls, Sys};
+use crate::apps::App;
+use bytes::Bytes;
+use core::net::IpAddr;
+use proto::{Config, Events, Instant, SocketId, Stack};
+use std::collections::VecDeque;
+use wire::{Capabilities, RxPacket};
+
+/// Whose habits a host has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// Ours: `Config::default()`, and programs whose calls are one batch (`serve` writes and shuts down in the same poll).
+    Firstbyte,
+    /// Linux 6.18: `Config::linux()` with both Fast Open bits on, and programs whose every system call sends at once.
+    Linux,
+}
+
+impl Profile {
+    /// The settings, with Fast Open enabled for clients and servers.
+    pub fn config(self) -> Config {
+        match self {
+            Profile::Firstbyte => Config { tcp_fastopen: 0x3, ..Config::default() },
+            Profile::Linux => Config { tcp_fastopen: 0x3, ..Config::linux() },
+        }
+    }
+
+    /// When packets leave.
+    pub fn calls(self) -> Calls {
+        match self {
+            Profile::Firstbyte => Calls::Batched,
+            Profile::Linux => Calls::OneByOne,
+        }
+    }
+
+    /// As headings show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Firstbyte => "Firstbyte",
+            Profile::Linux => "Linux",
+        }
+    }
+}
+
+/// What a host is made of.
+#[derive(Clone, Debug)]
+pub struct HostPlan {
+    /// Settings of its stack.
+    pub config: Config,
+    /// When its programs' packets leave.
+    pub calls: Calls,
+    /// Its addresses; each network is a /24 (IPv4) or a /64 (IPv6).
+    pub addresses: Vec<IpAddr>,
+    /// Largest IP packet it sends, bytes.
+    pub mtu: usize,
+}
+
+impl HostPlan {
+    /// A host with a profile's habits, one address and an MTU of 1500.
+    pub fn new(profile: Profile, address: impl Into<IpAddr>) -> HostPlan {
+        HostPlan {
+            config: profile.config(),
+            calls: profile.calls(),
+            addresses: vec![address.into()],
+            mtu: 1500,
+        }
+    }
+}
+
+pub(super) struct Host {
+    pub(super) stack: Stack,
+    pub(super) app: Box<dyn App>,
+    pub(super) addresses: Vec<IpAddr>,
+    calls: Calls,
+    packets: Vec<Bytes>,
+    events: VecDeque<(SocketId, Events)>,
+}
+
+impl Host {
+    pub(super) fn new(plan: HostPlan, app: Box<dyn App>, seed: u64) -> Host {
+        let capabilities = Capabilities { mtu: plan.mtu, gso_max_size: 0, tx_checksum: false };
+        let mut stack = Stack::new(plan.config, capabilities, stack_seed(seed));
+        for address in &plan.addresses {
+            stack.add_address(*address, if address.is_ipv4() { 24 } else { 64 });
+        }
+        let (addresses, calls) = (plan.addresses, plan.calls);
+        Host { stack, app, addresses, calls, packets: Vec::new(), events: VecDeque::new() }
+    }
+
+    pub(super) fn calls(&self) -> Calls {
+        self.calls
+    }
+
+    /// Packets that arrived together. What the stack does not claim is dropped: hosts of the lab speak TCP and ICMP only.
+    pub(super) fn handle_packets(&mut self, now: Instant, packets: Vec<Bytes>) {
+        let mut batch: Vec<RxPacket> = packets.into_iter().map(RxPacket::new).collect();
+        self.stack.handle_packets(now, &mut batch);
+        self.drain(now);
+    }
+
+    /// Tells the stack and the application the time if either asked for it; says whether anything was done.
+    pub(super) fn handle_time(&mut self, now: Instant) -> bool {
+        let stack_due = self.stack.poll_timeout().is_some_and(|at| at <= now);
+        if stack_due {
+            self.stack.handle_timeout(now);
+            self.drain(now);
+        }
+        let app_due = self.app.next_wake().is_some_and(|at| at <= now);
+        if app_due {
+            self.act(now, |app, sys| app.handle_wake(sys));
+        }
+        stack_due || app_due
+    }
+
+    /// Gives the application one event; `false` when there is none.
+    pub(super) fn handle_next_event(&mut self, now: Instant) -> bool {
+        let Some((socket, events)) = self.events.pop_front() else { return false };
+        self.act(now, |app, sys| app.handle_event(sys, socket, events));
+        true
+    }
+
+    pub(super) fn act<R>(&mut self, now: Instant, act: impl FnOnce(&mut dyn App, &mut Sys<'_>) -> R) -> R {
+        let Host { stack, app, calls, packets, events, .. } = self;
+        let result = act(&mut **app, &mut Sys::new(now, stack, *calls, packets, events));
+        self.drain(now);
+        result
+    }
+
+    pub(super) fn take_packets(&mut self, now: Instant) -> Vec<Bytes> {
+        self.drain(now);
+        core::mem::take(&mut self.packets)
+    }
+
+    pub(super) fn next_event(&mut self) -> Option<Instant> {
+        [self.stack.poll_timeout(), self.app.next_wake()].into_iter().flatten().min()
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        let sizes = self.stack.table_sizes();
+        sizes.connections == 0 && sizes.requests == 0 && self.app.next_wake().is_none()
+    }
+
+    fn drain(&mut self, now: Instant) {
+        super::sys::drain(&mut self.stack, now, &mut self.packets, &mut self.events);
+    }
+}
+
+/// The 32 bytes a stack wants, from one number.
+fn stack_seed(seed: u64) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (part, chunk) in bytes.chunks_exact_mut(8).enumerate() {
+        chunk.copy_from_slice(&derived_seed(seed, part as u64).to_le_bytes());
+    }
+    bytes
+}

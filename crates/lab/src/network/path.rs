@@ -1,0 +1,262 @@
+//! A path between two hosts: wires and middleboxes in a row.
+
+use super::derived_seed;
+use crate::capture::{HostId, PacketId, Place};
+use crate::middlebox::{Direction, Middlebox, Passed};
+use bytes::Bytes;
+use core::time::Duration;
+use proto::Instant;
+use qdisc::{DropReason, Link, LinkConfig, Verdict};
+
+/// What a path is made of, from its first end to its second.
+#[derive(Default)]
+pub struct Route {
+    hops: Vec<HopPlan>,
+}
+
+enum HopPlan {
+    Wire(Box<[LinkConfig; 2]>),
+    Box(Box<dyn Middlebox>),
+}
+
+impl Route {
+    /// An empty route: add at least one wire.
+    pub fn new() -> Route {
+        Route::default()
+    }
+
+    /// One wire with this round-trip time and no other limits.
+    pub fn with_rtt(rtt: Duration) -> Route {
+        let [there, back] = halves(nanos(rtt));
+        Route::new().wire(LinkConfig::new().delay(there), LinkConfig::new().delay(back))
+    }
+
+    /// A path of this round-trip time with a middlebox halfway.
+    pub fn through(rtt: Duration, middlebox: impl Middlebox) -> Route {
+        let [there, back] = halves(nanos(rtt)).map(halves);
+        Route::new()
+            .wire(LinkConfig::new().delay(there[0]), LinkConfig::new().delay(back[1]))
+            .middlebox(middlebox)
+            .wire(LinkConfig::new().delay(there[1]), LinkConfig::new().delay(back[0]))
+    }
+
+    /// Adds a wire with its two directions.
+    pub fn wire(mut self, forward: LinkConfig, backward: LinkConfig) -> Route {
+        self.hops.push(HopPlan::Wire(Box::new([forward, backward])));
+        self
+    }
+
+    /// Adds a middlebox.
+    pub fn middlebox(mut self, middlebox: impl Middlebox) -> Route {
+        self.hops.push(HopPlan::Box(Box::new(middlebox)));
+        self
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Two parts that make the whole again.
+fn halves(whole: u64) -> [u64; 2] {
+    [whole / 2, whole - whole / 2]
+}
+
+/// What became of a packet on its path.
+pub(super) struct Outcome {
+    pub(super) packet: PacketId,
+    pub(super) bytes: Bytes,
+    pub(super) place: Place,
+}
+
+#[derive(Clone)]
+struct Traveller {
+    packet: PacketId,
+    bytes: Bytes,
+}
+
+enum Hop {
+    Wire { forward: Box<Link<Traveller>>, backward: Box<Link<Traveller>> },
+    Box(Box<dyn Middlebox>),
+}
+
+pub(super) struct Path {
+    ends: [HostId; 2],
+    hops: Vec<Hop>,
+}
+
+impl Path {
+    pub(super) fn new(ends: [HostId; 2], route: Route, seed: u64) -> Path {
+        assert!(route.hops.iter().any(|hop| matches!(hop, HopPlan::Wire(_))), "a path needs a wire");
+        let link = |config, part| Box::new(Link::new(config, derived_seed(seed, part)));
+        let build = |(index, hop)| {
+            let part = 2 * index as u64;
+            match hop {
+                HopPlan::Box(middlebox) => Hop::Box(middlebox),
+                HopPlan::Wire(directions) => {
+                    let [forward, backward] = *directions;
+                    Hop::Wire { forward: link(forward, part), backward: link(backward, part + 1) }
+                }
+            }
+        };
+        Path { ends, hops: route.hops.into_iter().enumerate().map(build).collect() }
+    }
+
+    pub(super) fn peer_of(&self, host: HostId) -> Option<HostId> {
+        match self.ends {
+            [first, second] if first == host => Some(second),
+            [first, second] if second == host => Some(first),
+            _ => None,
+        }
+    }
+
+    pub(super) fn middleboxes(&mut self) -> impl Iterator<Item = &mut dyn Middlebox> {
+        self.hops.iter_mut().filter_map(|hop| match hop {
+            Hop::Box(middlebox) => Some(&mut **middlebox),
+            Hop::Wire { .. } => None,
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.next_event().is_none()
+    }
+
+    pub(super) fn next_event(&self) -> Option<Instant> {
+        let of_hop = |hop: &Hop| match hop {
+            Hop::Wire { forward, backward } => {
+                [forward.next_event(), backward.next_event()].into_iter().flatten().min()
+            }
+            Hop::Box(_) => None,
+        };
+        self.hops.iter().filter_map(of_hop).min().map(Instant::from_nanos)
+    }
+
+    /// A packet leaves a host at one of the ends.
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        from: HostId,
+        packet: PacketId,
+        bytes: Bytes,
+    ) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        let traveller = Traveller { packet, bytes };
+        match self.ends[0] == from {
+            true => self.travel(now, 0, Direction::Forward, traveller, &mut outcomes),
+            false => self.travel(now, self.hops.len() - 1, Direction::Backward, traveller, &mut outcomes),
+        }
+        outcomes
+    }
+
+    /// A packet appears at the last wire in its direction.
+    pub(super) fn inject(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: PacketId,
+        bytes: Bytes,
+    ) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        let is_wire = |hop: &Hop| matches!(hop, Hop::Wire { .. });
+        let last = match direction {
+            Direction::Forward => self.hops.iter().rposition(is_wire),
+            Direction::Backward => self.hops.iter().position(is_wire),
+        };
+        if let Some(index) = last {
+            self.travel(now, index, direction, Traveller { packet, bytes }, &mut outcomes);
+        }
+        outcomes
+    }
+
+    /// Moves on what has come to the end of a wire by now.
+    pub(super) fn poll(&mut self, now: Instant) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        for index in 0..self.hops.len() {
+            for direction in [Direction::Forward, Direction::Backward] {
+                while let Some(traveller) = self.arrival(now, index, direction) {
+                    self.pass_on(now, index, direction, traveller, &mut outcomes);
+                }
+            }
+        }
+        outcomes
+    }
+
+    fn arrival(&mut self, now: Instant, index: usize, direction: Direction) -> Option<Traveller> {
+        let Hop::Wire { forward, backward } = &mut self.hops[index] else { return None };
+        let link = if direction == Direction::Forward { forward } else { backward };
+        let delivery = link.poll(now.as_nanos())?;
+        let Traveller { packet, bytes } = delivery.packet;
+        Some(Traveller { packet, bytes: flip_bit(bytes, delivery.corrupt_bit) })
+    }
+
+    /// From hop `index` to the next one in this direction, or out of the path.
+    fn pass_on(
+        &mut self,
+        now: Instant,
+        index: usize,
+        direction: Direction,
+        traveller: Traveller,
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        let next = match direction {
+            Direction::Forward => Some(index + 1).filter(|next| *next < self.hops.len()),
+            Direction::Backward => index.checked_sub(1),
+        };
+        match next {
+            Some(next) => self.travel(now, next, direction, traveller, outcomes),
+            None => {
+                let end = if direction == Direction::Forward { self.ends[1] } else { self.ends[0] };
+                let Traveller { packet, bytes } = traveller;
+                outcomes.push(Outcome { packet, bytes, place: Place::Arrived(end) });
+            }
+        }
+    }
+
+    /// Into hop `index`.
+    fn travel(
+        &mut self,
+        now: Instant,
+        index: usize,
+        direction: Direction,
+        traveller: Traveller,
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        let Traveller { packet, bytes } = traveller.clone();
+        match &mut self.hops[index] {
+            Hop::Wire { forward, backward } => {
+                let link = if direction == Direction::Forward { forward } else { backward };
+                let verdict = link.enqueue(now.as_nanos(), traveller, bytes.len());
+                if let Verdict::Dropped(reason) = verdict {
+                    outcomes.push(Outcome { packet, bytes, place: Place::Lost { by: words(reason).into() } });
+                }
+            }
+            Hop::Box(middlebox) => {
+                let passed: Passed = middlebox.handle_packet(now, direction, bytes.clone());
+                if passed.is_empty() {
+                    let by = middlebox.name().to_string();
+                    outcomes.push(Outcome { packet, bytes, place: Place::Lost { by } });
+                }
+                for bytes in passed {
+                    self.pass_on(now, index, direction, Traveller { packet, bytes }, outcomes);
+                }
+            }
+        }
+    }
+}
+
+fn words(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::QueueFull => "full queue",
+        DropReason::Loss | DropReason::Nth => "loss on the line",
+        DropReason::Down => "line down",
+    }
+}
+
+fn flip_bit(bytes: Bytes, bit: Option<u64>) -> Bytes {
+    let Some(bit) = bit else { return bytes };
+    let mut changed = bytes.to_vec();
+    if let Some(byte) = usize::try_from(bit / 8).ok().and_then(|index| changed.get_mut(index)) {
+        *byte ^= 0x80 >> (bit % 8);
+    }
+    changed.into()
+}

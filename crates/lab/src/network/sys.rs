@@ -1,0 +1,135 @@
+//! What an application may call: the verbs of its host's stack at the present moment.
+
+use bytes::Bytes;
+use core::net::SocketAddr;
+use proto::{
+    AcceptError, ConnId, ConnectError, ConnectOptions, EarlyData, Events, Instant, ListenError,
+    ListenOptions, ListenerId, Outcome, ReadError, SocketId, Stack, WriteError,
+};
+use std::collections::VecDeque;
+
+/// How a host takes and sends packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// As a kernel does: packets come one by one, and each system call sends at once: `write`, then `close`, are two packets.
+    OneByOne,
+    /// As a user-space stack does: packets that come together are one batch, and so is everything an application does until it waits again.
+    Batched,
+}
+
+/// The calls of one application at one moment.
+pub struct Sys<'a> {
+    now: Instant,
+    stack: &'a mut Stack,
+    calls: Calls,
+    packets: &'a mut Vec<Bytes>,
+    events: &'a mut VecDeque<(SocketId, Events)>,
+}
+
+impl<'a> Sys<'a> {
+    pub(super) fn new(
+        now: Instant,
+        stack: &'a mut Stack,
+        calls: Calls,
+        packets: &'a mut Vec<Bytes>,
+        events: &'a mut VecDeque<(SocketId, Events)>,
+    ) -> Sys<'a> {
+        Sys { now, stack, calls, packets, events }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Opens a listener.
+    ///
+    /// # Errors
+    /// As [`Stack::listen`].
+    pub fn listen(&mut self, local: SocketAddr, options: ListenOptions) -> Result<ListenerId, ListenError> {
+        self.call(|stack, now| stack.listen(now, local, options))
+    }
+
+    /// Takes the next connection of a listener.
+    ///
+    /// # Errors
+    /// As [`Stack::accept`].
+    pub fn accept(&mut self, listener: ListenerId) -> Result<(ConnId, SocketAddr), AcceptError> {
+        self.call(|stack, now| stack.accept(now, listener))
+    }
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// As [`Stack::connect`].
+    pub fn connect(&mut self, peer: SocketAddr, options: ConnectOptions) -> Result<ConnId, ConnectError> {
+        self.call(|stack, now| stack.connect(now, peer, options))
+    }
+
+    /// Writes without copying; what does not fit stays in `data`.
+    ///
+    /// # Errors
+    /// As [`Stack::write_bytes`].
+    pub fn write(&mut self, id: ConnId, data: &mut Bytes) -> Result<usize, WriteError> {
+        self.call(|stack, now| stack.write_bytes(now, id, data))
+    }
+
+    /// Reads what is there; `Ok(None)` is the end of the stream.
+    ///
+    /// # Errors
+    /// As [`Stack::read_chunk`].
+    pub fn read(&mut self, id: ConnId) -> Result<Option<Bytes>, ReadError> {
+        self.call(|stack, now| stack.read_chunk(now, id, usize::MAX))
+    }
+
+    /// Ends the sending direction.
+    ///
+    /// # Errors
+    /// As [`Stack::shutdown`].
+    pub fn shutdown(&mut self, id: ConnId) -> Result<(), WriteError> {
+        self.call(|stack, now| stack.shutdown(now, id))
+    }
+
+    /// Lets go of a connection.
+    pub fn close(&mut self, id: ConnId) {
+        self.call(|stack, now| stack.close(now, id));
+    }
+
+    /// Resets a connection.
+    pub fn abort(&mut self, id: ConnId) {
+        self.call(|stack, now| stack.abort(now, id));
+    }
+
+    /// What the stack says about Fast Open on a connection.
+    pub fn outcome(&self, id: ConnId) -> Option<Outcome> {
+        self.stack.outcome(id)
+    }
+
+    /// Which bytes of a connection came in its SYN.
+    pub fn early_data(&self, id: ConnId) -> Option<EarlyData> {
+        self.stack.early_data(id)
+    }
+
+    fn call<R>(&mut self, verb: impl FnOnce(&mut Stack, Instant) -> R) -> R {
+        let result = verb(self.stack, self.now);
+        if self.calls == Calls::OneByOne {
+            drain(self.stack, self.now, self.packets, self.events);
+        }
+        result
+    }
+}
+
+/// The engine's rule after every mutation: take everything it has to say.
+pub(super) fn drain(
+    stack: &mut Stack,
+    now: Instant,
+    packets: &mut Vec<Bytes>,
+    events: &mut VecDeque<(SocketId, Events)>,
+) {
+    while let Some(packet) = stack.poll_transmit(now) {
+        packets.extend(packet.segments());
+    }
+    while let Some(event) = stack.poll_event() {
+        events.push_back(event);
+    }
+}

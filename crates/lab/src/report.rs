@@ -1,0 +1,23 @@
+//! What an experiment hands back: text for people, values for programs, packets for Wireshark.
+
+mod ladder;
+mod page;
+mod pcap;
+mod remarks;
+mod table;
+
+pub use page::{Page, PageStyle};
+pub use pcap::{Recording, write_pcapng};
+pub use table::{Align, Table};
+
+/// The result of a scenario.
+pub trait Report {
+    /// Writes it for people.
+    fn render(&self, page: &mut Page);
+
+    /// As values; times are in milliseconds.
+    fn json(&self) -> serde_json::Value;
+
+    /// The packets behind it, in the order they are to be written.
+    fn recordings(&self) -> Vec<Recording<'_>>;
+}

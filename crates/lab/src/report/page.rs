@@ -1,0 +1,133 @@
+//! A page of text: headings, paragraphs, tables and ladders, at a given width, with or without colour.
+
+use super::ladder::LadderLines;
+use super::table::Table;
+use crate::ladder::Ladder;
+
+/// How a page is to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageStyle {
+    /// Columns available; ladders and paragraphs fill them.
+    pub width: usize,
+    /// ANSI colours.
+    pub color: bool,
+}
+
+impl Default for PageStyle {
+    /// 100 columns, no colour: what a pipe gets.
+    fn default() -> PageStyle {
+        PageStyle { width: 100, color: false }
+    }
+}
+
+/// Narrower pages than this are laid out as this wide.
+const WIDTH_MIN: usize = 72;
+/// Lines longer than this are hard to follow; wider terminals leave the rest empty.
+const WIDTH_MAX: usize = 140;
+
+/// Meaning of a piece of text, and so its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Paint {
+    Heading,
+    Dim,
+    Good,
+    Bad,
+}
+
+/// Text under construction.
+#[derive(Clone, Debug)]
+pub struct Page {
+    style: PageStyle,
+    text: String,
+}
+
+impl Page {
+    /// An empty page.
+    pub fn new(style: PageStyle) -> Page {
+        Page {
+            style: PageStyle { width: style.width.clamp(WIDTH_MIN, WIDTH_MAX), ..style },
+            text: String::new(),
+        }
+    }
+
+    /// A heading, with an empty line before it unless it is the first thing on the page.
+    pub fn heading(&mut self, text: &str) {
+        self.gap();
+        let painted = self.paint(Paint::Heading, text);
+        self.line(&painted);
+    }
+
+    /// A paragraph, wrapped.
+    pub fn paragraph(&mut self, text: &str) {
+        let mut line = String::new();
+        for word in text.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > self.style.width {
+                self.line(&line);
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        if !line.is_empty() {
+            self.line(&line);
+        }
+    }
+
+    /// A line as it is.
+    pub fn line(&mut self, text: &str) {
+        self.text.push_str(text.trim_end());
+        self.text.push('\n');
+    }
+
+    /// An empty line, unless there is one or the page is empty.
+    pub fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// A table.
+    pub fn table(&mut self, table: &Table) {
+        for (index, line) in table.lines().into_iter().enumerate() {
+            let line = if index == 0 { self.paint(Paint::Dim, &line) } else { line };
+            self.line(&line);
+        }
+    }
+
+    /// A ladder under its title.
+    pub fn ladder(&mut self, ladder: &Ladder) {
+        self.gap();
+        let title = self.paint(Paint::Heading, &ladder.title);
+        self.line(&title);
+        for pieces in LadderLines::new(ladder, self.style.width).lines() {
+            let mut line = String::new();
+            for (paint, piece) in pieces {
+                match paint {
+                    Some(paint) => line.push_str(&self.paint(paint, &piece)),
+                    None => line.push_str(&piece),
+                }
+            }
+            self.line(&line);
+        }
+    }
+
+    /// The text.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
+    fn paint(&self, paint: Paint, text: &str) -> String {
+        if !self.style.color || text.trim().is_empty() {
+            return text.into();
+        }
+        let code = match paint {
+            Paint::Heading => "1",
+            Paint::Dim => "2",
+            Paint::Good => "32",
+            Paint::Bad => "31",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}

@@ -1,0 +1,49 @@
+use super::*;
+use crate::testing::*;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+use pcap_file::pcapng::blocks::opt_common::CommonOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
+
+/// (interface, nanoseconds, length, comments) of each packet in a file.
+fn packets(file: &[u8]) -> Vec<(u32, u128, usize, Vec<String>)> {
+    let mut reader = PcapNgReader::new(file).unwrap();
+    let mut packets = Vec::new();
+    while let Some(block) = reader.next_block() {
+        if let (Block::EnhancedPacket(packet), _) = block.unwrap() {
+            let comment = |option: &EnhancedPacketOption<'_>| match option {
+                EnhancedPacketOption::Common(CommonOption::Comment(text)) => Some(text.to_string()),
+                _ => None,
+            };
+            let comments = packet.options.iter().filter_map(comment).collect();
+            packets.push((packet.interface_id, packet.timestamp.as_nanos(), packet.data.len(), comments));
+        }
+    }
+    packets
+}
+
+#[test]
+fn recordings_follow_each_other_with_comments() {
+    let capture = four_packets();
+    let recording =
+        |name: &str, host| Recording { name: name.into(), capture: &capture, host, client: CLIENT };
+    let mut file = Vec::new();
+    write_pcapng(&mut file, &[recording("at the client", CLIENT), recording("at the server", SERVER)])
+        .unwrap();
+    let packets = packets(&file);
+    let times: Vec<_> =
+        packets.iter().map(|(interface, nanos, ..)| (*interface, nanos / 1_000_000)).collect();
+    assert_eq!(times, [(0, 0), (0, 40), (0, 40), (0, 80), (1, 1100), (1, 1100), (1, 1140), (1, 1140)]);
+    assert_eq!(
+        packets[0].3,
+        ["SYN carries 27 bytes and a cookie: the request arrives 20.0 ms after connect"]
+    );
+    assert_eq!(
+        packets[1].3,
+        [
+            "SYN-ACK acknowledges all 27 bytes of the SYN",
+            "43 bytes of the reply and the FIN ride on the SYN-ACK",
+            "reply of 43 bytes: arrives 40.0 ms after connect",
+        ]
+    );
+    assert_eq!(packets[2].3, [""; 0]);
+}

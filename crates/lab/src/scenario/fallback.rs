@@ -1,0 +1,233 @@
+//! `fallback`: what happens when a cookie is of no use: the server lost Fast Open or changed its key, or the client's address is another.
+
+use super::pair::{CLIENT, KEY, OTHER_CLIENT, Pair, PairPlan, Run, SERVER, answering, visit};
+use super::record::{VisitRecord, first_byte, short};
+use crate::apps::{Opening, Visit};
+use crate::exchange::Exchange;
+use crate::ladder::milliseconds;
+use crate::middlebox::AlternatingNat;
+use crate::network::{HostPlan, Profile, Route};
+use crate::report::{Align, Page, Recording, Report, Table};
+use core::net::{IpAddr, Ipv4Addr};
+use core::time::Duration;
+use proto::FastOpen;
+use proto::fast_open::{Key, KeyRing};
+use serde_json::json;
+
+/// What may be varied.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// Round-trip time of the path.
+    pub rtt: Duration,
+    /// Length of a request, bytes.
+    pub request_len: usize,
+    /// Length of a reply, bytes.
+    pub reply_len: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { rtt: Duration::from_millis(20), request_len: 200, reply_len: 500, seed: 1 }
+    }
+}
+
+/// What goes wrong after the first visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trouble {
+    /// The server's `tcp_fastopen` loses bit 0x2.
+    ServerOff,
+    /// The server has another key.
+    KeyChanged,
+    /// The server has another key, and the old one as backup.
+    KeyWithBackup,
+    /// The client uses its other address.
+    OtherAddress,
+    /// A NAT gives each connection another of two public addresses.
+    AlternatingNat,
+}
+
+impl Trouble {
+    /// All of them.
+    pub const ALL: [Trouble; 5] = [
+        Trouble::ServerOff,
+        Trouble::KeyChanged,
+        Trouble::KeyWithBackup,
+        Trouble::OtherAddress,
+        Trouble::AlternatingNat,
+    ];
+
+    fn title(self) -> &'static str {
+        match self {
+            Trouble::ServerOff => "server turns Fast Open off after visit 1",
+            Trouble::KeyChanged => "server changes its key after visit 1",
+            Trouble::KeyWithBackup => "server changes its key after visit 1, the old one stays as backup",
+            Trouble::OtherAddress => "client uses another address from visit 3 on",
+            Trouble::AlternatingNat => "a NAT alternates between two public addresses",
+        }
+    }
+
+    fn visits(self) -> usize {
+        if self == Trouble::AlternatingNat { 10 } else { 4 }
+    }
+}
+
+/// One trouble with one profile.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What goes wrong.
+    pub trouble: Trouble,
+    /// Whose habits both ends have.
+    pub profile: Profile,
+    /// The visits.
+    pub exchanges: Vec<Exchange>,
+    /// What was captured.
+    pub run: Run,
+}
+
+/// Every trouble with both profiles.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// With these parameters.
+    pub params: Params,
+    /// Troubles in order; ours before Linux's.
+    pub cases: Vec<Case>,
+}
+
+impl Results {
+    /// One case.
+    pub fn case(&self, trouble: Trouble, profile: Profile) -> Option<&Case> {
+        self.cases.iter().find(|case| case.trouble == trouble && case.profile == profile)
+    }
+}
+
+const NEXT_KEY: Key = Key::from_bytes(*b"the other secret");
+
+/// Runs every case.
+pub fn run(params: &Params) -> Results {
+    let profiles = [Profile::Firstbyte, Profile::Linux];
+    let cases =
+        Trouble::ALL.iter().flat_map(|trouble| profiles.map(|profile| case(params, *trouble, profile)));
+    Results { params: *params, cases: cases.collect() }
+}
+
+fn case(params: &Params, trouble: Trouble, profile: Profile) -> Case {
+    let mut pair = build(params, trouble, profile);
+    let mut exchanges = Vec::new();
+    for number in 1..=trouble.visits() {
+        if number == 2 {
+            strike(&mut pair, trouble);
+        }
+        let plain = visit(Opening::FirstBytes(FastOpen::Auto), params.request_len, params.reply_len);
+        let local = (trouble == Trouble::OtherAddress && number > 2).then_some(OTHER_CLIENT);
+        exchanges.push(pair.visit(Visit { local, ..plain }));
+    }
+    Case { trouble, profile, exchanges, run: pair.finish() }
+}
+
+fn build(params: &Params, trouble: Trouble, profile: Profile) -> Pair {
+    let route = match trouble {
+        Trouble::AlternatingNat => {
+            let public = [1, 2].map(|host| IpAddr::V4(Ipv4Addr::new(203, 0, 113, host)));
+            Route::through(params.rtt, AlternatingNat::new(public))
+        }
+        _ => Route::with_rtt(params.rtt),
+    };
+    let client = HostPlan { addresses: vec![CLIENT, OTHER_CLIENT], ..HostPlan::new(profile, CLIENT) };
+    let program = answering(Some(256), params.request_len, params.reply_len);
+    Pair::new(PairPlan { client, ..PairPlan::new(params.seed, profile, program, route) })
+}
+
+fn strike(pair: &mut Pair, trouble: Trouble) {
+    let server = pair.server;
+    match trouble {
+        Trouble::ServerOff => {
+            let set =
+                pair.network.with_stack(server, |stack, now| stack.set(now, "net.ipv4.tcp_fastopen", "0x1"));
+            set.expect("the setting exists");
+        }
+        Trouble::KeyChanged => {
+            pair.network.with_stack(server, |stack, _| stack.set_fast_open_key(KeyRing::new(NEXT_KEY)));
+        }
+        Trouble::KeyWithBackup => {
+            let ring = KeyRing::with_backup(NEXT_KEY, KEY);
+            pair.network.with_stack(server, |stack, _| stack.set_fast_open_key(ring));
+        }
+        Trouble::OtherAddress | Trouble::AlternatingNat => {}
+    }
+}
+
+impl Report for Results {
+    fn render(&self, page: &mut Page) {
+        let Params { rtt, request_len, seed, .. } = self.params;
+        page.heading("When a cookie is of no use");
+        page.paragraph(&format!(
+            "Visit 1 fetches a cookie; requests of {request_len} bytes, round trip {:.0} ms, seed {seed}. Time to the first byte, and \
+             request bytes that had to go twice.",
+            milliseconds(rtt)
+        ));
+        for trouble in Trouble::ALL {
+            let (Some(ours), Some(linux)) =
+                (self.case(trouble, Profile::Firstbyte), self.case(trouble, Profile::Linux))
+            else {
+                continue;
+            };
+            page.heading(trouble.title());
+            page.table(&table(ours, linux));
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let cases = self.cases.iter().map(|case| {
+            let visits: Vec<VisitRecord> = case.exchanges.iter().map(VisitRecord::from).collect();
+            json!({ "trouble": case.trouble, "profile": case.profile, "visits": visits })
+        });
+        let Params { rtt, request_len, reply_len, seed } = self.params;
+        json!({
+            "scenario": "fallback",
+            "parameters": {
+                "rtt_ms": milliseconds(rtt), "request_len": request_len, "reply_len": reply_len, "seed": seed,
+            },
+            "server": SERVER,
+            "cases": cases.collect::<Vec<_>>(),
+        })
+    }
+
+    fn recordings(&self) -> Vec<Recording<'_>> {
+        let name = |case: &Case| format!("{}: {}", case.profile.name(), case.trouble.title());
+        self.cases.iter().map(|case| case.run.recording(name(case))).collect()
+    }
+}
+
+fn table(ours: &Case, linux: &Case) -> Table {
+    let mut table = Table::new([
+        ("visit", Align::Right),
+        ("Firstbyte", Align::Right),
+        ("twice", Align::Right),
+        ("Fast Open", Align::Left),
+        ("Linux", Align::Right),
+        ("twice", Align::Right),
+        ("Fast Open", Align::Left),
+    ]);
+    for (index, (ours, linux)) in ours.exchanges.iter().zip(&linux.exchanges).enumerate() {
+        table.row([
+            (index + 1).to_string(),
+            first_byte(ours),
+            resent(ours),
+            short(ours).to_string(),
+            first_byte(linux),
+            resent(linux),
+            short(linux).to_string(),
+        ]);
+    }
+    table
+}
+
+fn resent(exchange: &Exchange) -> String {
+    format!("{} B", exchange.bytes_resent)
+}
+
+#[cfg(test)]
+mod tests;

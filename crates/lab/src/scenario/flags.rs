@@ -1,0 +1,249 @@
+//! `flags`: the bits of `net.ipv4.tcp_fastopen`, client by server, and what a spoofed source can reach with each.
+//!
+//! A SYN's data counts as delivered before the handshake when the SYN-ACK acknowledges it.
+
+use super::pair::{Pair, PairPlan, Run, SERVER, answering, visit};
+use super::record::{VisitRecord, first_byte, ms, short};
+use super::texts;
+use crate::apps::{Idle, Opening};
+use crate::capture::{Capture, HostId};
+use crate::exchange::Exchange;
+use crate::ladder::milliseconds;
+use crate::middlebox::Direction;
+use crate::network::{HostPlan, PathId, Profile, Route};
+use crate::report::{Align, Page, Recording, Report, Table};
+use crate::segment::Segment;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use proto::FastOpen;
+use serde::Serialize;
+use serde_json::json;
+use wire::{Addr, Cookie, FastOpenKind, FastOpenOption, Flags, IpHeader, SeqNum, TcpHeader, protocol};
+
+/// What may be varied.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// Round-trip time of the path.
+    pub rtt: Duration,
+    /// Whose habits both ends have.
+    pub profile: Profile,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { rtt: Duration::from_millis(40), profile: Profile::Firstbyte, seed: 1 }
+    }
+}
+
+const REQUEST_LEN: usize = 200;
+const REPLY_LEN: usize = 500;
+/// The host whose address the attacker borrows.
+const VICTIM: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 66));
+/// Long enough for the server to give up on a SYN-ACK nobody acknowledges.
+const SPOOF_SPAN: Duration = Duration::from_secs(200);
+
+/// Values of `tcp_fastopen` at the client.
+pub const CLIENT_BITS: [u32; 3] = [0x0, 0x1, 0x5];
+/// Values at the server, and whether its listener asks for Fast Open.
+pub const SERVERS: [(u32, bool); 6] =
+    [(0x1, true), (0x3, false), (0x3, true), (0x203, true), (0x403, false), (0x603, false)];
+
+/// One combination.
+#[derive(Clone, Debug)]
+pub struct Combination {
+    /// The client's bits.
+    pub client_bits: u32,
+    /// The server's bits.
+    pub server_bits: u32,
+    /// The listener set a queue length.
+    pub listener_asks: bool,
+    /// The client's first visit.
+    pub first: Exchange,
+    /// Its second.
+    pub second: Exchange,
+}
+
+/// What a spoofed SYN with data reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Spoof {
+    /// The server's bits.
+    pub server_bits: u32,
+    /// The listener set a queue length.
+    pub listener_asks: bool,
+    /// A SYN with an invented cookie: was its data accepted?
+    pub wrong_cookie_delivered: bool,
+    /// A SYN with data and no option: was its data accepted?
+    pub no_option_delivered: bool,
+}
+
+/// The whole matrix.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// With these parameters.
+    pub params: Params,
+    /// Client by server.
+    pub combinations: Vec<Combination>,
+    /// By server.
+    pub spoofs: Vec<Spoof>,
+    /// Captures: those of the combinations, then those of the spoofed SYNs.
+    runs: Vec<(String, Run)>,
+}
+
+/// Runs the matrix.
+pub fn run(params: &Params) -> Results {
+    let mut results =
+        Results { params: *params, combinations: Vec::new(), spoofs: Vec::new(), runs: Vec::new() };
+    for (server_bits, listener_asks) in SERVERS {
+        for client_bits in CLIENT_BITS {
+            let mut pair = build(params, client_bits, server_bits, listener_asks);
+            let request = visit(Opening::FirstBytes(FastOpen::Auto), REQUEST_LEN, REPLY_LEN);
+            let (first, second) = (pair.visit(request.clone()), pair.visit(request));
+            results.combinations.push(Combination { client_bits, server_bits, listener_asks, first, second });
+            results.runs.push((format!("client {client_bits:#x}, server {server_bits:#x}"), pair.finish()));
+        }
+        let (wrong_cookie, first_run) = spoof(params, server_bits, listener_asks, Cookie::new(&[0xde; 8]));
+        let (no_option, second_run) = spoof(params, server_bits, listener_asks, None);
+        results.spoofs.push(Spoof {
+            server_bits,
+            listener_asks,
+            wrong_cookie_delivered: wrong_cookie,
+            no_option_delivered: no_option,
+        });
+        results.runs.push((format!("spoofed, wrong cookie, server {server_bits:#x}"), first_run));
+        results.runs.push((format!("spoofed, no option, server {server_bits:#x}"), second_run));
+    }
+    results
+}
+
+fn build(params: &Params, client_bits: u32, server_bits: u32, listener_asks: bool) -> Pair {
+    let program = answering(listener_asks.then_some(256), REQUEST_LEN, REPLY_LEN);
+    let mut plan = PairPlan::new(params.seed, params.profile, program, Route::with_rtt(params.rtt));
+    plan.client.config.tcp_fastopen = client_bits;
+    plan.server.config.tcp_fastopen = server_bits;
+    Pair::new(plan)
+}
+
+/// Sends one SYN with data in the victim's name; says whether the server took the data.
+fn spoof(params: &Params, server_bits: u32, listener_asks: bool, cookie: Option<Cookie>) -> (bool, Run) {
+    let mut pair = build(params, 0x1, server_bits, listener_asks);
+    let victim = pair.network.add_host(HostPlan::new(params.profile, VICTIM), Idle);
+    let path: PathId = pair.network.join(victim, pair.server, Route::with_rtt(params.rtt));
+    let syn = spoofed_syn(cookie);
+    pair.network.inject("attacker", path, Direction::Forward, syn.emit());
+    pair.network.run_for(SPOOF_SPAN);
+    let delivered = is_data_accepted(pair.network.capture(), pair.server, &syn);
+    (delivered, pair.finish())
+}
+
+fn spoofed_syn(cookie: Option<Cookie>) -> Segment {
+    let mut tcp = TcpHeader::new(40_000, SERVER.port());
+    tcp.seq = SeqNum(0x1000_0000);
+    tcp.flags = Flags::SYN;
+    tcp.window = 64_240;
+    tcp.options.mss = Some(1460);
+    tcp.options.fast_open =
+        cookie.map(|cookie| FastOpenOption { kind: FastOpenKind::Standard, cookie: Some(cookie) });
+    let ip = IpHeader::new(Addr::from(VICTIM), Addr::from(SERVER.ip()), protocol::TCP);
+    Segment { ip, tcp, payload: texts::request(REQUEST_LEN) }
+}
+
+/// Did a SYN-ACK of `server` acknowledge the data of `syn`?
+fn is_data_accepted(capture: &Capture, server: HostId, syn: &Segment) -> bool {
+    let end = syn.text_seq() + syn.text_len();
+    let peer: SocketAddr = syn.src();
+    let sent = capture.journeys().into_iter().filter(|journey| journey.sent.host == Some(server));
+    sent.filter_map(|journey| journey.segment())
+        .any(|segment| segment.is_syn_ack() && segment.dst() == peer && segment.tcp.ack == end)
+}
+
+impl Report for Results {
+    fn render(&self, page: &mut Page) {
+        let Params { rtt, profile, seed } = self.params;
+        page.heading("The bits of net.ipv4.tcp_fastopen");
+        page.paragraph(&format!(
+            "0x1 client, 0x2 server, 0x4 client sends data without a cookie, 0x200 server takes data without a cookie, 0x400 every \
+             listener. Two visits each, round trip {}, {} settings, seed {seed}.",
+            ms(Some(milliseconds(rtt))),
+            profile.name(),
+        ));
+        page.gap();
+        page.table(&self.matrix());
+        page.heading("A SYN with data and a spoofed source: does its data reach the program?");
+        page.table(&self.spoof_table());
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let combinations = self.combinations.iter().map(|combination| {
+            json!({
+                "client_bits": combination.client_bits, "server_bits": combination.server_bits,
+                "listener_asks": combination.listener_asks,
+                "first": VisitRecord::from(&combination.first), "second": VisitRecord::from(&combination.second),
+            })
+        });
+        let Params { rtt, profile, seed } = self.params;
+        json!({
+            "scenario": "flags",
+            "parameters": { "rtt_ms": milliseconds(rtt), "profile": profile, "seed": seed },
+            "combinations": combinations.collect::<Vec<_>>(),
+            "spoofed": self.spoofs,
+        })
+    }
+
+    fn recordings(&self) -> Vec<Recording<'_>> {
+        self.runs.iter().map(|(name, run)| run.recording_at_server(name)).collect()
+    }
+}
+
+impl Results {
+    fn matrix(&self) -> Table {
+        let mut table = Table::new([
+            ("server", Align::Right),
+            ("listener", Align::Left),
+            ("client", Align::Right),
+            ("visit 1", Align::Right),
+            ("Fast Open", Align::Left),
+            ("visit 2", Align::Right),
+            ("Fast Open", Align::Left),
+        ]);
+        for combination in &self.combinations {
+            table.row([
+                format!("{:#x}", combination.server_bits),
+                listener(combination.listener_asks).to_string(),
+                format!("{:#x}", combination.client_bits),
+                first_byte(&combination.first),
+                short(&combination.first).to_string(),
+                first_byte(&combination.second),
+                short(&combination.second).to_string(),
+            ]);
+        }
+        table
+    }
+
+    fn spoof_table(&self) -> Table {
+        let mut table = Table::new([
+            ("server", Align::Right),
+            ("listener", Align::Left),
+            ("invented cookie", Align::Left),
+            ("no option", Align::Left),
+        ]);
+        let delivered = |yes: bool| if yes { "DELIVERED" } else { "no" };
+        for spoof in &self.spoofs {
+            table.row([
+                format!("{:#x}", spoof.server_bits),
+                listener(spoof.listener_asks).to_string(),
+                delivered(spoof.wrong_cookie_delivered).to_string(),
+                delivered(spoof.no_option_delivered).to_string(),
+            ]);
+        }
+        table
+    }
+}
+
+fn listener(asks: bool) -> &'static str {
+    if asks { "qlen 256" } else { "no qlen" }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! `middlebox`: a path that breaks Fast Open, and what each of the following visits costs: ours beside Linux.
+
+use super::pair::{CLIENT, Pair, PairPlan, Run, SERVER, answering, visit};
+use super::record::{VisitRecord, first_byte, ms, wording};
+use crate::apps::Opening;
+use crate::exchange::Exchange;
+use crate::ladder::{Ladder, milliseconds};
+use crate::middlebox::{DropNthSynAck, DropSynData, StripFastOpen, Switched};
+use crate::network::{Profile, Route};
+use crate::report::{Align, Page, Recording, Report, Table};
+use core::any::Any;
+use core::time::Duration;
+use proto::{Addr, FastOpen};
+use serde_json::json;
+
+/// What may be varied.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// Round-trip time of the path.
+    pub rtt: Duration,
+    /// Visits through the middlebox.
+    pub count: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { rtt: Duration::from_millis(40), count: 5, seed: 1 }
+    }
+}
+
+const REQUEST_LEN: usize = 200;
+const REPLY_LEN: usize = 500;
+
+/// What the box does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// SYNs with data are lost.
+    DropsSynData,
+    /// The option is taken out of SYNs and SYN-ACKs.
+    StripsOption,
+    /// The first SYN-ACK of every connection is lost.
+    DropsSynAck,
+}
+
+/// Who meets the fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Client {
+    /// Ours, with the path's round-trip time remembered from the visit that fetched the cookie.
+    Firstbyte,
+    /// Ours, with the cookie but no round-trip time.
+    FirstbyteWithoutRtt,
+    /// Linux's habits.
+    Linux,
+}
+
+impl Client {
+    const ALL: [Client; 3] = [Client::Firstbyte, Client::FirstbyteWithoutRtt, Client::Linux];
+
+    fn profile(self) -> Profile {
+        if self == Client::Linux { Profile::Linux } else { Profile::Firstbyte }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Client::Firstbyte => "Firstbyte",
+            Client::FirstbyteWithoutRtt => "Firstbyte, RTT unknown",
+            Client::Linux => "Linux",
+        }
+    }
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Fault; 3] = [Fault::DropsSynData, Fault::StripsOption, Fault::DropsSynAck];
+
+    fn title(self) -> &'static str {
+        match self {
+            Fault::DropsSynData => "SYNs with data are lost",
+            Fault::StripsOption => "the Fast Open option is stripped",
+            Fault::DropsSynAck => "the first SYN-ACK of each connection is lost",
+        }
+    }
+
+    fn route(self, rtt: Duration) -> Route {
+        match self {
+            Fault::DropsSynData => Route::through(rtt, Switched::off(DropSynData)),
+            Fault::StripsOption => Route::through(rtt, Switched::off(StripFastOpen)),
+            Fault::DropsSynAck => Route::through(rtt, Switched::off(DropNthSynAck::new(1))),
+        }
+    }
+
+    fn turn_on(self, pair: &mut Pair) {
+        for middlebox in pair.network.middleboxes(pair.path) {
+            let middlebox: &mut dyn Any = middlebox;
+            if let Some(switch) = middlebox.downcast_mut::<Switched<DropSynData>>() {
+                switch.turn_on();
+            } else if let Some(switch) = middlebox.downcast_mut::<Switched<StripFastOpen>>() {
+                switch.turn_on();
+            } else if let Some(switch) = middlebox.downcast_mut::<Switched<DropNthSynAck>>() {
+                switch.turn_on();
+            }
+        }
+    }
+}
+
+/// One fault and one client.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What the box does.
+    pub fault: Fault,
+    /// Who meets it.
+    pub client: Client,
+    /// A plain visit through the box: what it costs without Fast Open.
+    pub plain: Exchange,
+    /// The visits with Fast Open.
+    pub exchanges: Vec<Exchange>,
+    /// What was captured.
+    pub run: Run,
+}
+
+impl Case {
+    /// Times to the first byte, ms, of the visits with Fast Open.
+    pub fn times_ms(&self) -> Vec<Option<f64>> {
+        self.exchanges.iter().map(|exchange| exchange.time_to_first_byte().map(milliseconds)).collect()
+    }
+}
+
+/// Every fault and client.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// With these parameters.
+    pub params: Params,
+    /// In the order of the faults.
+    pub cases: Vec<Case>,
+}
+
+impl Results {
+    /// One case.
+    pub fn case(&self, fault: Fault, client: Client) -> Option<&Case> {
+        self.cases.iter().find(|case| case.fault == fault && case.client == client)
+    }
+}
+
+/// Runs every case.
+pub fn run(params: &Params) -> Results {
+    let cases = Fault::ALL.iter().flat_map(|fault| Client::ALL.map(|client| case(params, *fault, client)));
+    Results { params: *params, cases: cases.collect() }
+}
+
+fn case(params: &Params, fault: Fault, client: Client) -> Case {
+    let program = answering(Some(256), REQUEST_LEN, REPLY_LEN);
+    let mut pair = Pair::new(PairPlan::new(params.seed, client.profile(), program, fault.route(params.rtt)));
+    let request = |opening| visit(opening, REQUEST_LEN, REPLY_LEN);
+    pair.visit(request(Opening::FirstBytes(FastOpen::Auto)));
+    if client == Client::FirstbyteWithoutRtt {
+        let host = pair.client;
+        pair.network.with_stack(host, |stack, now| {
+            stack.path_cache_mut().entry(now, Addr::from(CLIENT), Addr::from(SERVER.ip())).srtt = None;
+        });
+    }
+    fault.turn_on(&mut pair);
+    let exchanges =
+        (0..params.count).map(|_| pair.visit(request(Opening::FirstBytes(FastOpen::Auto)))).collect();
+    let plain = pair.visit(request(Opening::ConnectThenWrite));
+    Case { fault, client, plain, exchanges, run: pair.finish() }
+}
+
+impl Report for Results {
+    fn render(&self, page: &mut Page) {
+        let Params { rtt, count, seed } = self.params;
+        page.heading("A path that breaks Fast Open");
+        page.paragraph(&format!(
+            "The client has a cookie; then the path gets a middlebox. {count} visits, round trip {}, seed {seed}. \
+             Time to the first \
+             byte of the reply, and request bytes that went twice in all.",
+            ms(Some(milliseconds(rtt)))
+        ));
+        for fault in Fault::ALL {
+            page.heading(fault.title());
+            let cases: Vec<&Case> = self.cases.iter().filter(|case| case.fault == fault).collect();
+            page.table(&table(&cases));
+            if let Some(first) = cases.first() {
+                for (index, exchange) in first.exchanges.iter().enumerate().take(2) {
+                    page.line(&format!("  Firstbyte, visit {}: {}", index + 1, wording(exchange)));
+                }
+            }
+        }
+        if let Some(exchange) =
+            self.case(Fault::DropsSynData, Client::Firstbyte).and_then(|case| case.exchanges.first())
+        {
+            page.ladder(&Ladder::of("Firstbyte, first visit where SYNs with data are lost", exchange));
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let cases = self.cases.iter().map(|case| {
+            let visits: Vec<VisitRecord> = case.exchanges.iter().map(VisitRecord::from).collect();
+            json!({
+                "fault": case.fault, "client": case.client, "plain": VisitRecord::from(&case.plain), "visits": visits,
+            })
+        });
+        let Params { rtt, count, seed } = self.params;
+        json!({
+            "scenario": "middlebox",
+            "parameters": { "rtt_ms": milliseconds(rtt), "count": count, "seed": seed },
+            "cases": cases.collect::<Vec<_>>(),
+        })
+    }
+
+    fn recordings(&self) -> Vec<Recording<'_>> {
+        let name = |case: &Case| format!("{}: {}", case.client.title(), case.fault.title());
+        self.cases.iter().map(|case| case.run.recording(name(case))).collect()
+    }
+}
+
+fn table(cases: &[&Case]) -> Table {
+    let mut table = match cases {
+        [a, b, c] => Table::new([
+            ("visit", Align::Right),
+            (a.client.title(), Align::Right),
+            (b.client.title(), Align::Right),
+            (c.client.title(), Align::Right),
+        ]),
+        _ => return Table::new([]),
+    };
+    let longest = cases.iter().map(|case| case.exchanges.len()).max().unwrap_or(0);
+    for index in 0..longest {
+        let cells = cases.iter().map(|case| case.exchanges.get(index).map_or("-".into(), first_byte));
+        table.row(core::iter::once((index + 1).to_string()).chain(cells));
+    }
+    let resent = |case: &&Case| {
+        format!("{} B", case.exchanges.iter().map(|exchange| exchange.bytes_resent).sum::<u64>())
+    };
+    table.row(core::iter::once("bytes twice".to_string()).chain(cases.iter().map(resent)));
+    table.row(core::iter::once("plain".to_string()).chain(cases.iter().map(|case| first_byte(&case.plain))));
+    table
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! SEGMENT ARRIVES on an open connection: what is acceptable, what is challenged, what is ignored.
+
+use crate::peer::*;
+use proto::*;
+
+fn established() -> (Peer, ConnId) {
+    let mut p = Peer::ours();
+    let listener = p.listen();
+    let id = p.establish(listener);
+    p.events();
+    (p, id)
+}
+
+fn established_with_timestamps() -> (Peer, ConnId) {
+    let mut p = Peer::ours();
+    let listener = p.listen();
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1000,TS 100 0>");
+    p.events();
+    (p, id)
+}
+
+#[test]
+fn a_reset_needs_the_exact_number() {
+    let (mut p, id) = established();
+    p.send("R 2");
+    p.expect("A 1 ack 1 <>");
+    p.send("R 64241");
+    p.expect("A 1 ack 1");
+    p.send("R 70000");
+    p.send("R 0");
+    p.expect_nothing();
+    assert_eq!((p.state(id), p.stack.counters().challenge_ack), (State::Established, 2));
+    p.send("R 1");
+    p.expect_nothing();
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::Reset));
+    assert_eq!(p.events_of(id), Events::CLOSED | Events::READABLE | Events::WRITABLE);
+    assert_eq!(p.stack.counters().estab_resets, 1);
+    assert_eq!(p.read(id), Err(ReadError::Closed(CloseReason::Reset)));
+    assert_eq!(p.stack.write(p.now, id, b"x"), Err(WriteError::Closed(CloseReason::Reset)));
+    p.send("A 1 ack 1");
+    p.expect("R 1");
+    p.close(id);
+    assert_eq!(p.sizes(), (0, 0, 0));
+}
+
+#[test]
+fn what_came_before_a_reset_can_still_be_read() {
+    let (mut p, id) = established();
+    p.send("PA 1:11 ack 1");
+    p.send("R 11");
+    assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+    assert_eq!(p.read(id), Err(ReadError::Closed(CloseReason::Reset)));
+}
+
+#[test]
+fn challenges_are_limited_per_second() {
+    let mut config = Config::default();
+    config.set("firstbyte.replies_per_second", "2").unwrap();
+    let mut p = Peer::new(config);
+    let listener = p.listen();
+    p.establish(listener);
+    for _ in 0..5 {
+        p.send("R 2");
+        p.sent_now();
+    }
+    assert_eq!(p.stack.counters().challenge_ack, 2);
+    p.skip(1000);
+    p.send("R 2");
+    p.expect("A 1 ack 1");
+}
+
+#[test]
+fn a_syn_is_challenged_wherever_it_lies() {
+    let (mut p, id) = established();
+    for (number, seq) in ["0", "1", "2", "70000"].iter().enumerate() {
+        p.send(&format!("S {seq} <mss 1000>"));
+        p.expect("A 1 ack 1 <>");
+        assert_eq!(p.stack.counters().challenge_ack, number as u64 + 1);
+    }
+    p.send("SA 1 ack 1");
+    p.expect("A 1 ack 1");
+    assert_eq!(p.state(id), State::Established);
+}
+
+#[test]
+fn an_ack_of_what_was_never_sent_is_challenged_and_its_text_is_not_taken() {
+    let (mut p, id) = established();
+    p.send("PA 1:11 ack 2");
+    p.expect("A 1 ack 1");
+    assert_eq!(p.read(id), Err(ReadError::Blocked));
+    p.write(id, &pattern(1, 10));
+    p.expect("PA 1:11 ack 1");
+    p.send("A 1 ack 11");
+    p.send("PA 1:11 ack 1");
+    assert_eq!(p.read(id).unwrap(), pattern(1, 10), "an old ACK in the window of RFC 5961 §5.2 will do");
+    p.expect_after(40, "A 11 ack 11");
+    p.write(id, &pattern(11, 10));
+    p.expect("PA 11:21 ack 11");
+    let before = p.stack.counters().challenge_ack;
+    // Older than any window the peer ever offered.
+    p.stack.handle_packet(p.now, RxPacket::new(p.packet("PA 11:21 ack 4294900000")));
+    p.expect("A 21 ack 11");
+    assert_eq!(p.stack.counters().challenge_ack, before + 1);
+    assert_eq!(p.read(id), Err(ReadError::Blocked));
+}
+
+#[test]
+fn a_segment_without_ack_is_dropped() {
+    let (mut p, id) = established();
+    p.send("P 1:11");
+    p.send("F 1");
+    p.expect_nothing();
+    assert_eq!((p.read(id), p.state(id)), (Err(ReadError::Blocked), State::Established));
+}
+
+#[test]
+fn text_outside_the_window_is_acknowledged_and_not_taken() {
+    let (mut p, id) = established();
+    p.send("A 65540:65550 ack 1");
+    p.expect("A 1 ack 1");
+    p.send("PA 1:11 ack 1");
+    p.read(id).unwrap();
+    p.expect_after(40, "A 1 ack 11");
+    p.send("PA 1:11 ack 1");
+    p.expect("A 1 ack 11");
+    p.send("A 0 ack 1");
+    p.expect("A 1 ack 11");
+    assert_eq!(p.read(id), Err(ReadError::Blocked));
+}
+
+#[test]
+fn an_old_timestamp_is_refused_but_for_a_reset() {
+    let (mut p, id) = established_with_timestamps();
+    p.send("PA 1:11 ack 1 <TS 99 0>");
+    p.expect("A 1 ack 1 <TS 0 100>");
+    assert_eq!((p.read(id), p.stack.counters().paws_estab_rejected), (Err(ReadError::Blocked), 1));
+    p.send("PA 1:11 ack 1 <TS 100 0>");
+    assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+    p.expect_after(40, "A 1 ack 11 <TS 40 100>");
+    p.send("PA 11:21 ack 1");
+    assert_eq!(p.read(id).unwrap(), pattern(11, 10), "as Linux: a segment without the option is taken");
+    p.send("R 21 <TS 1 0>");
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::Reset));
+}
+
+/// RFC 7323 §5.5: after 24 days of silence a timestamp may have wrapped.
+#[test]
+fn timestamps_age() {
+    let (mut p, id) = established_with_timestamps();
+    p.skip(24 * 24 * 3600 * 1000);
+    p.send("PA 1:11 ack 1 <TS 5 0>");
+    assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+}
+
+/// RFC 7323 §4.3: with delayed ACKs the earliest timestamp not yet acknowledged is echoed; a hole's later ones wait.
+#[test]
+fn the_echoed_timestamp_is_that_of_the_segment_that_moved_the_edge() {
+    let (mut p, _) = established_with_timestamps();
+    p.send("A 1:101 ack 1 <TS 110 0>");
+    p.expect_nothing();
+    p.send("A 201:301 ack 1 <TS 130 0>");
+    p.expect("A 1 ack 101 <TS 0 110>");
+    p.send("A 101:201 ack 1 <TS 120 0>");
+    p.expect("A 1 ack 301 <TS 0 120>");
+}
+
+/// A blind segment whose ACK is refused must not set the timestamp that later ones are measured against.
+#[test]
+fn a_refused_segment_does_not_move_the_timestamp() {
+    let (mut p, id) = established_with_timestamps();
+    p.send("A 1 ack 99 <TS 5000 0>");
+    p.expect("A 1 ack 1 <TS 0 100>");
+    p.send("P 1:11 <TS 5000 0>");
+    p.expect_nothing();
+    p.send("S 1 <TS 5000 0>");
+    p.expect("A 1 ack 1");
+    p.send("PA 1:11 ack 1 <TS 101 0>");
+    assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+}
+
+#[test]
+fn urgent_is_plain_text() {
+    let (mut p, id) = established();
+    p.send("PAU 1:11 ack 1");
+    assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+}
+
+#[test]
+fn old_windows_do_not_undo_newer_ones() {
+    let (mut p, id) = established();
+    p.send("A 1:11 ack 1 win 3000");
+    assert_eq!(p.stack.info(id).unwrap().snd_wnd, 3000);
+    p.send("A 1 ack 1 win 9000");
+    assert_eq!(p.stack.info(id).unwrap().snd_wnd, 3000, "WL1: an older segment");
+    p.send("A 11 ack 1 win 2000");
+    assert_eq!(p.stack.info(id).unwrap().snd_wnd, 2000);
+}
+
+#[test]
+fn packets_that_are_not_ours_come_back() {
+    let (mut p, _) = established();
+    let mut elsewhere = p.ip();
+    elsewhere.dst = std::net::Ipv4Addr::new(10, 0, 0, 99).into();
+    let header = wire::TcpHeader::new(1, 2);
+    let packet = wire::build_tcp_packet(&elsewhere, &header, b"");
+    assert!(p.stack.handle_packet(p.now, RxPacket::new(packet.clone())).is_some());
+    let mut batch = vec![RxPacket::new(packet), RxPacket::new(p.packet("A 1 ack 1"))];
+    p.stack.handle_packets(p.now, &mut batch);
+    assert_eq!(batch.len(), 1, "only what nobody claims is left");
+    p.expect_nothing();
+}

@@ -1,0 +1,220 @@
+//! The child between its SYN and its final ACK: initial window, repetition of the SYN-ACK, resets, ICMP, closing.
+
+use super::*;
+use wire::{Icmp, IcmpError, IpHeader};
+
+/// A Linux-like server (no hold) with an accepted child whose SYN-ACK has gone.
+fn opened(config: Config, syn: &str) -> (Peer, ListenerId, ConnId) {
+    let mut p = server(config);
+    let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(4) });
+    p.send(&syn.replace("COOKIE", &cookie(&p)));
+    p.expect("SA 0 ack 11");
+    let id = p.accept(listener);
+    (p, listener, id)
+}
+
+fn both(syn: &str) -> [(Peer, ListenerId, ConnId); 2] {
+    [opened(Config::default(), syn), opened(linux(), syn)]
+}
+
+#[test]
+fn ten_segments_go_before_the_final_ack() {
+    for (mut p, _, id) in both("S 0:10 win 65535 <mss 1460,TS 9 0,FO COOKIE>") {
+        p.write(id, &pattern(1, 43_000));
+        for n in 0..10 {
+            let start = 1 + n * 1448;
+            p.expect(&format!("A {start}:{} ack 11", start + 1448));
+        }
+        p.expect_nothing();
+        assert_eq!(p.stack.info(id).unwrap().flight_size, 14_480);
+    }
+}
+
+#[test]
+fn the_window_of_the_syn_holds_until_the_final_ack_and_is_not_scaled() {
+    for (mut p, _, id) in both("S 0:10 win 3000 <mss 1000,wscale 7,FO COOKIE>") {
+        p.write(id, &pattern(1, 10_000));
+        for start in [1, 1001, 2001] {
+            p.expect(&format!("A {start}:{} ack 11", start + 1000));
+        }
+        p.expect_nothing();
+        p.send("A 11 ack 3001 win 100");
+        assert_eq!(p.stack.info(id).unwrap().snd_wnd, 12_800);
+    }
+}
+
+/// The data's own timer is off: only the SYN-ACK is repeated, with neither data nor option.
+#[test]
+fn only_the_syn_ack_is_repeated() {
+    for (mut p, _, id) in both("S 0:10 win 65535 <mss 1000,FO COOKIE>") {
+        p.write(id, &pattern(1, 100));
+        p.expect("PA 1:101 ack 11");
+        for wait in [1000, 2000] {
+            p.expect_after(wait, "SA 0 ack 11 <mss 1460>");
+        }
+        assert_eq!(p.stack.counters().syn_retrans, 2);
+        // The client took one of the SYN-ACKs and threw the data away.
+        p.expect_nothing_for(20);
+        p.send("A 11 ack 1");
+        p.expect("PA 1:101 ack 11");
+        assert_eq!(p.state(id), State::Established);
+    }
+}
+
+/// Linux: `tcp_synack_retries` + 1 (`tcp_fastopen_synack_timer`).
+#[test]
+fn a_child_that_is_never_answered_ends() {
+    for (mut p, listener, id) in both("S 0:10 win 65535 <mss 1000,FO COOKIE>") {
+        for wait in [1000, 2000, 4000, 8000, 16_000, 32_000] {
+            p.expect_after(wait, "SA 0 ack 11 <mss 1460>");
+        }
+        assert_eq!(p.stack.listener_info(listener).unwrap().fast_open_pending, 1);
+        p.expect_nothing_for(63_999);
+        assert_eq!(p.stack.close_reason(id), None);
+        p.expect_nothing_for(1);
+        assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
+        assert_eq!(p.read(id), Ok(pattern(0, 10)), "what came can still be read");
+        assert_eq!(p.read(id), Err(ReadError::Closed(CloseReason::TimedOut)));
+        assert_eq!(p.stack.listener_info(listener).unwrap().fast_open_pending, 0);
+        p.close(id);
+        assert_eq!(p.sizes(), (0, 0, 0));
+    }
+}
+
+#[test]
+fn a_reset_leaves_the_data_readable() {
+    for accepted in [true, false] {
+        for config in [Config::default(), linux()] {
+            let mut p = server(config);
+            let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(4) });
+            p.send(&format!("S 0:10 <mss 1000,FO {}>", cookie(&p)));
+            p.expect("SA 0 ack 11");
+            let before = accepted.then(|| p.accept(listener));
+            p.send("R 11");
+            let id = before.unwrap_or_else(|| p.accept(listener));
+            assert_eq!(p.stack.close_reason(id), Some(CloseReason::Reset));
+            assert_eq!(p.read(id), Ok(pattern(0, 10)));
+            assert_eq!(p.read(id), Err(ReadError::Closed(CloseReason::Reset)));
+            assert_eq!(p.stack.write(p.now, id, b"x"), Err(WriteError::Closed(CloseReason::Reset)));
+            p.expect_nothing_for(10_000);
+        }
+    }
+}
+
+#[test]
+fn a_reset_with_a_wrong_number_is_challenged() {
+    for (mut p, _, id) in both("S 0:10 <mss 1000,FO COOKIE>") {
+        p.send("R 12");
+        p.expect("A 1 ack 11");
+        assert_eq!(p.state(id), State::SynReceived);
+    }
+}
+
+fn icmp(p: &mut Peer, error: IcmpError, quote: &[u8]) {
+    let protocol = if p.local.is_ipv4() { wire::protocol::ICMP } else { wire::protocol::ICMPV6 };
+    let ip = IpHeader::new(p.remote.ip().into(), p.local.ip().into(), protocol);
+    let packet = wire::build_icmp_packet(&ip, &Icmp::Error { error, quote });
+    p.send_rx(RxPacket::new(packet));
+}
+
+/// Linux: `fastopen && !fastopen->sk`: before `accept` the child ends, after it ICMP is a soft error.
+#[test]
+fn an_unreachable_client() {
+    for config in [Config::default(), linux()] {
+        let mut p = server(config);
+        let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(4) });
+        p.send(&format!("S 0:10 <mss 1000,FO {}>", cookie(&p)));
+        let syn_ack = p.take_packet().unwrap();
+        icmp(&mut p, IcmpError::HostUnreachable, &syn_ack);
+        let id = p.accept(listener);
+        assert_eq!(p.read(id), Ok(pattern(0, 10)));
+        assert_eq!(p.read(id), Err(ReadError::Closed(CloseReason::HostUnreachable)));
+        assert_eq!(p.stack.listener_info(listener).unwrap().fast_open_pending, 0);
+        // Accepted first.
+        p.remote.set_port(40001);
+        p.send(&format!("S 0:10 <mss 1000,FO {}>", cookie(&p)));
+        let syn_ack = p.take_packet().unwrap();
+        let id = p.accept(listener);
+        icmp(&mut p, IcmpError::HostUnreachable, &syn_ack);
+        assert_eq!(p.state(id), State::SynReceived);
+    }
+}
+
+#[test]
+fn closing_with_the_request_unread_resets() {
+    for (mut p, listener, id) in both("S 0:10 <mss 1000,FO COOKIE>") {
+        p.close(id);
+        p.expect("RA 1 ack 11");
+        assert_eq!(p.sizes(), (0, 0, 0));
+        assert_eq!(p.stack.listener_info(listener).unwrap().fast_open_pending, 0);
+    }
+}
+
+#[test]
+fn closing_before_the_final_ack_sends_the_fin() {
+    for (mut p, _, id) in both("S 0:10 <mss 1000,FO COOKIE>") {
+        p.read(id).unwrap();
+        p.write(id, b"hello");
+        p.expect("PA 1:6 ack 11");
+        p.close(id);
+        p.expect("FA 6 ack 11");
+        p.send("A 11 ack 7");
+        p.send("FA 11 ack 7");
+        p.expect("A 7 ack 12");
+        assert_eq!(p.sizes(), (0, 0, 1));
+    }
+}
+
+#[test]
+fn closing_the_listener_resets_what_was_not_accepted() {
+    for config in [Config::default(), linux()] {
+        let mut p = server(config);
+        let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(4) });
+        p.send(&format!("S 0:10 <mss 1000,FO {}>", cookie(&p)));
+        p.expect("SA 0 ack 11");
+        let accepted = p.accept(listener);
+        p.remote.set_port(40001);
+        p.send(&format!("S 0:10 <mss 1000,FO {}>", cookie(&p)));
+        p.expect("SA 0 ack 11");
+        p.stack.close_listener(p.now, listener);
+        p.expect("RA 1 ack 11");
+        p.remote.set_port(40000);
+        // The accepted one lives on without its listener.
+        p.send("A 11 ack 1");
+        assert_eq!(p.state(accepted), State::Established);
+        assert_eq!(p.sizes(), (1, 0, 0));
+    }
+}
+
+#[test]
+fn closing_the_listener_resets_a_child_whose_syn_ack_is_held() {
+    let mut p = server(Config::default());
+    let listener = p.listen_with(qlen(4));
+    p.send(&format!("S 0:10 <mss 1000,FO {}>", cookie(&p)));
+    p.stack.close_listener(p.now, listener);
+    // The client is in SYN-SENT and believes a reset that acknowledges its SYN.
+    let reset = p.sent_now();
+    assert_eq!(reset.len(), 1);
+    assert!(reset[0].starts_with("RA ") && reset[0].contains(" ack 11 "), "{reset:?}");
+    p.expect_nothing_for(10_000);
+    assert_eq!(p.sizes(), (0, 0, 0));
+}
+
+#[test]
+fn more_of_the_request_may_follow_the_syn_before_the_final_ack() {
+    for (mut p, _, id) in both("S 0:10 <mss 1000,FO COOKIE>") {
+        p.send("PA 11:21 ack 1");
+        assert_eq!(p.state(id), State::Established);
+        assert_eq!(p.read(id).unwrap().len(), 20);
+        assert_eq!(p.stack.early_data(id), Some(EarlyData { len: 10, confirmed: true }));
+    }
+}
+
+#[test]
+fn an_ack_of_more_than_was_sent_is_answered_by_a_reset() {
+    for (mut p, _, id) in both("S 0:10 <mss 1000,FO COOKIE>") {
+        p.send("A 11 ack 2");
+        p.expect("R 2");
+        assert_eq!(p.state(id), State::SynReceived);
+    }
+}

@@ -1,0 +1,543 @@
+//! Opening: handshakes from both sides, their repetition and their failure.
+
+use crate::peer::*;
+use core::time::Duration;
+use proto::*;
+use std::net::SocketAddr;
+
+#[test]
+fn passive_open() {
+    let mut p = Peer::ours();
+    let listener = p.listen();
+    p.send("S 0 win 65535 <mss 1460,sackOK,TS 100 0,wscale 7>");
+    p.expect("SA 0 ack 1 win 64240 <mss 1460,sackOK,TS 0 100,wscale 7>");
+    assert_eq!(p.sizes(), (0, 1, 0));
+    p.send("A 1 ack 1 win 512 <TS 101 0>");
+    p.expect_nothing();
+    assert_eq!(p.events(), [(SocketId::Listener(listener), Events::ACCEPTABLE)]);
+    let id = p.accept(listener);
+    let info = p.stack.info(id).unwrap();
+    assert_eq!(info.state, State::Established);
+    assert_eq!((info.snd_mss, info.snd_wnd), (1448, 512 << 7));
+    assert_eq!((info.snd_wscale, info.rcv_wscale, info.timestamps, info.sack), (7, 7, true, true));
+    assert_eq!(info.cwnd, 14480);
+    assert_eq!(p.sizes(), (1, 0, 0));
+    p.expect_nothing_for(100_000);
+}
+
+#[test]
+fn active_open_brings_the_first_bytes_with_its_ack() {
+    let mut p = Peer::ours();
+    let first_bytes = pattern(1, 10).into();
+    let id = p.connect(ConnectOptions { first_bytes, ..Default::default() });
+    p.expect("S 0 win 64240 <mss 1460,sackOK,TS 0 0,wscale 7>");
+    assert_eq!(p.state(id), State::SynSent);
+    p.now = p.now + Duration::from_millis(30);
+    p.send("SA 0 ack 1 win 65535 <mss 1400,sackOK,TS 700 0,wscale 3>");
+    assert_eq!(p.events_of(id), Events::CONNECTED | Events::WRITABLE);
+    p.expect("PA 1:11 ack 1 <TS 30 700>");
+    p.expect_nothing();
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((info.state, info.snd_mss, info.snd_wnd), (State::Established, 1388, 65535));
+    assert_eq!(info.srtt, Some(Duration::from_millis(30)));
+    assert_eq!(info.rto, Duration::from_millis(200));
+    assert_eq!(info.min_rtt, Some(Duration::from_millis(30)));
+}
+
+#[test]
+fn active_open_with_nothing_to_say_acknowledges() {
+    let mut p = Peer::ours();
+    p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.send("SA 0 ack 1 <mss 1460>");
+    p.expect("A 1 ack 1 win 65535 <>");
+    p.expect_nothing_for(1000);
+}
+
+#[test]
+fn ipv6_opens_both_ways_with_its_own_sizes() {
+    let mut p = Peer::ours().v6();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0 win 64800 <mss 1440,sackOK,TS 0 0,wscale 7>");
+    p.send("SA 0 ack 1 <>");
+    p.expect("A 1 ack 1");
+    assert_eq!(p.stack.info(id).unwrap().snd_mss, 1220, "RFC 9293 §3.7.1: without an MSS option");
+    let mut p = Peer::ours().v6();
+    let listener = p.listen();
+    let id = p.establish(listener);
+    p.send("PA 1:11 ack 1");
+    assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+    p.write(id, &pattern(1, 5));
+    p.expect("PA 1:6 ack 11");
+}
+
+#[test]
+fn a_syn_is_sent_again_by_the_schedule_and_given_up_after_131_seconds() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0 win 64240 <mss 1460,sackOK,TS 0 0,wscale 7>");
+    let mut at = 0;
+    for next in [1, 2, 3, 4, 5, 7, 11, 19, 35, 67] {
+        p.expect_after((next - at) * 1000, "S 0");
+        at = next;
+    }
+    p.expect_nothing_for(63_999);
+    assert_eq!(p.state(id), State::SynSent);
+    p.expect_nothing_for(1);
+    assert_eq!(p.events_of(id), Events::CLOSED | Events::READABLE | Events::WRITABLE);
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
+    assert_eq!(p.read(id), Err(ReadError::Closed(CloseReason::TimedOut)));
+    assert_eq!(p.stack.write(p.now, id, b"x"), Err(WriteError::Closed(CloseReason::TimedOut)));
+    p.close(id);
+    assert_eq!(p.sizes(), (0, 0, 0));
+    assert_eq!((p.stack.counters().syn_retrans, p.stack.counters().attempt_fails), (10, 1));
+}
+
+#[test]
+fn one_syn_retry_without_linear_timeouts_takes_three_seconds() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_syn_retries", "1").unwrap();
+    config.set("net.ipv4.tcp_syn_linear_timeouts", "0").unwrap();
+    let mut p = Peer::new(config);
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.expect_after(1000, "S 0");
+    p.expect_nothing_for(2000);
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
+}
+
+/// RFC 6298 §5.7: a handshake with a retransmitted SYN and no timestamps starts with an RTO of 3 s.
+#[test]
+fn the_rtt_of_a_syn_sent_twice_is_not_measured() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.expect_after(1000, "S 0");
+    p.send("SA 0 ack 1 <mss 1000>");
+    p.expect("A 1 ack 1");
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((info.srtt, info.rto), (None, Duration::from_secs(3)));
+}
+
+#[test]
+fn timestamps_tell_which_syn_was_answered() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0 <mss 1460,sackOK,TS 0 0,wscale 7>");
+    p.expect_after(1000, "S 0 <mss 1460,sackOK,TS 1000 0,wscale 7>");
+    p.now = p.now + Duration::from_millis(40);
+    p.send("SA 0 ack 1 <mss 1000,TS 5 1000>");
+    assert_eq!(p.stack.info(id).unwrap().srtt, Some(Duration::from_millis(40)));
+}
+
+#[test]
+fn a_syn_ack_is_sent_again_by_the_schedule_and_the_request_dropped_at_63_seconds() {
+    let mut p = Peer::ours();
+    p.listen();
+    p.send("S 0 win 65535 <mss 1460,sackOK,TS 100 0,wscale 7>");
+    p.expect("SA 0 ack 1 win 64240 <mss 1460,sackOK,TS 0 100,wscale 7>");
+    let mut at = 0;
+    for next in [1, 3, 7, 15, 31] {
+        p.expect_after((next - at) * 1000, "SA 0 ack 1 win 64240");
+        at = next;
+    }
+    p.expect_nothing_for(31_999);
+    assert_eq!(p.sizes(), (0, 1, 0));
+    p.expect_nothing_for(1);
+    assert_eq!(p.sizes(), (0, 0, 0));
+    assert_eq!(p.stack.counters().syn_retrans, 5);
+}
+
+/// The client's own repetitions ask for the SYN-ACK again; they do not use up the server's patience.
+#[test]
+fn a_repeated_syn_gets_the_syn_ack_again() {
+    let mut p = Peer::ours();
+    let listener = p.listen();
+    p.send("S 0 <mss 1000>");
+    p.expect("SA 0 ack 1 <mss 1460>");
+    for _ in 0..20 {
+        p.expect_nothing_for(500);
+        p.send("S 0 <mss 1000>");
+        p.expect("SA 0 ack 1 <mss 1460>");
+    }
+    assert_eq!(p.sizes(), (0, 1, 0));
+    let mut at = 0;
+    for next in [1, 3, 7, 15, 31] {
+        p.expect_after((next - at) * 1000, "SA 0 ack 1");
+        at = next;
+    }
+    p.send("A 1 ack 1");
+    p.accept(listener);
+}
+
+#[test]
+fn a_reset_refuses() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.send("RA 0 ack 1 win 0");
+    p.expect_nothing_for(10_000);
+    assert_eq!(p.events_of(id), Events::CLOSED | Events::READABLE | Events::WRITABLE);
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::Refused));
+    assert_eq!(p.state(id), State::Closed);
+    p.close(id);
+    assert_eq!(p.sizes(), (0, 0, 0));
+}
+
+/// RFC 9293 §3.10.7.3, first and second check.
+#[test]
+fn in_syn_sent_only_an_acceptable_ack_counts() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.send("RA 0 ack 2 win 0");
+    p.send("R 0 win 0");
+    p.send("RA 0 ack 0 win 0");
+    p.expect_nothing();
+    p.send("A 77 ack 2");
+    p.expect("R 2");
+    p.send("SA 0 ack 0");
+    p.expect("R 0");
+    p.send("SA 0 ack 2");
+    p.expect("R 2 win 0 <>");
+    p.send("A 5 ack 1");
+    p.expect_nothing();
+    assert_eq!(p.state(id), State::SynSent);
+    p.send("SA 0 ack 1 <mss 1000>");
+    p.expect("A 1 ack 1");
+    assert_eq!(p.state(id), State::Established);
+}
+
+/// RFC 7323 §3.2 and Linux's PAWSACTIVEREJECTED: an echo of what we never sent is from an old connection.
+#[test]
+fn a_syn_ack_that_echoes_a_foreign_timestamp_is_reset() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.send("SA 0 ack 1 <mss 1000,TS 5 1>");
+    p.expect("R 1");
+    assert_eq!(p.stack.counters().paws_active_rejected, 1);
+    p.send("SA 0 ack 1 <mss 1000,TS 5 0>");
+    p.expect("A 1 ack 1 <TS 0 5>");
+    assert_eq!(p.state(id), State::Established);
+}
+
+#[test]
+fn simultaneous_open() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions { first_bytes: pattern(1, 5).into(), ..Default::default() });
+    p.expect("S 0");
+    p.send("S 0 win 4000 <mss 1000>");
+    p.expect("SA 0 ack 1 win 64240 <mss 1460>");
+    assert_eq!(p.state(id), State::SynReceived);
+    p.send("SA 0 ack 1 win 5000 <mss 1000>");
+    assert_eq!(p.events_of(id), Events::CONNECTED | Events::WRITABLE);
+    p.expect("PA 1:6 ack 1");
+    assert_eq!(p.state(id), State::Established);
+    assert_eq!(p.stack.info(id).unwrap().snd_wnd, 5000);
+}
+
+#[test]
+fn simultaneous_open_repeats_its_syn_ack() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.send("S 0 win 4000 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.expect_after(1000, "SA 0 ack 1");
+    p.send("S 0 win 4000 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.send("A 1 ack 1 win 4000");
+    p.expect_nothing();
+    assert_eq!(p.state(id), State::Established);
+}
+
+/// The peer's window arrived, and text behind the final ACK of a crossed open is taken.
+#[test]
+fn simultaneous_open_takes_text_and_an_unacceptable_segment_is_acknowledged() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.send("S 0 win 4000 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.send("A 70000 ack 1");
+    p.expect("A 1 ack 1");
+    assert_eq!(p.state(id), State::SynReceived);
+    p.send("PA 1:11 ack 1");
+    assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+    assert_eq!(p.state(id), State::Established);
+}
+
+/// The SYN offered a window; what the server sends at once behind its SYN-ACK may be in the same batch.
+#[test]
+fn text_in_one_batch_with_the_syn_ack_is_taken() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    let batch = ["SA 0 ack 1 <mss 1000>", "PA 1:11 ack 1"].map(|text| RxPacket::new(p.packet(text)));
+    p.stack.handle_packets(p.now, &mut batch.into());
+    p.expect("A 1 ack 11");
+    assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+}
+
+#[test]
+fn strangers_are_reset_with_their_own_numbers() {
+    let mut p = Peer::ours();
+    p.send("S 0:7 win 1000");
+    p.expect("RA 0 ack 8 win 0 <>");
+    p.send("A 5:10 ack 777");
+    p.expect("R 777 win 0 <>");
+    p.send("F 5:10");
+    p.expect("RA 0 ack 11");
+    p.send("RA 5 ack 1");
+    p.send("R 5");
+    p.expect_nothing();
+    assert_eq!(p.stack.counters().out_rsts, 3);
+    assert_eq!(p.stack.drops().get(DropReason::StrayReset), 2);
+}
+
+#[test]
+fn resets_for_strangers_are_limited_per_second() {
+    let mut config = Config::default();
+    config.set("firstbyte.replies_per_second", "3").unwrap();
+    let mut p = Peer::new(config);
+    for _ in 0..5 {
+        p.send("A 5 ack 777");
+    }
+    assert_eq!(p.sent_now().len(), 3);
+    p.skip(999);
+    p.send("A 5 ack 777");
+    p.expect_nothing();
+    p.skip(1);
+    p.send("A 5 ack 777");
+    p.expect("R 777");
+    assert_eq!(p.stack.drops().get(DropReason::RateLimited), 3);
+}
+
+#[test]
+fn a_listener_answers_an_ack_with_a_reset_and_nothing_else_with_nothing() {
+    let mut p = Peer::ours();
+    p.listen();
+    p.send("A 5 ack 777");
+    p.expect("R 777");
+    p.send("F 5");
+    p.send("P 5:6");
+    p.send("R 5");
+    p.expect_nothing();
+    assert_eq!(p.stack.drops().get(DropReason::NotForListener), 2);
+    assert_eq!(p.sizes(), (0, 0, 0));
+}
+
+#[test]
+fn a_half_open_request_obeys_the_rules_of_syn_received() {
+    let mut p = Peer::ours();
+    let listener = p.listen();
+    p.send("S 0 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.send("A 1 ack 2");
+    p.expect("R 2");
+    p.send("R 2");
+    p.send("R 0");
+    assert_eq!(p.sizes(), (0, 1, 0), "a reset needs the exact number");
+    p.send("A 0 ack 1");
+    p.expect("SA 0 ack 1");
+    p.send("A 70000:70001 ack 1");
+    p.expect("SA 0 ack 1");
+    p.send("P 1:2");
+    p.expect_nothing();
+    assert_eq!(p.sizes(), (0, 1, 0));
+    p.send("R 1");
+    p.expect_nothing();
+    assert_eq!(p.sizes(), (0, 0, 0));
+    assert_eq!(p.stack.accept(p.now, listener), Err(AcceptError::Blocked));
+}
+
+#[test]
+fn data_may_come_with_the_final_ack() {
+    let mut p = Peer::ours();
+    let listener = p.listen();
+    p.send("S 0 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.send("PA 1:11 ack 1");
+    let id = p.accept(listener);
+    assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+    p.expect_after(40, "A 1 ack 11");
+}
+
+#[test]
+fn text_may_overtake_the_final_ack() {
+    let mut p = Peer::ours();
+    let listener = p.listen();
+    p.send("S 0 <mss 1000,sackOK>");
+    p.expect("SA 0 ack 1");
+    p.send("PA 11:21 ack 1");
+    p.expect("A 1 ack 1 <sack 11:21>");
+    let id = p.accept(listener);
+    assert_eq!(p.read(id), Err(ReadError::Blocked));
+    p.send("PA 1:11 ack 1");
+    p.expect("A 1 ack 21 <>");
+    assert_eq!(p.read(id).unwrap(), pattern(1, 20));
+}
+
+/// The final ACK is lost: the server's answer is its own SYN-ACK, and the client's data completes the handshake.
+#[test]
+fn a_lost_final_ack_is_made_up_for() {
+    let mut p = Peer::ours();
+    let listener = p.listen();
+    p.send("S 0 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.expect_after(1000, "SA 0 ack 1");
+    p.send("PA 1:4 ack 1");
+    let id = p.accept(listener);
+    assert_eq!(p.read(id).unwrap(), pattern(1, 3));
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((info.srtt, info.rto), (None, Duration::from_secs(3)));
+}
+
+#[test]
+fn a_repeated_syn_ack_of_an_established_connection_is_acknowledged() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.send("SA 0 ack 1 <mss 1000>");
+    p.expect("A 1 ack 1");
+    p.send("SA 0 ack 1 <mss 1000>");
+    p.expect("A 1 ack 1");
+    assert_eq!(p.state(id), State::Established);
+}
+
+#[test]
+fn a_bad_checksum_is_dropped_and_counted() {
+    let mut p = Peer::ours();
+    p.listen();
+    let mut packet = p.packet("S 0 <mss 1000>").to_vec();
+    packet[20 + 16] ^= 1;
+    p.send_rx(RxPacket::new(packet.into()));
+    p.expect_nothing();
+    assert_eq!(p.stack.drops().get(DropReason::TcpChecksum), 1);
+    assert_eq!((p.stack.counters().in_errs, p.stack.counters().in_csum_errors), (1, 1));
+    p.send("S 0 <mss 1000>");
+    p.expect("SA 0 ack 1");
+}
+
+#[test]
+fn initial_numbers_differ_by_tuple_and_rise_with_time() {
+    let mut p = Peer::ours();
+    p.listen();
+    let isn_of = |p: &mut Peer, port: u16| {
+        p.remote.set_port(port);
+        p.send("S 0");
+        p.expect("SA 0 ack 1").seq
+    };
+    let (first, other) = (isn_of(&mut p, 40_000), isn_of(&mut p, 40_001));
+    assert_ne!(first, other);
+    p.send("R 1");
+    p.now = p.now + Duration::from_millis(1);
+    let later = isn_of(&mut p, 40_001);
+    assert_eq!(later.since(other), 15_625, "RFC 6528: a tick each 64 ns");
+}
+
+#[test]
+fn ephemeral_ports_come_from_the_range_until_it_is_used_up() {
+    let mut config = Config::default();
+    config.set("firstbyte.ip_local_port_low", "50000").unwrap();
+    config.set("firstbyte.ip_local_port_high", "50009").unwrap();
+    let mut p = Peer::new(config);
+    let mut ports: Vec<u16> = (0..10)
+        .map(|_| {
+            let id = p.stack.connect(p.now, p.remote, ConnectOptions::default()).unwrap();
+            p.stack.info(id).unwrap().local.port()
+        })
+        .collect();
+    assert_ne!(ports[0], 50_000, "RFC 6056: begins anywhere");
+    ports.sort_unstable();
+    assert_eq!(ports, (50_000..50_010).collect::<Vec<u16>>());
+    assert_eq!(p.stack.connect(p.now, p.remote, ConnectOptions::default()), Err(ConnectError::NoPorts));
+    let elsewhere = "10.0.0.9:80".parse().unwrap();
+    assert!(p.stack.connect(p.now, elsewhere, ConnectOptions::default()).is_ok(), "another peer has its own");
+}
+
+#[test]
+fn what_cannot_be_connected_is_said_at_once() {
+    let mut p = Peer::ours();
+    let mut connect = |peer: &str, local: Option<&str>| {
+        let local: Option<SocketAddr> = local.map(|local| local.parse().unwrap());
+        p.stack.connect(p.now, peer.parse().unwrap(), ConnectOptions { local, ..Default::default() })
+    };
+    assert_eq!(connect("10.0.0.1:0", None), Err(ConnectError::InvalidPeer));
+    assert_eq!(connect("0.0.0.0:80", None), Err(ConnectError::InvalidPeer));
+    assert_eq!(connect("224.0.0.1:80", None), Err(ConnectError::InvalidPeer));
+    assert_eq!(connect("[ff02::1]:80", None), Err(ConnectError::InvalidPeer));
+    assert_eq!(connect("10.0.0.1:80", Some("10.0.0.77:0")), Err(ConnectError::AddrNotAvailable));
+    assert_eq!(connect("10.0.0.1:80", Some("[fd00::2]:0")), Err(ConnectError::AddrNotAvailable));
+    assert!(connect("10.0.0.1:80", Some("10.0.0.2:1234")).is_ok());
+    assert_eq!(connect("10.0.0.1:80", Some("10.0.0.2:1234")), Err(ConnectError::AddrInUse));
+    assert!(connect("10.0.0.1:81", Some("10.0.0.2:1234")).is_ok(), "another peer, another tuple");
+    assert!(connect("[fd00::9]:80", Some("[::]:77")).is_ok());
+    let mut v4_only = Stack::new(Config::default(), crate::pair::ethernet(), [1; 32]);
+    v4_only.add_address("10.0.0.2".parse().unwrap(), 24);
+    let peer = "[fd00::1]:80".parse().unwrap();
+    assert_eq!(
+        v4_only.connect(Instant::ZERO, peer, ConnectOptions::default()),
+        Err(ConnectError::Unreachable)
+    );
+    let mut small = Config::default();
+    small.set("firstbyte.max_connections", "1").unwrap();
+    let mut p = Peer::new(small);
+    p.connect(ConnectOptions::default());
+    assert_eq!(p.stack.connect(p.now, p.remote, ConnectOptions::default()), Err(ConnectError::TooMany));
+}
+
+#[test]
+fn listeners_share_a_port_by_address_and_the_most_exact_wins() {
+    let mut p = Peer::ours();
+    let now = p.now;
+    let mut listen = |addr: &str| p.stack.listen(now, addr.parse().unwrap(), ListenOptions::default());
+    let any = listen("[::]:80").unwrap();
+    let v4 = listen("0.0.0.0:80").unwrap();
+    let exact = listen("10.0.0.2:80").unwrap();
+    assert_eq!(listen("10.0.0.2:80"), Err(ListenError::AddrInUse));
+    assert_eq!(listen("[::]:80"), Err(ListenError::AddrInUse));
+    assert_eq!(listen("10.0.0.3:80"), Err(ListenError::AddrNotAvailable));
+    assert_eq!(listen("10.0.0.2:0"), Err(ListenError::AddrNotAvailable));
+    p.stack.add_address("10.0.0.5".parse().unwrap(), 24);
+    let mut reached = |local: &str, port: u16, listener: ListenerId| {
+        p.local = local.parse().unwrap();
+        p.remote =
+            if p.local.is_ipv4() { "10.0.0.1:1".parse().unwrap() } else { "[fd00::1]:1".parse().unwrap() };
+        p.remote.set_port(port);
+        p.send("S 0");
+        p.expect("SA 0 ack 1");
+        p.send("A 1 ack 1");
+        let (_, peer) = p.stack.accept(p.now, listener).unwrap();
+        assert_eq!(peer, p.remote);
+    };
+    reached("10.0.0.2:80", 1001, exact);
+    reached("10.0.0.5:80", 1002, v4);
+    reached("[fd00::2]:80", 1003, any);
+    p.stack.close_listener(now, v4);
+    let mut p = p;
+    p.local = "10.0.0.5:80".parse().unwrap();
+    p.remote = "10.0.0.1:1004".parse().unwrap();
+    p.send("S 0");
+    p.expect("SA 0 ack 1");
+    p.send("A 1 ack 1");
+    assert!(p.stack.accept(p.now, any).is_ok(), "[::] takes both families");
+}
+
+#[test]
+fn a_connection_that_was_closed_has_no_id_any_more() {
+    let mut p = Peer::ours();
+    let listener = p.listen();
+    let id = p.establish(listener);
+    p.stack.abort(p.now, id);
+    p.expect("RA 1 ack 1");
+    assert_eq!(p.read(id), Err(ReadError::NotFound));
+    assert_eq!(p.stack.write(p.now, id, b"x"), Err(WriteError::NotFound));
+    assert_eq!(p.stack.shutdown(p.now, id), Err(WriteError::NotFound));
+    assert!(p.stack.info(id).is_none());
+    p.remote.set_port(40_001);
+    let other = p.establish(listener);
+    assert_ne!(other, id, "the slot is used again under another generation");
+    assert_eq!(p.read(id), Err(ReadError::NotFound));
+}
