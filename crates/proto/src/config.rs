@@ -177,7 +177,7 @@ settings! {
     fast_open_past_syn_queue: bool = "firstbyte.fast_open_past_syn_queue", ours true, linux false, range _,
     /// SYNs accepted with data are remembered, so that a copy is not accepted again (RFC 7413 §6.1).
     replay_guard: bool = "firstbyte.replay_guard", ours true, linux false, range _,
-    /// Entries of one generation of the replay guard (8 bytes each, allocated as used).
+    /// Entries of one generation of the replay guard (8 bytes each, allocated as used). Read when the stack is made.
     replay_guard_entries: u32 = "firstbyte.replay_guard_entries", ours 1 << 20, linux 1 << 20, range 1..,
     /// Room the options take from SYN data.
     syn_data_room: SynDataRoom = "firstbyte.syn_data_room", ours SynDataRoom::Exact, linux SynDataRoom::Reserve40, range _,
@@ -187,7 +187,7 @@ settings! {
     syn_fin: bool = "firstbyte.syn_fin", ours true, linux false, range _,
     /// A server whose SYN is acknowledged without the data it had sent before sends that data again at once.
     resend_after_synack: bool = "firstbyte.resend_after_synack", ours true, linux true, range _,
-    /// Remembered paths (cookie, MSS, SRTT) and verdicts, each.
+    /// Remembered paths (cookie, MSS, SRTT) and verdicts, each. Read when the stack is made.
     path_cache_entries: u32 = "firstbyte.path_cache_entries", ours 4096, linux 4096, range 1..,
 
     /// Retransmissions of a SYN before `connect` fails.

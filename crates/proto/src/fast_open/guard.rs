@@ -10,6 +10,9 @@
 //!
 //! A rotation happens no sooner than one generation after the last, so that an entry lives for one to two of them.
 //!
+//! A connection that was opened by a plain SYN and ends without TIME-WAIT here is remembered too: the plain SYN may have been the
+//! fallback of a Fast Open SYN that still wanders.
+//!
 //! It covers copies the network makes and verbatim replays. It does not cover a restart of this host, another host
 //! behind the same address, or the holder of a cookie who writes a new SYN around the old data: those need an
 //! application whose requests may be repeated.
@@ -76,6 +79,16 @@ impl ReplayGuard {
         }
         self.current.insert_unique(id, id, |&id| id);
         Guard::Fresh
+    }
+
+    /// Remembers a SYN that opened a connection without Fast Open: it may have been the fallback of a Fast Open SYN with the same
+    /// number that is still on its way. Such SYNs take at most half of the room.
+    pub fn remember_plain(&mut self, now: Instant, client: (Addr, u16), server: (Addr, u16), isn: SeqNum) {
+        self.expire(now);
+        let id = self.id(client, server, isn);
+        if self.current.len() < self.capacity / 2 && self.current.find(id, |&other| other == id).is_none() {
+            self.current.insert_unique(id, id, |&id| id);
+        }
     }
 
     /// Forgets what is old enough and frees its memory. [`check_and_insert`](Self::check_and_insert) does so too; a

@@ -84,7 +84,7 @@ impl Connection {
     }
 
     /// While opening, an unreachable peer ends the attempt (RFC 9293 §3.9.2.2 asks it of hard errors, Linux does it for all);
-    /// later it is a soft error that retransmission will outlive or confirm.
+    /// later it is a soft error that retransmission will outlive or confirm (RFC 1122 §4.2.3.9).
     fn unreachable(&mut self, cx: &mut Context<'_>, reason: CloseReason) {
         match self.handshake {
             Some(Handshake::Active(_)) => {
@@ -93,7 +93,7 @@ impl Connection {
             }
             // A Fast Open child the application has not accepted yet, or a simultaneous open.
             Some(Handshake::Passive(_)) if self.unaccepted || self.parent.is_none() => self.terminate(reason),
-            _ => {}
+            _ => self.soft_error = Some(reason),
         }
     }
 

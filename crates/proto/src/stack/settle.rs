@@ -1,7 +1,7 @@
 //! What follows every change of a connection: its listener hears of it, its packets find their new owner, its deadline and its
 //! events are noted, and it is freed when nobody needs it any more.
 
-use super::{Stack, is_live};
+use super::{REPLAY_GENERATION, Stack, is_live};
 use crate::tcp::connection::{Connection, ParentEvent};
 use crate::time_wait::TimeWait;
 use crate::{ConnId, Instant, SocketId, State};
@@ -66,6 +66,10 @@ impl Stack {
         if connection.fast_open_was_swallowed() {
             self.shared.context(now).blackhole_suspected();
         }
+        if connection.state == State::Closed {
+            self.remember_opening(now, index);
+        }
+        let Some(connection) = self.connections.get(index) else { return };
         if connection.state == State::TimeWait {
             let entry = time_wait_of(connection);
             let timeout = self.shared.config.time_wait;
@@ -75,6 +79,23 @@ impl Stack {
         }
         self.unmap(index);
         self.timers.clear(index);
+    }
+
+    /// An ordinary connection to a listener that serves Fast Open ends without TIME-WAIT: if its SYN was a fallback, the SYN before
+    /// it may still come, and must not open again what is over.
+    fn remember_opening(&mut self, now: Instant, index: u32) {
+        let Some(connection) = self.connections.get(index) else { return };
+        let (tuple, irs) = (connection.tuple, connection.rcv.irs);
+        let plain = connection.opened_passively() && !connection.fast_opened;
+        let recent = now.since(connection.opened_at) < REPLAY_GENERATION;
+        if !plain || !recent || !self.shared.config.replay_guard {
+            return;
+        }
+        let serves = |id| self.listener(id).is_some_and(|listener| listener.pending.max_qlen() > 0);
+        if self.find_listener(&tuple).is_some_and(serves) {
+            let (client, server) = ((tuple.peer, tuple.peer_port), (tuple.local, tuple.local_port));
+            self.guard.remember_plain(now, client, server, irs);
+        }
     }
 
     fn free(&mut self, index: u32) {

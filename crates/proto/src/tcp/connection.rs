@@ -177,6 +177,8 @@ pub(crate) struct Connection {
     pub(crate) opened_at: Instant,
     pub(crate) established_at: Option<Instant>,
     pub(crate) close_reason: Option<CloseReason>,
+    /// What ICMP last said about the path, since the last progress.
+    pub(crate) soft_error: Option<CloseReason>,
     /// A reset is to be sent, then nothing more.
     pub(crate) reset_due: bool,
     pub(crate) events: Events,
@@ -239,6 +241,7 @@ impl Connection {
             opened_at: cx.now,
             established_at: None,
             close_reason: None,
+            soft_error: None,
             reset_due: false,
             events: Events::empty(),
             ready: false,
@@ -306,6 +309,11 @@ impl Connection {
         if let Some(next) = state::next(self.state, event) {
             self.state = next;
         }
+    }
+
+    /// Established by a SYN of the peer: an active open has an outcome by then.
+    pub(crate) fn opened_passively(&self) -> bool {
+        self.established_at.is_some() && self.outcome == Outcome::Pending
     }
 
     /// Our SYN is acknowledged, or never was needed to be told (TIME-WAIT, CLOSED).
@@ -380,8 +388,7 @@ impl Connection {
 
     /// cwnd, with the inflation of a fast recovery.
     pub(crate) fn send_window(&self) -> u32 {
-        let inflation = self.recovery.inflation_segs() * u32::from(self.smss());
-        self.snd.wnd.min(self.congestion.cwnd().saturating_add(inflation))
+        self.snd.wnd.min(self.congestion.cwnd().saturating_add(self.recovery.inflation()))
     }
 
     /// Remembers what was learnt about the path.
@@ -398,4 +405,15 @@ fn receive_limit(config: &Config, options: &SocketOptions) -> u32 {
         .map_or(config.tcp_rmem[1], |limit| limit.min(negotiation::RECV_BUFFER_MAX) as u32);
     // Half of a buffer is bookkeeping to Linux (`tcp_adv_win_scale` = 1), so half of it is window.
     (buffer / 2).max(config.tcp_rmem[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        macro_rules! show { ($($t:ty),*) => { $( println!("{:4} {}", size_of::<$t>(), stringify!($t)); )* } }
+        show!(Connection, Sender, SendQueue, Receiver, crate::tcp::receive_buffer::ReceiveBuffer, RttEstimator, Congestion, Recovery, Timers, SocketOptions, FourTuple, Negotiated, Option<Handshake>, Outcome, EarlyData);
+    }
 }

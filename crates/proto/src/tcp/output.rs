@@ -110,9 +110,10 @@ impl Connection {
         if whole > 0 {
             return Some(whole);
         }
-        // Sender's silly-window avoidance (RFC 9293 §3.8.6.2.1): half the largest window is worth a segment too.
-        (usable > 0 && usable < unsent && self.snd.flight_size() == 0 && usable >= self.snd.wnd_max / 2)
-            .then_some(usable)
+        // Sender's silly-window avoidance (RFC 9293 §3.8.6.2.1): half the largest window is worth a segment too. What was sent
+        // before goes again whatever the window.
+        let worth = usable >= self.snd.wnd_max / 2 || self.snd.nxt.before(self.snd.max);
+        (usable > 0 && usable < unsent && self.snd.flight_size() == 0 && worth).then_some(usable)
     }
 
     fn retransmit_head(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
@@ -195,7 +196,7 @@ impl Connection {
         let limit = if self.orphan { cx.config.tcp_orphan_retries } else { cx.config.tcp_retries2 };
         if u32::from(self.timeouts) > limit {
             cx.counters.abort_on_timeout += 1;
-            return self.terminate(CloseReason::TimedOut);
+            return self.terminate(self.soft_error.unwrap_or(CloseReason::TimedOut));
         }
         if self.timeouts == 1 {
             let in_flight = self.snd.flight_size();
@@ -220,11 +221,16 @@ impl Connection {
 
     /// The peer's window is closed: probe it, less and less often, for as long as it answers (RFC 9293 §3.8.6.1).
     fn probe_timeout(&mut self, cx: &mut Context<'_>) {
+        if self.snd.wnd > 0 {
+            // Only silly-window avoidance held it back; nothing was lost.
+            self.snd.probe_due = true;
+            return self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+        }
         self.timeouts = self.timeouts.saturating_add(1);
         let limit = if self.orphan { cx.config.tcp_orphan_retries } else { cx.config.tcp_retries2 };
         if u32::from(self.timeouts) > limit {
             cx.counters.abort_on_timeout += 1;
-            return self.terminate(CloseReason::TimedOut);
+            return self.terminate(self.soft_error.unwrap_or(CloseReason::TimedOut));
         }
         self.rtt.on_timeout();
         // What was in flight when the peer shrank its window to nothing waits, too.

@@ -11,6 +11,8 @@ const DUP_THRESH: u8 = 3;
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
     dup_acks: u8,
+    /// Bytes known to have left the network since the loss: so much more may be sent (RFC 5681 §3.2 steps 3 to 5).
+    inflation: u32,
     /// Set while recovering: everything sent before the loss was found ends here.
     recovery_point: Option<SeqNum>,
     /// Set by a time-out: up to here everything is being sent again, and duplicates say nothing new (RFC 6582 §4.1).
@@ -26,46 +28,48 @@ pub(crate) enum Verdict {
     Open,
     /// Loss found just now.
     Loss,
-    /// Still recovering.
+    /// Still recovering, or recovered by just this acknowledgement: the window does not grow by it.
     Recovering,
 }
 
 impl Recovery {
-    /// Segments known to have left the network since the loss, for the window's inflation (RFC 5681 §3.2 step 4).
-    pub(crate) fn inflation_segs(&self) -> u32 {
-        if self.recovery_point.is_some() { u32::from(self.dup_acks) } else { 0 }
+    /// What is added to the congestion window while recovering, bytes.
+    pub(crate) fn inflation(&self) -> u32 {
+        self.inflation
     }
 
-    pub(crate) fn on_duplicate(&mut self, snd_una: SeqNum, snd_max: SeqNum) -> Verdict {
+    pub(crate) fn on_duplicate(&mut self, snd_una: SeqNum, snd_max: SeqNum, smss: u32) -> Verdict {
         if self.resent_until.is_some_and(|until| snd_una.before(until)) {
             return Verdict::Open;
         }
         self.resent_until = None;
         self.dup_acks = self.dup_acks.saturating_add(1);
         if self.recovery_point.is_some() {
+            self.inflation = self.inflation.saturating_add(smss);
             return Verdict::Recovering;
         }
         if self.dup_acks < DUP_THRESH {
             return Verdict::Open;
         }
+        self.inflation = u32::from(DUP_THRESH) * smss;
         self.recovery_point = Some(snd_max);
         self.retransmit_head = true;
         Verdict::Loss
     }
 
-    /// `snd_una` moved. A partial acknowledgement means the next hole is lost too (RFC 6582 §3.2 step 3).
-    pub(crate) fn on_progress(&mut self, snd_una: SeqNum) -> Verdict {
-        let Some(point) = self.recovery_point else {
-            self.dup_acks = 0;
-            return Verdict::Open;
-        };
+    /// `snd_una` moved by `acked` bytes. A partial acknowledgement means the next hole is lost too, and takes back as much inflation
+    /// as it acknowledges, but for the segment that is sent in answer (RFC 6582 §3.2 step 3).
+    pub(crate) fn on_progress(&mut self, snd_una: SeqNum, acked: u32, smss: u32) -> Verdict {
         self.dup_acks = 0;
+        let Some(point) = self.recovery_point else { return Verdict::Open };
         if snd_una.before(point) {
             self.retransmit_head = true;
-            return Verdict::Recovering;
+            let answer = if acked >= smss { smss } else { 0 };
+            self.inflation = self.inflation.saturating_sub(acked).saturating_add(answer);
+        } else {
+            *self = Recovery::default();
         }
-        *self = Recovery::default();
-        Verdict::Open
+        Verdict::Recovering
     }
 
     /// The timer takes over: everything is sent again from `snd_una`.
@@ -78,29 +82,33 @@ impl Recovery {
 mod tests {
     use super::*;
 
+    const MSS: u32 = 1000;
+
     #[test]
     fn the_third_duplicate_is_a_loss_and_partial_acks_resend() {
         let mut recovery = Recovery::default();
-        let max = SeqNum(5000);
-        assert_eq!(
-            [(); 3].map(|()| recovery.on_duplicate(SeqNum(1000), max)),
-            [Verdict::Open, Verdict::Open, Verdict::Loss]
-        );
+        let (una, max) = (SeqNum(0), SeqNum(5000));
+        let found = [(); 3].map(|()| recovery.on_duplicate(una, max, MSS));
+        assert_eq!(found, [Verdict::Open, Verdict::Open, Verdict::Loss]);
         assert!(std::mem::take(&mut recovery.retransmit_head));
-        assert_eq!(recovery.on_duplicate(SeqNum(1000), max), Verdict::Recovering);
-        assert_eq!(recovery.inflation_segs(), 4);
-        assert_eq!(recovery.on_progress(SeqNum(3000)), Verdict::Recovering);
+        assert_eq!(recovery.on_duplicate(una, max, MSS), Verdict::Recovering);
+        assert_eq!(recovery.inflation(), 4 * MSS);
+        assert_eq!(recovery.on_progress(SeqNum(3000), 3000, MSS), Verdict::Recovering);
         assert!(std::mem::take(&mut recovery.retransmit_head));
-        assert_eq!(recovery.on_progress(SeqNum(5000)), Verdict::Open);
-        assert_eq!(recovery.inflation_segs(), 0);
+        assert_eq!(recovery.inflation(), 2 * MSS);
+        assert_eq!(recovery.on_progress(SeqNum(5000), 2000, MSS), Verdict::Recovering);
+        assert_eq!(recovery.inflation(), 0);
+        assert_eq!(recovery.on_progress(SeqNum(6000), 1000, MSS), Verdict::Open);
     }
 
     #[test]
-    fn duplicates_of_what_a_timeout_sends_again_are_no_loss() {
+    fn duplicates_of_what_a_timeout_repeats_are_no_loss() {
         let mut recovery = Recovery::default();
         recovery.on_timeout(SeqNum(5000));
-        assert!((0..5).all(|_| recovery.on_duplicate(SeqNum(2000), SeqNum(5000)) == Verdict::Open));
-        let later = [(); 3].map(|()| recovery.on_duplicate(SeqNum(5000), SeqNum(9000)));
-        assert_eq!(later, [Verdict::Open, Verdict::Open, Verdict::Loss]);
+        for _ in 0..9 {
+            assert_eq!(recovery.on_duplicate(SeqNum(1000), SeqNum(5000), MSS), Verdict::Open);
+        }
+        let found = [(); 3].map(|()| recovery.on_duplicate(SeqNum(5000), SeqNum(9000), MSS));
+        assert_eq!(found[2], Verdict::Loss);
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::pair::ethernet;
 use crate::peer::*;
-use core::time::Duration;
 use proto::*;
 
 fn established_by(mut p: Peer, syn: &str) -> (Peer, ConnId) {
@@ -93,7 +92,7 @@ fn a_large_receive_buffer_is_scaled_as_it_was_told() {
     p.expect("SA 0 ack 1 <mss 1460,wscale 10>");
     p.send("PA 1:11 ack 1");
     let id = p.accept(listener);
-    assert_eq!(p.expect_after(40, "A 1 ack 11").window, ((20 << 20) - 10 >> 10) as u16);
+    assert_eq!(p.expect_after(40, "A 1 ack 11").window, (((20 << 20) - 10) >> 10) as u16);
     assert_eq!(p.stack.info(id).unwrap().rcv_wscale, 10);
     let mut p = Peer::ours();
     p.connect(ConnectOptions { socket, ..Default::default() });
@@ -376,7 +375,6 @@ fn bytes_are_written_without_copying() {
     assert_eq!(p.stack.write_bytes(p.now, id, &mut data.clone()), Ok(2000));
     let packet = p.stack.poll_transmit(p.now).unwrap();
     assert_eq!(packet.payload[0].as_ptr(), address);
-    let _ = Duration::ZERO;
 }
 
 /// RFC 9293 §3.7.1: what the SACK blocks take is not there for text.

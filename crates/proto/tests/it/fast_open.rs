@@ -6,6 +6,7 @@
 
 mod answer;
 mod cookies;
+mod exchange;
 mod fallback;
 mod ladders;
 mod loss;

@@ -1,7 +1,6 @@
 //! Flow control: the receiver's window, the sender's persistence, both ends' avoidance of silly windows, buffer limits.
 
 use crate::peer::*;
-use core::time::Duration;
 use proto::*;
 
 fn with_socket(socket: SocketOptions) -> (Peer, ConnId) {
@@ -235,7 +234,6 @@ fn a_window_update_is_not_a_duplicate_ack() {
     }
     p.expect_nothing();
     assert_eq!(p.stack.info(id).unwrap().cwnd, 10_000);
-    let _ = Duration::ZERO;
 }
 
 /// One-byte segments in 1500-byte packets do not pin their packets.
@@ -252,4 +250,20 @@ fn early_text_is_bounded() {
     assert_eq!(p.stack.info(id).unwrap().recv_queue, 3);
     assert_eq!(p.read(id).unwrap(), pattern(1, 3));
     assert_eq!(p.read(id), Err(ReadError::Blocked));
+}
+
+#[test]
+fn a_part_sent_into_a_small_window_is_sent_again_when_it_is_lost() {
+    let (mut p, id) = established();
+    p.write(id, &pattern(1, 1000));
+    p.expect("PA 1:1001 ack 1");
+    p.send("A 1 ack 1001 win 500");
+    p.write(id, &pattern(1001, 2000));
+    p.expect_after(200, "A 1001:1501 ack 1");
+    p.expect_after(200, "A 1001:1501 ack 1");
+    p.expect_after(400, "A 1001:1501 ack 1");
+    p.expect_after(800, "A 1001:1501 ack 1");
+    p.send("A 1 ack 1501 win 5000");
+    p.expect("A 1501:2501 ack 1");
+    p.expect("PA 2501:3001 ack 1");
 }

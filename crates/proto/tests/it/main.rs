@@ -7,9 +7,14 @@ mod pair;
 mod peer;
 
 mod arrival;
+mod closing;
 mod data;
 mod fast_open;
 mod flow;
 mod handshake;
+mod icmp;
+mod loss;
+mod mutation;
 mod opening;
+mod queues;
 mod simulation;

@@ -39,15 +39,25 @@ impl Sent {
 }
 
 type Filter = Box<dyn FnMut(&Sent) -> bool>;
+type Copies = Box<dyn FnMut(&Sent) -> Vec<Duration>>;
+type Rewrite = Box<dyn Fn(&Sent) -> Bytes>;
 
 pub(crate) struct Pair {
     pub(crate) stacks: [Stack; 2],
     pub(crate) now: Instant,
     pub(crate) delay: Duration,
+    /// Where `listen` listens and `connect` connects to.
+    pub(crate) server: SocketAddr,
     pub(crate) log: Vec<Sent>,
     flying: VecDeque<(Instant, usize, Bytes)>,
     /// Returns false to lose the packet.
     pub(crate) filter: Filter,
+    /// How much later than `delay` each copy of a packet arrives.
+    pub(crate) copies: Copies,
+    /// What a middlebox makes of a packet on its way (the log shows it as it was sent).
+    pub(crate) rewrite: Rewrite,
+    /// What a packet calls forth leaves before the next is looked at, as in a kernel; otherwise arrivals of one moment are a batch.
+    pub(crate) one_by_one: bool,
 }
 
 pub(crate) fn ethernet() -> Capabilities {
@@ -69,9 +79,13 @@ impl Pair {
             stacks,
             now: Instant::ZERO + Duration::from_secs(1000),
             delay: Duration::from_millis(delay_ms),
+            server: server_addr(),
             log: Vec::new(),
             flying: VecDeque::new(),
             filter: Box::new(|_| true),
+            copies: Box::new(|_| vec![Duration::ZERO]),
+            rewrite: Box::new(|sent| sent.packet.clone()),
+            one_by_one: false,
         }
     }
 
@@ -97,9 +111,19 @@ impl Pair {
             Sent { at: self.now, from, len: text.len(), packet: packet.clone(), header, delivered: true };
         sent.delivered = (self.filter)(&sent);
         if sent.delivered {
-            self.flying.push_back((self.now + self.delay, 1 - from, packet));
+            for late in (self.copies)(&sent) {
+                let arrival = self.now + self.delay + late;
+                let at = self.flying.partition_point(|(earlier, _, _)| *earlier <= arrival);
+                self.flying.insert(at, (arrival, 1 - from, (self.rewrite)(&sent)));
+            }
         }
         self.log.push(sent);
+    }
+
+    /// A copy of the packet `log[at]` sets out now.
+    pub(crate) fn send_again(&mut self, at: usize) {
+        let sent = &self.log[at];
+        self.flying.push_back((self.now + self.delay, 1 - sent.from, sent.packet.clone()));
     }
 
     /// The next moment something happens.
@@ -120,6 +144,9 @@ impl Pair {
         while self.flying.front().is_some_and(|(at, _, _)| *at <= self.now) {
             let (_, to, packet) = self.flying.pop_front().unwrap();
             assert!(self.stacks[to].handle_packet(self.now, RxPacket::new(packet)).is_none());
+            if self.one_by_one {
+                self.flush();
+            }
         }
         self.flush();
         true
@@ -137,11 +164,11 @@ impl Pair {
 
     pub(crate) fn listen(&mut self, fast_open: u32) -> ListenerId {
         let options = ListenOptions { fast_open: Some(fast_open), ..ListenOptions::default() };
-        self.stacks[SERVER].listen(self.now, server_addr(), options).unwrap()
+        self.stacks[SERVER].listen(self.now, self.server, options).unwrap()
     }
 
     pub(crate) fn connect(&mut self, options: ConnectOptions) -> ConnId {
-        self.stacks[CLIENT].connect(self.now, server_addr(), options).unwrap()
+        self.stacks[CLIENT].connect(self.now, self.server, options).unwrap()
     }
 
     pub(crate) fn accept(&mut self, listener: ListenerId) -> Option<ConnId> {

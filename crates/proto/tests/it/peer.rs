@@ -299,6 +299,13 @@ impl Peer {
         }
     }
 
+    /// `text` arrives; the SYN-ACK that answers it at once begins a new connection. Returns its distance from the old one's beginning.
+    pub(crate) fn send_and_isn(&mut self, text: &str, answer: &str) -> u32 {
+        let old = self.isn(self.remote.port());
+        self.send(text);
+        self.expect(answer).seq.since(old)
+    }
+
     /// The stack sends nothing now.
     pub(crate) fn expect_nothing(&mut self) {
         self.expect_nothing_for(0);

@@ -67,8 +67,8 @@ struct App {
     eof: bool,
     /// Closes its direction only when it has read everything.
     shuts_last: bool,
-    /// Calls `close` right after its last byte if the peer sends nothing (else `shutdown`).
-    closes_early: bool,
+    /// Closes without `shutdown` before it, when the peer has ended.
+    closes_at_once: bool,
     closed: bool,
     readable: bool,
     writable: bool,
@@ -357,7 +357,7 @@ impl World {
             read_salt: if side == CLIENT { 2 } else { 1 },
             eof: false,
             shuts_last: plan.client_closes_first != (side == CLIENT),
-            closes_early: to_read == 0 && self.random.chance(50),
+            closes_at_once: self.random.chance(50),
             closed: false,
             readable: true,
             writable,
@@ -462,7 +462,7 @@ impl World {
         }
         if app.written == app.to_write && !app.shut {
             app.shut = true;
-            if app.closes_early && app.eof {
+            if app.closes_at_once && app.eof {
                 return;
             }
             assert_eq!(self.stacks[side].shutdown(self.now, app.id), Ok(()));
@@ -519,14 +519,11 @@ impl World {
     }
 
     fn check_end(&self) {
-        for (side, apps) in self.apps.iter().enumerate() {
-            for app in apps.values() {
-                let info = self.stacks[side].info(app.id);
-                panic!(
-                    "side {side} hangs: read {} of {}, eof {}, wrote {} of {}, shut {}: {info:?}",
-                    app.read, app.to_read, app.eof, app.written, app.to_write, app.shut
-                );
-            }
+        let mut hanging = self.apps.iter().enumerate().flat_map(|(side, apps)| apps.values().map(move |app| (side, app)));
+        if let Some((side, app)) = hanging.next() {
+            let info = self.stacks[side].info(app.id);
+            let App { read, to_read, eof, written, to_write, shut, .. } = app;
+            panic!("side {side} hangs: read {read} of {to_read}, eof {eof}, wrote {written} of {to_write}, shut {shut}: {info:?}");
         }
         assert_eq!(self.accepted.len(), self.plans.len(), "every connection was accepted");
         for stack in &self.stacks {

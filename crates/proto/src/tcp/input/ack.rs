@@ -70,7 +70,7 @@ impl Connection {
         self.transition(Transition::SynAcked);
         self.parent_event = self.parent.map(|_| ParentEvent::Established);
         self.events |= Events::CONNECTED | Events::WRITABLE;
-        if self.answer_was_missed(&passive, segment.header.ack) {
+        if cx.config.resend_after_synack && self.answer_was_missed(&passive, segment.header.ack) {
             self.snd.rewind();
         }
         if self.snd.flight_size() > 0 {
@@ -99,6 +99,7 @@ impl Connection {
         self.snd.nxt = self.snd.nxt.latest(ack);
         self.bytes_acked += u64::from(acked);
         self.timeouts = 0;
+        self.soft_error = None;
         match sent_at {
             Some(sent_at) => {
                 let first_sample = self.rtt.srtt().is_none();
@@ -110,7 +111,7 @@ impl Connection {
             None => self.rtt.on_progress(),
         }
         let smss = u32::from(self.smss());
-        match self.recovery.on_progress(ack) {
+        match self.recovery.on_progress(ack, acked, smss) {
             Verdict::Open => self.congestion.on_ack(&Acked { bytes: acked, prior_in_flight, smss }),
             Verdict::Loss | Verdict::Recovering => {}
         }
@@ -119,7 +120,7 @@ impl Connection {
             self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
         }
         if fin_acked {
-            self.transition(Transition::FinAcked);
+            self.fin_acknowledged(cx);
         }
         if self.snd.blocked && self.snd.queue.len() * 3 <= self.snd.limit as usize * 2 {
             self.snd.blocked = false;
@@ -141,9 +142,9 @@ impl Connection {
     }
 
     fn on_duplicate_ack(&mut self) {
-        let in_flight = self.snd.flight_size();
-        if self.recovery.on_duplicate(self.snd.una, self.snd.max) == Verdict::Loss {
-            self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: false });
+        let (in_flight, smss) = (self.snd.flight_size(), u32::from(self.smss()));
+        if self.recovery.on_duplicate(self.snd.una, self.snd.max, smss) == Verdict::Loss {
+            self.congestion.on_loss(&Lost { in_flight, smss, timeout: false });
         }
     }
 
@@ -169,18 +170,19 @@ impl Connection {
 
     /// States that an acknowledgement may have ended, and the persist timer.
     fn after_ack(&mut self, cx: &mut Context<'_>) {
-        match self.state {
-            State::FinWait2 if self.orphan && !self.timers.is_set(Timer::Orphan) => {
-                self.timers.set(Timer::Orphan, cx.now + cx.config.tcp_fin_timeout);
-            }
-            State::Closed => self.finish(),
-            State::TimeWait => {
-                // The last ACK of CLOSING completes it; RFC 9293 owes the peer nothing more.
-                self.finish();
-            }
-            _ => {}
+        // The last ACK of LAST-ACK or CLOSING completes it; RFC 9293 owes the peer nothing more.
+        if matches!(self.state, State::Closed | State::TimeWait) {
+            self.finish();
         }
         self.arm_persist(cx);
+    }
+
+    /// Our FIN is acknowledged. A connection that nobody holds any more, lingering or not, waits for the peer's only so long.
+    pub(super) fn fin_acknowledged(&mut self, cx: &Context<'_>) {
+        self.transition(Transition::FinAcked);
+        if self.state == State::FinWait2 && self.orphan {
+            self.timers.set(Timer::Orphan, cx.now + cx.config.tcp_fin_timeout);
+        }
     }
 
     /// A closed window with data waiting and nothing in flight is probed (RFC 9293 §3.8.6.1).

@@ -108,7 +108,7 @@ impl Connection {
         self.established_at = Some(cx.now);
         self.transition(Transition::SynAckReceived);
         self.events |= Events::CONNECTED | Events::WRITABLE;
-        self.close_as_queued(ack);
+        self.close_as_queued(cx, ack);
         self.owe_handshake_ack();
         let reply = if active.answer_allowed && brings_answer {
             self.take_answer(cx, segment)
@@ -156,11 +156,11 @@ impl Connection {
     }
 
     /// The application closed its direction before the SYN was answered.
-    fn close_as_queued(&mut self, ack: SeqNum) {
+    fn close_as_queued(&mut self, cx: &Context<'_>, ack: SeqNum) {
         if self.snd.fin_queued {
             self.transition(Transition::Close);
             if self.snd.fin_seq().is_some_and(|fin| ack.after(fin)) {
-                self.transition(Transition::FinAcked);
+                self.fin_acknowledged(cx);
             }
         }
     }

@@ -95,6 +95,10 @@ impl Connection {
         active.plain = true;
         let limit = cx.config.tcp_syn_retries + cx.config.tcp_syn_linear_timeouts;
         if u32::from(self.timeouts) >= limit {
+            // Given up before the third time-out: as suspect as the third would have been.
+            if active.answer_allowed && !early_fallback && self.timeouts < 2 {
+                cx.third_timeout_of_fast_open();
+            }
             cx.counters.attempt_fails += 1;
             return self.terminate(CloseReason::TimedOut);
         }

@@ -287,6 +287,20 @@ fn a_client_that_ignores_data_on_a_syn_ack_gets_it_again_at_once() {
 }
 
 #[test]
+fn or_after_the_time_out_where_that_is_wanted() {
+    let mut p = server(Config { resend_after_synack: false, ..Config::default() });
+    let listener = p.listen_with(ListenOptions { synack_hold: Some(5 * MS), ..qlen(4) });
+    let id = requested(&mut p, listener);
+    p.write(id, b"hello");
+    p.stack.push(p.now, id);
+    p.expect("SPA 0:5 ack 11");
+    p.expect_nothing_for(40);
+    p.send("A 11 ack 1");
+    let rto = p.stack.info(id).unwrap().rto;
+    p.expect_after_exactly(rto, "PA 1:6 ack 11");
+}
+
+#[test]
 fn the_syn_ack_is_not_ect() {
     let (mut p, listener) = patient();
     let id = requested(&mut p, listener);

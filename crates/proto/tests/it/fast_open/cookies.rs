@@ -179,9 +179,10 @@ fn a_listener_may_have_keys_of_its_own() {
 /// What becomes of a SYN: the bits, the listener, the SYN's option and data; then the SYN-ACK, and the counters.
 #[test]
 fn the_matrix_of_bits_and_listeners() {
+    type Row = (u32, Option<u32>, &'static str, &'static str, &'static [(&'static str, u64)]);
     const ON: Option<u32> = Some(4);
     #[rustfmt::skip]
-    let rows: [(u32, Option<u32>, &str, &str, &[(&str, u64)]); 16] = [
+    let rows: [Row; 16] = [
         // Server off, or listener off: no cookie, no data; requests are counted all the same.
         (0x1,   ON,   "S 0:10 <mss 1460,FO COOKIE>", "ack 1",         &[]),
         (0x1,   ON,   "S 0 <mss 1460,FO>",           "ack 1",         &[("CookieReqd", 1)]),
@@ -268,6 +269,22 @@ fn a_cookie_without_data_opens_at_once() {
         p.write(id, b"220 ready\r\n");
         p.expect_bytes("PA 1:12 ack 1", b"220 ready\r\n");
     }
+}
+
+/// Its first words may ride on the SYN-ACK.
+#[test]
+fn who_speaks_first_speaks_on_the_syn_ack() {
+    let mut p = server(Config::default());
+    let listener = p.listen_with(qlen(1));
+    p.send(&format!("S 0 win 65535 <mss 1000,FO {}>", cookie(&p)));
+    let id = p.accept(listener);
+    assert_eq!(p.read(id), Err(ReadError::Blocked));
+    p.write(id, b"220 ready\r\n");
+    p.expect_nothing();
+    assert_eq!(p.read(id), Err(ReadError::Blocked));
+    p.expect_bytes("SPA 0:11 ack 1", b"220 ready\r\n");
+    p.send("PA 1:11 ack 12");
+    assert_eq!(p.read(id), Ok(pattern(1, 10)));
 }
 
 #[test]

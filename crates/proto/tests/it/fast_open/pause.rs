@@ -53,6 +53,21 @@ fn the_third_time_out_pauses_everything() {
     assert!(!is_paused(&mut p));
 }
 
+/// Linux: `timeouts < 2 && expired`.
+#[test]
+fn giving_up_before_the_third_time_out_pauses_too() {
+    let few = Config { tcp_syn_retries: 1, tcp_syn_linear_timeouts: 0, ..linux() };
+    let mut p = client(Config { tcp_fastopen_blackhole_timeout_sec: 4, ..few });
+    let id = ask(&mut p);
+    p.expect("S 0:27");
+    p.expect_after(1000, "S 0");
+    p.expect_nothing_for(1999);
+    assert_eq!(counters(&p.stack), []);
+    p.expect_nothing_for(1);
+    assert_eq!(counters(&p.stack), [("ActiveFail", 1), ("Blackhole", 1)]);
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
+}
+
 #[test]
 fn pauses_double_up_to_sixty_four_times() {
     let mut p = pausing();

@@ -121,6 +121,29 @@ fn the_application_may_end_a_child_and_free_its_slot() {
     }
 }
 
+/// A flood of plain SYNs: who holds a cookie has proved his address, so ours still serves him, within the Fast Open limit.
+#[test]
+fn a_full_syn_queue() {
+    for (config, served) in [(Config::default(), true), (linux(), false)] {
+        let mut p = server(config);
+        let options = ListenOptions { backlog: 1, synack_hold: Some(Duration::ZERO), ..qlen(1) };
+        let listener = p.listen_with(options);
+        p.send("S 0 <mss 1000>");
+        p.expect("SA 0 ack 1");
+        let good = cookie(&p);
+        let mut knock = |port, cookie: &str| {
+            p.remote.set_port(port);
+            p.send(&format!("S 0:10 <mss 1000,FO {cookie}>"));
+            p.sent_now().concat()
+        };
+        assert_eq!(knock(50_000, "0102030405060708"), "");
+        assert_eq!(knock(50_001, &good).contains("ack 11"), served);
+        assert_eq!(knock(50_002, &good), "", "the Fast Open queue is full too, or nobody is served");
+        assert_eq!(pending(&p, listener), u32::from(served));
+        assert_eq!(p.stack.drops().get(DropReason::SynQueueFull), if served { 2 } else { 3 });
+    }
+}
+
 #[test]
 fn a_full_accept_queue_drops_the_syn() {
     for config in [Config::default(), linux()] {

@@ -95,6 +95,73 @@ fn a_copy_in_time_wait_is_acknowledged_only() {
     }
 }
 
+/// The SYN with data was slow, its client fell back to a plain SYN, and all of the exchange is over when it comes at last.
+#[test]
+fn a_syn_overtaken_by_its_own_fallback() {
+    for (config, delivered_again) in [(Config::default(), false), (linux(), true)] {
+        let mut p = server(config);
+        let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
+        p.send("S 0 <mss 1000>");
+        p.expect("SA 0 ack 1");
+        p.send_bytes("FPA 1 ack 1", b"PAY 100");
+        let id = p.accept(listener);
+        assert_eq!(p.read(id), Ok(b"PAY 100".to_vec()));
+        p.close(id);
+        p.expect("FA 1 ack 9");
+        p.send("A 9 ack 2");
+        assert_eq!(p.sizes(), (0, 0, 0));
+        pay(&mut p);
+        p.sent_now();
+        assert_eq!(p.stack.accept(p.now, listener).is_ok(), delivered_again);
+        assert_eq!(p.stack.counters().replay_guard_hits, u64::from(!delivered_again));
+    }
+}
+
+/// Ordinary connections take at most half of the guard, so that they cannot close it to Fast Open.
+#[test]
+fn ordinary_connections_leave_the_guard_room() {
+    let mut p = server(Config { replay_guard_entries: 4, ..Config::default() });
+    let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
+    for port in 41_000..41_010 {
+        p.remote.set_port(port);
+        p.send("S 0 <mss 1000>");
+        p.expect("SA 0 ack 1");
+        p.send("A 1 ack 1");
+        p.accept(listener);
+        p.send("R 1");
+    }
+    for port in 42_000..42_003 {
+        p.remote.set_port(port);
+        pay(&mut p);
+        let accepted = port < 42_002;
+        let (text, hits) = if accepted { ("SA 0 ack 8", 0) } else { ("SA 0 ack 1", 1) };
+        p.expect(text);
+        assert_eq!(p.stack.counters().replay_guard_full, hits);
+    }
+}
+
+/// The same port again, with a number beyond the old ones: TIME-WAIT gives way, and the new request is taken at once.
+#[test]
+fn a_new_request_from_time_wait_is_fresh() {
+    for config in [Config::default(), linux()] {
+        let mut p = server(config);
+        let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
+        pay(&mut p);
+        p.expect("SA 0 ack 8");
+        let id = p.accept(listener);
+        p.read(id).unwrap();
+        p.close(id);
+        p.expect("FA 1 ack 8");
+        p.send("FA 8 ack 2");
+        p.expect("A 2 ack 9");
+        p.send_bytes(&format!("S 100000 <mss 1000,FO {}>", cookie(&p)), b"PAY 200");
+        p.expect("SA 0 ack 100008");
+        let id = p.accept(listener);
+        assert_eq!(p.read(id), Ok(b"PAY 200".to_vec()));
+        assert_eq!(p.sizes(), (1, 0, 0));
+    }
+}
+
 /// An entry lives for one to two generations of 120 s.
 #[test]
 fn the_guard_remembers_for_at_least_two_minutes() {

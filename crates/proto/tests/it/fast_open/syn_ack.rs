@@ -6,7 +6,10 @@ use wire::{Flags, TcpHeader};
 
 /// A SYN with cookie and 27 bytes has left; the client knows an RTT of 40 ms.
 fn asked(config: Config) -> (Peer, ConnId) {
-    let mut p = client(config);
+    asked_by(client(config))
+}
+
+fn asked_by(mut p: Peer) -> (Peer, ConnId) {
     let options = ConnectOptions {
         fast_open: FastOpen::Auto,
         first_bytes: first_bytes(27),
@@ -17,8 +20,10 @@ fn asked(config: Config) -> (Peer, ConnId) {
     (p, id)
 }
 
-fn both() -> [(Peer, ConnId); 2] {
-    [asked(Config::default()), asked(linux())]
+/// Both profiles, both IP versions.
+fn all() -> [(Peer, ConnId); 4] {
+    let v6 = |config| asked_by(client_knowing(Peer::new(config).v6(), Some(1440), Some(40)));
+    [asked(Config::default()), asked(linux()), v6(Config::default()), v6(linux())]
 }
 
 fn outcome(p: &Peer, id: ConnId) -> Outcome {
@@ -27,7 +32,7 @@ fn outcome(p: &Peer, id: ConnId) -> Outcome {
 
 #[test]
 fn everything_accepted() {
-    for (mut p, id) in both() {
+    for (mut p, id) in all() {
         assert_eq!(outcome(&p, id), Outcome::Pending);
         p.events();
         p.send("SA 0 ack 28 <mss 1460>");
@@ -44,7 +49,7 @@ fn everything_accepted() {
 
 #[test]
 fn nothing_accepted_all_goes_at_once_with_the_first_ack() {
-    for (mut p, id) in both() {
+    for (mut p, id) in all() {
         p.send("SA 0 ack 1 <mss 1460>");
         p.expect_bytes("PA 1:28 ack 1", &pattern(1, 27));
         p.expect_nothing();
@@ -53,13 +58,13 @@ fn nothing_accepted_all_goes_at_once_with_the_first_ack() {
         assert_eq!(p.stack.counters().retrans_segs, 1);
         assert_eq!(cached_cookie(&p).as_deref(), Some(COOKIE), "kept");
         let info = p.stack.info(id).unwrap();
-        assert_eq!((info.cwnd, info.ssthresh), (14_600, u32::MAX), "no loss");
+        assert_eq!((info.cwnd, info.ssthresh), (10 * u32::from(mss(&p)), u32::MAX), "no loss");
     }
 }
 
 #[test]
 fn a_part_accepted_the_rest_goes_at_once() {
-    for (mut p, id) in both() {
+    for (mut p, id) in all() {
         p.send("SA 0 ack 11 <mss 1460>");
         p.expect_bytes("PA 11:28 ack 1", &pattern(11, 17));
         p.expect_nothing();
@@ -96,12 +101,13 @@ fn big_first_bytes_go_on_with_the_first_ack() {
 
 #[test]
 fn an_ack_beyond_what_was_sent_is_reset_and_changes_nothing() {
-    for (mut p, id) in both() {
+    for (mut p, id) in all() {
+        let mss = mss(&p);
         p.send("SA 0 ack 29 <mss 900,FO 0102030405060708>");
         p.expect("R 29");
         assert_eq!(p.state(id), State::SynSent);
         let entry = p.stack.path_cache().lookup(p.local.ip().into(), p.remote.ip().into()).unwrap();
-        assert_eq!((entry.mss, cached_cookie(&p).as_deref()), (Some(1460), Some(COOKIE)));
+        assert_eq!((entry.mss, cached_cookie(&p).as_deref()), (Some(mss), Some(COOKIE)));
         p.send("SA 0 ack 28 <mss 1460>");
         p.expect("A 28 ack 1");
     }
@@ -109,7 +115,7 @@ fn an_ack_beyond_what_was_sent_is_reset_and_changes_nothing() {
 
 #[test]
 fn an_echo_of_a_time_never_sent_is_reset() {
-    for (mut p, id) in both() {
+    for (mut p, id) in all() {
         p.send("SA 0 ack 28 <mss 1460,TS 700 4000>");
         p.expect("R 28");
         assert_eq!(p.state(id), State::SynSent);
@@ -143,7 +149,7 @@ fn the_new_cookie_and_mss_replace_the_old() {
 
 #[test]
 fn a_new_cookie_may_come_with_acceptance() {
-    for (mut p, id) in both() {
+    for (mut p, id) in all() {
         p.send("SA 0 ack 28 <mss 1460,FOEXP 0102030405060708>");
         p.expect("A 28 ack 1");
         assert_eq!(outcome(&p, id), Outcome::Accepted);
@@ -216,7 +222,7 @@ fn a_cookie_nobody_asked_for_is_ignored() {
 
 #[test]
 fn data_on_the_syn_ack_is_read_and_acknowledged_at_once() {
-    for (mut p, id) in both() {
+    for (mut p, id) in all() {
         p.send_bytes("SPA 0 ack 28 <mss 1460>", b"hello");
         p.expect("A 28 ack 6");
         assert_eq!(p.read(id), Ok(b"hello".to_vec()));
@@ -241,7 +247,7 @@ fn data_on_the_syn_ack_of_a_first_visit() {
 #[test]
 fn one_fin_ack_answers_syn_ack_data_and_fin() {
     for len in [0, 5, 1000, 1440] {
-        for (mut p, id) in both() {
+        for (mut p, id) in all() {
             p.send_bytes("SFPA 0 ack 28 <mss 1460>", &pattern(1, len));
             p.expect_nothing();
             if len > 0 {
@@ -258,7 +264,7 @@ fn one_fin_ack_answers_syn_ack_data_and_fin() {
 
 #[test]
 fn an_application_that_does_not_close_acknowledges_late() {
-    for (mut p, id) in both() {
+    for (mut p, id) in all() {
         p.send_bytes("SFPA 0 ack 28 <mss 1460>", b"hello");
         p.expect_after(40, "A 28 ack 7");
         assert_eq!(p.state(id), State::CloseWait);
@@ -287,7 +293,7 @@ fn a_plain_syn_takes_neither_data_nor_fin_from_the_syn_ack() {
 
 #[test]
 fn a_copy_of_the_syn_ack_is_only_acknowledged() {
-    for (mut p, id) in both() {
+    for (mut p, id) in all() {
         p.send_bytes("SPA 0 ack 28 <mss 1460>", b"hello");
         p.expect("A 28 ack 6");
         p.send_bytes("SPA 0 ack 28 <mss 1460>", b"hello");
@@ -313,7 +319,7 @@ fn a_syn_ack_with_data_is_the_first_srtt_but_no_minimum() {
 
 #[test]
 fn simultaneous_fast_open_acknowledges_the_syn_only() {
-    for (mut p, id) in both() {
+    for (mut p, id) in all() {
         p.send("S 0:10 <mss 1460,FO>");
         p.expect("SA 0 ack 1");
         assert_eq!(outcome(&p, id), Outcome::Skipped(Skipped::Simultaneous));
@@ -354,7 +360,7 @@ fn data_less() {
 /// The application has gone before the answer came: nobody will read it, and the server is told.
 #[test]
 fn an_answer_that_nobody_will_read_is_reset() {
-    for (mut p, id) in both() {
+    for (mut p, id) in all() {
         p.close(id);
         p.send_bytes("SPA 0 ack 28 <mss 1460>", b"hello");
         p.expect("R 28");

@@ -1,0 +1,184 @@
+//! ICMP: errors count when they quote what is in flight; path MTU; echo.
+
+use crate::peer::*;
+use proto::*;
+use wire::{Icmp, IcmpError, IpHeader};
+
+/// An error about `packet`, from the peer's address.
+fn error_about(p: &mut Peer, packet: &[u8], error: IcmpError) {
+    let quote = &packet[..packet.len().min(68)];
+    let ip = IpHeader::new(p.remote.ip().into(), p.local.ip().into(), wire::protocol::ICMP);
+    let icmp = wire::build_icmp_packet(&ip, &Icmp::Error { error, quote });
+    assert!(p.stack.handle_packet(p.now, RxPacket::new(icmp)).is_none());
+}
+
+fn established(mut p: Peer, syn: &str) -> (Peer, ConnId) {
+    let listener = p.listen();
+    let id = p.establish_with(listener, syn);
+    p.events();
+    (p, id)
+}
+
+/// Writes and returns the first packet, as large as the path is thought to take.
+fn first_of(p: &mut Peer, id: ConnId, len: usize) -> bytes::Bytes {
+    p.write(id, &pattern(1, len));
+    p.take_packet().unwrap()
+}
+
+#[test]
+fn packet_too_big_shrinks_segments_and_sends_at_once_again() {
+    let (mut p, id) = established(Peer::ours(), "S 0 win 65535 <mss 1460>");
+    let packet = first_of(&mut p, id, 3000);
+    assert_eq!(packet.len(), 1500);
+    p.expect("A 1461:2921 ack 1");
+    p.expect("PA 2921:3001 ack 1");
+    error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 1000 });
+    p.expect("A 1:961 ack 1");
+    p.expect("A 961:1921 ack 1");
+    p.expect("A 1921:2881 ack 1");
+    p.expect("PA 2881:3001 ack 1");
+    p.expect_nothing();
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((info.snd_mss, info.cwnd), (960, 14_600), "not a congestion loss");
+    assert_eq!(p.stack.counters().timeouts, 0);
+    // The other two packets were too big as well; their errors say nothing new.
+    error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 1000 });
+    error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 1400 });
+    p.expect_nothing();
+}
+
+#[test]
+fn the_next_connection_remembers_the_path_mtu() {
+    let (mut p, id) = established(Peer::ours(), "S 0 win 65535 <mss 1460>");
+    let packet = first_of(&mut p, id, 1460);
+    error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 1000 });
+    p.sent_now();
+    p.local = "10.0.0.2:0".parse().unwrap();
+    let id = p.connect(ConnectOptions { first_bytes: pattern(1, 1000).into(), ..Default::default() });
+    p.expect("S 0 <mss 1460,sackOK,TS 0 0,wscale 7>");
+    p.send("SA 0 ack 1 <mss 1460>");
+    p.expect("A 1:961 ack 1");
+    p.expect("PA 961:1001 ack 1");
+    assert_eq!(p.stack.info(id).unwrap().snd_mss, 960);
+}
+
+/// A forger cannot make us send tiny packets.
+#[test]
+fn the_path_mtu_has_a_floor() {
+    let (mut p, id) = established(Peer::ours(), "S 0 win 65535 <mss 1460>");
+    let packet = first_of(&mut p, id, 1460);
+    error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 68 });
+    assert_eq!(p.stack.info(id).unwrap().snd_mss, 512);
+    let (mut p, id) = established(Peer::ours().v6(), "S 0 win 65535 <mss 1440>");
+    let packet = first_of(&mut p, id, 1440);
+    error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 100 });
+    assert_eq!(p.stack.info(id).unwrap().snd_mss, 1220);
+}
+
+#[test]
+fn an_unreachable_peer_fails_a_connect_at_once() {
+    for (error, reason) in [
+        (IcmpError::HostUnreachable, CloseReason::HostUnreachable),
+        (IcmpError::Prohibited, CloseReason::Prohibited),
+        (IcmpError::PortUnreachable, CloseReason::PortUnreachable),
+        (IcmpError::ProtocolUnreachable, CloseReason::PortUnreachable),
+    ] {
+        for mut p in [Peer::ours(), Peer::ours().v6()] {
+            let id = p.connect(ConnectOptions::default());
+            let syn = p.take_packet().unwrap();
+            error_about(&mut p, &syn, error);
+            p.expect_nothing_for(10_000);
+            assert_eq!(p.stack.close_reason(id), Some(reason));
+            assert_eq!(p.events_of(id), Events::CLOSED | Events::READABLE | Events::WRITABLE);
+            assert_eq!(p.read(id), Err(ReadError::Closed(reason)));
+            p.close(id);
+            assert_eq!(p.sizes(), (0, 0, 0));
+        }
+    }
+}
+
+/// RFC 1122 §4.2.3.9: a soft error does not end a connection, but it is the reason when retransmission gives up.
+#[test]
+fn an_established_connection_outlives_unreachable_and_names_it_when_it_gives_up() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_retries2", "2").unwrap();
+    let (mut p, id) = established(Peer::new(config.clone()), "S 0 win 65535 <mss 1000>");
+    let packet = first_of(&mut p, id, 10);
+    error_about(&mut p, &packet, IcmpError::HostUnreachable);
+    assert_eq!(p.state(id), State::Established);
+    p.skip(200 + 400 + 800);
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::HostUnreachable));
+    // Progress in between: the path works again.
+    let (mut p, id) = established(Peer::new(config), "S 0 win 65535 <mss 1000>");
+    let packet = first_of(&mut p, id, 10);
+    error_about(&mut p, &packet, IcmpError::HostUnreachable);
+    p.send("A 1 ack 11");
+    p.write(id, b"x");
+    p.skip(200 + 400 + 800);
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
+}
+
+#[test]
+fn errors_about_what_is_not_in_flight_are_counted_and_ignored() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    let syn = p.take_packet().unwrap();
+    let forged = |change: fn(&mut Vec<u8>)| {
+        let mut packet = syn.to_vec();
+        change(&mut packet);
+        packet
+    };
+    let wrong = [
+        forged(|packet| packet[27] = packet[27].wrapping_sub(1)), // sequence number
+        forged(|packet| packet[21] ^= 1),                         // source port
+        forged(|packet| packet[9] = 17),                          // UDP
+        forged(|packet| packet.truncate(24)),
+        b"nothing like a packet".to_vec(),
+    ];
+    for packet in &wrong {
+        error_about(&mut p, packet, IcmpError::HostUnreachable);
+    }
+    assert_eq!(p.stack.drops().get(DropReason::IcmpUnrelated), 5);
+    assert_eq!(p.state(id), State::SynSent);
+    for error in [IcmpError::TimeExceeded, IcmpError::ParameterProblem] {
+        error_about(&mut p, &syn, error);
+    }
+    assert_eq!(p.state(id), State::SynSent);
+}
+
+#[test]
+fn an_error_with_a_bad_checksum_is_dropped() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    let syn = p.take_packet().unwrap();
+    let ip = IpHeader::new(p.remote.ip().into(), p.local.ip().into(), wire::protocol::ICMP);
+    let icmp = wire::build_icmp_packet(&ip, &Icmp::Error { error: IcmpError::HostUnreachable, quote: &syn });
+    let mut packet = icmp.to_vec();
+    packet[22] ^= 1;
+    assert!(p.stack.handle_packet(p.now, RxPacket::new(packet.into())).is_none());
+    assert_eq!((p.state(id), p.stack.drops().get(DropReason::Icmp)), (State::SynSent, 1));
+}
+
+fn echo(p: &mut Peer, data: &[u8]) -> Option<bytes::Bytes> {
+    let ip = IpHeader::new(p.remote.ip().into(), p.local.ip().into(), wire::protocol::ICMP);
+    let request = wire::build_icmp_packet(&ip, &Icmp::EchoRequest { ident: 7, seq: 9, data });
+    p.stack.handle_packet(p.now, RxPacket::new(request));
+    p.take_packet()
+}
+
+#[test]
+fn echo_requests_are_answered_within_the_limit() {
+    for mut p in [Peer::ours(), Peer::ours().v6()] {
+        let reply = echo(&mut p, b"ping").unwrap();
+        let (ip, range) = IpHeader::parse(&reply).unwrap();
+        assert_eq!((ip.src.to_ip(), ip.dst.to_ip()), (p.local.ip(), p.remote.ip()));
+        let icmp = Icmp::parse(ip.src, ip.dst, &reply[range]).unwrap();
+        assert_eq!(icmp, Icmp::EchoReply { ident: 7, seq: 9, data: b"ping" });
+    }
+    let mut config = Config::default();
+    config.set("firstbyte.replies_per_second", "2").unwrap();
+    let mut p = Peer::new(config.clone());
+    assert_eq!((0..5).filter_map(|_| echo(&mut p, b"")).count(), 2);
+    config.set("firstbyte.icmp_echo", "0").unwrap();
+    assert!(echo(&mut Peer::new(config), b"").is_none());
+}
