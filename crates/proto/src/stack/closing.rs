@@ -59,6 +59,14 @@ impl Stack {
         self.settle(now, index);
     }
 
+    /// Has the peer acknowledged everything that was written, and the FIN if there is one? `None`: no such connection.
+    pub fn is_delivered(&self, id: ConnId) -> Option<bool> {
+        let connection = self.connections.get(id.index).filter(|connection| !connection.orphan);
+        connection
+            .filter(|_| self.connections.contains(id.index, id.generation))
+            .map(|found| !is_undelivered(found))
+    }
+
     /// Connections with bytes or a FIN that the peer has not acknowledged.
     pub fn undelivered(&self) -> usize {
         self.connections.iter().filter(|(_, connection)| is_undelivered(connection)).count()
