@@ -21,14 +21,15 @@ fn no_later_than_the_kernels_own() {
         bed
     });
     measure(|| {
-        let medians @ [kernel, our_server, our_client, _] = series(&mut beds);
+        // A busy machine only adds time, and more to one pair than to another: the quickest visits are compared.
+        let quickest @ [kernel, our_server, our_client, _] = series(&mut beds);
         let met = our_server.max(our_client) <= kernel + MARGIN;
         met.then_some(())
-            .ok_or(format!("{medians:.2?} ms: more than {MARGIN} ms over the kernel's own Fast Open"))
+            .ok_or(format!("{quickest:.2?} ms: more than {MARGIN} ms over the kernel's own Fast Open"))
     });
 }
 
-/// The medians of one series, ms.
+/// The quickest visit of each pair in one series, ms; the medians are printed beside them.
 fn series(beds: &mut [Bed; 4]) -> [f64; 4] {
     let mut times: [Vec<f64>; 4] = Default::default();
     for _ in 0..VISITS {
@@ -40,10 +41,13 @@ fn series(beds: &mut [Bed; 4]) -> [f64; 4] {
             times.push(first);
         }
     }
-    let medians = times.map(median);
-    for ((client, server), time) in PAIRS.into_iter().zip(medians) {
+    let quickest = times.each_ref().map(|times| times.iter().copied().fold(f64::INFINITY, f64::min));
+    for (((client, server), times), quickest) in PAIRS.into_iter().zip(times).zip(quickest) {
         let pair = format!("{client:?} to {server:?}");
-        println!("{pair:>18}: first byte after {time:.2} ms (median of {VISITS})");
+        let median = median(times);
+        println!(
+            "{pair:>18}: first byte after {median:.2} ms, quickest {quickest:.2} ms (median and least of {VISITS})"
+        );
     }
-    medians
+    quickest
 }
