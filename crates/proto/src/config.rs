@@ -228,8 +228,13 @@ settings! {
     ack_habit: AckHabit = "firstbyte.ack_habit", ours AckHabit::Merge, linux AckHabit::QuickStart, range _,
     /// Longest delay of an acknowledgement (RFC 9293 §3.8.6.3 allows 500 ms; Linux 40 ms).
     delayed_ack: Duration = "firstbyte.delayed_ack", ours Duration::from_millis(40), linux Duration::from_millis(40), range _,
-    /// Cap of a listener's accept queue.
+    /// Cap of a listener's backlog, which limits its accept queue and its SYN queue.
     somaxconn: u32 = "net.core.somaxconn", ours 4096, linux 4096, range 1..,
+    /// A final ACK that finds the accept queue full is answered by a reset, which ends the request.
+    tcp_abort_on_overflow: bool = "net.ipv4.tcp_abort_on_overflow", ours false, linux false, range _,
+    /// A client that has completed the handshake but found no room in the accept queue is reset when its request expires;
+    /// otherwise it believes in a connection that nobody has.
+    reset_unaccepted: bool = "firstbyte.reset_unaccepted", ours true, linux false, range _,
     /// Cap of a listener's SYN queue, together with its backlog.
     tcp_max_syn_backlog: u32 = "net.ipv4.tcp_max_syn_backlog", ours 4096, linux 4096, range 1..,
     /// Full connections of the stack.

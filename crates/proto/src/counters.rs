@@ -65,8 +65,10 @@ counters! {
     delayed_acks = "DelayedACKs";
     /// SYNs and final ACKs that found the accept queue full.
     listen_overflows = "ListenOverflows";
-    /// SYNs dropped at a listener.
+    /// SYNs, and final ACKs, dropped at a listener.
     listen_drops = "ListenDrops";
+    /// Half-open requests ended by a reset, the peer's or ours.
+    embryonic_rsts = "EmbryonicRsts";
     /// Challenge ACKs (RFC 5961).
     challenge_ack = "TCPChallengeACK";
     /// SYN-ACKs refused for their timestamp.

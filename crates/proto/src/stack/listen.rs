@@ -54,12 +54,12 @@ impl Stack {
         }
         let crowded = self.listener(id).is_some_and(|listener| listener.syn_queue_full(&self.shared.config));
         if let Some(reason) = self.no_room_for_syn(id, crowded) {
-            return self.drop_syn(reason);
+            return self.drop_at_listener(id, reason);
         }
         let iss = self.choose_isn(now, &tuple, min_isn);
         match self.decide_fast_open(now, id, &tuple, &segment) {
             FastOpenServer::Accept(cookie) => self.open_fast(now, id, tuple, segment, iss, cookie),
-            FastOpenServer::Refuse(_) if crowded => self.drop_syn(DropReason::SynQueueFull),
+            FastOpenServer::Refuse(_) if crowded => self.drop_at_listener(id, DropReason::SynQueueFull),
             FastOpenServer::Refuse(cookie) => self.queue_request(now, id, tuple, &segment, iss, cookie),
         }
     }
@@ -67,8 +67,8 @@ impl Stack {
     fn no_room_for_syn(&self, id: ListenerId, crowded: bool) -> Option<DropReason> {
         let listener = self.listener(id)?;
         match () {
-            () if listener.accept_queue_full() => Some(DropReason::AcceptQueueFull),
             () if crowded && !self.shared.config.fast_open_past_syn_queue => Some(DropReason::SynQueueFull),
+            () if listener.accept_queue_full() => Some(DropReason::AcceptQueueFull),
             () if self.connections.len() >= self.shared.config.max_connections as usize => {
                 Some(DropReason::TooManyConnections)
             }
@@ -76,9 +76,16 @@ impl Stack {
         }
     }
 
-    fn drop_syn(&mut self, reason: DropReason) {
+    /// A SYN, or a final ACK, that there is no room for.
+    pub(super) fn drop_at_listener(&mut self, id: ListenerId, reason: DropReason) {
+        let overflow = u64::from(reason == DropReason::AcceptQueueFull);
         self.shared.counters.listen_drops += 1;
-        self.shared.counters.listen_overflows += u64::from(reason == DropReason::AcceptQueueFull);
+        self.shared.counters.listen_overflows += overflow;
+        if let Some(listener) = self.listener_mut(id) {
+            listener.drops.dropped += 1;
+            listener.drops.accept_queue_full += overflow;
+            listener.drops.syn_queue_full += u64::from(reason == DropReason::SynQueueFull);
+        }
         self.drops.count(reason);
     }
 
@@ -240,6 +247,7 @@ impl Stack {
     ) {
         let Some(listener) = self.listener_mut(id) else { return };
         listener.requests += 1;
+        listener.young += 1;
         let socket = listener.socket.clone();
         let config = &self.shared.config;
         let options = &segment.header.options;
@@ -260,6 +268,7 @@ impl Stack {
             transmissions: 0,
             timeouts: 0,
             sent_at: now,
+            acked: false,
         };
         let index = self.insert_request(request);
         self.send_request_syn_ack(now, index, cookie);

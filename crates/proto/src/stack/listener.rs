@@ -2,11 +2,16 @@
 
 use crate::fast_open::{KeyRing, PendingQueue};
 use crate::tuple::FourTuple;
-use crate::{Config, ConnId, ListenOptions, ListenerInfo, SocketOptions, fastopen};
+use crate::{Config, ConnId, ListenOptions, ListenerDrops, ListenerInfo, SocketOptions, fastopen};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
 use wire::Addr;
+
+/// A SYN queue of half as many is never pruned.
+const PRUNE_MIN: u32 = 8;
+/// Pruning leaves every SYN-ACK this many repetitions.
+const PRUNED_RETRIES_MIN: u32 = 2;
 
 /// LISTEN on an address and port.
 pub(super) struct Listener {
@@ -16,6 +21,8 @@ pub(super) struct Listener {
     pub(super) accept_queue: VecDeque<ConnId>,
     /// Ordinary half-open requests.
     pub(super) requests: u32,
+    /// Of those, the ones whose first SYN-ACK has not timed out.
+    pub(super) young: u32,
     /// Fast Open children whose handshake is not complete.
     pub(super) pending: PendingQueue,
     pub(super) keys: Option<KeyRing>,
@@ -24,6 +31,7 @@ pub(super) struct Listener {
     pub(super) socket: SocketOptions,
     /// An `ACCEPTABLE` event is listed.
     pub(super) listed: bool,
+    pub(super) drops: ListenerDrops,
 }
 
 impl Listener {
@@ -38,12 +46,14 @@ impl Listener {
             backlog,
             accept_queue: VecDeque::new(),
             requests: 0,
+            young: 0,
             pending: PendingQueue::new(qlen),
             keys: options.key,
             synack_hold: options.synack_hold,
             no_cookie: options.fast_open_no_cookie,
             socket: options.socket,
             listed: false,
+            drops: ListenerDrops::default(),
         }
     }
 
@@ -64,10 +74,13 @@ impl Listener {
     pub(super) fn info(&self) -> ListenerInfo {
         ListenerInfo {
             local: self.local,
+            backlog: self.backlog,
             accept_queue: self.accept_queue.len(),
             syn_queue: self.requests as usize,
+            syn_queue_young: self.young as usize,
             fast_open_pending: self.pending.qlen(),
             fast_open_max: self.pending.max_qlen(),
+            drops: self.drops,
         }
     }
 
@@ -76,7 +89,23 @@ impl Listener {
         self.accept_queue.len() > self.backlog as usize
     }
 
+    /// Likewise one more than the backlog (Linux's `inet_csk_reqsk_queue_is_full`).
     pub(super) fn syn_queue_full(&self, config: &Config) -> bool {
-        self.requests >= self.backlog.max(1).min(config.tcp_max_syn_backlog)
+        self.requests > self.backlog || self.requests >= config.tcp_max_syn_backlog
+    }
+
+    /// Repetitions of a SYN-ACK, as Linux's `reqsk_timer_handler` allows them: half of the room is for young requests, so while more
+    /// than half of it is taken, the old ones get fewer, but never less than two.
+    pub(super) fn syn_ack_retries(&self, config: &Config) -> u32 {
+        let mut retries = config.tcp_synack_retries;
+        if self.requests * 2 <= self.backlog.max(PRUNE_MIN) {
+            return retries;
+        }
+        let mut young = u64::from(self.young) * 2;
+        while retries > PRUNED_RETRIES_MIN && u64::from(self.requests) >= young {
+            retries -= 1;
+            young *= 2;
+        }
+        retries
     }
 }

@@ -1,11 +1,12 @@
 //! Half-open requests: the SYN-ACK, its repetition, and what becomes of them.
 
 use super::Stack;
+use super::ingress::ResetNumbers;
 use super::request::{CookieReply, Request};
 use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation;
-use crate::{ConnId, DropReason, Instant, State};
+use crate::{ConnId, DropReason, Instant, ListenerId, State};
 use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
 impl Stack {
@@ -27,6 +28,7 @@ impl Stack {
         }
         if let Some(listener) = self.listener_mut(request.listener) {
             listener.requests -= 1;
+            listener.young -= u32::from(request.timeouts == 0);
         }
         Some(request)
     }
@@ -81,17 +83,35 @@ impl Stack {
         self.reply(tuple.local, tuple.peer, &header);
     }
 
-    /// No answer to a SYN-ACK.
+    /// No answer to a SYN-ACK, or no room for the connection it would make.
     pub(super) fn request_timeout(&mut self, now: Instant, index: u32) {
         let Some(request) = self.requests.get_mut(index) else { return };
-        request.timeouts = request.timeouts.saturating_add(1);
-        if u32::from(request.timeouts) > self.shared.config.tcp_synack_retries {
-            self.shared.counters.attempt_fails += 1;
-            self.remove_request(index);
-            return;
-        }
+        let (id, timeouts) = (request.listener, u32::from(request.timeouts));
+        let Some(listener) = self.listeners.get_mut(id.index) else { return };
         self.shared.counters.timeouts += 1;
+        if timeouts >= listener.syn_ack_retries(&self.shared.config) {
+            return self.expire_request(now, index);
+        }
+        listener.young -= u32::from(timeouts == 0);
+        request.timeouts = request.timeouts.saturating_add(1);
         self.send_request_syn_ack(now, index, None);
+    }
+
+    fn expire_request(&mut self, now: Instant, index: u32) {
+        self.shared.counters.attempt_fails += 1;
+        let Some(request) = self.remove_request(index) else { return };
+        if request.acked && self.shared.config.reset_unaccepted {
+            self.reset_embryo(now, &request);
+        }
+    }
+
+    /// The peer of a request that is no more, and has nothing of ours but the SYN-ACK, must not believe in a connection.
+    fn reset_embryo(&mut self, now: Instant, request: &Request) {
+        self.shared.counters.embryonic_rsts += 1;
+        if let Some(listener) = self.listener_mut(request.listener) {
+            listener.drops.reset += 1;
+        }
+        self.send_reset(now, &request.tuple, ResetNumbers::behind_syn_ack(request.iss, request.irs));
     }
 
     /// A segment for a half-open request (RFC 9293 §3.10.7.4 in SYN-RECEIVED).
@@ -102,6 +122,7 @@ impl Stack {
         if segment.has(Flags::RST) {
             if expected {
                 self.shared.counters.attempt_fails += 1;
+                self.shared.counters.embryonic_rsts += 1;
                 self.remove_request(index);
             } else {
                 self.drops.count(DropReason::StrayReset);
@@ -141,10 +162,7 @@ impl Stack {
         let Some(request) = self.requests.get(index) else { return };
         let id = request.listener;
         if self.listener(id).is_none_or(|listener| listener.accept_queue_full()) {
-            self.shared.counters.listen_overflows += 1;
-            self.shared.counters.listen_drops += 1;
-            // The request stays: a later ACK, or the answer to a repeated SYN-ACK, may find room.
-            return self.drops.count(DropReason::AcceptQueueFull);
+            return self.no_room_for_request(now, index, id);
         }
         let Some(request) = self.remove_request(index) else { return };
         let socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
@@ -160,6 +178,19 @@ impl Stack {
         }
         self.announce_acceptable(id);
         self.for_connection(now, id_of_connection.index, segment);
+    }
+
+    /// The accept queue is full. The request stays, unless `tcp_abort_on_overflow` says otherwise: a later ACK, or the answer to a
+    /// repeated SYN-ACK, may find room.
+    fn no_room_for_request(&mut self, now: Instant, index: u32, id: ListenerId) {
+        self.drop_at_listener(id, DropReason::AcceptQueueFull);
+        if self.shared.config.tcp_abort_on_overflow {
+            if let Some(request) = self.remove_request(index) {
+                self.reset_embryo(now, &request);
+            }
+        } else if let Some(request) = self.requests.get_mut(index) {
+            request.acked = true;
+        }
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) struct Request {
     /// Of those, by the timer: a client that repeats its SYN does not use up our patience.
     pub(super) timeouts: u8,
     pub(super) sent_at: Instant,
+    /// The final ACK has come and found the accept queue full: the peer believes itself connected.
+    pub(super) acked: bool,
 }
 
 const _: () = assert!(size_of::<Request>() <= 128, "a half-open peer must stay small");

@@ -21,6 +21,7 @@ mod fast_open;
 mod flow;
 mod handshake;
 mod icmp;
+mod listening;
 mod loss;
 mod mutation;
 mod opening;

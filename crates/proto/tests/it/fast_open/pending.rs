@@ -128,8 +128,11 @@ fn a_full_syn_queue() {
         let mut p = server(config);
         let options = ListenOptions { backlog: 1, synack_hold: Some(Duration::ZERO), ..qlen(1) };
         let listener = p.listen_with(options);
-        p.send("S 0 <mss 1000>");
-        p.expect("SA 0 ack 1");
+        for port in [40_000, 40_001] {
+            p.remote.set_port(port);
+            p.send("S 0 <mss 1000>");
+            p.expect("SA 0 ack 1");
+        }
         let good = cookie(&p);
         let mut knock = |port, cookie: &str| {
             p.remote.set_port(port);

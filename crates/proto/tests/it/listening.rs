@@ -1,0 +1,144 @@
+//! A listener under more load than it can take: what Linux 6.18 does, to the packet and the second, and where ours differs.
+
+use crate::peer::*;
+use proto::*;
+
+/// Both profiles.
+fn profiles() -> [Config; 2] {
+    [Config::default(), Config::linux()]
+}
+
+fn server(config: Config, backlog: u32) -> (Peer, ListenerId) {
+    let mut p = Peer::new(config);
+    let listener = p.listen_with(ListenOptions { backlog, ..ListenOptions::default() });
+    (p, listener)
+}
+
+/// Speaks as client number `number` from here on.
+fn client(p: &mut Peer, number: u16) {
+    p.remote.set_port(40_000 + number);
+}
+
+/// SYN and SYN-ACK of client `number`.
+fn half_open(p: &mut Peer, number: u16) {
+    client(p, number);
+    p.send("S 0 <mss 1000>");
+    p.expect("SA 0 ack 1");
+}
+
+fn drops(p: &Peer, listener: ListenerId) -> ListenerDrops {
+    p.stack.listener_info(listener).unwrap().drops
+}
+
+/// L-ACC-1: a backlog of 4 lets five in; the SYNs of the other three are dropped, whatever `tcp_abort_on_overflow` says.
+#[test]
+fn clients_one_after_another() {
+    for (config, abort) in profiles().into_iter().flat_map(|config| [(config.clone(), false), (config, true)])
+    {
+        let (mut p, listener) = server(Config { tcp_abort_on_overflow: abort, ..config }, 4);
+        for number in 0..5 {
+            half_open(&mut p, number);
+            p.send("A 1 ack 1");
+        }
+        for number in 5..8 {
+            client(&mut p, number);
+            p.send("S 0 <mss 1000>");
+            p.expect_nothing();
+        }
+        let expected = ListenerDrops { dropped: 3, accept_queue_full: 3, ..ListenerDrops::default() };
+        assert_eq!(drops(&p, listener), expected);
+        assert_eq!((p.stack.counters().listen_drops, p.stack.counters().listen_overflows), (3, 3));
+        assert_eq!(p.sizes(), (5, 0, 0));
+    }
+}
+
+/// Two of backlog 2 idle in the queue, three more begin at once: one fits, two complete the handshake in vain.
+fn race(config: Config) -> (Peer, ListenerId) {
+    let (mut p, listener) = server(config, 2);
+    for number in 0..2 {
+        half_open(&mut p, number);
+        p.send("A 1 ack 1");
+    }
+    for number in 2..5 {
+        half_open(&mut p, number);
+    }
+    for number in 2..5 {
+        client(&mut p, number);
+        p.send("A 1 ack 1");
+    }
+    (p, listener)
+}
+
+/// L-ACC-1, the race: two stay half-open, and the answer to the repeated SYN-ACK opens them as soon as there is room.
+#[test]
+fn a_race_leaves_two_half_open() {
+    for config in profiles() {
+        let (mut p, listener) = race(config);
+        p.expect_nothing();
+        assert_eq!(p.sizes(), (3, 2, 0));
+        assert_eq!((drops(&p, listener).accept_queue_full, drops(&p, listener).reset), (2, 0));
+        p.accept(listener);
+        client(&mut p, 3);
+        p.expect_after(1000, "SA 0 ack 1");
+        p.expect("SA 0 ack 1");
+        p.send("A 1 ack 1");
+        assert_eq!(p.sizes(), (4, 1, 0));
+    }
+}
+
+/// L-ACC-1, the race with `tcp_abort_on_overflow`: two resets.
+#[test]
+fn abort_on_overflow_resets_the_losers_of_a_race() {
+    for config in profiles() {
+        let (mut p, listener) = race(Config { tcp_abort_on_overflow: true, ..config });
+        p.expect("RA 1 ack 1");
+        p.expect("RA 1 ack 1");
+        p.expect_nothing();
+        assert_eq!(p.sizes(), (3, 0, 0));
+        assert_eq!(p.stack.counters().embryonic_rsts, 2);
+        assert_eq!((drops(&p, listener).accept_queue_full, drops(&p, listener).reset), (2, 2));
+    }
+}
+
+/// Nobody accepts for a minute: ours tells the two clients, who believe themselves connected; Linux lets them believe.
+#[test]
+fn a_client_that_waited_in_vain_is_told() {
+    for (config, resets) in [(Config::default(), 2), (Config::linux(), 0)] {
+        let (mut p, listener) = race(config);
+        p.skip(62_999);
+        assert_eq!(p.sizes(), (3, 2, 0));
+        for _ in 0..resets {
+            p.expect_after(u64::from(p.sizes().1 == 2), "RA 1 ack 1");
+        }
+        p.expect_nothing_for(1);
+        assert_eq!(p.sizes(), (3, 0, 0));
+        assert_eq!((p.stack.counters().embryonic_rsts, drops(&p, listener).reset), (resets, resets));
+    }
+}
+
+/// Who never completed the handshake hears nothing at the end: the address may be somebody else's.
+#[test]
+fn a_client_that_never_answered_is_not_reset() {
+    for config in profiles() {
+        let (mut p, _) = server(config, 2);
+        half_open(&mut p, 0);
+        for second in [1, 2, 4, 8, 16] {
+            p.expect_after(second * 1000, "SA 0 ack 1");
+        }
+        p.expect_nothing_for(31_999);
+        assert_eq!(p.sizes(), (0, 1, 0));
+        p.expect_nothing_for(1);
+        assert_eq!(p.sizes(), (0, 0, 0));
+    }
+}
+
+#[test]
+fn a_reset_by_the_peer_ends_a_request() {
+    let (mut p, listener) = server(Config::default(), 2);
+    half_open(&mut p, 0);
+    assert_eq!(p.stack.listener_info(listener).unwrap().syn_queue_young, 1);
+    p.expect_after(1000, "SA 0 ack 1");
+    assert_eq!(p.stack.listener_info(listener).unwrap().syn_queue_young, 0);
+    p.send("R 1");
+    assert_eq!((p.sizes(), p.stack.counters().embryonic_rsts), ((0, 0, 0), 1));
+}
