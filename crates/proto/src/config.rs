@@ -173,7 +173,8 @@ settings! {
     fast_fallback: bool = "firstbyte.fast_fallback", ours true, linux false, range _,
     /// A listener whose Fast Open queue is full still hands out cookies.
     cookie_on_overflow: bool = "firstbyte.cookie_on_overflow", ours true, linux false, range _,
-    /// A valid cookie is honoured while the SYN queue is full; otherwise such a SYN is dropped like every other.
+    /// While the SYN queue is full, or SYN cookies are sent, a valid Fast Open cookie is honoured and one asked for is handed out;
+    /// otherwise the option is not looked at.
     fast_open_past_syn_queue: bool = "firstbyte.fast_open_past_syn_queue", ours true, linux false, range _,
     /// SYNs accepted with data are remembered, so that a copy is not accepted again (RFC 7413 §6.1).
     replay_guard: bool = "firstbyte.replay_guard", ours true, linux false, range _,
@@ -235,7 +236,10 @@ settings! {
     /// A client that has completed the handshake but found no room in the accept queue is reset when its request expires;
     /// otherwise it believes in a connection that nobody has.
     reset_unaccepted: bool = "firstbyte.reset_unaccepted", ours true, linux false, range _,
-    /// Cap of a listener's SYN queue, together with its backlog.
+    /// SYN cookies: 0 never, 1 while a SYN queue is full, 2 always.
+    tcp_syncookies: u32 = "net.ipv4.tcp_syncookies", ours 1, linux 1, range 0..=2,
+    /// Without SYN cookies, half-open requests of a listener; the last quarter is for peers whose round-trip time is remembered. With
+    /// them the backlog alone counts.
     tcp_max_syn_backlog: u32 = "net.ipv4.tcp_max_syn_backlog", ours 4096, linux 4096, range 1..,
     /// Full connections of the stack.
     max_connections: u32 = "firstbyte.max_connections", ours 1 << 20, linux 1 << 20, range 1..,

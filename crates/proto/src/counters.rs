@@ -67,6 +67,16 @@ counters! {
     listen_overflows = "ListenOverflows";
     /// SYNs, and final ACKs, dropped at a listener.
     listen_drops = "ListenDrops";
+    /// SYNs that met a full SYN queue, or `tcp_syncookies` 2, and were not dropped for it.
+    req_q_full_do_cookies = "TCPReqQFullDoCookies";
+    /// SYNs dropped because the SYN queue was full.
+    req_q_full_drop = "TCPReqQFullDrop";
+    /// SYN cookies sent.
+    syncookies_sent = "SyncookiesSent";
+    /// SYN cookies that came back.
+    syncookies_recv = "SyncookiesRecv";
+    /// ACKs for a listener that had sent SYN cookies, but not this one, or too long ago.
+    syncookies_failed = "SyncookiesFailed";
     /// Half-open requests ended by a reset, the peer's or ours.
     embryonic_rsts = "EmbryonicRsts";
     /// Challenge ACKs (RFC 5961).

@@ -98,6 +98,18 @@ pub struct ListenerInfo {
     pub fast_open_max: u32,
     /// What this listener could not serve.
     pub drops: ListenerDrops,
+    /// Its SYN cookies.
+    pub cookies: SynCookieCounts,
+}
+/// SYN cookies of a listener. The counters only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SynCookieCounts {
+    /// Sent (its share of `SyncookiesSent`).
+    pub sent: u64,
+    /// Came back (`SyncookiesRecv`).
+    pub received: u64,
+    /// ACKs that brought none of ours, or an old one (`SyncookiesFailed`).
+    pub failed: u64,
 }
 /// What became of those a listener could not serve at once. The counters only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,10 @@
 
 use crate::fast_open::{KeyRing, PendingQueue};
 use crate::tuple::FourTuple;
-use crate::{Config, ConnId, ListenOptions, ListenerDrops, ListenerInfo, SocketOptions, fastopen};
+use crate::{
+    Config, ConnId, Instant, ListenOptions, ListenerDrops, ListenerInfo, SocketOptions, SynCookieCounts,
+    fastopen,
+};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -32,6 +35,9 @@ pub(super) struct Listener {
     /// An `ACCEPTABLE` event is listed.
     pub(super) listed: bool,
     pub(super) drops: ListenerDrops,
+    /// When a SYN cookie was last sent.
+    pub(super) cookie_sent_at: Option<Instant>,
+    pub(super) cookies: SynCookieCounts,
 }
 
 impl Listener {
@@ -54,6 +60,8 @@ impl Listener {
             socket: options.socket,
             listed: false,
             drops: ListenerDrops::default(),
+            cookie_sent_at: None,
+            cookies: SynCookieCounts::default(),
         }
     }
 
@@ -81,6 +89,7 @@ impl Listener {
             fast_open_pending: self.pending.qlen(),
             fast_open_max: self.pending.max_qlen(),
             drops: self.drops,
+            cookies: self.cookies,
         }
     }
 
@@ -90,8 +99,14 @@ impl Listener {
     }
 
     /// Likewise one more than the backlog (Linux's `inet_csk_reqsk_queue_is_full`).
-    pub(super) fn syn_queue_full(&self, config: &Config) -> bool {
-        self.requests > self.backlog || self.requests >= config.tcp_max_syn_backlog
+    pub(super) fn syn_queue_full(&self) -> bool {
+        self.requests > self.backlog
+    }
+
+    /// Only the last quarter of `tcp_max_syn_backlog` is left (`tcp_conn_request`).
+    pub(super) fn few_requests_left(&self, config: &Config) -> bool {
+        let most = i64::from(config.tcp_max_syn_backlog);
+        most - i64::from(self.requests) < most / 4
     }
 
     /// Repetitions of a SYN-ACK, as Linux's `reqsk_timer_handler` allows them: half of the room is for young requests, so while more

@@ -33,10 +33,9 @@ impl Stack {
         Some(request)
     }
 
-    /// Sends or repeats the SYN-ACK; only the first carries a Fast Open option (RFC 7413 §4.2.2, R33).
-    pub(super) fn send_request_syn_ack(&mut self, now: Instant, index: u32, cookie: CookieReply) {
+    /// The SYN-ACK of a request; `clock` is TSval before its offset.
+    pub(super) fn syn_ack_of(&self, request: &Request, clock: u32, cookie: CookieReply) -> TcpHeader {
         let config = &self.shared.config;
-        let Some(request) = self.requests.get_mut(index) else { return };
         let own_mss = negotiation::advertised_mss(&self.shared.capabilities, &request.tuple);
         let socket = self.listeners.get(request.listener.index).map(|listener| &listener.socket);
         let limit = socket
@@ -48,9 +47,8 @@ impl Stack {
         } else {
             window
         };
-        let tsval = (now.as_millis() as u32)
-            .wrapping_add(self.isn.timestamp_offset(request.tuple.local, request.tuple.peer));
-        let header = TcpHeader {
+        let tsval = clock.wrapping_add(self.isn.timestamp_offset(request.tuple.local, request.tuple.peer));
+        TcpHeader {
             src_port: request.tuple.local_port,
             dst_port: request.tuple.peer_port,
             seq: request.iss,
@@ -66,10 +64,18 @@ impl Stack {
                     .agreed
                     .timestamps
                     .then_some(Timestamps { tsval, tsecr: request.ts_recent }),
-                fast_open: cookie.filter(|_| request.transmissions == 0),
+                fast_open: cookie,
                 ..TcpOptions::default()
             },
-        };
+        }
+    }
+
+    /// Sends or repeats the SYN-ACK; only the first carries a Fast Open option (RFC 7413 §4.2.2, R33).
+    pub(super) fn send_request_syn_ack(&mut self, now: Instant, index: u32, cookie: CookieReply) {
+        let Some(request) = self.requests.get(index) else { return };
+        let cookie = cookie.filter(|_| request.transmissions == 0);
+        let header = self.syn_ack_of(request, now.as_millis() as u32, cookie);
+        let Some(request) = self.requests.get_mut(index) else { return };
         if request.transmissions > 0 {
             self.shared.counters.retrans_segs += 1;
             self.shared.counters.syn_retrans += 1;
@@ -77,7 +83,8 @@ impl Stack {
         let backoff = u32::from(request.timeouts).min(16);
         request.transmissions = request.transmissions.saturating_add(1);
         request.sent_at = now;
-        self.request_timers.set(index, now + config.rto_initial.saturating_mul(1 << backoff));
+        let rto_initial = self.shared.config.rto_initial;
+        self.request_timers.set(index, now + rto_initial.saturating_mul(1 << backoff));
         let tuple = request.tuple;
         self.shared.counters.out_segs += 1;
         self.reply(tuple.local, tuple.peer, &header);
@@ -106,7 +113,7 @@ impl Stack {
     }
 
     /// The peer of a request that is no more, and has nothing of ours but the SYN-ACK, must not believe in a connection.
-    fn reset_embryo(&mut self, now: Instant, request: &Request) {
+    pub(super) fn reset_embryo(&mut self, now: Instant, request: &Request) {
         self.shared.counters.embryonic_rsts += 1;
         if let Some(listener) = self.listener_mut(request.listener) {
             listener.drops.reset += 1;
@@ -165,6 +172,12 @@ impl Stack {
             return self.no_room_for_request(now, index, id);
         }
         let Some(request) = self.remove_request(index) else { return };
+        self.establish(now, request, segment);
+    }
+
+    /// A connection that the application may accept; `segment` completed its handshake.
+    pub(super) fn establish(&mut self, now: Instant, request: Request, segment: Segment) {
+        let id = request.listener;
         let socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
         let ts_offset = self.isn.timestamp_offset(request.tuple.local, request.tuple.peer);
         let cx = &mut self.shared.context(now);
@@ -216,11 +229,14 @@ impl Connection {
         self.established_una = self.snd.una;
         self.established_at = Some(cx.now);
         self.early.confirmed = true;
-        if request.transmissions == 1 {
-            self.rtt.on_sample(cx.now.since(request.sent_at));
-            self.save_path(cx);
-        } else {
-            self.rtt.on_syn_retransmitted();
+        match request.transmissions {
+            // A cookie does not remember when it was sent.
+            0 => {}
+            1 => {
+                self.rtt.on_sample(cx.now.since(request.sent_at));
+                self.save_path(cx);
+            }
+            _ => self.rtt.on_syn_retransmitted(),
         }
     }
 }

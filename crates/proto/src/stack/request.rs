@@ -17,7 +17,7 @@ pub(super) struct Request {
     /// Window field of the SYN.
     pub(super) peer_window: u16,
     pub(super) ts_recent: u32,
-    /// SYN-ACKs sent.
+    /// SYN-ACKs sent; 0 of one that came back as a SYN cookie.
     pub(super) transmissions: u8,
     /// Of those, by the timer: a client that repeats its SYN does not use up our patience.
     pub(super) timeouts: u8,

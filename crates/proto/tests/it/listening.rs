@@ -132,6 +132,40 @@ fn a_client_that_never_answered_is_not_reset() {
     }
 }
 
+/// L-SYN-2: nine half-open at a backlog of 8. More than half of the room is taken by old ones, so five of them are dropped at 7 s,
+/// after two repetitions; the four that are left keep their five.
+#[test]
+fn a_crowded_syn_queue_is_pruned() {
+    for config in profiles() {
+        let (mut p, listener) = server(config, 8);
+        (0..9).for_each(|number| half_open(&mut p, number));
+        let info = |p: &Peer| p.stack.listener_info(listener).unwrap();
+        assert_eq!((info(&p).syn_queue, info(&p).syn_queue_young), (9, 9));
+        p.skip(1000);
+        assert_eq!((info(&p).syn_queue, info(&p).syn_queue_young), (9, 0));
+        p.skip(5999);
+        assert_eq!(p.sizes().1, 9);
+        p.skip(1);
+        assert_eq!(p.sizes().1, 4);
+        p.skip(55_999);
+        assert_eq!(p.sizes().1, 4);
+        p.skip(1);
+        assert_eq!(p.sizes().1, 0);
+        assert_eq!(p.stack.counters().syn_retrans, 9 * 2 + 4 * 3);
+    }
+}
+
+/// Young ones push out the old: with eight young ones beside one old, the old one may still be repeated.
+#[test]
+fn young_requests_do_not_count_against_the_old() {
+    let (mut p, _) = server(Config::default(), 8);
+    half_open(&mut p, 0);
+    p.skip(6500);
+    (1..9).for_each(|number| half_open(&mut p, number));
+    p.skip(500);
+    assert_eq!(p.sizes().1, 9, "at its third time-out eight of nine are young");
+}
+
 #[test]
 fn a_reset_by_the_peer_ends_a_request() {
     let (mut p, listener) = server(Config::default(), 2);
