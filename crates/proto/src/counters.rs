@@ -77,6 +77,8 @@ counters! {
     syncookies_recv = "SyncookiesRecv";
     /// ACKs for a listener that had sent SYN cookies, but not this one, or too long ago.
     syncookies_failed = "SyncookiesFailed";
+    /// Final ACKs without data that a listener deferred.
+    defer_accept_drop = "TCPDeferAcceptDrop";
     /// Half-open requests ended by a reset, the peer's or ours.
     embryonic_rsts = "EmbryonicRsts";
     /// Challenge ACKs (RFC 5961).
@@ -140,6 +142,8 @@ drop_reasons! {
     AcceptQueueFull;
     /// Too many connections.
     TooManyConnections;
+    /// A final ACK for a listener that waits for data.
+    Deferred;
     /// A segment that means nothing to a listener or a half-open request.
     NotForListener;
     /// A segment that TIME-WAIT ignores.

@@ -13,8 +13,26 @@ use wire::Addr;
 
 /// A SYN queue of half as many is never pruned.
 const PRUNE_MIN: u32 = 8;
+/// 18 hours: nobody is deferred for longer.
+const DEFER_TIMEOUTS_MAX: u32 = 16;
 /// Pruning leaves every SYN-ACK this many repetitions.
 const PRUNED_RETRIES_MIN: u32 = 2;
+
+/// What happens to a request when its SYN-ACK times out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AtTimeout {
+    /// It ends.
+    Expire,
+    /// The SYN-ACK goes again.
+    Repeat,
+    Wait,
+}
+
+/// How many doubling time-outs of a SYN-ACK cover `wait` (Linux's `secs_to_retrans`).
+fn timeouts_within(wait: Duration, first: Duration) -> u32 {
+    let covered = |timeouts: u32| first.saturating_mul((1 << timeouts) - 1);
+    (0..=DEFER_TIMEOUTS_MAX).find(|timeouts| covered(*timeouts) >= wait).unwrap_or(DEFER_TIMEOUTS_MAX)
+}
 
 /// LISTEN on an address and port.
 pub(super) struct Listener {
@@ -31,6 +49,8 @@ pub(super) struct Listener {
     pub(super) keys: Option<KeyRing>,
     pub(super) synack_hold: Option<Duration>,
     pub(super) no_cookie: bool,
+    /// Time-outs of a SYN-ACK during which a bare ACK does not make a connection; 0 = it does.
+    pub(super) defer_timeouts: u32,
     pub(super) socket: SocketOptions,
     /// An `ACCEPTABLE` event is listed.
     pub(super) listed: bool,
@@ -57,6 +77,7 @@ impl Listener {
             keys: options.key,
             synack_hold: options.synack_hold,
             no_cookie: options.fast_open_no_cookie,
+            defer_timeouts: timeouts_within(options.defer_accept, config.rto_initial),
             socket: options.socket,
             listed: false,
             drops: ListenerDrops::default(),
@@ -109,9 +130,20 @@ impl Listener {
         most - i64::from(self.requests) < most / 4
     }
 
+    /// What the time-out of a SYN-ACK comes to after `timeouts` others (Linux's `syn_ack_recalc`). Whoever has acknowledged and is
+    /// deferred is left in peace until the last time-out of the deferral, which gives him the occasion to acknowledge again.
+    pub(super) fn at_timeout(&self, config: &Config, timeouts: u32, acked: bool) -> AtTimeout {
+        let deferred = acked && timeouts < self.defer_timeouts;
+        match () {
+            () if timeouts >= self.syn_ack_retries(config) && !deferred => AtTimeout::Expire,
+            () if deferred && timeouts + 1 < self.defer_timeouts => AtTimeout::Wait,
+            () => AtTimeout::Repeat,
+        }
+    }
+
     /// Repetitions of a SYN-ACK, as Linux's `reqsk_timer_handler` allows them: half of the room is for young requests, so while more
     /// than half of it is taken, the old ones get fewer, but never less than two.
-    pub(super) fn syn_ack_retries(&self, config: &Config) -> u32 {
+    fn syn_ack_retries(&self, config: &Config) -> u32 {
         let mut retries = config.tcp_synack_retries;
         if self.requests * 2 <= self.backlog.max(PRUNE_MIN) {
             return retries;

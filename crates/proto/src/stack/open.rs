@@ -2,8 +2,10 @@
 
 use super::Stack;
 use super::ingress::ResetNumbers;
+use super::listener::AtTimeout;
 use super::request::{CookieReply, Request};
 use crate::tcp::connection::Connection;
+use crate::tcp::handshake::SYN_RTO_MAX;
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation;
 use crate::{ConnId, DropReason, Instant, ListenerId, State};
@@ -80,12 +82,10 @@ impl Stack {
             self.shared.counters.retrans_segs += 1;
             self.shared.counters.syn_retrans += 1;
         }
-        let backoff = u32::from(request.timeouts).min(16);
         request.transmissions = request.transmissions.saturating_add(1);
         request.sent_at = now;
-        let rto_initial = self.shared.config.rto_initial;
-        self.request_timers.set(index, now + rto_initial.saturating_mul(1 << backoff));
         let tuple = request.tuple;
+        self.arm_request(now, index);
         self.shared.counters.out_segs += 1;
         self.reply(tuple.local, tuple.peer, &header);
     }
@@ -96,12 +96,24 @@ impl Stack {
         let (id, timeouts) = (request.listener, u32::from(request.timeouts));
         let Some(listener) = self.listeners.get_mut(id.index) else { return };
         self.shared.counters.timeouts += 1;
-        if timeouts >= listener.syn_ack_retries(&self.shared.config) {
+        let fate = listener.at_timeout(&self.shared.config, timeouts, request.acked);
+        if fate == AtTimeout::Expire {
             return self.expire_request(now, index);
         }
         listener.young -= u32::from(timeouts == 0);
         request.timeouts = request.timeouts.saturating_add(1);
-        self.send_request_syn_ack(now, index, None);
+        match fate {
+            AtTimeout::Repeat => self.send_request_syn_ack(now, index, None),
+            _ => self.arm_request(now, index),
+        }
+    }
+
+    /// The time-out doubles with each that has passed.
+    fn arm_request(&mut self, now: Instant, index: u32) {
+        let Some(request) = self.requests.get(index) else { return };
+        let backoff = u32::from(request.timeouts).min(16);
+        let wait = self.shared.config.rto_initial.saturating_mul(1 << backoff);
+        self.request_timers.set(index, now + wait.min(SYN_RTO_MAX));
     }
 
     fn expire_request(&mut self, now: Instant, index: u32) {
@@ -150,7 +162,20 @@ impl Stack {
         if segment.end().before(irs + 1) || segment.seq().since(irs + 1) > u32::from(u16::MAX) {
             return self.send_request_syn_ack(now, index, None);
         }
+        if self.is_deferred(index, &segment) {
+            return self.drops.count(DropReason::Deferred);
+        }
         self.promote(now, index, segment);
+    }
+
+    /// A bare ACK, where the listener waits for data first (Linux's `tcp_check_req`).
+    fn is_deferred(&mut self, index: u32, segment: &Segment) -> bool {
+        let Some(request) = self.requests.get_mut(index) else { return false };
+        let defer = self.listeners.get(request.listener.index).map_or(0, |listener| listener.defer_timeouts);
+        let deferred = u32::from(request.timeouts) < defer && segment.end() == request.irs + 1;
+        request.acked |= deferred;
+        self.shared.counters.defer_accept_drop += u64::from(deferred);
+        deferred
     }
 
     /// The newer timestamp is echoed, so that the client can tell which of its SYNs is answered (RFC 7323 §4.3).
@@ -230,8 +255,9 @@ impl Connection {
         self.established_at = Some(cx.now);
         self.early.confirmed = true;
         match request.transmissions {
-            // A cookie does not remember when it was sent.
+            // A cookie does not remember when it was sent; an earlier ACK would have been the measure.
             0 => {}
+            1 if request.acked => {}
             1 => {
                 self.rtt.on_sample(cx.now.since(request.sent_at));
                 self.save_path(cx);

@@ -22,7 +22,7 @@ pub(super) struct Request {
     /// Of those, by the timer: a client that repeats its SYN does not use up our patience.
     pub(super) timeouts: u8,
     pub(super) sent_at: Instant,
-    /// The final ACK has come and found the accept queue full: the peer believes itself connected.
+    /// The final ACK has come and made no connection, for want of room or of data: the peer believes itself connected.
     pub(super) acked: bool,
 }
 

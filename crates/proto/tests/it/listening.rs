@@ -1,6 +1,7 @@
 //! A listener under more load than it can take: what Linux 6.18 does, to the packet and the second, and where ours differs.
 
 use crate::peer::*;
+use core::time::Duration;
 use proto::*;
 
 /// Both profiles.
@@ -164,6 +165,86 @@ fn young_requests_do_not_count_against_the_old() {
     (1..9).for_each(|number| half_open(&mut p, number));
     p.skip(500);
     assert_eq!(p.sizes().1, 9, "at its third time-out eight of nine are young");
+}
+
+fn deferring(config: Config, secs: u64) -> (Peer, ListenerId) {
+    let mut p = Peer::new(config);
+    let defer_accept = Duration::from_secs(secs);
+    let listener = p.listen_with(ListenOptions { defer_accept, ..ListenOptions::default() });
+    (p, listener)
+}
+
+/// The connection is there when the data is; no round trip of the deferral is taken for the path's.
+#[test]
+fn a_deferring_listener_waits_for_data() {
+    for config in profiles() {
+        let (mut p, listener) = deferring(config, 3);
+        half_open(&mut p, 0);
+        p.send("A 1 ack 1");
+        p.send("A 1 ack 1");
+        p.expect_nothing_for(500);
+        assert_eq!((p.sizes(), p.stack.counters().defer_accept_drop), ((0, 1, 0), 2));
+        assert_eq!(p.stack.drops().get(DropReason::Deferred), 2);
+        p.send("PA 1:11 ack 1");
+        let id = p.accept(listener);
+        assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+        assert_eq!(p.stack.info(id).unwrap().srtt, None);
+    }
+}
+
+/// Linux's `secs_to_retrans`: the SYN-ACK is repeated when the time is over, and its ACK will do.
+#[test]
+fn the_deferral_ends() {
+    for (secs, end) in [(1, 1), (2, 3), (3, 3), (4, 7), (30, 31)] {
+        for config in profiles() {
+            let (mut p, listener) = deferring(config, secs);
+            half_open(&mut p, 0);
+            p.send("A 1 ack 1");
+            p.expect_after(end * 1000, "SA 0 ack 1");
+            p.send("A 1 ack 1");
+            p.accept(listener);
+        }
+    }
+}
+
+/// A client that acknowledges and never sends is deferred longer than a silent one lives, and gets a last chance at 127 s. At the end,
+/// a capped time-out of 120 s later, ours tells it.
+#[test]
+fn a_deferral_outlasts_the_retries() {
+    for (config, told) in profiles().into_iter().zip([true, false]) {
+        let (mut p, _) = deferring(config, 100);
+        half_open(&mut p, 0);
+        p.send("A 1 ack 1");
+        p.expect_after(127_000, "SA 0 ack 1");
+        p.expect_nothing_for(119_999);
+        assert_eq!(p.sizes(), (0, 1, 0));
+        if told {
+            p.expect_after(1, "RA 1 ack 1");
+        }
+        p.expect_nothing_for(1);
+        assert_eq!(p.sizes(), (0, 0, 0));
+        assert_eq!(p.stack.counters().syn_retrans, 1);
+    }
+}
+
+/// Who does not even acknowledge is treated as everywhere.
+#[test]
+fn a_silent_client_is_not_deferred() {
+    let (mut p, _) = deferring(Config::default(), 100);
+    half_open(&mut p, 0);
+    for second in [1, 2, 4, 8, 16] {
+        p.expect_after(second * 1000, "SA 0 ack 1");
+    }
+    p.expect_nothing_for(32_000);
+    assert_eq!(p.sizes(), (0, 0, 0));
+}
+
+#[test]
+fn a_fin_is_not_deferred() {
+    let (mut p, listener) = deferring(Config::default(), 3);
+    half_open(&mut p, 0);
+    p.send("FA 1 ack 1");
+    p.accept(listener);
 }
 
 #[test]

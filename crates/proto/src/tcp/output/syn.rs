@@ -3,7 +3,7 @@
 use super::segment::Outgoing;
 use crate::fast_open::{ClientPlan, SynDataLimits, SynDataPolicy, syn_data_max};
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen};
+use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen, SYN_RTO_MAX};
 use crate::tcp::negotiation;
 use crate::tcp::timers::Timer;
 use crate::{CloseReason, Config};
@@ -12,8 +12,6 @@ use wire::{FastOpenOption, Flags, TcpOptions, TxPacket};
 
 /// Window of a SYN in bytes: the field is not scaled. Linux's initial window of 64240 fits it in whole segments.
 const SYN_WINDOW_MAX: u32 = 65_535;
-/// The longest wait for an answer to a SYN (Linux's `TCP_RTO_MAX`).
-const SYN_RTO_MAX: Duration = Duration::from_secs(120);
 
 impl Connection {
     /// The SYN. The first carries what the plan says, all others are plain (RFC 7413 §4.2.2).
@@ -139,7 +137,8 @@ impl Connection {
         self.timers.stop(Timer::SynAckHold);
         if !self.timers.is_set(Timer::Retransmit) {
             let backoff = u32::from(self.timeouts).min(16);
-            self.timers.set(Timer::Retransmit, cx.now + cx.config.rto_initial.saturating_mul(1 << backoff));
+            let wait = cx.config.rto_initial.saturating_mul(1 << backoff).min(SYN_RTO_MAX);
+            self.timers.set(Timer::Retransmit, cx.now + wait);
         }
         self.handshake = Some(Handshake::Passive(passive));
         let window = self.syn_window(cx);
