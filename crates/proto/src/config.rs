@@ -236,6 +236,8 @@ settings! {
     /// A client that has completed the handshake but found no room in the accept queue is reset when its request expires;
     /// otherwise it believes in a connection that nobody has.
     reset_unaccepted: bool = "firstbyte.reset_unaccepted", ours true, linux false, range _,
+    /// Such a client is accepted as soon as there is room; otherwise when it next sends something.
+    admit_waiting: bool = "firstbyte.admit_waiting", ours true, linux false, range _,
     /// SYN cookies: 0 never, 1 while a SYN queue is full, 2 always.
     tcp_syncookies: u32 = "net.ipv4.tcp_syncookies", ours 1, linux 1, range 0..=2,
     /// Without SYN cookies, half-open requests of a listener; the last quarter is for peers whose round-trip time is remembered. With

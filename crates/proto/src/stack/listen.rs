@@ -326,6 +326,7 @@ impl Stack {
             timeouts: 0,
             sent_at: now,
             acked: false,
+            waiting: false,
         }
     }
 

@@ -44,6 +44,8 @@ pub(super) struct Listener {
     pub(super) requests: u32,
     /// Of those, the ones whose first SYN-ACK has not timed out.
     pub(super) young: u32,
+    /// Index and generation of requests whose final ACK found the accept queue full, oldest first; some may be no more.
+    pub(super) waiting: VecDeque<(u32, u32)>,
     /// Fast Open children whose handshake is not complete.
     pub(super) pending: PendingQueue,
     pub(super) keys: Option<KeyRing>,
@@ -73,6 +75,7 @@ impl Listener {
             accept_queue: VecDeque::new(),
             requests: 0,
             young: 0,
+            waiting: VecDeque::new(),
             pending: PendingQueue::new(qlen),
             keys: options.key,
             synack_hold: options.synack_hold,

@@ -118,6 +118,11 @@ impl Stack {
 
     fn expire_request(&mut self, now: Instant, index: u32) {
         self.shared.counters.attempt_fails += 1;
+        self.forget_request(now, index);
+    }
+
+    /// The request ends without a connection.
+    pub(super) fn forget_request(&mut self, now: Instant, index: u32) {
         let Some(request) = self.remove_request(index) else { return };
         if request.acked && self.shared.config.reset_unaccepted {
             self.reset_embryo(now, &request);
@@ -194,14 +199,39 @@ impl Stack {
         let Some(request) = self.requests.get(index) else { return };
         let id = request.listener;
         if self.listener(id).is_none_or(|listener| listener.accept_queue_full()) {
-            return self.no_room_for_request(now, index, id);
+            return self.no_room_for_request(now, index, DropReason::AcceptQueueFull);
+        }
+        if self.too_many_connections() {
+            return self.no_room_for_request(now, index, DropReason::TooManyConnections);
         }
         let Some(request) = self.remove_request(index) else { return };
         self.establish(now, request, segment);
     }
 
-    /// A connection that the application may accept; `segment` completed its handshake.
+    /// There is room again: who completed the handshake when there was none need not wait for a repeated SYN-ACK.
+    pub(super) fn admit_waiting(&mut self, now: Instant, id: ListenerId) {
+        while !self.too_many_connections()
+            && let Some(listener) = self.listener_mut(id)
+            && !listener.accept_queue_full()
+            && let Some((index, generation)) = listener.waiting.pop_front()
+        {
+            if self.requests.contains(index, generation)
+                && let Some(request) = self.remove_request(index)
+            {
+                let index = self.open_request(now, request);
+                self.settle(now, index);
+            }
+        }
+    }
+
+    /// The request becomes a connection; `segment` completed its handshake.
     pub(super) fn establish(&mut self, now: Instant, request: Request, segment: Segment) {
+        let index = self.open_request(now, request);
+        self.for_connection(now, index, segment);
+    }
+
+    /// A connection that the application may accept, by its index.
+    fn open_request(&mut self, now: Instant, request: Request) -> u32 {
         let id = request.listener;
         let socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
         let ts_offset = self.isn.timestamp_offset(request.tuple.local, request.tuple.peer);
@@ -215,20 +245,36 @@ impl Stack {
             listener.accept_queue.push_back(id_of_connection);
         }
         self.announce_acceptable(id);
-        self.for_connection(now, id_of_connection.index, segment);
+        id_of_connection.index
     }
 
-    /// The accept queue is full. The request stays, unless `tcp_abort_on_overflow` says otherwise: a later ACK, or the answer to a
-    /// repeated SYN-ACK, may find room.
-    fn no_room_for_request(&mut self, now: Instant, index: u32, id: ListenerId) {
-        self.drop_at_listener(id, DropReason::AcceptQueueFull);
+    /// The request stays, unless `tcp_abort_on_overflow` says otherwise: a later ACK, or the answer to a repeated SYN-ACK, may find
+    /// room.
+    fn no_room_for_request(&mut self, now: Instant, index: u32, reason: DropReason) {
+        let Some(id) = self.requests.get(index).map(|request| request.listener) else { return };
+        self.drop_at_listener(id, reason);
         if self.shared.config.tcp_abort_on_overflow {
             if let Some(request) = self.remove_request(index) {
                 self.reset_embryo(now, &request);
             }
-        } else if let Some(request) = self.requests.get_mut(index) {
-            request.acked = true;
+            return;
         }
+        let Some(generation) = self.requests.generation(index) else { return };
+        let Some(request) = self.requests.get_mut(index) else { return };
+        request.acked = true;
+        if self.shared.config.admit_waiting && !std::mem::replace(&mut request.waiting, true) {
+            self.note_waiting(id, (index, generation));
+        }
+    }
+
+    /// No more wait than there are requests.
+    fn note_waiting(&mut self, id: ListenerId, handle: (u32, u32)) {
+        let requests = &self.requests;
+        let Some(listener) = self.listeners.get_mut(id.index) else { return };
+        if listener.waiting.len() >= listener.requests as usize {
+            listener.waiting.retain(|(index, generation)| requests.contains(*index, *generation));
+        }
+        listener.waiting.push_back(handle);
     }
 }
 

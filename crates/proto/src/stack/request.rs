@@ -24,6 +24,8 @@ pub(super) struct Request {
     pub(super) sent_at: Instant,
     /// The final ACK has come and made no connection, for want of room or of data: the peer believes itself connected.
     pub(super) acked: bool,
+    /// In its listener's row of those who wait for room.
+    pub(super) waiting: bool,
 }
 
 const _: () = assert!(size_of::<Request>() <= 128, "a half-open peer must stay small");

@@ -98,6 +98,7 @@ impl Stack {
             timeouts: 0,
             sent_at: now,
             acked: true,
+            waiting: false,
         })
     }
 

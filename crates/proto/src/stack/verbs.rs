@@ -56,20 +56,20 @@ impl Stack {
             connection.unaccepted = false;
             let peer = connection.tuple.peer_addr();
             self.settle(now, conn.index);
+            self.admit_waiting(now, id);
             return Ok((conn, peer));
         }
     }
 
-    /// Closes a listener. Connections it has not handed over are reset, half-open requests forgotten.
+    /// Closes a listener. Connections it has not handed over are reset, half-open requests forgotten (and with
+    /// `firstbyte.reset_unaccepted` reset, if they believe themselves connected).
     pub fn close_listener(&mut self, now: Instant, id: ListenerId) {
         if self.listener(id).is_none() {
             return;
         }
         let requests: Vec<u32> =
             self.requests.iter().filter(|(_, r)| r.listener == id).map(|(index, _)| index).collect();
-        requests.into_iter().for_each(|index| {
-            self.remove_request(index);
-        });
+        requests.into_iter().for_each(|index| self.forget_request(now, index));
         let Some(listener) = self.listeners.remove(id.index) else { return };
         if let Some(same_port) = self.listeners_by_port.get_mut(&listener.local.port()) {
             same_port.retain(|other| *other != id);

@@ -70,15 +70,27 @@ fn race(config: Config) -> (Peer, ListenerId) {
     (p, listener)
 }
 
-/// L-ACC-1, the race: two stay half-open, and the answer to the repeated SYN-ACK opens them as soon as there is room.
+/// L-ACC-1, the race: two stay half-open. When there is room, Linux needs another segment of theirs: the answer to the repeated
+/// SYN-ACK.
 #[test]
 fn a_race_leaves_two_half_open() {
-    for config in profiles() {
-        let (mut p, listener) = race(config);
+    for admit_waiting in [false, true] {
+        let (mut p, listener) = race(Config { admit_waiting, ..Config::default() });
         p.expect_nothing();
         assert_eq!(p.sizes(), (3, 2, 0));
         assert_eq!((drops(&p, listener).accept_queue_full, drops(&p, listener).reset), (2, 0));
-        p.accept(listener);
+        let id = p.accept(listener);
+        assert_eq!(p.stack.info(id).unwrap().peer.port(), 40_000);
+        if admit_waiting {
+            assert_eq!(p.sizes(), (4, 1, 0));
+            for (number, half_open) in [(1, 0), (2, 0), (3, 0), (4, 0)] {
+                let id = p.accept(listener);
+                assert_eq!(p.stack.info(id).unwrap().peer.port(), 40_000 + number);
+                assert_eq!(p.sizes(), (5, half_open, 0));
+            }
+            p.expect_nothing_for(5000);
+            continue;
+        }
         client(&mut p, 3);
         p.expect_after(1000, "SA 0 ack 1");
         p.expect("SA 0 ack 1");
@@ -98,6 +110,41 @@ fn abort_on_overflow_resets_the_losers_of_a_race() {
         assert_eq!(p.sizes(), (3, 0, 0));
         assert_eq!(p.stack.counters().embryonic_rsts, 2);
         assert_eq!((drops(&p, listener).accept_queue_full, drops(&p, listener).reset), (2, 2));
+    }
+}
+
+/// A server that speaks first: who waited hears it at once when he is accepted, and what he says then is heard.
+#[test]
+fn a_client_that_waited_is_a_client_like_any_other() {
+    let (mut p, listener) = race(Config::default());
+    let ids = [(); 5].map(|()| p.accept(listener));
+    p.write(ids[3], &pattern(1, 10));
+    client(&mut p, 3);
+    p.expect("PA 1:11 ack 1");
+    p.send("PA 1:11 ack 11");
+    assert_eq!(p.read(ids[3]).unwrap(), pattern(1, 10));
+    assert_eq!(p.stack.info(ids[3]).unwrap().state, State::Established);
+}
+
+/// Of those who wait, some go away; the next in the row gets the place.
+#[test]
+fn a_client_that_went_away_is_not_accepted() {
+    let (mut p, listener) = race(Config::default());
+    client(&mut p, 3);
+    p.send("R 1");
+    let ports = [(); 4].map(|()| p.stack.accept(p.now, listener).unwrap().1.port());
+    assert_eq!(ports, [40_000, 40_001, 40_002, 40_004]);
+    assert_eq!((p.sizes(), p.stack.accept(p.now, listener)), ((4, 0, 0), Err(AcceptError::Blocked)));
+}
+
+/// Their requests go with the listener. Ours tells them, like the connections that were never handed over.
+#[test]
+fn closing_a_listener_leaves_no_ghosts() {
+    for (config, told) in [(Config::default(), 2), (Config::linux(), 0)] {
+        let (mut p, listener) = race(config);
+        p.stack.close_listener(p.now, listener);
+        assert_eq!(p.sent_now().iter().filter(|text| text.starts_with("RA 1")).count(), 3 + told);
+        assert_eq!((p.sizes(), p.stack.counters().embryonic_rsts), ((0, 0, 0), told as u64));
     }
 }
 
@@ -237,6 +284,30 @@ fn a_silent_client_is_not_deferred() {
     }
     p.expect_nothing_for(32_000);
     assert_eq!(p.sizes(), (0, 0, 0));
+}
+
+/// First deferred, then without room: he waits like the others.
+#[test]
+fn a_deferred_client_may_have_to_wait_for_room() {
+    let mut p = Peer::ours();
+    let defer_accept = Duration::from_secs(3);
+    let listener = p.listen_with(ListenOptions { backlog: 0, defer_accept, ..ListenOptions::default() });
+    half_open(&mut p, 0);
+    p.send("PA 1:11 ack 1");
+    // Somebody else's SYN would meet the full accept queue: his comes before.
+    p.accept(listener);
+    half_open(&mut p, 1);
+    p.send("A 1 ack 1");
+    let first = p.remote;
+    client(&mut p, 2);
+    p.stack.set(p.now, "net.ipv4.tcp_syncookies", "2").unwrap();
+    half_open(&mut p, 2);
+    p.send("A 1 ack 1");
+    p.remote = first;
+    p.send("PA 1:11 ack 1");
+    assert_eq!((p.sizes(), drops(&p, listener).accept_queue_full), ((2, 1, 0), 1));
+    p.accept(listener);
+    assert_eq!(p.sizes(), (3, 0, 0));
 }
 
 #[test]
