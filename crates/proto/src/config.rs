@@ -207,6 +207,11 @@ settings! {
     time_wait: Duration = "firstbyte.time_wait", ours Duration::from_secs(60), linux Duration::from_secs(60), range _,
     /// TIME-WAIT entries; over it the oldest goes.
     tcp_max_tw_buckets: u32 = "net.ipv4.tcp_max_tw_buckets", ours 262_144, linux 262_144, range _,
+    /// A connect may take the tuple of a TIME-WAIT whose connection had timestamps, when no other is free: 0 never, 1 always, 2 to
+    /// loopback addresses and our own.
+    tcp_tw_reuse: u32 = "net.ipv4.tcp_tw_reuse", ours 1, linux 2, range 0..=2,
+    /// For so long it may not.
+    tcp_tw_reuse_delay: Duration = "net.ipv4.tcp_tw_reuse_delay", ours Duration::from_secs(1), linux Duration::from_secs(1), range _,
     /// A reset does not end TIME-WAIT (RFC 1337).
     tcp_rfc1337: bool = "net.ipv4.tcp_rfc1337", ours true, linux false, range _,
     /// Initial retransmission time-out (RFC 6298 §2.1).

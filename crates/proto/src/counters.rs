@@ -93,6 +93,8 @@ counters! {
     abort_on_timeout = "TCPAbortOnTimeout";
     /// Connections that entered TIME-WAIT.
     time_wait = "TW";
+    /// TIME-WAIT entries that gave their tuple to a connect.
+    time_wait_recycled = "TWRecycled";
     /// TIME-WAIT entries that had to make room.
     time_wait_overflow = "TCPTimeWaitOverflow";
     /// Ours: bytes of SYN data sent in vain (they were sent again).

@@ -137,7 +137,7 @@ impl Stack {
     }
 
     /// Above everything the last connection of this tuple used, if it was in TIME-WAIT.
-    fn choose_isn(&self, now: Instant, tuple: &FourTuple, min_isn: Option<SeqNum>) -> SeqNum {
+    pub(super) fn choose_isn(&self, now: Instant, tuple: &FourTuple, min_isn: Option<SeqNum>) -> SeqNum {
         let isn = self.isn.isn(now, tuple.local, tuple.local_port, tuple.peer, tuple.peer_port);
         min_isn.map_or(isn, |least| least.latest(isn))
     }

@@ -29,4 +29,5 @@ mod opening;
 mod queues;
 mod simulation;
 mod syn_cookies;
+mod time_wait;
 mod wrap;
