@@ -201,6 +201,9 @@ settings! {
     tcp_retries2: u32 = "net.ipv4.tcp_retries2", ours 15, linux 15, range 1..=255,
     /// Retransmissions of a connection whose application has let go.
     tcp_orphan_retries: u32 = "net.ipv4.tcp_orphan_retries", ours 8, linux 8, range 0..=255,
+    /// Connections whose application has let go and that still deliver; one more is reset at once. (Linux's default grows with the
+    /// memory.)
+    tcp_max_orphans: u32 = "net.ipv4.tcp_max_orphans", ours 131_072, linux 131_072, range _,
     /// FIN-WAIT-2 of a connection whose application has let go.
     tcp_fin_timeout: Duration = "net.ipv4.tcp_fin_timeout", ours Duration::from_secs(60), linux Duration::from_secs(60), range _,
     /// TIME-WAIT (2 MSL; Linux has it as a constant).

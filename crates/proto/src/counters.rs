@@ -89,6 +89,8 @@ counters! {
     paws_estab_rejected = "PAWSEstab";
     /// Connections reset because data came that nobody will read.
     abort_on_data = "TCPAbortOnData";
+    /// Connections reset because too many others had been let go.
+    abort_on_memory = "TCPAbortOnMemory";
     /// Connections given up after retransmissions.
     abort_on_timeout = "TCPAbortOnTimeout";
     /// Connections that entered TIME-WAIT.

@@ -73,6 +73,8 @@ pub struct Stack {
     guard: ReplayGuard,
     keys: KeyRing,
     syn_cookies: SynCookies,
+    /// Connections whose application has let go.
+    orphans: u32,
     drops: Drops,
 }
 
@@ -139,6 +141,7 @@ impl Stack {
             guard: ReplayGuard::new(rng.next_key(), config.replay_guard_entries as usize, REPLAY_GENERATION),
             keys: KeyRing::new(Key::from_bytes(rng.next_bytes16())),
             syn_cookies: SynCookies::new(rng.next_key()),
+            orphans: 0,
             drops: Drops::default(),
         }
     }
@@ -207,6 +210,11 @@ impl Stack {
             requests: self.requests.len(),
             time_wait: self.time_wait.len(),
         }
+    }
+
+    /// Connections whose application has let go, and that still deliver or wait for the peer's FIN.
+    pub fn orphans(&self) -> usize {
+        self.orphans as usize
     }
 
     /// Adds a local address. `prefix_len` (0..=32 or 0..=128) names its network, which is part of the key of verdicts.

@@ -127,11 +127,12 @@ impl Stack {
         let crowded = u64::from(reason == DropReason::SynQueueFull);
         self.shared.counters.listen_drops += 1;
         self.shared.counters.listen_overflows += overflow;
-        self.shared.counters.req_q_full_drop += crowded;
         if let Some(listener) = self.listener_mut(id) {
             listener.drops.dropped += 1;
             listener.drops.accept_queue_full += overflow;
             listener.drops.syn_queue_full += crowded;
+            let overflown = listener.syn_queue_full();
+            self.shared.counters.req_q_full_drop += crowded * u64::from(overflown);
         }
         self.drops.count(reason);
     }

@@ -70,6 +70,8 @@ fn the_last_quarter_is_for_known_peers() {
             (0..100).for_each(|number| spoofed(&mut p, number));
             p.sent_now();
             assert_eq!(p.sizes().1, held);
+            let dropped = 100 - held as u64;
+            assert_eq!((counter(&p, "ListenDrops"), counter(&p, "TCPReqQFullDrop")), (dropped, 0));
             let path = p.stack.path_cache_mut().entry(p.now, p.local.ip().into(), p.remote.ip().into());
             path.srtt = Some(Duration::from_millis(10));
             p.remote.set_port(999);
