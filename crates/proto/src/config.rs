@@ -32,6 +32,13 @@ pub enum AckHabit {
     QuickStart,
 }
 
+/// Which algorithm decides how much may be in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CongestionControl {
+    /// RFC 5681, counting bytes (RFC 3465).
+    Reno,
+}
+
 trait Value: Sized {
     fn parse(text: &str) -> Result<Self, String>;
     fn show(&self) -> String;
@@ -119,6 +126,7 @@ macro_rules! choice {
 }
 
 choice!(SynDataRoom { "exact" => SynDataRoom::Exact, "reserve40" => SynDataRoom::Reserve40 });
+choice!(CongestionControl { "reno" => CongestionControl::Reno });
 choice!(AckHabit { "merge" => AckHabit::Merge, "quickstart" => AckHabit::QuickStart });
 
 macro_rules! settings {
@@ -222,8 +230,14 @@ settings! {
     tcp_rmem: [u32; 3] = "net.ipv4.tcp_rmem", ours [4096, 1_048_576, 6_291_456], linux [4096, 131_072, 6_291_456], range _,
     /// Send buffer in bytes: least, initial, most.
     tcp_wmem: [u32; 3] = "net.ipv4.tcp_wmem", ours [4096, 262_144, 4_194_304], linux [4096, 262_144, 4_194_304], range _,
-    /// Initial congestion window in segments (RFC 6928).
-    initcwnd: u32 = "firstbyte.initcwnd", ours 10, linux 10, range 1..=1000,
+    /// Congestion control of connections that name none.
+    tcp_congestion_control: CongestionControl = "net.ipv4.tcp_congestion_control", ours CongestionControl::Reno, linux CongestionControl::Reno, range _,
+    /// A congestion window that was not used for a retransmission time-out decays (RFC 2861).
+    tcp_slow_start_after_idle: bool = "net.ipv4.tcp_slow_start_after_idle", ours true, linux true, range _,
+    /// Initial congestion window in segments (RFC 6928); 0 = two to four by the MSS (RFC 5681 §3.1).
+    initcwnd: u32 = "firstbyte.initcwnd", ours 10, linux 10, range 0..=1000,
+    /// Slow-start threshold of a new connection in segments; 0 = none.
+    initial_ssthresh: u32 = "firstbyte.initial_ssthresh", ours 0, linux 0, range _,
     /// When a lone segment is acknowledged.
     ack_habit: AckHabit = "firstbyte.ack_habit", ours AckHabit::Merge, linux AckHabit::QuickStart, range _,
     /// Longest delay of an acknowledgement (RFC 9293 §3.8.6.3 allows 500 ms; Linux 40 ms).

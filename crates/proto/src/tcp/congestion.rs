@@ -1,18 +1,32 @@
-//! How much may be in flight (RFC 5681): one small trait, one struct per event, an enum to choose.
+//! How much may be in flight: one small trait, one struct per event, an enum to choose.
 //!
-//! Says nothing about what is lost (`recovery`) or when to send. State of an algorithm lives in the algorithm.
+//! `reno` (RFC 5681); `validation` lets a window decay that is not used. Says nothing about what is lost (`recovery`) or when to
+//! send. The state of an algorithm lives in the algorithm; arithmetic is of integers, the same on every machine.
 
 mod reno;
+mod validation;
 
+use crate::CongestionControl;
 use reno::Reno;
 
-/// New data was acknowledged.
+pub(crate) use validation::{Idle, Unused};
+
+/// The connection begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    /// Bytes.
+    pub(crate) initial_window: u32,
+    /// Bytes; `u32::MAX` as long as nothing is known of the path.
+    pub(crate) ssthresh: u32,
+}
+
+/// New data was acknowledged while nothing is known to be lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
     /// Bytes newly acknowledged.
     pub(crate) bytes: u32,
-    /// Bytes in flight before this ACK.
-    pub(crate) prior_in_flight: u32,
+    /// The congestion window keeps the sender back, so it may grow (see `window_use`).
+    pub(crate) limited: bool,
     /// Sender's MSS, bytes.
     pub(crate) smss: u32,
 }
@@ -34,6 +48,8 @@ pub(crate) trait Controller {
     fn ssthresh(&self) -> u32;
     fn on_ack(&mut self, acked: &Acked);
     fn on_loss(&mut self, lost: &Lost);
+    fn on_idle(&mut self, idle: &Idle);
+    fn on_unused(&mut self, unused: &Unused);
 }
 
 /// The algorithm of a connection.
@@ -42,32 +58,54 @@ pub(crate) enum Congestion {
     Reno(Reno),
 }
 
+const _: () =
+    assert!(size_of::<Congestion>() <= 72, "an algorithm takes at most 64 bytes of every connection");
+
 impl Congestion {
-    /// Begins with `initial_window` bytes (RFC 6928).
-    pub(crate) fn reno(initial_window: u32) -> Congestion {
-        Congestion::Reno(Reno::new(initial_window))
+    pub(crate) fn new(algorithm: CongestionControl, start: &Start) -> Congestion {
+        match algorithm {
+            CongestionControl::Reno => Congestion::Reno(Reno::new(start)),
+        }
     }
+}
+
+/// The same call on whichever algorithm it is.
+macro_rules! chosen {
+    ($congestion:expr, $algorithm:ident => $call:expr) => {
+        match $congestion {
+            Congestion::Reno($algorithm) => $call,
+        }
+    };
 }
 
 impl Controller for Congestion {
     fn cwnd(&self) -> u32 {
-        match self {
-            Congestion::Reno(reno) => reno.cwnd(),
-        }
+        chosen!(self, algorithm => algorithm.cwnd())
     }
     fn ssthresh(&self) -> u32 {
-        match self {
-            Congestion::Reno(reno) => reno.ssthresh(),
-        }
+        chosen!(self, algorithm => algorithm.ssthresh())
     }
     fn on_ack(&mut self, acked: &Acked) {
-        match self {
-            Congestion::Reno(reno) => reno.on_ack(acked),
-        }
+        chosen!(self, algorithm => algorithm.on_ack(acked));
     }
     fn on_loss(&mut self, lost: &Lost) {
-        match self {
-            Congestion::Reno(reno) => reno.on_loss(lost),
-        }
+        chosen!(self, algorithm => algorithm.on_loss(lost));
+    }
+    fn on_idle(&mut self, idle: &Idle) {
+        chosen!(self, algorithm => algorithm.on_idle(idle));
+    }
+    fn on_unused(&mut self, unused: &Unused) {
+        chosen!(self, algorithm => algorithm.on_unused(unused));
+    }
+}
+
+/// Events for the tests of the algorithms.
+#[cfg(test)]
+mod events {
+    use super::*;
+
+    /// `bytes` acknowledged, with nothing else worth telling.
+    pub(super) fn acked(bytes: u32, smss: u32) -> Acked {
+        Acked { bytes, limited: true, smss }
     }
 }

@@ -1,6 +1,6 @@
 //! A connection: its parts, and the verbs of the application on it. No algorithm lives here.
 
-use super::congestion::{Congestion, Controller};
+use super::congestion::{Congestion, Controller, Start};
 use super::handshake::Handshake;
 use super::negotiation::{self, Negotiated, TIMESTAMPS_LEN};
 use super::receiver::{AckOwed, Receiver};
@@ -8,6 +8,7 @@ use super::recovery::Recovery;
 use super::send_queue::SendQueue;
 use super::state::{self, Transition};
 use super::timers::{Timer, Timers};
+use super::window_use::WindowUse;
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
 use crate::rtt::RttEstimator;
 use crate::tuple::FourTuple;
@@ -156,6 +157,7 @@ pub(crate) struct Connection {
     pub(crate) rcv: Receiver,
     pub(crate) rtt: RttEstimator,
     pub(crate) congestion: Congestion,
+    pub(crate) window_use: WindowUse,
     pub(crate) recovery: Recovery,
     pub(crate) timers: Timers,
     /// Time-outs in a row without progress.
@@ -222,7 +224,11 @@ impl Connection {
             snd: Sender::new(iss, send_limit),
             rcv: Receiver::new(SeqNum(0), receive_limit(cx.config, &options), 0),
             rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min),
-            congestion: Congestion::reno(0),
+            congestion: Congestion::new(
+                cx.config.tcp_congestion_control,
+                &Start { initial_window: 0, ssthresh: u32::MAX },
+            ),
+            window_use: WindowUse::new(cx.now, iss),
             recovery: Recovery::default(),
             timers: Timers::new(),
             timeouts: 0,
@@ -249,7 +255,7 @@ impl Connection {
             mapped: false,
             options,
         };
-        connection.congestion = Congestion::reno(connection.initial_window(cx.config));
+        connection.congestion = connection.new_congestion(cx.config);
         connection
     }
 
@@ -265,11 +271,7 @@ impl Connection {
     /// Takes over what the SYNs agreed; the congestion window starts from the agreed MSS.
     pub(crate) fn agree(&mut self, config: &Config, agreed: Negotiated) {
         self.agreed = agreed;
-        self.congestion = Congestion::reno(self.initial_window(config));
-    }
-
-    fn initial_window(&self, config: &Config) -> u32 {
-        config.initcwnd.saturating_mul(u32::from(self.smss()))
+        self.congestion = self.new_congestion(config);
     }
 
     /// Largest payload of one segment: the peer's MSS and the path's MTU less the options of every segment.
@@ -414,6 +416,22 @@ mod tests {
     #[test]
     fn sizes() {
         macro_rules! show { ($($t:ty),*) => { $( println!("{:4} {}", size_of::<$t>(), stringify!($t)); )* } }
-        show!(Connection, Sender, SendQueue, Receiver, crate::tcp::receive_buffer::ReceiveBuffer, RttEstimator, Congestion, Recovery, Timers, SocketOptions, FourTuple, Negotiated, Option<Handshake>, Outcome, EarlyData);
+        show!(
+            Connection,
+            Sender,
+            SendQueue,
+            Receiver,
+            crate::tcp::receive_buffer::ReceiveBuffer,
+            RttEstimator,
+            Congestion,
+            Recovery,
+            Timers,
+            SocketOptions,
+            FourTuple,
+            Negotiated,
+            Option<Handshake>,
+            Outcome,
+            EarlyData
+        );
     }
 }

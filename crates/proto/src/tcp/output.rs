@@ -81,6 +81,7 @@ impl Connection {
         if unsent == 0 {
             return fin_waits.then(|| self.send_range(cx, self.snd.nxt, 0, true));
         }
+        self.new_data_leaves(cx);
         let allowed = self.allowed_now(unsent)?;
         let fin = fin_waits && allowed == unsent;
         let burst = allowed.min(self.size_goal(&cx.capabilities));
@@ -140,6 +141,7 @@ impl Connection {
             self.snd.small_end = end;
         }
         self.snd.advance_nxt(self.snd.nxt.latest(end));
+        self.data_left(cx);
         if self.handshake.is_none() && !self.timers.is_set(Timer::Retransmit) {
             self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
         }

@@ -18,3 +18,4 @@ mod mutation;
 mod opening;
 mod queues;
 mod simulation;
+mod window;

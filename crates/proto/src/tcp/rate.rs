@@ -1,0 +1,93 @@
+//! What congestion control hears of a connection: data sent, data acknowledged, silence.
+
+use super::congestion::{Acked, Congestion, Controller, Idle, Start, Unused};
+use super::connection::{Connection, Context};
+use super::window_use::Sent;
+use crate::Config;
+
+impl Connection {
+    /// A controller that has not heard of anything yet.
+    pub(super) fn new_congestion(&self, config: &Config) -> Congestion {
+        let smss = u32::from(self.smss());
+        let ssthresh = match config.initial_ssthresh {
+            0 => u32::MAX,
+            segments => segments.saturating_mul(smss),
+        };
+        let initial_window = self.initial_window(config);
+        let algorithm = self.options.congestion.unwrap_or(config.tcp_congestion_control);
+        Congestion::new(algorithm, &Start { initial_window, ssthresh })
+    }
+
+    /// Bytes: RFC 6928's ten segments, or what `initcwnd` says instead.
+    fn initial_window(&self, config: &Config) -> u32 {
+        let smss = u32::from(self.smss());
+        match config.initcwnd {
+            0 => rfc5681_initial_segments(smss) * smss,
+            segments => segments.saturating_mul(smss),
+        }
+    }
+
+    /// New data is about to be sent.
+    pub(super) fn new_data_leaves(&mut self, cx: &Context<'_>) {
+        if self.snd.flight_size() > 0 {
+            return;
+        }
+        let idle = self.window_use.idle(cx.now);
+        let rto = cx.config.tcp_slow_start_after_idle.then(|| self.rtt.rto());
+        if rto.is_some_and(|rto| idle > rto) {
+            self.window_use.restart(cx.now);
+        }
+        let initial_window = self.initial_window(cx.config);
+        self.congestion.on_idle(&Idle { idle, rto, initial_window });
+    }
+
+    /// Data, or data and FIN, has been sent.
+    pub(super) fn data_left(&mut self, cx: &Context<'_>) {
+        let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
+        self.window_use.on_sent(&Sent {
+            now: cx.now,
+            una: self.snd.una,
+            nxt: self.snd.nxt,
+            in_flight: self.snd.flight_size(),
+            cwnd,
+            ssthresh,
+            smss: u32::from(self.smss()),
+        });
+        let full_buffer = self.snd.blocked;
+        if cx.config.tcp_slow_start_after_idle
+            && !full_buffer
+            && !self.recovery.is_recovering(self.snd.una)
+            && !self.window_use.limits(cwnd, ssthresh)
+            && let Some(used) = self.window_use.take_unused(cx.now, self.rtt.rto())
+        {
+            let initial_window = self.initial_window(cx.config);
+            self.congestion.on_unused(&Unused { used, initial_window });
+        }
+    }
+
+    /// `bytes` were acknowledged while nothing is known to be lost.
+    pub(super) fn window_may_grow(&mut self, bytes: u32) {
+        let limited = self.window_use.limits(self.congestion.cwnd(), self.congestion.ssthresh());
+        self.congestion.on_ack(&Acked { bytes, limited, smss: u32::from(self.smss()) });
+    }
+}
+
+/// RFC 5681 §3.1.
+fn rfc5681_initial_segments(smss: u32) -> u32 {
+    match smss {
+        2191.. => 2,
+        1096..=2190 => 3,
+        _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_initial_window_of_rfc_5681_depends_on_the_segment() {
+        let segments = [536, 1095, 1096, 1460, 2190, 2191, 8960].map(rfc5681_initial_segments);
+        assert_eq!(segments, [4, 4, 3, 3, 3, 2, 2]);
+    }
+}
