@@ -37,6 +37,8 @@ pub enum AckHabit {
 pub enum CongestionControl {
     /// RFC 5681, counting bytes (RFC 3465).
     Reno,
+    /// RFC 9438, with HyStart++ (RFC 9406).
+    Cubic,
 }
 
 trait Value: Sized {
@@ -126,7 +128,7 @@ macro_rules! choice {
 }
 
 choice!(SynDataRoom { "exact" => SynDataRoom::Exact, "reserve40" => SynDataRoom::Reserve40 });
-choice!(CongestionControl { "reno" => CongestionControl::Reno });
+choice!(CongestionControl { "reno" => CongestionControl::Reno, "cubic" => CongestionControl::Cubic });
 choice!(AckHabit { "merge" => AckHabit::Merge, "quickstart" => AckHabit::QuickStart });
 
 macro_rules! settings {
@@ -231,7 +233,9 @@ settings! {
     /// Send buffer in bytes: least, initial, most.
     tcp_wmem: [u32; 3] = "net.ipv4.tcp_wmem", ours [4096, 262_144, 4_194_304], linux [4096, 262_144, 4_194_304], range _,
     /// Congestion control of connections that name none.
-    tcp_congestion_control: CongestionControl = "net.ipv4.tcp_congestion_control", ours CongestionControl::Reno, linux CongestionControl::Reno, range _,
+    tcp_congestion_control: CongestionControl = "net.ipv4.tcp_congestion_control", ours CongestionControl::Cubic, linux CongestionControl::Cubic, range _,
+    /// The first slow start ends when the round-trip time grows (HyStart++; not Reno's).
+    hystart: bool = "firstbyte.hystart", ours true, linux true, range _,
     /// A congestion window that was not used for a retransmission time-out decays (RFC 2861).
     tcp_slow_start_after_idle: bool = "net.ipv4.tcp_slow_start_after_idle", ours true, linux true, range _,
     /// Initial congestion window in segments (RFC 6928); 0 = two to four by the MSS (RFC 5681 §3.1).

@@ -1,13 +1,19 @@
 //! How much may be in flight: one small trait, one struct per event, an enum to choose.
 //!
-//! `reno` (RFC 5681); `validation` lets a window decay that is not used. Says nothing about what is lost (`recovery`) or when to
+//! `reno` (RFC 5681), `cubic` (RFC 9438, with `hystart` and `cube_root`); `validation` lets a window decay that is not used. Says nothing about what is lost (`recovery`) or when to
 //! send. The state of an algorithm lives in the algorithm; arithmetic is of integers, the same on every machine.
 
+mod cube_root;
+mod cubic;
+mod hystart;
 mod reno;
 mod validation;
 
-use crate::CongestionControl;
+use crate::{CongestionControl, Instant};
+use core::time::Duration;
+use cubic::Cubic;
 use reno::Reno;
+use wire::SeqNum;
 
 pub(crate) use validation::{Idle, Unused};
 
@@ -18,17 +24,26 @@ pub(crate) struct Start {
     pub(crate) initial_window: u32,
     /// Bytes; `u32::MAX` as long as nothing is known of the path.
     pub(crate) ssthresh: u32,
+    /// HyStart++ for algorithms that know it.
+    pub(crate) hystart: bool,
 }
 
 /// New data was acknowledged while nothing is known to be lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
+    pub(crate) now: Instant,
     /// Bytes newly acknowledged.
     pub(crate) bytes: u32,
     /// The congestion window keeps the sender back, so it may grow (see `window_use`).
     pub(crate) limited: bool,
     /// Sender's MSS, bytes.
     pub(crate) smss: u32,
+    /// SND.UNA after this acknowledgement.
+    pub(crate) una: SeqNum,
+    pub(crate) nxt: SeqNum,
+    /// Sample of this acknowledgement.
+    pub(crate) rtt: Option<Duration>,
+    pub(crate) srtt: Duration,
 }
 
 /// A loss was detected.
@@ -56,6 +71,7 @@ pub(crate) trait Controller {
 #[derive(Clone, Debug)]
 pub(crate) enum Congestion {
     Reno(Reno),
+    Cubic(Cubic),
 }
 
 const _: () =
@@ -65,6 +81,7 @@ impl Congestion {
     pub(crate) fn new(algorithm: CongestionControl, start: &Start) -> Congestion {
         match algorithm {
             CongestionControl::Reno => Congestion::Reno(Reno::new(start)),
+            CongestionControl::Cubic => Congestion::Cubic(Cubic::new(start)),
         }
     }
 }
@@ -74,6 +91,7 @@ macro_rules! chosen {
     ($congestion:expr, $algorithm:ident => $call:expr) => {
         match $congestion {
             Congestion::Reno($algorithm) => $call,
+            Congestion::Cubic($algorithm) => $call,
         }
     };
 }
@@ -104,8 +122,17 @@ impl Controller for Congestion {
 mod events {
     use super::*;
 
-    /// `bytes` acknowledged, with nothing else worth telling.
-    pub(super) fn acked(bytes: u32, smss: u32) -> Acked {
-        Acked { bytes, limited: true, smss }
+    /// `bytes` acknowledged at `ms`, with nothing else worth telling.
+    pub(super) fn acked(ms: u64, bytes: u32, smss: u32) -> Acked {
+        Acked {
+            now: Instant::from_nanos(ms * 1_000_000),
+            bytes,
+            limited: true,
+            smss,
+            una: SeqNum(0),
+            nxt: SeqNum(0),
+            rtt: None,
+            srtt: Duration::ZERO,
+        }
     }
 }

@@ -226,7 +226,7 @@ impl Connection {
             rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min),
             congestion: Congestion::new(
                 cx.config.tcp_congestion_control,
-                &Start { initial_window: 0, ssthresh: u32::MAX },
+                &Start { initial_window: 0, ssthresh: u32::MAX, hystart: false },
             ),
             window_use: WindowUse::new(cx.now, iss),
             recovery: Recovery::default(),

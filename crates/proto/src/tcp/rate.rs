@@ -3,7 +3,8 @@
 use super::congestion::{Acked, Congestion, Controller, Idle, Start, Unused};
 use super::connection::{Connection, Context};
 use super::window_use::Sent;
-use crate::Config;
+use crate::{Config, Instant};
+use core::time::Duration;
 
 impl Connection {
     /// A controller that has not heard of anything yet.
@@ -15,7 +16,7 @@ impl Connection {
         };
         let initial_window = self.initial_window(config);
         let algorithm = self.options.congestion.unwrap_or(config.tcp_congestion_control);
-        Congestion::new(algorithm, &Start { initial_window, ssthresh })
+        Congestion::new(algorithm, &Start { initial_window, ssthresh, hystart: config.hystart })
     }
 
     /// Bytes: RFC 6928's ten segments, or what `initcwnd` says instead.
@@ -65,10 +66,19 @@ impl Connection {
         }
     }
 
-    /// `bytes` were acknowledged while nothing is known to be lost.
-    pub(super) fn window_may_grow(&mut self, bytes: u32) {
+    /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave.
+    pub(super) fn window_may_grow(&mut self, now: Instant, bytes: u32, rtt: Option<Duration>) {
         let limited = self.window_use.limits(self.congestion.cwnd(), self.congestion.ssthresh());
-        self.congestion.on_ack(&Acked { bytes, limited, smss: u32::from(self.smss()) });
+        self.congestion.on_ack(&Acked {
+            now,
+            bytes,
+            limited,
+            smss: u32::from(self.smss()),
+            una: self.snd.una,
+            nxt: self.snd.nxt,
+            rtt,
+            srtt: self.rtt.srtt().unwrap_or_default(),
+        });
     }
 }
 

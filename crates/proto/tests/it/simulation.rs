@@ -144,7 +144,7 @@ fn socket(random: &mut Random) -> SocketOptions {
         max_segment: random.chance(20).then(|| 100 + random.below(1400) as u16),
         send_buffer: random.chance(50).then(|| 4096 << random.below(7)),
         recv_buffer: random.chance(50).then(|| 4096 << random.below(7)),
-        congestion: None,
+        congestion: random.pick(&[None, Some(CongestionControl::Reno), Some(CongestionControl::Cubic)]),
     }
 }
 

@@ -120,6 +120,46 @@ fn the_textbook_figure() {
     assert_eq!(counters.timeouts, 1);
 }
 
+/// The same losses with CUBIC: down to seven tenths, and up again along the cubic function, which at 100 ms is faster than Reno.
+#[test]
+fn cubic_loses_less_and_returns_sooner() {
+    let rounds_after_loss = |algorithm| {
+        let (p, id) = established(with(&[
+            ("net.ipv4.tcp_congestion_control", algorithm),
+            ("firstbyte.initcwnd", "40"),
+            ("firstbyte.initial_ssthresh", "40"),
+        ]));
+        let mut it = Rounds::new(p, id);
+        assert_eq!(it.three_duplicates(), 40);
+        (0..14)
+            .map(|_| {
+                it.round();
+                it.cwnd()
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(rounds_after_loss("reno"), (21..=34).collect::<Vec<_>>());
+    // K = ∛(12 / 0.4) = 3.1 s: there it would be at 40 again.
+    assert_eq!(rounds_after_loss("cubic"), [28, 29, 30, 31, 32, 33, 33, 34, 35, 35, 36, 36, 37, 37]);
+}
+
+/// `TCP_CONGESTION`: a socket's own choice goes before the stack's.
+#[test]
+fn a_socket_chooses_for_itself() {
+    let ssthresh_after_timeout = |own| {
+        let mut p = Peer::new(Config::default());
+        let socket = SocketOptions { congestion: own, ..SocketOptions::default() };
+        let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+        let id = p.establish(listener);
+        let mut it = Rounds::new(p, id);
+        assert_eq!(it.time_out(), 10);
+        it.p.stack.info(id).unwrap().ssthresh
+    };
+    assert_eq!(ssthresh_after_timeout(None), 7000);
+    assert_eq!(ssthresh_after_timeout(Some(CongestionControl::Cubic)), 7000);
+    assert_eq!(ssthresh_after_timeout(Some(CongestionControl::Reno)), 5000);
+}
+
 #[test]
 fn the_initial_window_is_a_setting() {
     for (initcwnd, segments) in [("10", 10), ("1", 1), ("30", 30), ("0", 4)] {

@@ -68,26 +68,26 @@ mod tests {
     const MSS: u32 = 1000;
 
     fn reno(initial_window: u32) -> Reno {
-        Reno::new(&Start { initial_window, ssthresh: u32::MAX })
+        Reno::new(&Start { initial_window, ssthresh: u32::MAX, hystart: true })
     }
 
     #[test]
     fn slow_start_doubles_and_congestion_avoidance_adds_one_segment_per_window() {
         let mut reno = reno(4 * MSS);
-        (0..4).for_each(|_| reno.on_ack(&acked(MSS, MSS)));
+        (0..4).for_each(|_| reno.on_ack(&acked(0, MSS, MSS)));
         assert_eq!(reno.cwnd(), 8 * MSS);
         reno.on_loss(&Lost { in_flight: 8 * MSS, smss: MSS, timeout: false });
         assert_eq!((reno.cwnd(), reno.ssthresh()), (4 * MSS, 4 * MSS));
-        (0..3).for_each(|_| reno.on_ack(&acked(MSS, MSS)));
+        (0..3).for_each(|_| reno.on_ack(&acked(0, MSS, MSS)));
         assert_eq!(reno.cwnd(), 4 * MSS);
-        reno.on_ack(&acked(MSS, MSS));
+        reno.on_ack(&acked(0, MSS, MSS));
         assert_eq!(reno.cwnd(), 5 * MSS);
     }
 
     #[test]
     fn slow_start_ends_at_the_threshold_exactly() {
-        let mut reno = Reno::new(&Start { initial_window: MSS, ssthresh: 2500 });
-        (0..2).for_each(|_| reno.on_ack(&acked(MSS, MSS)));
+        let mut reno = Reno::new(&Start { initial_window: MSS, ssthresh: 2500, hystart: true });
+        (0..2).for_each(|_| reno.on_ack(&acked(0, MSS, MSS)));
         assert_eq!(reno.cwnd(), 2500);
     }
 
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_window_that_is_not_used_does_not_grow() {
         let mut reno = reno(10 * MSS);
-        reno.on_ack(&Acked { limited: false, ..acked(MSS, MSS) });
+        reno.on_ack(&Acked { limited: false, ..acked(0, MSS, MSS) });
         assert_eq!(reno.cwnd(), 10 * MSS);
     }
 }

@@ -111,7 +111,10 @@ impl Connection {
         }
         let smss = u32::from(self.smss());
         match self.recovery.on_progress(ack, acked, smss) {
-            Verdict::Open => self.window_may_grow(acked),
+            Verdict::Open => {
+                let rtt = sent_at.map(|sent_at| cx.now.since(sent_at));
+                self.window_may_grow(cx.now, acked, rtt);
+            }
             Verdict::Loss | Verdict::Recovering => {}
         }
         self.timers.stop(Timer::Retransmit);
