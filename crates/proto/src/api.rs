@@ -86,6 +86,8 @@ pub struct SocketOptions {
     pub recv_buffer: Option<usize>,
     /// Congestion control (`TCP_CONGESTION`); `None` = the stack's. Read when the connection is made.
     pub congestion: Option<CongestionControl>,
+    /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
+    pub max_pacing_rate: Option<u64>,
 }
 /// How an active open uses Fast Open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -236,6 +236,12 @@ settings! {
     tcp_congestion_control: CongestionControl = "net.ipv4.tcp_congestion_control", ours CongestionControl::Cubic, linux CongestionControl::Cubic, range _,
     /// The first slow start ends when the round-trip time grows (HyStart++; not Reno's).
     hystart: bool = "firstbyte.hystart", ours true, linux true, range _,
+    /// Spread what the congestion window allows over the round trip, even where a socket sets no limit.
+    pacing: bool = "firstbyte.pacing", ours false, linux false, range _,
+    /// Pacing rate while the window is below half of ssthresh, in percent of window per SRTT.
+    tcp_pacing_ss_ratio: u32 = "net.ipv4.tcp_pacing_ss_ratio", ours 200, linux 200, range 1..=1000,
+    /// Pacing rate otherwise.
+    tcp_pacing_ca_ratio: u32 = "net.ipv4.tcp_pacing_ca_ratio", ours 120, linux 120, range 1..=1000,
     /// A congestion window that was not used for a retransmission time-out decays (RFC 2861).
     tcp_slow_start_after_idle: bool = "net.ipv4.tcp_slow_start_after_idle", ours true, linux true, range _,
     /// Initial congestion window in segments (RFC 6928); 0 = two to four by the MSS (RFC 5681 §3.1).

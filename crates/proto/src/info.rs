@@ -48,6 +48,8 @@ pub struct ConnectionInfo {
     pub cwnd: u32,
     /// Slow-start threshold, bytes.
     pub ssthresh: u32,
+    /// Bytes per second at which data leaves; `None`: not paced.
+    pub pacing_rate: Option<u64>,
     /// Bytes in flight.
     pub flight_size: u32,
     /// Effective send MSS, bytes (options taken off).

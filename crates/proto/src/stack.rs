@@ -161,7 +161,7 @@ impl Stack {
     /// A snapshot of one connection, until its application lets go of it.
     pub fn info(&self, id: ConnId) -> Option<ConnectionInfo> {
         let c = self.connection(id)?;
-        Some(ConnectionInfo::of(c))
+        Some(ConnectionInfo::of(c, &self.shared.config))
     }
 
     /// A snapshot of one listener.
@@ -300,7 +300,7 @@ impl Stack {
 }
 
 impl ConnectionInfo {
-    fn of(c: &Connection) -> ConnectionInfo {
+    fn of(c: &Connection, config: &Config) -> ConnectionInfo {
         use crate::tcp::congestion::Controller;
         ConnectionInfo {
             state: c.state,
@@ -317,6 +317,7 @@ impl ConnectionInfo {
             min_rtt: c.rtt.min_rtt(),
             cwnd: c.congestion.cwnd(),
             ssthresh: c.congestion.ssthresh(),
+            pacing_rate: c.pacing_rate(config),
             flight_size: c.snd.flight_size(),
             snd_mss: c.smss(),
             snd_wnd: c.snd.wnd,

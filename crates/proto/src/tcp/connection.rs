@@ -3,6 +3,7 @@
 use super::congestion::{Congestion, Controller, Start};
 use super::handshake::Handshake;
 use super::negotiation::{self, Negotiated, TIMESTAMPS_LEN};
+use super::pacer::Pacer;
 use super::receiver::{AckOwed, Receiver};
 use super::recovery::Recovery;
 use super::send_queue::SendQueue;
@@ -158,6 +159,7 @@ pub(crate) struct Connection {
     pub(crate) rtt: RttEstimator,
     pub(crate) congestion: Congestion,
     pub(crate) window_use: WindowUse,
+    pub(crate) pacer: Pacer,
     pub(crate) recovery: Recovery,
     pub(crate) timers: Timers,
     /// Time-outs in a row without progress.
@@ -229,6 +231,7 @@ impl Connection {
                 &Start { initial_window: 0, ssthresh: u32::MAX, hystart: false },
             ),
             window_use: WindowUse::new(cx.now, iss),
+            pacer: Pacer::new(),
             recovery: Recovery::default(),
             timers: Timers::new(),
             timeouts: 0,

@@ -84,7 +84,7 @@ impl Connection {
         self.new_data_leaves(cx);
         let allowed = self.allowed_now(unsent)?;
         let fin = fin_waits && allowed == unsent;
-        let burst = allowed.min(self.size_goal(&cx.capabilities));
+        let burst = allowed.min(self.size_goal(&cx.capabilities)).min(self.pacing_allows(cx)?);
         Some(self.send_range(cx, self.snd.nxt, burst, fin && burst == unsent))
     }
 
@@ -141,7 +141,7 @@ impl Connection {
             self.snd.small_end = end;
         }
         self.snd.advance_nxt(self.snd.nxt.latest(end));
-        self.data_left(cx);
+        self.data_left(cx, taken);
         if self.handshake.is_none() && !self.timers.is_set(Timer::Retransmit) {
             self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
         }
@@ -166,6 +166,8 @@ impl Connection {
         {
             passive.due = true;
         }
+        // The gate is open: `poll_transmit` follows.
+        self.timers.expired(Timer::Pace, now);
         if self.timers.expired(Timer::Orphan, now) {
             // The application is gone. In FIN-WAIT-2 nothing of ours is missing; a lingering close has run out of time.
             if self.state == crate::State::FinWait2 {

@@ -20,7 +20,7 @@ impl Connection {
     }
 
     /// Bytes: RFC 6928's ten segments, or what `initcwnd` says instead.
-    fn initial_window(&self, config: &Config) -> u32 {
+    pub(super) fn initial_window(&self, config: &Config) -> u32 {
         let smss = u32::from(self.smss());
         match config.initcwnd {
             0 => rfc5681_initial_segments(smss) * smss,
@@ -42,8 +42,9 @@ impl Connection {
         self.congestion.on_idle(&Idle { idle, rto, initial_window });
     }
 
-    /// Data, or data and FIN, has been sent.
-    pub(super) fn data_left(&mut self, cx: &Context<'_>) {
+    /// Data (`bytes` of it) or FIN has been sent.
+    pub(super) fn data_left(&mut self, cx: &Context<'_>, bytes: u32) {
+        self.pace(cx, bytes);
         let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
         self.window_use.on_sent(&Sent {
             now: cx.now,

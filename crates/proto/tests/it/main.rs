@@ -16,6 +16,7 @@ mod icmp;
 mod loss;
 mod mutation;
 mod opening;
+mod pacing;
 mod queues;
 mod simulation;
 mod window;

@@ -130,6 +130,7 @@ fn config(random: &mut Random) -> Config {
     config.tcp_fastopen = 3;
     config.tcp_timestamps = random.chance(80);
     config.tcp_sack = random.chance(80);
+    config.pacing = random.chance(30);
     config.tcp_window_scaling = random.chance(80);
     if random.chance(30) {
         config.delayed_ack = Duration::from_millis(random.below(200));
@@ -145,6 +146,7 @@ fn socket(random: &mut Random) -> SocketOptions {
         send_buffer: random.chance(50).then(|| 4096 << random.below(7)),
         recv_buffer: random.chance(50).then(|| 4096 << random.below(7)),
         congestion: random.pick(&[None, Some(CongestionControl::Reno), Some(CongestionControl::Cubic)]),
+        max_pacing_rate: random.chance(10).then(|| 10_000 + random.below(10_000_000)),
     }
 }
 
