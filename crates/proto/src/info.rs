@@ -50,6 +50,10 @@ pub struct ConnectionInfo {
     pub ssthresh: u32,
     /// Bytes per second at which data leaves; `None`: not paced.
     pub pacing_rate: Option<u64>,
+    /// Bytes per second the path has lately delivered.
+    pub delivery_rate: Option<u64>,
+    /// The application, not the path, may have limited `delivery_rate`.
+    pub delivery_rate_app_limited: bool,
     /// Bytes in flight.
     pub flight_size: u32,
     /// Effective send MSS, bytes (options taken off).

@@ -318,6 +318,8 @@ impl ConnectionInfo {
             cwnd: c.congestion.cwnd(),
             ssthresh: c.congestion.ssthresh(),
             pacing_rate: c.pacing_rate(config),
+            delivery_rate: c.snd.queue.delivery.best().map(|sample| sample.rate()),
+            delivery_rate_app_limited: c.snd.queue.delivery.best().is_some_and(|sample| sample.app_limited),
             flight_size: c.snd.flight_size(),
             snd_mss: c.smss(),
             snd_wnd: c.snd.wnd,

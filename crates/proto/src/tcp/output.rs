@@ -89,7 +89,7 @@ impl Connection {
     }
 
     /// Bytes written and not sent (or to be sent again).
-    fn unsent(&self) -> u32 {
+    pub(super) fn unsent(&self) -> u32 {
         if self.snd.fin_sent() { 0 } else { self.snd.queue.end().since(self.snd.nxt) }
     }
 

@@ -28,11 +28,12 @@ impl Connection {
         }
     }
 
-    /// New data is about to be sent.
+    /// Data is about to be sent. What a time-out sends again does not follow silence.
     pub(super) fn new_data_leaves(&mut self, cx: &Context<'_>) {
-        if self.snd.flight_size() > 0 {
+        if self.snd.flight_size() > 0 || self.snd.nxt.before(self.snd.max) {
             return;
         }
+        self.snd.queue.delivery.begin_flight(cx.now);
         let idle = self.window_use.idle(cx.now);
         let rto = cx.config.tcp_slow_start_after_idle.then(|| self.rtt.rto());
         if rto.is_some_and(|rto| idle > rto) {
@@ -55,6 +56,9 @@ impl Connection {
             ssthresh,
             smss: u32::from(self.smss()),
         });
+        if self.unsent() == 0 && self.snd.flight_size().saturating_add(u32::from(self.smss())) <= cwnd {
+            self.snd.queue.delivery.lull(self.snd.flight_size());
+        }
         let full_buffer = self.snd.blocked;
         if cx.config.tcp_slow_start_after_idle
             && !full_buffer
@@ -65,6 +69,11 @@ impl Connection {
             let initial_window = self.initial_window(cx.config);
             self.congestion.on_unused(&Unused { used, initial_window });
         }
+    }
+
+    /// Segments were acknowledged, lost or not.
+    pub(super) fn segments_delivered(&mut self, now: Instant) {
+        self.snd.queue.delivery.take_sample(now, self.rtt.min_rtt());
     }
 
     /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave.

@@ -233,3 +233,55 @@ fn a_window_used_a_little_decays_towards_its_use() {
     cwnds.dedup();
     assert_eq!(cwnds, [44_000, 31_000, 20_500, 15_250, 12_625]);
 }
+
+fn delivery(p: &Peer, id: ConnId) -> (Option<u64>, bool) {
+    let info = p.stack.info(id).unwrap();
+    (info.delivery_rate, info.delivery_rate_app_limited)
+}
+
+/// Ten segments per round trip of 100 ms, marked as the application's as long as it has only begun; then a lull, which may only raise
+/// the rate.
+#[test]
+fn the_delivery_rate_is_the_paths_not_the_applications() {
+    let (mut p, id) = established(Config::default());
+    assert_eq!(delivery(&p, id), (None, false));
+    p.write(id, &pattern(1, 40_000));
+    assert_eq!(p.sent_now().len(), 10);
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 10001 win 65535");
+    assert_eq!(delivery(&p, id), (Some(100_000), true));
+    assert_eq!(p.sent_now().len(), 18);
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 28001 win 65535");
+    assert_eq!(delivery(&p, id), (Some(180_000), false));
+    assert_eq!(p.sent_now().len(), 12, "everything");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 40001 win 65535");
+    assert_eq!(delivery(&p, id), (Some(120_000), false), "the lull began behind these");
+    for _ in 0..3 {
+        p.write(id, b"x");
+        p.sent_now();
+        p.now = p.now + Duration::from_millis(100);
+        let acked = p.stack.info(id).unwrap().bytes_acked;
+        p.send(&format!("A 1 ack {} win 65535", acked + 2));
+    }
+    assert_eq!(delivery(&p, id), (Some(120_000), false), "single bytes do not count");
+}
+
+/// What rode on the SYN-ACK is a sample, too.
+#[test]
+fn data_on_the_syn_ack_is_measured_from_there() {
+    let mut p = Peer::ours();
+    let listener = p.listen_with(ListenOptions {
+        fast_open: Some(10),
+        fast_open_no_cookie: true,
+        ..ListenOptions::default()
+    });
+    p.send("S 0:10 win 65535 <mss 1000>");
+    let id = p.accept(listener);
+    p.write(id, &pattern(1, 996));
+    p.expect("SPA 0:996 ack 11");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 11 ack 997 win 65535");
+    assert_eq!(delivery(&p, id), (Some(9_960), true));
+}

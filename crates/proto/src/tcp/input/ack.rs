@@ -109,6 +109,7 @@ impl Connection {
             }
             None => self.rtt.on_progress(),
         }
+        self.segments_delivered(cx.now);
         let smss = u32::from(self.smss());
         match self.recovery.on_progress(ack, acked, smss) {
             Verdict::Open => {

@@ -54,6 +54,7 @@ impl Connection {
         let room = self.syn_data_room(cx, options) as u32;
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
+        self.snd.queue.delivery.begin_flight(cx.now);
         let (payload, taken, _) = self.snd.queue.transmit(cx.now, start, len);
         let fin = fin && self.snd.fin_queued && taken as usize == self.snd.queue.len();
         active.data_sent = taken;
@@ -150,6 +151,7 @@ impl Connection {
         let room = self.syn_ack_room(options.emit_len());
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
+        self.snd.queue.delivery.begin_flight(cx.now);
         let (payload, taken, push) = self.snd.queue.transmit(cx.now, start, len);
         let fin = self.snd.fin_queued && taken as usize == self.snd.queue.len();
         passive.data_sent = taken;
