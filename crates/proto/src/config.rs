@@ -224,6 +224,10 @@ settings! {
     rto_min: Duration = "firstbyte.rto_min", ours Duration::from_millis(200), linux Duration::from_millis(200), range _,
     /// Timestamps option (RFC 7323).
     tcp_timestamps: bool = "net.ipv4.tcp_timestamps", ours true, linux true, range _,
+    /// Explicit congestion notification (RFC 3168): 0 = never, 1 = asked for and granted, 2 = granted.
+    tcp_ecn: u32 = "net.ipv4.tcp_ecn", ours 2, linux 2, range 0..=2,
+    /// A repeated SYN does not ask for ECN.
+    tcp_ecn_fallback: bool = "net.ipv4.tcp_ecn_fallback", ours true, linux true, range _,
     /// Window scale option (RFC 7323).
     tcp_window_scaling: bool = "net.ipv4.tcp_window_scaling", ours true, linux true, range _,
     /// SACK option (RFC 2018).

@@ -70,6 +70,8 @@ pub struct ConnectionInfo {
     pub timestamps: bool,
     /// SACK permitted by both.
     pub sack: bool,
+    /// ECN agreed by both.
+    pub ecn: bool,
     /// Bytes written, not yet acknowledged.
     pub send_queue: usize,
     /// Bytes received, not yet read.

@@ -328,6 +328,7 @@ impl ConnectionInfo {
             rcv_wscale: c.rcv.wscale,
             timestamps: c.agreed.timestamps,
             sack: c.agreed.sack,
+            ecn: c.agreed.ecn,
             send_queue: c.snd.queue.len(),
             recv_queue: c.rcv.buffer.len(),
             total_retrans: c.total_retrans,

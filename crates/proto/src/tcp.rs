@@ -1,13 +1,14 @@
 //! TCP: one connection at a time.
 //!
 //! `connection` holds the parts: `send_queue`, `receiver` with `receive_buffer`, `congestion` (how much) with `rate` and
-//! `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `pacer` (when), `timers`, `handshake`, `negotiation`, `state`. `input` reads in the order of RFC 9293 §3.10.7, `output` decides which
-//! one segment goes now, `fast_open_client` judges what became of Fast Open. Whom a segment belongs to is not decided here (see
-//! `stack`).
+//! `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `pacer` (when), `ecn`, `timers`, `handshake`,
+//! `negotiation`, `state`. `input` reads in the order of RFC 9293 §3.10.7, `output` decides which one segment goes now,
+//! `fast_open_client` judges what became of Fast Open. Whom a segment belongs to is not decided here (see `stack`).
 
 pub(crate) mod congestion;
 pub(crate) mod connection;
 pub(crate) mod delivery;
+pub(crate) mod ecn;
 mod fast_open_client;
 pub(crate) mod handshake;
 pub(crate) mod input;

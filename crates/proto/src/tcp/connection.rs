@@ -1,6 +1,7 @@
 //! A connection: its parts, and the verbs of the application on it. No algorithm lives here.
 
 use super::congestion::{Congestion, Controller, Start};
+use super::ecn::EcnState;
 use super::handshake::Handshake;
 use super::negotiation::{self, Negotiated, TIMESTAMPS_LEN};
 use super::pacer::Pacer;
@@ -160,6 +161,7 @@ pub(crate) struct Connection {
     pub(crate) congestion: Congestion,
     pub(crate) window_use: WindowUse,
     pub(crate) pacer: Pacer,
+    pub(crate) ecn: EcnState,
     pub(crate) recovery: Recovery,
     pub(crate) timers: Timers,
     /// Time-outs in a row without progress.
@@ -221,6 +223,7 @@ impl Connection {
                 snd_wscale: None,
                 timestamps: false,
                 sack: false,
+                ecn: false,
             },
             path_mtu: known_mtu.map_or(device_mtu, |mtu| mtu.min(device_mtu)),
             snd: Sender::new(iss, send_limit),
@@ -232,6 +235,7 @@ impl Connection {
             ),
             window_use: WindowUse::new(cx.now, iss),
             pacer: Pacer::new(),
+            ecn: EcnState::default(),
             recovery: Recovery::default(),
             timers: Timers::new(),
             timeouts: 0,

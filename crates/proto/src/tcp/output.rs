@@ -84,7 +84,7 @@ impl Connection {
         self.new_data_leaves(cx);
         let allowed = self.allowed_now(unsent)?;
         let fin = fin_waits && allowed == unsent;
-        let burst = allowed.min(self.size_goal(&cx.capabilities)).min(self.pacing_allows(cx)?);
+        let burst = allowed.min(self.size_goal(&cx.capabilities)).min(self.burst_max(cx)?);
         Some(self.send_range(cx, self.snd.nxt, burst, fin && burst == unsent))
     }
 
@@ -130,6 +130,7 @@ impl Connection {
 
     /// Sends `len` bytes from `seq` on, and the FIN behind them.
     fn send_range(&mut self, cx: &mut Context<'_>, seq: SeqNum, len: u32, fin: bool) -> TxPacket {
+        let (ecn_flags, ecn) = self.ecn_of_data(seq, len);
         let (payload, taken, push) = self.snd.queue.transmit(cx.now, seq, len);
         debug_assert_eq!(taken, len);
         let end = seq + taken + u32::from(fin);
@@ -148,10 +149,10 @@ impl Connection {
         if taken > 0 {
             self.rcv.on_data_sent(cx.now, cx.config.delayed_ack);
         }
-        let mut flags = Flags::ACK;
+        let mut flags = Flags::ACK | ecn_flags;
         flags.set(Flags::PSH, push && taken > 0);
         flags.set(Flags::FIN, fin);
-        self.build(cx, Outgoing { seq, flags, payload, payload_len: taken as usize })
+        self.build(cx, Outgoing { seq, flags, payload, payload_len: taken as usize, ecn })
     }
 
     /// A deadline of this connection has come.
@@ -205,6 +206,7 @@ impl Connection {
         if self.timeouts == 1 {
             let in_flight = self.snd.flight_size();
             self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: true });
+            self.ecn.on_reduction(self.snd.max);
         }
         self.recovery.on_timeout(self.snd.max);
         self.rtt.on_timeout();

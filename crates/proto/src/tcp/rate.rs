@@ -43,6 +43,12 @@ impl Connection {
         self.congestion.on_idle(&Idle { idle, rto, initial_window });
     }
 
+    /// Bytes that may leave as one burst now; `None` while the pacer holds them back.
+    pub(super) fn burst_max(&mut self, cx: &Context<'_>) -> Option<u32> {
+        let paced = self.pacing_allows(cx)?;
+        Some(if self.ecn.cwr_due() { paced.min(self.segment_max().into()) } else { paced })
+    }
+
     /// Data (`bytes` of it) or FIN has been sent.
     pub(super) fn data_left(&mut self, cx: &Context<'_>, bytes: u32) {
         self.pace(cx, bytes);
@@ -78,6 +84,9 @@ impl Connection {
 
     /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave.
     pub(super) fn window_may_grow(&mut self, now: Instant, bytes: u32, rtt: Option<Duration>) {
+        if self.ecn.forbids_growth() {
+            return;
+        }
         let limited = self.window_use.limits(self.congestion.cwnd(), self.congestion.ssthresh());
         self.congestion.on_ack(&Acked {
             now,

@@ -9,6 +9,7 @@ mod peer;
 mod arrival;
 mod closing;
 mod data;
+mod ecn;
 mod fast_open;
 mod flow;
 mod handshake;

@@ -148,6 +148,7 @@ impl Connection {
         let (in_flight, smss) = (self.snd.flight_size(), u32::from(self.smss()));
         if self.recovery.on_duplicate(self.snd.una, self.snd.max, smss) == Verdict::Loss {
             self.congestion.on_loss(&Lost { in_flight, smss, timeout: false });
+            self.ecn.on_reduction(self.snd.max);
         }
     }
 

@@ -73,7 +73,8 @@ impl Connection {
 
     fn note_syn(&mut self, cx: &Context<'_>, segment: &Segment) {
         let options = &segment.header.options;
-        self.agree(cx.config, Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options));
+        let agreed = Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options);
+        self.agree(cx.config, agreed.with_ecn(cx.config, segment.header.flags));
         self.start_receiver(cx.config, segment.seq());
         self.set_send_window(segment);
         if let Some(timestamps) = options.timestamps {
