@@ -87,7 +87,7 @@ pub struct SocketOptions {
     /// Congestion control (`TCP_CONGESTION`); `None` = the stack's. Read when the connection is made.
     pub congestion: Option<CongestionControl>,
     /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
-    pub max_pacing_rate: Option<u64>,
+    pub max_pacing_rate: Option<u32>,
 }
 /// How an active open uses Fast Open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -27,7 +27,8 @@ const _: () = assert!(size_of::<Snapshot>() <= 16);
 pub(crate) struct RateSample {
     /// Bytes.
     pub(crate) delivered: u32,
-    pub(crate) interval: Duration,
+    /// Microseconds they took; not zero.
+    pub(crate) micros: u32,
     /// The application, not the path, may have limited it.
     pub(crate) app_limited: bool,
 }
@@ -35,34 +36,42 @@ pub(crate) struct RateSample {
 impl RateSample {
     /// Bytes per second.
     pub(crate) fn rate(&self) -> u64 {
-        u64::from(self.delivered) * 1_000_000 / (self.interval.as_micros() as u64).max(1)
+        u64::from(self.delivered) * 1_000_000 / u64::from(self.micros.max(1))
     }
 }
 
-/// The connection's side of it.
+/// The connection's side of it. Moments are microseconds modulo 2³², as in a [`Snapshot`].
 #[derive(Debug)]
 pub(crate) struct Delivery {
     /// Bytes acknowledged, modulo 2³².
     delivered: u32,
     delivered_at: u32,
     first_sent_at: u32,
-    /// The value of `delivered` with which what was sent in a lull has been acknowledged.
-    lull_ends: Option<u32>,
-    /// Of the segments newly acknowledged, the one sent last: when, and its snapshot.
-    newest: Option<(Instant, Snapshot)>,
+    /// The value of `delivered` beyond which nothing was sent in a lull; counts while `lull`.
+    lull_end: u32,
+    /// Of the segments newly acknowledged the one sent last, if `news`: when, and its snapshot.
+    newest_sent_at: u32,
+    newest: Snapshot,
+    lull: bool,
+    news: bool,
     /// The last sample worth telling: one of a lull only if none without is lower.
     best: Option<RateSample>,
 }
 
+const _: () = assert!(size_of::<Delivery>() <= 52);
+
 impl Delivery {
     pub(super) fn new() -> Delivery {
-        // What is sent first waits for nothing but the application.
         Delivery {
             delivered: 0,
             delivered_at: 0,
             first_sent_at: 0,
-            lull_ends: Some(1),
-            newest: None,
+            // What is sent first waits for nothing but the application.
+            lull_end: 1,
+            lull: true,
+            newest_sent_at: 0,
+            newest: Snapshot::default(),
+            news: false,
             best: None,
         }
     }
@@ -79,41 +88,47 @@ impl Delivery {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-            app_limited: self.lull_ends.is_some(),
+            app_limited: self.lull,
         }
     }
 
     /// Nothing more waits to be sent though the window has room; so much is in flight, bytes.
     pub(super) fn lull(&mut self, in_flight: u32) {
-        self.lull_ends = Some(self.delivered.wrapping_add(in_flight));
+        self.lull = true;
+        self.lull_end = self.delivered.wrapping_add(in_flight);
     }
 
     /// A segment of `bytes`, last sent at `sent_at`, is acknowledged for the first time (cumulatively or by SACK).
     pub(super) fn on_delivered(&mut self, bytes: u32, sent_at: Instant, snapshot: Snapshot) {
         self.delivered = self.delivered.wrapping_add(bytes);
-        if self.newest.is_none_or(|(newest, _)| sent_at >= newest) {
-            self.newest = Some((sent_at, snapshot));
+        let sent_at = micros(sent_at);
+        if !self.news || !is_before(sent_at, self.newest_sent_at) {
+            (self.newest_sent_at, self.newest) = (sent_at, snapshot);
         }
+        self.news = true;
     }
 
     /// The acknowledgement has been worked through. No sample without news, nor where less than `min_rtt` has passed: then what was
     /// acknowledged had been sent before the repetition that seems to be meant.
     pub(super) fn take_sample(&mut self, now: Instant, min_rtt: Option<Duration>) -> Option<RateSample> {
-        let (sent_at, then) = self.newest.take()?;
-        self.delivered_at = micros(now);
-        self.first_sent_at = micros(sent_at);
-        if self.lull_ends.is_some_and(|end| self.delivered.wrapping_sub(end) as i32 > 0) {
-            self.lull_ends = None;
+        if !std::mem::take(&mut self.news) {
+            return None;
         }
-        let sending = micros(sent_at).wrapping_sub(then.first_sent_at);
-        let acknowledging = micros(now).wrapping_sub(then.delivered_at);
-        let interval = Duration::from_micros(sending.max(acknowledging).into());
-        if interval.is_zero() || min_rtt.is_some_and(|least| interval < truncated(least)) {
+        let (now, sent_at, then) = (micros(now), self.newest_sent_at, self.newest);
+        self.delivered_at = now;
+        self.first_sent_at = sent_at;
+        self.lull &= !is_before(self.lull_end, self.delivered);
+        let (sending, acknowledging) =
+            (sent_at.wrapping_sub(then.first_sent_at), now.wrapping_sub(then.delivered_at));
+        let micros = sending.max(acknowledging);
+        // The difference of two truncated moments may lack one.
+        let too_fast = |least: Duration| u128::from(micros) + 1 < least.as_micros();
+        if micros == 0 || min_rtt.is_some_and(too_fast) {
             return None;
         }
         let sample = RateSample {
             delivered: self.delivered.wrapping_sub(then.delivered),
-            interval,
+            micros,
             app_limited: then.app_limited,
         };
         if !sample.app_limited || self.best.is_none_or(|best| sample.rate() >= best.rate()) {
@@ -127,13 +142,12 @@ impl Delivery {
     }
 }
 
-fn micros(at: Instant) -> u32 {
-    (at.as_nanos() / 1000) as u32
+fn is_before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
 }
 
-/// As exact as the moments that are compared with it, whose difference may lose a microsecond.
-fn truncated(time: Duration) -> Duration {
-    Duration::from_micros((time.as_micros() as u64).saturating_sub(1))
+fn micros(at: Instant) -> u32 {
+    (at.as_nanos() / 1000) as u32
 }
 
 #[cfg(test)]
@@ -175,7 +189,7 @@ mod tests {
             delivery.on_delivered(MSS, sent_at, snapshot);
         }
         let sample = delivery.take_sample(at(451), None).unwrap();
-        assert_eq!((sample.delivered, sample.interval), (10 * MSS, Duration::from_millis(451)));
+        assert_eq!((sample.delivered, sample.micros), (10 * MSS, 451_000));
         // The next flight, sent over 200 ms, acknowledged in 2 ms.
         let sent: Vec<_> = (0..5).map(|n| (at(460 + 50 * n), delivery.snapshot())).collect();
         delivery.on_delivered(MSS, sent[0].0, sent[0].1);
@@ -184,7 +198,7 @@ mod tests {
             delivery.on_delivered(MSS, *sent_at, *snapshot);
         }
         let sample = delivery.take_sample(at(662), None).unwrap();
-        assert_eq!((sample.delivered, sample.interval), (5 * MSS, Duration::from_millis(211)));
+        assert_eq!((sample.delivered, sample.micros), (5 * MSS, 211_000));
     }
 
     #[test]

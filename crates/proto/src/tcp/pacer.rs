@@ -43,7 +43,7 @@ impl Connection {
         if !config.pacing && self.options.max_pacing_rate.is_none() {
             return None;
         }
-        let most = self.options.max_pacing_rate.unwrap_or(u64::MAX);
+        let most = self.options.max_pacing_rate.map_or(u64::MAX, u64::from);
         let Some(srtt) = self.rtt.srtt() else { return (most != u64::MAX).then_some(most) };
         let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
         let percent =

@@ -66,6 +66,7 @@ impl Recovery {
     /// as it acknowledges, but for the segment that is sent in answer (RFC 6582 §3.2 step 3).
     pub(crate) fn on_progress(&mut self, snd_una: SeqNum, acked: u32, smss: u32) -> Verdict {
         self.dup_acks = 0;
+        self.resent_until = self.resent_until.filter(|until| snd_una.before(*until));
         let Some(point) = self.recovery_point else { return Verdict::Open };
         if snd_una.before(point) {
             self.retransmit_head = true;

@@ -5,14 +5,14 @@ use core::time::Duration;
 use proto::*;
 
 /// Established with Reno and an SRTT of 100 ms; ten segments of 1000 bytes acknowledged after 100 ms, more is written.
-fn twelve_segments(config: Config, max_pacing_rate: Option<u64>) -> (Peer, ConnId) {
+fn twelve_segments(config: Config, max_pacing_rate: Option<u32>) -> (Peer, ConnId) {
     twelve_segments_over(crate::pair::ethernet(), config, max_pacing_rate)
 }
 
 fn twelve_segments_over(
     device: Capabilities,
     config: Config,
-    max_pacing_rate: Option<u64>,
+    max_pacing_rate: Option<u32>,
 ) -> (Peer, ConnId) {
     let mut p = Peer::with(config, device);
     let congestion = Some(CongestionControl::Reno);
