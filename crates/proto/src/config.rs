@@ -39,6 +39,8 @@ pub enum CongestionControl {
     Reno,
     /// RFC 9438, with HyStart++ (RFC 9406).
     Cubic,
+    /// Delay-based: keeps the bottleneck's queue short.
+    Vegas,
 }
 
 trait Value: Sized {
@@ -128,7 +130,7 @@ macro_rules! choice {
 }
 
 choice!(SynDataRoom { "exact" => SynDataRoom::Exact, "reserve40" => SynDataRoom::Reserve40 });
-choice!(CongestionControl { "reno" => CongestionControl::Reno, "cubic" => CongestionControl::Cubic });
+choice!(CongestionControl { "reno" => CongestionControl::Reno, "cubic" => CongestionControl::Cubic, "vegas" => CongestionControl::Vegas });
 choice!(AckHabit { "merge" => AckHabit::Merge, "quickstart" => AckHabit::QuickStart });
 
 macro_rules! settings {

@@ -1,6 +1,6 @@
 //! How much may be in flight: one small trait, one struct per event, an enum to choose.
 //!
-//! `reno` (RFC 5681), `cubic` (RFC 9438, with `hystart` and `cube_root`); `validation` lets a window decay that is not used. Says nothing about what is lost (`recovery`) or when to
+//! `reno` (RFC 5681), `cubic` (RFC 9438, with `hystart` and `cube_root`), `vegas`; `validation` lets a window decay that is not used. Says nothing about what is lost (`recovery`) or when to
 //! send. The state of an algorithm lives in the algorithm; arithmetic is of integers, the same on every machine.
 
 mod cube_root;
@@ -8,11 +8,13 @@ mod cubic;
 mod hystart;
 mod reno;
 mod validation;
+mod vegas;
 
 use crate::{CongestionControl, Instant};
 use core::time::Duration;
 use cubic::Cubic;
 use reno::Reno;
+use vegas::Vegas;
 use wire::SeqNum;
 
 pub(crate) use validation::{Idle, Unused};
@@ -72,6 +74,7 @@ pub(crate) trait Controller {
 pub(crate) enum Congestion {
     Reno(Reno),
     Cubic(Cubic),
+    Vegas(Vegas),
 }
 
 const _: () =
@@ -82,6 +85,7 @@ impl Congestion {
         match algorithm {
             CongestionControl::Reno => Congestion::Reno(Reno::new(start)),
             CongestionControl::Cubic => Congestion::Cubic(Cubic::new(start)),
+            CongestionControl::Vegas => Congestion::Vegas(Vegas::new(start)),
         }
     }
 }
@@ -92,6 +96,7 @@ macro_rules! chosen {
         match $congestion {
             Congestion::Reno($algorithm) => $call,
             Congestion::Cubic($algorithm) => $call,
+            Congestion::Vegas($algorithm) => $call,
         }
     };
 }

@@ -17,6 +17,11 @@ impl Reno {
     pub(crate) fn new(start: &Start) -> Reno {
         Reno { cwnd: start.initial_window, ssthresh: start.ssthresh, bytes_acked: 0 }
     }
+
+    /// For an algorithm that has decided otherwise.
+    pub(super) fn set(&mut self, cwnd: u32, ssthresh: u32) {
+        (self.cwnd, self.ssthresh) = (cwnd, ssthresh);
+    }
 }
 
 impl Controller for Reno {
