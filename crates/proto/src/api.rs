@@ -1,4 +1,5 @@
 //! What the application says and hears: handles, events, options of the verbs, errors, outcomes.
+use crate::CongestionControl;
 use crate::fast_open::KeyRing;
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -87,6 +88,10 @@ pub struct SocketOptions {
     pub send_buffer: Option<usize>,
     /// Receive buffer limit, bytes.
     pub recv_buffer: Option<usize>,
+    /// Congestion control (`TCP_CONGESTION`); `None` = the stack's. Read when the connection is made.
+    pub congestion: Option<CongestionControl>,
+    /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
+    pub max_pacing_rate: Option<u32>,
 }
 /// How an active open uses Fast Open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -32,6 +32,17 @@ pub enum AckHabit {
     QuickStart,
 }
 
+/// Which algorithm decides how much may be in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CongestionControl {
+    /// RFC 5681, counting bytes (RFC 3465).
+    Reno,
+    /// RFC 9438, with HyStart++ (RFC 9406).
+    Cubic,
+    /// Delay-based: keeps the bottleneck's queue short.
+    Vegas,
+}
+
 trait Value: Sized {
     fn parse(text: &str) -> Result<Self, String>;
     fn show(&self) -> String;
@@ -119,6 +130,7 @@ macro_rules! choice {
 }
 
 choice!(SynDataRoom { "exact" => SynDataRoom::Exact, "reserve40" => SynDataRoom::Reserve40 });
+choice!(CongestionControl { "reno" => CongestionControl::Reno, "cubic" => CongestionControl::Cubic, "vegas" => CongestionControl::Vegas });
 choice!(AckHabit { "merge" => AckHabit::Merge, "quickstart" => AckHabit::QuickStart });
 
 macro_rules! settings {
@@ -223,6 +235,10 @@ settings! {
     rto_min: Duration = "firstbyte.rto_min", ours Duration::from_millis(200), linux Duration::from_millis(200), range _,
     /// Timestamps option (RFC 7323).
     tcp_timestamps: bool = "net.ipv4.tcp_timestamps", ours true, linux true, range _,
+    /// Explicit congestion notification (RFC 3168): 0 = never, 1 = asked for and granted, 2 = granted.
+    tcp_ecn: u32 = "net.ipv4.tcp_ecn", ours 2, linux 2, range 0..=2,
+    /// A repeated SYN does not ask for ECN.
+    tcp_ecn_fallback: bool = "net.ipv4.tcp_ecn_fallback", ours true, linux true, range _,
     /// Window scale option (RFC 7323).
     tcp_window_scaling: bool = "net.ipv4.tcp_window_scaling", ours true, linux true, range _,
     /// SACK option (RFC 2018).
@@ -231,8 +247,22 @@ settings! {
     tcp_rmem: [u32; 3] = "net.ipv4.tcp_rmem", ours [4096, 1_048_576, 6_291_456], linux [4096, 131_072, 6_291_456], range _,
     /// Send buffer in bytes: least, initial, most.
     tcp_wmem: [u32; 3] = "net.ipv4.tcp_wmem", ours [4096, 262_144, 4_194_304], linux [4096, 262_144, 4_194_304], range _,
-    /// Initial congestion window in segments (RFC 6928).
-    initcwnd: u32 = "firstbyte.initcwnd", ours 10, linux 10, range 1..=1000,
+    /// Congestion control of connections that name none.
+    tcp_congestion_control: CongestionControl = "net.ipv4.tcp_congestion_control", ours CongestionControl::Cubic, linux CongestionControl::Cubic, range _,
+    /// The first slow start ends when the round-trip time grows (HyStart++; not Reno's).
+    hystart: bool = "firstbyte.hystart", ours true, linux true, range _,
+    /// Spread what the congestion window allows over the round trip, even where a socket sets no limit.
+    pacing: bool = "firstbyte.pacing", ours false, linux false, range _,
+    /// Pacing rate while the window is below half of ssthresh, in percent of window per SRTT.
+    tcp_pacing_ss_ratio: u32 = "net.ipv4.tcp_pacing_ss_ratio", ours 200, linux 200, range 1..=1000,
+    /// Pacing rate otherwise.
+    tcp_pacing_ca_ratio: u32 = "net.ipv4.tcp_pacing_ca_ratio", ours 120, linux 120, range 1..=1000,
+    /// A congestion window that was not used for a retransmission time-out decays (RFC 2861).
+    tcp_slow_start_after_idle: bool = "net.ipv4.tcp_slow_start_after_idle", ours true, linux true, range _,
+    /// Initial congestion window in segments (RFC 6928); 0 = two to four by the MSS (RFC 5681 §3.1).
+    initcwnd: u32 = "firstbyte.initcwnd", ours 10, linux 10, range 0..=1000,
+    /// Slow-start threshold of a new connection in segments; 0 = none.
+    initial_ssthresh: u32 = "firstbyte.initial_ssthresh", ours 0, linux 0, range _,
     /// When a lone segment is acknowledged.
     ack_habit: AckHabit = "firstbyte.ack_habit", ours AckHabit::Merge, linux AckHabit::QuickStart, range _,
     /// Longest delay of an acknowledgement (RFC 9293 §3.8.6.3 allows 500 ms; Linux 40 ms).

@@ -48,6 +48,12 @@ pub struct ConnectionInfo {
     pub cwnd: u32,
     /// Slow-start threshold, bytes.
     pub ssthresh: u32,
+    /// Bytes per second at which data leaves; `None`: not paced.
+    pub pacing_rate: Option<u64>,
+    /// Bytes per second the path has lately delivered.
+    pub delivery_rate: Option<u64>,
+    /// The application, not the path, may have limited `delivery_rate`.
+    pub delivery_rate_app_limited: bool,
     /// Bytes in flight.
     pub flight_size: u32,
     /// Effective send MSS, bytes (options taken off).
@@ -64,6 +70,8 @@ pub struct ConnectionInfo {
     pub timestamps: bool,
     /// SACK permitted by both.
     pub sack: bool,
+    /// ECN agreed by both.
+    pub ecn: bool,
     /// Bytes written, not yet acknowledged.
     pub send_queue: usize,
     /// Bytes received, not yet read.

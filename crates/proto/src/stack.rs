@@ -169,7 +169,7 @@ impl Stack {
     /// A snapshot of one connection, until its application lets go of it.
     pub fn info(&self, id: ConnId) -> Option<ConnectionInfo> {
         let c = self.connection(id)?;
-        Some(ConnectionInfo::of(c))
+        Some(ConnectionInfo::of(c, &self.shared.config))
     }
 
     /// A snapshot of one listener.
@@ -313,7 +313,7 @@ impl Stack {
 }
 
 impl ConnectionInfo {
-    fn of(c: &Connection) -> ConnectionInfo {
+    fn of(c: &Connection, config: &Config) -> ConnectionInfo {
         use crate::tcp::congestion::Controller;
         ConnectionInfo {
             state: c.state,
@@ -330,6 +330,9 @@ impl ConnectionInfo {
             min_rtt: c.rtt.min_rtt(),
             cwnd: c.congestion.cwnd(),
             ssthresh: c.congestion.ssthresh(),
+            pacing_rate: c.pacing_rate(config),
+            delivery_rate: c.snd.queue.delivery.best().map(|sample| sample.rate()),
+            delivery_rate_app_limited: c.snd.queue.delivery.best().is_some_and(|sample| sample.app_limited),
             flight_size: c.snd.flight_size(),
             snd_mss: c.smss(),
             snd_wnd: c.snd.wnd,
@@ -338,6 +341,7 @@ impl ConnectionInfo {
             rcv_wscale: c.rcv.wscale,
             timestamps: c.agreed.timestamps,
             sack: c.agreed.sack,
+            ecn: c.agreed.ecn,
             send_queue: c.snd.queue.len(),
             recv_queue: c.rcv.buffer.len(),
             total_retrans: c.total_retrans,

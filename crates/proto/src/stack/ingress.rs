@@ -59,6 +59,7 @@ impl Stack {
             payload: packet.data.slice(text),
             truesize: packet.truesize,
             gso_size: packet.gso_size,
+            ecn: ip.ecn,
             header,
         };
         self.dispatch(now, tuple, segment);

@@ -312,7 +312,8 @@ impl Stack {
     ) -> Request {
         let config = &self.shared.config;
         let options = &segment.header.options;
-        let agreed = Negotiated::from_syn(config, tuple.peer.is_v4(), options);
+        let agreed =
+            Negotiated::from_syn(config, tuple.peer.is_v4(), options).with_ecn(config, segment.header.flags);
         let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket);
         Request {
             tuple,
@@ -361,7 +362,8 @@ impl Connection {
         ts_offset: u32,
     ) {
         let options = &segment.header.options;
-        self.agree(cx.config, Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options));
+        let agreed = Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options);
+        self.agree(cx.config, agreed.with_ecn(cx.config, segment.header.flags));
         self.start_receiver(cx.config, segment.seq());
         self.ts_offset = ts_offset;
         self.ts_recent = options.timestamps.map_or(0, |timestamps| timestamps.tsval);

@@ -55,7 +55,7 @@ impl Stack {
             dst_port: request.tuple.peer_port,
             seq: request.iss,
             ack: request.irs + 1,
-            flags: Flags::SYN | Flags::ACK,
+            flags: Flags::SYN | Flags::ACK | request.agreed.ecn_of_syn_ack(),
             window: whole as u16,
             urgent: 0,
             options: TcpOptions {

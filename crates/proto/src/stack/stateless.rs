@@ -28,6 +28,7 @@ impl Stack {
         if !request.agreed.timestamps {
             request.agreed.snd_wscale = None;
             request.agreed.sack = false;
+            request.agreed.ecn = false;
         }
         let Some(listener) = self.listener_mut(id) else { return };
         listener.cookie_sent_at = Some(now);

@@ -34,10 +34,11 @@ const MSS_V4: [u16; 8] = [88, 168, 256, 400, 536, 1300, 1440, 1460];
 /// Of 1280, 1480, 1500 and 9000 bytes of MTU, and smaller ones.
 const MSS_V6: [u16; 8] = [88, 256, 536, 1000, 1220, 1420, 1440, 8940];
 
-/// Bits of TSval that carry options, as Linux packs them: window shift (15: none), SACK. The sixth is ECN's.
+/// Bits of TSval that carry options, as Linux packs them: window shift (15: none), SACK, ECN.
 const STAMP_MASK: u32 = 0x3f;
 const STAMP_WSCALE: u32 = 0x0f;
 const STAMP_SACK: u32 = 0x10;
+const STAMP_ECN: u32 = 0x20;
 
 /// Makes and checks cookies.
 pub(super) struct SynCookies {
@@ -100,7 +101,8 @@ fn mss_table(tuple: &FourTuple) -> &'static [u16; 8] {
 /// The clock of TSval (ms, before its offset) at most 64 ms back, so that its low bits say what was agreed.
 pub(super) fn pack(clock: u32, agreed: &Negotiated) -> u32 {
     let shift = agreed.snd_wscale.map_or(STAMP_WSCALE, u32::from);
-    let bits = shift | if agreed.sack { STAMP_SACK } else { 0 };
+    let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+    let bits = shift | flag(agreed.sack, STAMP_SACK) | flag(agreed.ecn, STAMP_ECN);
     let back = if bits > clock & STAMP_MASK { STAMP_MASK + 1 } else { 0 };
     (clock & !STAMP_MASK | bits).wrapping_sub(back)
 }
@@ -108,13 +110,14 @@ pub(super) fn pack(clock: u32, agreed: &Negotiated) -> u32 {
 /// What [`pack`] put into the TSval that came back (less its offset), `None` without timestamps. Refused if it names an option that
 /// is off here: we never sent it.
 pub(super) fn unpack(config: &Config, peer_mss: u16, stamp: Option<u32>) -> Option<Negotiated> {
-    let plain = Negotiated { peer_mss, snd_wscale: None, timestamps: false, sack: false };
+    let plain = Negotiated { peer_mss, snd_wscale: None, timestamps: false, sack: false, ecn: false };
     let Some(stamp) = stamp else { return Some(plain) };
+    let ecn = stamp & STAMP_ECN != 0 && config.tcp_ecn != 0;
     let sack = stamp & STAMP_SACK != 0;
     let shift = (stamp & STAMP_WSCALE) as u8;
     let snd_wscale = (u32::from(shift) != STAMP_WSCALE).then_some(shift);
     let refused = sack && !config.tcp_sack || snd_wscale.is_some() && !config.tcp_window_scaling;
-    (!refused).then_some(Negotiated { snd_wscale, timestamps: true, sack, ..plain })
+    (!refused).then_some(Negotiated { peer_mss, snd_wscale, timestamps: true, sack, ecn })
 }
 
 #[cfg(test)]
@@ -209,8 +212,8 @@ mod tests {
     fn options_come_back_in_the_timestamp() {
         let config = Config::default();
         for snd_wscale in (0..=14).map(Some).chain([None]) {
-            for sack in [false, true] {
-                let agreed = Negotiated { peer_mss: 1460, snd_wscale, timestamps: true, sack };
+            for (sack, ecn) in [(false, false), (true, false), (false, true), (true, true)] {
+                let agreed = Negotiated { peer_mss: 1460, snd_wscale, timestamps: true, sack, ecn };
                 for clock in [0, 5, 63, 64, 1_000_000, u32::MAX] {
                     let stamp = pack(clock, &agreed);
                     assert!(clock.wrapping_sub(stamp) < 64, "{clock} became {stamp}");
@@ -218,7 +221,8 @@ mod tests {
                 }
             }
         }
-        let plain = Negotiated { peer_mss: 536, snd_wscale: None, timestamps: false, sack: false };
+        let plain =
+            Negotiated { peer_mss: 536, snd_wscale: None, timestamps: false, sack: false, ecn: false };
         assert_eq!(unpack(&config, 536, None), Some(plain));
     }
 

@@ -87,7 +87,7 @@ impl Stack {
     /// Opens a connection; its SYN leaves with the next [`poll_transmit`](Stack::poll_transmit).
     ///
     /// # Errors
-    /// See [`ConnectError`]. What the network says comes later, as an event and a [`CloseReason`].
+    /// See [`ConnectError`]. What the network says comes later, as an event and a [`CloseReason`](crate::CloseReason).
     pub fn connect(
         &mut self,
         now: Instant,

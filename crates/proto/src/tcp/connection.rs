@@ -1,13 +1,16 @@
 //! A connection: its parts, and the verbs of the application on it. No algorithm lives here.
 
-use super::congestion::{Congestion, Controller};
+use super::congestion::{Congestion, Controller, Start};
+use super::ecn::EcnState;
 use super::handshake::Handshake;
 use super::negotiation::{self, Negotiated, TIMESTAMPS_LEN};
+use super::pacer::Pacer;
 use super::receiver::{AckOwed, Receiver};
 use super::recovery::Recovery;
 use super::send_queue::SendQueue;
 use super::state::{self, Transition};
 use super::timers::{Timer, Timers};
+use super::window_use::WindowUse;
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
 use crate::rtt::RttEstimator;
 use crate::tuple::FourTuple;
@@ -164,6 +167,9 @@ pub(crate) struct Connection {
     pub(crate) rcv: Receiver,
     pub(crate) rtt: RttEstimator,
     pub(crate) congestion: Congestion,
+    pub(crate) window_use: WindowUse,
+    pub(crate) pacer: Pacer,
+    pub(crate) ecn: EcnState,
     pub(crate) recovery: Recovery,
     pub(crate) timers: Timers,
     /// Time-outs in a row without progress.
@@ -226,12 +232,19 @@ impl Connection {
                 snd_wscale: None,
                 timestamps: false,
                 sack: false,
+                ecn: false,
             },
             path_mtu: known_mtu.map_or(device_mtu, |mtu| mtu.min(device_mtu)),
             snd: Sender::new(iss, send_limit),
             rcv: Receiver::new(SeqNum(0), receive_limit(cx.config, &options), 0),
             rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min),
-            congestion: Congestion::reno(0),
+            congestion: Congestion::new(
+                cx.config.tcp_congestion_control,
+                &Start { initial_window: 0, ssthresh: u32::MAX, hystart: false },
+            ),
+            window_use: WindowUse::new(cx.now, iss),
+            pacer: Pacer::new(),
+            ecn: EcnState::default(),
             recovery: Recovery::default(),
             timers: Timers::new(),
             timeouts: 0,
@@ -258,7 +271,7 @@ impl Connection {
             mapped: false,
             options,
         };
-        connection.congestion = Congestion::reno(connection.initial_window(cx.config));
+        connection.congestion = connection.new_congestion(cx.config);
         connection
     }
 
@@ -274,11 +287,7 @@ impl Connection {
     /// Takes over what the SYNs agreed; the congestion window starts from the agreed MSS.
     pub(crate) fn agree(&mut self, config: &Config, agreed: Negotiated) {
         self.agreed = agreed;
-        self.congestion = Congestion::reno(self.initial_window(config));
-    }
-
-    fn initial_window(&self, config: &Config) -> u32 {
-        config.initcwnd.saturating_mul(u32::from(self.smss()))
+        self.congestion = self.new_congestion(config);
     }
 
     /// Largest payload of one segment: the peer's MSS and the path's MTU less the options of every segment.
@@ -421,6 +430,6 @@ mod tests {
     /// The goal is an idle connection of 512 bytes with its slots in slab, demultiplexer and wheel; until then it must not grow.
     #[test]
     fn a_connection_does_not_grow_unnoticed() {
-        assert!(size_of::<Connection>() <= 592, "{} bytes", size_of::<Connection>());
+        assert!(size_of::<Connection>() <= 768, "{} bytes", size_of::<Connection>());
     }
 }

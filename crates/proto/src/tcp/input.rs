@@ -12,7 +12,7 @@ mod text;
 use super::connection::{Connection, Context};
 use super::handshake::Handshake;
 use bytes::Bytes;
-use wire::{Flags, SeqNum, TcpHeader};
+use wire::{Ecn, Flags, SeqNum, TcpHeader};
 
 /// A segment for a connection.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct Segment {
     pub(crate) truesize: usize,
     /// Payload bytes per original segment when merged, else 0.
     pub(crate) gso_size: u16,
+    /// Of the IP header.
+    pub(crate) ecn: Ecn,
 }
 
 impl Segment {
@@ -69,7 +71,9 @@ impl Connection {
         self.check_sequence(cx, &segment)?;
         self.check_reset(cx, &segment)?;
         self.check_syn(cx, &segment)?;
+        self.ecn_before_ack(&segment);
         self.check_ack(cx, &segment)?;
+        self.ecn_after_ack(&segment);
         self.note_timestamp(cx, &segment);
         self.process_text_and_fin(cx, segment)
     }

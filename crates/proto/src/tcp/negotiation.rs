@@ -20,10 +20,12 @@ pub(crate) struct Negotiated {
     pub(crate) snd_wscale: Option<u8>,
     pub(crate) timestamps: bool,
     pub(crate) sack: bool,
+    /// Explicit congestion notification.
+    pub(crate) ecn: bool,
 }
 
 impl Negotiated {
-    /// What a SYN from the peer offers, as far as we want it.
+    /// What the options of a SYN from the peer offer, as far as we want it; its flags are for `with_ecn`.
     pub(crate) fn from_syn(config: &Config, peer_is_v4: bool, options: &TcpOptions) -> Negotiated {
         Negotiated {
             peer_mss: options.mss.filter(|mss| *mss > 0).unwrap_or(default_mss(peer_is_v4)).max(MSS_MIN),
@@ -33,6 +35,7 @@ impl Negotiated {
                 .map(|shift| shift.min(WSCALE_MAX)),
             timestamps: config.tcp_timestamps && options.timestamps.is_some(),
             sack: config.tcp_sack && options.sack_permitted,
+            ecn: false,
         }
     }
 }

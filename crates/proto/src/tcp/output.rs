@@ -81,14 +81,15 @@ impl Connection {
         if unsent == 0 {
             return fin_waits.then(|| self.send_range(cx, self.snd.nxt, 0, true));
         }
+        self.new_data_leaves(cx);
         let allowed = self.allowed_now(unsent)?;
         let fin = fin_waits && allowed == unsent;
-        let burst = allowed.min(self.size_goal(&cx.capabilities));
+        let burst = allowed.min(self.size_goal(&cx.capabilities)).min(self.burst_max(cx)?);
         Some(self.send_range(cx, self.snd.nxt, burst, fin && burst == unsent))
     }
 
     /// Bytes written and not sent (or to be sent again).
-    fn unsent(&self) -> u32 {
+    pub(super) fn unsent(&self) -> u32 {
         if self.snd.fin_sent() { 0 } else { self.snd.queue.end().since(self.snd.nxt) }
     }
 
@@ -129,6 +130,7 @@ impl Connection {
 
     /// Sends `len` bytes from `seq` on, and the FIN behind them.
     fn send_range(&mut self, cx: &mut Context<'_>, seq: SeqNum, len: u32, fin: bool) -> TxPacket {
+        let (ecn_flags, ecn) = self.ecn_of_data(seq, len);
         let (payload, taken, push) = self.snd.queue.transmit(cx.now, seq, len);
         debug_assert_eq!(taken, len);
         let end = seq + taken + u32::from(fin);
@@ -140,16 +142,17 @@ impl Connection {
             self.snd.small_end = end;
         }
         self.snd.advance_nxt(self.snd.nxt.latest(end));
+        self.data_left(cx, taken);
         if self.handshake.is_none() && !self.timers.is_set(Timer::Retransmit) {
             self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
         }
         if taken > 0 {
             self.rcv.on_data_sent(cx.now, cx.config.delayed_ack);
         }
-        let mut flags = Flags::ACK;
+        let mut flags = Flags::ACK | ecn_flags;
         flags.set(Flags::PSH, push && taken > 0);
         flags.set(Flags::FIN, fin);
-        self.build(cx, Outgoing { seq, flags, payload, payload_len: taken as usize })
+        self.build(cx, Outgoing { seq, flags, payload, payload_len: taken as usize, ecn })
     }
 
     /// A deadline of this connection has come.
@@ -164,6 +167,8 @@ impl Connection {
         {
             passive.due = true;
         }
+        // The gate is open: `poll_transmit` follows.
+        self.timers.expired(Timer::Pace, now);
         if self.timers.expired(Timer::Orphan, now) {
             // The application is gone. In FIN-WAIT-2 nothing of ours is missing; a lingering close has run out of time.
             if self.state == crate::State::FinWait2 {
@@ -201,6 +206,7 @@ impl Connection {
         if self.timeouts == 1 {
             let in_flight = self.snd.flight_size();
             self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: true });
+            self.ecn.on_reduction(self.snd.max);
         }
         self.recovery.on_timeout(self.snd.max);
         self.rtt.on_timeout();

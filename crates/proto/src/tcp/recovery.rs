@@ -38,6 +38,11 @@ impl Recovery {
         self.inflation
     }
 
+    /// A loss was found, and what was sent before is not yet all acknowledged.
+    pub(crate) fn is_recovering(&self, snd_una: SeqNum) -> bool {
+        self.recovery_point.is_some() || self.resent_until.is_some_and(|until| snd_una.before(until))
+    }
+
     pub(crate) fn on_duplicate(&mut self, snd_una: SeqNum, snd_max: SeqNum, smss: u32) -> Verdict {
         if self.resent_until.is_some_and(|until| snd_una.before(until)) {
             return Verdict::Open;

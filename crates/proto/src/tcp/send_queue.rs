@@ -3,6 +3,7 @@
 //! A [`TxSegment`] is formed at write, up to the size goal, and split on demand, so that each one is either wholly sent or wholly
 //! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
 
+use super::delivery::{Delivery, Snapshot};
 use crate::Instant;
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
@@ -23,6 +24,8 @@ pub(crate) struct TxSegment {
     pub(crate) push: bool,
     /// When it was last handed over.
     pub(crate) sent_at: Instant,
+    /// What was delivered by then.
+    snapshot: Snapshot,
     parts: SmallVec<[Bytes; 1]>,
 }
 
@@ -38,6 +41,7 @@ impl TxSegment {
             transmissions: 0,
             push: false,
             sent_at: Instant::ZERO,
+            snapshot: Snapshot::default(),
             parts: SmallVec::new(),
         }
     }
@@ -81,12 +85,20 @@ pub(crate) struct SendQueue {
     /// Sequence number after the last byte written.
     end: SeqNum,
     len: u32,
+    /// Hears of every segment sent and acknowledged.
+    pub(crate) delivery: Delivery,
 }
 
 impl SendQueue {
     /// An empty queue whose first byte will have number `start`.
     pub(crate) fn new(start: SeqNum) -> SendQueue {
-        SendQueue { segments: VecDeque::new(), tail: BytesMut::new(), end: start, len: 0 }
+        SendQueue {
+            segments: VecDeque::new(),
+            tail: BytesMut::new(),
+            end: start,
+            len: 0,
+            delivery: Delivery::new(),
+        }
     }
 
     /// Bytes written and not acknowledged.
@@ -202,6 +214,7 @@ impl SendQueue {
             let segment = &mut self.segments[index];
             segment.transmissions = segment.transmissions.saturating_add(1);
             segment.sent_at = now;
+            segment.snapshot = self.delivery.snapshot();
             slices.extend(segment.parts.iter().cloned());
             taken += segment.len;
             push = segment.push;
@@ -225,6 +238,7 @@ impl SendQueue {
                 ambiguous |= gone.transmissions != 1;
                 sample = Some(gone.sent_at);
                 self.len -= gone.len;
+                self.delivery.on_delivered(gone.len, gone.sent_at, gone.snapshot);
             }
         }
         if self.len == 0 {

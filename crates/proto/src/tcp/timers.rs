@@ -13,20 +13,24 @@ pub(crate) enum Timer {
     SynAckHold = 2,
     /// The application has let go: lingering, or FIN-WAIT-2, ends here.
     Orphan = 3,
+    /// The pacer's gate opens.
+    Pace = 4,
 }
 
+/// Kinds of [`Timer`].
+const COUNT: usize = 5;
 /// Unset.
 const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
 /// One deadline per [`Timer`].
 #[derive(Debug)]
 pub(crate) struct Timers {
-    deadlines: [Instant; 4],
+    deadlines: [Instant; COUNT],
 }
 
 impl Timers {
     pub(crate) fn new() -> Timers {
-        Timers { deadlines: [NEVER; 4] }
+        Timers { deadlines: [NEVER; COUNT] }
     }
 
     pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
@@ -38,7 +42,7 @@ impl Timers {
     }
 
     pub(crate) fn stop_all(&mut self) {
-        self.deadlines = [NEVER; 4];
+        self.deadlines = [NEVER; COUNT];
     }
 
     pub(crate) fn is_set(&self, timer: Timer) -> bool {

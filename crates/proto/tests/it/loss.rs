@@ -18,8 +18,9 @@ fn established_with(config: Config) -> (Peer, ConnId) {
     (p, id)
 }
 
+/// With Reno: its windows are easy to tell.
 fn established() -> (Peer, ConnId) {
-    established_with(Config::default())
+    established_with(Config { tcp_congestion_control: CongestionControl::Reno, ..Config::default() })
 }
 
 /// Sends the first ten segments.

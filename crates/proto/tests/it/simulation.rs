@@ -131,11 +131,25 @@ struct World {
     packets: u64,
 }
 
+/// What a congested router makes of a packet that is ECT.
+fn marked(packet: Bytes) -> Bytes {
+    let Ok((mut ip, range)) = IpHeader::parse(&packet) else { return packet };
+    if ip.ecn != wire::Ecn::Ect0 {
+        return packet;
+    }
+    ip.ecn = wire::Ecn::Ce;
+    let mut bytes = packet.to_vec();
+    ip.emit(range.len(), &mut bytes[..range.start]);
+    bytes.into()
+}
+
 fn config(random: &mut Random) -> Config {
     let mut config = if random.chance(50) { Config::default() } else { Config::linux() };
     config.tcp_fastopen = 3;
     config.tcp_timestamps = random.chance(80);
     config.tcp_sack = random.chance(80);
+    config.pacing = random.chance(30);
+    config.tcp_ecn = random.below(3) as u32;
     config.tcp_window_scaling = random.chance(80);
     if random.chance(30) {
         config.delayed_ack = Duration::from_millis(random.below(200));
@@ -150,6 +164,8 @@ fn socket(random: &mut Random) -> SocketOptions {
         max_segment: random.chance(20).then(|| 100 + random.below(1400) as u16),
         send_buffer: random.chance(50).then(|| 4096 << random.below(7)),
         recv_buffer: random.chance(50).then(|| 4096 << random.below(7)),
+        congestion: random.pick(&[None, Some(CongestionControl::Reno), Some(CongestionControl::Vegas)]),
+        max_pacing_rate: random.chance(10).then(|| 10_000 + random.below(10_000_000) as u32),
     }
 }
 
@@ -285,6 +301,9 @@ impl World {
                 delay += delay.mul_f64(self.random.below(300) as f64 / 100.0);
             }
             delay += Duration::from_millis(self.random.below(self.wire.jitter_ms + 1));
+            if self.random.chance(self.wire.loss) {
+                packet.data = marked(packet.data);
+            }
             if self.random.chance(self.wire.corrupt) {
                 let mut bytes = packet.data.to_vec();
                 let at = self.random.below(bytes.len() as u64) as usize;

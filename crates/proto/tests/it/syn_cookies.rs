@@ -111,6 +111,25 @@ fn window_scale_and_sack_survive() {
     }
 }
 
+/// With timestamps; without them, and for who did not ask, nothing is promised and nothing marked.
+#[test]
+fn ecn_survives() {
+    let rows = [("SEW", FULL_OPTIONS, "SAE", 2), ("SEW", "mss 1400", "SA", 0), ("S", FULL_OPTIONS, "SA", 0)];
+    for (syn, options, syn_ack, codepoint) in rows {
+        for mut p in servers(2) {
+            let listener = listen(&mut p, 8);
+            p.send(&format!("{syn} 0 <{options}>"));
+            p.expect(&format!("{syn_ack} 0 ack 1"));
+            p.send(if options.contains("TS") { "A 1 ack 1 <TS 200 0>" } else { "A 1 ack 1" });
+            let id = p.accept(listener);
+            p.write(id, &pattern(1, 10));
+            let packet = p.take_packet().unwrap();
+            let traffic_class = if p.local.is_ipv4() { packet[1] } else { packet[1] >> 4 };
+            assert_eq!(traffic_class & 3, codepoint, "{syn} {options}");
+        }
+    }
+}
+
 #[test]
 fn without_timestamps_only_the_mss_survives() {
     for mut p in servers(2) {

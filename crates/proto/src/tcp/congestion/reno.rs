@@ -1,6 +1,6 @@
 //! Reno: slow start and congestion avoidance (RFC 5681 §3.1), counting bytes (RFC 3465).
 
-use super::{Acked, Controller, Lost};
+use super::{Acked, Controller, Idle, Lost, Start, Unused};
 
 /// Bytes one ACK may add in slow start, in segments (RFC 3465 §2.2, L = 2).
 const ABC_LIMIT: u32 = 2;
@@ -14,8 +14,13 @@ pub(crate) struct Reno {
 }
 
 impl Reno {
-    pub(crate) fn new(initial_window: u32) -> Reno {
-        Reno { cwnd: initial_window, ssthresh: u32::MAX, bytes_acked: 0 }
+    pub(crate) fn new(start: &Start) -> Reno {
+        Reno { cwnd: start.initial_window, ssthresh: start.ssthresh, bytes_acked: 0 }
+    }
+
+    /// For an algorithm that has decided otherwise.
+    pub(super) fn set(&mut self, cwnd: u32, ssthresh: u32) {
+        (self.cwnd, self.ssthresh) = (cwnd, ssthresh);
     }
 }
 
@@ -28,23 +33,13 @@ impl Controller for Reno {
         self.ssthresh
     }
 
-    /// Grows only while the window was used (RFC 2861 §3; Linux's `tcp_is_cwnd_limited`): twice what is in flight in slow
-    /// start, all of it in congestion avoidance.
     fn on_ack(&mut self, acked: &Acked) {
-        let slow_start = self.cwnd < self.ssthresh;
-        let used = if slow_start {
-            acked.prior_in_flight.saturating_mul(2)
-        } else {
-            acked.prior_in_flight.saturating_add(acked.smss)
-        };
-        if used < self.cwnd {
+        if !acked.limited {
             return;
         }
-        if slow_start {
-            self.cwnd = self
-                .cwnd
-                .saturating_add(acked.bytes.min(ABC_LIMIT * acked.smss))
-                .min(self.ssthresh.max(self.cwnd));
+        if self.cwnd < self.ssthresh {
+            let added = acked.bytes.min(ABC_LIMIT * acked.smss);
+            self.cwnd = self.cwnd.saturating_add(added).min(self.ssthresh);
             return;
         }
         self.bytes_acked = self.bytes_acked.saturating_add(acked.bytes);
@@ -60,43 +55,58 @@ impl Controller for Reno {
         self.cwnd = if lost.timeout { lost.smss } else { self.ssthresh };
         self.bytes_acked = 0;
     }
+
+    fn on_idle(&mut self, idle: &Idle) {
+        (self.cwnd, self.ssthresh) = idle.decay(self.cwnd, self.ssthresh);
+    }
+
+    fn on_unused(&mut self, unused: &Unused) {
+        (self.cwnd, self.ssthresh) = unused.decay(self.cwnd, self.ssthresh);
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::events::acked;
     use super::*;
 
     const MSS: u32 = 1000;
 
-    fn ack(reno: &mut Reno, bytes: u32) {
-        let prior_in_flight = reno.cwnd;
-        reno.on_ack(&Acked { bytes, prior_in_flight, smss: MSS });
+    fn reno(initial_window: u32) -> Reno {
+        Reno::new(&Start { initial_window, ssthresh: u32::MAX, hystart: true })
     }
 
     #[test]
     fn slow_start_doubles_and_congestion_avoidance_adds_one_segment_per_window() {
-        let mut reno = Reno::new(4 * MSS);
-        (0..4).for_each(|_| ack(&mut reno, MSS));
+        let mut reno = reno(4 * MSS);
+        (0..4).for_each(|_| reno.on_ack(&acked(0, MSS, MSS)));
         assert_eq!(reno.cwnd(), 8 * MSS);
         reno.on_loss(&Lost { in_flight: 8 * MSS, smss: MSS, timeout: false });
         assert_eq!((reno.cwnd(), reno.ssthresh()), (4 * MSS, 4 * MSS));
-        (0..3).for_each(|_| ack(&mut reno, MSS));
+        (0..3).for_each(|_| reno.on_ack(&acked(0, MSS, MSS)));
         assert_eq!(reno.cwnd(), 4 * MSS);
-        ack(&mut reno, MSS);
+        reno.on_ack(&acked(0, MSS, MSS));
         assert_eq!(reno.cwnd(), 5 * MSS);
     }
 
     #[test]
+    fn slow_start_ends_at_the_threshold_exactly() {
+        let mut reno = Reno::new(&Start { initial_window: MSS, ssthresh: 2500, hystart: true });
+        (0..2).for_each(|_| reno.on_ack(&acked(0, MSS, MSS)));
+        assert_eq!(reno.cwnd(), 2500);
+    }
+
+    #[test]
     fn a_timeout_restarts_from_one_segment() {
-        let mut reno = Reno::new(10 * MSS);
+        let mut reno = reno(10 * MSS);
         reno.on_loss(&Lost { in_flight: 3 * MSS, smss: MSS, timeout: true });
         assert_eq!((reno.cwnd(), reno.ssthresh()), (MSS, 2 * MSS));
     }
 
     #[test]
     fn a_window_that_is_not_used_does_not_grow() {
-        let mut reno = Reno::new(10 * MSS);
-        reno.on_ack(&Acked { bytes: MSS, prior_in_flight: 2 * MSS, smss: MSS });
+        let mut reno = reno(10 * MSS);
+        reno.on_ack(&Acked { limited: false, ..acked(0, MSS, MSS) });
         assert_eq!(reno.cwnd(), 10 * MSS);
     }
 }

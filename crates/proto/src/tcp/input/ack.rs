@@ -1,7 +1,7 @@
 //! Fifth check: the ACK field (RFC 9293 §3.10.7.4, RFC 5961 §5, RFC 5681).
 
 use super::{Reply, Segment, Stop};
-use crate::tcp::congestion::{Acked, Controller, Lost};
+use crate::tcp::congestion::{Controller, Lost};
 use crate::tcp::connection::{Connection, Context, ParentEvent};
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::receiver::AckOwed;
@@ -86,7 +86,6 @@ impl Connection {
     }
 
     fn acknowledge(&mut self, cx: &mut Context<'_>, ack: SeqNum) {
-        let prior_in_flight = self.snd.flight_size();
         let fin_acked = self.snd.fin_seq().is_some_and(|fin| ack.after(fin));
         let data_ack = ack.earliest(self.snd.queue.end());
         let data_before = self.snd.queue.len();
@@ -110,9 +109,13 @@ impl Connection {
             }
             None => self.rtt.on_progress(),
         }
+        self.segments_delivered(cx.now);
         let smss = u32::from(self.smss());
         match self.recovery.on_progress(ack, acked, smss) {
-            Verdict::Open => self.congestion.on_ack(&Acked { bytes: acked, prior_in_flight, smss }),
+            Verdict::Open => {
+                let rtt = sent_at.map(|sent_at| cx.now.since(sent_at));
+                self.window_may_grow(cx.now, acked, rtt);
+            }
             Verdict::Loss | Verdict::Recovering => {}
         }
         self.timers.stop(Timer::Retransmit);
@@ -145,6 +148,7 @@ impl Connection {
         let (in_flight, smss) = (self.snd.flight_size(), u32::from(self.smss()));
         if self.recovery.on_duplicate(self.snd.una, self.snd.max, smss) == Verdict::Loss {
             self.congestion.on_loss(&Lost { in_flight, smss, timeout: false });
+            self.ecn.on_reduction(self.snd.max);
         }
     }
 

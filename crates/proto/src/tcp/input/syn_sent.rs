@@ -75,7 +75,8 @@ impl Connection {
 
     fn note_syn(&mut self, cx: &Context<'_>, segment: &Segment) {
         let options = &segment.header.options;
-        self.agree(cx.config, Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options));
+        let agreed = Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options);
+        self.agree(cx.config, agreed.with_ecn(cx.config, segment.header.flags));
         self.start_receiver(cx.config, segment.seq());
         self.set_send_window(segment);
         if let Some(timestamps) = options.timestamps {
@@ -102,6 +103,7 @@ impl Connection {
         self.timers.stop(Timer::Retransmit);
         self.timeouts = 0;
         self.snd.queue.acknowledge(ack.earliest(self.snd.queue.end()));
+        self.segments_delivered(cx.now);
         self.bytes_acked += u64::from(data_acked);
         self.snd.una = ack;
         // What the SYN carried in vain goes with the first ACK (RFC 7413 §4.2.2: no latency is lost).

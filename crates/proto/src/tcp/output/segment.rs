@@ -2,7 +2,7 @@
 
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::send_queue::Slices;
-use wire::{Flags, IpHeader, SeqNum, TcpHeader, TcpOptions, TxPacket};
+use wire::{Ecn, Flags, IpHeader, SeqNum, TcpHeader, TcpOptions, TxPacket};
 
 /// A segment that has been decided.
 pub(super) struct Outgoing {
@@ -10,17 +10,21 @@ pub(super) struct Outgoing {
     pub(super) flags: Flags,
     pub(super) payload: Slices,
     pub(super) payload_len: usize,
+    pub(super) ecn: Ecn,
 }
 
 impl Outgoing {
     pub(super) fn bare(seq: SeqNum, flags: Flags) -> Outgoing {
-        Outgoing { seq, flags, payload: Slices::new(), payload_len: 0 }
+        Outgoing { seq, flags, payload: Slices::new(), payload_len: 0, ecn: Ecn::NotEct }
     }
 }
 
 impl Connection {
     /// A segment of an open connection, with window, acknowledgement and options as they are now.
-    pub(super) fn build(&mut self, cx: &mut Context<'_>, out: Outgoing) -> TxPacket {
+    pub(super) fn build(&mut self, cx: &mut Context<'_>, mut out: Outgoing) -> TxPacket {
+        if !out.flags.contains(Flags::RST) {
+            out.flags |= self.ecn_echo();
+        }
         let options = self.options_now(cx.now);
         let mss = u32::from(self.advertised_mss(&cx.capabilities));
         let window = self.rcv.advertise(mss, self.rcv.wscale);
@@ -46,7 +50,10 @@ impl Connection {
             urgent: 0,
             options,
         };
-        let ip = IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP);
+        let ip = IpHeader {
+            ecn: out.ecn,
+            ..IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP)
+        };
         let most = self.segment_max();
         // A SYN is one segment, whatever its data was measured by.
         let cut = usize::from(most) < out.payload_len && !out.flags.contains(Flags::SYN);

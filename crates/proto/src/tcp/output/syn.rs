@@ -3,12 +3,13 @@
 use super::segment::Outgoing;
 use crate::fast_open::{ClientPlan, SynDataLimits, SynDataPolicy, syn_data_max};
 use crate::tcp::connection::{Connection, Context};
+use crate::tcp::ecn::ecn_of_syn;
 use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen, SYN_RTO_MAX};
 use crate::tcp::negotiation;
 use crate::tcp::timers::Timer;
 use crate::{CloseReason, Config};
 use core::time::Duration;
-use wire::{FastOpenOption, Flags, TcpOptions, TxPacket};
+use wire::{Ecn, FastOpenOption, Flags, TcpOptions, TxPacket};
 
 /// Window of a SYN in bytes: the field is not scaled. Linux's initial window of 64240 fits it in whole segments.
 const SYN_WINDOW_MAX: u32 = 65_535;
@@ -19,11 +20,12 @@ impl Connection {
         let Some(Handshake::Active(mut active)) = self.handshake.take() else { return None };
         let option = if active.plain { None } else { option_of(&active.plan) };
         let options = self.options_of_syn(cx, option);
-        let out = if active.plain {
+        let mut out = if active.plain {
             Outgoing::bare(self.snd.iss, Flags::SYN)
         } else {
             self.first_syn(cx, &mut active, &options)
         };
+        out.flags |= ecn_of_syn(cx.config, active.transmissions > 0);
         active.due = false;
         active.transmissions = active.transmissions.saturating_add(1);
         active.last_sent_at = cx.now;
@@ -54,6 +56,7 @@ impl Connection {
         let room = self.syn_data_room(cx, options) as u32;
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
+        self.snd.queue.delivery.begin_flight(cx.now);
         let (payload, taken, _) = self.snd.queue.transmit(cx.now, start, len);
         let fin = fin && self.snd.fin_queued && taken as usize == self.snd.queue.len();
         active.data_sent = taken;
@@ -62,7 +65,7 @@ impl Connection {
         self.snd.advance_nxt(start + taken + u32::from(fin));
         let mut flags = Flags::SYN;
         flags.set(Flags::FIN, fin);
-        Outgoing { seq: self.snd.iss, flags, payload, payload_len: taken as usize }
+        Outgoing { seq: self.snd.iss, flags, payload, payload_len: taken as usize, ecn: Ecn::NotEct }
     }
 
     fn syn_data_room(&self, cx: &Context<'_>, options: &TcpOptions) -> usize {
@@ -120,11 +123,12 @@ impl Connection {
         let Some(Handshake::Passive(mut passive)) = self.handshake.take() else { return None };
         let first = passive.transmissions == 0;
         let options = self.options_of_syn_ack(cx, if first { passive.cookie } else { None });
-        let out = if first && passive.data_allowed {
+        let mut out = if first && passive.data_allowed {
             self.answer_on_syn_ack(cx, &mut passive, &options)
         } else {
             Outgoing::bare(self.snd.iss, Flags::SYN | Flags::ACK)
         };
+        out.flags |= self.agreed.ecn_of_syn_ack();
         if !first {
             self.total_retrans += 1;
             cx.counters.retrans_segs += 1;
@@ -154,6 +158,7 @@ impl Connection {
         let room = self.syn_ack_room(options.emit_len());
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
+        self.snd.queue.delivery.begin_flight(cx.now);
         let (payload, taken, push) = self.snd.queue.transmit(cx.now, start, len);
         let fin = self.snd.fin_queued && taken as usize == self.snd.queue.len();
         passive.data_sent = taken;
@@ -164,7 +169,7 @@ impl Connection {
         let mut flags = Flags::SYN | Flags::ACK;
         flags.set(Flags::PSH, push && taken > 0);
         flags.set(Flags::FIN, fin);
-        Outgoing { seq: self.snd.iss, flags, payload, payload_len: taken as usize }
+        Outgoing { seq: self.snd.iss, flags, payload, payload_len: taken as usize, ecn: Ecn::NotEct }
     }
 
     /// Payload of a SYN-ACK: the peer's MSS and the path's MTU less the options really sent, within the window its SYN offered.

@@ -1,0 +1,165 @@
+//! CUBIC against the formulas of RFC 9438, computed here in floating point.
+
+use super::super::events::acked;
+use super::*;
+
+const MSS: u32 = 1000;
+const RTT_MS: u64 = 100;
+
+fn cubic(segments: u32, ssthresh: u32) -> Cubic {
+    Cubic::new(&Start { initial_window: segments * MSS, ssthresh, hystart: true })
+}
+
+fn loss(cubic: &mut Cubic) {
+    cubic.on_loss(&Lost { in_flight: cubic.cwnd, smss: MSS, timeout: false });
+}
+
+/// W_cubic of RFC 9438 §4.2, in segments.
+fn w_cubic(w_max: f64, cwnd_epoch: f64, t: f64) -> f64 {
+    let k = ((w_max - cwnd_epoch) / 0.4).cbrt();
+    0.4 * (t - k).powi(3) + w_max
+}
+
+/// One window's acknowledgements, a segment each, spread over a round trip that begins at `ms`.
+fn round(cubic: &mut Cubic, ms: u64) {
+    let segments = u64::from(cubic.cwnd / MSS);
+    for number in 0..segments {
+        let now = Instant::from_nanos(ms * 1_000_000 + number * RTT_MS * 1_000_000 / segments);
+        let srtt = Duration::from_millis(RTT_MS);
+        cubic.on_ack(&Acked { now, srtt, ..acked(0, MSS, MSS) });
+    }
+}
+
+#[test]
+fn k_is_the_cube_root_of_the_distance() {
+    for (segments, seconds) in [(0u32, 0f64), (30, 4.217_163), (300, 9.085_603), (30_000, 42.171_633)] {
+        let k = f64::from(k_of(segments * MSS, MSS)) / f64::from(1 << TIME_BITS);
+        assert!((k - seconds).abs() < 2e-6, "{segments} segments: {k}");
+    }
+    assert_eq!(ticks(Duration::from_secs(1)), 1 << TIME_BITS);
+}
+
+#[test]
+fn the_window_follows_the_cubic_function() {
+    let mut cubic = cubic(1000, 0);
+    loss(&mut cubic);
+    assert_eq!((cubic.cwnd, cubic.ssthresh, cubic.w_max), (700 * MSS, 700 * MSS, 1000 * MSS));
+    for number in 0..180u64 {
+        let expected = w_cubic(1000.0, 700.0, number as f64 / 10.0);
+        let got = f64::from(cubic.cwnd) / f64::from(MSS);
+        // The window moves towards where the function will be a round trip later, over that round trip.
+        assert!((got - expected).abs() < expected * 0.005, "{number}: {got}, not {expected}");
+        round(&mut cubic, number * RTT_MS);
+    }
+    assert_eq!(cubic.w_cubic(u64::from(cubic.k), MSS), u64::from(1000 * MSS), "the plateau at K");
+    let twice = cubic.w_cubic(2 * u64::from(cubic.k), MSS);
+    assert!(twice.abs_diff(u64::from(1300 * MSS)) < 5, "as far beyond as it was below: {twice}");
+}
+
+/// §4.3: where the windows are small Reno's estimate is ahead: 9/17 of a segment per round, a whole one from cwnd_prior on.
+#[test]
+fn small_windows_grow_as_renos() {
+    let mut cubic = cubic(20, 0);
+    loss(&mut cubic);
+    assert_eq!(cubic.cwnd, 14 * MSS);
+    let mut cwnds = Vec::new();
+    // A round trip of 1 ms is nothing to the cubic function.
+    for number in 0..30u64 {
+        for _ in 0..cubic.cwnd / MSS {
+            cubic.on_ack(&Acked { srtt: Duration::from_millis(1), ..acked(number, MSS, MSS) });
+        }
+        cwnds.push(f64::from(cubic.cwnd) / f64::from(MSS));
+    }
+    let below = cwnds.iter().position(|cwnd| *cwnd >= 20.0).unwrap();
+    assert_eq!(below, 11, "(20 - 14) / (9/17) = 11.3 rounds: {cwnds:?}");
+    let per_round = (cwnds[29] - cwnds[19]) / 10.0;
+    assert!((0.95..=1.0).contains(&per_round), "{per_round}");
+}
+
+/// §4.7: a flow that loses below its last W_max makes room for others.
+#[test]
+fn loss_below_the_last_maximum_lowers_the_plateau() {
+    let mut cubic = cubic(100, 0);
+    loss(&mut cubic);
+    assert_eq!((cubic.cwnd, cubic.w_max), (70 * MSS, 100 * MSS));
+    loss(&mut cubic);
+    assert_eq!((cubic.cwnd, cubic.w_max), (49 * MSS, 59_500));
+    assert_eq!(cubic.cwnd_prior, 70 * MSS);
+}
+
+/// §4.8: one segment, ssthresh by β; the next epoch starts with K = 0 from the window it finds.
+#[test]
+fn after_a_timeout_the_plateau_is_the_window_it_starts_from() {
+    let mut cubic = cubic(100, 0);
+    cubic.on_loss(&Lost { in_flight: 100 * MSS, smss: MSS, timeout: true });
+    assert_eq!((cubic.cwnd, cubic.ssthresh), (MSS, 70 * MSS));
+    let mut now = 0;
+    while cubic.cwnd < 70 * MSS {
+        now += RTT_MS;
+        round(&mut cubic, now);
+    }
+    round(&mut cubic, now + RTT_MS);
+    assert_eq!((cubic.k, cubic.w_max), (0, 70 * MSS));
+}
+
+#[test]
+fn loss_leaves_two_segments_at_least() {
+    let mut cubic = cubic(2, u32::MAX);
+    cubic.on_loss(&Lost { in_flight: MSS, smss: MSS, timeout: false });
+    assert_eq!((cubic.cwnd, cubic.ssthresh), (2 * MSS, 2 * MSS));
+}
+
+/// §4.2: time in which the window was not used, or nothing was sent, does not count.
+#[test]
+fn time_without_use_is_not_counted() {
+    let (mut busy, mut idle, mut unused) = (cubic(1000, 0), cubic(1000, 0), cubic(1000, 0));
+    for cubic in [&mut busy, &mut idle, &mut unused] {
+        loss(cubic);
+        (0..10).for_each(|number| round(cubic, number * RTT_MS));
+    }
+    round(&mut busy, 1000);
+    idle.on_idle(&Idle { idle: Duration::from_secs(7), rto: None, initial_window: 10 * MSS });
+    round(&mut idle, 8000);
+    unused.on_ack(&Acked { limited: false, ..acked(1000, MSS, MSS) });
+    round(&mut unused, 9000);
+    assert_eq!([idle.cwnd, unused.cwnd], [busy.cwnd; 2]);
+}
+
+#[test]
+fn slow_start_passes_into_avoidance_where_the_rtt_grows() {
+    let mut cubic = cubic(10, u32::MAX);
+    let (mut una, mut nxt) = (0u32, 10 * MSS);
+    for number in 0..12u64 {
+        for _ in 0..(nxt - una) / MSS {
+            // The path holds 40 segments; each one more waits a millisecond.
+            let queue = u64::from((cubic.cwnd / MSS).saturating_sub(40));
+            let rtt = Duration::from_millis(40 + queue);
+            una += MSS;
+            cubic.on_ack(&Acked {
+                una: wire::SeqNum(una),
+                nxt: wire::SeqNum(nxt),
+                rtt: Some(rtt),
+                srtt: rtt,
+                ..acked(number * 50, MSS, MSS)
+            });
+            nxt = una + cubic.cwnd / MSS * MSS;
+        }
+    }
+    assert_ne!(cubic.ssthresh, u32::MAX, "slow start has ended without loss");
+    // Noticed with 80 in flight; five rounds more at a quarter of the growth.
+    assert!((200 * MSS..270 * MSS).contains(&cubic.ssthresh), "{}", cubic.ssthresh);
+    assert_eq!((cubic.k, cubic.w_max), (0, cubic.ssthresh));
+}
+
+/// Neither huge times nor huge windows overflow.
+#[test]
+fn extremes_do_not_panic() {
+    for smss in [8, 1448, 65_535] {
+        let mut cubic = Cubic::new(&Start { initial_window: u32::MAX, ssthresh: 0, hystart: true });
+        cubic.on_loss(&Lost { in_flight: u32::MAX, smss, timeout: false });
+        for ms in [0, 1, u64::from(u32::MAX), 1 << 43] {
+            cubic.on_ack(&Acked { srtt: Duration::MAX, ..acked(ms, u32::MAX, smss) });
+        }
+        assert_eq!(cubic.cwnd, u32::MAX);
+    }
+}

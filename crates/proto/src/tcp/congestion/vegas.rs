@@ -1,0 +1,205 @@
+//! Vegas (Brakmo, Peterson 1995; as Linux's `tcp_vegas`): keeps two to four segments in the queue of the bottleneck.
+//!
+//! ```text
+//!   diff = cwnd · (RTT − baseRTT) / baseRTT        once per round trip, by the least RTT of that round
+//!   diff < 2 segments: one more      diff > 4: one less      in slow start diff > 1: slow start ends
+//! ```
+//!
+//! A round with fewer than three samples tells nothing: then it grows as Reno, by one. Reno also answers losses.
+
+use super::reno::Reno;
+use super::{Acked, Controller, Idle, Lost, Start, Unused};
+use core::time::Duration;
+use wire::SeqNum;
+
+/// Segments in the queue: fewer, more, and in slow start more, than wanted (Linux's alpha, beta, gamma).
+const ALPHA_SEGS: u64 = 2;
+const BETA_SEGS: u64 = 4;
+const GAMMA_SEGS: u64 = 1;
+/// Samples that make a round: of two one may be a delayed acknowledgement.
+const SAMPLES_MIN: u8 = 3;
+const CWND_MIN_SEGS: u32 = 2;
+/// No RTT known.
+const INFINITE: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Vegas {
+    reno: Reno,
+    /// Least RTT ever and of this round, microseconds.
+    base_rtt: u32,
+    min_rtt: u32,
+    /// The round ends with the acknowledgement of this.
+    round_end: SeqNum,
+    samples: u8,
+    begun: bool,
+}
+
+const _: () = assert!(size_of::<Vegas>() <= 64);
+
+impl Vegas {
+    pub(crate) fn new(start: &Start) -> Vegas {
+        Vegas {
+            reno: Reno::new(start),
+            base_rtt: INFINITE,
+            min_rtt: INFINITE,
+            round_end: SeqNum(0),
+            samples: 0,
+            begun: false,
+        }
+    }
+
+    /// The round is over: one segment more or less, or none.
+    fn judge_round(&mut self, acked: &Acked) {
+        let smss = u64::from(acked.smss);
+        let (cwnd, ssthresh) = (u64::from(self.reno.cwnd()), self.reno.ssthresh());
+        let (base, rtt) = (u64::from(self.base_rtt), u64::from(self.min_rtt));
+        let queued = cwnd * rtt.saturating_sub(base) / base;
+        let slow_start = self.reno.cwnd() < ssthresh;
+        let next = match () {
+            () if slow_start && self.samples >= SAMPLES_MIN && queued > GAMMA_SEGS * smss => {
+                cwnd.min(cwnd * base / rtt + smss)
+            }
+            () if slow_start => return self.reno.on_ack(acked),
+            () if self.samples < SAMPLES_MIN && acked.limited => cwnd + smss,
+            () if self.samples < SAMPLES_MIN => cwnd,
+            () if queued > BETA_SEGS * smss => cwnd.saturating_sub(smss),
+            () if queued < ALPHA_SEGS * smss && acked.limited => cwnd + smss,
+            () => cwnd,
+        };
+        let next = u32::try_from(next).unwrap_or(u32::MAX).max(CWND_MIN_SEGS * acked.smss);
+        // Less than before, or out of slow start: it must not begin again.
+        let ends = slow_start || u64::from(next) < cwnd;
+        let below = ssthresh.min(next.saturating_sub(acked.smss));
+        self.reno.set(next, (if ends { below } else { ssthresh }).max(next / 2 + next / 4));
+    }
+
+    fn begin_round(&mut self, nxt: SeqNum) {
+        self.begun = true;
+        self.round_end = nxt;
+        self.min_rtt = INFINITE;
+        self.samples = 0;
+    }
+}
+
+impl Controller for Vegas {
+    fn cwnd(&self) -> u32 {
+        self.reno.cwnd()
+    }
+
+    fn ssthresh(&self) -> u32 {
+        self.reno.ssthresh()
+    }
+
+    fn on_ack(&mut self, acked: &Acked) {
+        if !self.begun {
+            self.begin_round(acked.nxt);
+        }
+        if let Some(rtt) = acked.rtt {
+            let rtt = micros(rtt);
+            self.base_rtt = self.base_rtt.min(rtt);
+            self.min_rtt = self.min_rtt.min(rtt);
+            self.samples = self.samples.saturating_add(1);
+        }
+        if acked.una.before(self.round_end) {
+            if self.reno.cwnd() < self.reno.ssthresh() {
+                self.reno.on_ack(acked);
+            }
+            return;
+        }
+        self.judge_round(acked);
+        self.begin_round(acked.nxt);
+    }
+
+    /// What was measured before is of another window.
+    fn on_loss(&mut self, lost: &Lost) {
+        self.reno.on_loss(lost);
+        self.begun = false;
+    }
+
+    fn on_idle(&mut self, idle: &Idle) {
+        self.reno.on_idle(idle);
+        self.begun = false;
+    }
+
+    fn on_unused(&mut self, unused: &Unused) {
+        self.reno.on_unused(unused);
+    }
+}
+
+/// At least one: both ends may share a virtual moment.
+fn micros(rtt: Duration) -> u32 {
+    rtt.as_micros().clamp(1, u128::from(INFINITE - 1)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::events::acked;
+    use super::*;
+
+    const MSS: u32 = 1000;
+
+    /// A path of 100 ms that holds `pipe` segments; what is more waits and makes the round trip longer.
+    struct Path {
+        vegas: Vegas,
+        pipe: u32,
+        una: u32,
+    }
+
+    impl Path {
+        fn new(window: u32, ssthresh: u32, pipe: u32) -> Path {
+            let start = Start { initial_window: window * MSS, ssthresh, hystart: false };
+            Path { vegas: Vegas::new(&start), pipe, una: 0 }
+        }
+
+        /// One window acknowledged, a segment each; the window after it, in segments.
+        fn round(&mut self) -> u32 {
+            let flight = self.vegas.cwnd() / MSS;
+            let queue = flight.saturating_sub(self.pipe);
+            let rtt = Duration::from_micros(u64::from(100_000 * (self.pipe + queue) / self.pipe));
+            let end = self.una + flight * MSS;
+            while self.una < end {
+                self.una += MSS;
+                let (una, nxt) = (SeqNum(self.una), SeqNum(end.max(self.una + flight * MSS)));
+                self.vegas.on_ack(&Acked { una, nxt, rtt: Some(rtt), srtt: rtt, ..acked(0, MSS, MSS) });
+            }
+            self.vegas.cwnd() / MSS
+        }
+
+        fn rounds(&mut self, n: usize) -> Vec<u32> {
+            (0..n).map(|_| self.round()).collect()
+        }
+    }
+
+    #[test]
+    fn the_window_settles_with_two_to_four_segments_in_the_queue() {
+        let mut path = Path::new(20, 0, 30);
+        let last = *path.rounds(60).last().unwrap();
+        assert!((32..=34).contains(&last), "{last}");
+        assert_eq!(path.rounds(20), [last; 20]);
+        path.pipe = 20;
+        let last = *path.rounds(60).last().unwrap();
+        assert!((22..=24).contains(&last), "a slower path: {last}");
+    }
+
+    #[test]
+    fn slow_start_ends_with_the_first_queue() {
+        let mut path = Path::new(10, u32::MAX, 30);
+        let windows = path.rounds(8);
+        // The round of 40 was the first with a queue; 60 = 80 · 100 / 133.
+        assert_eq!(windows, [20, 40, 80, 61, 60, 59, 58, 57]);
+        assert!(path.vegas.ssthresh() < u32::MAX);
+    }
+
+    #[test]
+    fn too_few_samples_are_renos() {
+        let mut path = Path::new(2, 0, 30);
+        assert_eq!(path.rounds(4), [2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn losses_are_renos() {
+        let mut path = Path::new(20, 0, 30);
+        path.vegas.on_loss(&Lost { in_flight: 20 * MSS, smss: MSS, timeout: false });
+        assert_eq!((path.vegas.cwnd(), path.vegas.ssthresh()), (10 * MSS, 10 * MSS));
+    }
+}

@@ -1,0 +1,127 @@
+//! Explicit congestion notification (RFC 3168): routers mark instead of dropping.
+//!
+//! ```text
+//!  SYN            ECE CWR   both ends can (`net.ipv4.tcp_ecn` = 1); the SYN-ACK says yes with ECE alone. Neither is ECT itself
+//!  new data       ECT(0)    repeated data, pure ACKs and SYNs are not (§6.1.1, §6.1.4, §6.1.5)
+//!  CE arrives     ECE       on every ACK until CWR comes (§6.1.3)
+//!  ECE arrives    CWR       on the next new data, and the window is reduced once per round trip as for a loss (§6.1.2)
+//! ```
+
+use super::congestion::{Controller, Lost};
+use super::connection::Connection;
+use super::input::Segment;
+use super::negotiation::Negotiated;
+use super::receiver::AckOwed;
+use crate::Config;
+use wire::{Ecn, Flags, SeqNum};
+
+/// `net.ipv4.tcp_ecn`: asks with every SYN.
+const ASK: u32 = 1;
+/// ECE and CWR together, on a SYN.
+const SETUP: Flags = Flags::ECE.union(Flags::CWR);
+
+/// Of a connection that has agreed on ECN.
+#[derive(Debug, Default)]
+pub(crate) struct EcnState {
+    /// Congestion was experienced by what we received, and the peer has not yet said that it knows.
+    echo: bool,
+    /// The window was reduced; the peer is to be told with the next new data.
+    cwr_due: bool,
+    /// The acknowledgement that is being worked through carried ECE.
+    echoed: bool,
+    /// Bytes that were in flight when it came.
+    prior_in_flight: u32,
+    /// What was in flight at the last reduction ends here: until then there is no other.
+    reduced_until: Option<SeqNum>,
+}
+
+impl EcnState {
+    /// The window has just been reduced, for whatever reason.
+    pub(super) fn on_reduction(&mut self, snd_max: SeqNum) {
+        self.cwr_due = true;
+        self.reduced_until = Some(snd_max);
+    }
+
+    /// The window must not grow by this acknowledgement.
+    pub(super) fn forbids_growth(&self) -> bool {
+        self.echoed
+    }
+
+    /// The next new data carries CWR, which must not be cut into several segments.
+    pub(super) fn cwr_due(&self) -> bool {
+        self.cwr_due
+    }
+}
+
+impl Negotiated {
+    /// What a SYN's or SYN-ACK's `flags` say about ECN. A SYN-ACK that reflects both flags says nothing (RFC 3168 §6.1.1).
+    pub(crate) fn with_ecn(self, config: &Config, flags: Flags) -> Negotiated {
+        let ecn = match flags & SETUP {
+            setup if flags.contains(Flags::ACK) => config.tcp_ecn == ASK && setup == Flags::ECE,
+            setup => config.tcp_ecn != 0 && setup == SETUP,
+        };
+        Negotiated { ecn, ..self }
+    }
+
+    /// Flags of a SYN-ACK beside SYN and ACK.
+    pub(crate) fn ecn_of_syn_ack(&self) -> Flags {
+        if self.ecn { Flags::ECE } else { Flags::empty() }
+    }
+}
+
+/// Flags of a SYN beside SYN. A repeated one does without: something on the path may drop it (`tcp_ecn_fallback`).
+pub(super) fn ecn_of_syn(config: &Config, repeated: bool) -> Flags {
+    let asks = config.tcp_ecn == ASK && !(repeated && config.tcp_ecn_fallback);
+    if asks { SETUP } else { Flags::empty() }
+}
+
+impl Connection {
+    /// Before the acknowledgement is looked at.
+    pub(super) fn ecn_before_ack(&mut self, segment: &Segment) {
+        self.ecn.echoed = self.agreed.ecn && segment.has(Flags::ECE) && !segment.has(Flags::SYN);
+        self.ecn.prior_in_flight = self.snd.flight_size();
+    }
+
+    /// The acknowledgement was in order: what it echoes, and what the segment itself brings.
+    pub(super) fn ecn_after_ack(&mut self, segment: &Segment) {
+        if !self.agreed.ecn {
+            return;
+        }
+        if std::mem::take(&mut self.ecn.echoed) && segment.header.ack.after_or_eq(self.snd.una) {
+            self.reduce_for_echo();
+        }
+        if segment.payload.is_empty() {
+            return;
+        }
+        if segment.has(Flags::CWR) {
+            self.ecn.echo = false;
+        }
+        if segment.ecn == Ecn::Ce && !std::mem::replace(&mut self.ecn.echo, true) {
+            self.rcv.ack_owed = AckOwed::Now;
+        }
+    }
+
+    fn reduce_for_echo(&mut self) {
+        let in_flight = self.ecn.prior_in_flight;
+        let reduced = self.ecn.reduced_until.is_some_and(|until| self.snd.una.before(until));
+        if in_flight == 0 || reduced || self.recovery.is_recovering(self.snd.una) {
+            return;
+        }
+        self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: false });
+        self.ecn.on_reduction(self.snd.max);
+    }
+
+    /// Flags of data that leaves, and whether it is ECT: only what was never sent before.
+    pub(super) fn ecn_of_data(&mut self, seq: SeqNum, len: u32) -> (Flags, Ecn) {
+        if !self.agreed.ecn || len == 0 || self.handshake.is_some() || seq.before(self.snd.max) {
+            return (Flags::empty(), Ecn::NotEct);
+        }
+        let cwr = std::mem::take(&mut self.ecn.cwr_due);
+        (if cwr { Flags::CWR } else { Flags::empty() }, Ecn::Ect0)
+    }
+
+    /// Flags of every segment that acknowledges.
+    pub(super) fn ecn_echo(&self) -> Flags {
+        if self.agreed.ecn && self.ecn.echo { Flags::ECE } else { Flags::empty() }
+    }
+}

@@ -1,0 +1,139 @@
+//! Is the congestion window used? Only a window that is filled may grow, and one that is not decays (RFC 2861, RFC 7661 §4.3).
+//!
+//! Measured as by Linux's `tcp_cwnd_validate`: per round the most that was in flight, or that the window was full; and since when
+//! it has not been full. What follows from it is the congestion controller's business.
+
+use crate::Instant;
+use core::time::Duration;
+use wire::SeqNum;
+
+/// A segment has just been sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) now: Instant,
+    pub(super) una: SeqNum,
+    pub(super) nxt: SeqNum,
+    /// Bytes in flight with it.
+    pub(super) in_flight: u32,
+    /// Congestion window, bytes.
+    pub(super) cwnd: u32,
+    /// Slow-start threshold, bytes.
+    pub(super) ssthresh: u32,
+    pub(super) smss: u32,
+}
+
+/// How far the window is used.
+#[derive(Debug)]
+pub(crate) struct WindowUse {
+    /// The window was full in this round.
+    filled: bool,
+    /// Most bytes in flight in this round, or when the window was last full.
+    most: u32,
+    /// The round ends with the acknowledgement of this.
+    until: SeqNum,
+    /// Most bytes in flight since `unfilled_since`.
+    used: u32,
+    unfilled_since: Instant,
+    last_sent_at: Instant,
+}
+
+impl WindowUse {
+    pub(super) fn new(now: Instant, iss: SeqNum) -> WindowUse {
+        WindowUse { filled: false, most: 0, until: iss, used: 0, unfilled_since: now, last_sent_at: now }
+    }
+
+    /// The window has decayed: it is measured anew.
+    pub(super) fn restart(&mut self, now: Instant) {
+        self.used = 0;
+        self.unfilled_since = now;
+    }
+
+    /// Time since data was last sent.
+    pub(super) fn idle(&self, now: Instant) -> Duration {
+        now.since(self.last_sent_at)
+    }
+
+    pub(super) fn on_sent(&mut self, sent: &Sent) {
+        let filled = sent.in_flight.saturating_add(sent.smss) > sent.cwnd;
+        let new_round = sent.una.after_or_eq(self.until);
+        if new_round || filled || (!self.filled && sent.in_flight > self.most) {
+            self.filled = filled;
+            self.most = sent.in_flight;
+            self.until = sent.nxt;
+        }
+        self.last_sent_at = sent.now;
+        if self.limits(sent.cwnd, sent.ssthresh) {
+            self.restart(sent.now);
+        } else {
+            self.used = self.used.max(sent.in_flight);
+        }
+    }
+
+    /// Is it the window that keeps the sender back? In slow start a window half used may grow, too: it may double in this round.
+    pub(super) fn limits(&self, cwnd: u32, ssthresh: u32) -> bool {
+        self.filled || (cwnd < ssthresh && cwnd < self.most.saturating_mul(2))
+    }
+
+    /// Most bytes in flight since the window was last full, once that is `rto` ago; the measurement starts anew.
+    pub(super) fn take_unused(&mut self, now: Instant, rto: Duration) -> Option<u32> {
+        if now.since(self.unfilled_since) < rto {
+            return None;
+        }
+        self.unfilled_since = now;
+        Some(std::mem::take(&mut self.used))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1000;
+
+    fn sent(ms: u64, una: u32, nxt: u32, cwnd: u32) -> Sent {
+        Sent {
+            now: Instant::from_nanos(ms * 1_000_000),
+            una: SeqNum(una),
+            nxt: SeqNum(nxt),
+            in_flight: nxt - una,
+            cwnd,
+            ssthresh: u32::MAX,
+            smss: MSS,
+        }
+    }
+
+    /// The round remembers that it was full, whatever is in flight when its acknowledgements come.
+    #[test]
+    fn a_round_is_full_until_its_end_is_acknowledged() {
+        let mut window = WindowUse::new(Instant::ZERO, SeqNum(0));
+        for nxt in 1..=4 {
+            window.on_sent(&sent(0, 0, nxt * MSS, 4 * MSS));
+        }
+        assert!(window.limits(4 * MSS, 0));
+        window.on_sent(&sent(1, 3900, 4100, 4 * MSS));
+        assert!(window.limits(4 * MSS, 0), "still the same round");
+        window.on_sent(&sent(2, 4100, 4200, 4 * MSS));
+        assert!(!window.limits(4 * MSS, 0));
+    }
+
+    #[test]
+    fn in_slow_start_more_than_half_of_the_window_is_enough() {
+        let mut window = WindowUse::new(Instant::ZERO, SeqNum(0));
+        window.on_sent(&sent(0, 0, 5 * MSS, 10 * MSS));
+        assert!(!window.limits(10 * MSS, u32::MAX));
+        window.on_sent(&sent(0, 0, 5 * MSS + 1, 10 * MSS));
+        assert!(window.limits(10 * MSS, u32::MAX));
+        assert!(!window.limits(10 * MSS, 10 * MSS));
+    }
+
+    #[test]
+    fn what_was_used_is_told_once_per_time_out() {
+        let mut window = WindowUse::new(Instant::ZERO, SeqNum(0));
+        window.on_sent(&sent(0, 0, 2 * MSS, 10 * MSS));
+        window.on_sent(&sent(50, 2 * MSS, 5 * MSS, 10 * MSS));
+        let rto = Duration::from_millis(200);
+        assert_eq!(window.take_unused(Instant::from_nanos(199_999_999), rto), None);
+        assert_eq!(window.take_unused(Instant::from_nanos(200_000_000), rto), Some(3 * MSS));
+        assert_eq!(window.take_unused(Instant::from_nanos(399_999_999), rto), None);
+    }
+}

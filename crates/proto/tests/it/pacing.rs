@@ -1,0 +1,114 @@
+//! Pacing: a window spread over its round trip.
+
+use crate::peer::*;
+use core::time::Duration;
+use proto::*;
+
+/// Established with Reno and an SRTT of 100 ms; ten segments of 1000 bytes acknowledged after 100 ms, more is written.
+fn twelve_segments(config: Config, max_pacing_rate: Option<u32>) -> (Peer, ConnId) {
+    twelve_segments_over(crate::pair::ethernet(), config, max_pacing_rate)
+}
+
+fn twelve_segments_over(
+    device: Capabilities,
+    config: Config,
+    max_pacing_rate: Option<u32>,
+) -> (Peer, ConnId) {
+    let mut p = Peer::with(config, device);
+    let congestion = Some(CongestionControl::Reno);
+    let socket = SocketOptions { congestion, max_pacing_rate, ..SocketOptions::default() };
+    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+    p.send("S 0 win 65535 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 1 win 65535");
+    let id = p.accept(listener);
+    p.write(id, &pattern(1, 40_000));
+    assert_eq!(p.sent_now().len(), 10, "the initial window goes at once");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 10001 win 65535");
+    assert_eq!(p.stack.info(id).unwrap().cwnd, 12_000);
+    (p, id)
+}
+
+/// When how many segments leave, in microseconds from now, for 90 ms.
+fn departures(p: &mut Peer) -> Vec<(u64, usize)> {
+    let start = p.now;
+    let mut departures = Vec::new();
+    loop {
+        let sent = p.sent_now().len();
+        if sent > 0 {
+            departures.push((p.now.since(start).as_micros() as u64, sent));
+        }
+        match p.stack.poll_timeout() {
+            Some(at) if at.since(start) < Duration::from_millis(90) => p.now = at,
+            _ => return departures,
+        }
+        p.stack.handle_timeout(p.now);
+    }
+}
+
+fn pacing() -> Config {
+    Config { pacing: true, ..Config::default() }
+}
+
+#[test]
+fn without_pacing_a_window_leaves_at_once() {
+    let (mut p, id) = twelve_segments(Config::default(), None);
+    assert_eq!(departures(&mut p), [(0, 12)]);
+    assert_eq!(p.stack.info(id).unwrap().pacing_rate, None);
+}
+
+/// In slow start at twice the window per SRTT: 240 000 bytes/s, so a segment per 4⅙ ms; the first wait is half as long, for the gate
+/// had been open.
+#[test]
+fn in_slow_start_a_window_leaves_in_half_a_round_trip() {
+    let (mut p, id) = twelve_segments(pacing(), None);
+    assert_eq!(p.stack.info(id).unwrap().pacing_rate, Some(240_000));
+    let departures = departures(&mut p);
+    assert!(departures.iter().all(|(_, segments)| *segments == 1));
+    let times: Vec<u64> = departures.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times[..4], [0, 2_083, 6_249, 10_416]);
+    assert_eq!((times.len(), times[11]), (12, 43_749));
+}
+
+/// Where the device cuts segments two leave together at least.
+#[test]
+fn bursts_are_of_two_segments() {
+    let device = Capabilities { gso_max_size: 65_536, ..crate::pair::ethernet() };
+    let (mut p, _) = twelve_segments_over(device, pacing(), None);
+    let expected = [(0, 2), (4_166, 2), (12_500, 2), (20_833, 2), (29_166, 2), (37_499, 2)];
+    assert_eq!(departures(&mut p), expected);
+}
+
+#[test]
+fn in_congestion_avoidance_it_leaves_at_six_fifths() {
+    let (mut p, id) = twelve_segments(pacing(), None);
+    p.sent_now();
+    for _ in 0..3 {
+        p.send("A 1 ack 10001 win 65535");
+    }
+    p.sent_now();
+    let info = p.stack.info(id).unwrap();
+    let window = u64::from(info.cwnd.max(info.flight_size));
+    assert!(info.cwnd >= info.ssthresh / 2);
+    assert_eq!(info.pacing_rate, Some(window * 12));
+}
+
+/// `SO_MAX_PACING_RATE` paces a socket of a stack that does not pace.
+#[test]
+fn a_socket_may_limit_its_rate() {
+    let (mut p, id) = twelve_segments(Config::default(), Some(100_000));
+    assert_eq!(p.stack.info(id).unwrap().pacing_rate, Some(100_000));
+    let times: Vec<u64> = departures(&mut p).iter().map(|(at, _)| at / 1000).collect();
+    assert_eq!(times, [0, 5, 15, 25, 35, 45, 55, 65, 75, 85], "a segment per 10 ms");
+}
+
+/// An acknowledgement that is owed does not wait for the gate.
+#[test]
+fn acknowledgements_are_not_paced() {
+    let (mut p, _) = twelve_segments(pacing(), None);
+    p.sent_now();
+    p.send("A 1001:2001 ack 10001 win 65535");
+    assert_eq!(p.sent_now().len(), 1, "the duplicate ACK for the hole");
+}

@@ -1,0 +1,287 @@
+//! The congestion window as rounds of a conversation: the textbook's figure, initial windows, decay when it is not used.
+
+use crate::peer::*;
+use core::time::Duration;
+use proto::*;
+
+/// Established in 100 ms, with segments of 1000 bytes; nobody sends SACK.
+fn established(config: Config) -> (Peer, ConnId) {
+    let mut p = Peer::new(config);
+    let listener = p.listen();
+    p.send("S 0 win 65535 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 1 win 65535");
+    let id = p.accept(listener);
+    (p, id)
+}
+
+fn with(settings: &[(&str, &str)]) -> Config {
+    let mut config = Config::default();
+    for (name, value) in settings {
+        config.set(name, value).unwrap();
+    }
+    config
+}
+
+/// Acknowledges segment by segment what is in flight, and what is sent in answer flies; returns the window in segments.
+struct Rounds {
+    p: Peer,
+    id: ConnId,
+    /// Acknowledged so far, bytes.
+    acked: u32,
+    written: u32,
+}
+
+impl Rounds {
+    fn new(p: Peer, id: ConnId) -> Rounds {
+        Rounds { p, id, acked: 0, written: 0 }
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.p.stack.info(self.id).unwrap().cwnd / 1000
+    }
+
+    /// There is always more to send.
+    fn feed(&mut self) {
+        while self.written < self.acked + 100_000 {
+            self.p.write(self.id, &pattern(1 + self.written, 10_000));
+            self.written += 10_000;
+        }
+    }
+
+    /// Everything that may be sent now; its size in segments is what is in flight.
+    fn fly(&mut self) -> u32 {
+        self.feed();
+        self.p.sent_now();
+        let flight = self.p.stack.info(self.id).unwrap().flight_size;
+        assert_eq!(flight % 1000, 0);
+        flight / 1000
+    }
+
+    /// One round trip: each segment in flight is acknowledged.
+    fn round(&mut self) -> u32 {
+        let flight = self.fly();
+        self.p.now = self.p.now + Duration::from_millis(100);
+        for _ in 0..flight {
+            self.acked += 1000;
+            self.p.send(&format!("A 1 ack {} win 65535", 1 + self.acked));
+            self.fly();
+        }
+        flight
+    }
+
+    fn rounds(&mut self, n: usize) -> Vec<u32> {
+        (0..n).map(|_| self.round()).collect()
+    }
+
+    /// Everything in flight is lost.
+    fn time_out(&mut self) -> u32 {
+        let flight = self.fly();
+        let rto = self.p.stack.info(self.id).unwrap().rto;
+        self.p.now = self.p.now + rto;
+        self.p.stack.handle_timeout(self.p.now);
+        flight
+    }
+
+    /// The first segment in flight is lost, the others call forth a duplicate ACK each; then its repetition arrives.
+    fn three_duplicates(&mut self) -> u32 {
+        let flight = self.fly();
+        for _ in 1..flight {
+            self.p.send(&format!("A 1 ack {} win 65535", 1 + self.acked));
+            self.feed();
+            self.p.sent_now();
+        }
+        self.acked += flight * 1000;
+        self.p.send(&format!("A 1 ack {} win 65535", 1 + self.acked));
+        flight
+    }
+}
+
+/// The figure of every textbook: slow start to 16, one more per round to 24, time-out; slow start to half of it, one more per round
+/// to 16, three duplicate ACKs; on from half of that.
+#[test]
+fn the_textbook_figure() {
+    let (p, id) = established(with(&[
+        ("net.ipv4.tcp_congestion_control", "reno"),
+        ("net.ipv4.tcp_sack", "0"),
+        ("firstbyte.initcwnd", "1"),
+        ("firstbyte.initial_ssthresh", "16"),
+    ]));
+    let mut it = Rounds::new(p, id);
+    assert_eq!(it.rounds(12), [1, 2, 4, 8, 16, 17, 18, 19, 20, 21, 22, 23]);
+    assert_eq!(it.time_out(), 24);
+    assert_eq!(it.p.stack.info(id).unwrap().ssthresh, 12_000);
+    assert_eq!(it.rounds(8), [1, 2, 4, 8, 12, 13, 14, 15]);
+    assert_eq!(it.three_duplicates(), 16);
+    assert_eq!(it.p.stack.info(id).unwrap().ssthresh, 8000);
+    assert_eq!(it.rounds(3), [8, 9, 10]);
+    let counters = it.p.stack.counters();
+    assert_eq!(counters.timeouts, 1);
+}
+
+/// The same losses with CUBIC: down to seven tenths, and up again along the cubic function, which at 100 ms is faster than Reno.
+#[test]
+fn cubic_loses_less_and_returns_sooner() {
+    let rounds_after_loss = |algorithm| {
+        let (p, id) = established(with(&[
+            ("net.ipv4.tcp_congestion_control", algorithm),
+            ("firstbyte.initcwnd", "40"),
+            ("firstbyte.initial_ssthresh", "40"),
+        ]));
+        let mut it = Rounds::new(p, id);
+        assert_eq!(it.three_duplicates(), 40);
+        (0..14)
+            .map(|_| {
+                it.round();
+                it.cwnd()
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(rounds_after_loss("reno"), (21..=34).collect::<Vec<_>>());
+    // K = ∛(12 / 0.4) = 3.1 s: there it would be at 40 again.
+    assert_eq!(rounds_after_loss("cubic"), [28, 29, 30, 31, 32, 33, 33, 34, 35, 35, 36, 36, 37, 37]);
+}
+
+/// `TCP_CONGESTION`: a socket's own choice goes before the stack's.
+#[test]
+fn a_socket_chooses_for_itself() {
+    let ssthresh_after_timeout = |own| {
+        let mut p = Peer::new(Config::default());
+        let socket = SocketOptions { congestion: own, ..SocketOptions::default() };
+        let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+        let id = p.establish(listener);
+        let mut it = Rounds::new(p, id);
+        assert_eq!(it.time_out(), 10);
+        it.p.stack.info(id).unwrap().ssthresh
+    };
+    assert_eq!(ssthresh_after_timeout(None), 7000);
+    assert_eq!(ssthresh_after_timeout(Some(CongestionControl::Cubic)), 7000);
+    assert_eq!(ssthresh_after_timeout(Some(CongestionControl::Reno)), 5000);
+}
+
+#[test]
+fn the_initial_window_is_a_setting() {
+    for (initcwnd, segments) in [("10", 10), ("1", 1), ("30", 30), ("0", 4)] {
+        let (mut p, id) = established(with(&[("firstbyte.initcwnd", initcwnd)]));
+        p.write(id, &pattern(1, 60_000));
+        assert_eq!(p.sent_now().len(), segments, "initcwnd {initcwnd}");
+    }
+}
+
+/// Reno in slow start to 40 segments, everything acknowledged.
+fn forty(settings: &[(&str, &str)]) -> (Peer, ConnId) {
+    let mut all = vec![("net.ipv4.tcp_congestion_control", "reno")];
+    all.extend_from_slice(settings);
+    let (p, id) = established(with(&all));
+    let mut it = Rounds::new(p, id);
+    assert_eq!(it.rounds(2), [10, 20]);
+    assert_eq!(it.cwnd(), 40);
+    while it.acked < it.written {
+        it.p.sent_now();
+        it.acked += it.p.stack.info(id).unwrap().flight_size;
+        it.p.send(&format!("A 1 ack {} win 65535", 1 + it.acked));
+    }
+    (it.p, it.id)
+}
+
+/// Correction C-21: halved for every RTO of silence, not below the initial window; ssthresh remembers three quarters.
+#[test]
+fn an_idle_window_halves_for_every_rto() {
+    for (rtos, cwnd) in [(0, 44_000), (1, 22_000), (2, 11_000), (3, 10_000)] {
+        let (mut p, id) = forty(&[]);
+        let before = p.stack.info(id).unwrap();
+        assert_eq!(before.cwnd, 44_000);
+        p.now = p.now + before.rto * rtos + Duration::from_millis(1);
+        p.write(id, b"x");
+        p.sent_now();
+        assert_eq!(p.stack.info(id).unwrap().cwnd, cwnd, "{rtos} time-outs and a millisecond");
+    }
+    let (mut p, id) = forty(&[]);
+    p.now = p.now + Duration::from_secs(3600);
+    p.write(id, b"x");
+    p.sent_now();
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((info.cwnd, info.ssthresh), (10_000, u32::MAX));
+}
+
+#[test]
+fn slow_start_after_idle_can_be_off() {
+    let (mut p, id) = forty(&[("net.ipv4.tcp_slow_start_after_idle", "0")]);
+    let before = p.stack.info(id).unwrap();
+    p.now = p.now + Duration::from_secs(3600);
+    p.write(id, b"x");
+    p.sent_now();
+    assert_eq!(p.stack.info(id).unwrap().cwnd, before.cwnd);
+}
+
+/// RFC 2861: an application that uses a little of the window for a whole time-out loses half of the rest. At first the 18 segments
+/// count that were in flight when the window was last not full, then only the initial window.
+#[test]
+fn a_window_used_a_little_decays_towards_its_use() {
+    let (mut p, id) = forty(&[]);
+    let mut cwnds = vec![p.stack.info(id).unwrap().cwnd];
+    let mut seq = 1 + p.stack.info(id).unwrap().bytes_acked as u32;
+    for _ in 0..20 {
+        p.write(id, &pattern(seq, 100));
+        p.sent_now();
+        seq += 100;
+        p.now = p.now + Duration::from_millis(50);
+        p.send(&format!("A 1 ack {seq} win 65535"));
+        cwnds.push(p.stack.info(id).unwrap().cwnd);
+    }
+    cwnds.dedup();
+    assert_eq!(cwnds, [44_000, 31_000, 20_500, 15_250, 12_625]);
+}
+
+fn delivery(p: &Peer, id: ConnId) -> (Option<u64>, bool) {
+    let info = p.stack.info(id).unwrap();
+    (info.delivery_rate, info.delivery_rate_app_limited)
+}
+
+/// Ten segments per round trip of 100 ms, marked as the application's as long as it has only begun; then a lull, which may only raise
+/// the rate.
+#[test]
+fn the_delivery_rate_is_the_paths_not_the_applications() {
+    let (mut p, id) = established(Config::default());
+    assert_eq!(delivery(&p, id), (None, false));
+    p.write(id, &pattern(1, 40_000));
+    assert_eq!(p.sent_now().len(), 10);
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 10001 win 65535");
+    assert_eq!(delivery(&p, id), (Some(100_000), true));
+    assert_eq!(p.sent_now().len(), 18);
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 28001 win 65535");
+    assert_eq!(delivery(&p, id), (Some(180_000), false));
+    assert_eq!(p.sent_now().len(), 12, "everything");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 40001 win 65535");
+    assert_eq!(delivery(&p, id), (Some(120_000), false), "the lull began behind these");
+    for _ in 0..3 {
+        p.write(id, b"x");
+        p.sent_now();
+        p.now = p.now + Duration::from_millis(100);
+        let acked = p.stack.info(id).unwrap().bytes_acked;
+        p.send(&format!("A 1 ack {} win 65535", acked + 2));
+    }
+    assert_eq!(delivery(&p, id), (Some(120_000), false), "single bytes do not count");
+}
+
+/// What rode on the SYN-ACK is a sample, too.
+#[test]
+fn data_on_the_syn_ack_is_measured_from_there() {
+    let mut p = Peer::ours();
+    let listener = p.listen_with(ListenOptions {
+        fast_open: Some(10),
+        fast_open_no_cookie: true,
+        ..ListenOptions::default()
+    });
+    p.send("S 0:10 win 65535 <mss 1000>");
+    let id = p.accept(listener);
+    p.write(id, &pattern(1, 996));
+    p.expect("SPA 0:996 ack 11");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 11 ack 997 win 65535");
+    assert_eq!(delivery(&p, id), (Some(9_960), true));
+}
