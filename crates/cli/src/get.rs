@@ -38,8 +38,8 @@ use visit::{How, Visit};
                   sysctl net.ipv4.ip_forward=1; iptables -t nat -A POSTROUTING -s 10.78.0.0/24 -j MASQUERADE"
 )]
 pub(crate) struct GetArgs {
-    /// What to get: http://HOST[:PORT]/PATH.
-    #[arg(value_name = "URL")]
+    /// What to get.
+    #[arg(help = "What to get: http://HOST[:PORT]/PATH", value_name = "URL")]
     url: Target,
     /// Requests, one after the other, each on a connection of its own; the first asks for a cookie, the others have it.
     #[arg(short = 'c', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
