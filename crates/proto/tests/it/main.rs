@@ -17,4 +17,5 @@ mod loss;
 mod mutation;
 mod opening;
 mod queues;
+mod sack;
 mod simulation;

@@ -519,11 +519,14 @@ impl World {
     }
 
     fn check_end(&self) {
-        let mut hanging = self.apps.iter().enumerate().flat_map(|(side, apps)| apps.values().map(move |app| (side, app)));
+        let mut hanging =
+            self.apps.iter().enumerate().flat_map(|(side, apps)| apps.values().map(move |app| (side, app)));
         if let Some((side, app)) = hanging.next() {
             let info = self.stacks[side].info(app.id);
             let App { read, to_read, eof, written, to_write, shut, .. } = app;
-            panic!("side {side} hangs: read {read} of {to_read}, eof {eof}, wrote {written} of {to_write}, shut {shut}: {info:?}");
+            panic!(
+                "side {side} hangs: read {read} of {to_read}, eof {eof}, wrote {written} of {to_write}, shut {shut}: {info:?}"
+            );
         }
         assert_eq!(self.accepted.len(), self.plans.len(), "every connection was accepted");
         for stack in &self.stacks {

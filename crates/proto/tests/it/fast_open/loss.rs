@@ -215,9 +215,19 @@ fn wild(case: &Case, seed: u64) {
     let mut exchange = start(case, &mut pair, listener);
     exchange.run(&mut pair, LIMIT_MS);
     let shown = || format!("{}, seed {seed}:\n{}", case.name, timed_ladder(&pair, exchange.start).join("\n"));
-    assert!(exchange.complete && exchange.failed.is_none(), "not complete: {:?} {}", exchange.failed, shown());
+    assert!(
+        exchange.complete && exchange.failed.is_none(),
+        "not complete: {:?} {}",
+        exchange.failed,
+        shown()
+    );
     assert!(exchange.answer == case.reply, "answer: {}", shown());
-    assert!(exchange.delivered == [case.request()], "delivered {} times: {}", exchange.delivered.len(), shown());
+    assert!(
+        exchange.delivered == [case.request()],
+        "delivered {} times: {}",
+        exchange.delivered.len(),
+        shown()
+    );
     for stack in &pair.stacks {
         let sizes = stack.table_sizes();
         assert_eq!((sizes.connections, sizes.requests), (0, 0), "not over: {}", shown());

@@ -1,0 +1,400 @@
+//! The scoreboard (RFC 6675): marks on the segments of the send queue, their sums, and what to send again.
+//!
+//! The payload stays where it is: a mark is a bit of its segment. Whatever blocks a peer sends, an ACK costs at most one walk over the
+//! segments in flight per block, and cuts only so many segments that the queue at most doubles.
+
+use super::prr::Prr;
+use super::rack::{Rack, ReoWindow};
+use crate::tcp::send_queue::{SendQueue, TxSegment};
+use crate::{Config, Instant};
+use core::time::Duration;
+use smallvec::SmallVec;
+use wire::SeqNum;
+
+/// A range of sequence numbers, the second not included.
+pub(crate) type Block = (SeqNum, SeqNum);
+
+/// Segments that blocks may have cut beyond two per SMSS in flight.
+const CUTS_FREE: usize = 64;
+/// `tcp_recovery`: loss is told by time (else by RFC 6675's counting).
+const RACK: u32 = 0x1;
+
+/// Where the sender is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing is held to be lost.
+    Open,
+    /// Fast recovery, until the recovery point is acknowledged.
+    Recovery,
+    /// After a time-out, until the recovery point is acknowledged.
+    Loss,
+}
+
+/// An ACK, and what it told.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) now: Instant,
+    pub(crate) min_rtt: Duration,
+    /// The time the peer echoes, as milliseconds of our clock.
+    pub(crate) echo: Option<u32>,
+    /// `snd_una` before it.
+    pub(crate) snd_una: SeqNum,
+    pub(crate) snd_nxt: SeqNum,
+    pub(crate) smss: u32,
+    /// Bytes that were in flight before it.
+    pub(crate) prior_pipe: u32,
+    /// Bytes known only now to be delivered.
+    pub(crate) delivered: u32,
+    /// Earliest transmission of what was selectively acknowledged and sent once.
+    pub(crate) sacked_sent_at: Option<Instant>,
+    /// Highest segment delivered before it; first one delivered now although later ones had been.
+    prior_fack: SeqNum,
+    reordered_from: Option<SeqNum>,
+}
+
+impl Arrived {
+    /// Is what the peer echoes older than this transmission?
+    pub(super) fn echoes_before(&self, sent_at: Instant) -> bool {
+        self.echo.is_some_and(|echo| (echo.wrapping_sub(sent_at.as_millis() as u32) as i32) < 0)
+    }
+}
+
+/// Sums over the marks, bytes.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    sacked: u32,
+    lost: u32,
+    retransmitted: u32,
+    /// Nothing before it waits to be sent again.
+    resend_from: SeqNum,
+    /// Segments lost again after having been sent again, since last asked.
+    lost_retransmits: u32,
+}
+
+impl Marks {
+    pub(super) fn lose(&mut self, segment: &mut TxSegment) {
+        if segment.retransmitted {
+            segment.retransmitted = false;
+            self.retransmitted -= segment.len;
+            self.lost_retransmits += 1;
+        }
+        if !segment.lost {
+            segment.lost = true;
+            self.lost += segment.len;
+        }
+        self.resend_from = self.resend_from.earliest(segment.seq);
+    }
+
+    fn sack(&mut self, segment: &mut TxSegment) {
+        self.forget(segment);
+        segment.lost = false;
+        segment.retransmitted = false;
+        segment.sacked = true;
+        self.sacked += segment.len;
+    }
+
+    fn forget(&mut self, segment: &TxSegment) {
+        for (marked, sum) in [
+            (segment.sacked, &mut self.sacked),
+            (segment.lost, &mut self.lost),
+            (segment.retransmitted, &mut self.retransmitted),
+        ] {
+            *sum -= if marked { segment.len } else { 0 };
+        }
+    }
+}
+
+/// The state of a connection on which something was delivered out of order, or lost.
+#[derive(Debug)]
+pub(crate) struct Scoreboard {
+    marks: Marks,
+    rack: Rack,
+    prr: Prr,
+    pub(crate) phase: Phase,
+    /// What was sent before the loss was found ends here.
+    point: SeqNum,
+    /// Blocks of the last ACK: what repeats them is not looked at again.
+    known: SmallVec<[Block; 4]>,
+}
+
+impl Scoreboard {
+    pub(crate) fn new(config: &Config, snd_una: SeqNum) -> Scoreboard {
+        Scoreboard {
+            marks: Marks { resend_from: snd_una, ..Marks::default() },
+            rack: Rack::new(config, snd_una),
+            prr: Prr::default(),
+            phase: Phase::Open,
+            point: snd_una,
+            known: SmallVec::new(),
+        }
+    }
+
+    /// SetPipe of RFC 6675 §4, by sums.
+    pub(crate) fn pipe(&self, flight_size: u32) -> u32 {
+        (flight_size + self.marks.retransmitted).saturating_sub(self.marks.sacked + self.marks.lost)
+    }
+
+    /// The congestion window now, where `cwnd` is the algorithm's.
+    pub(crate) fn window(&self, cwnd: u32) -> u32 {
+        if self.phase == Phase::Recovery { self.prr.window() } else { cwnd }
+    }
+
+    /// Nothing is lost or delivered out of order, and nothing was learnt: the state may go.
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase == Phase::Open && self.marks.sacked == 0 && self.marks.lost == 0 && self.rack.is_plain()
+    }
+
+    /// Something is held to be lost.
+    pub(crate) fn any_lost(&self) -> bool {
+        self.marks.lost > 0
+    }
+
+    /// Notes what the ACK knew before its blocks are read.
+    pub(crate) fn arrival(
+        &self,
+        (now, echo, min_rtt): (Instant, Option<u32>, Duration),
+        (snd_una, snd_nxt): (SeqNum, SeqNum),
+        smss: u32,
+    ) -> Arrived {
+        Arrived {
+            now,
+            min_rtt,
+            echo,
+            snd_una,
+            snd_nxt,
+            smss,
+            prior_pipe: self.pipe(snd_nxt.since(snd_una)),
+            delivered: 0,
+            sacked_sent_at: None,
+            prior_fack: self.rack.fack,
+            reordered_from: None,
+        }
+    }
+
+    /// Reads SACK blocks (RFC 2018). Returns how many meant nothing.
+    pub(crate) fn read(&mut self, queue: &mut SendQueue, blocks: &[Block], arrived: &mut Arrived) -> u32 {
+        let sensible = |block: &Block| {
+            block.0.after(arrived.snd_una) && block.0.before(block.1) && block.1.before_or_eq(arrived.snd_nxt)
+        };
+        let valid: SmallVec<[Block; 4]> = blocks.iter().copied().filter(sensible).collect();
+        for block in &valid {
+            for piece in without(*block, &self.known) {
+                self.sack(queue, piece, arrived);
+            }
+        }
+        let senseless = blocks.len() - valid.len();
+        self.known = valid;
+        senseless as u32
+    }
+
+    fn sack(&mut self, queue: &mut SendQueue, block: Block, arrived: &mut Arrived) {
+        let in_flight = arrived.snd_nxt.since(arrived.snd_una);
+        let most = CUTS_FREE + 2 * in_flight.div_ceil(arrived.smss.max(1)) as usize;
+        if queue.count() < most {
+            queue.cut(block.0);
+            queue.cut(block.1);
+        }
+        for segment in queue.mark_from(block.0) {
+            if segment.end().after(block.1) {
+                break;
+            }
+            if segment.sacked || segment.seq.before(block.0) {
+                continue;
+            }
+            Scoreboard::delivered(&mut self.rack, segment, arrived);
+            if segment.transmissions == 1 {
+                let earliest = arrived.sacked_sent_at.map_or(segment.sent_at, |at| at.min(segment.sent_at));
+                arrived.sacked_sent_at = Some(earliest);
+            }
+            self.marks.sack(segment);
+        }
+    }
+
+    /// A segment is acknowledged and leaves the queue.
+    pub(crate) fn acknowledged(&mut self, segment: &TxSegment, arrived: &mut Arrived) {
+        self.marks.forget(segment);
+        if !segment.sacked {
+            Scoreboard::delivered(&mut self.rack, segment, arrived);
+        }
+    }
+
+    fn delivered(rack: &mut Rack, segment: &TxSegment, arrived: &mut Arrived) {
+        arrived.delivered += segment.len;
+        rack.on_delivered(segment, arrived);
+        if segment.transmissions == 1 && segment.end().before_or_eq(arrived.prior_fack) {
+            let first = arrived.reordered_from.map_or(segment.seq, |seq| seq.earliest(segment.seq));
+            arrived.reordered_from = Some(first);
+        }
+    }
+
+    /// RFC 8985 §6.2 step 3: something sent once was delivered after what was sent later. Raises the number of segments that mean a
+    /// loss to as many as it was late, at most `tcp_max_reordering`. True if it was reordered.
+    pub(crate) fn note_reordering(&mut self, config: &Config, arrived: &Arrived) -> bool {
+        let Some(from) = arrived.reordered_from else { return false };
+        let segments = arrived.prior_fack.since(from).div_ceil(arrived.smss.max(1));
+        self.rack.reordering_seen = true;
+        self.rack.dup_thresh = self.rack.dup_thresh.max(segments.min(config.tcp_max_reordering));
+        true
+    }
+
+    /// Something arrived twice. On a path that reorders, a segment may have been held to be lost too soon.
+    pub(crate) fn on_dsack(&mut self, snd_nxt: SeqNum) {
+        if self.rack.reordering_seen {
+            self.rack.on_dsack(snd_nxt);
+        }
+    }
+
+    /// Marks what is lost by now. Returns how long to wait until more may be.
+    pub(crate) fn detect(
+        &mut self,
+        queue: &mut SendQueue,
+        span: (SeqNum, SeqNum),
+        now: Instant,
+        how: &ReoWindow,
+    ) -> Option<Duration> {
+        if self.marks.sacked == 0 && self.phase == Phase::Open {
+            return None;
+        }
+        if how.flags & RACK == 0 {
+            self.count_losses(queue, span.0, how.smss);
+            return None;
+        }
+        let recovering = self.phase != Phase::Open;
+        self.rack.detect(queue, &mut self.marks, span, recovering, (now, how))
+    }
+
+    /// IsLost of RFC 6675 §4: enough segments beyond it, or runs of them, are there. What was sent again is left to the timer.
+    fn count_losses(&mut self, queue: &mut SendQueue, snd_una: SeqNum, smss: u32) {
+        let thresh = self.rack.dup_thresh;
+        let mut runs = 0;
+        let mut in_run = false;
+        for segment in queue.starting(snd_una).take_while(|segment| segment.seq.before(self.rack.fack)) {
+            runs += u32::from(segment.sacked && !in_run);
+            in_run = segment.sacked;
+        }
+        let mut above = self.marks.sacked;
+        in_run = false;
+        for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(self.rack.fack)) {
+            if segment.sacked {
+                above -= segment.len;
+                runs -= u32::from(!in_run);
+            } else if !segment.lost
+                && segment.transmissions == 1
+                && (above > (thresh.saturating_sub(1)).saturating_mul(smss) || runs >= thresh)
+            {
+                self.marks.lose(segment);
+            }
+            in_run = segment.sacked;
+        }
+    }
+
+    /// Fast recovery begins.
+    pub(crate) fn begin_recovery(&mut self, snd_nxt: SeqNum, in_flight: u32, ssthresh: u32) {
+        self.phase = Phase::Recovery;
+        self.point = snd_nxt;
+        self.prr = Prr::begin(in_flight, ssthresh);
+    }
+
+    /// RFC 6937: what may be sent after this ACK while recovering.
+    pub(crate) fn reduce(&mut self, delivered: u32, flight_size: u32, safe: bool, smss: u32) {
+        let pipe = self.pipe(flight_size);
+        self.prr.on_ack(delivered, pipe, safe, smss);
+    }
+
+    /// The timer fired: all that is not selectively acknowledged is lost (RFC 6675 §5.1). A peer that let go of what it had
+    /// reported (its first segment was reported, and not acknowledged) has all of it to get again. True in that case.
+    pub(crate) fn on_timeout(&mut self, queue: &mut SendQueue, snd_una: SeqNum, snd_nxt: SeqNum) -> bool {
+        let reneged = queue.starting(snd_una).next().is_some_and(|head| head.sacked);
+        self.phase = Phase::Loss;
+        self.point = snd_nxt;
+        self.marks = Marks { resend_from: snd_una, ..Marks::default() };
+        for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(snd_nxt)) {
+            segment.sacked &= !reneged;
+            segment.retransmitted = false;
+            segment.lost = !segment.sacked;
+            let sum = if segment.sacked { &mut self.marks.sacked } else { &mut self.marks.lost };
+            *sum += segment.len;
+        }
+        if reneged {
+            self.known.clear();
+        }
+        reneged
+    }
+
+    /// `snd_una` moved. True if the recovery is over by it.
+    pub(crate) fn on_progress(&mut self, snd_una: SeqNum) -> bool {
+        self.rack.on_progress(snd_una);
+        let over = self.phase != Phase::Open && snd_una.after_or_eq(self.point);
+        if over {
+            self.phase = Phase::Open;
+            self.rack.on_recovered();
+        }
+        over
+    }
+
+    /// Of the segments lost again after having been sent again: how many since last asked.
+    pub(crate) fn take_lost_retransmits(&mut self) -> u32 {
+        std::mem::take(&mut self.marks.lost_retransmits)
+    }
+
+    /// NextSeg of RFC 6675 §4, rule 1: the first run of lost bytes that was not sent again, at most `max` of it.
+    pub(crate) fn next_lost(
+        &mut self,
+        queue: &SendQueue,
+        snd_nxt: SeqNum,
+        max: u32,
+    ) -> Option<(SeqNum, u32)> {
+        if self.marks.lost == 0 {
+            return None;
+        }
+        let mut run: Option<(SeqNum, u32)> = None;
+        let in_flight = |segment: &&TxSegment| segment.seq.before(snd_nxt);
+        for segment in queue.starting(self.marks.resend_from).take_while(in_flight) {
+            let waits = segment.lost && !segment.retransmitted;
+            match &mut run {
+                None if waits => run = Some((segment.seq, segment.len)),
+                None => {}
+                Some((_, len)) if waits && *len < max => *len += segment.len,
+                Some(_) => break,
+            }
+        }
+        self.marks.resend_from = run.map_or(snd_nxt, |(seq, _)| seq);
+        run.map(|(seq, len)| (seq, len.min(max)))
+    }
+
+    /// `len` bytes from `seq` on were handed over, `again` or for the first time.
+    pub(crate) fn on_sent(&mut self, queue: &mut SendQueue, seq: SeqNum, len: u32, again: bool) {
+        self.prr.on_sent(len);
+        if !again {
+            return;
+        }
+        for segment in queue.mark_from(seq).take_while(|segment| segment.end().before_or_eq(seq + len)) {
+            if !segment.retransmitted && !segment.sacked {
+                segment.retransmitted = true;
+                self.marks.retransmitted += segment.len;
+            }
+        }
+    }
+}
+
+/// The duplicate that the first block reports (RFC 2883 §4): it is acknowledged, or lies within the second.
+pub(crate) fn dsack(blocks: &[Block], ack: SeqNum) -> Option<Block> {
+    let first = *blocks.first()?;
+    let within = |outer: &Block| outer.0.before_or_eq(first.0) && first.1.before_or_eq(outer.1);
+    let duplicate = first.1.before_or_eq(ack) || blocks.get(1).is_some_and(within);
+    (first.0.before(first.1) && duplicate).then_some(first)
+}
+
+/// What of `block` is in none of `known`.
+fn without(block: Block, known: &[Block]) -> SmallVec<[Block; 8]> {
+    let mut pieces: SmallVec<[Block; 8]> = SmallVec::from_slice(&[block]);
+    for (start, end) in known.iter().copied() {
+        let mut rest: SmallVec<[Block; 8]> = SmallVec::new();
+        for piece in pieces {
+            let parts = [(piece.0, piece.1.earliest(start)), (piece.0.latest(end), piece.1)];
+            rest.extend(parts.into_iter().filter(|(start, end)| start.before(*end)));
+        }
+        pieces = rest;
+    }
+    pieces
+}
