@@ -75,6 +75,14 @@ counters! {
     sack_reorder = "TCPSACKReorder";
     /// SACK blocks that meant nothing.
     sack_discard = "TCPSACKDiscard";
+    /// D-SACKs sent for segments in order.
+    dsack_old_sent = "TCPDSACKOldSent";
+    /// D-SACKs sent for segments out of order.
+    dsack_ofo_sent = "TCPDSACKOfoSent";
+    /// Tail loss probes sent.
+    loss_probes = "TCPLossProbes";
+    /// Losses that only a tail loss probe repaired.
+    loss_probe_recovery = "TCPLossProbeRecovery";
     /// D-SACKs received.
     dsack_recv = "TCPDSACKRecv";
     /// Of those, of segments out of order.

@@ -46,6 +46,9 @@ impl Connection {
             {
                 return Some(packet);
             }
+            if let Some(packet) = self.send_loss_probe(cx) {
+                return Some(packet);
+            }
             let packet = match self.next_lost() {
                 Some(lost) => self.retransmit_lost(cx, lost),
                 None => self.send_new(cx),
@@ -140,8 +143,14 @@ impl Connection {
             board.on_sent(&mut self.snd.queue, seq, taken, again);
         }
         let head_again = again && self.agreed.sack && seq == self.snd.una;
-        if self.handshake.is_none() && (head_again || !self.timers.is_set(Timer::Retransmit)) {
-            self.arm_rto(cx.now);
+        if self.handshake.is_none() {
+            let stopped = !self.timers.is_set(Timer::Retransmit);
+            if head_again || stopped {
+                self.arm_rto(cx.now);
+            }
+            if !again && (stopped || self.recovery.purpose == Purpose::Probe) {
+                self.arm_probe(cx);
+            }
         }
         if taken > 0 {
             self.rcv.on_data_sent(cx.now, cx.config.delayed_ack);
@@ -184,6 +193,7 @@ impl Connection {
             Some(Handshake::Active(_)) => self.syn_timeout(cx),
             Some(Handshake::Passive(_)) => self.syn_ack_timeout(cx),
             None if self.snd.flight_size() == 0 || self.snd.wnd == 0 => self.probe_timeout(cx),
+            None if purpose == Purpose::Probe => self.loss_probe_timeout(cx),
             None if purpose == Purpose::Reordering => self.reordering_timeout(cx),
             None => self.data_timeout(cx),
         }

@@ -5,6 +5,7 @@
 //! | `newreno` | peers without SACK: three duplicate ACKs, partial ACKs (RFC 6582), limited transmit (RFC 3042) |
 //! | `scoreboard` | what a peer with SACK holds, what is lost, what was sent again; the pipe (RFC 6675) |
 //! | `rack` | loss told by time (RFC 8985), with the adaptive reordering window |
+//! | `tlp` | the last segments of a flight: a probe before the time-out (RFC 8985 §7) |
 //! | `prr` | how fast the window shrinks while recovering (RFC 6937 and its successor) |
 //!
 //! A connection in order holds none of this: each state is allocated when the first sign of trouble comes, and freed after it.
@@ -13,10 +14,12 @@ mod newreno;
 mod prr;
 mod rack;
 mod scoreboard;
+mod tlp;
 
 pub(crate) use newreno::Verdict;
 pub(crate) use rack::ReoWindow;
 pub(crate) use scoreboard::{Arrived, Phase, dsack};
+pub(crate) use tlp::{Probe, probe_timeout};
 
 use crate::Config;
 use newreno::NewReno;
@@ -31,6 +34,8 @@ pub(crate) enum Purpose {
     Timeout,
     /// A segment may only be reordered: is it lost by then (RFC 8985 §6.2 step 5)?
     Reordering,
+    /// Nothing was heard of the last segments: a probe goes (RFC 8985 §7).
+    Probe,
 }
 
 /// The sender's recovery.
@@ -47,6 +52,11 @@ impl Recovery {
     /// The scoreboard, made now if there was none.
     pub(crate) fn board(&mut self, config: &Config, snd_una: SeqNum) -> &mut Scoreboard {
         self.board.get_or_insert_with(|| Box::new(Scoreboard::new(config, snd_una)))
+    }
+
+    /// May a probe be sent? Not while anything is out of order or lost, nor while one is unanswered.
+    pub(crate) fn may_probe(&self) -> bool {
+        self.board.as_ref().is_none_or(|board| board.is_quiet() && board.probe.is_none())
     }
 
     /// Bytes thought to be in the network, of `flight_size` that are not acknowledged (RFC 6675 §4's pipe).

@@ -203,6 +203,12 @@ impl SendQueue {
         self.segments.back().is_some_and(|last| last.lost && !last.retransmitted)
     }
 
+    /// Number and length of the last segment before `end`.
+    pub(crate) fn last_before(&self, end: SeqNum) -> Option<(SeqNum, u32)> {
+        let index = self.segments.partition_point(|segment| segment.seq.before(end)).checked_sub(1)?;
+        self.segments.get(index).map(|last| (last.seq, last.len.min(end.since(last.seq))))
+    }
+
     /// A segment begins at `seq` from now on.
     pub(crate) fn cut(&mut self, seq: SeqNum) {
         let index = self.index_of(seq);

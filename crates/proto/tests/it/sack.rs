@@ -1,8 +1,10 @@
 //! Loss at a peer with SACK: the scoreboard, RACK, PRR, reordering, reneging, and peers that lie.
 
+use crate::pair::{CLIENT, SERVER};
 use crate::peer::*;
 use core::time::Duration;
 use proto::*;
+use wire::Flags;
 
 /// Established with SACK in a round trip of 100 ms: SRTT 100, RTO 300 ms.
 pub(crate) fn established_with(config: Config) -> (Peer, ConnId) {
@@ -204,6 +206,149 @@ fn a_peer_that_lets_go_of_what_it_reported_gets_it_again() {
     p.send("A 1 ack 2001");
     assert_eq!(sent(&mut p), [2, 3]);
     assert_eq!(p.stack.counters().sack_reneging, 1);
+}
+
+/// RFC 8985 §7: the last segment of a flight is lost at RTT 40: a probe instead of the time-out, and the window stays.
+#[test]
+fn the_loss_of_the_last_segment_costs_no_timeout() {
+    let mut pair = crate::pair::Pair::ours();
+    pair.one_by_one = true;
+    let listener = pair.listen(0);
+    let id = pair.connect(ConnectOptions::default());
+    pair.run(100);
+    let child = pair.accept(listener).unwrap();
+    let data = pattern(1, 24 * 1448);
+    let mut left = 1;
+    pair.filter = Box::new(move |sent| {
+        let last = sent.from == CLIENT && sent.header.flags.contains(Flags::PSH) && sent.len > 0 && left > 0;
+        left -= i32::from(last);
+        !last
+    });
+    pair.write(CLIENT, id, &data);
+    let begun = pair.now;
+    pair.run(1000);
+    assert_eq!(pair.read(SERVER, child).unwrap(), data);
+    let lost = pair.log.iter().find(|sent| !sent.delivered).unwrap();
+    let again: Vec<_> =
+        pair.log.iter().filter(|sent| sent.header.seq == lost.header.seq && sent.len > 0).collect();
+    assert_eq!(again.len(), 2);
+    assert_eq!(again[0].at.since(begun), Duration::from_millis(40));
+    // The last ACK, a delayed one, comes 80 ms later; from there it is the time-out's 200 ms, less than two round trips and the delay of
+    // a lone segment's ACK.
+    assert_eq!(again[1].at.since(again[0].at), Duration::from_millis(280));
+    let (counters, info) = (pair.stacks[CLIENT].counters(), pair.stacks[CLIENT].info(id).unwrap());
+    assert_eq!((counters.loss_probes, counters.timeouts, counters.retrans_segs), (1, 0, 1));
+    assert_eq!(info.ssthresh, u32::MAX);
+}
+
+/// RFC 8985 §7.4: later data acknowledged, and no report that the probe was in vain: it repaired a loss, and the window halves.
+#[test]
+fn a_loss_that_a_probe_repairs_is_answered() {
+    let (mut p, id) = two_in_flight();
+    p.expect_after(200, "PA 1001:2001 ack 1");
+    p.send("A 1 ack 2001");
+    p.write(id, &pattern(2001, 500));
+    p.sent_now();
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 2501");
+    let counters = p.stack.counters();
+    assert_eq!((counters.loss_probes, counters.loss_probe_recovery, counters.timeouts), (1, 1, 0));
+    assert_eq!(p.stack.info(id).unwrap().ssthresh, 2000);
+}
+
+/// Two segments of 1000 bytes.
+fn two_in_flight() -> (Peer, ConnId) {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 2000));
+    assert_eq!(p.sent_now().len(), 2);
+    (p, id)
+}
+
+#[test]
+fn a_probe_in_vain_changes_nothing() {
+    for answer in ["A 1 ack 2001 <sack 1001:2001>", "A 1 ack 2001"] {
+        let (mut p, id) = two_in_flight();
+        p.expect_after(200, "PA 1001:2001 ack 1");
+        p.send("A 1 ack 2001");
+        p.send(answer);
+        p.write(id, &pattern(2001, 500));
+        p.sent_now();
+        p.expect_nothing_for(100);
+        p.send("A 1 ack 2501");
+        let counters = p.stack.counters();
+        assert_eq!((counters.loss_probes, counters.loss_probe_recovery), (1, 0), "{answer}");
+        assert_eq!(counters.dsack_recv, u64::from(answer.contains("sack")));
+        assert_eq!(p.stack.info(id).unwrap().ssthresh, u32::MAX);
+    }
+}
+
+/// A probe of new data, beyond cwnd; and only one before the time-out.
+#[test]
+fn a_probe_carries_new_data_if_there_is_any() {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 40_000));
+    assert_eq!(p.sent_now().len(), 10);
+    p.expect_after(200, "A 10001:11001 ack 1");
+    p.expect_after(300, "A 1:1001 ack 1");
+    let counters = p.stack.counters();
+    assert_eq!((counters.loss_probes, counters.timeouts, counters.retrans_segs), (1, 1, 1));
+}
+
+#[test]
+fn without_tcp_early_retrans_there_are_no_probes() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_early_retrans", "0").unwrap();
+    let (mut p, id) = established_with(config);
+    p.write(id, &pattern(1, 2000));
+    assert_eq!(p.sent_now().len(), 2);
+    p.expect_after(300, "A 1:1001 ack 1");
+    assert_eq!(p.stack.counters().timeouts, 1);
+}
+
+/// A lost FIN is probed for like any last segment.
+#[test]
+fn a_lost_fin_is_probed_for() {
+    let (mut p, id) = established_with(Config::default());
+    p.stack.shutdown(p.now, id).unwrap();
+    p.expect("FA 1 ack 1");
+    p.expect_after(300, "FA 1 ack 1");
+    p.expect_after(300, "FA 1 ack 1");
+    let counters = p.stack.counters();
+    assert_eq!((counters.loss_probes, counters.timeouts), (1, 1));
+    p.send("A 1 ack 2");
+    p.expect_nothing_for(1000);
+}
+
+/// RFC 2883: what arrives twice is reported once, before the other blocks.
+#[test]
+fn what_arrives_twice_is_reported_once() {
+    let (mut p, _) = established_with(Config::default());
+    p.send("A 1:101 ack 1");
+    p.send("A 201:301 ack 1");
+    p.expect("A 1 ack 101 <sack 201:301>");
+    p.send("A 1:101 ack 1");
+    p.expect("A 1 ack 101 <sack 1:101 201:301>");
+    p.send("A 251:351 ack 1");
+    p.expect("A 1 ack 101 <sack 251:301 201:351>");
+    p.send("A 101:201 ack 1");
+    p.expect("A 1 ack 351 <>");
+    p.send("A 301:401 ack 1");
+    p.expect("A 1 ack 401 <sack 301:351>");
+    p.send("A 51:101 ack 1");
+    p.expect("A 1 ack 401 <sack 51:101>");
+    let counters = p.stack.counters();
+    assert_eq!((counters.dsack_old_sent, counters.dsack_ofo_sent), (3, 1));
+}
+
+#[test]
+fn without_tcp_dsack_nothing_is_reported() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_dsack", "0").unwrap();
+    let (mut p, _) = established_with(config);
+    p.send("A 1:101 ack 1");
+    p.sent_now();
+    p.send("A 1:101 ack 1");
+    p.expect("A 1 ack 101 <>");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::tcp::congestion::{Acked, Controller, Lost};
 use crate::tcp::connection::{Connection, Context, ParentEvent};
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::receiver::AckOwed;
-use crate::tcp::recovery::{Arrived, Phase, Verdict};
+use crate::tcp::recovery::{Arrived, Phase, Purpose, Verdict};
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::{Events, State};
@@ -36,8 +36,9 @@ impl Connection {
             }
             return Ok(());
         }
+        let prior_una = self.snd.una;
         let window_changed = self.update_send_window(segment);
-        let mut arrived = self.read_sack(cx, segment);
+        let mut arrived = self.read_sack(cx, segment, window_changed);
         if ack.after(self.snd.una) {
             self.acknowledge(cx, ack, arrived.as_mut());
         } else if !self.agreed.sack && self.is_duplicate_ack(segment, window_changed) {
@@ -48,6 +49,9 @@ impl Connection {
         }
         if let Some(arrived) = arrived {
             self.recover(cx, &arrived);
+        }
+        if self.snd.una.after(prior_una) && self.recovery.purpose == Purpose::Timeout {
+            self.arm_probe(cx);
         }
         self.after_ack(cx);
         Ok(())

@@ -4,13 +4,21 @@ use super::Segment;
 use crate::Instant;
 use crate::tcp::congestion::{Controller, Lost};
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::recovery::{Arrived, Phase, Purpose, ReoWindow, dsack};
+use crate::tcp::recovery::{Arrived, Phase, Purpose, ReoWindow, dsack, probe_timeout};
 use crate::tcp::timers::Timer;
 use core::time::Duration;
 
+/// `tcp_early_retrans`: probes are sent from this value on.
+const TLP: u32 = 3;
+
 impl Connection {
     /// Reads the blocks of an ACK. `None` while everything is in order: then there is nothing to keep.
-    pub(super) fn read_sack(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Option<Arrived> {
+    pub(super) fn read_sack(
+        &mut self,
+        cx: &mut Context<'_>,
+        segment: &Segment,
+        window_changed: bool,
+    ) -> Option<Arrived> {
         let options = &segment.header.options;
         if !self.agreed.sack || (options.sack.is_empty() && self.recovery.board.is_none()) {
             return None;
@@ -24,11 +32,13 @@ impl Connection {
         let mut arrived = board.arrival((cx.now, echo, min_rtt), span, smss);
         let duplicate = dsack(&options.sack, segment.header.ack);
         let blocks = &options.sack[usize::from(duplicate.is_some())..];
-        if let Some((_, end)) = duplicate {
+        if let Some(part) = duplicate {
             cx.counters.dsack_recv += 1;
-            cx.counters.dsack_ofo_recv += u64::from(end.after(segment.header.ack));
-            board.on_dsack(span.1);
+            cx.counters.dsack_ofo_recv += u64::from(part.1.after(segment.header.ack));
+            board.on_dsack(span.1, part);
         }
+        arrived.duplicate = duplicate;
+        arrived.bare = options.sack.is_empty() && segment.payload.is_empty() && !window_changed;
         let senseless = board.read(&mut self.snd.queue, blocks, &mut arrived);
         cx.counters.sack_discard += u64::from(senseless);
         Some(arrived)
@@ -47,9 +57,25 @@ impl Connection {
         } else if let Some(sent_at) = arrived.sacked_sent_at {
             self.rtt.on_sample(cx.now.since(sent_at));
         }
+        self.judge_probe(cx, arrived, progress);
         let more_lost = self.find_losses(cx, arrived.prior_pipe);
         self.reduce_window(arrived.delivered, progress && !more_lost);
         self.recovery.board.take_if(|board| board.is_over());
+    }
+
+    /// Was what the probe repeated lost? Then the congestion window answers as to any loss (RFC 8985 §7.4).
+    fn judge_probe(&mut self, cx: &mut Context<'_>, arrived: &Arrived, progress: bool) {
+        let una = self.snd.una;
+        let Some(board) = &mut self.recovery.board else { return };
+        let Some(probe) = &board.probe else { return };
+        let judged = probe.judge(una, arrived.duplicate, arrived.bare && !progress);
+        let Some(lost) = judged else { return };
+        board.probe = None;
+        if lost {
+            let smss = u32::from(self.smss());
+            self.congestion.on_loss(&Lost { in_flight: arrived.prior_pipe, smss, timeout: false });
+            cx.counters.loss_probe_recovery += 1;
+        }
     }
 
     /// A segment that might only have been reordered did not come in time.
@@ -131,6 +157,30 @@ impl Connection {
     /// Bytes thought to be in the network.
     pub(crate) fn pipe(&self) -> u32 {
         self.recovery.pipe(self.snd.flight_size())
+    }
+
+    /// The timer that was just started brings a probe first, where one may go (RFC 8985 §7.2).
+    pub(crate) fn arm_probe(&mut self, cx: &Context<'_>) {
+        let flight_size = self.snd.flight_size();
+        if !self.agreed.sack
+            || cx.config.tcp_early_retrans < TLP
+            || flight_size == 0
+            || self.timeouts > 0
+            || !self.recovery.may_probe()
+        {
+            return;
+        }
+        let wait = probe_timeout(&self.rtt, flight_size <= u32::from(self.smss()));
+        self.recovery.purpose = Purpose::Probe;
+        self.timers.set(Timer::Retransmit, cx.now + wait);
+    }
+
+    /// Nothing was heard of the last segments: the probe goes now, and the time-out counts from it.
+    pub(crate) fn loss_probe_timeout(&mut self, cx: &mut Context<'_>) {
+        if self.recovery.may_probe() {
+            self.recovery.board(cx.config, self.snd.una).probe_due = true;
+        }
+        self.arm_rto(cx.now);
     }
 
     /// Starts the retransmission timer anew (RFC 6298 §5).

@@ -3,6 +3,7 @@
 //! The payload stays where it is: a mark is a bit of its segment. Whatever blocks a peer sends, an ACK costs at most one walk over the
 //! segments in flight per block, and cuts only so many segments that the queue at most doubles.
 
+use super::Probe;
 use super::prr::Prr;
 use super::rack::{Rack, ReoWindow};
 use crate::tcp::send_queue::{SendQueue, TxSegment};
@@ -43,6 +44,10 @@ pub(crate) struct Arrived {
     pub(crate) smss: u32,
     /// Bytes that were in flight before it.
     pub(crate) prior_pipe: u32,
+    /// What it reports to have arrived twice.
+    pub(crate) duplicate: Option<Block>,
+    /// It brings nothing: no text, no block, no window.
+    pub(crate) bare: bool,
     /// Bytes known only now to be delivered.
     pub(crate) delivered: u32,
     /// Earliest transmission of what was selectively acknowledged and sent once.
@@ -111,6 +116,10 @@ pub(crate) struct Scoreboard {
     rack: Rack,
     prr: Prr,
     pub(crate) phase: Phase,
+    /// A tail loss probe is to be sent now.
+    pub(crate) probe_due: bool,
+    /// The one that was sent and of which nothing is known yet.
+    pub(crate) probe: Option<Probe>,
     /// What was sent before the loss was found ends here.
     point: SeqNum,
     /// Blocks of the last ACK: what repeats them is not looked at again.
@@ -124,6 +133,8 @@ impl Scoreboard {
             rack: Rack::new(config, snd_una),
             prr: Prr::default(),
             phase: Phase::Open,
+            probe_due: false,
+            probe: None,
             point: snd_una,
             known: SmallVec::new(),
         }
@@ -141,7 +152,12 @@ impl Scoreboard {
 
     /// Nothing is lost or delivered out of order, and nothing was learnt: the state may go.
     pub(crate) fn is_over(&self) -> bool {
-        self.phase == Phase::Open && self.marks.sacked == 0 && self.marks.lost == 0 && self.rack.is_plain()
+        self.is_quiet() && self.probe.is_none() && !self.probe_due && self.rack.is_plain()
+    }
+
+    /// Nothing is lost or delivered out of order.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.phase == Phase::Open && self.marks.sacked == 0 && self.marks.lost == 0
     }
 
     /// Something is held to be lost.
@@ -164,6 +180,8 @@ impl Scoreboard {
             snd_nxt,
             smss,
             prior_pipe: self.pipe(snd_nxt.since(snd_una)),
+            duplicate: None,
+            bare: false,
             delivered: 0,
             sacked_sent_at: None,
             prior_fack: self.rack.fack,
@@ -237,9 +255,10 @@ impl Scoreboard {
         true
     }
 
-    /// Something arrived twice. On a path that reorders, a segment may have been held to be lost too soon.
-    pub(crate) fn on_dsack(&mut self, snd_nxt: SeqNum) {
-        if self.rack.reordering_seen {
+    /// Something arrived twice. On a path that reorders, a segment may have been held to be lost too soon; a probe tells nothing of it.
+    pub(crate) fn on_dsack(&mut self, snd_nxt: SeqNum, duplicate: Block) {
+        let probe = self.probe.as_ref().is_some_and(|probe| probe.is_reported_by(duplicate));
+        if self.rack.reordering_seen && !probe {
             self.rack.on_dsack(snd_nxt);
         }
     }
@@ -291,6 +310,7 @@ impl Scoreboard {
     /// Fast recovery begins.
     pub(crate) fn begin_recovery(&mut self, snd_nxt: SeqNum, in_flight: u32, ssthresh: u32) {
         self.phase = Phase::Recovery;
+        self.probe = None;
         self.point = snd_nxt;
         self.prr = Prr::begin(in_flight, ssthresh);
     }
@@ -306,6 +326,7 @@ impl Scoreboard {
     pub(crate) fn on_timeout(&mut self, queue: &mut SendQueue, snd_una: SeqNum, snd_nxt: SeqNum) -> bool {
         let reneged = queue.starting(snd_una).next().is_some_and(|head| head.sacked);
         self.phase = Phase::Loss;
+        self.probe = None;
         self.point = snd_nxt;
         self.marks = Marks { resend_from: snd_una, ..Marks::default() };
         for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(snd_nxt)) {
