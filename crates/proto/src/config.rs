@@ -225,6 +225,8 @@ settings! {
     tcp_dsack: bool = "net.ipv4.tcp_dsack", ours true, linux true, range _,
     /// 3 or 4: a probe goes before the retransmission time-out (tail loss probe, RFC 8985 §7); less: none.
     tcp_early_retrans: u32 = "net.ipv4.tcp_early_retrans", ours 3, linux 3, range 0..=4,
+    /// Not 0: a time-out is watched for being needless (F-RTO, RFC 5682).
+    tcp_frto: u32 = "net.ipv4.tcp_frto", ours 2, linux 2, range 0..=2,
     /// Segments delivered beyond a hole that make it a loss, until the path is seen to reorder more.
     tcp_reordering: u32 = "net.ipv4.tcp_reordering", ours 3, linux 3, range 1..=300,
     /// Most segments that number is raised to by reordering.

@@ -75,6 +75,16 @@ counters! {
     sack_reorder = "TCPSACKReorder";
     /// SACK blocks that meant nothing.
     sack_discard = "TCPSACKDiscard";
+    /// Fast recoveries undone by their last acknowledgement.
+    full_undo = "TCPFullUndo";
+    /// Fast recoveries undone by an earlier one.
+    partial_undo = "TCPPartialUndo";
+    /// Recoveries undone by D-SACKs.
+    dsack_undo = "TCPDSACKUndo";
+    /// Time-outs undone.
+    loss_undo = "TCPLossUndo";
+    /// Of those, found needless by F-RTO.
+    spurious_rtos = "TCPSpuriousRTOs";
     /// D-SACKs sent for segments in order.
     dsack_old_sent = "TCPDSACKOldSent";
     /// D-SACKs sent for segments out of order.

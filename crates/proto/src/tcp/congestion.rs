@@ -34,6 +34,8 @@ pub(crate) trait Controller {
     fn ssthresh(&self) -> u32;
     fn on_ack(&mut self, acked: &Acked);
     fn on_loss(&mut self, lost: &Lost);
+    /// The last loss was none: `cwnd` and `ssthresh` were these before it (RFC 4015).
+    fn on_undo(&mut self, cwnd: u32, ssthresh: u32);
 }
 
 /// The algorithm of a connection.
@@ -68,6 +70,11 @@ impl Controller for Congestion {
     fn on_loss(&mut self, lost: &Lost) {
         match self {
             Congestion::Reno(reno) => reno.on_loss(lost),
+        }
+    }
+    fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
+        match self {
+            Congestion::Reno(reno) => reno.on_undo(cwnd, ssthresh),
         }
     }
 }

@@ -12,7 +12,7 @@ mod syn;
 use super::connection::{Connection, Context};
 use super::handshake::Handshake;
 use super::receiver::AckOwed;
-use super::recovery::Purpose;
+use super::recovery::{Phase, Purpose};
 use super::timers::Timer;
 use crate::{CloseReason, Instant};
 use segment::Outgoing;
@@ -98,7 +98,7 @@ impl Connection {
     }
 
     /// Bytes written and not sent (or to be sent again).
-    fn unsent(&self) -> u32 {
+    pub(crate) fn unsent(&self) -> u32 {
         if self.snd.fin_sent() { 0 } else { self.snd.queue.end().since(self.snd.nxt) }
     }
 
@@ -109,7 +109,7 @@ impl Connection {
     }
 
     /// Bytes that may go now: whole segments, or a smaller last one if it need not wait.
-    fn allowed_now(&self, unsent: u32) -> Option<u32> {
+    pub(crate) fn allowed_now(&self, unsent: u32) -> Option<u32> {
         let most = u32::from(self.segment_max());
         let usable = unsent.min(self.usable_window());
         if usable == unsent && (usable.is_multiple_of(most) || self.small_may_go(usable % most)) {
@@ -140,7 +140,7 @@ impl Connection {
         let again = seq.before(self.snd.nxt);
         self.snd.advance_nxt(self.snd.nxt.latest(end));
         if let Some(board) = &mut self.recovery.board {
-            board.on_sent(&mut self.snd.queue, seq, taken, again);
+            board.on_sent(&mut self.snd.queue, (seq, taken), again, cx.now);
         }
         let head_again = again && self.agreed.sack && seq == self.snd.una;
         if self.handshake.is_none() {
@@ -210,12 +210,17 @@ impl Connection {
             cx.counters.abort_on_timeout += 1;
             return self.terminate(self.soft_error.unwrap_or(CloseReason::TimedOut));
         }
+        let before = (self.congestion.cwnd(), self.congestion.ssthresh());
+        let was = self.recovery.board.as_ref().map_or(Phase::Open, |board| board.phase);
         if self.timeouts == 1 {
             let in_flight = self.snd.flight_size();
             self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: true });
         }
         self.rtt.on_timeout();
         self.lose_everything(cx);
+        if let Some(board) = &mut self.recovery.board {
+            board.watch_timeout(was, before, self.snd.una, cx.config.tcp_frto > 0);
+        }
         self.arm_rto(cx.now);
     }
 

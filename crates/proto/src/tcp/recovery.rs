@@ -6,6 +6,7 @@
 //! | `scoreboard` | what a peer with SACK holds, what is lost, what was sent again; the pipe (RFC 6675) |
 //! | `rack` | loss told by time (RFC 8985), with the adaptive reordering window |
 //! | `tlp` | the last segments of a flight: a probe before the time-out (RFC 8985 §7) |
+//! | `undo` | needless recoveries: Eifel (RFC 3522), D-SACK (RFC 3708), F-RTO (RFC 5682) |
 //! | `prr` | how fast the window shrinks while recovering (RFC 6937 and its successor) |
 //!
 //! A connection in order holds none of this: each state is allocated when the first sign of trouble comes, and freed after it.
@@ -15,11 +16,13 @@ mod prr;
 mod rack;
 mod scoreboard;
 mod tlp;
+mod undo;
 
 pub(crate) use newreno::Verdict;
 pub(crate) use rack::ReoWindow;
 pub(crate) use scoreboard::{Arrived, Phase, dsack};
 pub(crate) use tlp::{Probe, probe_timeout};
+pub(crate) use undo::{Needless, Undo};
 
 use crate::Config;
 use newreno::NewReno;

@@ -19,3 +19,4 @@ mod opening;
 mod queues;
 mod sack;
 mod simulation;
+mod undo;

@@ -60,6 +60,11 @@ impl Controller for Reno {
         self.cwnd = if lost.timeout { lost.smss } else { self.ssthresh };
         self.bytes_acked = 0;
     }
+
+    fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
+        self.cwnd = self.cwnd.max(cwnd);
+        self.ssthresh = self.ssthresh.max(ssthresh);
+    }
 }
 
 #[cfg(test)]
@@ -91,6 +96,14 @@ mod tests {
         let mut reno = Reno::new(10 * MSS);
         reno.on_loss(&Lost { in_flight: 3 * MSS, smss: MSS, timeout: true });
         assert_eq!((reno.cwnd(), reno.ssthresh()), (MSS, 2 * MSS));
+    }
+
+    #[test]
+    fn a_loss_that_was_none_is_forgotten() {
+        let mut reno = Reno::new(10 * MSS);
+        reno.on_loss(&Lost { in_flight: 10 * MSS, smss: MSS, timeout: true });
+        reno.on_undo(10 * MSS, u32::MAX);
+        assert_eq!((reno.cwnd(), reno.ssthresh()), (10 * MSS, u32::MAX));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::Segment;
 use crate::Instant;
 use crate::tcp::congestion::{Controller, Lost};
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::recovery::{Arrived, Phase, Purpose, ReoWindow, dsack, probe_timeout};
+use crate::tcp::recovery::{Arrived, Needless, Phase, Purpose, ReoWindow, Undo, dsack, probe_timeout};
 use crate::tcp::timers::Timer;
 use core::time::Duration;
 
@@ -52,8 +52,14 @@ impl Connection {
         if board.note_reordering(cx.config, arrived) {
             cx.counters.sack_reorder += 1;
         }
+        board.new_data_first = false;
+        match board.needless(arrived, progress) {
+            Some(why) => self.undo(cx, why),
+            None => self.watch_forward(arrived),
+        }
+        let Some(board) = &mut self.recovery.board else { return };
         if progress {
-            board.on_progress(una);
+            board.on_progress(una, self.snd.nxt);
         } else if let Some(sent_at) = arrived.sacked_sent_at {
             self.rtt.on_sample(cx.now.since(sent_at));
         }
@@ -61,6 +67,34 @@ impl Connection {
         let more_lost = self.find_losses(cx, arrived.prior_pipe);
         self.reduce_window(arrived.delivered, progress && !more_lost);
         self.recovery.board.take_if(|board| board.is_over());
+    }
+
+    /// A recovery was needless: what it did to the windows is taken back (RFC 4015 §3).
+    fn undo(&mut self, cx: &mut Context<'_>, why: Needless) {
+        let una = self.snd.una;
+        let Some(board) = &mut self.recovery.board else { return };
+        let Some(undo) = board.undo else { return };
+        let full = board.ends_by(una);
+        *match (board.phase, why) {
+            (Phase::Loss, _) => &mut cx.counters.loss_undo,
+            (_, Needless::Duplicates) => &mut cx.counters.dsack_undo,
+            (_, _) if full => &mut cx.counters.full_undo,
+            _ => &mut cx.counters.partial_undo,
+        } += 1;
+        cx.counters.spurious_rtos += u64::from(why == Needless::ForwardProgress);
+        self.congestion.on_undo(undo.cwnd, undo.ssthresh);
+        board.reopen(&mut self.snd.queue, una);
+    }
+
+    fn watch_forward(&mut self, arrived: &Arrived) {
+        let unsent = self.unsent();
+        let can_send = unsent > 0 && self.allowed_now(unsent).is_some();
+        let una = self.snd.una;
+        if let Some(board) = &mut self.recovery.board
+            && board.phase == Phase::Loss
+        {
+            board.watch_forward(arrived, una, can_send);
+        }
     }
 
     /// Was what the probe repeated lost? Then the congestion window answers as to any loss (RFC 8985 §7.4).
@@ -117,10 +151,11 @@ impl Connection {
     /// RFC 6675 §5 step 4; the window shrinks by proportional rate reduction.
     fn enter_recovery(&mut self, cx: &mut Context<'_>, in_flight: u32) {
         let smss = u32::from(self.smss());
+        let undo = Undo::new((self.congestion.cwnd(), self.congestion.ssthresh()), self.snd.una);
         self.congestion.on_loss(&Lost { in_flight, smss, timeout: false });
         cx.counters.sack_recovery += 1;
         if let Some(board) = &mut self.recovery.board {
-            board.begin_recovery(self.snd.nxt, in_flight, self.congestion.cwnd());
+            board.begin_recovery(self.snd.nxt, in_flight, self.congestion.cwnd(), undo);
         }
     }
 

@@ -3,9 +3,9 @@
 //! The payload stays where it is: a mark is a bit of its segment. Whatever blocks a peer sends, an ACK costs at most one walk over the
 //! segments in flight per block, and cuts only so many segments that the queue at most doubles.
 
-use super::Probe;
 use super::prr::Prr;
 use super::rack::{Rack, ReoWindow};
+use super::{Needless, Probe, Undo};
 use crate::tcp::send_queue::{SendQueue, TxSegment};
 use crate::{Config, Instant};
 use core::time::Duration;
@@ -52,6 +52,8 @@ pub(crate) struct Arrived {
     pub(crate) delivered: u32,
     /// Earliest transmission of what was selectively acknowledged and sent once.
     pub(crate) sacked_sent_at: Option<Instant>,
+    /// Something sent only once, before the recovery began, is among it.
+    original: bool,
     /// Highest segment delivered before it; first one delivered now although later ones had been.
     prior_fack: SeqNum,
     reordered_from: Option<SeqNum>,
@@ -120,6 +122,10 @@ pub(crate) struct Scoreboard {
     pub(crate) probe_due: bool,
     /// The one that was sent and of which nothing is known yet.
     pub(crate) probe: Option<Probe>,
+    /// What the recovery began from, while it may prove needless.
+    pub(crate) undo: Option<Undo>,
+    /// F-RTO: until the next ACK new data goes instead of what is lost.
+    pub(crate) new_data_first: bool,
     /// What was sent before the loss was found ends here.
     point: SeqNum,
     /// Blocks of the last ACK: what repeats them is not looked at again.
@@ -135,6 +141,8 @@ impl Scoreboard {
             phase: Phase::Open,
             probe_due: false,
             probe: None,
+            undo: None,
+            new_data_first: false,
             point: snd_una,
             known: SmallVec::new(),
         }
@@ -152,7 +160,11 @@ impl Scoreboard {
 
     /// Nothing is lost or delivered out of order, and nothing was learnt: the state may go.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_quiet() && self.probe.is_none() && !self.probe_due && self.rack.is_plain()
+        self.is_quiet()
+            && self.probe.is_none()
+            && self.undo.is_none()
+            && !self.probe_due
+            && self.rack.is_plain()
     }
 
     /// Nothing is lost or delivered out of order.
@@ -184,6 +196,7 @@ impl Scoreboard {
             bare: false,
             delivered: 0,
             sacked_sent_at: None,
+            original: false,
             prior_fack: self.rack.fack,
             reordered_from: None,
         }
@@ -219,7 +232,7 @@ impl Scoreboard {
             if segment.sacked || segment.seq.before(block.0) {
                 continue;
             }
-            Scoreboard::delivered(&mut self.rack, segment, arrived);
+            Scoreboard::delivered(&mut self.rack, self.point, segment, arrived);
             if segment.transmissions == 1 {
                 let earliest = arrived.sacked_sent_at.map_or(segment.sent_at, |at| at.min(segment.sent_at));
                 arrived.sacked_sent_at = Some(earliest);
@@ -232,13 +245,14 @@ impl Scoreboard {
     pub(crate) fn acknowledged(&mut self, segment: &TxSegment, arrived: &mut Arrived) {
         self.marks.forget(segment);
         if !segment.sacked {
-            Scoreboard::delivered(&mut self.rack, segment, arrived);
+            Scoreboard::delivered(&mut self.rack, self.point, segment, arrived);
         }
     }
 
-    fn delivered(rack: &mut Rack, segment: &TxSegment, arrived: &mut Arrived) {
+    fn delivered(rack: &mut Rack, point: SeqNum, segment: &TxSegment, arrived: &mut Arrived) {
         arrived.delivered += segment.len;
         rack.on_delivered(segment, arrived);
+        arrived.original |= segment.transmissions == 1 && segment.end().before_or_eq(point);
         if segment.transmissions == 1 && segment.end().before_or_eq(arrived.prior_fack) {
             let first = arrived.reordered_from.map_or(segment.seq, |seq| seq.earliest(segment.seq));
             arrived.reordered_from = Some(first);
@@ -308,7 +322,8 @@ impl Scoreboard {
     }
 
     /// Fast recovery begins.
-    pub(crate) fn begin_recovery(&mut self, snd_nxt: SeqNum, in_flight: u32, ssthresh: u32) {
+    pub(crate) fn begin_recovery(&mut self, snd_nxt: SeqNum, in_flight: u32, ssthresh: u32, undo: Undo) {
+        self.undo = Some(undo);
         self.phase = Phase::Recovery;
         self.probe = None;
         self.point = snd_nxt;
@@ -327,6 +342,7 @@ impl Scoreboard {
         let reneged = queue.starting(snd_una).next().is_some_and(|head| head.sacked);
         self.phase = Phase::Loss;
         self.probe = None;
+        self.new_data_first = false;
         self.point = snd_nxt;
         self.marks = Marks { resend_from: snd_una, ..Marks::default() };
         for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(snd_nxt)) {
@@ -342,15 +358,76 @@ impl Scoreboard {
         reneged
     }
 
-    /// `snd_una` moved. True if the recovery is over by it.
-    pub(crate) fn on_progress(&mut self, snd_una: SeqNum) -> bool {
+    /// After [`on_timeout`](Self::on_timeout) of a phase: `before` are the windows of before it. F-RTO watches it if `forward`, unless a
+    /// loss had been found already (as Linux).
+    pub(crate) fn watch_timeout(&mut self, was: Phase, before: (u32, u32), snd_una: SeqNum, forward: bool) {
+        if was == Phase::Open || self.undo.is_none() {
+            self.undo = Some(Undo::new(before, snd_una));
+        }
+        if let Some(undo) = &mut self.undo {
+            undo.forward = forward && was != Phase::Recovery;
+        }
+    }
+
+    /// Does this ACK show that the recovery is, or was, needless?
+    pub(crate) fn needless(&mut self, arrived: &Arrived, progress: bool) -> Option<Needless> {
+        let undo = self.undo.as_mut()?;
+        match () {
+            () if arrived.duplicate.is_some_and(|part| undo.reported(part)) => Some(Needless::Duplicates),
+            () if progress && undo.precedes(arrived.echo) => Some(Needless::Timestamp),
+            () if self.phase == Phase::Loss && undo.forward && arrived.original => {
+                Some(Needless::ForwardProgress)
+            }
+            () => None,
+        }
+    }
+
+    /// Does an acknowledgement up to here end the recovery?
+    pub(crate) fn ends_by(&self, snd_una: SeqNum) -> bool {
+        snd_una.after_or_eq(self.point)
+    }
+
+    /// F-RTO's steps 2 and 3 (RFC 5682 §3.1): after the first progress new data goes if `can_send`, and what the next ACK tells
+    /// decides.
+    pub(crate) fn watch_forward(&mut self, arrived: &Arrived, snd_una: SeqNum, can_send: bool) {
+        let Some(undo) = self.undo.as_mut().filter(|undo| undo.forward) else { return };
+        let first = arrived.snd_nxt.before_or_eq(self.point);
+        let partial = snd_una.after(arrived.snd_una) && snd_una.before(self.point);
+        if first && partial && can_send {
+            self.new_data_first = true;
+        } else if !first || partial {
+            undo.forward = false;
+        }
+    }
+
+    /// Nothing was lost after all; what is reported to be there stays so.
+    pub(crate) fn reopen(&mut self, queue: &mut SendQueue, snd_una: SeqNum) {
+        for segment in queue.mark_from(snd_una) {
+            if segment.lost || segment.retransmitted {
+                self.marks.forget(segment);
+                (segment.lost, segment.retransmitted) = (false, false);
+            }
+        }
+        if self.phase == Phase::Recovery {
+            self.rack.reordering_seen = true;
+        }
+        self.phase = Phase::Open;
+        self.undo = None;
+        self.new_data_first = false;
+    }
+
+    /// `snd_una` moved, perhaps beyond the recovery.
+    pub(crate) fn on_progress(&mut self, snd_una: SeqNum, snd_nxt: SeqNum) {
         self.rack.on_progress(snd_una);
-        let over = self.phase != Phase::Open && snd_una.after_or_eq(self.point);
-        if over {
+        if self.phase != Phase::Open && snd_una.after_or_eq(self.point) {
             self.phase = Phase::Open;
             self.rack.on_recovered();
+            if let Some(undo) = &mut self.undo {
+                undo.until = Some(snd_nxt);
+            }
         }
-        over
+        let gone = |undo: &mut Undo| undo.until.is_some_and(|until| snd_una.after_or_eq(until));
+        self.undo.take_if(gone);
     }
 
     /// Of the segments lost again after having been sent again: how many since last asked.
@@ -365,7 +442,7 @@ impl Scoreboard {
         snd_nxt: SeqNum,
         max: u32,
     ) -> Option<(SeqNum, u32)> {
-        if self.marks.lost == 0 {
+        if self.marks.lost == 0 || self.new_data_first {
             return None;
         }
         let mut run: Option<(SeqNum, u32)> = None;
@@ -384,10 +461,19 @@ impl Scoreboard {
     }
 
     /// `len` bytes from `seq` on were handed over, `again` or for the first time.
-    pub(crate) fn on_sent(&mut self, queue: &mut SendQueue, seq: SeqNum, len: u32, again: bool) {
+    pub(crate) fn on_sent(
+        &mut self,
+        queue: &mut SendQueue,
+        (seq, len): (SeqNum, u32),
+        again: bool,
+        now: Instant,
+    ) {
         self.prr.on_sent(len);
         if !again {
             return;
+        }
+        if let Some(undo) = self.undo.as_mut().filter(|undo| undo.until.is_none()) {
+            undo.on_resent(now, len);
         }
         for segment in queue.mark_from(seq).take_while(|segment| segment.end().before_or_eq(seq + len)) {
             if !segment.retransmitted && !segment.sacked {
