@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `newreno` | peers without SACK: three duplicate ACKs, partial ACKs (RFC 6582), limited transmit (RFC 3042) |
 //! | `scoreboard` | what a peer with SACK holds, what is lost, what was sent again; the pipe (RFC 6675) |
+//! | `marks` | the bits on the segments, and their sums |
 //! | `rack` | loss told by time (RFC 8985), with the adaptive reordering window |
 //! | `tlp` | the last segments of a flight: a probe before the time-out (RFC 8985 §7) |
 //! | `undo` | needless recoveries: Eifel (RFC 3522), D-SACK (RFC 3708), F-RTO (RFC 5682) |
@@ -11,6 +12,7 @@
 //!
 //! A connection in order holds none of this: each state is allocated when the first sign of trouble comes, and freed after it.
 
+mod marks;
 mod newreno;
 mod prr;
 mod rack;

@@ -14,6 +14,7 @@ mod flow;
 mod handshake;
 mod icmp;
 mod loss;
+mod lossy;
 mod mutation;
 mod opening;
 mod queues;

@@ -39,7 +39,7 @@ impl Connection {
         }
         arrived.duplicate = duplicate;
         arrived.bare = options.sack.is_empty() && segment.payload.is_empty() && !window_changed;
-        let senseless = board.read(&mut self.snd.queue, blocks, &mut arrived);
+        let senseless = board.read(&mut self.snd.queue, blocks, self.snd.max, &mut arrived);
         cx.counters.sack_discard += u64::from(senseless);
         Some(arrived)
     }
@@ -200,6 +200,7 @@ impl Connection {
         if !self.agreed.sack
             || cx.config.tcp_early_retrans < TLP
             || flight_size == 0
+            || self.snd.wnd == 0
             || self.timeouts > 0
             || !self.recovery.may_probe()
         {

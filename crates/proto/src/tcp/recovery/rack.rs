@@ -1,6 +1,7 @@
 //! RACK (RFC 8985 §6): what was sent well before something that has been delivered is lost.
 
-use super::scoreboard::{Arrived, Marks};
+use super::marks::Marks;
+use super::scoreboard::Arrived;
 use crate::tcp::send_queue::{SendQueue, TxSegment};
 use crate::{Config, Instant};
 use core::time::Duration;

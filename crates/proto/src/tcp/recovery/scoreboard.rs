@@ -3,6 +3,7 @@
 //! The payload stays where it is: a mark is a bit of its segment. Whatever blocks a peer sends, an ACK costs at most one walk over the
 //! segments in flight per block, and cuts only so many segments that the queue at most doubles.
 
+use super::marks::Marks;
 use super::prr::Prr;
 use super::rack::{Rack, ReoWindow};
 use super::{Needless, Probe, Undo};
@@ -66,51 +67,6 @@ impl Arrived {
     }
 }
 
-/// Sums over the marks, bytes.
-#[derive(Debug, Default)]
-pub(super) struct Marks {
-    sacked: u32,
-    lost: u32,
-    retransmitted: u32,
-    /// Nothing before it waits to be sent again.
-    resend_from: SeqNum,
-    /// Segments lost again after having been sent again, since last asked.
-    lost_retransmits: u32,
-}
-
-impl Marks {
-    pub(super) fn lose(&mut self, segment: &mut TxSegment) {
-        if segment.retransmitted {
-            segment.retransmitted = false;
-            self.retransmitted -= segment.len;
-            self.lost_retransmits += 1;
-        }
-        if !segment.lost {
-            segment.lost = true;
-            self.lost += segment.len;
-        }
-        self.resend_from = self.resend_from.earliest(segment.seq);
-    }
-
-    fn sack(&mut self, segment: &mut TxSegment) {
-        self.forget(segment);
-        segment.lost = false;
-        segment.retransmitted = false;
-        segment.sacked = true;
-        self.sacked += segment.len;
-    }
-
-    fn forget(&mut self, segment: &TxSegment) {
-        for (marked, sum) in [
-            (segment.sacked, &mut self.sacked),
-            (segment.lost, &mut self.lost),
-            (segment.retransmitted, &mut self.retransmitted),
-        ] {
-            *sum -= if marked { segment.len } else { 0 };
-        }
-    }
-}
-
 /// The state of a connection on which something was delivered out of order, or lost.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
@@ -169,7 +125,7 @@ impl Scoreboard {
 
     /// Nothing is lost or delivered out of order.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.phase == Phase::Open && self.marks.sacked == 0 && self.marks.lost == 0
+        self.phase == Phase::Open && self.marks.is_clear()
     }
 
     /// Something is held to be lost.
@@ -203,11 +159,20 @@ impl Scoreboard {
     }
 
     /// Reads SACK blocks (RFC 2018). Returns how many meant nothing.
-    pub(crate) fn read(&mut self, queue: &mut SendQueue, blocks: &[Block], arrived: &mut Arrived) -> u32 {
-        let sensible = |block: &Block| {
-            block.0.after(arrived.snd_una) && block.0.before(block.1) && block.1.before_or_eq(arrived.snd_nxt)
+    pub(crate) fn read(
+        &mut self,
+        queue: &mut SendQueue,
+        blocks: &[Block],
+        snd_max: SeqNum,
+        arrived: &mut Arrived,
+    ) -> u32 {
+        let sensible = |block: &&Block| {
+            block.0.after(arrived.snd_una) && block.0.before(block.1) && block.1.before_or_eq(snd_max)
         };
-        let valid: SmallVec<[Block; 4]> = blocks.iter().copied().filter(sensible).collect();
+        // A FIN, or what goes again from the start, is not marked.
+        let clipped = |block: &Block| (block.0, block.1.earliest(arrived.snd_nxt));
+        let valid: SmallVec<[Block; 4]> =
+            blocks.iter().filter(sensible).map(clipped).filter(|block| block.0.before(block.1)).collect();
         for block in &valid {
             for piece in without(*block, &self.known) {
                 self.sack(queue, piece, arrived);
@@ -289,36 +254,11 @@ impl Scoreboard {
             return None;
         }
         if how.flags & RACK == 0 {
-            self.count_losses(queue, span.0, how.smss);
+            self.marks.count_losses(queue, span.0, &self.rack, how.smss);
             return None;
         }
         let recovering = self.phase != Phase::Open;
         self.rack.detect(queue, &mut self.marks, span, recovering, (now, how))
-    }
-
-    /// IsLost of RFC 6675 §4: enough segments beyond it, or runs of them, are there. What was sent again is left to the timer.
-    fn count_losses(&mut self, queue: &mut SendQueue, snd_una: SeqNum, smss: u32) {
-        let thresh = self.rack.dup_thresh;
-        let mut runs = 0;
-        let mut in_run = false;
-        for segment in queue.starting(snd_una).take_while(|segment| segment.seq.before(self.rack.fack)) {
-            runs += u32::from(segment.sacked && !in_run);
-            in_run = segment.sacked;
-        }
-        let mut above = self.marks.sacked;
-        in_run = false;
-        for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(self.rack.fack)) {
-            if segment.sacked {
-                above -= segment.len;
-                runs -= u32::from(!in_run);
-            } else if !segment.lost
-                && segment.transmissions == 1
-                && (above > (thresh.saturating_sub(1)).saturating_mul(smss) || runs >= thresh)
-            {
-                self.marks.lose(segment);
-            }
-            in_run = segment.sacked;
-        }
     }
 
     /// Fast recovery begins.
@@ -435,7 +375,7 @@ impl Scoreboard {
         std::mem::take(&mut self.marks.lost_retransmits)
     }
 
-    /// NextSeg of RFC 6675 §4, rule 1: the first run of lost bytes that was not sent again, at most `max` of it.
+    /// What to send again next: number and length, at most `max`.
     pub(crate) fn next_lost(
         &mut self,
         queue: &SendQueue,
@@ -443,21 +383,10 @@ impl Scoreboard {
         max: u32,
     ) -> Option<(SeqNum, u32)> {
         if self.marks.lost == 0 || self.new_data_first {
-            return None;
+            None
+        } else {
+            self.marks.next_lost(queue, snd_nxt, max)
         }
-        let mut run: Option<(SeqNum, u32)> = None;
-        let in_flight = |segment: &&TxSegment| segment.seq.before(snd_nxt);
-        for segment in queue.starting(self.marks.resend_from).take_while(in_flight) {
-            let waits = segment.lost && !segment.retransmitted;
-            match &mut run {
-                None if waits => run = Some((segment.seq, segment.len)),
-                None => {}
-                Some((_, len)) if waits && *len < max => *len += segment.len,
-                Some(_) => break,
-            }
-        }
-        self.marks.resend_from = run.map_or(snd_nxt, |(seq, _)| seq);
-        run.map(|(seq, len)| (seq, len.min(max)))
     }
 
     /// `len` bytes from `seq` on were handed over, `again` or for the first time.
@@ -504,4 +433,109 @@ fn without(block: Block, known: &[Block]) -> SmallVec<[Block; 8]> {
         pieces = rest;
     }
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MSS: u32 = 100;
+
+    fn sums(queue: &SendQueue) -> (u32, u32, u32) {
+        let sum = |marked: fn(&TxSegment) -> bool| {
+            queue.starting(SeqNum(0)).filter(|segment| marked(segment)).map(|segment| segment.len).sum()
+        };
+        (sum(|s| s.sacked), sum(|s| s.lost), sum(|s| s.retransmitted))
+    }
+
+    fn sent(segments: u32) -> SendQueue {
+        let mut queue = SendQueue::new(SeqNum(0));
+        queue.write(&vec![0; (segments * MSS) as usize], 10 * MSS);
+        queue.transmit(Instant::from_nanos(1_000_000), SeqNum(0), segments * MSS);
+        queue
+    }
+
+    fn arrived(board: &Scoreboard, una: u32, nxt: u32, ms: u64) -> Arrived {
+        let now = Instant::from_nanos(ms * 1_000_000);
+        board.arrival((now, None, Duration::from_millis(1)), (SeqNum(una), SeqNum(nxt)), MSS)
+    }
+
+    #[test]
+    fn blocks_known_from_the_last_ack_are_left_out() {
+        let block = |start, end| (SeqNum(start), SeqNum(end));
+        let known = [block(10, 20), block(30, 40)];
+        assert_eq!(without(block(5, 45), &known)[..], [block(5, 10), block(20, 30), block(40, 45)]);
+        assert!(without(block(12, 20), &known).is_empty());
+        assert_eq!(without(block(50, 60), &known)[..], [block(50, 60)]);
+    }
+
+    /// RFC 2883 §4: the examples' shapes.
+    #[test]
+    fn the_first_block_may_be_a_duplicate() {
+        let block = |start, end| (SeqNum(start), SeqNum(end));
+        assert_eq!(dsack(&[block(3000, 3500)], SeqNum(4000)), Some(block(3000, 3500)));
+        assert_eq!(dsack(&[block(5000, 5500), block(4500, 6000)], SeqNum(4000)), Some(block(5000, 5500)));
+        assert_eq!(dsack(&[block(5000, 5500), block(6000, 6500)], SeqNum(4000)), None);
+        assert_eq!(dsack(&[block(3500, 3000)], SeqNum(4000)), None);
+    }
+
+    /// RFC 6675 §4: pipe counts what is neither selectively acknowledged nor lost, and what was sent again.
+    #[test]
+    fn the_pipe_is_what_the_rfc_counts() {
+        let config = Config { tcp_recovery: 0, ..Config::default() };
+        let mut queue = sent(10);
+        let mut board = Scoreboard::new(&config, SeqNum(0));
+        let mut ack = arrived(&board, 0, 1000, 50);
+        board.read(&mut queue, &[(SeqNum(100), SeqNum(400))], SeqNum(1000), &mut ack);
+        let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: MSS, flags: 0 };
+        board.detect(&mut queue, (SeqNum(0), SeqNum(1000)), ack.now, &how);
+        assert_eq!((sums(&queue), board.pipe(1000)), ((300, 100, 0), 600));
+        assert_eq!(board.next_lost(&queue, SeqNum(1000), MSS), Some((SeqNum(0), 100)));
+        queue.transmit(ack.now, SeqNum(0), 100);
+        board.on_sent(&mut queue, (SeqNum(0), 100), true, ack.now);
+        assert_eq!((board.pipe(1000), board.next_lost(&queue, SeqNum(1000), MSS)), (700, None));
+    }
+
+    proptest! {
+        /// Whatever comes, the sums are those of the marks, and the queue is cut only so often.
+        #[test]
+        fn the_sums_are_those_of_the_marks(steps in proptest::collection::vec((0u8..6, 0u32..4000, 1u32..600), 1..120)) {
+            let mut queue = sent(40);
+            let mut board = Scoreboard::new(&Config::default(), SeqNum(0));
+            let (mut una, nxt) = (0, 4000);
+            for (ms, (step, at, len)) in steps.into_iter().enumerate() {
+                let mut ack = arrived(&board, una, nxt, 20 + ms as u64);
+                let span = (SeqNum(una), SeqNum(nxt));
+                match step {
+                    0 if at < 400 => {
+                        una = (una + at).min(nxt);
+                        queue.acknowledge(SeqNum(una), |segment| board.acknowledged(segment, &mut ack));
+                        board.on_progress(SeqNum(una), SeqNum(nxt));
+                    }
+                    1 | 2 => {
+                        let blocks = [(SeqNum(at), SeqNum(at + len)), (SeqNum(at / 2), SeqNum(at / 2 + len))];
+                        board.read(&mut queue, &blocks, SeqNum(nxt), &mut ack);
+                    }
+                    3 => {
+                        let how = ReoWindow { min_rtt: Duration::from_millis(4), srtt: Duration::from_millis(8), smss: MSS, flags: len % 2 };
+                        board.detect(&mut queue, span, ack.now, &how);
+                    }
+                    4 => {
+                        if let Some((seq, len)) = board.next_lost(&queue, span.1, MSS) {
+                            prop_assert!(len > 0 && seq.after_or_eq(span.0));
+                            queue.transmit(ack.now, seq, len);
+                            board.on_sent(&mut queue, (seq, len), true, ack.now);
+                        }
+                    }
+                    _ if at < 100 => { board.on_timeout(&mut queue, span.0, span.1); }
+                    _ if at < 200 => board.reopen(&mut queue, span.0),
+                    _ => {}
+                }
+                let marks = &board.marks;
+                prop_assert_eq!(sums(&queue), (marks.sacked, marks.lost, marks.retransmitted));
+                prop_assert!(queue.count() <= CUTS_FREE + 3 * 40 + 8, "{} segments", queue.count());
+            }
+        }
+    }
 }
