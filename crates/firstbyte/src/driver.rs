@@ -12,7 +12,7 @@ use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::sync::watch;
@@ -72,6 +72,8 @@ pub(crate) struct Driver<D: Device> {
 struct Woken<'a> {
     readable: Option<AsyncFdReadyGuard<'a, OwnedFd>>,
     writable: Option<AsyncFdReadyGuard<'a, OwnedFd>>,
+    /// The device has ended: receiving says why.
+    is_gone: bool,
 }
 
 impl<D: Device> Driver<D> {
@@ -105,6 +107,8 @@ impl<D: Device> Driver<D> {
         let host = pump.host().clone();
         let mut step = pump.step(fd.is_none())?;
         let mut give_up_at = None;
+        // Once: a device may have ended in one direction only.
+        let mut watches_end = true;
         loop {
             if step.phase != Phase::Running {
                 let patience = || *control.patience.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,9 +124,10 @@ impl<D: Device> Driver<D> {
                 let_others_run().await;
             }
             let deadline = [step.deadline, give_up_at].into_iter().flatten().min();
-            let woken =
-                poll_fn(|cx| poll_woken(cx, &step, deadline, host.clock(), fd.as_ref(), signal, timer));
+            let watched = fd.as_ref().map(|fd| (fd, watches_end));
+            let woken = poll_fn(|cx| poll_woken(cx, &step, deadline, host.clock(), watched, signal, timer));
             let woken = woken.await?;
+            watches_end &= !woken.is_gone;
             step = step_once(pump, woken)?;
             tokio::task::consume_budget().await;
         }
@@ -154,23 +159,26 @@ fn poll_woken<'a>(
     step: &Step,
     deadline: Option<Instant>,
     clock: &RealClock,
-    fd: Option<&'a AsyncFd<OwnedFd>>,
+    watched: Option<(&'a AsyncFd<OwnedFd>, bool)>,
     signal: &Signal,
     timer: &mut Timer,
 ) -> Poll<io::Result<Woken<'a>>> {
     let mut is_woken = signal.poll_take(cx).is_ready() || step.has_more;
-    let mut woken = Woken { readable: None, writable: None };
-    match fd {
-        Some(fd) => {
+    let mut woken = Woken { readable: None, writable: None, is_gone: false };
+    match watched {
+        Some((fd, watches_end)) => {
             if let Poll::Ready(guard) = fd.poll_read_ready(cx) {
                 woken.readable = Some(guard?);
             }
-            if step.is_blocked
-                && let Poll::Ready(guard) = fd.poll_write_ready(cx)
-            {
-                woken.writable = Some(guard?);
+            if step.is_blocked {
+                if let Poll::Ready(guard) = fd.poll_write_ready(cx) {
+                    woken.writable = Some(guard?);
+                }
+            } else if watches_end && let Poll::Ready(gone) = poll_gone(cx, fd) {
+                gone?;
+                woken.is_gone = true;
             }
-            is_woken |= woken.readable.is_some() || woken.writable.is_some();
+            is_woken |= woken.readable.is_some() || woken.writable.is_some() || woken.is_gone;
         }
         None => is_woken |= !step.is_drained,
     }
@@ -183,9 +191,21 @@ fn poll_woken<'a>(
     if is_woken { Poll::Ready(Ok(woken)) } else { Poll::Pending }
 }
 
+/// Ready when the device has ended. A TUN interface that was deleted reports an error and nothing to read, which the runtime takes
+/// for the end of writing.
+fn poll_gone(cx: &mut Context<'_>, fd: &AsyncFd<OwnedFd>) -> Poll<io::Result<()>> {
+    loop {
+        let mut guard = ready!(fd.poll_write_ready(cx))?;
+        if guard.ready().is_write_closed() {
+            return Poll::Ready(Ok(()));
+        }
+        guard.clear_ready();
+    }
+}
+
 fn step_once<D: Device>(pump: &mut Pump<D>, woken: Woken<'_>) -> io::Result<Step> {
     let has_fd = pump.device().as_fd().is_some();
-    let step = pump.step(!has_fd || woken.readable.is_some())?;
+    let step = pump.step(!has_fd || woken.is_gone || woken.readable.is_some())?;
     if let Some(mut guard) = woken.readable
         && step.is_drained
     {

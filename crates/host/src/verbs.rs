@@ -149,13 +149,13 @@ impl<C: Clock> Host<C> {
             {
                 return Poll::Ready(Err(Error::Stack(WriteError::Closed(reason))));
             }
-            match shared.stack.info(id) {
+            match shared.stack.is_delivered(id) {
                 None => Poll::Ready(Err(shared.write_error(WriteError::NotFound))),
-                Some(info) if info.send_queue > 0 => {
+                Some(false) => {
                     shared.park(SocketId::Connection(id), DELIVER, cx, woken);
                     Poll::Pending
                 }
-                Some(_) => Poll::Ready(Ok(())),
+                Some(true) => Poll::Ready(Ok(())),
             }
         })
     }

@@ -253,6 +253,8 @@ settings! {
     port_high: u32 = "firstbyte.ip_local_port_high", ours 60_999, linux 60_999, range 1..=65_535,
     /// Resets and ICMP errors for strangers, and challenge ACKs (RFC 5961 §7), per second each.
     replies_per_second: u32 = "firstbyte.replies_per_second", ours 1000, linux 1000, range _,
+    /// How long new connections keep to a path MTU that an ICMP error told.
+    mtu_expires: Duration = "net.ipv4.route.mtu_expires", ours Duration::from_secs(600), linux Duration::from_secs(600), range _,
     /// Answer ICMP echo requests.
     icmp_echo: bool = "firstbyte.icmp_echo", ours true, linux true, range _,
 }

@@ -220,6 +220,9 @@ async fn delivered_means_acknowledged() {
         client.delivered().await.unwrap();
         assert_eq!(client.info().unwrap().send_queue, 0);
         assert_eq!(server.info().unwrap().recv_queue, 50_000);
+        client.shutdown().await.unwrap();
+        client.delivered().await.unwrap();
+        assert_eq!(client.info().unwrap().state, firstbyte::State::FinWait2, "the FIN is acknowledged too");
     })
     .await;
 }

@@ -37,6 +37,8 @@ pub struct PathEntry {
     pub srtt: Option<Duration>,
     /// Path MTU in bytes, when an ICMP error told that it is below the link's.
     pub path_mtu: Option<u16>,
+    /// When that error came.
+    pub path_mtu_at: Instant,
     /// How to ask for a cookie.
     pub try_experimental: TryExperimental,
     /// Fast Open SYNs in a row that were presumably lost (Linux's `fo_syn_drops`).
@@ -55,11 +57,17 @@ impl PathEntry {
             mss: None,
             srtt: None,
             path_mtu: None,
+            path_mtu_at: now,
             try_experimental: TryExperimental::Untried,
             syn_drops: 0,
             last_syn_drop: None,
             last_used: now,
         }
+    }
+
+    /// The path MTU if it was learnt less than `life` ago: paths change (RFC 1191 §6.3, RFC 8201 §4).
+    pub fn fresh_path_mtu(&self, now: Instant, life: Duration) -> Option<u16> {
+        self.path_mtu.filter(|_| now.since(self.path_mtu_at) < life)
     }
 
     /// The format of the next cookie request.

@@ -22,7 +22,7 @@ impl Stack {
     /// The application lets go: the id is no longer valid. Unread data, or linger 0, resets; otherwise what was written is still
     /// delivered, in the background.
     pub fn close(&mut self, now: Instant, id: ConnId) {
-        let linger_limit = self.shared.config.tcp_fin_timeout;
+        let fin_timeout = self.shared.config.tcp_fin_timeout;
         let Some(connection) = self.owned(id) else { return };
         connection.orphan = true;
         let unread = !connection.rcv.buffer.is_empty();
@@ -35,10 +35,10 @@ impl Stack {
         }
         connection.queue_fin();
         connection.release_synack();
-        if let Some(linger) = connection.options.linger {
+        if connection.state == State::FinWait2 {
+            connection.timers.set(Timer::Orphan, now + fin_timeout);
+        } else if let Some(linger) = connection.options.linger {
             connection.timers.set(Timer::Orphan, now + linger);
-        } else if connection.state == State::FinWait2 {
-            connection.timers.set(Timer::Orphan, now + linger_limit);
         }
         self.settle(now, id.index);
     }
@@ -57,6 +57,14 @@ impl Stack {
             connection.abort();
         }
         self.settle(now, index);
+    }
+
+    /// Has the peer acknowledged everything that was written, and the FIN if there is one? `None`: no such connection.
+    pub fn is_delivered(&self, id: ConnId) -> Option<bool> {
+        let connection = self.connections.get(id.index).filter(|connection| !connection.orphan);
+        connection
+            .filter(|_| self.connections.contains(id.index, id.generation))
+            .map(|found| !is_undelivered(found))
     }
 
     /// Connections with bytes or a FIN that the peer has not acknowledged.

@@ -105,7 +105,8 @@ impl Connection {
             return;
         }
         self.path_mtu = mtu;
-        cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).path_mtu = Some(mtu);
+        let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
+        (path.path_mtu, path.path_mtu_at) = (Some(mtu), cx.now);
         match &mut self.handshake {
             Some(Handshake::Active(active)) if active.data_sent > 0 && !active.plain => {
                 active.cut_short = Some(CutShort::TooBig);

@@ -57,9 +57,7 @@ impl Stack {
             window: whole as u16,
             urgent: 0,
             options: TcpOptions {
-                mss: Some(
-                    socket.and_then(|socket| socket.max_segment).map_or(own_mss, |clamp| clamp.min(own_mss)),
-                ),
+                mss: Some(socket.map_or(own_mss, |socket| own_mss.min(negotiation::mss_clamp(socket)))),
                 window_scale: request.agreed.snd_wscale.map(|_| request.rcv_wscale),
                 sack_permitted: request.agreed.sack,
                 timestamps: request

@@ -40,6 +40,11 @@ impl Negotiated {
 /// Smallest MSS believed: less would make a packet per few bytes (Linux's `TCP_MIN_MSS`).
 const MSS_MIN: u16 = 88;
 
+/// The application's clamp of the MSS in both directions (`TCP_MAXSEG`), within reason.
+pub(crate) fn mss_clamp(options: &SocketOptions) -> u16 {
+    options.max_segment.map_or(u16::MAX, |clamp| clamp.max(MSS_MIN))
+}
+
 /// RFC 9293 §3.7.1: without an MSS option.
 pub(crate) fn default_mss(v4: bool) -> u16 {
     if v4 { 536 } else { 1220 }

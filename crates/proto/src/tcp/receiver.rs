@@ -140,10 +140,8 @@ impl Receiver {
         self.append(payload, truesize);
         let filled = self.fill_from_early();
         self.rcv_mss = self.rcv_mss.max(full);
-        if filled
-            || merged
-            || (second && self.nxt.since(self.last_ack_sent) >= 2 * u32::from(self.rcv_mss.min(full).max(1)))
-        {
+        // RFC 9293 §3.8.6.3: at least every second full-sized segment; small ones wait for company.
+        if filled || merged || (second && self.nxt.since(self.last_ack_sent) >= 2 * u32::from(self.rcv_mss)) {
             self.ack_owed = AckOwed::Now;
         }
         self.nxt.since(before)

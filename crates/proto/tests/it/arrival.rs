@@ -189,11 +189,17 @@ fn urgent_is_plain_text() {
 fn old_windows_do_not_undo_newer_ones() {
     let (mut p, id) = established();
     p.send("A 1:11 ack 1 win 3000");
-    assert_eq!(p.stack.info(id).unwrap().snd_wnd, 3000);
-    p.send("A 1 ack 1 win 9000");
-    assert_eq!(p.stack.info(id).unwrap().snd_wnd, 3000, "WL1: an older segment");
-    p.send("A 11 ack 1 win 2000");
+    p.send("A 11:21 ack 1 win 2000");
     assert_eq!(p.stack.info(id).unwrap().snd_wnd, 2000);
+    p.send("A 1:21 ack 1 win 9000");
+    assert_eq!(p.stack.info(id).unwrap().snd_wnd, 2000, "WL1: a repeated, older segment");
+    p.write(id, b"x");
+    p.expect("PA 1:2 ack 21");
+    p.send("A 21 ack 2 win 4000");
+    p.send("A 21 ack 1 win 9000");
+    assert_eq!(p.stack.info(id).unwrap().snd_wnd, 4000, "WL2: an older acknowledgement");
+    p.send("A 21 ack 2 win 1000");
+    assert_eq!(p.stack.info(id).unwrap().snd_wnd, 1000, "the newest may take back");
 }
 
 #[test]

@@ -529,3 +529,16 @@ fn an_orphan_whose_syn_closed_it_does_not_wait_for_ever() {
     p.expect_nothing_for(1);
     assert_eq!(p.sizes(), (0, 0, 0));
 }
+
+#[test]
+fn linger_has_nothing_to_say_when_everything_was_delivered_before() {
+    let (mut p, id) = lingering(Duration::from_secs(1));
+    shutdown(&mut p, id);
+    p.expect("FA 1 ack 1");
+    p.send("A 1 ack 2");
+    p.close(id);
+    p.expect_nothing_for(59_999);
+    assert_eq!(p.sizes(), (1, 0, 0));
+    p.expect_nothing_for(1);
+    assert_eq!(p.sizes(), (0, 0, 0));
+}

@@ -397,3 +397,34 @@ fn text_leaves_room_for_the_sack_blocks_beside_it() {
     let sizes: Vec<String> = p.sent_now();
     assert_eq!(sizes, ["A 517:1053(536) ack 401 win 65535 <>", "PA 1053:1101(48) ack 401 win 65535 <>"]);
 }
+
+/// Linux's habit: a new connection acknowledges at once, until the exchange goes back and forth.
+#[test]
+fn the_linux_profile_acknowledges_at_once_at_first() {
+    let (mut p, id) = established_by(Peer::new(Config::linux()), "S 0 win 65535 <mss 1000>");
+    p.send("PA 1:11 ack 1");
+    p.expect("A 1 ack 11");
+    p.send("PA 11:21 ack 1");
+    p.write(id, b"answer");
+    p.expect("PA 1:7 ack 21");
+    p.send("PA 21:31 ack 7");
+    p.expect_after(40, "A 7 ack 31");
+}
+
+/// `TCP_MAXSEG` of nonsense is no division by zero.
+#[test]
+fn a_clamp_of_zero_means_the_least_mss() {
+    let socket = SocketOptions { max_segment: Some(0), ..Default::default() };
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions { socket: socket.clone(), ..Default::default() });
+    p.expect("S 0 <mss 88,sackOK,TS 0 0,wscale 7>");
+    p.send("SA 0 ack 1 <mss 1000>");
+    p.expect("A 1 ack 1");
+    p.write(id, &pattern(1, 176));
+    p.expect("A 1:89 ack 1");
+    p.expect("PA 89:177 ack 1");
+    let mut p = Peer::ours();
+    p.listen_with(ListenOptions { socket, ..Default::default() });
+    p.send("S 0 <mss 1000>");
+    p.expect("SA 0 ack 1 <mss 88>");
+}

@@ -60,6 +60,12 @@ fn the_next_connection_remembers_the_path_mtu() {
     p.expect("A 1:961 ack 1");
     p.expect("PA 961:1001 ack 1");
     assert_eq!(p.stack.info(id).unwrap().snd_mss, 960);
+    // After ten minutes the path may be another one.
+    p.skip(600_000);
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.send("SA 0 ack 1 <mss 1460>");
+    assert_eq!(p.stack.info(id).unwrap().snd_mss, 1460);
 }
 
 /// A forger cannot make us send tiny packets.

@@ -541,3 +541,21 @@ fn a_connection_that_was_closed_has_no_id_any_more() {
     assert_ne!(other, id, "the slot is used again under another generation");
     assert_eq!(p.read(id), Err(ReadError::NotFound));
 }
+
+/// A client that was restarted begins anew with other numbers while the old request waits: the SYN-ACK of the old one makes it reset that,
+/// and its next SYN is answered.
+#[test]
+fn a_restarted_client_gets_through() {
+    let mut p = Peer::ours();
+    let listener = p.listen();
+    p.send("S 0 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.send("S 5000 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.send("R 1");
+    assert_eq!(p.sizes(), (0, 0, 0));
+    p.send("S 5000 <mss 1000>");
+    p.expect("SA 0 ack 5001");
+    p.send("A 5001 ack 1");
+    p.accept(listener);
+}

@@ -24,7 +24,7 @@ impl Connection {
         }
         if segment.has(Flags::RST) {
             if acked {
-                self.refused(cx);
+                self.refused(cx, ack);
             }
             return Reply::Nothing;
         }
@@ -54,16 +54,18 @@ impl Connection {
             && timestamps.tsecr.wrapping_sub(first) > now.wrapping_sub(first)
     }
 
-    /// A reset in answer to our SYN. If that was a Fast Open SYN the reset may be a middlebox's, so the plain SYN is tried once.
-    fn refused(&mut self, cx: &mut Context<'_>) {
+    /// A reset in answer to our SYN. If that was a Fast Open SYN the reset may be a middlebox's, so the plain SYN is tried once; a
+    /// reset that acknowledges data comes late for the first SYN if the plain one is on its way already.
+    fn refused(&mut self, cx: &mut Context<'_>, ack: SeqNum) {
+        let of_data = ack.after(self.snd.iss + 1);
         if let Some(Handshake::Active(active)) = &mut self.handshake
             && cx.config.fast_open_verdicts
             && active.answer_allowed
-            && !active.plain
+            && (!active.plain || of_data)
         {
             active.cut_short = Some(CutShort::Reset);
+            active.due |= !active.plain;
             active.plain = true;
-            active.due = true;
             self.snd.rewind();
             return;
         }

@@ -10,6 +10,11 @@ impl Connection {
             || self.options.nodelay
             || self.snd.fin_queued
             || self.snd.nxt.before(self.snd.max)
-            || !self.snd.small_end.after(self.snd.una)
+            || !self.small_in_flight()
+    }
+
+    /// Linux's `tcp_minshall_check`: what lies outside of the flight is of two gigabytes ago.
+    fn small_in_flight(&self) -> bool {
+        self.snd.small_end.after(self.snd.una) && self.snd.small_end.before_or_eq(self.snd.nxt)
     }
 }

@@ -134,8 +134,10 @@ impl Connection {
         passive.sent_at = cx.now;
         self.snd.advance_nxt(self.snd.nxt.latest(self.snd.iss + 1));
         self.timers.stop(Timer::SynAckHold);
-        let backoff = u32::from(self.timeouts).min(16);
-        self.timers.set(Timer::Retransmit, cx.now + cx.config.rto_initial.saturating_mul(1 << backoff));
+        if !self.timers.is_set(Timer::Retransmit) {
+            let backoff = u32::from(self.timeouts).min(16);
+            self.timers.set(Timer::Retransmit, cx.now + cx.config.rto_initial.saturating_mul(1 << backoff));
+        }
         self.handshake = Some(Handshake::Passive(passive));
         let window = self.syn_window(cx);
         Some(self.finish_packet(cx, out, window, options))
@@ -167,7 +169,7 @@ impl Connection {
     pub(crate) fn syn_ack_room(&self, option_bytes: usize) -> u32 {
         let mtu_room = self.path_mtu.saturating_sub(self.tuple.ip_header_len() as u16 + 20);
         let mss = self.agreed.peer_mss.min(mtu_room).min(self.options.max_segment.unwrap_or(u16::MAX));
-        u32::from(mss).saturating_sub(option_bytes as u32).min(self.snd.wnd).min(self.send_window())
+        u32::from(mss).saturating_sub(option_bytes as u32).min(self.send_window())
     }
 
     /// A segment's worth of answer waits: the hold has nothing to gain.

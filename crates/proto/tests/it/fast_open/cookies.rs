@@ -176,6 +176,31 @@ fn a_listener_may_have_keys_of_its_own() {
     }
 }
 
+/// R33: neither by the timer nor in answer to a copy of the SYN.
+#[test]
+fn only_the_first_syn_ack_brings_a_cookie() {
+    for config in [Config::default(), linux()] {
+        // An accepted child with a cookie of the backup key.
+        let mut p = server(config);
+        p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(1) });
+        let (old, new) = (cookie(&p), cookie_under(&p, OTHER_KEY));
+        p.stack.set_fast_open_key(ring(&format!("{OTHER_KEY},{KEY}")));
+        p.send(&format!("S 0:10 <mss 1460,FO {old}>"));
+        p.expect(&format!("SA 0 ack 11 <mss 1460,FO {new}>"));
+        p.expect_after(1000, "SA 0 ack 11 <mss 1460>");
+        p.send("S 0 <mss 1460>");
+        p.expect("SA 0 ack 11 <mss 1460>");
+        p.send("A 11 ack 1");
+        // An ordinary request.
+        p.remote.set_port(40_001);
+        p.send("S 0 <mss 1460,FO>");
+        p.expect(&format!("SA 0 ack 1 <mss 1460,FO {new}>"));
+        p.send("S 0 <mss 1460,FO>");
+        p.expect("SA 0 ack 1 <mss 1460>");
+        p.expect_after(1000, "SA 0 ack 1 <mss 1460>");
+    }
+}
+
 /// What becomes of a SYN: the bits, the listener, the SYN's option and data; then the SYN-ACK, and the counters.
 #[test]
 fn the_matrix_of_bits_and_listeners() {

@@ -122,6 +122,29 @@ fn a_late_acceptance_is_an_acceptance() {
     }
 }
 
+/// Without data only an answer, or a first SYN-ACK, shows that the cookie was seen.
+#[test]
+fn a_data_less_syn_lost() {
+    let options =
+        || ConnectOptions { fast_open: FastOpen::Auto, data_less: true, ..ConnectOptions::default() };
+    let mut p = client(Config::default());
+    let id = p.connect(options());
+    p.expect("S 0");
+    expect_plain(&mut p, Duration::from_millis(100));
+    p.send("SA 0 ack 1 <mss 1460>");
+    p.expect("A 1 ack 1");
+    assert_eq!(p.stack.outcome(id), Some(Outcome::NotAcknowledged(NotAcknowledged::Lost)));
+    assert_eq!((verdict(&p), counters(&p.stack)), (Some(Verdict::Dropped), vec![]));
+    let mut p = client(Config::default());
+    let id = p.connect(options());
+    p.expect("S 0");
+    expect_plain(&mut p, Duration::from_millis(100));
+    p.send_bytes("SPA 0 ack 1 <mss 1460>", b"220 ready");
+    p.expect("A 1 ack 10");
+    assert_eq!(p.stack.outcome(id), Some(Outcome::Accepted));
+    assert_eq!(verdict(&p), None);
+}
+
 #[test]
 fn a_late_cookie_is_cached() {
     for config in [Config::default(), linux()] {
@@ -222,6 +245,19 @@ fn a_reset_is_met_with_one_plain_try() {
     p.send("RA 0 ack 1");
     p.expect_nothing_for(10_000);
     assert_eq!(p.stack.close_reason(id), Some(CloseReason::Refused));
+}
+
+/// The fallback was quicker than the reset of the first SYN: the answer to the plain one is still to come.
+#[test]
+fn a_late_reset_of_the_first_syn() {
+    let (mut p, id) = asked(Config::default(), Some(40));
+    expect_plain(&mut p, Duration::from_millis(100));
+    p.send("RA 0 ack 28");
+    p.expect_nothing_for(20);
+    p.send("SA 0 ack 1 <mss 1460>");
+    p.expect_bytes("PA 1:28 ack 1", &pattern(1, 27));
+    assert_eq!(p.stack.outcome(id), Some(Outcome::NotAcknowledged(NotAcknowledged::Reset)));
+    assert_eq!(verdict(&p), Some(Verdict::Reset));
 }
 
 #[test]

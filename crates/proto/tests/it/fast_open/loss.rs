@@ -179,7 +179,7 @@ fn a_wild_network() {
     }
 }
 
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 300;
 /// Packets that meet a wild network; then it is tame, so that no limit of retransmissions is an excuse.
 const WILD: u32 = 30;
 

@@ -61,6 +61,19 @@ fn only_the_syn_ack_is_repeated() {
     }
 }
 
+/// The copy is answered, the timer keeps its time.
+#[test]
+fn a_copy_of_the_syn_does_not_move_the_timer() {
+    for (mut p, _, _) in both("S 0:10 win 65535 <mss 1000,FO COOKIE>") {
+        p.expect_nothing_for(400);
+        p.send("S 0 win 65535 <mss 1000>");
+        p.expect("SA 0 ack 11 <mss 1460>");
+        p.expect_after(600, "SA 0 ack 11 <mss 1460>");
+        p.expect_after(2000, "SA 0 ack 11 <mss 1460>");
+        assert_eq!(p.stack.counters().syn_retrans, 3);
+    }
+}
+
 /// Linux: `tcp_synack_retries` + 1 (`tcp_fastopen_synack_timer`).
 #[test]
 fn a_child_that_is_never_answered_ends() {

@@ -1,0 +1,40 @@
+//! Why a command failed: a sentence that says what to do, and an exit code.
+use crate::terminal;
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+
+/// A failed command.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    exit_code: u8,
+    message: String,
+}
+
+impl Failure {
+    /// The job failed: exit code 1.
+    pub(crate) fn failed(message: impl Into<String>) -> Failure {
+        Failure { exit_code: 1, message: message.into() }
+    }
+
+    /// The arguments make no sense: exit code 2, as clap's own errors.
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure { exit_code: 2, message: message.into() }
+    }
+
+    /// A job on a file failed.
+    pub(crate) fn file(action: &str, path: &std::path::Path, error: &io::Error) -> Failure {
+        Failure::failed(format!("cannot {action} {}: {error}", path.display()))
+    }
+
+    /// Says it on stderr.
+    pub(crate) fn report(&self) -> ExitCode {
+        eprintln!("{} {}", terminal::stderr_label("error:", "31"), self.message);
+        ExitCode::from(self.exit_code)
+    }
+}
+
+/// Says on stderr what is odd but no reason to stop.
+pub(crate) fn warn(message: impl Display) {
+    eprintln!("{} {message}", terminal::stderr_label("warning:", "33"));
+}

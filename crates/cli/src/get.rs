@@ -1,0 +1,212 @@
+//! `firstbyte get`: HTTP requests over a stack of our own, timed and explained.
+//!
+//! - `get/target.rs`: from a URL to a peer and a request;
+//! - `get/visit.rs`: one connection with one request;
+//! - `get/body.rs`: where the reply goes;
+//! - `get/words.rs`: what became of Fast Open, and errors, in plain words;
+//! - `get/report.rs`: what is printed.
+mod body;
+mod report;
+mod target;
+mod visit;
+mod words;
+
+use crate::failure::{Failure, warn};
+use crate::recorder::Recorder;
+use crate::stack::{Defaults, Running, StackArgs};
+use crate::values::{self, Resolved};
+use body::Sink;
+use clap::Args;
+use firstbyte::{Config, FastOpen};
+use hyper::Method;
+use hyper::header::{HeaderName, HeaderValue};
+use report::Report;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use target::Target;
+use visit::{How, Visit};
+
+/// Get a URL over HTTP with TCP Fast Open, and say how long each phase took and what became of Fast Open.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example (as root, with a web server on this machine: sysctl net.ipv4.tcp_fastopen=3 and nginx with `listen 80 fastopen=16`):\n  \
+                  firstbyte get http://10.78.0.1/ -c 5 --explain\n\n\
+                  The page goes to stdout and the report to stderr; with -c, -o, --explain or --json the report goes to stdout.\n\
+                  The stack is a host of its own, 10.78.0.2 behind the TUN device. Its peers are this machine (10.78.0.1) and, if the kernel\n\
+                  forwards and masquerades, everybody else:\n  \
+                  sysctl net.ipv4.ip_forward=1; iptables -t nat -A POSTROUTING -s 10.78.0.0/24 -j MASQUERADE"
+)]
+pub(crate) struct GetArgs {
+    /// What to get: http://HOST[:PORT]/PATH.
+    #[arg(value_name = "URL")]
+    url: Target,
+    /// Requests, one after the other, each on a connection of its own; the first asks for a cookie, the others have it.
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    count: u32,
+    /// Draw the packets of the first connection and of the last.
+    #[arg(long)]
+    explain: bool,
+    /// A plain handshake, and no request for a cookie.
+    #[arg(long)]
+    no_fast_open: bool,
+    /// Show the cookie on a SYN without data; the request follows the handshake.
+    #[arg(long, conflicts_with_all = ["no_fast_open", "syn_fin"])]
+    data_less: bool,
+    /// Let the FIN ride on the SYN behind the request: three packets, between two ends of ours. Linux drops such a SYN.
+    #[arg(long, conflicts_with = "no_fast_open")]
+    syn_fin: bool,
+    /// Use Fast Open even with a method that is not idempotent, though a SYN, and so the request, may be delivered twice.
+    #[arg(long)]
+    force_early: bool,
+    /// Method of the request [default: GET, or POST with --data].
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    method: Option<Method>,
+    /// Body of the request; @FILE reads it from a file.
+    #[arg(short = 'd', long, value_name = "TEXT")]
+    data: Option<String>,
+    /// Header of the request, `Name: value`; repeatable.
+    #[arg(short = 'H', long, value_name = "HEADER", value_parser = target::header)]
+    header: Vec<(HeaderName, HeaderValue)>,
+    /// Take ADDRESS for NAME:PORT instead of asking the system's resolver; repeatable.
+    #[arg(long, value_name = "NAME:PORT:ADDRESS")]
+    resolve: Vec<Resolved>,
+    /// Write the page to FILE; `-` is stdout.
+    #[arg(short = 'o', long, value_name = "FILE", conflicts_with = "count")]
+    output: Option<PathBuf>,
+    /// Write the reply's status line and headers before the page.
+    #[arg(short = 'i', long, conflicts_with = "count")]
+    include: bool,
+    /// The longest time one request may take in all.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::positive_duration)]
+    timeout: Duration,
+    /// Exit code 1 when a reply's status is 400 or above.
+    #[arg(short = 'f', long)]
+    fail: bool,
+    /// The report as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    stack: StackArgs,
+}
+
+const DEFAULTS: Defaults = Defaults { tun: "firstbyte1", address: "10.78.0.2/24" };
+
+/// Runs the verb.
+pub(crate) fn run(args: GetArgs) -> Result<ExitCode, Failure> {
+    let config = args.stack.config()?;
+    if let Some(settings) = args.stack.settings_text(&config) {
+        print!("{settings}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let how = args.how()?;
+    let sink = args.sink()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    runtime.block_on(get(args, config, how, sink))
+}
+
+impl GetArgs {
+    fn method(&self) -> Method {
+        let default = if self.data.is_some() { Method::POST } else { Method::GET };
+        self.method.clone().unwrap_or(default)
+    }
+
+    /// How to connect and what to ask.
+    fn how(&self) -> Result<How, Failure> {
+        let method = self.method();
+        let is_risky = !method.is_idempotent() && !self.no_fast_open;
+        if is_risky && !self.force_early {
+            if self.syn_fin || self.data_less {
+                return Err(Failure::usage(format!(
+                    "{method} is not idempotent, so Fast Open is off for it (see --force-early)"
+                )));
+            }
+            warn(format!(
+                "no Fast Open for {method}: a SYN and its data may be delivered twice (RFC 7413 §6.1); --force-early uses it all the same"
+            ));
+        } else if is_risky {
+            warn(format!(
+                "this {method} may be delivered twice, and acted upon twice: the network may duplicate a SYN"
+            ));
+        }
+        let fast_open =
+            if self.no_fast_open || (is_risky && !self.force_early) { FastOpen::Off } else { FastOpen::Auto };
+        Ok(How {
+            target: self.url.clone(),
+            method,
+            headers: self.header.clone(),
+            body: self.data.as_deref().map(target::data).transpose()?.unwrap_or_default(),
+            fast_open,
+            data_less: self.data_less,
+            syn_fin: self.syn_fin,
+            timeout: self.timeout,
+        })
+    }
+
+    /// Where the page goes, and so where the report does.
+    fn sink(&self) -> Result<Sink, Failure> {
+        match &self.output {
+            Some(path) if path.as_os_str() == "-" => Ok(Sink::Stdout { head: self.include }),
+            Some(path) => Sink::file(path, self.include),
+            None if self.count > 1 || self.json || self.explain => Ok(Sink::Nowhere),
+            None => Ok(Sink::Stdout { head: self.include }),
+        }
+    }
+}
+
+async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<ExitCode, Failure> {
+    let peer = how.target.resolve(&args.resolve).await?;
+    let recorder = args.explain.then(Recorder::new);
+    let running = args.stack.start(&DEFAULTS, config, recorder.as_ref(), |builder| builder)?;
+    let mut report = Report::new(args.json, sink.uses_stdout(), args.count > 1, &how, peer, &running);
+    report.begin();
+    // Interrupted before anything came back is no success.
+    let mut is_well = true;
+    let mut is_empty = true;
+    for number in 1..=args.count {
+        let visited = tokio::select! {
+            visited = visit_once(&how, peer, &running, recorder.as_ref(), &mut sink) => visited,
+            _ = tokio::signal::ctrl_c() => break,
+        };
+        for visit in visited? {
+            is_well &= visit.is_well(args.fail);
+            is_empty = false;
+            report.add(number, visit);
+        }
+    }
+    report.end();
+    // What did not get through by now does not matter any more.
+    let _ = running.net.shutdown_timeout(LAST_PACKETS).await;
+    if let Some(pcap) = &running.pcap {
+        pcap.flush();
+    }
+    Ok(if is_well && !is_empty { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// After the last connection has ended.
+const LAST_PACKETS: Duration = Duration::from_millis(200);
+
+/// One request; twice where the server would not take it as early data (RFC 8470 §5.2). Fails only for the sink.
+async fn visit_once(
+    how: &How,
+    peer: std::net::SocketAddr,
+    running: &Running,
+    recorder: Option<&Recorder>,
+    sink: &mut Sink,
+) -> Result<Vec<Visit>, Failure> {
+    let mut first = visit::visit(&running.net, peer, how, sink).await?;
+    first.keep_packets(recorder);
+    if !first.is_too_early() {
+        return Ok(vec![first]);
+    }
+    let plain = How { fast_open: FastOpen::Off, syn_fin: false, data_less: false, ..how.clone() };
+    let mut second = visit::visit(&running.net, peer, &plain, sink).await?;
+    second.keep_packets(recorder);
+    second.is_retry = true;
+    // That the first was too early is no failure: the second is the answer.
+    first.is_superseded = true;
+    Ok(vec![first, second])
+}

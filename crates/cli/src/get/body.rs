@@ -1,0 +1,61 @@
+//! Where replies go.
+use crate::failure::Failure;
+use bytes::Bytes;
+use hyper::http::response::Parts;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The place for the page.
+pub(crate) enum Sink {
+    /// It is counted and forgotten.
+    Nowhere,
+    /// With the status line and headers before it, if asked for.
+    Stdout { head: bool },
+    /// Likewise.
+    File { path: PathBuf, file: File, head: bool },
+}
+
+impl Sink {
+    /// Creates the file.
+    pub(crate) fn file(path: &Path, head: bool) -> Result<Sink, Failure> {
+        let file = File::create(path).map_err(|error| Failure::file("write", path, &error))?;
+        Ok(Sink::File { path: path.to_owned(), file, head })
+    }
+
+    pub(crate) fn uses_stdout(&self) -> bool {
+        matches!(self, Sink::Stdout { .. })
+    }
+
+    /// The head of the reply, if it is wanted.
+    pub(crate) fn head(&mut self, head: &Parts) -> Result<(), Failure> {
+        if !matches!(self, Sink::Stdout { head: true } | Sink::File { head: true, .. }) {
+            return Ok(());
+        }
+        let mut text = format!("{:?} {}\r\n", head.version, head.status).into_bytes();
+        for (name, value) in &head.headers {
+            text.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+        }
+        text.extend(b"\r\n");
+        self.write(&text.into())
+    }
+
+    /// A part of the page.
+    pub(crate) fn write(&mut self, bytes: &Bytes) -> Result<(), Failure> {
+        match self {
+            Sink::Nowhere => Ok(()),
+            Sink::Stdout { .. } => {
+                let mut stdout = io::stdout().lock();
+                match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+                    // A reader that has gone (`| head`) is no failure.
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                    Err(error) => Err(Failure::failed(format!("cannot write to stdout: {error}"))),
+                    Ok(()) => Ok(()),
+                }
+            }
+            Sink::File { path, file, .. } => {
+                file.write_all(bytes).map_err(|error| Failure::file("write", path, &error))
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What is printed: a row per visit, what became of Fast Open in words, statistics as httping has them, ladders, or all of it as JSON.
+use super::visit::{How, Visit};
+use super::words;
+use crate::recorder::Seen;
+use crate::stack::Running;
+use crate::terminal::page_style;
+use ::lab::ladder::Ladder;
+use ::lab::report::{Page, PageStyle};
+use ::lab::segment::Segment;
+use bytes::Bytes;
+use firstbyte::{ConnectionInfo, Instant, Outcome};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The report under way.
+pub(crate) struct Report {
+    json: bool,
+    /// The page has stdout.
+    to_stderr: bool,
+    is_series: bool,
+    url: String,
+    peer: SocketAddr,
+    tun: String,
+    visits: Vec<(u32, Visit)>,
+}
+
+impl Report {
+    pub(crate) fn new(
+        json: bool,
+        to_stderr: bool,
+        is_series: bool,
+        how: &How,
+        peer: SocketAddr,
+        running: &Running,
+    ) -> Report {
+        let (url, tun) = (how.target.url.clone(), running.tun.clone());
+        Report { json, to_stderr, is_series, url, peer, tun, visits: Vec::new() }
+    }
+
+    /// The lines before the first visit.
+    pub(crate) fn begin(&self) {
+        if !self.json {
+            self.print(&format!("{} at {} through {}\n", self.url, self.peer, self.tun));
+        }
+    }
+
+    /// One more visit, whose row is printed at once.
+    pub(crate) fn add(&mut self, number: u32, visit: Visit) {
+        if !self.json {
+            if self.visits.is_empty() {
+                self.print(&format!("{HEAD}\n"));
+            }
+            self.print(&row(number, &visit));
+        }
+        self.visits.push((number, visit));
+    }
+
+    /// What can only be said at the end.
+    pub(crate) fn end(&self) {
+        if self.json {
+            return self.print(&format!("{:#}\n", self.json()));
+        }
+        let mut page = Page::new(if self.to_stderr { PageStyle::default() } else { page_style() });
+        self.render(&mut page);
+        self.print(&page.into_text());
+    }
+
+    fn render(&self, page: &mut Page) {
+        let mut said = Vec::new();
+        for info in self.outcomes() {
+            let (word, sentence) = words::outcome(info);
+            if !said.contains(&sentence) {
+                said.push(sentence);
+                page.paragraph(&format!("Fast Open, {word}: {sentence}."));
+            }
+        }
+        let granted = Outcome::CookieRequested { granted: true };
+        if !self.is_series && self.outcomes().any(|info| info.outcome == granted) {
+            page.paragraph("This stack and its cookie end here; -c 2 shows a repeat visit.");
+        }
+        if self.visits.iter().any(|(_, visit)| visit.is_retry) {
+            page.paragraph("425 Too Early was answered by a second request without Fast Open (RFC 8470).");
+        }
+        if self.is_series {
+            page.gap();
+            page.line(&self.statistics());
+        }
+        for ladder in self.ladders() {
+            page.ladder(&ladder);
+        }
+    }
+
+    /// The connections of visits that got a reply.
+    fn outcomes(&self) -> impl Iterator<Item = &ConnectionInfo> {
+        self.visits
+            .iter()
+            .filter(|(_, visit)| visit.result.is_ok())
+            .filter_map(|(_, visit)| visit.info.as_ref())
+    }
+
+    /// Visits that count.
+    fn counted(&self) -> impl Iterator<Item = &Visit> {
+        self.visits.iter().map(|(_, visit)| visit).filter(|visit| !visit.is_superseded)
+    }
+
+    fn statistics(&self) -> String {
+        let all = self.counted().count();
+        let times: Vec<f64> =
+            self.counted().filter(|visit| visit.result.is_ok()).map(|visit| ms(visit.total)).collect();
+        let failed = 100.0 * (all - times.len()) as f64 / all.max(1) as f64;
+        let accepted = self
+            .counted()
+            .filter_map(|visit| visit.info.as_ref())
+            .filter(|info| info.outcome == Outcome::Accepted);
+        let mut text = format!("{all} connects, {} ok, {failed:.2}% failed\n", times.len());
+        text += &format!("Fast Open accepted {} of {all}\n", accepted.count());
+        if let Some(Spread { min, avg, max }) = Spread::of(&times) {
+            text += &format!("round-trip min/avg/max = {}/{}/{} ms\n", figure(min), figure(avg), figure(max));
+        }
+        if let Some((first, repeats)) = times.split_first()
+            && let Some(Spread { avg, .. }) = Spread::of(repeats)
+        {
+            let change = 100.0 * (avg - first) / first;
+            text += &format!(
+                "first visit {} ms, repeat visits {} ms on average ({change:+.0} %)\n",
+                figure(*first),
+                figure(avg)
+            );
+        }
+        text
+    }
+
+    /// The ladders of the first visit and of the last, where packets were recorded.
+    fn ladders(&self) -> Vec<Ladder> {
+        let last = self.visits.len().saturating_sub(1);
+        let shown = self.visits.iter().enumerate().filter(|(index, _)| *index == 0 || *index == last);
+        shown.filter_map(|(_, (number, visit))| self.ladder(*number, visit)).collect()
+    }
+
+    fn ladder(&self, number: u32, visit: &Visit) -> Option<Ladder> {
+        let packets = own_packets(visit)?;
+        let again = if visit.is_retry { ", once more without Fast Open" } else { "" };
+        let title = format!("Visit {number}{again}: {} packets", packets.len());
+        Some(Ladder::at_client(title, self.peer, &packets))
+    }
+
+    fn json(&self) -> Value {
+        let visits: Vec<Value> =
+            self.visits.iter().map(|(number, visit)| self.visit_json(*number, visit)).collect();
+        let times: Vec<f64> =
+            self.counted().filter(|visit| visit.result.is_ok()).map(|visit| ms(visit.total)).collect();
+        let spread = Spread::of(&times);
+        let repeats = times.split_first().and_then(|(_, repeats)| Spread::of(repeats));
+        json!({
+            "url": self.url,
+            "peer": self.peer.to_string(),
+            "tun": self.tun,
+            "visits": visits,
+            "connects": self.counted().count(),
+            "ok": times.len(),
+            "min_ms": spread.as_ref().map(|spread| spread.min),
+            "avg_ms": spread.as_ref().map(|spread| spread.avg),
+            "max_ms": spread.as_ref().map(|spread| spread.max),
+            "first_ms": times.first(),
+            "repeat_avg_ms": repeats.map(|spread| spread.avg),
+        })
+    }
+
+    fn visit_json(&self, number: u32, visit: &Visit) -> Value {
+        let fast_open = visit.info.as_ref().map(|info| {
+            let (word, sentence) = words::outcome(info);
+            json!({
+                "outcome": word,
+                "meaning": sentence,
+                "syn_data_bytes": info.syn_data_len,
+                "syn_data_acked_bytes": info.syn_data_acked,
+            })
+        });
+        json!({
+            "number": number,
+            "status": visit.result.as_ref().ok().map(|reply| reply.status.as_u16()),
+            "bytes": visit.result.as_ref().ok().map(|reply| reply.len),
+            "error": visit.result.as_ref().err(),
+            "retry": visit.is_retry,
+            "handshake_ms": visit.handshake().map(ms),
+            "first_byte_ms": visit.first_byte.map(ms),
+            "total_ms": ms(visit.total),
+            "local": visit.info.as_ref().map(|info| info.local.to_string()),
+            "fast_open": fast_open,
+            "retransmissions": visit.info.as_ref().map(|info| info.total_retrans),
+            "ladder": self.ladder(number, visit),
+        })
+    }
+
+    /// A reader that has gone (`| head`) is no reason to stop.
+    fn print(&self, text: &str) {
+        let _ = match self.to_stderr {
+            true => io::stderr().write_all(text.as_bytes()),
+            false => io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()),
+        };
+    }
+}
+
+const HEAD: &str = "   # status  handshake ms  first byte ms   total ms    bytes  Fast Open";
+
+fn row(number: u32, visit: &Visit) -> String {
+    let cell = |duration: Option<Duration>| duration.map_or("-".to_owned(), |duration| figure(ms(duration)));
+    let fast_open = visit.info.as_ref().map_or("-", |info| words::outcome(info).0);
+    match &visit.result {
+        Ok(reply) => format!(
+            "{number:>4} {:>6}  {:>12}  {:>13}  {:>9}  {:>7}  {fast_open}\n",
+            reply.status.as_u16(),
+            cell(visit.handshake()),
+            cell(visit.first_byte),
+            cell(Some(visit.total)),
+            reply.len
+        ),
+        Err(why) => format!("{number:>4} failed: {why}\n"),
+    }
+}
+
+/// The packets of this visit's connection; packets of the one before may have come late.
+fn own_packets(visit: &Visit) -> Option<Vec<(Instant, Bytes)>> {
+    let seen = visit.packets.as_ref()?;
+    let local = visit.info.as_ref().map(|info| info.local);
+    let is_own = |packet: &&Seen| {
+        let segment = Segment::parse(&packet.bytes);
+        segment
+            .is_some_and(|segment| local.is_none_or(|local| segment.src() == local || segment.dst() == local))
+    };
+    Some(seen.iter().filter(is_own).map(|packet| (packet.at, packet.bytes.clone())).collect())
+}
+
+struct Spread {
+    min: f64,
+    avg: f64,
+    max: f64,
+}
+
+impl Spread {
+    /// `None` of nothing.
+    fn of(values: &[f64]) -> Option<Spread> {
+        let min = values.iter().copied().reduce(f64::min)?;
+        let max = values.iter().copied().reduce(f64::max)?;
+        Some(Spread { min, avg: values.iter().sum::<f64>() / values.len() as f64, max })
+    }
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e6
+}
+
+/// Milliseconds with as many decimals as mean something.
+fn figure(ms: f64) -> String {
+    format!("{ms:.decimals$}", decimals = if ms < 10.0 { 3 } else { 1 })
+}

@@ -1,0 +1,243 @@
+//! One visit: a connection, a request, its reply, and the time of each.
+use super::body::Sink;
+use super::target::Target;
+use super::words;
+use crate::failure::Failure;
+use crate::recorder::{Recorder, Seen};
+use bytes::Bytes;
+use firstbyte::{ConnectionInfo, FastOpen, Net, TcpStream};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+/// How to connect, and what to ask.
+#[derive(Clone, Debug)]
+pub(crate) struct How {
+    pub(crate) target: Target,
+    pub(crate) method: Method,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) body: Bytes,
+    pub(crate) fast_open: FastOpen,
+    pub(crate) data_less: bool,
+    pub(crate) syn_fin: bool,
+    /// For the whole visit.
+    pub(crate) timeout: Duration,
+}
+
+/// A visit that is over.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    pub(crate) result: Result<Reply, String>,
+    /// The connection at its end, if there was one.
+    pub(crate) info: Option<ConnectionInfo>,
+    /// From the first packet to the first byte of the reply.
+    pub(crate) first_byte: Option<Duration>,
+    pub(crate) total: Duration,
+    /// The packets seen, if they were recorded.
+    pub(crate) packets: Option<Vec<Seen>>,
+    /// The answer to the visit before was 425 Too Early.
+    pub(crate) is_retry: bool,
+    /// The visit after this one counts instead.
+    pub(crate) is_superseded: bool,
+}
+
+/// A reply that came whole.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    /// Bytes of its body.
+    pub(crate) len: u64,
+}
+
+impl Visit {
+    /// Was there a reply, and (if that matters) a good one?
+    pub(crate) fn is_well(&self, status_matters: bool) -> bool {
+        let is_good = |reply: &Reply| !status_matters || reply.status.as_u16() < 400;
+        self.is_superseded || self.result.as_ref().is_ok_and(is_good)
+    }
+
+    /// Did the server refuse the request only because it came early?
+    pub(crate) fn is_too_early(&self) -> bool {
+        self.result.as_ref().is_ok_and(|reply| reply.status == StatusCode::TOO_EARLY)
+            && self.info.as_ref().is_some_and(|info| info.syn_data_acked > 0)
+    }
+
+    /// From the SYN to the end of the handshake.
+    pub(crate) fn handshake(&self) -> Option<Duration> {
+        let info = self.info.as_ref()?;
+        Some(info.established_at?.since(info.opened_at))
+    }
+
+    /// Keeps what was recorded since the last call.
+    pub(crate) fn keep_packets(&mut self, recorder: Option<&Recorder>) {
+        self.packets = recorder.map(Recorder::take);
+    }
+}
+
+/// What is known while a visit is under way.
+#[derive(Default)]
+struct Progress {
+    first_byte_at: Option<Instant>,
+    info: Option<ConnectionInfo>,
+}
+
+/// Visits once. Fails only for the sink: what happens on the network is a result.
+pub(crate) async fn visit(net: &Net, peer: SocketAddr, how: &How, sink: &mut Sink) -> Result<Visit, Failure> {
+    let begun = Instant::now();
+    let mut progress = Progress::default();
+    let exchanged = tokio::time::timeout(how.timeout, exchange(net, peer, how, sink, &mut progress)).await;
+    let result = match exchanged {
+        Ok(Ok((reply, stream))) => {
+            let total = begun.elapsed();
+            finish(stream, how.timeout.saturating_sub(total), &mut progress).await;
+            (Ok(reply), total)
+        }
+        Ok(Err(Broken::Network(error))) => (Err(words::failure(&error, peer)), begun.elapsed()),
+        Ok(Err(Broken::Sink(failure))) => return Err(failure),
+        Err(_) => (Err(words::timeout(how.timeout, peer)), begun.elapsed()),
+    };
+    Ok(Visit {
+        result: result.0,
+        info: progress.info,
+        first_byte: progress.first_byte_at.map(|at| at - begun),
+        total: result.1,
+        packets: None,
+        is_retry: false,
+        is_superseded: false,
+    })
+}
+
+/// Why an exchange ended early.
+enum Broken {
+    Network(io::Error),
+    Sink(Failure),
+}
+
+impl From<hyper::Error> for Broken {
+    fn from(error: hyper::Error) -> Broken {
+        Broken::Network(words::io_error(error))
+    }
+}
+
+async fn exchange(
+    net: &Net,
+    peer: SocketAddr,
+    how: &How,
+    sink: &mut Sink,
+    progress: &mut Progress,
+) -> Result<(Reply, TcpStream), Broken> {
+    let stream = connect(net, peer, how).await.map_err(Broken::Network)?;
+    let io = TokioIo::new(Timed { stream, first_byte_at: None });
+    let (mut sender, connection) = http1::handshake::<_, Full<Bytes>>(io).await?;
+    let talk = async move {
+        let response = sender.send_request(request(how)).await?;
+        receive(response, how, sink).await
+    };
+    // The request is queued before the connection takes its first step, so the stream's first flush has all of it.
+    let (reply, connection) = tokio::join!(talk, connection.without_shutdown());
+    // When both failed, the connection knows why.
+    let Timed { stream, first_byte_at } = connection?.io.into_inner();
+    progress.first_byte_at = first_byte_at;
+    progress.info = stream.info().ok();
+    Ok((reply?, stream))
+}
+
+async fn connect(net: &Net, peer: SocketAddr, how: &How) -> io::Result<TcpStream> {
+    let socket = net.socket().nodelay(true).fast_open(how.fast_open);
+    match how.data_less {
+        true => socket.data_less(true).connect(peer).await,
+        false => socket.fin(how.syn_fin).syn_fin(how.syn_fin).connect_deferred(peer).await,
+    }
+}
+
+fn request(how: &How) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(how.body.clone()));
+    *request.method_mut() = how.method.clone();
+    *request.uri_mut() = how.target.path.clone();
+    let mut headers = HeaderMap::new();
+    headers.insert(HOST, how.target.authority.clone());
+    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("firstbyte/", env!("CARGO_PKG_VERSION"))));
+    headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    for (name, value) in &how.headers {
+        headers.insert(name, value.clone());
+    }
+    *request.headers_mut() = headers;
+    request
+}
+
+async fn receive(response: Response<Incoming>, how: &How, sink: &mut Sink) -> Result<Reply, Broken> {
+    let (head, mut body) = response.into_parts();
+    let mut nowhere = Sink::Nowhere;
+    let comes_again = head.status == StatusCode::TOO_EARLY && how.fast_open != FastOpen::Off;
+    let sink = if comes_again { &mut nowhere } else { sink };
+    sink.head(&head).map_err(Broken::Sink)?;
+    let mut len = 0;
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            len += data.len() as u64;
+            sink.write(&data).map_err(Broken::Sink)?;
+        }
+    }
+    Ok(Reply { status: head.status, len })
+}
+
+/// Closes, and waits for the last packets: the peer's FIN and the acknowledgement of ours.
+async fn finish(mut stream: TcpStream, patience: Duration, progress: &mut Progress) {
+    let closed = async {
+        stream.shutdown().await?;
+        let mut rest = [0; 4096];
+        while stream.read(&mut rest).await? > 0 {}
+        stream.delivered().await
+    };
+    // Whether the end was orderly changes nothing about the reply.
+    let _ = tokio::time::timeout(patience.min(LINGER), closed).await;
+    progress.info = stream.info().ok().or(progress.info.take());
+}
+
+/// How long a server may take to close after its reply.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// A stream that remembers when its first byte came.
+struct Timed {
+    stream: TcpStream,
+    first_byte_at: Option<Instant>,
+}
+
+impl AsyncRead for Timed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.first_byte_at.get_or_insert_with(Instant::now);
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Timed {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, data)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,53 @@
+//! The `firstbyte` command: one module per verb.
+//!
+//! - [`lab`]: experiments in virtual time;
+//! - [`serve`]: an HTTP and echo server on a stack of our own;
+//! - [`get`]: one HTTP request, or a series, timed and explained.
+//!
+//! What the verbs share: [`stack`] (from arguments to a running stack on a TUN device), [`recorder`] (packets seen on the
+//! way), [`values`] (texts of arguments), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
+//! Nothing of TCP or of Fast Open is decided here: that is the library's.
+#![forbid(unsafe_code)]
+mod failure;
+mod get;
+mod lab;
+mod recorder;
+mod serve;
+mod stack;
+mod terminal;
+mod values;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// TCP Fast Open from the command line: the first byte of an answer in one round trip.
+#[derive(Parser, Debug)]
+#[command(
+    name = "firstbyte",
+    version,
+    disable_help_subcommand = true,
+    after_help = "Start with:\n  firstbyte lab fast-open --rtt 170ms --count 10      no root, no network\n  \
+                  sudo firstbyte serve                                then: curl --tcp-fastopen http://10.77.0.2/\n  \
+                  sudo firstbyte get http://10.78.0.1/ -c 5 --explain\n\n\
+                  Exit codes: 0 done, 1 the job failed, 2 wrong arguments."
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    Lab(lab::LabArgs),
+    Serve(serve::ServeArgs),
+    Get(Box<get::GetArgs>),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().verb {
+        Verb::Lab(args) => lab::run(args),
+        Verb::Serve(args) => serve::run(args),
+        Verb::Get(args) => get::run(*args),
+    };
+    done.unwrap_or_else(|failure| failure.report())
+}

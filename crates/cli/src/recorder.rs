@@ -1,0 +1,82 @@
+//! Packets seen on the way between a stack and its device, kept in memory for the ladder of an exchange.
+use bytes::Bytes;
+use firstbyte::Instant;
+use firstbyte::device::{Capabilities, Device, RxPacket, TxPacket};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A packet that passed.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// When, since the recorder was made.
+    pub(crate) at: Instant,
+    /// From the IP header on.
+    pub(crate) bytes: Bytes,
+}
+
+/// The packets that have passed. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder {
+    start: std::time::Instant,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Recorder {
+        Recorder { start: std::time::Instant::now(), seen: Arc::default() }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Begins to record what passes through `device`, which must have no offloads: then every packet is one on the wire.
+    pub(crate) fn watch<D: Device>(&self, device: D) -> Watched<D> {
+        Watched { device, recorder: self.clone() }
+    }
+
+    /// What has passed since the last call.
+    pub(crate) fn take(&self) -> Vec<Seen> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A device that is recorded.
+pub(crate) struct Watched<D> {
+    device: D,
+    recorder: Recorder,
+}
+
+impl<D: Device> Device for Watched<D> {
+    fn capabilities(&self) -> Capabilities {
+        self.device.capabilities()
+    }
+
+    fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+        let before = batch.len();
+        let received = self.device.recv(batch, max);
+        let at = self.recorder.now();
+        self.recorder
+            .lock()
+            .extend(batch[before..].iter().map(|packet| Seen { at, bytes: packet.data.clone() }));
+        received
+    }
+
+    fn send(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<usize> {
+        let at = self.recorder.now();
+        let copies: Vec<Seen> = batch.iter().map(|packet| Seen { at, bytes: packet.to_bytes() }).collect();
+        let sent = self.device.send(batch)?;
+        self.recorder.lock().extend(copies.into_iter().take(sent));
+        Ok(sent)
+    }
+
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.device.as_fd()
+    }
+}

@@ -1,0 +1,296 @@
+//! `firstbyte serve`: HTTP and echo, on a stack of our own behind a TUN device.
+//!
+//! - `serve/connection.rs`: one HTTP connection, from accept to the last FIN;
+//! - `serve/reply.rs`: which answer a request gets; `serve/files.rs`: answers from a folder; `serve/body.rs`: their bytes;
+//! - `serve/echo.rs`: the echo server;
+//! - `serve/log.rs`: what is printed.
+//!
+//! Everything runs on one thread, the stack's driver included: an answer that is ready in the poll in which its request came
+//! is written before the driver sends anything, which is what lets it ride on the SYN-ACK.
+mod body;
+mod connection;
+mod echo;
+mod files;
+mod log;
+mod reply;
+
+use crate::failure::{Failure, warn};
+use crate::stack::{Defaults, Running, StackArgs};
+use crate::values;
+use clap::Args;
+use connection::HttpServer;
+use firstbyte::{Config, KeyRing, Net, SocketOptions, TcpListener, TcpStream};
+use log::Log;
+use reply::Site;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+
+/// Serve HTTP (a folder, or a greeting) and echo with TCP Fast Open, on a stack of our own behind a TUN device.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example (as root; the second terminal shows four packets from the second visit on):\n  \
+                  firstbyte serve --root /usr/share/doc\n  \
+                  curl --tcp-fastopen http://10.77.0.2/\n\n\
+                  With a fixed key, cookies survive a restart and are those of a Linux server with the same key:\n  \
+                  firstbyte serve --key $(sysctl -n net.ipv4.tcp_fastopen_key)"
+)]
+pub(crate) struct ServeArgs {
+    /// Serve the files of this folder; without it, every path is answered with a greeting.
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Port of the HTTP server.
+    #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+    /// Serve echo (RFC 862) on this port too.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    echo: Option<u16>,
+    /// The most connections with Fast Open whose handshake is not complete, per listener; 0 switches Fast Open off.
+    #[arg(long, value_name = "QLEN", default_value_t = 256)]
+    fast_open: u32,
+    /// Cookie key as Linux writes it, aaaaaaaa-bbbbbbbb-cccccccc-dddddddd, with an optional backup after a comma [default: random].
+    #[arg(long, value_name = "KEY[,BACKUP]")]
+    key: Option<KeyRing>,
+    /// The longest time a SYN-ACK waits for the reply that could ride on it; 0 sends it at once, as Linux does
+    /// [default: the profile's, 1ms].
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    synack_hold: Option<Duration>,
+    /// Keep HTTP connections open for more requests. Without it replies say `Connection: close`, so that reply and FIN ride on
+    /// the SYN-ACK.
+    #[arg(long)]
+    keep_alive: bool,
+    /// Act on requests with unsafe methods (POST, PUT, …) even while they may be a replay, instead of 425 Too Early.
+    #[arg(long)]
+    allow_early_unsafe: bool,
+    /// The most connections that wait to be accepted, per listener.
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    backlog: u32,
+    /// One JSON object per line instead of text.
+    #[arg(long)]
+    json: bool,
+    /// No line per request.
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    stack: StackArgs,
+}
+
+const DEFAULTS: Defaults = Defaults { tun: "firstbyte0", address: "10.77.0.2/24" };
+
+/// How long connections get to finish after the signal to stop.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs the verb until a signal comes.
+pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
+    let mut config = args.stack.config()?;
+    if let Some(hold) = args.synack_hold {
+        config.synack_hold = hold;
+    }
+    if let Some(settings) = args.stack.settings_text(&config) {
+        print!("{settings}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.echo == Some(args.port) {
+        return Err(Failure::usage(format!(
+            "--port and --echo are both {}: choose another for one",
+            args.port
+        )));
+    }
+    let site = Site::open(args.root.as_deref(), args.allow_early_unsafe)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    runtime.block_on(serve(args, config, site))
+}
+
+async fn serve(args: ServeArgs, config: Config, site: Site) -> Result<ExitCode, Failure> {
+    let signals = Signals::install()?;
+    warn_about(&args, &config);
+    let key = args.key.clone();
+    let running = args.stack.start(&DEFAULTS, config, None, |builder| match key {
+        Some(key) => builder.fast_open_key(key),
+        None => builder,
+    })?;
+    let log = Arc::new(Log::new(args.json, args.quiet));
+    let (stop, stopped) = watch::channel(false);
+    let (alive, all_gone) = mpsc::channel(1);
+    let task = Task { log: log.clone(), stopped, _alive: alive };
+    let mut places = Vec::new();
+    for own in &running.addresses {
+        let http = listen(&running.net, &args, SocketAddr::new(own.addr, args.port)).await?;
+        places.push(format!(
+            "http://{}/",
+            url_authority(http.local_addr().unwrap_or((own.addr, args.port).into()))
+        ));
+        let server = HttpServer::new(site.clone(), args.keep_alive);
+        let each = move |stream, peer, task| server.clone().handle(stream, peer, task);
+        tokio::spawn(accept(http, task.clone(), each));
+        if let Some(port) = args.echo {
+            let echo = listen(&running.net, &args, SocketAddr::new(own.addr, port)).await?;
+            tokio::spawn(accept(echo, task.clone(), echo::handle));
+        }
+    }
+    drop(task);
+    log.banner(&args, &running.tun, &places);
+    let ended = until_stopped(&running, signals, stop, all_gone).await;
+    log.summary(&running.net);
+    if let Some(pcap) = &running.pcap {
+        pcap.flush();
+    }
+    ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// Bit of `net.ipv4.tcp_fastopen`: servers may use Fast Open.
+const SERVER_BIT: u32 = 0x2;
+
+/// Things that are allowed, but hardly what was meant.
+fn warn_about(args: &ServeArgs, config: &Config) {
+    let server_bit = config.tcp_fastopen & SERVER_BIT != 0;
+    if args.fast_open > 0 && !server_bit {
+        warn(format!(
+            "Fast Open is off for servers: net.ipv4.tcp_fastopen is {:#x}; add --set net.ipv4.tcp_fastopen=0x3",
+            config.tcp_fastopen
+        ));
+    }
+    if args.keep_alive && config.synack_data && args.fast_open > 0 {
+        warn("with --keep-alive the FIN cannot ride on the SYN-ACK: more than four packets per exchange");
+    }
+}
+
+async fn listen(net: &Net, args: &ServeArgs, at: SocketAddr) -> Result<TcpListener, Failure> {
+    let options = SocketOptions { nodelay: true, ..SocketOptions::default() };
+    let builder =
+        TcpListener::builder(net).backlog(args.backlog).fast_open(args.fast_open).socket_options(options);
+    builder.bind(at).await.map_err(|error| Failure::failed(format!("cannot listen on {at}: {error}")))
+}
+
+/// `addr`, or `addr:port` where the port is not HTTP's.
+fn url_authority(at: SocketAddr) -> String {
+    match (at.port(), at) {
+        (80, SocketAddr::V6(at)) => format!("[{}]", at.ip()),
+        (80, SocketAddr::V4(at)) => at.ip().to_string(),
+        _ => at.to_string(),
+    }
+}
+
+/// What every connection's task has of the server.
+#[derive(Clone)]
+struct Task {
+    log: Arc<Log>,
+    /// True once no new requests are wanted.
+    stopped: watch::Receiver<bool>,
+    /// Dropped with the task.
+    _alive: mpsc::Sender<()>,
+}
+
+impl Task {
+    /// Waits until no new requests are wanted.
+    async fn stopped(&mut self) {
+        // An error means that the server is gone already.
+        let _ = self.stopped.wait_for(|stopped| *stopped).await;
+    }
+}
+
+/// Hands every connection to a task of its own, until the server stops.
+async fn accept<F: Future<Output = ()> + 'static + Send>(
+    listener: TcpListener,
+    mut task: Task,
+    each: impl Fn(TcpStream, SocketAddr, Task) -> F,
+) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            accepted = listener.accept() => accepted,
+            () = task.stopped() => return,
+        };
+        match accepted {
+            Ok((stream, peer)) => begin(each(stream, peer, task.clone())).await,
+            // Only a stack that has ended refuses; `until_stopped` says why.
+            Err(_) => return,
+        }
+    }
+}
+
+/// Takes the first step of a connection at once, before the driver gets its turn: a request that came in the SYN has its answer
+/// then, whatever the machine is busy with. A task of its own does the rest.
+async fn begin(connection: impl Future<Output = ()> + Send + 'static) {
+    let mut connection = Box::pin(connection);
+    let first_step = poll_fn(|cx| Poll::Ready(connection.as_mut().poll(cx))).await;
+    if first_step.is_pending() {
+        tokio::spawn(connection);
+    }
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn install() -> Result<Signals, Failure> {
+        let on =
+            |kind| signal(kind).map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")));
+        Ok(Signals { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Serves until a signal comes, then lets connections finish: all of them, at most [`PATIENCE`], or until a second signal.
+async fn until_stopped(
+    running: &Running,
+    mut signals: Signals,
+    stop: watch::Sender<bool>,
+    mut all_gone: mpsc::Receiver<()>,
+) -> Result<(), Failure> {
+    let net = &running.net;
+    loop {
+        tokio::select! {
+            () = signals.next() => break,
+            ended = net.closed() => {
+                let why = ended.err().map_or_else(String::new, |error| format!(": {error}"));
+                return Err(Failure::failed(format!("the stack ended{why}")));
+            }
+            () = tokio::time::sleep(FLUSH_EVERY), if running.pcap.is_some() => {
+                running.pcap.as_ref().into_iter().for_each(|pcap| pcap.flush());
+            }
+        }
+    }
+    stop.send_replace(true);
+    let finish = async {
+        let begun = tokio::time::Instant::now();
+        // Nothing is ever sent: this is the end of the last task.
+        let _ = tokio::time::timeout(PATIENCE, all_gone.recv()).await;
+        net.shutdown_timeout(PATIENCE.saturating_sub(begun.elapsed()).max(LAST_PACKETS)).await
+    };
+    let finished = tokio::select! {
+        finished = finish => finished,
+        () = signals.next() => net.shutdown_timeout(Duration::ZERO).await,
+    };
+    match finished {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            warn("connections that did not finish in time were reset")
+        }
+        Err(error) => return Err(Failure::failed(format!("the stack did not end well: {error}"))),
+        Ok(()) => {}
+    }
+    Ok(())
+}
+
+/// A capture that is looked at while the server runs is at most this old.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// Even when all patience is used up, packets on their way out leave.
+const LAST_PACKETS: Duration = Duration::from_millis(50);

@@ -1,0 +1,144 @@
+use super::*;
+use http_body_util::BodyExt;
+
+/// A folder with files, a link out of it, and a secret beside it; it vanishes with the value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder =
+            Folder(std::env::temp_dir().join(format!("firstbyte-files-{}-{number}", std::process::id())));
+        std::fs::create_dir_all(folder.0.join("root/sub dir")).unwrap();
+        std::fs::create_dir_all(folder.0.join("root/empty")).unwrap();
+        std::fs::write(folder.0.join("secret"), "secret").unwrap();
+        std::fs::write(folder.0.join("root/a.txt"), "0123456789").unwrap();
+        std::fs::write(folder.0.join("root/sub dir/index.html"), "<p>").unwrap();
+        std::fs::write(folder.0.join("root/large.bin"), vec![7; 200_000]).unwrap();
+        std::os::unix::fs::symlink("../secret", folder.0.join("root/out")).unwrap();
+        std::os::unix::fs::symlink("a.txt", folder.0.join("root/in")).unwrap();
+        folder
+    }
+
+    fn root(&self) -> Root {
+        Root::open(&self.0.join("root")).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    pairs.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
+}
+
+async fn body(reply: Response<Body>) -> Vec<u8> {
+    reply.into_body().collect().await.unwrap().to_bytes().to_vec()
+}
+
+#[tokio::test]
+async fn files_come_with_their_type() {
+    let folder = Folder::new();
+    let cases: [(&str, &str, &[u8]); 6] = [
+        ("/a.txt", "text/plain; charset=utf-8", b"0123456789"),
+        ("/./a%2etxt", "text/plain; charset=utf-8", b"0123456789"),
+        ("//a.txt", "text/plain; charset=utf-8", b"0123456789"),
+        ("/in", "text/plain; charset=utf-8", b"0123456789"),
+        ("/sub%20dir/", "text/html; charset=utf-8", b"<p>"),
+        ("/large.bin", "application/octet-stream", &[7; 200_000]),
+    ];
+    for (path, content_type, expected) in cases {
+        let reply = folder.root().answer(path, &HeaderMap::new());
+        assert_eq!(reply.status(), StatusCode::OK, "{path}");
+        assert_eq!(reply.headers()[CONTENT_TYPE], content_type, "{path}");
+        assert_eq!(body(reply).await, expected, "{path}");
+    }
+}
+
+#[test]
+fn nothing_outside_the_folder_is_served() {
+    let folder = Folder::new();
+    for path in [
+        "/../secret",
+        "/%2e%2e/secret",
+        "/sub%20dir/../../secret",
+        "/..%2fsecret",
+        "/out",
+        "/%00",
+        "/a.txt%",
+        "/a.txt/x",
+        "/empty/",
+        "/none",
+        "/../root/a.txt",
+        "/%zz",
+    ] {
+        let reply = folder.root().answer(path, &HeaderMap::new());
+        assert_eq!(reply.status(), StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[test]
+fn a_folder_without_its_slash_is_redirected() {
+    let folder = Folder::new();
+    let reply = folder.root().answer("/sub%20dir", &HeaderMap::new());
+    assert_eq!(
+        (reply.status(), &reply.headers()[LOCATION]),
+        (StatusCode::MOVED_PERMANENTLY, &HeaderValue::from_static("/sub%20dir/"))
+    );
+}
+
+#[test]
+fn what_the_client_has_is_not_sent_again() {
+    let folder = Folder::new();
+    let root = folder.root();
+    let first = root.answer("/a.txt", &HeaderMap::new());
+    let etag = first.headers()[ETAG].to_str().unwrap().to_owned();
+    let date = first.headers()[LAST_MODIFIED].to_str().unwrap().to_owned();
+    let status = |pairs: &[(&'static str, &str)]| root.answer("/a.txt", &headers(pairs)).status();
+    assert_eq!(status(&[("if-none-match", &etag)]), StatusCode::NOT_MODIFIED);
+    assert_eq!(status(&[("if-none-match", &format!("\"x\", W/{etag}"))]), StatusCode::NOT_MODIFIED);
+    assert_eq!(status(&[("if-none-match", "\"x\""), ("if-modified-since", &date)]), StatusCode::OK);
+    assert_eq!(status(&[("if-modified-since", &date)]), StatusCode::NOT_MODIFIED);
+    assert_eq!(status(&[("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT")]), StatusCode::OK);
+    assert_eq!(status(&[("if-range", &etag), ("range", "bytes=0-1")]), StatusCode::PARTIAL_CONTENT);
+    assert_eq!(status(&[("if-range", "\"x\""), ("range", "bytes=0-1")]), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_range_is_that_part() {
+    let folder = Folder::new();
+    let reply = folder.root().answer("/a.txt", &headers(&[("range", "bytes=2-4")]));
+    assert_eq!(reply.status(), StatusCode::PARTIAL_CONTENT);
+    assert_eq!(reply.headers()[CONTENT_RANGE], "bytes 2-4/10");
+    assert_eq!(body(reply).await, b"234");
+}
+
+#[test]
+fn ranges_are_cut_to_the_file() {
+    let cases = [
+        ("bytes=0-", Choice::Part(0..10)),
+        ("bytes=9-99", Choice::Part(9..10)),
+        ("bytes=-3", Choice::Part(7..10)),
+        ("bytes=-99", Choice::Part(0..10)),
+        ("bytes=10-", Choice::Unsatisfiable),
+        ("bytes=-0", Choice::Unsatisfiable),
+        ("bytes=4-2", Choice::Whole),
+        ("bytes=0-1,3-4", Choice::Whole),
+        ("bytes=0-18446744073709551615", Choice::Part(0..10)),
+        ("lines=1-2", Choice::Whole),
+    ];
+    for (range, expected) in cases {
+        assert_eq!(part_of(10, range), expected, "{range}");
+    }
+}
+
+#[test]
+fn a_root_that_is_no_folder_is_refused() {
+    let folder = Folder::new();
+    assert!(Root::open(&folder.0.join("secret")).is_err());
+    assert!(Root::open(&folder.0.join("none")).is_err());
+}

@@ -1,0 +1,161 @@
+//! What the server prints: how to reach it, a line per request, and what it counted. As text, or one JSON object per line.
+use super::ServeArgs;
+use firstbyte::{ConnectionInfo, Net};
+use serde_json::{Value, json};
+use std::fmt::Display;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Writes to standard output. A reader that has gone is no reason to stop serving.
+pub(crate) struct Log {
+    json: bool,
+    quiet: bool,
+    requests: AtomicU64,
+    echoes: AtomicU64,
+}
+
+/// A request and its answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) status: u16,
+    /// Bytes of the reply's body.
+    pub(crate) bytes: u64,
+    /// It came in a SYN, before the handshake was complete.
+    pub(crate) early: bool,
+}
+
+impl Log {
+    pub(crate) fn new(json: bool, quiet: bool) -> Log {
+        Log { json, quiet, requests: AtomicU64::new(0), echoes: AtomicU64::new(0) }
+    }
+
+    /// Where the server is, and what to try.
+    pub(crate) fn banner(&self, args: &ServeArgs, tun: &str, places: &[String]) {
+        if self.json {
+            let echo = args.echo;
+            return print_line(&json!({
+                "event": "listening", "tun": tun, "urls": places, "echo_port": echo, "fast_open_qlen": args.fast_open,
+            }));
+        }
+        let what = args
+            .root
+            .as_ref()
+            .map_or("a greeting".to_owned(), |root| format!("the files of {}", root.display()));
+        print_line(&format!("Serving {what} at {} through {tun}.", places.join(" and ")));
+        if let Some(port) = args.echo {
+            print_line(&format!("Echo is on port {port}."));
+        }
+        if let Some(place) = places.first() {
+            print_line(&format!("Try twice: curl --tcp-fastopen {place}"));
+        }
+        print_line(&"Ctrl-C ends it.");
+    }
+
+    /// A request on a connection; with `info`, the connection has ended.
+    pub(crate) fn request(&self, peer: SocketAddr, request: &Request, info: Option<&ConnectionInfo>) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        if self.quiet {
+            return;
+        }
+        let Request { method, path, status, bytes, early } = request;
+        if self.json {
+            let mut line = json!({
+                "event": "request", "peer": peer.to_string(), "method": method, "path": path, "status": status,
+                "bytes": bytes, "early": early,
+            });
+            add_fast_open(&mut line, info);
+            return print_line(&line);
+        }
+        print_line(&format!(
+            "{peer} {method} {path} {status} {bytes} bytes{}",
+            fast_open_words(*early, info)
+        ));
+    }
+
+    /// An echo connection that has ended well.
+    pub(crate) fn echo(&self, peer: SocketAddr, bytes: u64, early_len: usize, info: Option<&ConnectionInfo>) {
+        self.echoes.fetch_add(1, Ordering::Relaxed);
+        if self.quiet {
+            return;
+        }
+        if self.json {
+            let mut line = json!({
+                "event": "echo", "peer": peer.to_string(), "bytes": bytes, "early": early_len > 0,
+            });
+            add_fast_open(&mut line, info);
+            return print_line(&line);
+        }
+        print_line(&format!("{peer} echo {bytes} bytes{}", fast_open_words(early_len > 0, info)));
+    }
+
+    /// A connection that ended badly.
+    pub(crate) fn broken(&self, peer: SocketAddr, why: &dyn Display) {
+        if self.quiet {
+            return;
+        }
+        match self.json {
+            true => {
+                print_line(&json!({ "event": "broken", "peer": peer.to_string(), "why": why.to_string() }))
+            }
+            false => print_line(&format!("{peer} broke off: {why}")),
+        }
+    }
+
+    /// What was counted, at the end.
+    pub(crate) fn summary(&self, net: &Net) {
+        let counters = net.counters();
+        let (requests, echoes) = (self.requests.load(Ordering::Relaxed), self.echoes.load(Ordering::Relaxed));
+        if self.json {
+            let counters: Value =
+                counters.all().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
+            return print_line(
+                &json!({ "event": "summary", "requests": requests, "echoes": echoes, "counters": counters }),
+            );
+        }
+        print_line(&format!(
+            "\n{requests} requests, {echoes} echoes on {} connections.",
+            counters.passive_opens
+        ));
+        let rows = [
+            ("Fast Open accepted", counters.tcp_fastopen_passive),
+            ("replies or FINs on a SYN-ACK", counters.synack_data),
+            ("cookies asked for", counters.tcp_fastopen_cookie_reqd),
+            ("cookies of the backup key", counters.tcp_fastopen_passive_alt_key),
+            ("cookies refused", counters.tcp_fastopen_passive_fail),
+            ("Fast Open queue full", counters.tcp_fastopen_listen_overflow),
+            ("SYNs the replay guard refused", counters.replay_guard_hits + counters.replay_guard_full),
+            ("segments sent again", counters.retrans_segs),
+        ];
+        let [always @ .., _, _, _, _, _] = &rows;
+        for (what, count) in rows.iter().filter(|row| row.1 > 0 || always.contains(row)) {
+            print_line(&format!("{count:>8}  {what}"));
+        }
+    }
+}
+
+fn add_fast_open(line: &mut Value, info: Option<&ConnectionInfo>) {
+    if let Some(info) = info {
+        line["syn_data_bytes"] = info.early_data.len.into();
+        line["synack_data_bytes"] = info.synack_data_len.into();
+    }
+}
+
+fn fast_open_words(early: bool, info: Option<&ConnectionInfo>) -> String {
+    let syn = info.map_or(0, |info| info.early_data.len);
+    let synack = info.map_or(0, |info| info.synack_data_len);
+    match (early, syn, synack) {
+        (false, _, _) => String::new(),
+        (true, 0, _) => "; came on the SYN".to_owned(),
+        (true, syn, 0) => format!("; came on the SYN ({syn} bytes)"),
+        (true, syn, synack) => {
+            format!("; came on the SYN ({syn} bytes), answered on the SYN-ACK ({synack} bytes)")
+        }
+    }
+}
+
+fn print_line(line: &dyn Display) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}

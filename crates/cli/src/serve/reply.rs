@@ -1,0 +1,93 @@
+//! Which answer a request gets.
+use super::body::Body;
+use super::files::Root;
+use crate::failure::Failure;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, SERVER};
+use hyper::{Method, Request, Response, StatusCode};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What is served.
+#[derive(Clone)]
+pub(crate) struct Site {
+    root: Option<Arc<Root>>,
+    allow_early_unsafe: bool,
+}
+
+impl Site {
+    /// A folder, or without one the greeting.
+    pub(crate) fn open(root: Option<&Path>, allow_early_unsafe: bool) -> Result<Site, Failure> {
+        let root = root.map(Root::open).transpose()?.map(Arc::new);
+        Ok(Site { root, allow_early_unsafe })
+    }
+
+    /// The answer. `early`: the request, or its beginning, came in a SYN of a handshake that is not complete.
+    pub(crate) async fn answer(&self, request: Request<Incoming>, early: bool) -> Response<Body> {
+        let may_be_replay = early || request.headers().get(EARLY_DATA).is_some_and(|value| value == "1");
+        let mut reply = match (request.method(), &self.root) {
+            (method, _) if !method.is_safe() && may_be_replay && !self.allow_early_unsafe => too_early(),
+            (&Method::GET | &Method::HEAD, Some(root)) => {
+                root.answer(request.uri().path(), request.headers())
+            }
+            (&Method::GET | &Method::HEAD, None) => greeting(early),
+            (&Method::POST | &Method::PUT, None) => receipt(request).await,
+            (_, Some(_)) => not_allowed("GET, HEAD"),
+            (_, None) => not_allowed("GET, HEAD, POST, PUT"),
+        };
+        reply.headers_mut().insert(SERVER, HeaderValue::from_static(PRODUCT));
+        reply
+    }
+}
+
+/// RFC 8470 §5.1: the request was early data on an earlier hop.
+const EARLY_DATA: &str = "early-data";
+const PRODUCT: &str = concat!("firstbyte/", env!("CARGO_PKG_VERSION"));
+
+/// A short page of text.
+pub(crate) fn text(status: StatusCode, text: impl Into<String>) -> Response<Body> {
+    let mut reply = Response::new(Body::whole(text.into().into()));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    reply
+}
+
+fn greeting(early: bool) -> Response<Body> {
+    let how = match early {
+        true => "Your request came on the SYN: TCP Fast Open.",
+        false => {
+            "Your request came after the handshake. With curl --tcp-fastopen, the next one comes on the SYN."
+        }
+    };
+    let mut reply = text(StatusCode::OK, format!("Hello from Firstbyte.\n{how}\n"));
+    reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    reply
+}
+
+/// Takes a body and says how long it was.
+async fn receipt(request: Request<Incoming>) -> Response<Body> {
+    let method = request.method().clone();
+    let mut body = request.into_body();
+    let mut len = 0;
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => len += frame.data_ref().map_or(0, bytes::Bytes::len),
+            Err(_) => return text(StatusCode::BAD_REQUEST, "the body broke off\n"),
+        }
+    }
+    text(StatusCode::OK, format!("{method}: {len} bytes received.\n"))
+}
+
+/// RFC 8470 §5.2.
+fn too_early() -> Response<Body> {
+    let advice = "This request came on a SYN, which the network may deliver twice. Send it again after the handshake \
+                  (RFC 8470), or start the server with --allow-early-unsafe.\n";
+    text(StatusCode::TOO_EARLY, advice)
+}
+
+fn not_allowed(allow: &'static str) -> Response<Body> {
+    let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, format!("Allowed here: {allow}.\n"));
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    reply
+}

@@ -1,0 +1,188 @@
+//! From arguments to a running stack on a TUN device, and what keeps packets from finding it.
+//!
+//! The TUN device is a wire with the kernel at one end and our stack at the other: two hosts of one small network.
+mod pcap;
+mod route;
+
+pub(crate) use pcap::PcapFile;
+
+use crate::failure::{Failure, warn};
+use crate::recorder::Recorder;
+use crate::values::{self, Cidr};
+use clap::{Args, ValueEnum};
+use firstbyte::device::tun::Tun;
+use firstbyte::device::{Device, interface};
+use firstbyte::{Config, Net, NetBuilder, SettingError};
+use std::path::PathBuf;
+
+/// Where the stack stands, and how it is set.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Stack and TUN device")]
+pub(crate) struct StackArgs {
+    /// TUN device, created if it is not there (and then gone at the end) [default: firstbyte0 for serve, firstbyte1 for get].
+    #[arg(long, value_name = "NAME")]
+    tun: Option<String>,
+    /// The stack's own address, with its prefix length; repeat it for more, IPv4 and IPv6 [default: 10.77.0.2/24 for serve,
+    /// 10.78.0.2/24 for get].
+    #[arg(long, value_name = "ADDR/LEN")]
+    address: Vec<Cidr>,
+    /// The kernel's address on the TUN device; repeatable [default: the first other one of each network, for a device that is
+    /// created; none for one that was there].
+    #[arg(long, value_name = "ADDR/LEN")]
+    host_address: Vec<Cidr>,
+    /// Settings to start from.
+    #[arg(long, value_enum, default_value_t = Profile::Default)]
+    profile: Profile,
+    /// Change a setting, by Linux's name or ours, e.g. net.ipv4.tcp_fin_timeout=30; repeatable.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = values::setting)]
+    set: Vec<(String, String)>,
+    /// Print every setting with its value, and do nothing else.
+    #[arg(long)]
+    settings: bool,
+    /// Write every packet to FILE (pcapng, for Wireshark, tshark and tcpdump).
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Profile {
+    /// This project's defaults.
+    Default,
+    /// What Linux 6.18 does.
+    Linux,
+}
+
+/// What a verb stands on when the user does not say.
+pub(crate) struct Defaults {
+    pub(crate) tun: &'static str,
+    pub(crate) address: &'static str,
+}
+
+/// A stack that runs.
+pub(crate) struct Running {
+    pub(crate) net: Net,
+    /// The TUN device's name.
+    pub(crate) tun: String,
+    pub(crate) addresses: Vec<Cidr>,
+    pub(crate) pcap: Option<PcapFile>,
+}
+
+impl StackArgs {
+    /// The settings: profile, then every `--set` in order.
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        let mut config = match self.profile {
+            Profile::Default => Config::default(),
+            Profile::Linux => Config::linux(),
+        };
+        for (name, value) in &self.set {
+            match config.set(name, value) {
+                Ok(None) => {}
+                Ok(Some(warning)) => warn(warning),
+                Err(SettingError::Unknown) => return Err(unknown_setting(name, &config)),
+                Err(SettingError::Invalid(why)) => {
+                    return Err(Failure::usage(format!("--set {name}={value}: {why}")));
+                }
+            }
+        }
+        Ok(config)
+    }
+
+    /// With `--settings`, the list of them.
+    pub(crate) fn settings_text(&self, config: &Config) -> Option<String> {
+        let lines = config.all().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
+        self.settings.then(|| lines.collect())
+    }
+
+    /// Opens the device and starts the stack. With a recorder, the device has no offloads, so that every packet is seen
+    /// as it is on the wire.
+    pub(crate) fn start(
+        &self,
+        defaults: &Defaults,
+        config: Config,
+        recorder: Option<&Recorder>,
+        describe: impl FnOnce(NetBuilder<()>) -> NetBuilder<()>,
+    ) -> Result<Running, Failure> {
+        let name = self.tun.as_deref().unwrap_or(defaults.tun);
+        let addresses = match &self.address[..] {
+            [] => vec![defaults.address.parse().map_err(Failure::usage)?],
+            given => given.to_vec(),
+        };
+        let host_addresses = self.host_addresses(name, &addresses)?;
+        if interface::find(name).is_err() {
+            route::check_unused(&host_addresses)?;
+        }
+        let tun = open_tun(name, &host_addresses, recorder.is_none())?;
+        let name = tun.name().to_owned();
+        route::check(&name, &addresses, &host_addresses)?;
+        let mut device: Box<dyn Device + Send> = Box::new(tun);
+        if let Some(recorder) = recorder {
+            device = Box::new(recorder.watch(device));
+        }
+        let pcap = self.pcap.as_deref().map(|path| PcapFile::create(path, &name)).transpose()?;
+        if let Some(pcap) = &pcap {
+            device = Box::new(pcap.watch(device));
+        }
+        let mut builder = describe(Net::builder()).config(config);
+        for address in &addresses {
+            builder = builder.address(address);
+        }
+        let net = builder
+            .device(device)
+            .start()
+            .map_err(|error| Failure::failed(format!("cannot start the stack: {error}")))?;
+        Ok(Running { net, tun: name, addresses, pcap })
+    }
+
+    fn host_addresses(&self, tun: &str, addresses: &[Cidr]) -> Result<Vec<Cidr>, Failure> {
+        if !self.host_address.is_empty() {
+            let both =
+                self.host_address.iter().find(|host| addresses.iter().any(|own| own.addr == host.addr));
+            return match both {
+                Some(both) => Err(Failure::usage(format!(
+                    "{} cannot be both the stack's address (--address) and the kernel's (--host-address)",
+                    both.addr
+                ))),
+                None => Ok(self.host_address.clone()),
+            };
+        }
+        if interface::find(tun).is_ok() {
+            return Ok(Vec::new());
+        }
+        let neighbour = |own: &Cidr| {
+            own.neighbour().ok_or_else(|| {
+                Failure::usage(format!(
+                    "{own} leaves no address for the kernel's side; say which with --host-address"
+                ))
+            })
+        };
+        addresses.iter().map(neighbour).collect()
+    }
+}
+
+fn open_tun(name: &str, host_addresses: &[Cidr], offload: bool) -> Result<Tun, Failure> {
+    let builder = Tun::builder().name(name).offload(offload);
+    let builder =
+        host_addresses.iter().fold(builder, |builder, host| builder.address(host.addr, host.prefix_len));
+    builder.open().map_err(|error| {
+        let text = error.to_string();
+        let lab = "\n(firstbyte lab needs no rights at all)";
+        Failure::failed(if text.contains("run as root") { text + lab } else { text })
+    })
+}
+
+/// Names that end alike, or all of them.
+fn unknown_setting(name: &str, config: &Config) -> Failure {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let stem = last.trim_start_matches("tcp_");
+    let known = config.all();
+    let alike: Vec<&str> = known
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|known| !stem.is_empty() && known.contains(stem))
+        .collect();
+    let advice = match alike.is_empty() {
+        true => "--settings prints all of them".to_owned(),
+        false => format!("is it {}? --settings prints all of them", alike.join(" or ")),
+    };
+    Failure::usage(format!("there is no setting `{name}`; {advice}"))
+}

@@ -1,0 +1,46 @@
+//! `--pcap FILE`: everything that passes the stack's device, in a file.
+use crate::failure::{Failure, warn};
+use firstbyte::device::Device;
+use firstbyte::device::tap::{Capture, InterfaceId, PcapngWriter, SharedWriter};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// A capture file under way.
+pub(crate) struct PcapFile {
+    path: PathBuf,
+    writer: SharedWriter<BufWriter<File>>,
+    interface: InterfaceId,
+}
+
+impl PcapFile {
+    /// Creates the file, with one interface.
+    pub(crate) fn create(path: &Path, interface: &str) -> Result<PcapFile, Failure> {
+        let failure = |error| Failure::file("write", path, &error);
+        let file = File::create(path).map_err(failure)?;
+        let mut writer = PcapngWriter::new(BufWriter::new(file)).map_err(failure)?;
+        let interface = writer.add_interface(interface, "").map_err(failure)?;
+        Ok(PcapFile { path: path.to_owned(), writer: Arc::new(Mutex::new(writer)), interface })
+    }
+
+    /// Captures what passes through `device`, with the wall clock's times.
+    pub(crate) fn watch<D: Device>(&self, device: D) -> Capture<D, BufWriter<File>> {
+        Capture::shared(device, self.interface, self.writer.clone(), Box::new(wall_clock))
+    }
+
+    /// Brings what was captured so far to the file.
+    pub(crate) fn flush(&self) {
+        let flushed = self.writer.lock().unwrap_or_else(PoisonError::into_inner).flush();
+        if let Err(error) = flushed {
+            warn(format!("the capture is not complete: {}: {error}", self.path.display()));
+        }
+    }
+}
+
+/// Nanoseconds since 1970.
+fn wall_clock() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,211 @@
+//! Texts of arguments as values, with errors that say what a right one looks like.
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A time with a unit, as in `500us`, `1ms`, `1.5s`; plain `0` is zero.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    const SHAPE: &str = "write a time with a unit, such as 500us, 1ms or 1.5s";
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return Err(SHAPE.to_owned()),
+    };
+    let number: f64 = digits.parse().map_err(|_| SHAPE.to_owned())?;
+    let nanos = (number * unit * 1e9).round();
+    if !(0.0..=LONGEST.as_nanos() as f64).contains(&nanos) {
+        return Err("a time is from 0 to 3600s".to_owned());
+    }
+    Ok(Duration::from_nanos(nanos as u64))
+}
+
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// As [`duration`], but not zero.
+pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("0 leaves no time at all; write a time such as 500ms or 10s".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
+/// An address and the length of its network's prefix: `10.77.0.2/24`, `fd77::2/64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cidr {
+    pub(crate) addr: IpAddr,
+    pub(crate) prefix_len: u8,
+}
+
+impl Cidr {
+    fn width(addr: IpAddr) -> u8 {
+        if addr.is_ipv4() { 32 } else { 128 }
+    }
+
+    /// The first address of the network that a host may have, other than this one: for the kernel's side of a link.
+    /// `None` where the network has no other.
+    pub(crate) fn neighbour(self) -> Option<Cidr> {
+        let host_bits = Cidr::width(self.addr) - self.prefix_len;
+        let first = if host_bits > 1 { 1 } else { 0 };
+        let network = self.network_bits();
+        (first..1_u128 << host_bits.min(2))
+            .map(|host| Cidr { addr: self.with_bits(network | host), ..self })
+            .find(|candidate| candidate.addr != self.addr)
+    }
+
+    fn network_bits(self) -> u128 {
+        let (bits, width) = match self.addr {
+            IpAddr::V4(addr) => (u128::from(addr.to_bits()), 32),
+            IpAddr::V6(addr) => (addr.to_bits(), 128),
+        };
+        let host_bits = u32::from(width - self.prefix_len);
+        bits.checked_shr(host_bits).and_then(|network| network.checked_shl(host_bits)).unwrap_or(0)
+    }
+
+    fn with_bits(self, bits: u128) -> IpAddr {
+        match self.addr {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(bits as u32)),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(bits)),
+        }
+    }
+}
+
+impl FromStr for Cidr {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Cidr, String> {
+        let shape =
+            || "write an address with its prefix length, such as 10.77.0.2/24 or fd77::2/64".to_owned();
+        let (addr, prefix_len) = text.split_once('/').ok_or_else(shape)?;
+        let addr: IpAddr = addr.parse().map_err(|_| shape())?;
+        let width = Cidr::width(addr);
+        let prefix_len = prefix_len
+            .parse()
+            .ok()
+            .filter(|len| *len <= width)
+            .ok_or_else(|| format!("the prefix length after `{addr}/` is a number from 0 to {width}"))?;
+        if addr.is_unspecified() || addr.is_multicast() || addr.is_loopback() {
+            return Err(format!("{addr} is no address for a host on a TUN device"));
+        }
+        Ok(Cidr { addr, prefix_len })
+    }
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.addr, self.prefix_len)
+    }
+}
+
+/// `NAME=VALUE` of a setting.
+pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write NAME=VALUE, such as net.ipv4.tcp_fastopen=0x3".to_owned()),
+    }
+}
+
+/// What a name stands for here: `NAME:PORT:ADDRESS`, as curl has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    pub(crate) name: String,
+    pub(crate) addr: SocketAddr,
+}
+
+impl FromStr for Resolved {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Resolved, String> {
+        let parse = || {
+            let (name, rest) = text.split_once(':')?;
+            let (port, addr) = rest.split_once(':')?;
+            let addr = addr.trim_start_matches('[').trim_end_matches(']');
+            let addr = SocketAddr::new(addr.parse().ok()?, port.parse().ok()?);
+            (!name.is_empty()).then(|| Resolved { name: name.to_owned(), addr })
+        };
+        parse().ok_or_else(|| "write NAME:PORT:ADDRESS, such as example.test:80:10.78.0.1".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+        assert_eq!(duration("500us"), Ok(Duration::from_micros(500)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        for wrong in ["", "1", "ms", "-1ms", "1m", "3601s", "nans", "1 ms"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert!(positive_duration("0ms").is_err());
+    }
+
+    fn cidr(text: &str) -> Cidr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_kernels_side_is_the_first_other_address() {
+        let cases = [
+            ("10.77.0.2/24", "10.77.0.1/24"),
+            ("10.77.0.1/24", "10.77.0.2/24"),
+            ("10.77.5.9/16", "10.77.0.1/16"),
+            ("10.0.0.1/31", "10.0.0.0/31"),
+            ("10.0.0.6/30", "10.0.0.5/30"),
+            ("fd77::2/64", "fd77::1/64"),
+            ("fd77::1/127", "fd77::/127"),
+            ("10.0.0.9/0", "0.0.0.1/0"),
+            ("fd77::1/0", "::1/0"),
+        ];
+        for (own, other) in cases {
+            assert_eq!(cidr(own).neighbour().unwrap().to_string(), other, "{own}");
+        }
+        assert_eq!(cidr("10.0.0.1/32").neighbour(), None);
+        assert_eq!(cidr("fd77::1/128").neighbour(), None);
+    }
+
+    #[test]
+    fn addresses_are_checked() {
+        for wrong in [
+            "10.77.0.2",
+            "10.77.0.2/33",
+            "10.77.0/24",
+            "x/24",
+            "0.0.0.0/8",
+            "127.0.0.2/8",
+            "ff02::1/64",
+            "10.0.0.1/-1",
+        ] {
+            assert!(wrong.parse::<Cidr>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_are_resolved_by_hand() {
+        let resolved: Resolved = "example.test:80:10.78.0.1".parse().unwrap();
+        assert_eq!(
+            (resolved.name.as_str(), resolved.addr),
+            ("example.test", "10.78.0.1:80".parse().unwrap())
+        );
+        let resolved: Resolved = "example.test:80:[fd78::1]".parse().unwrap();
+        assert_eq!(resolved.addr, "[fd78::1]:80".parse().unwrap());
+        for wrong in ["", "a", "a:80", "a:b:10.0.0.1", ":80:10.0.0.1", "a:80:b"] {
+            assert!(wrong.parse::<Resolved>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn settings_are_pairs() {
+        assert_eq!(setting("a.b = 1 2 3"), Ok(("a.b".to_owned(), "1 2 3".to_owned())));
+        assert!(setting("a.b").is_err() && setting("=1").is_err());
+    }
+}

@@ -1,0 +1,111 @@
+//! Help texts, and what is said about wrong arguments.
+use crate::{run, stderr, stdout};
+use std::path::Path;
+
+/// Help texts as files. `BLESS=1 cargo test` writes them anew.
+#[test]
+fn help_is_as_it_was() {
+    for (name, arguments) in
+        [("help", &["--help"][..]), ("serve", &["serve", "--help"][..]), ("get", &["get", "--help"][..])]
+    {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/it/golden/{name}.txt"));
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, stdout(&output)).unwrap();
+        }
+        let golden = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(stdout(&output), golden, "{}", path.display());
+        assert!(!golden.contains('\x1b') && golden.contains("firstbyte"));
+    }
+}
+
+#[test]
+fn wrong_arguments_are_answered_with_right_ones() {
+    let cases: [(&[&str], &str); 18] = [
+        (&[], "Usage: firstbyte <COMMAND>"),
+        (&["fetch"], "unrecognized subcommand 'fetch'"),
+        (&["get"], "<URL>"),
+        (&["get", "10.78.0.1/x"], "write it with its scheme: http://10.78.0.1/x"),
+        (&["get", "https://a/"], "only http: there is no TLS here"),
+        (&["get", "http://a/", "--timeout", "10"], "write a time with a unit, such as 500us, 1ms or 1.5s"),
+        (&["get", "http://a/", "-c", "0"], "0 is not in 1.."),
+        (
+            &["get", "http://a/", "--resolve", "a:80"],
+            "write NAME:PORT:ADDRESS, such as example.test:80:10.78.0.1",
+        ),
+        (&["get", "http://a/", "-H", "x"], "write it as `Name: value`"),
+        (&["get", "http://a/", "--syn-fin", "--no-fast-open"], "cannot be used with '--no-fast-open'"),
+        (
+            &["get", "http://a/", "-d", "x", "--syn-fin"],
+            "POST is not idempotent, so Fast Open is off for it (see --force-early)",
+        ),
+        (&["serve", "--key", "123"], "a Fast Open key is four hexadecimal words"),
+        (&["serve", "--synack-hold", "1"], "write a time with a unit"),
+        (
+            &["serve", "--address", "10.0.0.1"],
+            "write an address with its prefix length, such as 10.77.0.2/24",
+        ),
+        (&["serve", "--set", "x"], "write NAME=VALUE, such as net.ipv4.tcp_fastopen=0x3"),
+        (
+            &["serve", "--set", "tcp_fastopen=3"],
+            "there is no setting `tcp_fastopen`; is it net.ipv4.tcp_fastopen or ",
+        ),
+        (
+            &["serve", "--set", "net.ipv4.tcp_syn_retries=999"],
+            "999 is out of range for net.ipv4.tcp_syn_retries",
+        ),
+        (&["serve", "--port", "7", "--echo", "7"], "--port and --echo are both 7"),
+    ];
+    for (arguments, part) in cases {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_a_failure() {
+    let cases: [(&[&str], &str); 3] = [
+        (&["serve", "--root", "/nonexistent"], "error: --root /nonexistent: No such file or directory"),
+        (&["get", "http://a/", "-o", "/nonexistent/x"], "error: cannot write /nonexistent/x: No such file"),
+        (
+            &["get", "http://a/", "-d", "@/nonexistent", "--no-fast-open"],
+            "error: cannot read /nonexistent: No such file",
+        ),
+    ];
+    for (arguments, part) in cases {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).starts_with(part), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn settings_are_listed_as_they_would_be() {
+    let output =
+        run(&["serve", "--settings", "--set", "net.ipv4.tcp_fastopen=0x103", "--synack-hold", "300us"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        stderr(&output).starts_with("warning: net.ipv4.tcp_fastopen: bits 0x100 are obsolete"),
+        "{}",
+        stderr(&output)
+    );
+    let lines: Vec<&str> = stdout(&output).lines().collect();
+    assert!(lines.contains(&"net.ipv4.tcp_fastopen = 3") && lines.contains(&"firstbyte.synack_hold = 300us"));
+    let linux = run(&["get", "http://a/", "--settings", "--profile", "linux"]);
+    assert!(stdout(&linux).contains("net.ipv4.tcp_fastopen = 1\n"), "{}", stdout(&linux));
+}
+
+/// As root where /dev/net/tun is there, this cannot be tried.
+#[test]
+fn without_rights_it_says_which() {
+    if testnet::can().is_ok() {
+        return;
+    }
+    let output = run(&["get", "http://10.78.0.1/"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains("run as root") || said.contains("modprobe tun"), "{said}");
+}

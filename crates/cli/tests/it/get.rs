@@ -1,0 +1,168 @@
+//! `firstbyte get` against servers on the kernel's TCP, and against our own.
+use crate::{Server, run, stderr, stdout};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+/// The kernel's end of the device that `get` makes.
+const KERNEL: &str = "10.78.0.1:8080";
+
+/// Answers every request with `body`, closing each connection, as long as the test lives. It listens on every address: the
+/// device of `get` is not there yet.
+fn kernel_server(body: &'static str) {
+    let listener = TcpListener::bind(("0.0.0.0", 8080)).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = Vec::new();
+            while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+                let mut some = [0; 1024];
+                match stream.read(&mut some).unwrap() {
+                    0 => break,
+                    len => request.extend_from_slice(&some[..len]),
+                }
+            }
+            let reply = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(reply.as_bytes()).unwrap();
+        }
+    });
+}
+
+fn report(arguments: &[&str]) -> Value {
+    let output = run(&[&["get", "--json"], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    serde_json::from_str(stdout(&output)).unwrap()
+}
+
+fn outcomes(report: &Value) -> Vec<&str> {
+    report["visits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|visit| visit["fast_open"]["outcome"].as_str().unwrap())
+        .collect()
+}
+
+/// Flags of a ladder's packets, with an arrow for the direction.
+fn packets(visit: &Value) -> Vec<String> {
+    let rungs = visit["ladder"]["rungs"].as_array().unwrap();
+    let shape = |rung: &Value| {
+        let arrow = if rung["way"] == "to_server" { '>' } else { '<' };
+        format!("{arrow}{} {}", rung["flags"].as_str().unwrap(), rung["len"])
+    };
+    rungs.iter().map(shape).collect()
+}
+
+#[test]
+fn repeat_visits_to_the_kernel_send_the_request_on_the_syn() {
+    testnet::in_namespace(|| {
+        // Bit 0x400: every listener takes Fast Open.
+        testnet::sysctl("net.ipv4.tcp_fastopen", "0x403");
+        kernel_server("hello");
+        let before = testnet::counters();
+        let report = report(&[&format!("http://{KERNEL}/"), "-c", "4"]);
+        assert_eq!(outcomes(&report), ["cookie granted", "accepted", "accepted", "accepted"]);
+        assert_eq!(testnet::counters().of("TCPFastOpenPassive") - before.of("TCPFastOpenPassive"), 3);
+        assert_eq!((&report["ok"], &report["connects"]), (&4.into(), &4.into()));
+        for visit in report["visits"].as_array().unwrap() {
+            assert_eq!(
+                (&visit["status"], &visit["bytes"], &visit["retransmissions"]),
+                (&200.into(), &5.into(), &0.into())
+            );
+            let ms = |name: &str| visit[name].as_f64().unwrap();
+            assert!(ms("handshake_ms") > 0.0 && ms("handshake_ms") <= ms("first_byte_ms"), "{visit}");
+            assert!(ms("first_byte_ms") <= ms("total_ms"), "{visit}");
+        }
+    });
+}
+
+#[test]
+fn a_server_without_fast_open_and_a_user_without_it_are_told_apart() {
+    testnet::in_namespace(|| {
+        testnet::sysctl("net.ipv4.tcp_fastopen", "0x1");
+        kernel_server("hello");
+        let url = format!("http://{KERNEL}/");
+        assert_eq!(outcomes(&report(&[&url])), ["no cookie"]);
+        assert_eq!(outcomes(&report(&[&url, "--no-fast-open"])), ["off"]);
+        assert_eq!(outcomes(&report(&[&url, "-d", "x"])), ["off"]);
+        assert_eq!(outcomes(&report(&[&url, "--set", "net.ipv4.tcp_fastopen=0"])), ["disabled"]);
+    });
+}
+
+#[test]
+fn the_page_goes_to_stdout_and_the_report_to_stderr() {
+    testnet::in_namespace(|| {
+        kernel_server("hello");
+        let url = "http://name.test:8080/";
+        let output = run(&["get", url, "--resolve", "name.test:8080:10.78.0.1"]);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(0), "hello"));
+        assert!(stderr(&output).contains("http://name.test:8080/ at 10.78.0.1:8080 through firstbyte1"));
+        assert!(stderr(&output).contains("   1    200 "));
+        let output = run(&["get", url, "--resolve", "name.test:8080:10.78.0.1", "-i"]);
+        assert_eq!(stdout(&output), "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello");
+    });
+}
+
+#[test]
+fn an_unreachable_peer_is_explained() {
+    testnet::in_namespace(|| {
+        let refused = run(&["get", &format!("http://{KERNEL}/")]);
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(
+            stderr(&refused)
+                .contains("10.78.0.1:8080 refused the connection: nothing listens on port 8080 there")
+        );
+        let silent = run(&["get", "http://10.78.0.99/", "--timeout", "300ms"]);
+        assert_eq!(silent.status.code(), Some(1));
+        assert!(
+            stderr(&silent).contains(
+                "no reply from 10.78.0.99:80 within 300ms (--timeout); is it up, and is there a way"
+            )
+        );
+        let other_family = run(&["get", "http://[fd78::1]/"]);
+        assert_eq!(other_family.status.code(), Some(1));
+        assert!(
+            stderr(&other_family).contains("give it one, such as --address fd78::2/64"),
+            "{}",
+            stderr(&other_family)
+        );
+        let listening = TcpListener::bind(("0.0.0.0", 8080)).unwrap();
+        std::thread::spawn(move || drop(listening.accept()));
+        let cut = run(&["get", &format!("http://{KERNEL}/")]);
+        assert_eq!(cut.status.code(), Some(1), "{}", stdout(&cut));
+    });
+}
+
+/// Two ends of ours, the kernel between them: the packets of every kind of visit.
+#[test]
+fn both_ends_ours_need_three_or_four_packets() {
+    testnet::in_namespace(|| {
+        testnet::sysctl("net.ipv4.ip_forward", "1");
+        let server = Server::start(&[]);
+        let url = "http://10.77.0.2/";
+        let four = report(&[url, "-c", "2", "--explain"]);
+        assert_eq!(outcomes(&four), ["cookie granted", "accepted"]);
+        let shape = packets(&four["visits"][1]);
+        let flags: Vec<&str> = shape.iter().map(|packet| packet.rsplit_once(' ').unwrap().0).collect();
+        assert_eq!(flags, [">SYN", "<SYN FIN PSH ACK", ">FIN ACK", "<ACK"], "{shape:?}");
+
+        let three = report(&[url, "-c", "2", "--explain", "--syn-fin"]);
+        let shape = packets(&three["visits"][1]);
+        let flags: Vec<&str> = shape.iter().map(|packet| packet.rsplit_once(' ').unwrap().0).collect();
+        assert_eq!(flags, [">SYN FIN", "<SYN FIN PSH ACK", ">ACK"], "{shape:?}");
+
+        let plain = report(&[url, "--no-fast-open", "--explain"]);
+        assert!(packets(&plain["visits"][0]).len() <= 8, "{:?}", packets(&plain["visits"][0]));
+
+        let early = report(&[url, "-c", "2", "-d", "x", "--force-early"]);
+        let statuses: Vec<_> =
+            early["visits"].as_array().unwrap().iter().map(|visit| &visit["status"]).collect();
+        assert_eq!(statuses, [200, 425, 200]);
+        assert_eq!(outcomes(&early), ["cookie granted", "accepted", "off"]);
+        assert_eq!((&early["connects"], &early["ok"]), (&2.into(), &2.into()));
+        assert_eq!(server.stop().0, Some(0));
+    });
+}

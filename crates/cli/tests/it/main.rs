@@ -1,0 +1,93 @@
+//! The built `firstbyte` command, from the outside.
+#![expect(clippy::unwrap_used, reason = "tests")]
+mod arguments;
+mod get;
+mod serve;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The command, without what a developer's terminal would change about it.
+fn firstbyte() -> Command {
+    let mut command = testnet::command(env!("CARGO_BIN_EXE_firstbyte"));
+    command.env_remove("COLUMNS").env("NO_COLOR", "1").stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end, which must come within a minute.
+fn run(arguments: &[&str]) -> Output {
+    let child =
+        firstbyte().args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let pid = rustix::process::Pid::from_child(&child);
+    let (ended, waiting) = std::sync::mpsc::channel();
+    std::thread::spawn(move || ended.send(child.wait_with_output()));
+    waiting.recv_timeout(Duration::from_secs(60)).map_or_else(
+        |_| {
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+            panic!("{arguments:?} did not end")
+        },
+        |output| output.expect("its output"),
+    )
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("text")
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).expect("text")
+}
+
+/// A `firstbyte serve` in this thread's namespace; killed with this value.
+struct Server {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Starts it with `--json` and waits until it listens.
+    fn start(arguments: &[&str]) -> Server {
+        let mut child = firstbyte()
+            .arg("serve")
+            .arg("--json")
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("it speaks");
+        assert!(line.contains("\"listening\""), "{line}");
+        Server { child, stdout }
+    }
+
+    /// Sends SIGINT; gives the exit code and the lines it printed since the first.
+    fn stop(mut self) -> (Option<i32>, Vec<serde_json::Value>) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+        let code = self.wait();
+        let lines = (&mut self.stdout).lines().map(|line| line.expect("text"));
+        (code, lines.map(|line| serde_json::from_str(&line).expect("JSON")).collect())
+    }
+
+    /// Its exit code, once it has ended by itself.
+    fn wait(&mut self) -> Option<i32> {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("its status") {
+                return status.code();
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "it does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

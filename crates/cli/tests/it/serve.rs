@@ -1,0 +1,200 @@
+//! `firstbyte serve` with the kernel's TCP, and Debian's curl, as its clients.
+use crate::{Server, run, stderr};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::process::Output;
+use std::time::Duration;
+
+fn curl(arguments: &[&str]) -> Output {
+    let mut curl = testnet::command("curl");
+    curl.args(["--silent", "--show-error", "--max-time", "20"]).args(arguments);
+    curl.output().expect("curl starts")
+}
+
+fn page(arguments: &[&str]) -> String {
+    let output = curl(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn has_curl() -> bool {
+    let there = testnet::has_program("curl");
+    if !there {
+        // Straight to the descriptor: the harness swallows eprintln! of a test that passes.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: needs curl");
+    }
+    there
+}
+
+/// The first visit asks for a cookie; from the second on, request and reply ride on SYN and SYN-ACK.
+#[test]
+fn curl_is_answered_on_the_syn_ack() {
+    if !has_curl() {
+        return;
+    }
+    testnet::in_namespace(|| {
+        let server = Server::start(&["--address", "10.77.0.2/24", "--address", "fd77::2/64"]);
+        let before = testnet::counters();
+        for url in ["http://10.77.0.2/", "http://[fd77::2]/"] {
+            assert!(
+                page(&["--tcp-fastopen", url]).contains("Your request came after the handshake."),
+                "{url}"
+            );
+            for _ in 0..3 {
+                assert_eq!(
+                    page(&["--tcp-fastopen", url]),
+                    "Hello from Firstbyte.\nYour request came on the SYN: TCP Fast Open.\n"
+                );
+            }
+        }
+        let accepted = testnet::counters().of("TCPFastOpenActive") - before.of("TCPFastOpenActive");
+        assert_eq!(accepted, 6);
+        let (code, lines) = server.stop();
+        assert_eq!(code, Some(0));
+        let requests: Vec<_> = lines.iter().filter(|line| line["event"] == "request").collect();
+        assert_eq!(requests.len(), 8);
+        for (index, line) in requests.iter().enumerate() {
+            let is_first = index % 4 == 0;
+            assert_eq!(line["early"], !is_first, "{line}");
+            assert_eq!(line["synack_data_bytes"].as_u64().expect("a number") > 200, !is_first, "{line}");
+        }
+        let summary = lines.last().expect("a summary");
+        assert_eq!((&summary["event"], &summary["requests"]), (&"summary".into(), &8.into()));
+        assert_eq!(summary["counters"]["TCPFastOpenPassive"], 6);
+        assert_eq!(summary["counters"]["SynAckData"], 6);
+        assert!(firstbyte::device::interface::find("firstbyte0").is_err(), "the device is gone");
+    });
+}
+
+/// A method that is not safe is not acted upon while it may be a replay; after the handshake it is.
+#[test]
+fn early_posts_are_too_early() {
+    if !has_curl() {
+        return;
+    }
+    testnet::in_namespace(|| {
+        let server = Server::start(&[]);
+        let code =
+            |arguments: &[&str]| page(&[&["-o", "/dev/null", "-w", "%{http_code}"], arguments].concat());
+        let early =
+            |arguments: &[&str]| code(&[&["--tcp-fastopen", "http://10.77.0.2/"], arguments].concat());
+        let late = |arguments: &[&str]| code(&[&["http://10.77.0.2/"], arguments].concat());
+        assert_eq!(early(&["-d", "x"]), "200", "without a cookie it follows the handshake");
+        assert_eq!(early(&["-d", "x"]), "425");
+        assert_eq!(early(&["-X", "DELETE"]), "425");
+        assert_eq!(late(&["-H", "Early-Data: 1", "-d", "x"]), "425");
+        assert_eq!(late(&["-d", "x"]), "200");
+        assert_eq!(late(&["-X", "DELETE"]), "405");
+        assert_eq!(server.stop().0, Some(0));
+
+        let server = Server::start(&["--allow-early-unsafe"]);
+        for _ in 0..3 {
+            assert_eq!(
+                page(&["--tcp-fastopen", "-d", "four", "http://10.77.0.2/"]),
+                "POST: 4 bytes received.\n"
+            );
+        }
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
+/// Files small and large, whole; a key makes cookies survive a restart.
+#[test]
+fn files_are_served_and_a_key_outlives_the_server() {
+    if !has_curl() {
+        return;
+    }
+    testnet::in_namespace(|| {
+        let folder = std::env::temp_dir().join(format!("firstbyte-serve-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let large: String = (0..400_000).map(|number| format!("{number}\n")).collect();
+        std::fs::write(folder.join("large.txt"), &large).unwrap();
+        std::fs::write(folder.join("small.txt"), "small").unwrap();
+        let arguments = [
+            "--root",
+            folder.to_str().unwrap(),
+            "--key",
+            "00010203-04050607-08090a0b-0c0d0e0f",
+            "--keep-alive",
+        ];
+        for visit in 0..2 {
+            let server = Server::start(&arguments);
+            assert_eq!(page(&["--tcp-fastopen", "http://10.77.0.2/small.txt"]), "small");
+            assert!(page(&["--tcp-fastopen", "http://10.77.0.2/large.txt"]) == large);
+            // Two requests on one connection.
+            assert_eq!(page(&["http://10.77.0.2/small.txt", "http://10.77.0.2/small.txt"]), "smallsmall");
+            let (code, lines) = server.stop();
+            assert_eq!(code, Some(0));
+            let summary = lines.last().unwrap();
+            assert_eq!(summary["requests"], 4);
+            assert_eq!(summary["counters"]["PassiveOpens"], 3);
+            assert_eq!(summary["counters"]["TCPFastOpenPassive"], 1 + visit);
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    });
+}
+
+#[test]
+fn echo_gives_back_every_byte_and_a_stop_waits_for_nobody_idle() {
+    testnet::in_namespace(|| {
+        let server = Server::start(&["--echo", "7"]);
+        let mut idle = TcpStream::connect("10.77.0.2:7").unwrap();
+        let mut stream = TcpStream::connect("10.77.0.2:7").unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        idle.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
+        let mut writer = stream.try_clone().unwrap();
+        let echoed = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                writer.write_all(&bytes).unwrap();
+                writer.shutdown(Shutdown::Write).unwrap();
+            });
+            let mut echoed = Vec::new();
+            stream.read_to_end(&mut echoed).unwrap();
+            echoed
+        });
+        assert!(echoed == bytes);
+        let begun = std::time::Instant::now();
+        let (code, lines) = server.stop();
+        assert_eq!(code, Some(0));
+        assert!(begun.elapsed() < Duration::from_secs(8));
+        let echo = lines.iter().find(|line| line["event"] == "echo").unwrap();
+        assert_eq!(echo["bytes"], 1_000_000);
+        assert_eq!(idle.read(&mut [0; 1]).map_err(|error| error.kind()), Ok(0));
+    });
+}
+
+#[test]
+fn a_device_or_an_address_in_use_is_named() {
+    testnet::in_namespace(|| {
+        let server = Server::start(&[]);
+        let cases: [(&[&str], &str); 3] = [
+            (&[], "another process uses firstbyte0: stop it, choose another name"),
+            (&["--tun", "other"], "another interface has the address 10.77.0.1 already"),
+            (
+                &["--tun", "other", "--address", "10.77.0.1/24", "--host-address", "10.99.0.1/24"],
+                "10.77.0.1 is an address of this machine's kernel",
+            ),
+        ];
+        for (arguments, part) in cases {
+            let output = run(&[&["serve"], arguments].concat());
+            assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+            assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
+        }
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
+#[test]
+fn a_device_that_is_deleted_ends_the_server_with_its_name() {
+    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    testnet::in_namespace(|| {
+        let mut server = Server::start(&[]);
+        let deleted = testnet::command("ip").env("PATH", path).args(["link", "del", "firstbyte0"]).status();
+        if !deleted.is_ok_and(|status| status.success()) {
+            let _ = writeln!(std::io::stderr(), "SKIPPED: needs ip (iproute2)");
+            return;
+        }
+        assert_eq!(server.wait(), Some(1));
+    });
+}

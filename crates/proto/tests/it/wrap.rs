@@ -1,0 +1,76 @@
+//! Numbers that were true two gigabytes ago look like the future; nothing old may count.
+
+use crate::peer::*;
+use bytes::Bytes;
+use proto::*;
+
+/// A device that takes 60 kB at a time and computes checksums, so that gigabytes cost nothing.
+fn established() -> (Peer, ConnId) {
+    let device = Capabilities { mtu: 1500, gso_max_size: 60_000, tx_checksum: true };
+    let mut p = Peer::with(Config::default(), device);
+    let listener = p.listen();
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1000,wscale 10>");
+    (p, id)
+}
+
+/// Sends full segments until relative number `end`, each burst acknowledged at once.
+fn send_until(p: &mut Peer, id: ConnId, mut at: u32, end: u32) {
+    let chunk = Bytes::from(vec![0; 60_000]);
+    while at < end {
+        let mut data = chunk.slice(..(end - at).min(60_000) as usize);
+        let len = data.len() as u32;
+        assert_eq!(p.stack.write_bytes(p.now, id, &mut data), Ok(len as usize));
+        let before = at;
+        while at < before + len {
+            let sent: usize =
+                std::iter::from_fn(|| p.stack.poll_transmit(p.now)).map(|tx| tx.payload_len()).sum();
+            assert!(sent > 0);
+            at += sent as u32;
+            p.send(&format!("A 1 ack {at} win 65535"));
+        }
+    }
+}
+
+const TWO_GIGABYTES: u32 = (1 << 31) / 1000 * 1000 + 5000;
+
+#[test]
+fn a_small_segment_of_long_ago_does_not_hold_another_back() {
+    let (mut p, id) = established();
+    p.write(id, &pattern(1, 100));
+    p.expect("PA 1:101 ack 1");
+    p.send("A 1 ack 101");
+    send_until(&mut p, id, 101, 101 + TWO_GIGABYTES);
+    p.write(id, b"x");
+    p.expect(&format!("PA {}:{} ack 1", 101 + TWO_GIGABYTES, 102 + TWO_GIGABYTES));
+}
+
+#[test]
+fn a_timeout_of_long_ago_does_not_silence_duplicates() {
+    let (mut p, id) = established();
+    p.write(id, &pattern(1, 1000));
+    p.expect("PA 1:1001 ack 1");
+    p.expect_after(200, "PA 1:1001 ack 1");
+    p.send("A 1 ack 1001");
+    let next = 1001 + TWO_GIGABYTES;
+    send_until(&mut p, id, 1001, next);
+    p.write(id, &pattern(1, 3000));
+    assert_eq!(p.sent_now().len(), 3);
+    for _ in 0..3 {
+        p.send(&format!("A 1 ack {next}"));
+    }
+    p.expect(&format!("A {next}:{} ack 1", next + 1000));
+}
+
+#[test]
+fn what_is_lost_after_two_gigabytes_is_sent_again_from_there() {
+    let (mut p, id) = established();
+    let next = 1 + TWO_GIGABYTES;
+    send_until(&mut p, id, 1, next);
+    p.write(id, &pattern(1, 1000));
+    p.expect(&format!("PA {next}:{} ack 1", next + 1000));
+    assert_eq!(p.stack.info(id).unwrap().flight_size, 1000);
+    p.expect_after(200, &format!("PA {next}:{} ack 1", next + 1000));
+    p.send(&format!("A 1 ack {}", next + 1000));
+    p.close(id);
+    p.expect(&format!("FA {} ack 1", next + 1000));
+}
