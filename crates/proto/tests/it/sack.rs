@@ -245,7 +245,7 @@ fn the_loss_of_the_last_segment_costs_no_timeout() {
 #[test]
 fn a_loss_that_a_probe_repairs_is_answered() {
     let (mut p, id) = two_in_flight();
-    p.expect_after(200, "PA 1001:2001 ack 1");
+    p.expect_after(202, "PA 1001:2001 ack 1");
     p.send("A 1 ack 2001");
     p.write(id, &pattern(2001, 500));
     p.sent_now();
@@ -268,7 +268,7 @@ fn two_in_flight() -> (Peer, ConnId) {
 fn a_probe_in_vain_changes_nothing() {
     for answer in ["A 1 ack 2001 <sack 1001:2001>", "A 1 ack 2001"] {
         let (mut p, id) = two_in_flight();
-        p.expect_after(200, "PA 1001:2001 ack 1");
+        p.expect_after(202, "PA 1001:2001 ack 1");
         p.send("A 1 ack 2001");
         p.send(answer);
         p.write(id, &pattern(2001, 500));
@@ -288,7 +288,7 @@ fn a_probe_carries_new_data_if_there_is_any() {
     let (mut p, id) = established_with(Config::default());
     p.write(id, &pattern(1, 40_000));
     assert_eq!(p.sent_now().len(), 10);
-    p.expect_after(200, "A 10001:11001 ack 1");
+    p.expect_after(202, "A 10001:11001 ack 1");
     p.expect_after(300, "A 1:1001 ack 1");
     let counters = p.stack.counters();
     assert_eq!((counters.loss_probes, counters.timeouts, counters.retrans_segs), (1, 1, 1));

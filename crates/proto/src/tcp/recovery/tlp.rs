@@ -8,6 +8,8 @@ use wire::SeqNum;
 
 /// Longest an acknowledgement of a lone segment is expected to be delayed (RFC 8985 §7.2's TLP.max_ack_delay; Linux's 200 ms).
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+/// What the peer and the machines between may take beyond two round trips (Linux's `TCP_TIMEOUT_MIN` of two ticks, here of a millisecond).
+const SLACK: Duration = Duration::from_millis(2);
 
 /// A probe that was sent.
 #[derive(Clone, Copy, Debug)]
@@ -37,11 +39,11 @@ impl Probe {
     }
 }
 
-/// PTO: two round trips, and the delay of a lone segment's acknowledgement; never later than the time-out (RFC 8985 §7.2).
+/// PTO: two round trips and some slack, or the delay of a lone segment's acknowledgement; never later than the time-out (RFC 8985 §7.2).
 pub(crate) fn probe_timeout(rtt: &RttEstimator, lone: bool) -> Duration {
     let rto = rtt.rto();
     let Some(srtt) = rtt.srtt() else { return rto };
-    let delay = if lone { MAX_ACK_DELAY } else { Duration::ZERO };
+    let delay = if lone { MAX_ACK_DELAY } else { SLACK };
     (srtt * 2 + delay).min(rto)
 }
 
@@ -55,7 +57,7 @@ mod tests {
         let mut rtt = RttEstimator::new(ms(1000), ms(200));
         assert_eq!(probe_timeout(&rtt, false), ms(1000));
         rtt.on_sample(ms(40));
-        assert_eq!((probe_timeout(&rtt, false), probe_timeout(&rtt, true)), (ms(80), ms(200)));
+        assert_eq!((probe_timeout(&rtt, false), probe_timeout(&rtt, true)), (ms(82), ms(200)));
     }
 
     #[test]
