@@ -137,6 +137,14 @@ impl TcpListenerBuilder {
         self
     }
 
+    /// A connection is accepted when its first data is there, or after at least this long (`TCP_DEFER_ACCEPT`); zero =
+    /// when the handshake is complete.
+    #[must_use]
+    pub fn defer_accept(mut self, defer: Duration) -> Self {
+        self.options.defer_accept = defer;
+        self
+    }
+
     /// What accepted connections begin with.
     #[must_use]
     pub fn socket_options(mut self, options: proto::SocketOptions) -> Self {

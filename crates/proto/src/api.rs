@@ -55,6 +55,9 @@ pub struct ListenOptions {
     pub synack_hold: Option<Duration>,
     /// Accept SYN data without a cookie here (`TCP_FASTOPEN_NO_COOKIE`).
     pub fast_open_no_cookie: bool,
+    /// Leave a client half-open until its first data, at least this long (`TCP_DEFER_ACCEPT`); zero = off. It ends with a time-out of
+    /// the SYN-ACK: 1, 3, 7, 15 … s after the SYN. Clients in SYN cookies, and Fast Open's, are not deferred.
+    pub defer_accept: Duration,
     /// Options accepted connections inherit.
     pub socket: SocketOptions,
 }
@@ -66,6 +69,7 @@ impl Default for ListenOptions {
             key: None,
             synack_hold: None,
             fast_open_no_cookie: false,
+            defer_accept: Duration::ZERO,
             socket: SocketOptions::default(),
         }
     }

@@ -173,7 +173,8 @@ settings! {
     fast_fallback: bool = "firstbyte.fast_fallback", ours true, linux false, range _,
     /// A listener whose Fast Open queue is full still hands out cookies.
     cookie_on_overflow: bool = "firstbyte.cookie_on_overflow", ours true, linux false, range _,
-    /// A valid cookie is honoured while the SYN queue is full; otherwise such a SYN is dropped like every other.
+    /// While the SYN queue is full, or SYN cookies are sent, a valid Fast Open cookie is honoured and one asked for is handed out;
+    /// otherwise the option is not looked at.
     fast_open_past_syn_queue: bool = "firstbyte.fast_open_past_syn_queue", ours true, linux false, range _,
     /// SYNs accepted with data are remembered, so that a copy is not accepted again (RFC 7413 §6.1).
     replay_guard: bool = "firstbyte.replay_guard", ours true, linux false, range _,
@@ -200,12 +201,20 @@ settings! {
     tcp_retries2: u32 = "net.ipv4.tcp_retries2", ours 15, linux 15, range 1..=255,
     /// Retransmissions of a connection whose application has let go.
     tcp_orphan_retries: u32 = "net.ipv4.tcp_orphan_retries", ours 8, linux 8, range 0..=255,
+    /// Connections whose application has let go and that still deliver; one more is reset at once. (Linux's default grows with the
+    /// memory.)
+    tcp_max_orphans: u32 = "net.ipv4.tcp_max_orphans", ours 131_072, linux 131_072, range _,
     /// FIN-WAIT-2 of a connection whose application has let go.
     tcp_fin_timeout: Duration = "net.ipv4.tcp_fin_timeout", ours Duration::from_secs(60), linux Duration::from_secs(60), range _,
     /// TIME-WAIT (2 MSL; Linux has it as a constant).
     time_wait: Duration = "firstbyte.time_wait", ours Duration::from_secs(60), linux Duration::from_secs(60), range _,
     /// TIME-WAIT entries; over it the oldest goes.
     tcp_max_tw_buckets: u32 = "net.ipv4.tcp_max_tw_buckets", ours 262_144, linux 262_144, range _,
+    /// A connect may take the tuple of a TIME-WAIT whose connection had timestamps, when no other is free: 0 never, 1 always, 2 to
+    /// loopback addresses and our own.
+    tcp_tw_reuse: u32 = "net.ipv4.tcp_tw_reuse", ours 1, linux 2, range 0..=2,
+    /// For so long it may not.
+    tcp_tw_reuse_delay: Duration = "net.ipv4.tcp_tw_reuse_delay", ours Duration::from_secs(1), linux Duration::from_secs(1), range _,
     /// A reset does not end TIME-WAIT (RFC 1337).
     tcp_rfc1337: bool = "net.ipv4.tcp_rfc1337", ours true, linux false, range _,
     /// Initial retransmission time-out (RFC 6298 §2.1).
@@ -241,9 +250,19 @@ settings! {
     ack_habit: AckHabit = "firstbyte.ack_habit", ours AckHabit::Merge, linux AckHabit::QuickStart, range _,
     /// Longest delay of an acknowledgement (RFC 9293 §3.8.6.3 allows 500 ms; Linux 40 ms).
     delayed_ack: Duration = "firstbyte.delayed_ack", ours Duration::from_millis(40), linux Duration::from_millis(40), range _,
-    /// Cap of a listener's accept queue.
+    /// Cap of a listener's backlog, which limits its accept queue and its SYN queue.
     somaxconn: u32 = "net.core.somaxconn", ours 4096, linux 4096, range 1..,
-    /// Cap of a listener's SYN queue, together with its backlog.
+    /// A final ACK that finds the accept queue full is answered by a reset, which ends the request.
+    tcp_abort_on_overflow: bool = "net.ipv4.tcp_abort_on_overflow", ours false, linux false, range _,
+    /// A client that has completed the handshake but found no room in the accept queue is reset when its request expires;
+    /// otherwise it believes in a connection that nobody has.
+    reset_unaccepted: bool = "firstbyte.reset_unaccepted", ours true, linux false, range _,
+    /// Such a client is accepted as soon as there is room; otherwise when it next sends something.
+    admit_waiting: bool = "firstbyte.admit_waiting", ours true, linux false, range _,
+    /// SYN cookies: 0 never, 1 while a SYN queue is full, 2 always.
+    tcp_syncookies: u32 = "net.ipv4.tcp_syncookies", ours 1, linux 1, range 0..=2,
+    /// Without SYN cookies, half-open requests of a listener; the last quarter is for peers whose round-trip time is remembered. With
+    /// them the backlog alone counts.
     tcp_max_syn_backlog: u32 = "net.ipv4.tcp_max_syn_backlog", ours 4096, linux 4096, range 1..,
     /// Full connections of the stack.
     max_connections: u32 = "firstbyte.max_connections", ours 1 << 20, linux 1 << 20, range 1..,

@@ -103,8 +103,22 @@ counters! {
     delayed_acks = "DelayedACKs";
     /// SYNs and final ACKs that found the accept queue full.
     listen_overflows = "ListenOverflows";
-    /// SYNs dropped at a listener.
+    /// SYNs, and final ACKs, dropped at a listener.
     listen_drops = "ListenDrops";
+    /// SYNs that met a full SYN queue, or `tcp_syncookies` 2, and were not dropped for it.
+    req_q_full_do_cookies = "TCPReqQFullDoCookies";
+    /// SYNs dropped because the SYN queue was full.
+    req_q_full_drop = "TCPReqQFullDrop";
+    /// SYN cookies sent.
+    syncookies_sent = "SyncookiesSent";
+    /// SYN cookies that came back.
+    syncookies_recv = "SyncookiesRecv";
+    /// ACKs for a listener that had sent SYN cookies, but not this one, or too long ago.
+    syncookies_failed = "SyncookiesFailed";
+    /// Final ACKs without data that a listener deferred.
+    defer_accept_drop = "TCPDeferAcceptDrop";
+    /// Half-open requests ended by a reset, the peer's or ours.
+    embryonic_rsts = "EmbryonicRsts";
     /// Challenge ACKs (RFC 5961).
     challenge_ack = "TCPChallengeACK";
     /// SYN-ACKs refused for their timestamp.
@@ -113,10 +127,14 @@ counters! {
     paws_estab_rejected = "PAWSEstab";
     /// Connections reset because data came that nobody will read.
     abort_on_data = "TCPAbortOnData";
+    /// Connections reset because too many others had been let go.
+    abort_on_memory = "TCPAbortOnMemory";
     /// Connections given up after retransmissions.
     abort_on_timeout = "TCPAbortOnTimeout";
     /// Connections that entered TIME-WAIT.
     time_wait = "TW";
+    /// TIME-WAIT entries that gave their tuple to a connect.
+    time_wait_recycled = "TWRecycled";
     /// TIME-WAIT entries that had to make room.
     time_wait_overflow = "TCPTimeWaitOverflow";
     /// Ours: bytes of SYN data sent in vain (they were sent again).
@@ -166,6 +184,8 @@ drop_reasons! {
     AcceptQueueFull;
     /// Too many connections.
     TooManyConnections;
+    /// A final ACK for a listener that waits for data.
+    Deferred;
     /// A segment that means nothing to a listener or a half-open request.
     NotForListener;
     /// A segment that TIME-WAIT ignores.

@@ -1,7 +1,7 @@
 //! One host: its addresses, listeners and connections.
 //!
 //! `ingress` takes packets apart and finds whom they concern, `icmp` answers and believes ICMP, `listen` is LISTEN and the SYN
-//! queue with the server's half of Fast Open, `verbs`, `stream` and `closing` are the application's calls, `settle` is what follows every change of a
+//! queue with the server's half of Fast Open, `stateless` and `syn_cookie` are openings that keep nothing, `verbs`, `stream` and `closing` are the application's calls, `settle` is what follows every change of a
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again.
 
 mod closing;
@@ -14,7 +14,9 @@ mod open;
 mod ports;
 mod request;
 mod settle;
+mod stateless;
 mod stream;
+mod syn_cookie;
 mod verbs;
 
 use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard};
@@ -37,6 +39,7 @@ use listener::Listener;
 use ports::PortCounters;
 use request::Request;
 use std::collections::{BTreeMap, VecDeque};
+use syn_cookie::SynCookies;
 use wire::{Addr, Capabilities, TxPacket};
 
 /// Life of a generation of the replay guard: the longest a packet may wander (RFC 9293's MSL).
@@ -69,6 +72,9 @@ pub struct Stack {
     ports: PortCounters,
     guard: ReplayGuard,
     keys: KeyRing,
+    syn_cookies: SynCookies,
+    /// Connections whose application has let go.
+    orphans: u32,
     drops: Drops,
 }
 
@@ -134,6 +140,8 @@ impl Stack {
             ports: PortCounters::new(),
             guard: ReplayGuard::new(rng.next_key(), config.replay_guard_entries as usize, REPLAY_GENERATION),
             keys: KeyRing::new(Key::from_bytes(rng.next_bytes16())),
+            syn_cookies: SynCookies::new(rng.next_key()),
+            orphans: 0,
             drops: Drops::default(),
         }
     }
@@ -202,6 +210,11 @@ impl Stack {
             requests: self.requests.len(),
             time_wait: self.time_wait.len(),
         }
+    }
+
+    /// Connections whose application has let go, and that still deliver or wait for the peer's FIN.
+    pub fn orphans(&self) -> usize {
+        self.orphans as usize
     }
 
     /// Adds a local address. `prefix_len` (0..=32 or 0..=128) names its network, which is part of the key of verdicts.

@@ -7,7 +7,7 @@
 //! Not here: sending the ACK and limiting its rate, and the new connection that a SYN may open. That is the engine's.
 
 mod segment;
-pub(crate) use segment::{TimeWaitAction, TimeWaitSegment, on_segment};
+pub(crate) use segment::{ISN_DISTANCE, TimeWaitAction, TimeWaitSegment, on_segment};
 
 use crate::Instant;
 use crate::tuple::{FourTuple, TupleHasher};

@@ -8,6 +8,7 @@ mod ours;
 mod queue;
 mod replay;
 mod sizes;
+mod syn_cookies;
 
 use interop::{Ask, Bed, Conversation, Exchange, Maker, Record, Way};
 use std::time::Duration;

@@ -23,14 +23,22 @@ impl Stack {
     /// delivered, in the background.
     pub fn close(&mut self, now: Instant, id: ConnId) {
         let fin_timeout = self.shared.config.tcp_fin_timeout;
-        let Some(connection) = self.owned(id) else { return };
-        connection.orphan = true;
+        if self.owned(id).is_none() {
+            return;
+        }
+        self.orphan(id.index);
+        let too_many = self.orphans > self.shared.config.tcp_max_orphans;
+        let Some(connection) = self.connections.get_mut(id.index) else { return };
         let unread = !connection.rcv.buffer.is_empty();
         let nothing_promised = connection.state == State::SynSent && connection.snd.queue.is_empty();
         if !is_live(connection.state) {
             return self.settle(now, id.index);
         }
         if unread || nothing_promised || connection.options.linger == Some(Duration::ZERO) {
+            return self.abort_connection(now, id.index);
+        }
+        if too_many {
+            self.shared.counters.abort_on_memory += 1;
             return self.abort_connection(now, id.index);
         }
         connection.queue_fin();
@@ -45,18 +53,26 @@ impl Stack {
 
     /// Resets and forgets.
     pub fn abort(&mut self, now: Instant, id: ConnId) {
-        if let Some(connection) = self.owned(id) {
-            connection.orphan = true;
+        if self.owned(id).is_some() {
             self.abort_connection(now, id.index);
         }
     }
 
     pub(super) fn abort_connection(&mut self, now: Instant, index: u32) {
+        self.orphan(index);
         if let Some(connection) = self.connections.get_mut(index) {
-            connection.orphan = true;
             connection.abort();
         }
         self.settle(now, index);
+    }
+
+    /// Nobody holds the connection any more.
+    fn orphan(&mut self, index: u32) {
+        if let Some(connection) = self.connections.get_mut(index)
+            && !std::mem::replace(&mut connection.orphan, true)
+        {
+            self.orphans += 1;
+        }
     }
 
     /// Has the peer acknowledged everything that was written, and the FIN if there is one? `None`: no such connection.

@@ -206,6 +206,11 @@ pub(super) struct ResetNumbers {
 }
 
 impl ResetNumbers {
+    /// Of a reset that a peer takes who has only our SYN-ACK.
+    pub(super) fn behind_syn_ack(iss: SeqNum, irs: SeqNum) -> ResetNumbers {
+        ResetNumbers { seq: iss + 1, ack: irs + 1, flags: Flags::RST | Flags::ACK }
+    }
+
     fn of(segment: &Segment) -> ResetNumbers {
         if segment.has(Flags::ACK) {
             ResetNumbers { seq: segment.header.ack, ack: SeqNum(0), flags: Flags::RST }

@@ -1,6 +1,7 @@
 //! LISTEN (RFC 9293 §3.10.7.2), the SYN queue, and the server's half of Fast Open (RFC 7413 §4.2).
 
 use super::Stack;
+use super::listener::Listener;
 use super::request::{CookieReply, Request};
 use crate::fast_open::{CookieCheck, Guard, KeyRing};
 use crate::tcp::connection::Connection;
@@ -13,6 +14,16 @@ use crate::tuple::FourTuple;
 use crate::{DropReason, EarlyData, Events, Instant, ListenerId, State, fastopen};
 use core::time::Duration;
 use wire::{FastOpenOption, Flags, SeqNum};
+
+/// Where an ordinary half-open peer can be kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// In the SYN queue.
+    SynQueue,
+    /// In a SYN cookie.
+    Cookie,
+    Nowhere,
+}
 
 /// What the server decides about a SYN.
 enum FastOpenServer {
@@ -43,7 +54,7 @@ impl Stack {
             return self.drops.count(DropReason::StrayReset);
         }
         if segment.has(Flags::ACK) {
-            return self.reset_stranger(now, &tuple, &segment);
+            return self.ack_for_listener(now, id, tuple, segment);
         }
         let fin_refused = segment.has(Flags::FIN) && !self.shared.config.syn_fin;
         if !segment.has(Flags::SYN)
@@ -52,38 +63,82 @@ impl Stack {
         {
             return self.drops.count(DropReason::NotForListener);
         }
-        let crowded = self.listener(id).is_some_and(|listener| listener.syn_queue_full(&self.shared.config));
-        if let Some(reason) = self.no_room_for_syn(id, crowded) {
-            return self.drop_syn(reason);
+        // Who had a connection here has proved its address: its request is queued without limit, as Linux does.
+        let room = if min_isn.is_some() { Room::SynQueue } else { self.room_for_request(id, &tuple) };
+        self.shared.counters.req_q_full_do_cookies += u64::from(room == Room::Cookie);
+        if let Some(reason) = self.no_room_for_syn(id, room) {
+            return self.drop_at_listener(id, reason);
         }
-        let iss = self.choose_isn(now, &tuple, min_isn);
-        match self.decide_fast_open(now, id, &tuple, &segment) {
-            FastOpenServer::Accept(cookie) => self.open_fast(now, id, tuple, segment, iss, cookie),
-            FastOpenServer::Refuse(_) if crowded => self.drop_syn(DropReason::SynQueueFull),
-            FastOpenServer::Refuse(cookie) => self.queue_request(now, id, tuple, &segment, iss, cookie),
+        let decision = if room == Room::SynQueue || self.shared.config.fast_open_past_syn_queue {
+            self.decide_fast_open(now, id, &tuple, &segment)
+        } else {
+            FastOpenServer::Refuse(None)
+        };
+        match (decision, room) {
+            (FastOpenServer::Accept(cookie), _) => {
+                let iss = self.choose_isn(now, &tuple, min_isn);
+                self.open_fast(now, id, tuple, segment, iss, cookie);
+            }
+            (FastOpenServer::Refuse(cookie), Room::SynQueue) => {
+                let iss = self.choose_isn(now, &tuple, min_isn);
+                self.queue_request(now, id, tuple, &segment, iss, cookie);
+            }
+            (FastOpenServer::Refuse(cookie), Room::Cookie) => {
+                self.answer_statelessly(now, id, tuple, &segment, cookie);
+            }
+            (FastOpenServer::Refuse(_), Room::Nowhere) => {
+                self.drop_at_listener(id, DropReason::SynQueueFull);
+            }
         }
     }
 
-    fn no_room_for_syn(&self, id: ListenerId, crowded: bool) -> Option<DropReason> {
+    fn room_for_request(&self, id: ListenerId, tuple: &FourTuple) -> Room {
+        let config = &self.shared.config;
+        let Some(listener) = self.listener(id) else { return Room::Nowhere };
+        let full = listener.syn_queue_full();
+        let known =
+            || self.shared.paths.lookup(tuple.local, tuple.peer).is_some_and(|path| path.srtt.is_some());
+        match config.tcp_syncookies {
+            0 if full || listener.few_requests_left(config) && !known() => Room::Nowhere,
+            1 if full => Room::Cookie,
+            0 | 1 => Room::SynQueue,
+            _ => Room::Cookie,
+        }
+    }
+
+    fn no_room_for_syn(&self, id: ListenerId, room: Room) -> Option<DropReason> {
         let listener = self.listener(id)?;
+        let past_queue = self.shared.config.fast_open_past_syn_queue;
         match () {
+            () if room == Room::Nowhere && !past_queue => Some(DropReason::SynQueueFull),
             () if listener.accept_queue_full() => Some(DropReason::AcceptQueueFull),
-            () if crowded && !self.shared.config.fast_open_past_syn_queue => Some(DropReason::SynQueueFull),
-            () if self.connections.len() >= self.shared.config.max_connections as usize => {
-                Some(DropReason::TooManyConnections)
-            }
+            () if self.too_many_connections() => Some(DropReason::TooManyConnections),
             () => None,
         }
     }
 
-    fn drop_syn(&mut self, reason: DropReason) {
+    pub(super) fn too_many_connections(&self) -> bool {
+        self.connections.len() >= self.shared.config.max_connections as usize
+    }
+
+    /// A SYN, or a final ACK, that there is no room for.
+    pub(super) fn drop_at_listener(&mut self, id: ListenerId, reason: DropReason) {
+        let overflow = u64::from(reason == DropReason::AcceptQueueFull);
+        let crowded = u64::from(reason == DropReason::SynQueueFull);
         self.shared.counters.listen_drops += 1;
-        self.shared.counters.listen_overflows += u64::from(reason == DropReason::AcceptQueueFull);
+        self.shared.counters.listen_overflows += overflow;
+        if let Some(listener) = self.listener_mut(id) {
+            listener.drops.dropped += 1;
+            listener.drops.accept_queue_full += overflow;
+            listener.drops.syn_queue_full += crowded;
+            let overflown = listener.syn_queue_full();
+            self.shared.counters.req_q_full_drop += crowded * u64::from(overflown);
+        }
         self.drops.count(reason);
     }
 
     /// Above everything the last connection of this tuple used, if it was in TIME-WAIT.
-    fn choose_isn(&self, now: Instant, tuple: &FourTuple, min_isn: Option<SeqNum>) -> SeqNum {
+    pub(super) fn choose_isn(&self, now: Instant, tuple: &FourTuple, min_isn: Option<SeqNum>) -> SeqNum {
         let isn = self.isn.isn(now, tuple.local, tuple.local_port, tuple.peer, tuple.peer_port);
         min_isn.map_or(isn, |least| least.latest(isn))
     }
@@ -238,31 +293,42 @@ impl Stack {
         iss: SeqNum,
         cookie: CookieReply,
     ) {
+        let mut request = self.request_from_syn(now, id, tuple, segment);
+        request.iss = iss;
         let Some(listener) = self.listener_mut(id) else { return };
         listener.requests += 1;
-        let socket = listener.socket.clone();
+        listener.young += 1;
+        let index = self.insert_request(request);
+        self.send_request_syn_ack(now, index, cookie);
+    }
+
+    /// What a SYN says; our ISN is still to be chosen.
+    pub(super) fn request_from_syn(
+        &self,
+        now: Instant,
+        id: ListenerId,
+        tuple: FourTuple,
+        segment: &Segment,
+    ) -> Request {
         let config = &self.shared.config;
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(config, tuple.peer.is_v4(), options);
-        let request = Request {
+        let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket);
+        Request {
             tuple,
             listener: id,
             irs: segment.seq(),
-            iss,
+            iss: SeqNum(0),
             agreed,
-            rcv_wscale: if agreed.snd_wscale.is_some() {
-                negotiation::window_shift(config, &socket)
-            } else {
-                0
-            },
+            rcv_wscale: agreed.snd_wscale.and(self.listener(id)).map_or(0, shift),
             peer_window: segment.header.window,
             ts_recent: options.timestamps.map_or(0, |timestamps| timestamps.tsval),
             transmissions: 0,
             timeouts: 0,
             sent_at: now,
-        };
-        let index = self.insert_request(request);
-        self.send_request_syn_ack(now, index, cookie);
+            acked: false,
+            waiting: false,
+        }
     }
 
     /// Tells the application that something can be accepted.

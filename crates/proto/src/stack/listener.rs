@@ -2,11 +2,37 @@
 
 use crate::fast_open::{KeyRing, PendingQueue};
 use crate::tuple::FourTuple;
-use crate::{Config, ConnId, ListenOptions, ListenerInfo, SocketOptions, fastopen};
+use crate::{
+    Config, ConnId, Instant, ListenOptions, ListenerDrops, ListenerInfo, SocketOptions, SynCookieCounts,
+    fastopen,
+};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
 use wire::Addr;
+
+/// A SYN queue of half as many is never pruned.
+const PRUNE_MIN: u32 = 8;
+/// 18 hours: nobody is deferred for longer.
+const DEFER_TIMEOUTS_MAX: u32 = 16;
+/// Pruning leaves every SYN-ACK this many repetitions.
+const PRUNED_RETRIES_MIN: u32 = 2;
+
+/// What happens to a request when its SYN-ACK times out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AtTimeout {
+    /// It ends.
+    Expire,
+    /// The SYN-ACK goes again.
+    Repeat,
+    Wait,
+}
+
+/// How many doubling time-outs of a SYN-ACK cover `wait` (Linux's `secs_to_retrans`).
+fn timeouts_within(wait: Duration, first: Duration) -> u32 {
+    let covered = |timeouts: u32| first.saturating_mul((1 << timeouts) - 1);
+    (0..=DEFER_TIMEOUTS_MAX).find(|timeouts| covered(*timeouts) >= wait).unwrap_or(DEFER_TIMEOUTS_MAX)
+}
 
 /// LISTEN on an address and port.
 pub(super) struct Listener {
@@ -16,14 +42,24 @@ pub(super) struct Listener {
     pub(super) accept_queue: VecDeque<ConnId>,
     /// Ordinary half-open requests.
     pub(super) requests: u32,
+    /// Of those, the ones whose first SYN-ACK has not timed out.
+    pub(super) young: u32,
+    /// Index and generation of requests whose final ACK found the accept queue full, oldest first; some may be no more.
+    pub(super) waiting: VecDeque<(u32, u32)>,
     /// Fast Open children whose handshake is not complete.
     pub(super) pending: PendingQueue,
     pub(super) keys: Option<KeyRing>,
     pub(super) synack_hold: Option<Duration>,
     pub(super) no_cookie: bool,
+    /// Time-outs of a SYN-ACK during which a bare ACK does not make a connection; 0 = it does.
+    pub(super) defer_timeouts: u32,
     pub(super) socket: SocketOptions,
     /// An `ACCEPTABLE` event is listed.
     pub(super) listed: bool,
+    pub(super) drops: ListenerDrops,
+    /// When a SYN cookie was last sent.
+    pub(super) cookie_sent_at: Option<Instant>,
+    pub(super) cookies: SynCookieCounts,
 }
 
 impl Listener {
@@ -38,12 +74,18 @@ impl Listener {
             backlog,
             accept_queue: VecDeque::new(),
             requests: 0,
+            young: 0,
+            waiting: VecDeque::new(),
             pending: PendingQueue::new(qlen),
             keys: options.key,
             synack_hold: options.synack_hold,
             no_cookie: options.fast_open_no_cookie,
+            defer_timeouts: timeouts_within(options.defer_accept, config.rto_initial),
             socket: options.socket,
             listed: false,
+            drops: ListenerDrops::default(),
+            cookie_sent_at: None,
+            cookies: SynCookieCounts::default(),
         }
     }
 
@@ -64,10 +106,14 @@ impl Listener {
     pub(super) fn info(&self) -> ListenerInfo {
         ListenerInfo {
             local: self.local,
+            backlog: self.backlog,
             accept_queue: self.accept_queue.len(),
             syn_queue: self.requests as usize,
+            syn_queue_young: self.young as usize,
             fast_open_pending: self.pending.qlen(),
             fast_open_max: self.pending.max_qlen(),
+            drops: self.drops,
+            cookies: self.cookies,
         }
     }
 
@@ -76,7 +122,40 @@ impl Listener {
         self.accept_queue.len() > self.backlog as usize
     }
 
-    pub(super) fn syn_queue_full(&self, config: &Config) -> bool {
-        self.requests >= self.backlog.max(1).min(config.tcp_max_syn_backlog)
+    /// Likewise one more than the backlog (Linux's `inet_csk_reqsk_queue_is_full`).
+    pub(super) fn syn_queue_full(&self) -> bool {
+        self.requests > self.backlog
+    }
+
+    /// Only the last quarter of `tcp_max_syn_backlog` is left (`tcp_conn_request`).
+    pub(super) fn few_requests_left(&self, config: &Config) -> bool {
+        let most = i64::from(config.tcp_max_syn_backlog);
+        most - i64::from(self.requests) < most / 4
+    }
+
+    /// What the time-out of a SYN-ACK comes to after `timeouts` others (Linux's `syn_ack_recalc`). Whoever has acknowledged and is
+    /// deferred is left in peace until the last time-out of the deferral, which gives him the occasion to acknowledge again.
+    pub(super) fn at_timeout(&self, config: &Config, timeouts: u32, acked: bool) -> AtTimeout {
+        let deferred = acked && timeouts < self.defer_timeouts;
+        match () {
+            () if timeouts >= self.syn_ack_retries(config) && !deferred => AtTimeout::Expire,
+            () if deferred && timeouts + 1 < self.defer_timeouts => AtTimeout::Wait,
+            () => AtTimeout::Repeat,
+        }
+    }
+
+    /// Repetitions of a SYN-ACK, as Linux's `reqsk_timer_handler` allows them: half of the room is for young requests, so while more
+    /// than half of it is taken, the old ones get fewer, but never less than two.
+    fn syn_ack_retries(&self, config: &Config) -> u32 {
+        let mut retries = config.tcp_synack_retries;
+        if self.requests * 2 <= self.backlog.max(PRUNE_MIN) {
+            return retries;
+        }
+        let mut young = u64::from(self.young) * 2;
+        while retries > PRUNED_RETRIES_MIN && u64::from(self.requests) >= young {
+            retries -= 1;
+            young *= 2;
+        }
+        retries
     }
 }

@@ -1,11 +1,14 @@
 //! Half-open requests: the SYN-ACK, its repetition, and what becomes of them.
 
 use super::Stack;
+use super::ingress::ResetNumbers;
+use super::listener::AtTimeout;
 use super::request::{CookieReply, Request};
 use crate::tcp::connection::Connection;
+use crate::tcp::handshake::SYN_RTO_MAX;
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation;
-use crate::{ConnId, DropReason, Instant, State};
+use crate::{ConnId, DropReason, Instant, ListenerId, State};
 use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
 impl Stack {
@@ -27,14 +30,14 @@ impl Stack {
         }
         if let Some(listener) = self.listener_mut(request.listener) {
             listener.requests -= 1;
+            listener.young -= u32::from(request.timeouts == 0);
         }
         Some(request)
     }
 
-    /// Sends or repeats the SYN-ACK; only the first carries a Fast Open option (RFC 7413 §4.2.2, R33).
-    pub(super) fn send_request_syn_ack(&mut self, now: Instant, index: u32, cookie: CookieReply) {
+    /// The SYN-ACK of a request; `clock` is TSval before its offset.
+    pub(super) fn syn_ack_of(&self, request: &Request, clock: u32, cookie: CookieReply) -> TcpHeader {
         let config = &self.shared.config;
-        let Some(request) = self.requests.get_mut(index) else { return };
         let own_mss = negotiation::advertised_mss(&self.shared.capabilities, &request.tuple);
         let socket = self.listeners.get(request.listener.index).map(|listener| &listener.socket);
         let limit = socket
@@ -46,9 +49,8 @@ impl Stack {
         } else {
             window
         };
-        let tsval = (now.as_millis() as u32)
-            .wrapping_add(self.isn.timestamp_offset(request.tuple.local, request.tuple.peer));
-        let header = TcpHeader {
+        let tsval = clock.wrapping_add(self.isn.timestamp_offset(request.tuple.local, request.tuple.peer));
+        TcpHeader {
             src_port: request.tuple.local_port,
             dst_port: request.tuple.peer_port,
             seq: request.iss,
@@ -64,34 +66,76 @@ impl Stack {
                     .agreed
                     .timestamps
                     .then_some(Timestamps { tsval, tsecr: request.ts_recent }),
-                fast_open: cookie.filter(|_| request.transmissions == 0),
+                fast_open: cookie,
                 ..TcpOptions::default()
             },
-        };
+        }
+    }
+
+    /// Sends or repeats the SYN-ACK; only the first carries a Fast Open option (RFC 7413 §4.2.2, R33).
+    pub(super) fn send_request_syn_ack(&mut self, now: Instant, index: u32, cookie: CookieReply) {
+        let Some(request) = self.requests.get(index) else { return };
+        let cookie = cookie.filter(|_| request.transmissions == 0);
+        let header = self.syn_ack_of(request, now.as_millis() as u32, cookie);
+        let Some(request) = self.requests.get_mut(index) else { return };
         if request.transmissions > 0 {
             self.shared.counters.retrans_segs += 1;
             self.shared.counters.syn_retrans += 1;
         }
-        let backoff = u32::from(request.timeouts).min(16);
         request.transmissions = request.transmissions.saturating_add(1);
         request.sent_at = now;
-        self.request_timers.set(index, now + config.rto_initial.saturating_mul(1 << backoff));
         let tuple = request.tuple;
+        self.arm_request(now, index);
         self.shared.counters.out_segs += 1;
         self.reply(tuple.local, tuple.peer, &header);
     }
 
-    /// No answer to a SYN-ACK.
+    /// No answer to a SYN-ACK, or no room for the connection it would make.
     pub(super) fn request_timeout(&mut self, now: Instant, index: u32) {
         let Some(request) = self.requests.get_mut(index) else { return };
-        request.timeouts = request.timeouts.saturating_add(1);
-        if u32::from(request.timeouts) > self.shared.config.tcp_synack_retries {
-            self.shared.counters.attempt_fails += 1;
-            self.remove_request(index);
-            return;
-        }
+        let (id, timeouts) = (request.listener, u32::from(request.timeouts));
+        let Some(listener) = self.listeners.get_mut(id.index) else { return };
         self.shared.counters.timeouts += 1;
-        self.send_request_syn_ack(now, index, None);
+        let fate = listener.at_timeout(&self.shared.config, timeouts, request.acked);
+        if fate == AtTimeout::Expire {
+            return self.expire_request(now, index);
+        }
+        listener.young -= u32::from(timeouts == 0);
+        request.timeouts = request.timeouts.saturating_add(1);
+        match fate {
+            AtTimeout::Repeat => self.send_request_syn_ack(now, index, None),
+            _ => self.arm_request(now, index),
+        }
+    }
+
+    /// The time-out doubles with each that has passed.
+    fn arm_request(&mut self, now: Instant, index: u32) {
+        let Some(request) = self.requests.get(index) else { return };
+        let backoff = u32::from(request.timeouts).min(16);
+        let wait = self.shared.config.rto_initial.saturating_mul(1 << backoff);
+        self.request_timers.set(index, now + wait.min(SYN_RTO_MAX));
+    }
+
+    fn expire_request(&mut self, now: Instant, index: u32) {
+        self.shared.counters.attempt_fails += 1;
+        self.forget_request(now, index);
+    }
+
+    /// The request ends without a connection.
+    pub(super) fn forget_request(&mut self, now: Instant, index: u32) {
+        let Some(request) = self.remove_request(index) else { return };
+        if request.acked && self.shared.config.reset_unaccepted {
+            self.reset_embryo(now, &request);
+        }
+    }
+
+    /// The peer of a request that is no more, and has nothing of ours but the SYN-ACK, must not believe in a connection.
+    pub(super) fn reset_embryo(&mut self, now: Instant, request: &Request) {
+        self.shared.counters.embryonic_rsts += 1;
+        if let Some(listener) = self.listener_mut(request.listener) {
+            listener.drops.reset += 1;
+        }
+        self.send_reset(now, &request.tuple, ResetNumbers::behind_syn_ack(request.iss, request.irs));
     }
 
     /// A segment for a half-open request (RFC 9293 §3.10.7.4 in SYN-RECEIVED).
@@ -102,6 +146,7 @@ impl Stack {
         if segment.has(Flags::RST) {
             if expected {
                 self.shared.counters.attempt_fails += 1;
+                self.shared.counters.embryonic_rsts += 1;
                 self.remove_request(index);
             } else {
                 self.drops.count(DropReason::StrayReset);
@@ -122,7 +167,20 @@ impl Stack {
         if segment.end().before(irs + 1) || segment.seq().since(irs + 1) > u32::from(u16::MAX) {
             return self.send_request_syn_ack(now, index, None);
         }
+        if self.is_deferred(index, &segment) {
+            return self.drops.count(DropReason::Deferred);
+        }
         self.promote(now, index, segment);
+    }
+
+    /// A bare ACK, where the listener waits for data first (Linux's `tcp_check_req`).
+    fn is_deferred(&mut self, index: u32, segment: &Segment) -> bool {
+        let Some(request) = self.requests.get_mut(index) else { return false };
+        let defer = self.listeners.get(request.listener.index).map_or(0, |listener| listener.defer_timeouts);
+        let deferred = u32::from(request.timeouts) < defer && segment.end() == request.irs + 1;
+        request.acked |= deferred;
+        self.shared.counters.defer_accept_drop += u64::from(deferred);
+        deferred
     }
 
     /// The newer timestamp is echoed, so that the client can tell which of its SYNs is answered (RFC 7323 §4.3).
@@ -141,12 +199,40 @@ impl Stack {
         let Some(request) = self.requests.get(index) else { return };
         let id = request.listener;
         if self.listener(id).is_none_or(|listener| listener.accept_queue_full()) {
-            self.shared.counters.listen_overflows += 1;
-            self.shared.counters.listen_drops += 1;
-            // The request stays: a later ACK, or the answer to a repeated SYN-ACK, may find room.
-            return self.drops.count(DropReason::AcceptQueueFull);
+            return self.no_room_for_request(now, index, DropReason::AcceptQueueFull);
+        }
+        if self.too_many_connections() {
+            return self.no_room_for_request(now, index, DropReason::TooManyConnections);
         }
         let Some(request) = self.remove_request(index) else { return };
+        self.establish(now, request, segment);
+    }
+
+    /// There is room again: who completed the handshake when there was none need not wait for a repeated SYN-ACK.
+    pub(super) fn admit_waiting(&mut self, now: Instant, id: ListenerId) {
+        while !self.too_many_connections()
+            && let Some(listener) = self.listener_mut(id)
+            && !listener.accept_queue_full()
+            && let Some((index, generation)) = listener.waiting.pop_front()
+        {
+            if self.requests.contains(index, generation)
+                && let Some(request) = self.remove_request(index)
+            {
+                let index = self.open_request(now, request);
+                self.settle(now, index);
+            }
+        }
+    }
+
+    /// The request becomes a connection; `segment` completed its handshake.
+    pub(super) fn establish(&mut self, now: Instant, request: Request, segment: Segment) {
+        let index = self.open_request(now, request);
+        self.for_connection(now, index, segment);
+    }
+
+    /// A connection that the application may accept, by its index.
+    fn open_request(&mut self, now: Instant, request: Request) -> u32 {
+        let id = request.listener;
         let socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
         let ts_offset = self.isn.timestamp_offset(request.tuple.local, request.tuple.peer);
         let cx = &mut self.shared.context(now);
@@ -159,7 +245,36 @@ impl Stack {
             listener.accept_queue.push_back(id_of_connection);
         }
         self.announce_acceptable(id);
-        self.for_connection(now, id_of_connection.index, segment);
+        id_of_connection.index
+    }
+
+    /// The request stays, unless `tcp_abort_on_overflow` says otherwise: a later ACK, or the answer to a repeated SYN-ACK, may find
+    /// room.
+    fn no_room_for_request(&mut self, now: Instant, index: u32, reason: DropReason) {
+        let Some(id) = self.requests.get(index).map(|request| request.listener) else { return };
+        self.drop_at_listener(id, reason);
+        if self.shared.config.tcp_abort_on_overflow {
+            if let Some(request) = self.remove_request(index) {
+                self.reset_embryo(now, &request);
+            }
+            return;
+        }
+        let Some(generation) = self.requests.generation(index) else { return };
+        let Some(request) = self.requests.get_mut(index) else { return };
+        request.acked = true;
+        if self.shared.config.admit_waiting && !std::mem::replace(&mut request.waiting, true) {
+            self.note_waiting(id, (index, generation));
+        }
+    }
+
+    /// No more wait than there are requests.
+    fn note_waiting(&mut self, id: ListenerId, handle: (u32, u32)) {
+        let requests = &self.requests;
+        let Some(listener) = self.listeners.get_mut(id.index) else { return };
+        if listener.waiting.len() >= listener.requests as usize {
+            listener.waiting.retain(|(index, generation)| requests.contains(*index, *generation));
+        }
+        listener.waiting.push_back(handle);
     }
 }
 
@@ -185,11 +300,15 @@ impl Connection {
         self.established_una = self.snd.una;
         self.established_at = Some(cx.now);
         self.early.confirmed = true;
-        if request.transmissions == 1 {
-            self.rtt.on_sample(cx.now.since(request.sent_at));
-            self.save_path(cx);
-        } else {
-            self.rtt.on_syn_retransmitted();
+        match request.transmissions {
+            // A cookie does not remember when it was sent; an earlier ACK would have been the measure.
+            0 => {}
+            1 if request.acked => {}
+            1 => {
+                self.rtt.on_sample(cx.now.since(request.sent_at));
+                self.save_path(cx);
+            }
+            _ => self.rtt.on_syn_retransmitted(),
         }
     }
 }

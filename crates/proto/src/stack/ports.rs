@@ -4,9 +4,10 @@
 //! comes back only after the whole range: a peer's TIME-WAIT is not met by the next connection.
 
 use super::Stack;
-use crate::ConnectError;
+use crate::time_wait::ISN_DISTANCE;
 use crate::tuple::FourTuple;
-use wire::Addr;
+use crate::{ConnectError, Instant};
+use wire::{Addr, SeqNum};
 
 /// Counters that destinations share by hash; each moves on with every connection to one of its destinations.
 const COUNTERS: usize = 256;
@@ -35,9 +36,10 @@ impl Stack {
         self.shared.addresses.iter().copied().find(|addr| addr.is_v4() == peer.is_v4())
     }
 
-    /// A free port towards this peer.
+    /// A port towards this peer that is free, or else one that a TIME-WAIT can spare.
     pub(super) fn choose_port(
         &mut self,
+        now: Instant,
         local: Addr,
         peer: Addr,
         peer_port: u16,
@@ -46,13 +48,41 @@ impl Stack {
         let count = high.saturating_sub(low) + 1;
         let tuple = |local_port| FourTuple { local, local_port, peer, peer_port };
         let hash = self.hasher.hash(&tuple(0));
+        let mut spare = None;
         for _ in 0..count {
             let port = (low + self.ports.advance(hash) % count) as u16;
             if self.tuple_is_free(&tuple(port)) {
                 return Ok(port);
             }
+            if spare.is_none() && self.can_be_recycled(now, &tuple(port)) {
+                spare = Some(port);
+            }
         }
-        Err(ConnectError::NoPorts)
+        spare.ok_or(ConnectError::NoPorts)
+    }
+
+    /// Is this the tuple of a TIME-WAIT that may be cut short? Timestamps keep the segments of the old connection out of the new one
+    /// (RFC 7323 §5), as `tcp_twsk_unique` reasons.
+    pub(super) fn can_be_recycled(&self, now: Instant, tuple: &FourTuple) -> bool {
+        let config = &self.shared.config;
+        let Some(index) = self.time_wait.lookup(tuple) else { return false };
+        let allowed = match config.tcp_tw_reuse {
+            0 => false,
+            1 => true,
+            _ => tuple.peer.is_loopback() || self.shared.addresses.contains(&tuple.peer),
+        };
+        let age = config.time_wait.saturating_sub(self.time_wait.deadline(index).since(now));
+        allowed
+            && age > config.tcp_tw_reuse_delay
+            && self.time_wait.get(index).ts_recent.is_some()
+            && self.find_listener(tuple).is_none()
+    }
+
+    /// Ends the TIME-WAIT of a tuple that a connect takes over. The new ISN must not be before what comes back.
+    pub(super) fn recycle(&mut self, tuple: &FourTuple) -> Option<SeqNum> {
+        let index = self.time_wait.lookup(tuple)?;
+        self.shared.counters.time_wait_recycled += 1;
+        Some(self.time_wait.remove(index).snd_nxt + ISN_DISTANCE)
     }
 
     pub(super) fn tuple_is_free(&self, tuple: &FourTuple) -> bool {

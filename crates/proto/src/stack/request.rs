@@ -17,11 +17,15 @@ pub(super) struct Request {
     /// Window field of the SYN.
     pub(super) peer_window: u16,
     pub(super) ts_recent: u32,
-    /// SYN-ACKs sent.
+    /// SYN-ACKs sent; 0 of one that came back as a SYN cookie.
     pub(super) transmissions: u8,
     /// Of those, by the timer: a client that repeats its SYN does not use up our patience.
     pub(super) timeouts: u8,
     pub(super) sent_at: Instant,
+    /// The final ACK has come and made no connection, for want of room or of data: the peer believes itself connected.
+    pub(super) acked: bool,
+    /// In its listener's row of those who wait for room.
+    pub(super) waiting: bool,
 }
 
 const _: () = assert!(size_of::<Request>() <= 128, "a half-open peer must stay small");

@@ -101,7 +101,8 @@ impl Stack {
     fn free(&mut self, index: u32) {
         self.unmap(index);
         self.timers.clear(index);
-        self.connections.remove(index);
+        let freed = self.connections.remove(index);
+        self.orphans -= u32::from(freed.is_some_and(|connection| connection.orphan));
     }
 }
 

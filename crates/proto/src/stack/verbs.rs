@@ -56,20 +56,20 @@ impl Stack {
             connection.unaccepted = false;
             let peer = connection.tuple.peer_addr();
             self.settle(now, conn.index);
+            self.admit_waiting(now, id);
             return Ok((conn, peer));
         }
     }
 
-    /// Closes a listener. Connections it has not handed over are reset, half-open requests forgotten.
+    /// Closes a listener. Connections it has not handed over are reset, half-open requests forgotten (and with
+    /// `firstbyte.reset_unaccepted` reset, if they believe themselves connected).
     pub fn close_listener(&mut self, now: Instant, id: ListenerId) {
         if self.listener(id).is_none() {
             return;
         }
         let requests: Vec<u32> =
             self.requests.iter().filter(|(_, r)| r.listener == id).map(|(index, _)| index).collect();
-        requests.into_iter().for_each(|index| {
-            self.remove_request(index);
-        });
+        requests.into_iter().for_each(|index| self.forget_request(now, index));
         let Some(listener) = self.listeners.remove(id.index) else { return };
         if let Some(same_port) = self.listeners_by_port.get_mut(&listener.local.port()) {
             same_port.retain(|other| *other != id);
@@ -94,14 +94,15 @@ impl Stack {
         peer: SocketAddr,
         options: ConnectOptions,
     ) -> Result<ConnId, ConnectError> {
-        let tuple = self.choose_tuple(peer, &options)?;
+        let tuple = self.choose_tuple(now, peer, &options)?;
         if self.connections.len() >= self.shared.config.max_connections as usize {
             return Err(ConnectError::TooMany);
         }
         if options.fast_open == FastOpen::Force && self.shared.config.tcp_fastopen & fastopen::CLIENT == 0 {
             return Err(ConnectError::FastOpenDisabled);
         }
-        let iss = self.isn.isn(now, tuple.local, tuple.local_port, tuple.peer, tuple.peer_port);
+        let min_isn = self.recycle(&tuple);
+        let iss = self.choose_isn(now, &tuple, min_isn);
         let plan = self.plan_fast_open(now, &tuple, &options);
         let path_srtt = self.shared.paths.lookup(tuple.local, tuple.peer).and_then(|path| path.srtt);
         let cx = &self.shared.context(now);
@@ -135,6 +136,7 @@ impl Stack {
 
     fn choose_tuple(
         &mut self,
+        now: Instant,
         peer: SocketAddr,
         options: &ConnectOptions,
     ) -> Result<FourTuple, ConnectError> {
@@ -154,11 +156,12 @@ impl Stack {
         };
         let port = options.local.map_or(0, |local| local.port());
         if port == 0 {
-            let local_port = self.choose_port(local, peer_addr, peer.port())?;
+            let local_port = self.choose_port(now, local, peer_addr, peer.port())?;
             return Ok(FourTuple { local, local_port, peer: peer_addr, peer_port: peer.port() });
         }
         let tuple = FourTuple { local, local_port: port, peer: peer_addr, peer_port: peer.port() };
-        if self.tuple_is_free(&tuple) { Ok(tuple) } else { Err(ConnectError::AddrInUse) }
+        let free = self.tuple_is_free(&tuple) || self.can_be_recycled(now, &tuple);
+        if free { Ok(tuple) } else { Err(ConnectError::AddrInUse) }
     }
 
     fn plan_fast_open(&mut self, now: Instant, tuple: &FourTuple, options: &ConnectOptions) -> ClientPlan {

@@ -40,7 +40,7 @@ pub(crate) enum TimeWaitAction {
 }
 
 /// Between the numbers of the old connection and the new: the greatest window without scaling, and some (as Linux).
-const ISN_DISTANCE: u32 = 65_535 + 2;
+pub(crate) const ISN_DISTANCE: u32 = 65_535 + 2;
 
 /// Decides. `rfc1337`: a reset does not end TIME-WAIT.
 pub(crate) fn on_segment(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: bool) -> TimeWaitAction {

@@ -542,3 +542,29 @@ fn linger_has_nothing_to_say_when_everything_was_delivered_before() {
     p.expect_nothing_for(1);
     assert_eq!(p.sizes(), (0, 0, 0));
 }
+
+/// L-ST-4: of four closed with data on the way, `tcp_max_orphans` lets two deliver in the background; the others are reset at once.
+#[test]
+fn too_many_orphans_are_reset() {
+    for config in [Config::default(), Config::linux()] {
+        let mut p = Peer::new(Config { tcp_max_orphans: 2, ..config });
+        let listener = p.listen();
+        for port in 40_000..40_004 {
+            p.remote.set_port(port);
+            let id = p.establish(listener);
+            p.write(id, &pattern(1, 10));
+            p.expect("PA 1:11 ack 1");
+            p.close(id);
+            p.expect(if port < 40_002 { "FA 11 ack 1" } else { "RA 11 ack 1" });
+        }
+        assert_eq!((p.stack.orphans(), p.sizes()), (2, (2, 0, 0)));
+        assert_eq!(p.stack.counters().abort_on_memory, 2);
+        p.remote.set_port(40_000);
+        p.send("FA 1 ack 12");
+        p.expect("A 12 ack 2");
+        assert_eq!((p.stack.orphans(), p.sizes()), (1, (1, 0, 1)));
+        p.remote.set_port(40_001);
+        p.send("R 1");
+        assert_eq!((p.stack.orphans(), p.sizes()), (0, (0, 0, 1)));
+    }
+}

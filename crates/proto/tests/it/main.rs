@@ -4,7 +4,8 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `opening`, `queues`, `closing` | handshakes, a listener's queues, every way to end |
+//! | `opening`, `closing`, `time_wait` | handshakes, every way to end |
+//! | `queues`, `listening`, `syn_cookies` | a listener's queues, and what happens when they are full |
 //! | `arrival`, `icmp` | which segments and errors count |
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
 //! | `fast_open` | RFC 7413, both ends |
@@ -21,6 +22,7 @@ mod fast_open;
 mod flow;
 mod handshake;
 mod icmp;
+mod listening;
 mod loss;
 mod lossy;
 mod mutation;
@@ -28,5 +30,7 @@ mod opening;
 mod queues;
 mod sack;
 mod simulation;
+mod syn_cookies;
+mod time_wait;
 mod undo;
 mod wrap;

@@ -93,17 +93,35 @@ fn a_syn_is_sent_again_by_the_schedule_and_given_up_after_131_seconds() {
     assert_eq!((p.stack.counters().syn_retrans, p.stack.counters().attempt_fails), (10, 1));
 }
 
+/// L-SYN-1 (the rows of 2, 5 and 6 retries were measured on Linux 6.18): retries, linear time-outs, when SYNs are sent, and when
+/// `connect` fails. The linear time-outs
+/// add retries, not patience.
 #[test]
-fn one_syn_retry_without_linear_timeouts_takes_three_seconds() {
-    let mut config = Config::default();
-    config.set("net.ipv4.tcp_syn_retries", "1").unwrap();
-    config.set("net.ipv4.tcp_syn_linear_timeouts", "0").unwrap();
-    let mut p = Peer::new(config);
-    let id = p.connect(ConnectOptions::default());
-    p.expect("S 0");
-    p.expect_after(1000, "S 0");
-    p.expect_nothing_for(2000);
-    assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
+fn when_a_connect_fails() {
+    let rows: [(u32, u32, &[u64], u64); 6] = [
+        (1, 0, &[1], 3),
+        (2, 0, &[1, 3], 7),
+        (2, 4, &[1, 2, 3, 4, 5], 7),
+        (5, 0, &[1, 3, 7, 15, 31], 63),
+        (6, 4, &[1, 2, 3, 4, 5, 7, 11, 19, 35, 67], 131),
+        (8, 0, &[1, 3, 7, 15, 31, 63, 127, 247], 367),
+    ];
+    for (tcp_syn_retries, tcp_syn_linear_timeouts, sent, failed) in rows {
+        for profile in [Config::default(), Config::linux()] {
+            let mut p = Peer::new(Config { tcp_syn_retries, tcp_syn_linear_timeouts, ..profile });
+            let id = p.connect(ConnectOptions::default());
+            p.expect("S 0");
+            let mut at = 0;
+            for next in sent {
+                p.expect_after((next - at) * 1000, "S 0");
+                at = *next;
+            }
+            p.expect_nothing_for((failed - at) * 1000 - 1);
+            assert_eq!(p.stack.close_reason(id), None);
+            p.expect_nothing_for(1);
+            assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
+        }
+    }
 }
 
 /// RFC 6298 §5.7: a handshake with a retransmitted SYN and no timestamps starts with an RTO of 3 s.

@@ -171,7 +171,7 @@ impl Peer {
         (sizes.connections, sizes.requests, sizes.time_wait)
     }
 
-    fn isn(&self, port: u16) -> SeqNum {
+    pub(crate) fn isn(&self, port: u16) -> SeqNum {
         self.isns.get(&port).copied().unwrap_or(SeqNum(0))
     }
 
@@ -304,6 +304,12 @@ impl Peer {
         let old = self.isn(self.remote.port());
         self.send(text);
         self.expect(answer).seq.since(old)
+    }
+
+    /// The stack sends a SYN now, and nothing else: its number.
+    pub(crate) fn expect_syn(&mut self) -> SeqNum {
+        assert_eq!(self.sent_now().len(), 1);
+        self.isn(self.remote.port())
     }
 
     /// The stack sends nothing now.

@@ -1,12 +1,12 @@
 //! SYN and SYN-ACK, their data, and their time-outs.
 
 use super::segment::Outgoing;
-use crate::CloseReason;
 use crate::fast_open::{ClientPlan, SynDataLimits, SynDataPolicy, syn_data_max};
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen};
+use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen, SYN_RTO_MAX};
 use crate::tcp::negotiation;
 use crate::tcp::timers::Timer;
+use crate::{CloseReason, Config};
 use core::time::Duration;
 use wire::{FastOpenOption, Flags, TcpOptions, TxPacket};
 
@@ -85,7 +85,7 @@ impl Connection {
     /// The first few wait the initial time-out each, then it doubles (Linux's `tcp_syn_linear_timeouts`).
     fn syn_rto(&self, cx: &Context<'_>) -> Duration {
         let doublings = u32::from(self.timeouts).saturating_sub(cx.config.tcp_syn_linear_timeouts).min(16);
-        cx.config.rto_initial.saturating_mul(1 << doublings).min(Duration::from_secs(120))
+        cx.config.rto_initial.saturating_mul(1 << doublings).min(SYN_RTO_MAX)
     }
 
     /// No answer to a SYN. The first time a Fast Open SYN goes unanswered, this is the fallback to the plain one and no loss.
@@ -94,7 +94,8 @@ impl Connection {
         let early_fallback = active.transmissions == 1 && active.answer_allowed && cx.config.fast_fallback;
         active.plain = true;
         let limit = cx.config.tcp_syn_retries + cx.config.tcp_syn_linear_timeouts;
-        if u32::from(self.timeouts) >= limit {
+        let late = self.timeouts > 0 && cx.now.since(active.first_sent_at) >= syn_patience(cx.config);
+        if late || u32::from(self.timeouts) >= limit {
             // Given up before the third time-out: as suspect as the third would have been.
             if active.answer_allowed && !early_fallback && self.timeouts < 2 {
                 cx.third_timeout_of_fast_open();
@@ -136,7 +137,8 @@ impl Connection {
         self.timers.stop(Timer::SynAckHold);
         if !self.timers.is_set(Timer::Retransmit) {
             let backoff = u32::from(self.timeouts).min(16);
-            self.timers.set(Timer::Retransmit, cx.now + cx.config.rto_initial.saturating_mul(1 << backoff));
+            let wait = cx.config.rto_initial.saturating_mul(1 << backoff).min(SYN_RTO_MAX);
+            self.timers.set(Timer::Retransmit, cx.now + wait);
         }
         self.handshake = Some(Handshake::Passive(passive));
         let window = self.syn_window(cx);
@@ -203,6 +205,16 @@ impl Connection {
         self.timers.stop(Timer::DelayedAck);
         whole as u16
     }
+}
+
+/// What `tcp_syn_retries` doublings from the initial time-out on take. The linear time-outs come on top of the retries, but not of
+/// this time, which therefore ends a connect with few retries (Linux's `retransmits_timed_out`).
+fn syn_patience(config: &Config) -> Duration {
+    let initial = config.rto_initial.max(Duration::from_millis(1));
+    let doubling = (SYN_RTO_MAX.as_millis() / initial.as_millis()).max(1).ilog2();
+    let doublings = config.tcp_syn_retries.min(doubling);
+    let doubled = initial.saturating_mul((2 << doublings) - 1);
+    doubled + SYN_RTO_MAX.saturating_mul(config.tcp_syn_retries - doublings)
 }
 
 /// The Fast Open option of a first SYN.

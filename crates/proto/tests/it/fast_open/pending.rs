@@ -125,11 +125,14 @@ fn the_application_may_end_a_child_and_free_its_slot() {
 #[test]
 fn a_full_syn_queue() {
     for (config, served) in [(Config::default(), true), (linux(), false)] {
-        let mut p = server(config);
+        let mut p = server(Config { tcp_syncookies: 0, ..config });
         let options = ListenOptions { backlog: 1, synack_hold: Some(Duration::ZERO), ..qlen(1) };
         let listener = p.listen_with(options);
-        p.send("S 0 <mss 1000>");
-        p.expect("SA 0 ack 1");
+        for port in [40_000, 40_001] {
+            p.remote.set_port(port);
+            p.send("S 0 <mss 1000>");
+            p.expect("SA 0 ack 1");
+        }
         let good = cookie(&p);
         let mut knock = |port, cookie: &str| {
             p.remote.set_port(port);

@@ -1,0 +1,118 @@
+//! Openings that keep nothing: a SYN answered by a SYN cookie, and the ACK that brings it back.
+
+use super::Stack;
+use super::listener::Listener;
+use super::request::{CookieReply, Request};
+use super::syn_cookie::{self, VALID};
+use crate::tcp::input::Segment;
+use crate::tcp::negotiation;
+use crate::tuple::FourTuple;
+use crate::{DropReason, Instant, ListenerId};
+use wire::Flags;
+
+impl Stack {
+    /// The SYN-ACK says everything that the ACK must bring back; it is sent once. It may carry a Fast Open cookie, which is as
+    /// stateless.
+    pub(super) fn answer_statelessly(
+        &mut self,
+        now: Instant,
+        id: ListenerId,
+        tuple: FourTuple,
+        segment: &Segment,
+        fast_open: CookieReply,
+    ) {
+        let mut request = self.request_from_syn(now, id, tuple, segment);
+        let (iss, peer_mss) = self.syn_cookies.isn(now, &tuple, request.irs, request.agreed.peer_mss);
+        request.iss = iss;
+        request.agreed.peer_mss = peer_mss;
+        if !request.agreed.timestamps {
+            request.agreed.snd_wscale = None;
+            request.agreed.sack = false;
+        }
+        let Some(listener) = self.listener_mut(id) else { return };
+        listener.cookie_sent_at = Some(now);
+        listener.cookies.sent += 1;
+        self.shared.counters.syncookies_sent += 1;
+        self.shared.counters.out_segs += 1;
+        let clock = syn_cookie::pack(now.as_millis() as u32, &request.agreed);
+        let header = self.syn_ack_of(&request, clock, fast_open);
+        self.reply(tuple.local, tuple.peer, &header);
+    }
+
+    /// An ACK for a listener: a cookie coming back, or a stranger's.
+    pub(super) fn ack_for_listener(
+        &mut self,
+        now: Instant,
+        id: ListenerId,
+        tuple: FourTuple,
+        segment: Segment,
+    ) {
+        let sent_lately = self
+            .listener(id)
+            .and_then(|listener| listener.cookie_sent_at)
+            .is_some_and(|sent_at| now.since(sent_at) < VALID);
+        let enabled = self.shared.config.tcp_syncookies > 0;
+        if !sent_lately || !enabled || segment.has(Flags::SYN) {
+            return self.reset_stranger(now, &tuple, &segment);
+        }
+        let request = self.request_from_cookie(now, id, tuple, &segment);
+        let counters = &mut self.shared.counters;
+        counters.syncookies_recv += u64::from(request.is_some());
+        counters.syncookies_failed += u64::from(request.is_none());
+        if let Some(listener) = self.listener_mut(id) {
+            listener.cookies.received += u64::from(request.is_some());
+            listener.cookies.failed += u64::from(request.is_none());
+        }
+        match request {
+            Some(request) => self.open_by_cookie(now, request, segment),
+            None => self.reset_stranger(now, &tuple, &segment),
+        }
+    }
+
+    /// What the queue would have kept, as far as the ACK tells. Nothing is known of the window of the SYN; that of the ACK follows.
+    fn request_from_cookie(
+        &self,
+        now: Instant,
+        id: ListenerId,
+        tuple: FourTuple,
+        segment: &Segment,
+    ) -> Option<Request> {
+        let config = &self.shared.config;
+        let (irs, iss) = (segment.seq() - 1, segment.header.ack - 1);
+        let peer_mss = self.syn_cookies.check(now, &tuple, irs, iss)?;
+        let timestamps = segment.header.options.timestamps.filter(|_| config.tcp_timestamps);
+        let offset = self.isn.timestamp_offset(tuple.local, tuple.peer);
+        let stamp = timestamps.map(|timestamps| timestamps.tsecr.wrapping_sub(offset));
+        let agreed = syn_cookie::unpack(config, peer_mss, stamp)?;
+        let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket);
+        Some(Request {
+            tuple,
+            listener: id,
+            irs,
+            iss,
+            agreed,
+            rcv_wscale: agreed.snd_wscale.and(self.listener(id)).map_or(0, shift),
+            peer_window: segment.header.window,
+            ts_recent: timestamps.map_or(0, |timestamps| timestamps.tsval),
+            transmissions: 0,
+            timeouts: 0,
+            sent_at: now,
+            acked: true,
+            waiting: false,
+        })
+    }
+
+    /// There is no request that could wait for room: without it, the client is told at once, or (as Linux) never.
+    fn open_by_cookie(&mut self, now: Instant, request: Request, segment: Segment) {
+        let full = self.listener(request.listener).is_none_or(|listener| listener.accept_queue_full());
+        let reason = match () {
+            () if full => DropReason::AcceptQueueFull,
+            () if self.too_many_connections() => DropReason::TooManyConnections,
+            () => return self.establish(now, request, segment),
+        };
+        self.drop_at_listener(request.listener, reason);
+        if self.shared.config.reset_unaccepted {
+            self.reset_embryo(now, &request);
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! A listener under more load than it can take: what Linux 6.18 does, to the packet and the second, and where ours differs.
+
+use crate::peer::*;
+use core::time::Duration;
+use proto::*;
+
+/// Both profiles.
+fn profiles() -> [Config; 2] {
+    [Config::default(), Config::linux()]
+}
+
+fn server(config: Config, backlog: u32) -> (Peer, ListenerId) {
+    let mut p = Peer::new(config);
+    let listener = p.listen_with(ListenOptions { backlog, ..ListenOptions::default() });
+    (p, listener)
+}
+
+/// Speaks as client number `number` from here on.
+fn client(p: &mut Peer, number: u16) {
+    p.remote.set_port(40_000 + number);
+}
+
+/// SYN and SYN-ACK of client `number`.
+fn half_open(p: &mut Peer, number: u16) {
+    client(p, number);
+    p.send("S 0 <mss 1000>");
+    p.expect("SA 0 ack 1");
+}
+
+fn drops(p: &Peer, listener: ListenerId) -> ListenerDrops {
+    p.stack.listener_info(listener).unwrap().drops
+}
+
+/// L-ACC-1: a backlog of 4 lets five in; the SYNs of the other three are dropped, whatever `tcp_abort_on_overflow` says.
+#[test]
+fn clients_one_after_another() {
+    for (config, abort) in profiles().into_iter().flat_map(|config| [(config.clone(), false), (config, true)])
+    {
+        let (mut p, listener) = server(Config { tcp_abort_on_overflow: abort, ..config }, 4);
+        for number in 0..5 {
+            half_open(&mut p, number);
+            p.send("A 1 ack 1");
+        }
+        for number in 5..8 {
+            client(&mut p, number);
+            p.send("S 0 <mss 1000>");
+            p.expect_nothing();
+        }
+        let expected = ListenerDrops { dropped: 3, accept_queue_full: 3, ..ListenerDrops::default() };
+        assert_eq!(drops(&p, listener), expected);
+        assert_eq!((p.stack.counters().listen_drops, p.stack.counters().listen_overflows), (3, 3));
+        assert_eq!(p.sizes(), (5, 0, 0));
+    }
+}
+
+/// Two of backlog 2 idle in the queue, three more begin at once: one fits, two complete the handshake in vain.
+fn race(config: Config) -> (Peer, ListenerId) {
+    let (mut p, listener) = server(config, 2);
+    for number in 0..2 {
+        half_open(&mut p, number);
+        p.send("A 1 ack 1");
+    }
+    for number in 2..5 {
+        half_open(&mut p, number);
+    }
+    for number in 2..5 {
+        client(&mut p, number);
+        p.send("A 1 ack 1");
+    }
+    (p, listener)
+}
+
+/// L-ACC-1, the race: two stay half-open. When there is room, Linux needs another segment of theirs: the answer to the repeated
+/// SYN-ACK.
+#[test]
+fn a_race_leaves_two_half_open() {
+    for admit_waiting in [false, true] {
+        let (mut p, listener) = race(Config { admit_waiting, ..Config::default() });
+        p.expect_nothing();
+        assert_eq!(p.sizes(), (3, 2, 0));
+        assert_eq!((drops(&p, listener).accept_queue_full, drops(&p, listener).reset), (2, 0));
+        let id = p.accept(listener);
+        assert_eq!(p.stack.info(id).unwrap().peer.port(), 40_000);
+        if admit_waiting {
+            assert_eq!(p.sizes(), (4, 1, 0));
+            for (number, half_open) in [(1, 0), (2, 0), (3, 0), (4, 0)] {
+                let id = p.accept(listener);
+                assert_eq!(p.stack.info(id).unwrap().peer.port(), 40_000 + number);
+                assert_eq!(p.sizes(), (5, half_open, 0));
+            }
+            p.expect_nothing_for(5000);
+            continue;
+        }
+        client(&mut p, 3);
+        p.expect_after(1000, "SA 0 ack 1");
+        p.expect("SA 0 ack 1");
+        p.send("A 1 ack 1");
+        assert_eq!(p.sizes(), (4, 1, 0));
+    }
+}
+
+/// L-ACC-1, the race with `tcp_abort_on_overflow`: two resets.
+#[test]
+fn abort_on_overflow_resets_the_losers_of_a_race() {
+    for config in profiles() {
+        let (mut p, listener) = race(Config { tcp_abort_on_overflow: true, ..config });
+        p.expect("RA 1 ack 1");
+        p.expect("RA 1 ack 1");
+        p.expect_nothing();
+        assert_eq!(p.sizes(), (3, 0, 0));
+        assert_eq!(p.stack.counters().embryonic_rsts, 2);
+        assert_eq!((drops(&p, listener).accept_queue_full, drops(&p, listener).reset), (2, 2));
+    }
+}
+
+/// A server that speaks first: who waited hears it at once when he is accepted, and what he says then is heard.
+#[test]
+fn a_client_that_waited_is_a_client_like_any_other() {
+    let (mut p, listener) = race(Config::default());
+    let ids = [(); 5].map(|()| p.accept(listener));
+    p.write(ids[3], &pattern(1, 10));
+    client(&mut p, 3);
+    p.expect("PA 1:11 ack 1");
+    p.send("PA 1:11 ack 11");
+    assert_eq!(p.read(ids[3]).unwrap(), pattern(1, 10));
+    assert_eq!(p.stack.info(ids[3]).unwrap().state, State::Established);
+}
+
+/// Of those who wait, some go away; the next in the row gets the place.
+#[test]
+fn a_client_that_went_away_is_not_accepted() {
+    let (mut p, listener) = race(Config::default());
+    client(&mut p, 3);
+    p.send("R 1");
+    let ports = [(); 4].map(|()| p.stack.accept(p.now, listener).unwrap().1.port());
+    assert_eq!(ports, [40_000, 40_001, 40_002, 40_004]);
+    assert_eq!((p.sizes(), p.stack.accept(p.now, listener)), ((4, 0, 0), Err(AcceptError::Blocked)));
+}
+
+/// Their requests go with the listener. Ours tells them, like the connections that were never handed over.
+#[test]
+fn closing_a_listener_leaves_no_ghosts() {
+    for (config, told) in [(Config::default(), 2), (Config::linux(), 0)] {
+        let (mut p, listener) = race(config);
+        p.stack.close_listener(p.now, listener);
+        assert_eq!(p.sent_now().iter().filter(|text| text.starts_with("RA 1")).count(), 3 + told);
+        assert_eq!((p.sizes(), p.stack.counters().embryonic_rsts), ((0, 0, 0), told as u64));
+    }
+}
+
+/// Nobody accepts for a minute: ours tells the two clients, who believe themselves connected; Linux lets them believe.
+#[test]
+fn a_client_that_waited_in_vain_is_told() {
+    for (config, resets) in [(Config::default(), 2), (Config::linux(), 0)] {
+        let (mut p, listener) = race(config);
+        p.skip(62_999);
+        assert_eq!(p.sizes(), (3, 2, 0));
+        for _ in 0..resets {
+            p.expect_after(u64::from(p.sizes().1 == 2), "RA 1 ack 1");
+        }
+        p.expect_nothing_for(1);
+        assert_eq!(p.sizes(), (3, 0, 0));
+        assert_eq!((p.stack.counters().embryonic_rsts, drops(&p, listener).reset), (resets, resets));
+    }
+}
+
+/// Who never completed the handshake hears nothing at the end: the address may be somebody else's.
+#[test]
+fn a_client_that_never_answered_is_not_reset() {
+    for config in profiles() {
+        let (mut p, _) = server(config, 2);
+        half_open(&mut p, 0);
+        for second in [1, 2, 4, 8, 16] {
+            p.expect_after(second * 1000, "SA 0 ack 1");
+        }
+        p.expect_nothing_for(31_999);
+        assert_eq!(p.sizes(), (0, 1, 0));
+        p.expect_nothing_for(1);
+        assert_eq!(p.sizes(), (0, 0, 0));
+    }
+}
+
+/// L-SYN-2: nine half-open at a backlog of 8. More than half of the room is taken by old ones, so five of them are dropped at 7 s,
+/// after two repetitions; the four that are left keep their five.
+#[test]
+fn a_crowded_syn_queue_is_pruned() {
+    for config in profiles() {
+        let (mut p, listener) = server(config, 8);
+        (0..9).for_each(|number| half_open(&mut p, number));
+        let info = |p: &Peer| p.stack.listener_info(listener).unwrap();
+        assert_eq!((info(&p).syn_queue, info(&p).syn_queue_young), (9, 9));
+        p.skip(1000);
+        assert_eq!((info(&p).syn_queue, info(&p).syn_queue_young), (9, 0));
+        p.skip(5999);
+        assert_eq!(p.sizes().1, 9);
+        p.skip(1);
+        assert_eq!(p.sizes().1, 4);
+        p.skip(55_999);
+        assert_eq!(p.sizes().1, 4);
+        p.skip(1);
+        assert_eq!(p.sizes().1, 0);
+        assert_eq!(p.stack.counters().syn_retrans, 9 * 2 + 4 * 3);
+    }
+}
+
+/// Young ones push out the old: with eight young ones beside one old, the old one may still be repeated.
+#[test]
+fn young_requests_do_not_count_against_the_old() {
+    let (mut p, _) = server(Config::default(), 8);
+    half_open(&mut p, 0);
+    p.skip(6500);
+    (1..9).for_each(|number| half_open(&mut p, number));
+    p.skip(500);
+    assert_eq!(p.sizes().1, 9, "at its third time-out eight of nine are young");
+}
+
+fn deferring(config: Config, secs: u64) -> (Peer, ListenerId) {
+    let mut p = Peer::new(config);
+    let defer_accept = Duration::from_secs(secs);
+    let listener = p.listen_with(ListenOptions { defer_accept, ..ListenOptions::default() });
+    (p, listener)
+}
+
+/// The connection is there when the data is; no round trip of the deferral is taken for the path's.
+#[test]
+fn a_deferring_listener_waits_for_data() {
+    for config in profiles() {
+        let (mut p, listener) = deferring(config, 3);
+        half_open(&mut p, 0);
+        p.send("A 1 ack 1");
+        p.send("A 1 ack 1");
+        p.expect_nothing_for(500);
+        assert_eq!((p.sizes(), p.stack.counters().defer_accept_drop), ((0, 1, 0), 2));
+        assert_eq!(p.stack.drops().get(DropReason::Deferred), 2);
+        p.send("PA 1:11 ack 1");
+        let id = p.accept(listener);
+        assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+        assert_eq!(p.stack.info(id).unwrap().srtt, None);
+    }
+}
+
+/// Linux's `secs_to_retrans`: the SYN-ACK is repeated when the time is over, and its ACK will do.
+#[test]
+fn the_deferral_ends() {
+    for (secs, end) in [(1, 1), (2, 3), (3, 3), (4, 7), (30, 31)] {
+        for config in profiles() {
+            let (mut p, listener) = deferring(config, secs);
+            half_open(&mut p, 0);
+            p.send("A 1 ack 1");
+            p.expect_after(end * 1000, "SA 0 ack 1");
+            p.send("A 1 ack 1");
+            p.accept(listener);
+        }
+    }
+}
+
+/// A client that acknowledges and never sends is deferred longer than a silent one lives, and gets a last chance at 127 s. At the end,
+/// a capped time-out of 120 s later, ours tells it.
+#[test]
+fn a_deferral_outlasts_the_retries() {
+    for (config, told) in profiles().into_iter().zip([true, false]) {
+        let (mut p, _) = deferring(config, 100);
+        half_open(&mut p, 0);
+        p.send("A 1 ack 1");
+        p.expect_after(127_000, "SA 0 ack 1");
+        p.expect_nothing_for(119_999);
+        assert_eq!(p.sizes(), (0, 1, 0));
+        if told {
+            p.expect_after(1, "RA 1 ack 1");
+        }
+        p.expect_nothing_for(1);
+        assert_eq!(p.sizes(), (0, 0, 0));
+        assert_eq!(p.stack.counters().syn_retrans, 1);
+    }
+}
+
+/// Who does not even acknowledge is treated as everywhere.
+#[test]
+fn a_silent_client_is_not_deferred() {
+    let (mut p, _) = deferring(Config::default(), 100);
+    half_open(&mut p, 0);
+    for second in [1, 2, 4, 8, 16] {
+        p.expect_after(second * 1000, "SA 0 ack 1");
+    }
+    p.expect_nothing_for(32_000);
+    assert_eq!(p.sizes(), (0, 0, 0));
+}
+
+/// First deferred, then without room: he waits like the others.
+#[test]
+fn a_deferred_client_may_have_to_wait_for_room() {
+    let mut p = Peer::ours();
+    let defer_accept = Duration::from_secs(3);
+    let listener = p.listen_with(ListenOptions { backlog: 0, defer_accept, ..ListenOptions::default() });
+    half_open(&mut p, 0);
+    p.send("PA 1:11 ack 1");
+    // Somebody else's SYN would meet the full accept queue: his comes before.
+    p.accept(listener);
+    half_open(&mut p, 1);
+    p.send("A 1 ack 1");
+    let first = p.remote;
+    client(&mut p, 2);
+    p.stack.set(p.now, "net.ipv4.tcp_syncookies", "2").unwrap();
+    half_open(&mut p, 2);
+    p.send("A 1 ack 1");
+    p.remote = first;
+    p.send("PA 1:11 ack 1");
+    assert_eq!((p.sizes(), drops(&p, listener).accept_queue_full), ((2, 1, 0), 1));
+    p.accept(listener);
+    assert_eq!(p.sizes(), (3, 0, 0));
+}
+
+#[test]
+fn a_fin_is_not_deferred() {
+    let (mut p, listener) = deferring(Config::default(), 3);
+    half_open(&mut p, 0);
+    p.send("FA 1 ack 1");
+    p.accept(listener);
+}
+
+#[test]
+fn a_reset_by_the_peer_ends_a_request() {
+    let (mut p, listener) = server(Config::default(), 2);
+    half_open(&mut p, 0);
+    assert_eq!(p.stack.listener_info(listener).unwrap().syn_queue_young, 1);
+    p.expect_after(1000, "SA 0 ack 1");
+    assert_eq!(p.stack.listener_info(listener).unwrap().syn_queue_young, 0);
+    p.send("R 1");
+    assert_eq!((p.sizes(), p.stack.counters().embryonic_rsts), ((0, 0, 0), 1));
+}
