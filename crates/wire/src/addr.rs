@@ -42,9 +42,9 @@ impl Addr {
 
     /// Multicast, or the limited IPv4 broadcast.
     pub fn is_multicast(&self) -> bool {
-        match self.to_ip() {
-            IpAddr::V4(v4) => v4.is_multicast() || v4.is_broadcast(),
-            IpAddr::V6(v6) => v6.is_multicast(),
+        match self.v4_bytes() {
+            Some(bytes) => bytes[0] >> 4 == 0xe || bytes == [0xff; 4],
+            None => self.0[0] == 0xff,
         }
     }
 

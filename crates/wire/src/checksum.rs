@@ -6,7 +6,7 @@ use crate::Addr;
 /// A running one's-complement sum. Parts of odd length may be added in any number: the parity is kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Checksum {
-    /// Native-order 16-bit sums, not yet folded: each part adds at most 0xffff, so 2⁴⁸ parts fit.
+    /// Native-order sums, not yet folded: the pseudo-header adds a few 32-bit words, each part at most 0xffff, so 2⁴⁷ parts fit.
     sum: u64,
     odd: bool,
 }
@@ -20,16 +20,17 @@ impl Checksum {
     /// The pseudo-header of either IP version (by `src.is_v4()`; RFC 9293 §3.1, RFC 8200 §8.1).
     /// `len`: bytes of the upper-layer packet. It may exceed 65535 for a packet that is still to be cut (GSO).
     pub fn pseudo_header(src: Addr, dst: Addr, protocol: u8, len: u32) -> Checksum {
-        let first = if src.is_v4() { 12 } else { 0 };
-        let mut sum = Checksum::new();
-        sum.add(&src.0[first..]);
-        sum.add(&dst.0[first..]);
-        sum.add(&len.to_be_bytes());
-        sum.add(&[0, 0, 0, protocol]);
-        sum
+        let addresses = if src.is_v4() {
+            words_sum(src.0.last_chunk::<4>()) + words_sum(dst.0.last_chunk::<4>())
+        } else {
+            words_sum(Some(&src.0)) + words_sum(Some(&dst.0))
+        };
+        let sum = addresses + u64::from(len.to_be()) + u64::from(u32::from(protocol).to_be());
+        Checksum { sum, odd: false }
     }
 
     /// Adds bytes.
+    #[inline]
     pub fn add(&mut self, data: &[u8]) {
         self.add_part(sum_native(data), data.len());
     }
@@ -43,6 +44,11 @@ impl Checksum {
         self.add_part(copy_and_sum_native(dst, src), src.len());
     }
 
+    /// Adds what `part` has summed; it follows what was added here.
+    pub fn append(&mut self, part: Checksum) {
+        self.add_part(part.sum, usize::from(part.odd));
+    }
+
     /// The folded sum, not complemented (what a partial checksum field carries).
     pub fn folded(self) -> u16 {
         u16::from_be(fold(self.sum))
@@ -53,6 +59,7 @@ impl Checksum {
         !self.folded()
     }
 
+    #[inline]
     fn add_part(&mut self, sum: u64, len: usize) {
         let part = fold(sum);
         // A part that starts at an odd offset has its high and low bytes exchanged (RFC 1071 §2(B)).
@@ -76,10 +83,8 @@ struct Lanes {
 
 impl Lanes {
     #[inline(always)]
-    fn add(&mut self, block: &[u8; BLOCK]) {
-        let (words, _) = block.as_chunks::<8>();
+    fn add(&mut self, words: [u64; LANES]) {
         for ((wrapped, high), word) in self.wrapped.iter_mut().zip(&mut self.high).zip(words) {
-            let word = u64::from_ne_bytes(*word);
             *wrapped = wrapped.wrapping_add(word);
             *high += word >> 32;
         }
@@ -94,14 +99,33 @@ impl Lanes {
     }
 }
 
-fn sum_native(data: &[u8]) -> u64 {
-    let (blocks, rest) = data.as_chunks::<BLOCK>();
-    if blocks.is_empty() {
-        return sum_tail(rest);
+#[inline(always)]
+fn words_of(block: &[u8; BLOCK]) -> [u64; LANES] {
+    let (words, _) = block.as_chunks::<8>();
+    core::array::from_fn(|lane| u64::from_ne_bytes(words[lane]))
+}
+
+#[inline(always)]
+fn bytes_of(words: [u64; LANES]) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    let (chunks, _) = block.as_chunks_mut::<8>();
+    for (chunk, word) in chunks.iter_mut().zip(words) {
+        *chunk = word.to_ne_bytes();
     }
+    block
+}
+
+/// Inlined, so that a header of known length needs no loop.
+#[inline]
+fn sum_native(data: &[u8]) -> u64 {
+    if data.len() < BLOCK { sum_tail(data) } else { sum_blocks(data) }
+}
+
+fn sum_blocks(data: &[u8]) -> u64 {
+    let (blocks, rest) = data.as_chunks::<BLOCK>();
     let mut lanes = Lanes::default();
     for block in blocks {
-        lanes.add(block);
+        lanes.add(words_of(block));
     }
     lanes.total() + sum_tail(rest)
 }
@@ -117,21 +141,41 @@ fn copy_and_sum_native(dst: &mut [u8], src: &[u8]) -> u64 {
     }
     let mut lanes = Lanes::default();
     for (to, from) in dst_blocks.iter_mut().zip(blocks) {
-        *to = *from;
-        lanes.add(from);
+        let words = words_of(from);
+        *to = bytes_of(words);
+        lanes.add(words);
     }
     lanes.total() + sum_tail(rest)
 }
 
 /// Sums fewer than [`BLOCK`] bytes; a last odd byte is padded with zero.
+#[inline]
 fn sum_tail(data: &[u8]) -> u64 {
-    let (words, rest) = data.as_chunks::<4>();
-    let mut sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
-    let (pairs, odd) = rest.as_chunks::<2>();
-    sum += pairs.iter().map(|pair| u64::from(u16::from_ne_bytes(*pair))).sum::<u64>();
-    sum + odd.iter().map(|byte| u64::from(u16::from_ne_bytes([*byte, 0]))).sum::<u64>()
+    let (words, mut rest) = data.as_chunks::<8>();
+    let mut sum: u128 = words.iter().map(|word| u128::from(u64::from_ne_bytes(*word))).sum();
+    if let Some((word, after)) = rest.split_first_chunk::<4>() {
+        sum += u128::from(u32::from_ne_bytes(*word));
+        rest = after;
+    }
+    if let Some((pair, after)) = rest.split_first_chunk::<2>() {
+        sum += u128::from(u16::from_ne_bytes(*pair));
+        rest = after;
+    }
+    if let [odd] = rest {
+        sum += u128::from(u16::from_ne_bytes([*odd, 0]));
+    }
+    let low = sum as u64;
+    (low & LOW_HALF) + (low >> 32) + (sum >> 64) as u64
 }
 
+/// Sum of an address's 32-bit words.
+#[inline]
+fn words_sum<const N: usize>(address: Option<&[u8; N]>) -> u64 {
+    let (words, _) = address.map_or(&[][..], |bytes| &bytes[..]).as_chunks::<4>();
+    words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum()
+}
+
+#[inline]
 fn fold(sum: u64) -> u16 {
     let sum = (sum & LOW_HALF) + (sum >> 32);
     let sum = (sum & 0xffff) + (sum >> 16);

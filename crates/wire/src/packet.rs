@@ -3,6 +3,8 @@
 //! `packet/segments.rs` is the software GSO behind [`TxPacket::segments`].
 mod segments;
 
+pub use segments::Segments;
+
 use crate::{Checksum, IpHeader, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TCP_OPTIONS_MAX, TcpHeader, protocol};
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -111,23 +113,30 @@ impl TxPacket {
         partial: bool,
     ) -> TxPacket {
         let start = ip.emit_len();
-        let header_len = start + tcp.emit_len();
         let payload_len: usize = payload.iter().map(Bytes::len).sum();
-        let segment_len = header_len - start + payload_len;
-        let mut header = [0; MAX_HEADER];
-        ip.emit(segment_len, &mut header);
-        tcp.emit(&mut header[start..]);
+        let mut packet = TxPacket {
+            header: [0; MAX_HEADER],
+            header_len: 0,
+            payload,
+            gso_size,
+            checksum: TxChecksum::Complete,
+        };
+        let tcp_len = tcp.emit(&mut packet.header[start..]);
+        let segment_len = tcp_len + payload_len;
+        ip.emit(segment_len, &mut packet.header);
+        packet.header_len = (start + tcp_len) as u8;
         let mut sum = Checksum::pseudo_header(ip.src, ip.dst, protocol::TCP, segment_len as u32);
-        let (field, checksum) = if partial {
-            (sum.folded(), TxChecksum::Partial { start: start as u16, offset: TCP_CHECKSUM_OFFSET as u16 })
+        let field = if partial {
+            packet.checksum = TxChecksum::Partial { start: start as u16, offset: TCP_CHECKSUM_OFFSET as u16 };
+            sum.folded()
         } else {
-            sum.add(&header[start..header_len]);
-            payload.iter().for_each(|slice| sum.add(slice));
-            (sum.finish(), TxChecksum::Complete)
+            sum.add(&packet.header[start..start + tcp_len]);
+            packet.payload.iter().for_each(|slice| sum.add(slice));
+            sum.finish()
         };
         let at = start + TCP_CHECKSUM_OFFSET;
-        header[at..at + 2].copy_from_slice(&field.to_be_bytes());
-        TxPacket { header, header_len: header_len as u8, payload, gso_size, checksum }
+        packet.header[at..at + 2].copy_from_slice(&field.to_be_bytes());
+        packet
     }
 
     /// The header's bytes.
@@ -182,10 +191,22 @@ impl TxPacket {
     }
 
     /// Cuts a GSO packet into the packets that go on a wire, as Linux's software GSO does: TCP sequence numbers, IP lengths, IPv4
-    /// identifications counted up, CWR only on the first, PSH and FIN only on the last, checksums. One element when `gso_size` is 0, or
+    /// identifications counted up, CWR only on the first, PSH and FIN only on the last, checksums. `None` when `gso_size` is 0, or
     /// when the payload needs no cut, or when the header is not TCP over IP.
+    pub fn cut(&self) -> Option<Segments<'_>> {
+        Segments::new(self)
+    }
+
+    /// The packets of [`cut`](Self::cut) as owned bytes; the packet itself when there is nothing to cut.
     pub fn segments(&self) -> Vec<Bytes> {
-        segments::cut(self).unwrap_or_else(|| vec![self.to_bytes()])
+        let Some(mut segments) = self.cut() else { return vec![self.to_bytes()] };
+        let mut packets = Vec::new();
+        while let Some(len) = segments.next_len() {
+            let mut packet = vec![0; len];
+            segments.write_next(&mut packet);
+            packets.push(packet.into());
+        }
+        packets
     }
 
     /// Where a partial checksum starts and where its field is; `None` when complete, or when the field is outside the header.

@@ -124,14 +124,14 @@ impl TcpHeader {
         TCP_HEADER_LEN + self.options.emit_len()
     }
 
-    /// Writes header and options, checksum field zero; the caller fills it (see [`set_checksum`](crate::set_checksum)).
+    /// Writes header and options and returns their length; checksum field zero, the caller fills it (see
+    /// [`set_checksum`](crate::set_checksum)).
     ///
     /// # Panics
     /// If the options exceed [`TCP_OPTIONS_MAX`] bytes or `buf` is shorter than [`emit_len`](Self::emit_len).
-    pub fn emit(&self, buf: &mut [u8]) {
-        let options_len = self.options.emit_len();
-        assert!(options_len <= TCP_OPTIONS_MAX, "{options_len} bytes of TCP options");
-        let header_len = TCP_HEADER_LEN + options_len;
+    pub fn emit(&self, buf: &mut [u8]) -> usize {
+        let (buf, rest) = buf.split_at_mut(TCP_HEADER_LEN);
+        let header_len = TCP_HEADER_LEN + self.options.emit(rest);
         let data_offset = (header_len / 4) as u16;
         buf[0..2].copy_from_slice(&self.src_port.to_be_bytes());
         buf[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
@@ -141,7 +141,7 @@ impl TcpHeader {
         buf[14..16].copy_from_slice(&self.window.to_be_bytes());
         buf[16..18].fill(0);
         buf[18..20].copy_from_slice(&self.urgent.to_be_bytes());
-        self.options.emit(&mut buf[TCP_HEADER_LEN..header_len]);
+        header_len
     }
 }
 

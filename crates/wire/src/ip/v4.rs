@@ -24,8 +24,8 @@ pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<us
         return Err(IpError::Length);
     }
     let truncated = IpError::Truncated { required: header_len, available: packet.len() };
-    let header = packet.get(..header_len).ok_or(truncated)?;
-    if extent == Extent::Whole && !checksum_is_right(header) {
+    let options = packet.get(HEADER_LEN..header_len).ok_or(truncated)?;
+    if extent == Extent::Whole && !checksum_is_right(fixed, options) {
         return Err(IpError::Checksum);
     }
     let end = match total_len {
@@ -36,7 +36,7 @@ pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<us
     if fragment & FRAGMENT != 0 {
         return Err(IpError::Fragment);
     }
-    check_options(&header[HEADER_LEN..])?;
+    check_options(options)?;
     let [s0, s1, s2, s3, d0, d1, d2, d3] = addresses;
     let src = Addr::from(Ipv4Addr::new(s0, s1, s2, s3));
     if src.is_multicast() {
@@ -56,9 +56,12 @@ pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<us
     Ok((ip, header_len..end))
 }
 
-fn checksum_is_right(header: &[u8]) -> bool {
+fn checksum_is_right(fixed: &[u8; HEADER_LEN], options: &[u8]) -> bool {
     let mut sum = Checksum::new();
-    sum.add(header);
+    sum.add(fixed);
+    if !options.is_empty() {
+        sum.add(options);
+    }
     sum.finish() == 0
 }
 
@@ -79,7 +82,7 @@ fn check_options(mut options: &[u8]) -> Result<(), IpError> {
 }
 
 pub(super) fn emit(ip: &IpHeader, payload_len: usize, buf: &mut [u8]) {
-    let buf = &mut buf[..HEADER_LEN];
+    let buf: &mut [u8; HEADER_LEN] = buf.first_chunk_mut().expect("room for an IPv4 header");
     let flags = if ip.dont_fragment { DONT_FRAGMENT } else { 0 };
     buf[0] = 0x45;
     buf[1] = ip.dscp << 2 | ip.ecn.bits();
@@ -99,7 +102,7 @@ fn total_len(payload_len: usize) -> u16 {
     u16::try_from(HEADER_LEN + payload_len).unwrap_or(0)
 }
 
-fn write_checksum(header: &mut [u8]) {
+fn write_checksum(header: &mut [u8; HEADER_LEN]) {
     let mut sum = Checksum::new();
     sum.add(header);
     header[10..12].copy_from_slice(&sum.finish().to_be_bytes());

@@ -13,6 +13,29 @@ pub struct Timestamps {
     pub tsecr: u32,
 }
 
+impl Timestamps {
+    fn from_bytes([v0, v1, v2, v3, e0, e1, e2, e3]: [u8; 8]) -> Timestamps {
+        Timestamps {
+            tsval: u32::from_be_bytes([v0, v1, v2, v3]),
+            tsecr: u32::from_be_bytes([e0, e1, e2, e3]),
+        }
+    }
+
+    fn to_bytes(self) -> [u8; 8] {
+        (u64::from(self.tsval) << 32 | u64::from(self.tsecr)).to_be_bytes()
+    }
+}
+
+/// What comes before the values when timestamps are the only option, as of nearly every segment of a connection (RFC 7323
+/// appendix A), and how long it is with them.
+const LONE_TIMESTAMPS: [u8; 4] = [kind::NOP, kind::NOP, kind::TIMESTAMPS, 10];
+const LONE_TIMESTAMPS_LEN: usize = 12;
+
+fn lone_timestamps(bytes: &[u8]) -> Option<Timestamps> {
+    let values = bytes.strip_prefix(&LONE_TIMESTAMPS)?;
+    values.try_into().ok().map(Timestamps::from_bytes)
+}
+
 /// Every option of a segment.
 ///
 /// Parsed as Linux does: of two options of one kind the last counts, and an option that runs over the end of the header ends the walk
@@ -43,6 +66,9 @@ pub struct TcpOptions {
 impl TcpOptions {
     /// Parses the bytes between the fixed header and the payload.
     pub fn parse(bytes: &[u8]) -> TcpOptions {
+        if let Some(timestamps) = lone_timestamps(bytes) {
+            return TcpOptions { timestamps: Some(timestamps), ..TcpOptions::default() };
+        }
         let mut options = TcpOptions::default();
         for option in RawOptions::new(bytes) {
             if let RawOption::Body(kind, body) = option {
@@ -61,8 +87,7 @@ impl TcpOptions {
                 self.sack = blocks.as_chunks().0.iter().map(sack_block).collect();
             }
             (kind::TIMESTAMPS, &[v0, v1, v2, v3, e0, e1, e2, e3]) => {
-                let tsval = u32::from_be_bytes([v0, v1, v2, v3]);
-                self.timestamps = Some(Timestamps { tsval, tsecr: u32::from_be_bytes([e0, e1, e2, e3]) });
+                self.timestamps = Some(Timestamps::from_bytes([v0, v1, v2, v3, e0, e1, e2, e3]));
             }
             (kind::FAST_OPEN, cookie) => self.take_fast_open(FastOpenKind::Standard, cookie, kind, body),
             (kind::EXPERIMENT, [e0, e1, cookie @ ..]) if [*e0, *e1] == FAST_OPEN_EXID => {
@@ -93,14 +118,32 @@ impl TcpOptions {
     /// unknown options, and Fast Open last; NOPs fill the last word. Only when this takes more than 40 bytes are the NOPs inside left
     /// out, so that whatever was parsed can be emitted.
     pub fn emit_len(&self) -> usize {
-        self.layout().1
+        match self.lone() {
+            Some(Lone::Nothing) => 0,
+            Some(Lone::Timestamps(_)) => LONE_TIMESTAMPS_LEN,
+            None => self.layout().1,
+        }
+    }
+
+    /// The two sets of options that segments after a handshake have.
+    fn lone(&self) -> Option<Lone> {
+        let others = self.mss.is_some()
+            || self.window_scale.is_some()
+            || self.sack_permitted
+            || !self.sack.is_empty()
+            || self.fast_open.is_some()
+            || !self.unknown.is_empty();
+        (!others).then(|| self.timestamps.map_or(Lone::Nothing, Lone::Timestamps))
     }
 
     /// How the options are aligned, and the bytes they take so.
     fn layout(&self) -> (Alignment, usize) {
-        let [aligned, packed] =
-            [Alignment::Words, Alignment::Packed].map(|alignment| (alignment, self.len_as(alignment)));
-        if aligned.1 <= TCP_OPTIONS_MAX { aligned } else { packed }
+        let aligned = self.len_as(Alignment::Words);
+        if aligned <= TCP_OPTIONS_MAX {
+            (Alignment::Words, aligned)
+        } else {
+            (Alignment::Packed, self.len_as(Alignment::Packed))
+        }
     }
 
     fn len_as(&self, alignment: Alignment) -> usize {
@@ -119,9 +162,27 @@ impl TcpOptions {
         (mss + sack_permitted_timestamps + window_scale + sack + unknown + fast_open).next_multiple_of(4)
     }
 
-    /// Writes the options into `buf`, whose length is exactly `emit_len()` and at most 40.
-    pub(super) fn emit(&self, buf: &mut [u8]) {
-        let mut out = Writer { alignment: self.layout().0, rest: buf };
+    /// Writes the options to the front of `buf` and returns their length.
+    ///
+    /// # Panics
+    /// If that is more than 40, or `buf` is shorter.
+    pub(super) fn emit(&self, buf: &mut [u8]) -> usize {
+        match self.lone() {
+            Some(Lone::Nothing) => 0,
+            Some(Lone::Timestamps(timestamps)) => {
+                let (prefix, values) = buf[..LONE_TIMESTAMPS_LEN].split_at_mut(LONE_TIMESTAMPS.len());
+                prefix.copy_from_slice(&LONE_TIMESTAMPS);
+                values.copy_from_slice(&timestamps.to_bytes());
+                LONE_TIMESTAMPS_LEN
+            }
+            None => self.emit_all(buf),
+        }
+    }
+
+    fn emit_all(&self, buf: &mut [u8]) -> usize {
+        let (alignment, len) = self.layout();
+        assert!(len <= TCP_OPTIONS_MAX, "{len} bytes of TCP options");
+        let mut out = Writer { alignment, rest: &mut buf[..len] };
         if let Some(mss) = self.mss {
             out.put(&[kind::MSS, 4]);
             out.put(&mss.to_be_bytes());
@@ -132,10 +193,9 @@ impl TcpOptions {
         if self.sack_permitted {
             out.put(&[kind::SACK_PERMITTED, 2]);
         }
-        if let Some(Timestamps { tsval, tsecr }) = self.timestamps {
+        if let Some(timestamps) = self.timestamps {
             out.put(&[kind::TIMESTAMPS, 10]);
-            out.put(&tsval.to_be_bytes());
-            out.put(&tsecr.to_be_bytes());
+            out.put(&timestamps.to_bytes());
         }
         if let Some(shift) = self.window_scale {
             out.put_nops(1);
@@ -157,7 +217,13 @@ impl TcpOptions {
             out.put_fast_open(option);
         }
         out.rest.fill(kind::NOP);
+        len
     }
+}
+
+enum Lone {
+    Nothing,
+    Timestamps(Timestamps),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
