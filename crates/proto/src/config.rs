@@ -243,6 +243,19 @@ settings! {
     tcp_window_scaling: bool = "net.ipv4.tcp_window_scaling", ours true, linux true, range _,
     /// SACK option (RFC 2018).
     tcp_sack: bool = "net.ipv4.tcp_sack", ours true, linux true, range _,
+    /// Bits: 0x1 loss is told by time (RACK, RFC 8985; otherwise by RFC 6675's counting), 0x2 the reordering window stays a quarter of
+    /// the least RTT, 0x4 three segments beyond a hole do not make it a loss by themselves.
+    tcp_recovery: u32 = "net.ipv4.tcp_recovery", ours 0x1, linux 0x1, range 0..=7,
+    /// What arrives twice is reported (D-SACK, RFC 2883).
+    tcp_dsack: bool = "net.ipv4.tcp_dsack", ours true, linux true, range _,
+    /// 3 or 4: a probe goes before the retransmission time-out (tail loss probe, RFC 8985 §7); less: none.
+    tcp_early_retrans: u32 = "net.ipv4.tcp_early_retrans", ours 3, linux 3, range 0..=4,
+    /// Not 0: a time-out is watched for being needless (F-RTO, RFC 5682).
+    tcp_frto: u32 = "net.ipv4.tcp_frto", ours 2, linux 2, range 0..=2,
+    /// Segments delivered beyond a hole that make it a loss, until the path is seen to reorder more.
+    tcp_reordering: u32 = "net.ipv4.tcp_reordering", ours 3, linux 3, range 1..=300,
+    /// Most segments that number is raised to by reordering.
+    tcp_max_reordering: u32 = "net.ipv4.tcp_max_reordering", ours 300, linux 300, range 1..=65_535,
     /// Receive buffer in bytes: least, initial, most.
     tcp_rmem: [u32; 3] = "net.ipv4.tcp_rmem", ours [4096, 1_048_576, 6_291_456], linux [4096, 131_072, 6_291_456], range _,
     /// Send buffer in bytes: least, initial, most.

@@ -59,6 +59,44 @@ counters! {
     tcp_fastopen_passive_alt_key = "TCPFastOpenPassiveAltKey";
     /// Retransmission time-outs.
     timeouts = "TCPTimeouts";
+    /// Fast recoveries at peers with SACK.
+    sack_recovery = "TCPSackRecovery";
+    /// Fast recoveries at peers without SACK.
+    reno_recovery = "TCPRenoRecovery";
+    /// Segments sent again in fast recovery.
+    fast_retrans = "TCPFastRetrans";
+    /// Segments sent again in slow start after a time-out.
+    slow_start_retrans = "TCPSlowStartRetrans";
+    /// Segments sent again that were lost once more.
+    lost_retransmit = "TCPLostRetransmit";
+    /// Peers that let go of data they had selectively acknowledged.
+    sack_reneging = "TCPSACKReneging";
+    /// ACKs that told of reordering.
+    sack_reorder = "TCPSACKReorder";
+    /// SACK blocks that meant nothing.
+    sack_discard = "TCPSACKDiscard";
+    /// Fast recoveries undone by their last acknowledgement.
+    full_undo = "TCPFullUndo";
+    /// Fast recoveries undone by an earlier one.
+    partial_undo = "TCPPartialUndo";
+    /// Recoveries undone by D-SACKs.
+    dsack_undo = "TCPDSACKUndo";
+    /// Time-outs undone.
+    loss_undo = "TCPLossUndo";
+    /// Of those, found needless by F-RTO.
+    spurious_rtos = "TCPSpuriousRTOs";
+    /// D-SACKs sent for segments in order.
+    dsack_old_sent = "TCPDSACKOldSent";
+    /// D-SACKs sent for segments out of order.
+    dsack_ofo_sent = "TCPDSACKOfoSent";
+    /// Tail loss probes sent.
+    loss_probes = "TCPLossProbes";
+    /// Losses that only a tail loss probe repaired.
+    loss_probe_recovery = "TCPLossProbeRecovery";
+    /// D-SACKs received.
+    dsack_recv = "TCPDSACKRecv";
+    /// Of those, of segments out of order.
+    dsack_ofo_recv = "TCPDSACKOfoRecv";
     /// SYNs and SYN-ACKs sent again.
     syn_retrans = "TCPSynRetrans";
     /// Acknowledgements sent by the delayed-ACK timer.

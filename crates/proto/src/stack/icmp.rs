@@ -115,6 +115,7 @@ impl Connection {
                 self.snd.rewind();
             }
             Some(_) => {}
+            None if self.agreed.sack => self.lose_everything(cx),
             None => self.snd.rewind(),
         }
     }

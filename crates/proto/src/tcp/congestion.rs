@@ -67,6 +67,8 @@ pub(crate) trait Controller {
     fn on_loss(&mut self, lost: &Lost);
     fn on_idle(&mut self, idle: &Idle);
     fn on_unused(&mut self, unused: &Unused);
+    /// The last loss was none: `cwnd` and `ssthresh` were these before it (RFC 4015).
+    fn on_undo(&mut self, cwnd: u32, ssthresh: u32);
 }
 
 /// The algorithm of a connection.
@@ -119,6 +121,9 @@ impl Controller for Congestion {
     }
     fn on_unused(&mut self, unused: &Unused) {
         chosen!(self, algorithm => algorithm.on_unused(unused));
+    }
+    fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
+        chosen!(self, algorithm => algorithm.on_undo(cwnd, ssthresh));
     }
 }
 

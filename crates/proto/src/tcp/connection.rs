@@ -127,6 +127,13 @@ impl Sender {
         self.max = self.max.latest(to);
     }
 
+    /// A FIN that was sent goes again, behind what it follows.
+    pub(crate) fn unsend_fin(&mut self) {
+        if self.fin_sent() {
+            self.nxt = self.queue.end();
+        }
+    }
+
     /// Everything from `una` on is to be sent again.
     pub(crate) fn rewind(&mut self) {
         self.nxt = self.first();
@@ -402,9 +409,20 @@ impl Connection {
         (self.snd.limit as usize).saturating_sub(self.snd.queue.len())
     }
 
-    /// cwnd, with the inflation of a fast recovery.
+    /// cwnd, as recovery changes it.
+    pub(crate) fn congestion_window(&self) -> u32 {
+        self.recovery.window(self.congestion.cwnd())
+    }
+
+    /// The smaller of the peer's window and cwnd.
     pub(crate) fn send_window(&self) -> u32 {
-        self.snd.wnd.min(self.congestion.cwnd().saturating_add(self.recovery.inflation()))
+        self.snd.wnd.min(self.congestion_window())
+    }
+
+    /// Bytes that both windows let go now: the peer's holds all that is not acknowledged, cwnd what is in the network.
+    pub(crate) fn usable_window(&self) -> u32 {
+        let offered = self.snd.wnd.saturating_sub(self.snd.flight_size());
+        offered.min(self.congestion_window().saturating_sub(self.pipe()))
     }
 
     /// Remembers what was learnt about the path.

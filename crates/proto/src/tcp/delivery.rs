@@ -108,6 +108,11 @@ impl Delivery {
         self.news = true;
     }
 
+    #[cfg(test)]
+    pub(super) fn delivered(&self) -> u32 {
+        self.delivered
+    }
+
     /// The acknowledgement has been worked through. No sample without news, nor where less than `min_rtt` has passed: then what was
     /// acknowledged had been sent before the repetition that seems to be meant.
     pub(super) fn take_sample(&mut self, now: Instant, min_rtt: Option<Duration>) -> Option<RateSample> {

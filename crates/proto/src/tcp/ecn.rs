@@ -42,6 +42,12 @@ impl EcnState {
         self.reduced_until = Some(snd_max);
     }
 
+    /// The reduction was needless; if the peer meant one, it goes on echoing (as Linux).
+    pub(super) fn on_undo(&mut self) {
+        self.cwr_due = false;
+        self.reduced_until = None;
+    }
+
     /// The window must not grow by this acknowledgement.
     pub(super) fn forbids_growth(&self) -> bool {
         self.echoed
@@ -79,7 +85,7 @@ impl Connection {
     /// Before the acknowledgement is looked at.
     pub(super) fn ecn_before_ack(&mut self, segment: &Segment) {
         self.ecn.echoed = self.agreed.ecn && segment.has(Flags::ECE) && !segment.has(Flags::SYN);
-        self.ecn.prior_in_flight = self.snd.flight_size();
+        self.ecn.prior_in_flight = self.pipe();
     }
 
     /// The acknowledgement was in order: what it echoes, and what the segment itself brings.

@@ -3,6 +3,7 @@
 //! A reset, then SYN or SYN-ACK, then what is lost, then new data and FIN, then a window probe, then an acknowledgement that
 //! nothing else has carried. `segment` builds it, `options` fills its options, `nagle` says whether a small one may go.
 
+mod lost;
 mod nagle;
 mod options;
 mod segment;
@@ -11,6 +12,7 @@ mod syn;
 use super::connection::{Connection, Context};
 use super::handshake::Handshake;
 use super::receiver::AckOwed;
+use super::recovery::{Phase, Purpose};
 use super::timers::Timer;
 use crate::{CloseReason, Instant};
 use segment::Outgoing;
@@ -39,16 +41,24 @@ impl Connection {
             None => {}
         }
         if self.is_open() {
-            if std::mem::take(&mut self.recovery.retransmit_head)
+            if self.recovery.take_retransmit_head()
                 && let Some(packet) = self.retransmit_head(cx)
             {
                 return Some(packet);
             }
-            if let Some(packet) = self.send_new(cx) {
+            if let Some(packet) = self.send_loss_probe(cx) {
                 return Some(packet);
             }
+            let packet = match self.next_lost() {
+                Some(lost) => self.retransmit_lost(cx, lost),
+                None => self.send_new(cx),
+            };
+            if packet.is_some() {
+                return packet;
+            }
             if std::mem::take(&mut self.snd.probe_due) {
-                let fits = self.unsent().min(self.send_window());
+                let nothing_in_flight = self.snd.flight_size() == 0;
+                let fits = if nothing_in_flight { self.unsent().min(self.send_window()) } else { 0 };
                 if fits > 0 {
                     // RFC 9293 §3.8.6.2.1: the override time-out; a window too small to be worth a segment is used all the same.
                     return Some(self.send_range(cx, self.snd.nxt, fits, false));
@@ -89,7 +99,7 @@ impl Connection {
     }
 
     /// Bytes written and not sent (or to be sent again).
-    pub(super) fn unsent(&self) -> u32 {
+    pub(crate) fn unsent(&self) -> u32 {
         if self.snd.fin_sent() { 0 } else { self.snd.queue.end().since(self.snd.nxt) }
     }
 
@@ -100,10 +110,9 @@ impl Connection {
     }
 
     /// Bytes that may go now: whole segments, or a smaller last one if it need not wait.
-    fn allowed_now(&self, unsent: u32) -> Option<u32> {
+    pub(crate) fn allowed_now(&self, unsent: u32) -> Option<u32> {
         let most = u32::from(self.segment_max());
-        let window = self.send_window().saturating_sub(self.snd.flight_size());
-        let usable = unsent.min(window);
+        let usable = unsent.min(self.usable_window());
         if usable == unsent && (usable.is_multiple_of(most) || self.small_may_go(usable % most)) {
             return Some(usable);
         }
@@ -115,17 +124,6 @@ impl Connection {
         // before goes again whatever the window.
         let worth = usable >= self.snd.wnd_max / 2 || self.snd.nxt.before(self.snd.max);
         (usable > 0 && usable < unsent && self.snd.flight_size() == 0 && worth).then_some(usable)
-    }
-
-    fn retransmit_head(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
-        let outstanding = self.snd.queue.end().earliest(self.snd.nxt).since(self.snd.una);
-        let fin_only = outstanding == 0 && self.snd.fin_sent();
-        if outstanding == 0 && !fin_only {
-            return None;
-        }
-        let len = outstanding.min(u32::from(self.segment_max()));
-        let fin = self.snd.fin_sent() && len == outstanding;
-        Some(self.send_range(cx, self.snd.una, len, fin))
     }
 
     /// Sends `len` bytes from `seq` on, and the FIN behind them.
@@ -141,10 +139,21 @@ impl Connection {
         if !taken.is_multiple_of(u32::from(self.segment_max())) {
             self.snd.small_end = end;
         }
+        let again = seq.before(self.snd.nxt);
         self.snd.advance_nxt(self.snd.nxt.latest(end));
+        if let Some(board) = &mut self.recovery.board {
+            board.on_sent(&mut self.snd.queue, (seq, taken), again, cx.now);
+        }
         self.data_left(cx, taken);
-        if self.handshake.is_none() && !self.timers.is_set(Timer::Retransmit) {
-            self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+        let head_again = again && self.agreed.sack && seq == self.snd.una;
+        if self.handshake.is_none() {
+            let stopped = !self.timers.is_set(Timer::Retransmit);
+            if head_again || stopped {
+                self.arm_rto(cx.now);
+            }
+            if !again && (stopped || self.recovery.purpose == Purpose::Probe) {
+                self.arm_probe(cx);
+            }
         }
         if taken > 0 {
             self.rcv.on_data_sent(cx.now, cx.config.delayed_ack);
@@ -184,10 +193,14 @@ impl Connection {
     }
 
     fn retransmission_timeout(&mut self, cx: &mut Context<'_>) {
+        let purpose = std::mem::take(&mut self.recovery.purpose);
         match &self.handshake {
             Some(Handshake::Active(_)) => self.syn_timeout(cx),
             Some(Handshake::Passive(_)) => self.syn_ack_timeout(cx),
-            None if self.snd.flight_size() == 0 || self.snd.wnd == 0 => self.probe_timeout(cx),
+            None if self.snd.flight_size() == 0 => self.probe_timeout(cx),
+            None if purpose == Purpose::Reordering => self.reordering_timeout(cx),
+            None if self.snd.wnd == 0 => self.probe_timeout(cx),
+            None if purpose == Purpose::Probe => self.loss_probe_timeout(cx),
             None => self.data_timeout(cx),
         }
     }
@@ -203,15 +216,19 @@ impl Connection {
             cx.counters.abort_on_timeout += 1;
             return self.terminate(self.soft_error.unwrap_or(CloseReason::TimedOut));
         }
+        let before = (self.congestion.cwnd(), self.congestion.ssthresh());
+        let was = self.recovery.board.as_ref().map_or(Phase::Open, |board| board.phase);
         if self.timeouts == 1 {
             let in_flight = self.snd.flight_size();
             self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: true });
             self.ecn.on_reduction(self.snd.max);
         }
-        self.recovery.on_timeout(self.snd.max);
         self.rtt.on_timeout();
-        self.snd.rewind();
-        self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+        self.lose_everything(cx);
+        if let Some(board) = &mut self.recovery.board {
+            board.watch_timeout(was, before, self.snd.una, cx.config.tcp_frto > 0);
+        }
+        self.arm_rto(cx.now);
     }
 
     /// Fast Open worked, and then nothing was acknowledged any more: a black hole behind the handshake.
@@ -230,7 +247,7 @@ impl Connection {
         if self.snd.wnd > 0 {
             // Only silly-window avoidance held it back; nothing was lost.
             self.snd.probe_due = true;
-            return self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+            return self.arm_rto(cx.now);
         }
         self.timeouts = self.timeouts.saturating_add(1);
         let limit = if self.orphan { cx.config.tcp_orphan_retries } else { cx.config.tcp_retries2 };
@@ -240,10 +257,9 @@ impl Connection {
         }
         self.rtt.on_timeout();
         // What was in flight when the peer shrank its window to nothing waits, too.
-        self.recovery.on_timeout(self.snd.max);
-        self.snd.rewind();
+        self.lose_everything(cx);
         self.snd.probe_due = true;
-        self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+        self.arm_rto(cx.now);
     }
 
     /// When this connection wants to be woken next.

@@ -53,17 +53,19 @@ impl Connection {
     pub(super) fn data_left(&mut self, cx: &Context<'_>, bytes: u32) {
         self.pace(cx, bytes);
         let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
+        let in_flight = self.pipe();
         self.window_use.on_sent(&Sent {
             now: cx.now,
             una: self.snd.una,
             nxt: self.snd.nxt,
-            in_flight: self.snd.flight_size(),
+            in_flight,
             cwnd,
             ssthresh,
             smss: u32::from(self.smss()),
         });
-        if self.unsent() == 0 && self.snd.flight_size().saturating_add(u32::from(self.smss())) <= cwnd {
-            self.snd.queue.delivery.lull(self.snd.flight_size());
+        let room = in_flight.saturating_add(u32::from(self.smss())) <= cwnd;
+        if room && self.unsent() == 0 && !self.recovery.resending_waits() {
+            self.snd.queue.delivery.lull(in_flight);
         }
         let full_buffer = self.snd.blocked;
         if cx.config.tcp_slow_start_after_idle

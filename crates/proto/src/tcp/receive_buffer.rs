@@ -95,6 +95,8 @@ impl ReceiveBuffer {
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     pieces: VecDeque<Piece>,
+    /// What arrived twice, until the peer is told (RFC 2883).
+    pub(crate) duplicate: Option<(SeqNum, SeqNum)>,
 }
 
 #[derive(Debug)]
@@ -111,7 +113,14 @@ impl Piece {
 
 impl Reassembly {
     pub(crate) fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.pieces.is_empty() && self.duplicate.is_none()
+    }
+
+    /// The first part of this range that is here already.
+    pub(crate) fn overlap(&self, seq: SeqNum, end: SeqNum) -> Option<(SeqNum, SeqNum)> {
+        let index = self.pieces.partition_point(|piece| piece.end().before_or_eq(seq));
+        let piece = self.pieces.get(index).filter(|piece| piece.seq.before(end))?;
+        Some((piece.seq.latest(seq), piece.end().earliest(end)))
     }
 
     /// Keeps what is new of a payload. Returns false when there was no room.

@@ -214,10 +214,35 @@ impl Receiver {
 
     /// SACK blocks to report, most recent first.
     pub(crate) fn sack_blocks(&self, max: usize) -> Vec<(SeqNum, SeqNum)> {
-        self.early
-            .as_ref()
-            .map(|early| early.sack_blocks(self.latest_early, max).collect())
-            .unwrap_or_default()
+        let Some(early) = &self.early else { return Vec::new() };
+        let blocks = early.sack_blocks(self.latest_early, max);
+        early.duplicate.into_iter().chain(blocks).take(max).collect()
+    }
+
+    /// The first part of `len` bytes from `seq` on that had arrived before, and whether it is in order.
+    pub(crate) fn duplicate(&self, seq: SeqNum, len: u32) -> Option<((SeqNum, SeqNum), bool)> {
+        let end = seq + len;
+        if seq.before(self.nxt) {
+            return Some(((seq, end.earliest(self.nxt)), true));
+        }
+        let early = self.early.as_ref()?;
+        early.overlap(seq, end).map(|part| (part, false))
+    }
+
+    /// The next acknowledgement reports that this arrived twice (RFC 2883).
+    pub(crate) fn report_duplicate(&mut self, part: (SeqNum, SeqNum)) {
+        self.early.get_or_insert_default().duplicate = Some(part);
+    }
+
+    /// An acknowledgement has gone: a duplicate is reported once.
+    pub(crate) fn duplicate_reported(&mut self) {
+        let empty = self.early.as_mut().is_some_and(|early| {
+            early.duplicate = None;
+            early.is_empty()
+        });
+        if empty {
+            self.early = None;
+        }
     }
 
     /// Everything early is forgotten (the connection is over), except a FIN that nothing else came with.

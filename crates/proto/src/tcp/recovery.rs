@@ -1,120 +1,116 @@
-//! What is lost: duplicate ACKs and the recovery that follows (RFC 5681 §3.2, RFC 6582).
+//! What is lost. How much may be sent is `congestion`'s, which segment goes now `output`'s.
 //!
-//! The scoreboard, RACK and PRR will live beside this; today a loss is told by three duplicate ACKs or by the timer.
+//! | file | subject |
+//! |---|---|
+//! | `newreno` | peers without SACK: three duplicate ACKs, partial ACKs (RFC 6582), limited transmit (RFC 3042) |
+//! | `scoreboard` | what a peer with SACK holds, what is lost, what was sent again; the pipe (RFC 6675) |
+//! | `marks` | the bits on the segments, and their sums |
+//! | `rack` | loss told by time (RFC 8985), with the adaptive reordering window |
+//! | `tlp` | the last segments of a flight: a probe before the time-out (RFC 8985 §7) |
+//! | `undo` | needless recoveries: Eifel (RFC 3522), D-SACK (RFC 3708), F-RTO (RFC 5682) |
+//! | `prr` | how fast the window shrinks while recovering (RFC 6937 and its successor) |
+//!
+//! A connection in order holds none of this: each state is allocated when the first sign of trouble comes, and freed after it.
 
+mod marks;
+mod newreno;
+mod prr;
+mod rack;
+mod scoreboard;
+mod tlp;
+mod undo;
+
+pub(crate) use newreno::Verdict;
+pub(crate) use rack::ReoWindow;
+pub(crate) use scoreboard::{Arrived, Phase, dsack};
+pub(crate) use tlp::{Probe, probe_timeout};
+pub(crate) use undo::{Needless, Undo};
+
+use crate::Config;
+use newreno::NewReno;
+use scoreboard::Scoreboard;
 use wire::SeqNum;
 
-/// Duplicate ACKs that mean a loss (RFC 5681 §3.2).
-const DUP_THRESH: u8 = 3;
+/// What the retransmission timer is set for. One timer serves all (as in Linux): each replaces the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The retransmission time-out, or a window probe.
+    #[default]
+    Timeout,
+    /// A segment may only be reordered: is it lost by then (RFC 8985 §6.2 step 5)?
+    Reordering,
+    /// Nothing was heard of the last segments: a probe goes (RFC 8985 §7).
+    Probe,
+}
 
 /// The sender's recovery.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
-    dup_acks: u8,
-    /// Bytes known to have left the network since the loss: so much more may be sent (RFC 5681 §3.2 steps 3 to 5).
-    inflation: u32,
-    /// Set while recovering: everything sent before the loss was found ends here.
-    recovery_point: Option<SeqNum>,
-    /// Set by a time-out: up to here everything is being sent again, and duplicates say nothing new (RFC 6582 §4.1).
-    resent_until: Option<SeqNum>,
-    /// The first unacknowledged segment is to be sent again.
-    pub(crate) retransmit_head: bool,
-}
-
-/// What an acknowledgement means for the congestion window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Nothing is lost.
-    Open,
-    /// Loss found just now.
-    Loss,
-    /// Still recovering, or recovered by just this acknowledgement: the window does not grow by it.
-    Recovering,
+    /// Peers with SACK.
+    pub(crate) board: Option<Box<Scoreboard>>,
+    /// Peers without.
+    newreno: Option<Box<NewReno>>,
+    pub(crate) purpose: Purpose,
 }
 
 impl Recovery {
-    /// What is added to the congestion window while recovering, bytes.
-    pub(crate) fn inflation(&self) -> u32 {
-        self.inflation
+    /// The scoreboard, made now if there was none.
+    pub(crate) fn board(&mut self, config: &Config, snd_una: SeqNum) -> &mut Scoreboard {
+        self.board.get_or_insert_with(|| Box::new(Scoreboard::new(config, snd_una)))
     }
 
     /// A loss was found, and what was sent before is not yet all acknowledged.
     pub(crate) fn is_recovering(&self, snd_una: SeqNum) -> bool {
-        self.recovery_point.is_some() || self.resent_until.is_some_and(|until| snd_una.before(until))
+        let newreno = self.newreno.as_ref().is_some_and(|newreno| newreno.is_recovering(snd_una));
+        newreno || self.board.as_ref().is_some_and(|board| board.phase != Phase::Open)
     }
 
+    /// Of what is held to be lost, not all was sent again.
+    pub(crate) fn resending_waits(&self) -> bool {
+        self.board.as_ref().is_some_and(|board| board.resending_waits())
+    }
+
+    /// May a probe be sent? Not while anything is out of order or lost, nor while one is unanswered.
+    pub(crate) fn may_probe(&self) -> bool {
+        self.board.as_ref().is_none_or(|board| board.is_quiet() && board.probe.is_none())
+    }
+
+    /// Bytes thought to be in the network, of `flight_size` that are not acknowledged (RFC 6675 §4's pipe).
+    pub(crate) fn pipe(&self, flight_size: u32) -> u32 {
+        self.board.as_ref().map_or(flight_size, |board| board.pipe(flight_size))
+    }
+
+    /// The congestion window now, where `cwnd` is the algorithm's: recovery lowers it gradually, or adds what has left the network.
+    pub(crate) fn window(&self, cwnd: u32) -> u32 {
+        match (&self.board, &self.newreno) {
+            (Some(board), _) => board.window(cwnd),
+            (None, Some(newreno)) => cwnd.saturating_add(newreno.inflation()),
+            (None, None) => cwnd,
+        }
+    }
+
+    /// A duplicate ACK from a peer without SACK.
     pub(crate) fn on_duplicate(&mut self, snd_una: SeqNum, snd_max: SeqNum, smss: u32) -> Verdict {
-        if self.resent_until.is_some_and(|until| snd_una.before(until)) {
-            return Verdict::Open;
-        }
-        self.resent_until = None;
-        self.dup_acks = self.dup_acks.saturating_add(1);
-        if self.recovery_point.is_some() {
-            self.inflation = self.inflation.saturating_add(smss);
-            return Verdict::Recovering;
-        }
-        if self.dup_acks < DUP_THRESH {
-            return Verdict::Open;
-        }
-        self.inflation = u32::from(DUP_THRESH) * smss;
-        self.recovery_point = Some(snd_max);
-        self.retransmit_head = true;
-        Verdict::Loss
+        self.newreno.get_or_insert_default().on_duplicate(snd_una, snd_max, smss)
     }
 
-    /// `snd_una` moved by `acked` bytes. A partial acknowledgement means the next hole is lost too, and takes back as much inflation
-    /// as it acknowledges, but for the segment that is sent in answer (RFC 6582 §3.2 step 3).
+    /// `snd_una` moved by `acked` bytes; the peer has no SACK.
     pub(crate) fn on_progress(&mut self, snd_una: SeqNum, acked: u32, smss: u32) -> Verdict {
-        self.dup_acks = 0;
-        self.resent_until = self.resent_until.filter(|until| snd_una.before(*until));
-        let Some(point) = self.recovery_point else { return Verdict::Open };
-        if snd_una.before(point) {
-            self.retransmit_head = true;
-            let answer = if acked >= smss { smss } else { 0 };
-            self.inflation = self.inflation.saturating_sub(acked).saturating_add(answer);
-        } else {
-            *self = Recovery::default();
+        let Some(newreno) = &mut self.newreno else { return Verdict::Open };
+        let verdict = newreno.on_progress(snd_una, acked, smss);
+        if newreno.is_over() {
+            self.newreno = None;
         }
-        Verdict::Recovering
+        verdict
     }
 
-    /// The timer takes over: everything is sent again from `snd_una`.
+    /// The timer takes over: everything is sent again from `snd_una`. The peer has no SACK.
     pub(crate) fn on_timeout(&mut self, snd_max: SeqNum) {
-        *self = Recovery { resent_until: Some(snd_max), ..Recovery::default() };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MSS: u32 = 1000;
-
-    #[test]
-    fn the_third_duplicate_is_a_loss_and_partial_acks_resend() {
-        let mut recovery = Recovery::default();
-        let (una, max) = (SeqNum(0), SeqNum(5000));
-        let found = [(); 3].map(|()| recovery.on_duplicate(una, max, MSS));
-        assert_eq!(found, [Verdict::Open, Verdict::Open, Verdict::Loss]);
-        assert!(std::mem::take(&mut recovery.retransmit_head));
-        assert_eq!(recovery.on_duplicate(una, max, MSS), Verdict::Recovering);
-        assert_eq!(recovery.inflation(), 4 * MSS);
-        assert_eq!(recovery.on_progress(SeqNum(3000), 3000, MSS), Verdict::Recovering);
-        assert!(std::mem::take(&mut recovery.retransmit_head));
-        assert_eq!(recovery.inflation(), 2 * MSS);
-        assert_eq!(recovery.on_progress(SeqNum(5000), 2000, MSS), Verdict::Recovering);
-        assert_eq!(recovery.inflation(), 0);
-        assert_eq!(recovery.on_progress(SeqNum(6000), 1000, MSS), Verdict::Open);
+        **self.newreno.get_or_insert_default() = NewReno::after_timeout(snd_max);
     }
 
-    #[test]
-    fn duplicates_of_what_a_timeout_repeats_are_no_loss() {
-        let mut recovery = Recovery::default();
-        recovery.on_timeout(SeqNum(5000));
-        for _ in 0..9 {
-            assert_eq!(recovery.on_duplicate(SeqNum(1000), SeqNum(5000), MSS), Verdict::Open);
-        }
-        let found = [(); 3].map(|()| recovery.on_duplicate(SeqNum(5000), SeqNum(9000), MSS));
-        assert_eq!(found[2], Verdict::Loss);
+    /// The first unacknowledged segment is to be sent again; asked once.
+    pub(crate) fn take_retransmit_head(&mut self) -> bool {
+        self.newreno.as_mut().is_some_and(|newreno| std::mem::take(&mut newreno.retransmit_head))
     }
 }

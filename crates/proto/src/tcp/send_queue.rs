@@ -22,10 +22,16 @@ pub(crate) struct TxSegment {
     pub(crate) transmissions: u8,
     /// The last byte of an application's write ends here.
     pub(crate) push: bool,
+    /// The peer holds it, though it is not acknowledged (RFC 2018).
+    pub(crate) sacked: bool,
+    /// Held to be lost, once at least.
+    pub(crate) lost: bool,
+    /// Sent again, and of that transmission nothing is known yet.
+    pub(crate) retransmitted: bool,
     /// When it was last handed over.
     pub(crate) sent_at: Instant,
     /// What was delivered by then.
-    snapshot: Snapshot,
+    pub(super) snapshot: Snapshot,
     parts: SmallVec<[Bytes; 1]>,
 }
 
@@ -40,6 +46,9 @@ impl TxSegment {
             len: 0,
             transmissions: 0,
             push: false,
+            sacked: false,
+            lost: false,
+            retransmitted: false,
             sent_at: Instant::ZERO,
             snapshot: Snapshot::default(),
             parts: SmallVec::new(),
@@ -185,6 +194,52 @@ impl SendQueue {
         self.segments.partition_point(|segment| segment.end().before_or_eq(seq))
     }
 
+    /// Segments held.
+    pub(crate) fn count(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Segments from the one that holds `seq` on.
+    pub(crate) fn starting(&self, seq: SeqNum) -> impl Iterator<Item = &TxSegment> {
+        self.segments.range(self.index_of(seq)..)
+    }
+
+    /// As [`starting`](Self::starting), to be marked.
+    pub(crate) fn mark_from(&mut self, seq: SeqNum) -> impl Iterator<Item = &mut TxSegment> {
+        let first = self.index_of(seq);
+        self.segments.range_mut(first..)
+    }
+
+    /// As [`mark_from`](Self::mark_from), and beside it what is told of their delivery.
+    pub(crate) fn deliver_from(
+        &mut self,
+        seq: SeqNum,
+    ) -> (impl Iterator<Item = &mut TxSegment>, &mut Delivery) {
+        let first = self.index_of(seq);
+        (self.segments.range_mut(first..), &mut self.delivery)
+    }
+
+    /// The last segment is held to be lost.
+    pub(crate) fn ends_lost(&self) -> bool {
+        self.segments.back().is_some_and(|last| last.lost && !last.retransmitted)
+    }
+
+    /// Number and length of the last segment before `end`.
+    pub(crate) fn last_before(&self, end: SeqNum) -> Option<(SeqNum, u32)> {
+        let index = self.segments.partition_point(|segment| segment.seq.before(end)).checked_sub(1)?;
+        self.segments.get(index).map(|last| (last.seq, last.len.min(end.since(last.seq))))
+    }
+
+    /// A segment begins at `seq` from now on.
+    pub(crate) fn cut(&mut self, seq: SeqNum) {
+        let index = self.index_of(seq);
+        if let Some(segment) = self.segments.get(index)
+            && segment.seq.before(seq)
+        {
+            self.split_at(index, seq.since(segment.seq));
+        }
+    }
+
     fn split_at(&mut self, index: usize, at: u32) {
         if index + 1 == self.segments.len() {
             self.freeze_tail();
@@ -198,13 +253,8 @@ impl SendQueue {
         let mut slices = Slices::new();
         let mut taken = 0;
         let mut push = false;
+        self.cut(seq);
         let mut index = self.index_of(seq);
-        if let Some(first) = self.segments.get(index)
-            && first.seq.before(seq)
-        {
-            self.split_at(index, seq.since(first.seq));
-            index += 1;
-        }
         while taken < max && index < self.segments.len() {
             if self.segments[index].len > max - taken {
                 self.split_at(index, max - taken);
@@ -223,8 +273,9 @@ impl SendQueue {
         (slices, taken, push)
     }
 
-    /// Drops everything before `una`. Returns when the last byte so acknowledged was sent, if each such segment was sent once.
-    pub(crate) fn acknowledge(&mut self, una: SeqNum) -> Option<Instant> {
+    /// Drops everything before `una`, and shows it to `gone`. Returns when the last byte acknowledged only now was sent, if each such
+    /// segment was sent once.
+    pub(crate) fn acknowledge(&mut self, una: SeqNum, mut gone: impl FnMut(&TxSegment)) -> Option<Instant> {
         let mut sample = None;
         let mut ambiguous = false;
         while let Some(first) = self.segments.front() {
@@ -234,11 +285,14 @@ impl SendQueue {
             if first.end().after(una) {
                 self.split_at(0, una.since(self.segments[0].seq));
             }
-            if let Some(gone) = self.segments.pop_front() {
-                ambiguous |= gone.transmissions != 1;
-                sample = Some(gone.sent_at);
-                self.len -= gone.len;
-                self.delivery.on_delivered(gone.len, gone.sent_at, gone.snapshot);
+            if let Some(first) = self.segments.pop_front() {
+                if !first.sacked {
+                    ambiguous |= first.transmissions != 1;
+                    sample = Some(first.sent_at);
+                    self.delivery.on_delivered(first.len, first.sent_at, first.snapshot);
+                }
+                self.len -= first.len;
+                gone(&first);
             }
         }
         if self.len == 0 {
@@ -293,12 +347,12 @@ mod tests {
         let mut queue = SendQueue::new(SeqNum(u32::MAX - 1));
         queue.write_bytes(Bytes::from_static(b"abcdef"), 3);
         queue.transmit(T, SeqNum(u32::MAX - 1), 6);
-        assert_eq!(queue.acknowledge(SeqNum(0)), Some(T));
+        assert_eq!(queue.acknowledge(SeqNum(0), |_| ()), Some(T));
         assert_eq!(queue.shape(), [(0, 1, 1), (1, 3, 1)]);
         queue.transmit(Instant::from_nanos(9), SeqNum(0), 1);
-        assert_eq!(queue.acknowledge(SeqNum(2)), None, "a retransmitted byte gives no sample");
+        assert_eq!(queue.acknowledge(SeqNum(2), |_| ()), None, "a retransmitted byte gives no sample");
         assert_eq!((queue.len(), queue.end()), (2, SeqNum(4)));
-        assert_eq!(queue.acknowledge(SeqNum(4)), Some(T));
+        assert_eq!(queue.acknowledge(SeqNum(4), |_| ()), Some(T));
         assert!(queue.is_empty());
     }
 

@@ -49,6 +49,11 @@ impl Timers {
         self.deadlines[timer as usize] != NEVER
     }
 
+    /// When, or the end of time.
+    pub(crate) fn deadline(&self, timer: Timer) -> Instant {
+        self.deadlines[timer as usize]
+    }
+
     /// The earliest deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.deadlines.into_iter().min().filter(|at| *at != NEVER)

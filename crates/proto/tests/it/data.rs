@@ -381,7 +381,9 @@ fn bytes_are_written_without_copying() {
 #[test]
 fn text_leaves_room_for_the_sack_blocks_beside_it() {
     let small = Capabilities { mtu: 576, ..ethernet() };
-    let (mut p, id) = established_by(Peer::with(Config::default(), small), "S 0 win 65535 <mss 1460,sackOK>");
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_early_retrans", "0").unwrap();
+    let (mut p, id) = established_by(Peer::with(config, small), "S 0 win 65535 <mss 1460,sackOK>");
     p.send("A 101:201 ack 1");
     p.expect("A 1 ack 1 <sack 101:201>");
     p.write(id, &pattern(1, 1100));

@@ -149,6 +149,28 @@ fn an_echo_reduces_the_window_once_per_round_trip() {
     assert_eq!((counters.retrans_segs, counters.timeouts), (0, 0));
 }
 
+/// A loss that SACK tells is said with CWR like one that a router marks, and both in one round trip reduce once. What goes again is not ECT.
+#[test]
+fn a_loss_found_by_sack_and_an_echo_reduce_once() {
+    let mut p = Peer::new(with_ecn(2));
+    let listener = p.listen();
+    p.send("SEW 0 win 65535 <mss 1000,sackOK>");
+    p.expect("SAE 0 ack 1");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 1 win 65535");
+    let id = p.accept(listener);
+    p.write(id, &pattern(1, 40_000));
+    assert_eq!(marks(&mut p), [(NONE, Ecn::Ect0); 10]);
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 1 win 65535 <sack 1001:4001>");
+    assert_eq!(marks(&mut p), [(NONE, Ecn::NotEct)], "the lost one again");
+    p.send("AE 1 ack 1 win 65535 <sack 1001:10001>");
+    let new = (NONE, Ecn::Ect0);
+    assert_eq!(marks(&mut p), [(Flags::CWR, Ecn::Ect0), new, new, new]);
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((info.cwnd, info.ssthresh), (5000, 5000));
+}
+
 /// What says CWR is one segment, even where the device would cut.
 #[test]
 fn a_burst_begins_behind_cwr() {

@@ -197,27 +197,32 @@ fn a_second_timeout_of_one_loss_does_not_halve_again() {
 fn three_duplicates_mean_a_loss() {
     let (mut p, id) = ten_in_flight();
     wait(&mut p, 100);
+    // Limited transmit (RFC 3042): a new segment for each of the first two.
     p.send("A 1 ack 1");
+    p.expect("A 10001:11001 ack 1");
     p.send("A 1 ack 1");
+    p.expect("A 11001:12001 ack 1");
     p.expect_nothing();
     p.send("A 1 ack 1");
     p.expect("A 1:1001 ack 1");
     p.expect_nothing();
+    // What limited transmit sent does not count as in flight (RFC 5681 §3.2 step 2).
     let info = p.stack.info(id).unwrap();
     assert_eq!((info.cwnd, info.ssthresh), (5000, 5000));
     // Each further duplicate is a segment that has left the network (RFC 5681 §3.2 step 4).
-    for _ in 0..2 {
+    for _ in 0..4 {
         p.send("A 1 ack 1");
         p.expect_nothing();
     }
     p.send("A 1 ack 1");
-    p.expect("A 10001:11001 ack 1");
+    p.expect("A 12001:13001 ack 1");
     p.expect_nothing();
     // A full acknowledgement ends it with cwnd = ssthresh.
-    p.send("A 1 ack 11001");
+    p.send("A 1 ack 13001");
     assert_eq!(p.sent_now().len(), 5);
     assert_eq!(p.stack.info(id).unwrap().cwnd, 5000);
-    assert_eq!(p.stack.counters().timeouts, 0);
+    let counters = p.stack.counters();
+    assert_eq!((counters.timeouts, counters.reno_recovery, counters.fast_retrans), (0, 1, 1));
 }
 
 /// RFC 6582: a partial acknowledgement in recovery means the next hole is lost, too.

@@ -335,7 +335,8 @@ impl Attack {
             self.target.close_listener(self.now, listener);
         }
         self.settle();
-        self.pass(Duration::from_secs(1000));
+        // An orphan may wait nine times 120 s.
+        self.pass(Duration::from_secs(1200));
         let nothing = TableSizes { connections: 0, requests: 0, time_wait: 0 };
         assert_eq!((self.target.table_sizes(), self.honest.table_sizes()), (nothing, nothing));
     }

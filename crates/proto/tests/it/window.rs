@@ -84,15 +84,17 @@ impl Rounds {
         flight
     }
 
-    /// The first segment in flight is lost, the others call forth a duplicate ACK each; then its repetition arrives.
+    /// The first segment in flight is lost; the others, and the two that limited transmit sends, call forth a duplicate ACK each; then
+    /// the lost one's repetition arrives.
     fn three_duplicates(&mut self) -> u32 {
         let flight = self.fly();
-        for _ in 1..flight {
+        let before_repetition = flight + 2;
+        for _ in 1..before_repetition {
             self.p.send(&format!("A 1 ack {} win 65535", 1 + self.acked));
             self.feed();
             self.p.sent_now();
         }
-        self.acked += flight * 1000;
+        self.acked += before_repetition * 1000;
         self.p.send(&format!("A 1 ack {} win 65535", 1 + self.acked));
         flight
     }

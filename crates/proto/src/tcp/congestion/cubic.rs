@@ -198,6 +198,13 @@ impl Controller for Cubic {
     fn on_unused(&mut self, unused: &Unused) {
         (self.cwnd, self.ssthresh) = unused.decay(self.cwnd, self.ssthresh);
     }
+
+    /// The next epoch begins where the window was: K is 0.
+    fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
+        self.cwnd = self.cwnd.max(cwnd);
+        self.ssthresh = self.ssthresh.max(ssthresh);
+        self.clock = Clock::Unset;
+    }
 }
 
 fn scaled(bytes: u32, (by, per): (u64, u64)) -> u32 {

@@ -63,6 +63,11 @@ impl Controller for Reno {
     fn on_unused(&mut self, unused: &Unused) {
         (self.cwnd, self.ssthresh) = unused.decay(self.cwnd, self.ssthresh);
     }
+
+    fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
+        self.cwnd = self.cwnd.max(cwnd);
+        self.ssthresh = self.ssthresh.max(ssthresh);
+    }
 }
 
 #[cfg(test)]
@@ -101,6 +106,14 @@ mod tests {
         let mut reno = reno(10 * MSS);
         reno.on_loss(&Lost { in_flight: 3 * MSS, smss: MSS, timeout: true });
         assert_eq!((reno.cwnd(), reno.ssthresh()), (MSS, 2 * MSS));
+    }
+
+    #[test]
+    fn a_loss_that_was_none_is_forgotten() {
+        let mut reno = reno(10 * MSS);
+        reno.on_loss(&Lost { in_flight: 10 * MSS, smss: MSS, timeout: true });
+        reno.on_undo(10 * MSS, u32::MAX);
+        assert_eq!((reno.cwnd(), reno.ssthresh()), (10 * MSS, u32::MAX));
     }
 
     #[test]

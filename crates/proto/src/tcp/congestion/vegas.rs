@@ -124,6 +124,10 @@ impl Controller for Vegas {
     fn on_unused(&mut self, unused: &Unused) {
         self.reno.on_unused(unused);
     }
+
+    fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
+        self.reno.on_undo(cwnd, ssthresh);
+    }
 }
 
 /// At least one: both ends may share a virtual moment.

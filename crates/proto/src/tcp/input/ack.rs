@@ -5,7 +5,7 @@ use crate::tcp::congestion::{Controller, Lost};
 use crate::tcp::connection::{Connection, Context, ParentEvent};
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::receiver::AckOwed;
-use crate::tcp::recovery::Verdict;
+use crate::tcp::recovery::{Arrived, Phase, Purpose, Verdict};
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::{Events, State};
@@ -36,14 +36,22 @@ impl Connection {
             }
             return Ok(());
         }
+        let prior_una = self.snd.una;
         let window_changed = self.update_send_window(segment);
+        let mut arrived = self.read_sack(cx, segment, window_changed);
         if ack.after(self.snd.una) {
-            self.acknowledge(cx, ack);
-        } else if self.is_duplicate_ack(segment, window_changed) {
-            self.on_duplicate_ack();
-        } else if self.snd.flight_size() == 0 && !self.orphan {
+            self.acknowledge(cx, ack, arrived.as_mut());
+        } else if !self.agreed.sack && self.is_duplicate_ack(segment, window_changed) {
+            self.on_duplicate_ack(cx);
+        } else if self.pipe() == 0 && !self.orphan {
             // The peer answers our window probes: it may keep us waiting as long as it likes (RFC 9293 §3.8.6.1).
             self.timeouts = 0;
+        }
+        if let Some(arrived) = arrived {
+            self.recover(cx, &arrived);
+        }
+        if self.snd.una.after(prior_una) && self.recovery.purpose == Purpose::Timeout {
+            self.arm_probe(cx);
         }
         self.after_ack(cx);
         Ok(())
@@ -74,7 +82,7 @@ impl Connection {
             self.snd.rewind();
         }
         if self.snd.flight_size() > 0 {
-            self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+            self.arm_rto(cx.now);
         }
     }
 
@@ -85,11 +93,17 @@ impl Connection {
         only_syn && (passive.transmissions > 1 || passive.data_sent > 0 || passive.fin_sent)
     }
 
-    fn acknowledge(&mut self, cx: &mut Context<'_>, ack: SeqNum) {
+    fn acknowledge(&mut self, cx: &mut Context<'_>, ack: SeqNum, mut arrived: Option<&mut Arrived>) {
         let fin_acked = self.snd.fin_seq().is_some_and(|fin| ack.after(fin));
         let data_ack = ack.earliest(self.snd.queue.end());
         let data_before = self.snd.queue.len();
-        let sent_at = self.snd.queue.acknowledge(data_ack);
+        let mut board = self.recovery.board.as_deref_mut();
+        let sent_at = self.snd.queue.acknowledge(data_ack, |segment| {
+            if let (Some(board), Some(arrived)) = (&mut board, &mut arrived) {
+                board.acknowledged(segment, arrived);
+            }
+        });
+        let sent_at = sent_at.or(arrived.and_then(|arrived| arrived.sacked_sent_at));
         if self.fast_opened && self.snd.una == self.established_una {
             cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
         }
@@ -111,16 +125,17 @@ impl Connection {
         }
         self.segments_delivered(cx.now);
         let smss = u32::from(self.smss());
-        match self.recovery.on_progress(ack, acked, smss) {
-            Verdict::Open => {
-                let rtt = sent_at.map(|sent_at| cx.now.since(sent_at));
-                self.window_may_grow(cx.now, acked, rtt);
-            }
-            Verdict::Loss | Verdict::Recovering => {}
+        let recovering = match &self.recovery.board {
+            Some(board) => board.phase == Phase::Recovery,
+            None => self.recovery.on_progress(ack, acked, smss) != Verdict::Open,
+        };
+        if !recovering {
+            let rtt = sent_at.map(|sent_at| cx.now.since(sent_at));
+            self.window_may_grow(cx.now, acked, rtt);
         }
         self.timers.stop(Timer::Retransmit);
         if self.snd.flight_size() > 0 {
-            self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+            self.arm_rto(cx.now);
         }
         if fin_acked {
             self.fin_acknowledged(cx);
@@ -144,9 +159,12 @@ impl Connection {
             && !window_changed
     }
 
-    fn on_duplicate_ack(&mut self) {
-        let (in_flight, smss) = (self.snd.flight_size(), u32::from(self.smss()));
+    fn on_duplicate_ack(&mut self, cx: &mut Context<'_>) {
+        let smss = u32::from(self.smss());
+        // What limited transmit sent beyond cwnd does not count (RFC 5681 §3.2 step 2).
+        let in_flight = self.snd.flight_size().min(self.congestion.cwnd());
         if self.recovery.on_duplicate(self.snd.una, self.snd.max, smss) == Verdict::Loss {
+            cx.counters.reno_recovery += 1;
             self.congestion.on_loss(&Lost { in_flight, smss, timeout: false });
             self.ecn.on_reduction(self.snd.max);
         }
@@ -194,9 +212,10 @@ impl Connection {
         if !self.synchronized() || !self.is_open() {
             return;
         }
-        let stuck = self.snd.flight_size() == 0 && self.is_window_limited();
+        let lost_waits = self.recovery.board.as_ref().is_some_and(|board| board.any_lost());
+        let stuck = self.pipe() == 0 && (lost_waits || self.is_window_limited());
         if stuck && !self.timers.is_set(Timer::Retransmit) {
-            self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+            self.arm_rto(cx.now);
         } else if !stuck && self.snd.flight_size() == 0 {
             if self.timers.is_set(Timer::Retransmit) {
                 // The window has opened; the back-off was that of the probes.

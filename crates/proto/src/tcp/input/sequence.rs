@@ -71,6 +71,7 @@ impl Connection {
         if segment.has(Flags::RST) {
             return Reply::Nothing;
         }
+        self.note_duplicate(cx, segment);
         if segment.has(Flags::SYN) {
             self.challenge(cx);
         } else if segment.len() > 0 || cx.challenge.take(cx.now, cx.config.replies_per_second) {

@@ -45,8 +45,22 @@ impl Connection {
         Ok(())
     }
 
+    /// RFC 2883: what arrives twice is reported, so that the sender learns which of its retransmissions were in vain.
+    pub(super) fn note_duplicate(&mut self, cx: &mut Context<'_>, segment: &Segment) {
+        if !self.agreed.sack || !cx.config.tcp_dsack || segment.payload.is_empty() {
+            return;
+        }
+        let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
+        if let Some((part, in_order)) = self.rcv.duplicate(seq, segment.payload.len() as u32) {
+            self.rcv.report_duplicate(part);
+            cx.counters.dsack_old_sent += u64::from(in_order);
+            cx.counters.dsack_ofo_sent += u64::from(!in_order);
+        }
+    }
+
     /// Returns the bytes that became readable.
-    fn take_text(&mut self, cx: &Context<'_>, segment: Segment) -> u32 {
+    fn take_text(&mut self, cx: &mut Context<'_>, segment: Segment) -> u32 {
+        self.note_duplicate(cx, &segment);
         let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
         let accepted = self.rcv.accept(cx.now, seq, segment.payload, segment.truesize, segment.gso_size);
         if accepted > 0 {

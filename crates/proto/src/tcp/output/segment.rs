@@ -29,7 +29,9 @@ impl Connection {
         let mss = u32::from(self.advertised_mss(&cx.capabilities));
         let window = self.rcv.advertise(mss, self.rcv.wscale);
         self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
-        self.finish_packet(cx, out, window, options)
+        let packet = self.finish_packet(cx, out, window, options);
+        self.rcv.duplicate_reported();
+        packet
     }
 
     /// Header bytes, checksum, and the size the device shall cut to.

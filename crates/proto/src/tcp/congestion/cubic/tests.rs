@@ -163,3 +163,20 @@ fn extremes_do_not_panic() {
         assert_eq!(cubic.cwnd, u32::MAX);
     }
 }
+
+/// RFC 9438 §4.9.1, but for the epoch, which begins anew: K is 0 there.
+#[test]
+fn a_loss_that_was_none_is_forgotten() {
+    for timeout in [false, true] {
+        let mut cubic = cubic(100, 0);
+        let before = (cubic.cwnd, cubic.ssthresh);
+        cubic.on_loss(&Lost { in_flight: cubic.cwnd, smss: MSS, timeout });
+        assert!(cubic.cwnd < before.0);
+        (0..20).for_each(|number| round(&mut cubic, number * RTT_MS));
+        cubic.on_undo(before.0, before.1);
+        assert!(cubic.cwnd >= before.0);
+        round(&mut cubic, 21 * RTT_MS);
+        assert_eq!(cubic.k, 0);
+        assert!(cubic.cwnd >= before.0);
+    }
+}

@@ -1,0 +1,233 @@
+//! What an ACK tells a sender whose peer has SACK: which segments are there, which are lost, and when recovery begins and ends.
+
+use super::Segment;
+use crate::Instant;
+use crate::tcp::congestion::{Controller, Lost};
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::recovery::{Arrived, Needless, Phase, Purpose, ReoWindow, Undo, dsack, probe_timeout};
+use crate::tcp::timers::Timer;
+use core::time::Duration;
+
+/// `tcp_early_retrans`: probes are sent from this value on.
+const TLP: u32 = 3;
+
+impl Connection {
+    /// Reads the blocks of an ACK. `None` while everything is in order: then there is nothing to keep.
+    pub(super) fn read_sack(
+        &mut self,
+        cx: &mut Context<'_>,
+        segment: &Segment,
+        window_changed: bool,
+    ) -> Option<Arrived> {
+        let options = &segment.header.options;
+        if !self.agreed.sack || (options.sack.is_empty() && self.recovery.board.is_none()) {
+            return None;
+        }
+        let echo = options.timestamps.filter(|_| self.agreed.timestamps);
+        let echo = echo.map(|timestamps| timestamps.tsecr.wrapping_sub(self.ts_offset));
+        let min_rtt = self.rtt.min_rtt().unwrap_or_default();
+        let smss = u32::from(self.smss());
+        let span = (self.snd.una, self.snd.nxt);
+        let board = self.recovery.board(cx.config, span.0);
+        let mut arrived = board.arrival((cx.now, echo, min_rtt), span, smss);
+        let duplicate = dsack(&options.sack, segment.header.ack);
+        let blocks = &options.sack[usize::from(duplicate.is_some())..];
+        if let Some(part) = duplicate {
+            cx.counters.dsack_recv += 1;
+            cx.counters.dsack_ofo_recv += u64::from(part.1.after(segment.header.ack));
+            board.on_dsack(span.1, part);
+        }
+        arrived.duplicate = duplicate;
+        arrived.bare = options.sack.is_empty() && segment.payload.is_empty() && !window_changed;
+        let senseless = board.read(&mut self.snd.queue, blocks, self.snd.max, &mut arrived);
+        cx.counters.sack_discard += u64::from(senseless);
+        Some(arrived)
+    }
+
+    /// After the cumulative acknowledgement: is a recovery over, is more lost, how much may go?
+    pub(super) fn recover(&mut self, cx: &mut Context<'_>, arrived: &Arrived) {
+        let una = self.snd.una;
+        let progress = una.after(arrived.snd_una);
+        let Some(board) = &mut self.recovery.board else { return };
+        if board.note_reordering(cx.config, arrived) {
+            cx.counters.sack_reorder += 1;
+        }
+        board.new_data_first = false;
+        match board.needless(arrived, progress) {
+            Some(why) => self.undo(cx, why),
+            None => self.watch_forward(arrived),
+        }
+        let Some(board) = &mut self.recovery.board else { return };
+        if progress {
+            board.on_progress(una, self.snd.nxt);
+        } else if let Some(sent_at) = arrived.sacked_sent_at {
+            self.rtt.on_sample(cx.now.since(sent_at));
+        }
+        if !progress {
+            self.segments_delivered(cx.now);
+        }
+        self.judge_probe(cx, arrived, progress);
+        let more_lost = self.find_losses(cx, arrived.prior_pipe);
+        self.reduce_window(arrived.delivered, progress && !more_lost);
+        self.recovery.board.take_if(|board| board.is_over());
+    }
+
+    /// A recovery was needless: what it did to the windows is taken back (RFC 4015 §3).
+    fn undo(&mut self, cx: &mut Context<'_>, why: Needless) {
+        let una = self.snd.una;
+        let Some(board) = &mut self.recovery.board else { return };
+        let Some(undo) = board.undo else { return };
+        let full = board.ends_by(una);
+        *match (board.phase, why) {
+            (Phase::Loss, _) => &mut cx.counters.loss_undo,
+            (_, Needless::Duplicates) => &mut cx.counters.dsack_undo,
+            (_, _) if full => &mut cx.counters.full_undo,
+            _ => &mut cx.counters.partial_undo,
+        } += 1;
+        cx.counters.spurious_rtos += u64::from(why == Needless::ForwardProgress);
+        self.congestion.on_undo(undo.cwnd, undo.ssthresh);
+        self.ecn.on_undo();
+        board.reopen(&mut self.snd.queue, una);
+    }
+
+    fn watch_forward(&mut self, arrived: &Arrived) {
+        let unsent = self.unsent();
+        let can_send = unsent > 0 && self.allowed_now(unsent).is_some();
+        let una = self.snd.una;
+        if let Some(board) = &mut self.recovery.board
+            && board.phase == Phase::Loss
+        {
+            board.watch_forward(arrived, una, can_send);
+        }
+    }
+
+    /// Was what the probe repeated lost? Then the congestion window answers as to any loss (RFC 8985 §7.4).
+    fn judge_probe(&mut self, cx: &mut Context<'_>, arrived: &Arrived, progress: bool) {
+        let una = self.snd.una;
+        let Some(board) = &mut self.recovery.board else { return };
+        let Some(probe) = &board.probe else { return };
+        let judged = probe.judge(una, arrived.duplicate, arrived.bare && !progress);
+        let Some(lost) = judged else { return };
+        board.probe = None;
+        if lost {
+            let smss = u32::from(self.smss());
+            self.congestion.on_loss(&Lost { in_flight: arrived.prior_pipe, smss, timeout: false });
+            self.ecn.on_reduction(self.snd.max);
+            cx.counters.loss_probe_recovery += 1;
+        }
+    }
+
+    /// A segment that might only have been reordered did not come in time.
+    pub(crate) fn reordering_timeout(&mut self, cx: &mut Context<'_>) {
+        let pipe = self.pipe();
+        self.find_losses(cx, pipe);
+        self.reduce_window(0, false);
+        if !self.timers.is_set(Timer::Retransmit) {
+            self.arm_rto(cx.now);
+        }
+    }
+
+    /// Marks what is lost by now, and enters recovery for it. True if there was more.
+    fn find_losses(&mut self, cx: &mut Context<'_>, prior_pipe: u32) -> bool {
+        let how = ReoWindow {
+            min_rtt: self.rtt.min_rtt().unwrap_or_default(),
+            srtt: self.rtt.srtt().unwrap_or_default(),
+            smss: u32::from(self.smss()),
+            flags: cx.config.tcp_recovery,
+        };
+        let Some(board) = &mut self.recovery.board else { return false };
+        let before = board.pipe(self.snd.flight_size());
+        let wait = board.detect(&mut self.snd.queue, (self.snd.una, self.snd.nxt), cx.now, &how);
+        cx.counters.lost_retransmit += u64::from(board.take_lost_retransmits());
+        let more = board.pipe(self.snd.flight_size()) < before;
+        if more && board.phase == Phase::Open {
+            self.enter_recovery(cx, prior_pipe);
+        }
+        if more && self.snd.fin_sent() && self.snd.queue.ends_lost() {
+            // It was in the segment that is lost.
+            self.snd.unsend_fin();
+        }
+        if let Some(wait) = wait {
+            self.wait_for_reordered(cx.now, wait);
+        }
+        more
+    }
+
+    /// RFC 6675 §5 step 4; the window shrinks by proportional rate reduction.
+    fn enter_recovery(&mut self, cx: &mut Context<'_>, in_flight: u32) {
+        let smss = u32::from(self.smss());
+        let undo = Undo::new((self.congestion.cwnd(), self.congestion.ssthresh()), self.snd.una);
+        self.congestion.on_loss(&Lost { in_flight, smss, timeout: false });
+        self.ecn.on_reduction(self.snd.max);
+        cx.counters.sack_recovery += 1;
+        if let Some(board) = &mut self.recovery.board {
+            board.begin_recovery(self.snd.nxt, in_flight, self.congestion.cwnd(), undo);
+        }
+    }
+
+    fn reduce_window(&mut self, delivered: u32, safe: bool) {
+        let (flight_size, smss) = (self.snd.flight_size(), u32::from(self.smss()));
+        if let Some(board) = &mut self.recovery.board
+            && board.phase == Phase::Recovery
+        {
+            board.reduce(delivered, flight_size, safe, smss);
+        }
+    }
+
+    fn wait_for_reordered(&mut self, now: Instant, wait: Duration) {
+        let at = now + wait;
+        if at < self.timers.deadline(Timer::Retransmit) {
+            self.timers.set(Timer::Retransmit, at);
+            self.recovery.purpose = Purpose::Reordering;
+        }
+    }
+
+    /// Whatever is in flight is held to be lost, and goes again: after a time-out, or when it was too big for the path.
+    pub(crate) fn lose_everything(&mut self, cx: &mut Context<'_>) {
+        if !self.agreed.sack {
+            self.recovery.on_timeout(self.snd.max);
+            return self.snd.rewind();
+        }
+        self.snd.unsend_fin();
+        let (una, nxt) = (self.snd.una, self.snd.nxt);
+        if self.recovery.board(cx.config, una).on_timeout(&mut self.snd.queue, una, nxt) {
+            cx.counters.sack_reneging += 1;
+        }
+    }
+
+    /// Bytes thought to be in the network.
+    pub(crate) fn pipe(&self) -> u32 {
+        self.recovery.pipe(self.snd.flight_size())
+    }
+
+    /// The timer that was just started brings a probe first, where one may go (RFC 8985 §7.2).
+    pub(crate) fn arm_probe(&mut self, cx: &Context<'_>) {
+        let flight_size = self.snd.flight_size();
+        if !self.agreed.sack
+            || cx.config.tcp_early_retrans < TLP
+            || flight_size == 0
+            || self.snd.wnd == 0
+            || self.timeouts > 0
+            || !self.recovery.may_probe()
+        {
+            return;
+        }
+        let wait = probe_timeout(&self.rtt, flight_size <= u32::from(self.smss()));
+        self.recovery.purpose = Purpose::Probe;
+        self.timers.set(Timer::Retransmit, cx.now + wait);
+    }
+
+    /// Nothing was heard of the last segments: the probe goes now, and the time-out counts from it.
+    pub(crate) fn loss_probe_timeout(&mut self, cx: &mut Context<'_>) {
+        if self.recovery.may_probe() {
+            self.recovery.board(cx.config, self.snd.una).probe_due = true;
+        }
+        self.arm_rto(cx.now);
+    }
+
+    /// Starts the retransmission timer anew (RFC 6298 §5).
+    pub(crate) fn arm_rto(&mut self, now: Instant) {
+        self.recovery.purpose = Purpose::Timeout;
+        self.timers.set(Timer::Retransmit, now + self.rtt.rto());
+    }
+}

@@ -1,0 +1,81 @@
+//! Sending again what is lost.
+
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::recovery::{Phase, Probe};
+use wire::{SeqNum, TxPacket};
+
+impl Connection {
+    /// A peer without SACK: the first segment that is not acknowledged.
+    pub(super) fn retransmit_head(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
+        let outstanding = self.snd.queue.end().earliest(self.snd.nxt).since(self.snd.una);
+        let fin_only = outstanding == 0 && self.snd.fin_sent();
+        if outstanding == 0 && !fin_only {
+            return None;
+        }
+        let len = outstanding.min(u32::from(self.segment_max()));
+        let fin = self.snd.fin_sent() && len == outstanding;
+        cx.counters.fast_retrans += 1;
+        Some(self.send_range(cx, self.snd.una, len, fin))
+    }
+
+    /// A peer with SACK: the next run of bytes that is lost and was not sent again since.
+    pub(super) fn next_lost(&mut self) -> Option<(SeqNum, u32)> {
+        let max = u32::from(self.segment_max());
+        self.recovery.board.as_mut()?.next_lost(&self.snd.queue, self.snd.nxt, max)
+    }
+
+    /// The probe of RFC 8985 §7.3: a new segment if the peer's window takes it, whatever cwnd is, else the last one again.
+    pub(super) fn send_loss_probe(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
+        let board = self.recovery.board.as_mut()?;
+        if !std::mem::take(&mut board.probe_due) || self.snd.flight_size() == 0 {
+            return None;
+        }
+        let unsent = self.unsent();
+        let new = unsent.min(u32::from(self.segment_max()));
+        let fits = new > 0 && new <= self.snd.wnd.saturating_sub(self.snd.flight_size());
+        let packet = if fits {
+            let fin = self.snd.fin_queued && new == unsent;
+            self.send_range(cx, self.snd.nxt, new, fin)
+        } else {
+            let (seq, len) = self.last_missing();
+            let fin = self.snd.fin_sent() && seq + len == self.snd.queue.end();
+            cx.counters.fast_retrans += 1;
+            self.send_range(cx, seq, len, fin)
+        };
+        cx.counters.loss_probes += 1;
+        let end = self.snd.nxt;
+        if let Some(board) = &mut self.recovery.board {
+            board.probe = Some(Probe { end, again: !fits });
+        }
+        self.arm_rto(cx.now);
+        Some(packet)
+    }
+
+    /// The last segment in flight, as far as one packet holds it; without bytes if only the FIN is.
+    fn last_missing(&self) -> (SeqNum, u32) {
+        let end = self.snd.queue.end().earliest(self.snd.nxt);
+        let (seq, len) = self.snd.queue.last_before(end).unwrap_or((end, 0));
+        let fits = len.min(u32::from(self.segment_max()));
+        (seq + (len - fits), fits)
+    }
+
+    /// Sends that again if the windows let it: something always may when nothing is in the network.
+    pub(super) fn retransmit_lost(
+        &mut self,
+        cx: &mut Context<'_>,
+        (seq, len): (SeqNum, u32),
+    ) -> Option<TxPacket> {
+        let pipe = self.pipe();
+        let room = self.congestion_window().saturating_sub(pipe);
+        let beyond = (seq + len).after(self.snd.una + self.snd.wnd) && seq != self.snd.una;
+        if self.snd.wnd == 0 || beyond || (room < len && pipe > 0) {
+            return None;
+        }
+        match self.recovery.board.as_ref().map(|board| board.phase) {
+            Some(Phase::Loss) => cx.counters.slow_start_retrans += 1,
+            _ => cx.counters.fast_retrans += 1,
+        }
+        let fin = self.snd.fin_queued && seq + len == self.snd.queue.end() && self.snd.nxt == seq + len;
+        Some(self.send_range(cx, seq, len, fin))
+    }
+}

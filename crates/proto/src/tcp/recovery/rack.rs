@@ -1,0 +1,160 @@
+//! RACK (RFC 8985 §6): what was sent well before something that has been delivered is lost.
+
+use super::marks::Marks;
+use super::scoreboard::Arrived;
+use crate::tcp::send_queue::{SendQueue, TxSegment};
+use crate::{Config, Instant};
+use core::time::Duration;
+use wire::SeqNum;
+
+/// Recoveries that a widened reordering window lasts (RFC 8985 §6.2 step 4).
+const REO_WND_PERSIST: u8 = 16;
+/// `tcp_recovery`: the window stays a quarter of the least RTT.
+const STATIC_REO_WND: u32 = 0x2;
+/// `tcp_recovery`: three segments beyond a hole do not make it a loss by themselves.
+const NO_DUPTHRESH: u32 = 0x4;
+
+/// The most recently sent segment that was delivered, and how far the path reorders.
+#[derive(Debug)]
+pub(super) struct Rack {
+    xmit_at: Instant,
+    end: SeqNum,
+    rtt: Duration,
+    /// End of the highest segment delivered (RACK.fack).
+    pub(super) fack: SeqNum,
+    pub(super) reordering_seen: bool,
+    reo_wnd_mult: u16,
+    reo_wnd_persist: u8,
+    /// Until this is acknowledged, further D-SACKs tell of the same round.
+    dsack_round: Option<SeqNum>,
+    /// Segments delivered beyond a hole that make it a loss (`tcp_reordering`, raised when reordering was farther).
+    pub(super) dup_thresh: u32,
+}
+
+/// What the reordering window is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReoWindow {
+    pub(crate) min_rtt: Duration,
+    pub(crate) srtt: Duration,
+    pub(crate) smss: u32,
+    /// `tcp_recovery`.
+    pub(crate) flags: u32,
+}
+
+impl Rack {
+    pub(super) fn new(config: &Config, snd_una: SeqNum) -> Rack {
+        Rack {
+            xmit_at: Instant::ZERO,
+            end: snd_una,
+            rtt: Duration::ZERO,
+            fack: snd_una,
+            reordering_seen: false,
+            reo_wnd_mult: 1,
+            reo_wnd_persist: 0,
+            dsack_round: None,
+            dup_thresh: config.tcp_reordering,
+        }
+    }
+
+    /// Steps 1 to 3: a segment was acknowledged or selectively acknowledged just now.
+    pub(super) fn on_delivered(&mut self, segment: &TxSegment, arrived: &Arrived) {
+        let end = segment.end();
+        if end.after(self.fack) {
+            self.fack = end;
+        }
+        let rtt = arrived.now.since(segment.sent_at);
+        if segment.transmissions > 1 && (arrived.echoes_before(segment.sent_at) || rtt < arrived.min_rtt) {
+            // An earlier transmission was delivered: this says nothing about the last.
+            return;
+        }
+        if sent_after((segment.sent_at, end), (self.xmit_at, self.end)) {
+            (self.xmit_at, self.end, self.rtt) = (segment.sent_at, end, rtt);
+        }
+    }
+
+    /// Something of ours was delivered twice: perhaps the window was too small. Once per round.
+    pub(super) fn on_dsack(&mut self, snd_nxt: SeqNum) {
+        if self.dsack_round.is_none() {
+            self.dsack_round = Some(snd_nxt);
+            self.reo_wnd_mult = self.reo_wnd_mult.saturating_add(1);
+            self.reo_wnd_persist = REO_WND_PERSIST;
+        }
+    }
+
+    pub(super) fn on_progress(&mut self, snd_una: SeqNum) {
+        self.dsack_round = self.dsack_round.filter(|round| snd_una.before(*round));
+    }
+
+    pub(super) fn on_recovered(&mut self) {
+        self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
+        if self.reo_wnd_persist == 0 {
+            self.reo_wnd_mult = 1;
+        }
+    }
+
+    /// Has anything been learnt that outlasts a recovery?
+    pub(super) fn is_plain(&self) -> bool {
+        !self.reordering_seen && self.reo_wnd_mult == 1
+    }
+
+    /// Step 4: how much later than expected a segment may come.
+    fn reo_wnd(&self, queue: &SendQueue, snd_una: SeqNum, recovering: bool, how: &ReoWindow) -> Duration {
+        if !self.reordering_seen {
+            let enough =
+                || how.flags & NO_DUPTHRESH == 0 && self.dup_thresh_reached(queue, snd_una, how.smss);
+            if recovering || enough() {
+                return Duration::ZERO;
+            }
+        }
+        let mult = if how.flags & STATIC_REO_WND != 0 { 1 } else { u32::from(self.reo_wnd_mult) };
+        (how.min_rtt / 4).saturating_mul(mult).min(how.srtt)
+    }
+
+    fn dup_thresh_reached(&self, queue: &SendQueue, snd_una: SeqNum, smss: u32) -> bool {
+        let mut segments = 0;
+        queue.starting(snd_una).take_while(|segment| segment.seq.before(self.fack)).any(|segment| {
+            segments += if segment.sacked { segment.len.div_ceil(smss) } else { 0 };
+            segments >= self.dup_thresh
+        })
+    }
+
+    /// Step 5: marks what is lost. Returns how long to wait until something else would be.
+    pub(super) fn detect(
+        &self,
+        queue: &mut SendQueue,
+        marks: &mut Marks,
+        (snd_una, snd_nxt): (SeqNum, SeqNum),
+        recovering: bool,
+        (now, how): (Instant, &ReoWindow),
+    ) -> Option<Duration> {
+        let reo_wnd = self.reo_wnd(queue, snd_una, recovering, how);
+        let mut wait = None;
+        for segment in queue.mark_from(snd_una) {
+            if segment.seq.after_or_eq(snd_nxt) {
+                break;
+            }
+            if segment.sacked || (segment.lost && !segment.retransmitted) {
+                continue;
+            }
+            if !sent_after((self.xmit_at, self.end), (segment.sent_at, segment.end())) {
+                if segment.transmissions == 1 {
+                    // What follows was sent later still.
+                    break;
+                }
+                continue;
+            }
+            let deadline = segment.sent_at + self.rtt + reo_wnd;
+            if deadline <= now {
+                marks.lose(segment);
+            } else {
+                wait = wait.max(Some(deadline.since(now)));
+            }
+        }
+        wait
+    }
+}
+
+/// Was the first sent after the second? What was sent at the same time went in order.
+fn sent_after(first: (Instant, SeqNum), second: (Instant, SeqNum)) -> bool {
+    first.0 > second.0 || (first.0 == second.0 && second.1.before(first.1))
+}

@@ -1,0 +1,563 @@
+//! The scoreboard (RFC 6675): marks on the segments of the send queue, their sums, and what to send again.
+//!
+//! The payload stays where it is: a mark is a bit of its segment. Whatever blocks a peer sends, an ACK costs at most one walk over the
+//! segments in flight per block, and cuts only so many segments that the queue at most doubles.
+
+use super::marks::Marks;
+use super::prr::Prr;
+use super::rack::{Rack, ReoWindow};
+use super::{Needless, Probe, Undo};
+use crate::tcp::send_queue::{SendQueue, TxSegment};
+use crate::{Config, Instant};
+use core::time::Duration;
+use smallvec::SmallVec;
+use wire::SeqNum;
+
+/// A range of sequence numbers, the second not included.
+pub(crate) type Block = (SeqNum, SeqNum);
+
+/// Segments that blocks may have cut beyond two per SMSS in flight.
+const CUTS_FREE: usize = 64;
+/// `tcp_recovery`: loss is told by time (else by RFC 6675's counting).
+const RACK: u32 = 0x1;
+
+/// Where the sender is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing is held to be lost.
+    Open,
+    /// Fast recovery, until the recovery point is acknowledged.
+    Recovery,
+    /// After a time-out, until the recovery point is acknowledged.
+    Loss,
+}
+
+/// An ACK, and what it told.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) now: Instant,
+    pub(crate) min_rtt: Duration,
+    /// The time the peer echoes, as milliseconds of our clock.
+    pub(crate) echo: Option<u32>,
+    /// `snd_una` before it.
+    pub(crate) snd_una: SeqNum,
+    pub(crate) snd_nxt: SeqNum,
+    pub(crate) smss: u32,
+    /// Bytes that were in flight before it.
+    pub(crate) prior_pipe: u32,
+    /// What it reports to have arrived twice.
+    pub(crate) duplicate: Option<Block>,
+    /// It brings nothing: no text, no block, no window.
+    pub(crate) bare: bool,
+    /// Bytes known only now to be delivered.
+    pub(crate) delivered: u32,
+    /// Earliest transmission of what was selectively acknowledged and sent once.
+    pub(crate) sacked_sent_at: Option<Instant>,
+    /// Something sent only once, before the recovery began, is among it.
+    original: bool,
+    /// Highest segment delivered before it; first one delivered now although later ones had been.
+    prior_fack: SeqNum,
+    reordered_from: Option<SeqNum>,
+}
+
+impl Arrived {
+    /// Is what the peer echoes older than this transmission?
+    pub(super) fn echoes_before(&self, sent_at: Instant) -> bool {
+        self.echo.is_some_and(|echo| (echo.wrapping_sub(sent_at.as_millis() as u32) as i32) < 0)
+    }
+}
+
+/// The state of a connection on which something was delivered out of order, or lost.
+#[derive(Debug)]
+pub(crate) struct Scoreboard {
+    marks: Marks,
+    rack: Rack,
+    prr: Prr,
+    pub(crate) phase: Phase,
+    /// A tail loss probe is to be sent now.
+    pub(crate) probe_due: bool,
+    /// The one that was sent and of which nothing is known yet.
+    pub(crate) probe: Option<Probe>,
+    /// What the recovery began from, while it may prove needless.
+    pub(crate) undo: Option<Undo>,
+    /// F-RTO: until the next ACK new data goes instead of what is lost.
+    pub(crate) new_data_first: bool,
+    /// What was sent before the loss was found ends here.
+    point: SeqNum,
+    /// Blocks of the last ACK: what repeats them is not looked at again.
+    known: SmallVec<[Block; 4]>,
+}
+
+impl Scoreboard {
+    pub(crate) fn new(config: &Config, snd_una: SeqNum) -> Scoreboard {
+        Scoreboard {
+            marks: Marks { resend_from: snd_una, ..Marks::default() },
+            rack: Rack::new(config, snd_una),
+            prr: Prr::default(),
+            phase: Phase::Open,
+            probe_due: false,
+            probe: None,
+            undo: None,
+            new_data_first: false,
+            point: snd_una,
+            known: SmallVec::new(),
+        }
+    }
+
+    /// SetPipe of RFC 6675 §4, by sums.
+    pub(crate) fn pipe(&self, flight_size: u32) -> u32 {
+        (flight_size + self.marks.retransmitted).saturating_sub(self.marks.sacked + self.marks.lost)
+    }
+
+    /// The congestion window now, where `cwnd` is the algorithm's.
+    pub(crate) fn window(&self, cwnd: u32) -> u32 {
+        if self.phase == Phase::Recovery { self.prr.window() } else { cwnd }
+    }
+
+    /// Nothing is lost or delivered out of order, and nothing was learnt: the state may go.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_quiet()
+            && self.probe.is_none()
+            && self.undo.is_none()
+            && !self.probe_due
+            && self.rack.is_plain()
+    }
+
+    /// Nothing is lost or delivered out of order.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.phase == Phase::Open && self.marks.is_clear()
+    }
+
+    /// Something is held to be lost.
+    pub(crate) fn any_lost(&self) -> bool {
+        self.marks.lost > 0
+    }
+
+    /// Of what is held to be lost, not all was sent again.
+    pub(super) fn resending_waits(&self) -> bool {
+        self.marks.lost > self.marks.retransmitted
+    }
+
+    /// Notes what the ACK knew before its blocks are read.
+    pub(crate) fn arrival(
+        &self,
+        (now, echo, min_rtt): (Instant, Option<u32>, Duration),
+        (snd_una, snd_nxt): (SeqNum, SeqNum),
+        smss: u32,
+    ) -> Arrived {
+        Arrived {
+            now,
+            min_rtt,
+            echo,
+            snd_una,
+            snd_nxt,
+            smss,
+            prior_pipe: self.pipe(snd_nxt.since(snd_una)),
+            duplicate: None,
+            bare: false,
+            delivered: 0,
+            sacked_sent_at: None,
+            original: false,
+            prior_fack: self.rack.fack,
+            reordered_from: None,
+        }
+    }
+
+    /// Reads SACK blocks (RFC 2018). Returns how many meant nothing.
+    pub(crate) fn read(
+        &mut self,
+        queue: &mut SendQueue,
+        blocks: &[Block],
+        snd_max: SeqNum,
+        arrived: &mut Arrived,
+    ) -> u32 {
+        let sensible = |block: &&Block| {
+            block.0.after(arrived.snd_una) && block.0.before(block.1) && block.1.before_or_eq(snd_max)
+        };
+        // A FIN, or what goes again from the start, is not marked.
+        let clipped = |block: &Block| (block.0, block.1.earliest(arrived.snd_nxt));
+        let valid: SmallVec<[Block; 4]> =
+            blocks.iter().filter(sensible).map(clipped).filter(|block| block.0.before(block.1)).collect();
+        for block in &valid {
+            for piece in without(*block, &self.known) {
+                self.sack(queue, piece, arrived);
+            }
+        }
+        let senseless = blocks.len() - valid.len();
+        self.known = valid;
+        senseless as u32
+    }
+
+    fn sack(&mut self, queue: &mut SendQueue, block: Block, arrived: &mut Arrived) {
+        let in_flight = arrived.snd_nxt.since(arrived.snd_una);
+        let most = CUTS_FREE + 2 * in_flight.div_ceil(arrived.smss.max(1)) as usize;
+        if queue.count() < most {
+            queue.cut(block.0);
+            queue.cut(block.1);
+        }
+        let (segments, delivery) = queue.deliver_from(block.0);
+        for segment in segments {
+            if segment.end().after(block.1) {
+                break;
+            }
+            if segment.sacked || segment.seq.before(block.0) {
+                continue;
+            }
+            Scoreboard::delivered(&mut self.rack, self.point, segment, arrived);
+            if segment.transmissions == 1 {
+                let earliest = arrived.sacked_sent_at.map_or(segment.sent_at, |at| at.min(segment.sent_at));
+                arrived.sacked_sent_at = Some(earliest);
+            }
+            delivery.on_delivered(segment.len, segment.sent_at, segment.snapshot);
+            self.marks.sack(segment);
+        }
+    }
+
+    /// A segment is acknowledged and leaves the queue.
+    pub(crate) fn acknowledged(&mut self, segment: &TxSegment, arrived: &mut Arrived) {
+        self.marks.forget(segment);
+        if !segment.sacked {
+            Scoreboard::delivered(&mut self.rack, self.point, segment, arrived);
+        }
+    }
+
+    fn delivered(rack: &mut Rack, point: SeqNum, segment: &TxSegment, arrived: &mut Arrived) {
+        arrived.delivered += segment.len;
+        rack.on_delivered(segment, arrived);
+        arrived.original |= segment.transmissions == 1 && segment.end().before_or_eq(point);
+        if segment.transmissions == 1 && segment.end().before_or_eq(arrived.prior_fack) {
+            let first = arrived.reordered_from.map_or(segment.seq, |seq| seq.earliest(segment.seq));
+            arrived.reordered_from = Some(first);
+        }
+    }
+
+    /// RFC 8985 §6.2 step 3: something sent once was delivered after what was sent later. Raises the number of segments that mean a
+    /// loss to as many as it was late, at most `tcp_max_reordering`. True if it was reordered.
+    pub(crate) fn note_reordering(&mut self, config: &Config, arrived: &Arrived) -> bool {
+        let Some(from) = arrived.reordered_from else { return false };
+        let segments = arrived.prior_fack.since(from).div_ceil(arrived.smss.max(1));
+        self.rack.reordering_seen = true;
+        self.rack.dup_thresh = self.rack.dup_thresh.max(segments.min(config.tcp_max_reordering));
+        true
+    }
+
+    /// Something arrived twice. On a path that reorders, a segment may have been held to be lost too soon; a probe tells nothing of it.
+    pub(crate) fn on_dsack(&mut self, snd_nxt: SeqNum, duplicate: Block) {
+        let probe = self.probe.as_ref().is_some_and(|probe| probe.is_reported_by(duplicate));
+        if self.rack.reordering_seen && !probe {
+            self.rack.on_dsack(snd_nxt);
+        }
+    }
+
+    /// Marks what is lost by now. Returns how long to wait until more may be.
+    pub(crate) fn detect(
+        &mut self,
+        queue: &mut SendQueue,
+        span: (SeqNum, SeqNum),
+        now: Instant,
+        how: &ReoWindow,
+    ) -> Option<Duration> {
+        if self.marks.sacked == 0 && self.phase == Phase::Open {
+            return None;
+        }
+        if how.flags & RACK == 0 {
+            self.marks.count_losses(queue, span.0, &self.rack, how.smss);
+            return None;
+        }
+        let recovering = self.phase != Phase::Open;
+        self.rack.detect(queue, &mut self.marks, span, recovering, (now, how))
+    }
+
+    /// Fast recovery begins.
+    pub(crate) fn begin_recovery(&mut self, snd_nxt: SeqNum, in_flight: u32, ssthresh: u32, undo: Undo) {
+        self.undo = Some(undo);
+        self.phase = Phase::Recovery;
+        self.probe = None;
+        self.point = snd_nxt;
+        self.prr = Prr::begin(in_flight, ssthresh);
+    }
+
+    /// RFC 6937: what may be sent after this ACK while recovering.
+    pub(crate) fn reduce(&mut self, delivered: u32, flight_size: u32, safe: bool, smss: u32) {
+        let pipe = self.pipe(flight_size);
+        self.prr.on_ack(delivered, pipe, safe, smss);
+    }
+
+    /// The timer fired: all that is not selectively acknowledged is lost (RFC 6675 §5.1). A peer that let go of what it had
+    /// reported (its first segment was reported, and not acknowledged) has all of it to get again. True in that case.
+    pub(crate) fn on_timeout(&mut self, queue: &mut SendQueue, snd_una: SeqNum, snd_nxt: SeqNum) -> bool {
+        let reneged = queue.starting(snd_una).next().is_some_and(|head| head.sacked);
+        self.phase = Phase::Loss;
+        self.probe = None;
+        self.new_data_first = false;
+        self.point = snd_nxt;
+        self.marks = Marks { resend_from: snd_una, ..Marks::default() };
+        for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(snd_nxt)) {
+            segment.sacked &= !reneged;
+            segment.retransmitted = false;
+            segment.lost = !segment.sacked;
+            let sum = if segment.sacked { &mut self.marks.sacked } else { &mut self.marks.lost };
+            *sum += segment.len;
+        }
+        if reneged {
+            self.known.clear();
+        }
+        reneged
+    }
+
+    /// After [`on_timeout`](Self::on_timeout) of a phase: `before` are the windows of before it. F-RTO watches it if `forward`, unless a
+    /// loss had been found already (as Linux).
+    pub(crate) fn watch_timeout(&mut self, was: Phase, before: (u32, u32), snd_una: SeqNum, forward: bool) {
+        if was == Phase::Open || self.undo.is_none() {
+            self.undo = Some(Undo::new(before, snd_una));
+        }
+        if let Some(undo) = &mut self.undo {
+            undo.forward = forward && was != Phase::Recovery;
+        }
+    }
+
+    /// Does this ACK show that the recovery is, or was, needless?
+    pub(crate) fn needless(&mut self, arrived: &Arrived, progress: bool) -> Option<Needless> {
+        let undo = self.undo.as_mut()?;
+        match () {
+            () if arrived.duplicate.is_some_and(|part| undo.reported(part)) => Some(Needless::Duplicates),
+            () if progress && undo.precedes(arrived.echo) => Some(Needless::Timestamp),
+            () if self.phase == Phase::Loss && undo.forward && arrived.original => {
+                Some(Needless::ForwardProgress)
+            }
+            () => None,
+        }
+    }
+
+    /// Does an acknowledgement up to here end the recovery?
+    pub(crate) fn ends_by(&self, snd_una: SeqNum) -> bool {
+        snd_una.after_or_eq(self.point)
+    }
+
+    /// F-RTO's steps 2 and 3 (RFC 5682 §3.1): after the first progress new data goes if `can_send`, and what the next ACK tells
+    /// decides.
+    pub(crate) fn watch_forward(&mut self, arrived: &Arrived, snd_una: SeqNum, can_send: bool) {
+        let Some(undo) = self.undo.as_mut().filter(|undo| undo.forward) else { return };
+        let first = arrived.snd_nxt.before_or_eq(self.point);
+        let partial = snd_una.after(arrived.snd_una) && snd_una.before(self.point);
+        if first && partial && can_send {
+            self.new_data_first = true;
+        } else if !first || partial {
+            undo.forward = false;
+        }
+    }
+
+    /// Nothing was lost after all; what is reported to be there stays so.
+    pub(crate) fn reopen(&mut self, queue: &mut SendQueue, snd_una: SeqNum) {
+        for segment in queue.mark_from(snd_una) {
+            if segment.lost || segment.retransmitted {
+                self.marks.forget(segment);
+                (segment.lost, segment.retransmitted) = (false, false);
+            }
+        }
+        if self.phase == Phase::Recovery {
+            self.rack.reordering_seen = true;
+        }
+        self.phase = Phase::Open;
+        self.undo = None;
+        self.new_data_first = false;
+    }
+
+    /// `snd_una` moved, perhaps beyond the recovery.
+    pub(crate) fn on_progress(&mut self, snd_una: SeqNum, snd_nxt: SeqNum) {
+        self.rack.on_progress(snd_una);
+        if self.phase != Phase::Open && snd_una.after_or_eq(self.point) {
+            self.phase = Phase::Open;
+            self.rack.on_recovered();
+            if let Some(undo) = &mut self.undo {
+                undo.until = Some(snd_nxt);
+            }
+        }
+        let gone = |undo: &mut Undo| undo.until.is_some_and(|until| snd_una.after_or_eq(until));
+        self.undo.take_if(gone);
+    }
+
+    /// Of the segments lost again after having been sent again: how many since last asked.
+    pub(crate) fn take_lost_retransmits(&mut self) -> u32 {
+        std::mem::take(&mut self.marks.lost_retransmits)
+    }
+
+    /// What to send again next: number and length, at most `max`.
+    pub(crate) fn next_lost(
+        &mut self,
+        queue: &SendQueue,
+        snd_nxt: SeqNum,
+        max: u32,
+    ) -> Option<(SeqNum, u32)> {
+        if self.marks.lost == 0 || self.new_data_first {
+            None
+        } else {
+            self.marks.next_lost(queue, snd_nxt, max)
+        }
+    }
+
+    /// `len` bytes from `seq` on were handed over, `again` or for the first time.
+    pub(crate) fn on_sent(
+        &mut self,
+        queue: &mut SendQueue,
+        (seq, len): (SeqNum, u32),
+        again: bool,
+        now: Instant,
+    ) {
+        self.prr.on_sent(len);
+        if !again {
+            return;
+        }
+        if let Some(undo) = self.undo.as_mut().filter(|undo| undo.until.is_none()) {
+            undo.on_resent(now, len);
+        }
+        for segment in queue.mark_from(seq).take_while(|segment| segment.end().before_or_eq(seq + len)) {
+            if !segment.retransmitted && !segment.sacked {
+                segment.retransmitted = true;
+                self.marks.retransmitted += segment.len;
+            }
+        }
+    }
+}
+
+/// The duplicate that the first block reports (RFC 2883 §4): it is acknowledged, or lies within the second.
+pub(crate) fn dsack(blocks: &[Block], ack: SeqNum) -> Option<Block> {
+    let first = *blocks.first()?;
+    let within = |outer: &Block| outer.0.before_or_eq(first.0) && first.1.before_or_eq(outer.1);
+    let duplicate = first.1.before_or_eq(ack) || blocks.get(1).is_some_and(within);
+    (first.0.before(first.1) && duplicate).then_some(first)
+}
+
+/// What of `block` is in none of `known`.
+fn without(block: Block, known: &[Block]) -> SmallVec<[Block; 8]> {
+    let mut pieces: SmallVec<[Block; 8]> = SmallVec::from_slice(&[block]);
+    for (start, end) in known.iter().copied() {
+        let mut rest: SmallVec<[Block; 8]> = SmallVec::new();
+        for piece in pieces {
+            let parts = [(piece.0, piece.1.earliest(start)), (piece.0.latest(end), piece.1)];
+            rest.extend(parts.into_iter().filter(|(start, end)| start.before(*end)));
+        }
+        pieces = rest;
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MSS: u32 = 100;
+
+    fn sums(queue: &SendQueue) -> (u32, u32, u32) {
+        let sum = |marked: fn(&TxSegment) -> bool| {
+            queue.starting(SeqNum(0)).filter(|segment| marked(segment)).map(|segment| segment.len).sum()
+        };
+        (sum(|s| s.sacked), sum(|s| s.lost), sum(|s| s.retransmitted))
+    }
+
+    fn sent(segments: u32) -> SendQueue {
+        let mut queue = SendQueue::new(SeqNum(0));
+        queue.write(&vec![0; (segments * MSS) as usize], 10 * MSS);
+        queue.transmit(Instant::from_nanos(1_000_000), SeqNum(0), segments * MSS);
+        queue
+    }
+
+    fn arrived(board: &Scoreboard, una: u32, nxt: u32, ms: u64) -> Arrived {
+        let now = Instant::from_nanos(ms * 1_000_000);
+        board.arrival((now, None, Duration::from_millis(1)), (SeqNum(una), SeqNum(nxt)), MSS)
+    }
+
+    #[test]
+    fn blocks_known_from_the_last_ack_are_left_out() {
+        let block = |start, end| (SeqNum(start), SeqNum(end));
+        let known = [block(10, 20), block(30, 40)];
+        assert_eq!(without(block(5, 45), &known)[..], [block(5, 10), block(20, 30), block(40, 45)]);
+        assert!(without(block(12, 20), &known).is_empty());
+        assert_eq!(without(block(50, 60), &known)[..], [block(50, 60)]);
+    }
+
+    /// RFC 2883 §4: the examples' shapes.
+    #[test]
+    fn the_first_block_may_be_a_duplicate() {
+        let block = |start, end| (SeqNum(start), SeqNum(end));
+        assert_eq!(dsack(&[block(3000, 3500)], SeqNum(4000)), Some(block(3000, 3500)));
+        assert_eq!(dsack(&[block(5000, 5500), block(4500, 6000)], SeqNum(4000)), Some(block(5000, 5500)));
+        assert_eq!(dsack(&[block(5000, 5500), block(6000, 6500)], SeqNum(4000)), None);
+        assert_eq!(dsack(&[block(3500, 3000)], SeqNum(4000)), None);
+    }
+
+    /// RFC 6675 §4: pipe counts what is neither selectively acknowledged nor lost, and what was sent again.
+    #[test]
+    fn the_pipe_is_what_the_rfc_counts() {
+        let config = Config { tcp_recovery: 0, ..Config::default() };
+        let mut queue = sent(10);
+        let mut board = Scoreboard::new(&config, SeqNum(0));
+        let mut ack = arrived(&board, 0, 1000, 50);
+        board.read(&mut queue, &[(SeqNum(100), SeqNum(400))], SeqNum(1000), &mut ack);
+        let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: MSS, flags: 0 };
+        board.detect(&mut queue, (SeqNum(0), SeqNum(1000)), ack.now, &how);
+        assert_eq!((sums(&queue), board.pipe(1000)), ((300, 100, 0), 600));
+        assert_eq!(board.next_lost(&queue, SeqNum(1000), MSS), Some((SeqNum(0), 100)));
+        queue.transmit(ack.now, SeqNum(0), 100);
+        board.on_sent(&mut queue, (SeqNum(0), 100), true, ack.now);
+        assert_eq!((board.pipe(1000), board.next_lost(&queue, SeqNum(1000), MSS)), (700, None));
+    }
+
+    #[test]
+    fn every_segment_is_delivered_once() {
+        let mut queue = sent(10);
+        let mut board = Scoreboard::new(&Config::default(), SeqNum(0));
+        let mut ack = arrived(&board, 0, 1000, 50);
+        for (block, delivered) in [((300, 500), 200), ((300, 500), 200), ((200, 600), 400)] {
+            board.read(&mut queue, &[(SeqNum(block.0), SeqNum(block.1))], SeqNum(1000), &mut ack);
+            assert_eq!(queue.delivery.delivered(), delivered);
+        }
+        for (una, delivered) in [(400, 600), (1000, 1000)] {
+            queue.acknowledge(SeqNum(una), |segment| board.acknowledged(segment, &mut ack));
+            assert_eq!(queue.delivery.delivered(), delivered);
+        }
+    }
+
+    proptest! {
+        /// Whatever comes, the sums are those of the marks, and the queue is cut only so often.
+        #[test]
+        fn the_sums_are_those_of_the_marks(steps in proptest::collection::vec((0u8..6, 0u32..4000, 1u32..600), 1..120)) {
+            let mut queue = sent(40);
+            let mut board = Scoreboard::new(&Config::default(), SeqNum(0));
+            let (mut una, nxt) = (0, 4000);
+            for (ms, (step, at, len)) in steps.into_iter().enumerate() {
+                let mut ack = arrived(&board, una, nxt, 20 + ms as u64);
+                let span = (SeqNum(una), SeqNum(nxt));
+                match step {
+                    0 if at < 400 => {
+                        una = (una + at).min(nxt);
+                        queue.acknowledge(SeqNum(una), |segment| board.acknowledged(segment, &mut ack));
+                        board.on_progress(SeqNum(una), SeqNum(nxt));
+                    }
+                    1 | 2 => {
+                        let blocks = [(SeqNum(at), SeqNum(at + len)), (SeqNum(at / 2), SeqNum(at / 2 + len))];
+                        board.read(&mut queue, &blocks, SeqNum(nxt), &mut ack);
+                    }
+                    3 => {
+                        let how = ReoWindow { min_rtt: Duration::from_millis(4), srtt: Duration::from_millis(8), smss: MSS, flags: len % 2 };
+                        board.detect(&mut queue, span, ack.now, &how);
+                    }
+                    4 => {
+                        if let Some((seq, len)) = board.next_lost(&queue, span.1, MSS) {
+                            prop_assert!(len > 0 && seq.after_or_eq(span.0));
+                            queue.transmit(ack.now, seq, len);
+                            board.on_sent(&mut queue, (seq, len), true, ack.now);
+                        }
+                    }
+                    _ if at < 100 => { board.on_timeout(&mut queue, span.0, span.1); }
+                    _ if at < 200 => board.reopen(&mut queue, span.0),
+                    _ => {}
+                }
+                let marks = &board.marks;
+                prop_assert_eq!(sums(&queue), (marks.sacked, marks.lost, marks.retransmitted));
+                prop_assert!(queue.count() <= CUTS_FREE + 3 * 40 + 8, "{} segments", queue.count());
+            }
+        }
+    }
+}

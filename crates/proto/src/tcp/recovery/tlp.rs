@@ -1,0 +1,76 @@
+//! Tail loss probe (RFC 8985 §7): the last segments of a flight have none behind them whose delivery would show their loss, so one
+//! goes again before the time-out would throw the window away.
+
+use super::scoreboard::Block;
+use crate::rtt::RttEstimator;
+use core::time::Duration;
+use wire::SeqNum;
+
+/// Longest an acknowledgement of a lone segment is expected to be delayed (RFC 8985 §7.2's TLP.max_ack_delay; Linux's 200 ms).
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+/// What the peer and the machines between may take beyond two round trips (Linux's `TCP_TIMEOUT_MIN` of two ticks, here of a millisecond).
+const SLACK: Duration = Duration::from_millis(2);
+
+/// A probe that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Probe {
+    /// `snd_nxt` after it (TLP.end_seq).
+    pub(crate) end: SeqNum,
+    /// It repeated the last segment (TLP.is_retrans).
+    pub(crate) again: bool,
+}
+
+impl Probe {
+    /// The peer says that it had the repeated segment already. (It may or may not count a FIN.)
+    pub(super) fn is_reported_by(&self, duplicate: Block) -> bool {
+        self.again && duplicate.1.after_or_eq(self.end - 1) && duplicate.1.before_or_eq(self.end)
+    }
+
+    /// RFC 8985 §7.4.2: `None` while nothing is known, else whether the last segment was lost. `bare`: an ACK that repeats the last.
+    pub(crate) fn judge(&self, snd_una: SeqNum, duplicate: Option<Block>, bare: bool) -> Option<bool> {
+        if snd_una.before(self.end) {
+            return None;
+        }
+        let arrived_twice = duplicate.is_some_and(|duplicate| self.is_reported_by(duplicate));
+        if !self.again || arrived_twice || (bare && snd_una == self.end) {
+            return Some(false);
+        }
+        snd_una.after(self.end).then_some(true)
+    }
+}
+
+/// PTO: two round trips and some slack, or the delay of a lone segment's acknowledgement; never later than the time-out (RFC 8985 §7.2).
+pub(crate) fn probe_timeout(rtt: &RttEstimator, lone: bool) -> Duration {
+    let rto = rtt.rto();
+    let Some(srtt) = rtt.srtt() else { return rto };
+    let delay = if lone { MAX_ACK_DELAY } else { SLACK };
+    (srtt * 2 + delay).min(rto)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_waits_two_round_trips_but_no_longer_than_the_timeout() {
+        let ms = Duration::from_millis;
+        let mut rtt = RttEstimator::new(ms(1000), ms(200));
+        assert_eq!(probe_timeout(&rtt, false), ms(1000));
+        rtt.on_sample(ms(40));
+        assert_eq!((probe_timeout(&rtt, false), probe_timeout(&rtt, true)), (ms(82), ms(200)));
+    }
+
+    #[test]
+    fn what_answers_mean() {
+        let probe = Probe { end: SeqNum(1000), again: true };
+        let twice = Some((SeqNum(900), SeqNum(1000)));
+        assert_eq!(probe.judge(SeqNum(900), None, false), None);
+        assert_eq!(probe.judge(SeqNum(1000), None, false), None);
+        assert_eq!(probe.judge(SeqNum(1000), None, true), Some(false));
+        assert_eq!(probe.judge(SeqNum(1000), twice, false), Some(false));
+        assert_eq!(probe.judge(SeqNum(1100), twice, false), Some(false));
+        assert_eq!(probe.judge(SeqNum(1100), None, false), Some(true));
+        let new = Probe { again: false, ..probe };
+        assert_eq!(new.judge(SeqNum(1100), None, false), Some(false));
+    }
+}

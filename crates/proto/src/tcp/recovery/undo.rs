@@ -1,0 +1,79 @@
+//! Was a recovery needless? Then the windows of before it come back (RFC 4015's response).
+//!
+//! Three things show it: an ACK that echoes a time before the first retransmission (Eifel, RFC 3522), D-SACKs for everything that was
+//! sent again (RFC 3708), and after a time-out an ACK of something that was sent only once (F-RTO with SACK, RFC 5682 §3).
+
+use super::scoreboard::Block;
+use crate::Instant;
+use wire::SeqNum;
+
+/// How a recovery was found to be needless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needless {
+    Timestamp,
+    Duplicates,
+    ForwardProgress,
+}
+
+/// What a recovery began from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Undo {
+    pub(crate) cwnd: u32,
+    pub(crate) ssthresh: u32,
+    /// `snd_una` then.
+    from: SeqNum,
+    /// Once the recovery is over: D-SACKs may come until this is acknowledged.
+    pub(super) until: Option<SeqNum>,
+    /// First retransmission, in milliseconds.
+    first_resent: Option<u32>,
+    /// Bytes sent again and not reported to have arrived twice.
+    unreported: u32,
+    /// F-RTO: nothing was acknowledged since the time-out, or only what may be the retransmission.
+    pub(super) forward: bool,
+}
+
+impl Undo {
+    pub(crate) fn new((cwnd, ssthresh): (u32, u32), snd_una: SeqNum) -> Undo {
+        Undo { cwnd, ssthresh, from: snd_una, until: None, first_resent: None, unreported: 0, forward: false }
+    }
+
+    pub(super) fn on_resent(&mut self, now: Instant, bytes: u32) {
+        self.first_resent.get_or_insert(now.as_millis() as u32);
+        self.unreported = self.unreported.saturating_add(bytes);
+    }
+
+    /// An ACK that made progress answers something sent before the first retransmission.
+    pub(super) fn precedes(&self, echo: Option<u32>) -> bool {
+        let older = |(echo, first): (u32, u32)| (echo.wrapping_sub(first) as i32) < 0;
+        self.until.is_none() && echo.zip(self.first_resent).is_some_and(older)
+    }
+
+    /// True if with this all that was sent again had arrived before.
+    pub(super) fn reported(&mut self, duplicate: Block) -> bool {
+        let counts = duplicate.0.after_or_eq(self.from) && self.unreported > 0;
+        if counts {
+            self.unreported = self.unreported.saturating_sub(duplicate.1.since(duplicate.0));
+        }
+        counts && self.unreported == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recovery_is_needless_when_every_retransmission_was() {
+        let mut undo = Undo::new((10, 20), SeqNum(100));
+        assert!(!undo.reported((SeqNum(100), SeqNum(200))), "nothing was sent again");
+        undo.on_resent(Instant::from_nanos(7_000_000), 100);
+        undo.on_resent(Instant::from_nanos(9_000_000), 100);
+        assert!(!undo.reported((SeqNum(0), SeqNum(100))), "from before");
+        assert!(!undo.reported((SeqNum(100), SeqNum(200))));
+        assert!(undo.reported((SeqNum(200), SeqNum(300))));
+        assert_eq!(
+            (undo.precedes(Some(6)), undo.precedes(Some(7)), undo.precedes(None)),
+            (true, false, false)
+        );
+    }
+}

@@ -1,0 +1,384 @@
+//! Loss at a peer with SACK: the scoreboard, RACK, PRR, reordering, reneging, and peers that lie.
+
+use crate::pair::{CLIENT, SERVER};
+use crate::peer::*;
+use core::time::Duration;
+use proto::*;
+use wire::Flags;
+
+/// Established with SACK in a round trip of 100 ms: SRTT 100, RTO 300 ms. With Reno: its windows are easy to tell.
+pub(crate) fn established_with(config: Config) -> (Peer, ConnId) {
+    let mut p = Peer::new(Config { tcp_congestion_control: CongestionControl::Reno, ..config });
+    let listener = p.listen();
+    p.send("S 0 win 65535 <mss 1000,sackOK>");
+    p.expect("SA 0 ack 1");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 1");
+    let id = p.accept(listener);
+    p.events();
+    (p, id)
+}
+
+/// Ten segments of 1000 bytes in flight for 100 ms, thirty more waiting.
+fn ten_in_flight_with(config: Config) -> (Peer, ConnId) {
+    let (mut p, id) = established_with(config);
+    p.write(id, &pattern(1, 40_000));
+    for number in 0..10 {
+        p.expect(&format!("A {}:{} ack 1", 1 + number * 1000, 1001 + number * 1000));
+    }
+    p.expect_nothing_for(100);
+    (p, id)
+}
+
+fn ten_in_flight() -> (Peer, ConnId) {
+    ten_in_flight_with(Config::default())
+}
+
+/// What is sent now, as `from` numbers in thousands.
+fn sent(p: &mut Peer) -> Vec<u32> {
+    p.sent_now()
+        .iter()
+        .map(|text| {
+            let from = text.split([' ', ':']).nth(1).unwrap();
+            from.parse::<u32>().unwrap() / 1000
+        })
+        .collect()
+}
+
+/// The number behind a segment's last byte.
+fn end_of(text: &str) -> Option<u32> {
+    text.split([' ', ':', '(']).nth(2)?.parse().ok()
+}
+
+#[test]
+fn three_segments_beyond_a_hole_mean_a_loss() {
+    let (mut p, id) = ten_in_flight();
+    p.send("A 1 ack 1 <sack 1001:2001>");
+    p.expect("A 10001:11001 ack 1");
+    p.send("A 1 ack 1 <sack 1001:3001>");
+    p.expect("A 11001:12001 ack 1");
+    p.expect_nothing();
+    p.send("A 1 ack 1 <sack 1001:4001>");
+    p.expect("A 1:1001 ack 1");
+    p.expect_nothing();
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((info.cwnd, info.ssthresh), (5000, 5000));
+    let counters = p.stack.counters();
+    assert_eq!((counters.sack_recovery, counters.fast_retrans, counters.reno_recovery), (1, 1, 0));
+    p.send("A 1 ack 12001");
+    assert_eq!(sent(&mut p).len(), 5);
+    assert_eq!(p.stack.info(id).unwrap().cwnd, 5000);
+    assert_eq!(p.stack.counters().timeouts, 0);
+}
+
+/// RFC 6937: while recovering, one segment goes for about every second that is delivered, until five are in flight; then one for one.
+#[test]
+fn the_window_shrinks_in_even_steps() {
+    let (mut p, _) = ten_in_flight();
+    let mut all = Vec::new();
+    for end in 2..=10 {
+        p.send(&format!("A 1 ack 1 <sack 1001:{end}001>"));
+        all.push(sent(&mut p));
+    }
+    let expected: [&[u32]; 9] = [&[10], &[11], &[0], &[], &[], &[12], &[], &[], &[13]];
+    assert_eq!(all, expected);
+}
+
+/// What a NewReno sender needs a round trip each for goes in one.
+#[test]
+fn several_holes_are_filled_in_one_round_trip() {
+    let (mut p, _) = ten_in_flight();
+    p.send("A 1 ack 1 <sack 1001:2001>");
+    p.send("A 1 ack 1 <sack 3001:4001 1001:2001>");
+    assert_eq!(sent(&mut p), [10, 11]);
+    p.expect_nothing_for(1);
+    p.send("A 1 ack 1 <sack 5001:10001 3001:4001 1001:2001>");
+    assert_eq!(sent(&mut p), [0, 2, 4]);
+    p.send("A 1 ack 1 <sack 5001:12001 3001:4001 1001:2001>");
+    assert_eq!(sent(&mut p), [12, 13]);
+    assert_eq!(p.stack.counters().retrans_segs, 3);
+}
+
+/// RFC 8985 §6.2: with fewer than three beyond the hole it has a quarter of the least RTT to come.
+#[test]
+fn a_segment_that_may_be_reordered_gets_a_quarter_of_the_least_rtt() {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 3000));
+    p.sent_now();
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 1 <sack 1001:2001>");
+    p.expect_after(25, "A 1:1001 ack 1");
+    assert_eq!(p.stack.counters().timeouts, 0);
+}
+
+#[test]
+fn a_segment_that_comes_in_that_time_is_no_loss() {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 3000));
+    p.sent_now();
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 1 <sack 1001:2001>");
+    p.expect_nothing_for(24);
+    p.send("A 1 ack 2001");
+    p.expect_nothing_for(24);
+    p.send("A 1 ack 3001");
+    p.expect_nothing_for(10_000);
+    let counters = p.stack.counters();
+    assert_eq!((counters.sack_reorder, counters.sack_recovery, counters.retrans_segs), (1, 0, 0));
+}
+
+/// Once the path is known to reorder, three beyond a hole are no proof.
+#[test]
+fn reordering_is_remembered() {
+    let (mut p, _) = ten_in_flight();
+    p.send("A 1 ack 1 <sack 1001:3001>");
+    p.send("A 1 ack 3001");
+    assert_eq!(p.stack.counters().sack_reorder, 1);
+    p.sent_now();
+    p.send("A 1 ack 3001 <sack 4001:8001>");
+    assert!(!sent(&mut p).contains(&3));
+    p.expect_after(25, "A 3001:4001 ack 1");
+}
+
+/// RFC 8985: a retransmission is lost when something sent after it is delivered.
+#[test]
+fn a_lost_retransmission_is_sent_again_without_a_timeout() {
+    let (mut p, _) = ten_in_flight();
+    p.send("A 1 ack 1 <sack 1001:4001>");
+    assert_eq!(sent(&mut p), [0]);
+    p.send("A 1 ack 1 <sack 1001:7001>");
+    assert_eq!(sent(&mut p), [10]);
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 1 <sack 10001:11001 1001:7001>");
+    assert_eq!(sent(&mut p)[0], 0);
+    let counters = p.stack.counters();
+    assert_eq!((counters.lost_retransmit, counters.timeouts, counters.sack_recovery), (1, 0, 1));
+}
+
+/// RFC 6675 §4: without RACK a hole is lost with more than two segments' worth, or three runs, beyond it.
+#[test]
+fn without_rack_losses_are_counted() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_recovery", "0").unwrap();
+    let (mut p, _) = ten_in_flight_with(config.clone());
+    p.send("A 1 ack 1 <sack 1001:3001>");
+    assert_eq!(sent(&mut p), [10, 11]);
+    p.send("A 1 ack 1 <sack 1001:3002>");
+    assert_eq!(sent(&mut p), [0]);
+    let (mut p, _) = ten_in_flight_with(config);
+    p.send("A 1 ack 1 <sack 1001:1002>");
+    p.send("A 1 ack 1 <sack 1001:1002 2001:2002>");
+    p.expect_nothing();
+    p.send("A 1 ack 1 <sack 1001:1002 2001:2002 3001:3002>");
+    assert_eq!(sent(&mut p), [0]);
+}
+
+/// After a time-out only what the peer does not hold goes again.
+#[test]
+fn a_timeout_repeats_only_what_is_missing() {
+    let (mut p, id) = ten_in_flight();
+    p.send("A 1 ack 1 <sack 3001:5001>");
+    assert_eq!(sent(&mut p), [10, 11]);
+    p.expect_after(25, "A 1:1001 ack 1");
+    let rto = p.stack.info(id).unwrap().rto;
+    p.sent_now();
+    p.expect_after_exactly(rto, "A 1:1001 ack 1");
+    p.expect_nothing();
+    assert_eq!(p.stack.info(id).unwrap().cwnd, 1000);
+    p.send("A 1 ack 1001 <sack 3001:5001>");
+    assert_eq!(sent(&mut p), [1, 2]);
+    p.send("A 1 ack 5001");
+    assert_eq!(sent(&mut p), [5, 6, 7, 8]);
+    let counters = p.stack.counters();
+    assert_eq!((counters.timeouts, counters.slow_start_retrans), (1, 7));
+}
+
+/// RFC 2018 §8: a peer may let go of what it reported; the first segment it does not acknowledge shows it.
+#[test]
+fn a_peer_that_lets_go_of_what_it_reported_gets_it_again() {
+    let (mut p, id) = ten_in_flight();
+    p.send("A 1 ack 1 <sack 1001:4001>");
+    p.sent_now();
+    p.send("A 1 ack 1001");
+    p.sent_now();
+    let rto = p.stack.info(id).unwrap().rto;
+    p.expect_after_exactly(rto, "A 1001:2001 ack 1");
+    p.send("A 1 ack 2001");
+    assert_eq!(sent(&mut p), [2, 3]);
+    assert_eq!(p.stack.counters().sack_reneging, 1);
+}
+
+/// RFC 8985 §7: the last segment of a flight is lost at RTT 40: a probe instead of the time-out, and the window stays.
+#[test]
+fn the_loss_of_the_last_segment_costs_no_timeout() {
+    let mut pair = crate::pair::Pair::ours();
+    pair.one_by_one = true;
+    let listener = pair.listen(0);
+    let id = pair.connect(ConnectOptions::default());
+    pair.run(100);
+    let child = pair.accept(listener).unwrap();
+    let data = pattern(1, 24 * 1448);
+    let mut left = 1;
+    pair.filter = Box::new(move |sent| {
+        let last = sent.from == CLIENT && sent.header.flags.contains(Flags::PSH) && sent.len > 0 && left > 0;
+        left -= i32::from(last);
+        !last
+    });
+    pair.write(CLIENT, id, &data);
+    let begun = pair.now;
+    pair.run(1000);
+    assert_eq!(pair.read(SERVER, child).unwrap(), data);
+    let lost = pair.log.iter().find(|sent| !sent.delivered).unwrap();
+    let again: Vec<_> =
+        pair.log.iter().filter(|sent| sent.header.seq == lost.header.seq && sent.len > 0).collect();
+    assert_eq!(again.len(), 2);
+    assert_eq!(again[0].at.since(begun), Duration::from_millis(40));
+    // The last ACK, a delayed one, comes 80 ms later; from there it is the time-out's 200 ms, less than two round trips and the delay of
+    // a lone segment's ACK.
+    assert_eq!(again[1].at.since(again[0].at), Duration::from_millis(280));
+    let (counters, info) = (pair.stacks[CLIENT].counters(), pair.stacks[CLIENT].info(id).unwrap());
+    assert_eq!((counters.loss_probes, counters.timeouts, counters.retrans_segs), (1, 0, 1));
+    assert_eq!(info.ssthresh, u32::MAX);
+}
+
+/// RFC 8985 §7.4: later data acknowledged, and no report that the probe was in vain: it repaired a loss, and the window halves.
+#[test]
+fn a_loss_that_a_probe_repairs_is_answered() {
+    let (mut p, id) = two_in_flight();
+    p.expect_after(202, "PA 1001:2001 ack 1");
+    p.send("A 1 ack 2001");
+    p.write(id, &pattern(2001, 500));
+    p.sent_now();
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 2501");
+    let counters = p.stack.counters();
+    assert_eq!((counters.loss_probes, counters.loss_probe_recovery, counters.timeouts), (1, 1, 0));
+    assert_eq!(p.stack.info(id).unwrap().ssthresh, 2000);
+}
+
+/// Two segments of 1000 bytes.
+fn two_in_flight() -> (Peer, ConnId) {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 2000));
+    assert_eq!(p.sent_now().len(), 2);
+    (p, id)
+}
+
+#[test]
+fn a_probe_in_vain_changes_nothing() {
+    for answer in ["A 1 ack 2001 <sack 1001:2001>", "A 1 ack 2001"] {
+        let (mut p, id) = two_in_flight();
+        p.expect_after(202, "PA 1001:2001 ack 1");
+        p.send("A 1 ack 2001");
+        p.send(answer);
+        p.write(id, &pattern(2001, 500));
+        p.sent_now();
+        p.expect_nothing_for(100);
+        p.send("A 1 ack 2501");
+        let counters = p.stack.counters();
+        assert_eq!((counters.loss_probes, counters.loss_probe_recovery), (1, 0), "{answer}");
+        assert_eq!(counters.dsack_recv, u64::from(answer.contains("sack")));
+        assert_eq!(p.stack.info(id).unwrap().ssthresh, u32::MAX);
+    }
+}
+
+/// A probe of new data, beyond cwnd; and only one before the time-out.
+#[test]
+fn a_probe_carries_new_data_if_there_is_any() {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 40_000));
+    assert_eq!(p.sent_now().len(), 10);
+    p.expect_after(202, "A 10001:11001 ack 1");
+    p.expect_after(300, "A 1:1001 ack 1");
+    let counters = p.stack.counters();
+    assert_eq!((counters.loss_probes, counters.timeouts, counters.retrans_segs), (1, 1, 1));
+}
+
+#[test]
+fn without_tcp_early_retrans_there_are_no_probes() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_early_retrans", "0").unwrap();
+    let (mut p, id) = established_with(config);
+    p.write(id, &pattern(1, 2000));
+    assert_eq!(p.sent_now().len(), 2);
+    p.expect_after(300, "A 1:1001 ack 1");
+    assert_eq!(p.stack.counters().timeouts, 1);
+}
+
+/// A lost FIN is probed for like any last segment.
+#[test]
+fn a_lost_fin_is_probed_for() {
+    let (mut p, id) = established_with(Config::default());
+    p.stack.shutdown(p.now, id).unwrap();
+    p.expect("FA 1 ack 1");
+    p.expect_after(300, "FA 1 ack 1");
+    p.expect_after(300, "FA 1 ack 1");
+    let counters = p.stack.counters();
+    assert_eq!((counters.loss_probes, counters.timeouts), (1, 1));
+    p.send("A 1 ack 2");
+    p.expect_nothing_for(1000);
+}
+
+/// RFC 2883: what arrives twice is reported once, before the other blocks.
+#[test]
+fn what_arrives_twice_is_reported_once() {
+    let (mut p, _) = established_with(Config::default());
+    p.send("A 1:101 ack 1");
+    p.send("A 201:301 ack 1");
+    p.expect("A 1 ack 101 <sack 201:301>");
+    p.send("A 1:101 ack 1");
+    p.expect("A 1 ack 101 <sack 1:101 201:301>");
+    p.send("A 251:351 ack 1");
+    p.expect("A 1 ack 101 <sack 251:301 201:351>");
+    p.send("A 101:201 ack 1");
+    p.expect("A 1 ack 351 <>");
+    p.send("A 301:401 ack 1");
+    p.expect("A 1 ack 401 <sack 301:351>");
+    p.send("A 51:101 ack 1");
+    p.expect("A 1 ack 401 <sack 51:101>");
+    let counters = p.stack.counters();
+    assert_eq!((counters.dsack_old_sent, counters.dsack_ofo_sent), (3, 1));
+}
+
+#[test]
+fn without_tcp_dsack_nothing_is_reported() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_dsack", "0").unwrap();
+    let (mut p, _) = established_with(config);
+    p.send("A 1:101 ack 1");
+    p.sent_now();
+    p.send("A 1:101 ack 1");
+    p.expect("A 1 ack 101 <>");
+}
+
+#[test]
+fn blocks_that_mean_nothing_are_counted_and_change_nothing() {
+    let (mut p, id) = ten_in_flight();
+    for block in ["1:1001", "10001:11001", "9001:11001", "3001:2001", "500000:600000"] {
+        p.send(&format!("A 1 ack 1 <sack {block}>"));
+        p.expect_nothing();
+    }
+    assert_eq!(p.stack.counters().sack_discard, 5);
+    p.send("A 1 ack 10001");
+    assert_eq!(p.stack.info(id).unwrap().cwnd, 12_000);
+    assert_eq!(p.stack.counters().retrans_segs, 0);
+}
+
+/// A byte here and a byte there: the queue is cut only so often, and the transfer ends.
+#[test]
+fn a_peer_that_reports_single_bytes_costs_little() {
+    let (mut p, id) = ten_in_flight();
+    for round in 0..100 {
+        let blocks: Vec<String> =
+            (0..4).map(|n| 3 + round * 80 + n * 20).map(|at| format!("{at}:{}", at + 1)).collect();
+        p.send(&format!("A 1 ack 1 <sack {}>", blocks.join(" ")));
+    }
+    let segments = p.sent_now();
+    assert!(segments.len() < 200, "{} segments", segments.len());
+    // The rest of the transfer goes through, every acknowledgement for all that came.
+    while p.stack.info(id).unwrap().send_queue > 0 {
+        p.send("A 1 ack 10001");
+        let end = p.sent_now().iter().filter_map(|text| end_of(text)).max().unwrap_or(10_001);
+        p.send(&format!("A 1 ack {end}"));
+    }
+}
