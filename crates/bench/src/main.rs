@@ -1,0 +1,82 @@
+//! `firstbyte-bench`: every workload; `idle` runs in a program of its own, whose allocator counts.
+
+use bench::report::{Failure, Outcome};
+use bench::{instructions, workload};
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// Status for a workload or parameter that does not exist here.
+const UNSUPPORTED: u8 = 3;
+
+#[derive(Parser)]
+#[command(name = "firstbyte-bench", about = "Measures what the engine costs", version)]
+struct Arguments {
+    #[command(subcommand)]
+    workload: Workload,
+}
+
+#[derive(Subcommand)]
+enum Workload {
+    XchgMem(workload::xchg_mem::Options),
+    BulkMem(workload::bulk_mem::Options),
+    Idle(workload::idle::Options),
+    Scale(workload::scale::Options),
+    BulkTun(workload::bulk_tun::Options),
+    XchgTun(workload::xchg_tun::Options),
+    TtfbTun(workload::ttfb_tun::Options),
+    Instructions(instructions::Options),
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Nothing to be said about it is left when standard error is closed.
+            let _ = error.print();
+            return match error.kind() {
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+                ErrorKind::InvalidSubcommand | ErrorKind::InvalidValue => ExitCode::from(UNSUPPORTED),
+                _ => ExitCode::FAILURE,
+            };
+        }
+    };
+    keep_freed_memory();
+    let outcome = match arguments.workload {
+        Workload::XchgMem(options) => workload::xchg_mem::run(&options),
+        Workload::BulkMem(options) => workload::bulk_mem::run(&options),
+        Workload::Idle(_) => run_idle(),
+        Workload::Scale(options) => workload::scale::run(&options),
+        Workload::BulkTun(options) => workload::bulk_tun::run(&options),
+        Workload::XchgTun(options) => workload::xchg_tun::run(&options),
+        Workload::TtfbTun(options) => workload::ttfb_tun::run(&options),
+        Workload::Instructions(options) => return report(instructions::run(&options)),
+    };
+    report(outcome.map(|line| println!("{}", line.info("allocator", "glibc, trim threshold 32 MiB"))))
+}
+
+/// Has glibc keep what is freed. By default it gives the top of the heap back to the kernel beyond 128 KiB, and a send buffer that
+/// empties and fills again costs a page fault for every 4 KiB. Freeing one large block raises that limit to twice its size
+/// (mallopt(3), `M_TRIM_THRESHOLD`); any long-lived server does as much sooner or later.
+fn keep_freed_memory() {
+    const LARGE: usize = 16 << 20;
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
+}
+
+fn report(outcome: Result<(), Failure>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("firstbyte-bench: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Becomes the program beside this one that counts allocations: doing so here would burden every other workload.
+fn run_idle() -> Outcome {
+    let program = std::env::current_exe()?.with_file_name("firstbyte-bench-idle");
+    let error = Command::new(&program).args(std::env::args_os().skip(2)).exec();
+    Err(format!("{}: {error}", program.display()).into())
+}

@@ -1,0 +1,65 @@
+//! Time: the stack's clock, and what a stretch of work took.
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use proto::Instant;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// The monotonic clock as a stack wants it.
+pub fn now() -> Instant {
+    Instant::from_nanos(nanos(clock_gettime(ClockId::Monotonic)))
+}
+
+fn nanos(time: Timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The beginning of a stretch of work.
+pub struct Meter {
+    wall: u64,
+    cpu: u64,
+    split: (f64, f64),
+}
+
+/// What it took, in seconds. `cpu` is the process's, user and system, all threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Spent {
+    /// By the monotonic clock.
+    pub wall: f64,
+    /// `CLOCK_PROCESS_CPUTIME_ID`.
+    pub cpu: f64,
+    /// Of that, in user mode; split by the kernel's tick.
+    pub user: f64,
+    /// Of that, in the kernel.
+    pub system: f64,
+}
+
+impl Meter {
+    /// Starts.
+    pub fn start() -> Meter {
+        Meter { split: user_and_system(), cpu: cpu_nanos(), wall: now().as_nanos() }
+    }
+
+    /// What was spent since.
+    pub fn spent(&self) -> Spent {
+        let wall = now().as_nanos() - self.wall;
+        let cpu = cpu_nanos() - self.cpu;
+        let (user, system) = user_and_system();
+        Spent {
+            wall: wall as f64 / 1e9,
+            cpu: cpu as f64 / 1e9,
+            user: user - self.split.0,
+            system: system - self.split.1,
+        }
+    }
+}
+
+fn cpu_nanos() -> u64 {
+    nanos(clock_gettime(ClockId::ProcessCPUTime))
+}
+
+fn user_and_system() -> (f64, f64) {
+    let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    getrusage(UsageWho::RUSAGE_SELF)
+        .map_or((0.0, 0.0), |usage| (seconds(usage.user_time()), seconds(usage.system_time())))
+}

@@ -1,0 +1,34 @@
+//! The workloads, one file each: `Options` are its parameters, `run` gives its line.
+pub mod bulk_mem;
+pub mod bulk_tun;
+pub mod idle;
+pub mod scale;
+pub mod ttfb_tun;
+pub mod xchg_mem;
+pub mod xchg_tun;
+
+use proto::Config;
+
+/// Every workload sends small segments at once, and says what else is particular about it.
+const NAGLE: &str = "off";
+
+/// What the figures must be read with.
+fn describe(config: &Config) -> String {
+    format!(
+        "timestamps {}, sack {}, window scale {}, rmem {}, wmem {}",
+        config.tcp_timestamps,
+        config.tcp_sack,
+        config.tcp_window_scaling,
+        config.tcp_rmem[1],
+        config.tcp_wmem[1]
+    )
+}
+
+/// A switch as the contract writes it.
+fn zero_or_one(text: &str) -> Result<bool, String> {
+    match text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err("neither 0 nor 1".into()),
+    }
+}
