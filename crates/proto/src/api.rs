@@ -168,8 +168,6 @@ pub enum Skipped {
     Verdict(Verdict),
     /// The stack-wide pause after black holes (`tcp_fastopen_blackhole_timeout_sec`).
     Paused,
-    /// The options left no room for the cookie.
-    NoRoom,
     /// Simultaneous open: the peer's SYN crossed ours.
     Simultaneous,
 }

@@ -64,7 +64,6 @@ fn skipped(why: Skipped) -> (&'static str, &'static str) {
         Skipped::Paused => {
             ("paused", "switched off for a while, after black holes (tcp_fastopen_blackhole_timeout_sec)")
         }
-        Skipped::NoRoom => ("no room", "the SYN's options left no room for the cookie"),
         Skipped::Simultaneous => ("simultaneous", "the peer's SYN crossed ours"),
         Skipped::Verdict(verdict) => (
             "verdict",
