@@ -6,7 +6,7 @@ use crate::meter;
 use crate::report::Failure;
 use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
-use proto::{Config, Instant, RxPacket, Stack};
+use proto::{Config, Instant, RxPacket, Stack, TxPacket};
 
 /// The client's address.
 pub const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 80, 0, 1));
@@ -20,6 +20,7 @@ pub struct End {
     /// The stack.
     pub stack: Stack,
     link: Link,
+    packet: TxPacket,
 }
 
 /// Both hosts.
@@ -39,7 +40,7 @@ impl End {
     fn new(config: &Config, mtu: usize, has_checksums: bool, address: IpAddr, seed: u8) -> End {
         let mut stack = Stack::new(config.clone(), link::capabilities(mtu, has_checksums), [seed; 32]);
         stack.add_address(address, 24);
-        End { stack, link: Link::new(mtu, has_checksums) }
+        End { stack, link: Link::new(mtu, has_checksums), packet: TxPacket::default() }
     }
 
     /// Time, a batch of packets.
@@ -55,10 +56,8 @@ impl End {
     /// Puts what the stack has to send on the link, up to a batch; returns how many packets.
     fn give(&mut self, now: Instant) -> usize {
         let mut count = 0;
-        while count < BATCH
-            && let Some(packet) = self.stack.poll_transmit(now)
-        {
-            count += self.link.send(&packet);
+        while count < BATCH && self.stack.poll_transmit_into(now, &mut self.packet) {
+            count += self.link.send(&self.packet);
         }
         count
     }

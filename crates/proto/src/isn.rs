@@ -8,7 +8,6 @@
 //! connections of a pair, which is what lets a SYN end a TIME-WAIT (RFC 6191).
 
 use crate::Instant;
-use core::hash::Hasher;
 use siphasher::sip::SipHasher24;
 use wire::{Addr, SeqNum};
 
@@ -37,24 +36,27 @@ impl IsnGenerator {
         peer: Addr,
         peer_port: u16,
     ) -> SeqNum {
-        let mut hasher = self.hasher(b"isn", local, peer);
-        hasher.write(&local_port.to_be_bytes());
-        hasher.write(&peer_port.to_be_bytes());
+        let ports = (u32::from(local_port) << 16 | u32::from(peer_port)).to_be_bytes();
         let ticks = now.as_nanos() / TICK_NANOS;
-        SeqNum(ticks.wrapping_add(hasher.finish()) as u32)
+        SeqNum(ticks.wrapping_add(self.hash(*b"isn ", local, peer, ports)) as u32)
     }
 
     /// What is added to the millisecond clock for TSval between two addresses.
     pub(crate) fn timestamp_offset(&self, local: Addr, peer: Addr) -> u32 {
-        self.hasher(b"tsv", local, peer).finish() as u32
+        self.hash(*b"tsv ", local, peer, [0; 4]) as u32
     }
 
-    fn hasher(&self, purpose: &[u8; 3], local: Addr, peer: Addr) -> SipHasher24 {
-        let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
-        hasher.write(purpose);
-        hasher.write(&local.0);
-        hasher.write(&peer.0);
-        hasher
+    fn hash(&self, purpose: [u8; 4], local: Addr, peer: Addr, ports: [u8; 4]) -> u64 {
+        let hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
+        if let (Some(local), Some(peer)) = (local.v4_bytes(), peer.v4_bytes()) {
+            return hasher.hash([purpose, local, peer, ports].as_flattened());
+        }
+        let mut bytes = [0; 40];
+        bytes[..4].copy_from_slice(&purpose);
+        bytes[4..20].copy_from_slice(&local.0);
+        bytes[20..36].copy_from_slice(&peer.0);
+        bytes[36..].copy_from_slice(&ports);
+        hasher.hash(&bytes)
     }
 }
 

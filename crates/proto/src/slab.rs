@@ -46,13 +46,34 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
+        let value =
+            self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)?.value.take()?;
+        self.release(index);
+        Some(value)
+    }
+
+    /// Drops a value where it lies: no move of a large one.
+    pub(crate) fn drop_at(&mut self, index: u32) {
+        if let Some(value) = self.get_mut_slot(index)
+            && value.is_some()
+        {
+            *value = None;
+            self.release(index);
+        }
+    }
+
+    fn get_mut_slot(&mut self, index: u32) -> Option<&mut Option<T>> {
         let slot = self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)?;
-        let value = slot.value.take()?;
+        Some(&mut slot.value)
+    }
+
+    /// The slot of a removed value may be used again.
+    fn release(&mut self, index: u32) {
+        let slot = &mut self.pages[index as usize / PAGE][index as usize % PAGE];
         slot.generation = slot.generation.wrapping_add(1);
         slot.next_free = self.free;
         self.free = index;
         self.len -= 1;
-        Some(value)
     }
 
     fn slot(&self, index: u32) -> Option<&Slot<T>> {
@@ -65,6 +86,17 @@ impl<T> Slab<T> {
 
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)?.value.as_mut()
+    }
+
+    /// A stored value by its index, with its generation.
+    pub(crate) fn entry_mut(&mut self, index: u32) -> Option<(u32, &mut T)> {
+        let slot = self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)?;
+        Some((slot.generation, slot.value.as_mut()?))
+    }
+
+    /// A stored value by its handle.
+    pub(crate) fn find_mut(&mut self, index: u32, generation: u32) -> Option<&mut T> {
+        self.entry_mut(index).filter(|(now, _)| *now == generation).map(|(_, value)| value)
     }
 
     /// The generation an occupied index has now.

@@ -64,6 +64,8 @@ pub struct Stack {
     timers: TimerWheel,
     request_timers: TimerWheel,
     ready: VecDeque<ConnId>,
+    /// Connections whose deadline may not be the one the wheel knows.
+    deadlines_moved: Vec<u32>,
     events: VecDeque<SocketId>,
     replies: VecDeque<TxPacket>,
     resets: RateLimit,
@@ -132,6 +134,7 @@ impl Stack {
             timers: TimerWheel::new(),
             request_timers: TimerWheel::new(),
             ready: VecDeque::new(),
+            deadlines_moved: Vec::new(),
             events: VecDeque::new(),
             replies: VecDeque::new(),
             resets: RateLimit::new(),
@@ -279,13 +282,23 @@ impl Stack {
     }
 
     fn find_connection(&self, tuple: &FourTuple) -> Option<u32> {
+        self.connection_at(self.hasher.hash(tuple), tuple)
+    }
+
+    /// The connection of a tuple with this hash.
+    fn connection_at(&self, hash: u64, tuple: &FourTuple) -> Option<u32> {
         let same = |index: &u32| self.connections.get(*index).is_some_and(|c| c.tuple == *tuple);
-        self.by_tuple.find(self.hasher.hash(tuple), same).copied()
+        self.by_tuple.find(hash, same).copied()
     }
 
     fn find_request(&self, tuple: &FourTuple) -> Option<u32> {
+        self.request_at(self.hasher.hash(tuple), tuple)
+    }
+
+    /// The request of a tuple with this hash.
+    fn request_at(&self, hash: u64, tuple: &FourTuple) -> Option<u32> {
         let same = |index: &u32| self.requests.get(*index).is_some_and(|r| r.tuple == *tuple);
-        self.requests_by_tuple.find(self.hasher.hash(tuple), same).copied()
+        self.requests_by_tuple.find(hash, same).copied()
     }
 
     /// Stores a connection and makes it findable.

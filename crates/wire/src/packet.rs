@@ -82,6 +82,19 @@ pub struct TxPacket {
     pub checksum: TxChecksum,
 }
 
+/// Nothing yet: a place for a stack to write a packet into.
+impl Default for TxPacket {
+    fn default() -> TxPacket {
+        TxPacket {
+            header: [0; MAX_HEADER],
+            header_len: 0,
+            payload: SmallVec::new(),
+            gso_size: 0,
+            checksum: TxChecksum::Complete,
+        }
+    }
+}
+
 impl TxPacket {
     /// From a header and payload slices; one packet whose checksum is complete.
     ///
@@ -112,31 +125,34 @@ impl TxPacket {
         gso_size: u16,
         partial: bool,
     ) -> TxPacket {
+        let mut packet = TxPacket { payload, ..TxPacket::default() };
+        packet.write_tcp(ip, tcp, gso_size, partial);
+        packet
+    }
+
+    /// As [`tcp`](Self::tcp), in place: the payload is already there, all else is overwritten.
+    ///
+    /// # Panics
+    /// If the options exceed 40 bytes.
+    pub fn write_tcp(&mut self, ip: &IpHeader, tcp: &TcpHeader, gso_size: u16, partial: bool) {
         let start = ip.emit_len();
-        let payload_len: usize = payload.iter().map(Bytes::len).sum();
-        let mut packet = TxPacket {
-            header: [0; MAX_HEADER],
-            header_len: 0,
-            payload,
-            gso_size,
-            checksum: TxChecksum::Complete,
-        };
-        let tcp_len = tcp.emit(&mut packet.header[start..]);
-        let segment_len = tcp_len + payload_len;
-        ip.emit(segment_len, &mut packet.header);
-        packet.header_len = (start + tcp_len) as u8;
+        let tcp_len = tcp.emit(&mut self.header[start..]);
+        let segment_len = tcp_len + self.payload_len();
+        ip.emit(segment_len, &mut self.header);
+        self.header_len = (start + tcp_len) as u8;
+        self.gso_size = gso_size;
         let mut sum = Checksum::pseudo_header(ip.src, ip.dst, protocol::TCP, segment_len as u32);
         let field = if partial {
-            packet.checksum = TxChecksum::Partial { start: start as u16, offset: TCP_CHECKSUM_OFFSET as u16 };
+            self.checksum = TxChecksum::Partial { start: start as u16, offset: TCP_CHECKSUM_OFFSET as u16 };
             sum.folded()
         } else {
-            sum.add(&packet.header[start..start + tcp_len]);
-            packet.payload.iter().for_each(|slice| sum.add(slice));
+            self.checksum = TxChecksum::Complete;
+            sum.add(&self.header[start..start + tcp_len]);
+            self.payload.iter().for_each(|slice| sum.add(slice));
             sum.finish()
         };
         let at = start + TCP_CHECKSUM_OFFSET;
-        packet.header[at..at + 2].copy_from_slice(&field.to_be_bytes());
-        packet
+        self.header[at..at + 2].copy_from_slice(&field.to_be_bytes());
     }
 
     /// The header's bytes.
@@ -154,7 +170,7 @@ impl TxPacket {
         usize::from(self.header_len) + self.payload_len()
     }
 
-    /// Never true for a packet of a stack.
+    /// Never true for a packet that a stack has made.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

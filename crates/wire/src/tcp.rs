@@ -1,12 +1,14 @@
 //! TCP header (RFC 9293 §3.1) and options.
 //!
 //! [`TcpHeader`] here; [`Cookie`] and the Fast Open option in `tcp/cookie.rs`; [`TcpOptions`] in `tcp/options.rs` over the raw walk in
-//! `tcp/raw_options.rs`, which the display uses too.
+//! `tcp/raw_options.rs`, which the display uses too, with the values of `tcp/option_values.rs`.
 mod cookie;
+mod option_values;
 mod options;
 pub(crate) mod raw_options;
 
 pub use cookie::*;
+pub use option_values::*;
 pub use options::*;
 
 use crate::{Addr, Checksum, SeqNum, protocol};

@@ -1,34 +1,38 @@
 //! What goes out, what is reported, and when the stack wants to be called again.
 
 use super::Stack;
+use crate::tcp::timers::NEVER;
 use crate::{Events, Instant, SocketId};
 use wire::TxPacket;
 
 impl Stack {
     /// The next packet to send; connections take turns.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<TxPacket> {
-        if let Some(packet) = self.replies.pop_front() {
-            return Some(packet);
+        let mut packet = TxPacket::default();
+        self.poll_transmit_into(now, &mut packet).then_some(packet)
+    }
+
+    /// As [`poll_transmit`](Stack::poll_transmit), without moving the packet: it is written where the caller has room for it. False:
+    /// there is none, and what lies there means nothing.
+    pub fn poll_transmit_into(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
+        packet.payload.clear();
+        if let Some(reply) = self.replies.pop_front() {
+            *packet = reply;
+            return true;
         }
         while let Some(id) = self.ready.pop_front() {
-            if !self.connections.contains(id.index, id.generation) {
-                continue;
+            let Some(connection) = self.connections.find_mut(id.index, id.generation) else { continue };
+            connection.ready = connection.poll_transmit(&mut self.shared.context(now), packet);
+            let ready = connection.ready;
+            if !std::mem::replace(&mut connection.deadline_moved, true) {
+                self.deadlines_moved.push(id.index);
             }
-            let Some(connection) = self.connections.get_mut(id.index) else { continue };
-            let packet = connection.poll_transmit(&mut self.shared.context(now));
-            connection.ready = packet.is_some();
-            match connection.next_deadline() {
-                Some(at) => self.timers.set(id.index, at),
-                None => {
-                    self.timers.clear(id.index);
-                }
-            }
-            if packet.is_some() {
+            if ready {
                 self.ready.push_back(id);
-                return packet;
+                return true;
             }
         }
-        None
+        false
     }
 
     /// Might [`poll_transmit`](Stack::poll_transmit) have something? True may be wrong, false never is.
@@ -47,10 +51,9 @@ impl Stack {
                     }
                 }
                 SocketId::Connection(conn) => {
-                    if !self.connections.contains(conn.index, conn.generation) {
+                    let Some(connection) = self.connections.find_mut(conn.index, conn.generation) else {
                         continue;
-                    }
-                    let Some(connection) = self.connections.get_mut(conn.index) else { continue };
+                    };
                     connection.listed = false;
                     let events = std::mem::take(&mut connection.events);
                     if !events.is_empty() && !connection.orphan {
@@ -64,14 +67,16 @@ impl Stack {
 
     /// When [`handle_timeout`](Stack::handle_timeout) wants to be called next, exactly; `None` = not until something else happens.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
-        [self.timers.next(), self.request_timers.next(), self.time_wait.next_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        self.arm_moved();
+        let or_never = |deadline: Option<Instant>| deadline.unwrap_or(NEVER);
+        let connections = or_never(self.timers.next()).min(or_never(self.request_timers.next()));
+        let earliest = connections.min(or_never(self.time_wait.next_deadline()));
+        (earliest != NEVER).then_some(earliest)
     }
 
     /// The time is `now`: everything due until then happens.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.arm_moved();
         self.time_wait.expire(now);
         self.guard.expire(now);
         while let Some(index) = self.request_timers.pop_expired(now) {
@@ -82,6 +87,21 @@ impl Stack {
                 connection.handle_timeout(&mut self.shared.context(now));
             }
             self.settle(now, index);
+        }
+    }
+
+    /// The wheel learns the deadlines of the connections that have changed since it was last asked: one visit for each, however often
+    /// its timers moved.
+    fn arm_moved(&mut self) {
+        while let Some(index) = self.deadlines_moved.pop() {
+            let Some(connection) = self.connections.get_mut(index) else { continue };
+            connection.deadline_moved = false;
+            let deadline = connection.next_deadline();
+            if deadline == NEVER {
+                self.timers.clear(index);
+            } else if self.timers.deadline(index) != Some(deadline) {
+                self.timers.set(index, deadline);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::tcp::input::{Reply, Segment};
 use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, on_segment};
 use crate::tuple::FourTuple;
 use crate::{DropReason, Instant};
+use bytes::Buf;
 use core::ops::Range;
 use wire::{
     Addr, Flags, IpError, IpHeader, RxChecksum, RxPacket, SeqNum, TcpError, TcpHeader, TcpOptions,
@@ -34,8 +35,15 @@ impl Stack {
 
     /// A batch: acknowledgements are decided at its end. Packets nobody claims are left in it.
     pub fn handle_packets(&mut self, now: Instant, batch: &mut Vec<RxPacket>) {
-        let arrived = std::mem::take(batch);
-        batch.extend(arrived.into_iter().filter_map(|packet| self.handle_packet(now, packet)));
+        let mut unclaimed = 0;
+        for at in 0..batch.len() {
+            let packet = std::mem::take(&mut batch[at]);
+            if let Some(packet) = self.handle_packet(now, packet) {
+                batch[unclaimed] = packet;
+                unclaimed += 1;
+            }
+        }
+        batch.truncate(unclaimed);
     }
 
     fn handle_tcp(&mut self, now: Instant, ip: &IpHeader, payload: Range<usize>, packet: RxPacket) {
@@ -54,15 +62,17 @@ impl Stack {
             peer: ip.src,
             peer_port: header.src_port,
         };
-        let text = payload.start + text.start..payload.start + text.end;
-        let segment = Segment {
-            payload: packet.data.slice(text),
+        let mut data = packet.data;
+        data.truncate(payload.start + text.end);
+        data.advance(payload.start + text.start);
+        let mut segment = Segment {
+            payload: data,
             truesize: packet.truesize,
             gso_size: packet.gso_size,
             ecn: ip.ecn,
             header,
         };
-        self.dispatch(now, tuple, segment);
+        self.dispatch(now, tuple, &mut segment);
     }
 
     fn bad_segment(&mut self, error: TcpError) {
@@ -75,11 +85,12 @@ impl Stack {
     }
 
     /// Connection, half-open request, TIME-WAIT, listener, stranger.
-    pub(super) fn dispatch(&mut self, now: Instant, tuple: FourTuple, segment: Segment) {
-        if let Some(index) = self.find_connection(&tuple) {
+    pub(super) fn dispatch(&mut self, now: Instant, tuple: FourTuple, segment: &mut Segment) {
+        let hash = self.hasher.hash(&tuple);
+        if let Some(index) = self.connection_at(hash, &tuple) {
             return self.for_connection(now, index, segment);
         }
-        if let Some(index) = self.find_request(&tuple) {
+        if let Some(index) = self.request_at(hash, &tuple) {
             return self.for_request(now, index, segment);
         }
         if let Some(index) = self.time_wait.lookup(&tuple) {
@@ -87,14 +98,14 @@ impl Stack {
         }
         match self.find_listener(&tuple) {
             Some(listener) => self.for_listener(now, listener, tuple, segment, None),
-            None => self.reset_stranger(now, &tuple, &segment),
+            None => self.reset_stranger(now, &tuple, segment),
         }
     }
 
-    pub(super) fn for_connection(&mut self, now: Instant, index: u32, segment: Segment) {
+    pub(super) fn for_connection(&mut self, now: Instant, index: u32, segment: &mut Segment) {
         let Some(connection) = self.connections.get_mut(index) else { return };
         let tuple = connection.tuple;
-        let numbers = ResetNumbers::of(&segment);
+        let numbers = ResetNumbers::of(segment);
         let reply = connection.segment_arrives(&mut self.shared.context(now), segment);
         if reply == Reply::Reset {
             self.send_reset(now, &tuple, numbers);
@@ -102,7 +113,7 @@ impl Stack {
         self.settle(now, index);
     }
 
-    fn for_time_wait(&mut self, now: Instant, index: TimeWaitIndex, segment: Segment) {
+    fn for_time_wait(&mut self, now: Instant, index: TimeWaitIndex, segment: &mut Segment) {
         let entry = self.time_wait.get(index);
         let facts = TimeWaitSegment {
             seq: segment.seq(),
@@ -128,7 +139,7 @@ impl Stack {
                     self.time_wait.remove(index);
                     self.for_listener(now, listener, entry.tuple, segment, Some(min_isn));
                 }
-                None => self.reset_stranger(now, &entry.tuple, &segment),
+                None => self.reset_stranger(now, &entry.tuple, segment),
             },
         }
     }

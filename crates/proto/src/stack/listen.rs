@@ -47,7 +47,7 @@ impl Stack {
         now: Instant,
         id: ListenerId,
         tuple: FourTuple,
-        segment: Segment,
+        segment: &mut Segment,
         min_isn: Option<SeqNum>,
     ) {
         if segment.has(Flags::RST) {
@@ -70,7 +70,7 @@ impl Stack {
             return self.drop_at_listener(id, reason);
         }
         let decision = if room == Room::SynQueue || self.shared.config.fast_open_past_syn_queue {
-            self.decide_fast_open(now, id, &tuple, &segment)
+            self.decide_fast_open(now, id, &tuple, segment)
         } else {
             FastOpenServer::Refuse(None)
         };
@@ -81,10 +81,10 @@ impl Stack {
             }
             (FastOpenServer::Refuse(cookie), Room::SynQueue) => {
                 let iss = self.choose_isn(now, &tuple, min_isn);
-                self.queue_request(now, id, tuple, &segment, iss, cookie);
+                self.queue_request(now, id, tuple, segment, iss, cookie);
             }
             (FastOpenServer::Refuse(cookie), Room::Cookie) => {
-                self.answer_statelessly(now, id, tuple, &segment, cookie);
+                self.answer_statelessly(now, id, tuple, segment, cookie);
             }
             (FastOpenServer::Refuse(_), Room::Nowhere) => {
                 self.drop_at_listener(id, DropReason::SynQueueFull);
@@ -225,7 +225,7 @@ impl Stack {
         now: Instant,
         id: ListenerId,
         tuple: FourTuple,
-        segment: Segment,
+        segment: &mut Segment,
         iss: SeqNum,
         cookie: CookieReply,
     ) {
@@ -237,7 +237,7 @@ impl Stack {
             && segment.header.options.fast_open.is_none_or(|option| option.cookie.is_none());
         let cx = &mut self.shared.context(now);
         let mut child = Connection::new(cx, tuple, State::SynReceived, iss, socket);
-        child.take_syn(cx, &segment, self.isn.timestamp_offset(tuple.local, tuple.peer));
+        child.take_syn(cx, segment, self.isn.timestamp_offset(tuple.local, tuple.peer));
         child.fast_opened = true;
         child.parent = Some(id);
         child.unaccepted = true;
@@ -375,10 +375,16 @@ impl Connection {
     }
 
     /// Data, and the FIN, of an accepted Fast Open SYN.
-    fn take_syn_data(&mut self, cx: &crate::tcp::connection::Context<'_>, segment: Segment) {
+    fn take_syn_data(&mut self, cx: &crate::tcp::connection::Context<'_>, segment: &mut Segment) {
         let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
         if !segment.payload.is_empty() {
-            self.rcv.accept(cx.now, segment.seq() + 1, segment.payload, segment.truesize, segment.gso_size);
+            self.rcv.accept(
+                cx.now,
+                segment.seq() + 1,
+                std::mem::take(&mut segment.payload),
+                segment.truesize,
+                segment.gso_size,
+            );
             self.events |= Events::READABLE;
         }
         if fin.is_some_and(|fin| self.rcv.accept_fin(fin)) {

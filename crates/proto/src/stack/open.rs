@@ -139,7 +139,7 @@ impl Stack {
     }
 
     /// A segment for a half-open request (RFC 9293 §3.10.7.4 in SYN-RECEIVED).
-    pub(super) fn for_request(&mut self, now: Instant, index: u32, segment: Segment) {
+    pub(super) fn for_request(&mut self, now: Instant, index: u32, segment: &mut Segment) {
         let Some(request) = self.requests.get(index) else { return };
         let (tuple, irs, iss) = (request.tuple, request.irs, request.iss);
         let expected = segment.seq() == irs + 1;
@@ -154,20 +154,20 @@ impl Stack {
             return;
         }
         if segment.has(Flags::SYN) && !segment.has(Flags::ACK) {
-            self.note_repeated_syn(index, &segment);
+            self.note_repeated_syn(index, segment);
             return self.send_request_syn_ack(now, index, None);
         }
         if !segment.has(Flags::ACK) {
             return self.drops.count(DropReason::NotForListener);
         }
         if segment.header.ack != iss + 1 {
-            return self.reset_stranger(now, &tuple, &segment);
+            return self.reset_stranger(now, &tuple, segment);
         }
         // Text may overtake the final ACK: everything that starts in the window will do.
         if segment.end().before(irs + 1) || segment.seq().since(irs + 1) > u32::from(u16::MAX) {
             return self.send_request_syn_ack(now, index, None);
         }
-        if self.is_deferred(index, &segment) {
+        if self.is_deferred(index, segment) {
             return self.drops.count(DropReason::Deferred);
         }
         self.promote(now, index, segment);
@@ -195,7 +195,7 @@ impl Stack {
     }
 
     /// The final ACK: the request becomes a connection.
-    fn promote(&mut self, now: Instant, index: u32, segment: Segment) {
+    fn promote(&mut self, now: Instant, index: u32, segment: &mut Segment) {
         let Some(request) = self.requests.get(index) else { return };
         let id = request.listener;
         if self.listener(id).is_none_or(|listener| listener.accept_queue_full()) {
@@ -225,7 +225,7 @@ impl Stack {
     }
 
     /// The request becomes a connection; `segment` completed its handshake.
-    pub(super) fn establish(&mut self, now: Instant, request: Request, segment: Segment) {
+    pub(super) fn establish(&mut self, now: Instant, request: Request, segment: &mut Segment) {
         let index = self.open_request(now, request);
         self.for_connection(now, index, segment);
     }

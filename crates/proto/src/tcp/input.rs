@@ -60,22 +60,22 @@ pub(crate) enum Reply {
 pub(crate) type Stop = Reply;
 
 impl Connection {
-    /// A segment has arrived.
-    pub(crate) fn segment_arrives(&mut self, cx: &mut Context<'_>, segment: Segment) -> Reply {
+    /// A segment has arrived; its payload is taken out of it if it is taken at all.
+    pub(crate) fn segment_arrives(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> Reply {
         if matches!(self.handshake, Some(Handshake::Active(_))) {
             return self.arrives_in_syn_sent(cx, segment);
         }
         self.arrives_later(cx, segment).err().unwrap_or(Reply::Nothing)
     }
 
-    fn arrives_later(&mut self, cx: &mut Context<'_>, segment: Segment) -> Result<(), Stop> {
-        self.check_sequence(cx, &segment)?;
-        self.check_reset(cx, &segment)?;
-        self.check_syn(cx, &segment)?;
-        self.ecn_before_ack(&segment);
-        self.check_ack(cx, &segment)?;
-        self.ecn_after_ack(&segment);
-        self.note_timestamp(cx, &segment);
+    fn arrives_later(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> Result<(), Stop> {
+        self.check_sequence(cx, segment)?;
+        self.check_reset(cx, segment)?;
+        self.check_syn(cx, segment)?;
+        self.ecn_before_ack(segment);
+        self.check_ack(cx, segment)?;
+        self.ecn_after_ack(segment);
+        self.note_timestamp(cx, segment);
         self.process_text_and_fin(cx, segment)
     }
 }

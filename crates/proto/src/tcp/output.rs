@@ -19,60 +19,62 @@ use segment::Outgoing;
 use wire::{Flags, SeqNum, TxPacket};
 
 impl Connection {
-    /// The next packet, or `None` until something changes.
-    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
+    /// Writes the next packet; its payload must be empty. False: there is none until something changes.
+    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
         if self.reset_due {
             self.reset_due = false;
-            return Some(self.build(cx, Outgoing::bare(self.seq_of_empty(), Flags::RST | Flags::ACK)));
+            return self.send_bare(cx, self.seq_of_empty(), Flags::RST | Flags::ACK, packet);
         }
         match &self.handshake {
-            Some(Handshake::Active(active)) => return if active.due { self.send_syn(cx) } else { None },
+            Some(Handshake::Active(active)) => return active.due && self.send_syn(cx, packet),
             Some(Handshake::Passive(passive)) => {
                 if passive.due {
-                    return self.send_syn_ack(cx);
+                    return self.send_syn_ack(cx, packet);
                 }
                 if passive.transmissions == 0 {
-                    return None;
+                    return false;
                 }
                 if !passive.fast_open {
-                    return self.owed_ack(cx);
+                    return self.owed_ack(cx, packet);
                 }
             }
             None => {}
         }
         if self.is_open() {
-            if self.recovery.take_retransmit_head()
-                && let Some(packet) = self.retransmit_head(cx)
-            {
-                return Some(packet);
+            if self.recovery.take_retransmit_head() && self.retransmit_head(cx, packet) {
+                return true;
             }
-            if let Some(packet) = self.send_loss_probe(cx) {
-                return Some(packet);
+            if self.send_loss_probe(cx, packet) {
+                return true;
             }
-            let packet = match self.next_lost() {
-                Some(lost) => self.retransmit_lost(cx, lost),
-                None => self.send_new(cx),
+            let sent = match self.next_lost() {
+                Some(lost) => self.retransmit_lost(cx, lost, packet),
+                None => self.send_new(cx, packet),
             };
-            if packet.is_some() {
-                return packet;
+            if sent {
+                return true;
             }
             if std::mem::take(&mut self.snd.probe_due) {
                 let nothing_in_flight = self.snd.flight_size() == 0;
                 let fits = if nothing_in_flight { self.unsent().min(self.send_window()) } else { 0 };
                 if fits > 0 {
                     // RFC 9293 §3.8.6.2.1: the override time-out; a window too small to be worth a segment is used all the same.
-                    return Some(self.send_range(cx, self.snd.nxt, fits, false));
+                    return self.send_range(cx, self.snd.nxt, fits, false, packet);
                 }
                 // As Linux's `tcp_xmit_probe_skb`: an old number, so that the peer must answer.
-                return Some(self.build(cx, Outgoing::bare(self.snd.una - 1, Flags::ACK)));
+                return self.send_bare(cx, self.snd.una - 1, Flags::ACK, packet);
             }
         }
-        self.owed_ack(cx)
+        self.owed_ack(cx, packet)
     }
 
-    fn owed_ack(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
-        let seq = self.seq_of_empty();
-        (self.rcv.ack_owed == AckOwed::Now).then(|| self.build(cx, Outgoing::bare(seq, Flags::ACK)))
+    fn owed_ack(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+        self.rcv.ack_owed == AckOwed::Now && self.send_bare(cx, self.seq_of_empty(), Flags::ACK, packet)
+    }
+
+    fn send_bare(&mut self, cx: &mut Context<'_>, seq: SeqNum, flags: Flags, packet: &mut TxPacket) -> bool {
+        self.build(cx, Outgoing::bare(seq, flags), packet);
+        true
     }
 
     /// Number of a segment without text: behind everything ever sent, lest a peer that has received it find the segment old; but
@@ -85,17 +87,17 @@ impl Connection {
     }
 
     /// Everything still to be sent, as far as the windows, the device and Nagle let it.
-    fn send_new(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
+    fn send_new(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
         let unsent = self.unsent();
         let fin_waits = self.snd.fin_queued && !self.snd.fin_sent();
         if unsent == 0 {
-            return fin_waits.then(|| self.send_range(cx, self.snd.nxt, 0, true));
+            return fin_waits && self.send_range(cx, self.snd.nxt, 0, true, packet);
         }
         self.new_data_leaves(cx);
-        let allowed = self.allowed_now(unsent)?;
-        let fin = fin_waits && allowed == unsent;
-        let burst = allowed.min(self.size_goal(&cx.capabilities)).min(self.burst_max(cx)?);
-        Some(self.send_range(cx, self.snd.nxt, burst, fin && burst == unsent))
+        let Some(allowed) = self.allowed_now(unsent) else { return false };
+        let Some(burst_max) = self.burst_max(cx) else { return false };
+        let burst = allowed.min(self.size_goal(&cx.capabilities)).min(burst_max);
+        self.send_range(cx, self.snd.nxt, burst, fin_waits && burst == unsent, packet)
     }
 
     /// Bytes written and not sent (or to be sent again).
@@ -127,9 +129,16 @@ impl Connection {
     }
 
     /// Sends `len` bytes from `seq` on, and the FIN behind them.
-    fn send_range(&mut self, cx: &mut Context<'_>, seq: SeqNum, len: u32, fin: bool) -> TxPacket {
+    fn send_range(
+        &mut self,
+        cx: &mut Context<'_>,
+        seq: SeqNum,
+        len: u32,
+        fin: bool,
+        packet: &mut TxPacket,
+    ) -> bool {
         let (ecn_flags, ecn) = self.ecn_of_data(seq, len);
-        let (payload, taken, push) = self.snd.queue.transmit(cx.now, seq, len);
+        let (taken, push) = self.snd.queue.transmit(cx.now, seq, len, &mut packet.payload);
         debug_assert_eq!(taken, len);
         let end = seq + taken + u32::from(fin);
         if seq.before(self.snd.max) {
@@ -161,7 +170,8 @@ impl Connection {
         let mut flags = Flags::ACK | ecn_flags;
         flags.set(Flags::PSH, push && taken > 0);
         flags.set(Flags::FIN, fin);
-        self.build(cx, Outgoing { seq, flags, payload, payload_len: taken as usize, ecn })
+        self.build(cx, Outgoing { seq, flags, payload_len: taken as usize, ecn }, packet);
+        true
     }
 
     /// A deadline of this connection has come.
@@ -262,8 +272,8 @@ impl Connection {
         self.arm_rto(cx.now);
     }
 
-    /// When this connection wants to be woken next.
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+    /// When this connection wants to be woken next; [`NEVER`](super::timers::NEVER) = not by time.
+    pub(crate) fn next_deadline(&self) -> Instant {
         self.timers.next()
     }
 }

@@ -4,7 +4,7 @@ use super::receive_buffer::{Reassembly, ReceiveBuffer};
 use crate::{AckHabit, Instant};
 use bytes::Bytes;
 use core::time::Duration;
-use wire::SeqNum;
+use wire::{SackBlocks, SeqNum};
 
 /// Full-sized segments acknowledged one by one at the start of a connection (Linux's `TCP_MAX_QUICKACKS`).
 const QUICK_ACKS: u8 = 16;
@@ -212,9 +212,14 @@ impl Receiver {
         }
     }
 
+    /// Has something come that leaves a gap before it?
+    pub(crate) fn has_holes(&self) -> bool {
+        self.early.is_some()
+    }
+
     /// SACK blocks to report, most recent first.
-    pub(crate) fn sack_blocks(&self, max: usize) -> Vec<(SeqNum, SeqNum)> {
-        let Some(early) = &self.early else { return Vec::new() };
+    pub(crate) fn sack_blocks(&self, max: usize) -> SackBlocks {
+        let Some(early) = &self.early else { return SackBlocks::default() };
         let blocks = early.sack_blocks(self.latest_early, max);
         early.duplicate.into_iter().chain(blocks).take(max).collect()
     }

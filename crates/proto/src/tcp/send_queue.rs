@@ -10,6 +10,9 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use wire::SeqNum;
 
+/// Most bytes allocated at a time for what is written, unless a segment is longer. The segments that share it free it together.
+const BLOCK: usize = 16 * 1024;
+
 /// Payload of one transmission: slices in order.
 pub(crate) type Slices = SmallVec<[Bytes; 2]>;
 
@@ -129,7 +132,8 @@ impl SendQueue {
         while !data.is_empty() {
             let room = self.tail_room(goal).min(data.len());
             if self.tail.capacity() - self.tail.len() < room {
-                self.tail.reserve(room.max(data.len().min(goal as usize)));
+                // One allocation for many segments of a large write.
+                self.tail.reserve(room.max(data.len().min(BLOCK)));
             }
             let (now, later) = data.split_at(room);
             self.tail.extend_from_slice(now);
@@ -248,9 +252,15 @@ impl SendQueue {
         self.segments.insert(index + 1, rest);
     }
 
-    /// Marks up to `max` bytes from `seq` on as sent now; returns their slices, their number, and whether a write ends there.
-    pub(crate) fn transmit(&mut self, now: Instant, seq: SeqNum, max: u32) -> (Slices, u32, bool) {
-        let mut slices = Slices::new();
+    /// Marks up to `max` bytes from `seq` on as sent now and adds their slices to `slices`; returns their number, and whether a write
+    /// ends there.
+    pub(crate) fn transmit(
+        &mut self,
+        now: Instant,
+        seq: SeqNum,
+        max: u32,
+        slices: &mut Slices,
+    ) -> (u32, bool) {
         let mut taken = 0;
         let mut push = false;
         self.cut(seq);
@@ -270,7 +280,7 @@ impl SendQueue {
             push = segment.push;
             index += 1;
         }
-        (slices, taken, push)
+        (taken, push)
     }
 
     /// Drops everything before `una`, and shows it to `gone`. Returns when the last byte acknowledged only now was sent, if each such
@@ -303,6 +313,13 @@ impl SendQueue {
     }
 
     #[cfg(test)]
+    pub(crate) fn sent(&mut self, now: Instant, seq: SeqNum, max: u32) -> (Slices, u32, bool) {
+        let mut slices = Slices::new();
+        let (taken, push) = self.transmit(now, seq, max, &mut slices);
+        (slices, taken, push)
+    }
+
+    #[cfg(test)]
     fn shape(&self) -> Vec<(u32, u32, u8)> {
         self.segments.iter().map(|s| (s.seq.0, s.len, s.transmissions)).collect()
     }
@@ -324,12 +341,12 @@ mod tests {
         queue.write(b"abc", 4);
         queue.write(b"defgh", 4);
         assert_eq!(queue.shape(), [(100, 4, 0), (104, 4, 0)]);
-        let (slices, len, push) = queue.transmit(T, SeqNum(100), 6);
+        let (slices, len, push) = queue.sent(T, SeqNum(100), 6);
         assert_eq!((bytes(&slices).as_slice(), len, push), (b"abcdef".as_slice(), 6, false));
         assert_eq!(queue.shape(), [(100, 4, 1), (104, 2, 1), (106, 2, 0)]);
         queue.write(b"ij", 4);
         assert_eq!(queue.shape(), [(100, 4, 1), (104, 2, 1), (106, 4, 0)]);
-        let (slices, len, push) = queue.transmit(T, SeqNum(106), 100);
+        let (slices, len, push) = queue.sent(T, SeqNum(106), 100);
         assert_eq!((bytes(&slices).as_slice(), len, push), (b"ghij".as_slice(), 4, true));
     }
 
@@ -337,7 +354,7 @@ mod tests {
     fn nothing_is_appended_to_what_was_sent() {
         let mut queue = SendQueue::new(SeqNum(0));
         queue.write(b"ab", 10);
-        queue.transmit(T, SeqNum(0), 10);
+        queue.sent(T, SeqNum(0), 10);
         queue.write(b"cd", 10);
         assert_eq!(queue.shape(), [(0, 2, 1), (2, 2, 0)]);
     }
@@ -346,10 +363,10 @@ mod tests {
     fn acknowledgements_cut_segments_and_respect_karn() {
         let mut queue = SendQueue::new(SeqNum(u32::MAX - 1));
         queue.write_bytes(Bytes::from_static(b"abcdef"), 3);
-        queue.transmit(T, SeqNum(u32::MAX - 1), 6);
+        queue.sent(T, SeqNum(u32::MAX - 1), 6);
         assert_eq!(queue.acknowledge(SeqNum(0), |_| ()), Some(T));
         assert_eq!(queue.shape(), [(0, 1, 1), (1, 3, 1)]);
-        queue.transmit(Instant::from_nanos(9), SeqNum(0), 1);
+        queue.sent(Instant::from_nanos(9), SeqNum(0), 1);
         assert_eq!(queue.acknowledge(SeqNum(2), |_| ()), None, "a retransmitted byte gives no sample");
         assert_eq!((queue.len(), queue.end()), (2, SeqNum(4)));
         assert_eq!(queue.acknowledge(SeqNum(4), |_| ()), Some(T));
@@ -360,8 +377,8 @@ mod tests {
     fn retransmission_may_begin_inside_a_segment() {
         let mut queue = SendQueue::new(SeqNum(0));
         queue.write(b"abcdef", 100);
-        queue.transmit(T, SeqNum(0), 6);
-        let (slices, len, _) = queue.transmit(T, SeqNum(2), 3);
+        queue.sent(T, SeqNum(0), 6);
+        let (slices, len, _) = queue.sent(T, SeqNum(2), 3);
         assert_eq!((bytes(&slices).as_slice(), len), (b"cde".as_slice(), 3));
     }
 }

@@ -20,7 +20,7 @@ pub(crate) enum Timer {
 /// Kinds of [`Timer`].
 const COUNT: usize = 5;
 /// Unset.
-const NEVER: Instant = Instant::from_nanos(u64::MAX);
+pub(crate) const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
 /// One deadline per [`Timer`].
 #[derive(Debug)]
@@ -54,9 +54,9 @@ impl Timers {
         self.deadlines[timer as usize]
     }
 
-    /// The earliest deadline.
-    pub(crate) fn next(&self) -> Option<Instant> {
-        self.deadlines.into_iter().min().filter(|at| *at != NEVER)
+    /// The earliest deadline; [`NEVER`] = none is set.
+    pub(crate) fn next(&self) -> Instant {
+        self.deadlines.into_iter().fold(NEVER, Instant::min)
     }
 
     /// Has it expired? It is stopped if so.

@@ -1,6 +1,6 @@
 //! Every TCP option as values: parsing and emission.
 use super::raw_options::{FAST_OPEN_EXID, RawOption, RawOptions, kind};
-use super::{FastOpenKind, FastOpenOption, TCP_OPTIONS_MAX};
+use super::{FastOpenKind, FastOpenOption, SackBlocks, TCP_OPTIONS_MAX, UnknownOptions};
 use crate::SeqNum;
 use smallvec::SmallVec;
 
@@ -49,7 +49,7 @@ pub struct TcpOptions {
     /// SACK permitted (kind 4).
     pub sack_permitted: bool,
     /// SACK blocks (kind 5), [left, right).
-    pub sack: SmallVec<[(SeqNum, SeqNum); 4]>,
+    pub sack: SackBlocks,
     /// Timestamps (kind 8).
     pub timestamps: Option<Timestamps>,
     /// Fast Open (kind 34 or 254/0xF989); with an invalid length (RFC 7413 §4.1.1) it is ignored: this stays as it was.
@@ -60,7 +60,7 @@ pub struct TcpOptions {
     /// TCP-AO (kind 29) present. The option itself is kept in `unknown`, and emitted from there.
     pub ao: bool,
     /// Other options, (kind, body), in order of arrival. Malformed known options also land here.
-    pub unknown: Vec<(u8, SmallVec<[u8; 8]>)>,
+    pub unknown: UnknownOptions,
 }
 
 impl TcpOptions {
@@ -204,12 +204,12 @@ impl TcpOptions {
         if !self.sack.is_empty() {
             out.put_nops(2);
             out.put(&[kind::SACK, (2 + 8 * self.sack.len()) as u8]);
-            for (left, right) in &self.sack {
+            for (left, right) in self.sack.iter() {
                 out.put(&left.0.to_be_bytes());
                 out.put(&right.0.to_be_bytes());
             }
         }
-        for (kind, body) in &self.unknown {
+        for (kind, body) in self.unknown.iter() {
             out.put(&[*kind, (2 + body.len()) as u8]);
             out.put(body);
         }

@@ -101,8 +101,11 @@ fn other_options_and_broken_ones() {
         (34, hex("112233").into()),
         (2, hex("01").into()),
     ];
-    let packet =
-        build_tcp_packet(&ip(), &tcp(Flags::ACK, TcpOptions { unknown, ..TcpOptions::default() }), b"");
+    let packet = build_tcp_packet(
+        &ip(),
+        &tcp(Flags::ACK, TcpOptions { unknown: unknown.into(), ..TcpOptions::default() }),
+        b"",
+    );
     assert_eq!(
         line(&packet),
         "IP 10.0.0.1.40000 > 10.0.0.2.80: Flags [.], ack 5, win 64240, options [unknown-99 0x0102,unknown-98,\

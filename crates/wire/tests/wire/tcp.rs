@@ -161,7 +161,7 @@ fn options_that_do_not_fit_with_padding_are_packed() {
 fn more_than_40_bytes_cannot_be_emitted() {
     let options = TcpOptions {
         mss: Some(1),
-        unknown: vec![(99, [0; 38].into_iter().collect())],
+        unknown: vec![(99, [0; 38].into_iter().collect())].into(),
         ..TcpOptions::default()
     };
     emitted(&options);
@@ -196,8 +196,8 @@ fn fast_open_options_of_every_length_follow_r1_and_r5() {
 fn other_experiments_are_unknown() {
     let other = options(&hex("fe06 f98a 1122"));
     assert_eq!(other.fast_open, None);
-    assert_eq!(other.unknown, [(254, hex("f98a 1122").into())]);
-    assert_eq!(options(&hex("fe03 f9")).unknown, [(254, hex("f9").into())]);
+    assert_eq!(other.unknown[..], [(254, hex("f98a 1122").into())]);
+    assert_eq!(options(&hex("fe03 f9")).unknown[..], [(254, hex("f9").into())]);
 }
 
 #[test]
@@ -249,7 +249,8 @@ fn known_kinds_with_wrong_lengths_are_kept_as_unknown() {
     ] {
         let bytes = hex(wrong);
         let parsed = options(&bytes);
-        let expected = TcpOptions { unknown: vec![(bytes[0], bytes[2..].into())], ..TcpOptions::default() };
+        let expected =
+            TcpOptions { unknown: vec![(bytes[0], bytes[2..].into())].into(), ..TcpOptions::default() };
         assert_eq!(parsed, expected, "{wrong}");
     }
 }

@@ -12,13 +12,13 @@ use crate::{CloseReason, Events, Instant, Outcome, Skipped};
 use wire::{Flags, SeqNum, Timestamps};
 
 impl Connection {
-    pub(super) fn arrives_in_syn_sent(&mut self, cx: &mut Context<'_>, segment: Segment) -> Reply {
+    pub(super) fn arrives_in_syn_sent(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> Reply {
         let ack = segment.header.ack;
         let acked = segment.has(Flags::ACK);
         if acked && !(self.snd.iss.before(ack) && ack.before_or_eq(self.snd.max)) {
             return if segment.has(Flags::RST) { Reply::Nothing } else { Reply::Reset };
         }
-        if acked && self.echoes_a_time_we_never_sent(cx, &segment) {
+        if acked && self.echoes_a_time_we_never_sent(cx, segment) {
             cx.counters.paws_active_rejected += 1;
             return if segment.has(Flags::RST) { Reply::Nothing } else { Reply::Reset };
         }
@@ -32,7 +32,7 @@ impl Connection {
             return Reply::Nothing;
         }
         let Some(Handshake::Active(active)) = self.handshake.take() else { return Reply::Nothing };
-        self.note_syn(cx, &segment);
+        self.note_syn(cx, segment);
         if acked {
             return self.syn_ack_arrived(cx, segment, &active);
         }
@@ -85,7 +85,7 @@ impl Connection {
         }
     }
 
-    fn syn_ack_arrived(&mut self, cx: &mut Context<'_>, segment: Segment, active: &ActiveOpen) -> Reply {
+    fn syn_ack_arrived(&mut self, cx: &mut Context<'_>, segment: &mut Segment, active: &ActiveOpen) -> Reply {
         let ack = segment.header.ack;
         let data_acked = ack.since(self.snd.iss + 1).min(active.data_sent);
         let brings_answer = !segment.payload.is_empty() || segment.has(Flags::FIN);
@@ -175,7 +175,7 @@ impl Connection {
     }
 
     /// Answer data on the SYN-ACK. With a FIN the application is about to close, and one FIN-ACK will acknowledge all.
-    fn take_answer(&mut self, cx: &mut Context<'_>, segment: Segment) -> Reply {
+    fn take_answer(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> Reply {
         let fin = segment.has(Flags::FIN);
         if fin {
             self.rcv.ack_owed = AckOwed::No;

@@ -12,7 +12,7 @@ impl Connection {
     pub(super) fn process_text_and_fin(
         &mut self,
         cx: &mut Context<'_>,
-        segment: Segment,
+        segment: &mut Segment,
     ) -> Result<(), Stop> {
         let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
         if !segment.payload.is_empty() {
@@ -59,10 +59,16 @@ impl Connection {
     }
 
     /// Returns the bytes that became readable.
-    fn take_text(&mut self, cx: &mut Context<'_>, segment: Segment) -> u32 {
-        self.note_duplicate(cx, &segment);
+    fn take_text(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> u32 {
+        self.note_duplicate(cx, segment);
         let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
-        let accepted = self.rcv.accept(cx.now, seq, segment.payload, segment.truesize, segment.gso_size);
+        let accepted = self.rcv.accept(
+            cx.now,
+            seq,
+            std::mem::take(&mut segment.payload),
+            segment.truesize,
+            segment.gso_size,
+        );
         if accepted > 0 {
             self.events |= Events::READABLE;
         }

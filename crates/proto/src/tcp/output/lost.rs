@@ -6,16 +6,16 @@ use wire::{SeqNum, TxPacket};
 
 impl Connection {
     /// A peer without SACK: the first segment that is not acknowledged.
-    pub(super) fn retransmit_head(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
+    pub(super) fn retransmit_head(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
         let outstanding = self.snd.queue.end().earliest(self.snd.nxt).since(self.snd.una);
         let fin_only = outstanding == 0 && self.snd.fin_sent();
         if outstanding == 0 && !fin_only {
-            return None;
+            return false;
         }
         let len = outstanding.min(u32::from(self.segment_max()));
         let fin = self.snd.fin_sent() && len == outstanding;
         cx.counters.fast_retrans += 1;
-        Some(self.send_range(cx, self.snd.una, len, fin))
+        self.send_range(cx, self.snd.una, len, fin, packet)
     }
 
     /// A peer with SACK: the next run of bytes that is lost and was not sent again since.
@@ -25,30 +25,30 @@ impl Connection {
     }
 
     /// The probe of RFC 8985 §7.3: a new segment if the peer's window takes it, whatever cwnd is, else the last one again.
-    pub(super) fn send_loss_probe(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
-        let board = self.recovery.board.as_mut()?;
+    pub(super) fn send_loss_probe(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+        let Some(board) = &mut self.recovery.board else { return false };
         if !std::mem::take(&mut board.probe_due) || self.snd.flight_size() == 0 {
-            return None;
+            return false;
         }
         let unsent = self.unsent();
         let new = unsent.min(u32::from(self.segment_max()));
         let fits = new > 0 && new <= self.snd.wnd.saturating_sub(self.snd.flight_size());
-        let packet = if fits {
+        if fits {
             let fin = self.snd.fin_queued && new == unsent;
-            self.send_range(cx, self.snd.nxt, new, fin)
+            self.send_range(cx, self.snd.nxt, new, fin, packet);
         } else {
             let (seq, len) = self.last_missing();
             let fin = self.snd.fin_sent() && seq + len == self.snd.queue.end();
             cx.counters.fast_retrans += 1;
-            self.send_range(cx, seq, len, fin)
-        };
+            self.send_range(cx, seq, len, fin, packet);
+        }
         cx.counters.loss_probes += 1;
         let end = self.snd.nxt;
         if let Some(board) = &mut self.recovery.board {
             board.probe = Some(Probe { end, again: !fits });
         }
         self.arm_rto(cx.now);
-        Some(packet)
+        true
     }
 
     /// The last segment in flight, as far as one packet holds it; without bytes if only the FIN is.
@@ -64,18 +64,19 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         (seq, len): (SeqNum, u32),
-    ) -> Option<TxPacket> {
+        packet: &mut TxPacket,
+    ) -> bool {
         let pipe = self.pipe();
         let room = self.congestion_window().saturating_sub(pipe);
         let beyond = (seq + len).after(self.snd.una + self.snd.wnd) && seq != self.snd.una;
         if self.snd.wnd == 0 || beyond || (room < len && pipe > 0) {
-            return None;
+            return false;
         }
         match self.recovery.board.as_ref().map(|board| board.phase) {
             Some(Phase::Loss) => cx.counters.slow_start_retrans += 1,
             _ => cx.counters.fast_retrans += 1,
         }
         let fin = self.snd.fin_queued && seq + len == self.snd.queue.end() && self.snd.nxt == seq + len;
-        Some(self.send_range(cx, seq, len, fin))
+        self.send_range(cx, seq, len, fin, packet)
     }
 }

@@ -3,7 +3,7 @@
 use crate::Instant;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::negotiation;
-use wire::{FastOpenOption, SeqNum, TcpOptions, Timestamps};
+use wire::{FastOpenOption, SackBlocks, TcpOptions, Timestamps};
 
 /// Blocks that fit beside timestamps, and without them (RFC 2018 §3).
 const SACK_BLOCKS: [usize; 2] = [3, 4];
@@ -11,20 +11,23 @@ const SACK_BLOCKS: [usize; 2] = [3, 4];
 impl Connection {
     /// Of a segment after the handshake.
     pub(super) fn options_now(&self, now: Instant) -> TcpOptions {
-        TcpOptions { timestamps: self.timestamps(now), sack: self.holes().into(), ..TcpOptions::default() }
+        TcpOptions { timestamps: self.timestamps(now), sack: self.holes(), ..TcpOptions::default() }
     }
 
     /// Bytes of the SACK option of a segment that leaves now.
     pub(crate) fn sack_len(&self) -> usize {
+        if !self.rcv.has_holes() {
+            return 0;
+        }
         match self.holes().len() {
             0 => 0,
             blocks => 4 + 8 * blocks,
         }
     }
 
-    fn holes(&self) -> Vec<(SeqNum, SeqNum)> {
+    fn holes(&self) -> SackBlocks {
         let most = SACK_BLOCKS[usize::from(!self.agreed.timestamps)];
-        if self.agreed.sack { self.rcv.sack_blocks(most) } else { Vec::new() }
+        if self.agreed.sack { self.rcv.sack_blocks(most) } else { SackBlocks::default() }
     }
 
     fn timestamps(&self, now: Instant) -> Option<Timestamps> {

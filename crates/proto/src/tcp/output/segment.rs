@@ -1,27 +1,26 @@
-//! Building a packet: IP and TCP header inline, payload shared, checksum left to the device where it can.
+//! Writing a packet: IP and TCP header inline, payload shared, checksum left to the device where it can.
 
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::send_queue::Slices;
 use wire::{Ecn, Flags, IpHeader, SeqNum, TcpHeader, TcpOptions, TxPacket};
 
 /// A segment that has been decided.
 pub(super) struct Outgoing {
     pub(super) seq: SeqNum,
     pub(super) flags: Flags,
-    pub(super) payload: Slices,
+    /// Of the payload, which lies in the packet already.
     pub(super) payload_len: usize,
     pub(super) ecn: Ecn,
 }
 
 impl Outgoing {
     pub(super) fn bare(seq: SeqNum, flags: Flags) -> Outgoing {
-        Outgoing { seq, flags, payload: Slices::new(), payload_len: 0, ecn: Ecn::NotEct }
+        Outgoing { seq, flags, payload_len: 0, ecn: Ecn::NotEct }
     }
 }
 
 impl Connection {
     /// A segment of an open connection, with window, acknowledgement and options as they are now.
-    pub(super) fn build(&mut self, cx: &mut Context<'_>, mut out: Outgoing) -> TxPacket {
+    pub(super) fn build(&mut self, cx: &mut Context<'_>, mut out: Outgoing, packet: &mut TxPacket) {
         if !out.flags.contains(Flags::RST) {
             out.flags |= self.ecn_echo();
         }
@@ -29,19 +28,19 @@ impl Connection {
         let mss = u32::from(self.advertised_mss(&cx.capabilities));
         let window = self.rcv.advertise(mss, self.rcv.wscale);
         self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
-        let packet = self.finish_packet(cx, out, window, options);
+        self.finish_packet(cx, &out, window, options, packet);
         self.rcv.duplicate_reported();
-        packet
     }
 
     /// Header bytes, checksum, and the size the device shall cut to.
     pub(super) fn finish_packet(
         &self,
         cx: &mut Context<'_>,
-        out: Outgoing,
+        out: &Outgoing,
         window: u16,
         options: TcpOptions,
-    ) -> TxPacket {
+        packet: &mut TxPacket,
+    ) {
         let header = TcpHeader {
             src_port: self.tuple.local_port,
             dst_port: self.tuple.peer_port,
@@ -61,6 +60,6 @@ impl Connection {
         let cut = usize::from(most) < out.payload_len && !out.flags.contains(Flags::SYN);
         cx.counters.out_segs += if cut { out.payload_len.div_ceil(usize::from(most)) as u64 } else { 1 };
         let gso_size = if cut { most } else { 0 };
-        TxPacket::tcp(&ip, &header, out.payload, gso_size, cx.capabilities.tx_checksum)
+        packet.write_tcp(&ip, &header, gso_size, cx.capabilities.tx_checksum);
     }
 }

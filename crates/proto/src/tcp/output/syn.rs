@@ -16,14 +16,14 @@ const SYN_WINDOW_MAX: u32 = 65_535;
 
 impl Connection {
     /// The SYN. The first carries what the plan says, all others are plain (RFC 7413 §4.2.2).
-    pub(super) fn send_syn(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
-        let Some(Handshake::Active(mut active)) = self.handshake.take() else { return None };
+    pub(super) fn send_syn(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+        let Some(Handshake::Active(mut active)) = self.handshake.take() else { return false };
         let option = if active.plain { None } else { option_of(&active.plan) };
         let options = self.options_of_syn(cx, option);
         let mut out = if active.plain {
             Outgoing::bare(self.snd.iss, Flags::SYN)
         } else {
-            self.first_syn(cx, &mut active, &options)
+            self.first_syn(cx, &mut active, &options, packet)
         };
         out.flags |= ecn_of_syn(cx.config, active.transmissions > 0);
         active.due = false;
@@ -45,11 +45,18 @@ impl Connection {
         self.snd.advance_nxt(self.snd.nxt.latest(self.snd.iss + 1));
         self.handshake = Some(Handshake::Active(active));
         let window = self.syn_window(cx);
-        Some(self.finish_packet(cx, out, window, options))
+        self.finish_packet(cx, &out, window, options, packet);
+        true
     }
 
     /// SYN with option, data and FIN as planned.
-    fn first_syn(&mut self, cx: &Context<'_>, active: &mut ActiveOpen, options: &TcpOptions) -> Outgoing {
+    fn first_syn(
+        &mut self,
+        cx: &Context<'_>,
+        active: &mut ActiveOpen,
+        options: &TcpOptions,
+        packet: &mut TxPacket,
+    ) -> Outgoing {
         let ClientPlan::Data { fin, .. } = active.plan else {
             return Outgoing::bare(self.snd.iss, Flags::SYN);
         };
@@ -57,7 +64,7 @@ impl Connection {
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
         self.snd.queue.delivery.begin_flight(cx.now);
-        let (payload, taken, _) = self.snd.queue.transmit(cx.now, start, len);
+        let (taken, _) = self.snd.queue.transmit(cx.now, start, len, &mut packet.payload);
         let fin = fin && self.snd.fin_queued && taken as usize == self.snd.queue.len();
         active.data_sent = taken;
         active.fin_sent = fin;
@@ -65,7 +72,7 @@ impl Connection {
         self.snd.advance_nxt(start + taken + u32::from(fin));
         let mut flags = Flags::SYN;
         flags.set(Flags::FIN, fin);
-        Outgoing { seq: self.snd.iss, flags, payload, payload_len: taken as usize, ecn: Ecn::NotEct }
+        Outgoing { seq: self.snd.iss, flags, payload_len: taken as usize, ecn: Ecn::NotEct }
     }
 
     fn syn_data_room(&self, cx: &Context<'_>, options: &TcpOptions) -> usize {
@@ -119,12 +126,12 @@ impl Connection {
     }
 
     /// The SYN-ACK. The first may carry the answer (RFC 7413 §4.2.2, R31); a repeated one carries neither data nor option.
-    pub(super) fn send_syn_ack(&mut self, cx: &mut Context<'_>) -> Option<TxPacket> {
-        let Some(Handshake::Passive(mut passive)) = self.handshake.take() else { return None };
+    pub(super) fn send_syn_ack(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+        let Some(Handshake::Passive(mut passive)) = self.handshake.take() else { return false };
         let first = passive.transmissions == 0;
         let options = self.options_of_syn_ack(cx, if first { passive.cookie } else { None });
         let mut out = if first && passive.data_allowed {
-            self.answer_on_syn_ack(cx, &mut passive, &options)
+            self.answer_on_syn_ack(cx, &mut passive, &options, packet)
         } else {
             Outgoing::bare(self.snd.iss, Flags::SYN | Flags::ACK)
         };
@@ -146,7 +153,8 @@ impl Connection {
         }
         self.handshake = Some(Handshake::Passive(passive));
         let window = self.syn_window(cx);
-        Some(self.finish_packet(cx, out, window, options))
+        self.finish_packet(cx, &out, window, options, packet);
+        true
     }
 
     fn answer_on_syn_ack(
@@ -154,12 +162,13 @@ impl Connection {
         cx: &mut Context<'_>,
         passive: &mut PassiveOpen,
         options: &TcpOptions,
+        packet: &mut TxPacket,
     ) -> Outgoing {
         let room = self.syn_ack_room(options.emit_len());
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
         self.snd.queue.delivery.begin_flight(cx.now);
-        let (payload, taken, push) = self.snd.queue.transmit(cx.now, start, len);
+        let (taken, push) = self.snd.queue.transmit(cx.now, start, len, &mut packet.payload);
         let fin = self.snd.fin_queued && taken as usize == self.snd.queue.len();
         passive.data_sent = taken;
         passive.fin_sent = fin;
@@ -169,7 +178,7 @@ impl Connection {
         let mut flags = Flags::SYN | Flags::ACK;
         flags.set(Flags::PSH, push && taken > 0);
         flags.set(Flags::FIN, fin);
-        Outgoing { seq: self.snd.iss, flags, payload, payload_len: taken as usize, ecn: Ecn::NotEct }
+        Outgoing { seq: self.snd.iss, flags, payload_len: taken as usize, ecn: Ecn::NotEct }
     }
 
     /// Payload of a SYN-ACK: the peer's MSS and the path's MTU less the options really sent, within the window its SYN offered.

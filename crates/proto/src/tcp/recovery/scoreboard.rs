@@ -459,7 +459,7 @@ mod tests {
     fn sent(segments: u32) -> SendQueue {
         let mut queue = SendQueue::new(SeqNum(0));
         queue.write(&vec![0; (segments * MSS) as usize], 10 * MSS);
-        queue.transmit(Instant::from_nanos(1_000_000), SeqNum(0), segments * MSS);
+        queue.sent(Instant::from_nanos(1_000_000), SeqNum(0), segments * MSS);
         queue
     }
 
@@ -499,7 +499,7 @@ mod tests {
         board.detect(&mut queue, (SeqNum(0), SeqNum(1000)), ack.now, &how);
         assert_eq!((sums(&queue), board.pipe(1000)), ((300, 100, 0), 600));
         assert_eq!(board.next_lost(&queue, SeqNum(1000), MSS), Some((SeqNum(0), 100)));
-        queue.transmit(ack.now, SeqNum(0), 100);
+        queue.sent(ack.now, SeqNum(0), 100);
         board.on_sent(&mut queue, (SeqNum(0), 100), true, ack.now);
         assert_eq!((board.pipe(1000), board.next_lost(&queue, SeqNum(1000), MSS)), (700, None));
     }
@@ -546,7 +546,7 @@ mod tests {
                     4 => {
                         if let Some((seq, len)) = board.next_lost(&queue, span.1, MSS) {
                             prop_assert!(len > 0 && seq.after_or_eq(span.0));
-                            queue.transmit(ack.now, seq, len);
+                            queue.sent(ack.now, seq, len);
                             board.on_sent(&mut queue, (seq, len), true, ack.now);
                         }
                     }

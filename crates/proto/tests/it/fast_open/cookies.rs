@@ -107,7 +107,7 @@ fn an_option_of_impossible_length_is_no_option() {
                 ..TcpHeader::new(p.remote.port(), 80)
             };
             header.options.mss = Some(1460);
-            header.options.unknown = vec![(34, SmallVec::from_elem(7, len))];
+            header.options.unknown = vec![(34, SmallVec::from_elem(7, len))].into();
             let packet = wire::build_tcp_packet(&p.ip(), &header, b"data");
             p.send_rx(RxPacket::new(packet));
             p.expect(&format!("SA 0 ack 1 <mss {mss}>"));

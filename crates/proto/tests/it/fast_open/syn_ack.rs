@@ -195,7 +195,7 @@ fn a_cookie_of_impossible_length_is_none() {
             window: 65535,
             ..TcpHeader::new(p.remote.port(), p.local.port())
         };
-        header.options.unknown = vec![(34, smallvec::SmallVec::from_elem(1, len))];
+        header.options.unknown = vec![(34, smallvec::SmallVec::from_elem(1, len))].into();
         p.send_rx(RxPacket::new(wire::build_tcp_packet(&p.ip(), &header, b"")));
         p.expect("PA 1:6 ack 1");
         assert_eq!(outcome(&p, id), Outcome::CookieRequested { granted: false });
