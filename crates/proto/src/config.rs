@@ -225,8 +225,8 @@ settings! {
     /// A connect may take the tuple of a TIME-WAIT whose connection had timestamps, when no other is free: 0 never, 1 always, 2 to
     /// loopback addresses and our own.
     tcp_tw_reuse: u32 = "net.ipv4.tcp_tw_reuse", ours 1, linux 2, range 0..=2,
-    /// For so long it may not.
-    tcp_tw_reuse_delay: Duration = "net.ipv4.tcp_tw_reuse_delay", ours Duration::from_secs(1), linux Duration::from_secs(1), range _,
+    /// For so many milliseconds it may not.
+    tcp_tw_reuse_delay: u32 = "net.ipv4.tcp_tw_reuse_delay", ours 1000, linux 1000, range 1..=60_000,
     /// A reset does not end TIME-WAIT (RFC 1337).
     tcp_rfc1337: bool = "net.ipv4.tcp_rfc1337", ours true, linux false, range _,
     /// Initial retransmission time-out (RFC 6298 §2.1).
@@ -300,7 +300,12 @@ settings! {
     port_low: u32 = "firstbyte.ip_local_port_low", ours 32_768, linux 32_768, range 1..=65_535,
     /// Ephemeral ports: highest.
     port_high: u32 = "firstbyte.ip_local_port_high", ours 60_999, linux 60_999, range 1..=65_535,
-    /// Resets and ICMP errors for strangers, and challenge ACKs (RFC 5961 §7), per second each.
+    /// Least milliseconds between two answers to segments of one connection, or one half-open request, that are not taken and bring no
+    /// text.
+    tcp_invalid_ratelimit: u32 = "net.ipv4.tcp_invalid_ratelimit", ours 500, linux 500, range _,
+    /// Challenge ACKs (RFC 5961 §7) of the stack per second, about; 2147483647 = no limit but that of each connection.
+    tcp_challenge_ack_limit: u32 = "net.ipv4.tcp_challenge_ack_limit", ours 2_147_483_647, linux 2_147_483_647, range _,
+    /// Resets for strangers, and answers to echo requests, per second.
     replies_per_second: u32 = "firstbyte.replies_per_second", ours 1000, linux 1000, range _,
     /// How long new connections keep to a path MTU that an ICMP error told.
     mtu_expires: Duration = "net.ipv4.route.mtu_expires", ours Duration::from_secs(600), linux Duration::from_secs(600), range _,
@@ -325,6 +330,11 @@ pub mod fastopen {
 }
 
 impl Config {
+    /// [`tcp_invalid_ratelimit`](Config::tcp_invalid_ratelimit) as a time.
+    pub(crate) fn invalid_ratelimit(&self) -> Duration {
+        Duration::from_millis(self.tcp_invalid_ratelimit.into())
+    }
+
     /// Sets one row by name. A decimal or 0x number, 0/1, three sizes, or a time with unit (seconds without).
     ///
     /// Returns a warning when a part of the value was refused: obsolete `tcp_fastopen` bits.

@@ -121,10 +121,28 @@ counters! {
     embryonic_rsts = "EmbryonicRsts";
     /// Challenge ACKs (RFC 5961).
     challenge_ack = "TCPChallengeACK";
+    /// Segments that begin beyond the window.
+    beyond_window = "BeyondWindow";
+    /// SYNs of synchronized connections, which are challenged.
+    syn_challenge = "TCPSYNChallenge";
+    /// Answers not sent, because a request's peer had one lately (`tcp_invalid_ratelimit`).
+    ack_skipped_syn_recv = "TCPACKSkippedSynRecv";
+    /// The same for segments refused for their timestamp.
+    ack_skipped_paws = "TCPACKSkippedPAWS";
+    /// The same for segments outside the window.
+    ack_skipped_seq = "TCPACKSkippedSeq";
+    /// The same in TIME-WAIT.
+    ack_skipped_time_wait = "TCPACKSkippedTimeWait";
+    /// The same for challenge ACKs.
+    ack_skipped_challenge = "TCPACKSkippedChallenge";
     /// SYN-ACKs refused for their timestamp.
     paws_active_rejected = "PAWSActive";
     /// Segments refused for their timestamp.
     paws_estab_rejected = "PAWSEstab";
+    /// Pure ACKs refused for their timestamp, which are not answered.
+    paws_old_ack = "PAWSOldAck";
+    /// Segments refused for their timestamp in TIME-WAIT.
+    paws_time_wait = "PAWSTimewait";
     /// Connections reset because data came that nobody will read.
     abort_on_data = "TCPAbortOnData";
     /// Connections reset because too many others had been let go.

@@ -21,7 +21,7 @@ mod verbs;
 
 use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard};
 use crate::isn::IsnGenerator;
-use crate::rate_limit::RateLimit;
+use crate::rate_limit::{ChallengeLimit, RateLimit};
 use crate::rng::Rng;
 use crate::slab::Slab;
 use crate::tcp::connection::{Connection, Context};
@@ -89,7 +89,7 @@ struct Shared {
     blackhole: Blackhole,
     networks: Vec<Network>,
     addresses: Vec<Addr>,
-    challenge: RateLimit,
+    challenge: ChallengeLimit,
 }
 
 impl Shared {
@@ -121,7 +121,7 @@ impl Stack {
                 )),
                 networks: Vec::new(),
                 addresses: Vec::new(),
-                challenge: RateLimit::new(),
+                challenge: ChallengeLimit::new(Rng::new(seed.map(|byte| !byte))),
                 config: config.clone(),
             },
             connections: Slab::new(),

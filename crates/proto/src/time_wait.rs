@@ -7,9 +7,10 @@
 //! Not here: sending the ACK and limiting its rate, and the new connection that a SYN may open. That is the engine's.
 
 mod segment;
-pub(crate) use segment::{ISN_DISTANCE, TimeWaitAction, TimeWaitSegment, on_segment};
+pub(crate) use segment::{ISN_DISTANCE, TimeWaitAction, TimeWaitSegment, is_old, on_segment};
 
 use crate::Instant;
+use crate::rate_limit::LastAnswer;
 use crate::tuple::{FourTuple, TupleHasher};
 use core::time::Duration;
 use hashbrown::HashTable;
@@ -28,8 +29,6 @@ pub(crate) struct TimeWait {
     pub(crate) rcv_wnd: u16,
     /// TS.Recent if timestamps were in use.
     pub(crate) ts_recent: Option<u32>,
-    /// What is added to the clock for TSval.
-    pub(crate) ts_offset: u32,
 }
 
 /// Names an entry until the table is next changed.
@@ -67,7 +66,7 @@ struct Slot {
     snd_nxt: SeqNum,
     rcv_nxt: SeqNum,
     ts_recent: u32,
-    ts_offset: u32,
+    last_answer: LastAnswer,
     /// The end in units; the lowest bit says whether timestamps are in use.
     end_and_timestamps: u32,
     rcv_wnd: u16,
@@ -170,6 +169,11 @@ impl TimeWaitTable {
         if let Some(tsval) = tsval {
             slot.ts_recent = SeqNum(tsval).latest(SeqNum(slot.ts_recent)).0;
         }
+    }
+
+    /// May a segment that says nothing new to an entry be answered now?
+    pub(crate) fn may_answer(&mut self, index: TimeWaitIndex, now: Instant, interval: Duration) -> bool {
+        self.slots[index.0 as usize].last_answer.may_answer(now, interval)
     }
 
     /// Removes an entry. The index of another entry may change.
@@ -302,13 +306,13 @@ impl TimeWaitTable {
 
 impl Slot {
     fn new(entry: &TimeWait) -> Slot {
-        let &TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent, ts_offset } = entry;
+        let &TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent } = entry;
         Slot {
             tuple,
             snd_nxt,
             rcv_nxt,
             ts_recent: ts_recent.unwrap_or(0),
-            ts_offset,
+            last_answer: LastAnswer::default(),
             end_and_timestamps: u32::from(ts_recent.is_some()),
             rcv_wnd,
             prev: Link::NONE,
@@ -321,9 +325,9 @@ impl Slot {
     }
 
     fn unpack(&self) -> TimeWait {
-        let &Slot { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_offset, .. } = self;
+        let &Slot { tuple, snd_nxt, rcv_nxt, rcv_wnd, .. } = self;
         let ts_recent = (self.end_and_timestamps & 1 == 1).then_some(self.ts_recent);
-        TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent, ts_offset }
+        TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent }
     }
 }
 
@@ -353,7 +357,6 @@ mod tests {
             rcv_nxt: SeqNum(7),
             rcv_wnd: 512,
             ts_recent: peer_port.is_multiple_of(2).then_some(99),
-            ts_offset: 5,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{REPLIES_MAX, Stack};
 use crate::tcp::input::{Reply, Segment};
-use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, on_segment};
+use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
 use crate::tuple::FourTuple;
 use crate::{DropReason, Instant};
 use bytes::Buf;
@@ -121,6 +121,7 @@ impl Stack {
             payload_len: segment.payload.len() as u32,
             timestamps: segment.header.options.timestamps,
         };
+        self.shared.counters.paws_time_wait += u64::from(is_old(&entry, &facts));
         let timeout = self.shared.config.time_wait;
         let ts_recent = facts.timestamps.map(|timestamps| timestamps.tsval);
         match on_segment(&entry, &facts, self.shared.config.tcp_rfc1337) {
@@ -128,9 +129,9 @@ impl Stack {
             TimeWaitAction::Restart => self.time_wait.restart(index, now, timeout, ts_recent),
             TimeWaitAction::RestartAndAck => {
                 self.time_wait.restart(index, now, timeout, ts_recent);
-                self.acknowledge_time_wait(now, index);
+                self.acknowledge_time_wait(now, index, &facts);
             }
-            TimeWaitAction::Ack => self.acknowledge_time_wait(now, index),
+            TimeWaitAction::Ack => self.acknowledge_time_wait(now, index, &facts),
             TimeWaitAction::Remove => {
                 self.time_wait.remove(index);
             }
@@ -144,13 +145,18 @@ impl Stack {
         }
     }
 
-    fn acknowledge_time_wait(&mut self, now: Instant, index: TimeWaitIndex) {
-        if !self.shared.challenge.take(now, self.shared.config.replies_per_second) {
+    /// What occupies sequence numbers may have missed our last ACK; anything else is answered no more often than
+    /// `tcp_invalid_ratelimit` allows.
+    fn acknowledge_time_wait(&mut self, now: Instant, index: TimeWaitIndex, segment: &TimeWaitSegment) {
+        let interval = self.shared.config.invalid_ratelimit();
+        if !segment.has_text() && !self.time_wait.may_answer(index, now, interval) {
+            self.shared.counters.ack_skipped_time_wait += 1;
             return self.drops.count(DropReason::RateLimited);
         }
         let entry = self.time_wait.get(index);
+        let ts_offset = self.isn.timestamp_offset(entry.tuple.local, entry.tuple.peer);
         let timestamps = entry.ts_recent.map(|ts_recent| Timestamps {
-            tsval: (now.as_millis() as u32).wrapping_add(entry.ts_offset),
+            tsval: (now.as_millis() as u32).wrapping_add(ts_offset),
             tsecr: ts_recent,
         });
         let header = TcpHeader {

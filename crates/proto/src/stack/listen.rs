@@ -4,6 +4,7 @@ use super::Stack;
 use super::listener::Listener;
 use super::request::{CookieReply, Request};
 use crate::fast_open::{CookieCheck, Guard, KeyRing};
+use crate::rate_limit::LastAnswer;
 use crate::tcp::connection::Connection;
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::input::Segment;
@@ -327,6 +328,7 @@ impl Stack {
             transmissions: 0,
             timeouts: 0,
             sent_at: now,
+            last_answer: LastAnswer::default(),
             acked: false,
             waiting: false,
         }
@@ -366,8 +368,7 @@ impl Connection {
         self.agree(cx.config, agreed.with_ecn(cx.config, segment.header.flags));
         self.start_receiver(cx.config, segment.seq());
         self.ts_offset = ts_offset;
-        self.ts_recent = options.timestamps.map_or(0, |timestamps| timestamps.tsval);
-        self.ts_recent_at = cx.now;
+        self.remember_timestamp(cx.now, options.timestamps.map_or(0, |timestamps| timestamps.tsval));
         self.snd.wnd = segment.header.window.into();
         self.snd.wnd_max = self.snd.wnd;
         self.snd.wl1 = segment.seq();

@@ -90,6 +90,19 @@ impl Stack {
         self.reply(tuple.local, tuple.peer, &header);
     }
 
+    /// The peer has sent something that shows it lacks the SYN-ACK. Many such segments are a flood, perhaps towards somebody whose
+    /// address they bear: it is repeated no more often than `tcp_invalid_ratelimit` allows.
+    fn repeat_syn_ack(&mut self, now: Instant, index: u32, segment: &Segment) {
+        let interval = self.shared.config.invalid_ratelimit();
+        let text = segment.len() > 0 && !segment.has(Flags::SYN);
+        let Some(request) = self.requests.get_mut(index) else { return };
+        if text || request.last_answer.may_answer(now, interval) {
+            return self.send_request_syn_ack(now, index, None);
+        }
+        self.shared.counters.ack_skipped_syn_recv += 1;
+        self.drops.count(DropReason::RateLimited);
+    }
+
     /// No answer to a SYN-ACK, or no room for the connection it would make.
     pub(super) fn request_timeout(&mut self, now: Instant, index: u32) {
         let Some(request) = self.requests.get_mut(index) else { return };
@@ -155,7 +168,7 @@ impl Stack {
         }
         if segment.has(Flags::SYN) && !segment.has(Flags::ACK) {
             self.note_repeated_syn(index, segment);
-            return self.send_request_syn_ack(now, index, None);
+            return self.repeat_syn_ack(now, index, segment);
         }
         if !segment.has(Flags::ACK) {
             return self.drops.count(DropReason::NotForListener);
@@ -165,7 +178,7 @@ impl Stack {
         }
         // Text may overtake the final ACK: everything that starts in the window will do.
         if segment.end().before(irs + 1) || segment.seq().since(irs + 1) > u32::from(u16::MAX) {
-            return self.send_request_syn_ack(now, index, None);
+            return self.repeat_syn_ack(now, index, segment);
         }
         if self.is_deferred(index, segment) {
             return self.drops.count(DropReason::Deferred);
@@ -289,8 +302,7 @@ impl Connection {
         self.start_receiver(cx.config, request.irs);
         self.rcv.last_ack_sent = self.rcv.nxt;
         self.ts_offset = ts_offset;
-        self.ts_recent = request.ts_recent;
-        self.ts_recent_at = cx.now;
+        self.remember_timestamp(cx.now, request.ts_recent);
         self.snd.una = request.iss + 1;
         self.snd.advance_nxt(request.iss + 1);
         self.snd.wnd = request.peer_window.into();

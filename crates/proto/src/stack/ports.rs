@@ -7,6 +7,7 @@ use super::Stack;
 use crate::time_wait::ISN_DISTANCE;
 use crate::tuple::FourTuple;
 use crate::{ConnectError, Instant};
+use core::time::Duration;
 use wire::{Addr, SeqNum};
 
 /// Counters that destinations share by hash; each moves on with every connection to one of its destinations.
@@ -73,7 +74,7 @@ impl Stack {
         };
         let age = config.time_wait.saturating_sub(self.time_wait.deadline(index).since(now));
         allowed
-            && age > config.tcp_tw_reuse_delay
+            && age > Duration::from_millis(config.tcp_tw_reuse_delay.into())
             && self.time_wait.get(index).ts_recent.is_some()
             && self.find_listener(tuple).is_none()
     }

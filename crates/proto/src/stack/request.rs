@@ -1,5 +1,6 @@
 //! An ordinary half-open peer in the SYN queue: what is needed to repeat the SYN-ACK and to make the connection, no buffers.
 
+use crate::rate_limit::LastAnswer;
 use crate::tcp::negotiation::Negotiated;
 use crate::tuple::FourTuple;
 use crate::{Instant, ListenerId};
@@ -22,6 +23,8 @@ pub(super) struct Request {
     /// Of those, by the timer: a client that repeats its SYN does not use up our patience.
     pub(super) timeouts: u8,
     pub(super) sent_at: Instant,
+    /// Of a repeated SYN, or of a segment outside the window.
+    pub(super) last_answer: LastAnswer,
     /// The final ACK has come and made no connection, for want of room or of data: the peer believes itself connected.
     pub(super) acked: bool,
     /// In its listener's row of those who wait for room.

@@ -4,6 +4,7 @@ use super::Stack;
 use super::listener::Listener;
 use super::request::{CookieReply, Request};
 use super::syn_cookie::{self, VALID};
+use crate::rate_limit::LastAnswer;
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation;
 use crate::tuple::FourTuple;
@@ -98,6 +99,7 @@ impl Stack {
             transmissions: 0,
             timeouts: 0,
             sent_at: now,
+            last_answer: LastAnswer::default(),
             acked: true,
             waiting: false,
         })

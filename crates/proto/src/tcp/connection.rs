@@ -12,6 +12,7 @@ use super::state::{self, Transition};
 use super::timers::{Timer, Timers};
 use super::window_use::WindowUse;
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
+use crate::rate_limit::{ChallengeLimit, LastAnswer};
 use crate::rtt::RttEstimator;
 use crate::tuple::FourTuple;
 use crate::{
@@ -22,6 +23,15 @@ use wire::{Capabilities, SeqNum};
 /// Largest send buffer, bytes: sequence numbers compare within 2³¹.
 const SEND_BUFFER_MAX: usize = 1 << 30;
 
+/// The age of a timestamp is kept in units of 2³⁰ ns (1.07 s).
+const TS_AGE_UNIT: u32 = 30;
+/// 24 days: half of what a clock of milliseconds needs to wrap (RFC 7323 §5.5).
+const TS_RECENT_LIFE: u32 = ((24 * 86_400 * 1_000_000_000_u64) >> TS_AGE_UNIT) as u32;
+
+fn ts_age_units(now: Instant) -> u32 {
+    (now.as_nanos() >> TS_AGE_UNIT) as u32
+}
+
 /// What a connection may see and change of its stack.
 pub(crate) struct Context<'a> {
     pub(crate) now: Instant,
@@ -31,8 +41,8 @@ pub(crate) struct Context<'a> {
     pub(crate) paths: &'a mut PathCache,
     pub(crate) blackhole: &'a mut Blackhole,
     pub(crate) networks: &'a [Network],
-    /// May a challenge ACK or another answer to nonsense be sent now? Taken from the stack's allowance.
-    pub(crate) challenge: &'a mut crate::rate_limit::RateLimit,
+    /// The stack's allowance of challenge ACKs.
+    pub(crate) challenge: &'a mut ChallengeLimit,
 }
 
 impl Context<'_> {
@@ -181,8 +191,11 @@ pub(crate) struct Connection {
     pub(crate) timers: Timers,
     /// Time-outs in a row without progress.
     pub(crate) timeouts: u8,
+    /// Of segments that were not taken.
+    pub(crate) last_answer: LastAnswer,
     pub(crate) ts_recent: u32,
-    pub(crate) ts_recent_at: Instant,
+    /// When `ts_recent` came, in [`TS_AGE_UNIT`]s.
+    ts_recent_at: u32,
     pub(crate) ts_offset: u32,
     pub(crate) outcome: Outcome,
     pub(crate) syn_data_len: u16,
@@ -257,8 +270,9 @@ impl Connection {
             recovery: Recovery::default(),
             timers: Timers::new(),
             timeouts: 0,
+            last_answer: LastAnswer::default(),
             ts_recent: 0,
-            ts_recent_at: Instant::ZERO,
+            ts_recent_at: 0,
             ts_offset: 0,
             outcome: Outcome::Pending,
             syn_data_len: 0,
@@ -329,6 +343,17 @@ impl Connection {
     /// RFC 7323's TSval now, in ms.
     pub(crate) fn tsval(&self, now: Instant) -> u32 {
         (now.as_millis() as u32).wrapping_add(self.ts_offset)
+    }
+
+    /// TS.Recent is this from now on.
+    pub(crate) fn remember_timestamp(&mut self, now: Instant, tsval: u32) {
+        self.ts_recent = tsval;
+        self.ts_recent_at = ts_age_units(now);
+    }
+
+    /// TS.Recent came so long ago that it says nothing.
+    pub(crate) fn ts_recent_expired(&self, now: Instant) -> bool {
+        ts_age_units(now).wrapping_sub(self.ts_recent_at) >= TS_RECENT_LIFE
     }
 
     pub(crate) fn transition(&mut self, event: Transition) {

@@ -116,6 +116,11 @@ impl Reassembly {
         self.pieces.is_empty() && self.duplicate.is_none()
     }
 
+    /// Number behind the last piece.
+    pub(crate) fn end(&self) -> Option<SeqNum> {
+        self.pieces.back().map(Piece::end)
+    }
+
     /// The first part of this range that is here already.
     pub(crate) fn overlap(&self, seq: SeqNum, end: SeqNum) -> Option<(SeqNum, SeqNum)> {
         let index = self.pieces.partition_point(|piece| piece.end().before_or_eq(seq));

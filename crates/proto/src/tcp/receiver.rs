@@ -168,6 +168,11 @@ impl Receiver {
         filled
     }
 
+    /// Number behind everything that came early.
+    pub(crate) fn early_end(&self) -> Option<SeqNum> {
+        self.early.as_ref()?.end()
+    }
+
     /// A FIN after the byte before `seq`. True when it is now in order.
     pub(crate) fn accept_fin(&mut self, seq: SeqNum) -> bool {
         if self.fin_received {

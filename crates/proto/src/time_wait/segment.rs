@@ -19,6 +19,13 @@ pub(crate) struct TimeWaitSegment {
     pub(crate) timestamps: Option<Timestamps>,
 }
 
+impl TimeWaitSegment {
+    /// It occupies sequence numbers, other than a SYN's.
+    pub(crate) fn has_text(&self) -> bool {
+        !self.flags.contains(Flags::SYN) && (self.payload_len > 0 || self.flags.contains(Flags::FIN))
+    }
+}
+
 /// What to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeWaitAction {
@@ -92,7 +99,7 @@ fn on_syn(entry: &TimeWait, segment: &TimeWaitSegment) -> TimeWaitAction {
 }
 
 /// PAWS (RFC 7323 §5.3). A segment without timestamps is let through, as Linux does.
-fn is_old(entry: &TimeWait, segment: &TimeWaitSegment) -> bool {
+pub(crate) fn is_old(entry: &TimeWait, segment: &TimeWaitSegment) -> bool {
     let (Some(last), Some(new)) = (entry.ts_recent, segment.timestamps) else { return false };
     SeqNum(new.tsval).before(SeqNum(last))
 }
@@ -115,7 +122,6 @@ mod tests {
             rcv_nxt: SeqNum(NEXT),
             rcv_wnd: 1,
             ts_recent,
-            ts_offset: 0,
         }
     }
 

@@ -1,6 +1,7 @@
 //! SEGMENT ARRIVES on an open connection: what is acceptable, what is challenged, what is ignored.
 
 use crate::peer::*;
+use core::time::Duration;
 use proto::*;
 
 fn established() -> (Peer, ConnId) {
@@ -24,6 +25,7 @@ fn a_reset_needs_the_exact_number() {
     let (mut p, id) = established();
     p.send("R 2");
     p.expect("A 1 ack 1 <>");
+    p.skip(500);
     p.send("R 64241");
     p.expect("A 1 ack 1");
     p.send("R 70000");
@@ -52,34 +54,98 @@ fn what_came_before_a_reset_can_still_be_read() {
     assert_eq!(p.read(id), Err(ReadError::Closed(CloseReason::Reset)));
 }
 
+/// Linux's `tcp_reset_check`: FIN and reset of one number, as some hosts end a program.
 #[test]
-fn challenges_are_limited_per_second() {
-    let mut config = Config::default();
-    config.set("firstbyte.replies_per_second", "2").unwrap();
-    let mut p = Peer::new(config);
-    let listener = p.listen();
-    p.establish(listener);
-    for _ in 0..5 {
+fn a_reset_of_the_fins_number_counts() {
+    let (mut p, id) = established();
+    p.send("FA 1 ack 1");
+    p.expect_after(40, "A 1 ack 2");
+    p.send("R 1");
+    p.expect_nothing();
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::Reset));
+    let (mut p, id) = established();
+    p.send("R 0");
+    assert_eq!(p.state(id), State::Established, "without a FIN that number is old");
+}
+
+/// A peer whose text was lost resets with the number behind all of it; the highest selectively acknowledged one is as good a proof.
+#[test]
+fn a_reset_behind_what_came_early_counts() {
+    for (options, reason) in [("mss 1000,sackOK", Some(CloseReason::Reset)), ("mss 1000", None)] {
+        let mut p = Peer::ours();
+        let listener = p.listen();
+        let id = p.establish_with(listener, &format!("S 0 win 65535 <{options}>"));
+        p.send("A 11:21 ack 1");
+        p.send("A 31:41 ack 1");
+        p.sent_now();
+        p.send("R 21");
+        assert_eq!(p.state(id), State::Established);
+        p.send("R 41");
+        assert_eq!(p.stack.close_reason(id), reason, "{options}");
+    }
+}
+
+/// `tcp_invalid_ratelimit`: the connection's own limit, for challenges and for answers to what was not taken alike.
+#[test]
+fn a_connection_answers_nonsense_twice_a_second() {
+    let (mut p, _) = established();
+    for wait in [0, 499, 1, 499] {
+        p.skip(wait);
         p.send("R 2");
         p.sent_now();
     }
-    assert_eq!(p.stack.counters().challenge_ack, 2);
-    p.skip(1000);
-    p.send("R 2");
+    assert_eq!((p.stack.counters().challenge_ack, p.stack.counters().ack_skipped_challenge), (2, 2));
+    p.send("A 0 ack 1");
+    p.expect_nothing();
+    p.send("A 70000:70010 ack 1");
     p.expect("A 1 ack 1");
+    let counters = p.stack.counters();
+    assert_eq!((counters.ack_skipped_seq, counters.beyond_window), (1, 1), "text is answered each time");
+    p.skip(1);
+    p.send("A 0 ack 1");
+    p.expect("A 1 ack 1");
+}
+
+/// RFC 5961 §7: the stack's limit, which nobody can count by his own connection.
+#[test]
+fn challenges_of_all_connections_are_limited_too() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_challenge_ack_limit", "10").unwrap();
+    let mut p = Peer::new(config);
+    let listener = p.listen();
+    let ports = 40_000..40_050;
+    for port in ports.clone() {
+        p.remote.set_port(port);
+        p.establish(listener);
+    }
+    let mut seconds = Vec::new();
+    for second in 1..40 {
+        let before = p.stack.counters().challenge_ack;
+        for port in ports.clone() {
+            p.remote.set_port(port);
+            p.send("R 2");
+            p.sent_now();
+        }
+        seconds.push(p.stack.counters().challenge_ack - before);
+        p.now = Instant::ZERO + Duration::from_secs(1000 + second);
+    }
+    assert!(seconds.iter().all(|sent| (5..15).contains(sent)), "{seconds:?}");
+    assert!(seconds.iter().any(|sent| *sent != seconds[0]), "the same every second: {seconds:?}");
 }
 
 #[test]
 fn a_syn_is_challenged_wherever_it_lies() {
     let (mut p, id) = established();
     for (number, seq) in ["0", "1", "2", "70000"].iter().enumerate() {
+        p.skip(500);
         p.send(&format!("S {seq} <mss 1000>"));
         p.expect("A 1 ack 1 <>");
         assert_eq!(p.stack.counters().challenge_ack, number as u64 + 1);
     }
+    p.skip(500);
     p.send("SA 1 ack 1");
     p.expect("A 1 ack 1");
-    assert_eq!(p.state(id), State::Established);
+    assert_eq!((p.state(id), p.stack.counters().syn_challenge), (State::Established, 5));
 }
 
 #[test]
@@ -97,6 +163,7 @@ fn an_ack_of_what_was_never_sent_is_challenged_and_its_text_is_not_taken() {
     p.write(id, &pattern(11, 10));
     p.expect("PA 11:21 ack 11");
     let before = p.stack.counters().challenge_ack;
+    p.now = p.now + Duration::from_secs(1);
     // Older than any window the peer ever offered.
     p.stack.handle_packet(p.now, RxPacket::new(p.packet("PA 11:21 ack 4294900000")));
     p.expect("A 21 ack 11");
@@ -143,6 +210,26 @@ fn an_old_timestamp_is_refused_but_for_a_reset() {
     assert_eq!(p.stack.close_reason(id), Some(CloseReason::Reset));
 }
 
+/// Linux's `tcp_disordered_ack`: the network may reorder ACKs within a time-out; older ones are dropped without an answer.
+#[test]
+fn pure_acks_with_old_timestamps() {
+    let (mut p, id) = established_with_timestamps();
+    p.write(id, &pattern(1, 1000));
+    p.sent_now();
+    p.send("PA 1:11 ack 1 win 1000 <TS 2000 0>");
+    p.skip(40);
+    p.send("A 1 ack 1001 <TS 1999 0>");
+    p.expect_nothing();
+    assert_eq!((p.stack.counters().paws_old_ack, p.stack.info(id).unwrap().send_queue), (1, 1000));
+    p.send("A 11 ack 1 <TS 1999 0>");
+    assert_eq!(p.stack.counters().paws_estab_rejected, 1, "another window: not the ACK we know");
+    p.send("A 11 ack 1 win 1000 <TS 2001 0>");
+    p.send("A 11 ack 1 win 1000 <TS 1999 0>");
+    assert_eq!(p.stack.counters().paws_estab_rejected, 1, "a duplicate, reordered");
+    p.send("A 11 ack 1 win 1000 <TS 100 0>");
+    assert_eq!(p.stack.counters().paws_estab_rejected, 2, "a duplicate of long ago");
+}
+
 /// RFC 7323 §5.5: after 24 days of silence a timestamp may have wrapped.
 #[test]
 fn timestamps_age() {
@@ -171,7 +258,7 @@ fn a_refused_segment_does_not_move_the_timestamp() {
     p.send("A 1 ack 99 <TS 5000 0>");
     p.expect("A 1 ack 1 <TS 0 100>");
     p.send("P 1:11 <TS 5000 0>");
-    p.expect_nothing();
+    p.expect_nothing_for(500);
     p.send("S 1 <TS 5000 0>");
     p.expect("A 1 ack 1");
     p.send("PA 1:11 ack 1 <TS 101 0>");

@@ -353,6 +353,26 @@ fn time_wait_acknowledges_a_repeated_fin_and_starts_anew() {
     assert_eq!(p.sizes(), (0, 0, 0));
 }
 
+/// `tcp_invalid_ratelimit`: a repeated FIN is answered each time, anything else twice a second; or two ends in TIME-WAIT would go on
+/// for ever.
+#[test]
+fn time_wait_answers_nonsense_twice_a_second() {
+    let mut p = in_time_wait(Config::default(), "S 0 win 65535 <mss 1000>");
+    for _ in 0..3 {
+        p.send("FA 1 ack 2");
+        p.expect("A 2 ack 2");
+    }
+    p.send("A 1 ack 2");
+    p.expect("A 2 ack 2");
+    p.skip(499);
+    p.send("S 0");
+    p.expect_nothing();
+    p.skip(1);
+    p.send("S 0");
+    p.expect("A 2 ack 2");
+    assert_eq!(p.stack.counters().ack_skipped_time_wait, 1);
+}
+
 #[test]
 fn time_wait_speaks_in_timestamps_if_the_connection_did() {
     let mut p = in_time_wait(Config::default(), "S 0 win 65535 <mss 1000,TS 100 0>");

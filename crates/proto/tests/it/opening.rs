@@ -188,6 +188,22 @@ fn a_repeated_syn_gets_the_syn_ack_again() {
     p.accept(listener);
 }
 
+/// `tcp_invalid_ratelimit`: whoever floods us with one SYN in somebody else's name does not make us flood him.
+#[test]
+fn a_flood_of_one_syn_is_answered_twice_a_second() {
+    let mut p = Peer::ours();
+    p.listen();
+    p.send("S 0 <mss 1000>");
+    p.expect("SA 0 ack 1 <mss 1460>");
+    let mut answers = 0;
+    for _ in 0..100 {
+        p.skip(10);
+        p.send("S 0 <mss 1000>");
+        answers += p.sent_now().len();
+    }
+    assert_eq!((answers, p.stack.counters().ack_skipped_syn_recv), (2, 98));
+}
+
 #[test]
 fn a_reset_refuses() {
     let mut p = Peer::ours();

@@ -182,9 +182,14 @@ impl Connection {
         before != self.snd.wnd
     }
 
-    pub(super) fn set_send_window(&mut self, segment: &Segment) {
+    /// The window that a segment offers, bytes.
+    pub(super) fn offered_by(&self, segment: &Segment) -> u32 {
         let shift = if segment.has(Flags::SYN) { 0 } else { self.agreed.snd_wscale.unwrap_or(0) };
-        self.snd.wnd = u32::from(segment.header.window) << shift;
+        u32::from(segment.header.window) << shift
+    }
+
+    pub(super) fn set_send_window(&mut self, segment: &Segment) {
+        self.snd.wnd = self.offered_by(segment);
         self.snd.wnd_max = self.snd.wnd_max.max(self.snd.wnd);
         self.snd.wl1 = segment.seq();
         self.snd.wl2 = segment.header.ack;

@@ -1,23 +1,35 @@
 //! Second and fourth check: RST and SYN (RFC 9293 §3.10.7.4, RFC 5961 §3 and §4).
 
 use super::{Reply, Segment, Stop};
-use crate::CloseReason;
 use crate::tcp::connection::{Connection, Context};
+use crate::{CloseReason, State};
 use wire::Flags;
 
 impl Connection {
-    /// A reset counts only with exactly the number we expect next; elsewhere in the window it is challenged.
+    /// A reset counts only with exactly the number we expect next, or (as with Linux) the one behind everything that came early: what a
+    /// peer does not know to be missing. Elsewhere in the window it is challenged.
     pub(super) fn check_reset(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Result<(), Stop> {
         if !segment.has(Flags::RST) {
             return Ok(());
         }
-        if segment.seq() != self.rcv.nxt {
+        let behind_early = || self.agreed.sack && self.rcv.early_end() == Some(segment.seq());
+        if segment.seq() == self.rcv.nxt || self.resets_behind_fin(segment) || behind_early() {
+            self.reset_by_peer(cx);
+        } else {
             self.challenge(cx);
-            return Err(Reply::Nothing);
         }
+        Err(Reply::Nothing)
+    }
+
+    /// Some hosts end a program by a FIN and a reset of the same number, and answer no challenge (Linux's `tcp_reset_check`).
+    pub(super) fn resets_behind_fin(&self, segment: &Segment) -> bool {
+        let fin_came = matches!(self.state, State::CloseWait | State::LastAck | State::Closing);
+        fin_came && segment.seq() == self.rcv.nxt - 1
+    }
+
+    pub(super) fn reset_by_peer(&mut self, cx: &mut Context<'_>) {
         cx.counters.estab_resets += u64::from(self.handshake.is_none());
         self.terminate(CloseReason::Reset);
-        Err(Reply::Nothing)
     }
 
     /// "If the SYN bit is set … MUST send a challenge ACK" (RFC 5961 §4.2).
@@ -29,6 +41,7 @@ impl Connection {
         if self.handshake.is_some() && segment.has(Flags::ACK) && segment.seq() == self.rcv.irs {
             return Ok(());
         }
+        cx.counters.syn_challenge += 1;
         self.challenge(cx);
         Err(Reply::Nothing)
     }

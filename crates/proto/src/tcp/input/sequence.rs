@@ -4,27 +4,27 @@ use super::{Reply, Segment, Stop};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::Handshake;
 use crate::tcp::receiver::AckOwed;
-use core::time::Duration;
 use wire::Flags;
-
-/// A timestamp older than this says nothing (RFC 7323 §5.5).
-const TS_RECENT_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
 
 impl Connection {
     pub(super) fn check_sequence(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Result<(), Stop> {
         if self.is_duplicate_syn(segment) {
-            if !self.fails_paws(cx, segment) {
+            if self.fails_paws(cx, segment).is_none() {
                 // So that the client can tell which of its SYNs is answered (RFC 7323 §4.3).
                 self.note_timestamp(cx, segment);
             }
-            return Err(self.answer_duplicate_syn());
+            return Err(self.answer_duplicate_syn(cx));
         }
-        if self.fails_paws(cx, segment) {
-            cx.counters.paws_estab_rejected += 1;
-            return Err(self.out_of_window(cx, segment));
+        if let Some(stale) = self.fails_paws(cx, segment) {
+            if segment.has(Flags::SYN) {
+                return Err(self.out_of_window(cx, segment));
+            }
+            return Err(self.refuse_stale(cx, segment, stale));
         }
         // As Linux's `tcp_sequence`: anything that touches the window from the left edge on. Text is trimmed later.
-        if segment.end().before(self.rcv.nxt) || segment.seq().after(self.rcv.adv.latest(self.rcv.nxt)) {
+        let beyond = segment.seq().after(self.rcv.adv.latest(self.rcv.nxt));
+        if beyond || segment.end().before(self.rcv.nxt) {
+            cx.counters.beyond_window += u64::from(beyond && !segment.has(Flags::RST));
             return Err(self.out_of_window(cx, segment));
         }
         Ok(())
@@ -38,21 +38,52 @@ impl Connection {
     }
 
     /// RFC 7413 §4.2.2: the SYN-ACK goes again, without data or option if it has gone before.
-    fn answer_duplicate_syn(&mut self) -> Reply {
+    fn answer_duplicate_syn(&mut self, cx: &mut Context<'_>) -> Reply {
         self.release_synack();
-        if let Some(Handshake::Passive(passive)) = &mut self.handshake {
+        let Some(Handshake::Passive(passive)) = &mut self.handshake else { return Reply::Nothing };
+        if passive.due || self.last_answer.may_answer(cx.now, cx.config.invalid_ratelimit()) {
             passive.due = true;
+        } else {
+            cx.counters.ack_skipped_syn_recv += 1;
         }
         Reply::Nothing
     }
 
-    /// Protection against wrapped sequences (RFC 7323 §5.3). Segments without the option pass, as with Linux.
-    fn fails_paws(&self, cx: &Context<'_>, segment: &Segment) -> bool {
-        let Some(timestamps) = segment.header.options.timestamps.filter(|_| self.agreed.timestamps) else {
-            return false;
-        };
-        let older = (timestamps.tsval.wrapping_sub(self.ts_recent) as i32) < 0;
-        older && !segment.has(Flags::RST) && cx.now.since(self.ts_recent_at) < TS_RECENT_LIFE
+    /// Protection against wrapped sequences (RFC 7323 §5.3). Segments without the option pass, as with Linux, and so does a pure ACK
+    /// that only repeats the last within a retransmission time-out: the network has reordered it.
+    fn fails_paws(&self, cx: &Context<'_>, segment: &Segment) -> Option<Stale> {
+        let timestamps = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?;
+        let age = self.ts_recent.wrapping_sub(timestamps.tsval) as i32;
+        if age <= 0 || segment.has(Flags::RST) || self.ts_recent_expired(cx.now) {
+            return None;
+        }
+        if segment.len() > 0 || !segment.has(Flags::ACK) {
+            return Some(Stale::Segment);
+        }
+        if segment.seq().before(self.rcv.nxt) {
+            return Some(Stale::PureAck);
+        }
+        let offered = self.offered_by(segment);
+        let repeats = segment.seq() == self.snd.wl1 && offered != 0 && offered <= self.snd.wnd;
+        let reordered = segment.seq() == self.rcv.nxt
+            && segment.header.ack == self.snd.una
+            && repeats
+            && u128::from(age.unsigned_abs()) <= (self.rtt.rto() * 6 / 5).as_millis();
+        (!reordered).then_some(Stale::Segment)
+    }
+
+    /// Old ACKs are common, and are not worth an answer (Linux's `tcp_disordered_ack_check`).
+    fn refuse_stale(&mut self, cx: &mut Context<'_>, segment: &Segment, stale: Stale) -> Reply {
+        if stale == Stale::PureAck {
+            cx.counters.paws_old_ack += 1;
+            return Reply::Nothing;
+        }
+        cx.counters.paws_estab_rejected += 1;
+        self.note_duplicate(cx, segment);
+        if !self.answer_nonsense(cx, segment) {
+            cx.counters.ack_skipped_paws += 1;
+        }
+        Reply::Nothing
     }
 
     /// RFC 7323 §4.3: the timestamp to echo is that of the segment that covers Last.ACK.sent. Only once its ACK was found good: or one
@@ -61,30 +92,53 @@ impl Connection {
         if let Some(timestamps) = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)
             && segment.seq().before_or_eq(self.rcv.last_ack_sent)
         {
-            self.ts_recent = timestamps.tsval;
-            self.ts_recent_at = cx.now;
+            self.remember_timestamp(cx.now, timestamps.tsval);
         }
     }
 
     /// "If an incoming segment is not acceptable, an acknowledgment should be sent in reply (unless the RST bit is set)."
     fn out_of_window(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Reply {
         if segment.has(Flags::RST) {
+            if self.resets_behind_fin(segment) {
+                self.reset_by_peer(cx);
+            }
             return Reply::Nothing;
         }
         self.note_duplicate(cx, segment);
         if segment.has(Flags::SYN) {
+            cx.counters.syn_challenge += 1;
             self.challenge(cx);
-        } else if segment.len() > 0 || cx.challenge.take(cx.now, cx.config.replies_per_second) {
-            self.rcv.ack_owed = AckOwed::Now;
+        } else if !self.answer_nonsense(cx, segment) {
+            cx.counters.ack_skipped_seq += 1;
         }
         Reply::Nothing
     }
 
-    /// A challenge ACK (RFC 5961), within the allowance.
+    /// An ACK answers a segment that was not taken, unless one did lately: only text, which no such answer carries, is answered each
+    /// time. False if not.
+    fn answer_nonsense(&mut self, cx: &mut Context<'_>, segment: &Segment) -> bool {
+        let answered =
+            segment.len() > 0 || self.last_answer.may_answer(cx.now, cx.config.invalid_ratelimit());
+        if answered {
+            self.rcv.ack_owed = AckOwed::Now;
+        }
+        answered
+    }
+
+    /// A challenge ACK (RFC 5961), within what the connection and the stack may send of them.
     pub(super) fn challenge(&mut self, cx: &mut Context<'_>) {
-        if cx.challenge.take(cx.now, cx.config.replies_per_second) {
+        if !self.last_answer.may_answer(cx.now, cx.config.invalid_ratelimit()) {
+            cx.counters.ack_skipped_challenge += 1;
+        } else if cx.challenge.take(cx.now, cx.config.tcp_challenge_ack_limit) {
             cx.counters.challenge_ack += 1;
             self.rcv.ack_owed = AckOwed::Now;
         }
     }
+}
+
+/// What is older than the last timestamp.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stale {
+    PureAck,
+    Segment,
 }

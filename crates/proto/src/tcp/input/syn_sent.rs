@@ -80,8 +80,7 @@ impl Connection {
         self.start_receiver(cx.config, segment.seq());
         self.set_send_window(segment);
         if let Some(timestamps) = options.timestamps {
-            self.ts_recent = timestamps.tsval;
-            self.ts_recent_at = cx.now;
+            self.remember_timestamp(cx.now, timestamps.tsval);
         }
     }
 
