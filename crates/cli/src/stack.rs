@@ -36,6 +36,10 @@ pub(crate) struct StackArgs {
     /// Change a setting, by Linux's name or ours, e.g. net.ipv4.tcp_fin_timeout=30; repeatable.
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::setting)]
     set: Vec<(String, String)>,
+    /// What connections to and from PREFIX begin with, in the words of `ip route`: mtu, advmss, initcwnd, initrwnd, cwnd, ssthresh,
+    /// rto_min, quickack, congctl, fastopen_no_cookie, e.g. 'default initcwnd 20'; repeatable, the longest prefix counts.
+    #[arg(long, value_name = "PREFIX METRIC…", value_parser = values::route)]
+    route: Vec<values::Route>,
     /// Print every setting with its value, and do nothing else.
     #[arg(long)]
     settings: bool,
@@ -130,6 +134,9 @@ impl StackArgs {
             .device(device)
             .start()
             .map_err(|error| Failure::failed(format!("cannot start the stack: {error}")))?;
+        for route in &self.route {
+            net.set_route(route.destination, route.metrics);
+        }
         Ok(Running { net, tun: name, addresses, pcap })
     }
 

@@ -112,6 +112,24 @@ pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// What connections to a destination begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) destination: firstbyte::fast_open::Network,
+    pub(crate) metrics: firstbyte::RouteMetrics,
+}
+
+/// `PREFIX METRIC VALUE …`, as `ip route` has it.
+pub(crate) fn route(text: &str) -> Result<Route, String> {
+    let (destination, metrics) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+    let read = || Ok(Route { destination: destination.parse()?, metrics: metrics.parse()? });
+    let route = read().map_err(|error: firstbyte::RouteError| error.to_string())?;
+    if route.metrics == firstbyte::RouteMetrics::default() {
+        return Err("say what holds there, such as '10.0.0.0/8 initcwnd 20'".to_owned());
+    }
+    Ok(route)
+}
+
 /// What a name stands for here: `NAME:PORT:ADDRESS`, as curl has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolved {
@@ -200,6 +218,15 @@ mod tests {
         assert_eq!(resolved.addr, "[fd78::1]:80".parse().unwrap());
         for wrong in ["", "a", "a:80", "a:b:10.0.0.1", ":80:10.0.0.1", "a:80:b"] {
             assert!(wrong.parse::<Resolved>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn routes_have_a_prefix_and_metrics() {
+        let read = route("default initcwnd 20 mtu lock 1400").unwrap();
+        assert_eq!((read.destination.to_string(), read.metrics.initcwnd), ("0.0.0.0/0".to_owned(), Some(20)));
+        for wrong in ["default", "10.0.0.0/40 initcwnd 2", "default initcwnd", "default via 10.0.0.1"] {
+            assert!(route(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -3,7 +3,7 @@ mod builder;
 use crate::driver::{Control, Ended};
 use crate::{TcpSocket, error};
 use host::{Host, RealClock};
-use proto::{Counters, SettingError, Stack, TableSizes, fast_open};
+use proto::{Counters, RouteMetrics, SettingError, Stack, TableSizes, fast_open};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -138,6 +138,24 @@ impl Net {
     /// Removes a local address; its connections end when they next send.
     pub fn remove_address(&self, addr: IpAddr) {
         self.handle.host.configure(|stack, _| stack.remove_address(addr));
+    }
+
+    /// Sets what connections to and from `destination` begin with from now on: initial windows, MTU, congestion control and so on. The
+    /// longest prefix counts. False when there is no room for one more (65 536).
+    ///
+    /// ```
+    /// # fn example(net: &firstbyte::Net) -> Result<(), firstbyte::RouteError> {
+    /// net.set_route("10.0.0.0/8".parse()?, "initcwnd 20 rto_min 50ms".parse()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_route(&self, destination: fast_open::Network, metrics: RouteMetrics) -> bool {
+        self.handle.host.configure(|stack, now| stack.set_route(now, destination, metrics))
+    }
+
+    /// Takes that back, for exactly this prefix; what it was.
+    pub fn remove_route(&self, destination: fast_open::Network) -> Option<RouteMetrics> {
+        self.handle.host.configure(|stack, now| stack.remove_route(now, destination))
     }
 
     /// A copy of the counters, under Linux's names.

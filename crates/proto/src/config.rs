@@ -43,7 +43,7 @@ pub enum CongestionControl {
     Vegas,
 }
 
-trait Value: Sized {
+pub(crate) trait Value: Sized {
     fn parse(text: &str) -> Result<Self, String>;
     fn show(&self) -> String;
 }
@@ -111,6 +111,14 @@ impl Value for Duration {
             () => format!("{nanos}ns"),
         }
     }
+}
+
+pub(crate) fn parse_value<T: Value>(text: &str) -> Result<T, String> {
+    T::parse(text)
+}
+
+pub(crate) fn show_value(value: &impl Value) -> String {
+    value.show()
 }
 
 macro_rules! choice {
@@ -274,6 +282,9 @@ settings! {
     tcp_slow_start_after_idle: bool = "net.ipv4.tcp_slow_start_after_idle", ours true, linux true, range _,
     /// Initial congestion window in segments (RFC 6928); 0 = two to four by the MSS (RFC 5681 §3.1).
     initcwnd: u32 = "firstbyte.initcwnd", ours 10, linux 10, range 0..=1000,
+    /// A route's `cwnd` and `ssthresh` hold as they stand. Otherwise `cwnd` does so only with `lock`, and `ssthresh` is merely what the
+    /// memory of a path begins with, so that it counts for nothing while `tcp_no_ssthresh_metrics_save` is on. Read when a route is set.
+    route_metrics_unlocked: bool = "firstbyte.route_metrics_unlocked", ours true, linux false, range _,
     /// Slow-start threshold of a new connection in segments; 0 = none.
     initial_ssthresh: u32 = "firstbyte.initial_ssthresh", ours 0, linux 0, range _,
     /// When a lone segment is acknowledged.

@@ -44,6 +44,8 @@ pub struct ConnectionInfo {
     pub rto: Duration,
     /// Lowest RTT seen.
     pub min_rtt: Option<Duration>,
+    /// Which algorithm sets it.
+    pub congestion: CongestionControl,
     /// Congestion window, bytes.
     pub cwnd: u32,
     /// Slow-start threshold, bytes.

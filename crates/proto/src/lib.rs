@@ -39,8 +39,8 @@
 //! ```
 //!
 //! Map: `stack` (ingress, listeners, demultiplexing, verbs, egress), `tcp` (one connection), [`fast_open`] (cookies, caches,
-//! verdicts, guard: pure values), `time_wait`, `timer_wheel`, `config` (the settings table), `counters`.
-//! Not here: neighbours and links (a packet is an IP packet), UDP (handed back to the caller), routing.
+//! verdicts, guard: pure values), `route` (values per destination), `time_wait`, `timer_wheel`, `config` (the settings table), `counters`.
+//! Not here: neighbours and links (a packet is an IP packet), UDP (handed back to the caller), next hops.
 #![forbid(unsafe_code)]
 
 mod api;
@@ -51,6 +51,7 @@ mod info;
 mod isn;
 mod rate_limit;
 mod rng;
+mod route;
 mod rtt;
 mod slab;
 mod stack;
@@ -64,6 +65,7 @@ pub use api::*;
 pub use config::*;
 pub use counters::*;
 pub use info::*;
+pub use route::{Metric, RouteError, RouteMetrics};
 pub use stack::Stack;
 pub use time::*;
 pub use wire::{Addr, Capabilities, RxPacket, SeqNum, TxPacket};

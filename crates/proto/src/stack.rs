@@ -1,7 +1,7 @@
 //! One host: its addresses, listeners and connections.
 //!
 //! `ingress` takes packets apart and finds whom they concern, `icmp` answers and believes ICMP, `listen` is LISTEN and the SYN
-//! queue with the server's half of Fast Open, `stateless` and `syn_cookie` are openings that keep nothing, `verbs`, `stream` and `closing` are the application's calls, `settle` is what follows every change of a
+//! queue with the server's half of Fast Open, `stateless` and `syn_cookie` are openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `settle` is what follows every change of a
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again.
 
 mod closing;
@@ -13,6 +13,7 @@ mod listener;
 mod open;
 mod ports;
 mod request;
+mod routes;
 mod settle;
 mod stateless;
 mod stream;
@@ -23,6 +24,7 @@ use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard}
 use crate::isn::IsnGenerator;
 use crate::rate_limit::{ChallengeLimit, RateLimit};
 use crate::rng::Rng;
+use crate::route::RouteTable;
 use crate::slab::Slab;
 use crate::tcp::connection::{Connection, Context};
 use crate::time_wait::TimeWaitTable;
@@ -75,6 +77,7 @@ pub struct Stack {
     guard: ReplayGuard,
     keys: KeyRing,
     syn_cookies: SynCookies,
+    routes: RouteTable,
     /// Connections whose application has let go.
     orphans: u32,
     drops: Drops,
@@ -144,6 +147,7 @@ impl Stack {
             guard: ReplayGuard::new(rng.next_key(), config.replay_guard_entries as usize, REPLAY_GENERATION),
             keys: KeyRing::new(Key::from_bytes(rng.next_bytes16())),
             syn_cookies: SynCookies::new(rng.next_key()),
+            routes: RouteTable::default(),
             orphans: 0,
             drops: Drops::default(),
         }
@@ -341,7 +345,8 @@ impl ConnectionInfo {
             rttvar: c.rtt.rttvar(),
             rto: c.rtt.rto(),
             min_rtt: c.rtt.min_rtt(),
-            cwnd: c.congestion.cwnd(),
+            congestion: c.congestion.algorithm(),
+            cwnd: c.congestion.cwnd().min(c.cwnd_clamp()),
             ssthresh: c.congestion.ssthresh(),
             pacing_rate: c.pacing_rate(config),
             delivery_rate: c.snd.queue.delivery.best().map(|sample| sample.rate()),

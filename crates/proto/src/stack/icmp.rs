@@ -101,7 +101,8 @@ impl Connection {
     fn packet_too_big(&mut self, cx: &mut Context<'_>, mtu: u32) {
         let least = if self.tuple.peer.is_v4() { MTU_MIN_V4 } else { MTU_MIN_V6 };
         let mtu = mtu.max(least).min(u32::from(u16::MAX)) as u16;
-        if mtu >= self.path_mtu {
+        let locked = self.route_metrics().and_then(|route| route.mtu).is_some_and(|mtu| mtu.locked);
+        if mtu >= self.path_mtu || locked {
             return;
         }
         self.path_mtu = mtu;

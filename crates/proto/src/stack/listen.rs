@@ -162,7 +162,9 @@ impl Stack {
         if bits & fastopen::SERVER == 0 || !offered || listener.pending.max_qlen() == 0 {
             return FastOpenServer::Refuse(None);
         }
-        let no_cookie = bits & fastopen::SERVER_NO_COOKIE != 0 || listener.no_cookie;
+        let of_route =
+            || self.routes.lookup(tuple.peer).is_some_and(|route| route.metrics.fastopen_no_cookie);
+        let no_cookie = bits & fastopen::SERVER_NO_COOKIE != 0 || listener.no_cookie || of_route();
         let keys = listener.keys.as_ref().unwrap_or(&self.keys);
         let fresh = option.map(|FastOpenOption { kind, .. }| FastOpenOption {
             kind,
@@ -236,8 +238,9 @@ impl Stack {
         let syn_end = segment.end();
         let cookie_request = segment.payload.is_empty()
             && segment.header.options.fast_open.is_none_or(|option| option.cookie.is_none());
+        let route = self.route_to(tuple.peer);
         let cx = &mut self.shared.context(now);
-        let mut child = Connection::new(cx, tuple, State::SynReceived, iss, socket);
+        let mut child = Connection::new(cx, tuple, State::SynReceived, iss, socket, route);
         child.take_syn(cx, segment, self.isn.timestamp_offset(tuple.local, tuple.peer));
         child.fast_opened = true;
         child.parent = Some(id);

@@ -38,12 +38,15 @@ impl Stack {
     /// The SYN-ACK of a request; `clock` is TSval before its offset.
     pub(super) fn syn_ack_of(&self, request: &Request, clock: u32, cookie: CookieReply) -> TcpHeader {
         let config = &self.shared.config;
-        let own_mss = negotiation::advertised_mss(&self.shared.capabilities, &request.tuple);
+        let route = self.routes.lookup(request.tuple.peer).map(|route| &route.metrics);
+        let own_mss = negotiation::advertised_mss(&self.shared.capabilities, &request.tuple, route);
+        let initrwnd = route.and_then(|route| route.initrwnd);
         let socket = self.listeners.get(request.listener.index).map(|listener| &listener.socket);
         let limit = socket
             .and_then(|socket| socket.recv_buffer)
             .map_or(config.tcp_rmem[1] / 2, |limit| (limit / 2) as u32);
-        let window = limit.min(u32::from(u16::MAX));
+        let first = initrwnd.map_or(u32::MAX, |segments| segments.saturating_mul(own_mss.into()));
+        let window = limit.min(u32::from(u16::MAX)).min(first);
         let whole = if window > u32::from(own_mss) {
             window / u32::from(own_mss) * u32::from(own_mss)
         } else {
@@ -248,8 +251,10 @@ impl Stack {
         let id = request.listener;
         let socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
         let ts_offset = self.isn.timestamp_offset(request.tuple.local, request.tuple.peer);
+        let route = self.route_to(request.tuple.peer);
         let cx = &mut self.shared.context(now);
-        let mut connection = Connection::new(cx, request.tuple, State::Established, request.iss, socket);
+        let mut connection =
+            Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);
         connection.take_request(cx, &request, ts_offset);
         connection.unaccepted = true;
         self.shared.counters.passive_opens += 1;

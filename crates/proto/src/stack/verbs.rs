@@ -105,8 +105,9 @@ impl Stack {
         let iss = self.choose_isn(now, &tuple, min_isn);
         let plan = self.plan_fast_open(now, &tuple, &options);
         let path_srtt = self.shared.paths.lookup(tuple.local, tuple.peer).and_then(|path| path.srtt);
+        let route = self.route_to(tuple.peer);
         let cx = &self.shared.context(now);
-        let mut connection = Connection::new(cx, tuple, State::SynSent, iss, options.socket);
+        let mut connection = Connection::new(cx, tuple, State::SynSent, iss, options.socket, route);
         connection.ts_offset = self.isn.timestamp_offset(tuple.local, tuple.peer);
         connection.outcome = match plan {
             ClientPlan::Plain(why) => Outcome::Skipped(why),
@@ -169,11 +170,16 @@ impl Stack {
         let heed = self.shared.config.fast_open_verdicts
             && matches!(options.fast_open, FastOpen::Auto | FastOpen::NoCookie);
         let verdict = if heed { self.shared.paths.verdict_admit(now, &key) } else { None };
+        let no_cookie = self.routes.lookup(tuple.peer).is_some_and(|route| route.metrics.fastopen_no_cookie);
+        let mode = match options.fast_open {
+            FastOpen::Auto | FastOpen::Force if no_cookie => FastOpen::NoCookie,
+            mode => mode,
+        };
         let syn_fin = options.syn_fin && options.fin;
         let syn_fin_verdict = heed && syn_fin && self.shared.paths.syn_fin_verdict_admit(now, &key);
         decide(&ClientInputs {
             bits: self.shared.config.tcp_fastopen,
-            mode: options.fast_open,
+            mode,
             has_data: !options.first_bytes.is_empty(),
             data_less: options.data_less,
             syn_fin,

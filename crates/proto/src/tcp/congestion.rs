@@ -92,6 +92,16 @@ impl Congestion {
     }
 }
 
+impl Congestion {
+    pub(crate) fn algorithm(&self) -> CongestionControl {
+        match self {
+            Congestion::Reno(_) => CongestionControl::Reno,
+            Congestion::Cubic(_) => CongestionControl::Cubic,
+            Congestion::Vegas(_) => CongestionControl::Vegas,
+        }
+    }
+}
+
 /// The same call on whichever algorithm it is.
 macro_rules! chosen {
     ($congestion:expr, $algorithm:ident => $call:expr) => {

@@ -13,11 +13,13 @@ use super::timers::{Timer, Timers};
 use super::window_use::WindowUse;
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
 use crate::rate_limit::{ChallengeLimit, LastAnswer};
+use crate::route::{Route, RouteMetrics};
 use crate::rtt::RttEstimator;
 use crate::tuple::FourTuple;
 use crate::{
     CloseReason, Config, Counters, EarlyData, Events, Instant, ListenerId, Outcome, SocketOptions, State,
 };
+use std::sync::Arc;
 use wire::{Capabilities, SeqNum};
 
 /// Largest send buffer, bytes: sequence numbers compare within 2³¹.
@@ -178,7 +180,9 @@ pub(crate) struct Connection {
     pub(crate) orphan: bool,
     pub(crate) options: SocketOptions,
     pub(crate) agreed: Negotiated,
-    /// Packets may not be larger than this, bytes; from the device and from ICMP.
+    /// What the route to the peer said when the connection began.
+    pub(crate) route: Option<Arc<Route>>,
+    /// Packets may not be larger than this, bytes; from the device, the route and ICMP.
     pub(crate) path_mtu: u16,
     pub(crate) snd: Sender,
     pub(crate) rcv: Receiver,
@@ -233,14 +237,13 @@ impl Connection {
         state: State,
         iss: SeqNum,
         options: SocketOptions,
+        route: Option<Arc<Route>>,
     ) -> Connection {
+        let metrics = route.as_ref().map(|route| route.metrics).unwrap_or_default();
         let send_limit = options
             .send_buffer
             .map_or(cx.config.tcp_wmem[1], |limit| limit.min(SEND_BUFFER_MAX) as u32)
             .max(cx.config.tcp_wmem[0]);
-        let known = cx.paths.lookup(tuple.local, tuple.peer);
-        let known_mtu = known.and_then(|path| path.fresh_path_mtu(cx.now, cx.config.mtu_expires));
-        let device_mtu = u16::try_from(cx.capabilities.mtu).unwrap_or(u16::MAX);
         let mut connection = Connection {
             tuple,
             state,
@@ -256,10 +259,10 @@ impl Connection {
                 sack: false,
                 ecn: false,
             },
-            path_mtu: known_mtu.map_or(device_mtu, |mtu| mtu.min(device_mtu)),
+            path_mtu: first_path_mtu(cx, &tuple, &metrics),
             snd: Sender::new(iss, send_limit),
             rcv: Receiver::new(SeqNum(0), receive_limit(cx.config, &options), 0),
-            rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min),
+            rtt: RttEstimator::new(cx.config.rto_initial, metrics.rto_min.unwrap_or(cx.config.rto_min)),
             congestion: Congestion::new(
                 cx.config.tcp_congestion_control,
                 &Start { initial_window: 0, ssthresh: u32::MAX, hystart: false },
@@ -294,6 +297,7 @@ impl Connection {
             listed: false,
             mapped: false,
             options,
+            route,
         };
         connection.congestion = connection.new_congestion(cx.config);
         connection
@@ -336,8 +340,18 @@ impl Connection {
 
     /// MSS we tell the peer.
     pub(crate) fn advertised_mss(&self, capabilities: &Capabilities) -> u16 {
-        let own = negotiation::advertised_mss(capabilities, &self.tuple);
+        let own = negotiation::advertised_mss(capabilities, &self.tuple, self.route_metrics());
         own.min(negotiation::mss_clamp(&self.options))
+    }
+
+    pub(crate) fn route_metrics(&self) -> Option<&RouteMetrics> {
+        self.route.as_ref().map(|route| &route.metrics)
+    }
+
+    /// What the route limits the congestion window to, bytes.
+    pub(crate) fn cwnd_clamp(&self) -> u32 {
+        let clamp = self.route.as_ref().and_then(|route| route.cwnd_clamp);
+        clamp.map_or(u32::MAX, |segments| segments.saturating_mul(self.smss().into()))
     }
 
     /// RFC 7323's TSval now, in ms.
@@ -439,7 +453,7 @@ impl Connection {
 
     /// cwnd, as recovery changes it.
     pub(crate) fn congestion_window(&self) -> u32 {
-        self.recovery.window(self.congestion.cwnd())
+        self.recovery.window(self.congestion.cwnd()).min(self.cwnd_clamp())
     }
 
     /// The smaller of the peer's window and cwnd.
@@ -461,6 +475,17 @@ impl Connection {
     }
 }
 
+/// The link's MTU, or the route's, or what ICMP lately told of the path, whichever is least; a locked route's is not doubted.
+fn first_path_mtu(cx: &Context<'_>, tuple: &FourTuple, metrics: &RouteMetrics) -> u16 {
+    let link = u16::try_from(cx.capabilities.mtu).unwrap_or(u16::MAX);
+    let own = metrics.mtu.map_or(link, |mtu| link.min(u16::try_from(mtu.value).unwrap_or(u16::MAX)));
+    if metrics.mtu.is_some_and(|mtu| mtu.locked) {
+        return own;
+    }
+    let known = cx.paths.lookup(tuple.local, tuple.peer);
+    known.and_then(|path| path.fresh_path_mtu(cx.now, cx.config.mtu_expires)).map_or(own, |mtu| own.min(mtu))
+}
+
 fn receive_limit(config: &Config, options: &SocketOptions) -> u32 {
     let buffer = options
         .recv_buffer
@@ -476,6 +501,6 @@ mod tests {
     /// The goal is an idle connection of 512 bytes with its slots in slab, demultiplexer and wheel; until then it must not grow.
     #[test]
     fn a_connection_does_not_grow_unnoticed() {
-        assert!(size_of::<Connection>() <= 776, "{} bytes", size_of::<Connection>());
+        assert!(size_of::<Connection>() <= 784, "{} bytes", size_of::<Connection>());
     }
 }

@@ -1,7 +1,7 @@
 //! What the two SYNs agreed on.
 
 use crate::tuple::FourTuple;
-use crate::{Config, SocketOptions};
+use crate::{Config, RouteMetrics, SocketOptions};
 use wire::{Capabilities, TcpOptions};
 
 /// Option bytes of the timestamps, padded.
@@ -53,10 +53,18 @@ pub(crate) fn default_mss(v4: bool) -> u16 {
     if v4 { 536 } else { 1220 }
 }
 
-/// The MSS we advertise: what the device takes, without options.
-pub(crate) fn advertised_mss(capabilities: &Capabilities, tuple: &FourTuple) -> u16 {
+/// The MSS we advertise: what the device takes, without options, or less if the route says so.
+pub(crate) fn advertised_mss(
+    capabilities: &Capabilities,
+    tuple: &FourTuple,
+    route: Option<&RouteMetrics>,
+) -> u16 {
     let headers = tuple.ip_header_len() + 20;
-    u16::try_from(capabilities.mtu.saturating_sub(headers)).unwrap_or(u16::MAX).max(MSS_MIN)
+    let of = |mtu: usize| u16::try_from(mtu.saturating_sub(headers)).unwrap_or(u16::MAX);
+    let own = of(capabilities.mtu);
+    let Some(route) = route else { return own.max(MSS_MIN) };
+    let told = route.advmss.or(route.mtu.map(|mtu| of(mtu.value as usize)));
+    told.map_or(own, |told| told.min(own)).max(MSS_MIN)
 }
 
 /// The shift that lets the largest window of `tcp_rmem` be told, or that of the socket's own buffer (Linux's

@@ -10,22 +10,26 @@ impl Connection {
     /// A controller that has not heard of anything yet.
     pub(super) fn new_congestion(&self, config: &Config) -> Congestion {
         let smss = u32::from(self.smss());
-        let ssthresh = match config.initial_ssthresh {
+        let of_route = self.route.as_ref().and_then(|route| route.ssthresh);
+        let ssthresh = match of_route.unwrap_or(config.initial_ssthresh) {
             0 => u32::MAX,
             segments => segments.saturating_mul(smss),
         };
         let initial_window = self.initial_window(config);
-        let algorithm = self.options.congestion.unwrap_or(config.tcp_congestion_control);
+        let algorithm = self.options.congestion.or(self.route_metrics().and_then(|route| route.congctl));
+        let algorithm = algorithm.unwrap_or(config.tcp_congestion_control);
         Congestion::new(algorithm, &Start { initial_window, ssthresh, hystart: config.hystart })
     }
 
-    /// Bytes: RFC 6928's ten segments, or what `initcwnd` says instead.
+    /// Bytes: RFC 6928's ten segments, or what `initcwnd` of route or stack says instead.
     pub(super) fn initial_window(&self, config: &Config) -> u32 {
         let smss = u32::from(self.smss());
-        match config.initcwnd {
+        let of_route = self.route_metrics().and_then(|route| route.initcwnd);
+        let bytes = match of_route.unwrap_or(config.initcwnd) {
             0 => rfc5681_initial_segments(smss) * smss,
             segments => segments.saturating_mul(smss),
-        }
+        };
+        bytes.min(self.cwnd_clamp())
     }
 
     /// Data is about to be sent. What a time-out sends again does not follow silence.

@@ -5,7 +5,7 @@ use proto::*;
 use wire::{Icmp, IcmpError, IpHeader};
 
 /// An error about `packet`, from the peer's address.
-fn error_about(p: &mut Peer, packet: &[u8], error: IcmpError) {
+pub(crate) fn error_about(p: &mut Peer, packet: &[u8], error: IcmpError) {
     let quote = &packet[..packet.len().min(68)];
     let ip = IpHeader::new(p.remote.ip().into(), p.local.ip().into(), wire::protocol::ICMP);
     let icmp = wire::build_icmp_packet(&ip, &Icmp::Error { error, quote });

@@ -35,6 +35,9 @@ impl Connection {
             }
             if accepted > 0 {
                 self.rcv.owe_ack(cx.config.ack_habit, full_sized);
+                if self.route_metrics().is_some_and(|route| route.quickack) {
+                    self.ack_now();
+                }
             }
         } else if fin.is_some_and(|fin| fin != self.rcv.nxt) {
             // Repeated, or ahead of what is missing (RFC 5681 §4.2: an ACK at once).

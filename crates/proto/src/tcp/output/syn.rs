@@ -78,7 +78,7 @@ impl Connection {
     fn syn_data_room(&self, cx: &Context<'_>, options: &TcpOptions) -> usize {
         let cached = cx.paths.lookup(self.tuple.local, self.tuple.peer);
         syn_data_max(&SynDataLimits {
-            advmss: negotiation::advertised_mss(&cx.capabilities, &self.tuple),
+            advmss: negotiation::advertised_mss(&cx.capabilities, &self.tuple, self.route_metrics()),
             cached_mss: cached.and_then(|path| path.mss),
             path_mtu: usize::from(self.path_mtu),
             ip_header_len: self.tuple.ip_header_len(),
@@ -208,9 +208,15 @@ impl Connection {
         }
     }
 
+    /// What the route's `initrwnd` leaves of the first window, bytes.
+    fn initial_rcv_wnd(&self, mss: u32) -> u32 {
+        let segments = self.route_metrics().and_then(|route| route.initrwnd);
+        segments.map_or(u32::MAX, |segments| segments.saturating_mul(mss))
+    }
+
     fn syn_window(&mut self, cx: &Context<'_>) -> u16 {
         let mss = u32::from(self.advertised_mss(&cx.capabilities));
-        let window = self.rcv.offer(mss).min(SYN_WINDOW_MAX);
+        let window = self.rcv.offer(mss).min(SYN_WINDOW_MAX).min(self.initial_rcv_wnd(mss));
         // Whole segments, as Linux: 44 × 1460 = 64240.
         let whole = if window > mss { window / mss * mss } else { window };
         self.rcv.adv = self.rcv.adv.latest(self.rcv.nxt + whole);
