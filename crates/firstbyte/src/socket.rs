@@ -87,14 +87,14 @@ impl TcpSocket {
     /// Limit of the send buffer, bytes.
     #[must_use]
     pub fn send_buffer_size(mut self, bytes: usize) -> Self {
-        self.options.socket.send_buffer = Some(bytes);
+        self.options.socket.send_buffer = Some(u32::try_from(bytes).unwrap_or(u32::MAX));
         self
     }
 
     /// Limit of the receive buffer, bytes.
     #[must_use]
     pub fn recv_buffer_size(mut self, bytes: usize) -> Self {
-        self.options.socket.recv_buffer = Some(bytes);
+        self.options.socket.recv_buffer = Some(u32::try_from(bytes).unwrap_or(u32::MAX));
         self
     }
 

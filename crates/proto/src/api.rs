@@ -85,9 +85,9 @@ pub struct SocketOptions {
     /// Clamp of the MSS, bytes (`TCP_MAXSEG`).
     pub max_segment: Option<u16>,
     /// Send buffer limit, bytes.
-    pub send_buffer: Option<usize>,
+    pub send_buffer: Option<u32>,
     /// Receive buffer limit, bytes.
-    pub recv_buffer: Option<usize>,
+    pub recv_buffer: Option<u32>,
     /// Congestion control (`TCP_CONGESTION`); `None` = the stack's. Read when the connection is made.
     pub congestion: Option<CongestionControl>,
     /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).

@@ -56,6 +56,8 @@ pub struct ConnectionInfo {
     pub delivery_rate: Option<u64>,
     /// The application, not the path, may have limited `delivery_rate`.
     pub delivery_rate_app_limited: bool,
+    /// What limits the sender, and for how long it was limited by what.
+    pub limits: SenderLimits,
     /// Bytes in flight.
     pub flight_size: u32,
     /// Effective send MSS, bytes (options taken off).

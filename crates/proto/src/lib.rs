@@ -67,5 +67,6 @@ pub use counters::*;
 pub use info::*;
 pub use route::{Metric, RouteError, RouteMetrics};
 pub use stack::Stack;
+pub use tcp::limits::{LimitedBy, SenderLimits};
 pub use time::*;
 pub use wire::{Addr, Capabilities, RxPacket, SeqNum, TxPacket};

@@ -32,7 +32,7 @@ use crate::timer_wheel::TimerWheel;
 use crate::tuple::{FourTuple, TupleHasher};
 use crate::{
     CloseReason, Config, ConnId, ConnectionInfo, Counters, Drops, EarlyData, Instant, ListenerId,
-    ListenerInfo, Outcome, SettingError, SocketId, State, TableSizes,
+    ListenerInfo, Outcome, SenderLimits, SettingError, SocketId, State, TableSizes,
 };
 use core::net::IpAddr;
 use core::time::Duration;
@@ -351,6 +351,7 @@ impl ConnectionInfo {
             pacing_rate: c.pacing_rate(config),
             delivery_rate: c.snd.queue.delivery.best().map(|sample| sample.rate()),
             delivery_rate_app_limited: c.snd.queue.delivery.best().is_some_and(|sample| sample.app_limited),
+            limits: SenderLimits::of(c),
             flight_size: c.snd.flight_size(),
             snd_mss: c.smss(),
             snd_wnd: c.snd.wnd,

@@ -35,7 +35,7 @@ pub struct Options {
     mtu: usize,
     /// Send and receive buffer, bytes.
     #[arg(long, default_value_t = 1 << 20)]
-    buf: usize,
+    buf: u32,
     /// Seconds.
     #[arg(long, default_value_t = 2.0)]
     secs: f64,

@@ -27,6 +27,9 @@ impl Stack {
             if !std::mem::replace(&mut connection.deadline_moved, true) {
                 self.deadlines_moved.push(id.index);
             }
+            if !ready {
+                connection.note_limit(now);
+            }
             if ready {
                 self.ready.push_back(id);
                 return true;

@@ -42,9 +42,8 @@ impl Stack {
         let own_mss = negotiation::advertised_mss(&self.shared.capabilities, &request.tuple, route);
         let initrwnd = route.and_then(|route| route.initrwnd);
         let socket = self.listeners.get(request.listener.index).map(|listener| &listener.socket);
-        let limit = socket
-            .and_then(|socket| socket.recv_buffer)
-            .map_or(config.tcp_rmem[1] / 2, |limit| (limit / 2) as u32);
+        let limit =
+            socket.and_then(|socket| socket.recv_buffer).map_or(config.tcp_rmem[1] / 2, |limit| limit / 2);
         let first = initrwnd.map_or(u32::MAX, |segments| segments.saturating_mul(own_mss.into()));
         let window = limit.min(u32::from(u16::MAX)).min(first);
         let whole = if window > u32::from(own_mss) {

@@ -3,6 +3,7 @@
 use super::congestion::{Congestion, Controller, Start};
 use super::ecn::EcnState;
 use super::handshake::Handshake;
+use super::limits::{LimitedBy, Limits};
 use super::negotiation::{self, Negotiated, TIMESTAMPS_LEN};
 use super::pacer::Pacer;
 use super::receiver::{AckOwed, Receiver};
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use wire::{Capabilities, SeqNum};
 
 /// Largest send buffer, bytes: sequence numbers compare within 2³¹.
-const SEND_BUFFER_MAX: usize = 1 << 30;
+const SEND_BUFFER_MAX: u32 = 1 << 30;
 
 /// The age of a timestamp is kept in units of 2³⁰ ns (1.07 s).
 const TS_AGE_UNIT: u32 = 30;
@@ -189,6 +190,9 @@ pub(crate) struct Connection {
     pub(crate) rtt: RttEstimator,
     pub(crate) congestion: Congestion,
     pub(crate) window_use: WindowUse,
+    /// As of the last look.
+    pub(crate) limited_by: LimitedBy,
+    pub(crate) limits: Limits,
     pub(crate) pacer: Pacer,
     pub(crate) ecn: EcnState,
     pub(crate) recovery: Recovery,
@@ -242,7 +246,7 @@ impl Connection {
         let metrics = route.as_ref().map(|route| route.metrics).unwrap_or_default();
         let send_limit = options
             .send_buffer
-            .map_or(cx.config.tcp_wmem[1], |limit| limit.min(SEND_BUFFER_MAX) as u32)
+            .map_or(cx.config.tcp_wmem[1], |limit| limit.min(SEND_BUFFER_MAX))
             .max(cx.config.tcp_wmem[0]);
         let mut connection = Connection {
             tuple,
@@ -268,6 +272,8 @@ impl Connection {
                 &Start { initial_window: 0, ssthresh: u32::MAX, hystart: false },
             ),
             window_use: WindowUse::new(cx.now, iss),
+            limited_by: LimitedBy::Idle,
+            limits: Limits::default(),
             pacer: Pacer::new(),
             ecn: EcnState::default(),
             recovery: Recovery::default(),
@@ -487,9 +493,8 @@ fn first_path_mtu(cx: &Context<'_>, tuple: &FourTuple, metrics: &RouteMetrics) -
 }
 
 fn receive_limit(config: &Config, options: &SocketOptions) -> u32 {
-    let buffer = options
-        .recv_buffer
-        .map_or(config.tcp_rmem[1], |limit| limit.min(negotiation::RECV_BUFFER_MAX) as u32);
+    let buffer =
+        options.recv_buffer.map_or(config.tcp_rmem[1], |limit| limit.min(negotiation::RECV_BUFFER_MAX));
     // Half of a buffer is bookkeeping to Linux (`tcp_adv_win_scale` = 1), so half of it is window.
     (buffer / 2).max(config.tcp_rmem[0])
 }

@@ -7,7 +7,7 @@ use wire::{Capabilities, TcpOptions};
 /// Option bytes of the timestamps, padded.
 pub(crate) const TIMESTAMPS_LEN: u16 = 12;
 /// Largest receive buffer, bytes: the largest window is 2³⁰ (RFC 7323 §2.2).
-pub(crate) const RECV_BUFFER_MAX: usize = 1 << 30;
+pub(crate) const RECV_BUFFER_MAX: u32 = 1 << 30;
 /// Largest shift (RFC 7323 §2.3).
 const WSCALE_MAX: u8 = 14;
 
@@ -73,7 +73,7 @@ pub(crate) fn window_shift(config: &Config, options: &SocketOptions) -> u8 {
     if !config.tcp_window_scaling {
         return 0;
     }
-    let limit = options.recv_buffer.unwrap_or(0).min(RECV_BUFFER_MAX) as u32;
+    let limit = options.recv_buffer.unwrap_or(0).min(RECV_BUFFER_MAX);
     let space = config.tcp_rmem[2].max(limit);
     (space.max(1).ilog2().saturating_sub(15) as u8).min(WSCALE_MAX)
 }

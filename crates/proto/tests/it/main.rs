@@ -1,6 +1,6 @@
 //! Conversations of the engine in virtual time.
 //!
-//! `pair` joins two stacks by a wire; `peer` puts one stack opposite hand-made segments.
+//! `pair` joins two stacks by a wire, `transfer` sends in bulk over it; `peer` puts one stack opposite hand-made segments.
 //!
 //! | module | what |
 //! |---|---|
@@ -9,12 +9,14 @@
 //! | `arrival`, `icmp` | which segments and errors count |
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
 //! | `routes` | values per destination |
+//! | `limits` | what keeps a sender back |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod pair;
 mod peer;
+mod transfer;
 
 mod arrival;
 mod closing;
@@ -24,6 +26,7 @@ mod fast_open;
 mod flow;
 mod handshake;
 mod icmp;
+mod limits;
 mod listening;
 mod loss;
 mod lossy;

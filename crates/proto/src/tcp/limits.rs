@@ -1,0 +1,215 @@
+//! What keeps the sender from sending more, and for how long.
+//!
+//! After a connection has sent what it could, one look tells what held the rest back; when that differs from the last look, the time
+//! in between is booked. As Linux's `tcp_chrono`, with the congestion window's time told apart from the network's.
+
+use super::connection::Connection;
+use super::timers::Timer;
+use crate::Instant;
+use core::time::Duration;
+
+/// What keeps the sender from sending more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LimitedBy {
+    /// Nothing: everything written is sent and acknowledged.
+    #[default]
+    Idle,
+    /// The application has written no more, or Nagle's algorithm waits for it to.
+    Application,
+    /// The handshake is not complete.
+    Handshake,
+    /// The send buffer: it is full of what is in flight, and the application has more.
+    SendBuffer,
+    /// The congestion window, or the pacing rate.
+    Congestion,
+    /// The window the peer offers.
+    Receiver,
+}
+
+/// Kinds that are timed one by one: send buffer, congestion window, receiver.
+const TIMED: usize = 3;
+
+fn timed(by: LimitedBy) -> Option<usize> {
+    match by {
+        LimitedBy::Idle | LimitedBy::Application | LimitedBy::Handshake => None,
+        LimitedBy::SendBuffer => Some(0),
+        LimitedBy::Congestion => Some(1),
+        LimitedBy::Receiver => Some(2),
+    }
+}
+
+/// The times of one connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
+    /// Time with something to deliver, in ns; while there is, the moment it would have begun without a break.
+    busy: u64,
+    /// Only for a connection that was ever held back.
+    held: Option<Box<Held>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Held {
+    since: Instant,
+    times: [Duration; TIMED],
+}
+
+impl Limits {
+    fn switch(&mut self, before: LimitedBy, by: LimitedBy, now: Instant) {
+        if (before == LimitedBy::Idle) != (by == LimitedBy::Idle) {
+            self.busy = now.as_nanos().saturating_sub(self.busy);
+        }
+        if timed(before).is_none() && timed(by).is_none() {
+            return;
+        }
+        let held = self.held.get_or_insert_default();
+        if let Some(kind) = timed(before) {
+            held.times[kind] += now.since(held.since);
+        }
+        held.since = now;
+    }
+}
+
+/// What limits a sender, and has limited it. The clocks that run when the snapshot is taken go on: the times are those up to a `now`
+/// not before it.
+#[derive(Clone, Debug)]
+pub struct SenderLimits {
+    by: LimitedBy,
+    limits: Limits,
+    established_at: Option<Instant>,
+}
+
+impl SenderLimits {
+    pub(crate) fn of(connection: &Connection) -> SenderLimits {
+        SenderLimits {
+            by: connection.limited_by,
+            limits: connection.limits.clone(),
+            established_at: connection.established_at,
+        }
+    }
+
+    /// What keeps the sender from sending more.
+    pub fn by(&self) -> LimitedBy {
+        self.by
+    }
+
+    /// Time in which something written was not yet acknowledged (`tcpi_busy_time`).
+    pub fn busy_time(&self, now: Instant) -> Duration {
+        if self.by == LimitedBy::Idle {
+            Duration::from_nanos(self.limits.busy)
+        } else {
+            now.since(Instant::from_nanos(self.limits.busy))
+        }
+    }
+
+    /// Of that, time in which the peer's window held data back (`tcpi_rwnd_limited`).
+    pub fn rwnd_limited(&self, now: Instant) -> Duration {
+        self.time_of(LimitedBy::Receiver, now)
+    }
+
+    /// Time in which everything written was in flight, both windows had room, and the application found no room in the send buffer
+    /// (`tcpi_sndbuf_limited`).
+    pub fn sndbuf_limited(&self, now: Instant) -> Duration {
+        self.time_of(LimitedBy::SendBuffer, now)
+    }
+
+    /// Time in which the congestion window, or pacing, held data back.
+    pub fn cwnd_limited(&self, now: Instant) -> Duration {
+        self.time_of(LimitedBy::Congestion, now)
+    }
+
+    /// Time since the handshake in which none of the three did: the application could have sent more.
+    pub fn app_limited(&self, now: Instant) -> Duration {
+        let open = self.established_at.map_or(Duration::ZERO, |at| now.since(at));
+        open.saturating_sub(self.rwnd_limited(now) + self.sndbuf_limited(now) + self.cwnd_limited(now))
+    }
+
+    fn time_of(&self, by: LimitedBy, now: Instant) -> Duration {
+        let (Some(kind), Some(held)) = (timed(by), &self.limits.held) else { return Duration::ZERO };
+        let running = if self.by == by { now.since(held.since) } else { Duration::ZERO };
+        held.times[kind] + running
+    }
+}
+
+impl Connection {
+    /// To be called when nothing more can be sent now.
+    pub(crate) fn note_limit(&mut self, now: Instant) {
+        let by = self.limited_by();
+        if by != self.limited_by {
+            let before = std::mem::replace(&mut self.limited_by, by);
+            self.limits.switch(before, by, now);
+        }
+    }
+
+    fn limited_by(&self) -> LimitedBy {
+        let (unsent, flight_size) = (self.unsent(), self.snd.flight_size());
+        if unsent == 0 && flight_size == 0 {
+            return LimitedBy::Idle;
+        }
+        if self.handshake.is_some() {
+            return LimitedBy::Handshake;
+        }
+        if unsent == 0 && !self.snd.blocked && !self.recovery.resending_waits() {
+            return LimitedBy::Application;
+        }
+        let segment = u32::from(self.segment_max());
+        let next = if unsent == 0 { segment } else { unsent.min(segment) };
+        if self.timers.is_set(Timer::Pace) || self.congestion_window().saturating_sub(self.pipe()) < next {
+            LimitedBy::Congestion
+        } else if self.snd.wnd.saturating_sub(flight_size) < next {
+            LimitedBy::Receiver
+        } else if unsent == 0 {
+            LimitedBy::SendBuffer
+        } else {
+            LimitedBy::Application
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    /// After these changes, each at its moment.
+    fn after(changes: &[(LimitedBy, u64)]) -> SenderLimits {
+        let mut limits =
+            SenderLimits { by: LimitedBy::Idle, limits: Limits::default(), established_at: None };
+        for (by, ms) in changes {
+            limits.limits.switch(limits.by, *by, at(*ms));
+            limits.by = *by;
+        }
+        limits
+    }
+
+    #[test]
+    fn every_moment_is_booked_once() {
+        let mut changes = vec![
+            (LimitedBy::Application, 1000),
+            (LimitedBy::Receiver, 1010),
+            (LimitedBy::Congestion, 1030),
+            (LimitedBy::Application, 1070),
+            (LimitedBy::Idle, 1080),
+        ];
+        assert_eq!(after(&changes).busy_time(at(9000)), ms(80));
+        changes.push((LimitedBy::SendBuffer, 2000));
+        let limits = after(&changes);
+        let times = |now| [limits.sndbuf_limited(now), limits.cwnd_limited(now), limits.rwnd_limited(now)];
+        assert_eq!(times(at(2000)), [ms(0), ms(40), ms(20)]);
+        assert_eq!(times(at(2005)), [ms(5), ms(40), ms(20)], "the clock of what limits now runs");
+        assert_eq!(limits.busy_time(at(2005)), ms(85));
+    }
+
+    #[test]
+    fn a_connection_that_is_never_held_back_owns_no_clock() {
+        let limits =
+            after(&[LimitedBy::Handshake, LimitedBy::Application, LimitedBy::Idle].map(|by| (by, 5)));
+        assert!(limits.limits.held.is_none());
+    }
+}
