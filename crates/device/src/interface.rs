@@ -25,6 +25,7 @@ const NLM_F_CREATE: u16 = 0x400;
 
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
 const IFF_UP: u32 = 1;
 
 const IFA_ADDRESS: u16 = 1;
@@ -112,6 +113,16 @@ pub fn set_mtu(index: u32, mtu: usize) -> io::Result<()> {
     let mtu = u32::try_from(mtu).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut request = Message::new(RTM_NEWLINK, NLM_F_ACK);
     request.link(index, 0, 0).attribute(IFLA_MTU, &mtu.to_ne_bytes());
+    exchange(request)?.acknowledged()
+}
+
+/// Sets how many packets may wait for the interface (`txqueuelen`): of a TUN, those its descriptor has not read yet.
+///
+/// # Errors
+/// EPERM without CAP_NET_ADMIN.
+pub fn set_queue_len(index: u32, packets: u32) -> io::Result<()> {
+    let mut request = Message::new(RTM_NEWLINK, NLM_F_ACK);
+    request.link(index, 0, 0).attribute(IFLA_TXQLEN, &packets.to_ne_bytes());
     exchange(request)?.acknowledged()
 }
 

@@ -18,6 +18,7 @@ pub mod bed;
 pub mod command;
 pub mod craft;
 pub mod ends;
+pub mod goodput;
 pub mod hook;
 pub mod kernel_end;
 pub mod netns;

@@ -231,7 +231,7 @@ impl Pump {
 }
 
 /// Lowers this thread's timer slack from 50 µs to 1 ns.
-fn precise_timers() {
+pub(crate) fn precise_timers() {
     let thread = rustix::thread::gettid().as_raw_nonzero();
     std::fs::write(format!("/proc/{thread}/timerslack_ns"), "1").unwrap_or_default();
 }

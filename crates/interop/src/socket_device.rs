@@ -22,11 +22,15 @@ pub struct SocketDevice {
 impl SocketDevice {
     /// The device, and the descriptor at which its packets appear.
     pub fn new(mtu: usize) -> (SocketDevice, OwnedFd) {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let (socket, other) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a socket pair");
+        let (socket, other) = pair();
         (SocketDevice { socket, mtu, buffer: vec![0; PACKET_MAX] }, other)
     }
+}
+
+/// Two descriptors of packet semantics, joined; neither blocks.
+pub(crate) fn pair() -> (OwnedFd, OwnedFd) {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a socket pair")
 }
 
 impl Device for SocketDevice {

@@ -1,5 +1,6 @@
 //! Figures that compare our stack with the kernel in the same run. Each test has the machine to itself.
 mod first_byte;
+mod goodput;
 mod middlebox;
 
 use interop::programs::{PYTHON, ready};

@@ -1,0 +1,145 @@
+//! `goodput`: measures `docs/goodput.md` anew.
+use clap::Parser;
+use interop::goodput::plan::{ALGORITHMS, Cell, Effort, measure};
+use interop::goodput::run::{Pairing, Run};
+use interop::goodput::table;
+use proto::Config;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+/// Goodput of the library beside Linux, over the same emulated paths in real time.
+///
+/// Needs root and /dev/net/tun; everything happens in network namespaces of its own. The whole table takes about 17 minutes,
+/// and wants a machine that does nothing else.
+#[derive(Parser)]
+#[command(
+    name = "goodput",
+    after_help = "Examples:\n  goodput --quick\n  goodput --only cubic --rate 100 --rtt 100 --runs 3\n  goodput --write"
+)]
+struct Arguments {
+    /// One run of 4 s for each cell: about 2 minutes, and only a hint.
+    #[arg(long)]
+    quick: bool,
+    /// Only this algorithm: cubic, reno or bbr; may be repeated.
+    #[arg(long, value_name = "ALGORITHM", value_parser = ALGORITHMS)]
+    only: Vec<String>,
+    /// Only this round-trip time, ms.
+    #[arg(long)]
+    rtt: Option<u64>,
+    /// Only this rate, Mbit/s.
+    #[arg(long)]
+    rate: Option<u64>,
+    /// Only this loss, %.
+    #[arg(long)]
+    loss: Option<f64>,
+    /// Runs of each cell, with the seeds 1 to this.
+    #[arg(long)]
+    runs: Option<u64>,
+    /// Seconds of each run.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Sum of the rates of the cells that run at once, Mbit/s.
+    #[arg(long, default_value_t = 140)]
+    capacity: u64,
+    /// A setting of our stack by its name, as in net.ipv4.tcp_sack=0; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "write")]
+    set: Vec<String>,
+    /// Write docs/goodput.md; needs every cell.
+    #[arg(long)]
+    write: bool,
+}
+
+impl Arguments {
+    fn cells(&self) -> Vec<Cell> {
+        let wanted = |cell: &Cell| {
+            (self.only.is_empty() || self.only.contains(&cell.algorithm))
+                && self.rtt.is_none_or(|rtt| rtt == cell.rtt_ms)
+                && self.rate.is_none_or(|rate| rate == cell.rate_mbit)
+                && self.loss.is_none_or(|loss| (loss * 10.0).round() as u64 == cell.loss_permille)
+        };
+        Cell::all().into_iter().filter(wanted).collect()
+    }
+
+    fn effort(&self) -> Result<Effort, String> {
+        let mut config = Config::default();
+        for text in &self.set {
+            let (name, value) = text.split_once('=').ok_or_else(|| format!("{text}: not NAME=VALUE"))?;
+            config.set(name, value).map_err(|error| format!("{text}: {error:?}"))?;
+        }
+        let (runs, seconds) = if self.quick { (1, 4) } else { (5, 10) };
+        Ok(Effort {
+            config,
+            runs: self.runs.unwrap_or(runs),
+            duration: Duration::from_secs(self.seconds.unwrap_or(seconds)),
+            capacity_mbit: self.capacity,
+        })
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Err(reason) = testnet::can() {
+        eprintln!("goodput: no network namespaces here: {reason}");
+        return ExitCode::FAILURE;
+    }
+    let effort = match arguments.effort() {
+        Ok(effort) => effort,
+        Err(problem) => {
+            eprintln!("goodput: {problem}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let (cells, begun) = (arguments.cells(), Instant::now());
+    let lines = table::lines(&measure(&cells, &effort, tell));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/goodput.md");
+    let previous = std::fs::read_to_string(&file).unwrap_or_default();
+    let text = table::render(&lines, &effort, &output("date", &["-u", "+%Y-%m-%d"]), &kernel(), &previous);
+    print!("{text}");
+    eprintln!("goodput: {} cells in {} s", lines.len(), begun.elapsed().as_secs());
+    if !arguments.write {
+        return ExitCode::SUCCESS;
+    }
+    if lines.len() != Cell::all().len() {
+        eprintln!("goodput: not written: only a run of every cell makes the file");
+        return ExitCode::FAILURE;
+    }
+    if let Err(error) = std::fs::write(&file, &text) {
+        eprintln!("goodput: {}: {error}", file.display());
+        return ExitCode::FAILURE;
+    }
+    for problem in table::problems(&text) {
+        eprintln!("goodput: to be seen to in {}: {problem}", file.display());
+    }
+    ExitCode::SUCCESS
+}
+
+/// One line for each run, on stderr.
+fn tell(cell: &Cell, seed: u64, runs: &[Run; 3]) {
+    let Cell { algorithm, rtt_ms, rate_mbit, loss_permille } = cell;
+    let loss = *loss_permille as f64 / 10.0;
+    let mut line = format!("{algorithm:5} {rtt_ms:3} ms {rate_mbit:3} Mbit/s {loss:3} % seed {seed}:");
+    for (pairing, run) in Pairing::ALL.into_iter().zip(runs) {
+        let Run { goodput, retransmitted, crossed } = run;
+        line += &format!(
+            "  {} {:.2} (again {retransmitted}, lost {} + {} of {})",
+            pairing.name(),
+            goodput / 1e6,
+            crossed.lost,
+            crossed.forward.drops_queue,
+            crossed.data_segments
+        );
+    }
+    // Nobody is left to tell when stderr is closed.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn kernel() -> String {
+    format!("Linux {}", output("uname", &["-r"]).split('-').next().unwrap_or_default())
+}
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    output.map_or_else(|_| "?".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

@@ -1,0 +1,222 @@
+//! `docs/goodput.md`: how it is written, read back and judged.
+//!
+//! The figures are medians in Mbit/s; a ratio is the quotient of the figures as printed. A cell below the [`goal`] must be listed
+//! under [`MISSED`] with its reason; reasons of a table that is written anew are kept.
+use super::plan::{Cell, Effort, Measured, median};
+use super::run::Pairing;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The heading over the cells that miss their goal.
+pub const MISSED: &str = "## Missed";
+/// What stands there until somebody has looked.
+pub const UNEXPLAINED: &str = "not explained yet";
+const HEADER: &str = "| algorithm | RTT, ms | rate, Mbit/s | loss, % | Linux → Linux | ours → Linux | ratio | Linux → ours | ratio |";
+
+/// Least share of Linux's goodput that ours is to reach. Linux has the first version of BBR, which does not yield to loss.
+pub fn goal(algorithm: &str) -> f64 {
+    if algorithm == "bbr" { 0.90 } else { 0.95 }
+}
+
+/// One line of the table, Mbit/s as printed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Which cell.
+    pub cell: Cell,
+    /// Linux → Linux, ours → Linux, Linux → ours.
+    pub goodput: [f64; 3],
+    /// Of the second and third to the first, as printed.
+    pub ratios: [f64; 2],
+}
+
+impl Line {
+    fn new(cell: Cell, goodput: [f64; 3]) -> Line {
+        let goodput = goodput.map(|mbit| (mbit * 100.0).round() / 100.0);
+        let ratio = |ours: f64| (ours / goodput[0] * 100.0).round() / 100.0;
+        Line { cell, goodput, ratios: [ratio(goodput[1]), ratio(goodput[2])] }
+    }
+
+    /// The pairings below the goal, each as it is named under [`MISSED`].
+    pub fn missed(&self) -> Vec<String> {
+        let ours = Pairing::ALL.into_iter().skip(1).zip(self.ratios);
+        let missed = ours.filter(|(_, ratio)| *ratio < goal(&self.cell.algorithm));
+        missed.map(|(pairing, _)| name(&self.cell, pairing)).collect()
+    }
+
+    fn parse(line: &str) -> Option<Line> {
+        let fields: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
+        let [algorithm, rtt, rate, loss, rest @ ..] = &fields[..] else { return None };
+        let numbers: Vec<f64> = rest.iter().map(|text| text.parse().ok()).collect::<Option<_>>()?;
+        let [linux, sends, sends_ratio, receives, receives_ratio] = numbers[..] else { return None };
+        let cell = Cell {
+            algorithm: (*algorithm).to_owned(),
+            rtt_ms: rtt.parse().ok()?,
+            rate_mbit: rate.parse().ok()?,
+            loss_permille: (loss.parse::<f64>().ok()? * 10.0).round() as u64,
+        };
+        Some(Line { cell, goodput: [linux, sends, receives], ratios: [sends_ratio, receives_ratio] })
+    }
+
+    fn write(&self, text: &mut String) {
+        let Cell { algorithm, rtt_ms, rate_mbit, loss_permille } = &self.cell;
+        let ([linux, sends, receives], [sends_ratio, receives_ratio]) = (self.goodput, self.ratios);
+        let loss = *loss_permille as f64 / 10.0;
+        let _ = writeln!(
+            text,
+            "| {algorithm} | {rtt_ms} | {rate_mbit} | {loss} | {linux:.2} | {sends:.2} | {sends_ratio:.2} | {receives:.2} | {receives_ratio:.2} |"
+        );
+    }
+}
+
+fn name(cell: &Cell, pairing: Pairing) -> String {
+    let Cell { algorithm, rtt_ms, rate_mbit, loss_permille } = cell;
+    let loss = *loss_permille as f64 / 10.0;
+    format!("{algorithm}, {rtt_ms} ms, {rate_mbit} Mbit/s, {loss} %, {}", pairing.name())
+}
+
+/// The lines of what was measured, in the table's order.
+pub fn lines(measured: &Measured) -> Vec<Line> {
+    let of = |cell: &Cell| {
+        let medians = Pairing::ALL.map(|pairing| {
+            let runs = measured.get(&(cell.clone(), pairing))?;
+            Some(median(runs.iter().map(|run| run.goodput / 1e6).collect()))
+        });
+        Some(Line::new(cell.clone(), [medians[0]?, medians[1]?, medians[2]?]))
+    };
+    Cell::all().iter().filter_map(of).collect()
+}
+
+/// The whole file. `previous` is the file as it was, for its reasons; `when` and `kernel` go into the method.
+pub fn render(lines: &[Line], effort: &Effort, when: &str, kernel: &str, previous: &str) -> String {
+    let mut text = format!(
+        "# Goodput beside Linux\n\n{}\n\n{HEADER}\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+        method(effort, when, kernel)
+    );
+    lines.iter().for_each(|line| line.write(&mut text));
+    let reasons = reasons(previous);
+    let missed: Vec<String> = lines.iter().flat_map(Line::missed).collect();
+    let _ = writeln!(text, "\n{MISSED}\n");
+    if missed.is_empty() {
+        text.push_str("Nothing: every cell reaches its goal.\n");
+    }
+    for name in missed {
+        let reason = reasons.get(&name).map_or(UNEXPLAINED, String::as_str);
+        let _ = writeln!(text, "- {name}: {reason}");
+    }
+    text
+}
+
+fn method(effort: &Effort, when: &str, kernel: &str) -> String {
+    let runs = effort.runs;
+    let seconds = effort.duration.as_secs();
+    format!(
+        "What the receiving application has read {seconds} s after the sender's `connect` returned, in Mbit/s, slow start included: \
+the median of {runs} runs with the seeds 1 to {runs}. Measured on {when} beside {kernel} by\n\n    \
+cargo run --release -p firstbyte-interop --bin goodput -- --write\n\n\
+Each end is a network namespace. The path between their TUN devices has the rate in both directions, half the round-trip time each way \
+and a drop-tail queue of one bandwidth-delay product. Segments with data are lost by a seeded draw each, by their number, \
+so that a seed loses the same ones whoever sends; acknowledgements are not lost. Packets cross the path as on a wire, at \
+most 1500 bytes. Our end is the library with `Config::default()` behind a TUN device with offloads, whose namespace forwards. Linux's end has its own \
+defaults (`tcp_rmem` 4096 131072 6291456, `tcp_wmem` 4096 16384 4194304). The three pairings of a cell and seed run side by side. \
+A ratio is ours to Linux's; the goal is 0.95 for CUBIC and Reno, 0.90 for BBR, of which Linux has version 1 and we version 3."
+    )
+}
+
+/// What the file says about each missed cell.
+pub fn reasons(text: &str) -> BTreeMap<String, String> {
+    let missed = text.split_once(MISSED).map_or("", |(_, missed)| missed);
+    let entries = missed.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": "));
+    entries.map(|(name, reason)| (name.to_owned(), reason.trim().to_owned())).collect()
+}
+
+/// What is wrong with a file: cells missing, twice or unknown; ratios that are not their quotients; misses without a reason; reasons
+/// without a miss.
+pub fn problems(text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let rows = text.lines().filter(|line| line.starts_with("| ") && *line != HEADER);
+    let lines: Vec<Line> = rows
+        .filter_map(|row| {
+            let line = Line::parse(row);
+            if line.is_none() {
+                problems.push(format!("not a line of the table: {row}"));
+            }
+            line
+        })
+        .collect();
+    if !text.contains(HEADER) {
+        problems.push("the table's heading is not there".to_owned());
+    }
+    let cells: Vec<Cell> = lines.iter().map(|line| line.cell.clone()).collect();
+    if cells != Cell::all() {
+        problems.push("not every cell once, in order".to_owned());
+    }
+    for line in &lines {
+        let computed = Line::new(line.cell.clone(), line.goodput);
+        if computed != *line {
+            problems
+                .push(format!("ratios {:?}, computed {:?}: {:?}", line.ratios, computed.ratios, line.cell));
+        }
+    }
+    let mut reasons = reasons(text);
+    for name in lines.iter().flat_map(Line::missed) {
+        match reasons.remove(&name) {
+            Some(reason) if !reason.is_empty() && reason != UNEXPLAINED => {}
+            _ => problems.push(format!("missed without a reason: {name}")),
+        }
+    }
+    problems.extend(reasons.keys().map(|name| format!("a reason without a miss: {name}")));
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proto::Config;
+    use std::time::Duration;
+
+    fn render(lines: &[Line], previous: &str) -> String {
+        let effort = Effort {
+            config: Config::default(),
+            runs: 5,
+            duration: Duration::from_secs(10),
+            capacity_mbit: 130,
+        };
+        super::render(lines, &effort, "a day", "a kernel", previous)
+    }
+
+    fn good() -> Vec<Line> {
+        Cell::all().into_iter().map(|cell| Line::new(cell, [9.0, 9.1, 8.99])).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let text = render(&good(), "");
+        assert_eq!(problems(&text), Vec::<String>::new());
+        let rows: Vec<Line> = text.lines().filter_map(Line::parse).collect();
+        assert_eq!(rows, good());
+    }
+
+    #[test]
+    fn a_miss_needs_a_reason_which_stays() {
+        let mut lines = good();
+        lines[3] = Line::new(lines[3].cell.clone(), [9.0, 8.0, 9.0]);
+        let first = render(&lines, "");
+        assert_eq!(
+            problems(&first),
+            ["missed without a reason: cubic, 20 ms, 100 Mbit/s, 0 %, ours → Linux"]
+        );
+        let explained = first.replace(UNEXPLAINED, "the moon");
+        assert_eq!(problems(&explained), Vec::<String>::new());
+        assert_eq!(render(&lines, &explained), explained);
+        assert_eq!(problems(&render(&good(), &explained)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_forged_table_is_told() {
+        let text = render(&good(), "");
+        let row = text.lines().find(|line| line.starts_with("| reno | 20")).expect("a row");
+        assert!(!problems(&text.replace(row, "")).is_empty());
+        assert!(!problems(&text.replace(row, &row.replace(" 1.01 ", " 1.20 "))).is_empty());
+        assert!(!problems(&text.replace(row, &format!("{row}\n{row}"))).is_empty());
+    }
+}
