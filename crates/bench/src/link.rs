@@ -13,10 +13,15 @@ use wire::{MAX_HEADER, RxChecksum};
 const RING: usize = 1024;
 /// Smallest buffer, bytes.
 const BUFFER_MIN: usize = 2048;
+/// Packets up to this length lie close together in blocks, as with a driver's `rx_copybreak`.
+const SMALL: usize = 512;
+const BLOCK: usize = 16 * 1024;
 
 /// Packets on their way.
 pub struct Link {
     queue: Vec<RxPacket>,
+    block: BytesMut,
+    scratch: [u8; SMALL],
     ring: VecDeque<Bytes>,
     buffer_len: usize,
     has_checksums: bool,
@@ -33,7 +38,15 @@ impl Link {
     /// An empty link for packets of up to `mtu` bytes.
     pub fn new(mtu: usize, has_checksums: bool) -> Link {
         let buffer_len = mtu.next_multiple_of(BUFFER_MIN);
-        Link { queue: Vec::new(), ring: VecDeque::with_capacity(RING), buffer_len, has_checksums, packets: 0 }
+        Link {
+            queue: Vec::new(),
+            block: BytesMut::new(),
+            scratch: [0; SMALL],
+            ring: VecDeque::with_capacity(RING),
+            buffer_len,
+            has_checksums,
+            packets: 0,
+        }
     }
 
     /// Packets sent since the beginning.
@@ -43,6 +56,10 @@ impl Link {
 
     /// Puts a packet, or what it is to be cut into, on the link; returns how many packets that were.
     pub fn send(&mut self, packet: &TxPacket) -> usize {
+        if packet.len() <= SMALL && packet.gso_size == 0 {
+            self.send_small(packet);
+            return 1;
+        }
         let before = self.packets;
         if let Some(mut segments) = packet.cut() {
             while segments.next_len().is_some() {
@@ -52,19 +69,31 @@ impl Link {
             }
         } else {
             let mut buffer = self.buffer();
-            let len = if self.has_checksums {
-                packet.copy_into(&mut buffer)
-            } else {
-                copy_raw(packet, &mut buffer)
-            };
+            let len = copy(packet, &mut buffer, self.has_checksums);
             self.push(buffer, len);
         }
         (self.packets - before) as usize
     }
 
+    fn send_small(&mut self, packet: &TxPacket) {
+        let len = copy(packet, &mut self.scratch, self.has_checksums);
+        if self.block.capacity() < len {
+            // The same memory again if all packets in it are forgotten.
+            self.block.reserve(BLOCK);
+        }
+        self.block.extend_from_slice(&self.scratch[..len]);
+        let data = self.block.split().freeze();
+        self.packets += 1;
+        self.queue.push(RxPacket { data, truesize: len, checksum: self.checksum(), gso_size: 0 });
+    }
+
+    fn checksum(&self) -> RxChecksum {
+        if self.has_checksums { RxChecksum::Verify } else { RxChecksum::Trusted }
+    }
+
     fn push(&mut self, buffer: BytesMut, len: usize) {
         self.packets += 1;
-        let checksum = if self.has_checksums { RxChecksum::Verify } else { RxChecksum::Trusted };
+        let checksum = self.checksum();
         let truesize = buffer.len();
         let whole = buffer.freeze();
         self.ring.push_back(whole.clone());
@@ -79,6 +108,7 @@ impl Link {
     /// Frees what the ring keeps.
     pub fn drop_buffers(&mut self) {
         self.ring.clear();
+        self.block = BytesMut::new();
     }
 
     /// The oldest buffer of the ring if its packet is forgotten, otherwise a new one. A full ring leaves its oldest buffer to
@@ -91,6 +121,10 @@ impl Link {
             .and_then(|oldest| oldest.try_into_mut().ok())
             .unwrap_or_else(|| BytesMut::zeroed(self.buffer_len).split())
     }
+}
+
+fn copy(packet: &TxPacket, buffer: &mut [u8], has_checksums: bool) -> usize {
+    if has_checksums { packet.copy_into(buffer) } else { copy_raw(packet, buffer) }
 }
 
 /// Copies a packet as it is: the checksum field keeps what the stack left there.

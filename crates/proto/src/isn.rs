@@ -41,6 +41,11 @@ impl IsnGenerator {
         SeqNum(ticks.wrapping_add(self.hash(*b"isn ", local, peer, ports)) as u32)
     }
 
+    /// Where the search for a local port towards this destination begins (RFC 6056 §3.3.4's F).
+    pub(crate) fn port_hash(&self, local: Addr, peer: Addr, peer_port: u16) -> u64 {
+        self.hash(*b"port", local, peer, u32::from(peer_port).to_be_bytes())
+    }
+
     /// What is added to the millisecond clock for TSval between two addresses.
     pub(crate) fn timestamp_offset(&self, local: Addr, peer: Addr) -> u32 {
         self.hash(*b"tsv ", local, peer, [0; 4]) as u32

@@ -49,6 +49,7 @@ mod counters;
 pub mod fast_open;
 mod info;
 mod isn;
+mod keyed_hash;
 mod rate_limit;
 mod rng;
 mod route;

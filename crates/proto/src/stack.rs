@@ -22,6 +22,7 @@ mod verbs;
 
 use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard};
 use crate::isn::IsnGenerator;
+use crate::keyed_hash::HashKey;
 use crate::rate_limit::{ChallengeLimit, RateLimit};
 use crate::rng::Rng;
 use crate::route::RouteTable;
@@ -29,7 +30,7 @@ use crate::slab::Slab;
 use crate::tcp::connection::{Connection, Context};
 use crate::time_wait::TimeWaitTable;
 use crate::timer_wheel::TimerWheel;
-use crate::tuple::{FourTuple, TupleHasher};
+use crate::tuple::FourTuple;
 use crate::{
     CloseReason, Config, ConnId, ConnectionInfo, Counters, Drops, EarlyData, Instant, ListenerId,
     ListenerInfo, Outcome, SenderLimits, SettingError, SocketId, State, TableSizes,
@@ -71,7 +72,7 @@ pub struct Stack {
     events: VecDeque<SocketId>,
     replies: VecDeque<TxPacket>,
     resets: RateLimit,
-    hasher: TupleHasher,
+    hash_key: HashKey,
     isn: IsnGenerator,
     ports: PortCounters,
     guard: ReplayGuard,
@@ -141,7 +142,7 @@ impl Stack {
             events: VecDeque::new(),
             replies: VecDeque::new(),
             resets: RateLimit::new(),
-            hasher: TupleHasher { key: rng.next_key() },
+            hash_key: HashKey::new(rng.next_key()),
             isn: IsnGenerator::new(rng.next_key()),
             ports: PortCounters::new(),
             guard: ReplayGuard::new(rng.next_key(), config.replay_guard_entries as usize, REPLAY_GENERATION),
@@ -286,7 +287,7 @@ impl Stack {
     }
 
     fn find_connection(&self, tuple: &FourTuple) -> Option<u32> {
-        self.connection_at(self.hasher.hash(tuple), tuple)
+        self.connection_at(tuple.hash(&self.hash_key), tuple)
     }
 
     /// The connection of a tuple with this hash.
@@ -296,7 +297,7 @@ impl Stack {
     }
 
     fn find_request(&self, tuple: &FourTuple) -> Option<u32> {
-        self.request_at(self.hasher.hash(tuple), tuple)
+        self.request_at(tuple.hash(&self.hash_key), tuple)
     }
 
     /// The request of a tuple with this hash.
@@ -308,11 +309,11 @@ impl Stack {
     /// Stores a connection and makes it findable.
     fn insert_connection(&mut self, mut connection: Connection) -> ConnId {
         connection.mapped = true;
-        let hash = self.hasher.hash(&connection.tuple);
+        let hash = connection.tuple.hash(&self.hash_key);
         let (index, generation) = self.connections.insert(connection);
-        let (hasher, connections) = (self.hasher, &self.connections);
+        let (key, connections) = (self.hash_key, &self.connections);
         self.by_tuple
-            .insert_unique(hash, index, |index| connections.get(*index).map_or(0, |c| hasher.hash(&c.tuple)));
+            .insert_unique(hash, index, |index| connections.get(*index).map_or(0, |c| c.tuple.hash(&key)));
         ConnId { index, generation }
     }
 
@@ -322,7 +323,7 @@ impl Stack {
         if !std::mem::take(&mut connection.mapped) {
             return;
         }
-        let hash = self.hasher.hash(&connection.tuple);
+        let hash = connection.tuple.hash(&self.hash_key);
         if let Ok(entry) = self.by_tuple.find_entry(hash, |found| *found == index) {
             entry.remove();
         }

@@ -10,8 +10,9 @@ mod segment;
 pub(crate) use segment::{ISN_DISTANCE, TimeWaitAction, TimeWaitSegment, is_old, on_segment};
 
 use crate::Instant;
+use crate::keyed_hash::HashKey;
 use crate::rate_limit::LastAnswer;
-use crate::tuple::{FourTuple, TupleHasher};
+use crate::tuple::FourTuple;
 use core::time::Duration;
 use hashbrown::HashTable;
 use wire::SeqNum;
@@ -90,7 +91,7 @@ pub(crate) struct TimeWaitTable {
     /// One for each time-out in use: a second one only after the setting was changed.
     fifos: Vec<Fifo>,
     max: usize,
-    hasher: TupleHasher,
+    hash_key: HashKey,
     /// Recent enough to tell which 52 days an end lies in.
     now_units: u64,
 }
@@ -103,7 +104,7 @@ impl TimeWaitTable {
             index: HashTable::new(),
             fifos: Vec::new(),
             max: max.min(Link::MAX_ENTRIES),
-            hasher: TupleHasher { key: hash_key },
+            hash_key: HashKey::new(hash_key),
             now_units: 0,
         }
     }
@@ -131,16 +132,18 @@ impl TimeWaitTable {
         }
         let index = self.slots.len() as u32;
         self.slots.push(Slot::new(&entry));
-        let (slots, hasher) = (&self.slots, self.hasher);
-        self.index
-            .insert_unique(hasher.hash(&entry.tuple), index, |&i| hasher.hash(&slots[i as usize].tuple));
+        let (slots, key) = (&self.slots, self.hash_key);
+        self.index.insert_unique(entry.tuple.hash(&key), index, |&i| slots[i as usize].tuple.hash(&key));
         self.link_last(index, now, timeout);
         excess
     }
 
     /// Finds the entry of a connection.
     pub(crate) fn lookup(&self, tuple: &FourTuple) -> Option<TimeWaitIndex> {
-        let found = self.index.find(self.hasher.hash(tuple), |&i| self.slots[i as usize].tuple == *tuple);
+        if self.slots.is_empty() {
+            return None;
+        }
+        let found = self.index.find(tuple.hash(&self.hash_key), |&i| self.slots[i as usize].tuple == *tuple);
         found.map(|index| TimeWaitIndex(*index))
     }
 
@@ -294,7 +297,7 @@ impl TimeWaitTable {
 
     /// The hash table's place for the entry at `index` now names `new`, or goes.
     fn set_indexed(&mut self, index: u32, new: Option<u32>) {
-        let hash = self.hasher.hash(&self.slots[index as usize].tuple);
+        let hash = self.slots[index as usize].tuple.hash(&self.hash_key);
         if let Ok(mut found) = self.index.find_entry(hash, |&i| i == index) {
             match new {
                 Some(new) => *found.get_mut() = new,

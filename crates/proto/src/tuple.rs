@@ -1,7 +1,7 @@
-//! The name of a connection, and the keyed hash that finds it.
+//! The name of a connection.
 
+use crate::keyed_hash::HashKey;
 use core::net::SocketAddr;
-use siphasher::sip::SipHasher13;
 use wire::Addr;
 
 /// Local and peer address and port.
@@ -28,24 +28,10 @@ impl FourTuple {
     }
 }
 
-/// A random key per stack, so that no peer can choose tuples that collide.
-#[derive(Clone, Copy)]
-pub(crate) struct TupleHasher {
-    pub(crate) key: (u64, u64),
-}
-
-impl TupleHasher {
-    pub(crate) fn hash(&self, tuple: &FourTuple) -> u64 {
-        let hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
-        let ports = (u32::from(tuple.local_port) << 16 | u32::from(tuple.peer_port)).to_be_bytes();
-        // In one piece, and IPv4 without its mapping: twice for every packet, so every word counts.
-        if let (Some(local), Some(peer)) = (tuple.local.v4_bytes(), tuple.peer.v4_bytes()) {
-            return hasher.hash([local, peer, ports].as_flattened());
-        }
-        let mut bytes = [0; 36];
-        bytes[..16].copy_from_slice(&tuple.local.0);
-        bytes[16..32].copy_from_slice(&tuple.peer.0);
-        bytes[32..].copy_from_slice(&ports);
-        hasher.hash(&bytes)
+impl FourTuple {
+    /// For the tables that find a connection by its name.
+    #[inline]
+    pub(crate) fn hash(&self, key: &HashKey) -> u64 {
+        key.hash(&self.local.0, &self.peer.0, u64::from(self.local_port) << 16 | u64::from(self.peer_port))
     }
 }

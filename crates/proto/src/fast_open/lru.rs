@@ -3,9 +3,9 @@
 //! Nodes lie in one vector without gaps and form a list in order of use; a hash table of indices, keyed so that no
 //! peer can choose colliding addresses, finds them. Nothing observable depends on the table's order.
 
+use crate::keyed_hash::HashKey;
 use core::hash::{Hash, Hasher};
 use hashbrown::HashTable;
-use siphasher::sip::SipHasher13;
 
 const NONE: u32 = u32::MAX;
 
@@ -26,14 +26,21 @@ pub(super) struct Lru<K, V> {
     head: u32,
     tail: u32,
     capacity: usize,
-    hash_key: (u64, u64),
+    hash_key: HashKey,
 }
 
 impl<K: Hash + Eq + Copy, V> Lru<K, V> {
     /// Holds at most `capacity` values, and at least one.
     pub(super) fn new(capacity: usize, hash_key: (u64, u64)) -> Lru<K, V> {
         let capacity = capacity.clamp(1, NONE as usize);
-        Lru { table: HashTable::new(), nodes: Vec::new(), head: NONE, tail: NONE, capacity, hash_key }
+        Lru {
+            table: HashTable::new(),
+            nodes: Vec::new(),
+            head: NONE,
+            tail: NONE,
+            capacity,
+            hash_key: HashKey::new(hash_key),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -70,7 +77,9 @@ impl<K: Hash + Eq + Copy, V> Lru<K, V> {
 
     /// Removes everything and frees its memory.
     pub(super) fn clear(&mut self) {
-        *self = Lru::new(self.capacity, self.hash_key);
+        self.table = HashTable::new();
+        self.nodes = Vec::new();
+        (self.head, self.tail) = (NONE, NONE);
     }
 
     /// Most recently used first.
@@ -92,6 +101,9 @@ impl<K: Hash + Eq + Copy, V> Lru<K, V> {
     }
 
     fn find(&self, key: &K) -> Option<u32> {
+        if self.nodes.is_empty() {
+            return None;
+        }
         self.table.find(hash(self.hash_key, key), |&i| self.nodes[i as usize].key == *key).copied()
     }
 
@@ -151,8 +163,8 @@ impl<K: Hash + Eq + Copy, V> Lru<K, V> {
     }
 }
 
-fn hash<K: Hash>(hash_key: (u64, u64), key: &K) -> u64 {
-    let mut hasher = SipHasher13::new_with_keys(hash_key.0, hash_key.1);
+fn hash<K: Hash>(hash_key: HashKey, key: &K) -> u64 {
+    let mut hasher = hash_key.hasher();
     key.hash(&mut hasher);
     hasher.finish()
 }

@@ -86,7 +86,7 @@ impl Stack {
 
     /// Connection, half-open request, TIME-WAIT, listener, stranger.
     pub(super) fn dispatch(&mut self, now: Instant, tuple: FourTuple, segment: &mut Segment) {
-        let hash = self.hasher.hash(&tuple);
+        let hash = tuple.hash(&self.hash_key);
         if let Some(index) = self.connection_at(hash, &tuple) {
             return self.for_connection(now, index, segment);
         }

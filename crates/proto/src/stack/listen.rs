@@ -37,6 +37,9 @@ enum FastOpenServer {
 impl Stack {
     /// The listener that fits best.
     pub(super) fn find_listener(&self, tuple: &FourTuple) -> Option<ListenerId> {
+        if self.listeners_by_port.is_empty() {
+            return None;
+        }
         let candidates = self.listeners_by_port.get(&tuple.local_port)?;
         let fitting = candidates.iter().filter_map(|id| Some((self.listener(*id)?.fit(tuple)?, *id)));
         fitting.max_by_key(|(fit, _)| *fit).map(|(_, id)| id)
@@ -328,6 +331,7 @@ impl Stack {
             rcv_wscale: agreed.snd_wscale.and(self.listener(id)).map_or(0, shift),
             peer_window: segment.header.window,
             ts_recent: options.timestamps.map_or(0, |timestamps| timestamps.tsval),
+            ts_offset: self.isn.timestamp_offset(tuple.local, tuple.peer),
             transmissions: 0,
             timeouts: 0,
             sent_at: now,

@@ -13,18 +13,18 @@ use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
 impl Stack {
     pub(super) fn insert_request(&mut self, request: Request) -> u32 {
-        let hash = self.hasher.hash(&request.tuple);
+        let hash = request.tuple.hash(&self.hash_key);
         let (index, _) = self.requests.insert(request);
-        let (hasher, requests) = (self.hasher, &self.requests);
+        let (key, requests) = (self.hash_key, &self.requests);
         self.requests_by_tuple
-            .insert_unique(hash, index, |index| requests.get(*index).map_or(0, |r| hasher.hash(&r.tuple)));
+            .insert_unique(hash, index, |index| requests.get(*index).map_or(0, |r| r.tuple.hash(&key)));
         index
     }
 
     pub(super) fn remove_request(&mut self, index: u32) -> Option<Request> {
         let request = self.requests.remove(index)?;
         self.request_timers.clear(index);
-        let hash = self.hasher.hash(&request.tuple);
+        let hash = request.tuple.hash(&self.hash_key);
         if let Ok(entry) = self.requests_by_tuple.find_entry(hash, |found| *found == index) {
             entry.remove();
         }
@@ -51,7 +51,7 @@ impl Stack {
         } else {
             window
         };
-        let tsval = clock.wrapping_add(self.isn.timestamp_offset(request.tuple.local, request.tuple.peer));
+        let tsval = clock.wrapping_add(request.ts_offset);
         TcpHeader {
             src_port: request.tuple.local_port,
             dst_port: request.tuple.peer_port,
@@ -249,12 +249,11 @@ impl Stack {
     fn open_request(&mut self, now: Instant, request: Request) -> u32 {
         let id = request.listener;
         let socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
-        let ts_offset = self.isn.timestamp_offset(request.tuple.local, request.tuple.peer);
         let route = self.route_to(request.tuple.peer);
         let cx = &mut self.shared.context(now);
         let mut connection =
             Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);
-        connection.take_request(cx, &request, ts_offset);
+        connection.take_request(cx, &request);
         connection.unaccepted = true;
         self.shared.counters.passive_opens += 1;
         let id_of_connection: ConnId = self.insert_connection(connection);
@@ -296,16 +295,11 @@ impl Stack {
 }
 
 impl Connection {
-    fn take_request(
-        &mut self,
-        cx: &mut crate::tcp::connection::Context<'_>,
-        request: &Request,
-        ts_offset: u32,
-    ) {
+    fn take_request(&mut self, cx: &mut crate::tcp::connection::Context<'_>, request: &Request) {
         self.agree(cx.config, request.agreed);
         self.start_receiver(cx.config, request.irs);
         self.rcv.last_ack_sent = self.rcv.nxt;
-        self.ts_offset = ts_offset;
+        self.ts_offset = request.ts_offset;
         self.remember_timestamp(cx.now, request.ts_recent);
         self.snd.una = request.iss + 1;
         self.snd.advance_nxt(request.iss + 1);

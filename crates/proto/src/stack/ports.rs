@@ -48,7 +48,7 @@ impl Stack {
         let (low, high) = (self.shared.config.port_low, self.shared.config.port_high);
         let count = high.saturating_sub(low) + 1;
         let tuple = |local_port| FourTuple { local, local_port, peer, peer_port };
-        let hash = self.hasher.hash(&tuple(0));
+        let hash = self.isn.port_hash(local, peer, peer_port);
         let mut spare = None;
         for _ in 0..count {
             let port = (low + self.ports.advance(hash) % count) as u16;

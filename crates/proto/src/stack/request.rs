@@ -18,6 +18,8 @@ pub(super) struct Request {
     /// Window field of the SYN.
     pub(super) peer_window: u16,
     pub(super) ts_recent: u32,
+    /// Added to the clock for TSval.
+    pub(super) ts_offset: u32,
     /// SYN-ACKs sent; 0 of one that came back as a SYN cookie.
     pub(super) transmissions: u8,
     /// Of those, by the timer: a client that repeats its SYN does not use up our patience.

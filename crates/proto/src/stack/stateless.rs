@@ -96,6 +96,7 @@ impl Stack {
             rcv_wscale: agreed.snd_wscale.and(self.listener(id)).map_or(0, shift),
             peer_window: segment.header.window,
             ts_recent: timestamps.map_or(0, |timestamps| timestamps.tsval),
+            ts_offset: offset,
             transmissions: 0,
             timeouts: 0,
             sent_at: now,
