@@ -1,6 +1,6 @@
 //! From the engine's reasons to [`io::Error`], with the kinds a kernel's sockets give.
 use host::Error;
-use proto::{AcceptError, CloseReason, ConnectError, ListenError, ReadError, WriteError};
+use proto::{AcceptError, CloseReason, ConnectError, ListenError, OptionError, ReadError, WriteError};
 use std::io::{self, ErrorKind};
 
 pub(crate) fn connect(error: Error<ConnectError>) -> io::Error {
@@ -67,6 +67,15 @@ pub(crate) fn write(error: Error<WriteError>) -> io::Error {
         }
         Error::Stack(WriteError::Closed(reason)) => closed(reason),
         Error::Stack(WriteError::NotFound) => ErrorKind::NotConnected.into(),
+    }
+}
+
+pub(crate) fn option(error: OptionError) -> io::Error {
+    match error {
+        OptionError::NotFound => stopped(),
+        OptionError::OutOfRange => {
+            io::Error::new(ErrorKind::InvalidInput, "not a value of this socket option")
+        }
     }
 }
 

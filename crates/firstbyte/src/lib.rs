@@ -80,8 +80,8 @@ pub use stream::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, TcpStrea
 pub use proto::fast_open::{self, KeyRing};
 pub use proto::{
     CloseReason, Config, ConnectionInfo, Counters, EarlyData, FastOpen, Instant, ListenerInfo, Metric,
-    NotAcknowledged, Outcome, RouteError, RouteMetrics, SettingError, Skipped, SocketOptions, Stack, State,
-    TableSizes, Verdict,
+    NotAcknowledged, Outcome, RouteError, RouteMetrics, SettingError, Skipped, SocketOption, SocketOptions,
+    Stack, State, TableSizes, Verdict,
 };
 
 /// Where packets enter and leave: [`device::tun`], [`device::memory`], captures, or one of your own.

@@ -21,7 +21,6 @@ pub struct TcpListener {
     net: Net,
     id: ListenerId,
     local: SocketAddr,
-    socket: proto::SocketOptions,
 }
 
 impl TcpListener {
@@ -59,7 +58,7 @@ impl TcpListener {
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
         self.net.host().poll_accept(cx, self.id).map(|accepted| {
             let (id, peer) = accepted.map_err(error::accept)?;
-            Ok((TcpStream::open(&self.net, id, peer, &self.socket), peer))
+            Ok((TcpStream::open(&self.net, id, peer), peer))
         })
     }
 
@@ -169,6 +168,6 @@ impl TcpListenerBuilder {
 
     fn open(self, id: ListenerId, local: SocketAddr) -> TcpListener {
         let local = self.net.host().listener_info(id).map_or(local, |info| info.local);
-        TcpListener { net: self.net, id, local, socket: self.options.socket }
+        TcpListener { net: self.net, id, local }
     }
 }

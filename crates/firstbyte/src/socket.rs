@@ -2,7 +2,7 @@
 use crate::{Net, TcpStream, error};
 use bytes::Bytes;
 use host::{Host, RealClock};
-use proto::{ConnId, ConnectOptions, FastOpen};
+use proto::{ConnId, ConnectOptions, FastOpen, SocketOptions};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -74,6 +74,13 @@ impl TcpSocket {
     #[must_use]
     pub fn linger(mut self, linger: Option<Duration>) -> Self {
         self.options.socket.linger = linger;
+        self
+    }
+
+    /// Every option of the connection; those below are shorthands for some.
+    #[must_use]
+    pub fn socket_options(mut self, options: SocketOptions) -> Self {
+        self.options.socket = options;
         self
     }
 
@@ -165,12 +172,11 @@ impl TcpSocket {
 const READ_GRACE: Duration = Duration::from_millis(1);
 
 async fn connect_one(net: &Net, peer: SocketAddr, options: ConnectOptions) -> io::Result<TcpStream> {
-    let socket = options.socket.clone();
     let id = net.host().connect(peer, options).map_err(error::connect)?;
     let mut attempt = Attempt { host: net.host(), id: Some(id) };
     poll_fn(|cx| net.host().poll_connected(cx, id)).await.map_err(error::ended)?;
     attempt.id = None;
-    Ok(TcpStream::open(net, id, peer, &socket))
+    Ok(TcpStream::open(net, id, peer))
 }
 
 /// A connect under way: aborted when it is dropped before its end.

@@ -1,12 +1,13 @@
 //! A connection, as a stream of bytes.
 mod connection;
 mod deferred;
+mod options;
 mod owned;
 mod split;
 use crate::{Net, TcpSocket};
 use bytes::Bytes;
 use connection::Connection;
-use proto::{ConnId, ConnectOptions, ConnectionInfo, EarlyData, Outcome, SocketOptions};
+use proto::{ConnId, ConnectOptions, ConnectionInfo, EarlyData, Outcome};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -91,8 +92,8 @@ impl TcpStream {
         TcpSocket::new(net).connect_deferred(addr).await
     }
 
-    pub(crate) fn open(net: &Net, id: ConnId, peer: SocketAddr, options: &SocketOptions) -> TcpStream {
-        TcpStream { connection: Arc::new(Connection::open(net, id, peer, options)) }
+    pub(crate) fn open(net: &Net, id: ConnId, peer: SocketAddr) -> TcpStream {
+        TcpStream { connection: Arc::new(Connection::open(net, id, peer)) }
     }
 
     pub(crate) fn deferred(
@@ -210,7 +211,7 @@ impl TcpStream {
     }
 }
 
-/// What is known about the connection, and its options.
+/// What is known about the connection.
 impl TcpStream {
     /// The peer's address.
     ///
@@ -249,41 +250,6 @@ impl TcpStream {
     /// As [`local_addr`](Self::local_addr).
     pub fn info(&self) -> io::Result<ConnectionInfo> {
         self.connection.info()
-    }
-
-    /// Is Nagle off?
-    ///
-    /// # Errors
-    /// None today; the signature is tokio's.
-    pub fn nodelay(&self) -> io::Result<bool> {
-        Ok(self.connection.nodelay())
-    }
-
-    /// Nagle off (`true`: small segments leave at once) or on.
-    ///
-    /// # Errors
-    /// None today; the signature is tokio's.
-    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        self.connection.set_nodelay(nodelay);
-        Ok(())
-    }
-
-    /// See [`set_linger`](Self::set_linger).
-    ///
-    /// # Errors
-    /// None today; the signature is tokio's.
-    pub fn linger(&self) -> io::Result<Option<Duration>> {
-        Ok(self.connection.linger())
-    }
-
-    /// What dropping the stream does with data not yet delivered: `None`, deliver it; `Some(0)`, reset at once;
-    /// `Some(t)`, deliver it, but reset after `t`. Dropping never blocks.
-    ///
-    /// # Errors
-    /// None today; the signature is tokio's.
-    pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
-        self.connection.set_linger(linger);
-        Ok(())
     }
 }
 

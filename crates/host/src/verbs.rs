@@ -7,10 +7,10 @@ use crate::{Clock, Error, Host};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use core::task::{Context, Poll};
-use core::time::Duration;
 use proto::{
     AcceptError, CloseReason, ConnId, ConnectError, ConnectOptions, ConnectionInfo, EarlyData, Events,
-    ListenError, ListenOptions, ListenerId, ListenerInfo, Outcome, ReadError, SocketId, State, WriteError,
+    ListenError, ListenOptions, ListenerId, ListenerInfo, OptionError, Outcome, ReadError, SocketId,
+    SocketOption, SocketOptions, State, WriteError,
 };
 use std::io::IoSlice;
 
@@ -325,14 +325,17 @@ impl<C: Clock> Host<C> {
 
 /// Options and snapshots of one connection.
 impl<C: Clock> Host<C> {
-    /// Nagle off or on.
-    pub fn set_nodelay(&self, id: ConnId, nodelay: bool) {
-        self.mutate(|shared, now, _| shared.stack.set_nodelay(now, id, nodelay));
+    /// Changes one option.
+    ///
+    /// # Errors
+    /// See [`OptionError`].
+    pub fn set_option(&self, id: ConnId, option: SocketOption) -> Result<(), OptionError> {
+        self.mutate(|shared, now, _| shared.stack.set_option(now, id, option))
     }
 
-    /// What `close` does; see [`proto::SocketOptions::linger`].
-    pub fn set_linger(&self, id: ConnId, linger: Option<Duration>) {
-        self.consult(|shared, _, _| shared.stack.set_linger(id, linger));
+    /// The options of a connection; `None` once it was let go.
+    pub fn options(&self, id: ConnId) -> Option<SocketOptions> {
+        self.inspect(|stack| stack.options(id))
     }
 
     /// A snapshot of a connection; `None` once it was let go.

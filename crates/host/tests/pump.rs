@@ -200,7 +200,7 @@ fn wakers_of_dropped_futures_do_not_pile_up() {
 fn the_pump_is_told_once_until_it_comes() {
     let mut pair = Pair::new();
     let (client, server) = pair.connected();
-    pair.client.host.set_nodelay(client, true);
+    pair.client.host.set_option(client, proto::SocketOption::NoDelay(true)).unwrap();
     pair.settle();
     pair.client.notified.take();
     for _ in 0..5 {

@@ -1,5 +1,5 @@
 //! What the application says and hears: handles, events, options of the verbs, errors, outcomes.
-use crate::CongestionControl;
+use crate::SocketOptions;
 use crate::fast_open::KeyRing;
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -43,6 +43,16 @@ bitflags::bitflags! {
         const SENT_ALL = 0x20;
     }
 }
+bitflags::bitflags! {
+    /// What an application says of one write (Linux's `MSG_` flags).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub struct WriteFlags: u8 {
+        /// Another write follows at once (`MSG_MORE`): no push, and what does not fill a segment waits for it, until the peer sends
+        /// something or, with nothing in flight, a retransmission time-out passes.
+        const MORE = 0x1;
+    }
+}
+
 /// How a listener behaves.
 #[derive(Clone, Debug)]
 pub struct ListenOptions {
@@ -74,24 +84,6 @@ impl Default for ListenOptions {
             socket: SocketOptions::default(),
         }
     }
-}
-/// Options of one connection.
-#[derive(Clone, Debug, Default)]
-pub struct SocketOptions {
-    /// Send small segments at once (Nagle off).
-    pub nodelay: bool,
-    /// `Some(0)`: close resets. `Some(t)`: close lingers up to `t`, then resets. `None`: close returns at once, data is still delivered.
-    pub linger: Option<Duration>,
-    /// Clamp of the MSS, bytes (`TCP_MAXSEG`).
-    pub max_segment: Option<u16>,
-    /// Send buffer limit, bytes.
-    pub send_buffer: Option<u32>,
-    /// Receive buffer limit, bytes.
-    pub recv_buffer: Option<u32>,
-    /// Congestion control (`TCP_CONGESTION`); `None` = the stack's. Read when the connection is made.
-    pub congestion: Option<CongestionControl>,
-    /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
-    pub max_pacing_rate: Option<u32>,
 }
 /// How an active open uses Fast Open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

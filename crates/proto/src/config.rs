@@ -241,6 +241,10 @@ settings! {
     rto_initial: Duration = "firstbyte.rto_initial", ours Duration::from_secs(1), linux Duration::from_secs(1), range _,
     /// Least retransmission time-out (Linux's `rto_min`).
     rto_min: Duration = "firstbyte.rto_min", ours Duration::from_millis(200), linux Duration::from_millis(200), range _,
+    /// Greatest retransmission time-out of connections that name none, milliseconds.
+    tcp_rto_max_ms: u32 = "net.ipv4.tcp_rto_max_ms", ours 120_000, linux 120_000, range 1_000..=120_000,
+    /// The first six time-outs of a connection with less than four segments in flight do not double.
+    tcp_thin_linear_timeouts: bool = "net.ipv4.tcp_thin_linear_timeouts", ours false, linux false, range _,
     /// Timestamps option (RFC 7323).
     tcp_timestamps: bool = "net.ipv4.tcp_timestamps", ours true, linux true, range _,
     /// Explicit congestion notification (RFC 3168): 0 = never, 1 = asked for and granted, 2 = granted.

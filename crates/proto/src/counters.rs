@@ -147,6 +147,8 @@ counters! {
     abort_on_data = "TCPAbortOnData";
     /// Connections reset because too many others had been let go.
     abort_on_memory = "TCPAbortOnMemory";
+    /// Connections reset in FIN-WAIT-2, where their application did not want to wait for the peer's FIN.
+    abort_on_linger = "TCPAbortOnLinger";
     /// Connections given up after retransmissions.
     abort_on_timeout = "TCPAbortOnTimeout";
     /// Connections that entered TIME-WAIT.

@@ -39,7 +39,8 @@
 //! ```
 //!
 //! Map: `stack` (ingress, listeners, demultiplexing, verbs, egress), `tcp` (one connection), [`fast_open`] (cookies, caches,
-//! verdicts, guard: pure values), `route` (values per destination), `time_wait`, `timer_wheel`, `config` (the settings table), `counters`.
+//! verdicts, guard: pure values), `route` (values per destination), `time_wait`, `timer_wheel`, `config` (the settings table),
+//! `socket_options`, `counters`.
 //! Not here: neighbours and links (a packet is an IP packet), UDP (handed back to the caller), next hops.
 #![forbid(unsafe_code)]
 
@@ -55,6 +56,7 @@ mod rng;
 mod route;
 mod rtt;
 mod slab;
+mod socket_options;
 mod stack;
 mod tcp;
 mod time;
@@ -67,6 +69,7 @@ pub use config::*;
 pub use counters::*;
 pub use info::*;
 pub use route::{Metric, RouteError, RouteMetrics};
+pub use socket_options::{OptionError, SocketOption, SocketOptions};
 pub use stack::Stack;
 pub use tcp::limits::{LimitedBy, SenderLimits};
 pub use time::*;

@@ -28,6 +28,7 @@ pub(crate) struct RttEstimator {
     /// `u64::MAX` = no sample yet.
     min_rtt: u64,
     min_rto_micros: u32,
+    max_rto_micros: u32,
     initial_rto_micros: u32,
     backoff: u8,
 }
@@ -38,15 +39,26 @@ impl RttEstimator {
     /// `initial_rto` holds until the first sample (RFC 6298 §2.1: 1 s); below `min_rto` the RTO never falls (Linux:
     /// 200 ms). Both are kept in microseconds and at most 120 s.
     pub(crate) fn new(initial_rto: Duration, min_rto: Duration) -> RttEstimator {
-        let micros = |duration: Duration| duration.as_micros().min(u128::from(MAX_RTO / 1_000)) as u32;
         RttEstimator {
             srtt: 0,
             rttvar: 0,
             min_rtt: u64::MAX,
             min_rto_micros: micros(min_rto),
+            max_rto_micros: (MAX_RTO / 1_000) as u32,
             initial_rto_micros: micros(initial_rto),
             backoff: 0,
         }
+    }
+
+    /// Other bounds of the RTO; the lower one holds where they cross.
+    pub(crate) fn set_bounds(&mut self, least: Duration, greatest: Duration) {
+        self.min_rto_micros = micros(least);
+        self.max_rto_micros = micros(greatest.max(least));
+    }
+
+    /// The greatest RTO.
+    pub(crate) fn max_rto(&self) -> Duration {
+        Duration::from_micros(self.max_rto_micros.into())
     }
 
     /// A sample (RFC 6298 §2.2, §2.3); ends the back-off.
@@ -94,7 +106,8 @@ impl RttEstimator {
             srtt => srtt + (4 * self.rttvar).max(GRANULARITY),
         };
         let least = u64::from(self.min_rto_micros) * 1_000;
-        Duration::from_nanos((base.max(least).min(MAX_RTO) << self.backoff).min(MAX_RTO))
+        let greatest = u64::from(self.max_rto_micros) * 1_000;
+        Duration::from_nanos((base.max(least).min(greatest) << self.backoff).min(greatest))
     }
 
     /// Smoothed round-trip time; `None` before the first sample.
@@ -111,6 +124,10 @@ impl RttEstimator {
     pub(crate) fn min_rtt(&self) -> Option<Duration> {
         (self.min_rtt != u64::MAX).then(|| Duration::from_nanos(self.min_rtt))
     }
+}
+
+fn micros(duration: Duration) -> u32 {
+    duration.as_micros().min(u128::from(MAX_RTO / 1_000)) as u32
 }
 
 /// A sample of zero (both ends at the same instant of a virtual clock) is still a sample.
@@ -167,6 +184,12 @@ mod tests {
         assert_eq!(finer.rto(), ms(11));
         assert_eq!(sampled(&[Duration::from_secs(100)]).rto(), Duration::from_secs(120));
         assert_eq!(sampled(&[Duration::MAX]).rto(), Duration::from_secs(120));
+        let mut bounded = sampled(&[ms(100)]);
+        bounded.set_bounds(ms(400), ms(1_000));
+        assert_eq!(bounded.rto(), ms(400));
+        bounded.on_timeout();
+        bounded.on_timeout();
+        assert_eq!((bounded.rto(), bounded.max_rto()), (ms(1_000), ms(1_000)));
     }
 
     #[test]

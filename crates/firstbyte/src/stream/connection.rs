@@ -3,7 +3,9 @@ use super::deferred::Deferred;
 use crate::{Net, error};
 use bytes::Bytes;
 use host::{Error, Host, RealClock};
-use proto::{ConnId, ConnectOptions, ConnectionInfo, EarlyData, Outcome, SocketOptions, WriteError};
+use proto::{
+    ConnId, ConnectOptions, ConnectionInfo, EarlyData, Outcome, SocketOption, SocketOptions, WriteError,
+};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,19 +21,11 @@ pub(super) struct Connection {
     /// Set when the connection is open (or opening).
     id: OnceLock<ConnId>,
     deferred: Option<Box<Mutex<Deferred>>>,
-    options: Mutex<Options>,
-}
-
-/// The options that can be asked for again.
-#[derive(Clone, Copy, Debug)]
-struct Options {
-    nodelay: bool,
-    linger: Option<Duration>,
 }
 
 impl Connection {
-    pub(super) fn open(net: &Net, id: ConnId, peer: SocketAddr, options: &SocketOptions) -> Connection {
-        Connection::new(net, peer, OnceLock::from(id), None, options)
+    pub(super) fn open(net: &Net, id: ConnId, peer: SocketAddr) -> Connection {
+        Connection { net: net.clone(), peer, id: OnceLock::from(id), deferred: None }
     }
 
     pub(super) fn deferred(
@@ -40,20 +34,9 @@ impl Connection {
         options: ConnectOptions,
         grace: Duration,
     ) -> Connection {
-        let socket = options.socket.clone();
         let plan = Deferred::new(peer, options, grace, net.mtu());
-        Connection::new(net, peer, OnceLock::new(), Some(Box::new(Mutex::new(plan))), &socket)
-    }
-
-    fn new(
-        net: &Net,
-        peer: SocketAddr,
-        id: OnceLock<ConnId>,
-        deferred: Option<Box<Mutex<Deferred>>>,
-        options: &SocketOptions,
-    ) -> Connection {
-        let options = Options { nodelay: options.nodelay, linger: options.linger };
-        Connection { net: net.clone(), peer, id, deferred, options: Mutex::new(options) }
+        let deferred = Some(Box::new(Mutex::new(plan)));
+        Connection { net: net.clone(), peer, id: OnceLock::new(), deferred }
     }
 
     fn host(&self) -> &Host<RealClock> {
@@ -278,32 +261,19 @@ impl Connection {
         self.host().info(id).ok_or_else(error::stopped)
     }
 
-    pub(super) fn nodelay(&self) -> bool {
-        self.options().nodelay
-    }
-
-    pub(super) fn set_nodelay(&self, nodelay: bool) {
-        self.options().nodelay = nodelay;
+    pub(super) fn options(&self) -> io::Result<SocketOptions> {
         match self.phase() {
-            Phase::Open(id) => self.host().set_nodelay(id, nodelay),
-            Phase::Deferred(mut plan) => plan.socket_options().nodelay = nodelay,
+            Phase::Open(id) => self.host().options(id).ok_or_else(error::stopped),
+            Phase::Deferred(mut plan) => Ok(plan.socket_options().clone()),
         }
     }
 
-    pub(super) fn linger(&self) -> Option<Duration> {
-        self.options().linger
-    }
-
-    pub(super) fn set_linger(&self, linger: Option<Duration>) {
-        self.options().linger = linger;
-        match self.phase() {
-            Phase::Open(id) => self.host().set_linger(id, linger),
-            Phase::Deferred(mut plan) => plan.socket_options().linger = linger,
-        }
-    }
-
-    fn options(&self) -> MutexGuard<'_, Options> {
-        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn set_option(&self, option: SocketOption) -> io::Result<()> {
+        let set = match self.phase() {
+            Phase::Open(id) => self.host().set_option(id, option),
+            Phase::Deferred(mut plan) => plan.socket_options().set(option),
+        };
+        set.map_err(error::option)
     }
 }
 

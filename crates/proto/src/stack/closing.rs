@@ -22,7 +22,6 @@ impl Stack {
     /// The application lets go: the id is no longer valid. Unread data, or linger 0, resets; otherwise what was written is still
     /// delivered, in the background.
     pub fn close(&mut self, now: Instant, id: ConnId) {
-        let fin_timeout = self.shared.config.tcp_fin_timeout;
         if self.owned(id).is_none() {
             return;
         }
@@ -44,7 +43,8 @@ impl Stack {
         connection.queue_fin();
         connection.release_synack();
         if connection.state == State::FinWait2 {
-            connection.timers.set(Timer::Orphan, now + fin_timeout);
+            let wait = connection.fin_wait2_time(&self.shared.config).unwrap_or_default();
+            connection.timers.set(Timer::Orphan, now + wait);
         } else if let Some(linger) = connection.options.linger {
             connection.timers.set(Timer::Orphan, now + linger);
         }

@@ -321,7 +321,7 @@ impl Stack {
         let options = &segment.header.options;
         let agreed =
             Negotiated::from_syn(config, tuple.peer.is_v4(), options).with_ecn(config, segment.header.flags);
-        let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket);
+        let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket.rare);
         Request {
             tuple,
             listener: id,

@@ -1,11 +1,9 @@
 //! A listener: its queues and limits.
 
 use crate::fast_open::{KeyRing, PendingQueue};
+use crate::socket_options::Options;
 use crate::tuple::FourTuple;
-use crate::{
-    Config, ConnId, Instant, ListenOptions, ListenerDrops, ListenerInfo, SocketOptions, SynCookieCounts,
-    fastopen,
-};
+use crate::{Config, ConnId, Instant, ListenOptions, ListenerDrops, ListenerInfo, SynCookieCounts, fastopen};
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -53,7 +51,7 @@ pub(super) struct Listener {
     pub(super) no_cookie: bool,
     /// Time-outs of a SYN-ACK during which a bare ACK does not make a connection; 0 = it does.
     pub(super) defer_timeouts: u32,
-    pub(super) socket: SocketOptions,
+    pub(super) socket: Options,
     /// An `ACCEPTABLE` event is listed.
     pub(super) listed: bool,
     pub(super) drops: ListenerDrops,
@@ -81,7 +79,7 @@ impl Listener {
             synack_hold: options.synack_hold,
             no_cookie: options.fast_open_no_cookie,
             defer_timeouts: timeouts_within(options.defer_accept, config.rto_initial),
-            socket: options.socket,
+            socket: options.socket.into(),
             listed: false,
             drops: ListenerDrops::default(),
             cookie_sent_at: None,
@@ -147,7 +145,7 @@ impl Listener {
     /// Repetitions of a SYN-ACK, as Linux's `reqsk_timer_handler` allows them: half of the room is for young requests, so while more
     /// than half of it is taken, the old ones get fewer, but never less than two.
     fn syn_ack_retries(&self, config: &Config) -> u32 {
-        let mut retries = config.tcp_synack_retries;
+        let mut retries = self.socket.rare.syn_retries.map_or(config.tcp_synack_retries, u32::from);
         if self.requests * 2 <= self.backlog.max(PRUNE_MIN) {
             return retries;
         }

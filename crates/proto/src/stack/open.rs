@@ -41,7 +41,7 @@ impl Stack {
         let route = self.routes.lookup(request.tuple.peer).map(|route| &route.metrics);
         let own_mss = negotiation::advertised_mss(&self.shared.capabilities, &request.tuple, route);
         let initrwnd = route.and_then(|route| route.initrwnd);
-        let socket = self.listeners.get(request.listener.index).map(|listener| &listener.socket);
+        let socket = self.listeners.get(request.listener.index).map(|listener| &listener.socket.rare);
         let limit =
             socket.and_then(|socket| socket.recv_buffer).map_or(config.tcp_rmem[1] / 2, |limit| limit / 2);
         let first = initrwnd.map_or(u32::MAX, |segments| segments.saturating_mul(own_mss.into()));

@@ -86,7 +86,7 @@ impl Stack {
         let offset = self.isn.timestamp_offset(tuple.local, tuple.peer);
         let stamp = timestamps.map(|timestamps| timestamps.tsecr.wrapping_sub(offset));
         let agreed = syn_cookie::unpack(config, peer_mss, stamp)?;
-        let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket);
+        let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket.rare);
         Some(Request {
             tuple,
             listener: id,

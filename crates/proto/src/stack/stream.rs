@@ -4,9 +4,10 @@ use super::Stack;
 use crate::tcp::connection::Connection;
 use crate::tcp::handshake::Handshake;
 use crate::tcp::receiver::AckOwed;
-use crate::{CloseReason, ConnId, Instant, ReadError, WriteError};
+use crate::{
+    CloseReason, ConnId, Instant, OptionError, ReadError, SocketOption, SocketOptions, WriteError, WriteFlags,
+};
 use bytes::Bytes;
-use core::time::Duration;
 
 impl Stack {
     /// Takes as many bytes as fit.
@@ -14,13 +15,30 @@ impl Stack {
     /// # Errors
     /// [`WriteError::Blocked`] when nothing fits: wait for [`Events::WRITABLE`](crate::Events::WRITABLE).
     pub fn write(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, WriteError> {
+        self.write_with(now, id, data, WriteFlags::empty())
+    }
+
+    /// As [`write`](Stack::write); the flags hold only if all of `data` was taken.
+    ///
+    /// # Errors
+    /// As [`write`](Stack::write).
+    pub fn write_with(
+        &mut self,
+        now: Instant,
+        id: ConnId,
+        data: &[u8],
+        flags: WriteFlags,
+    ) -> Result<usize, WriteError> {
         let (connection, goal) = self.writable(id)?;
         let taken = data.len().min(connection.send_room());
         if taken == 0 && !data.is_empty() {
             connection.snd.blocked = true;
             return Err(WriteError::Blocked);
         }
+        let flags = if taken < data.len() { WriteFlags::empty() } else { flags };
+        connection.before_write(flags);
         connection.snd.queue.write(&data[..taken], goal);
+        connection.after_write(flags);
         connection.snd.blocked |= taken < data.len();
         self.written(now, id.index);
         Ok(taken)
@@ -37,7 +55,9 @@ impl Stack {
             connection.snd.blocked = true;
             return Err(WriteError::Blocked);
         }
+        connection.before_write(WriteFlags::empty());
         connection.snd.queue.write_bytes(data.split_to(taken), goal);
+        connection.after_write(WriteFlags::empty());
         connection.snd.blocked |= !data.is_empty();
         self.written(now, id.index);
         Ok(taken)
@@ -84,9 +104,11 @@ impl Stack {
         self.settle(now, index);
     }
 
-    /// Nothing more is coming soon: a SYN-ACK that waits for more goes now. (A `flush` of a buffered writer is not this.)
+    /// Nothing more is coming soon: what waits for more goes now, in a SYN-ACK or for Nagle or under a cork. (A `flush` of a buffered
+    /// writer is not this.)
     pub fn push(&mut self, now: Instant, id: ConnId) {
         if let Some(connection) = self.owned(id) {
+            connection.push_queued();
             connection.release_synack();
             self.settle(now, id.index);
         }
@@ -178,19 +200,22 @@ impl Stack {
         }
     }
 
-    /// Nagle off (`true`) or on.
-    pub fn set_nodelay(&mut self, now: Instant, id: ConnId, nodelay: bool) {
-        if let Some(connection) = self.owned(id) {
-            connection.options.nodelay = nodelay;
-            self.settle(now, id.index);
-        }
+    /// Changes one option of a connection.
+    ///
+    /// # Errors
+    /// See [`OptionError`].
+    pub fn set_option(&mut self, now: Instant, id: ConnId, option: SocketOption) -> Result<(), OptionError> {
+        self.owned(id).ok_or(OptionError::NotFound)?;
+        let cx = self.shared.context(now);
+        let connection = self.connections.get_mut(id.index).ok_or(OptionError::NotFound)?;
+        connection.set_option(&cx, option)?;
+        self.settle(now, id.index);
+        Ok(())
     }
 
-    /// What `close` does with data not yet acknowledged; see [`SocketOptions::linger`](crate::SocketOptions).
-    pub fn set_linger(&mut self, id: ConnId, linger: Option<Duration>) {
-        if let Some(connection) = self.owned(id) {
-            connection.options.linger = linger;
-        }
+    /// The options of a connection; `None`: no such connection.
+    pub fn options(&self, id: ConnId) -> Option<SocketOptions> {
+        self.connection(id).map(Connection::socket_options)
     }
 
     /// A connection its application still holds.

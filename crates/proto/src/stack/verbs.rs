@@ -8,7 +8,7 @@ use crate::tcp::handshake::{ActiveOpen, Handshake};
 use crate::tuple::FourTuple;
 use crate::{
     AcceptError, ConnId, ConnectError, ConnectOptions, FastOpen, Instant, ListenError, ListenOptions,
-    ListenerId, Outcome, State, fastopen,
+    ListenerId, Outcome, State, WriteFlags, fastopen,
 };
 use core::net::SocketAddr;
 use wire::Addr;
@@ -107,7 +107,7 @@ impl Stack {
         let path_srtt = self.shared.paths.lookup(tuple.local, tuple.peer).and_then(|path| path.srtt);
         let route = self.route_to(tuple.peer);
         let cx = &self.shared.context(now);
-        let mut connection = Connection::new(cx, tuple, State::SynSent, iss, options.socket, route);
+        let mut connection = Connection::new(cx, tuple, State::SynSent, iss, options.socket.into(), route);
         connection.ts_offset = self.isn.timestamp_offset(tuple.local, tuple.peer);
         connection.outcome = match plan {
             ClientPlan::Plain(why) => Outcome::Skipped(why),
@@ -128,6 +128,7 @@ impl Stack {
         })));
         let goal = connection.size_goal(&self.shared.capabilities);
         connection.snd.queue.write_bytes(options.first_bytes, goal);
+        connection.after_write(WriteFlags::empty());
         connection.snd.fin_queued = options.fin;
         self.shared.counters.active_opens += 1;
         let id = self.insert_connection(connection);

@@ -4,6 +4,7 @@ use super::congestion::{Congestion, Controller, Start};
 use super::ecn::EcnState;
 use super::handshake::Handshake;
 use super::limits::{LimitedBy, Limits};
+use super::nagle::Nagle;
 use super::negotiation::{self, Negotiated, TIMESTAMPS_LEN};
 use super::pacer::Pacer;
 use super::receiver::{AckOwed, Receiver};
@@ -16,10 +17,12 @@ use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
 use crate::rate_limit::{ChallengeLimit, LastAnswer};
 use crate::route::{Route, RouteMetrics};
 use crate::rtt::RttEstimator;
+use crate::socket_options::{Options, RareOptions};
 use crate::tuple::FourTuple;
 use crate::{
     CloseReason, Config, Counters, EarlyData, Events, Instant, ListenerId, Outcome, SocketOptions, State,
 };
+use core::time::Duration;
 use std::sync::Arc;
 use wire::{Capabilities, SeqNum};
 
@@ -89,6 +92,7 @@ pub(crate) struct Sender {
     pub(crate) wnd_max: u32,
     /// End of the last small segment sent: Nagle waits for its acknowledgement (Minshall).
     pub(crate) small_end: SeqNum,
+    pub(crate) nagle: Nagle,
     /// FIN follows what is queued.
     pub(crate) fin_queued: bool,
     /// A window probe is to be sent now.
@@ -111,6 +115,7 @@ impl Sender {
             wl2: iss,
             wnd_max: 0,
             small_end: iss,
+            nagle: Nagle::empty(),
             fin_queued: false,
             probe_due: false,
             queue: SendQueue::new(iss + 1),
@@ -179,7 +184,7 @@ pub(crate) struct Connection {
     pub(crate) unaccepted: bool,
     /// The application has let go.
     pub(crate) orphan: bool,
-    pub(crate) options: SocketOptions,
+    pub(crate) options: RareOptions,
     pub(crate) agreed: Negotiated,
     /// What the route to the peer said when the connection began.
     pub(crate) route: Option<Arc<Route>>,
@@ -240,7 +245,7 @@ impl Connection {
         tuple: FourTuple,
         state: State,
         iss: SeqNum,
-        options: SocketOptions,
+        Options { nagle, rare: options }: Options,
         route: Option<Arc<Route>>,
     ) -> Connection {
         let metrics = route.as_ref().map(|route| route.metrics).unwrap_or_default();
@@ -264,9 +269,9 @@ impl Connection {
                 ecn: false,
             },
             path_mtu: first_path_mtu(cx, &tuple, &metrics),
-            snd: Sender::new(iss, send_limit),
+            snd: Sender { nagle, ..Sender::new(iss, send_limit) },
             rcv: Receiver::new(SeqNum(0), receive_limit(cx.config, &options), 0),
-            rtt: RttEstimator::new(cx.config.rto_initial, metrics.rto_min.unwrap_or(cx.config.rto_min)),
+            rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min),
             congestion: Congestion::new(
                 cx.config.tcp_congestion_control,
                 &Start { initial_window: 0, ssthresh: u32::MAX, hystart: false },
@@ -306,7 +311,25 @@ impl Connection {
             route,
         };
         connection.congestion = connection.new_congestion(cx.config);
+        connection.bound_rto(cx.config);
         connection
+    }
+
+    /// The bounds of the retransmission time-out, by the socket's options, the route or the stack's settings.
+    pub(crate) fn bound_rto(&mut self, config: &Config) {
+        let routes = self.route.as_ref().and_then(|route| route.metrics.rto_min);
+        let least = self.options.rto_min.or(routes).unwrap_or(config.rto_min);
+        let greatest = self.options.rto_max.unwrap_or(Duration::from_millis(config.tcp_rto_max_ms.into()));
+        self.rtt.set_bounds(least, greatest);
+    }
+
+    /// How long FIN-WAIT-2 lasts once the application has let go (Linux's `tcp_fin_time`); `None`: not at all.
+    pub(crate) fn fin_wait2_time(&self, config: &Config) -> Option<Duration> {
+        if self.options.linger2 == Some(Duration::ZERO) {
+            return None;
+        }
+        let wanted = self.options.linger2.unwrap_or(config.tcp_fin_timeout);
+        Some(wanted.max(self.rtt.rto() * 7 / 2))
     }
 
     /// Begins to receive: the peer's SYN has come.

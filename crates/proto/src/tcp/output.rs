@@ -1,10 +1,9 @@
 //! Which one segment goes now, and why.
 //!
 //! A reset, then SYN or SYN-ACK, then what is lost, then new data and FIN, then a window probe, then an acknowledgement that
-//! nothing else has carried. `segment` builds it, `options` fills its options, `nagle` says whether a small one may go.
+//! nothing else has carried. `segment` builds it, `options` fills its options; `tcp/nagle` says whether a small one may go.
 
 mod lost;
-mod nagle;
 mod options;
 mod segment;
 mod syn;
@@ -189,17 +188,21 @@ impl Connection {
         // The gate is open: `poll_transmit` follows.
         self.timers.expired(Timer::Pace, now);
         if self.timers.expired(Timer::Orphan, now) {
-            // The application is gone. In FIN-WAIT-2 nothing of ours is missing; a lingering close has run out of time.
-            if self.state == crate::State::FinWait2 {
-                self.terminate(CloseReason::TimedOut);
-            } else {
-                self.abort();
-            }
-            return;
+            return self.orphan_timeout(cx);
         }
         if self.timers.expired(Timer::Retransmit, now) {
             self.retransmission_timeout(cx);
         }
+    }
+
+    /// The application is gone. In FIN-WAIT-2 nothing of ours is missing; else a lingering close has run out of time.
+    fn orphan_timeout(&mut self, cx: &mut Context<'_>) {
+        let waits_for_fin = self.state == crate::State::FinWait2;
+        if waits_for_fin && self.fin_wait2_time(cx.config).is_some() {
+            return self.terminate(CloseReason::TimedOut);
+        }
+        cx.counters.abort_on_linger += u64::from(waits_for_fin);
+        self.abort();
     }
 
     fn retransmission_timeout(&mut self, cx: &mut Context<'_>) {
@@ -233,12 +236,30 @@ impl Connection {
             self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: true });
             self.ecn.on_reduction(self.snd.max);
         }
-        self.rtt.on_timeout();
+        if self.is_thin(cx.config) {
+            self.rtt.on_progress();
+        } else {
+            self.rtt.on_timeout();
+        }
         self.lose_everything(cx);
         if let Some(board) = &mut self.recovery.board {
             board.watch_timeout(was, before, self.snd.una, cx.config.tcp_frto > 0);
         }
         self.arm_rto(cx.now);
+    }
+
+    /// So little is in flight that no acknowledgement tells of a loss: at first the time-outs need not double either (Linux's
+    /// `tcp_stream_is_thin`).
+    fn is_thin(&self, config: &crate::Config) -> bool {
+        let asked = self.options.thin_linear_timeouts || config.tcp_thin_linear_timeouts;
+        if !asked || self.state != crate::State::Established || self.timeouts > THIN_LINEAR_RETRIES {
+            return false;
+        }
+        let smss = u32::from(self.smss());
+        let sent =
+            self.snd.queue.starting(self.snd.una).take_while(|segment| segment.seq.before(self.snd.max));
+        sent.map(|segment| segment.len.div_ceil(smss)).take(THIN_SEGMENTS as usize).sum::<u32>()
+            < THIN_SEGMENTS
     }
 
     /// Fast Open worked, and then nothing was acknowledged any more: a black hole behind the handshake.
@@ -278,5 +299,8 @@ impl Connection {
     }
 }
 
+/// Segments in flight of a stream that is not thin, and time-outs of a thin one that do not double.
+const THIN_SEGMENTS: u32 = 4;
+const THIN_LINEAR_RETRIES: u8 = 6;
 /// Time-outs without progress after which a path that had accepted Fast Open is held to swallow it.
 const STALL_TIMEOUTS: u8 = 3;

@@ -140,7 +140,6 @@ impl SendQueue {
             self.grow_last(room as u32);
             data = later;
         }
-        self.mark_push();
     }
 
     /// Takes `data` without copying.
@@ -154,7 +153,6 @@ impl SendQueue {
                 last.parts.push(now);
             }
         }
-        self.mark_push();
     }
 
     /// Room in the last segment; a new one is begun when it is full or sent.
@@ -179,7 +177,8 @@ impl SendQueue {
         self.len += by;
     }
 
-    fn mark_push(&mut self) {
+    /// The last byte written is worth handing to the peer's application at once.
+    pub(crate) fn mark_push(&mut self) {
         if let Some(last) = self.segments.back_mut() {
             last.push = true;
         }
@@ -345,6 +344,7 @@ mod tests {
         assert_eq!((bytes(&slices).as_slice(), len, push), (b"abcdef".as_slice(), 6, false));
         assert_eq!(queue.shape(), [(100, 4, 1), (104, 2, 1), (106, 2, 0)]);
         queue.write(b"ij", 4);
+        queue.mark_push();
         assert_eq!(queue.shape(), [(100, 4, 1), (104, 2, 1), (106, 4, 0)]);
         let (slices, len, push) = queue.sent(T, SeqNum(106), 100);
         assert_eq!((bytes(&slices).as_slice(), len, push), (b"ghij".as_slice(), 4, true));

@@ -227,7 +227,7 @@ fn a_linger_of_zero_resets() {
     p.expect("RA 1 ack 1");
     assert_eq!(p.sizes(), (0, 0, 0));
     let (mut p, id) = established();
-    p.stack.set_linger(id, Some(Duration::ZERO));
+    p.stack.set_option(p.now, id, SocketOption::Linger(Some(Duration::ZERO))).unwrap();
     p.close(id);
     p.expect("RA 1 ack 1");
 }

@@ -261,7 +261,7 @@ fn nodelay_sends_at_once_also_when_switched_on_later() {
     p.expect("PA 1:2 ack 1");
     p.write(id, b"b");
     p.expect_nothing();
-    p.stack.set_nodelay(p.now, id, true);
+    p.stack.set_option(p.now, id, SocketOption::NoDelay(true)).unwrap();
     p.expect("PA 2:3 ack 1");
     p.write(id, b"c");
     p.expect("PA 3:4 ack 1");

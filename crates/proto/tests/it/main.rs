@@ -10,6 +10,7 @@
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
 //! | `routes` | values per destination |
 //! | `limits` | what keeps a sender back |
+//! | `habits`, `options` | what small segments wait for; what an application may ask of a connection |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -24,6 +25,7 @@ mod data;
 mod ecn;
 mod fast_open;
 mod flow;
+mod habits;
 mod handshake;
 mod icmp;
 mod limits;
@@ -32,6 +34,7 @@ mod loss;
 mod lossy;
 mod mutation;
 mod opening;
+mod options;
 mod pacing;
 mod queues;
 mod routes;

@@ -160,12 +160,16 @@ fn config(random: &mut Random) -> Config {
 fn socket(random: &mut Random) -> SocketOptions {
     SocketOptions {
         nodelay: random.chance(30),
-        linger: None,
+        cork: random.chance(5),
+        linger2: random.chance(10).then(|| Duration::from_millis(random.below(2000))),
+        rto_max: random.chance(10).then(|| Duration::from_millis(1000 + random.below(119_000))),
+        thin_linear_timeouts: random.chance(10),
         max_segment: random.chance(20).then(|| 100 + random.below(1400) as u16),
         send_buffer: random.chance(50).then(|| 4096 << random.below(7)),
         recv_buffer: random.chance(50).then(|| 4096 << random.below(7)),
         congestion: random.pick(&[None, Some(CongestionControl::Reno), Some(CongestionControl::Vegas)]),
         max_pacing_rate: random.chance(10).then(|| 10_000 + random.below(10_000_000) as u32),
+        ..SocketOptions::default()
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Reply, Segment, Stop};
 use crate::tcp::congestion::{Controller, Lost};
 use crate::tcp::connection::{Connection, Context, ParentEvent};
 use crate::tcp::handshake::{Handshake, PassiveOpen};
+use crate::tcp::nagle::Nagle;
 use crate::tcp::receiver::AckOwed;
 use crate::tcp::recovery::{Arrived, Phase, Purpose, Verdict};
 use crate::tcp::state::Transition;
@@ -197,6 +198,7 @@ impl Connection {
 
     /// States that an acknowledgement may have ended, and the persist timer.
     fn after_ack(&mut self, cx: &mut Context<'_>) {
+        self.snd.nagle.remove(Nagle::MORE);
         // The last ACK of LAST-ACK or CLOSING completes it; RFC 9293 owes the peer nothing more.
         if matches!(self.state, State::Closed | State::TimeWait) {
             self.finish();
@@ -208,7 +210,8 @@ impl Connection {
     pub(super) fn fin_acknowledged(&mut self, cx: &Context<'_>) {
         self.transition(Transition::FinAcked);
         if self.state == State::FinWait2 && self.orphan {
-            self.timers.set(Timer::Orphan, cx.now + cx.config.tcp_fin_timeout);
+            let wait = self.fin_wait2_time(cx.config).unwrap_or_default();
+            self.timers.set(Timer::Orphan, cx.now + wait);
         }
     }
 

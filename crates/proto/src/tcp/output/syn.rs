@@ -1,13 +1,13 @@
 //! SYN and SYN-ACK, their data, and their time-outs.
 
 use super::segment::Outgoing;
+use crate::CloseReason;
 use crate::fast_open::{ClientPlan, SynDataLimits, SynDataPolicy, syn_data_max};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::ecn::ecn_of_syn;
-use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen, SYN_RTO_MAX};
+use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen};
 use crate::tcp::negotiation;
 use crate::tcp::timers::Timer;
-use crate::{CloseReason, Config};
 use core::time::Duration;
 use wire::{Ecn, FastOpenOption, Flags, TcpOptions, TxPacket};
 
@@ -95,7 +95,7 @@ impl Connection {
     /// The first few wait the initial time-out each, then it doubles (Linux's `tcp_syn_linear_timeouts`).
     fn syn_rto(&self, cx: &Context<'_>) -> Duration {
         let doublings = u32::from(self.timeouts).saturating_sub(cx.config.tcp_syn_linear_timeouts).min(16);
-        cx.config.rto_initial.saturating_mul(1 << doublings).min(SYN_RTO_MAX)
+        cx.config.rto_initial.saturating_mul(1 << doublings).min(self.rtt.max_rto())
     }
 
     /// No answer to a SYN. The first time a Fast Open SYN goes unanswered, this is the fallback to the plain one and no loss.
@@ -103,8 +103,10 @@ impl Connection {
         let Some(Handshake::Active(active)) = &mut self.handshake else { return };
         let early_fallback = active.transmissions == 1 && active.answer_allowed && cx.config.fast_fallback;
         active.plain = true;
-        let limit = cx.config.tcp_syn_retries + cx.config.tcp_syn_linear_timeouts;
-        let late = self.timeouts > 0 && cx.now.since(active.first_sent_at) >= syn_patience(cx.config);
+        let retries = self.options.syn_retries.map_or(cx.config.tcp_syn_retries, u32::from);
+        let limit = retries + cx.config.tcp_syn_linear_timeouts;
+        let patience = syn_patience(cx.config.rto_initial, retries, self.rtt.max_rto());
+        let late = self.timeouts > 0 && cx.now.since(active.first_sent_at) >= patience;
         if late || u32::from(self.timeouts) >= limit {
             // Given up before the third time-out: as suspect as the third would have been.
             if active.answer_allowed && !early_fallback && self.timeouts < 2 {
@@ -148,7 +150,7 @@ impl Connection {
         self.timers.stop(Timer::SynAckHold);
         if !self.timers.is_set(Timer::Retransmit) {
             let backoff = u32::from(self.timeouts).min(16);
-            let wait = cx.config.rto_initial.saturating_mul(1 << backoff).min(SYN_RTO_MAX);
+            let wait = cx.config.rto_initial.saturating_mul(1 << backoff).min(self.rtt.max_rto());
             self.timers.set(Timer::Retransmit, cx.now + wait);
         }
         self.handshake = Some(Handshake::Passive(passive));
@@ -200,7 +202,8 @@ impl Connection {
     pub(super) fn syn_ack_timeout(&mut self, cx: &mut Context<'_>) {
         let Some(Handshake::Passive(passive)) = &mut self.handshake else { return };
         passive.due = true;
-        let retries = cx.config.tcp_synack_retries + u32::from(passive.fast_open);
+        let stacks = cx.config.tcp_synack_retries + u32::from(passive.fast_open);
+        let retries = self.options.syn_retries.map_or(stacks, u32::from);
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
         if u32::from(self.timeouts) > retries {
@@ -229,12 +232,12 @@ impl Connection {
 
 /// What `tcp_syn_retries` doublings from the initial time-out on take. The linear time-outs come on top of the retries, but not of
 /// this time, which therefore ends a connect with few retries (Linux's `retransmits_timed_out`).
-fn syn_patience(config: &Config) -> Duration {
-    let initial = config.rto_initial.max(Duration::from_millis(1));
-    let doubling = (SYN_RTO_MAX.as_millis() / initial.as_millis()).max(1).ilog2();
-    let doublings = config.tcp_syn_retries.min(doubling);
+fn syn_patience(initial: Duration, retries: u32, greatest: Duration) -> Duration {
+    let initial = initial.max(Duration::from_millis(1));
+    let doubling = (greatest.as_millis() / initial.as_millis()).max(1).ilog2();
+    let doublings = retries.min(doubling);
     let doubled = initial.saturating_mul((2 << doublings) - 1);
-    doubled + SYN_RTO_MAX.saturating_mul(config.tcp_syn_retries - doublings)
+    doubled + greatest.saturating_mul(retries - doublings)
 }
 
 /// The Fast Open option of a first SYN.

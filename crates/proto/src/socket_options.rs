@@ -1,0 +1,221 @@
+//! What an application may ask of one connection: all of it when the connection is made ([`SocketOptions`]), or one by one later
+//! ([`SocketOption`], `Stack::set_option`).
+//!
+//! Ranges are Linux's. Inside, a connection that asks for nothing special keeps no copy, and the children of a listener share one
+//! ([`Options`]).
+
+use crate::CongestionControl;
+use crate::tcp::nagle::Nagle;
+use core::ops::{Deref, RangeInclusive};
+use core::time::Duration;
+use std::sync::Arc;
+
+/// Options of one connection. A number out of range counts as the nearest in range.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// Send small segments at once (Nagle off).
+    pub nodelay: bool,
+    /// Send whole segments only, until it is taken off again (`TCP_CORK`). What is smaller goes when a retransmission time-out passes
+    /// with nothing in flight, with a FIN, or by `push`.
+    pub cork: bool,
+    /// `Some(0)`: close resets. `Some(t)`: close lingers up to `t`, then resets. `None`: close returns at once, data is still delivered.
+    pub linger: Option<Duration>,
+    /// How long a connection that was closed waits for the peer's FIN (`TCP_LINGER2`), at most 120 s; zero: not at all, it is reset
+    /// once our FIN is acknowledged. `None` = `tcp_fin_timeout`.
+    pub linger2: Option<Duration>,
+    /// Clamp of the MSS, 88 to 32767 bytes (`TCP_MAXSEG`).
+    pub max_segment: Option<u16>,
+    /// Retransmissions of our SYN or SYN-ACK, 1 to 127 (`TCP_SYNCNT`).
+    pub syn_retries: Option<u8>,
+    /// Least retransmission time-out, 2 to 200 ms (`TCP_RTO_MIN_US`).
+    pub rto_min: Option<Duration>,
+    /// Greatest retransmission time-out, 1 to 120 s (`TCP_RTO_MAX_MS`).
+    pub rto_max: Option<Duration>,
+    /// The first six time-outs do not double while less than four segments are in flight (`TCP_THIN_LINEAR_TIMEOUTS`).
+    pub thin_linear_timeouts: bool,
+    /// Send buffer limit, bytes.
+    pub send_buffer: Option<u32>,
+    /// Receive buffer limit, bytes.
+    pub recv_buffer: Option<u32>,
+    /// Congestion control (`TCP_CONGESTION`); `None` = the stack's. Read when the connection is made.
+    pub congestion: Option<CongestionControl>,
+    /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
+    pub max_pacing_rate: Option<u32>,
+}
+
+/// One option of an open connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketOption {
+    /// [`SocketOptions::nodelay`]; setting it sends what waits, even under [`Cork`](Self::Cork).
+    NoDelay(bool),
+    /// [`SocketOptions::cork`]; taking it off sends what waits, as far as Nagle lets it.
+    Cork(bool),
+    /// [`SocketOptions::linger`].
+    Linger(Option<Duration>),
+    /// [`SocketOptions::linger2`].
+    Linger2(Option<Duration>),
+    /// [`SocketOptions::max_segment`].
+    MaxSegment(Option<u16>),
+    /// [`SocketOptions::syn_retries`].
+    SynRetries(Option<u8>),
+    /// [`SocketOptions::rto_min`].
+    RtoMin(Option<Duration>),
+    /// [`SocketOptions::rto_max`].
+    RtoMax(Option<Duration>),
+    /// [`SocketOptions::thin_linear_timeouts`].
+    ThinLinearTimeouts(bool),
+}
+
+/// Why an option was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionError {
+    /// Not a value of this option (Linux's `EINVAL`).
+    OutOfRange,
+    /// No such connection.
+    NotFound,
+}
+
+const MAX_SEGMENT: RangeInclusive<u16> = 88..=32_767;
+const SYN_RETRIES: RangeInclusive<u8> = 1..=127;
+const RTO_MIN: RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(200);
+const RTO_MAX: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(120);
+/// Linux's `TCP_FIN_TIMEOUT_MAX`; more is no error, but no longer.
+const LINGER2: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(120);
+
+fn nearest<T: Ord + Copy>(value: &mut Option<T>, range: RangeInclusive<T>) {
+    *value = value.map(|value| value.clamp(*range.start(), *range.end()));
+}
+
+fn checked<T: PartialOrd>(value: Option<T>, range: RangeInclusive<T>) -> Result<Option<T>, OptionError> {
+    match value {
+        Some(value) if !range.contains(&value) => Err(OptionError::OutOfRange),
+        value => Ok(value),
+    }
+}
+
+impl SocketOptions {
+    fn into_range(mut self) -> SocketOptions {
+        nearest(&mut self.max_segment, MAX_SEGMENT);
+        nearest(&mut self.syn_retries, SYN_RETRIES);
+        nearest(&mut self.rto_min, RTO_MIN);
+        nearest(&mut self.rto_max, RTO_MAX);
+        nearest(&mut self.linger2, LINGER2);
+        self
+    }
+
+    /// Changes one.
+    ///
+    /// # Errors
+    /// [`OptionError::OutOfRange`]; nothing has changed then.
+    pub fn set(&mut self, option: SocketOption) -> Result<(), OptionError> {
+        match option {
+            SocketOption::NoDelay(on) => self.nodelay = on,
+            SocketOption::Cork(on) => self.cork = on,
+            SocketOption::Linger(linger) => self.linger = linger,
+            SocketOption::Linger2(wait) => {
+                self.linger2 = wait;
+                nearest(&mut self.linger2, LINGER2);
+            }
+            SocketOption::MaxSegment(bytes) => self.max_segment = checked(bytes, MAX_SEGMENT)?,
+            SocketOption::SynRetries(retries) => self.syn_retries = checked(retries, SYN_RETRIES)?,
+            SocketOption::RtoMin(least) => self.rto_min = checked(least, RTO_MIN)?,
+            SocketOption::RtoMax(most) => self.rto_max = checked(most, RTO_MAX)?,
+            SocketOption::ThinLinearTimeouts(on) => self.thin_linear_timeouts = on,
+        }
+        Ok(())
+    }
+}
+
+/// Options as a connection keeps them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    /// `nodelay` and `cork`.
+    pub(crate) nagle: Nagle,
+    pub(crate) rare: RareOptions,
+}
+
+impl From<SocketOptions> for Options {
+    fn from(options: SocketOptions) -> Options {
+        let mut nagle = Nagle::empty();
+        nagle.set(Nagle::OFF, options.nodelay);
+        nagle.set(Nagle::CORK, options.cork);
+        let rest = SocketOptions { nodelay: false, cork: false, ..options.into_range() };
+        Options { nagle, rare: RareOptions((rest != SocketOptions::default()).then(|| Arc::new(rest))) }
+    }
+}
+
+/// All but `nodelay` and `cork`, which ordinary connections set: nothing where they are the default, else shared.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RareOptions(Option<Arc<SocketOptions>>);
+
+impl RareOptions {
+    /// Changes one.
+    pub(crate) fn set(&mut self, option: SocketOption) -> Result<(), OptionError> {
+        let mut changed = SocketOptions::clone(self);
+        changed.set(option)?;
+        self.0 = Some(Arc::new(changed));
+        Ok(())
+    }
+}
+
+impl Deref for RareOptions {
+    type Target = SocketOptions;
+
+    fn deref(&self) -> &SocketOptions {
+        static DEFAULT: SocketOptions = SocketOptions {
+            nodelay: false,
+            cork: false,
+            linger: None,
+            linger2: None,
+            max_segment: None,
+            syn_retries: None,
+            rto_min: None,
+            rto_max: None,
+            thin_linear_timeouts: false,
+            send_buffer: None,
+            recv_buffer: None,
+            congestion: None,
+            max_pacing_rate: None,
+        };
+        self.0.as_deref().unwrap_or(&DEFAULT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_default_takes_no_memory() {
+        let ordinary = SocketOptions { nodelay: true, cork: true, ..SocketOptions::default() };
+        let options = Options::from(ordinary);
+        assert_eq!(options.nagle, Nagle::OFF | Nagle::CORK);
+        assert!(options.rare.0.is_none());
+        assert_eq!(*options.rare, SocketOptions::default());
+        assert_eq!(size_of::<RareOptions>(), 8);
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused_or_brought_into_it() {
+        let mut options = SocketOptions::default();
+        let too_much = [
+            SocketOption::MaxSegment(Some(87)),
+            SocketOption::MaxSegment(Some(32_768)),
+            SocketOption::SynRetries(Some(0)),
+            SocketOption::SynRetries(Some(128)),
+            SocketOption::RtoMin(Some(Duration::from_millis(1))),
+            SocketOption::RtoMin(Some(Duration::from_millis(201))),
+            SocketOption::RtoMax(Some(Duration::from_millis(999))),
+            SocketOption::RtoMax(Some(Duration::from_secs(121))),
+        ];
+        for option in too_much {
+            assert_eq!(options.set(option), Err(OptionError::OutOfRange), "{option:?}");
+        }
+        assert_eq!(options, SocketOptions::default());
+        options.set(SocketOption::Linger2(Some(Duration::from_secs(500)))).unwrap();
+        assert_eq!(options.linger2, Some(Duration::from_secs(120)), "as Linux: not refused");
+        let wild = SocketOptions { max_segment: Some(0), syn_retries: Some(200), ..options };
+        let options = Options::from(wild).rare;
+        assert_eq!((options.max_segment, options.syn_retries), (Some(88), Some(127)));
+    }
+}

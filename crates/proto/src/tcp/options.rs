@@ -1,0 +1,41 @@
+//! Options of an open connection, and what follows from changing one.
+
+use super::connection::{Connection, Context};
+use super::nagle::Nagle;
+use crate::{OptionError, SocketOption, SocketOptions};
+
+impl Connection {
+    /// Changes one option; what it lets go leaves with the next packets.
+    pub(crate) fn set_option(&mut self, cx: &Context<'_>, option: SocketOption) -> Result<(), OptionError> {
+        match option {
+            SocketOption::NoDelay(on) => {
+                self.snd.nagle.set(Nagle::OFF, on);
+                if on {
+                    self.push_queued();
+                }
+                return Ok(());
+            }
+            SocketOption::Cork(on) => {
+                self.snd.nagle.set(Nagle::CORK, on);
+                if !on && self.snd.nagle.contains(Nagle::OFF) {
+                    self.push_queued();
+                }
+                return Ok(());
+            }
+            _ => self.options.set(option)?,
+        }
+        if matches!(option, SocketOption::RtoMin(_) | SocketOption::RtoMax(_)) {
+            self.bound_rto(cx.config);
+        }
+        Ok(())
+    }
+
+    /// All options as they are now.
+    pub(crate) fn socket_options(&self) -> SocketOptions {
+        SocketOptions {
+            nodelay: self.snd.nagle.contains(Nagle::OFF),
+            cork: self.snd.nagle.contains(Nagle::CORK),
+            ..SocketOptions::clone(&self.options)
+        }
+    }
+}
