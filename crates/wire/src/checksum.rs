@@ -6,7 +6,7 @@ use crate::Addr;
 /// A running one's-complement sum. Parts of odd length may be added in any number: the parity is kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Checksum {
-    /// Native-order sums, not yet folded: the pseudo-header adds a few 32-bit words, each part at most 0xffff, so 2⁴⁷ parts fit.
+    /// Native-order sums, not yet folded: pseudo-header and fields add a few 32-bit words, each part at most 0xffff, so 2⁴⁷ parts fit.
     sum: u64,
     odd: bool,
 }
@@ -33,6 +33,20 @@ impl Checksum {
     #[inline]
     pub fn add(&mut self, data: &[u8]) {
         self.add_part(sum_native(data), data.len());
+    }
+
+    /// Adds a field of a header, an even number of bytes after what was added before.
+    #[inline]
+    pub(crate) fn add_u16(&mut self, field: u16) {
+        debug_assert!(!self.odd);
+        self.sum += u64::from(field.to_be());
+    }
+
+    /// As [`add_u16`](Self::add_u16).
+    #[inline]
+    pub(crate) fn add_u32(&mut self, field: u32) {
+        debug_assert!(!self.odd);
+        self.sum += u64::from(field.to_be());
     }
 
     /// Copies `src` to `dst` and adds it, in one pass.
@@ -68,87 +82,73 @@ impl Checksum {
     }
 }
 
-/// Bytes summed per turn of the inner loop: one cache line, in independent lanes that a compiler turns into vectors.
-const BLOCK: usize = 64;
-const LANES: usize = BLOCK / 8;
+/// Fewer bytes than this are summed word by word.
+const LONG: usize = 64;
 const LOW_HALF: u64 = 0xffff_ffff;
+type Word = [u8; 8];
 
-/// Sums of 64-bit words, without a carry in the inner loop: `high` sums the words' upper halves, which cannot overflow before 2³² words,
-/// and `wrapped` sums the whole words modulo 2⁶⁴. The sum of the lower halves is what is left, exactly.
-#[derive(Default)]
-struct Lanes {
-    wrapped: [u64; LANES],
-    high: [u64; LANES],
+/// Sums of 64-bit words, without a carry in the loop: `high` sums the words' upper halves, which cannot overflow before 2³² words, and
+/// `wrapped` sums the whole words modulo 2⁶⁴. The sum of the lower halves is what is left, exactly.
+#[derive(Clone, Copy, Default)]
+struct Words {
+    wrapped: u64,
+    high: u64,
 }
 
-impl Lanes {
+impl Words {
     #[inline(always)]
-    fn add(&mut self, words: [u64; LANES]) {
-        for ((wrapped, high), word) in self.wrapped.iter_mut().zip(&mut self.high).zip(words) {
-            *wrapped = wrapped.wrapping_add(word);
-            *high += word >> 32;
-        }
+    fn add(&mut self, word: &Word) {
+        let word = u64::from_ne_bytes(*word);
+        self.wrapped = self.wrapped.wrapping_add(word);
+        self.high += word >> 32;
     }
 
     #[inline(always)]
     fn total(self) -> u64 {
-        let high: u64 = self.high.iter().sum();
-        let wrapped = self.wrapped.iter().fold(0, |sum: u64, lane| sum.wrapping_add(*lane));
-        let low = wrapped.wrapping_sub(high << 32);
-        u64::from(fold(high)) + u64::from(fold(low))
+        let low = self.wrapped.wrapping_sub(self.high << 32);
+        u64::from(fold(self.high)) + u64::from(fold(low))
     }
-}
-
-#[inline(always)]
-fn words_of(block: &[u8; BLOCK]) -> [u64; LANES] {
-    let (words, _) = block.as_chunks::<8>();
-    core::array::from_fn(|lane| u64::from_ne_bytes(words[lane]))
-}
-
-#[inline(always)]
-fn bytes_of(words: [u64; LANES]) -> [u8; BLOCK] {
-    let mut block = [0; BLOCK];
-    let (chunks, _) = block.as_chunks_mut::<8>();
-    for (chunk, word) in chunks.iter_mut().zip(words) {
-        *chunk = word.to_ne_bytes();
-    }
-    block
 }
 
 /// Inlined, so that a header of known length needs no loop.
 #[inline]
 fn sum_native(data: &[u8]) -> u64 {
-    if data.len() < BLOCK { sum_tail(data) } else { sum_blocks(data) }
+    if data.len() < LONG { sum_tail(data) } else { sum_halves(data) }
 }
 
-fn sum_blocks(data: &[u8]) -> u64 {
-    let (blocks, rest) = data.as_chunks::<BLOCK>();
-    let mut lanes = Lanes::default();
-    for block in blocks {
-        lanes.add(words_of(block));
+/// Both halves at once: independent sums in a plain loop, which a compiler turns into vectors for whatever machine it compiles for.
+fn sum_halves(data: &[u8]) -> u64 {
+    let (words, _) = data.as_chunks::<8>();
+    let half = words.len() / 2;
+    let (first, second) = words.split_at(half);
+    let (mut one, mut other) = (Words::default(), Words::default());
+    for (a, b) in first.iter().zip(second) {
+        one.add(a);
+        other.add(b);
     }
-    lanes.total() + sum_tail(rest)
+    one.total() + other.total() + sum_tail(&data[half * 16..])
 }
 
 /// Not inlined: only as arguments are the two slices known to the compiler not to overlap, and that is worth half the time.
 #[inline(never)]
 fn copy_and_sum_native(dst: &mut [u8], src: &[u8]) -> u64 {
-    let (blocks, rest) = src.as_chunks::<BLOCK>();
-    let (dst_blocks, dst_rest) = dst.as_chunks_mut::<BLOCK>();
-    dst_rest.copy_from_slice(rest);
-    if blocks.is_empty() {
-        return sum_tail(rest);
+    let (words, _) = src.as_chunks::<8>();
+    let half = words.len() / 2;
+    let (body, tail) = dst.split_at_mut(half * 16);
+    let rest = &src[half * 16..];
+    tail.copy_from_slice(rest);
+    let (to, _) = body.as_chunks_mut::<8>();
+    let ((first, second), (to_first, to_second)) = (words.split_at(half), to.split_at_mut(half));
+    let (mut one, mut other) = (Words::default(), Words::default());
+    for (((a, b), to_a), to_b) in first.iter().zip(second).zip(to_first).zip(to_second) {
+        (*to_a, *to_b) = (*a, *b);
+        one.add(a);
+        other.add(b);
     }
-    let mut lanes = Lanes::default();
-    for (to, from) in dst_blocks.iter_mut().zip(blocks) {
-        let words = words_of(from);
-        *to = bytes_of(words);
-        lanes.add(words);
-    }
-    lanes.total() + sum_tail(rest)
+    one.total() + other.total() + sum_tail(rest)
 }
 
-/// Sums fewer than [`BLOCK`] bytes; a last odd byte is padded with zero.
+/// Sums a few bytes; a last odd byte is padded with zero.
 #[inline]
 fn sum_tail(data: &[u8]) -> u64 {
     let (words, mut rest) = data.as_chunks::<8>();

@@ -1,12 +1,12 @@
 //! Software GSO: one large TCP packet to the packets a wire carries.
-use super::TxPacket;
+use super::{MAX_HEADER, TxPacket};
 use crate::{Checksum, Flags, IpHeader, SeqNum, TCP_HEADER_LEN, TcpHeader, protocol};
 use bytes::Bytes;
 
 /// Cuts a GSO packet, one packet after the other: see [`TxPacket::cut`].
 #[derive(Debug)]
 pub struct Segments<'a> {
-    headers: Headers<'a>,
+    headers: Headers,
     gso_size: usize,
     /// Payload not yet cut: its first slice (the rest of it), and the slices behind.
     current: &'a [u8],
@@ -30,7 +30,7 @@ impl<'a> Segments<'a> {
 
     /// Length of the next packet; `None` after the last.
     pub fn next_len(&self) -> Option<usize> {
-        (self.left > 0).then(|| self.headers.len() + self.left.min(self.gso_size))
+        (self.left > 0).then(|| self.headers.len + self.left.min(self.gso_size))
     }
 
     /// Writes the next packet, complete with its checksums, to the front of `buf` and returns its length; `None` after the last.
@@ -39,7 +39,7 @@ impl<'a> Segments<'a> {
     /// If `buf` is shorter than [`next_len`](Self::next_len).
     pub fn write_next(&mut self, buf: &mut [u8]) -> Option<usize> {
         let len = self.next_len()?;
-        let (header, payload) = buf[..len].split_at_mut(self.headers.len());
+        let (header, payload) = buf[..len].split_at_mut(self.headers.len);
         let mut sum = Checksum::new();
         self.copy_payload(payload, &mut sum);
         self.left -= payload.len();
@@ -64,46 +64,86 @@ impl<'a> Segments<'a> {
     }
 }
 
-/// The headers every segment gets, with a few fields changed.
+/// The headers every segment gets. What differs between segments is written, and summed, for each; the rest once.
 #[derive(Debug)]
-struct Headers<'a> {
-    ip: IpHeader,
+struct Headers {
+    bytes: [u8; MAX_HEADER],
     ip_len: usize,
-    /// The TCP header's bytes: options are copied as they are.
-    tcp: &'a [u8],
+    len: usize,
+    is_v4: bool,
+    /// Of the IPv4 header: all but total length, identification and checksum.
+    ip_sum: Checksum,
+    /// Of pseudo-header and TCP header: all but length, sequence number, the word with the flags, and checksum.
+    tcp_sum: Checksum,
+    ident: u16,
     seq: SeqNum,
+    /// The first segment's, and the last's.
     flags: Flags,
+    data_offset: u8,
 }
 
-impl<'a> Headers<'a> {
-    fn parse(header: &'a [u8]) -> Option<Headers<'a>> {
+impl Headers {
+    fn parse(header: &[u8]) -> Option<Headers> {
         let (ip, range) = IpHeader::parse_quoted(header).ok()?;
-        let tcp = header.get(range.start..)?;
-        let (TcpHeader { seq, flags, .. }, payload) = TcpHeader::parse(tcp, None).ok()?;
+        let (TcpHeader { seq, flags, .. }, payload) =
+            TcpHeader::parse(header.get(range.start..)?, None).ok()?;
         let ip_len = ip.emit_len();
         let is_bare_tcp = ip.protocol == protocol::TCP && range.start == ip_len && payload.is_empty();
-        is_bare_tcp.then_some(Headers { ip, ip_len, tcp, seq, flags })
-    }
-
-    fn len(&self) -> usize {
-        self.ip_len + self.tcp.len()
+        if !is_bare_tcp || header.len() > MAX_HEADER {
+            return None;
+        }
+        let mut bytes = [0; MAX_HEADER];
+        bytes[..header.len()].copy_from_slice(header);
+        let (ip_bytes, tcp) = bytes[..header.len()].split_at_mut(ip_len);
+        let is_v4 = ip.src.is_v4();
+        let mut ip_sum = Checksum::new();
+        if is_v4 {
+            ip_bytes[2..6].fill(0);
+            ip_bytes[10..12].fill(0);
+            ip_sum.add(ip_bytes);
+        }
+        let data_offset = tcp[12];
+        tcp[4..8].fill(0);
+        tcp[12..14].fill(0);
+        tcp[16..18].fill(0);
+        let mut tcp_sum = Checksum::pseudo_header(ip.src, ip.dst, protocol::TCP, 0);
+        tcp_sum.add(tcp);
+        let len = header.len();
+        Some(Headers { bytes, ip_len, len, is_v4, ip_sum, tcp_sum, ident: ip.ident, seq, flags, data_offset })
     }
 
     /// Writes the headers of the next segment, which begins `offset` bytes into the payload and whose own sums to `sum`.
     fn write(&mut self, buf: &mut [u8], offset: usize, is_last: bool, payload_len: usize, sum: Checksum) {
+        buf.copy_from_slice(&self.bytes[..self.len]);
         let (ip, tcp) = buf.split_at_mut(self.ip_len);
         let segment_len = tcp.len() + payload_len;
-        self.ip.emit(segment_len, ip);
-        self.ip.ident = self.ip.ident.wrapping_add(1);
-        tcp.copy_from_slice(self.tcp);
+        if self.is_v4 {
+            self.write_v4(ip, segment_len);
+        } else {
+            ip[4..6].copy_from_slice(&length_field(segment_len).to_be_bytes());
+        }
         let Some(fixed) = tcp.first_chunk_mut::<TCP_HEADER_LEN>() else { return };
-        fixed[4..8].copy_from_slice(&(self.seq + offset as u32).0.to_be_bytes());
-        fixed[13] = self.flags_of(offset == 0, is_last).bits() as u8;
-        fixed[16..18].fill(0);
-        let mut whole = Checksum::pseudo_header(self.ip.src, self.ip.dst, protocol::TCP, segment_len as u32);
-        whole.add(tcp);
+        let seq = (self.seq + offset as u32).0;
+        let flags = [self.data_offset, self.flags_of(offset == 0, is_last).bits() as u8];
+        let mut whole = self.tcp_sum;
+        whole.add_u32(segment_len as u32);
+        whole.add_u32(seq);
+        whole.add_u16(u16::from_be_bytes(flags));
         whole.append(sum);
-        tcp[16..18].copy_from_slice(&whole.finish().to_be_bytes());
+        fixed[4..8].copy_from_slice(&seq.to_be_bytes());
+        fixed[12..14].copy_from_slice(&flags);
+        fixed[16..18].copy_from_slice(&whole.finish().to_be_bytes());
+    }
+
+    fn write_v4(&mut self, ip: &mut [u8], segment_len: usize) {
+        let total_len = length_field(self.ip_len + segment_len);
+        let mut sum = self.ip_sum;
+        sum.add_u16(total_len);
+        sum.add_u16(self.ident);
+        ip[2..4].copy_from_slice(&total_len.to_be_bytes());
+        ip[4..6].copy_from_slice(&self.ident.to_be_bytes());
+        ip[10..12].copy_from_slice(&sum.finish().to_be_bytes());
+        self.ident = self.ident.wrapping_add(1);
     }
 
     fn flags_of(&self, is_first: bool, is_last: bool) -> Flags {
@@ -116,4 +156,9 @@ impl<'a> Headers<'a> {
         }
         flags
     }
+}
+
+/// A length that the 16-bit field cannot hold is written as 0, as [`IpHeader::emit`] does.
+fn length_field(len: usize) -> u16 {
+    u16::try_from(len).unwrap_or(0)
 }
