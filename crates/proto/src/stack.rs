@@ -1,7 +1,8 @@
 //! One host: its addresses, listeners and connections.
 //!
-//! `ingress` takes packets apart and finds whom they concern, `icmp` answers and believes ICMP, `listen` is LISTEN and the SYN
-//! queue with the server's half of Fast Open, `stateless` and `syn_cookie` are openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `settle` is what follows every change of a
+//! `ingress` takes packets apart and finds whom they concern, `train` does so once for those that follow each other, `icmp` answers
+//! and believes ICMP, `listen` is LISTEN and the SYN queue with the server's half of Fast Open, `stateless` and `syn_cookie` are
+//! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `settle` is what follows every change of a
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again.
 
 mod closing;
@@ -18,6 +19,7 @@ mod settle;
 mod stateless;
 mod stream;
 mod syn_cookie;
+mod train;
 mod verbs;
 
 use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard};

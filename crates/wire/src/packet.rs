@@ -1,9 +1,11 @@
 //! Packets as they cross a device: what came in, what goes out, and what the device can do.
 //!
-//! `packet/segments.rs` is the software GSO behind [`TxPacket::segments`].
+//! `packet/segments.rs` is the software GSO behind [`TxPacket::segments`]; `packet/train.rs` finds what it has cut, on the other side.
 mod segments;
+mod train;
 
 pub use segments::Segments;
+pub use train::Train;
 
 use crate::{Checksum, IpHeader, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TCP_OPTIONS_MAX, TcpHeader, protocol};
 use bytes::Bytes;

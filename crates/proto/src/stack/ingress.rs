@@ -33,19 +33,6 @@ impl Stack {
         None
     }
 
-    /// A batch: acknowledgements are decided at its end. Packets nobody claims are left in it.
-    pub fn handle_packets(&mut self, now: Instant, batch: &mut Vec<RxPacket>) {
-        let mut unclaimed = 0;
-        for at in 0..batch.len() {
-            let packet = std::mem::take(&mut batch[at]);
-            if let Some(packet) = self.handle_packet(now, packet) {
-                batch[unclaimed] = packet;
-                unclaimed += 1;
-            }
-        }
-        batch.truncate(unclaimed);
-    }
-
     fn handle_tcp(&mut self, now: Instant, ip: &IpHeader, payload: Range<usize>, packet: RxPacket) {
         self.shared.counters.in_segs += 1;
         let verify = (packet.checksum == RxChecksum::Verify).then_some((ip.src, ip.dst));

@@ -9,6 +9,7 @@ mod reset;
 mod sequence;
 mod syn_sent;
 mod text;
+mod train;
 
 use super::connection::{Connection, Context};
 use super::handshake::Handshake;

@@ -217,6 +217,11 @@ impl Receiver {
         }
     }
 
+    /// Everything that came was in order, none of it twice, and more may come.
+    pub(crate) fn in_order(&self) -> bool {
+        self.early.is_none() && self.early_fin.is_none() && !self.fin_received
+    }
+
     /// Has something come that leaves a gap before it?
     pub(crate) fn has_holes(&self) -> bool {
         self.early.is_some()

@@ -65,6 +65,11 @@ impl Recovery {
         newreno || self.board.as_ref().is_some_and(|board| board.phase != Phase::Open)
     }
 
+    /// Nothing is missing, neither here nor at the peer, and nothing is remembered.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.board.is_none() && self.newreno.is_none()
+    }
+
     /// Of what is held to be lost, not all was sent again.
     pub(crate) fn resending_waits(&self) -> bool {
         self.board.as_ref().is_some_and(|board| board.resending_waits())

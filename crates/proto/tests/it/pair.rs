@@ -143,7 +143,14 @@ impl Pair {
         }
         while self.flying.front().is_some_and(|(at, _, _)| *at <= self.now) {
             let (_, to, packet) = self.flying.pop_front().unwrap();
-            assert!(self.stacks[to].handle_packet(self.now, RxPacket::new(packet)).is_none());
+            let mut batch = vec![RxPacket::new(packet)];
+            while !self.one_by_one
+                && self.flying.front().is_some_and(|next| next.0 <= self.now && next.1 == to)
+            {
+                batch.extend(self.flying.pop_front().map(|(_, _, packet)| RxPacket::new(packet)));
+            }
+            self.stacks[to].handle_packets(self.now, &mut batch);
+            assert!(batch.is_empty(), "unclaimed");
             if self.one_by_one {
                 self.flush();
             }

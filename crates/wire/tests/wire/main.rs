@@ -9,3 +9,4 @@ mod packet;
 mod roundtrip;
 mod seq;
 mod tcp;
+mod train;
