@@ -217,10 +217,11 @@ settings! {
     tcp_syn_linear_timeouts: u32 = "net.ipv4.tcp_syn_linear_timeouts", ours 4, linux 4, range 0..=127,
     /// Retransmissions of a SYN-ACK before the request is dropped.
     tcp_synack_retries: u32 = "net.ipv4.tcp_synack_retries", ours 5, linux 5, range 0..=255,
-    /// Retransmissions of data before the connection ends (RFC 1122's R2).
+    /// Data goes unanswered for so long as that many retransmissions take whose time-outs double from 200 ms on; the first time-out
+    /// after it ends the connection (RFC 1122's R2). Window probes: that many unanswered ones.
     tcp_retries2: u32 = "net.ipv4.tcp_retries2", ours 15, linux 15, range 1..=255,
-    /// Retransmissions of a connection whose application has let go.
-    tcp_orphan_retries: u32 = "net.ipv4.tcp_orphan_retries", ours 8, linux 8, range 0..=255,
+    /// The same for a connection whose application has let go. 0 = 8 while the time-out is below `tcp_rto_max_ms`, then none.
+    tcp_orphan_retries: u32 = "net.ipv4.tcp_orphan_retries", ours 0, linux 0, range 0..=255,
     /// Connections whose application has let go and that still deliver; one more is reset at once. (Linux's default grows with the
     /// memory.)
     tcp_max_orphans: u32 = "net.ipv4.tcp_max_orphans", ours 131_072, linux 131_072, range _,
@@ -241,7 +242,8 @@ settings! {
     rto_initial: Duration = "firstbyte.rto_initial", ours Duration::from_secs(1), linux Duration::from_secs(1), range _,
     /// Least retransmission time-out (Linux's `rto_min`).
     rto_min: Duration = "firstbyte.rto_min", ours Duration::from_millis(200), linux Duration::from_millis(200), range _,
-    /// Greatest retransmission time-out of connections that name none, milliseconds.
+    /// Greatest retransmission time-out of connections that name none, also of SYNs and window probes, milliseconds (RFC 6298 §2.5 asks
+    /// for 60 s at least).
     tcp_rto_max_ms: u32 = "net.ipv4.tcp_rto_max_ms", ours 120_000, linux 120_000, range 1_000..=120_000,
     /// The first six time-outs of a connection with less than four segments in flight do not double.
     tcp_thin_linear_timeouts: bool = "net.ipv4.tcp_thin_linear_timeouts", ours false, linux false, range _,
@@ -348,6 +350,11 @@ impl Config {
     /// [`tcp_invalid_ratelimit`](Config::tcp_invalid_ratelimit) as a time.
     pub(crate) fn invalid_ratelimit(&self) -> Duration {
         Duration::from_millis(self.tcp_invalid_ratelimit.into())
+    }
+
+    /// [`tcp_rto_max_ms`](Config::tcp_rto_max_ms) as a time.
+    pub(crate) fn rto_max(&self) -> Duration {
+        Duration::from_millis(self.tcp_rto_max_ms.into())
     }
 
     /// Sets one row by name. A decimal or 0x number, 0/1, three sizes, or a time with unit (seconds without).

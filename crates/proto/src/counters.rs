@@ -143,9 +143,11 @@ counters! {
     paws_old_ack = "PAWSOldAck";
     /// Segments refused for their timestamp in TIME-WAIT.
     paws_time_wait = "PAWSTimewait";
-    /// Connections reset because data came that nobody will read.
+    /// Connections closed while something they had received was unread, which resets them.
+    abort_on_close = "TCPAbortOnClose";
+    /// Connections reset because data came that nobody will read, or closed with a linger of zero.
     abort_on_data = "TCPAbortOnData";
-    /// Connections reset because too many others had been let go.
+    /// Connections let go and reset because too many others had been.
     abort_on_memory = "TCPAbortOnMemory";
     /// Connections reset in FIN-WAIT-2, where their application did not want to wait for the peer's FIN.
     abort_on_linger = "TCPAbortOnLinger";

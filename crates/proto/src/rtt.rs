@@ -56,6 +56,16 @@ impl RttEstimator {
         self.max_rto_micros = micros(greatest.max(least));
     }
 
+    /// The back-off has brought the RTO to its greatest.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.rto() >= self.max_rto()
+    }
+
+    /// Doublings since the last progress.
+    pub(crate) fn backoff(&self) -> u8 {
+        self.backoff
+    }
+
     /// The greatest RTO.
     pub(crate) fn max_rto(&self) -> Duration {
         Duration::from_micros(self.max_rto_micros.into())

@@ -81,8 +81,6 @@ pub struct Stack {
     keys: KeyRing,
     syn_cookies: SynCookies,
     routes: RouteTable,
-    /// Connections whose application has let go.
-    orphans: u32,
     drops: Drops,
 }
 
@@ -96,6 +94,8 @@ struct Shared {
     networks: Vec<Network>,
     addresses: Vec<Addr>,
     challenge: ChallengeLimit,
+    /// Connections whose application has let go.
+    orphans: u32,
 }
 
 impl Shared {
@@ -109,6 +109,7 @@ impl Shared {
             blackhole: &mut self.blackhole,
             networks: &self.networks,
             challenge: &mut self.challenge,
+            orphans: self.orphans,
         }
     }
 }
@@ -128,6 +129,7 @@ impl Stack {
                 networks: Vec::new(),
                 addresses: Vec::new(),
                 challenge: ChallengeLimit::new(Rng::new(seed.map(|byte| !byte))),
+                orphans: 0,
                 config: config.clone(),
             },
             connections: Slab::new(),
@@ -151,7 +153,6 @@ impl Stack {
             keys: KeyRing::new(Key::from_bytes(rng.next_bytes16())),
             syn_cookies: SynCookies::new(rng.next_key()),
             routes: RouteTable::default(),
-            orphans: 0,
             drops: Drops::default(),
         }
     }
@@ -222,9 +223,9 @@ impl Stack {
         }
     }
 
-    /// Connections whose application has let go, and that still deliver or wait for the peer's FIN.
+    /// Connections whose application has let go, and that still deliver.
     pub fn orphans(&self) -> usize {
-        self.orphans as usize
+        self.shared.orphans as usize
     }
 
     /// Adds a local address. `prefix_len` (0..=32 or 0..=128) names its network, which is part of the key of verdicts.

@@ -1,7 +1,8 @@
 //! TCP: one connection at a time.
 //!
 //! `connection` holds the parts: `send_queue`, `receiver` with `receive_buffer`, `congestion` (how much) with `rate` and
-//! `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `limits` (what holds it back), `pacer` (when), `ecn`, `timers`, `handshake`,
+//! `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `limits` (what holds it back), `pacer` (when),
+//! `patience` (for how long), `ecn`, `timers`, `handshake`,
 //! `negotiation`, `state`. `input` reads in the order of RFC 9293 §3.10.7, `output` decides which one segment goes now,
 //! `fast_open_client` judges what became of Fast Open. Whom a segment belongs to is not decided here (see `stack`).
 
@@ -18,6 +19,7 @@ pub(crate) mod negotiation;
 mod options;
 pub(crate) mod output;
 mod pacer;
+mod patience;
 mod rate;
 mod receive_buffer;
 pub(crate) mod receiver;

@@ -1,4 +1,5 @@
-//! TIME-WAIT: connections that are over, kept so that the last ACK can be repeated and old segments find no new connection.
+//! TIME-WAIT: connections that are over, kept so that the last ACK can be repeated and old segments find no new connection. And
+//! connections in FIN-WAIT-2 that nobody holds any more: of them too only numbers are needed, until the peer's FIN comes.
 //!
 //! An entry takes 64 bytes and no timer: entries with the same time-out form a list in the order of their ends, so that
 //! only the first of each list has to be watched. Restarting moves an entry to the end of its list. What a segment does
@@ -30,6 +31,8 @@ pub(crate) struct TimeWait {
     pub(crate) rcv_wnd: u16,
     /// TS.Recent if timestamps were in use.
     pub(crate) ts_recent: Option<u32>,
+    /// FIN-WAIT-2: the peer's FIN has not come.
+    pub(crate) fin_awaited: bool,
 }
 
 /// Names an entry until the table is next changed.
@@ -55,10 +58,13 @@ impl Link {
     }
 }
 
-/// An end is kept in units of 2²¹ ns (2.1 ms), rounded up, modulo 2³¹ (52 days).
-const UNIT_BITS: u32 = 21;
-const UNITS_MASK: u32 = u32::MAX >> 1;
-/// The longest time-out, so that ends compare modulo 2³¹: 12 days.
+/// An end is kept in units of 2²² ns (4.2 ms), rounded up, modulo 2³⁰ (52 days), above two flags.
+const UNIT_BITS: u32 = 22;
+const FLAG_BITS: u32 = 2;
+const UNITS_MASK: u32 = u32::MAX >> FLAG_BITS;
+const TIMESTAMPS: u32 = 0x1;
+const FIN_AWAITED: u32 = 0x2;
+/// The longest time-out, so that ends compare modulo 2³⁰: 12 days.
 const MAX_TIMEOUT: Duration = Duration::from_secs(12 * 86_400);
 
 /// An entry as it is stored.
@@ -68,8 +74,8 @@ struct Slot {
     rcv_nxt: SeqNum,
     ts_recent: u32,
     last_answer: LastAnswer,
-    /// The end in units; the lowest bit says whether timestamps are in use.
-    end_and_timestamps: u32,
+    /// The end in units, and the flags.
+    end_and_flags: u32,
     rcv_wnd: u16,
     prev: Link,
     next: Link,
@@ -174,6 +180,13 @@ impl TimeWaitTable {
         }
     }
 
+    /// The peer's FIN has come to an entry in FIN-WAIT-2: TIME-WAIT begins.
+    pub(crate) fn fin_received(&mut self, index: TimeWaitIndex) {
+        let slot = &mut self.slots[index.0 as usize];
+        slot.end_and_flags &= !FIN_AWAITED;
+        slot.rcv_nxt += 1;
+    }
+
     /// May a segment that says nothing new to an entry be answered now?
     pub(crate) fn may_answer(&mut self, index: TimeWaitIndex, now: Instant, interval: Duration) -> bool {
         self.slots[index.0 as usize].last_answer.may_answer(now, interval)
@@ -225,9 +238,9 @@ impl TimeWaitTable {
 
     /// The moment an entry ends: the one nearest to now among those 52 days apart.
     fn end(&self, slot: &Slot) -> Instant {
-        let ahead = (slot.end_and_timestamps >> 1).wrapping_sub(self.now_units as u32) & UNITS_MASK;
-        // Sign extension from 31 bits.
-        let ahead = i64::from((ahead << 1) as i32 >> 1);
+        let ahead = (slot.end_and_flags >> FLAG_BITS).wrapping_sub(self.now_units as u32) & UNITS_MASK;
+        // Sign extension from 30 bits.
+        let ahead = i64::from((ahead << FLAG_BITS) as i32 >> FLAG_BITS);
         Instant::from_nanos(self.now_units.saturating_add_signed(ahead) << UNIT_BITS)
     }
 
@@ -309,14 +322,15 @@ impl TimeWaitTable {
 
 impl Slot {
     fn new(entry: &TimeWait) -> Slot {
-        let &TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent } = entry;
+        let &TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent, fin_awaited } = entry;
+        let flag = |set: bool, bit: u32| if set { bit } else { 0 };
         Slot {
             tuple,
             snd_nxt,
             rcv_nxt,
             ts_recent: ts_recent.unwrap_or(0),
             last_answer: LastAnswer::default(),
-            end_and_timestamps: u32::from(ts_recent.is_some()),
+            end_and_flags: flag(ts_recent.is_some(), TIMESTAMPS) | flag(fin_awaited, FIN_AWAITED),
             rcv_wnd,
             prev: Link::NONE,
             next: Link::NONE,
@@ -324,13 +338,14 @@ impl Slot {
     }
 
     fn set_end(&mut self, units: u64) {
-        self.end_and_timestamps = (units as u32) << 1 | self.end_and_timestamps & 1;
+        self.end_and_flags = (units as u32) << FLAG_BITS | self.end_and_flags & !(UNITS_MASK << FLAG_BITS);
     }
 
     fn unpack(&self) -> TimeWait {
         let &Slot { tuple, snd_nxt, rcv_nxt, rcv_wnd, .. } = self;
-        let ts_recent = (self.end_and_timestamps & 1 == 1).then_some(self.ts_recent);
-        TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent }
+        let ts_recent = (self.end_and_flags & TIMESTAMPS != 0).then_some(self.ts_recent);
+        let fin_awaited = self.end_and_flags & FIN_AWAITED != 0;
+        TimeWait { tuple, snd_nxt, rcv_nxt, rcv_wnd, ts_recent, fin_awaited }
     }
 }
 
@@ -360,6 +375,7 @@ mod tests {
             rcv_nxt: SeqNum(7),
             rcv_wnd: 512,
             ts_recent: peer_port.is_multiple_of(2).then_some(99),
+            fin_awaited: peer_port.is_multiple_of(3),
         }
     }
 

@@ -26,14 +26,17 @@ impl Stack {
             return;
         }
         self.orphan(id.index);
-        let too_many = self.orphans > self.shared.config.tcp_max_orphans;
+        let too_many = self.shared.orphans > self.shared.config.tcp_max_orphans;
         let Some(connection) = self.connections.get_mut(id.index) else { return };
         let unread = !connection.rcv.buffer.is_empty();
         let nothing_promised = connection.state == State::SynSent && connection.snd.queue.is_empty();
         if !is_live(connection.state) {
             return self.settle(now, id.index);
         }
-        if unread || nothing_promised || connection.options.linger == Some(Duration::ZERO) {
+        let gives_up = connection.options.linger == Some(Duration::ZERO);
+        if unread || nothing_promised || gives_up {
+            self.shared.counters.abort_on_close += u64::from(unread);
+            self.shared.counters.abort_on_data += u64::from(gives_up && !unread);
             return self.abort_connection(now, id.index);
         }
         if too_many {
@@ -42,10 +45,7 @@ impl Stack {
         }
         connection.queue_fin();
         connection.release_synack();
-        if connection.state == State::FinWait2 {
-            let wait = connection.fin_wait2_time(&self.shared.config).unwrap_or_default();
-            connection.timers.set(Timer::Orphan, now + wait);
-        } else if let Some(linger) = connection.options.linger {
+        if let Some(linger) = connection.options.linger {
             connection.timers.set(Timer::Orphan, now + linger);
         }
         self.settle(now, id.index);
@@ -71,7 +71,7 @@ impl Stack {
         if let Some(connection) = self.connections.get_mut(index)
             && !std::mem::replace(&mut connection.orphan, true)
         {
-            self.orphans += 1;
+            self.shared.orphans += 1;
         }
     }
 

@@ -104,6 +104,7 @@ impl Stack {
         let entry = self.time_wait.get(index);
         let facts = TimeWaitSegment {
             seq: segment.seq(),
+            ack: segment.header.ack,
             flags: segment.header.flags,
             payload_len: segment.payload.len() as u32,
             timestamps: segment.header.options.timestamps,
@@ -119,8 +120,19 @@ impl Stack {
                 self.acknowledge_time_wait(now, index, &facts);
             }
             TimeWaitAction::Ack => self.acknowledge_time_wait(now, index, &facts),
+            TimeWaitAction::FinReceived => {
+                self.shared.counters.time_wait += 1;
+                self.time_wait.fin_received(index);
+                self.time_wait.restart(index, now, timeout, ts_recent);
+                self.acknowledge_time_wait(now, index, &facts);
+            }
             TimeWaitAction::Remove => {
                 self.time_wait.remove(index);
+            }
+            TimeWaitAction::Reset => {
+                self.shared.counters.abort_on_data += 1;
+                self.time_wait.remove(index);
+                self.reset_stranger(now, &entry.tuple, segment);
             }
             TimeWaitAction::AcceptSyn { min_isn } => match self.find_listener(&entry.tuple) {
                 Some(listener) => {

@@ -5,7 +5,6 @@ use super::ingress::ResetNumbers;
 use super::listener::AtTimeout;
 use super::request::{CookieReply, Request};
 use crate::tcp::connection::Connection;
-use crate::tcp::handshake::SYN_RTO_MAX;
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation;
 use crate::{ConnId, DropReason, Instant, ListenerId, State};
@@ -128,7 +127,7 @@ impl Stack {
         let Some(request) = self.requests.get(index) else { return };
         let backoff = u32::from(request.timeouts).min(16);
         let wait = self.shared.config.rto_initial.saturating_mul(1 << backoff);
-        self.request_timers.set(index, now + wait.min(SYN_RTO_MAX));
+        self.request_timers.set(index, now + wait.min(self.shared.config.rto_max()));
     }
 
     fn expire_request(&mut self, now: Instant, index: u32) {

@@ -73,9 +73,11 @@ impl Stack {
             _ => tuple.peer.is_loopback() || self.shared.addresses.contains(&tuple.peer),
         };
         let age = config.time_wait.saturating_sub(self.time_wait.deadline(index).since(now));
+        let entry = self.time_wait.get(index);
         allowed
+            && !entry.fin_awaited
             && age > Duration::from_millis(config.tcp_tw_reuse_delay.into())
-            && self.time_wait.get(index).ts_recent.is_some()
+            && entry.ts_recent.is_some()
             && self.find_listener(tuple).is_none()
     }
 

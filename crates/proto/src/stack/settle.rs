@@ -15,7 +15,7 @@ impl Stack {
             self.tell_listener(now, index);
         }
         let Some(connection) = self.connections.get(index) else { return };
-        if !is_live(connection.state) {
+        if !is_live(connection.state) || only_awaits_fin(connection) {
             if connection.mapped {
                 self.retire(now, index);
             }
@@ -53,9 +53,12 @@ impl Stack {
         }
     }
 
-    /// CLOSED or TIME-WAIT: says the last words, then the tuple is no longer its own.
+    /// CLOSED, TIME-WAIT, or FIN-WAIT-2 without a reader: says the last words, then the tuple is no longer its own.
     fn retire(&mut self, now: Instant, index: u32) {
         if let Some(connection) = self.connections.get_mut(index) {
+            if only_awaits_fin(connection) {
+                connection.let_go_in_fin_wait_2(&mut self.shared.context(now));
+            }
             self.shared.counters.out_rsts += u64::from(connection.reset_due);
         }
         let mut packet = TxPacket::default();
@@ -68,23 +71,31 @@ impl Stack {
         if connection.fast_open_was_swallowed() {
             self.shared.context(now).blackhole_suspected();
         }
-        if connection.state == State::Closed {
+        if connection.state != State::TimeWait {
             self.remember_opening(now, index);
         }
-        let Some(connection) = self.connections.get(index) else { return };
-        if connection.state == State::TimeWait {
-            let entry = time_wait_of(connection);
-            let timeout = self.shared.config.time_wait;
-            connection.save_path(&mut self.shared.context(now));
-            self.shared.counters.time_wait += 1;
-            self.shared.counters.time_wait_overflow += self.time_wait.insert(now, entry, timeout) as u64;
-        }
+        self.keep_numbers(now, index);
         self.unmap(index);
         self.timers.clear(index);
     }
 
-    /// An ordinary connection to a listener that serves Fast Open ends without TIME-WAIT: if its SYN was a fallback, the SYN before
-    /// it may still come, and must not open again what is over.
+    /// TIME-WAIT needs only numbers, and so does FIN-WAIT-2 when nobody will read.
+    fn keep_numbers(&mut self, now: Instant, index: u32) {
+        let Some(connection) = self.connections.get(index) else { return };
+        let config = &self.shared.config;
+        let timeout = match connection.state {
+            State::TimeWait => config.time_wait,
+            State::FinWait2 => connection.fin_wait2_time(config).unwrap_or_default(),
+            _ => return,
+        };
+        self.shared.counters.time_wait += u64::from(connection.state == State::TimeWait);
+        let entry = time_wait_of(connection);
+        connection.save_path(&mut self.shared.context(now));
+        self.shared.counters.time_wait_overflow += self.time_wait.insert(now, entry, timeout) as u64;
+    }
+
+    /// An ordinary connection to a listener that serves Fast Open ends without TIME-WAIT, or may: if its SYN was a fallback, the SYN
+    /// before it may still come, and must not open again what is over.
     fn remember_opening(&mut self, now: Instant, index: u32) {
         let Some(connection) = self.connections.get(index) else { return };
         let (tuple, irs) = (connection.tuple, connection.rcv.irs);
@@ -104,9 +115,14 @@ impl Stack {
         self.unmap(index);
         self.timers.clear(index);
         let is_orphan = self.connections.get(index).is_some_and(|connection| connection.orphan);
-        self.orphans -= u32::from(is_orphan);
+        self.shared.orphans -= u32::from(is_orphan);
         self.connections.drop_at(index);
     }
+}
+
+/// Our direction is over and acknowledged, and nobody will read what comes of the other.
+fn only_awaits_fin(connection: &Connection) -> bool {
+    connection.orphan && connection.state == State::FinWait2
 }
 
 fn time_wait_of(connection: &Connection) -> TimeWait {
@@ -116,5 +132,6 @@ fn time_wait_of(connection: &Connection) -> TimeWait {
         rcv_nxt: connection.rcv.nxt,
         rcv_wnd: (connection.rcv.wnd() >> connection.rcv.wscale).min(u32::from(u16::MAX)) as u16,
         ts_recent: connection.agreed.timestamps.then_some(connection.ts_recent),
+        fin_awaited: connection.state == State::FinWait2,
     }
 }

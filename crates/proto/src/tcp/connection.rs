@@ -49,6 +49,8 @@ pub(crate) struct Context<'a> {
     pub(crate) networks: &'a [Network],
     /// The stack's allowance of challenge ACKs.
     pub(crate) challenge: &'a mut ChallengeLimit,
+    /// Connections of the stack whose application has let go.
+    pub(crate) orphans: u32,
 }
 
 impl Context<'_> {
@@ -462,6 +464,17 @@ impl Connection {
         if !self.snd.fin_queued {
             self.snd.fin_queued = true;
             self.transition(Transition::Close);
+        }
+    }
+
+    /// Nobody holds it, and it only waits for the peer's FIN: what is acknowledged late is acknowledged now. Unless it must not wait.
+    pub(crate) fn let_go_in_fin_wait_2(&mut self, cx: &mut Context<'_>) {
+        if self.rcv.ack_owed == AckOwed::Delayed {
+            self.rcv.ack_owed = AckOwed::Now;
+        }
+        if self.fin_wait2_time(cx.config).is_none() {
+            cx.counters.abort_on_linger += 1;
+            self.abort();
         }
     }
 

@@ -5,9 +5,6 @@ use crate::fast_open::ClientPlan;
 use core::time::Duration;
 use wire::FastOpenOption;
 
-/// The longest wait for an answer to a SYN or SYN-ACK (Linux's `TCP_RTO_MAX`).
-pub(crate) const SYN_RTO_MAX: Duration = Duration::from_secs(120);
-
 /// Present while our SYN is not acknowledged.
 #[derive(Debug)]
 pub(crate) enum Handshake {

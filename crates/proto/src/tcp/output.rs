@@ -13,7 +13,7 @@ use super::handshake::Handshake;
 use super::receiver::AckOwed;
 use super::recovery::{Phase, Purpose};
 use super::timers::Timer;
-use crate::{CloseReason, Instant};
+use crate::Instant;
 use segment::Outgoing;
 use wire::{Flags, SeqNum, TxPacket};
 
@@ -188,21 +188,12 @@ impl Connection {
         // The gate is open: `poll_transmit` follows.
         self.timers.expired(Timer::Pace, now);
         if self.timers.expired(Timer::Orphan, now) {
-            return self.orphan_timeout(cx);
+            // The application is gone, and its lingering close has run out of time.
+            return self.abort();
         }
         if self.timers.expired(Timer::Retransmit, now) {
             self.retransmission_timeout(cx);
         }
-    }
-
-    /// The application is gone. In FIN-WAIT-2 nothing of ours is missing; else a lingering close has run out of time.
-    fn orphan_timeout(&mut self, cx: &mut Context<'_>) {
-        let waits_for_fin = self.state == crate::State::FinWait2;
-        if waits_for_fin && self.fin_wait2_time(cx.config).is_some() {
-            return self.terminate(CloseReason::TimedOut);
-        }
-        cx.counters.abort_on_linger += u64::from(waits_for_fin);
-        self.abort();
     }
 
     fn retransmission_timeout(&mut self, cx: &mut Context<'_>) {
@@ -224,10 +215,9 @@ impl Connection {
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
         self.suspect_stall(cx);
-        let limit = if self.orphan { cx.config.tcp_orphan_retries } else { cx.config.tcp_retries2 };
-        if u32::from(self.timeouts) > limit {
-            cx.counters.abort_on_timeout += 1;
-            return self.terminate(self.soft_error.unwrap_or(CloseReason::TimedOut));
+        let silence = self.recovery.silence(cx.now);
+        if self.gives_up_on_data(cx, silence) {
+            return;
         }
         let before = (self.congestion.cwnd(), self.congestion.ssthresh());
         let was = self.recovery.board.as_ref().map_or(Phase::Open, |board| board.phase);
@@ -242,6 +232,7 @@ impl Connection {
             self.rtt.on_timeout();
         }
         self.lose_everything(cx);
+        self.recovery.fell_silent(cx.now, self.timeouts == 1);
         if let Some(board) = &mut self.recovery.board {
             board.watch_timeout(was, before, self.snd.una, cx.config.tcp_frto > 0);
         }
@@ -281,10 +272,8 @@ impl Connection {
             return self.arm_rto(cx.now);
         }
         self.timeouts = self.timeouts.saturating_add(1);
-        let limit = if self.orphan { cx.config.tcp_orphan_retries } else { cx.config.tcp_retries2 };
-        if u32::from(self.timeouts) > limit {
-            cx.counters.abort_on_timeout += 1;
-            return self.terminate(self.soft_error.unwrap_or(CloseReason::TimedOut));
+        if self.gives_up_probing(cx) {
+            return;
         }
         self.rtt.on_timeout();
         // What was in flight when the peer shrank its window to nothing waits, too.

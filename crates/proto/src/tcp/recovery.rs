@@ -26,7 +26,8 @@ pub(crate) use scoreboard::{Arrived, Phase, dsack};
 pub(crate) use tlp::{Probe, probe_timeout};
 pub(crate) use undo::{Needless, Undo};
 
-use crate::Config;
+use crate::{Config, Instant};
+use core::time::Duration;
 use newreno::NewReno;
 use scoreboard::Scoreboard;
 use wire::SeqNum;
@@ -111,7 +112,26 @@ impl Recovery {
 
     /// The timer takes over: everything is sent again from `snd_una`. The peer has no SACK.
     pub(crate) fn on_timeout(&mut self, snd_max: SeqNum) {
-        **self.newreno.get_or_insert_default() = NewReno::after_timeout(snd_max);
+        self.newreno.get_or_insert_default().on_timeout(snd_max);
+    }
+
+    /// After a time-out: silence began now if it was the `first`, else with the first.
+    pub(crate) fn fell_silent(&mut self, now: Instant, first: bool) {
+        let since = match (&mut self.board, &mut self.newreno) {
+            (Some(board), _) => &mut board.silent_since,
+            (None, Some(newreno)) => &mut newreno.silent_since,
+            (None, None) => return,
+        };
+        *since = since.filter(|_| !first).or(Some(now));
+    }
+
+    /// Time since the first time-out in a row.
+    pub(crate) fn silence(&self, now: Instant) -> Duration {
+        let since = match (&self.board, &self.newreno) {
+            (Some(board), _) => board.silent_since,
+            (None, newreno) => newreno.as_ref().and_then(|newreno| newreno.silent_since),
+        };
+        since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// The first unacknowledged segment is to be sent again; asked once.

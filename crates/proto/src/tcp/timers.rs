@@ -11,7 +11,7 @@ pub(crate) enum Timer {
     DelayedAck = 1,
     /// A SYN-ACK waits for the application's answer.
     SynAckHold = 2,
-    /// The application has let go: lingering, or FIN-WAIT-2, ends here.
+    /// The application has let go: its lingering ends here.
     Orphan = 3,
     /// The pacer's gate opens.
     Pace = 4,

@@ -1,4 +1,4 @@
-//! What a segment does to a connection in TIME-WAIT.
+//! What a segment does to a connection in TIME-WAIT, or in FIN-WAIT-2 with nobody to read.
 //!
 //! RFC 9293 §3.10.7.4 with RFC 5961 (resets and SYNs), RFC 1122 §4.2.2.13 and RFC 6191 (a SYN that opens the next
 //! connection), RFC 1337 (resets ignored by choice) and RFC 7323 §5 (old timestamps).
@@ -11,6 +11,8 @@ use wire::{Flags, SeqNum, Timestamps};
 pub(crate) struct TimeWaitSegment {
     /// SEG.SEQ.
     pub(crate) seq: SeqNum,
+    /// SEG.ACK.
+    pub(crate) ack: SeqNum,
     /// Control bits.
     pub(crate) flags: Flags,
     /// Bytes of payload.
@@ -37,8 +39,12 @@ pub(crate) enum TimeWaitAction {
     Restart,
     /// Start 2 MSL again, and answer with an ACK, within the limit of such answers.
     RestartAndAck,
+    /// It is the FIN that FIN-WAIT-2 waited for: TIME-WAIT begins, and answers with an ACK.
+    FinReceived,
     /// Forget the connection.
     Remove,
+    /// Forget the connection, and reset the peer: it sends what nobody will read.
+    Reset,
     /// Forget the connection and handle the segment as in LISTEN.
     AcceptSyn {
         /// Our ISN must not be before this: beyond all that the old connection can have in the network.
@@ -52,6 +58,9 @@ pub(crate) const ISN_DISTANCE: u32 = 65_535 + 2;
 /// Decides. `rfc1337`: a reset does not end TIME-WAIT.
 pub(crate) fn on_segment(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: bool) -> TimeWaitAction {
     let flags = segment.flags;
+    if entry.fin_awaited {
+        return on_segment_in_fin_wait_2(entry, segment);
+    }
     if flags.contains(Flags::RST) {
         return on_rst(entry, segment, rfc1337);
     }
@@ -70,6 +79,28 @@ pub(crate) fn on_segment(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: b
         // restart the 2 MSL timeout."
         (_, _, true) | (_, true, _) => TimeWaitAction::RestartAndAck,
         (_, false, false) => TimeWaitAction::Ack,
+    }
+}
+
+/// RFC 9293 §3.10.7.4 in FIN-WAIT-2 without a reader: text is answered by a reset (RFC 1122 §4.2.2.13), if it is the peer's and not a
+/// guess of its numbers.
+fn on_segment_in_fin_wait_2(entry: &TimeWait, segment: &TimeWaitSegment) -> TimeWaitAction {
+    let flags = segment.flags;
+    if flags.contains(Flags::RST) {
+        return on_rst(entry, segment, false);
+    }
+    let fin = u32::from(flags.contains(Flags::FIN));
+    let end = segment.seq + segment.payload_len + fin;
+    let window_end = entry.rcv_nxt + u32::from(entry.rcv_wnd);
+    let outside = end.before(entry.rcv_nxt) || segment.seq.after(window_end);
+    if flags.contains(Flags::SYN) || outside || is_old(entry, segment) {
+        return TimeWaitAction::Ack;
+    }
+    let new = end.after(entry.rcv_nxt);
+    match () {
+        () if !flags.contains(Flags::ACK) || segment.ack != entry.snd_nxt || !new => TimeWaitAction::Ignore,
+        () if fin == 1 && end == entry.rcv_nxt + 1 => TimeWaitAction::FinReceived,
+        () => TimeWaitAction::Reset,
     }
 }
 
@@ -122,12 +153,14 @@ mod tests {
             rcv_nxt: SeqNum(NEXT),
             rcv_wnd: 1,
             ts_recent,
+            fin_awaited: false,
         }
     }
 
     fn act(seq: u32, flags: Flags, payload_len: u32, tsval: Option<u32>) -> TimeWaitAction {
         let timestamps = tsval.map(|tsval| Timestamps { tsval, tsecr: 0 });
-        let segment = TimeWaitSegment { seq: SeqNum(seq), flags, payload_len, timestamps };
+        let segment =
+            TimeWaitSegment { seq: SeqNum(seq), ack: SeqNum(7_000), flags, payload_len, timestamps };
         on_segment(&entry(tsval.map(|_| RECENT)), &segment, false)
     }
 
@@ -153,8 +186,13 @@ mod tests {
         assert_eq!(act(NEXT, Flags::RST, 0, Some(RECENT - 1)), TimeWaitAction::Remove);
         assert_eq!(act(NEXT, Flags::RST.union(Flags::SYN), 0, None), TimeWaitAction::Remove);
         assert_eq!(act(NEXT + 1, Flags::RST, 0, None), TimeWaitAction::Ignore);
-        let segment =
-            TimeWaitSegment { seq: SeqNum(NEXT), flags: Flags::RST, payload_len: 0, timestamps: None };
+        let segment = TimeWaitSegment {
+            seq: SeqNum(NEXT),
+            ack: SeqNum(0),
+            flags: Flags::RST,
+            payload_len: 0,
+            timestamps: None,
+        };
         assert_eq!(on_segment(&entry(None), &segment, true), TimeWaitAction::Ignore);
     }
 
@@ -172,6 +210,7 @@ mod tests {
         assert_eq!(act(NEXT - 1, Flags::SYN, 0, None), TimeWaitAction::Ack);
         let gained = TimeWaitSegment {
             seq: SeqNum(0),
+            ack: SeqNum(0),
             flags: Flags::SYN,
             payload_len: 0,
             timestamps: Some(Timestamps { tsval: 1, tsecr: 0 }),
@@ -189,5 +228,28 @@ mod tests {
         assert_eq!(act(NEXT - 30, Flags::SYN, 7, Some(RECENT - 2)), TimeWaitAction::Ack);
         assert_eq!(act(NEXT - 30, Flags::SYN, 7, None), TimeWaitAction::Ack);
         assert_eq!(act(NEXT + 9, Flags::SYN.union(Flags::ACK), 0, None), TimeWaitAction::Ack);
+    }
+
+    #[test]
+    fn fin_wait_2_waits_for_the_fin() {
+        let waiting = TimeWait { fin_awaited: true, rcv_wnd: 500, ..entry(Some(RECENT)) };
+        let act = |seq: u32, flags: Flags, payload_len: u32, ack: u32| {
+            let (seq, ack) = (SeqNum(seq), SeqNum(ack));
+            on_segment(&waiting, &TimeWaitSegment { seq, ack, flags, payload_len, timestamps: None }, true)
+        };
+        let fin = Flags::FIN.union(Flags::ACK);
+        assert_eq!(act(NEXT, fin, 0, 7_000), TimeWaitAction::FinReceived);
+        assert_eq!(act(NEXT - 5, fin, 5, 7_000), TimeWaitAction::FinReceived, "its text was here before");
+        assert_eq!(act(NEXT, fin, 0, 6_999), TimeWaitAction::Ignore, "a guess");
+        assert_eq!(act(NEXT, fin, 1, 7_000), TimeWaitAction::Reset);
+        assert_eq!(act(NEXT + 9, fin, 0, 7_000), TimeWaitAction::Reset, "text is missing before it");
+        assert_eq!(act(NEXT, Flags::ACK, 1, 7_000), TimeWaitAction::Reset);
+        assert_eq!(act(NEXT + 501, Flags::ACK, 1, 7_000), TimeWaitAction::Ack);
+        assert_eq!(act(NEXT - 9, Flags::ACK, 8, 7_000), TimeWaitAction::Ack);
+        assert_eq!(act(NEXT - 1, Flags::ACK, 0, 7_000), TimeWaitAction::Ack, "keep-alive");
+        assert_eq!(act(NEXT, Flags::ACK, 0, 7_000), TimeWaitAction::Ignore);
+        assert_eq!(act(NEXT, Flags::SYN, 0, 0), TimeWaitAction::Ack);
+        assert_eq!(act(NEXT, Flags::RST, 0, 0), TimeWaitAction::Remove);
+        assert_eq!(act(NEXT + 1, Flags::RST, 0, 0), TimeWaitAction::Ignore);
     }
 }

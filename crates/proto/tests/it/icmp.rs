@@ -112,7 +112,7 @@ fn an_established_connection_outlives_unreachable_and_names_it_when_it_gives_up(
     let packet = first_of(&mut p, id, 10);
     error_about(&mut p, &packet, IcmpError::HostUnreachable);
     assert_eq!(p.state(id), State::Established);
-    p.skip(200 + 400 + 800);
+    p.skip(200 + 400 + 800 + 1600);
     assert_eq!(p.stack.close_reason(id), Some(CloseReason::HostUnreachable));
     // Progress in between: the path works again.
     let (mut p, id) = established(Peer::new(config), "S 0 win 65535 <mss 1000>");
@@ -120,7 +120,7 @@ fn an_established_connection_outlives_unreachable_and_names_it_when_it_gives_up(
     error_about(&mut p, &packet, IcmpError::HostUnreachable);
     p.send("A 1 ack 11");
     p.write(id, b"x");
-    p.skip(200 + 400 + 800);
+    p.skip(200 + 400 + 800 + 1600);
     assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
 }
 

@@ -4,7 +4,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `opening`, `closing`, `time_wait` | handshakes, every way to end |
+//! | `opening`, `closing`, `orphans`, `time_wait` | handshakes, every way to end |
 //! | `queues`, `listening`, `syn_cookies` | a listener's queues, and what happens when they are full |
 //! | `arrival`, `icmp` | which segments and errors count |
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
@@ -35,6 +35,7 @@ mod lossy;
 mod mutation;
 mod opening;
 mod options;
+mod orphans;
 mod pacing;
 mod queues;
 mod routes;

@@ -359,6 +359,16 @@ impl Peer {
         Some(packet)
     }
 
+    /// Time passes until the stack sends something, which is thrown away, or has nothing to wait for.
+    pub(crate) fn skip_until_sent(&mut self) {
+        while let Some(at) = self.stack.poll_timeout()
+            && self.sent.is_empty()
+        {
+            self.run_until_sent(at);
+        }
+        self.sent.clear();
+    }
+
     /// Time passes; what is sent meanwhile is thrown away.
     pub(crate) fn skip(&mut self, ms: u64) {
         let until = self.now + Duration::from_millis(ms);

@@ -44,7 +44,7 @@ impl Connection {
             self.acknowledge(cx, ack, arrived.as_mut());
         } else if !self.agreed.sack && self.is_duplicate_ack(segment, window_changed) {
             self.on_duplicate_ack(cx);
-        } else if self.pipe() == 0 && !self.orphan {
+        } else if self.pipe() == 0 {
             // The peer answers our window probes: it may keep us waiting as long as it likes (RFC 9293 §3.8.6.1).
             self.timeouts = 0;
         }
@@ -139,7 +139,7 @@ impl Connection {
             self.arm_rto(cx.now);
         }
         if fin_acked {
-            self.fin_acknowledged(cx);
+            self.transition(Transition::FinAcked);
         }
         if self.snd.blocked && self.snd.queue.len() * 3 <= self.snd.limit as usize * 2 {
             self.snd.blocked = false;
@@ -204,15 +204,6 @@ impl Connection {
             self.finish();
         }
         self.arm_persist(cx);
-    }
-
-    /// Our FIN is acknowledged. A connection that nobody holds any more, lingering or not, waits for the peer's only so long.
-    pub(super) fn fin_acknowledged(&mut self, cx: &Context<'_>) {
-        self.transition(Transition::FinAcked);
-        if self.state == State::FinWait2 && self.orphan {
-            let wait = self.fin_wait2_time(cx.config).unwrap_or_default();
-            self.timers.set(Timer::Orphan, cx.now + wait);
-        }
     }
 
     /// A closed window with data waiting and nothing in flight is probed (RFC 9293 §3.8.6.1).

@@ -111,7 +111,7 @@ impl Connection {
         self.established_at = Some(cx.now);
         self.transition(Transition::SynAckReceived);
         self.events |= Events::CONNECTED | Events::WRITABLE;
-        self.close_as_queued(cx, ack);
+        self.close_as_queued(ack);
         self.owe_handshake_ack();
         let reply = if active.answer_allowed && brings_answer {
             self.take_answer(cx, segment)
@@ -159,11 +159,11 @@ impl Connection {
     }
 
     /// The application closed its direction before the SYN was answered.
-    fn close_as_queued(&mut self, cx: &Context<'_>, ack: SeqNum) {
+    fn close_as_queued(&mut self, ack: SeqNum) {
         if self.snd.fin_queued {
             self.transition(Transition::Close);
             if self.snd.fin_seq().is_some_and(|fin| ack.after(fin)) {
-                self.fin_acknowledged(cx);
+                self.transition(Transition::FinAcked);
             }
         }
     }

@@ -7,6 +7,7 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::ecn::ecn_of_syn;
 use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen};
 use crate::tcp::negotiation;
+use crate::tcp::patience::patience;
 use crate::tcp::timers::Timer;
 use core::time::Duration;
 use wire::{Ecn, FastOpenOption, Flags, TcpOptions, TxPacket};
@@ -105,8 +106,9 @@ impl Connection {
         active.plain = true;
         let retries = self.options.syn_retries.map_or(cx.config.tcp_syn_retries, u32::from);
         let limit = retries + cx.config.tcp_syn_linear_timeouts;
-        let patience = syn_patience(cx.config.rto_initial, retries, self.rtt.max_rto());
-        let late = self.timeouts > 0 && cx.now.since(active.first_sent_at) >= patience;
+        // The linear time-outs come on top of the retries, but not of their time, which therefore ends a connect with few retries.
+        let longest = patience(retries, cx.config.rto_initial, self.rtt.max_rto());
+        let late = self.timeouts > 0 && cx.now.since(active.first_sent_at) >= longest;
         if late || u32::from(self.timeouts) >= limit {
             // Given up before the third time-out: as suspect as the third would have been.
             if active.answer_allowed && !early_fallback && self.timeouts < 2 {
@@ -228,16 +230,6 @@ impl Connection {
         self.timers.stop(Timer::DelayedAck);
         whole as u16
     }
-}
-
-/// What `tcp_syn_retries` doublings from the initial time-out on take. The linear time-outs come on top of the retries, but not of
-/// this time, which therefore ends a connect with few retries (Linux's `retransmits_timed_out`).
-fn syn_patience(initial: Duration, retries: u32, greatest: Duration) -> Duration {
-    let initial = initial.max(Duration::from_millis(1));
-    let doubling = (greatest.as_millis() / initial.as_millis()).max(1).ilog2();
-    let doublings = retries.min(doubling);
-    let doubled = initial.saturating_mul((2 << doublings) - 1);
-    doubled + greatest.saturating_mul(retries - doublings)
 }
 
 /// The Fast Open option of a first SYN.

@@ -1,5 +1,6 @@
 //! Loss at a peer without SACK: duplicate ACKs and the recovery that follows (RFC 5681 §3.2, RFC 6582, RFC 3042).
 
+use crate::Instant;
 use wire::SeqNum;
 
 /// Duplicate ACKs that mean a loss (RFC 5681 §3.2).
@@ -18,6 +19,8 @@ pub(crate) struct NewReno {
     resent_until: Option<SeqNum>,
     /// The first unacknowledged segment is to be sent again.
     pub(super) retransmit_head: bool,
+    /// First time-out in a row, while any.
+    pub(super) silent_since: Option<Instant>,
 }
 
 /// What an acknowledgement means for the congestion window.
@@ -90,8 +93,9 @@ impl NewReno {
     }
 
     /// The timer takes over: everything is sent again from `snd_una`.
-    pub(super) fn after_timeout(snd_max: SeqNum) -> NewReno {
-        NewReno { resent_until: Some(snd_max), ..NewReno::default() }
+    pub(super) fn on_timeout(&mut self, snd_max: SeqNum) {
+        let silent_since = self.silent_since;
+        *self = NewReno { resent_until: Some(snd_max), silent_since, ..NewReno::default() };
     }
 }
 
@@ -120,7 +124,8 @@ mod tests {
 
     #[test]
     fn duplicates_of_what_a_timeout_repeats_are_no_loss() {
-        let mut recovery = NewReno::after_timeout(SeqNum(5000));
+        let mut recovery = NewReno::default();
+        recovery.on_timeout(SeqNum(5000));
         for _ in 0..9 {
             assert_eq!(recovery.on_duplicate(SeqNum(1000), SeqNum(5000), MSS), Verdict::Open);
         }

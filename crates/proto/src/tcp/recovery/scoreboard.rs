@@ -80,6 +80,8 @@ pub(crate) struct Scoreboard {
     pub(crate) probe: Option<Probe>,
     /// What the recovery began from, while it may prove needless.
     pub(crate) undo: Option<Undo>,
+    /// First time-out in a row, while any.
+    pub(super) silent_since: Option<Instant>,
     /// F-RTO: until the next ACK new data goes instead of what is lost.
     pub(crate) new_data_first: bool,
     /// What was sent before the loss was found ends here.
@@ -98,6 +100,7 @@ impl Scoreboard {
             probe_due: false,
             probe: None,
             undo: None,
+            silent_since: None,
             new_data_first: false,
             point: snd_una,
             known: SmallVec::new(),
