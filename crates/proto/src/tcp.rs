@@ -21,6 +21,7 @@ pub(crate) mod output;
 mod pacer;
 mod patience;
 mod rate;
+mod reassembly;
 mod receive_buffer;
 pub(crate) mod receiver;
 mod recovery;

@@ -1,6 +1,7 @@
 //! The receiving half: what has arrived, which window the peer is told, and when an acknowledgement is owed.
 
-use super::receive_buffer::{Reassembly, ReceiveBuffer};
+use super::reassembly::Reassembly;
+use super::receive_buffer::ReceiveBuffer;
 use crate::{AckHabit, Instant};
 use bytes::Bytes;
 use core::time::Duration;
@@ -36,8 +37,6 @@ pub(crate) struct Receiver {
     pub(crate) ack_owed: AckOwed,
     /// RFC 7323's Last.ACK.sent.
     pub(crate) last_ack_sent: SeqNum,
-    /// Start of the piece that arrived last out of order.
-    latest_early: SeqNum,
     /// Largest payload per segment seen: what a full-sized segment is here.
     rcv_mss: u16,
     quick_acks: u8,
@@ -63,7 +62,6 @@ impl Receiver {
             early_fin: None,
             ack_owed: AckOwed::No,
             last_ack_sent: irs,
-            latest_early: irs,
             rcv_mss: 536,
             quick_acks: QUICK_ACKS,
             pingpong: false,
@@ -130,8 +128,7 @@ impl Receiver {
         }
         self.last_data_at = now;
         if seq.after(self.nxt) {
-            self.latest_early = seq;
-            self.early.get_or_insert_default().insert(seq, payload, truesize);
+            self.early.get_or_insert_default().insert(seq, payload, truesize, self.limit);
             self.ack_owed = AckOwed::Now;
             return 0;
         }
@@ -155,11 +152,12 @@ impl Receiver {
 
     fn fill_from_early(&mut self) -> bool {
         let Some(mut early) = self.early.take() else { return false };
-        let mut filled = false;
-        while let Some(piece) = early.next(self.nxt) {
-            let truesize = piece.len();
-            self.append(piece, truesize);
-            filled = true;
+        let run = early.take(self.nxt);
+        let filled = run.is_some();
+        if let Some(run) = run {
+            self.nxt += run.len() as u32;
+            self.bytes_received += run.len() as u64;
+            self.buffer.append(run);
         }
         if !early.is_empty() {
             self.early = Some(early);
@@ -229,9 +227,7 @@ impl Receiver {
 
     /// SACK blocks to report, most recent first.
     pub(crate) fn sack_blocks(&self, max: usize) -> SackBlocks {
-        let Some(early) = &self.early else { return SackBlocks::default() };
-        let blocks = early.sack_blocks(self.latest_early, max);
-        early.duplicate.into_iter().chain(blocks).take(max).collect()
+        self.early.as_ref().map_or_else(SackBlocks::default, |early| early.sack_blocks(max))
     }
 
     /// The first part of `len` bytes from `seq` on that had arrived before, and whether it is in order.
@@ -249,13 +245,13 @@ impl Receiver {
         self.early.get_or_insert_default().duplicate = Some(part);
     }
 
-    /// An acknowledgement has gone: a duplicate is reported once.
-    pub(crate) fn duplicate_reported(&mut self) {
-        let empty = self.early.as_mut().is_some_and(|early| {
-            early.duplicate = None;
-            early.is_empty()
-        });
-        if empty {
+    /// An acknowledgement with up to `max` blocks has gone; another is owed if it had no room for all that is new.
+    pub(crate) fn reported(&mut self, max: usize) {
+        let Some(early) = &mut self.early else { return };
+        if early.reported(max) {
+            self.ack_owed = AckOwed::Now;
+        }
+        if early.is_empty() {
             self.early = None;
         }
     }

@@ -26,8 +26,12 @@ impl Connection {
     }
 
     fn holes(&self) -> SackBlocks {
-        let most = SACK_BLOCKS[usize::from(!self.agreed.timestamps)];
-        if self.agreed.sack { self.rcv.sack_blocks(most) } else { SackBlocks::default() }
+        self.rcv.sack_blocks(self.sack_max())
+    }
+
+    /// Most blocks of the SACK option of a segment that leaves now.
+    pub(super) fn sack_max(&self) -> usize {
+        if self.agreed.sack { SACK_BLOCKS[usize::from(!self.agreed.timestamps)] } else { 0 }
     }
 
     fn timestamps(&self, now: Instant) -> Option<Timestamps> {

@@ -29,7 +29,7 @@ impl Connection {
         let window = self.rcv.advertise(mss, self.rcv.wscale);
         self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
         self.finish_packet(cx, &out, window, options, packet);
-        self.rcv.duplicate_reported();
+        self.rcv.reported(self.sack_max());
     }
 
     /// Header bytes, checksum, and the size the device shall cut to.

@@ -1,0 +1,254 @@
+//! What arrived beyond a gap: runs of bytes in order, and what of them the peer has not been told yet.
+//!
+//! A run is a [`ReceiveBuffer`], so small payloads are copied together here too. Their number is bounded by the size of the receive
+//! buffer: a window in which every other segment is missing fits, one of single bytes does not.
+
+use super::receive_buffer::ReceiveBuffer;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use wire::{SackBlocks, SeqNum};
+
+/// Bytes of receive buffer for which there may be one run more. Every other segment of 536 bytes missing takes one per 1072.
+const BYTES_PER_RUN: u32 = 1024;
+/// Runs of the smallest buffer.
+const RUNS_MIN: u32 = 32;
+/// Runs remembered by the order in which they grew (RFC 2018 §4: those reported last are repeated). As many as a batch of packets
+/// can begin, so that none is left out of the acknowledgements that follow it.
+const RECENT_MAX: usize = 64;
+
+/// Runs beyond `rcv_nxt`, in order, with a gap before each.
+#[derive(Debug, Default)]
+pub(crate) struct Reassembly {
+    runs: VecDeque<Run>,
+    /// A number in each run that grew lately, the latest first.
+    recent: VecDeque<SeqNum>,
+    /// So many of these, from the front, were in no acknowledgement yet.
+    unreported: usize,
+    /// What arrived twice, until the peer is told (RFC 2883).
+    pub(crate) duplicate: Option<(SeqNum, SeqNum)>,
+}
+
+#[derive(Debug)]
+struct Run {
+    seq: SeqNum,
+    bytes: ReceiveBuffer,
+}
+
+impl Run {
+    fn end(&self) -> SeqNum {
+        self.seq + self.bytes.len() as u32
+    }
+
+    fn block(&self) -> (SeqNum, SeqNum) {
+        (self.seq, self.end())
+    }
+}
+
+impl Reassembly {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.duplicate.is_none()
+    }
+
+    /// Number behind the last run.
+    pub(crate) fn end(&self) -> Option<SeqNum> {
+        self.runs.back().map(Run::end)
+    }
+
+    /// The first part of this range that is here already.
+    pub(crate) fn overlap(&self, seq: SeqNum, end: SeqNum) -> Option<(SeqNum, SeqNum)> {
+        let index = self.runs.partition_point(|run| run.end().before_or_eq(seq));
+        let run = self.runs.get(index).filter(|run| run.seq.before(end))?;
+        Some((run.seq.latest(seq), run.end().earliest(end)))
+    }
+
+    /// Keeps what is new of a payload that pins `truesize` bytes; `limit` is the size of the receive buffer. False: there are too
+    /// many runs, and it was dropped (the peer sends it again).
+    pub(crate) fn insert(&mut self, seq: SeqNum, payload: Bytes, truesize: usize, limit: u32) -> bool {
+        let index = self.runs.partition_point(|run| run.end().before(seq));
+        let continues = |run: &Run| run.seq.before_or_eq(seq);
+        if !self.runs.get(index).is_some_and(continues) {
+            if self.runs.len() >= (limit / BYTES_PER_RUN).max(RUNS_MIN) as usize {
+                return false;
+            }
+            self.runs.insert(index, Run { seq, bytes: ReceiveBuffer::default() });
+        }
+        self.fill(index, seq, payload, truesize);
+        self.note(index);
+        true
+    }
+
+    /// Puts a payload that begins in run `index`, or right behind it, where it belongs; runs that come to touch become one.
+    fn fill(&mut self, index: usize, mut seq: SeqNum, mut rest: Bytes, truesize: usize) {
+        loop {
+            let next = self.runs.get(index + 1).map(|next| next.seq);
+            let Some(run) = self.runs.get_mut(index) else { return };
+            let known = run.end().since(seq).min(rest.len() as u32);
+            let _ = rest.split_to(known as usize);
+            seq += known;
+            if !rest.is_empty() {
+                let gap = next.map_or(rest.len() as u32, |next| next.since(seq).min(rest.len() as u32));
+                run.bytes.push(rest.split_to(gap as usize), truesize);
+                seq += gap;
+            }
+            if next != Some(run.end()) {
+                return;
+            }
+            let Some(next) = self.runs.remove(index + 1) else { return };
+            if let Some(run) = self.runs.get_mut(index) {
+                run.bytes.append(next.bytes);
+            }
+        }
+    }
+
+    /// Run `index` has grown.
+    fn note(&mut self, index: usize) {
+        let Some((start, end)) = self.runs.get(index).map(Run::block) else { return };
+        let (mut at, mut forgotten) = (0, 0);
+        let unreported = self.unreported;
+        self.recent.retain(|seq| {
+            let same = start.before_or_eq(*seq) && seq.before(end);
+            forgotten += usize::from(same && at < unreported);
+            at += 1;
+            !same
+        });
+        self.recent.push_front(start);
+        self.recent.truncate(RECENT_MAX);
+        self.unreported = (unreported - forgotten + 1).min(RECENT_MAX);
+    }
+
+    /// Takes the run that continues at `rcv_nxt`, without what comes before it.
+    pub(crate) fn take(&mut self, rcv_nxt: SeqNum) -> Option<ReceiveBuffer> {
+        while self.runs.front()?.seq.before_or_eq(rcv_nxt) {
+            let mut run = self.runs.pop_front()?;
+            if run.end().after(rcv_nxt) {
+                let mut old = rcv_nxt.since(run.seq) as usize;
+                while old > 0 {
+                    old -= run.bytes.pop(old)?.len();
+                }
+                return Some(run.bytes);
+            }
+        }
+        None
+    }
+
+    /// Up to `max` blocks for the SACK option (RFC 2018 §4): the run that grew last comes first, the others in the order in which
+    /// they grew, then any. While more wait to be reported than fit, those that have waited longest go: as if every
+    /// segment had been acknowledged by itself.
+    pub(crate) fn sack_blocks(&self, max: usize) -> SackBlocks {
+        let mut blocks: SackBlocks = self.duplicate.into_iter().collect();
+        let first = blocks.len();
+        let mut add = |block: (SeqNum, SeqNum)| {
+            if blocks.len() < max && !blocks[first..].contains(&block) {
+                blocks.push(block);
+            }
+        };
+        let skipped = self.unreported.saturating_sub(max.saturating_sub(first));
+        self.recent.iter().skip(skipped).filter_map(|seq| self.run_of(*seq)).for_each(|run| add(run.block()));
+        self.runs.iter().take(max).for_each(|run| add(run.block()));
+        blocks
+    }
+
+    /// An acknowledgement with as many blocks as [`sack_blocks`](Self::sack_blocks) gave for `max` has gone. True when another
+    /// must follow it at once, because it had no room for all that is new.
+    pub(crate) fn reported(&mut self, max: usize) -> bool {
+        let room = max.saturating_sub(usize::from(self.duplicate.take().is_some()));
+        self.unreported = self.unreported.saturating_sub(room.max(1));
+        self.unreported > 0
+    }
+
+    fn run_of(&self, seq: SeqNum) -> Option<&Run> {
+        let index = self.runs.partition_point(|run| run.end().before_or_eq(seq));
+        self.runs.get(index).filter(|run| run.seq.before_or_eq(seq))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: u32 = 1 << 20;
+
+    fn starts(early: &Reassembly, max: usize) -> Vec<u32> {
+        early.sack_blocks(max).iter().map(|(start, _)| start.0).collect()
+    }
+
+    fn with_runs(starts: impl IntoIterator<Item = u32>) -> Reassembly {
+        let mut early = Reassembly::default();
+        for start in starts {
+            assert!(early.insert(SeqNum(start), Bytes::from_static(b"12345"), 5, LIMIT));
+        }
+        early
+    }
+
+    #[test]
+    fn pieces_fill_gaps_and_overlaps_are_cut() {
+        let mut early = Reassembly::default();
+        assert!(early.insert(SeqNum(10), Bytes::from_static(b"klmno"), 5, LIMIT));
+        assert!(early.insert(SeqNum(20), Bytes::from_static(b"uv"), 2, LIMIT));
+        assert!(early.insert(SeqNum(8), Bytes::from_static(b"ijKLMNOpqrstUVw"), 15, LIMIT));
+        assert_eq!(early.sack_blocks(4)[..], [(SeqNum(8), SeqNum(23))]);
+        let mut run = early.take(SeqNum(9)).expect("a run");
+        let mut all = [0; 20];
+        let len = run.read(&mut all);
+        assert_eq!(&all[..len], b"jklmnopqrstuvw");
+        assert!(early.is_empty() && early.take(SeqNum(23)).is_none());
+    }
+
+    #[test]
+    fn neighbours_become_one_run() {
+        let mut early = with_runs([10, 20]);
+        assert!(early.insert(SeqNum(15), Bytes::from_static(b"67890"), 5, LIMIT));
+        assert_eq!(early.sack_blocks(4)[..], [(SeqNum(10), SeqNum(25))]);
+        assert_eq!(early.take(SeqNum(10)).map(|run| run.len()), Some(15));
+    }
+
+    #[test]
+    fn the_run_that_grew_last_is_reported_first_and_the_others_in_that_order() {
+        let mut early = with_runs([10, 30, 50, 70]);
+        assert!(early.insert(SeqNum(35), Bytes::from_static(b"x"), 1, LIMIT));
+        early.reported(4);
+        assert_eq!(starts(&early, 3), [30, 70, 50]);
+        assert_eq!(starts(&early, 4), [30, 70, 50, 10]);
+    }
+
+    /// Seven runs of one batch need three acknowledgements of three blocks, and the last one begins with the last run.
+    #[test]
+    fn a_batch_of_runs_is_reported_whole() {
+        let mut early = with_runs((1..=7).map(|n| 10 * n));
+        assert_eq!(starts(&early, 3), [30, 20, 10]);
+        assert!(early.reported(3));
+        assert_eq!(starts(&early, 3), [60, 50, 40]);
+        assert!(early.reported(3));
+        assert_eq!(starts(&early, 3), [70, 60, 50]);
+        assert!(!early.reported(3));
+        assert_eq!(starts(&early, 3), [70, 60, 50]);
+    }
+
+    #[test]
+    fn a_duplicate_takes_a_block() {
+        let mut early = with_runs([10, 20, 30]);
+        early.duplicate = Some((SeqNum(20), SeqNum(22)));
+        assert_eq!(starts(&early, 3), [20, 20, 10]);
+        assert!(early.reported(3));
+        assert_eq!(starts(&early, 3), [30, 20, 10]);
+        assert!(!early.reported(3));
+    }
+
+    /// A window of full segments of which every other is missing fits; single bytes are refused long before their bookkeeping
+    /// outgrows the buffer.
+    #[test]
+    fn runs_are_bounded_by_the_buffer() {
+        let kept = |len: u32, step: u32, limit: u32| {
+            let mut early = Reassembly::default();
+            let payload = Bytes::from(vec![0; len as usize]);
+            let inserted = (0..limit / step)
+                .filter(|n| early.insert(SeqNum(n * step), payload.clone(), len as usize, limit))
+                .count();
+            (inserted as u32, limit / step)
+        };
+        assert_eq!(kept(1460, 2920, 6 << 20), (2154, 2154));
+        assert_eq!(kept(536, 1072, 6 << 20), (5868, 5868));
+        assert_eq!(kept(1, 2, 6 << 20), (6144, 3 << 20));
+        assert_eq!(kept(1, 2, 4096), (32, 2048));
+    }
+}
