@@ -91,14 +91,16 @@ impl TcpSocket {
         self
     }
 
-    /// Limit of the send buffer, bytes.
+    /// Send buffer, bytes that are not acknowledged or not yet sent (`SO_SNDBUF`, at most `net.core.wmem_max`): writes wait for room in
+    /// it, and it stays as it is. If not called, it begins with `tcp_wmem`'s initial size and follows the congestion window.
     #[must_use]
     pub fn send_buffer_size(mut self, bytes: usize) -> Self {
         self.options.socket.send_buffer = Some(u32::try_from(bytes).unwrap_or(u32::MAX));
         self
     }
 
-    /// Limit of the receive buffer, bytes.
+    /// Receive buffer, bytes (`SO_RCVBUF`, at most `net.core.rmem_max`): the window is never larger. If not called, it begins with
+    /// `tcp_rmem`'s initial size and follows what the application takes in a round trip.
     #[must_use]
     pub fn recv_buffer_size(mut self, bytes: usize) -> Self {
         self.options.socket.recv_buffer = Some(u32::try_from(bytes).unwrap_or(u32::MAX));

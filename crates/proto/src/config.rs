@@ -270,10 +270,24 @@ settings! {
     tcp_reordering: u32 = "net.ipv4.tcp_reordering", ours 3, linux 3, range 1..=300,
     /// Most segments that number is raised to by reordering.
     tcp_max_reordering: u32 = "net.ipv4.tcp_max_reordering", ours 300, linux 300, range 1..=65_535,
-    /// Receive buffer in bytes: least, initial, most.
+    /// Largest receive buffer an application may choose, bytes of payload.
+    rmem_max: u32 = "net.core.rmem_max", ours 4_194_304, linux 4_194_304, range 2304..,
+    /// Largest send buffer an application may choose, bytes.
+    wmem_max: u32 = "net.core.wmem_max", ours 4_194_304, linux 4_194_304, range 4608..,
+    /// Receive buffers grow with what the application takes in a round trip, up to `tcp_rmem`'s most.
+    tcp_moderate_rcvbuf: bool = "net.ipv4.tcp_moderate_rcvbuf", ours true, linux true, range _,
+    /// Microseconds of round trip below which buffers grow less: large ones would only cool the caches.
+    tcp_rcvbuf_low_rtt: u32 = "net.ipv4.tcp_rcvbuf_low_rtt", ours 1000, linux 1000, range 1..,
+    /// The right edge of our window moves by a segment or half the buffer (RFC 9293 §3.8.6.2.2), otherwise by any amount.
+    window_by_segment: bool = "firstbyte.window_by_segment", ours true, linux false, range _,
+    /// The window begins with what the first segment told of it, and grows by twice what arrives.
+    window_slow_start: bool = "firstbyte.window_slow_start", ours false, linux true, range _,
+    /// Receive buffer in bytes: least, initial, most. What it holds in payload is measured; half of it at first.
     tcp_rmem: [u32; 3] = "net.ipv4.tcp_rmem", ours [4096, 1_048_576, 6_291_456], linux [4096, 131_072, 6_291_456], range _,
-    /// Send buffer in bytes: least, initial, most.
-    tcp_wmem: [u32; 3] = "net.ipv4.tcp_wmem", ours [4096, 262_144, 4_194_304], linux [4096, 262_144, 4_194_304], range _,
+    /// Send buffer in congestion windows, as far as `tcp_wmem` lets it. (Linux counts twice 4352 bytes for a segment of 1460.)
+    sndbuf_windows: u32 = "firstbyte.sndbuf_windows", ours 2, linux 6, range 1..=100,
+    /// Send buffer in bytes of payload: least, initial, most.
+    tcp_wmem: [u32; 3] = "net.ipv4.tcp_wmem", ours [4096, 262_144, 4_194_304], linux [4096, 16_384, 4_194_304], range _,
     /// Congestion control of connections that name none.
     tcp_congestion_control: CongestionControl = "net.ipv4.tcp_congestion_control", ours CongestionControl::Cubic, linux CongestionControl::Cubic, range _,
     /// The first slow start ends when the round-trip time grows (HyStart++; not Reno's).
@@ -359,7 +373,7 @@ impl Config {
 
     /// Sets one row by name. A decimal or 0x number, 0/1, three sizes, or a time with unit (seconds without).
     ///
-    /// Returns a warning when a part of the value was refused: obsolete `tcp_fastopen` bits.
+    /// Returns a warning when a part of the value was refused (obsolete `tcp_fastopen` bits), or all of it (`tcp_adv_win_scale`).
     ///
     /// # Errors
     /// [`SettingError::Unknown`] for a name that is not in the table, [`SettingError::Invalid`] for a value out of range.
@@ -371,6 +385,15 @@ impl Config {
     /// assert_eq!(config.tcp_fastopen, 0x3);
     /// ```
     pub fn set(&mut self, name: &str, value: &str) -> Result<Option<String>, SettingError> {
+        if name == "net.ipv4.tcp_adv_win_scale" {
+            value
+                .trim()
+                .parse::<i8>()
+                .map_err(|_| SettingError::Invalid(format!("`{value}` is not a number")))?;
+            return Ok(Some(format!(
+                "{name} has no effect: a window is what its buffer really holds (Linux since 6.6)"
+            )));
+        }
         self.assign(name, value.trim())?;
         let refused = self.tcp_fastopen & fastopen::OBSOLETE;
         if refused == 0 {
@@ -404,6 +427,15 @@ mod tests {
         let warning = config.set("net.ipv4.tcp_fastopen", "0x903").unwrap().unwrap();
         assert!(warning.contains("0x900"), "{warning}");
         assert_eq!(config.tcp_fastopen, 0x3);
+    }
+
+    #[test]
+    fn a_setting_that_means_nothing_any_more_says_so() {
+        let mut config = Config::default();
+        let warning = config.set("net.ipv4.tcp_adv_win_scale", "-2").unwrap().unwrap();
+        assert!(warning.contains("no effect"), "{warning}");
+        assert!(config.set("net.ipv4.tcp_adv_win_scale", "x").is_err());
+        assert_eq!(config, Config::default());
     }
 
     #[test]

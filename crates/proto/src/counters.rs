@@ -101,6 +101,14 @@ counters! {
     syn_retrans = "TCPSynRetrans";
     /// Acknowledgements sent by the delayed-ACK timer.
     delayed_acks = "DelayedACKs";
+    /// Windows told to be closed.
+    to_zero_window_adv = "TCPToZeroWindowAdv";
+    /// Windows told to be open after they were closed.
+    from_zero_window_adv = "TCPFromZeroWindowAdv";
+    /// Segments that came for a closed window, and were thrown away.
+    zero_window_drop = "TCPZeroWindowDrop";
+    /// Probes of closed windows sent.
+    win_probe = "TCPWinProbe";
     /// SYNs and final ACKs that found the accept queue full.
     listen_overflows = "ListenOverflows";
     /// SYNs, and final ACKs, dropped at a listener.

@@ -33,10 +33,15 @@ pub struct SocketOptions {
     pub rto_max: Option<Duration>,
     /// The first six time-outs do not double while less than four segments are in flight (`TCP_THIN_LINEAR_TIMEOUTS`).
     pub thin_linear_timeouts: bool,
-    /// Send buffer limit, bytes.
+    /// Send buffer, bytes of payload that are not acknowledged or not yet sent (`SO_SNDBUF`, at most `net.core.wmem_max`): no write
+    /// goes beyond it, and it does not grow. `None`: `tcp_wmem`'s initial size, and it follows the congestion window.
     pub send_buffer: Option<u32>,
-    /// Receive buffer limit, bytes.
+    /// Receive buffer, bytes of payload (`SO_RCVBUF`, at most `net.core.rmem_max`): the window is never larger, and does not grow. Linux
+    /// doubles the number for its bookkeeping, which is not in it, and offers the same window. `None`: `tcp_rmem`'s initial size, and it
+    /// follows what the application takes in a round trip.
     pub recv_buffer: Option<u32>,
+    /// Bound of the window that is offered, 1152 bytes at least (`TCP_WINDOW_CLAMP`). The buffer behind it may be larger.
+    pub window_clamp: Option<u32>,
     /// Congestion control (`TCP_CONGESTION`); `None` = the stack's. Read when the connection is made.
     pub congestion: Option<CongestionControl>,
     /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
@@ -64,6 +69,12 @@ pub enum SocketOption {
     RtoMax(Option<Duration>),
     /// [`SocketOptions::thin_linear_timeouts`].
     ThinLinearTimeouts(bool),
+    /// [`SocketOptions::send_buffer`]; what lies in it beyond a smaller one stays.
+    SendBuffer(u32),
+    /// [`SocketOptions::recv_buffer`]; what the peer was offered beyond a smaller one it may still send.
+    RecvBuffer(u32),
+    /// [`SocketOptions::window_clamp`].
+    WindowClamp(u32),
 }
 
 /// Why an option was not taken.
@@ -75,6 +86,8 @@ pub enum OptionError {
     NotFound,
 }
 
+/// Half of Linux's `SOCK_MIN_RCVBUF`.
+const WINDOW_CLAMP_MIN: u32 = 1152;
 const MAX_SEGMENT: RangeInclusive<u16> = 88..=32_767;
 const SYN_RETRIES: RangeInclusive<u8> = 1..=127;
 const RTO_MIN: RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(200);
@@ -100,6 +113,7 @@ impl SocketOptions {
         nearest(&mut self.rto_min, RTO_MIN);
         nearest(&mut self.rto_max, RTO_MAX);
         nearest(&mut self.linger2, LINGER2);
+        self.window_clamp = self.window_clamp.map(|clamp| clamp.max(WINDOW_CLAMP_MIN));
         self
     }
 
@@ -121,6 +135,9 @@ impl SocketOptions {
             SocketOption::RtoMin(least) => self.rto_min = checked(least, RTO_MIN)?,
             SocketOption::RtoMax(most) => self.rto_max = checked(most, RTO_MAX)?,
             SocketOption::ThinLinearTimeouts(on) => self.thin_linear_timeouts = on,
+            SocketOption::SendBuffer(bytes) => self.send_buffer = Some(bytes),
+            SocketOption::RecvBuffer(bytes) => self.recv_buffer = Some(bytes),
+            SocketOption::WindowClamp(bytes) => self.window_clamp = Some(bytes.max(WINDOW_CLAMP_MIN)),
         }
         Ok(())
     }
@@ -174,6 +191,7 @@ impl Deref for RareOptions {
             thin_linear_timeouts: false,
             send_buffer: None,
             recv_buffer: None,
+            window_clamp: None,
             congestion: None,
             max_pacing_rate: None,
         };

@@ -1,11 +1,12 @@
 //! TCP: one connection at a time.
 //!
-//! `connection` holds the parts: `send_queue`, `receiver` with `receive_buffer`, `congestion` (how much) with `rate` and
-//! `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `limits` (what holds it back), `pacer` (when),
-//! `patience` (for how long), `ecn`, `timers`, `handshake`,
+//! `connection` holds the parts: `send_queue`, `receiver` with `receive_buffer` and `window_space`, `autotune` (how large buffers are),
+//! `congestion` (how much) with `rate` and `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `limits` (what
+//! holds it back), `pacer` (when), `patience` (for how long), `ecn`, `timers`, `handshake`,
 //! `negotiation`, `state`. `input` reads in the order of RFC 9293 §3.10.7, `output` decides which one segment goes now,
 //! `fast_open_client` judges what became of Fast Open. Whom a segment belongs to is not decided here (see `stack`).
 
+mod autotune;
 pub(crate) mod congestion;
 pub(crate) mod connection;
 pub(crate) mod delivery;
@@ -28,5 +29,6 @@ mod recovery;
 pub(crate) mod send_queue;
 pub(crate) mod state;
 pub(crate) mod timers;
+pub(crate) mod window_space;
 mod window_use;
 mod write;

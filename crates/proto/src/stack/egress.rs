@@ -22,17 +22,16 @@ impl Stack {
         }
         while let Some(id) = self.ready.pop_front() {
             let Some(connection) = self.connections.find_mut(id.index, id.generation) else { continue };
-            let sent = connection.poll_transmit(&mut self.shared.context(now), packet);
-            connection.ready = sent && connection.may_transmit();
-            if connection.ready {
-                self.ready.push_back(id);
-            } else {
-                connection.note_limit(now);
-            }
+            connection.ready = connection.poll_transmit(&mut self.shared.context(now), packet);
+            let ready = connection.ready;
             if !std::mem::replace(&mut connection.deadline_moved, true) {
                 self.deadlines_moved.push(id.index);
             }
-            if sent {
+            if !ready {
+                connection.note_limit(now);
+            }
+            if ready {
+                self.ready.push_back(id);
                 return true;
             }
         }

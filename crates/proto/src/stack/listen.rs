@@ -373,7 +373,7 @@ impl Connection {
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options);
         self.agree(cx.config, agreed.with_ecn(cx.config, segment.header.flags));
-        self.start_receiver(cx.config, segment.seq());
+        self.start_receiver(cx, segment.seq());
         self.ts_offset = ts_offset;
         self.remember_timestamp(cx.now, options.timestamps.map_or(0, |timestamps| timestamps.tsval));
         self.snd.wnd = segment.header.window.into();

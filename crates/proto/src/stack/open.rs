@@ -6,7 +6,8 @@ use super::listener::AtTimeout;
 use super::request::{CookieReply, Request};
 use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
-use crate::tcp::negotiation;
+use crate::tcp::negotiation::{self, TIMESTAMPS_LEN};
+use crate::tcp::window_space::{WindowSpace, whole_segments};
 use crate::{ConnId, DropReason, Instant, ListenerId, State};
 use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
@@ -40,16 +41,12 @@ impl Stack {
         let route = self.routes.lookup(request.tuple.peer).map(|route| &route.metrics);
         let own_mss = negotiation::advertised_mss(&self.shared.capabilities, &request.tuple, route);
         let initrwnd = route.and_then(|route| route.initrwnd);
-        let socket = self.listeners.get(request.listener.index).map(|listener| &listener.socket.rare);
-        let limit =
-            socket.and_then(|socket| socket.recv_buffer).map_or(config.tcp_rmem[1] / 2, |limit| limit / 2);
-        let first = initrwnd.map_or(u32::MAX, |segments| segments.saturating_mul(own_mss.into()));
-        let window = limit.min(u32::from(u16::MAX)).min(first);
-        let whole = if window > u32::from(own_mss) {
-            window / u32::from(own_mss) * u32::from(own_mss)
-        } else {
-            window
-        };
+        let socket = self.listeners.get(request.listener.index).map(|listener| &*listener.socket.rare);
+        let timestamps_len = if request.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
+        let segment = u32::from(own_mss.saturating_sub(timestamps_len));
+        let first = initrwnd.map_or(u32::MAX, |segments| segments.saturating_mul(segment));
+        let space = socket.map(|socket| WindowSpace::new(config, socket).full()).unwrap_or_default();
+        let window = whole_segments(space.min(u32::from(u16::MAX)).min(first), segment);
         let tsval = clock.wrapping_add(request.ts_offset);
         TcpHeader {
             src_port: request.tuple.local_port,
@@ -57,7 +54,7 @@ impl Stack {
             seq: request.iss,
             ack: request.irs + 1,
             flags: Flags::SYN | Flags::ACK | request.agreed.ecn_of_syn_ack(),
-            window: whole as u16,
+            window: window as u16,
             urgent: 0,
             options: TcpOptions {
                 mss: Some(socket.map_or(own_mss, |socket| own_mss.min(negotiation::mss_clamp(socket)))),
@@ -296,7 +293,7 @@ impl Stack {
 impl Connection {
     fn take_request(&mut self, cx: &mut crate::tcp::connection::Context<'_>, request: &Request) {
         self.agree(cx.config, request.agreed);
-        self.start_receiver(cx.config, request.irs);
+        self.start_receiver(cx, request.irs);
         self.rcv.last_ack_sent = self.rcv.nxt;
         self.ts_offset = request.ts_offset;
         self.remember_timestamp(cx.now, request.ts_recent);

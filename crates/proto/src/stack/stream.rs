@@ -119,12 +119,13 @@ impl Stack {
     /// # Errors
     /// [`ReadError::Blocked`] when there is nothing yet: wait for [`Events::READABLE`](crate::Events::READABLE).
     pub fn read(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
-        let connection = self.owned(id).ok_or(ReadError::NotFound)?;
-        if connection.rcv.buffer.is_empty() {
-            let waits = !buf.is_empty() && self.something_to_read(now, id)?;
-            debug_assert!(!waits);
+        if buf.is_empty() {
+            return self.owned(id).map(|_| 0).ok_or(ReadError::NotFound);
+        }
+        if !self.something_to_read(now, id)? {
             return Ok(0);
         }
+        let connection = self.owned(id).ok_or(ReadError::NotFound)?;
         let read = connection.rcv.buffer.read(buf);
         self.window_may_open(now, id.index);
         Ok(read)
@@ -192,12 +193,11 @@ impl Stack {
     fn window_may_open(&mut self, now: Instant, index: u32) {
         let capabilities = self.shared.capabilities;
         let Some(connection) = self.connections.get_mut(index) else { return };
-        // While the peer may send more than a sixteenth of the buffer there is nothing to tell.
-        if connection.rcv.is_window_ample() || !connection.synchronized() || connection.rcv.fin_received {
-            return;
+        if connection.rcv.tuner.is_some() {
+            connection.rcv.fit_buffer(now, &self.shared.config);
         }
         let mss = u32::from(connection.advertised_mss(&capabilities));
-        if connection.rcv.window_opened(mss) {
+        if connection.synchronized() && !connection.rcv.fin_received && connection.rcv.window_opened(mss) {
             connection.rcv.ack_owed = AckOwed::Now;
             self.settle(now, index);
         }
@@ -223,6 +223,9 @@ impl Stack {
 
     /// A connection its application still holds.
     pub(super) fn owned(&mut self, id: ConnId) -> Option<&mut Connection> {
-        self.connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan)
+        if !self.connections.contains(id.index, id.generation) {
+            return None;
+        }
+        self.connections.get_mut(id.index).filter(|connection| !connection.orphan)
     }
 }

@@ -12,6 +12,7 @@ use super::recovery::Recovery;
 use super::send_queue::SendQueue;
 use super::state::{self, Transition};
 use super::timers::{Timer, Timers};
+use super::window_space::{WindowSpace, whole_segments};
 use super::window_use::WindowUse;
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
 use crate::rate_limit::{ChallengeLimit, LastAnswer};
@@ -192,8 +193,6 @@ pub(crate) struct Connection {
     pub(crate) route: Option<Arc<Route>>,
     /// Packets may not be larger than this, bytes; from the device, the route and ICMP.
     pub(crate) path_mtu: u16,
-    /// See [`smss`](Self::smss).
-    smss: u16,
     pub(crate) snd: Sender,
     pub(crate) rcv: Receiver,
     pub(crate) rtt: RttEstimator,
@@ -253,10 +252,7 @@ impl Connection {
         route: Option<Arc<Route>>,
     ) -> Connection {
         let metrics = route.as_ref().map(|route| route.metrics).unwrap_or_default();
-        let send_limit = options
-            .send_buffer
-            .map_or(cx.config.tcp_wmem[1], |limit| limit.min(SEND_BUFFER_MAX))
-            .max(cx.config.tcp_wmem[0]);
+        let send_limit = send_limit(cx.config, &options);
         let mut connection = Connection {
             tuple,
             state,
@@ -273,9 +269,8 @@ impl Connection {
                 ecn: false,
             },
             path_mtu: first_path_mtu(cx, &tuple, &metrics),
-            smss: 0,
             snd: Sender { nagle, ..Sender::new(iss, send_limit) },
-            rcv: Receiver::new(SeqNum(0), receive_limit(cx.config, &options), 0),
+            rcv: Receiver::new(SeqNum(0), WindowSpace::new(cx.config, &options), 0),
             rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min),
             congestion: Congestion::new(
                 cx.config.tcp_congestion_control,
@@ -315,7 +310,6 @@ impl Connection {
             options,
             route,
         };
-        connection.smss = connection.smss_now();
         connection.congestion = connection.new_congestion(cx.config);
         connection.bound_rto(cx.config);
         connection
@@ -339,34 +333,43 @@ impl Connection {
     }
 
     /// Begins to receive: the peer's SYN has come.
-    pub(crate) fn start_receiver(&mut self, config: &Config, irs: SeqNum) {
-        let limit = receive_limit(config, &self.options);
+    pub(crate) fn start_receiver(&mut self, cx: &Context<'_>, irs: SeqNum) {
+        let config = cx.config;
+        let mut space = WindowSpace::new(config, &self.options);
+        let mss = self.window_segment(cx);
+        let mut first = space.full();
+        if config.window_slow_start {
+            first = whole_segments(first.min(self.initial_rcv_wnd(mss)), mss);
+            space.begin_at(first);
+        }
         let shift = self.agreed.snd_wscale.map_or(0, |_| negotiation::window_shift(config, &self.options));
-        self.rcv = Receiver::new(irs, limit, shift);
+        self.rcv = Receiver::new(irs, space, shift);
         // Our SYN told this window, or our SYN-ACK will: data may come right behind the peer's SYN.
-        self.rcv.adv = self.rcv.nxt + limit.min(u32::from(u16::MAX));
+        self.rcv.adv = self.rcv.nxt + first.min(u32::from(u16::MAX));
+    }
+
+    /// The first window is a multiple of this: what the peer's segments carry, as far as our SYN or SYN-ACK knows.
+    pub(crate) fn window_segment(&self, cx: &Context<'_>) -> u32 {
+        let timestamps =
+            if self.state != State::SynSent && self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
+        u32::from(self.advertised_mss(&cx.capabilities).saturating_sub(timestamps).max(1))
+    }
+
+    /// What the route's `initrwnd` leaves of the first window, bytes.
+    pub(crate) fn initial_rcv_wnd(&self, mss: u32) -> u32 {
+        let segments = self.route_metrics().and_then(|route| route.initrwnd);
+        segments.map_or(u32::MAX, |segments| segments.saturating_mul(mss))
     }
 
     /// Takes over what the SYNs agreed; the congestion window starts from the agreed MSS.
     pub(crate) fn agree(&mut self, config: &Config, agreed: Negotiated) {
         self.agreed = agreed;
-        self.smss = self.smss_now();
         self.congestion = self.new_congestion(config);
+        self.expand_send_buffer(config);
     }
 
     /// Largest payload of one segment: the peer's MSS and the path's MTU less the options of every segment.
     pub(crate) fn smss(&self) -> u16 {
-        debug_assert_eq!(self.smss, self.smss_now());
-        self.smss
-    }
-
-    /// Packets may be of this size from now on.
-    pub(crate) fn set_path_mtu(&mut self, mtu: u16) {
-        self.path_mtu = mtu;
-        self.smss = self.smss_now();
-    }
-
-    fn smss_now(&self) -> u16 {
         let headers = self.tuple.ip_header_len() as u16 + 20;
         let mut mss = self.agreed.peer_mss.min(self.path_mtu.saturating_sub(headers));
         mss = mss.min(negotiation::mss_clamp(&self.options));
@@ -544,11 +547,10 @@ fn first_path_mtu(cx: &Context<'_>, tuple: &FourTuple, metrics: &RouteMetrics) -
     known.and_then(|path| path.fresh_path_mtu(cx.now, cx.config.mtu_expires)).map_or(own, |mtu| own.min(mtu))
 }
 
-fn receive_limit(config: &Config, options: &SocketOptions) -> u32 {
-    let buffer =
-        options.recv_buffer.map_or(config.tcp_rmem[1], |limit| limit.min(negotiation::RECV_BUFFER_MAX));
-    // Half of a buffer is bookkeeping to Linux (`tcp_adv_win_scale` = 1), so half of it is window.
-    (buffer / 2).max(config.tcp_rmem[0])
+/// Bytes the send buffer takes, at first or for good.
+pub(crate) fn send_limit(config: &Config, options: &SocketOptions) -> u32 {
+    let chosen = options.send_buffer.map(|limit| limit.min(config.wmem_max).min(SEND_BUFFER_MAX));
+    chosen.unwrap_or(config.tcp_wmem[1]).max(config.tcp_wmem[0])
 }
 
 #[cfg(test)]

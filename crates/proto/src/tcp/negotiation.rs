@@ -67,13 +67,12 @@ pub(crate) fn advertised_mss(
     told.map_or(own, |told| told.min(own)).max(MSS_MIN)
 }
 
-/// The shift that lets the largest window of `tcp_rmem` be told, or that of the socket's own buffer (Linux's
-/// `tcp_select_initial_window`).
+/// The shift that lets the largest window be told that `tcp_rmem` or `rmem_max` can lead to (Linux's `tcp_select_initial_window`).
 pub(crate) fn window_shift(config: &Config, options: &SocketOptions) -> u8 {
     if !config.tcp_window_scaling {
         return 0;
     }
-    let limit = options.recv_buffer.unwrap_or(0).min(RECV_BUFFER_MAX);
-    let space = config.tcp_rmem[2].max(limit);
+    let largest = config.tcp_rmem[2].max(config.rmem_max);
+    let space = largest.min(options.window_clamp.unwrap_or(u32::MAX)).min(RECV_BUFFER_MAX);
     (space.max(1).ilog2().saturating_sub(15) as u8).min(WSCALE_MAX)
 }

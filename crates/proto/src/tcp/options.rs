@@ -1,6 +1,6 @@
 //! Options of an open connection, and what follows from changing one.
 
-use super::connection::{Connection, Context};
+use super::connection::{Connection, Context, send_limit};
 use super::nagle::Nagle;
 use crate::{OptionError, SocketOption, SocketOptions};
 
@@ -24,8 +24,13 @@ impl Connection {
             }
             _ => self.options.set(option)?,
         }
-        if matches!(option, SocketOption::RtoMin(_) | SocketOption::RtoMax(_)) {
-            self.bound_rto(cx.config);
+        match option {
+            SocketOption::RtoMin(_) | SocketOption::RtoMax(_) => self.bound_rto(cx.config),
+            SocketOption::SendBuffer(_) => self.snd.limit = send_limit(cx.config, &self.options),
+            SocketOption::RecvBuffer(_) | SocketOption::WindowClamp(_) => {
+                self.rcv.space.choose(cx.config, &self.options);
+            }
+            _ => {}
         }
         Ok(())
     }

@@ -18,21 +18,6 @@ use segment::Outgoing;
 use wire::{Flags, SeqNum, TxPacket};
 
 impl Connection {
-    /// Might [`poll_transmit`](Self::poll_transmit) have something? True may be wrong, false never is: only then is it called. Whatever
-    /// makes it send something must be seen here.
-    pub(crate) fn may_transmit(&self) -> bool {
-        if self.rcv.ack_owed == AckOwed::Now || self.reset_due {
-            return true;
-        }
-        match &self.handshake {
-            Some(Handshake::Active(active)) => return active.due,
-            Some(Handshake::Passive(passive)) if passive.due => return true,
-            _ => {}
-        }
-        let all_sent = if self.snd.fin_queued { self.snd.fin_sent() } else { self.unsent() == 0 };
-        !all_sent || self.snd.probe_due || !self.recovery.is_idle()
-    }
-
     /// Writes the next packet; its payload must be empty. False: there is none until something changes.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
         if self.reset_due {
@@ -75,6 +60,7 @@ impl Connection {
                     // RFC 9293 §3.8.6.2.1: the override time-out; a window too small to be worth a segment is used all the same.
                     return self.send_range(cx, self.snd.nxt, fits, false, packet);
                 }
+                cx.counters.win_probe += 1;
                 // As Linux's `tcp_xmit_probe_skb`: an old number, so that the peer must answer.
                 return self.send_bare(cx, self.snd.una - 1, Flags::ACK, packet);
             }
@@ -194,6 +180,7 @@ impl Connection {
         if self.timers.expired(Timer::DelayedAck, now) && self.rcv.ack_owed == AckOwed::Delayed {
             cx.counters.delayed_acks += 1;
             self.rcv.ack_owed = AckOwed::Now;
+            self.rcv.forget_rounds();
         }
         if self.timers.expired(Timer::SynAckHold, now)
             && let Some(Handshake::Passive(passive)) = &mut self.handshake

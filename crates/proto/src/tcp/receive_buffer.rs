@@ -13,6 +13,12 @@ const COMPACT_CHUNK: usize = 2048;
 /// And at least of this one.
 const COMPACT_FIRST: usize = 64;
 
+/// Memory that a payload takes when it is kept, which pins `truesize` bytes.
+pub(crate) fn pinned(len: usize, truesize: usize) -> usize {
+    let kept = if len * PIN_FACTOR >= truesize { truesize } else { len };
+    kept + size_of::<Bytes>()
+}
+
 /// Bytes without a gap.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveBuffer {

@@ -1,7 +1,9 @@
 //! The receiving half: what has arrived, which window the peer is told, and when an acknowledgement is owed.
 
+use super::autotune::Tuner;
 use super::reassembly::Reassembly;
-use super::receive_buffer::ReceiveBuffer;
+use super::receive_buffer::{ReceiveBuffer, pinned};
+use super::window_space::WindowSpace;
 use crate::{AckHabit, Instant};
 use bytes::Bytes;
 use core::time::Duration;
@@ -44,15 +46,15 @@ pub(crate) struct Receiver {
     pub(crate) pingpong: bool,
     /// When data last arrived.
     pub(crate) last_data_at: Instant,
-    limit: u32,
+    pub(crate) space: WindowSpace,
+    pub(crate) tuner: Option<Box<Tuner>>,
     pub(crate) buffer: ReceiveBuffer,
     early: Option<Box<Reassembly>>,
     pub(crate) bytes_received: u64,
 }
 
 impl Receiver {
-    /// `limit`: most bytes the window may offer.
-    pub(crate) fn new(irs: SeqNum, limit: u32, wscale: u8) -> Receiver {
+    pub(crate) fn new(irs: SeqNum, space: WindowSpace, wscale: u8) -> Receiver {
         Receiver {
             irs,
             nxt: irs + 1,
@@ -66,7 +68,8 @@ impl Receiver {
             quick_acks: QUICK_ACKS,
             pingpong: false,
             last_data_at: Instant::ZERO,
-            limit,
+            space,
+            tuner: None,
             buffer: ReceiveBuffer::default(),
             early: None,
             bytes_received: 0,
@@ -78,36 +81,31 @@ impl Receiver {
         if self.adv.after(self.nxt) { self.adv.since(self.nxt) } else { 0 }
     }
 
-    /// The window to advertise now. Never moves the right edge back, and moves it only by a useful amount
-    /// (RFC 9293 §3.8.6.2.2: a segment, or half the buffer).
+    /// The window to advertise now. Never moves the right edge back.
     pub(crate) fn offer(&self, mss: u32) -> u32 {
-        let free = self.limit.saturating_sub(self.buffer.len() as u32);
-        let offered = self.wnd();
-        let step = (self.limit / 2).min(mss);
-        if free < offered + step { offered } else { free }
+        self.space.offer(self.wnd(), self.buffer.len() as u32, mss)
     }
 
     /// The field of a segment that leaves now; `shift` is 0 on SYNs. Notes the right edge.
     pub(crate) fn advertise(&mut self, mss: u32, shift: u8) -> u16 {
-        let field = (self.offer(mss) >> shift).min(u32::from(u16::MAX));
+        let (offered, offer) = (self.wnd(), self.offer(mss));
+        // Rounded down a little more than what was told before would be taken back (RFC 7323 §2.4).
+        let up = if offer > offered || offered <= self.free() { (1 << shift) - 1 } else { 0 };
+        let field = ((offer + up) >> shift).min(u32::from(u16::MAX));
         self.adv = self.adv.latest(self.nxt + (field << shift));
         self.last_ack_sent = self.nxt;
         self.ack_owed = AckOwed::No;
         field as u16
     }
 
-    /// Too much is open to the peer for [`window_opened`](Self::window_opened) whatever the MSS.
-    pub(crate) fn is_window_ample(&self) -> bool {
-        self.wnd() > self.limit / 2
-    }
-
     /// The application has read: is the peer to be told of the room now?
     pub(crate) fn window_opened(&self, mss: u32) -> bool {
-        let offered = self.wnd();
-        let offer = self.offer(mss);
-        // While more than this is open, the ACKs of what arrives tell the window soon enough.
-        let scarce = (self.limit / 16).max((self.limit / 2).min(2 * mss));
-        offer > offered && offer >= 2 * offered && offered <= scarce
+        self.space.is_worth_telling(self.wnd(), self.offer(mss), mss)
+    }
+
+    /// Room in the buffer, bytes of payload.
+    fn free(&self) -> u32 {
+        self.space.full().saturating_sub(self.buffer.len() as u32)
     }
 
     /// Takes a payload that begins at or before `nxt` or inside the window; returns the bytes that became readable.
@@ -119,6 +117,7 @@ impl Receiver {
         truesize: usize,
         gso_size: u16,
     ) -> u32 {
+        let whole = payload.len();
         let full = if gso_size > 0 { gso_size } else { payload.len().min(usize::from(u16::MAX)) as u16 };
         let merged = gso_size > 0 && payload.len() > usize::from(gso_size);
         if seq.before(self.nxt) {
@@ -133,7 +132,7 @@ impl Receiver {
         }
         self.last_data_at = now;
         if seq.after(self.nxt) {
-            self.early.get_or_insert_default().insert(seq, payload, truesize, self.limit);
+            self.early.get_or_insert_default().insert(seq, payload, truesize, self.space.full());
             self.ack_owed = AckOwed::Now;
             return 0;
         }
@@ -141,7 +140,11 @@ impl Receiver {
         let before = self.nxt;
         self.append(payload, truesize);
         let filled = self.fill_from_early();
-        self.rcv_mss = self.rcv_mss.max(full);
+        if full > self.rcv_mss {
+            self.rcv_mss = full;
+            self.space.measure(whole, pinned(whole, truesize));
+        }
+        self.space.grow(self.nxt.since(before), self.rcv_mss.into(), self.buffer.len() as u32);
         // RFC 9293 §3.8.6.3: at least every second full-sized segment; small ones wait for company.
         if filled || merged || (second && self.nxt.since(self.last_ack_sent) >= 2 * u32::from(self.rcv_mss)) {
             self.ack_owed = AckOwed::Now;
@@ -223,6 +226,16 @@ impl Receiver {
     /// Everything that came was in order, none of it twice, and more may come.
     pub(crate) fn in_order(&self) -> bool {
         self.early.is_none() && self.early_fin.is_none() && !self.fin_received
+    }
+
+    /// Is this a full-sized segment of the peer, or several?
+    pub(crate) fn is_full_sized(&self, len: u32) -> bool {
+        len >= self.rcv_mss.into()
+    }
+
+    /// The window last told was zero.
+    pub(crate) fn told_zero(&self) -> bool {
+        self.adv.before_or_eq(self.last_ack_sent)
     }
 
     /// Has something come that leaves a gap before it?

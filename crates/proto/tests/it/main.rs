@@ -9,7 +9,7 @@
 //! | `arrival`, `icmp` | which segments and errors count |
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
 //! | `routes` | values per destination |
-//! | `limits` | what keeps a sender back |
+//! | `limits`, `buffers` | what keeps a sender back; how large buffers are |
 //! | `habits`, `options` | what small segments wait for; what an application may ask of a connection |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
@@ -20,6 +20,7 @@ mod peer;
 mod transfer;
 
 mod arrival;
+mod buffers;
 mod closing;
 mod data;
 mod ecn;
@@ -41,7 +42,6 @@ mod queues;
 mod routes;
 mod sack;
 mod simulation;
-mod state_table;
 mod syn_cookies;
 mod time_wait;
 mod undo;

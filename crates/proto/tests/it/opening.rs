@@ -10,7 +10,7 @@ fn passive_open() {
     let mut p = Peer::ours();
     let listener = p.listen();
     p.send("S 0 win 65535 <mss 1460,sackOK,TS 100 0,wscale 7>");
-    p.expect("SA 0 ack 1 win 64240 <mss 1460,sackOK,TS 0 100,wscale 7>");
+    p.expect("SA 0 ack 1 win 65160 <mss 1460,sackOK,TS 0 100,wscale 7>");
     assert_eq!(p.sizes(), (0, 1, 0));
     p.send("A 1 ack 1 win 512 <TS 101 0>");
     p.expect_nothing();
@@ -153,10 +153,10 @@ fn a_syn_ack_is_sent_again_by_the_schedule_and_the_request_dropped_at_63_seconds
     let mut p = Peer::ours();
     p.listen();
     p.send("S 0 win 65535 <mss 1460,sackOK,TS 100 0,wscale 7>");
-    p.expect("SA 0 ack 1 win 64240 <mss 1460,sackOK,TS 0 100,wscale 7>");
+    p.expect("SA 0 ack 1 win 65160 <mss 1460,sackOK,TS 0 100,wscale 7>");
     let mut at = 0;
     for next in [1, 3, 7, 15, 31] {
-        p.expect_after((next - at) * 1000, "SA 0 ack 1 win 64240");
+        p.expect_after((next - at) * 1000, "SA 0 ack 1 win 65160");
         at = next;
     }
     p.expect_nothing_for(31_999);

@@ -168,7 +168,8 @@ fn socket(random: &mut Random) -> SocketOptions {
         thin_linear_timeouts: random.chance(10),
         max_segment: random.chance(20).then(|| 100 + random.below(1400) as u16),
         send_buffer: random.chance(50).then(|| 4096 << random.below(7)),
-        recv_buffer: random.chance(50).then(|| 4096 << random.below(7)),
+        recv_buffer: random.chance(50).then(|| 2048 << random.below(7)),
+        window_clamp: random.chance(10).then(|| 1152 << random.below(6)),
         congestion: random.pick(&[None, Some(CongestionControl::Reno), Some(CongestionControl::Vegas)]),
         max_pacing_rate: random.chance(10).then(|| 10_000 + random.below(10_000_000) as u32),
         ..SocketOptions::default()

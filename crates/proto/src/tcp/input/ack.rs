@@ -141,12 +141,23 @@ impl Connection {
         if fin_acked {
             self.transition(Transition::FinAcked);
         }
-        if self.snd.blocked && self.snd.queue.len() * 3 <= self.snd.limit as usize * 2 {
-            self.snd.blocked = false;
-            self.events |= Events::WRITABLE;
+        if self.snd.blocked {
+            self.room_to_write(cx);
         }
         if self.snd.queue.is_empty() {
             self.events |= Events::SENT_ALL;
+        }
+    }
+
+    /// The application waits for room. There shall be more of it where the congestion window has outgrown the buffer (Linux's
+    /// `tcp_should_expand_sndbuf`).
+    fn room_to_write(&mut self, cx: &Context<'_>) {
+        if self.pipe() < self.congestion.cwnd() {
+            self.expand_send_buffer(cx.config);
+        }
+        if self.snd.queue.len() * 3 <= self.snd.limit as usize * 2 {
+            self.snd.blocked = false;
+            self.events |= Events::WRITABLE;
         }
     }
 

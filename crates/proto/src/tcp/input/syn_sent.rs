@@ -77,7 +77,7 @@ impl Connection {
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options);
         self.agree(cx.config, agreed.with_ecn(cx.config, segment.header.flags));
-        self.start_receiver(cx.config, segment.seq());
+        self.start_receiver(cx, segment.seq());
         self.set_send_window(segment);
         if let Some(timestamps) = options.timestamps {
             self.remember_timestamp(cx.now, timestamps.tsval);

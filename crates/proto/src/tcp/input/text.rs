@@ -6,6 +6,7 @@ use crate::tcp::receiver::AckOwed;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::{AckHabit, CloseReason, Events, State};
+use core::time::Duration;
 use wire::{Flags, SeqNum};
 
 impl Connection {
@@ -65,6 +66,7 @@ impl Connection {
     fn take_text(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> u32 {
         self.note_duplicate(cx, segment);
         let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
+        let len = segment.payload.len() as u32;
         let accepted = self.rcv.accept(
             cx.now,
             seq,
@@ -74,8 +76,23 @@ impl Connection {
         );
         if accepted > 0 {
             self.events |= Events::READABLE;
+            if self.rcv.is_tunable() {
+                let echo = self.echo_age(cx, segment).filter(|_| self.rcv.is_full_sized(len));
+                self.rcv.note_round(cx.now, accepted, echo);
+            }
+        } else if (seq + len).after(self.rcv.nxt) {
+            cx.counters.zero_window_drop += u64::from(self.rcv.wnd() == 0);
+            self.rcv.fit_gap(seq + len, cx.config);
         }
         accepted
+    }
+
+    /// The timestamp that the segment echoes, and how old it is.
+    fn echo_age(&self, cx: &Context<'_>, segment: &Segment) -> Option<(u32, Duration)> {
+        let echo = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?.tsecr;
+        let age = self.tsval(cx.now).wrapping_sub(echo);
+        // What lies in the future is no echo of ours.
+        (age < u32::MAX / 2).then_some((echo, Duration::from_millis(age.into())))
     }
 
     /// A FIN with this segment, or one that came early, is now in order.
@@ -93,6 +110,7 @@ impl Connection {
     fn fin_received(&mut self, habit: AckHabit) {
         self.events |= Events::READABLE;
         self.rcv.pingpong = true;
+        self.rcv.tuner = None;
         if self.rcv.ack_owed != AckOwed::Now || habit == AckHabit::Merge {
             self.rcv.ack_owed = AckOwed::Delayed;
         }

@@ -9,6 +9,7 @@ use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen};
 use crate::tcp::negotiation;
 use crate::tcp::patience::patience;
 use crate::tcp::timers::Timer;
+use crate::tcp::window_space::whole_segments;
 use core::time::Duration;
 use wire::{Ecn, FastOpenOption, Flags, TcpOptions, TxPacket};
 
@@ -213,17 +214,11 @@ impl Connection {
         }
     }
 
-    /// What the route's `initrwnd` leaves of the first window, bytes.
-    fn initial_rcv_wnd(&self, mss: u32) -> u32 {
-        let segments = self.route_metrics().and_then(|route| route.initrwnd);
-        segments.map_or(u32::MAX, |segments| segments.saturating_mul(mss))
-    }
-
     fn syn_window(&mut self, cx: &Context<'_>) -> u16 {
-        let mss = u32::from(self.advertised_mss(&cx.capabilities));
+        let mss = self.window_segment(cx);
         let window = self.rcv.offer(mss).min(SYN_WINDOW_MAX).min(self.initial_rcv_wnd(mss));
-        // Whole segments, as Linux: 44 × 1460 = 64240.
-        let whole = if window > mss { window / mss * mss } else { window };
+        // As Linux: 44 × 1460 = 64240, with timestamps agreed 45 × 1448 = 65160.
+        let whole = whole_segments(window, mss);
         self.rcv.adv = self.rcv.adv.latest(self.rcv.nxt + whole);
         self.rcv.last_ack_sent = self.rcv.nxt;
         self.rcv.ack_owed = crate::tcp::receiver::AckOwed::No;

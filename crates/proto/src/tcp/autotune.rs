@@ -1,0 +1,223 @@
+//! Buffers that follow the path: the receive buffer is sized by what the application takes in a round trip (dynamic right-sizing,
+//! Linux's `tcp_rcv_space_adjust`), the send buffer by the congestion window (`tcp_sndbuf_expand`).
+//!
+//! The receiver's own idea of the round trip: by timestamps the age of the echo that a full-sized segment brings, without them the
+//! time in which a window's worth arrives. State is kept only for connections that receive in bulk.
+
+use super::congestion::Controller;
+use super::connection::Connection;
+use super::receiver::Receiver;
+use crate::{Config, Instant};
+use core::time::Duration;
+use wire::SeqNum;
+
+/// A connection that has received less needs no larger buffer than it begins with (Linux: ten segments).
+const BULK: u64 = 10 * 1460;
+/// The congestion window is taken to be this many segments at least (Linux's `TCP_INIT_CWND`).
+const SEGMENTS_MIN: u32 = 10;
+/// Send buffer that does for round trips below `tcp_rcvbuf_low_rtt`, bytes: more would only cool the caches.
+const NEAR: u32 = 262_144;
+
+/// What is known of a receiver's rounds.
+#[derive(Debug)]
+pub(crate) struct Tuner {
+    /// Round-trip time; zero: unknown.
+    rtt: Duration,
+    /// The window that opened at `began` is used up with this.
+    until: SeqNum,
+    began: Instant,
+    /// Echo of the last sample.
+    last_tsecr: u32,
+    /// Most bytes the application took in a round trip.
+    space: u32,
+    /// Since then, and from there on, is measured what the application takes.
+    since: Instant,
+    copied: SeqNum,
+}
+
+impl Tuner {
+    fn new(now: Instant, copied: SeqNum, until: SeqNum) -> Tuner {
+        Tuner {
+            rtt: Duration::ZERO,
+            until,
+            began: now,
+            last_tsecr: 0,
+            space: BULK as u32,
+            since: now,
+            copied,
+        }
+    }
+
+    /// By the window: only the least counts, for the peer may pause.
+    fn sample_window(&mut self, now: Instant, rcv_nxt: SeqNum, edge: SeqNum) {
+        if rcv_nxt.before(self.until) {
+            return;
+        }
+        let sample = now.since(self.began).max(Duration::from_micros(1));
+        if self.rtt.is_zero() || sample < self.rtt {
+            self.rtt = sample;
+        }
+        (self.until, self.began) = (edge, now);
+    }
+
+    /// By timestamps. `prompt`: nothing waited to be read.
+    fn sample_echo(&mut self, tsecr: u32, age: Duration, prompt: bool) {
+        if tsecr == std::mem::replace(&mut self.last_tsecr, tsecr) || age.is_zero() {
+            return;
+        }
+        if self.rtt.is_zero() || age < self.rtt {
+            self.rtt = age;
+        } else if prompt {
+            self.rtt = self.rtt - self.rtt / 8 + age / 8;
+        }
+    }
+
+    /// The window that `taken` bytes in the last round trip ask for: twice as much, as the peer learns of it a round trip later, and
+    /// as much again as its slow start would double its rate; for short round trips less, in proportion.
+    fn window_for(&self, taken: u32, config: &Config) -> u64 {
+        let window = 2 * u64::from(taken);
+        let (rtt, low) = (self.rtt.as_micros() as u64, u64::from(config.tcp_rcvbuf_low_rtt));
+        if rtt < low {
+            return window + window * rtt / low;
+        }
+        window + 2 * window * u64::from(taken.saturating_sub(self.space)) / u64::from(self.space.max(1))
+    }
+}
+
+impl Receiver {
+    /// Does it receive in bulk, into a buffer that may grow?
+    pub(crate) fn is_tunable(&self) -> bool {
+        self.bytes_received > BULK && !self.space.is_locked()
+    }
+
+    /// `accepted` bytes have become readable. `echo`: TSecr of a full-sized segment, and its age.
+    pub(crate) fn note_round(&mut self, now: Instant, accepted: u32, echo: Option<(u32, Duration)>) {
+        let (nxt, copied) = (self.nxt, self.copied());
+        let edge = nxt + self.adv.since(self.last_ack_sent);
+        let prompt = self.buffer.len() as u32 == accepted;
+        let tuner = self.tuner.get_or_insert_with(|| Box::new(Tuner::new(now, copied, edge)));
+        tuner.sample_window(now, nxt, edge);
+        if let Some((tsecr, age)) = echo {
+            tuner.sample_echo(tsecr, age, prompt);
+        }
+    }
+
+    /// The application has read. Once in a round trip the buffer is fitted to what it took.
+    pub(crate) fn fit_buffer(&mut self, now: Instant, config: &Config) {
+        let (copied, unread) = (self.copied(), self.buffer.len() as u32);
+        let Some(tuner) = self.tuner.as_mut().filter(|tuner| !tuner.rtt.is_zero()) else { return };
+        if now.since(tuner.since) < tuner.rtt {
+            return;
+        }
+        let taken = copied.since(tuner.copied).saturating_sub(unread);
+        (tuner.copied, tuner.since) = (copied, now);
+        if taken <= tuner.space {
+            return;
+        }
+        let window = tuner.window_for(taken, config);
+        tuner.space = taken;
+        self.raise(window, config);
+    }
+
+    /// Behind a gap the window must hold what was sent after it, too.
+    pub(crate) fn fit_gap(&mut self, end: SeqNum, config: &Config) {
+        let Some(tuner) = &self.tuner else { return };
+        let window = tuner.window_for(tuner.space, config) + u64::from(end.since(self.nxt));
+        self.raise(window, config);
+    }
+
+    fn raise(&mut self, window: u64, config: &Config) {
+        if config.tcp_moderate_rcvbuf {
+            self.space.raise(window, config.tcp_rmem[2]);
+        }
+    }
+
+    /// Nothing has come for a while, and nothing waits.
+    pub(crate) fn forget_rounds(&mut self) {
+        if self.buffer.is_empty() {
+            self.tuner = None;
+        }
+    }
+
+    /// Number of the next byte the application reads.
+    fn copied(&self) -> SeqNum {
+        self.nxt - u32::from(self.fin_received) - self.buffer.len() as u32
+    }
+}
+
+impl Connection {
+    /// One congestion window is in flight, the rest waits to follow.
+    pub(crate) fn expand_send_buffer(&mut self, config: &Config) {
+        if self.options.send_buffer.is_some() {
+            return;
+        }
+        let segments = SEGMENTS_MIN * u32::from(self.smss());
+        let wanted = self.congestion.cwnd().max(segments).saturating_mul(config.sndbuf_windows);
+        let near = self.rtt.min_rtt().is_none_or(|rtt| rtt.as_micros() < config.tcp_rcvbuf_low_rtt.into());
+        let most = if near { config.tcp_wmem[2].min(NEAR) } else { config.tcp_wmem[2] };
+        self.snd.limit = self.snd.limit.max(wanted.min(most));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn tuner() -> Tuner {
+        Tuner::new(at(0), SeqNum(0), SeqNum(65_536))
+    }
+
+    #[test]
+    fn without_timestamps_a_round_is_a_window_and_the_shortest_counts() {
+        let mut tuner = tuner();
+        tuner.sample_window(at(70), SeqNum(65_535), SeqNum(120_000));
+        assert_eq!(tuner.rtt, Duration::ZERO, "a byte is missing");
+        for (now, rcv_nxt, edge, rtt) in
+            [(100, 65_536, 131_072, 100), (250, 131_072, 200_000, 100), (330, 200_001, 260_000, 80)]
+        {
+            tuner.sample_window(at(now), SeqNum(rcv_nxt), SeqNum(edge));
+            assert_eq!(tuner.rtt.as_millis(), rtt, "at {now}");
+        }
+    }
+
+    #[test]
+    fn an_echo_is_a_sample_once_and_smoothed_unless_it_is_less() {
+        let mut tuner = tuner();
+        let ms = Duration::from_millis;
+        for (tsecr, age, prompt, rtt) in [
+            (1, 80, true, 80),
+            (1, 10, true, 80),
+            (2, 160, true, 90),
+            (3, 200, false, 90),
+            (4, 40, false, 40),
+            (5, 0, true, 40),
+        ] {
+            tuner.sample_echo(tsecr, ms(age), prompt);
+            assert_eq!(tuner.rtt, ms(rtt), "echo {tsecr} of {age} ms");
+        }
+    }
+
+    #[test]
+    fn the_window_is_twice_what_was_taken_and_follows_slow_start() {
+        let config = Config::default();
+        let mut tuner = tuner();
+        tuner.space = 50_000;
+        tuner.rtt = Duration::from_millis(100);
+        assert_eq!(tuner.window_for(50_000, &config), 100_000);
+        assert_eq!(
+            tuner.window_for(100_000, &config),
+            200_000 + 400_000,
+            "twice as much as in the round before"
+        );
+        tuner.rtt = Duration::from_micros(250);
+        assert_eq!(
+            tuner.window_for(100_000, &config),
+            200_000 + 50_000,
+            "a quarter of the low round-trip time"
+        );
+    }
+}
