@@ -4,26 +4,21 @@
 //! loss and no delay. With checksums, the sum is computed in that copy, which also cuts what is larger than the MTU (both are work that
 //! a stack leaves to a device that can), and the receiver verifies it in software; without, neither happens.
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
+use device::ring::{Ring, SMALL};
 use proto::{Capabilities, RxPacket, TxPacket};
-use std::collections::VecDeque;
 use wire::{MAX_HEADER, RxChecksum};
 
 /// Buffers the ring keeps for use again.
 const RING: usize = 1024;
 /// Smallest buffer, bytes.
 const BUFFER_MIN: usize = 2048;
-/// Packets up to this length lie close together in blocks, as with a driver's `rx_copybreak`.
-const SMALL: usize = 512;
-const BLOCK: usize = 16 * 1024;
 
 /// Packets on their way.
 pub struct Link {
     queue: Vec<RxPacket>,
-    block: BytesMut,
     scratch: [u8; SMALL],
-    ring: VecDeque<Bytes>,
-    buffer_len: usize,
+    ring: Ring,
     has_checksums: bool,
     packets: u64,
 }
@@ -37,16 +32,8 @@ pub fn capabilities(mtu: usize, has_checksums: bool) -> Capabilities {
 impl Link {
     /// An empty link for packets of up to `mtu` bytes.
     pub fn new(mtu: usize, has_checksums: bool) -> Link {
-        let buffer_len = mtu.next_multiple_of(BUFFER_MIN);
-        Link {
-            queue: Vec::new(),
-            block: BytesMut::new(),
-            scratch: [0; SMALL],
-            ring: VecDeque::with_capacity(RING),
-            buffer_len,
-            has_checksums,
-            packets: 0,
-        }
+        let ring = Ring::new(mtu.next_multiple_of(BUFFER_MIN), RING);
+        Link { queue: Vec::new(), scratch: [0; SMALL], ring, has_checksums, packets: 0 }
     }
 
     /// Packets sent since the beginning.
@@ -63,12 +50,12 @@ impl Link {
         let before = self.packets;
         if let Some(mut segments) = packet.cut() {
             while segments.next_len().is_some() {
-                let mut buffer = self.buffer();
+                let mut buffer = self.ring.take();
                 let len = segments.write_next(&mut buffer).unwrap_or_default();
                 self.push(buffer, len);
             }
         } else {
-            let mut buffer = self.buffer();
+            let mut buffer = self.ring.take();
             let len = copy(packet, &mut buffer, self.has_checksums);
             self.push(buffer, len);
         }
@@ -77,12 +64,7 @@ impl Link {
 
     fn send_small(&mut self, packet: &TxPacket) {
         let len = copy(packet, &mut self.scratch, self.has_checksums);
-        if self.block.capacity() < len {
-            // The same memory again if all packets in it are forgotten.
-            self.block.reserve(BLOCK);
-        }
-        self.block.extend_from_slice(&self.scratch[..len]);
-        let data = self.block.split().freeze();
+        let data = self.ring.copy(&self.scratch[..len]);
         self.packets += 1;
         self.queue.push(RxPacket { data, truesize: len, checksum: self.checksum(), gso_size: 0 });
     }
@@ -95,9 +77,9 @@ impl Link {
         self.packets += 1;
         let checksum = self.checksum();
         let truesize = buffer.len();
-        let whole = buffer.freeze();
-        self.ring.push_back(whole.clone());
-        self.queue.push(RxPacket { data: whole.slice(..len), truesize, checksum, gso_size: 0 });
+        let mut data = self.ring.lend(buffer);
+        data.truncate(len);
+        self.queue.push(RxPacket { data, truesize, checksum, gso_size: 0 });
     }
 
     /// Everything that has arrived, into an empty batch.
@@ -108,18 +90,6 @@ impl Link {
     /// Frees what the ring keeps.
     pub fn drop_buffers(&mut self) {
         self.ring.clear();
-        self.block = BytesMut::new();
-    }
-
-    /// The oldest buffer of the ring if its packet is forgotten, otherwise a new one. A full ring leaves its oldest buffer to
-    /// whoever still keeps that packet.
-    fn buffer(&mut self) -> BytesMut {
-        let is_free = self.ring.front().is_some_and(Bytes::is_unique);
-        let oldest = if is_free || self.ring.len() == RING { self.ring.pop_front() } else { None };
-        // Splitting makes the memory counted, and a counted buffer comes back without an allocation.
-        oldest
-            .and_then(|oldest| oldest.try_into_mut().ok())
-            .unwrap_or_else(|| BytesMut::zeroed(self.buffer_len).split())
     }
 }
 

@@ -8,10 +8,9 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use device::Device;
 use device::tun::Tun;
-use proto::{Capabilities, Config, Instant, RxPacket, Stack, TxPacket};
+use proto::{Config, Instant, RxPacket, Stack, TxPacket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
-use wire::MAX_HEADER;
 
 /// Packets taken from the device, or given to it, at a time.
 pub const BATCH: usize = 64;
@@ -58,13 +57,7 @@ impl TunEnd {
         let mut seed = [0; 32];
         rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())
             .map_err(|errno| format!("getrandom: {errno}"))?;
-        // A device without offload cuts and sums here, in this process: once per burst instead of once per segment in the stack.
-        let capabilities = Capabilities {
-            gso_max_size: usize::from(u16::MAX) - MAX_HEADER,
-            tx_checksum: true,
-            ..device.capabilities()
-        };
-        let mut stack = Stack::new(config.clone(), capabilities, seed);
+        let mut stack = Stack::new(config.clone(), device.capabilities(), seed);
         stack.add_address(place.ip, 24);
         Ok(TunEnd {
             stack,

@@ -3,6 +3,7 @@
 //! - [`Device`]: what a stack's driver asks of a device: batches in, batches out, never blocking.
 //! - [`memory`]: two devices joined in memory, for tests, embedders and anything that is not a network.
 //! - [`tun`] (Linux): a TUN interface with the kernel on the other side, with GSO, GRO and checksum offload.
+//! - [`ring`]: receive buffers that are used again.
 //! - [`tap`]: a pcapng writer, and a wrapper that captures what passes through any device.
 //! - [`interface`] (Linux): addresses, routes, MTU and state of a kernel interface, over netlink.
 //!
@@ -12,6 +13,7 @@
 #[cfg(target_os = "linux")]
 pub mod interface;
 pub mod memory;
+pub mod ring;
 pub mod tap;
 #[cfg(target_os = "linux")]
 pub mod tun;
@@ -37,7 +39,7 @@ pub trait Device {
     fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize>;
 
     /// Sends from the front of `batch`, removes what it took, and returns how many that were. Packets that would block
-    /// stay; one that the device had to cut may stay, and count, as its segments. A packet that can never be sent (larger than the
+    /// stay; one that the device had to cut may stay as its last segments. A packet that can never be sent (larger than the
     /// MTU, not IP) is taken, dropped and counted.
     ///
     /// # Errors
@@ -108,10 +110,10 @@ impl Stats {
         self.rx_merged += u64::from(packet.gso_size != 0);
     }
 
-    fn count_tx(&mut self, packet: &TxPacket) {
+    fn count_tx(&mut self, len: usize, gso_size: u16) {
         self.tx_packets += 1;
-        self.tx_bytes += packet.len() as u64;
-        self.tx_gso += u64::from(packet.gso_size != 0);
+        self.tx_bytes += len as u64;
+        self.tx_gso += u64::from(gso_size != 0);
     }
 }
 

@@ -102,7 +102,7 @@ impl MemoryDevice {
             } else if !fits(&packet, self.own.capabilities.mtu) {
                 self.stats.tx_oversize += 1;
             } else {
-                self.stats.count_tx(&packet);
+                self.stats.count_tx(packet.len(), packet.gso_size);
                 arrive(&packet, self.peer.capabilities, out);
             }
         }

@@ -5,7 +5,8 @@
 //!
 //! - [`Builder`]: create or attach, addresses, routes, MTU (`tun/builder.rs`).
 //! - [`Tun`]: the [`Device`]. With the virtio header (the default) the kernel hands over TCP segments merged up to 64 KiB and
-//!   with their checksum undone, and takes the same, which makes one system call move up to 45 packets.
+//!   with their checksum undone, and takes the same, which makes one system call move up to 45 packets. Without it they are cut and
+//!   completed here.
 //! - `tun/virtio.rs` is that header, `tun/ioctl.rs` the only `unsafe` of this crate, `tun/error.rs` what went wrong and
 //!   what to do.
 //!
@@ -26,21 +27,28 @@ mod virtio;
 pub use builder::Builder;
 pub use error::TunError;
 
+use crate::ring::{Ring, SMALL};
 use crate::{Device, IP_PACKET_MAX, Stats, fits, is_ip};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use rustix::io::Errno;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use virtio::{GsoType, HEADER_LEN, VirtioNetHeader};
 use wire::{Capabilities, MAX_HEADER, RxChecksum, RxPacket, TxChecksum, TxPacket};
 
-/// Room for the largest frame: virtio header, IPv6 header, 65535 bytes after it.
-const FRAME_MAX: usize = HEADER_LEN + 40 + 65_535;
-/// A packet shorter than this is copied out of the receive buffer; a longer one keeps the buffer. A quarter of it, so that no
+/// Room for the largest merged frame: virtio header, IPv6 header, 65535 bytes after it.
+const MERGED_MAX: usize = HEADER_LEN + 40 + 65_535;
+/// A packet shorter than this is copied out of a buffer for merged frames; a longer one keeps the buffer. A quarter of it, so that no
 /// packet pins more than about four times its length.
-const COPY_MAX: usize = FRAME_MAX / 4;
+const COPY_MAX: usize = MERGED_MAX / 4;
+/// Buffers for merged frames that are kept for use again: two megabytes.
+const MERGED_KEPT: usize = 32;
+/// Of frames that are not merged, each has a buffer of a multiple of this size, bytes.
+const BUFFER_STEP: usize = 2048;
+/// Such buffers that are kept.
+const SINGLE_KEPT: usize = 1024;
 /// writev takes at most this many slices (UIO_MAXIOV).
 const SLICES_MAX: usize = 1024;
 
@@ -53,8 +61,11 @@ pub struct Tun {
     index: u32,
     flags: ioctl::Flags,
     capabilities: Capabilities,
-    /// Empty, with room for a frame; read into, and given away with a large packet.
-    buffer: Vec<u8>,
+    /// Frames are read into this; given away with a packet that is not copied.
+    buffer: BytesMut,
+    ring: Ring,
+    /// Where packets are finished that the kernel does not finish.
+    finished: Vec<u8>,
     stats: Stats,
 }
 
@@ -91,50 +102,54 @@ impl Tun {
 
     fn from_parts(fd: OwnedFd, name: String, index: u32, flags: ioctl::Flags, mtu: usize) -> Tun {
         let offload = flags.contains(ioctl::Flags::VNET_HDR);
-        let capabilities = Capabilities {
-            mtu,
-            gso_max_size: if offload { IP_PACKET_MAX - MAX_HEADER } else { 0 },
-            tx_checksum: offload,
+        // Without offload they are cut and summed here: once per burst is less work than once per segment in the stack.
+        let capabilities = Capabilities { mtu, gso_max_size: IP_PACKET_MAX - MAX_HEADER, tx_checksum: true };
+        let mut ring = if offload {
+            Ring::new(MERGED_MAX, MERGED_KEPT)
+        } else {
+            Ring::new(mtu.next_multiple_of(BUFFER_STEP), SINGLE_KEPT)
         };
-        let buffer = Vec::with_capacity(FRAME_MAX);
-        Tun { fd, name, index, flags, capabilities, buffer, stats: Stats::default() }
+        let buffer = ring.take();
+        let (finished, stats) = (Vec::new(), Stats::default());
+        Tun { fd, name, index, flags, capabilities, buffer, ring, finished, stats }
     }
 
     fn has_offload(&self) -> bool {
         self.flags.contains(ioctl::Flags::VNET_HDR)
     }
 
-    /// Reads one frame into the buffer. `false`: nothing is there.
-    fn read_frame(&mut self) -> io::Result<bool> {
+    /// Reads one frame into the buffer and returns its length. `None`: nothing is there.
+    fn read_frame(&mut self) -> io::Result<Option<usize>> {
         loop {
-            self.buffer.clear();
-            match rustix::io::read(&self.fd, rustix::buffer::spare_capacity(&mut self.buffer)) {
-                Ok(_) => return Ok(true),
-                Err(Errno::AGAIN) => return Ok(false),
+            match rustix::io::read(&self.fd, &mut self.buffer[..]) {
+                Ok(len) => return Ok(Some(len)),
+                Err(Errno::AGAIN) => return Ok(None),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(TunError::new("receive from", &self.name, errno).into()),
             }
         }
     }
 
-    /// The packet in the buffer; `None` when it is not a valid one.
-    fn take_packet(&mut self) -> Option<RxPacket> {
-        let header = if self.has_offload() {
-            VirtioNetHeader::parse(self.buffer.first_chunk::<HEADER_LEN>()?)?
+    /// The packet in the first `len` bytes of the buffer; `None` when it is not a valid one.
+    fn take_packet(&mut self, len: usize) -> Option<RxPacket> {
+        let frame = &self.buffer[..len];
+        let (header, offset) = if self.has_offload() {
+            (VirtioNetHeader::parse(frame.first_chunk::<HEADER_LEN>()?)?, HEADER_LEN)
         } else {
-            VirtioNetHeader::default()
+            (VirtioNetHeader::default(), 0)
         };
-        let offset = if self.has_offload() { HEADER_LEN } else { 0 };
-        let packet = &self.buffer[offset..];
+        let packet = &frame[offset..];
         if !is_ip(packet) {
             return None;
         }
-        let (data, truesize) = if packet.len() < COPY_MAX {
+        let (data, truesize) = if packet.len() <= SMALL {
+            (self.ring.copy(packet), packet.len())
+        } else if self.has_offload() && packet.len() < COPY_MAX {
             (Bytes::copy_from_slice(packet), packet.len())
         } else {
-            let buffer = std::mem::replace(&mut self.buffer, Vec::with_capacity(FRAME_MAX));
-            let truesize = buffer.capacity();
-            (Bytes::from(buffer).slice(offset..), truesize)
+            let buffer = std::mem::replace(&mut self.buffer, self.ring.take());
+            let truesize = buffer.len();
+            (self.ring.lend(buffer).slice(offset..len), truesize)
         };
         let checksum = if header.is_checksum_known() { RxChecksum::Trusted } else { RxChecksum::Verify };
         let gso_size = if header.gso_type == GsoType::None { 0 } else { header.gso_size };
@@ -150,18 +165,49 @@ impl Tun {
             self.stats.tx_oversize += 1;
         } else if let Some(header) = self.offload_header(packet) {
             match self.write_packet(header, packet)? {
-                Written::Whole => self.stats.count_tx(packet),
+                Written::Whole => self.stats.count_tx(packet.len(), packet.gso_size),
                 Written::Refused => {}
                 Written::WouldBlock => return Ok(false),
             }
         } else {
-            let segments = cut(packet);
-            batch.pop_front();
-            segments.into_iter().rev().for_each(|segment| batch.push_front(segment));
-            return self.send_front(batch);
+            return self.finish_front(batch);
         }
         batch.pop_front();
         Ok(true)
+    }
+
+    /// As [`send_front`](Self::send_front), for a packet that the kernel does not finish: cut, and with its checksums, each segment is
+    /// copied once. When one would block, it and those behind it stay.
+    fn finish_front(&mut self, batch: &mut VecDeque<TxPacket>) -> io::Result<bool> {
+        let Some(packet) = batch.pop_front() else { return Ok(false) };
+        let mut finished = std::mem::take(&mut self.finished);
+        finished.resize(self.capabilities.mtu.max(finished.len()), 0);
+        let mut segments = packet.cut();
+        let mut sent = 0;
+        let outcome = loop {
+            let len = match &mut segments {
+                Some(segments) => segments.write_next(&mut finished),
+                None => (sent == 0).then(|| packet.copy_into(&mut finished)),
+            };
+            let Some(len) = len else { break Ok(true) };
+            match self.write_finished(&finished[..len]) {
+                Ok(Written::Whole) => self.stats.count_tx(len, 0),
+                Ok(Written::Refused) => {}
+                Ok(Written::WouldBlock) => break Ok(false),
+                Err(error) => break Err(error),
+            }
+            sent += 1;
+        };
+        self.finished = finished;
+        if matches!(outcome, Ok(false)) {
+            packet
+                .segments()
+                .into_iter()
+                .skip(sent)
+                .rev()
+                .for_each(|rest| batch.push_front(whole(&packet, rest)));
+        }
+        outcome
     }
 
     /// The virtio header that makes the kernel finish this packet; `None` when it has to be finished here.
@@ -169,9 +215,9 @@ impl Tun {
         let gso_size = usize::from(packet.gso_size);
         let is_cut = gso_size != 0 && packet.payload_len() > gso_size;
         match packet.checksum {
+            _ if !self.has_offload() => None,
             TxChecksum::Complete if is_cut => None,
             TxChecksum::Complete => Some(VirtioNetHeader::default()),
-            TxChecksum::Partial { .. } if !self.has_offload() => None,
             TxChecksum::Partial { start, offset } => {
                 Some(VirtioNetHeader::for_partial(packet.header(), start, offset, packet.gso_size, is_cut))
             }
@@ -184,24 +230,31 @@ impl Tun {
         if packet.payload.len() + 2 > SLICES_MAX {
             let slices = packet.payload.iter().map(|slice| &slice[..]);
             let copy: Vec<u8> = std::iter::once(packet.header()).chain(slices).flatten().copied().collect();
-            return self.write(&[IoSlice::new(self.used(&header)), IoSlice::new(&copy)]);
+            return self.write(&[IoSlice::new(&header), IoSlice::new(&copy)]);
         }
         let mut slices: SmallVec<[IoSlice<'_>; 6]> = SmallVec::new();
-        slices.push(IoSlice::new(self.used(&header)));
+        slices.push(IoSlice::new(&header));
         slices.push(IoSlice::new(packet.header()));
         slices.extend(packet.payload.iter().map(|slice| IoSlice::new(slice)));
         self.write(&slices)
     }
 
-    /// The part of the virtio header that goes on the wire: all or nothing.
-    fn used<'a>(&self, header: &'a [u8; HEADER_LEN]) -> &'a [u8] {
-        if self.has_offload() { header } else { &[] }
+    fn write_finished(&mut self, packet: &[u8]) -> io::Result<Written> {
+        let header = VirtioNetHeader::default().emit();
+        if self.has_offload() {
+            return self.write(&[IoSlice::new(&header), IoSlice::new(packet)]);
+        }
+        self.write(&[IoSlice::new(packet)])
     }
 
     /// Writes one frame.
     fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<Written> {
         loop {
-            match rustix::io::writev(&self.fd, slices) {
+            let written = match slices {
+                [whole] => rustix::io::write(&self.fd, whole),
+                slices => rustix::io::writev(&self.fd, slices),
+            };
+            match written {
                 Ok(_) => return Ok(Written::Whole),
                 Err(Errno::AGAIN) => return Ok(Written::WouldBlock),
                 Err(Errno::INTR) => {}
@@ -227,15 +280,11 @@ enum Written {
     WouldBlock,
 }
 
-/// The packets that a packet is to be sent as where the kernel does not finish it: checksums complete, nothing to cut.
-fn cut(packet: &TxPacket) -> Vec<TxPacket> {
+/// A segment of `packet` that is complete.
+fn whole(packet: &TxPacket, segment: Bytes) -> TxPacket {
     let header_len = packet.header().len();
-    let whole = |segment: Bytes| {
-        let payload =
-            if segment.len() > header_len { smallvec![segment.slice(header_len..)] } else { SmallVec::new() };
-        TxPacket::new(&segment[..header_len], payload)
-    };
-    packet.segments().into_iter().map(whole).collect()
+    let payload = (segment.len() > header_len).then(|| segment.slice(header_len..));
+    TxPacket::new(&segment[..header_len], payload.into_iter().collect())
 }
 
 impl Device for Tun {
@@ -246,13 +295,13 @@ impl Device for Tun {
     fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
         let mut count = 0;
         while count < max {
-            match self.read_frame() {
-                Ok(true) => {}
-                Ok(false) => break,
+            let len = match self.read_frame() {
+                Ok(Some(len)) => len,
+                Ok(None) => break,
                 Err(_) if count > 0 => break,
                 Err(error) => return Err(error),
-            }
-            match self.take_packet() {
+            };
+            match self.take_packet(len) {
                 Some(packet) => {
                     self.stats.count_rx(&packet);
                     batch.push(packet);

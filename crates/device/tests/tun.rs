@@ -298,7 +298,7 @@ fn without_the_virtio_header_everything_is_cut_and_completed_here() {
     testnet::in_namespace(|| {
         for flow in [Flow::v4(), Flow::v6()] {
             let mut tun = addressed().offload(false).open().unwrap();
-            assert_eq!((tun.capabilities().gso_max_size, tun.capabilities().tx_checksum), (0, false));
+            assert!(tun.capabilities().gso_max_size > 60_000 && tun.capabilities().tx_checksum);
             let mut peer = Conversation::accept(&mut tun, flow);
             peer.deliver(&mut tun, &pattern(20_000), 1400, true);
             peer.deliver(&mut tun, &pattern(1_000), 0, true);
