@@ -12,6 +12,7 @@ const MAPPED_PREFIX: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 impl Addr {
     /// Is this an IPv4 address (mapped)?
+    #[inline]
     pub fn is_v4(&self) -> bool {
         self.0.starts_with(&MAPPED_PREFIX)
     }
@@ -37,7 +38,7 @@ impl Addr {
 
     /// 0.0.0.0 or ::.
     pub fn is_unspecified(&self) -> bool {
-        self.to_ip().is_unspecified()
+        self.0 == [0; 16] || self.v4_bytes() == Some([0; 4])
     }
 
     /// Multicast, or the limited IPv4 broadcast.
@@ -65,7 +66,8 @@ impl From<IpAddr> for Addr {
 
 impl From<Ipv4Addr> for Addr {
     fn from(v4: Ipv4Addr) -> Addr {
-        Addr(v4.to_ipv6_mapped().octets())
+        let [a, b, c, d] = v4.octets();
+        Addr([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d])
     }
 }
 

@@ -118,6 +118,7 @@ impl IpHeader {
     ///
     /// # Errors
     /// See [`IpError`].
+    #[inline]
     pub fn parse(packet: &[u8]) -> Result<(IpHeader, Range<usize>), IpError> {
         parse_as(packet, Extent::Whole)
     }
@@ -139,6 +140,7 @@ enum Extent {
     Quoted,
 }
 
+#[inline]
 fn parse_as(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<usize>), IpError> {
     match packet.first().map(|byte| byte >> 4) {
         Some(4) => v4::parse(packet, extent),

@@ -1,9 +1,12 @@
 //! Packets as they cross a device: what came in, what goes out, and what the device can do.
 //!
-//! `packet/segments.rs` is the software GSO behind [`TxPacket::segments`]; `packet/train.rs` finds what it has cut, on the other side.
+//! `packet/segments.rs` is the software GSO behind [`TxPacket::segments`]; `packet/train.rs` finds what it has cut, on the other side;
+//! `packet/plain.rs` writes the usual header.
+mod plain;
 mod segments;
 mod train;
 
+pub use plain::PlainSegment;
 pub use segments::Segments;
 pub use train::Train;
 

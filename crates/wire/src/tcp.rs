@@ -88,13 +88,13 @@ impl TcpHeader {
     ///
     /// # Errors
     /// See [`TcpError`]. Bad options are never an error: see [`TcpOptions`].
+    #[inline]
     pub fn parse(
         segment: &[u8],
         verify: Option<(Addr, Addr)>,
     ) -> Result<(TcpHeader, Range<usize>), TcpError> {
         let truncated = TcpError::Truncated { required: TCP_HEADER_LEN, available: segment.len() };
         let fixed: &[u8; TCP_HEADER_LEN] = segment.first_chunk().ok_or(truncated)?;
-        let words = words_of(fixed);
         let data_offset = fixed[12] >> 4;
         let header_len = usize::from(data_offset) * 4;
         let options = segment.get(TCP_HEADER_LEN..header_len).ok_or(TcpError::DataOffset(data_offset))?;
@@ -103,19 +103,19 @@ impl TcpHeader {
         {
             return Err(TcpError::Checksum);
         }
-        let [src_port, dst_port, seq_high, seq_low, ack_high, ack_low, offset_flags, window, _, urgent] =
-            words;
+        let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, f0, f1, w0, w1, _, _, u0, u1] = *fixed;
+        let (src_port, dst_port) = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
         if src_port == 0 || dst_port == 0 {
             return Err(TcpError::Port);
         }
         let header = TcpHeader {
             src_port,
             dst_port,
-            seq: SeqNum(u32::from(seq_high) << 16 | u32::from(seq_low)),
-            ack: SeqNum(u32::from(ack_high) << 16 | u32::from(ack_low)),
-            flags: Flags::from_bits_truncate(offset_flags),
-            window,
-            urgent,
+            seq: SeqNum(u32::from_be_bytes([q0, q1, q2, q3])),
+            ack: SeqNum(u32::from_be_bytes([a0, a1, a2, a3])),
+            flags: Flags::from_bits_truncate(u16::from_be_bytes([f0, f1])),
+            window: u16::from_be_bytes([w0, w1]),
+            urgent: u16::from_be_bytes([u0, u1]),
             options: TcpOptions::parse(options),
         };
         Ok((header, header_len..segment.len()))
@@ -145,10 +145,6 @@ impl TcpHeader {
         buf[18..20].copy_from_slice(&self.urgent.to_be_bytes());
         header_len
     }
-}
-
-fn words_of(fixed: &[u8; TCP_HEADER_LEN]) -> [u16; TCP_HEADER_LEN / 2] {
-    core::array::from_fn(|i| u16::from_be_bytes([fixed[2 * i], fixed[2 * i + 1]]))
 }
 
 /// The checksum of a whole segment; 0 when its checksum field is already right.

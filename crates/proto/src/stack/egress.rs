@@ -22,16 +22,17 @@ impl Stack {
         }
         while let Some(id) = self.ready.pop_front() {
             let Some(connection) = self.connections.find_mut(id.index, id.generation) else { continue };
-            connection.ready = connection.poll_transmit(&mut self.shared.context(now), packet);
-            let ready = connection.ready;
+            let sent = connection.poll_transmit(&mut self.shared.context(now), packet);
+            connection.ready = sent && connection.may_transmit();
+            if connection.ready {
+                self.ready.push_back(id);
+            } else {
+                connection.note_limit(now);
+            }
             if !std::mem::replace(&mut connection.deadline_moved, true) {
                 self.deadlines_moved.push(id.index);
             }
-            if !ready {
-                connection.note_limit(now);
-            }
-            if ready {
-                self.ready.push_back(id);
+            if sent {
                 return true;
             }
         }

@@ -105,7 +105,7 @@ impl Connection {
         if mtu >= self.path_mtu || locked {
             return;
         }
-        self.path_mtu = mtu;
+        self.set_path_mtu(mtu);
         let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
         (path.path_mtu, path.path_mtu_at) = (Some(mtu), cx.now);
         match &mut self.handshake {

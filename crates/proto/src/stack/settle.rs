@@ -11,17 +11,13 @@ impl Stack {
     /// To be called once after every mutation of connection `index`.
     pub(super) fn settle(&mut self, now: Instant, index: u32) {
         let Some(connection) = self.connections.get(index) else { return };
-        if connection.parent_event.is_some() {
+        let tells = connection.parent_event.is_some();
+        let ended = !is_live(connection.state) || only_awaits_fin(connection);
+        if tells {
             self.tell_listener(now, index);
         }
-        let Some(connection) = self.connections.get(index) else { return };
-        if !is_live(connection.state) || only_awaits_fin(connection) {
-            if connection.mapped {
-                self.retire(now, index);
-            }
-            if self.connections.get(index).is_some_and(|connection| connection.orphan) {
-                return self.free(index);
-            }
+        if ended && self.end(now, index) {
+            return;
         }
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         let id = ConnId { index, generation };
@@ -29,14 +25,30 @@ impl Stack {
             self.deadlines_moved.push(index);
         }
         if !connection.ready {
-            connection.ready = true;
-            self.ready.push_back(id);
+            connection.ready = connection.may_transmit();
+            if connection.ready {
+                self.ready.push_back(id);
+            } else {
+                connection.note_limit(now);
+            }
         }
         let audible = !connection.events.is_empty() && !connection.orphan && !connection.unaccepted;
         if audible && !connection.listed {
             connection.listed = true;
             self.events.push_back(SocketId::Connection(id));
         }
+    }
+
+    /// CLOSED or TIME-WAIT. True if nobody holds it any more: then it is gone.
+    fn end(&mut self, now: Instant, index: u32) -> bool {
+        if self.connections.get(index).is_some_and(|connection| connection.mapped) {
+            self.retire(now, index);
+        }
+        let forgotten = self.connections.get(index).is_some_and(|connection| connection.orphan);
+        if forgotten {
+            self.free(index);
+        }
+        forgotten
     }
 
     /// A Fast Open child's handshake is over, one way or the other.

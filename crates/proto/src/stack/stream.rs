@@ -119,13 +119,12 @@ impl Stack {
     /// # Errors
     /// [`ReadError::Blocked`] when there is nothing yet: wait for [`Events::READABLE`](crate::Events::READABLE).
     pub fn read(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
-        if buf.is_empty() {
-            return self.owned(id).map(|_| 0).ok_or(ReadError::NotFound);
-        }
-        if !self.something_to_read(now, id)? {
+        let connection = self.owned(id).ok_or(ReadError::NotFound)?;
+        if connection.rcv.buffer.is_empty() {
+            let waits = !buf.is_empty() && self.something_to_read(now, id)?;
+            debug_assert!(!waits);
             return Ok(0);
         }
-        let connection = self.owned(id).ok_or(ReadError::NotFound)?;
         let read = connection.rcv.buffer.read(buf);
         self.window_may_open(now, id.index);
         Ok(read)
@@ -196,8 +195,12 @@ impl Stack {
         if connection.rcv.tuner.is_some() {
             connection.rcv.fit_buffer(now, &self.shared.config);
         }
+        // While the peer may send more than a sixteenth of the buffer there is nothing to tell.
+        if connection.rcv.is_window_ample() || !connection.synchronized() || connection.rcv.fin_received {
+            return;
+        }
         let mss = u32::from(connection.advertised_mss(&capabilities));
-        if connection.synchronized() && !connection.rcv.fin_received && connection.rcv.window_opened(mss) {
+        if connection.rcv.window_opened(mss) {
             connection.rcv.ack_owed = AckOwed::Now;
             self.settle(now, index);
         }
@@ -223,9 +226,6 @@ impl Stack {
 
     /// A connection its application still holds.
     pub(super) fn owned(&mut self, id: ConnId) -> Option<&mut Connection> {
-        if !self.connections.contains(id.index, id.generation) {
-            return None;
-        }
-        self.connections.get_mut(id.index).filter(|connection| !connection.orphan)
+        self.connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan)
     }
 }

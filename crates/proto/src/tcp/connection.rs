@@ -193,6 +193,8 @@ pub(crate) struct Connection {
     pub(crate) route: Option<Arc<Route>>,
     /// Packets may not be larger than this, bytes; from the device, the route and ICMP.
     pub(crate) path_mtu: u16,
+    /// See [`smss`](Self::smss).
+    smss: u16,
     pub(crate) snd: Sender,
     pub(crate) rcv: Receiver,
     pub(crate) rtt: RttEstimator,
@@ -269,6 +271,7 @@ impl Connection {
                 ecn: false,
             },
             path_mtu: first_path_mtu(cx, &tuple, &metrics),
+            smss: 0,
             snd: Sender { nagle, ..Sender::new(iss, send_limit) },
             rcv: Receiver::new(SeqNum(0), WindowSpace::new(cx.config, &options), 0),
             rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min),
@@ -310,6 +313,7 @@ impl Connection {
             options,
             route,
         };
+        connection.smss = connection.smss_now();
         connection.congestion = connection.new_congestion(cx.config);
         connection.bound_rto(cx.config);
         connection
@@ -364,12 +368,24 @@ impl Connection {
     /// Takes over what the SYNs agreed; the congestion window starts from the agreed MSS.
     pub(crate) fn agree(&mut self, config: &Config, agreed: Negotiated) {
         self.agreed = agreed;
+        self.smss = self.smss_now();
         self.congestion = self.new_congestion(config);
         self.expand_send_buffer(config);
     }
 
     /// Largest payload of one segment: the peer's MSS and the path's MTU less the options of every segment.
     pub(crate) fn smss(&self) -> u16 {
+        debug_assert_eq!(self.smss, self.smss_now());
+        self.smss
+    }
+
+    /// Packets may be of this size from now on.
+    pub(crate) fn set_path_mtu(&mut self, mtu: u16) {
+        self.path_mtu = mtu;
+        self.smss = self.smss_now();
+    }
+
+    fn smss_now(&self) -> u16 {
         let headers = self.tuple.ip_header_len() as u16 + 20;
         let mut mss = self.agreed.peer_mss.min(self.path_mtu.saturating_sub(headers));
         mss = mss.min(negotiation::mss_clamp(&self.options));

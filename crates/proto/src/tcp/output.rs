@@ -18,6 +18,21 @@ use segment::Outgoing;
 use wire::{Flags, SeqNum, TxPacket};
 
 impl Connection {
+    /// Might [`poll_transmit`](Self::poll_transmit) have something? True may be wrong, false never is: only then is it called. Whatever
+    /// makes it send something must be seen here.
+    pub(crate) fn may_transmit(&self) -> bool {
+        if self.rcv.ack_owed == AckOwed::Now || self.reset_due {
+            return true;
+        }
+        match &self.handshake {
+            Some(Handshake::Active(active)) => return active.due,
+            Some(Handshake::Passive(passive)) if passive.due => return true,
+            _ => {}
+        }
+        let all_sent = if self.snd.fin_queued { self.snd.fin_sent() } else { self.unsent() == 0 };
+        !all_sent || self.snd.probe_due || !self.recovery.is_idle()
+    }
+
     /// Writes the next packet; its payload must be empty. False: there is none until something changes.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
         if self.reset_due {

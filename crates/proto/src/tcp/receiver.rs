@@ -98,6 +98,11 @@ impl Receiver {
         field as u16
     }
 
+    /// Too much is open to the peer for [`window_opened`](Self::window_opened) whatever the MSS.
+    pub(crate) fn is_window_ample(&self) -> bool {
+        self.wnd() > self.space.full() / 2
+    }
+
     /// The application has read: is the peer to be told of the room now?
     pub(crate) fn window_opened(&self, mss: u32) -> bool {
         self.space.is_worth_telling(self.wnd(), self.offer(mss), mss)

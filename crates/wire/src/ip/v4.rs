@@ -14,6 +14,7 @@ const OPTION_NOP: u8 = 1;
 const OPTION_LOOSE_SOURCE_ROUTE: u8 = 131;
 const OPTION_STRICT_SOURCE_ROUTE: u8 = 137;
 
+#[inline]
 pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<usize>), IpError> {
     let fixed: &[u8; HEADER_LEN] = array_at(packet, 0)?;
     let [version_ihl, traffic_class, l0, l1, i0, i1, f0, f1, hop_limit, protocol, _, _, addresses @ ..] =
@@ -38,10 +39,11 @@ pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<us
     }
     check_options(options)?;
     let [s0, s1, s2, s3, d0, d1, d2, d3] = addresses;
-    let src = Addr::from(Ipv4Addr::new(s0, s1, s2, s3));
-    if src.is_multicast() {
+    // Multicast, or the limited broadcast.
+    if s0 >> 4 == 0xe || [s0, s1, s2, s3] == [0xff; 4] {
         return Err(IpError::Address);
     }
+    let src = Addr::from(Ipv4Addr::new(s0, s1, s2, s3));
     let ip = IpHeader {
         src,
         dst: Ipv4Addr::new(d0, d1, d2, d3).into(),
@@ -56,12 +58,17 @@ pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<us
     Ok((ip, header_len..end))
 }
 
+#[inline]
 fn checksum_is_right(fixed: &[u8; HEADER_LEN], options: &[u8]) -> bool {
+    if options.is_empty() {
+        let words: u64 =
+            fixed.as_chunks::<4>().0.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
+        // All ones in one's complement, however it is folded, is a multiple of 0xffff (RFC 1071 §2); all zero it cannot be.
+        return words.is_multiple_of(0xffff);
+    }
     let mut sum = Checksum::new();
     sum.add(fixed);
-    if !options.is_empty() {
-        sum.add(options);
-    }
+    sum.add(options);
     sum.finish() == 0
 }
 

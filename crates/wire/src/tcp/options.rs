@@ -32,8 +32,9 @@ const LONE_TIMESTAMPS: [u8; 4] = [kind::NOP, kind::NOP, kind::TIMESTAMPS, 10];
 const LONE_TIMESTAMPS_LEN: usize = 12;
 
 fn lone_timestamps(bytes: &[u8]) -> Option<Timestamps> {
-    let values = bytes.strip_prefix(&LONE_TIMESTAMPS)?;
-    values.try_into().ok().map(Timestamps::from_bytes)
+    let whole: &[u8; LONE_TIMESTAMPS_LEN] = bytes.try_into().ok()?;
+    let [p0, p1, p2, p3, values @ ..] = *whole;
+    ([p0, p1, p2, p3] == LONE_TIMESTAMPS).then(|| Timestamps::from_bytes(values))
 }
 
 /// Every option of a segment.
@@ -65,10 +66,15 @@ pub struct TcpOptions {
 
 impl TcpOptions {
     /// Parses the bytes between the fixed header and the payload.
+    #[inline]
     pub fn parse(bytes: &[u8]) -> TcpOptions {
-        if let Some(timestamps) = lone_timestamps(bytes) {
-            return TcpOptions { timestamps: Some(timestamps), ..TcpOptions::default() };
+        match lone_timestamps(bytes) {
+            Some(timestamps) => TcpOptions { timestamps: Some(timestamps), ..TcpOptions::default() },
+            None => TcpOptions::parse_all(bytes),
         }
+    }
+
+    fn parse_all(bytes: &[u8]) -> TcpOptions {
         let mut options = TcpOptions::default();
         for option in RawOptions::new(bytes) {
             if let RawOption::Body(kind, body) = option {

@@ -1,11 +1,12 @@
 //! Packets to send: checksums left to the device, and software GSO.
 use crate::common::{ip_header, tcp_header, v4, v6};
 use bytes::Bytes;
+use core::net::Ipv4Addr;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::{
-    Flags, IpHeader, MAX_HEADER, RxChecksum, RxPacket, SeqNum, TcpHeader, TcpOptions, Timestamps, TxChecksum,
-    TxPacket, build_tcp_packet, parse_tcp_packet, protocol,
+    Addr, Ecn, Flags, IpHeader, MAX_HEADER, PlainSegment, RxChecksum, RxPacket, SeqNum, TcpHeader,
+    TcpOptions, Timestamps, TxChecksum, TxPacket, build_tcp_packet, parse_tcp_packet, protocol,
 };
 
 fn slices(parts: &[Vec<u8>]) -> smallvec::SmallVec<[Bytes; 2]> {
@@ -120,6 +121,43 @@ fn a_packet_larger_than_64_kib_is_cut_rightly() {
 }
 
 proptest! {
+    #[test]
+    fn the_plain_header_is_the_general_one(
+        hosts: [u32; 2],
+        header in tcp_header(),
+        timestamps: Option<(u32, u32)>,
+        ecn_bits in 0..4u8,
+        parts in vec(vec(any::<u8>(), 0..400), 0..3),
+        gso_size in 0..2u16,
+        partial: bool,
+    ) {
+        let [src, dst] = hosts.map(|host| Addr::from(Ipv4Addr::from(host)));
+        let timestamps = timestamps.map(|(tsval, tsecr)| Timestamps { tsval, tsecr });
+        let ecn = Ecn::from_bits(ecn_bits);
+        let options = TcpOptions { timestamps, ..TcpOptions::default() };
+        let tcp = TcpHeader { urgent: 0, options, ..header };
+        let ip = IpHeader { ecn, ..IpHeader::new(src, dst, protocol::TCP) };
+        let general = TxPacket::tcp(&ip, &tcp, slices(&parts), gso_size, partial);
+        // Over the remains of another packet.
+        let mut plain = TxPacket::new(&[0xaa; MAX_HEADER], slices(&parts));
+        let segment = PlainSegment {
+            addresses: (src, dst),
+            ports: (tcp.src_port, tcp.dst_port),
+            seq: tcp.seq,
+            ack: tcp.ack,
+            flags: tcp.flags,
+            window: tcp.window,
+            timestamps,
+            ecn,
+        };
+        prop_assert!(plain.write_plain(&segment, gso_size, partial));
+        prop_assert_eq!(plain.header(), general.header());
+        prop_assert_eq!((plain.checksum, plain.gso_size), (general.checksum, general.gso_size));
+        prop_assert_eq!(plain.to_bytes(), general.to_bytes());
+        let six = PlainSegment { addresses: (v6("fd00::1"), v6("fd00::2")), ..segment };
+        prop_assert!(!plain.write_plain(&six, 0, partial));
+    }
+
     #[test]
     fn gso_segments_carry_the_same_stream(
         ip in ip_header(),

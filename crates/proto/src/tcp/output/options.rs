@@ -34,7 +34,7 @@ impl Connection {
         if self.agreed.sack { SACK_BLOCKS[usize::from(!self.agreed.timestamps)] } else { 0 }
     }
 
-    fn timestamps(&self, now: Instant) -> Option<Timestamps> {
+    pub(super) fn timestamps(&self, now: Instant) -> Option<Timestamps> {
         self.agreed.timestamps.then(|| Timestamps { tsval: self.tsval(now), tsecr: self.ts_recent })
     }
 

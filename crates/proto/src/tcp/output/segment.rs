@@ -1,7 +1,7 @@
 //! Writing a packet: IP and TCP header inline, payload shared, checksum left to the device where it can.
 
 use crate::tcp::connection::{Connection, Context};
-use wire::{Ecn, Flags, IpHeader, SeqNum, TcpHeader, TcpOptions, TxPacket};
+use wire::{Ecn, Flags, IpHeader, PlainSegment, SeqNum, TcpHeader, TcpOptions, TxPacket};
 
 /// A segment that has been decided.
 pub(super) struct Outgoing {
@@ -24,7 +24,6 @@ impl Connection {
         if !out.flags.contains(Flags::RST) {
             out.flags |= self.ecn_echo();
         }
-        let options = self.options_now(cx.now);
         let mss = u32::from(self.advertised_mss(&cx.capabilities));
         let was_closed = self.rcv.told_zero();
         let window = self.rcv.advertise(mss, self.rcv.wscale);
@@ -33,8 +32,37 @@ impl Connection {
             cx.counters.to_zero_window_adv += u64::from(!was_closed);
         }
         self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
+        if !self.rcv.has_holes() && self.write_plain(cx, &out, window, packet) {
+            return;
+        }
+        let options = self.options_now(cx.now);
         self.finish_packet(cx, &out, window, options, packet);
         self.rcv.reported(self.sack_max());
+    }
+
+    /// Nearly every segment: nothing but timestamps to tell. False: this one is not so.
+    fn write_plain(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &Outgoing,
+        window: u16,
+        packet: &mut TxPacket,
+    ) -> bool {
+        let segment = PlainSegment {
+            addresses: (self.tuple.local, self.tuple.peer),
+            ports: (self.tuple.local_port, self.tuple.peer_port),
+            seq: out.seq,
+            ack: if out.flags.contains(Flags::ACK) { self.rcv.nxt } else { SeqNum(0) },
+            flags: out.flags,
+            window,
+            timestamps: self.timestamps(cx.now),
+            ecn: out.ecn,
+        };
+        if !self.tuple.peer.is_v4() {
+            return false;
+        }
+        let gso_size = self.gso_size(cx, out);
+        packet.write_plain(&segment, gso_size, cx.capabilities.tx_checksum)
     }
 
     /// Header bytes, checksum, and the size the device shall cut to.
@@ -60,11 +88,16 @@ impl Connection {
             ecn: out.ecn,
             ..IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP)
         };
+        let gso_size = self.gso_size(cx, out);
+        packet.write_tcp(&ip, &header, gso_size, cx.capabilities.tx_checksum);
+    }
+
+    /// The size the device shall cut to, 0 = one segment; counts what that makes. A SYN is one segment, whatever its data was measured
+    /// by.
+    fn gso_size(&self, cx: &mut Context<'_>, out: &Outgoing) -> u16 {
         let most = self.segment_max();
-        // A SYN is one segment, whatever its data was measured by.
         let cut = usize::from(most) < out.payload_len && !out.flags.contains(Flags::SYN);
         cx.counters.out_segs += if cut { out.payload_len.div_ceil(usize::from(most)) as u64 } else { 1 };
-        let gso_size = if cut { most } else { 0 };
-        packet.write_tcp(&ip, &header, gso_size, cx.capabilities.tx_checksum);
+        if cut { most } else { 0 }
     }
 }

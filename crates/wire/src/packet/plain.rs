@@ -1,0 +1,110 @@
+//! The header of nearly every packet of a connection: IPv4, no options or timestamps alone. Written in one pass, every offset constant.
+//!
+//! The same bytes as [`TxPacket::write_tcp`] writes for such a header; anything else is left to it.
+use super::{TxChecksum, TxPacket};
+use crate::{Addr, Checksum, Ecn, Flags, SeqNum, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, Timestamps, protocol};
+use bytes::Bytes;
+
+const IP_LEN: usize = 20;
+const TIMESTAMPS_LEN: usize = 12;
+/// NOP NOP, kind 8, length 10 (RFC 7323 appendix A).
+const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
+const HOP_LIMIT: u32 = 64;
+const DONT_FRAGMENT: u32 = 0x4000;
+
+/// A segment without other options than timestamps.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainSegment {
+    /// Source and destination.
+    pub addresses: (Addr, Addr),
+    /// Source and destination.
+    pub ports: (u16, u16),
+    /// SEG.SEQ
+    pub seq: SeqNum,
+    /// SEG.ACK
+    pub ack: SeqNum,
+    /// Control bits.
+    pub flags: Flags,
+    /// SEG.WND, unscaled.
+    pub window: u16,
+    /// The timestamps option.
+    pub timestamps: Option<Timestamps>,
+    /// Of the IP header.
+    pub ecn: Ecn,
+}
+
+impl TxPacket {
+    /// Writes the headers over whatever was there; the payload is there already. Hop limit 64, don't fragment, no DSCP. False, and
+    /// nothing is written, for IPv6.
+    pub fn write_plain(&mut self, segment: &PlainSegment, gso_size: u16, partial: bool) -> bool {
+        let (Some(src), Some(dst)) = (segment.addresses.0.v4_bytes(), segment.addresses.1.v4_bytes()) else {
+            return false;
+        };
+        let (src, dst) = (u32::from_be_bytes(src), u32::from_be_bytes(dst));
+        let tcp_len = TCP_HEADER_LEN + segment.timestamps.map_or(0, |_| TIMESTAMPS_LEN);
+        let segment_len = tcp_len + self.payload_len();
+        let total_len = u16::try_from(IP_LEN + segment_len).unwrap_or(0);
+        let addresses = words(src) + words(dst);
+
+        let version_traffic_class = 0x4500 | u32::from(segment.ecn.bits());
+        let hop_limit_protocol = HOP_LIMIT << 8 | u32::from(protocol::TCP);
+        let ip_sum = fold(
+            addresses + version_traffic_class + u32::from(total_len) + DONT_FRAGMENT + hop_limit_protocol,
+        );
+        let pseudo_sum = fold(addresses + u32::from(protocol::TCP) + words(segment_len as u32));
+        let data_offset = (tcp_len / 4) as u32;
+        let fixed = [
+            version_traffic_class << 16 | u32::from(total_len),
+            DONT_FRAGMENT,
+            hop_limit_protocol << 16 | u32::from(!ip_sum),
+            src,
+            dst,
+            u32::from(segment.ports.0) << 16 | u32::from(segment.ports.1),
+            segment.seq.0,
+            segment.ack.0,
+            data_offset << 28 | u32::from(segment.flags.bits()) << 16 | u32::from(segment.window),
+            u32::from(pseudo_sum) << 16,
+        ];
+        put(&mut self.header, 0, fixed);
+        if let Some(Timestamps { tsval, tsecr }) = segment.timestamps {
+            put(&mut self.header, fixed.len(), [TIMESTAMPS_PREFIX, tsval, tsecr]);
+        }
+        self.header_len = (IP_LEN + tcp_len) as u8;
+        self.gso_size = gso_size;
+        self.checksum = TxChecksum::Partial { start: IP_LEN as u16, offset: TCP_CHECKSUM_OFFSET as u16 };
+        if !partial {
+            self.complete_checksum();
+        }
+        true
+    }
+
+    /// The field holds the pseudo-header's sum; now that of everything.
+    fn complete_checksum(&mut self) {
+        let mut sum = Checksum::new();
+        sum.add(&self.header[IP_LEN..usize::from(self.header_len)]);
+        self.payload.iter().map(Bytes::as_ref).for_each(|slice| sum.add(slice));
+        let field = IP_LEN + TCP_CHECKSUM_OFFSET;
+        self.header[field..field + 2].copy_from_slice(&sum.finish().to_be_bytes());
+        self.checksum = TxChecksum::Complete;
+    }
+}
+
+/// Writes 32-bit words from the `first`th on.
+#[inline(always)]
+fn put<const N: usize>(header: &mut [u8], first: usize, words: [u32; N]) {
+    let (fields, _) = header.as_chunks_mut::<4>();
+    for (field, word) in fields[first..first + N].iter_mut().zip(words) {
+        *field = word.to_be_bytes();
+    }
+}
+
+/// Sum of the two 16-bit words of a 32-bit one.
+#[inline]
+fn words(word: u32) -> u32 {
+    (word >> 16) + (word & 0xffff)
+}
+
+#[inline]
+fn fold(sum: u32) -> u16 {
+    words(words(sum)) as u16
+}
