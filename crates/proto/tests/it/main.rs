@@ -42,6 +42,7 @@ mod queues;
 mod routes;
 mod sack;
 mod simulation;
+mod state_table;
 mod syn_cookies;
 mod time_wait;
 mod undo;
