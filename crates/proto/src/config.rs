@@ -208,7 +208,15 @@ settings! {
     syn_fin: bool = "firstbyte.syn_fin", ours true, linux false, range _,
     /// A server whose SYN is acknowledged without the data it had sent before sends that data again at once.
     resend_after_synack: bool = "firstbyte.resend_after_synack", ours true, linux true, range _,
-    /// Remembered paths (cookie, MSS, SRTT) and verdicts, each. Read when the stack is made.
+    /// Nothing is left to later connections when one ends.
+    tcp_no_metrics_save: bool = "net.ipv4.tcp_no_metrics_save", ours false, linux false, range _,
+    /// No slow-start threshold is left, and none that is remembered is used: one unlucky transfer would slow down all that follow.
+    tcp_no_ssthresh_metrics_save: bool = "net.ipv4.tcp_no_ssthresh_metrics_save", ours true, linux true, range _,
+    /// So long after they were learnt a path's round trip, windows and reordering are believed.
+    path_metrics_life: Duration = "firstbyte.path_metrics_life", ours Duration::from_secs(3600), linux Duration::from_secs(3600), range _,
+    /// The first round trip of a connection is remembered at once, not only when it ends.
+    path_rtt_at_once: bool = "firstbyte.path_rtt_at_once", ours true, linux false, range _,
+    /// Remembered paths (cookie, MSS, RTT, windows) and verdicts, each. Read when the stack is made.
     path_cache_entries: u32 = "firstbyte.path_cache_entries", ours 4096, linux 4096, range 1..,
 
     /// Retransmissions of a SYN before `connect` fails.

@@ -39,8 +39,8 @@
 //! ```
 //!
 //! Map: `stack` (ingress, listeners, demultiplexing, verbs, egress), `tcp` (one connection), [`fast_open`] (cookies, caches,
-//! verdicts, guard: pure values), `route` (values per destination), `time_wait`, `timer_wheel`, `config` (the settings table),
-//! `socket_options`, `counters`.
+//! verdicts, guard: pure values), `route` (values per destination), `paths` (what is remembered of them), `time_wait`, `timer_wheel`,
+//! `config` (the settings table), `socket_options`, `counters`.
 //! Not here: neighbours and links (a packet is an IP packet), UDP (handed back to the caller), next hops.
 #![forbid(unsafe_code)]
 
@@ -51,6 +51,7 @@ pub mod fast_open;
 mod info;
 mod isn;
 mod keyed_hash;
+mod paths;
 mod rate_limit;
 mod rng;
 mod route;
@@ -68,6 +69,7 @@ pub use api::*;
 pub use config::*;
 pub use counters::*;
 pub use info::*;
+pub use paths::{PathRecord, Paths, PathsError, VerdictRecord};
 pub use route::{Metric, RouteError, RouteMetrics};
 pub use socket_options::{OptionError, SocketOption, SocketOptions};
 pub use stack::Stack;

@@ -30,6 +30,8 @@ pub(crate) struct RttEstimator {
     min_rto_micros: u32,
     max_rto_micros: u32,
     initial_rto_micros: u32,
+    /// The initial RTO holds until the next sample, although there was one.
+    seeded: bool,
     backoff: u8,
 }
 
@@ -46,6 +48,7 @@ impl RttEstimator {
             min_rto_micros: micros(min_rto),
             max_rto_micros: (MAX_RTO / 1_000) as u32,
             initial_rto_micros: micros(initial_rto),
+            seeded: false,
             backoff: 0,
         }
     }
@@ -71,6 +74,23 @@ impl RttEstimator {
         Duration::from_micros(self.max_rto_micros.into())
     }
 
+    /// Earlier connections took longer than this one's handshake, or it gave no sample: until there is one of data, the RTO is made from
+    /// that (Linux's `tcp_init_metrics`: R + max(2 R, least RTO)).
+    pub(crate) fn seed(&mut self, remembered: Duration) {
+        let remembered = nanos(remembered);
+        if remembered > self.srtt {
+            let least = u64::from(self.min_rto_micros) * 1_000;
+            let rto = remembered.saturating_add((2 * remembered).max(least)).min(MAX_RTO);
+            self.initial_rto_micros = (rto / 1_000) as u32;
+            self.seeded = true;
+        }
+    }
+
+    /// A time-out has passed since the last progress.
+    pub(crate) fn is_backed_off(&self) -> bool {
+        self.backoff > 0
+    }
+
     /// A sample (RFC 6298 §2.2, §2.3); ends the back-off.
     pub(crate) fn on_sample(&mut self, rtt: Duration) {
         self.min_rtt = self.min_rtt.min(nanos(rtt));
@@ -87,6 +107,7 @@ impl RttEstimator {
             self.rttvar = self.rttvar - self.rttvar / 4 + self.srtt.abs_diff(rtt) / 4;
             self.srtt = self.srtt - self.srtt / 8 + rtt / 8;
         }
+        self.seeded = false;
         self.backoff = 0;
     }
 
@@ -112,6 +133,7 @@ impl RttEstimator {
     /// The retransmission time-out, with back-off.
     pub(crate) fn rto(&self) -> Duration {
         let base = match self.srtt {
+            _ if self.seeded => u64::from(self.initial_rto_micros) * 1_000,
             0 => u64::from(self.initial_rto_micros) * 1_000,
             srtt => srtt + (4 * self.rttvar).max(GRANULARITY),
         };

@@ -278,6 +278,12 @@ impl Stack {
             .filter(|c| self.connections.contains(id.index, id.generation) && !c.orphan)
     }
 
+    /// The round trip of earlier connections, while it is to be believed.
+    fn remembered_rtt(&self, now: Instant, tuple: &FourTuple) -> Option<Duration> {
+        let path = self.shared.paths.lookup(tuple.local, tuple.peer)?;
+        path.fresh_rtt(now, self.shared.config.path_metrics_life)
+    }
+
     fn listener(&self, id: ListenerId) -> Option<&Listener> {
         self.listeners.get(id.index).filter(|_| self.listeners.contains(id.index, id.generation))
     }

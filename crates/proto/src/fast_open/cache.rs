@@ -33,8 +33,18 @@ pub struct PathEntry {
     pub kind: FastOpenKind,
     /// The peer's MSS option, bytes; `None` before its first SYN-ACK.
     pub mss: Option<u16>,
-    /// The last connection's smoothed round-trip time.
-    pub srtt: Option<Duration>,
+    /// Smoothed round-trip time of earlier connections (RFC 6298).
+    pub rtt: Option<Duration>,
+    /// Its variation.
+    pub rttvar: Duration,
+    /// Slow-start threshold, segments.
+    pub ssthresh: Option<u32>,
+    /// Congestion window, segments. To be seen, not used: no connection begins with it.
+    pub cwnd: Option<u32>,
+    /// Segments that others were seen to overtake one by, where more than `tcp_reordering`.
+    pub reordering: Option<u32>,
+    /// When these five were learnt.
+    pub metrics_at: Instant,
     /// Path MTU in bytes, when an ICMP error told that it is below the link's.
     pub path_mtu: Option<u16>,
     /// When that error came.
@@ -55,7 +65,12 @@ impl PathEntry {
             cookie: None,
             kind: FastOpenKind::Standard,
             mss: None,
-            srtt: None,
+            rtt: None,
+            rttvar: Duration::ZERO,
+            ssthresh: None,
+            cwnd: None,
+            reordering: None,
+            metrics_at: now,
             path_mtu: None,
             path_mtu_at: now,
             try_experimental: TryExperimental::Untried,
@@ -145,6 +160,11 @@ impl PathCache {
         entry
     }
 
+    /// A path's entry, if there is one. Does not count as use.
+    pub(crate) fn get_mut(&mut self, local: Addr, peer: Addr) -> Option<&mut PathEntry> {
+        self.paths.get_mut(&(local, peer))
+    }
+
     /// Forgets one path; false if it was not known.
     pub fn forget(&mut self, local: Addr, peer: Addr) -> bool {
         self.paths.remove(&(local, peer)).is_some()
@@ -197,6 +217,11 @@ impl PathCache {
     /// Records a failure; [`Verdict::SynFin`] is kept apart from the others. Returns what holds now.
     pub fn record_verdict(&mut self, now: Instant, key: VerdictKey, reason: Verdict) -> VerdictEntry {
         self.verdicts.record(now, key, reason)
+    }
+
+    /// Takes over a verdict given earlier, where there is none.
+    pub(crate) fn restore_verdict(&mut self, key: VerdictKey, entry: VerdictEntry) {
+        self.verdicts.restore(key, entry);
     }
 
     /// The SYN-ACK showed that Fast Open works: removes the verdict, unless it is [`Verdict::Stalled`], which a

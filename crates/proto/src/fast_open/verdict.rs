@@ -205,6 +205,13 @@ impl Verdicts {
         slot.entry
     }
 
+    /// Takes over a verdict given earlier, where there is none.
+    pub(super) fn restore(&mut self, key: VerdictKey, entry: VerdictEntry) {
+        let slots = self.slots.use_or_insert_with(key, Slots::default);
+        let slot = slots.get_mut(SlotKind::of(entry.reason));
+        slot.get_or_insert(Slot { entry, trial_until: entry.since });
+    }
+
     /// Removes the verdict if `which` says so of its reason.
     pub(super) fn clear_if(
         &mut self,

@@ -68,7 +68,7 @@ impl Stack {
             return self.drops.count(DropReason::NotForListener);
         }
         // Who had a connection here has proved its address: its request is queued without limit, as Linux does.
-        let room = if min_isn.is_some() { Room::SynQueue } else { self.room_for_request(id, &tuple) };
+        let room = if min_isn.is_some() { Room::SynQueue } else { self.room_for_request(now, id, &tuple) };
         self.shared.counters.req_q_full_do_cookies += u64::from(room == Room::Cookie);
         if let Some(reason) = self.no_room_for_syn(id, room) {
             return self.drop_at_listener(id, reason);
@@ -96,12 +96,11 @@ impl Stack {
         }
     }
 
-    fn room_for_request(&self, id: ListenerId, tuple: &FourTuple) -> Room {
+    fn room_for_request(&self, now: Instant, id: ListenerId, tuple: &FourTuple) -> Room {
         let config = &self.shared.config;
         let Some(listener) = self.listener(id) else { return Room::Nowhere };
         let full = listener.syn_queue_full();
-        let known =
-            || self.shared.paths.lookup(tuple.local, tuple.peer).is_some_and(|path| path.srtt.is_some());
+        let known = || self.remembered_rtt(now, tuple).is_some();
         match config.tcp_syncookies {
             0 if full || listener.few_requests_left(config) && !known() => Room::Nowhere,
             1 if full => Room::Cookie,
@@ -237,7 +236,7 @@ impl Stack {
     ) {
         let Some(listener) = self.listener(id) else { return };
         let socket = listener.socket.clone();
-        let hold = self.hold_time(id, &tuple);
+        let hold = self.hold_time(now, id, &tuple);
         let syn_end = segment.end();
         let cookie_request = segment.payload.is_empty()
             && segment.header.options.fast_open.is_none_or(|option| option.cookie.is_none());
@@ -280,10 +279,10 @@ impl Stack {
 
     /// How long the SYN-ACK may wait: a quarter of what a round trip to this client takes, if that is known, but no less than an
     /// application needs to be woken.
-    fn hold_time(&self, id: ListenerId, tuple: &FourTuple) -> Duration {
+    fn hold_time(&self, now: Instant, id: ListenerId, tuple: &FourTuple) -> Duration {
         let config = &self.shared.config;
         let set = self.listener(id).and_then(|listener| listener.synack_hold).unwrap_or(config.synack_hold);
-        let srtt = self.shared.paths.lookup(tuple.local, tuple.peer).and_then(|path| path.srtt);
+        let srtt = self.remembered_rtt(now, tuple);
         if config.synack_data {
             srtt.map_or(set, |srtt| set.min((srtt / 4).max(HOLD_MIN)))
         } else {
@@ -372,7 +371,7 @@ impl Connection {
     ) {
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options);
-        self.agree(cx.config, agreed.with_ecn(cx.config, segment.header.flags));
+        self.agree(cx, agreed.with_ecn(cx.config, segment.header.flags));
         self.start_receiver(cx, segment.seq());
         self.ts_offset = ts_offset;
         self.remember_timestamp(cx.now, options.timestamps.map_or(0, |timestamps| timestamps.tsval));

@@ -292,7 +292,7 @@ impl Stack {
 
 impl Connection {
     fn take_request(&mut self, cx: &mut crate::tcp::connection::Context<'_>, request: &Request) {
-        self.agree(cx.config, request.agreed);
+        self.agree(cx, request.agreed);
         self.start_receiver(cx, request.irs);
         self.rcv.last_ack_sent = self.rcv.nxt;
         self.ts_offset = request.ts_offset;
@@ -310,11 +310,9 @@ impl Connection {
             // A cookie does not remember when it was sent; an earlier ACK would have been the measure.
             0 => {}
             1 if request.acked => {}
-            1 => {
-                self.rtt.on_sample(cx.now.since(request.sent_at));
-                self.save_path(cx);
-            }
+            1 => self.rtt.on_sample(cx.now.since(request.sent_at)),
             _ => self.rtt.on_syn_retransmitted(),
         }
+        self.recall_path(cx);
     }
 }

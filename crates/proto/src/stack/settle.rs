@@ -4,7 +4,7 @@
 use super::{REPLAY_GENERATION, Stack, is_live};
 use crate::tcp::connection::{Connection, ParentEvent};
 use crate::time_wait::TimeWait;
-use crate::{ConnId, Instant, SocketId, State};
+use crate::{CloseReason, ConnId, Instant, SocketId, State};
 use wire::TxPacket;
 
 impl Stack {
@@ -86,6 +86,11 @@ impl Stack {
         if connection.state != State::TimeWait {
             self.remember_opening(now, index);
         }
+        let Some(connection) = self.connections.get(index) else { return };
+        let peaceful = connection.close_reason == Some(CloseReason::Finished);
+        if connection.state != State::Closed || peaceful {
+            connection.save_path(&mut self.shared.context(now));
+        }
         self.keep_numbers(now, index);
         self.unmap(index);
         self.timers.clear(index);
@@ -102,7 +107,6 @@ impl Stack {
         };
         self.shared.counters.time_wait += u64::from(connection.state == State::TimeWait);
         let entry = time_wait_of(connection);
-        connection.save_path(&mut self.shared.context(now));
         self.shared.counters.time_wait_overflow += self.time_wait.insert(now, entry, timeout) as u64;
     }
 

@@ -104,7 +104,7 @@ impl Stack {
         let min_isn = self.recycle(&tuple);
         let iss = self.choose_isn(now, &tuple, min_isn);
         let plan = self.plan_fast_open(now, &tuple, &options);
-        let path_srtt = self.shared.paths.lookup(tuple.local, tuple.peer).and_then(|path| path.srtt);
+        let path_srtt = self.remembered_rtt(now, &tuple);
         let route = self.route_to(tuple.peer);
         let cx = &self.shared.context(now);
         let mut connection = Connection::new(cx, tuple, State::SynSent, iss, options.socket.into(), route);

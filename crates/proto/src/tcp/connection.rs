@@ -314,7 +314,7 @@ impl Connection {
             route,
         };
         connection.smss = connection.smss_now();
-        connection.congestion = connection.new_congestion(cx.config);
+        connection.congestion = connection.new_congestion(cx);
         connection.bound_rto(cx.config);
         connection
     }
@@ -366,11 +366,11 @@ impl Connection {
     }
 
     /// Takes over what the SYNs agreed; the congestion window starts from the agreed MSS.
-    pub(crate) fn agree(&mut self, config: &Config, agreed: Negotiated) {
+    pub(crate) fn agree(&mut self, cx: &Context<'_>, agreed: Negotiated) {
         self.agreed = agreed;
         self.smss = self.smss_now();
-        self.congestion = self.new_congestion(config);
-        self.expand_send_buffer(config);
+        self.congestion = self.new_congestion(cx);
+        self.expand_send_buffer(cx.config);
     }
 
     /// Largest payload of one segment: the peer's MSS and the path's MTU less the options of every segment.
@@ -542,13 +542,6 @@ impl Connection {
     pub(crate) fn usable_window(&self) -> u32 {
         let offered = self.snd.wnd.saturating_sub(self.snd.flight_size());
         offered.min(self.congestion_window().saturating_sub(self.pipe()))
-    }
-
-    /// Remembers what was learnt about the path.
-    pub(crate) fn save_path(&self, cx: &mut Context<'_>) {
-        if let Some(srtt) = self.rtt.srtt() {
-            cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).srtt = Some(srtt);
-        }
     }
 }
 

@@ -8,10 +8,12 @@ use core::time::Duration;
 
 impl Connection {
     /// A controller that has not heard of anything yet.
-    pub(super) fn new_congestion(&self, config: &Config) -> Congestion {
+    pub(super) fn new_congestion(&self, cx: &Context<'_>) -> Congestion {
+        let config = cx.config;
         let smss = u32::from(self.smss());
         let of_route = self.route.as_ref().and_then(|route| route.ssthresh);
-        let ssthresh = match of_route.unwrap_or(config.initial_ssthresh) {
+        let known = of_route.or_else(|| self.remembered_ssthresh(cx));
+        let ssthresh = match known.unwrap_or(config.initial_ssthresh) {
             0 => u32::MAX,
             segments => segments.saturating_mul(smss),
         };

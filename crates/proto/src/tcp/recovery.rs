@@ -26,7 +26,7 @@ pub(crate) use scoreboard::{Arrived, Phase, dsack};
 pub(crate) use tlp::{Probe, probe_timeout};
 pub(crate) use undo::{Needless, Undo};
 
-use crate::{Config, Instant};
+use crate::Instant;
 use core::time::Duration;
 use newreno::NewReno;
 use scoreboard::Scoreboard;
@@ -56,8 +56,8 @@ pub(crate) struct Recovery {
 
 impl Recovery {
     /// The scoreboard, made now if there was none.
-    pub(crate) fn board(&mut self, config: &Config, snd_una: SeqNum) -> &mut Scoreboard {
-        self.board.get_or_insert_with(|| Box::new(Scoreboard::new(config, snd_una)))
+    pub(crate) fn board(&mut self, snd_una: SeqNum, reordering: impl FnOnce() -> u32) -> &mut Scoreboard {
+        self.board.get_or_insert_with(|| Box::new(Scoreboard::new(reordering(), snd_una)))
     }
 
     /// A loss was found, and what was sent before is not yet all acknowledged.
@@ -69,6 +69,11 @@ impl Recovery {
     /// Nothing is missing, neither here nor at the peer, and nothing is remembered.
     pub(crate) fn is_idle(&self) -> bool {
         self.board.is_none() && self.newreno.is_none()
+    }
+
+    /// Segments beyond a hole that make it a loss, if that has been learnt.
+    pub(crate) fn reordering(&self) -> Option<u32> {
+        self.board.as_ref().map(|board| board.reordering())
     }
 
     /// Of what is held to be lost, not all was sent again.

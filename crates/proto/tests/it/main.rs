@@ -8,7 +8,7 @@
 //! | `queues`, `listening`, `syn_cookies` | a listener's queues, and what happens when they are full |
 //! | `arrival`, `icmp` | which segments and errors count |
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
-//! | `routes` | values per destination |
+//! | `routes`, `paths` | values per destination, and what is remembered of them |
 //! | `limits`, `buffers` | what keeps a sender back; how large buffers are |
 //! | `habits`, `options` | what small segments wait for; what an application may ask of a connection |
 //! | `fast_open` | RFC 7413, both ends |
@@ -38,6 +38,7 @@ mod opening;
 mod options;
 mod orphans;
 mod pacing;
+mod paths;
 mod queues;
 mod routes;
 mod sack;

@@ -65,10 +65,10 @@ impl Connection {
         self.timers.stop(Timer::Retransmit);
         if passive.transmissions == 1 {
             self.rtt.on_sample(cx.now.since(passive.sent_at));
-            self.save_path(cx);
         } else {
             self.rtt.on_syn_retransmitted();
         }
+        self.recall_path(cx);
         self.timeouts = 0;
         self.snd.una = self.snd.iss + 1;
         self.snd.nxt = self.snd.nxt.latest(self.snd.una);
@@ -119,7 +119,7 @@ impl Connection {
                 let first_sample = self.rtt.srtt().is_none();
                 self.rtt.on_sample(cx.now.since(sent_at));
                 if first_sample {
-                    self.save_path(cx);
+                    self.remember_rtt(cx);
                 }
             }
             None => self.rtt.on_progress(),

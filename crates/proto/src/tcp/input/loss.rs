@@ -28,7 +28,7 @@ impl Connection {
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
         let smss = u32::from(self.smss());
         let span = (self.snd.una, self.snd.nxt);
-        let board = self.recovery.board(cx.config, span.0);
+        let board = self.recovery.board(span.0, || cx.first_reordering(&self.tuple));
         let mut arrived = board.arrival((cx.now, echo, min_rtt), span, smss);
         let duplicate = dsack(&options.sack, segment.header.ack);
         let blocks = &options.sack[usize::from(duplicate.is_some())..];
@@ -190,7 +190,8 @@ impl Connection {
         }
         self.snd.unsend_fin();
         let (una, nxt) = (self.snd.una, self.snd.nxt);
-        if self.recovery.board(cx.config, una).on_timeout(&mut self.snd.queue, una, nxt) {
+        let board = self.recovery.board(una, || cx.first_reordering(&self.tuple));
+        if board.on_timeout(&mut self.snd.queue, una, nxt) {
             cx.counters.sack_reneging += 1;
         }
     }
@@ -220,7 +221,8 @@ impl Connection {
     /// Nothing was heard of the last segments: the probe goes now, and the time-out counts from it.
     pub(crate) fn loss_probe_timeout(&mut self, cx: &mut Context<'_>) {
         if self.recovery.may_probe() {
-            self.recovery.board(cx.config, self.snd.una).probe_due = true;
+            let board = self.recovery.board(self.snd.una, || cx.first_reordering(&self.tuple));
+            board.probe_due = true;
         }
         self.arm_rto(cx.now);
     }

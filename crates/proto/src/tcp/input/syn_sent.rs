@@ -76,7 +76,7 @@ impl Connection {
     fn note_syn(&mut self, cx: &Context<'_>, segment: &Segment) {
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options);
-        self.agree(cx.config, agreed.with_ecn(cx.config, segment.header.flags));
+        self.agree(cx, agreed.with_ecn(cx.config, segment.header.flags));
         self.start_receiver(cx, segment.seq());
         self.set_send_window(segment);
         if let Some(timestamps) = options.timestamps {
@@ -133,7 +133,8 @@ impl Connection {
         brings_answer: bool,
     ) {
         let Some(sent_at) = self.answered_syn(active, timestamps) else {
-            return self.rtt.on_syn_retransmitted();
+            self.rtt.on_syn_retransmitted();
+            return self.recall_path(cx);
         };
         let rtt = cx.now.since(sent_at);
         if brings_answer && active.answer_allowed {
@@ -141,7 +142,7 @@ impl Connection {
         } else {
             self.rtt.on_sample(rtt);
         }
-        self.save_path(cx);
+        self.recall_path(cx);
     }
 
     /// When the SYN was sent that this is the answer to, if it can be told.

@@ -2,8 +2,8 @@
 
 use super::marks::Marks;
 use super::scoreboard::Arrived;
+use crate::Instant;
 use crate::tcp::send_queue::{SendQueue, TxSegment};
-use crate::{Config, Instant};
 use core::time::Duration;
 use wire::SeqNum;
 
@@ -42,7 +42,7 @@ pub(crate) struct ReoWindow {
 }
 
 impl Rack {
-    pub(super) fn new(config: &Config, snd_una: SeqNum) -> Rack {
+    pub(super) fn new(dup_thresh: u32, snd_una: SeqNum) -> Rack {
         Rack {
             xmit_at: Instant::ZERO,
             end: snd_una,
@@ -52,7 +52,7 @@ impl Rack {
             reo_wnd_mult: 1,
             reo_wnd_persist: 0,
             dsack_round: None,
-            dup_thresh: config.tcp_reordering,
+            dup_thresh,
         }
     }
 

@@ -91,10 +91,10 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub(crate) fn new(config: &Config, snd_una: SeqNum) -> Scoreboard {
+    pub(crate) fn new(reordering: u32, snd_una: SeqNum) -> Scoreboard {
         Scoreboard {
             marks: Marks { resend_from: snd_una, ..Marks::default() },
-            rack: Rack::new(config, snd_una),
+            rack: Rack::new(reordering, snd_una),
             prr: Prr::default(),
             phase: Phase::Open,
             probe_due: false,
@@ -105,6 +105,11 @@ impl Scoreboard {
             point: snd_una,
             known: SmallVec::new(),
         }
+    }
+
+    /// Segments delivered beyond a hole that make it a loss.
+    pub(crate) fn reordering(&self) -> u32 {
+        self.rack.dup_thresh
     }
 
     /// SetPipe of RFC 6675 §4, by sums.
@@ -495,7 +500,7 @@ mod tests {
     fn the_pipe_is_what_the_rfc_counts() {
         let config = Config { tcp_recovery: 0, ..Config::default() };
         let mut queue = sent(10);
-        let mut board = Scoreboard::new(&config, SeqNum(0));
+        let mut board = Scoreboard::new(config.tcp_reordering, SeqNum(0));
         let mut ack = arrived(&board, 0, 1000, 50);
         board.read(&mut queue, &[(SeqNum(100), SeqNum(400))], SeqNum(1000), &mut ack);
         let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: MSS, flags: 0 };
@@ -510,7 +515,7 @@ mod tests {
     #[test]
     fn every_segment_is_delivered_once() {
         let mut queue = sent(10);
-        let mut board = Scoreboard::new(&Config::default(), SeqNum(0));
+        let mut board = Scoreboard::new(3, SeqNum(0));
         let mut ack = arrived(&board, 0, 1000, 50);
         for (block, delivered) in [((300, 500), 200), ((300, 500), 200), ((200, 600), 400)] {
             board.read(&mut queue, &[(SeqNum(block.0), SeqNum(block.1))], SeqNum(1000), &mut ack);
@@ -527,7 +532,7 @@ mod tests {
         #[test]
         fn the_sums_are_those_of_the_marks(steps in proptest::collection::vec((0u8..6, 0u32..4000, 1u32..600), 1..120)) {
             let mut queue = sent(40);
-            let mut board = Scoreboard::new(&Config::default(), SeqNum(0));
+            let mut board = Scoreboard::new(3, SeqNum(0));
             let (mut una, nxt) = (0, 4000);
             for (ms, (step, at, len)) in steps.into_iter().enumerate() {
                 let mut ack = arrived(&board, una, nxt, 20 + ms as u64);

@@ -161,7 +161,7 @@ fn the_deadline_is_the_hold_or_a_quarter_of_the_round_trip() {
     let rows = [(None, 5 * MS), (Some(200 * MS), 5 * MS), (Some(8 * MS), 2 * MS), (Some(MS / 2), least)];
     for (srtt, wait) in rows {
         let (mut p, listener) = patient();
-        p.stack.path_cache_mut().entry(p.now, p.local.ip().into(), p.remote.ip().into()).srtt = srtt;
+        p.stack.path_cache_mut().entry(p.now, p.local.ip().into(), p.remote.ip().into()).rtt = srtt;
         p.send(&format!("S 0:10 win 65535 <mss 1000,FO {}>", cookie(&p)));
         let id = p.accept(listener);
         p.write(id, b"hello");
@@ -253,7 +253,7 @@ fn tsval_and_the_round_trip_use_the_true_time_of_transmission() {
     let info = p.stack.info(id).unwrap();
     assert_eq!((info.srtt, info.min_rtt), (Some(40 * MS), Some(40 * MS)));
     let path = p.stack.path_cache().lookup(p.local.ip().into(), p.remote.ip().into()).unwrap();
-    assert_eq!(path.srtt, Some(40 * MS));
+    assert_eq!(path.rtt, Some(40 * MS));
 }
 
 #[test]

@@ -1,0 +1,181 @@
+//! The memory of paths as plain values: ages instead of times, so that they mean the same after a restart.
+
+use crate::fast_open::{Network, PathCache, PathEntry, TryExperimental, VerdictEntry, VerdictKey};
+use crate::{Instant, Stack, Verdict};
+use core::net::IpAddr;
+use core::time::Duration;
+use wire::{Addr, Cookie, FastOpenKind};
+
+/// What is remembered of one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRecord {
+    /// Our address: a cookie is bound to it.
+    pub local: IpAddr,
+    /// The peer's.
+    pub peer: IpAddr,
+    /// How long ago it was last used.
+    pub used: Duration,
+    /// The latest Fast Open cookie.
+    pub cookie: Option<Cookie>,
+    /// The format it came in.
+    pub kind: FastOpenKind,
+    /// The peer's MSS option, bytes.
+    pub mss: Option<u16>,
+    /// How to ask for a cookie.
+    pub try_experimental: TryExperimental,
+    /// Fast Open SYNs in a row that were presumably lost, and how long ago the last was.
+    pub syn_drops: u32,
+    /// See `syn_drops`.
+    pub last_syn_drop: Option<Duration>,
+    /// Smoothed round-trip time, its variation; slow-start threshold, congestion window and reordering in segments.
+    pub rtt: Option<Duration>,
+    /// See `rtt`.
+    pub rttvar: Duration,
+    /// See `rtt`.
+    pub ssthresh: Option<u32>,
+    /// See `rtt`.
+    pub cwnd: Option<u32>,
+    /// See `rtt`.
+    pub reordering: Option<u32>,
+    /// How long ago these five were learnt.
+    pub age: Duration,
+    /// Path MTU, bytes, and how long ago ICMP told it.
+    pub path_mtu: Option<(u16, Duration)>,
+}
+
+/// A verdict against Fast Open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerdictRecord {
+    /// Our network.
+    pub network: Network,
+    /// The peer's address.
+    pub peer: IpAddr,
+    /// The peer's port.
+    pub port: u16,
+    /// Why.
+    pub reason: Verdict,
+    /// Failures in a row.
+    pub count: u32,
+    /// How long ago it was given.
+    pub age: Duration,
+    /// For how long.
+    pub length: Duration,
+}
+
+/// The memory of paths of one stack. As text (`Display`, `FromStr`) it is what a file holds:
+///
+/// ```
+/// let text = "firstbyte paths 1 saved 1763770000\n\
+///             path 10.0.0.1 10.0.0.2 used 3 cookie 0102030405060708 mss 1460 rtt 40ms rttvar 20ms age 3\n\
+///             verdict 10.0.0.0/24 10.0.0.9 80 dropped count 1 age 10 length 300\n";
+/// let paths: proto::Paths = text.parse().unwrap();
+/// assert_eq!(paths.to_string(), text);
+/// let error = "firstbyte paths 1\npath 10.0.0.1 10.0.0.2 mss many\n".parse::<proto::Paths>().unwrap_err();
+/// assert_eq!(error.to_string(), "line 2: mss: `many` is not a number from 0 to 4294967295");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// When the ages were true, since the Unix epoch; the engine does not know.
+    pub saved: Option<Duration>,
+    /// The path used last first.
+    pub paths: Vec<PathRecord>,
+    /// The verdict touched last first.
+    pub verdicts: Vec<VerdictRecord>,
+}
+
+impl Stack {
+    /// Everything remembered of paths, as it is now: to list, or to carry over a restart.
+    pub fn export_paths(&self, now: Instant) -> Paths {
+        let cache = self.path_cache();
+        Paths {
+            saved: None,
+            paths: cache.iter().map(|(local, peer, entry)| PathRecord::of(now, local, peer, entry)).collect(),
+            verdicts: cache.verdicts().map(|(key, entry)| VerdictRecord::of(now, key, entry)).collect(),
+        }
+    }
+
+    /// Takes over what an earlier stack remembered, `elapsed` after its ages were true. What this stack has learnt itself stays. When
+    /// there is more than it holds (`firstbyte.path_cache_entries`), the paths used least recently are left out. Ages that reach back
+    /// behind the epoch of `now` end there.
+    pub fn import_paths(&mut self, now: Instant, paths: &Paths, elapsed: Duration) {
+        let then = now - elapsed;
+        let most = self.config().path_cache_entries as usize;
+        let cache = self.path_cache_mut();
+        let room = most.saturating_sub(cache.len());
+        for record in paths.paths.iter().take(room).rev() {
+            let (local, peer) = (record.local.into(), record.peer.into());
+            if cache.lookup(local, peer).is_none() {
+                record.restore(then, cache.entry(now, local, peer));
+            }
+        }
+        let room = most.saturating_sub(cache.verdicts().count());
+        for record in paths.verdicts.iter().take(room).rev() {
+            record.restore(then, cache);
+        }
+    }
+}
+
+impl PathRecord {
+    fn of(now: Instant, local: Addr, peer: Addr, entry: &PathEntry) -> PathRecord {
+        PathRecord {
+            local: local.to_ip(),
+            peer: peer.to_ip(),
+            used: now.since(entry.last_used),
+            cookie: entry.cookie,
+            kind: entry.kind,
+            mss: entry.mss,
+            try_experimental: entry.try_experimental,
+            syn_drops: entry.syn_drops,
+            last_syn_drop: entry.last_syn_drop.map(|at| now.since(at)),
+            rtt: entry.rtt,
+            rttvar: entry.rttvar,
+            ssthresh: entry.ssthresh,
+            cwnd: entry.cwnd,
+            reordering: entry.reordering,
+            age: now.since(entry.metrics_at),
+            path_mtu: entry.path_mtu.map(|mtu| (mtu, now.since(entry.path_mtu_at))),
+        }
+    }
+
+    fn restore(&self, then: Instant, entry: &mut PathEntry) {
+        *entry = PathEntry {
+            cookie: self.cookie,
+            kind: self.kind,
+            mss: self.mss,
+            rtt: self.rtt,
+            rttvar: self.rttvar,
+            ssthresh: self.ssthresh,
+            cwnd: self.cwnd,
+            reordering: self.reordering,
+            metrics_at: then - self.age,
+            path_mtu: self.path_mtu.map(|(mtu, _)| mtu),
+            path_mtu_at: then - self.path_mtu.map_or(Duration::ZERO, |(_, age)| age),
+            try_experimental: self.try_experimental,
+            syn_drops: self.syn_drops,
+            last_syn_drop: self.last_syn_drop.map(|age| then - age),
+            last_used: then - self.used,
+        };
+    }
+}
+
+impl VerdictRecord {
+    fn of(now: Instant, key: &VerdictKey, entry: &VerdictEntry) -> VerdictRecord {
+        VerdictRecord {
+            network: key.network,
+            peer: key.peer.to_ip(),
+            port: key.port,
+            reason: entry.reason,
+            count: entry.count,
+            age: now.since(entry.since),
+            length: entry.until.since(entry.since),
+        }
+    }
+
+    fn restore(&self, then: Instant, cache: &mut PathCache) {
+        let key = VerdictKey { network: self.network, peer: self.peer.into(), port: self.port };
+        let since = then - self.age;
+        let entry =
+            VerdictEntry { reason: self.reason, count: self.count, since, until: since + self.length };
+        cache.restore_verdict(key, entry);
+    }
+}
