@@ -180,9 +180,7 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
     report.end();
     // What did not get through by now does not matter any more.
     let _ = running.net.shutdown_timeout(LAST_PACKETS).await;
-    if let Some(pcap) = &running.pcap {
-        pcap.flush();
-    }
+    running.finish()?;
     Ok(if is_well && !is_empty { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

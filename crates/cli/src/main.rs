@@ -2,7 +2,8 @@
 //!
 //! - [`lab`]: experiments in virtual time;
 //! - [`serve`]: an HTTP and echo server on a stack of our own;
-//! - [`get`]: one HTTP request, or a series, timed and explained.
+//! - [`get`]: one HTTP request, or a series, timed and explained;
+//! - [`metrics`]: what the two remember of paths, shown and forgotten.
 //!
 //! What the verbs share: [`stack`] (from arguments to a running stack on a TUN device), [`recorder`] (packets seen on the
 //! way), [`values`] (texts of arguments), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
@@ -11,6 +12,7 @@
 mod failure;
 mod get;
 mod lab;
+mod metrics;
 mod recorder;
 mod serve;
 mod stack;
@@ -41,6 +43,7 @@ enum Verb {
     Lab(lab::LabArgs),
     Serve(serve::ServeArgs),
     Get(Box<get::GetArgs>),
+    Metrics(metrics::MetricsArgs),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Lab(args) => lab::run(args),
         Verb::Serve(args) => serve::run(args),
         Verb::Get(args) => get::run(*args),
+        Verb::Metrics(args) => metrics::run(args),
     };
     done.unwrap_or_else(|failure| failure.report())
 }

@@ -142,9 +142,7 @@ async fn serve(args: ServeArgs, config: Config, site: Site) -> Result<ExitCode, 
     log.banner(&args, &running.tun, &places);
     let ended = until_stopped(&running, signals, stop, all_gone).await;
     log.summary(&running.net);
-    if let Some(pcap) = &running.pcap {
-        pcap.flush();
-    }
+    running.finish()?;
     ended.map(|()| ExitCode::SUCCESS)
 }
 

@@ -7,13 +7,17 @@ mod route;
 pub(crate) use pcap::PcapFile;
 
 use crate::failure::{Failure, warn};
+use crate::metrics::bad_file;
 use crate::recorder::Recorder;
 use crate::values::{self, Cidr};
 use clap::{Args, ValueEnum};
 use firstbyte::device::tun::Tun;
 use firstbyte::device::{Device, interface};
+use firstbyte::paths::{self, LoadError, Paths};
 use firstbyte::{Config, Net, NetBuilder, SettingError};
+use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where the stack stands, and how it is set.
 #[derive(Args, Debug)]
@@ -40,6 +44,9 @@ pub(crate) struct StackArgs {
     /// rto_min, quickack, congctl, fastopen_no_cookie, e.g. 'default initcwnd 20'; repeatable, the longest prefix counts.
     #[arg(long, value_name = "PREFIX METRIC…", value_parser = values::route)]
     route: Vec<values::Route>,
+    /// Remember paths (Fast Open cookies and failures, round trips) in FILE: read at the start if it is there, replaced at the end.
+    #[arg(long, value_name = "FILE")]
+    cache: Option<PathBuf>,
     /// Print every setting with its value, and do nothing else.
     #[arg(long)]
     settings: bool,
@@ -69,6 +76,22 @@ pub(crate) struct Running {
     pub(crate) tun: String,
     pub(crate) addresses: Vec<Cidr>,
     pub(crate) pcap: Option<PcapFile>,
+    cache: Option<PathBuf>,
+}
+
+impl Running {
+    /// Writes what was captured and learnt.
+    pub(crate) fn finish(&self) -> Result<(), Failure> {
+        if let Some(pcap) = &self.pcap {
+            pcap.flush();
+        }
+        match &self.cache {
+            Some(file) => {
+                paths::save(file, &self.net.paths()).map_err(|error| Failure::file("write", file, &error))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 impl StackArgs {
@@ -106,6 +129,8 @@ impl StackArgs {
         recorder: Option<&Recorder>,
         describe: impl FnOnce(NetBuilder<()>) -> NetBuilder<()>,
     ) -> Result<Running, Failure> {
+        // Before anything is touched: a bad file ends it here.
+        let known = self.known_paths()?;
         let name = self.tun.as_deref().unwrap_or(defaults.tun);
         let addresses = match &self.address[..] {
             [] => vec![defaults.address.parse().map_err(Failure::usage)?],
@@ -137,7 +162,19 @@ impl StackArgs {
         for route in &self.route {
             net.set_route(route.destination, route.metrics);
         }
-        Ok(Running { net, tun: name, addresses, pcap })
+        if let Some((known, elapsed)) = known {
+            net.add_paths(&known, elapsed);
+        }
+        Ok(Running { net, tun: name, addresses, pcap, cache: self.cache.clone() })
+    }
+
+    fn known_paths(&self) -> Result<Option<(Paths, Duration)>, Failure> {
+        let Some(file) = &self.cache else { return Ok(None) };
+        match paths::load(file) {
+            Ok(known) => Ok(Some(known)),
+            Err(LoadError::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(bad_file(file, &error)),
+        }
     }
 
     fn host_addresses(&self, tun: &str, addresses: &[Cidr]) -> Result<Vec<Cidr>, Failure> {

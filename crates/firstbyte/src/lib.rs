@@ -77,6 +77,12 @@ pub use net::{Net, NetBuilder, SHUTDOWN_TIMEOUT};
 pub use socket::TcpSocket;
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, TcpStream, WriteHalf};
 
+/// What is remembered of paths, as values ([`Net::paths`]) and in files.
+pub mod paths {
+    pub use host::paths::{LoadError, load, save};
+    pub use proto::{PathRecord, Paths, PathsError, VerdictRecord};
+}
+
 pub use proto::fast_open::{self, KeyRing};
 pub use proto::{
     CloseReason, Config, ConnectionInfo, Counters, EarlyData, FastOpen, Instant, ListenerInfo, Metric,

@@ -3,7 +3,7 @@ mod builder;
 use crate::driver::{Control, Ended};
 use crate::{TcpSocket, error};
 use host::{Host, RealClock};
-use proto::{Counters, RouteMetrics, SettingError, Stack, TableSizes, fast_open};
+use proto::{Counters, Paths, RouteMetrics, SettingError, Stack, TableSizes, fast_open};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -179,6 +179,34 @@ impl Net {
     /// Reads or edits what is remembered about paths: cookies, MSS, RTT, verdicts.
     pub fn with_path_cache<R>(&self, edit: impl FnOnce(&mut fast_open::PathCache) -> R) -> R {
         self.handle.host.configure(|stack, _| edit(stack.path_cache_mut()))
+    }
+
+    /// Everything remembered of paths: to list, or for [`paths::save`](crate::paths::save).
+    #[must_use]
+    pub fn paths(&self) -> Paths {
+        self.handle.host.configure(|stack, now| stack.export_paths(now))
+    }
+
+    /// Takes over what an earlier stack remembered, `elapsed` after its ages were true. What was learnt since the start stays.
+    ///
+    /// ```no_run
+    /// # fn example(net: &firstbyte::Net) -> Result<(), Box<dyn std::error::Error>> {
+    /// use firstbyte::paths;
+    /// let file = std::path::Path::new("/var/lib/myapp/paths");
+    /// let (known, elapsed) = paths::load(file)?;
+    /// net.add_paths(&known, elapsed);
+    /// // …
+    /// paths::save(file, &net.paths())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn add_paths(&self, known: &Paths, elapsed: Duration) {
+        self.handle.host.configure(|stack, now| stack.import_paths(now, known, elapsed));
+    }
+
+    /// Forgets everything about one peer: cookies, round trips, verdicts. False if there was nothing.
+    pub fn forget_paths_to(&self, peer: IpAddr) -> bool {
+        self.with_path_cache(|cache| cache.forget_peer(peer.into()))
     }
 
     /// Looks into the engine. The stack stands still meanwhile, so be quick.

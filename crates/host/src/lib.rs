@@ -9,6 +9,8 @@
 //!   stack, collects what the stack wants sent and whom it wants woken, unlocks, wakes, and sends.
 //! - [`Clock`]: the only place where time is read: [`RealClock`] outside, [`VirtualClock`] in tests.
 //!
+//! - [`paths`]: what is remembered of paths, in a file.
+//!
 //! ```text
 //!  application tasks ──verbs──► Host ◄──packets, time── Pump ◄──► Device
 //!          ▲                     │ │                      ▲
@@ -25,6 +27,7 @@
 #![forbid(unsafe_code)]
 mod clock;
 mod host;
+pub mod paths;
 mod pump;
 mod verbs;
 mod waiters;

@@ -5,9 +5,12 @@ use std::path::Path;
 /// Help texts as files. `BLESS=1 cargo test` writes them anew.
 #[test]
 fn help_is_as_it_was() {
-    for (name, arguments) in
-        [("help", &["--help"][..]), ("serve", &["serve", "--help"][..]), ("get", &["get", "--help"][..])]
-    {
+    for (name, arguments) in [
+        ("help", &["--help"][..]),
+        ("serve", &["serve", "--help"][..]),
+        ("get", &["get", "--help"][..]),
+        ("metrics", &["metrics", "--help"][..]),
+    ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(0));
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/it/golden/{name}.txt"));
@@ -108,4 +111,35 @@ fn without_rights_it_says_which() {
     assert_eq!(output.status.code(), Some(1));
     let said = stderr(&output);
     assert!(said.contains("run as root") || said.contains("modprobe tun"), "{said}");
+}
+
+/// A file that is no memory of paths is named by its line, before anything is done, and stays as it is.
+#[test]
+fn a_bad_cache_file_is_a_failure_and_unharmed() {
+    let folder = std::env::temp_dir().join(format!("firstbyte-cache-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("paths");
+    let name = file.to_str().unwrap();
+    std::fs::write(&file, "firstbyte paths 1\npath 10.0.0.1 10.0.0.2 mss lots\n").unwrap();
+    for arguments in [&["get", "http://10.78.0.1/", "--cache", name][..], &["metrics", "flush", name]] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(1));
+        let said = stderr(&output);
+        assert!(said.contains("line 2: mss: `lots`") && said.contains("nothing was changed"), "{said}");
+    }
+    assert!(std::fs::read_to_string(&file).unwrap().ends_with("lots\n"));
+    std::fs::write(
+        &file,
+        "firstbyte paths 1\npath 10.0.0.1 10.0.0.2 mss 1460\npath 10.0.0.1 10.0.0.3 mss 1400\n",
+    )
+    .unwrap();
+    assert_eq!(stdout(&run(&["metrics", "show", name])).lines().count(), 2);
+    assert_eq!(run(&["metrics", "delete", name, "10.0.0.2"]).status.code(), Some(0));
+    assert!(stdout(&run(&["metrics", "show", name])).starts_with("10.0.0.3 age "));
+    assert!(
+        stderr(&run(&["metrics", "delete", name, "10.0.0.2"])).contains("nothing is remembered of 10.0.0.2")
+    );
+    assert_eq!(run(&["metrics", "flush", name]).status.code(), Some(0));
+    assert_eq!(stdout(&run(&["metrics", "show", name])), "");
+    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -166,3 +166,20 @@ fn both_ends_ours_need_three_or_four_packets() {
         assert_eq!(server.stop().0, Some(0));
     });
 }
+
+/// With `--cache` the next process has the cookie: its first visit is a repeat visit.
+#[test]
+fn a_restart_starts_warm() {
+    testnet::in_namespace(|| {
+        testnet::sysctl("net.ipv4.tcp_fastopen", "0x403");
+        kernel_server("hello");
+        let file = std::env::temp_dir().join(format!("firstbyte-warm-{}", std::process::id()));
+        let url = format!("http://{KERNEL}/");
+        let arguments = [url.as_str(), "--cache", file.to_str().unwrap()];
+        assert_eq!(outcomes(&report(&arguments)), ["cookie granted"]);
+        assert_eq!(outcomes(&report(&arguments)), ["accepted"]);
+        let shown = run(&["metrics", "show", file.to_str().unwrap()]);
+        assert!(crate::stdout(&shown).contains(" fo_cookie "), "{}", crate::stdout(&shown));
+        std::fs::remove_file(file).unwrap();
+    });
+}

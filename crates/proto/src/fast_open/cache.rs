@@ -170,6 +170,19 @@ impl PathCache {
         self.paths.remove(&(local, peer)).is_some()
     }
 
+    /// Forgets every path and every verdict of a peer; false if there was none.
+    pub fn forget_peer(&mut self, peer: Addr) -> bool {
+        let paths: Vec<_> = self.paths.iter().map(|(key, _)| *key).filter(|key| key.1 == peer).collect();
+        let verdicts: Vec<_> = self.verdicts().map(|(key, _)| *key).filter(|key| key.peer == peer).collect();
+        for key in &paths {
+            self.paths.remove(key);
+        }
+        for key in &verdicts {
+            self.forget_verdict(key);
+        }
+        !paths.is_empty() || !verdicts.is_empty()
+    }
+
     /// Forgets every path and every verdict.
     pub fn clear(&mut self) {
         self.paths.clear();
@@ -462,6 +475,16 @@ mod tests {
         assert_eq!(cache.verdict_active(T0, &key(80)), None);
         cache.record_verdict(T0, key(80), Verdict::Dropped);
         assert!(!cache.clear_stalled_verdict(&key(80)));
+    }
+
+    #[test]
+    fn one_peer_can_be_forgotten() {
+        let mut cache = cache();
+        cache.entry(T0, addr(1), addr(9));
+        cache.entry(T0, addr(1), addr(8));
+        cache.record_verdict(T0, key(80), Verdict::Dropped);
+        assert!(cache.forget_peer(addr(9)) && !cache.forget_peer(addr(9)));
+        assert_eq!((cache.len(), cache.verdicts().count()), (1, 0));
     }
 
     #[test]

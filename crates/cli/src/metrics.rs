@@ -1,0 +1,154 @@
+//! `firstbyte metrics`: looks into a file of remembered paths, and forgets some of them.
+use crate::failure::Failure;
+use clap::{Args, Subcommand};
+use firstbyte::paths::{self, LoadError, PathRecord, Paths, VerdictRecord};
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Show or forget what `serve` and `get` remember of paths with `--cache FILE`: Fast Open cookies and failures, round trips, windows.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  firstbyte get http://10.78.0.1/ --cache paths && firstbyte metrics show paths\n\n\
+                  Do not change the file of a server that runs: it writes its own at the end."
+)]
+pub(crate) struct MetricsArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// One line per path, in the words of `ip tcp_metrics`, and one per place where Fast Open failed.
+    Show {
+        /// File of `--cache`.
+        file: PathBuf,
+    },
+    /// Forget everything about one peer.
+    Delete {
+        /// File of `--cache`.
+        file: PathBuf,
+        /// The peer's address.
+        peer: IpAddr,
+    },
+    /// Forget everything.
+    Flush {
+        /// File of `--cache`.
+        file: PathBuf,
+    },
+}
+
+/// Runs the verb.
+pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
+    match args.verb {
+        Verb::Show { file } => {
+            let (paths, elapsed) = read(&file)?;
+            print!("{}", listing(&paths, elapsed));
+        }
+        Verb::Delete { file, peer } => {
+            let (mut paths, elapsed) = read(&file)?;
+            let before = paths.paths.len() + paths.verdicts.len();
+            paths.paths.retain(|path| path.peer != peer);
+            paths.verdicts.retain(|verdict| verdict.peer != peer);
+            if paths.paths.len() + paths.verdicts.len() == before {
+                return Err(Failure::failed(format!(
+                    "nothing is remembered of {peer} in {}",
+                    file.display()
+                )));
+            }
+            write(&file, &older(paths, elapsed))?;
+        }
+        Verb::Flush { file } => {
+            read(&file)?;
+            write(&file, &Paths::default())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(file: &Path) -> Result<(Paths, Duration), Failure> {
+    paths::load(file).map_err(|error| bad_file(file, &error))
+}
+
+fn write(file: &Path, paths: &Paths) -> Result<(), Failure> {
+    paths::save(file, paths).map_err(|error| Failure::file("write", file, &error))
+}
+
+/// What to say about a file that cannot be read.
+pub(crate) fn bad_file(file: &Path, error: &LoadError) -> Failure {
+    match error {
+        LoadError::Io(error) => Failure::file("read", file, error),
+        LoadError::Content(error) => Failure::failed(format!(
+            "{}, {error}\n(nothing was changed; mend the line, or remove the file to begin anew)",
+            file.display()
+        )),
+    }
+}
+
+/// The same, `elapsed` later.
+fn older(mut paths: Paths, elapsed: Duration) -> Paths {
+    for path in &mut paths.paths {
+        path.used += elapsed;
+        path.age += elapsed;
+        path.last_syn_drop = path.last_syn_drop.map(|age| age + elapsed);
+        path.path_mtu = path.path_mtu.map(|(mtu, age)| (mtu, age + elapsed));
+    }
+    paths.verdicts.iter_mut().for_each(|verdict| verdict.age += elapsed);
+    paths
+}
+
+fn listing(paths: &Paths, elapsed: Duration) -> String {
+    let paths = older(paths.clone(), elapsed);
+    let lines = paths.paths.iter().map(path_line).chain(paths.verdicts.iter().map(verdict_line));
+    lines.map(|line| line + "\n").collect()
+}
+
+fn path_line(path: &PathRecord) -> String {
+    let mut line = format!("{} age {:.3}sec", path.peer, path.age.as_secs_f64());
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            let _ = write!(line, " {name} {value}");
+        }
+    };
+    let micros = |time: Duration| format!("{}us", time.as_micros());
+    add("ssthresh", path.ssthresh.map(|segments| segments.to_string()));
+    add("cwnd", path.cwnd.map(|segments| segments.to_string()));
+    add("reordering", path.reordering.map(|segments| segments.to_string()));
+    add("rtt", path.rtt.map(micros));
+    add("rttvar", path.rtt.map(|_| micros(path.rttvar)));
+    add("fo_mss", path.mss.map(|bytes| bytes.to_string()));
+    add("fo_syn_drops", (path.syn_drops > 0).then(|| path.syn_drops.to_string()));
+    add("fo_cookie", path.cookie.map(|cookie| cookie.to_string()));
+    add("mtu", path.path_mtu.map(|(bytes, _)| bytes.to_string()));
+    add("source", Some(path.local.to_string()));
+    line
+}
+
+fn verdict_line(verdict: &VerdictRecord) -> String {
+    let left = verdict.length.saturating_sub(verdict.age).as_secs();
+    let until = if left > 0 { format!("off for {left} s more") } else { "to be tried again".to_owned() };
+    let VerdictRecord { peer, port, network, reason, count, .. } = verdict;
+    format!("{peer} port {port} from {network}: Fast Open failed ({reason:?}, {count} in a row), {until}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_those_of_ip_tcp_metrics() {
+        let text = "firstbyte paths 1\n\
+                    path 10.0.0.1 10.0.0.2 used 3 cookie 0102030405060708 mss 1460 rtt 40ms rttvar 20ms ssthresh 7 cwnd 10 age 3\n\
+                    path 10.0.0.1 10.0.0.3\n\
+                    verdict 10.0.0.0/24 10.0.0.9 80 dropped count 2 age 100 length 600\n";
+        let shown = listing(&text.parse().unwrap(), Duration::from_millis(1500));
+        assert_eq!(
+            shown,
+            "10.0.0.2 age 4.500sec ssthresh 7 cwnd 10 rtt 40000us rttvar 20000us fo_mss 1460 fo_cookie 0102030405060708 source 10.0.0.1\n\
+             10.0.0.3 age 1.500sec source 10.0.0.1\n\
+             10.0.0.9 port 80 from 10.0.0.0/24: Fast Open failed (Dropped, 2 in a row), off for 498 s more\n"
+        );
+    }
+}
