@@ -50,6 +50,8 @@ bitflags::bitflags! {
         /// Another write follows at once (`MSG_MORE`): no push, and what does not fill a segment waits for it, until the peer sends
         /// something or, with nothing in flight, a retransmission time-out passes.
         const MORE = 0x1;
+        /// A record ends with it (`MSG_EOR`): what is written later never shares a segment with it.
+        const END_OF_RECORD = 0x2;
     }
 }
 

@@ -296,6 +296,14 @@ settings! {
     sndbuf_windows: u32 = "firstbyte.sndbuf_windows", ours 2, linux 6, range 1..=100,
     /// Send buffer in bytes of payload: least, initial, most.
     tcp_wmem: [u32; 3] = "net.ipv4.tcp_wmem", ours [4096, 262_144, 4_194_304], linux [4096, 16_384, 4_194_304], range _,
+    /// Most bytes written and not sent of connections that name none (`TCP_NOTSENT_LOWAT`); 4294967295 = as the send buffer takes.
+    tcp_notsent_lowat: u32 = "net.ipv4.tcp_notsent_lowat", ours u32::MAX, linux u32::MAX, range _,
+    /// Silence after which a connection with keepalive is probed (RFC 9293 §3.8.4).
+    tcp_keepalive_time: Duration = "net.ipv4.tcp_keepalive_time", ours Duration::from_secs(7200), linux Duration::from_secs(7200), range _,
+    /// Between two keepalive probes.
+    tcp_keepalive_intvl: Duration = "net.ipv4.tcp_keepalive_intvl", ours Duration::from_secs(75), linux Duration::from_secs(75), range _,
+    /// Keepalive probes without an answer that end a connection.
+    tcp_keepalive_probes: u32 = "net.ipv4.tcp_keepalive_probes", ours 9, linux 9, range 1..=127,
     /// Congestion control of connections that name none.
     tcp_congestion_control: CongestionControl = "net.ipv4.tcp_congestion_control", ours CongestionControl::Cubic, linux CongestionControl::Cubic, range _,
     /// The first slow start ends when the round-trip time grows (HyStart++; not Reno's).

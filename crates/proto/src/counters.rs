@@ -97,6 +97,8 @@ counters! {
     dsack_recv = "TCPDSACKRecv";
     /// Of those, of segments out of order.
     dsack_ofo_recv = "TCPDSACKOfoRecv";
+    /// Keepalive probes sent.
+    keep_alive = "TCPKeepAlive";
     /// SYNs and SYN-ACKs sent again.
     syn_retrans = "TCPSynRetrans";
     /// Acknowledgements sent by the delayed-ACK timer.

@@ -33,6 +33,17 @@ pub struct SocketOptions {
     pub rto_max: Option<Duration>,
     /// The first six time-outs do not double while less than four segments are in flight (`TCP_THIN_LINEAR_TIMEOUTS`).
     pub thin_linear_timeouts: bool,
+    /// Probe the peer after silence, and give it up when it does not answer (`SO_KEEPALIVE`).
+    pub keepalive: bool,
+    /// Silence before the first probe, 1 to 32767 s (`TCP_KEEPIDLE`). `None` = `tcp_keepalive_time`.
+    pub keepalive_time: Option<Duration>,
+    /// Between two probes, 1 to 32767 s (`TCP_KEEPINTVL`). `None` = `tcp_keepalive_intvl`.
+    pub keepalive_intvl: Option<Duration>,
+    /// Probes without an answer, 1 to 127 (`TCP_KEEPCNT`). `None` = `tcp_keepalive_probes`.
+    pub keepalive_probes: Option<u8>,
+    /// Take no more than so many bytes before they are sent, and report `WRITABLE` when less than half of them wait
+    /// (`TCP_NOTSENT_LOWAT`). `None` = `tcp_notsent_lowat`.
+    pub notsent_lowat: Option<u32>,
     /// Send buffer, bytes of payload that are not acknowledged or not yet sent (`SO_SNDBUF`, at most `net.core.wmem_max`): no write
     /// goes beyond it, and it does not grow. `None`: `tcp_wmem`'s initial size, and it follows the congestion window.
     pub send_buffer: Option<u32>,
@@ -75,6 +86,16 @@ pub enum SocketOption {
     RecvBuffer(u32),
     /// [`SocketOptions::window_clamp`].
     WindowClamp(u32),
+    /// [`SocketOptions::keepalive`].
+    KeepAlive(bool),
+    /// [`SocketOptions::keepalive_time`].
+    KeepAliveTime(Option<Duration>),
+    /// [`SocketOptions::keepalive_intvl`].
+    KeepAliveInterval(Option<Duration>),
+    /// [`SocketOptions::keepalive_probes`].
+    KeepAliveProbes(Option<u8>),
+    /// [`SocketOptions::notsent_lowat`].
+    NotsentLowat(Option<u32>),
 }
 
 /// Why an option was not taken.
@@ -92,6 +113,8 @@ const MAX_SEGMENT: RangeInclusive<u16> = 88..=32_767;
 const SYN_RETRIES: RangeInclusive<u8> = 1..=127;
 const RTO_MIN: RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(200);
 const RTO_MAX: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(120);
+const KEEPALIVE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(32_767);
+const KEEPALIVE_PROBES: RangeInclusive<u8> = 1..=127;
 /// Linux's `TCP_FIN_TIMEOUT_MAX`; more is no error, but no longer.
 const LINGER2: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(120);
 
@@ -114,6 +137,9 @@ impl SocketOptions {
         nearest(&mut self.rto_max, RTO_MAX);
         nearest(&mut self.linger2, LINGER2);
         self.window_clamp = self.window_clamp.map(|clamp| clamp.max(WINDOW_CLAMP_MIN));
+        nearest(&mut self.keepalive_time, KEEPALIVE);
+        nearest(&mut self.keepalive_intvl, KEEPALIVE);
+        nearest(&mut self.keepalive_probes, KEEPALIVE_PROBES);
         self
     }
 
@@ -138,6 +164,13 @@ impl SocketOptions {
             SocketOption::SendBuffer(bytes) => self.send_buffer = Some(bytes),
             SocketOption::RecvBuffer(bytes) => self.recv_buffer = Some(bytes),
             SocketOption::WindowClamp(bytes) => self.window_clamp = Some(bytes.max(WINDOW_CLAMP_MIN)),
+            SocketOption::KeepAlive(on) => self.keepalive = on,
+            SocketOption::KeepAliveTime(time) => self.keepalive_time = checked(time, KEEPALIVE)?,
+            SocketOption::KeepAliveInterval(time) => self.keepalive_intvl = checked(time, KEEPALIVE)?,
+            SocketOption::KeepAliveProbes(probes) => {
+                self.keepalive_probes = checked(probes, KEEPALIVE_PROBES)?
+            }
+            SocketOption::NotsentLowat(bytes) => self.notsent_lowat = bytes,
         }
         Ok(())
     }
@@ -189,6 +222,11 @@ impl Deref for RareOptions {
             rto_min: None,
             rto_max: None,
             thin_linear_timeouts: false,
+            keepalive: false,
+            keepalive_time: None,
+            keepalive_intvl: None,
+            keepalive_probes: None,
+            notsent_lowat: None,
             send_buffer: None,
             recv_buffer: None,
             window_clamp: None,
@@ -225,6 +263,10 @@ mod tests {
             SocketOption::RtoMin(Some(Duration::from_millis(201))),
             SocketOption::RtoMax(Some(Duration::from_millis(999))),
             SocketOption::RtoMax(Some(Duration::from_secs(121))),
+            SocketOption::KeepAliveTime(Some(Duration::from_millis(999))),
+            SocketOption::KeepAliveTime(Some(Duration::from_secs(32_768))),
+            SocketOption::KeepAliveInterval(Some(Duration::ZERO)),
+            SocketOption::KeepAliveProbes(Some(128)),
         ];
         for option in too_much {
             assert_eq!(options.set(option), Err(OptionError::OutOfRange), "{option:?}");

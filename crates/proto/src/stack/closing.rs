@@ -12,7 +12,7 @@ impl Stack {
     /// # Errors
     /// [`WriteError::Shutdown`] the second time, [`WriteError::Closed`] when the connection ended before.
     pub fn shutdown(&mut self, now: Instant, id: ConnId) -> Result<(), WriteError> {
-        let (connection, _) = self.writable(id)?;
+        let (connection, ..) = self.writable(id)?;
         connection.queue_fin();
         connection.release_synack();
         self.settle(now, id.index);
@@ -46,7 +46,7 @@ impl Stack {
         connection.queue_fin();
         connection.release_synack();
         if let Some(linger) = connection.options.linger {
-            connection.timers.set(Timer::Orphan, now + linger);
+            connection.timers.set(Timer::Life, now + linger);
         }
         self.settle(now, id.index);
     }
@@ -72,6 +72,7 @@ impl Stack {
             && !std::mem::replace(&mut connection.orphan, true)
         {
             self.shared.orphans += 1;
+            connection.timers.stop(Timer::Life);
         }
     }
 

@@ -28,6 +28,12 @@ impl Stack {
                 self.ready.push_back(id);
             } else {
                 connection.note_limit(now);
+                if connection.snd.blocked {
+                    connection.wake_writer(&self.shared.config);
+                    if !connection.events.is_empty() && !std::mem::replace(&mut connection.listed, true) {
+                        self.events.push_back(SocketId::Connection(id));
+                    }
+                }
             }
             if !std::mem::replace(&mut connection.deadline_moved, true) {
                 self.deadlines_moved.push(id.index);

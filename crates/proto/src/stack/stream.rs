@@ -29,8 +29,8 @@ impl Stack {
         data: &[u8],
         flags: WriteFlags,
     ) -> Result<usize, WriteError> {
-        let (connection, goal) = self.writable(id)?;
-        let taken = data.len().min(connection.send_room());
+        let (connection, goal, room) = self.writable(id)?;
+        let taken = data.len().min(room);
         if taken == 0 && !data.is_empty() {
             connection.snd.blocked = true;
             return Err(WriteError::Blocked);
@@ -49,8 +49,8 @@ impl Stack {
     /// # Errors
     /// As [`write`](Stack::write).
     pub fn write_bytes(&mut self, now: Instant, id: ConnId, data: &mut Bytes) -> Result<usize, WriteError> {
-        let (connection, goal) = self.writable(id)?;
-        let taken = data.len().min(connection.send_room());
+        let (connection, goal, room) = self.writable(id)?;
+        let taken = data.len().min(room);
         if taken == 0 && !data.is_empty() {
             connection.snd.blocked = true;
             return Err(WriteError::Blocked);
@@ -68,8 +68,7 @@ impl Stack {
     /// # Errors
     /// As [`write`](Stack::write); `Blocked` is followed by [`Events::WRITABLE`](crate::Events::WRITABLE) here too.
     pub fn send_capacity(&mut self, id: ConnId) -> Result<usize, WriteError> {
-        let (connection, _) = self.writable(id)?;
-        let room = connection.send_room();
+        let (connection, _, room) = self.writable(id)?;
         if room == 0 {
             connection.snd.blocked = true;
             return Err(WriteError::Blocked);
@@ -77,17 +76,20 @@ impl Stack {
         Ok(room)
     }
 
-    pub(super) fn writable(&mut self, id: ConnId) -> Result<(&mut Connection, u32), WriteError> {
-        let capabilities = self.shared.capabilities;
-        let connection = self.owned(id).ok_or(WriteError::NotFound)?;
+    /// The connection, the size its segments may grow to, and the bytes it takes now.
+    pub(super) fn writable(&mut self, id: ConnId) -> Result<(&mut Connection, u32, usize), WriteError> {
+        let found =
+            self.connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan);
+        let connection = found.ok_or(WriteError::NotFound)?;
         match connection.close_reason {
             Some(CloseReason::Finished) => return Err(WriteError::Shutdown),
             Some(reason) => return Err(WriteError::Closed(reason)),
             None if connection.snd.fin_queued => return Err(WriteError::Shutdown),
             None => {}
         }
-        let goal = connection.size_goal(&capabilities);
-        Ok((connection, goal))
+        let goal = connection.size_goal(&self.shared.capabilities);
+        let room = connection.send_room(&self.shared.config);
+        Ok((connection, goal, room))
     }
 
     /// The answer may now fill the SYN-ACK that waits for it.

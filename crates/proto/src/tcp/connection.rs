@@ -10,6 +10,7 @@ use super::pacer::Pacer;
 use super::receiver::{AckOwed, Receiver};
 use super::recovery::Recovery;
 use super::send_queue::SendQueue;
+use super::special::Special;
 use super::state::{self, Transition};
 use super::timers::{Timer, Timers};
 use super::window_space::{WindowSpace, whole_segments};
@@ -38,6 +39,9 @@ const TS_RECENT_LIFE: u32 = ((24 * 86_400 * 1_000_000_000_u64) >> TS_AGE_UNIT) a
 fn ts_age_units(now: Instant) -> u32 {
     (now.as_nanos() >> TS_AGE_UNIT) as u32
 }
+
+/// Windows up to this are not halved (Linux's `TCP_MSS_DEFAULT`), bytes.
+const BOUND_TO_HALF: u32 = 536;
 
 /// What a connection may see and change of its stack.
 pub(crate) struct Context<'a> {
@@ -188,6 +192,8 @@ pub(crate) struct Connection {
     /// The application has let go.
     pub(crate) orphan: bool,
     pub(crate) options: RareOptions,
+    /// What few connections use.
+    pub(crate) special: Option<Box<Special>>,
     pub(crate) agreed: Negotiated,
     /// What the route to the peer said when the connection began.
     pub(crate) route: Option<Arc<Route>>,
@@ -311,11 +317,15 @@ impl Connection {
             listed: false,
             mapped: false,
             options,
+            special: None,
             route,
         };
         connection.smss = connection.smss_now();
         connection.congestion = connection.new_congestion(cx);
         connection.bound_rto(cx.config);
+        if connection.options.keepalive {
+            connection.start_keepalive(cx);
+        }
         connection
     }
 
@@ -401,7 +411,9 @@ impl Connection {
     pub(crate) fn size_goal(&self, capabilities: &Capabilities) -> u32 {
         let segment = u32::from(self.segment_max());
         let most = capabilities.gso_max_size.min(usize::from(u16::MAX) - wire::MAX_HEADER) as u32;
-        (most / segment).max(1) * segment
+        // No burst takes more than half of the largest window the peer ever offered (Linux's `tcp_bound_to_half_wnd`).
+        let half = if self.snd.wnd_max > BOUND_TO_HALF { self.snd.wnd_max / 2 } else { u32::MAX };
+        (most.min(half) / segment).max(1) * segment
     }
 
     /// MSS we tell the peer.
@@ -521,11 +533,6 @@ impl Connection {
             self.timers.stop(Timer::SynAckHold);
             passive.due = true;
         }
-    }
-
-    /// Room in the send buffer, bytes.
-    pub(crate) fn send_room(&self) -> usize {
-        (self.snd.limit as usize).saturating_sub(self.snd.queue.len())
     }
 
     /// cwnd, as recovery changes it.

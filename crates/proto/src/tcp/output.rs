@@ -73,6 +73,7 @@ impl Connection {
                 let fits = if nothing_in_flight { self.unsent().min(self.send_window()) } else { 0 };
                 if fits > 0 {
                     // RFC 9293 §3.8.6.2.1: the override time-out; a window too small to be worth a segment is used all the same.
+                    self.snd.queue.push_before(self.snd.nxt + fits);
                     return self.send_range(cx, self.snd.nxt, fits, false, packet);
                 }
                 cx.counters.win_probe += 1;
@@ -129,8 +130,12 @@ impl Connection {
     /// Bytes that may go now: whole segments, or a smaller last one if it need not wait.
     pub(crate) fn allowed_now(&self, unsent: u32) -> Option<u32> {
         let most = u32::from(self.segment_max());
+        // Nothing joins a record that has ended: it need not wait for more, unless it is the last.
+        let record = self.snd.queue.record_len(self.snd.nxt).filter(|record| *record < unsent);
+        let unsent = record.unwrap_or(unsent);
         let usable = unsent.min(self.usable_window());
-        if usable == unsent && (usable.is_multiple_of(most) || self.small_may_go(usable % most)) {
+        let small = usable % most;
+        if usable == unsent && (record.is_some() || self.small_may_go(small)) {
             return Some(usable);
         }
         let whole = usable / most * most;
@@ -154,7 +159,7 @@ impl Connection {
     ) -> bool {
         let (ecn_flags, ecn) = self.ecn_of_data(seq, len);
         let (taken, push) = self.snd.queue.transmit(cx.now, seq, len, &mut packet.payload);
-        debug_assert_eq!(taken, len);
+        let fin = fin && taken == len;
         let end = seq + taken + u32::from(fin);
         if seq.before(self.snd.max) {
             self.total_retrans += 1;
@@ -204,9 +209,12 @@ impl Connection {
         }
         // The gate is open: `poll_transmit` follows.
         self.timers.expired(Timer::Pace, now);
-        if self.timers.expired(Timer::Orphan, now) {
-            // The application is gone, and its lingering close has run out of time.
-            return self.abort();
+        if self.timers.expired(Timer::Life, now) {
+            if self.orphan {
+                // Its lingering close has run out of time.
+                return self.abort();
+            }
+            self.keepalive_timeout(cx);
         }
         if self.timers.expired(Timer::Retransmit, now) {
             self.retransmission_timeout(cx);

@@ -23,8 +23,10 @@ pub(crate) struct TxSegment {
     pub(crate) len: u32,
     /// Times it was handed to the device.
     pub(crate) transmissions: u8,
-    /// The last byte of an application's write ends here.
+    /// The last byte of an application's write ends here, or enough of a long one to hand it on.
     pub(crate) push: bool,
+    /// A record ends here: what follows is never sent in the same segment.
+    pub(crate) eor: bool,
     /// The peer holds it, though it is not acknowledged (RFC 2018).
     pub(crate) sacked: bool,
     /// Held to be lost, once at least.
@@ -49,6 +51,7 @@ impl TxSegment {
             len: 0,
             transmissions: 0,
             push: false,
+            eor: false,
             sacked: false,
             lost: false,
             retransmitted: false,
@@ -64,6 +67,7 @@ impl TxSegment {
             seq: self.seq + at,
             len: self.len - at,
             push: self.push,
+            eor: self.eor,
             parts: SmallVec::new(),
             ..*self
         };
@@ -84,6 +88,7 @@ impl TxSegment {
         self.parts = kept;
         self.len = at;
         self.push = false;
+        self.eor = false;
         rest
     }
 }
@@ -97,6 +102,11 @@ pub(crate) struct SendQueue {
     /// Sequence number after the last byte written.
     end: SeqNum,
     len: u32,
+    /// Sequence number after the last byte pushed, and how many a long write may go on without a push.
+    pushed: SeqNum,
+    pub(crate) push_span: u32,
+    /// The end of a record is, or was lately, among the segments.
+    has_records: bool,
     /// Hears of every segment sent and acknowledged.
     pub(crate) delivery: Delivery,
 }
@@ -109,6 +119,9 @@ impl SendQueue {
             tail: BytesMut::new(),
             end: start,
             len: 0,
+            pushed: start,
+            push_span: u32::MAX >> 1,
+            has_records: false,
             delivery: Delivery::new(),
         }
     }
@@ -159,9 +172,12 @@ impl SendQueue {
     fn tail_room(&mut self, goal: u32) -> usize {
         let goal = goal.max(1);
         match self.segments.back() {
-            Some(last) if last.transmissions == 0 && last.len < goal => (goal - last.len) as usize,
+            Some(last) if last.transmissions == 0 && last.len < goal && !last.eor => {
+                (goal - last.len) as usize
+            }
             _ => {
                 self.freeze_tail();
+                self.push_long_write();
                 self.segments.push_back(TxSegment::new(self.end));
                 goal as usize
             }
@@ -181,7 +197,44 @@ impl SendQueue {
     pub(crate) fn mark_push(&mut self) {
         if let Some(last) = self.segments.back_mut() {
             last.push = true;
+            self.pushed = self.end;
         }
+    }
+
+    /// The byte before `end` is pushed.
+    pub(crate) fn push_before(&mut self, end: SeqNum) {
+        self.cut(end);
+        let behind = self.segments.partition_point(|segment| segment.seq.before(end));
+        if let Some(segment) = behind.checked_sub(1).and_then(|index| self.segments.get_mut(index)) {
+            segment.push = true;
+            self.pushed = self.pushed.latest(end);
+        }
+    }
+
+    /// The last segment is full, and more follows: it is pushed if it ends more than `push_span` behind the last that was.
+    fn push_long_write(&mut self) {
+        if self.end.after(self.pushed + self.push_span)
+            && self.segments.back().is_some_and(|last| last.transmissions == 0)
+        {
+            self.mark_push();
+        }
+    }
+
+    /// The last byte written ends a record.
+    pub(crate) fn end_record(&mut self) {
+        if let Some(last) = self.segments.back_mut() {
+            last.eor = true;
+            self.has_records = true;
+        }
+    }
+
+    /// Bytes from `seq` on to the end of its record, if another may follow.
+    pub(crate) fn record_len(&self, seq: SeqNum) -> Option<u32> {
+        if !self.has_records {
+            return None;
+        }
+        let last = self.starting(seq).find(|segment| segment.eor)?;
+        Some(last.end().since(seq))
     }
 
     fn freeze_tail(&mut self) {
@@ -251,7 +304,7 @@ impl SendQueue {
         self.segments.insert(index + 1, rest);
     }
 
-    /// Marks up to `max` bytes from `seq` on as sent now and adds their slices to `slices`; returns their number, and whether a write
+    /// Marks up to `max` bytes from `seq` on, but none beyond its record, as sent now and adds their slices to `slices`; returns their number, and whether a write
     /// ends there.
     pub(crate) fn transmit(
         &mut self,
@@ -277,6 +330,9 @@ impl SendQueue {
             slices.extend(segment.parts.iter().cloned());
             taken += segment.len;
             push = segment.push;
+            if segment.eor {
+                break;
+            }
             index += 1;
         }
         (taken, push)
@@ -307,6 +363,7 @@ impl SendQueue {
         if self.len == 0 {
             self.segments = VecDeque::new();
             self.tail = BytesMut::new();
+            self.has_records = false;
         }
         sample.filter(|_| !ambiguous)
     }
@@ -380,5 +437,34 @@ mod tests {
         queue.sent(T, SeqNum(0), 6);
         let (slices, len, _) = queue.sent(T, SeqNum(2), 3);
         assert_eq!((bytes(&slices).as_slice(), len), (b"cde".as_slice(), 3));
+    }
+
+    /// Linux's `forced_push`: a long write is pushed whenever more than half of the largest window is behind the last push.
+    #[test]
+    fn a_long_write_is_pushed_in_between() {
+        let mut queue = SendQueue::new(SeqNum(0));
+        queue.push_span = 10;
+        queue.write(&[7; 33], 4);
+        queue.mark_push();
+        let pushes: Vec<u32> =
+            queue.segments.iter().filter(|segment| segment.push).map(|segment| segment.end().0).collect();
+        assert_eq!(pushes, [12, 24, 33]);
+    }
+
+    #[test]
+    fn records_are_never_sent_together() {
+        let mut queue = SendQueue::new(SeqNum(0));
+        queue.write(b"abc", 10);
+        queue.end_record();
+        queue.write(b"defg", 10);
+        queue.end_record();
+        queue.write(b"h", 10);
+        assert_eq!(queue.shape(), [(0, 3, 0), (3, 4, 0), (7, 1, 0)]);
+        assert_eq!([0, 1, 3, 7].map(|seq| queue.record_len(SeqNum(seq))), [Some(3), Some(2), Some(4), None]);
+        assert_eq!(queue.sent(T, SeqNum(0), 10).1, 3);
+        assert_eq!(queue.sent(T, SeqNum(3), 2).1, 2);
+        assert_eq!(queue.shape(), [(0, 3, 1), (3, 2, 1), (5, 2, 0), (7, 1, 0)]);
+        assert_eq!(queue.sent(T, SeqNum(1), 10).1, 2, "nor again");
+        assert_eq!(queue.sent(T, SeqNum(3), 10).1, 4);
     }
 }

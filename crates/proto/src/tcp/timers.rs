@@ -11,8 +11,8 @@ pub(crate) enum Timer {
     DelayedAck = 1,
     /// A SYN-ACK waits for the application's answer.
     SynAckHold = 2,
-    /// The application has let go: its lingering ends here.
-    Orphan = 3,
+    /// While the application holds the connection: keepalive. Once it has let go: its lingering ends here.
+    Life = 3,
     /// The pacer's gate opens.
     Pace = 4,
 }

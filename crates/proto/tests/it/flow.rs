@@ -164,9 +164,9 @@ fn a_window_smaller_than_a_segment_is_used_after_a_while() {
     p.expect("PA 1:1001 ack 1");
     p.send("A 1 ack 1001 win 500");
     p.write(id, &pattern(1001, 2000));
-    p.expect_after(200, "A 1001:1501 ack 1");
+    p.expect_after(200, "PA 1001:1501 ack 1");
     p.send("A 1 ack 1501 win 500");
-    p.expect_after(200, "A 1501:2001 ack 1");
+    p.expect_after(200, "PA 1501:2001 ack 1");
     p.send("A 1 ack 2001 win 5000");
     p.expect("PA 2001:3001 ack 1");
 }
@@ -259,10 +259,10 @@ fn a_part_sent_into_a_small_window_is_sent_again_when_it_is_lost() {
     p.expect("PA 1:1001 ack 1");
     p.send("A 1 ack 1001 win 500");
     p.write(id, &pattern(1001, 2000));
-    p.expect_after(200, "A 1001:1501 ack 1");
-    p.expect_after(200, "A 1001:1501 ack 1");
-    p.expect_after(400, "A 1001:1501 ack 1");
-    p.expect_after(800, "A 1001:1501 ack 1");
+    p.expect_after(200, "PA 1001:1501 ack 1");
+    p.expect_after(200, "PA 1001:1501 ack 1");
+    p.expect_after(400, "PA 1001:1501 ack 1");
+    p.expect_after(800, "PA 1001:1501 ack 1");
     p.send("A 1 ack 1501 win 5000");
     p.expect("A 1501:2501 ack 1");
     p.expect("PA 2501:3001 ack 1");

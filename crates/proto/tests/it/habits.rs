@@ -110,7 +110,7 @@ fn what_announces_more_waits_for_it_without_a_push() {
     p.expect("A 1811:1821 ack 1");
     p.send("A 1 ack 1821");
     write_more(&mut p, id, &pattern(1821, 10));
-    p.expect_after(200, "A 1821:1831 ack 1");
+    p.expect_after(200, "PA 1821:1831 ack 1");
 }
 
 /// A write that is not taken whole is no promise of another.

@@ -10,7 +10,7 @@
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
 //! | `routes`, `paths` | values per destination, and what is remembered of them |
 //! | `limits`, `buffers` | what keeps a sender back; how large buffers are |
-//! | `habits`, `options` | what small segments wait for; what an application may ask of a connection |
+//! | `habits`, `records`, `keepalive`, `options` | what small segments wait for; push, records, how much may wait; silence; what else an application may ask of a connection |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -29,6 +29,7 @@ mod flow;
 mod habits;
 mod handshake;
 mod icmp;
+mod keepalive;
 mod limits;
 mod listening;
 mod loss;
@@ -40,6 +41,7 @@ mod orphans;
 mod pacing;
 mod paths;
 mod queues;
+mod records;
 mod routes;
 mod sack;
 mod simulation;

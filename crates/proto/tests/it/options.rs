@@ -112,3 +112,14 @@ fn tcp_linger2_shortens_fin_wait_2() {
     assert_eq!((at_once, reset.len()), (0, 1));
     assert!(reset[0].starts_with("RA 2:2(0) ack 1"), "{reset:?}");
 }
+
+/// The clamp may come late: it holds for what is sent from then on.
+#[test]
+fn tcp_maxseg_may_be_set_on_an_open_connection() {
+    let (mut p, id) = established(SocketOptions::default());
+    p.stack.set_option(p.now, id, SocketOption::MaxSegment(Some(600))).unwrap();
+    assert_eq!(p.stack.info(id).unwrap().snd_mss, 600);
+    p.write(id, &pattern(1, 900));
+    p.expect("A 1:601 ack 1");
+    p.expect("PA 601:901 ack 1");
+}

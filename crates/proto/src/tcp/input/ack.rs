@@ -37,6 +37,9 @@ impl Connection {
             }
             return Ok(());
         }
+        if let Some(special) = &mut self.special {
+            special.heard(cx.now);
+        }
         let prior_una = self.snd.una;
         let window_changed = self.update_send_window(segment);
         let mut arrived = self.read_sack(cx, segment, window_changed);
@@ -155,10 +158,7 @@ impl Connection {
         if self.pipe() < self.congestion.cwnd() {
             self.expand_send_buffer(cx.config);
         }
-        if self.snd.queue.len() * 3 <= self.snd.limit as usize * 2 {
-            self.snd.blocked = false;
-            self.events |= Events::WRITABLE;
-        }
+        self.wake_writer(cx.config);
     }
 
     /// RFC 5681 §2's five conditions.

@@ -109,6 +109,9 @@ impl Connection {
         self.snd.nxt = ack;
         self.established_una = ack;
         self.established_at = Some(cx.now);
+        if let Some(special) = &mut self.special {
+            special.heard(cx.now);
+        }
         self.transition(Transition::SynAckReceived);
         self.events |= Events::CONNECTED | Events::WRITABLE;
         self.close_as_queued(ack);

@@ -119,7 +119,7 @@ impl Connection {
             self.ack_now();
         }
         if self.state == State::TimeWait {
-            self.timers.stop(Timer::Orphan);
+            self.timers.stop(Timer::Life);
             self.finish();
         }
     }

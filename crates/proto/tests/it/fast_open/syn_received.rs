@@ -34,8 +34,8 @@ fn ten_segments_go_before_the_final_ack() {
 fn the_window_of_the_syn_holds_until_the_final_ack_and_is_not_scaled() {
     for (mut p, _, id) in both("S 0:10 win 3000 <mss 1000,wscale 7,FO COOKIE>") {
         p.write(id, &pattern(1, 10_000));
-        for start in [1, 1001, 2001] {
-            p.expect(&format!("A {start}:{} ack 11", start + 1000));
+        for (push, start) in [("", 1), ("P", 1001), ("", 2001)] {
+            p.expect(&format!("{push}A {start}:{} ack 11", start + 1000));
         }
         p.expect_nothing();
         p.send("A 11 ack 3001 win 100");
