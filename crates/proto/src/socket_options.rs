@@ -41,6 +41,9 @@ pub struct SocketOptions {
     pub keepalive_intvl: Option<Duration>,
     /// Probes without an answer, 1 to 127 (`TCP_KEEPCNT`). `None` = `tcp_keepalive_probes`.
     pub keepalive_probes: Option<u8>,
+    /// Give the connection up when the peer has not acknowledged data, a window probe or a keepalive probe for so long, instead of after
+    /// `tcp_retries2`, `tcp_keepalive_probes` … (`TCP_USER_TIMEOUT`, RFC 5482). Zero is `None`.
+    pub user_timeout: Option<Duration>,
     /// Take no more than so many bytes before they are sent, and report `WRITABLE` when less than half of them wait
     /// (`TCP_NOTSENT_LOWAT`). `None` = `tcp_notsent_lowat`.
     pub notsent_lowat: Option<u32>,
@@ -94,6 +97,8 @@ pub enum SocketOption {
     KeepAliveInterval(Option<Duration>),
     /// [`SocketOptions::keepalive_probes`].
     KeepAliveProbes(Option<u8>),
+    /// [`SocketOptions::user_timeout`].
+    UserTimeout(Option<Duration>),
     /// [`SocketOptions::notsent_lowat`].
     NotsentLowat(Option<u32>),
 }
@@ -143,6 +148,10 @@ impl SocketOptions {
         self
     }
 
+    pub(crate) fn user_timeout(&self) -> Option<Duration> {
+        self.user_timeout.filter(|time| !time.is_zero())
+    }
+
     /// Changes one.
     ///
     /// # Errors
@@ -170,6 +179,7 @@ impl SocketOptions {
             SocketOption::KeepAliveProbes(probes) => {
                 self.keepalive_probes = checked(probes, KEEPALIVE_PROBES)?
             }
+            SocketOption::UserTimeout(time) => self.user_timeout = time,
             SocketOption::NotsentLowat(bytes) => self.notsent_lowat = bytes,
         }
         Ok(())
@@ -226,6 +236,7 @@ impl Deref for RareOptions {
             keepalive_time: None,
             keepalive_intvl: None,
             keepalive_probes: None,
+            user_timeout: None,
             notsent_lowat: None,
             send_buffer: None,
             recv_buffer: None,

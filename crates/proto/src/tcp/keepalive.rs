@@ -49,7 +49,11 @@ impl Connection {
         if silence < time {
             return self.timers.set(Timer::Life, special.heard_at + time);
         }
-        if special.unanswered >= probes {
+        let dead = match self.options.user_timeout() {
+            Some(most) => special.unanswered > 0 && silence >= most,
+            None => special.unanswered >= probes,
+        };
+        if dead {
             cx.counters.abort_on_timeout += 1;
             self.reset_due = true;
             return self.terminate(self.soft_error.unwrap_or(CloseReason::TimedOut));

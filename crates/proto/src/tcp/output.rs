@@ -262,6 +262,7 @@ impl Connection {
             board.watch_timeout(was, before, self.snd.una, cx.config.tcp_frto > 0);
         }
         self.arm_rto(cx.now);
+        self.hasten_rto(cx.now, self.recovery.silence(cx.now));
     }
 
     /// So little is in flight that no acknowledgement tells of a loss: at first the time-outs need not double either (Linux's
@@ -305,6 +306,7 @@ impl Connection {
         self.lose_everything(cx);
         self.snd.probe_due = true;
         self.arm_rto(cx.now);
+        self.hasten_probe(cx.now);
     }
 
     /// When this connection wants to be woken next; [`NEVER`](super::timers::NEVER) = not by time.

@@ -7,11 +7,14 @@
 //! R1, after which the network layer should look for another route, has no meaning here: there is one route.
 
 use super::connection::{Connection, Context};
-use crate::{CloseReason, Config};
+use super::timers::Timer;
+use crate::{CloseReason, Config, Instant};
 use core::time::Duration;
 
 /// The time-out that the doubling starts from (Linux's `TCP_RTO_MIN`).
 const BASE: Duration = Duration::from_millis(200);
+/// No wait is shorter: Linux's jiffy, where it counts a thousand a second.
+const TICK: Duration = Duration::from_millis(1);
 /// An orphan's retransmissions with `tcp_orphan_retries` 0.
 const ORPHAN_RETRIES: u32 = 8;
 
@@ -40,13 +43,42 @@ impl Connection {
         } else {
             cx.config.tcp_retries2
         };
-        let expired = self.timeouts > 1 && silence >= patience(retries, BASE, self.rtt.max_rto());
+        let most = self.options.user_timeout().unwrap_or_else(|| patience(retries, BASE, self.rtt.max_rto()));
+        let expired = self.timeouts > 1 && silence >= most;
         self.end_if(cx, expired)
+    }
+
+    /// The retransmission timer, just started, fires no later than the application wants to be told (Linux's
+    /// `tcp_clamp_rto_to_user_timeout`).
+    pub(super) fn hasten_rto(&mut self, now: Instant, silence: Duration) {
+        if let Some(most) = self.options.user_timeout() {
+            let at = now + most.saturating_sub(silence).max(TICK);
+            self.timers.set(Timer::Retransmit, at.min(self.timers.deadline(Timer::Retransmit)));
+        }
+    }
+
+    /// Time since the first probe of a window that is closed. Kept only for an application that wants to be told of it.
+    fn probing(&mut self, now: Instant) -> Duration {
+        if self.options.user_timeout().is_none() {
+            return Duration::ZERO;
+        }
+        let special = self.special.get_or_insert_default();
+        now.since(*special.probing_since.get_or_insert(now))
+    }
+
+    /// The same for the timer of window probes (`tcp_clamp_probe0_to_user_timeout`).
+    pub(super) fn hasten_probe(&mut self, now: Instant) {
+        let silence = self.probing(now);
+        self.hasten_rto(now, silence);
     }
 
     /// A window probe is due. A peer that answers them may keep the window closed as long as it likes (RFC 9293 §3.8.6.1), but not
     /// that of a connection which nobody holds: that one ends when the back-off has reached its greatest. True: it has.
     pub(super) fn gives_up_probing(&mut self, cx: &mut Context<'_>) -> bool {
+        let probing = self.probing(cx.now);
+        if self.options.user_timeout().is_some_and(|most| probing >= most) {
+            return self.end_if(cx, true);
+        }
         if !self.orphan {
             return self.end_if(cx, u32::from(self.timeouts) > cx.config.tcp_retries2);
         }

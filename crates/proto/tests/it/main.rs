@@ -10,7 +10,8 @@
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
 //! | `routes`, `paths` | values per destination, and what is remembered of them |
 //! | `limits`, `buffers` | what keeps a sender back; how large buffers are |
-//! | `habits`, `records`, `keepalive`, `options` | what small segments wait for; push, records, how much may wait; silence; what else an application may ask of a connection |
+//! | `habits`, `records` | what small segments wait for; push, records, how much may wait |
+//! | `keepalive`, `user_timeout`, `options` | silence; patience; what else an application may ask of a connection |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -49,5 +50,6 @@ mod state_table;
 mod syn_cookies;
 mod time_wait;
 mod undo;
+mod user_timeout;
 mod window;
 mod wrap;

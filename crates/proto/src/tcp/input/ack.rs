@@ -37,11 +37,11 @@ impl Connection {
             }
             return Ok(());
         }
-        if let Some(special) = &mut self.special {
-            special.heard(cx.now);
-        }
         let prior_una = self.snd.una;
         let window_changed = self.update_send_window(segment);
+        if let Some(special) = &mut self.special {
+            special.heard(cx.now, self.snd.wnd > 0);
+        }
         let mut arrived = self.read_sack(cx, segment, window_changed);
         if ack.after(self.snd.una) {
             self.acknowledge(cx, ack, arrived.as_mut());

@@ -110,7 +110,7 @@ impl Connection {
         self.established_una = ack;
         self.established_at = Some(cx.now);
         if let Some(special) = &mut self.special {
-            special.heard(cx.now);
+            special.heard(cx.now, true);
         }
         self.transition(Transition::SynAckReceived);
         self.events |= Events::CONNECTED | Events::WRITABLE;

@@ -44,6 +44,9 @@ impl Connection {
             self.syn_rto(cx)
         };
         self.timers.set(Timer::Retransmit, cx.now + wait);
+        if active.transmissions > 1 {
+            self.hasten_rto(cx.now, cx.now.since(active.first_sent_at));
+        }
         self.snd.advance_nxt(self.snd.nxt.latest(self.snd.iss + 1));
         self.handshake = Some(Handshake::Active(active));
         let window = self.syn_window(cx);
@@ -109,6 +112,7 @@ impl Connection {
         let limit = retries + cx.config.tcp_syn_linear_timeouts;
         // The linear time-outs come on top of the retries, but not of their time, which therefore ends a connect with few retries.
         let longest = patience(retries, cx.config.rto_initial, self.rtt.max_rto());
+        let longest = self.options.user_timeout().unwrap_or(longest);
         let late = self.timeouts > 0 && cx.now.since(active.first_sent_at) >= longest;
         if late || u32::from(self.timeouts) >= limit {
             // Given up before the third time-out: as suspect as the third would have been.
