@@ -73,6 +73,10 @@ counters! {
     sack_reneging = "TCPSACKReneging";
     /// ACKs that told of reordering.
     sack_reorder = "TCPSACKReorder";
+    /// Duplicate ACKs that told of reordering, from peers without SACK.
+    reno_reorder = "TCPRenoReorder";
+    /// Timestamps that told of reordering.
+    ts_reorder = "TCPTSReorder";
     /// SACK blocks that meant nothing.
     sack_discard = "TCPSACKDiscard";
     /// Fast recoveries undone by their last acknowledgement.

@@ -4,6 +4,7 @@
 //! and the sixth (urgent) is left to the application that nobody writes any more (RFC 6093): URG is ignored, its bytes are data.
 
 mod ack;
+mod duplicate;
 mod loss;
 mod reset;
 mod sequence;

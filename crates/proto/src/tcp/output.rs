@@ -11,7 +11,7 @@ mod syn;
 use super::connection::{Connection, Context};
 use super::handshake::Handshake;
 use super::receiver::AckOwed;
-use super::recovery::{Phase, Purpose};
+use super::recovery::{Phase, Purpose, Undo};
 use super::timers::Timer;
 use crate::Instant;
 use segment::Outgoing;
@@ -162,6 +162,7 @@ impl Connection {
         let fin = fin && taken == len;
         let end = seq + taken + u32::from(fin);
         if seq.before(self.snd.max) {
+            self.recovery.resent(cx.now, taken);
             self.total_retrans += 1;
             cx.counters.retrans_segs += 1;
         }
@@ -256,7 +257,15 @@ impl Connection {
         } else {
             self.rtt.on_timeout();
         }
-        self.lose_everything(cx);
+        if self.agreed.sack {
+            self.lose_everything(cx);
+        } else {
+            let begun = Undo::new(before, self.snd.una);
+            let watch = cx.config.tcp_frto > 0;
+            let span = (self.snd.una, self.snd.max);
+            self.recovery.on_timeout(span, Some(begun), watch, || cx.first_reordering(&self.tuple));
+            self.snd.rewind();
+        }
         self.recovery.fell_silent(cx.now, self.timeouts == 1);
         if let Some(board) = &mut self.recovery.board {
             board.watch_timeout(was, before, self.snd.una, cx.config.tcp_frto > 0);

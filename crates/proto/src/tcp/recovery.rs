@@ -2,7 +2,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `newreno` | peers without SACK: three duplicate ACKs, partial ACKs (RFC 6582), limited transmit (RFC 3042) |
+//! | `newreno` | peers without SACK: three duplicate ACKs, partial ACKs (RFC 6582), limited transmit (RFC 3042), their undo |
 //! | `scoreboard` | what a peer with SACK holds, what is lost, what was sent again; the pipe (RFC 6675) |
 //! | `marks` | the bits on the segments, and their sums |
 //! | `rack` | loss told by time (RFC 8985), with the adaptive reordering window |
@@ -20,7 +20,7 @@ mod scoreboard;
 mod tlp;
 mod undo;
 
-pub(crate) use newreno::Verdict;
+pub(crate) use newreno::{Duplicate, Verdict};
 pub(crate) use rack::ReoWindow;
 pub(crate) use scoreboard::{Arrived, Phase, dsack};
 pub(crate) use tlp::{Probe, probe_timeout};
@@ -73,7 +73,10 @@ impl Recovery {
 
     /// Segments beyond a hole that make it a loss, if that has been learnt.
     pub(crate) fn reordering(&self) -> Option<u32> {
-        self.board.as_ref().map(|board| board.reordering())
+        match (&self.board, &self.newreno) {
+            (Some(board), _) => Some(board.reordering()),
+            (None, newreno) => newreno.as_ref()?.reordering(),
+        }
     }
 
     /// Of what is held to be lost, not all was sent again.
@@ -88,7 +91,11 @@ impl Recovery {
 
     /// Bytes thought to be in the network, of `flight_size` that are not acknowledged (RFC 6675 §4's pipe).
     pub(crate) fn pipe(&self, flight_size: u32) -> u32 {
-        self.board.as_ref().map_or(flight_size, |board| board.pipe(flight_size))
+        match (&self.board, &self.newreno) {
+            (Some(board), _) => board.pipe(flight_size),
+            (None, Some(newreno)) => newreno.pipe(flight_size),
+            (None, None) => flight_size,
+        }
     }
 
     /// The congestion window now, where `cwnd` is the algorithm's: recovery lowers it gradually, or adds what has left the network.
@@ -100,9 +107,19 @@ impl Recovery {
         }
     }
 
-    /// A duplicate ACK from a peer without SACK.
-    pub(crate) fn on_duplicate(&mut self, snd_una: SeqNum, snd_max: SeqNum, smss: u32) -> Verdict {
-        self.newreno.get_or_insert_default().on_duplicate(snd_una, snd_max, smss)
+    /// The state for a peer without SACK, made now if there was none.
+    fn newreno(&mut self, reordering: impl FnOnce() -> u32) -> &mut NewReno {
+        self.newreno.get_or_insert_with(|| Box::new(NewReno::new(reordering())))
+    }
+
+    /// A duplicate ACK from a peer without SACK. True beside it: it shows that the path reorders more than was known.
+    pub(crate) fn on_duplicate(
+        &mut self,
+        duplicate: &Duplicate,
+        reordering: impl FnOnce() -> u32,
+    ) -> (Verdict, bool) {
+        let newreno = self.newreno(reordering);
+        (newreno.on_duplicate(duplicate), newreno.note_reordering(duplicate))
     }
 
     /// `snd_una` moved by `acked` bytes; the peer has no SACK.
@@ -115,9 +132,55 @@ impl Recovery {
         verdict
     }
 
-    /// The timer takes over: everything is sent again from `snd_una`. The peer has no SACK.
-    pub(crate) fn on_timeout(&mut self, snd_max: SeqNum) {
-        self.newreno.get_or_insert_default().on_timeout(snd_max);
+    /// Is what an ACK that makes progress tells enough to call the recovery needless? The peer has no SACK; `echo` is the time that it
+    /// echoes, as milliseconds of our clock.
+    pub(crate) fn needless_without_sack(&self, snd_una: SeqNum, echo: Option<u32>) -> Option<Needless> {
+        let newreno = self.newreno.as_ref().filter(|newreno| newreno.is_recovering(snd_una))?;
+        let undo = newreno.undo.as_ref()?;
+        match () {
+            () if undo.precedes(echo) => Some(Needless::Timestamp),
+            () => newreno.went_forward().then_some(Needless::ForwardProgress),
+        }
+    }
+
+    /// That recovery is over: the windows of before it, whether it was the timer's, and whether the path reorders more than was known
+    /// (`most`: `tcp_max_reordering`).
+    pub(crate) fn reopen_without_sack(&mut self, snd_una: SeqNum, most: u32) -> Option<(Undo, bool, bool)> {
+        let newreno = self.newreno.as_mut()?;
+        let resending = newreno.is_resending(snd_una);
+        let (undo, reordered) = newreno.reopen(most)?;
+        Some((undo, resending, reordered))
+    }
+
+    /// May new data go instead of what the timer held to be lost? Asked after an ACK that made progress; the peer has no SACK.
+    pub(crate) fn tries_forward(&mut self, snd_una: SeqNum, new_data: bool) -> bool {
+        self.newreno.as_mut().is_some_and(|newreno| newreno.tries_forward(snd_una, new_data))
+    }
+
+    /// What a recovery begins from, should it prove needless; the peer has no SACK.
+    pub(crate) fn remember(&mut self, windows: (u32, u32), snd_una: SeqNum) {
+        if let Some(newreno) = &mut self.newreno {
+            newreno.undo = Some(Undo::new(windows, snd_una));
+        }
+    }
+
+    /// `len` bytes went again; the peer has no SACK.
+    pub(crate) fn resent(&mut self, now: Instant, len: u32) {
+        if let Some(undo) = self.newreno.as_mut().and_then(|newreno| newreno.undo.as_mut()) {
+            undo.on_resent(now, len);
+        }
+    }
+
+    /// The timer takes over: everything is sent again from the first number of `span`, `snd_una`; the other is `snd_max`. The peer has
+    /// no SACK. `begun` is what the recovery begins from, should it prove needless; F-RTO watches it if `watch`.
+    pub(crate) fn on_timeout(
+        &mut self,
+        span: (SeqNum, SeqNum),
+        begun: Option<Undo>,
+        watch: bool,
+        reordering: impl FnOnce() -> u32,
+    ) {
+        self.newreno(reordering).on_timeout(span, begun, watch);
     }
 
     /// After a time-out: silence began now if it was the `first`, else with the first.

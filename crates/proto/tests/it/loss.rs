@@ -25,7 +25,13 @@ fn established() -> (Peer, ConnId) {
 
 /// Sends the first ten segments.
 fn ten_in_flight() -> (Peer, ConnId) {
-    let (mut p, id) = established();
+    ten_in_flight_with(2)
+}
+
+fn ten_in_flight_with(tcp_frto: u32) -> (Peer, ConnId) {
+    let reno = CongestionControl::Reno;
+    let (mut p, id) =
+        established_with(Config { tcp_congestion_control: reno, tcp_frto, ..Config::default() });
     p.write(id, &pattern(1, 40_000));
     for number in 0..10 {
         p.expect(&format!("A {}:{} ack 1", 1 + number * 1000, 1001 + number * 1000));
@@ -164,7 +170,7 @@ fn the_timer_starts_anew_with_progress() {
 /// RFC 5681 §3.1: ssthresh is half of what was in flight, cwnd one segment; slow start from there.
 #[test]
 fn after_a_timeout_everything_goes_again_from_one_segment() {
-    let (mut p, id) = ten_in_flight();
+    let (mut p, id) = ten_in_flight_with(0);
     p.expect_after(300, "A 1:1001 ack 1");
     p.expect_nothing();
     let info = p.stack.info(id).unwrap();
@@ -247,7 +253,7 @@ fn a_partial_acknowledgement_sends_the_next_hole() {
 /// RFC 6582 §4.1: duplicates made by our own repetition after a time-out are no loss.
 #[test]
 fn duplicates_after_a_timeout_are_not_a_loss() {
-    let (mut p, id) = ten_in_flight();
+    let (mut p, id) = ten_in_flight_with(0);
     p.expect_after(300, "A 1:1001 ack 1");
     p.send("A 1 ack 1001");
     p.expect("A 1001:2001 ack 1");

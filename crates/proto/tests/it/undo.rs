@@ -141,3 +141,97 @@ fn a_fast_recovery_answered_by_the_original_is_undone() {
         assert_eq!((counters.full_undo, counters.partial_undo, counters.retrans_segs), (full, partial, 1));
     }
 }
+
+const BARE: &str = "S 0 win 65535 <mss 1000>";
+const ONLY_STAMPED: &str = "S 0 win 65535 <mss 1012,TS 100 0>";
+
+/// Eifel for a peer without SACK: after a time-out nothing goes again, after duplicates the path is known to reorder.
+#[test]
+fn without_sack_the_timestamp_tells() {
+    let (mut p, id) = ten_in_flight(ONLY_STAMPED, &[]);
+    p.expect_after(300, "A 1:1001 ack 1");
+    assert_eq!(windows(&p, id), (1000, 5000));
+    p.send("A 1 ack 1001 <TS 300 100>");
+    assert_eq!(windows(&p, id), (11_000, u32::MAX), "back, and one more for this ACK");
+    assert_eq!(sent(&mut p), [10, 11], "nothing goes again");
+    p.send("A 1 ack 12001 <TS 301 100>");
+    assert_eq!((p.stack.counters().loss_undo, p.stack.counters().retrans_segs), (1, 1));
+    for (ack, full, partial) in [(10_001, 1, 0), (4001, 0, 1)] {
+        let (mut p, id) = ten_in_flight(ONLY_STAMPED, &[]);
+        p.expect_nothing_for(100);
+        [(); 3].iter().for_each(|()| p.send("A 1 ack 1 <TS 300 100>"));
+        assert_eq!((sent(&mut p), windows(&p, id)), (vec![0], (5000, 5000)));
+        p.send(&format!("A 1 ack {ack} <TS 301 100>"));
+        assert_eq!((windows(&p, id).0 >= 10_000, windows(&p, id).1), (true, u32::MAX));
+        let counters = p.stack.counters();
+        assert_eq!((counters.full_undo, counters.partial_undo, counters.ts_reorder), (full, partial, 1));
+        p.sent_now();
+        [(); 3].iter().for_each(|()| p.send(&format!("A 1 ack {ack} <TS 302 100>")));
+        let new = sent(&mut p);
+        assert!(!new.contains(&(ack / 1000)), "three duplicates mean nothing on this path now: {new:?}");
+        p.send(&format!("A 1 ack {ack} <TS 302 100>"));
+        assert_eq!(sent(&mut p), [ack / 1000]);
+    }
+}
+
+#[test]
+fn without_sack_an_echo_of_the_retransmission_undoes_nothing() {
+    let (mut p, id) = ten_in_flight(ONLY_STAMPED, &[("net.ipv4.tcp_frto", "0")]);
+    p.expect_after(300, "A 1:1001 ack 1");
+    p.send("A 1 ack 1001 <TS 300 400>");
+    assert_eq!((windows(&p, id), sent(&mut p)), ((2000, 5000), vec![1, 2]));
+    assert_eq!(p.stack.counters().loss_undo, 0);
+}
+
+/// RFC 5682 §2, the basic algorithm: neither SACK nor timestamps.
+#[test]
+fn without_sack_forward_progress_tells() {
+    let (mut p, id) = ten_in_flight(BARE, &[]);
+    p.expect_after(300, "A 1:1001 ack 1");
+    p.send("A 1 ack 1001");
+    assert_eq!(sent(&mut p), [10, 11], "step 2b: new data");
+    p.send("A 1 ack 2001");
+    assert_eq!(windows(&p, id), (11_000, u32::MAX), "step 3b: the originals arrive");
+    p.send("A 1 ack 12001");
+    assert_eq!(sent(&mut p)[0], 12);
+    let counters = p.stack.counters();
+    assert_eq!((counters.spurious_rtos, counters.loss_undo, counters.retrans_segs), (1, 1, 1));
+}
+
+#[test]
+fn without_sack_a_duplicate_tells_that_the_timeout_was_right() {
+    let (mut p, id) = ten_in_flight(BARE, &[]);
+    p.expect_after(300, "A 1:1001 ack 1");
+    p.send("A 1 ack 1001");
+    assert_eq!(sent(&mut p), [10, 11]);
+    p.send("A 1 ack 1001");
+    assert_eq!(sent(&mut p), [1, 2], "step 3a: the usual repetition");
+    p.send("A 1 ack 1001");
+    p.expect_nothing();
+    assert_eq!((windows(&p, id), p.stack.counters().spurious_rtos), ((2000, 5000), 0));
+    p.send("A 1 ack 3001");
+    assert_eq!(sent(&mut p), [3, 4, 5, 6]);
+    // With nothing new to send, or everything acknowledged at once, there is nothing to try.
+    let (mut p, _) = ten_in_flight(BARE, &[]);
+    p.expect_after(300, "A 1:1001 ack 1");
+    p.send("A 1 ack 10001");
+    assert_eq!(sent(&mut p), [10, 11, 12]);
+    p.send("A 1 ack 10001");
+    p.expect_nothing();
+}
+
+/// Linux's `tcp_check_reno_reordering`: ten duplicates of nine segments behind the first.
+#[test]
+fn without_sack_too_many_duplicates_tell_of_reordering() {
+    let (mut p, _) = ten_in_flight(BARE, &[("net.ipv4.tcp_max_reordering", "5")]);
+    [(); 12].iter().for_each(|()| p.send("A 1 ack 1"));
+    assert_eq!(p.stack.counters().reno_reorder, 1);
+    p.sent_now();
+    p.send("A 1 ack 13001");
+    p.send("A 1 ack 14001");
+    p.sent_now();
+    [(); 4].iter().for_each(|()| p.send("A 1 ack 14001"));
+    assert_eq!(p.stack.counters().reno_recovery, 1);
+    p.send("A 1 ack 14001");
+    assert_eq!(p.stack.counters().reno_recovery, 2);
+}

@@ -107,6 +107,7 @@ fn the_textbook_figure() {
     let (p, id) = established(with(&[
         ("net.ipv4.tcp_congestion_control", "reno"),
         ("net.ipv4.tcp_sack", "0"),
+        ("net.ipv4.tcp_frto", "0"),
         ("firstbyte.initcwnd", "1"),
         ("firstbyte.initial_ssthresh", "16"),
     ]));

@@ -1,7 +1,7 @@
 //! Fifth check: the ACK field (RFC 9293 §3.10.7.4, RFC 5961 §5, RFC 5681).
 
 use super::{Reply, Segment, Stop};
-use crate::tcp::congestion::{Controller, Lost};
+use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context, ParentEvent};
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::nagle::Nagle;
@@ -35,6 +35,7 @@ impl Connection {
                 self.challenge(cx);
                 return Err(Reply::Nothing);
             }
+            self.read_old_ack(cx, segment);
             return Ok(());
         }
         let prior_una = self.snd.una;
@@ -44,6 +45,9 @@ impl Connection {
         }
         let mut arrived = self.read_sack(cx, segment, window_changed);
         if ack.after(self.snd.una) {
+            if !self.agreed.sack {
+                self.undo_without_sack(cx, segment);
+            }
             self.acknowledge(cx, ack, arrived.as_mut());
         } else if !self.agreed.sack && self.is_duplicate_ack(segment, window_changed) {
             self.on_duplicate_ack(cx);
@@ -53,6 +57,8 @@ impl Connection {
         }
         if let Some(arrived) = arrived {
             self.recover(cx, &arrived);
+        } else if self.snd.una.after(prior_una) && !self.agreed.sack {
+            self.try_forward(cx);
         }
         if self.snd.una.after(prior_una) && self.recovery.purpose == Purpose::Timeout {
             self.arm_probe(cx);
@@ -159,27 +165,6 @@ impl Connection {
             self.expand_send_buffer(cx.config);
         }
         self.wake_writer(cx.config);
-    }
-
-    /// RFC 5681 §2's five conditions.
-    fn is_duplicate_ack(&self, segment: &Segment, window_changed: bool) -> bool {
-        self.snd.flight_size() > 0
-            && segment.payload.is_empty()
-            && !segment.has(Flags::SYN)
-            && !segment.has(Flags::FIN)
-            && segment.header.ack == self.snd.una
-            && !window_changed
-    }
-
-    fn on_duplicate_ack(&mut self, cx: &mut Context<'_>) {
-        let smss = u32::from(self.smss());
-        // What limited transmit sent beyond cwnd does not count (RFC 5681 §3.2 step 2).
-        let in_flight = self.snd.flight_size().min(self.congestion.cwnd());
-        if self.recovery.on_duplicate(self.snd.una, self.snd.max, smss) == Verdict::Loss {
-            cx.counters.reno_recovery += 1;
-            self.congestion.on_loss(&Lost { in_flight, smss, timeout: false });
-            self.ecn.on_reduction(self.snd.max);
-        }
     }
 
     /// SND.WND from a segment that is newer than the last that set it. True if it changed.

@@ -11,6 +11,9 @@ use core::time::Duration;
 /// `tcp_early_retrans`: probes are sent from this value on.
 const TLP: u32 = 3;
 
+/// Least time in which a peer may show that it still holds what it had reported.
+const RENEGING_WAIT_MIN: Duration = Duration::from_millis(10);
+
 impl Connection {
     /// Reads the blocks of an ACK. `None` while everything is in order: then there is nothing to keep.
     pub(super) fn read_sack(
@@ -37,6 +40,7 @@ impl Connection {
             cx.counters.dsack_ofo_recv += u64::from(part.1.after(segment.header.ack));
             board.on_dsack(span.1, part);
         }
+        arrived.overtaken = segment.header.ack.before(span.0);
         arrived.duplicate = duplicate;
         arrived.bare = options.sack.is_empty() && segment.payload.is_empty() && !window_changed;
         let senseless = board.read(&mut self.snd.queue, blocks, self.snd.max, &mut arrived);
@@ -44,11 +48,24 @@ impl Connection {
         Some(arrived)
     }
 
+    /// An ACK that others have overtaken: its numbers are known, but what it reports may be news (RFC 2883 §4, and as Linux).
+    pub(super) fn read_old_ack(&mut self, cx: &mut Context<'_>, segment: &Segment) {
+        if segment.header.options.sack.is_empty() {
+            return;
+        }
+        if let Some(arrived) = self.read_sack(cx, segment, true) {
+            self.recover(cx, &arrived);
+        }
+    }
+
     /// After the cumulative acknowledgement: is a recovery over, is more lost, how much may go?
     pub(super) fn recover(&mut self, cx: &mut Context<'_>, arrived: &Arrived) {
         let una = self.snd.una;
         let progress = una.after(arrived.snd_una);
         let Some(board) = &mut self.recovery.board else { return };
+        if progress && board.reneges(&self.snd.queue, una) {
+            return self.suspect_reneging(cx.now);
+        }
         if board.note_reordering(cx.config, arrived) {
             cx.counters.sack_reorder += 1;
         }
@@ -70,6 +87,14 @@ impl Connection {
         let more_lost = self.find_losses(cx, arrived.prior_pipe);
         self.reduce_window(arrived.delivered, progress && !more_lost);
         self.recovery.board.take_if(|board| board.is_over());
+    }
+
+    /// The peer acknowledged up to something that it had reported to hold, but not that: perhaps it has let go of it, which it may
+    /// (RFC 2018 §8). More ACKs may be on their way; if not, the timer comes soon, and what was reported is forgotten (as Linux).
+    fn suspect_reneging(&mut self, now: Instant) {
+        let wait = (self.rtt.srtt().unwrap_or_default() / 2).max(RENEGING_WAIT_MIN);
+        self.recovery.purpose = Purpose::Timeout;
+        self.timers.set(Timer::Retransmit, now + wait);
     }
 
     /// A recovery was needless: what it did to the windows is taken back (RFC 4015 §3).
@@ -185,7 +210,8 @@ impl Connection {
     /// Whatever is in flight is held to be lost, and goes again: after a time-out, or when it was too big for the path.
     pub(crate) fn lose_everything(&mut self, cx: &mut Context<'_>) {
         if !self.agreed.sack {
-            self.recovery.on_timeout(self.snd.max);
+            let span = (self.snd.una, self.snd.max);
+            self.recovery.on_timeout(span, None, false, || cx.first_reordering(&self.tuple));
             return self.snd.rewind();
         }
         self.snd.unsend_fin();

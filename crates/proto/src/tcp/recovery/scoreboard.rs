@@ -49,6 +49,8 @@ pub(crate) struct Arrived {
     pub(crate) duplicate: Option<Block>,
     /// It brings nothing: no text, no block, no window.
     pub(crate) bare: bool,
+    /// Later ACKs came before it.
+    pub(crate) overtaken: bool,
     /// Bytes known only now to be delivered.
     pub(crate) delivered: u32,
     /// Earliest transmission of what was selectively acknowledged and sent once.
@@ -136,6 +138,11 @@ impl Scoreboard {
         self.phase == Phase::Open && self.marks.is_clear()
     }
 
+    /// The first segment that is not acknowledged was reported to be there.
+    pub(crate) fn reneges(&self, queue: &SendQueue, snd_una: SeqNum) -> bool {
+        self.marks.sacked > 0 && queue.starting(snd_una).next().is_some_and(|head| head.sacked)
+    }
+
     /// Something is held to be lost.
     pub(crate) fn any_lost(&self) -> bool {
         self.marks.lost > 0
@@ -163,6 +170,7 @@ impl Scoreboard {
             prior_pipe: self.pipe(snd_nxt.since(snd_una)),
             duplicate: None,
             bare: false,
+            overtaken: false,
             delivered: 0,
             sacked_sent_at: None,
             original: false,
@@ -191,7 +199,9 @@ impl Scoreboard {
                 self.sack(queue, piece, arrived);
             }
         }
-        let senseless = blocks.len() - valid.len();
+        // What is acknowledged by now was news when the ACK was sent: others have overtaken it.
+        let overtaken = blocks.iter().filter(|block| block.1.before_or_eq(arrived.snd_una)).count();
+        let senseless = blocks.len() - valid.len() - if arrived.overtaken { overtaken } else { 0 };
         self.known = valid;
         senseless as u32
     }

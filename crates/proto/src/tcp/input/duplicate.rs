@@ -1,0 +1,78 @@
+//! What an ACK tells a sender whose peer has no SACK: duplicates, and whether a recovery was needless.
+
+use super::Segment;
+use crate::tcp::congestion::{Controller, Lost};
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::recovery::{Duplicate, Needless, Verdict};
+use wire::Flags;
+
+impl Connection {
+    /// RFC 5681 §2's five conditions.
+    pub(super) fn is_duplicate_ack(&self, segment: &Segment, window_changed: bool) -> bool {
+        self.snd.flight_size() > 0
+            && segment.payload.is_empty()
+            && !segment.has(Flags::SYN)
+            && !segment.has(Flags::FIN)
+            && segment.header.ack == self.snd.una
+            && !window_changed
+    }
+
+    pub(super) fn on_duplicate_ack(&mut self, cx: &mut Context<'_>) {
+        let duplicate = Duplicate {
+            snd_una: self.snd.una,
+            snd_max: self.snd.max,
+            cwnd: self.congestion.cwnd(),
+            smss: u32::from(self.smss()),
+            max_reordering: cx.config.tcp_max_reordering,
+        };
+        let before = (self.congestion.cwnd(), self.congestion.ssthresh());
+        let (verdict, reordered) =
+            self.recovery.on_duplicate(&duplicate, || cx.first_reordering(&self.tuple));
+        cx.counters.reno_reorder += u64::from(reordered);
+        match verdict {
+            Verdict::Loss => {
+                cx.counters.reno_recovery += 1;
+                // What limited transmit sent beyond cwnd does not count (RFC 5681 §3.2 step 2).
+                let in_flight = self.snd.flight_size().min(before.0);
+                self.congestion.on_loss(&Lost { in_flight, smss: duplicate.smss, timeout: false });
+                self.ecn.on_reduction(self.snd.max);
+                self.recovery.remember(before, self.snd.una);
+            }
+            Verdict::Resend => self.snd.rewind(),
+            Verdict::Open | Verdict::Recovering => {}
+        }
+    }
+
+    /// An ACK makes progress: does it show that the recovery was needless? Then the windows of before it come back (RFC 4015 §3), and
+    /// what a time-out was about to repeat does not go again.
+    pub(super) fn undo_without_sack(&mut self, cx: &mut Context<'_>, segment: &Segment) {
+        let echo = segment.header.options.timestamps.filter(|_| self.agreed.timestamps);
+        let echo = echo.map(|timestamps| timestamps.tsecr.wrapping_sub(self.ts_offset));
+        let una = self.snd.una;
+        let Some(why) = self.recovery.needless_without_sack(una, echo) else { return };
+        let most = cx.config.tcp_max_reordering;
+        let Some((undo, resending, reordered)) = self.recovery.reopen_without_sack(una, most) else {
+            return;
+        };
+        *match resending {
+            true => &mut cx.counters.loss_undo,
+            false if segment.header.ack.after_or_eq(self.snd.nxt) => &mut cx.counters.full_undo,
+            false => &mut cx.counters.partial_undo,
+        } += 1;
+        cx.counters.spurious_rtos += u64::from(why == Needless::ForwardProgress);
+        cx.counters.ts_reorder += u64::from(reordered);
+        self.congestion.on_undo(undo.cwnd, undo.ssthresh);
+        self.ecn.on_undo();
+        self.snd.advance_nxt(self.snd.max);
+    }
+
+    /// After an ACK that made progress: F-RTO's second step.
+    pub(super) fn try_forward(&mut self, cx: &Context<'_>) {
+        let new = self.snd.queue.end().after(self.snd.max);
+        let fits = self.snd.wnd > self.snd.max.since(self.snd.una);
+        if self.recovery.tries_forward(self.snd.una, new && fits) {
+            self.snd.advance_nxt(self.snd.max);
+            self.arm_rto(cx.now);
+        }
+    }
+}
