@@ -17,10 +17,11 @@ use crate::stack::{Defaults, Running, StackArgs};
 use crate::values::{self, Resolved};
 use body::Sink;
 use clap::Args;
-use firstbyte::{Config, FastOpen};
+use firstbyte::{Config, FastOpen, Instant, Net, TraceMask};
 use hyper::Method;
 use hyper::header::{HeaderName, HeaderValue};
 use report::Report;
+use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -47,6 +48,9 @@ pub(crate) struct GetArgs {
     /// Draw the packets of the first connection and of the last.
     #[arg(long)]
     explain: bool,
+    /// Tell on stderr what happens inside the stack: states, windows, round trips, retransmissions, drops and why.
+    #[arg(long)]
+    trace: bool,
     /// A plain handshake, and no request for a cookie.
     #[arg(long)]
     no_fast_open: bool,
@@ -161,6 +165,10 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
     let peer = how.target.resolve(&args.resolve).await?;
     let recorder = args.explain.then(Recorder::new);
     let running = args.stack.start(&DEFAULTS, config, recorder.as_ref(), |builder| builder)?;
+    if args.trace {
+        running.net.set_trace(TraceMask::all());
+    }
+    let begun = Begun::default();
     let mut report = Report::new(args.json, sink.uses_stdout(), args.count > 1, &how, peer, &running);
     report.begin();
     // Interrupted before anything came back is no success.
@@ -171,6 +179,7 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
             visited = visit_once(&how, peer, &running, recorder.as_ref(), &mut sink) => visited,
             _ = tokio::signal::ctrl_c() => break,
         };
+        begun.tell_trace(&running.net);
         for visit in visited? {
             is_well &= visit.is_well(args.fail);
             is_empty = false;
@@ -180,8 +189,28 @@ async fn get(args: GetArgs, config: Config, how: How, mut sink: Sink) -> Result<
     report.end();
     // What did not get through by now does not matter any more.
     let _ = running.net.shutdown_timeout(LAST_PACKETS).await;
+    begun.tell_trace(&running.net);
     running.finish()?;
     Ok(if is_well && !is_empty { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The moment of the first event of the trace, from which the others count.
+#[derive(Default)]
+struct Begun(OnceCell<Instant>);
+
+impl Begun {
+    /// Prints what the trace has told since the last time; nothing without one.
+    fn tell_trace(&self, net: &Net) {
+        let (events, lost) = net.take_trace();
+        for mut event in events {
+            let begun = *self.0.get_or_init(|| event.at);
+            event.at = Instant::ZERO + event.at.since(begun);
+            eprintln!("{event}");
+        }
+        if lost > 0 {
+            warn(format!("{lost} events of the trace found no room"));
+        }
+    }
 }
 
 /// After the last connection has ended.

@@ -3,7 +3,9 @@ mod builder;
 use crate::driver::{Control, Ended};
 use crate::{TcpSocket, error};
 use host::{Host, RealClock};
-use proto::{Counters, Paths, RouteMetrics, SettingError, Stack, TableSizes, fast_open};
+use proto::{
+    Counters, Paths, RouteMetrics, SettingError, Stack, TableSizes, TraceEvent, TraceMask, fast_open,
+};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -207,6 +209,21 @@ impl Net {
     /// Forgets everything about one peer: cookies, round trips, verdicts. False if there was nothing.
     pub fn forget_paths_to(&self, peer: IpAddr) -> bool {
         self.with_path_cache(|cache| cache.forget_peer(peer.into()))
+    }
+
+    /// Traces every connection: states, windows, round trips, what limits the sender, retransmissions and drops with their reasons,
+    /// segments. An empty mask ends it. While nobody traces, it costs one test per packet.
+    pub fn set_trace(&self, mask: TraceMask) {
+        self.handle.host.configure(|stack, _| stack.set_trace(mask));
+    }
+
+    /// The events since the last call, and how many more found no room (65 536 wait at most).
+    #[must_use]
+    pub fn take_trace(&self) -> (Vec<TraceEvent>, u64) {
+        self.handle.host.configure(|stack, _| {
+            let lost = stack.take_trace_lost();
+            (std::iter::from_fn(|| stack.poll_trace()).collect(), lost)
+        })
     }
 
     /// Looks into the engine. The stack stands still meanwhile, so be quick.

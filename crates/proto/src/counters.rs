@@ -243,6 +243,11 @@ impl Drops {
         self.counts[reason as usize] += 1;
     }
 
+    /// The reasons that have been counted since `before`.
+    pub(crate) fn since(&self, before: &Drops) -> impl Iterator<Item = DropReason> {
+        DropReason::ALL.iter().copied().filter(|reason| self.get(*reason) > before.get(*reason))
+    }
+
     /// Packets dropped for `reason`.
     pub fn get(&self, reason: DropReason) -> u64 {
         self.counts[reason as usize]

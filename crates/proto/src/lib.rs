@@ -63,6 +63,7 @@ mod tcp;
 mod time;
 mod time_wait;
 mod timer_wheel;
+mod trace;
 mod tuple;
 
 pub use api::*;
@@ -75,4 +76,5 @@ pub use socket_options::{OptionError, SocketOption, SocketOptions};
 pub use stack::Stack;
 pub use tcp::limits::{LimitedBy, SenderLimits};
 pub use time::*;
+pub use trace::{DropWhy, RetransmitWhy, SegmentSummary, TraceEvent, TraceMask, Traced};
 pub use wire::{Addr, Capabilities, RxPacket, SeqNum, TxPacket};

@@ -2,7 +2,7 @@
 //!
 //! `ingress` takes packets apart and finds whom they concern, `train` does so once for those that follow each other, `icmp` answers
 //! and believes ICMP, `listen` is LISTEN and the SYN queue with the server's half of Fast Open, `stateless` and `syn_cookie` are
-//! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `settle` is what follows every change of a
+//! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `settle` is what follows every change of a
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again.
 
 mod closing;
@@ -19,6 +19,7 @@ mod settle;
 mod stateless;
 mod stream;
 mod syn_cookie;
+mod tracing;
 mod train;
 mod verbs;
 
@@ -32,6 +33,7 @@ use crate::slab::Slab;
 use crate::tcp::connection::{Connection, Context};
 use crate::time_wait::TimeWaitTable;
 use crate::timer_wheel::TimerWheel;
+use crate::trace::Tracer;
 use crate::tuple::FourTuple;
 use crate::{
     CloseReason, Config, ConnId, ConnectionInfo, Counters, Drops, EarlyData, Instant, ListenerId,
@@ -96,6 +98,8 @@ struct Shared {
     challenge: ChallengeLimit,
     /// Connections whose application has let go.
     orphans: u32,
+    /// While somebody wants to hear of connections.
+    trace: Option<Box<Tracer>>,
 }
 
 impl Shared {
@@ -128,6 +132,7 @@ impl Stack {
                 )),
                 networks: Vec::new(),
                 addresses: Vec::new(),
+                trace: None,
                 challenge: ChallengeLimit::new(Rng::new(seed.map(|byte| !byte))),
                 orphans: 0,
                 config: config.clone(),

@@ -183,3 +183,17 @@ fn a_restart_starts_warm() {
         std::fs::remove_file(file).unwrap();
     });
 }
+
+/// With `--trace` stderr tells each connection's states and segments, from zero on.
+#[test]
+fn a_trace_tells_what_happens_inside() {
+    testnet::in_namespace(|| {
+        kernel_server("hello");
+        let output = run(&["get", &format!("http://{KERNEL}/"), "--trace"]);
+        let told = stderr(&output);
+        assert!(told.contains("0.000000 10.78.0.2:") && told.contains(" state SynSent"), "{told}");
+        for part in [" state SynSent -> Established", " out [S] seq ", " in  [S.] seq ", " srtt "] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    });
+}

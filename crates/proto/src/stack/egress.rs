@@ -15,6 +15,13 @@ impl Stack {
     /// As [`poll_transmit`](Stack::poll_transmit), without moving the packet: it is written where the caller has room for it. False:
     /// there is none, and what lies there means nothing.
     pub fn poll_transmit_into(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
+        if self.shared.trace.is_some() {
+            return self.transmit_traced(now, packet);
+        }
+        self.transmit(now, packet)
+    }
+
+    pub(super) fn transmit(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         packet.payload.clear();
         if let Some(reply) = self.replies.pop_front() {
             *packet = reply;
@@ -37,6 +44,9 @@ impl Stack {
             }
             if !std::mem::replace(&mut connection.deadline_moved, true) {
                 self.deadlines_moved.push(id.index);
+            }
+            if self.shared.trace.is_some() {
+                self.trace_changes(now, id.index);
             }
             if sent {
                 return true;

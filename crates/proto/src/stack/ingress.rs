@@ -15,6 +15,13 @@ use wire::{
 impl Stack {
     /// A packet from the network. It comes back when nobody here claims it: another protocol, or another destination.
     pub fn handle_packet(&mut self, now: Instant, packet: RxPacket) -> Option<RxPacket> {
+        if self.shared.trace.is_some() {
+            return self.take_packet_traced(now, packet);
+        }
+        self.take_packet(now, packet)
+    }
+
+    pub(super) fn take_packet(&mut self, now: Instant, packet: RxPacket) -> Option<RxPacket> {
         let (ip, payload) = match IpHeader::parse(&packet.data) {
             Ok(parsed) => parsed,
             Err(error) => {

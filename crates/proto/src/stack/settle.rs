@@ -16,8 +16,13 @@ impl Stack {
         if tells {
             self.tell_listener(now, index);
         }
-        if ended && self.end(now, index) {
-            return;
+        if ended {
+            if self.shared.trace.is_some() {
+                self.trace_changes(now, index);
+            }
+            if self.end(now, index) {
+                return;
+            }
         }
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         let id = ConnId { index, generation };
@@ -36,6 +41,9 @@ impl Stack {
         if audible && !connection.listed {
             connection.listed = true;
             self.events.push_back(SocketId::Connection(id));
+        }
+        if self.shared.trace.is_some() {
+            self.trace_changes(now, index);
         }
     }
 
@@ -128,6 +136,9 @@ impl Stack {
     }
 
     fn free(&mut self, index: u32) {
+        if self.shared.trace.is_some() {
+            self.trace_end(index);
+        }
         self.unmap(index);
         self.timers.clear(index);
         let is_orphan = self.connections.get(index).is_some_and(|connection| connection.orphan);

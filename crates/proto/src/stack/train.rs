@@ -15,7 +15,7 @@ impl Stack {
         let (mut at, mut unclaimed) = (0, 0);
         while at < batch.len() {
             let train = match &batch[at..] {
-                [first, second, ..] => Train::between(first, second),
+                [first, second, ..] if self.shared.trace.is_none() => Train::between(first, second),
                 _ => None,
             };
             let packet = std::mem::take(&mut batch[at]);

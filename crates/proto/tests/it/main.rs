@@ -12,6 +12,7 @@
 //! | `limits`, `buffers` | what keeps a sender back; how large buffers are |
 //! | `habits`, `records` | what small segments wait for; push, records, how much may wait |
 //! | `keepalive`, `user_timeout`, `options` | silence; patience; what else an application may ask of a connection |
+//! | `trace` | what the trace tells |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -49,6 +50,7 @@ mod simulation;
 mod state_table;
 mod syn_cookies;
 mod time_wait;
+mod trace;
 mod undo;
 mod user_timeout;
 mod window;
