@@ -356,6 +356,8 @@ settings! {
     replies_per_second: u32 = "firstbyte.replies_per_second", ours 1000, linux 1000, range _,
     /// How long new connections keep to a path MTU that an ICMP error told.
     mtu_expires: Duration = "net.ipv4.route.mtu_expires", ours Duration::from_secs(600), linux Duration::from_secs(600), range _,
+    /// Hop limit of what we send, where a socket sets none.
+    ip_default_ttl: u32 = "net.ipv4.ip_default_ttl", ours 64, linux 64, range 1..=255,
     /// Answer ICMP echo requests.
     icmp_echo: bool = "firstbyte.icmp_echo", ours true, linux true, range _,
 }
@@ -385,6 +387,11 @@ impl Config {
     /// [`tcp_rto_max_ms`](Config::tcp_rto_max_ms) as a time.
     pub(crate) fn rto_max(&self) -> Duration {
         Duration::from_millis(self.tcp_rto_max_ms.into())
+    }
+
+    /// `ip_default_ttl` as the header has it.
+    pub(crate) fn hop_limit(&self) -> u8 {
+        self.ip_default_ttl.clamp(1, 255) as u8
     }
 
     /// Sets one row by name. A decimal or 0x number, 0/1, three sizes, or a time with unit (seconds without).

@@ -56,6 +56,10 @@ pub struct SocketOptions {
     pub recv_buffer: Option<u32>,
     /// Bound of the window that is offered, 1152 bytes at least (`TCP_WINDOW_CLAMP`). The buffer behind it may be larger.
     pub window_clamp: Option<u32>,
+    /// DiffServ code point, 0 to 63 (the upper six bits of `IP_TOS` and `IPV6_TCLASS`).
+    pub dscp: u8,
+    /// Hop limit, 1 to 255 (`IP_TTL`, `IPV6_UNICAST_HOPS`); `None` = the stack's.
+    pub hop_limit: Option<u8>,
     /// Congestion control (`TCP_CONGESTION`); `None` = the stack's. Read when the connection is made.
     pub congestion: Option<CongestionControl>,
     /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
@@ -83,6 +87,10 @@ pub enum SocketOption {
     RtoMax(Option<Duration>),
     /// [`SocketOptions::thin_linear_timeouts`].
     ThinLinearTimeouts(bool),
+    /// [`SocketOptions::dscp`].
+    Dscp(u8),
+    /// [`SocketOptions::hop_limit`].
+    HopLimit(Option<u8>),
     /// [`SocketOptions::send_buffer`]; what lies in it beyond a smaller one stays.
     SendBuffer(u32),
     /// [`SocketOptions::recv_buffer`]; what the peer was offered beyond a smaller one it may still send.
@@ -115,6 +123,8 @@ pub enum OptionError {
 /// Half of Linux's `SOCK_MIN_RCVBUF`.
 const WINDOW_CLAMP_MIN: u32 = 1152;
 const MAX_SEGMENT: RangeInclusive<u16> = 88..=32_767;
+const DSCP_MAX: u8 = 63;
+const HOP_LIMIT: RangeInclusive<u8> = 1..=255;
 const SYN_RETRIES: RangeInclusive<u8> = 1..=127;
 const RTO_MIN: RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(200);
 const RTO_MAX: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(120);
@@ -141,6 +151,8 @@ impl SocketOptions {
         nearest(&mut self.rto_min, RTO_MIN);
         nearest(&mut self.rto_max, RTO_MAX);
         nearest(&mut self.linger2, LINGER2);
+        nearest(&mut self.hop_limit, HOP_LIMIT);
+        self.dscp = self.dscp.min(DSCP_MAX);
         self.window_clamp = self.window_clamp.map(|clamp| clamp.max(WINDOW_CLAMP_MIN));
         nearest(&mut self.keepalive_time, KEEPALIVE);
         nearest(&mut self.keepalive_intvl, KEEPALIVE);
@@ -170,6 +182,9 @@ impl SocketOptions {
             SocketOption::RtoMin(least) => self.rto_min = checked(least, RTO_MIN)?,
             SocketOption::RtoMax(most) => self.rto_max = checked(most, RTO_MAX)?,
             SocketOption::ThinLinearTimeouts(on) => self.thin_linear_timeouts = on,
+            SocketOption::Dscp(code) if code <= DSCP_MAX => self.dscp = code,
+            SocketOption::Dscp(_) => return Err(OptionError::OutOfRange),
+            SocketOption::HopLimit(hops) => self.hop_limit = checked(hops, HOP_LIMIT)?,
             SocketOption::SendBuffer(bytes) => self.send_buffer = Some(bytes),
             SocketOption::RecvBuffer(bytes) => self.recv_buffer = Some(bytes),
             SocketOption::WindowClamp(bytes) => self.window_clamp = Some(bytes.max(WINDOW_CLAMP_MIN)),
@@ -241,6 +256,8 @@ impl Deref for RareOptions {
             send_buffer: None,
             recv_buffer: None,
             window_clamp: None,
+            dscp: 0,
+            hop_limit: None,
             congestion: None,
             max_pacing_rate: None,
         };
@@ -278,6 +295,8 @@ mod tests {
             SocketOption::KeepAliveTime(Some(Duration::from_secs(32_768))),
             SocketOption::KeepAliveInterval(Some(Duration::ZERO)),
             SocketOption::KeepAliveProbes(Some(128)),
+            SocketOption::Dscp(64),
+            SocketOption::HopLimit(Some(0)),
         ];
         for option in too_much {
             assert_eq!(options.set(option), Err(OptionError::OutOfRange), "{option:?}");

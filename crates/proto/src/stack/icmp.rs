@@ -41,7 +41,8 @@ impl Stack {
         let reply = Icmp::EchoReply { ident, seq, data };
         let mut body = vec![0; reply.emit_len()];
         reply.emit(request.dst, request.src, &mut body);
-        let ip = IpHeader::new(request.dst, request.src, request.protocol);
+        let hop_limit = self.shared.config.hop_limit();
+        let ip = IpHeader { hop_limit, ..IpHeader::new(request.dst, request.src, request.protocol) };
         let mut header = [0; 40];
         ip.emit(body.len(), &mut header);
         self.push_reply(TxPacket::new(&header[..ip.emit_len()], smallvec![Bytes::from(body)]));

@@ -4,7 +4,7 @@ use super::{REPLIES_MAX, Stack};
 use crate::tcp::input::{Reply, Segment};
 use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
 use crate::tuple::FourTuple;
-use crate::{DropReason, Instant};
+use crate::{DropReason, Instant, ListenerId};
 use bytes::Buf;
 use core::ops::Range;
 use wire::{
@@ -207,7 +207,25 @@ impl Stack {
 
     /// A packet of no connection.
     pub(super) fn reply(&mut self, local: Addr, peer: Addr, header: &TcpHeader) {
-        let ip = IpHeader::new(local, peer, protocol::TCP);
+        self.reply_for(None, local, peer, header);
+    }
+
+    /// One on behalf of a listener, with its DiffServ code point and hop limit.
+    pub(super) fn reply_for(
+        &mut self,
+        listener: Option<ListenerId>,
+        local: Addr,
+        peer: Addr,
+        header: &TcpHeader,
+    ) {
+        let socket =
+            listener.and_then(|id| self.listeners.get(id.index)).map(|listener| &*listener.socket.rare);
+        let hop_limit = socket.and_then(|socket| socket.hop_limit);
+        let ip = IpHeader {
+            dscp: socket.map_or(0, |socket| socket.dscp),
+            hop_limit: hop_limit.unwrap_or(self.shared.config.hop_limit()),
+            ..IpHeader::new(local, peer, protocol::TCP)
+        };
         let offload = self.shared.capabilities.tx_checksum;
         self.push_reply(TxPacket::tcp(&ip, header, Default::default(), 0, offload));
     }

@@ -82,10 +82,10 @@ impl Stack {
         }
         request.transmissions = request.transmissions.saturating_add(1);
         request.sent_at = now;
-        let tuple = request.tuple;
+        let (tuple, listener) = (request.tuple, request.listener);
         self.arm_request(now, index);
         self.shared.counters.out_segs += 1;
-        self.reply(tuple.local, tuple.peer, &header);
+        self.reply_for(Some(listener), tuple.local, tuple.peer, &header);
     }
 
     /// The peer has sent something that shows it lacks the SYN-ACK. Many such segments are a flood, perhaps towards somebody whose

@@ -38,7 +38,7 @@ impl Stack {
         self.shared.counters.out_segs += 1;
         let clock = syn_cookie::pack(now.as_millis() as u32, &request.agreed);
         let header = self.syn_ack_of(&request, clock, fast_open);
-        self.reply(tuple.local, tuple.peer, &header);
+        self.reply_for(Some(request.listener), tuple.local, tuple.peer, &header);
     }
 
     /// An ACK for a listener: a cookie coming back, or a stranger's.

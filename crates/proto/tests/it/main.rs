@@ -44,6 +44,7 @@ mod pacing;
 mod paths;
 mod queues;
 mod records;
+mod requirements;
 mod routes;
 mod sack;
 mod simulation;

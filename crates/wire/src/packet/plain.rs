@@ -9,7 +9,6 @@ const IP_LEN: usize = 20;
 const TIMESTAMPS_LEN: usize = 12;
 /// NOP NOP, kind 8, length 10 (RFC 7323 appendix A).
 const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
-const HOP_LIMIT: u32 = 64;
 const DONT_FRAGMENT: u32 = 0x4000;
 
 /// A segment without other options than timestamps.
@@ -31,11 +30,15 @@ pub struct PlainSegment {
     pub timestamps: Option<Timestamps>,
     /// Of the IP header.
     pub ecn: Ecn,
+    /// DiffServ code point, 6 bits.
+    pub dscp: u8,
+    /// TTL.
+    pub hop_limit: u8,
 }
 
 impl TxPacket {
-    /// Writes the headers over whatever was there; the payload is there already. Hop limit 64, don't fragment, no DSCP. False, and
-    /// nothing is written, for IPv6.
+    /// Writes the headers over whatever was there; the payload is there already. Don't fragment. False, and nothing is written, for
+    /// IPv6.
     pub fn write_plain(&mut self, segment: &PlainSegment, gso_size: u16, partial: bool) -> bool {
         let (Some(src), Some(dst)) = (segment.addresses.0.v4_bytes(), segment.addresses.1.v4_bytes()) else {
             return false;
@@ -46,8 +49,8 @@ impl TxPacket {
         let total_len = u16::try_from(IP_LEN + segment_len).unwrap_or(0);
         let addresses = words(src) + words(dst);
 
-        let version_traffic_class = 0x4500 | u32::from(segment.ecn.bits());
-        let hop_limit_protocol = HOP_LIMIT << 8 | u32::from(protocol::TCP);
+        let version_traffic_class = 0x4500 | u32::from(segment.dscp << 2 | segment.ecn.bits());
+        let hop_limit_protocol = u32::from(segment.hop_limit) << 8 | u32::from(protocol::TCP);
         let ip_sum = fold(
             addresses + version_traffic_class + u32::from(total_len) + DONT_FRAGMENT + hop_limit_protocol,
         );

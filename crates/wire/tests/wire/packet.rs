@@ -127,6 +127,8 @@ proptest! {
         header in tcp_header(),
         timestamps: Option<(u32, u32)>,
         ecn_bits in 0..4u8,
+        dscp in 0..64u8,
+        hop_limit: u8,
         parts in vec(vec(any::<u8>(), 0..400), 0..3),
         gso_size in 0..2u16,
         partial: bool,
@@ -136,7 +138,7 @@ proptest! {
         let ecn = Ecn::from_bits(ecn_bits);
         let options = TcpOptions { timestamps, ..TcpOptions::default() };
         let tcp = TcpHeader { urgent: 0, options, ..header };
-        let ip = IpHeader { ecn, ..IpHeader::new(src, dst, protocol::TCP) };
+        let ip = IpHeader { ecn, dscp, hop_limit, ..IpHeader::new(src, dst, protocol::TCP) };
         let general = TxPacket::tcp(&ip, &tcp, slices(&parts), gso_size, partial);
         // Over the remains of another packet.
         let mut plain = TxPacket::new(&[0xaa; MAX_HEADER], slices(&parts));
@@ -149,6 +151,8 @@ proptest! {
             window: tcp.window,
             timestamps,
             ecn,
+            dscp,
+            hop_limit,
         };
         prop_assert!(plain.write_plain(&segment, gso_size, partial));
         prop_assert_eq!(plain.header(), general.header());

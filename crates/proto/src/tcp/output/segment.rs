@@ -1,5 +1,6 @@
 //! Writing a packet: IP and TCP header inline, payload shared, checksum left to the device where it can.
 
+use crate::Config;
 use crate::tcp::connection::{Connection, Context};
 use wire::{Ecn, Flags, IpHeader, PlainSegment, SeqNum, TcpHeader, TcpOptions, TxPacket};
 
@@ -57,12 +58,18 @@ impl Connection {
             window,
             timestamps: self.timestamps(cx.now),
             ecn: out.ecn,
+            dscp: self.options.dscp,
+            hop_limit: self.hop_limit(cx.config),
         };
         if !self.tuple.peer.is_v4() {
             return false;
         }
         let gso_size = self.gso_size(cx, out);
         packet.write_plain(&segment, gso_size, cx.capabilities.tx_checksum)
+    }
+
+    fn hop_limit(&self, config: &Config) -> u8 {
+        self.options.hop_limit.unwrap_or(config.hop_limit())
     }
 
     /// Header bytes, checksum, and the size the device shall cut to.
@@ -86,6 +93,8 @@ impl Connection {
         };
         let ip = IpHeader {
             ecn: out.ecn,
+            dscp: self.options.dscp,
+            hop_limit: self.hop_limit(cx.config),
             ..IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP)
         };
         let gso_size = self.gso_size(cx, out);
