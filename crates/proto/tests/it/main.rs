@@ -25,6 +25,7 @@ mod arrival;
 mod buffers;
 mod closing;
 mod data;
+mod docs;
 mod ecn;
 mod fast_open;
 mod flow;

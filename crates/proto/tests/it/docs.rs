@@ -1,0 +1,117 @@
+//! `docs/rfc9293.md` and `docs/rfcs.md` stay true: every requirement once, and every file, function and test they name exists.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How RFC 9293's Appendix B numbers its requirements.
+const KINDS: [(&str, u32); 4] = [("MUST", 69), ("SHLD", 31), ("MAY", 18), ("REC", 1)];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The cells of each row of a page's tables, with the row's line number.
+fn rows(page: &str) -> Vec<(usize, Vec<String>)> {
+    let text = fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
+    let cells = |line: &str| {
+        let inner = line.strip_prefix("| ")?.strip_suffix(" |")?;
+        Some(inner.split(" | ").map(str::to_owned).collect::<Vec<_>>())
+    };
+    let numbered = text.lines().enumerate();
+    let rows = numbered.filter_map(|(at, line)| Some((at + 1, cells(line)?)));
+    rows.filter(|(_, cells)| cells[0] != "id" && cells[0] != "RFC").collect()
+}
+
+/// The code spans of a cell that name a file: (path, function).
+fn references(cell: &str) -> Vec<(String, Option<String>)> {
+    let spans = cell.split('`').skip(1).step_by(2);
+    let named = spans.filter_map(|span| {
+        let (path, function) = span.split_once(' ').map_or((span, None), |(path, name)| (path, Some(name)));
+        path.ends_with(".rs").then(|| (path.to_owned(), function.map(str::to_owned)))
+    });
+    named.collect()
+}
+
+/// What is wrong with the references of a cell. `tests`: each must be a test.
+fn broken(cell: &str, tests: bool) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (path, function) in references(cell) {
+        let Ok(text) = fs::read_to_string(root().join("crates").join(&path)) else {
+            problems.push(format!("there is no file crates/{path}"));
+            continue;
+        };
+        let Some(function) = function else { continue };
+        let lines: Vec<&str> = text.lines().collect();
+        let head = format!("fn {function}");
+        let begins = |line: &str| {
+            let rest = line.split_once(&head).map(|(_, rest)| rest);
+            rest.is_some_and(|rest| rest.starts_with(['(', '<']))
+        };
+        let Some(at) = lines.iter().position(|line| begins(line)) else {
+            problems.push(format!("crates/{path} has no function {function}: where is it now?"));
+            continue;
+        };
+        let attributes =
+            lines[..at].iter().rev().take_while(|line| line.trim_start().starts_with(['#', '/']));
+        let is_test = attributes.into_iter().any(|line| line.contains("#[test]") || line.contains("::test"));
+        if tests && !is_test && !lines[..at].iter().rev().take(3).any(|line| line.contains("proptest!")) {
+            problems.push(format!("crates/{path}: {function} is not a test"));
+        }
+    }
+    problems
+}
+
+#[test]
+fn every_requirement_of_rfc_9293_is_there_once_and_what_is_named_exists() {
+    let mut problems = Vec::new();
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for (line, cells) in rows("docs/rfc9293.md") {
+        let [id, what, code, tests] = &cells[..] else {
+            problems.push(format!("docs/rfc9293.md:{line}: not four columns"));
+            continue;
+        };
+        *seen.entry(id.clone()).or_default() += 1;
+        let mut wrong = broken(code, false);
+        wrong.extend(broken(tests, true));
+        let excused = ["Not done: ", "Not applicable: "].iter().any(|excuse| code.starts_with(excuse));
+        if !excused && (references(code).is_empty() || references(tests).is_empty()) {
+            wrong.push("neither code and test nor a reason".to_owned());
+        }
+        if what.is_empty() {
+            wrong.push("no words".to_owned());
+        }
+        problems.extend(wrong.into_iter().map(|wrong| format!("docs/rfc9293.md:{line}: {id}: {wrong}")));
+    }
+    for (kind, last) in KINDS {
+        for number in 1..=last {
+            match seen.remove(&format!("{kind}-{number}")) {
+                Some(1) => {}
+                Some(times) => problems.push(format!("{kind}-{number} is there {times} times")),
+                None => problems.push(format!("{kind}-{number} is missing")),
+            }
+        }
+    }
+    problems.extend(seen.keys().map(|id| format!("{id} is no requirement")));
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
+
+#[test]
+fn what_the_list_of_rfcs_names_exists() {
+    let rows = rows("docs/rfcs.md");
+    assert!(rows.len() >= 40, "{} rows", rows.len());
+    let mut problems = Vec::new();
+    for (line, cells) in rows {
+        let [number, _, code, tests, _] = &cells[..] else {
+            problems.push(format!("docs/rfcs.md:{line}: not five columns"));
+            continue;
+        };
+        let mut wrong = broken(code, false);
+        wrong.extend(broken(tests, true));
+        if references(code).is_empty() || references(tests).is_empty() {
+            wrong.push("no code or no test".to_owned());
+        }
+        problems.extend(wrong.into_iter().map(|wrong| format!("docs/rfcs.md:{line}: {number}: {wrong}")));
+    }
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
