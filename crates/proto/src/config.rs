@@ -74,14 +74,14 @@ impl Value for bool {
     }
 }
 
-/// Three sizes in bytes: least, initial, most (`tcp_rmem`, `tcp_wmem`).
+/// Three sizes that do not decrease: `tcp_rmem`, `tcp_wmem`, `tcp_mem`.
 impl Value for [u32; 3] {
     fn parse(text: &str) -> Result<[u32; 3], String> {
         let sizes = text.split_whitespace().map(u32::parse).collect::<Result<Vec<_>, _>>()?;
         match sizes[..] {
             [min, default, max] if min <= default && default <= max => Ok([min, default, max]),
             [_, _, _] => Err("the three sizes must not decrease".into()),
-            _ => Err("three sizes are needed: least, initial, most".into()),
+            _ => Err("three sizes are needed, as in `4096 131072 6291456`".into()),
         }
     }
     fn show(&self) -> String {
@@ -278,6 +278,10 @@ settings! {
     tcp_reordering: u32 = "net.ipv4.tcp_reordering", ours 3, linux 3, range 1..=300,
     /// Most segments that number is raised to by reordering.
     tcp_max_reordering: u32 = "net.ipv4.tcp_max_reordering", ours 300, linux 300, range 1..=65_535,
+    /// Memory of all buffers, in pages of 4096 bytes: below the first all is well; above the second, until it is below the first, buffers
+    /// do not grow and windows shrink to four segments; above the third nothing is taken in or written but what is needed to go on.
+    /// (Linux's defaults grow with the memory: these are those of 8 GiB.)
+    tcp_mem: [u32; 3] = "net.ipv4.tcp_mem", ours [98_304, 131_072, 196_608], linux [98_304, 131_072, 196_608], range _,
     /// Largest receive buffer an application may choose, bytes of payload.
     rmem_max: u32 = "net.core.rmem_max", ours 4_194_304, linux 4_194_304, range 2304..,
     /// Largest send buffer an application may choose, bytes.

@@ -113,6 +113,20 @@ counters! {
     from_zero_window_adv = "TCPFromZeroWindowAdv";
     /// Segments that came for a closed window, and were thrown away.
     zero_window_drop = "TCPZeroWindowDrop";
+    /// Times the stack's memory came under pressure (`tcp_mem`).
+    memory_pressures = "TCPMemoryPressures";
+    /// Milliseconds it was, periods that are over.
+    memory_pressures_chrono = "TCPMemoryPressuresChrono";
+    /// Receive buffers that were to take less memory.
+    prune_called = "PruneCalled";
+    /// Of those, the ones that still take too much.
+    rcv_pruned = "RcvPruned";
+    /// What came early was thrown away for its memory.
+    ofo_pruned = "OfoPruned";
+    /// Runs of loosely packed payloads that were copied together.
+    rcv_collapsed = "TCPRcvCollapsed";
+    /// Segments that came when there was no memory for them.
+    rcv_q_drop = "TCPRcvQDrop";
     /// Probes of closed windows sent.
     win_probe = "TCPWinProbe";
     /// SYNs and final ACKs that found the accept queue full.

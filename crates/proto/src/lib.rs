@@ -51,6 +51,7 @@ pub mod fast_open;
 mod info;
 mod isn;
 mod keyed_hash;
+mod memory;
 mod paths;
 mod rate_limit;
 mod rng;

@@ -26,6 +26,7 @@ mod verbs;
 use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard};
 use crate::isn::IsnGenerator;
 use crate::keyed_hash::HashKey;
+use crate::memory::Memory;
 use crate::rate_limit::{ChallengeLimit, RateLimit};
 use crate::rng::Rng;
 use crate::route::RouteTable;
@@ -96,6 +97,7 @@ struct Shared {
     networks: Vec<Network>,
     addresses: Vec<Addr>,
     challenge: ChallengeLimit,
+    memory: Memory,
     /// Connections whose application has let go.
     orphans: u32,
     /// While somebody wants to hear of connections.
@@ -114,6 +116,18 @@ impl Shared {
             networks: &self.networks,
             challenge: &mut self.challenge,
             orphans: self.orphans,
+            memory: &self.memory,
+        }
+    }
+}
+
+impl Shared {
+    /// Charges a connection what its buffers hold now.
+    fn charge(&mut self, now: Instant, connection: &mut Connection) {
+        let held = connection.memory();
+        if held != connection.charged {
+            let before = std::mem::replace(&mut connection.charged, held);
+            self.memory.charge(now, before, held, &mut self.counters);
         }
     }
 }
@@ -135,6 +149,7 @@ impl Stack {
                 trace: None,
                 challenge: ChallengeLimit::new(Rng::new(seed.map(|byte| !byte))),
                 orphans: 0,
+                memory: Memory::new(&config),
                 config: config.clone(),
             },
             connections: Slab::new(),
@@ -228,6 +243,16 @@ impl Stack {
         }
     }
 
+    /// Bytes of memory that all buffers hold, by their true sizes.
+    pub fn memory(&self) -> u64 {
+        self.shared.memory.held()
+    }
+
+    /// Is that so much that buffers do not grow and windows shrink (`tcp_mem`)?
+    pub fn is_under_memory_pressure(&self) -> bool {
+        self.shared.memory.is_under_pressure()
+    }
+
     /// Connections whose application has let go, and that still deliver.
     pub fn orphans(&self) -> usize {
         self.shared.orphans as usize
@@ -264,6 +289,7 @@ impl Stack {
         let pause = self.shared.config.tcp_fastopen_blackhole_timeout_sec;
         self.shared.blackhole.set_timeout(Duration::from_secs(pause.into()));
         self.time_wait.set_max(self.shared.config.tcp_max_tw_buckets as usize);
+        self.shared.memory.set_levels(&self.shared.config);
         Ok(warning)
     }
 

@@ -22,6 +22,7 @@ mod options;
 pub(crate) mod output;
 mod pacer;
 mod patience;
+mod prune;
 mod rate;
 mod reassembly;
 mod receive_buffer;

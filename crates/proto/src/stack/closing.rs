@@ -26,8 +26,9 @@ impl Stack {
             return;
         }
         self.orphan(id.index);
-        let too_many = self.shared.orphans > self.shared.config.tcp_max_orphans;
         let Some(connection) = self.connections.get_mut(id.index) else { return };
+        let too_many = self.shared.orphans > self.shared.config.tcp_max_orphans
+            || self.shared.memory.is_exhausted() && connection.holds_much();
         let unread = !connection.rcv.buffer.is_empty();
         let nothing_promised = connection.state == State::SynSent && connection.snd.queue.is_empty();
         if !is_live(connection.state) {

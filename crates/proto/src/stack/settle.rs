@@ -26,6 +26,7 @@ impl Stack {
         }
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         let id = ConnId { index, generation };
+        self.shared.charge(now, connection);
         if !std::mem::replace(&mut connection.deadline_moved, true) {
             self.deadlines_moved.push(index);
         }
@@ -54,7 +55,7 @@ impl Stack {
         }
         let forgotten = self.connections.get(index).is_some_and(|connection| connection.orphan);
         if forgotten {
-            self.free(index);
+            self.free(now, index);
         }
         forgotten
     }
@@ -135,7 +136,9 @@ impl Stack {
         }
     }
 
-    fn free(&mut self, index: u32) {
+    fn free(&mut self, now: Instant, index: u32) {
+        let charged = self.connections.get(index).map_or(0, |connection| connection.charged);
+        self.shared.memory.charge(now, charged, 0, &mut self.shared.counters);
         if self.shared.trace.is_some() {
             self.trace_end(index);
         }

@@ -78,6 +78,7 @@ impl Stack {
 
     /// The connection, the size its segments may grow to, and the bytes it takes now.
     pub(super) fn writable(&mut self, id: ConnId) -> Result<(&mut Connection, u32, usize), WriteError> {
+        let least = self.shared.memory.is_exhausted().then_some(self.shared.config.tcp_wmem[0]);
         let found =
             self.connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan);
         let connection = found.ok_or(WriteError::NotFound)?;
@@ -88,7 +89,7 @@ impl Stack {
             None => {}
         }
         let goal = connection.size_goal(&self.shared.capabilities);
-        let room = connection.send_room(&self.shared.config);
+        let room = connection.send_room(&self.shared.config, least);
         Ok((connection, goal, room))
     }
 
@@ -194,10 +195,15 @@ impl Stack {
     fn window_may_open(&mut self, now: Instant, index: u32) {
         let capabilities = self.shared.capabilities;
         let Some(connection) = self.connections.get_mut(index) else { return };
-        if connection.rcv.tuner.is_some() {
+        self.shared.charge(now, connection);
+        if connection.rcv.tuner.is_some() && !self.shared.memory.is_under_pressure() {
             connection.rcv.fit_buffer(now, &self.shared.config);
         }
-        // While the peer may send more than a sixteenth of the buffer there is nothing to tell.
+        if connection.rcv.refuses && connection.ends_refusal(&self.shared.config, &self.shared.memory) {
+            connection.rcv.ack_owed = AckOwed::Now;
+            return self.settle(now, index);
+        }
+        // While the peer may send more than half of the buffer there is nothing to tell.
         if connection.rcv.is_window_ample() || !connection.synchronized() || connection.rcv.fin_received {
             return;
         }

@@ -16,6 +16,7 @@ use super::timers::{Timer, Timers};
 use super::window_space::{WindowSpace, whole_segments};
 use super::window_use::WindowUse;
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
+use crate::memory::Memory;
 use crate::rate_limit::{ChallengeLimit, LastAnswer};
 use crate::route::{Route, RouteMetrics};
 use crate::rtt::RttEstimator;
@@ -56,6 +57,7 @@ pub(crate) struct Context<'a> {
     pub(crate) challenge: &'a mut ChallengeLimit,
     /// Connections of the stack whose application has let go.
     pub(crate) orphans: u32,
+    pub(crate) memory: &'a Memory,
 }
 
 impl Context<'_> {
@@ -206,6 +208,8 @@ pub(crate) struct Connection {
     pub(crate) rtt: RttEstimator,
     pub(crate) congestion: Congestion,
     pub(crate) window_use: WindowUse,
+    /// Memory it is charged, bytes.
+    pub(crate) charged: u32,
     /// As of the last look.
     pub(crate) limited_by: LimitedBy,
     pub(crate) limits: Limits,
@@ -286,6 +290,7 @@ impl Connection {
                 &Start { initial_window: 0, ssthresh: u32::MAX, hystart: false },
             ),
             window_use: WindowUse::new(cx.now, iss),
+            charged: 0,
             limited_by: LimitedBy::Idle,
             limits: Limits::default(),
             pacer: Pacer::new(),

@@ -141,6 +141,9 @@ impl Connection {
     }
 
     fn limited_by(&self) -> LimitedBy {
+        if self.snd.queue.is_empty() && !self.snd.fin_queued {
+            return LimitedBy::Idle;
+        }
         let (unsent, flight_size) = (self.unsent(), self.snd.flight_size());
         if unsent == 0 && flight_size == 0 {
             return LimitedBy::Idle;

@@ -101,7 +101,8 @@ impl Connection {
     /// unreachable double again (Linux's `tcp_out_of_resources`).
     fn is_one_orphan_too_many(&mut self, cx: &mut Context<'_>) -> bool {
         let penalty = u32::from(self.rtt.is_exhausted()) + u32::from(self.soft_error.is_some());
-        let too_many = cx.orphans.saturating_mul(1 << penalty) > cx.config.tcp_max_orphans;
+        let too_many = cx.orphans.saturating_mul(1 << penalty) > cx.config.tcp_max_orphans
+            || cx.memory.is_exhausted() && self.holds_much();
         if too_many {
             cx.counters.abort_on_memory += 1;
             self.abort();

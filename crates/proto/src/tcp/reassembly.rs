@@ -20,6 +20,8 @@ const RECENT_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     runs: VecDeque<Run>,
+    /// Memory of all of them, bytes.
+    memory: u32,
     /// A number in each run that grew lately, the latest first.
     recent: VecDeque<SeqNum>,
     /// So many of these, from the front, were in no acknowledgement yet.
@@ -47,6 +49,18 @@ impl Run {
 impl Reassembly {
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.duplicate.is_none()
+    }
+
+    /// Bytes of memory the runs take.
+    pub(crate) fn memory(&self) -> u32 {
+        self.memory
+    }
+
+    /// Copies payloads together, run by run. False: there was nothing to gain.
+    pub(crate) fn collapse(&mut self) -> bool {
+        let gained = self.runs.iter_mut().filter_map(|run| run.bytes.collapse().then_some(())).count() > 0;
+        self.memory = self.runs.iter().map(|run| run.bytes.memory()).sum();
+        gained
     }
 
     /// Number behind the last run.
@@ -87,7 +101,9 @@ impl Reassembly {
             seq += known;
             if !rest.is_empty() {
                 let gap = next.map_or(rest.len() as u32, |next| next.since(seq).min(rest.len() as u32));
+                let before = run.bytes.memory();
                 run.bytes.push(rest.split_to(gap as usize), truesize);
+                self.memory = self.memory.saturating_add(run.bytes.memory() - before);
                 seq += gap;
             }
             if next != Some(run.end()) {
@@ -120,6 +136,7 @@ impl Reassembly {
     pub(crate) fn take(&mut self, rcv_nxt: SeqNum) -> Option<ReceiveBuffer> {
         while self.runs.front()?.seq.before_or_eq(rcv_nxt) {
             let mut run = self.runs.pop_front()?;
+            self.memory = self.memory.saturating_sub(run.bytes.memory());
             if run.end().after(rcv_nxt) {
                 let mut old = rcv_nxt.since(run.seq) as usize;
                 while old > 0 {

@@ -12,6 +12,8 @@ const PIN_FACTOR: usize = 4;
 const COMPACT_CHUNK: usize = 2048;
 /// And at least of this one.
 const COMPACT_FIRST: usize = 64;
+/// Payloads that are copied together later, for want of memory, share chunks of this size.
+const COLLAPSED_CHUNK: usize = 16_384;
 
 /// Memory that a payload takes when it is kept, which pins `truesize` bytes.
 pub(crate) fn pinned(len: usize, truesize: usize) -> usize {
@@ -25,12 +27,19 @@ pub(crate) struct ReceiveBuffer {
     chunks: VecDeque<Bytes>,
     /// Copied small payloads, behind all `chunks`.
     small: BytesMut,
-    len: usize,
+    len: u32,
+    /// Memory that it takes, as far as payloads tell.
+    memory: u32,
 }
 
 impl ReceiveBuffer {
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.len as usize
+    }
+
+    /// Bytes of memory it takes.
+    pub(crate) fn memory(&self) -> u32 {
+        self.memory
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -39,7 +48,8 @@ impl ReceiveBuffer {
 
     /// Appends a payload that pins `truesize` bytes.
     pub(crate) fn push(&mut self, payload: Bytes, truesize: usize) {
-        self.len += payload.len();
+        self.len += payload.len() as u32;
+        self.memory = self.memory.saturating_add(pinned(payload.len(), truesize) as u32);
         if payload.len() * PIN_FACTOR >= truesize {
             self.freeze_small();
             self.chunks.push_back(payload);
@@ -49,7 +59,7 @@ impl ReceiveBuffer {
             self.freeze_small();
             // Not `reserve`: it could move bytes a reader still holds a part of.
             self.small =
-                BytesMut::with_capacity(self.len.clamp(COMPACT_FIRST, COMPACT_CHUNK).max(payload.len()));
+                BytesMut::with_capacity(self.len().clamp(COMPACT_FIRST, COMPACT_CHUNK).max(payload.len()));
         }
         self.small.extend_from_slice(&payload);
     }
@@ -59,6 +69,7 @@ impl ReceiveBuffer {
         self.freeze_small();
         other.freeze_small();
         self.len += other.len;
+        self.memory = self.memory.saturating_add(other.memory);
         self.chunks.append(&mut other.chunks);
     }
 
@@ -97,11 +108,36 @@ impl ReceiveBuffer {
         }
         let chunk = self.chunks.front_mut().filter(|_| max > 0)?;
         let taken = if chunk.len() <= max { self.chunks.pop_front()? } else { chunk.split_to(max) };
-        self.len -= taken.len();
+        let before = self.len;
+        self.len -= taken.len() as u32;
         if self.len == 0 {
             *self = ReceiveBuffer::default();
+        } else {
+            // Its share: payloads are of one kind mostly.
+            self.memory = (u64::from(self.memory) * u64::from(self.len) / u64::from(before)) as u32;
         }
         Some(taken)
+    }
+
+    /// Copies the payloads together. False: there is nothing to gain.
+    pub(crate) fn collapse(&mut self) -> bool {
+        if self.memory - self.memory / 8 <= self.len {
+            return false;
+        }
+        let mut packed = ReceiveBuffer { len: self.len, memory: self.len, ..ReceiveBuffer::default() };
+        let mut run = BytesMut::new();
+        while let Some(piece) = self.pop(COLLAPSED_CHUNK) {
+            if run.len() + piece.len() > COLLAPSED_CHUNK {
+                packed.chunks.push_back(std::mem::take(&mut run).freeze());
+            }
+            if run.is_empty() {
+                run.reserve(COLLAPSED_CHUNK.min(self.len() + piece.len()));
+            }
+            run.extend_from_slice(&piece);
+        }
+        packed.chunks.push_back(run.freeze());
+        *self = packed;
+        true
     }
 }
 
@@ -123,5 +159,25 @@ mod tests {
         assert_eq!(buffer.read(&mut out[8..]), 7);
         assert_eq!(&out[..15], b"big onea and on");
         assert!(buffer.is_empty() && buffer.pop(1).is_none());
+    }
+
+    /// Thirty payloads of 1000 bytes in packets of 3000: what is read takes its share with it.
+    #[test]
+    fn loose_payloads_are_counted_with_what_they_pin_until_they_are_packed() {
+        let mut buffer = ReceiveBuffer::default();
+        for byte in 0..30 {
+            buffer.push(Bytes::from(vec![byte; 1000]), 3000);
+        }
+        assert_eq!(buffer.memory(), 30 * 3032);
+        buffer.pop(1000);
+        assert_eq!((buffer.len(), buffer.memory()), (29_000, 29 * 3032));
+        assert!(buffer.collapse());
+        assert_eq!((buffer.len(), buffer.memory(), buffer.chunks.len()), (29_000, 29_000, 2));
+        assert!(!buffer.collapse());
+        let mut all = vec![0; 29_000];
+        assert_eq!(buffer.read(&mut all), 29_000);
+        let expected: Vec<u8> = (1..30).flat_map(|byte| vec![byte; 1000]).collect();
+        assert!(all == expected);
+        assert_eq!(buffer.memory(), 0);
     }
 }

@@ -46,10 +46,12 @@ pub(crate) struct Receiver {
     pub(crate) pingpong: bool,
     /// When data last arrived.
     pub(crate) last_data_at: Instant,
+    /// There was no memory for what came: the peer is told of a closed window.
+    pub(crate) refuses: bool,
     pub(crate) space: WindowSpace,
     pub(crate) tuner: Option<Box<Tuner>>,
     pub(crate) buffer: ReceiveBuffer,
-    early: Option<Box<Reassembly>>,
+    pub(super) early: Option<Box<Reassembly>>,
     pub(crate) bytes_received: u64,
 }
 
@@ -68,6 +70,7 @@ impl Receiver {
             quick_acks: QUICK_ACKS,
             pingpong: false,
             last_data_at: Instant::ZERO,
+            refuses: false,
             space,
             tuner: None,
             buffer: ReceiveBuffer::default(),
@@ -88,6 +91,11 @@ impl Receiver {
 
     /// The field of a segment that leaves now; `shift` is 0 on SYNs. Notes the right edge.
     pub(crate) fn advertise(&mut self, mss: u32, shift: u8) -> u16 {
+        if self.refuses {
+            // The edge stays where it was told to be: what fits before it is taken when there is memory again.
+            self.ack_owed = AckOwed::No;
+            return 0;
+        }
         let (offered, offer) = (self.wnd(), self.offer(mss));
         // Rounded down a little more than what was told before would be taken back (RFC 7323 §2.4).
         let up = if offer > offered || offered <= self.free() { (1 << shift) - 1 } else { 0 };
@@ -240,7 +248,7 @@ impl Receiver {
 
     /// The window last told was zero.
     pub(crate) fn told_zero(&self) -> bool {
-        self.adv.before_or_eq(self.last_ack_sent)
+        !self.adv.after(self.last_ack_sent + ((1 << self.wscale) - 1))
     }
 
     /// Has something come that leaves a gap before it?

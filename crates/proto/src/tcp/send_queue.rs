@@ -131,6 +131,11 @@ impl SendQueue {
         self.len as usize
     }
 
+    /// Bytes of memory it takes.
+    pub(crate) fn memory(&self) -> u32 {
+        self.len.saturating_add((self.segments.len() * size_of::<TxSegment>()) as u32)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -19,6 +19,8 @@ pub(crate) struct WindowSpace {
     rcvbuf: u32,
     /// The application's bound of the window (`TCP_WINDOW_CLAMP`).
     clamp: u32,
+    /// The largest window, bytes: what `rcvbuf` holds, within the clamp.
+    full: u32,
     /// The window does not grow beyond this for now (Linux's `rcv_ssthresh`).
     ssthresh: u32,
     /// Payload per memory, in 256ths.
@@ -32,28 +34,36 @@ pub(crate) struct WindowSpace {
 impl WindowSpace {
     pub(crate) fn new(config: &Config, options: &SocketOptions) -> WindowSpace {
         let chosen = options.recv_buffer.map(|size| 2 * size.min(config.rmem_max).min(RECV_BUFFER_MAX));
-        WindowSpace {
+        let mut space = WindowSpace {
             rcvbuf: chosen.unwrap_or(config.tcp_rmem[1]).max(RCVBUF_MIN),
             clamp: options.window_clamp.unwrap_or(u32::MAX),
             ssthresh: u32::MAX,
             ratio: RATIO_AT_FIRST,
             locked: chosen.is_some(),
             by_segment: config.window_by_segment,
-        }
+            full: 0,
+        };
+        space.measure_full();
+        space
+    }
+
+    fn measure_full(&mut self) {
+        let payload = (u64::from(self.rcvbuf) * u64::from(self.ratio)) >> 8;
+        self.full = (payload as u32).min(self.clamp).min(RECV_BUFFER_MAX);
     }
 
     /// The largest window, bytes.
     pub(crate) fn full(&self) -> u32 {
-        self.payload_in(self.rcvbuf).min(self.clamp).min(RECV_BUFFER_MAX)
+        self.full
+    }
+
+    /// Memory the buffer may take, bytes.
+    pub(crate) fn rcvbuf(&self) -> u32 {
+        self.rcvbuf
     }
 
     pub(crate) fn is_locked(&self) -> bool {
         self.locked
-    }
-
-    /// Payload that so much memory holds.
-    fn payload_in(&self, memory: u32) -> u32 {
-        ((u64::from(memory) * u64::from(self.ratio)) >> 8) as u32
     }
 
     /// Memory that so much payload takes.
@@ -73,21 +83,28 @@ impl WindowSpace {
         if chosen.locked {
             (self.rcvbuf, self.ratio, self.locked) = (chosen.rcvbuf, chosen.ratio, true);
         }
+        self.measure_full();
     }
 
     /// A segment larger than any before: `payload` bytes in `memory`.
     pub(crate) fn measure(&mut self, payload: usize, memory: usize) {
         if !self.locked {
             self.ratio = ((payload << 8) / memory.max(1)).clamp(1, 255) as u8;
+            self.measure_full();
         }
     }
 
     /// A segment of `len` bytes has arrived, `buffered` wait to be read: the window may grow by twice that.
     pub(crate) fn grow(&mut self, len: u32, rcv_mss: u32, buffered: u32) {
-        let most = self.full().saturating_sub(buffered);
-        if self.ssthresh < most {
+        if self.ssthresh < self.full.saturating_sub(buffered) {
+            let most = self.full - buffered;
             self.ssthresh = most.min(self.ssthresh.saturating_add(2 * len.max(rcv_mss)));
         }
+    }
+
+    /// The window shall not be larger for now.
+    pub(crate) fn shrink_to(&mut self, window: u32) {
+        self.ssthresh = self.ssthresh.min(window);
     }
 
     /// A window of `window` bytes shall fit, within `most` memory.
@@ -95,12 +112,13 @@ impl WindowSpace {
         let wanted = self.memory_for(window).min(u64::from(most)) as u32;
         if !self.locked {
             self.rcvbuf = self.rcvbuf.max(wanted);
+            self.measure_full();
         }
     }
 
     /// What to offer where `offered` still is, and `buffered` bytes wait to be read. Never less than `offered`.
     pub(crate) fn offer(&self, offered: u32, buffered: u32, mss: u32) -> u32 {
-        let full = self.full();
+        let full = self.full;
         let free = full.saturating_sub(buffered);
         let wanted = free.min(self.ssthresh);
         let step = if self.by_segment {
@@ -117,7 +135,7 @@ impl WindowSpace {
 
     /// Has the window to be told at once that grows from `offered` to `offer`?
     pub(crate) fn is_worth_telling(&self, offered: u32, offer: u32, mss: u32) -> bool {
-        let full = self.full();
+        let full = self.full;
         // While more than this is open, the ACKs of what arrives tell the window soon enough.
         let scarce = if self.by_segment { (full / 16).max((full / 2).min(2 * mss)) } else { full / 2 };
         offer > offered && offer / 2 >= offered && offered <= scarce

@@ -5,9 +5,10 @@ use super::nagle::Nagle;
 use crate::{Config, Events, WriteFlags};
 
 impl Connection {
-    /// Bytes that may be written now.
-    pub(crate) fn send_room(&self, config: &Config) -> usize {
-        let room = (self.snd.limit as usize).saturating_sub(self.snd.queue.len());
+    /// Bytes that may be written now. `least`: all the send buffer may hold, because the stack has no memory.
+    pub(crate) fn send_room(&self, config: &Config, least: Option<u32>) -> usize {
+        let limit = least.map_or(self.snd.limit, |least| least.min(self.snd.limit));
+        let room = (limit as usize).saturating_sub(self.snd.queue.len());
         match self.notsent_lowat(config) {
             u32::MAX => room,
             most => room.min(most.saturating_sub(self.unsent()) as usize),

@@ -190,6 +190,47 @@ fn the_first_windows_are_linuxs() {
     p.expect("PA 1:6 ack 1 win 510");
 }
 
+/// Captured from Linux 6.18 over veth with these sizes (window scale 10): it begins at 65160 and grows by twice what comes.
+#[test]
+fn a_window_grows_as_linuxs() {
+    let config = with(Config::linux(), &[("net.ipv4.tcp_rmem", "4096 131072 33554432")]);
+    let mut p = Peer::new(config);
+    let listener = p.listen();
+    p.send("S 0 win 64240 <mss 1460,sackOK,TS 100 0,wscale 10>");
+    p.expect("SA 0 ack 1 win 65160 <mss 1460,sackOK,TS 0 100,wscale 10>");
+    p.send("A 1 ack 1 win 63 <TS 100 0>");
+    let id = p.accept(listener);
+    p.send("PA 1:101 ack 1 win 63 <TS 100 0>");
+    p.expect("A 1 ack 101 win 64");
+    assert_eq!(p.read(id).unwrap().len(), 100);
+    p.write(id, b"hello");
+    p.expect("PA 1:6 ack 101 win 64");
+    for (seq, window) in [(101, 79), (7341, 93)] {
+        let text = format!("PA {seq}:{} ack 6 win 63 <TS 200 0>", seq + 7240);
+        p.send_rx(RxPacket { gso_size: 1448, ..RxPacket::new(p.packet(&text)) });
+        p.expect(&format!("A 6 ack {} win {window}", seq + 7240));
+        p.read(id).unwrap();
+    }
+}
+
+/// Row 81: a reader that sleeps for 12 s. The window closes once, is probed five times (0.2 s, then twice as late each time), and opens
+/// once.
+#[test]
+fn a_reader_asleep_for_twelve_seconds_is_probed_five_times() {
+    let mut pair = Pair::new(Config::default(), Config::default(), 1);
+    limit_rate(&mut pair, 125_000_000);
+    let server = SocketOptions { recv_buffer: Some(65_536), ..SocketOptions::default() };
+    let mut transfer = Transfer::new(pair, SocketOptions::default(), server);
+    transfer.reading_rate = Some(0);
+    transfer.run_for(12_000);
+    transfer.reading_rate = None;
+    transfer.run_to(10_000_000);
+    let (sender, receiver) =
+        (transfer.pair.stacks[CLIENT].counters(), transfer.pair.stacks[SERVER].counters());
+    let closed = (receiver.to_zero_window_adv, receiver.from_zero_window_adv);
+    assert_eq!((sender.win_probe, closed, sender.timeouts, sender.retrans_segs), (5, (1, 1), 0, 0));
+}
+
 /// A closed window is counted when it is told, and when it opens; what comes for it is thrown away.
 #[test]
 fn closed_windows_are_counted() {

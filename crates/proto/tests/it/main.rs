@@ -9,7 +9,7 @@
 //! | `arrival`, `icmp` | which segments and errors count |
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
 //! | `routes`, `paths` | values per destination, and what is remembered of them |
-//! | `limits`, `buffers` | what keeps a sender back; how large buffers are |
+//! | `limits`, `buffers`, `memory` | what keeps a sender back; how large buffers are; what all of them may take |
 //! | `habits`, `records` | what small segments wait for; push, records, how much may wait |
 //! | `keepalive`, `user_timeout`, `options` | silence; patience; what else an application may ask of a connection |
 //! | `trace` | what the trace tells |
@@ -37,6 +37,7 @@ mod limits;
 mod listening;
 mod loss;
 mod lossy;
+mod memory;
 mod mutation;
 mod opening;
 mod options;

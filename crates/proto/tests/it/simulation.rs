@@ -153,6 +153,10 @@ fn config(random: &mut Random) -> Config {
     config.pacing = random.chance(30);
     config.tcp_ecn = random.below(3) as u32;
     config.tcp_window_scaling = random.chance(80);
+    if random.chance(15) {
+        config.tcp_mem = random.pick(&[[1, 2, 4], [4, 8, 16], [16, 32, 32]]);
+    }
+    config.tcp_moderate_rcvbuf = random.chance(80);
     if random.chance(30) {
         config.delayed_ack = Duration::from_millis(random.below(200));
     }
@@ -609,6 +613,7 @@ impl World {
         }
         for stack in &self.stacks {
             assert_eq!(stack.table_sizes(), TableSizes { connections: 0, requests: 0, time_wait: 0 });
+            assert_eq!((stack.memory(), stack.is_under_memory_pressure()), (0, false));
         }
         let pending = self.stacks[SERVER].listener_info(self.listener).unwrap();
         assert_eq!((pending.accept_queue, pending.syn_queue), (0, 0));

@@ -161,7 +161,7 @@ impl Connection {
     /// The application waits for room. There shall be more of it where the congestion window has outgrown the buffer (Linux's
     /// `tcp_should_expand_sndbuf`).
     fn room_to_write(&mut self, cx: &Context<'_>) {
-        if self.pipe() < self.congestion.cwnd() {
+        if self.pipe() < self.congestion.cwnd() && !cx.memory.is_under_pressure() {
             self.expand_send_buffer(cx.config);
         }
         self.wake_writer(cx.config);

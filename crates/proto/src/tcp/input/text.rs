@@ -28,6 +28,9 @@ impl Connection {
                 self.terminate(CloseReason::Aborted);
                 return Err(Reply::Reset);
             }
+            if !self.has_memory_for_text(cx) {
+                return Ok(());
+            }
             let full_sized = segment.payload.len() + 40 >= usize::from(self.advertised_mss(&cx.capabilities));
             let accepted = self.take_text(cx, segment);
             if self.follow_with_fin(fin, cx.config.ack_habit) {
@@ -82,8 +85,11 @@ impl Connection {
             }
         } else if (seq + len).after(self.rcv.nxt) {
             cx.counters.zero_window_drop += u64::from(self.rcv.wnd() == 0);
-            self.rcv.fit_gap(seq + len, cx.config);
+            if !cx.memory.is_under_pressure() {
+                self.rcv.fit_gap(seq + len, cx.config);
+            }
         }
+        self.keep_within_memory(cx);
         accepted
     }
 

@@ -26,6 +26,9 @@ impl Connection {
             out.flags |= self.ecn_echo();
         }
         let mss = u32::from(self.advertised_mss(&cx.capabilities));
+        if self.rcv.refuses {
+            self.ends_refusal(cx.config, cx.memory);
+        }
         let was_closed = self.rcv.told_zero();
         let window = self.rcv.advertise(mss, self.rcv.wscale);
         if was_closed != (window == 0) {

@@ -1,0 +1,95 @@
+//! Memory of all buffers of a stack against `tcp_mem`'s three levels: below the first all is well, above the second buffers stop
+//! growing and windows shrink until it is below the first again, above the third nothing is taken in that is not needed to go on.
+//!
+//! A connection is charged what its buffers really hold after every change (`stack::settle`).
+
+use crate::{Config, Counters, Instant};
+
+/// `tcp_mem` counts pages of this size, bytes.
+const PAGE: u64 = 4096;
+
+/// What is held, and what that means.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    held: u64,
+    /// Bytes: all is well below the first, pressure above the second, refusal above the third.
+    levels: [u64; 3],
+    /// Since when there is pressure.
+    pressure_since: Option<Instant>,
+}
+
+impl Memory {
+    pub(crate) fn new(config: &Config) -> Memory {
+        let mut memory = Memory { held: 0, levels: [0; 3], pressure_since: None };
+        memory.set_levels(config);
+        memory
+    }
+
+    /// `tcp_mem` has changed; felt with the next charge.
+    pub(crate) fn set_levels(&mut self, config: &Config) {
+        self.levels = config.tcp_mem.map(|pages| u64::from(pages) * PAGE);
+    }
+
+    /// Bytes held.
+    pub(crate) fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// Buffers must not grow.
+    pub(crate) fn is_under_pressure(&self) -> bool {
+        self.pressure_since.is_some()
+    }
+
+    /// Nothing more is taken in.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.held > self.levels[2]
+    }
+
+    /// A connection that was charged `before` holds `after` bytes.
+    pub(crate) fn charge(&mut self, now: Instant, before: u32, after: u32, counters: &mut Counters) {
+        self.held = (self.held + u64::from(after)).saturating_sub(before.into());
+        match self.pressure_since {
+            None if self.held > self.levels[1] => {
+                self.pressure_since = Some(now);
+                counters.memory_pressures += 1;
+            }
+            Some(since) if self.held <= self.levels[0] => {
+                self.pressure_since = None;
+                counters.memory_pressures_chrono += now.since(since).as_millis() as u64;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pressure_begins_above_the_second_level_and_ends_at_the_first() {
+        let mut config = Config::default();
+        config.set("net.ipv4.tcp_mem", "10 20 30").unwrap();
+        let (mut memory, mut counters) = (Memory::new(&config), Counters::default());
+        let mut before = 0;
+        let mut seen = Vec::new();
+        for (ms, pages) in [(0, 20), (1, 21), (2, 31), (3, 11), (14, 10), (15, 20), (16, 25)] {
+            let after = pages * 4096;
+            memory.charge(Instant::from_nanos(ms * 1_000_000), before, after, &mut counters);
+            before = after;
+            seen.push((pages, memory.is_under_pressure(), memory.is_exhausted()));
+        }
+        let expected = [
+            (20, false, false),
+            (21, true, false),
+            (31, true, true),
+            (11, true, false),
+            (10, false, false),
+            (20, false, false),
+            (25, true, false),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!((counters.memory_pressures, counters.memory_pressures_chrono), (2, 13));
+        assert_eq!(memory.held(), 25 * 4096);
+    }
+}
