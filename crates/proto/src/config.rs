@@ -329,8 +329,13 @@ settings! {
     initial_ssthresh: u32 = "firstbyte.initial_ssthresh", ours 0, linux 0, range _,
     /// When a lone segment is acknowledged.
     ack_habit: AckHabit = "firstbyte.ack_habit", ours AckHabit::Merge, linux AckHabit::QuickStart, range _,
-    /// Longest delay of an acknowledgement (RFC 9293 §3.8.6.3 allows 500 ms; Linux 40 ms).
+    /// Delay of an acknowledgement that waits for company; of `quickstart` the least (RFC 9293 §3.8.6.3 allows 500 ms; Linux's
+    /// `TCP_DELACK_MIN`).
     delayed_ack: Duration = "firstbyte.delayed_ack", ours Duration::from_millis(40), linux Duration::from_millis(40), range _,
+    /// The greatest of `quickstart`, and of the last ACK of a handshake whose socket has quick ACKs switched off (`TCP_DELACK_MAX`).
+    delayed_ack_max: Duration = "firstbyte.delayed_ack_max", ours Duration::from_millis(200), linux Duration::from_millis(200), range _,
+    /// Answers soon after what they answer until an exchange is held to go back and forth: then acknowledgements wait for them.
+    tcp_pingpong_thresh: u32 = "net.ipv4.tcp_pingpong_thresh", ours 1, linux 1, range 1..=255,
     /// Cap of a listener's backlog, which limits its accept queue and its SYN queue.
     somaxconn: u32 = "net.core.somaxconn", ours 4096, linux 4096, range 1..,
     /// A final ACK that finds the accept queue full is answered by a reset, which ends the request.

@@ -69,6 +69,11 @@ impl RttEstimator {
         self.backoff
     }
 
+    /// The least RTO.
+    pub(crate) fn min_rto(&self) -> Duration {
+        Duration::from_micros(self.min_rto_micros.into())
+    }
+
     /// The greatest RTO.
     pub(crate) fn max_rto(&self) -> Duration {
         Duration::from_micros(self.max_rto_micros.into())

@@ -18,6 +18,11 @@ pub struct SocketOptions {
     /// Send whole segments only, until it is taken off again (`TCP_CORK`). What is smaller goes when a retransmission time-out passes
     /// with nothing in flight, with a FIN, or by `push`.
     pub cork: bool,
+    /// `Some(true)`: acknowledge at once for a while; `Some(false)`: let acknowledgements wait for answers from the start, even that
+    /// of the handshake (`TCP_QUICKACK`). Neither lasts: the connection adapts to what happens.
+    pub quickack: Option<bool>,
+    /// Acknowledgements wait no longer, 2 to 200 ms (`TCP_DELACK_MAX_US`).
+    pub delack_max: Option<Duration>,
     /// `Some(0)`: close resets. `Some(t)`: close lingers up to `t`, then resets. `None`: close returns at once, data is still delivered.
     pub linger: Option<Duration>,
     /// How long a connection that was closed waits for the peer's FIN (`TCP_LINGER2`), at most 120 s; zero: not at all, it is reset
@@ -73,6 +78,10 @@ pub enum SocketOption {
     NoDelay(bool),
     /// [`SocketOptions::cork`]; taking it off sends what waits, as far as Nagle lets it.
     Cork(bool),
+    /// [`SocketOptions::quickack`].
+    QuickAck(bool),
+    /// [`SocketOptions::delack_max`].
+    DelackMax(Option<Duration>),
     /// [`SocketOptions::linger`].
     Linger(Option<Duration>),
     /// [`SocketOptions::linger2`].
@@ -126,6 +135,7 @@ const MAX_SEGMENT: RangeInclusive<u16> = 88..=32_767;
 const DSCP_MAX: u8 = 63;
 const HOP_LIMIT: RangeInclusive<u8> = 1..=255;
 const SYN_RETRIES: RangeInclusive<u8> = 1..=127;
+/// Of `delack_max`, too.
 const RTO_MIN: RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(200);
 const RTO_MAX: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(120);
 const KEEPALIVE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(32_767);
@@ -150,6 +160,7 @@ impl SocketOptions {
         nearest(&mut self.syn_retries, SYN_RETRIES);
         nearest(&mut self.rto_min, RTO_MIN);
         nearest(&mut self.rto_max, RTO_MAX);
+        nearest(&mut self.delack_max, RTO_MIN);
         nearest(&mut self.linger2, LINGER2);
         nearest(&mut self.hop_limit, HOP_LIMIT);
         self.dscp = self.dscp.min(DSCP_MAX);
@@ -172,6 +183,8 @@ impl SocketOptions {
         match option {
             SocketOption::NoDelay(on) => self.nodelay = on,
             SocketOption::Cork(on) => self.cork = on,
+            SocketOption::QuickAck(on) => self.quickack = Some(on),
+            SocketOption::DelackMax(most) => self.delack_max = checked(most, RTO_MIN)?,
             SocketOption::Linger(linger) => self.linger = linger,
             SocketOption::Linger2(wait) => {
                 self.linger2 = wait;
@@ -240,6 +253,8 @@ impl Deref for RareOptions {
         static DEFAULT: SocketOptions = SocketOptions {
             nodelay: false,
             cork: false,
+            quickack: None,
+            delack_max: None,
             linger: None,
             linger2: None,
             max_segment: None,
@@ -291,6 +306,7 @@ mod tests {
             SocketOption::RtoMin(Some(Duration::from_millis(201))),
             SocketOption::RtoMax(Some(Duration::from_millis(999))),
             SocketOption::RtoMax(Some(Duration::from_secs(121))),
+            SocketOption::DelackMax(Some(Duration::from_millis(201))),
             SocketOption::KeepAliveTime(Some(Duration::from_millis(999))),
             SocketOption::KeepAliveTime(Some(Duration::from_secs(32_768))),
             SocketOption::KeepAliveInterval(Some(Duration::ZERO)),

@@ -203,6 +203,9 @@ impl Stack {
             connection.rcv.ack_owed = AckOwed::Now;
             return self.settle(now, index);
         }
+        if connection.acknowledge_what_was_read(&self.shared.config) {
+            return self.settle(now, index);
+        }
         // While the peer may send more than half of the buffer there is nothing to tell.
         if connection.rcv.is_window_ample() || !connection.synchronized() || connection.rcv.fin_received {
             return;

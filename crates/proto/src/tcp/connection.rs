@@ -331,6 +331,9 @@ impl Connection {
         if connection.options.keepalive {
             connection.start_keepalive(cx);
         }
+        if let Some(on) = connection.options.quickack {
+            connection.set_quickack(cx.config, on);
+        }
         connection
     }
 

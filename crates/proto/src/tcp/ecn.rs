@@ -103,6 +103,7 @@ impl Connection {
             self.ecn.echo = false;
         }
         if segment.ecn == Ecn::Ce && !std::mem::replace(&mut self.ecn.echo, true) {
+            self.rcv.delay.alarm();
             self.rcv.ack_owed = AckOwed::Now;
         }
     }

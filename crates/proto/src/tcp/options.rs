@@ -27,6 +27,7 @@ impl Connection {
         }
         match option {
             SocketOption::MaxSegment(_) => self.set_path_mtu(self.path_mtu),
+            SocketOption::QuickAck(on) => self.set_quickack(cx.config, on),
             SocketOption::RtoMin(_) | SocketOption::RtoMax(_) => self.bound_rto(cx.config),
             SocketOption::SendBuffer(_) => self.snd.limit = send_limit(cx.config, &self.options),
             SocketOption::RecvBuffer(_) | SocketOption::WindowClamp(_) => {

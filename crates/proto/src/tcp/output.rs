@@ -186,7 +186,7 @@ impl Connection {
             }
         }
         if taken > 0 {
-            self.rcv.on_data_sent(cx.now, cx.config.delayed_ack);
+            self.answered(cx);
         }
         let mut flags = Flags::ACK | ecn_flags;
         flags.set(Flags::PSH, push && taken > 0);
@@ -198,10 +198,8 @@ impl Connection {
     /// A deadline of this connection has come.
     pub(crate) fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         let now = cx.now;
-        if self.timers.expired(Timer::DelayedAck, now) && self.rcv.ack_owed == AckOwed::Delayed {
-            cx.counters.delayed_acks += 1;
-            self.rcv.ack_owed = AckOwed::Now;
-            self.rcv.forget_rounds();
+        if self.timers.expired(Timer::DelayedAck, now) {
+            self.delayed_ack_timeout(cx);
         }
         if self.timers.expired(Timer::SynAckHold, now)
             && let Some(Handshake::Passive(passive)) = &mut self.handshake

@@ -1,16 +1,13 @@
 //! The receiving half: what has arrived, which window the peer is told, and when an acknowledgement is owed.
 
+use super::ack_delay::AckDelay;
 use super::autotune::Tuner;
 use super::reassembly::Reassembly;
 use super::receive_buffer::{ReceiveBuffer, pinned};
 use super::window_space::WindowSpace;
-use crate::{AckHabit, Instant};
+use crate::Instant;
 use bytes::Bytes;
-use core::time::Duration;
 use wire::{SackBlocks, SeqNum};
-
-/// Full-sized segments acknowledged one by one at the start of a connection (Linux's `TCP_MAX_QUICKACKS`).
-const QUICK_ACKS: u8 = 16;
 
 /// When the acknowledgement that is owed must go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +38,7 @@ pub(crate) struct Receiver {
     pub(crate) last_ack_sent: SeqNum,
     /// Largest payload per segment seen: what a full-sized segment is here.
     rcv_mss: u16,
-    quick_acks: u8,
-    /// The exchange goes back and forth: answers will carry the ACKs (Linux's pingpong mode).
-    pub(crate) pingpong: bool,
+    pub(in crate::tcp) delay: AckDelay,
     /// When data last arrived.
     pub(crate) last_data_at: Instant,
     /// There was no memory for what came: the peer is told of a closed window.
@@ -67,8 +62,7 @@ impl Receiver {
             ack_owed: AckOwed::No,
             last_ack_sent: irs,
             rcv_mss: 536,
-            quick_acks: QUICK_ACKS,
-            pingpong: false,
+            delay: AckDelay::new(),
             last_data_at: Instant::ZERO,
             refuses: false,
             space,
@@ -102,6 +96,7 @@ impl Receiver {
         let field = ((offer + up) >> shift).min(u32::from(u16::MAX));
         self.adv = self.adv.latest(self.nxt + (field << shift));
         self.last_ack_sent = self.nxt;
+        self.delay.acknowledged(self.ack_owed != AckOwed::No);
         self.ack_owed = AckOwed::No;
         field as u16
     }
@@ -140,6 +135,7 @@ impl Receiver {
         }
         payload.truncate(if self.adv.after(seq) { self.adv.since(seq) as usize } else { 0 });
         if payload.is_empty() {
+            self.delay.alarm();
             self.ack_owed = AckOwed::Now;
             return 0;
         }
@@ -212,28 +208,9 @@ impl Receiver {
         true
     }
 
-    /// An acknowledgement is owed for what arrived: at once or delayed?
-    pub(crate) fn owe_ack(&mut self, habit: AckHabit, full_sized: bool) {
-        if self.ack_owed == AckOwed::Now {
-            return;
-        }
-        let quick = match habit {
-            AckHabit::QuickStart => !self.pingpong,
-            AckHabit::Merge => full_sized,
-        };
-        if quick && self.quick_acks > 0 {
-            self.quick_acks -= 1;
-            self.ack_owed = AckOwed::Now;
-        } else {
-            self.ack_owed = AckOwed::Delayed;
-        }
-    }
-
-    /// We send data soon after having received some: the exchange goes back and forth.
-    pub(crate) fn on_data_sent(&mut self, now: Instant, ato: Duration) {
-        if now.since(self.last_data_at) < ato && self.bytes_received > 0 {
-            self.pingpong = true;
-        }
+    /// A full-sized segment of the peer, bytes.
+    pub(super) fn mss(&self) -> u32 {
+        self.rcv_mss.into()
     }
 
     /// Everything that came was in order, none of it twice, and more may come.

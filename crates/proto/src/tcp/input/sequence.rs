@@ -105,6 +105,9 @@ impl Connection {
             return Reply::Nothing;
         }
         self.note_duplicate(cx, segment);
+        if !segment.payload.is_empty() {
+            self.rcv.delay.alarm();
+        }
         if segment.has(Flags::SYN) {
             cx.counters.syn_challenge += 1;
             self.challenge(cx);

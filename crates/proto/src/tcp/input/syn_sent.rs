@@ -115,7 +115,7 @@ impl Connection {
         self.transition(Transition::SynAckReceived);
         self.events |= Events::CONNECTED | Events::WRITABLE;
         self.close_as_queued(ack);
-        self.owe_handshake_ack();
+        self.owe_handshake_ack(cx);
         let reply = if active.answer_allowed && brings_answer {
             self.take_answer(cx, segment)
         } else {
@@ -172,11 +172,6 @@ impl Connection {
         }
     }
 
-    /// The ACK of the SYN-ACK goes at once; what is queued goes with it.
-    fn owe_handshake_ack(&mut self) {
-        self.rcv.ack_owed = AckOwed::Now;
-    }
-
     /// Answer data on the SYN-ACK. With a FIN the application is about to close, and one FIN-ACK will acknowledge all.
     fn take_answer(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> Reply {
         let fin = segment.has(Flags::FIN);
@@ -185,7 +180,7 @@ impl Connection {
         }
         let reply = self.process_text_and_fin(cx, segment).err().unwrap_or(Reply::Nothing);
         if !fin && self.is_open() {
-            self.owe_handshake_ack();
+            self.owe_handshake_ack(cx);
         }
         reply
     }

@@ -1,11 +1,12 @@
 //! Seventh and eighth check: the segment text, and FIN (RFC 9293 §3.10.7.4).
 
 use super::{Reply, Segment, Stop};
+use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::receiver::AckOwed;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
-use crate::{AckHabit, CloseReason, Events, State};
+use crate::{AckHabit, CloseReason, Config, Events, State};
 use core::time::Duration;
 use wire::{Flags, SeqNum};
 
@@ -31,14 +32,19 @@ impl Connection {
             if !self.has_memory_for_text(cx) {
                 return Ok(());
             }
-            let full_sized = segment.payload.len() + 40 >= usize::from(self.advertised_mss(&cx.capabilities));
+            let came = Came {
+                gap: cx.now.since(self.rcv.last_data_at),
+                len: segment.payload.len() as u32,
+                full_sized: segment.payload.len() + 40 >= usize::from(self.advertised_mss(&cx.capabilities)),
+                pushed: segment.has(Flags::PSH),
+            };
             let accepted = self.take_text(cx, segment);
-            if self.follow_with_fin(fin, cx.config.ack_habit) {
+            if self.follow_with_fin(fin, cx.config) {
                 self.arm_delayed_ack(cx);
                 return Ok(());
             }
             if accepted > 0 {
-                self.rcv.owe_ack(cx.config.ack_habit, full_sized);
+                self.owe_ack(cx, &came);
                 if self.route_metrics().is_some_and(|route| route.quickack) {
                     self.ack_now();
                 }
@@ -47,7 +53,7 @@ impl Connection {
             // Repeated, or ahead of what is missing (RFC 5681 §4.2: an ACK at once).
             self.ack_now();
         }
-        self.follow_with_fin(fin, cx.config.ack_habit);
+        self.follow_with_fin(fin, cx.config);
         self.arm_delayed_ack(cx);
         Ok(())
     }
@@ -102,22 +108,22 @@ impl Connection {
     }
 
     /// A FIN with this segment, or one that came early, is now in order.
-    fn follow_with_fin(&mut self, fin: Option<SeqNum>, habit: AckHabit) -> bool {
+    fn follow_with_fin(&mut self, fin: Option<SeqNum>, config: &Config) -> bool {
         let in_order = fin.is_some_and(|fin| self.rcv.accept_fin(fin))
             || (!self.rcv.fin_received && self.rcv.fin_in_order());
         if in_order {
-            self.fin_received(habit);
+            self.fin_received(config);
         }
         in_order
     }
 
     /// The peer has ended its direction. The application is about to close, and one FIN-ACK will acknowledge everything: so what
     /// is owed waits for it, as `tcp_fin` does by entering pingpong mode. Linux still answers at once what it already owed so.
-    fn fin_received(&mut self, habit: AckHabit) {
+    fn fin_received(&mut self, config: &Config) {
         self.events |= Events::READABLE;
-        self.rcv.pingpong = true;
+        self.enter_pingpong(config);
         self.rcv.tuner = None;
-        if self.rcv.ack_owed != AckOwed::Now || habit == AckHabit::Merge {
+        if self.rcv.ack_owed != AckOwed::Now || config.ack_habit == AckHabit::Merge {
             self.rcv.ack_owed = AckOwed::Delayed;
         }
         self.transition(Transition::FinReceived);
@@ -127,22 +133,6 @@ impl Connection {
         if self.state == State::TimeWait {
             self.timers.stop(Timer::Life);
             self.finish();
-        }
-    }
-
-    /// Starts or stops the delayed-ACK timer by what is owed.
-    pub(crate) fn arm_delayed_ack(&mut self, cx: &Context<'_>) {
-        match self.rcv.ack_owed {
-            AckOwed::Delayed if !self.timers.is_set(Timer::DelayedAck) => {
-                let delay = cx.config.delayed_ack;
-                if delay.is_zero() {
-                    self.ack_now();
-                } else {
-                    self.timers.set(Timer::DelayedAck, cx.now + delay);
-                }
-            }
-            AckOwed::Delayed => {}
-            AckOwed::No | AckOwed::Now => self.timers.stop(Timer::DelayedAck),
         }
     }
 }

@@ -1,0 +1,300 @@
+//! How long an acknowledgement waits for company (RFC 9293 §3.8.6.3).
+//!
+//! [`AckHabit::Merge`] waits for the answer, always equally long, unless the segment is full-sized and the connection young.
+//! [`AckHabit::QuickStart`] does as Linux: a phase of quick ACKs at the start, after a long pause and when something came twice; then a
+//! delay that follows the time between segments (`ato`), and none at all for a reader who has taken everything pushed, until
+//! answers go back soon after what came (`pingpong`).
+
+use super::connection::{Connection, Context};
+use super::receiver::AckOwed;
+use super::timers::Timer;
+use crate::{AckHabit, Config};
+use core::time::Duration;
+
+/// Segments acknowledged one by one (Linux's `TCP_MAX_QUICKACKS`).
+const QUICK_ACKS: u8 = 16;
+/// Longest delay while the exchange goes one way.
+const ONE_WAY_MAX: Duration = Duration::from_millis(500);
+/// The delay is begun, and no longer than the least.
+const LEAST: u16 = 1;
+
+/// Of one connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckDelay {
+    /// Estimate of the delay that will do, ms; below the least it counts as that. 0: no data has come, or it is not estimated.
+    ato: u16,
+    /// Acknowledgements that still go at once.
+    quick: u8,
+    /// Answers that followed soon; Linux's `pingpong` mode from `tcp_pingpong_thresh` on.
+    pingpong: u8,
+    /// Small segments that no acknowledgement has gone for: none, one, or more; a large one with PSH counts as one.
+    pushed: u8,
+    /// The application asked for quick ACKs.
+    asked: bool,
+}
+
+/// Text in order has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Came {
+    /// Since the text before.
+    pub(crate) gap: Duration,
+    pub(crate) len: u32,
+    /// As long as our MSS lets it be.
+    pub(crate) full_sized: bool,
+    /// With PSH.
+    pub(crate) pushed: bool,
+}
+
+impl AckDelay {
+    pub(super) fn new() -> AckDelay {
+        AckDelay { ato: 0, quick: QUICK_ACKS, pingpong: 0, pushed: 0, asked: false }
+    }
+
+    /// Begins, or begins again, to acknowledge up to `most` segments one by one.
+    fn quicken(&mut self, most: u8) {
+        self.quick = self.quick.max(most);
+    }
+
+    /// The same for something that should not have come, or tells of trouble (Linux's `tcp_enter_quickack_mode`).
+    pub(super) fn alarm(&mut self) {
+        if self.ato > 0 {
+            self.quicken(QUICK_ACKS);
+            self.pingpong = 0;
+            self.ato = LEAST;
+        }
+    }
+
+    /// Data came, `gap` after other data (Linux's `tcp_event_data_recv`). `segments`: half of the window, in segments.
+    fn data_came(&mut self, gap: Duration, segments: u32, least: Duration, rto: Duration) {
+        let quick = segments.clamp(2, QUICK_ACKS.into()) as u8;
+        if self.ato == 0 {
+            self.quick = quick;
+            self.ato = LEAST;
+            return;
+        }
+        let ato = self.ato(least);
+        if gap <= least / 2 {
+            self.set_ato(ato / 2 + least / 2);
+        } else if gap < ato {
+            self.set_ato((ato / 2 + gap).min(rto));
+        } else if gap > rto {
+            self.quicken(quick);
+        }
+    }
+
+    fn ato(&self, least: Duration) -> Duration {
+        Duration::from_millis(self.ato.into()).max(least)
+    }
+
+    fn set_ato(&mut self, ato: Duration) {
+        self.ato = ato.as_millis().clamp(LEAST.into(), u16::MAX.into()) as u16;
+    }
+
+    /// A segment that acknowledges leaves while one was `owed`.
+    pub(super) fn acknowledged(&mut self, owed: bool) {
+        self.pushed = 0;
+        if owed && self.ato > 0 && self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.ato = LEAST;
+            }
+        }
+    }
+
+    /// The delay has passed and nothing took the acknowledgement along.
+    pub(super) fn missed(&mut self, least: Duration, rto: Duration, thresh: u32) {
+        if self.ato == 0 {
+            return;
+        }
+        if u32::from(self.pingpong) >= thresh {
+            self.pingpong = 0;
+            self.ato = LEAST;
+        } else {
+            self.set_ato((self.ato(least) * 2).min(rto));
+        }
+    }
+}
+
+impl Connection {
+    /// Text that was expected is acknowledged at once or later.
+    pub(super) fn owe_ack(&mut self, cx: &Context<'_>, came: &Came) {
+        let rcv = &mut self.rcv;
+        let quick = match cx.config.ack_habit {
+            AckHabit::Merge => {
+                let quick =
+                    rcv.delay.quick > 0 && (came.full_sized || rcv.delay.asked && rcv.delay.pingpong == 0);
+                rcv.delay.quick -= u8::from(quick && rcv.ack_owed != AckOwed::Now);
+                quick
+            }
+            AckHabit::QuickStart => {
+                let segments = rcv.wnd() / (2 * rcv.mss());
+                rcv.delay.data_came(came.gap, segments, cx.config.delayed_ack, self.rtt.rto());
+                match rcv.is_full_sized(came.len) {
+                    true => rcv.delay.pushed = rcv.delay.pushed.max(came.pushed.into()),
+                    false => rcv.delay.pushed = (rcv.delay.pushed + 1).min(2),
+                }
+                let more_than_one = rcv.nxt.since(rcv.last_ack_sent) > rcv.mss();
+                more_than_one || rcv.delay.quick > 0 && !self.in_pingpong(cx.config)
+            }
+        };
+        if self.rcv.ack_owed != AckOwed::Now {
+            self.rcv.ack_owed = if quick { AckOwed::Now } else { AckOwed::Delayed };
+        }
+    }
+
+    fn in_pingpong(&self, config: &Config) -> bool {
+        u32::from(self.rcv.delay.pingpong) >= config.tcp_pingpong_thresh
+    }
+
+    /// The exchange goes back and forth from now on: the next segment of ours will carry the acknowledgement.
+    pub(super) fn enter_pingpong(&mut self, config: &Config) {
+        self.rcv.delay.pingpong = config.tcp_pingpong_thresh.min(u8::MAX.into()) as u8;
+    }
+
+    /// Data of ours leaves: soon after some of the peer's, the exchange goes back and forth.
+    pub(super) fn answered(&mut self, cx: &Context<'_>) {
+        let (rcv, least) = (&mut self.rcv, cx.config.delayed_ack);
+        if rcv.bytes_received > 0 && cx.now.since(rcv.last_data_at) < rcv.delay.ato(least) {
+            rcv.delay.pingpong = rcv.delay.pingpong.saturating_add(1);
+        }
+    }
+
+    /// Starts or stops the delayed-ACK timer by what is owed.
+    pub(crate) fn arm_delayed_ack(&mut self, cx: &Context<'_>) {
+        if self.rcv.ack_owed != AckOwed::Delayed {
+            return self.timers.stop(Timer::DelayedAck);
+        }
+        let delay = self.ack_delay(cx.config);
+        let running = self.timers.is_set(Timer::DelayedAck);
+        let adapts = cx.config.ack_habit == AckHabit::QuickStart;
+        let soon = adapts && running && self.timers.deadline(Timer::DelayedAck) <= cx.now + delay / 4;
+        if delay.is_zero() || soon {
+            self.rcv.ack_owed = AckOwed::Now;
+            self.timers.stop(Timer::DelayedAck);
+        } else if !running || adapts && cx.now + delay < self.timers.deadline(Timer::DelayedAck) {
+            self.timers.set(Timer::DelayedAck, cx.now + delay);
+        }
+    }
+
+    /// Linux's `tcp_send_delayed_ack`.
+    fn ack_delay(&self, config: &Config) -> Duration {
+        let least = config.delayed_ack;
+        let delay = match config.ack_habit {
+            AckHabit::Merge => least,
+            AckHabit::QuickStart => {
+                let two_ways = self.in_pingpong(config) || self.rcv.delay.pushed > 0;
+                let most = if two_ways { config.delayed_ack_max } else { ONE_WAY_MAX };
+                let path = self.rtt.srtt().map_or(most, |srtt| srtt.max(least));
+                self.rcv.delay.ato(least).min(most.min(path).max(least)).min(config.delayed_ack_max)
+            }
+        };
+        // Less than the peer's retransmission time-out may be by our own least (Linux's `tcp_delack_max`).
+        let before_rto = self.rtt.min_rto().saturating_sub(Duration::from_millis(1));
+        delay.min(self.options.delack_max.unwrap_or(delay)).min(before_rto)
+    }
+
+    /// The delayed-ACK timer has fired.
+    pub(super) fn delayed_ack_timeout(&mut self, cx: &mut Context<'_>) {
+        if self.rcv.ack_owed == AckOwed::Delayed {
+            let thresh = cx.config.tcp_pingpong_thresh;
+            self.rcv.delay.missed(cx.config.delayed_ack, self.rtt.rto(), thresh);
+            cx.counters.delayed_acks += 1;
+            self.rcv.ack_owed = AckOwed::Now;
+            self.rcv.forget_rounds();
+        }
+    }
+
+    /// The application has read. Linux acknowledges then what was pushed, or fills more than a segment (`tcp_cleanup_rbuf`). True if so.
+    pub(crate) fn acknowledge_what_was_read(&mut self, config: &Config) -> bool {
+        if self.rcv.ack_owed != AckOwed::Delayed || config.ack_habit != AckHabit::QuickStart {
+            return false;
+        }
+        let pushed = self.rcv.delay.pushed;
+        let all_read = self.rcv.buffer.is_empty() && (pushed > 1 || pushed > 0 && !self.in_pingpong(config));
+        let now = all_read || self.rcv.nxt.since(self.rcv.last_ack_sent) > self.rcv.mss();
+        if now {
+            self.rcv.ack_owed = AckOwed::Now;
+        }
+        now
+    }
+
+    /// `TCP_QUICKACK` was set: quick ACKs now and for a while, or none until answers stop carrying them.
+    pub(super) fn set_quickack(&mut self, config: &Config, on: bool) {
+        self.rcv.delay.asked = on;
+        if !on {
+            return self.enter_pingpong(config);
+        }
+        self.rcv.delay.pingpong = 0;
+        if config.ack_habit == AckHabit::Merge {
+            self.rcv.delay.quicken(QUICK_ACKS);
+        }
+        if self.rcv.ack_owed == AckOwed::Delayed {
+            self.rcv.ack_owed = AckOwed::Now;
+        }
+    }
+
+    /// The ACK that completes our handshake goes at once; or, where quick ACKs were switched off before, with the first data within
+    /// [`delayed_ack_max`](Config::delayed_ack_max), as in Linux.
+    pub(super) fn owe_handshake_ack(&mut self, cx: &Context<'_>) {
+        if self.options.quickack != Some(false) {
+            self.rcv.ack_owed = AckOwed::Now;
+            return;
+        }
+        self.rcv.ack_owed = AckOwed::Delayed;
+        self.timers.set(Timer::DelayedAck, cx.now + cx.config.delayed_ack_max);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAST_MS: u64 = 40;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    fn after(gaps: &[u64]) -> AckDelay {
+        let mut delay = AckDelay::new();
+        for gap in gaps {
+            delay.data_came(ms(*gap), 100, ms(LEAST_MS), ms(300));
+        }
+        delay
+    }
+
+    /// Linux's three cases, and the fourth that changes nothing.
+    #[test]
+    fn the_delay_follows_the_gaps() {
+        let ato = |gaps: &[u64]| after(gaps).ato(ms(LEAST_MS)).as_millis();
+        assert_eq!(ato(&[0]), 40);
+        assert_eq!(ato(&[0, 30]), 50, "40/2 + 30");
+        assert_eq!(ato(&[0, 30, 45]), 70, "50/2 + 45");
+        assert_eq!(ato(&[0, 30, 45, 10]), 55, "70/2 + 40/2");
+        assert_eq!(ato(&[0, 30, 45, 200]), 70);
+    }
+
+    #[test]
+    fn a_long_pause_begins_a_phase_of_quick_acks() {
+        let mut delay = after(&[0]);
+        assert_eq!(delay.quick, 16);
+        (0..16).for_each(|_| delay.acknowledged(true));
+        assert_eq!(delay.quick, 0);
+        delay.data_came(ms(299), 100, ms(LEAST_MS), ms(300));
+        assert_eq!(delay.quick, 0);
+        delay.data_came(ms(301), 3, ms(LEAST_MS), ms(300));
+        assert_eq!(delay.quick, 3, "half of the window");
+    }
+
+    #[test]
+    fn a_missed_delay_doubles_or_ends_pingpong() {
+        let mut delay = after(&[0, 30]);
+        delay.missed(ms(LEAST_MS), ms(300), 1);
+        assert_eq!(delay.ato(ms(LEAST_MS)), ms(100));
+        delay.missed(ms(LEAST_MS), ms(150), 1);
+        assert_eq!(delay.ato(ms(LEAST_MS)), ms(150), "no more than the time-out");
+        delay.pingpong = 1;
+        delay.missed(ms(LEAST_MS), ms(300), 1);
+        assert_eq!((delay.ato(ms(LEAST_MS)), delay.pingpong), (ms(40), 0));
+    }
+}
