@@ -314,6 +314,12 @@ settings! {
     hystart: bool = "firstbyte.hystart", ours true, linux true, range _,
     /// Spread what the congestion window allows over the round trip, even where a socket sets no limit.
     pacing: bool = "firstbyte.pacing", ours false, linux false, range _,
+    /// Least segments of a burst that the device cuts, however slow the path.
+    tcp_min_tso_segs: u32 = "net.ipv4.tcp_min_tso_segs", ours 2, linux 2, range 1..=65_535,
+    /// Each 2^this microseconds of round trip halve what near peers get beyond that in one burst.
+    tcp_tso_rtt_log: u32 = "net.ipv4.tcp_tso_rtt_log", ours 9, linux 9, range 0..=31,
+    /// A burst of less than the window over this waits for an ACK that is due within a millisecond; 0: of three segments or less.
+    tcp_tso_win_divisor: u32 = "net.ipv4.tcp_tso_win_divisor", ours 3, linux 3, range 0..=255,
     /// Pacing rate while the window is below half of ssthresh, in percent of window per SRTT.
     tcp_pacing_ss_ratio: u32 = "net.ipv4.tcp_pacing_ss_ratio", ours 200, linux 200, range 1..=1000,
     /// Pacing rate otherwise.

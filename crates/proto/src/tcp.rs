@@ -2,12 +2,13 @@
 //!
 //! `connection` holds the parts: `send_queue`, `receiver` with `receive_buffer` and `window_space`, `autotune` (how large buffers are),
 //! `congestion` (how much) with `rate` and `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `limits` (what
-//! holds it back), `pacer` (when), `patience` (for how long), `ecn`, `timers`, `handshake`,
+//! holds it back), `pacer` (when), `burst` (how much at once), `patience` (for how long), `ecn`, `timers`, `handshake`,
 //! `negotiation`, `state`. `input` reads in the order of RFC 9293 §3.10.7, `output` decides which one segment goes now,
 //! `fast_open_client` judges what became of Fast Open. Whom a segment belongs to is not decided here (see `stack`).
 
 pub(crate) mod ack_delay;
 mod autotune;
+mod burst;
 pub(crate) mod congestion;
 pub(crate) mod connection;
 pub(crate) mod delivery;

@@ -111,8 +111,12 @@ impl Connection {
         }
         self.new_data_leaves(cx);
         let Some(allowed) = self.allowed_now(unsent) else { return false };
-        let Some(burst_max) = self.burst_max(cx) else { return false };
-        let burst = allowed.min(self.size_goal(&cx.capabilities)).min(burst_max);
+        if !self.pacing_allows(cx) {
+            return false;
+        }
+        // CWR goes with one segment.
+        let allowed = if self.ecn.cwr_due() { allowed.min(self.segment_max().into()) } else { allowed };
+        let Some(burst) = self.burst(cx, allowed, unsent) else { return false };
         self.send_range(cx, self.snd.nxt, burst, fin_waits && burst == unsent, packet)
     }
 

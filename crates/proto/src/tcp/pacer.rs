@@ -1,17 +1,11 @@
 //! When the next segment may leave: a window is spread over its round trip instead of leaving in a burst.
 //!
-//! The rate is Linux's `sk_pacing_rate`: the window per SRTT, times `tcp_pacing_ss_ratio` while it may still double, else times
-//! `tcp_pacing_ca_ratio`. How much may be in flight is not decided here.
+//! How much may be in flight is not decided here, nor how large one burst is (`burst`).
 
-use super::congestion::Controller;
 use super::connection::{Connection, Context};
 use super::timers::Timer;
 use crate::{Config, Instant};
 use core::time::Duration;
-
-/// Bytes that leave at once: what passes in 2⁻¹⁰ s, as Linux's `sk_pacing_shift`, but two segments at least.
-const BURST_SHIFT: u32 = 10;
-const BURST_MIN_SEGS: u32 = 2;
 
 /// The gate in front of new data.
 #[derive(Debug)]
@@ -44,25 +38,20 @@ impl Connection {
             return None;
         }
         let most = self.options.max_pacing_rate.map_or(u64::MAX, u64::from);
-        let Some(srtt) = self.rtt.srtt() else { return (most != u64::MAX).then_some(most) };
-        let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
-        let percent =
-            if cwnd < ssthresh / 2 { config.tcp_pacing_ss_ratio } else { config.tcp_pacing_ca_ratio };
-        let window = u64::from(cwnd.max(self.snd.flight_size())) * u64::from(percent) / 100;
-        let micros = (srtt.as_micros() as u64).max(1);
-        Some((window * 1_000_000 / micros).min(most).max(1))
+        let Some(rate) = self.window_rate(config) else { return (most != u64::MAX).then_some(most) };
+        Some(rate.min(most).max(1))
     }
 
-    /// Largest burst, bytes; `None` while the gate is closed (its timer is set then).
-    pub(super) fn pacing_allows(&mut self, cx: &Context<'_>) -> Option<u32> {
-        let Some(rate) = self.pacing_rate(cx.config) else { return Some(u32::MAX) };
-        if let Some(at) = self.pacer.closed_until(cx.now) {
-            self.timers.set(Timer::Pace, at);
-            return None;
+    /// Is the gate open? If not, its timer is set.
+    pub(super) fn pacing_allows(&mut self, cx: &Context<'_>) -> bool {
+        if self.pacing_rate(cx.config).is_none() {
+            return true;
         }
-        let segment = u32::from(self.segment_max());
-        let passing = u32::try_from(rate >> BURST_SHIFT).unwrap_or(u32::MAX);
-        Some((passing / segment).max(BURST_MIN_SEGS) * segment)
+        let closed_until = self.pacer.closed_until(cx.now);
+        if let Some(at) = closed_until {
+            self.timers.set(Timer::Pace, at);
+        }
+        closed_until.is_none()
     }
 
     /// The initial window is not paced (as in Linux: its first ten segments).

@@ -49,12 +49,6 @@ impl Connection {
         self.congestion.on_idle(&Idle { idle, rto, initial_window });
     }
 
-    /// Bytes that may leave as one burst now; `None` while the pacer holds them back.
-    pub(super) fn burst_max(&mut self, cx: &Context<'_>) -> Option<u32> {
-        let paced = self.pacing_allows(cx)?;
-        Some(if self.ecn.cwr_due() { paced.min(self.segment_max().into()) } else { paced })
-    }
-
     /// Data (`bytes` of it) or FIN has been sent.
     pub(super) fn data_left(&mut self, cx: &Context<'_>, bytes: u32) {
         self.pace(cx, bytes);

@@ -255,6 +255,11 @@ impl SendQueue {
         self.segments.partition_point(|segment| segment.end().before_or_eq(seq))
     }
 
+    /// When the first segment that is not acknowledged was last sent.
+    pub(crate) fn oldest_sent_at(&self) -> Option<Instant> {
+        self.segments.front().map(|segment| segment.sent_at)
+    }
+
     /// Segments held.
     pub(crate) fn count(&self) -> usize {
         self.segments.len()

@@ -10,7 +10,7 @@
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
 //! | `routes`, `paths` | values per destination, and what is remembered of them |
 //! | `limits`, `buffers`, `memory` | what keeps a sender back; how large buffers are; what all of them may take |
-//! | `habits`, `records`, `delayed_ack` | what small segments wait for; push, records, how much may wait; what ACKs wait for |
+//! | `habits`, `records`, `bursts`, `delayed_ack` | what small segments wait for; push, records, how much may wait; large bursts; what ACKs wait for |
 //! | `keepalive`, `user_timeout`, `options` | silence; patience; what else an application may ask of a connection |
 //! | `trace` | what the trace tells |
 //! | `fast_open` | RFC 7413, both ends |
@@ -23,6 +23,7 @@ mod transfer;
 
 mod arrival;
 mod buffers;
+mod bursts;
 mod closing;
 mod data;
 mod delayed_ack;

@@ -1,0 +1,76 @@
+//! How large a burst is that the device cuts into segments, and when it waits to grow: Linux's `tcp_tso_autosize` and
+//! `tcp_tso_should_defer`.
+//!
+//! A burst is what passes in 2⁻¹⁰ s at the rate of the window, so that a slow path is not filled by one packet; near peers, whom
+//! large bursts do not hurt, get more. A burst that the windows would make small waits for an ACK that is about to come.
+
+use super::congestion::Controller;
+use super::connection::{Connection, Context};
+use crate::Config;
+use core::time::Duration;
+
+/// Part of a second that fits into one burst, as Linux's `sk_pacing_shift`.
+const SHIFT: u32 = 10;
+/// So soon an ACK must be expected for a burst to wait, and so recently the last one must have gone.
+const SOON: Duration = Duration::from_millis(1);
+/// Segments that are worth a burst where `tcp_tso_win_divisor` is 0.
+const WORTH_SEGS: u32 = 3;
+
+impl Connection {
+    /// The congestion window per round trip, times `tcp_pacing_ss_ratio` while it may still double, else times `tcp_pacing_ca_ratio`:
+    /// Linux's `sk_pacing_rate`, bytes per second. `None` before the first sample.
+    pub(super) fn window_rate(&self, config: &Config) -> Option<u64> {
+        let srtt = self.rtt.srtt()?;
+        let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
+        let percent =
+            if cwnd < ssthresh / 2 { config.tcp_pacing_ss_ratio } else { config.tcp_pacing_ca_ratio };
+        let window = u64::from(cwnd.max(self.snd.flight_size())) * u64::from(percent) / 100;
+        let micros = (srtt.as_micros() as u64).max(1);
+        Some(window * 1_000_000 / micros)
+    }
+
+    /// Bytes of the burst that may leave now, of `allowed` by the windows; `None`: it waits.
+    pub(super) fn burst(&self, cx: &Context<'_>, allowed: u32, unsent: u32) -> Option<u32> {
+        let segment = u32::from(self.segment_max());
+        let goal = self.size_goal(&cx.capabilities);
+        let burst = allowed.min(goal);
+        if burst <= segment {
+            return Some(burst);
+        }
+        let most = self.autosized(cx, segment).min(goal);
+        if self.is_worth_waiting(cx, unsent.min(goal), most) { None } else { Some(burst.min(most)) }
+    }
+
+    fn autosized(&self, cx: &Context<'_>, segment: u32) -> u32 {
+        let device = cx.capabilities.gso_max_size as u64;
+        let rate = self.pacing_rate(cx.config).or_else(|| self.window_rate(cx.config));
+        let distance = self.rtt.min_rtt().map_or(u64::MAX, |rtt| rtt.as_micros() as u64);
+        let halvings = distance.checked_shr(cx.config.tcp_tso_rtt_log).unwrap_or(0);
+        let near = if halvings < u32::BITS.into() { device >> halvings } else { 0 };
+        let bytes = rate.map_or(device, |rate| ((rate >> SHIFT) + near).min(device));
+        let segments = (bytes as u32 / segment).max(cx.config.tcp_min_tso_segs);
+        segments.saturating_mul(segment)
+    }
+
+    /// An ACK that lets more go is near: the burst would be small (less than a third of the window) without it.
+    fn is_worth_waiting(&self, cx: &Context<'_>, queued: u32, most: u32) -> bool {
+        let room = self.usable_window();
+        let recent = self.window_use.idle(cx.now) <= SOON;
+        // Nothing in the middle of the queue grows any more.
+        let last = queued == self.unsent();
+        if room >= most || !recent || (!last && room >= queued) || !self.recovery.is_idle() {
+            return false;
+        }
+        let worth = match self.send_window().checked_div(cx.config.tcp_tso_win_divisor) {
+            Some(part) => room >= part,
+            None => room > WORTH_SEGS * u32::from(self.segment_max()),
+        };
+        let (Some(oldest), Some(srtt)) = (self.snd.queue.oldest_sent_at(), self.rtt.srtt()) else {
+            return false;
+        };
+        let ack_is_near = oldest + srtt <= cx.now + SOON.min(srtt / 2);
+        let grows =
+            room <= queued || !(self.snd.fin_queued || self.snd.queue.record_len(self.snd.nxt).is_some());
+        !worth && self.snd.flight_size() > 0 && ack_is_near && grows
+    }
+}

@@ -1,0 +1,86 @@
+//! Bursts that the device cuts: how large (`tcp_tso_autosize`), and when they wait (`tcp_tso_should_defer`).
+
+use crate::pair::ethernet;
+use crate::peer::*;
+use proto::*;
+
+/// Segments of 1000 bytes, and so much round trip.
+fn established(config: Config, rtt_ms: u64) -> (Peer, ConnId) {
+    let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
+    let mut p = Peer::with(config, device);
+    let listener = p.listen();
+    p.send("S 0 win 65535 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.skip(rtt_ms);
+    p.send("A 1 ack 1 win 65535");
+    let id = p.accept(listener);
+    (p, id)
+}
+
+fn bursts(p: &mut Peer) -> Vec<usize> {
+    std::iter::from_fn(|| p.stack.poll_transmit(p.now)).map(|packet| packet.payload_len()).collect()
+}
+
+fn set(name: &str, value: &str) -> Config {
+    let mut config = Config::default();
+    config.set(&format!("net.ipv4.tcp_{name}"), value).unwrap();
+    config
+}
+
+/// Ten segments in 100 ms, twice that in slow start, are 200 bytes in 2⁻¹⁰ s: far below the least burst.
+#[test]
+fn a_slow_path_gets_small_bursts() {
+    let sizes = |config: Config, rtt_ms: u64| {
+        let (mut p, id) = established(config, rtt_ms);
+        p.write(id, &pattern(1, 10_000));
+        bursts(&mut p)
+    };
+    assert_eq!(sizes(Config::default(), 100), [2000; 5]);
+    assert_eq!(sizes(set("min_tso_segs", "4"), 100), [4000, 4000, 2000]);
+    assert_eq!(sizes(set("pacing_ss_ratio", "1000"), 20), [4000, 4000, 2000], "5 MB/s in 2⁻¹⁰ s: 4882 bytes");
+    // Four halvings of 64 KiB by 2 ms: 8 segments at least; and 20000 bytes in 2 ms are 9765 in 2⁻¹⁰ s.
+    assert_eq!(sizes(Config::default(), 2), [10_000]);
+    // 2^20 µs have not passed: a near peer.
+    assert_eq!(sizes(set("tso_rtt_log", "20"), 100), [10_000]);
+}
+
+/// An ACK lets two segments go, and the next ACK is due: both leave as one burst.
+#[test]
+fn a_small_burst_waits_for_the_ack_that_is_due() {
+    let (mut p, id) = established(Config::default(), 1);
+    p.write(id, &pattern(1, 30_000));
+    assert_eq!(bursts(&mut p), [10_000]);
+    p.skip(1);
+    p.send("A 1 ack 1001");
+    assert_eq!(bursts(&mut p), [0; 0], "2000 of a window of 11000");
+    p.send("A 1 ack 3001");
+    assert_eq!(bursts(&mut p), [6000], "6000 of 13000");
+    // A millisecond later nobody waits.
+    p.skip(2);
+    p.send("A 1 ack 4001");
+    assert_eq!(bursts(&mut p), [2000]);
+}
+
+#[test]
+fn without_a_divisor_more_than_three_segments_are_worth_a_burst() {
+    let (mut p, id) = established(set("tso_win_divisor", "0"), 1);
+    p.write(id, &pattern(1, 30_000));
+    assert_eq!(bursts(&mut p), [10_000]);
+    p.skip(1);
+    p.send("A 1 ack 1001");
+    assert_eq!(bursts(&mut p), [0; 0]);
+    p.send("A 1 ack 2001");
+    assert_eq!(bursts(&mut p), [4000]);
+}
+
+/// What nothing can join does not wait for company.
+#[test]
+fn the_end_of_the_stream_does_not_wait() {
+    let (mut p, id) = established(Config::default(), 1);
+    p.write(id, &pattern(1, 11_500));
+    p.stack.shutdown(p.now, id).unwrap();
+    assert_eq!(bursts(&mut p), [10_000]);
+    p.skip(1);
+    p.send("A 1 ack 1001");
+    assert_eq!(bursts(&mut p), [1500]);
+}
