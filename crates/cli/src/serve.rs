@@ -164,7 +164,15 @@ fn warn_about(args: &ServeArgs, config: &Config) {
 }
 
 async fn listen(net: &Net, args: &ServeArgs, at: SocketAddr) -> Result<TcpListener, Failure> {
-    let options = SocketOptions { nodelay: true, ..SocketOptions::default() };
+    // A client that vanished without a word is noticed after two minutes.
+    let options = SocketOptions {
+        nodelay: true,
+        keepalive: true,
+        keepalive_time: Some(Duration::from_secs(60)),
+        keepalive_intvl: Some(Duration::from_secs(15)),
+        keepalive_probes: Some(4),
+        ..SocketOptions::default()
+    };
     let builder =
         TcpListener::builder(net).backlog(args.backlog).fast_open(args.fast_open).socket_options(options);
     builder.bind(at).await.map_err(|error| Failure::failed(format!("cannot listen on {at}: {error}")))

@@ -77,6 +77,21 @@ impl TcpSocket {
         self
     }
 
+    /// See [`TcpStream::set_keepalive`].
+    #[must_use]
+    pub fn keepalive(mut self, time: Option<Duration>) -> Self {
+        self.options.socket.keepalive = time.is_some();
+        self.options.socket.keepalive_time = time;
+        self
+    }
+
+    /// See [`TcpStream::set_user_timeout`]; of the handshake, too.
+    #[must_use]
+    pub fn user_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.options.socket.user_timeout = timeout;
+        self
+    }
+
     /// Every option of the connection; those below are shorthands for some.
     #[must_use]
     pub fn socket_options(mut self, options: SocketOptions) -> Self {

@@ -90,6 +90,9 @@ struct Progress {
     info: Option<ConnectionInfo>,
 }
 
+/// A server that is silent for so long is asked whether it is still there: it may have closed and forgotten us, and say so.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+
 /// Visits once. Fails only for the sink: what happens on the network is a result.
 pub(crate) async fn visit(net: &Net, peer: SocketAddr, how: &How, sink: &mut Sink) -> Result<Visit, Failure> {
     let begun = Instant::now();
@@ -152,7 +155,7 @@ async fn exchange(
 }
 
 async fn connect(net: &Net, peer: SocketAddr, how: &How) -> io::Result<TcpStream> {
-    let socket = net.socket().nodelay(true).fast_open(how.fast_open);
+    let socket = net.socket().nodelay(true).keepalive(Some(KEEPALIVE)).fast_open(how.fast_open);
     match how.data_less {
         true => socket.data_less(true).connect(peer).await,
         false => socket.fin(how.syn_fin).syn_fin(how.syn_fin).connect_deferred(peer).await,

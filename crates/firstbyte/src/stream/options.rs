@@ -20,6 +20,8 @@ use std::time::Duration;
 /// stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
 /// stream.write_all(&[0; 4000]).await?;
 /// stream.set_cork(false)?;
+/// // Then an hour of silence may follow, but not with a peer that is gone:
+/// stream.set_keepalive(Some(std::time::Duration::from_secs(60)))?;
 /// # Ok(())
 /// # }
 /// ```
@@ -63,6 +65,48 @@ impl TcpStream {
     /// See above.
     pub fn set_cork(&self, cork: bool) -> io::Result<()> {
         self.set_option(SocketOption::Cork(cork))
+    }
+
+    /// `true` acknowledges at once what comes next, for a while; `false` lets acknowledgements wait for answers
+    /// (`TCP_QUICKACK`). Neither lasts: the connection adapts to what happens.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn set_quickack(&self, quickack: bool) -> io::Result<()> {
+        self.set_option(SocketOption::QuickAck(quickack))
+    }
+
+    /// Asks a peer that has been silent for `time` (1 to 32767 s) whether it is still there, and fails with
+    /// [`TimedOut`](io::ErrorKind::TimedOut) when it never answers: by default after nine probes, 75 s apart. `None`: a
+    /// silent peer may stay silent for ever.
+    ///
+    /// Interval and number of the probes are [`SocketOption`]s.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn set_keepalive(&self, time: Option<Duration>) -> io::Result<()> {
+        if time.is_some() {
+            self.set_option(SocketOption::KeepAliveTime(time))?;
+        }
+        self.set_option(SocketOption::KeepAlive(time.is_some()))
+    }
+
+    /// Fails with [`TimedOut`](io::ErrorKind::TimedOut) when the peer has not acknowledged data, or answered a probe, for so
+    /// long (`TCP_USER_TIMEOUT`). `None`: after about a quarter of an hour, as the stack's settings say.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn set_user_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.set_option(SocketOption::UserTimeout(timeout))
+    }
+
+    /// Takes no more than so many bytes before they are sent (`TCP_NOTSENT_LOWAT`), so that what is written late can still
+    /// be chosen late: for streams of frames, or priorities. `None`: as many as the send buffer takes.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn set_notsent_lowat(&self, bytes: Option<u32>) -> io::Result<()> {
+        self.set_option(SocketOption::NotsentLowat(bytes))
     }
 
     /// See [`set_linger`](Self::set_linger).

@@ -24,6 +24,56 @@ async fn nodelay_is_remembered_and_inherited() {
 }
 
 #[tokio::test]
+async fn options_change_on_open_and_on_deferred_streams() {
+    bounded(async {
+        let pair = Pair::new();
+        let listener = pair.listen().await;
+        let (open, _accepted) = tokio::join!(pair.client.socket().connect(SERVER), listener.accept());
+        let deferred = pair.client.socket().connect_deferred(SERVER).await.unwrap();
+        for stream in [open.unwrap(), deferred] {
+            stream.set_cork(true).unwrap();
+            stream.set_quickack(true).unwrap();
+            stream.set_keepalive(Some(Duration::from_secs(5))).unwrap();
+            stream.set_user_timeout(Some(Duration::from_secs(7))).unwrap();
+            stream.set_notsent_lowat(Some(1000)).unwrap();
+            let options = stream.options().unwrap();
+            assert!(options.cork && options.keepalive);
+            assert_eq!(options.keepalive_time, Some(Duration::from_secs(5)));
+            assert_eq!(options.user_timeout, Some(Duration::from_secs(7)));
+            assert_eq!(options.notsent_lowat, Some(1000));
+            let refused = stream.set_keepalive(Some(Duration::ZERO)).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+            stream.set_keepalive(None).unwrap();
+            assert!(!stream.options().unwrap().keepalive);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cork_joins_what_was_written_apart() {
+    bounded(async {
+        let pair = Pair::new();
+        let listener = pair.listen().await;
+        let (client, accepted) =
+            tokio::join!(pair.client.socket().nodelay(true).connect(SERVER), listener.accept());
+        let (mut client, mut server) = (client.unwrap(), accepted.unwrap().0);
+        pair.take_log();
+        client.set_cork(true).unwrap();
+        client.write_all(b"head ").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        client.write_all(b"body").await.unwrap();
+        client.set_cork(false).unwrap();
+        let mut received = [0; 9];
+        server.read_exact(&mut received).await.unwrap();
+        assert_eq!(&received, b"head body");
+        let texts = pair.take_log().iter().filter(|segment| segment.payload_len > 0).count();
+        assert_eq!(texts, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_local_port_can_be_chosen() {
     bounded(async {
         let pair = Pair::new();
