@@ -20,6 +20,8 @@
 //! Moving a deadline later only notes it: the key stays in its slot until that is the first occupied one, and is placed
 //! anew then. That is what happens to a retransmission timer with nearly every ACK.
 //!
+//! Whoever has a deadline keeps a [`TimerHandle`]: memory is taken only for deadlines that are set.
+//!
 //! Not here: what a key stands for. The engine has one deadline per connection.
 
 use crate::Instant;
@@ -43,14 +45,24 @@ struct Node {
     deadline: u64,
     prev: u32,
     next: u32,
-    /// Where it is; `NONE` = no deadline set.
+    /// Where it is; `NONE` = it is free.
     wheel: u32,
+    /// Whose deadline it is.
+    key: u32,
     slot: u8,
 }
 
-const _: () = assert!(size_of::<Node>() <= 24);
+const _: () = assert!(size_of::<Node>() <= 32);
 
-const UNSET: Node = Node { deadline: 0, prev: NONE, next: NONE, wheel: NONE, slot: 0 };
+/// A place in the wheel, kept by the owner of the deadline; none at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimerHandle(u32);
+
+impl Default for TimerHandle {
+    fn default() -> TimerHandle {
+        TimerHandle(NONE)
+    }
+}
 
 struct Wheel {
     /// Slots that are not empty, and those of them that are wheels.
@@ -105,9 +117,11 @@ enum Minimum {
     AtLeast(u64),
 }
 
-/// One deadline for each of many small integer keys; memory grows to 24 bytes times the greatest key.
+/// One deadline for each of many keys; 32 bytes for each that is set.
 pub(crate) struct TimerWheel {
     nodes: Vec<Node>,
+    /// Of free nodes, linked by `next`.
+    free_node: u32,
     wheels: Vec<Wheel>,
     free_wheels: Vec<u32>,
     minimum: Minimum,
@@ -123,6 +137,7 @@ impl TimerWheel {
     pub(crate) fn new() -> TimerWheel {
         TimerWheel {
             nodes: Vec::new(),
+            free_node: NONE,
             wheels: vec![Wheel::new(TOP_LEVEL, 0, NONE, 0)],
             free_wheels: Vec::new(),
             minimum: Minimum::Known(None),
@@ -133,11 +148,12 @@ impl TimerWheel {
     }
 
     /// Sets the deadline of a key, or moves it. Later than before is cheapest.
-    pub(crate) fn set(&mut self, key: u32, at: Instant) {
+    pub(crate) fn set(&mut self, handle: &mut TimerHandle, key: u32, at: Instant) {
         let deadline = at.as_nanos();
-        if key as usize >= self.nodes.len() {
-            self.nodes.resize_with(key as usize + 1, || UNSET);
+        if handle.0 == NONE {
+            handle.0 = self.allocate(key);
         }
+        let key = handle.0;
         let node = &mut self.nodes[key as usize];
         node.deadline = deadline;
         if node.wheel == NONE {
@@ -156,24 +172,43 @@ impl TimerWheel {
         };
     }
 
-    /// Removes the deadline of a key; false if there was none.
-    pub(crate) fn clear(&mut self, key: u32) -> bool {
-        if self.deadline(key).is_none() {
+    /// Removes a deadline; false if there was none.
+    pub(crate) fn clear(&mut self, handle: &mut TimerHandle) -> bool {
+        let TimerHandle(key) = core::mem::take(handle);
+        if key == NONE {
             return false;
         }
+        self.release(key);
+        true
+    }
+
+    /// A node that is in no list yet.
+    fn allocate(&mut self, key: u32) -> u32 {
+        let fresh = Node { deadline: 0, prev: NONE, next: NONE, wheel: NONE, key, slot: 0 };
+        let index = self.free_node;
+        if let Some(node) = self.nodes.get_mut(index as usize) {
+            self.free_node = node.next;
+            *node = fresh;
+            return index;
+        }
+        self.nodes.push(fresh);
+        self.nodes.len() as u32 - 1
+    }
+
+    /// Unlinks a node and frees it.
+    fn release(&mut self, key: u32) {
         self.unlink(key);
+        self.nodes[key as usize].next = core::mem::replace(&mut self.free_node, key);
         if let Minimum::Known(Some((min, holder))) = self.minimum
             && holder == key
         {
             self.minimum = Minimum::AtLeast(min);
         }
-        true
     }
 
-    /// The deadline of a key.
-    pub(crate) fn deadline(&self, key: u32) -> Option<Instant> {
-        let node = self.nodes.get(key as usize).filter(|node| node.wheel != NONE)?;
-        Some(Instant::from_nanos(node.deadline))
+    #[cfg(test)]
+    fn deadline(&self, handle: TimerHandle) -> Option<Instant> {
+        self.nodes.get(handle.0 as usize).map(|node| Instant::from_nanos(node.deadline))
     }
 
     /// The earliest deadline, exactly.
@@ -181,11 +216,12 @@ impl TimerWheel {
         self.find_minimum().map(|(deadline, _)| Instant::from_nanos(deadline))
     }
 
-    /// Takes a key whose deadline is `now` or earlier, the earliest first; call until it returns `None`.
+    /// Takes a key whose deadline is `now` or earlier, the earliest first; call until it returns `None`. The key's handle is no longer
+    /// valid: its owner must take a new one.
     pub(crate) fn pop_expired(&mut self, now: Instant) -> Option<u32> {
         let (_, key) = self.find_minimum().filter(|(deadline, _)| *deadline <= now.as_nanos())?;
-        self.clear(key);
-        Some(key)
+        self.release(key);
+        Some(self.nodes[key as usize].key)
     }
 
     fn find_minimum(&mut self) -> Option<(u64, u32)> {
@@ -386,39 +422,77 @@ mod tests {
         Instant::from_nanos(nanos)
     }
 
-    fn drain(wheel: &mut TimerWheel, now: u64) -> Vec<u32> {
+    /// A wheel and the handles of small keys.
+    struct Wheel {
+        wheel: TimerWheel,
+        handles: Vec<TimerHandle>,
+    }
+
+    impl Wheel {
+        fn new() -> Wheel {
+            Wheel { wheel: TimerWheel::new(), handles: vec![TimerHandle::default(); 10_000] }
+        }
+
+        fn set(&mut self, key: u32, at: Instant) {
+            self.wheel.set(&mut self.handles[key as usize], key, at);
+        }
+
+        fn clear(&mut self, key: u32) -> bool {
+            self.wheel.clear(&mut self.handles[key as usize])
+        }
+
+        fn deadline(&self, key: u32) -> Option<Instant> {
+            self.wheel.deadline(self.handles[key as usize])
+        }
+
+        fn pop_expired(&mut self, now: Instant) -> Option<u32> {
+            let key = self.wheel.pop_expired(now)?;
+            self.handles[key as usize] = TimerHandle::default();
+            Some(key)
+        }
+    }
+
+    impl core::ops::Deref for Wheel {
+        type Target = TimerWheel;
+
+        fn deref(&self) -> &TimerWheel {
+            &self.wheel
+        }
+    }
+
+    fn drain(wheel: &mut Wheel, now: u64) -> Vec<u32> {
         core::iter::from_fn(|| wheel.pop_expired(at(now))).collect()
     }
 
     #[test]
     fn nothing_fires_early_and_everything_once() {
-        let mut wheel = TimerWheel::new();
-        assert_eq!((wheel.next(), wheel.pop_expired(at(u64::MAX))), (None, None));
+        let mut wheel = Wheel::new();
+        assert_eq!((wheel.wheel.next(), wheel.pop_expired(at(u64::MAX))), (None, None));
         wheel.set(3, at(1_000_001));
         wheel.set(1, at(1_000_000));
         wheel.set(2, at(u64::MAX));
-        assert_eq!(wheel.next(), Some(at(1_000_000)));
+        assert_eq!(wheel.wheel.next(), Some(at(1_000_000)));
         assert_eq!(drain(&mut wheel, 999_999), []);
         assert_eq!(drain(&mut wheel, 1_000_000), [1]);
         assert_eq!(drain(&mut wheel, u64::MAX - 1), [3]);
-        assert_eq!((wheel.next(), wheel.len()), (Some(at(u64::MAX)), 1));
+        assert_eq!((wheel.wheel.next(), wheel.len()), (Some(at(u64::MAX)), 1));
         assert_eq!(drain(&mut wheel, u64::MAX), [2]);
-        assert_eq!((wheel.next(), wheel.len()), (None, 0));
+        assert_eq!((wheel.wheel.next(), wheel.len()), (None, 0));
     }
 
     #[test]
     fn deadlines_move_both_ways() {
-        let mut wheel = TimerWheel::new();
+        let mut wheel = Wheel::new();
         wheel.set(0, at(5_000_000));
         wheel.set(1, at(9_000_000));
         wheel.set(0, at(20_000_000));
-        assert_eq!((wheel.deadline(0), wheel.next()), (Some(at(20_000_000)), Some(at(9_000_000))));
+        assert_eq!((wheel.deadline(0), wheel.wheel.next()), (Some(at(20_000_000)), Some(at(9_000_000))));
         wheel.set(0, at(7_000_000));
-        assert_eq!(wheel.next(), Some(at(7_000_000)));
+        assert_eq!(wheel.wheel.next(), Some(at(7_000_000)));
         wheel.set(0, at(1));
-        assert_eq!(wheel.next(), Some(at(1)));
+        assert_eq!(wheel.wheel.next(), Some(at(1)));
         assert!(wheel.clear(0) && !wheel.clear(0) && !wheel.clear(77));
-        assert_eq!((wheel.deadline(0), wheel.next()), (None, Some(at(9_000_000))));
+        assert_eq!((wheel.deadline(0), wheel.wheel.next()), (None, Some(at(9_000_000))));
     }
 
     /// Ten thousand retransmission timers, the earliest of which is moved again and again: what a busy server does.
@@ -426,7 +500,7 @@ mod tests {
     fn postponing_the_earliest_does_not_look_through_the_others() {
         const KEYS: u32 = 10_000;
         let (rto, step, round_trip) = (200_000_000, 1_000, 10_000_000);
-        let mut wheel = TimerWheel::new();
+        let mut wheel = Wheel::new();
         let mut expected = BTreeMap::new();
         for round in 0..5 {
             for key in 0..KEYS {
@@ -435,7 +509,7 @@ mod tests {
                 expected.insert(deadline, key);
                 if round > 0 {
                     expected.pop_first();
-                    assert_eq!(wheel.next(), expected.keys().next().map(|nanos| at(*nanos)));
+                    assert_eq!(wheel.wheel.next(), expected.keys().next().map(|nanos| at(*nanos)));
                 }
             }
         }
@@ -446,7 +520,7 @@ mod tests {
 
     #[test]
     fn memory_follows_the_number_of_keys() {
-        let mut wheel = TimerWheel::new();
+        let mut wheel = Wheel::new();
         for key in 0..5_000 {
             wheel.set(key, at(1_000_000_000 + u64::from(key) * 300_000));
         }
@@ -458,14 +532,18 @@ mod tests {
             }
         }
         wheel.check();
-        assert_eq!(wheel.len(), 4);
+        assert_eq!((wheel.len(), wheel.nodes.len()), (4, 5_000));
+        wheel.set(0, at(1_000_000_000));
+        wheel.set(7, at(1_000_000_001));
+        assert!(wheel.clear(7));
+        assert_eq!(wheel.nodes.len(), 5_000, "a node is used again");
         assert_eq!(wheel.wheels.len() - wheel.free_wheels.len(), 1);
         assert_eq!(drain(&mut wheel, u64::MAX), [0, 1_250, 2_500, 3_750]);
     }
 
     #[test]
     fn equal_deadlines_all_fire() {
-        let mut wheel = TimerWheel::new();
+        let mut wheel = Wheel::new();
         for key in 0..1_000 {
             wheel.set(key, at(7_777_777));
         }
@@ -536,7 +614,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(128))]
         #[test]
         fn behaves_as_a_sorted_map(ops in ops(), start in prop_oneof![Just(0u64), any::<u32>().prop_map(u64::from), Just(1 << 60)]) {
-            let mut wheel = TimerWheel::new();
+            let mut wheel = Wheel::new();
             let mut model: BTreeMap<u32, u64> = BTreeMap::new();
             let mut now = start;
             for op in ops {
@@ -546,7 +624,7 @@ mod tests {
                         model.insert(key, now + after);
                     }
                     Op::Clear(key) => prop_assert_eq!(wheel.clear(key), model.remove(&key).is_some()),
-                    Op::Next => prop_assert_eq!(wheel.next(), model.values().min().map(|nanos| at(*nanos))),
+                    Op::Next => prop_assert_eq!(wheel.wheel.next(), model.values().min().map(|nanos| at(*nanos))),
                     Op::Advance(by) => {
                         now += by;
                         let fired = drain(&mut wheel, now);

@@ -2,6 +2,7 @@
 
 use super::Stack;
 use crate::tcp::timers::NEVER;
+use crate::timer_wheel::TimerHandle;
 use crate::{Events, Instant, SocketId};
 use wire::TxPacket;
 
@@ -100,10 +101,14 @@ impl Stack {
         self.time_wait.expire(now);
         self.guard.expire(now);
         while let Some(index) = self.request_timers.pop_expired(now) {
+            if let Some(request) = self.requests.get_mut(index) {
+                request.timer = TimerHandle::default();
+            }
             self.request_timeout(now, index);
         }
         while let Some(index) = self.timers.pop_expired(now) {
             if let Some(connection) = self.connections.get_mut(index) {
+                connection.timer = TimerHandle::default();
                 connection.handle_timeout(&mut self.shared.context(now));
             }
             self.settle(now, index);
@@ -118,9 +123,10 @@ impl Stack {
             connection.deadline_moved = false;
             let deadline = connection.next_deadline();
             if deadline == NEVER {
-                self.timers.clear(index);
-            } else if self.timers.deadline(index) != Some(deadline) {
-                self.timers.set(index, deadline);
+                self.timers.clear(&mut connection.timer);
+                connection.timers.release();
+            } else {
+                self.timers.set(&mut connection.timer, index, deadline);
             }
         }
     }

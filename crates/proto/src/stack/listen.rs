@@ -11,6 +11,7 @@ use crate::tcp::input::Segment;
 use crate::tcp::negotiation::{self, Negotiated};
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
+use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::{DropReason, EarlyData, Events, Instant, ListenerId, State, fastopen};
 use core::time::Duration;
@@ -336,6 +337,7 @@ impl Stack {
             sent_at: now,
             last_answer: LastAnswer::default(),
             acked: false,
+            timer: TimerHandle::default(),
             waiting: false,
         }
     }

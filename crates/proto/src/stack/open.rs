@@ -22,8 +22,8 @@ impl Stack {
     }
 
     pub(super) fn remove_request(&mut self, index: u32) -> Option<Request> {
-        let request = self.requests.remove(index)?;
-        self.request_timers.clear(index);
+        let mut request = self.requests.remove(index)?;
+        self.request_timers.clear(&mut request.timer);
         let hash = request.tuple.hash(&self.hash_key);
         if let Ok(entry) = self.requests_by_tuple.find_entry(hash, |found| *found == index) {
             entry.remove();
@@ -121,10 +121,11 @@ impl Stack {
 
     /// The time-out doubles with each that has passed.
     fn arm_request(&mut self, now: Instant, index: u32) {
-        let Some(request) = self.requests.get(index) else { return };
+        let Some(request) = self.requests.get_mut(index) else { return };
         let backoff = u32::from(request.timeouts).min(16);
         let wait = self.shared.config.rto_initial.saturating_mul(1 << backoff);
-        self.request_timers.set(index, now + wait.min(self.shared.config.rto_max()));
+        let at = now + wait.min(self.shared.config.rto_max());
+        self.request_timers.set(&mut request.timer, index, at);
     }
 
     fn expire_request(&mut self, now: Instant, index: u32) {

@@ -2,6 +2,7 @@
 
 use crate::rate_limit::LastAnswer;
 use crate::tcp::negotiation::Negotiated;
+use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::{Instant, ListenerId};
 use wire::{FastOpenOption, SeqNum};
@@ -29,6 +30,7 @@ pub(super) struct Request {
     pub(super) last_answer: LastAnswer,
     /// The final ACK has come and made no connection, for want of room or of data: the peer believes itself connected.
     pub(super) acked: bool,
+    pub(super) timer: TimerHandle,
     /// In its listener's row of those who wait for room.
     pub(super) waiting: bool,
 }

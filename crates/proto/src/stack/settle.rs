@@ -102,7 +102,13 @@ impl Stack {
         }
         self.keep_numbers(now, index);
         self.unmap(index);
-        self.timers.clear(index);
+        self.disarm(index);
+    }
+
+    fn disarm(&mut self, index: u32) {
+        if let Some(connection) = self.connections.get_mut(index) {
+            self.timers.clear(&mut connection.timer);
+        }
     }
 
     /// TIME-WAIT needs only numbers, and so does FIN-WAIT-2 when nobody will read.
@@ -143,7 +149,7 @@ impl Stack {
             self.trace_end(index);
         }
         self.unmap(index);
-        self.timers.clear(index);
+        self.disarm(index);
         let is_orphan = self.connections.get(index).is_some_and(|connection| connection.orphan);
         self.shared.orphans -= u32::from(is_orphan);
         self.connections.drop_at(index);

@@ -7,6 +7,7 @@ use super::syn_cookie::{self, VALID};
 use crate::rate_limit::LastAnswer;
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation;
+use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::{DropReason, Instant, ListenerId};
 use wire::Flags;
@@ -102,6 +103,7 @@ impl Stack {
             sent_at: now,
             last_answer: LastAnswer::default(),
             acked: true,
+            timer: TimerHandle::default(),
             waiting: false,
         })
     }

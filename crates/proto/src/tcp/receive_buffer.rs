@@ -24,12 +24,43 @@ pub(crate) fn pinned(len: usize, truesize: usize) -> usize {
 /// Bytes without a gap.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveBuffer {
-    chunks: VecDeque<Bytes>,
-    /// Copied small payloads, behind all `chunks`.
-    small: BytesMut,
+    /// Only while there is something: an idle connection must stay small.
+    held: Option<Box<Held>>,
     len: u32,
     /// Memory that it takes, as far as payloads tell.
     memory: u32,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// Not empty, unless all there is are `small` payloads.
+    first: Bytes,
+    /// Behind it.
+    chunks: VecDeque<Bytes>,
+    /// Copied small payloads, behind all `chunks`.
+    small: BytesMut,
+}
+
+impl Held {
+    fn push(&mut self, chunk: Bytes) {
+        if self.first.is_empty() {
+            self.first = chunk;
+        } else {
+            self.chunks.push_back(chunk);
+        }
+    }
+
+    fn freeze_small(&mut self) {
+        if !self.small.is_empty() {
+            let small = self.small.split().freeze();
+            self.push(small);
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let chunks = self.chunks.iter().map(|chunk| &chunk[..]);
+        [&self.first[..]].into_iter().chain(chunks).chain([&self.small[..]])
+    }
 }
 
 impl ReceiveBuffer {
@@ -48,35 +79,38 @@ impl ReceiveBuffer {
 
     /// Appends a payload that pins `truesize` bytes.
     pub(crate) fn push(&mut self, payload: Bytes, truesize: usize) {
-        self.len += payload.len() as u32;
-        self.memory = self.memory.saturating_add(pinned(payload.len(), truesize) as u32);
-        if payload.len() * PIN_FACTOR >= truesize {
-            self.freeze_small();
-            self.chunks.push_back(payload);
+        if payload.is_empty() {
             return;
         }
-        if self.small.capacity() - self.small.len() < payload.len() {
-            self.freeze_small();
-            // Not `reserve`: it could move bytes a reader still holds a part of.
-            self.small =
-                BytesMut::with_capacity(self.len().clamp(COMPACT_FIRST, COMPACT_CHUNK).max(payload.len()));
+        self.len += payload.len() as u32;
+        self.memory = self.memory.saturating_add(pinned(payload.len(), truesize) as u32);
+        let chunk_len = self.len().clamp(COMPACT_FIRST, COMPACT_CHUNK).max(payload.len());
+        let held = self.held.get_or_insert_default();
+        if payload.len() * PIN_FACTOR >= truesize {
+            held.freeze_small();
+            return held.push(payload);
         }
-        self.small.extend_from_slice(&payload);
+        if held.small.capacity() - held.small.len() < payload.len() {
+            held.freeze_small();
+            // Not `reserve`: it could move bytes a reader still holds a part of.
+            held.small = BytesMut::with_capacity(chunk_len);
+        }
+        held.small.extend_from_slice(&payload);
     }
 
     /// Appends all of another one.
-    pub(crate) fn append(&mut self, mut other: ReceiveBuffer) {
-        self.freeze_small();
-        other.freeze_small();
+    pub(crate) fn append(&mut self, other: ReceiveBuffer) {
+        let Some(mut behind) = other.held else { return };
         self.len += other.len;
         self.memory = self.memory.saturating_add(other.memory);
-        self.chunks.append(&mut other.chunks);
-    }
-
-    fn freeze_small(&mut self) {
-        if !self.small.is_empty() {
-            self.chunks.push_back(self.small.split().freeze());
-        }
+        let Some(held) = &mut self.held else {
+            self.held = Some(behind);
+            return;
+        };
+        held.freeze_small();
+        behind.freeze_small();
+        held.push(behind.first);
+        held.chunks.append(&mut behind.chunks);
     }
 
     pub(crate) fn read(&mut self, mut buf: &mut [u8]) -> usize {
@@ -93,7 +127,7 @@ impl ReceiveBuffer {
     /// Copies from the front; takes nothing.
     pub(crate) fn peek(&self, buf: &mut [u8]) -> usize {
         let mut peeked = 0;
-        for chunk in self.chunks.iter().map(|chunk| &chunk[..]).chain([&self.small[..]]) {
+        for chunk in self.held.iter().flat_map(|held| held.iter()) {
             let len = chunk.len().min(buf.len() - peeked);
             buf[peeked..peeked + len].copy_from_slice(&chunk[..len]);
             peeked += len;
@@ -103,11 +137,16 @@ impl ReceiveBuffer {
 
     /// Takes at most `max` bytes of the first chunk.
     pub(crate) fn pop(&mut self, max: usize) -> Option<Bytes> {
-        if self.chunks.is_empty() {
-            self.freeze_small();
+        let held = self.held.as_mut().filter(|_| max > 0)?;
+        if held.first.is_empty() {
+            held.freeze_small();
         }
-        let chunk = self.chunks.front_mut().filter(|_| max > 0)?;
-        let taken = if chunk.len() <= max { self.chunks.pop_front()? } else { chunk.split_to(max) };
+        let taken = if held.first.len() <= max {
+            let next = held.chunks.pop_front().unwrap_or_default();
+            std::mem::replace(&mut held.first, next)
+        } else {
+            held.first.split_to(max)
+        };
         let before = self.len;
         self.len -= taken.len() as u32;
         if self.len == 0 {
@@ -124,19 +163,19 @@ impl ReceiveBuffer {
         if self.memory - self.memory / 8 <= self.len {
             return false;
         }
-        let mut packed = ReceiveBuffer { len: self.len, memory: self.len, ..ReceiveBuffer::default() };
+        let (len, mut packed) = (self.len, Held::default());
         let mut run = BytesMut::new();
         while let Some(piece) = self.pop(COLLAPSED_CHUNK) {
             if run.len() + piece.len() > COLLAPSED_CHUNK {
-                packed.chunks.push_back(std::mem::take(&mut run).freeze());
+                packed.push(std::mem::take(&mut run).freeze());
             }
             if run.is_empty() {
                 run.reserve(COLLAPSED_CHUNK.min(self.len() + piece.len()));
             }
             run.extend_from_slice(&piece);
         }
-        packed.chunks.push_back(run.freeze());
-        *self = packed;
+        packed.push(run.freeze());
+        *self = ReceiveBuffer { held: Some(Box::new(packed)), len, memory: len };
         true
     }
 }
@@ -145,6 +184,10 @@ impl ReceiveBuffer {
 mod tests {
     use super::*;
 
+    fn chunks(buffer: &ReceiveBuffer) -> usize {
+        buffer.held.as_ref().map_or(0, |held| usize::from(!held.first.is_empty()) + held.chunks.len())
+    }
+
     #[test]
     fn small_payloads_are_copied_together_and_keep_their_order() {
         let mut buffer = ReceiveBuffer::default();
@@ -152,7 +195,7 @@ mod tests {
         buffer.push(Bytes::from_static(b"a"), 1500);
         buffer.push(Bytes::from_static(b"b"), 1500);
         buffer.push(Bytes::from_static(b" and on"), 7);
-        assert_eq!((buffer.len(), buffer.chunks.len()), (16, 3));
+        assert_eq!((buffer.len(), chunks(&buffer)), (16, 3));
         let mut out = [0; 32];
         assert_eq!(buffer.read(&mut out[..8]), 8);
         assert_eq!(buffer.pop(100).as_deref(), Some(b"b".as_slice()));
@@ -172,7 +215,7 @@ mod tests {
         buffer.pop(1000);
         assert_eq!((buffer.len(), buffer.memory()), (29_000, 29 * 3032));
         assert!(buffer.collapse());
-        assert_eq!((buffer.len(), buffer.memory(), buffer.chunks.len()), (29_000, 29_000, 2));
+        assert_eq!((buffer.len(), buffer.memory(), chunks(&buffer)), (29_000, 29_000, 2));
         assert!(!buffer.collapse());
         let mut all = vec![0; 29_000];
         assert_eq!(buffer.read(&mut all), 29_000);

@@ -6,6 +6,7 @@
 use super::delivery::{Delivery, Snapshot};
 use crate::Instant;
 use bytes::{Bytes, BytesMut};
+use core::ops::{Deref, DerefMut};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use wire::SeqNum;
@@ -96,9 +97,8 @@ impl TxSegment {
 /// The send buffer.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
-    segments: VecDeque<TxSegment>,
-    /// Bytes of the last segment that are still open for appending.
-    tail: BytesMut,
+    /// Only while there is something: an idle connection must stay small.
+    held: Option<Box<Held>>,
     /// Sequence number after the last byte written.
     end: SeqNum,
     len: u32,
@@ -111,12 +111,35 @@ pub(crate) struct SendQueue {
     pub(crate) delivery: Delivery,
 }
 
+/// What a queue holds. The queue derefs to it.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    segments: VecDeque<TxSegment>,
+    /// Bytes of the last segment that are still open for appending.
+    tail: Option<BytesMut>,
+}
+
+static NOTHING: Held = Held { segments: VecDeque::new(), tail: None };
+
+impl Deref for SendQueue {
+    type Target = Held;
+
+    fn deref(&self) -> &Held {
+        self.held.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl DerefMut for SendQueue {
+    fn deref_mut(&mut self) -> &mut Held {
+        self.held.get_or_insert_default()
+    }
+}
+
 impl SendQueue {
     /// An empty queue whose first byte will have number `start`.
     pub(crate) fn new(start: SeqNum) -> SendQueue {
         SendQueue {
-            segments: VecDeque::new(),
-            tail: BytesMut::new(),
+            held: None,
             end: start,
             len: 0,
             pushed: start,
@@ -149,12 +172,13 @@ impl SendQueue {
     pub(crate) fn write(&mut self, mut data: &[u8], goal: u32) {
         while !data.is_empty() {
             let room = self.tail_room(goal).min(data.len());
-            if self.tail.capacity() - self.tail.len() < room {
+            let tail = self.tail.get_or_insert_default();
+            if tail.capacity() - tail.len() < room {
                 // One allocation for many segments of a large write.
-                self.tail.reserve(room.max(data.len().min(BLOCK)));
+                tail.reserve(room.max(data.len().min(BLOCK)));
             }
             let (now, later) = data.split_at(room);
-            self.tail.extend_from_slice(now);
+            tail.extend_from_slice(now);
             self.grow_last(room as u32);
             data = later;
         }
@@ -183,7 +207,8 @@ impl SendQueue {
             _ => {
                 self.freeze_tail();
                 self.push_long_write();
-                self.segments.push_back(TxSegment::new(self.end));
+                let begun = TxSegment::new(self.end);
+                self.segments.push_back(begun);
                 goal as usize
             }
         }
@@ -200,7 +225,7 @@ impl SendQueue {
 
     /// The last byte written is worth handing to the peer's application at once.
     pub(crate) fn mark_push(&mut self) {
-        if let Some(last) = self.segments.back_mut() {
+        if let Some(last) = self.held.as_mut().and_then(|held| held.segments.back_mut()) {
             last.push = true;
             self.pushed = self.end;
         }
@@ -243,11 +268,11 @@ impl SendQueue {
     }
 
     fn freeze_tail(&mut self) {
-        if self.tail.is_empty() {
-            return;
-        }
-        if let Some(last) = self.segments.back_mut() {
-            last.parts.push(self.tail.split().freeze());
+        let Some(held) = &mut self.held else { return };
+        if let (Some(tail), Some(last)) = (&mut held.tail, held.segments.back_mut())
+            && !tail.is_empty()
+        {
+            last.parts.push(tail.split().freeze());
         }
     }
 
@@ -273,7 +298,7 @@ impl SendQueue {
     /// As [`starting`](Self::starting), to be marked.
     pub(crate) fn mark_from(&mut self, seq: SeqNum) -> impl Iterator<Item = &mut TxSegment> {
         let first = self.index_of(seq);
-        self.segments.range_mut(first..)
+        self.held.iter_mut().flat_map(move |held| held.segments.range_mut(first..))
     }
 
     /// As [`mark_from`](Self::mark_from), and beside it what is told of their delivery.
@@ -282,7 +307,8 @@ impl SendQueue {
         seq: SeqNum,
     ) -> (impl Iterator<Item = &mut TxSegment>, &mut Delivery) {
         let first = self.index_of(seq);
-        (self.segments.range_mut(first..), &mut self.delivery)
+        let segments = self.held.iter_mut().flat_map(move |held| held.segments.range_mut(first..));
+        (segments, &mut self.delivery)
     }
 
     /// The last segment is held to be lost.
@@ -333,10 +359,11 @@ impl SendQueue {
             } else if index + 1 == self.segments.len() {
                 self.freeze_tail();
             }
+            let snapshot = self.delivery.snapshot();
             let segment = &mut self.segments[index];
             segment.transmissions = segment.transmissions.saturating_add(1);
             segment.sent_at = now;
-            segment.snapshot = self.delivery.snapshot();
+            segment.snapshot = snapshot;
             slices.extend(segment.parts.iter().cloned());
             taken += segment.len;
             push = segment.push;
@@ -371,8 +398,7 @@ impl SendQueue {
             }
         }
         if self.len == 0 {
-            self.segments = VecDeque::new();
-            self.tail = BytesMut::new();
+            self.held = None;
             self.has_records = false;
         }
         sample.filter(|_| !ambiguous)

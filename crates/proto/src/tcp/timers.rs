@@ -22,49 +22,53 @@ const COUNT: usize = 5;
 /// Unset.
 pub(crate) const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
-/// One deadline per [`Timer`].
-#[derive(Debug)]
+/// One deadline per [`Timer`]. Takes memory of its own only while one is set, or was since [`release`](Self::release).
+#[derive(Debug, Default)]
 pub(crate) struct Timers {
-    deadlines: [Instant; COUNT],
+    deadlines: Option<Box<[Instant; COUNT]>>,
 }
 
 impl Timers {
-    pub(crate) fn new() -> Timers {
-        Timers { deadlines: [NEVER; COUNT] }
-    }
-
     pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
-        self.deadlines[timer as usize] = at;
+        self.deadlines.get_or_insert_with(|| Box::new([NEVER; COUNT]))[timer as usize] = at;
     }
 
     pub(crate) fn stop(&mut self, timer: Timer) {
-        self.deadlines[timer as usize] = NEVER;
+        if let Some(deadlines) = &mut self.deadlines {
+            deadlines[timer as usize] = NEVER;
+        }
     }
 
     pub(crate) fn stop_all(&mut self) {
-        self.deadlines = [NEVER; COUNT];
+        self.deadlines = None;
     }
 
     pub(crate) fn is_set(&self, timer: Timer) -> bool {
-        self.deadlines[timer as usize] != NEVER
+        self.deadline(timer) != NEVER
     }
 
     /// When, or the end of time.
     pub(crate) fn deadline(&self, timer: Timer) -> Instant {
-        self.deadlines[timer as usize]
+        self.deadlines.as_ref().map_or(NEVER, |deadlines| deadlines[timer as usize])
     }
 
     /// The earliest deadline; [`NEVER`] = none is set.
     pub(crate) fn next(&self) -> Instant {
-        self.deadlines.into_iter().fold(NEVER, Instant::min)
+        self.deadlines.as_ref().map_or(NEVER, |deadlines| deadlines.iter().copied().fold(NEVER, Instant::min))
     }
 
     /// Has it expired? It is stopped if so.
     pub(crate) fn expired(&mut self, timer: Timer, now: Instant) -> bool {
-        let expired = self.deadlines[timer as usize] <= now;
+        let expired = self.deadline(timer) <= now;
         if expired {
             self.stop(timer);
         }
         expired
+    }
+
+    /// No deadline is set: the memory is given back.
+    pub(crate) fn release(&mut self) {
+        debug_assert_eq!(self.next(), NEVER);
+        self.deadlines = None;
     }
 }
