@@ -45,9 +45,7 @@ impl End {
 
     /// Time, a batch of packets.
     fn take(&mut self, now: Instant, batch: &mut Vec<RxPacket>) {
-        if self.stack.poll_timeout().is_some_and(|deadline| deadline <= now) {
-            self.stack.handle_timeout(now);
-        }
+        self.stack.handle_timeout(now);
         if !batch.is_empty() {
             self.stack.handle_packets(now, batch);
         }

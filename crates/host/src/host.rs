@@ -138,9 +138,7 @@ impl<C: Clock> Host<C> {
         if !rx.is_empty() {
             stack.handle_packets(now, rx);
         }
-        if stack.poll_timeout().is_some_and(|deadline| deadline <= now) {
-            stack.handle_timeout(now);
-        }
+        stack.handle_timeout(now);
         while tx.len() < tx_max
             && let Some(packet) = stack.poll_transmit(now)
         {

@@ -42,6 +42,7 @@ use crate::{
 };
 use core::net::IpAddr;
 use core::time::Duration;
+use egress::Deadlines;
 use hashbrown::HashTable;
 use listener::Listener;
 use ports::PortCounters;
@@ -72,8 +73,7 @@ pub struct Stack {
     timers: TimerWheel,
     request_timers: TimerWheel,
     ready: VecDeque<ConnId>,
-    /// Connections whose deadline may not be the one the wheel knows.
-    deadlines_moved: Vec<u32>,
+    deadlines: Deadlines,
     events: VecDeque<SocketId>,
     replies: VecDeque<TxPacket>,
     resets: RateLimit,
@@ -162,7 +162,7 @@ impl Stack {
             timers: TimerWheel::new(),
             request_timers: TimerWheel::new(),
             ready: VecDeque::new(),
-            deadlines_moved: Vec::new(),
+            deadlines: Deadlines::new(),
             events: VecDeque::new(),
             replies: VecDeque::new(),
             resets: RateLimit::new(),
@@ -348,6 +348,7 @@ impl Stack {
 
     /// Stores a connection and makes it findable.
     fn insert_connection(&mut self, mut connection: Connection) -> ConnId {
+        self.bound_moved();
         connection.mapped = true;
         let hash = connection.tuple.hash(&self.hash_key);
         let (index, generation) = self.connections.insert(connection);

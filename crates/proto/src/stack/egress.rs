@@ -1,6 +1,7 @@
 //! What goes out, what is reported, and when the stack wants to be called again.
 
 use super::Stack;
+use crate::tcp::connection::Connection;
 use crate::tcp::timers::NEVER;
 use crate::timer_wheel::TimerHandle;
 use crate::{Events, Instant, SocketId};
@@ -43,9 +44,7 @@ impl Stack {
                     }
                 }
             }
-            if !std::mem::replace(&mut connection.deadline_moved, true) {
-                self.deadlines_moved.push(id.index);
-            }
+            self.deadlines.note(id.index, connection);
             if self.shared.trace.is_some() {
                 self.trace_changes(now, id.index);
             }
@@ -92,11 +91,16 @@ impl Stack {
         let or_never = |deadline: Option<Instant>| deadline.unwrap_or(NEVER);
         let connections = or_never(self.timers.next()).min(or_never(self.request_timers.next()));
         let earliest = connections.min(or_never(self.time_wait.next_deadline()));
+        self.deadlines.earliest = earliest;
         (earliest != NEVER).then_some(earliest)
     }
 
-    /// The time is `now`: everything due until then happens.
+    /// The time is `now`: everything due until then happens. Nearly free when nothing is: a driver with packets to handle may call it
+    /// before every batch, and [`poll_timeout`](Stack::poll_timeout) only when it has nothing to do.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if now < self.deadlines.earliest {
+            return;
+        }
         self.arm_moved();
         self.time_wait.expire(now);
         self.guard.expire(now);
@@ -113,12 +117,20 @@ impl Stack {
             }
             self.settle(now, index);
         }
+        self.poll_timeout();
+    }
+
+    /// Connections that are gone leave their places in the list: it must not outgrow those that are there.
+    pub(super) fn bound_moved(&mut self) {
+        if self.deadlines.moved.len() > MOVED_MIN + 2 * self.connections.len() {
+            self.arm_moved();
+        }
     }
 
     /// The wheel learns the deadlines of the connections that have changed since it was last asked: one visit for each, however often
     /// its timers moved.
     fn arm_moved(&mut self) {
-        while let Some(index) = self.deadlines_moved.pop() {
+        while let Some(index) = self.deadlines.moved.pop() {
             let Some(connection) = self.connections.get_mut(index) else { continue };
             connection.deadline_moved = false;
             let deadline = connection.next_deadline();
@@ -129,5 +141,36 @@ impl Stack {
                 self.timers.set(&mut connection.timer, index, deadline);
             }
         }
+    }
+}
+
+/// So many places in the list are always tolerated.
+const MOVED_MIN: usize = 1024;
+
+/// What the wheel does not know yet. Most deadlines are set and stopped, or moved, before the first of them comes; so the wheel hears
+/// of them only then, or when it is asked for the earliest.
+pub(super) struct Deadlines {
+    /// Connections whose deadline may not be the one the wheel knows.
+    moved: Vec<u32>,
+    /// No deadline of the stack is earlier.
+    earliest: Instant,
+}
+
+impl Deadlines {
+    pub(super) fn new() -> Deadlines {
+        Deadlines { moved: Vec::new(), earliest: NEVER }
+    }
+
+    /// A connection has changed.
+    pub(super) fn note(&mut self, index: u32, connection: &mut Connection) {
+        self.note_other(connection.next_deadline());
+        if !std::mem::replace(&mut connection.deadline_moved, true) {
+            self.moved.push(index);
+        }
+    }
+
+    /// Something else than a connection has a deadline.
+    pub(super) fn note_other(&mut self, at: Instant) {
+        self.earliest = self.earliest.min(at);
     }
 }

@@ -118,6 +118,7 @@ impl Stack {
         };
         self.shared.counters.paws_time_wait += u64::from(is_old(&entry, &facts));
         let timeout = self.shared.config.time_wait;
+        self.deadlines.note_other(now + timeout);
         let ts_recent = facts.timestamps.map(|timestamps| timestamps.tsval);
         match on_segment(&entry, &facts, self.shared.config.tcp_rfc1337) {
             TimeWaitAction::Ignore => self.drops.count(DropReason::TimeWait),

@@ -27,9 +27,7 @@ impl Stack {
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         let id = ConnId { index, generation };
         self.shared.charge(now, connection);
-        if !std::mem::replace(&mut connection.deadline_moved, true) {
-            self.deadlines_moved.push(index);
-        }
+        self.deadlines.note(index, connection);
         if !connection.ready {
             connection.ready = connection.may_transmit();
             if connection.ready {
@@ -123,6 +121,7 @@ impl Stack {
         self.shared.counters.time_wait += u64::from(connection.state == State::TimeWait);
         let entry = time_wait_of(connection);
         self.shared.counters.time_wait_overflow += self.time_wait.insert(now, entry, timeout) as u64;
+        self.deadlines.note_other(now + timeout);
     }
 
     /// An ordinary connection to a listener that serves Fast Open ends without TIME-WAIT, or may: if its SYN was a fallback, the SYN
