@@ -332,7 +332,12 @@ impl Stack {
 
     /// The connection of a tuple with this hash.
     fn connection_at(&self, hash: u64, tuple: &FourTuple) -> Option<u32> {
-        let same = |index: &u32| self.connections.get(*index).is_some_and(|c| c.tuple == *tuple);
+        let same = |index: &u32| {
+            self.connections.get(*index).is_some_and(|connection| {
+                connection.touch();
+                connection.tuple == *tuple
+            })
+        };
         self.by_tuple.find(hash, same).copied()
     }
 

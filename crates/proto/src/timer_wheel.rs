@@ -58,6 +58,13 @@ const _: () = assert!(size_of::<Node>() <= 32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimerHandle(u32);
 
+impl TimerHandle {
+    /// For [`touch`](crate::tcp::connection::Connection::touch): of no other meaning.
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+}
+
 impl Default for TimerHandle {
     fn default() -> TimerHandle {
         TimerHandle(NONE)

@@ -82,6 +82,7 @@ impl Stack {
         let found =
             self.connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan);
         let connection = found.ok_or(WriteError::NotFound)?;
+        connection.touch();
         match connection.close_reason {
             Some(CloseReason::Finished) => return Err(WriteError::Shutdown),
             Some(reason) => return Err(WriteError::Closed(reason)),
