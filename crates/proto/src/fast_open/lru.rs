@@ -101,8 +101,9 @@ impl<K: Hash + Eq + Copy, V> Lru<K, V> {
     }
 
     fn find(&self, key: &K) -> Option<u32> {
-        if self.nodes.is_empty() {
-            return None;
+        // Asked for in a row, mostly; and an empty map needs no hash either.
+        if self.nodes.get(self.head as usize)?.key == *key {
+            return Some(self.head);
         }
         self.table.find(hash(self.hash_key, key), |&i| self.nodes[i as usize].key == *key).copied()
     }

@@ -207,11 +207,15 @@ impl Connection {
         if !self.synchronized() || !self.is_open() {
             return;
         }
+        let flight_size = self.snd.flight_size();
+        if flight_size > 0 && self.recovery.is_idle() {
+            return;
+        }
         let lost_waits = self.recovery.board.as_ref().is_some_and(|board| board.any_lost());
         let stuck = self.pipe() == 0 && (lost_waits || self.is_window_limited());
         if stuck && !self.timers.is_set(Timer::Retransmit) {
             self.arm_rto(cx.now);
-        } else if !stuck && self.snd.flight_size() == 0 {
+        } else if !stuck && flight_size == 0 {
             if self.timers.is_set(Timer::Retransmit) {
                 // The window has opened; the back-off was that of the probes.
                 self.rtt.on_progress();
