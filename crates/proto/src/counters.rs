@@ -129,6 +129,22 @@ counters! {
     rcv_q_drop = "TCPRcvQDrop";
     /// Probes of closed windows sent.
     win_probe = "TCPWinProbe";
+    /// Segments that came again, wholly old: our acknowledgement may have been lost.
+    delayed_ack_lost = "DelayedACKLost";
+    /// Segments queued out of order.
+    ofo_queue = "TCPOFOQueue";
+    /// Time-outs in fast recovery at peers with SACK.
+    sack_recovery_fail = "TCPSackRecoveryFail";
+    /// Time-outs in fast recovery at peers without SACK.
+    reno_recovery_fail = "TCPRenoRecoveryFail";
+    /// Time-outs at peers with SACK that had reported something out of order.
+    sack_failures = "TCPSackFailures";
+    /// Time-outs at peers without SACK that had sent duplicate acknowledgements.
+    reno_failures = "TCPRenoFailures";
+    /// Time-outs while what an earlier one had lost was still being sent again.
+    loss_failures = "TCPLossFailures";
+    /// ICMP errors that quote nothing in flight.
+    out_of_window_icmps = "OutOfWindowIcmps";
     /// SYNs and final ACKs that found the accept queue full.
     listen_overflows = "ListenOverflows";
     /// SYNs, and final ACKs, dropped at a listener.
@@ -197,6 +213,42 @@ counters! {
     replay_guard_full = "ReplayGuardFull";
     /// Ours: cookies handed out although the Fast Open queue was full.
     cookie_on_overflow = "CookieOnOverflow";
+}
+
+/// Counters of Linux's `Tcp` group (RFC 4022); the others are of its `TcpExt`, or ours.
+const TCP_GROUP: [&str; 10] = [
+    "ActiveOpens",
+    "PassiveOpens",
+    "AttemptFails",
+    "EstabResets",
+    "InSegs",
+    "OutSegs",
+    "RetransSegs",
+    "InErrs",
+    "InCsumErrors",
+    "OutRsts",
+];
+/// Counters that Linux does not have.
+const OWN: [&str; 5] =
+    ["SynDataRejectedBytes", "SynAckData", "ReplayGuardHits", "ReplayGuardFull", "CookieOnOverflow"];
+
+impl Counters {
+    /// Every counter as `nstat` names it: `TcpActiveOpens`, `TcpExtTCPTimeouts`; ours begin with `Firstbyte`.
+    ///
+    /// ```
+    /// let names: Vec<String> = proto::Counters::default().nstat().map(|(name, _)| name).collect();
+    /// assert!(["TcpInSegs", "TcpExtTCPTimeouts", "FirstbyteSynAckData"].iter().all(|name| names.contains(&name.to_string())));
+    /// ```
+    pub fn nstat(&self) -> impl Iterator<Item = (String, u64)> {
+        self.all().map(|(name, value)| {
+            let group = match name {
+                _ if TCP_GROUP.contains(&name) => "Tcp",
+                _ if OWN.contains(&name) => "Firstbyte",
+                _ => "TcpExt",
+            };
+            (format!("{group}{name}"), value)
+        })
+    }
 }
 
 macro_rules! drop_reasons {

@@ -86,6 +86,8 @@ pub struct ConnectionInfo {
     pub bytes_acked: u64,
     /// Payload bytes received in order.
     pub bytes_received: u64,
+    /// What else Linux's `tcp_info` tells.
+    pub tcp_info: TcpInfo,
     /// When the SYN was first sent or received, and when the handshake completed.
     pub opened_at: Instant,
     /// See `opened_at`.

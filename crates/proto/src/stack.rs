@@ -38,7 +38,7 @@ use crate::trace::Tracer;
 use crate::tuple::FourTuple;
 use crate::{
     CloseReason, Config, ConnId, ConnectionInfo, Counters, Drops, EarlyData, Instant, ListenerId,
-    ListenerInfo, Outcome, SenderLimits, SettingError, SocketId, State, TableSizes,
+    ListenerInfo, Outcome, SenderLimits, SettingError, SocketId, State, TableSizes, TcpInfo,
 };
 use core::net::IpAddr;
 use core::time::Duration;
@@ -200,7 +200,7 @@ impl Stack {
     /// A snapshot of one connection, until its application lets go of it.
     pub fn info(&self, id: ConnId) -> Option<ConnectionInfo> {
         let c = self.connection(id)?;
-        Some(ConnectionInfo::of(c, &self.shared.config))
+        Some(ConnectionInfo::of(c, &self.shared.config, &self.shared.capabilities))
     }
 
     /// A snapshot of one listener.
@@ -377,7 +377,7 @@ impl Stack {
 }
 
 impl ConnectionInfo {
-    fn of(c: &Connection, config: &Config) -> ConnectionInfo {
+    fn of(c: &Connection, config: &Config, capabilities: &Capabilities) -> ConnectionInfo {
         use crate::tcp::congestion::Controller;
         ConnectionInfo {
             state: c.state,
@@ -413,6 +413,7 @@ impl ConnectionInfo {
             total_retrans: c.total_retrans,
             bytes_acked: c.bytes_acked,
             bytes_received: c.rcv.bytes_received,
+            tcp_info: TcpInfo::of(c, config, capabilities),
             opened_at: c.opened_at,
             established_at: c.established_at,
         }

@@ -2,7 +2,8 @@
 //!
 //! `connection` holds the parts: `send_queue`, `receiver` with `receive_buffer` and `window_space`, `autotune` (how large buffers are),
 //! `congestion` (how much) with `rate` and `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `limits` (what
-//! holds it back), `pacer` (when), `burst` (how much at once), `patience` (for how long), `ecn`, `timers`, `handshake`,
+//! holds it back), `tcp_info` (what can be seen), `pacer` (when), `burst` (how much at once), `patience` (for how long), `ecn`,
+//! `timers`, `handshake`,
 //! `negotiation`, `state`. `input` reads in the order of RFC 9293 §3.10.7, `output` decides which one segment goes now,
 //! `fast_open_client` judges what became of Fast Open. Whom a segment belongs to is not decided here (see `stack`).
 
@@ -33,6 +34,7 @@ mod recovery;
 pub(crate) mod send_queue;
 mod special;
 pub(crate) mod state;
+pub(crate) mod tcp_info;
 pub(crate) mod timers;
 pub(crate) mod window_space;
 mod window_use;

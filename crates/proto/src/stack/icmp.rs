@@ -63,7 +63,10 @@ impl Stack {
                 .get(*index)
                 .is_some_and(|c| c.snd.una.before_or_eq(*seq) && seq.before(c.snd.max) || c.snd.una == *seq)
         });
-        let Some((index, _)) = in_flight else { return self.drops.count(DropReason::IcmpUnrelated) };
+        let Some((index, _)) = in_flight else {
+            self.shared.counters.out_of_window_icmps += u64::from(found.is_some());
+            return self.drops.count(DropReason::IcmpUnrelated);
+        };
         if let Some(connection) = self.connections.get_mut(index) {
             connection.icmp_error(&mut self.shared.context(now), error);
         }

@@ -36,6 +36,11 @@ pub(crate) struct Tuner {
 }
 
 impl Tuner {
+    /// Round trip and most bytes taken in one, as far as they are known.
+    pub(crate) fn measured(&self) -> (Option<Duration>, Option<u32>) {
+        ((!self.rtt.is_zero()).then_some(self.rtt), Some(self.space))
+    }
+
     fn new(now: Instant, copied: SeqNum, until: SeqNum) -> Tuner {
         Tuner {
             rtt: Duration::ZERO,

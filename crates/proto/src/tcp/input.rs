@@ -64,6 +64,7 @@ pub(crate) type Stop = Reply;
 impl Connection {
     /// A segment has arrived; its payload is taken out of it if it is taken at all.
     pub(crate) fn segment_arrives(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> Reply {
+        self.tally.came(segment.payload.len(), segment.gso_size);
         if matches!(self.handshake, Some(Handshake::Active(_))) {
             return self.arrives_in_syn_sent(cx, segment);
         }

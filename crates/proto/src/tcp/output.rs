@@ -12,6 +12,7 @@ use super::connection::{Connection, Context};
 use super::handshake::Handshake;
 use super::receiver::AckOwed;
 use super::recovery::{Phase, Purpose, Undo};
+use super::tcp_info::{self, CaState};
 use super::timers::Timer;
 use crate::Instant;
 use segment::Outgoing;
@@ -168,6 +169,7 @@ impl Connection {
         if seq.before(self.snd.max) {
             self.recovery.resent(cx.now, taken);
             self.total_retrans += 1;
+            self.counts(cx.now).bytes_retrans += u64::from(taken);
             cx.counters.retrans_segs += 1;
         }
         if !taken.is_multiple_of(u32::from(self.segment_max())) {
@@ -242,6 +244,9 @@ impl Connection {
         use super::congestion::{Controller, Lost};
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
+        let first = self.timeouts == 1;
+        self.counts(cx.now).timed_out(cx.now, first);
+        self.count_failed_recovery(cx);
         self.suspect_stall(cx);
         let silence = self.recovery.silence(cx.now);
         if self.gives_up_on_data(cx, silence) {
@@ -274,6 +279,23 @@ impl Connection {
         }
         self.arm_rto(cx.now);
         self.hasten_rto(cx.now, self.recovery.silence(cx.now));
+    }
+
+    /// The first time-out, although losses were being repaired, or segments had been seen out of order.
+    fn count_failed_recovery(&self, cx: &mut Context<'_>) {
+        if self.timeouts > 1 {
+            return;
+        }
+        let counters = &mut *cx.counters;
+        let failed = match (tcp_info::ca_state(self), self.agreed.sack) {
+            (CaState::Open, _) => return,
+            (CaState::Disorder, true) => &mut counters.sack_failures,
+            (CaState::Disorder, false) => &mut counters.reno_failures,
+            (CaState::Recovery, true) => &mut counters.sack_recovery_fail,
+            (CaState::Recovery, false) => &mut counters.reno_recovery_fail,
+            (CaState::Loss, _) => &mut counters.loss_failures,
+        };
+        *failed += 1;
     }
 
     /// So little is in flight that no acknowledgement tells of a loss: at first the time-outs need not double either (Linux's

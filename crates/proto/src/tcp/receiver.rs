@@ -78,6 +78,10 @@ impl Receiver {
         if self.adv.after(self.nxt) { self.adv.since(self.nxt) } else { 0 }
     }
 
+    pub(crate) fn rcv_mss(&self) -> u16 {
+        self.rcv_mss
+    }
+
     /// The window to advertise now. Never moves the right edge back.
     pub(crate) fn offer(&self, mss: u32) -> u32 {
         self.space.offer(self.wnd(), self.buffer.len() as u32, mss)

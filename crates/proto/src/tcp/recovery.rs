@@ -79,6 +79,17 @@ impl Recovery {
         }
     }
 
+    /// Something was delivered out of order, and nothing is held to be lost.
+    pub(crate) fn is_disordered(&self) -> bool {
+        let board = self.board.as_ref().is_some_and(|board| board.phase == Phase::Open && !board.is_quiet());
+        board || self.newreno.as_ref().is_some_and(|newreno| newreno.is_disordered())
+    }
+
+    /// A peer without SACK: everything goes again after a time-out.
+    pub(crate) fn is_resending(&self, snd_una: SeqNum) -> bool {
+        self.newreno.as_ref().is_some_and(|newreno| newreno.is_resending(snd_una))
+    }
+
     /// Of what is held to be lost, not all was sent again.
     pub(crate) fn resending_waits(&self) -> bool {
         self.board.as_ref().is_some_and(|board| board.resending_waits())

@@ -10,6 +10,7 @@ pub(crate) struct Special {
     pub(super) unanswered: u32,
     /// When the first window probe since the window closed went; kept for the user time-out.
     pub(super) probing_since: Option<Instant>,
+    pub(super) counts: Counts,
 }
 
 impl Special {
@@ -18,5 +19,34 @@ impl Special {
         self.heard_at = now;
         self.unanswered = 0;
         self.probing_since = self.probing_since.filter(|_| !open);
+    }
+}
+
+/// What `tcp_info` counts of events that most connections never see.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(super) bytes_retrans: u64,
+    pub(super) dsack_dups: u32,
+    pub(super) reord_seen: u32,
+    pub(super) rcv_ooopack: u32,
+    pub(super) total_rto: u32,
+    pub(super) total_rto_recoveries: u32,
+    pub(super) total_rto_ms: u32,
+    /// When the row of time-outs began that is not over.
+    pub(super) rto_since: Option<Instant>,
+}
+
+impl Counts {
+    /// Those of a connection, made on first use.
+    pub(super) fn of(special: &mut Option<Box<Special>>, now: Instant) -> &mut Counts {
+        &mut special.get_or_insert_with(|| Box::new(Special { heard_at: now, ..Special::default() })).counts
+    }
+
+    pub(super) fn timed_out(&mut self, now: Instant, first: bool) {
+        self.total_rto = self.total_rto.saturating_add(1);
+        if first {
+            self.total_rto_recoveries = self.total_rto_recoveries.saturating_add(1);
+            self.rto_since = Some(now);
+        }
     }
 }

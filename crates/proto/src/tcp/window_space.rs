@@ -32,6 +32,10 @@ pub(crate) struct WindowSpace {
 }
 
 impl WindowSpace {
+    pub(crate) fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
     pub(crate) fn new(config: &Config, options: &SocketOptions) -> WindowSpace {
         let chosen = options.recv_buffer.map(|size| 2 * size.min(config.rmem_max).min(RECV_BUFFER_MAX));
         let mut space = WindowSpace {

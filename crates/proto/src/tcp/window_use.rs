@@ -48,6 +48,10 @@ impl WindowUse {
         self.unfilled_since = now;
     }
 
+    pub(super) fn last_sent_at(&self) -> Instant {
+        self.last_sent_at
+    }
+
     /// Time since data was last sent.
     pub(super) fn idle(&self, now: Instant) -> Duration {
         now.since(self.last_sent_at)

@@ -12,7 +12,7 @@
 //! | `limits`, `buffers`, `memory` | what keeps a sender back; how large buffers are; what all of them may take |
 //! | `habits`, `records`, `bursts`, `delayed_ack` | what small segments wait for; push, records, how much may wait; large bursts; what ACKs wait for |
 //! | `keepalive`, `user_timeout`, `options` | silence; patience; what else an application may ask of a connection |
-//! | `trace` | what the trace tells |
+//! | `counters`, `trace` | what can be seen |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -25,6 +25,7 @@ mod arrival;
 mod buffers;
 mod bursts;
 mod closing;
+mod counters;
 mod data;
 mod delayed_ack;
 mod docs;

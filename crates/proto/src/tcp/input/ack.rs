@@ -121,7 +121,9 @@ impl Connection {
         self.snd.una = ack;
         self.snd.nxt = self.snd.nxt.latest(ack);
         self.bytes_acked += u64::from(acked);
-        self.timeouts = 0;
+        if self.timeouts > 0 {
+            self.timeouts_over(cx.now);
+        }
         self.soft_error = None;
         match sent_at {
             Some(sent_at) => {

@@ -5,6 +5,7 @@ use crate::Instant;
 use crate::tcp::congestion::{Controller, Lost};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recovery::{Arrived, Needless, Phase, Purpose, ReoWindow, Undo, dsack, probe_timeout};
+use crate::tcp::special::Counts;
 use crate::tcp::timers::Timer;
 use core::time::Duration;
 
@@ -37,6 +38,7 @@ impl Connection {
         let blocks = &options.sack[usize::from(duplicate.is_some())..];
         if let Some(part) = duplicate {
             cx.counters.dsack_recv += 1;
+            Counts::of(&mut self.special, cx.now).dsack_dups += 1;
             cx.counters.dsack_ofo_recv += u64::from(part.1.after(segment.header.ack));
             board.on_dsack(span.1, part);
         }
@@ -68,6 +70,7 @@ impl Connection {
         }
         if board.note_reordering(cx.config, arrived) {
             cx.counters.sack_reorder += 1;
+            Counts::of(&mut self.special, cx.now).reord_seen += 1;
         }
         board.new_data_first = false;
         match board.needless(arrived, progress) {

@@ -108,6 +108,8 @@ impl Connection {
         if !segment.payload.is_empty() {
             self.rcv.delay.alarm();
         }
+        let lost_ack = segment.len() > 0 && segment.seq().before(self.rcv.nxt);
+        cx.counters.delayed_ack_lost += u64::from(lost_ack);
         if segment.has(Flags::SYN) {
             cx.counters.syn_challenge += 1;
             self.challenge(cx);

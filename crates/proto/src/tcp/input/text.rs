@@ -90,10 +90,15 @@ impl Connection {
                 self.rcv.note_round(cx.now, accepted, echo);
             }
         } else if (seq + len).after(self.rcv.nxt) {
-            cx.counters.zero_window_drop += u64::from(self.rcv.wnd() == 0);
+            let refused = self.rcv.wnd() == 0;
+            cx.counters.zero_window_drop += u64::from(refused);
+            cx.counters.ofo_queue += u64::from(!refused);
+            self.counts(cx.now).rcv_ooopack += u32::from(!refused);
             if !cx.memory.is_under_pressure() {
                 self.rcv.fit_gap(seq + len, cx.config);
             }
+        } else {
+            cx.counters.delayed_ack_lost += 1;
         }
         self.keep_within_memory(cx);
         accepted

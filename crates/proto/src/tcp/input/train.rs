@@ -35,6 +35,7 @@ impl Connection {
 
     /// The next segment, of which [`text_may_go_on`](Self::text_may_go_on) and [`takes_at_once`](Self::takes_at_once) hold.
     pub(crate) fn text_goes_on(&mut self, cx: &mut Context<'_>, segment: &mut Segment) {
+        self.tally.came(segment.payload.len(), segment.gso_size);
         self.snd.wl1 = segment.seq();
         self.note_timestamp(cx, segment);
         // In this state there is nothing to stop for.

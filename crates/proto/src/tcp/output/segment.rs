@@ -77,7 +77,7 @@ impl Connection {
 
     /// Header bytes, checksum, and the size the device shall cut to.
     pub(super) fn finish_packet(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         out: &Outgoing,
         window: u16,
@@ -106,10 +106,12 @@ impl Connection {
 
     /// The size the device shall cut to, 0 = one segment; counts what that makes. A SYN is one segment, whatever its data was measured
     /// by.
-    fn gso_size(&self, cx: &mut Context<'_>, out: &Outgoing) -> u16 {
+    fn gso_size(&mut self, cx: &mut Context<'_>, out: &Outgoing) -> u16 {
         let most = self.segment_max();
         let cut = usize::from(most) < out.payload_len && !out.flags.contains(Flags::SYN);
-        cx.counters.out_segs += if cut { out.payload_len.div_ceil(usize::from(most)) as u64 } else { 1 };
+        let segments = if cut { out.payload_len.div_ceil(usize::from(most)) as u32 } else { 1 };
+        cx.counters.out_segs += u64::from(segments);
+        self.tally.went(out.payload_len, segments);
         if cut { most } else { 0 }
     }
 }

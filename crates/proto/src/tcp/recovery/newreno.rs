@@ -119,6 +119,11 @@ impl NewReno {
         self.learnt.then_some(self.dup_thresh.into())
     }
 
+    /// Duplicate ACKs have come, too few for a loss.
+    pub(super) fn is_disordered(&self) -> bool {
+        self.dup_acks > 0 && self.recovery_point.is_none()
+    }
+
     /// A loss was found, and what was sent before is not yet all acknowledged.
     pub(super) fn is_recovering(&self, snd_una: SeqNum) -> bool {
         self.recovery_point.is_some() || self.is_resending(snd_una)

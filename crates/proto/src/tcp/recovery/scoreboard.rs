@@ -114,6 +114,11 @@ impl Scoreboard {
         self.rack.dup_thresh
     }
 
+    /// Bytes in flight: delivered out of order, held to be lost, sent again.
+    pub(crate) fn sums(&self) -> (u32, u32, u32) {
+        (self.marks.sacked, self.marks.lost, self.marks.retransmitted)
+    }
+
     /// SetPipe of RFC 6675 §4, by sums.
     pub(crate) fn pipe(&self, flight_size: u32) -> u32 {
         (flight_size + self.marks.retransmitted).saturating_sub(self.marks.sacked + self.marks.lost)

@@ -1,0 +1,215 @@
+//! What Linux's `tcp_info` tells of a connection, under its names.
+
+use super::connection::Connection;
+use super::recovery::Phase;
+use super::special::Counts;
+use crate::{Config, Instant, NotAcknowledged, Outcome};
+use core::time::Duration;
+use wire::Capabilities;
+
+/// Segments of one connection, both ways; a merged or a cut one counts as often as it is on the wire.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) segs_in: u32,
+    pub(crate) segs_out: u32,
+    pub(crate) data_segs_in: u32,
+    pub(crate) data_segs_out: u32,
+}
+
+impl Tally {
+    #[inline]
+    pub(crate) fn came(&mut self, payload: usize, gso_size: u16) {
+        let segments = segments(payload, gso_size);
+        self.segs_in = self.segs_in.wrapping_add(segments);
+        self.data_segs_in = self.data_segs_in.wrapping_add(if payload > 0 { segments } else { 0 });
+    }
+
+    #[inline]
+    pub(crate) fn went(&mut self, payload: usize, segments: u32) {
+        self.segs_out = self.segs_out.wrapping_add(segments);
+        self.data_segs_out = self.data_segs_out.wrapping_add(if payload > 0 { segments } else { 0 });
+    }
+}
+
+fn segments(payload: usize, gso_size: u16) -> u32 {
+    if gso_size == 0 { 1 } else { payload.div_ceil(usize::from(gso_size)).max(1) as u32 }
+}
+
+/// Linux's `tcpi_ca_state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CaState {
+    /// All in order.
+    Open,
+    /// Something was delivered out of order; nothing is held to be lost.
+    Disorder,
+    /// Fast recovery.
+    Recovery,
+    /// After a time-out.
+    Loss,
+}
+
+/// Linux's `tcp_info`. Sizes are in bytes where Linux counts segments, since this engine does. Counts of segments wrap at 2³².
+///
+/// Not here, for want of a meaning: `delivered` and `delivered_ce` (bytes are: `bytes_acked`), `rehash`, `fackets`; `last_ack_recv` unless
+/// keepalive needs it. What limits the sender, and has (`busy_time`, `rwnd_limited`, `sndbuf_limited`), is
+/// [`ConnectionInfo::limits`](crate::ConnectionInfo::limits).
+#[derive(Clone, Debug)]
+pub struct TcpInfo {
+    /// Where loss recovery is.
+    pub ca_state: CaState,
+    /// Time-outs in a row without progress, of data.
+    pub retransmits: u8,
+    /// Probes of a closed window in a row.
+    pub probes: u8,
+    /// Doublings of the time-out.
+    pub backoff: u8,
+    /// The server's side: our SYN's data was not acknowledged, and why (`tcpi_fastopen_client_fail`).
+    pub fastopen_client_fail: Option<NotAcknowledged>,
+    /// Longest delay of an acknowledgement.
+    pub ato: Duration,
+    /// Largest segment the peer was seen to send, bytes.
+    pub rcv_mss: u16,
+    /// MSS told to the peer, bytes.
+    pub advmss: u16,
+    /// Path MTU, bytes.
+    pub pmtu: u16,
+    /// In flight and delivered out of order, bytes.
+    pub sacked: u32,
+    /// Held to be lost, bytes.
+    pub lost: u32,
+    /// Sent again and not yet acknowledged, bytes.
+    pub retrans: u32,
+    /// When data was last sent; `None`: never.
+    pub last_data_sent: Option<Instant>,
+    /// When data last came.
+    pub last_data_recv: Option<Instant>,
+    /// When anything was last acknowledged, where keepalive keeps it.
+    pub last_ack_recv: Option<Instant>,
+    /// The window does not grow beyond this for now, bytes; `u32::MAX` = no such bound.
+    pub rcv_ssthresh: u32,
+    /// The receiver's estimate of the round trip; `None` while it has none.
+    pub rcv_rtt: Option<Duration>,
+    /// Most bytes the application took in a round trip; `None` while it is not measured.
+    pub rcv_space: Option<u32>,
+    /// Segments delivered beyond a hole that make it a loss.
+    pub reordering: u32,
+    /// Most bytes per second the application allows.
+    pub max_pacing_rate: Option<u32>,
+    /// Written and not sent, bytes.
+    pub notsent_bytes: u32,
+    /// Segments sent, and of those with data.
+    pub segs_out: u32,
+    /// See `segs_out`.
+    pub data_segs_out: u32,
+    /// Segments received, and of those with data.
+    pub segs_in: u32,
+    /// See `segs_in`.
+    pub data_segs_in: u32,
+    /// Payload bytes sent, repetitions included, and of those the repetitions.
+    pub bytes_sent: u64,
+    /// See `bytes_sent`.
+    pub bytes_retrans: u64,
+    /// Segments sent again.
+    pub total_retrans: u32,
+    /// D-SACKs received.
+    pub dsack_dups: u32,
+    /// Acknowledgements that told of reordering.
+    pub reord_seen: u32,
+    /// Segments that came out of order.
+    pub rcv_ooopack: u32,
+    /// Time-outs of data.
+    pub total_rto: u32,
+    /// Rows of time-outs.
+    pub total_rto_recoveries: u32,
+    /// How long the rows lasted that are over.
+    pub total_rto_time: Duration,
+}
+
+impl TcpInfo {
+    pub(crate) fn of(c: &Connection, config: &Config, capabilities: &Capabilities) -> TcpInfo {
+        let counts = c.special.as_ref().map(|special| special.counts).unwrap_or_default();
+        let closed = c.snd.wnd == 0 && c.established_at.is_some();
+        let (sacked, lost, retrans) = c.recovery.board.as_ref().map_or((0, 0, 0), |board| board.sums());
+        let (rcv_rtt, rcv_space) = c.rcv.tuner.as_ref().map_or((None, None), |tuner| tuner.measured());
+        TcpInfo {
+            ca_state: ca_state(c),
+            retransmits: if closed { 0 } else { c.timeouts },
+            probes: if closed { c.timeouts } else { 0 },
+            backoff: c.rtt.backoff(),
+            fastopen_client_fail: match c.outcome {
+                Outcome::NotAcknowledged(why) => Some(why),
+                _ => None,
+            },
+            ato: config.delayed_ack,
+            rcv_mss: c.rcv.rcv_mss(),
+            advmss: c.advertised_mss(capabilities),
+            pmtu: c.path_mtu,
+            sacked,
+            lost,
+            retrans,
+            last_data_sent: (c.tally.data_segs_out > 0).then(|| c.window_use.last_sent_at()),
+            last_data_recv: (c.tally.data_segs_in > 0).then_some(c.rcv.last_data_at),
+            last_ack_recv: c
+                .special
+                .as_ref()
+                .map(|special| special.heard_at)
+                .filter(|at| *at > Instant::ZERO),
+            rcv_ssthresh: c.rcv.space.ssthresh(),
+            rcv_rtt,
+            rcv_space,
+            reordering: c.recovery.reordering().unwrap_or(config.tcp_reordering),
+            max_pacing_rate: c.options.max_pacing_rate,
+            notsent_bytes: c.unsent(),
+            segs_out: c.tally.segs_out,
+            data_segs_out: c.tally.data_segs_out,
+            segs_in: c.tally.segs_in,
+            data_segs_in: c.tally.data_segs_in,
+            bytes_sent: first_sent(c) + counts.bytes_retrans,
+            bytes_retrans: counts.bytes_retrans,
+            total_retrans: c.total_retrans,
+            dsack_dups: counts.dsack_dups,
+            reord_seen: counts.reord_seen,
+            rcv_ooopack: counts.rcv_ooopack,
+            total_rto: counts.total_rto,
+            total_rto_recoveries: counts.total_rto_recoveries,
+            total_rto_time: Duration::from_millis(counts.total_rto_ms.into()),
+        }
+    }
+}
+
+pub(super) fn ca_state(c: &Connection) -> CaState {
+    let recovering = c.recovery.is_recovering(c.snd.una);
+    let disorder = c.recovery.is_disordered();
+    match c.recovery.board.as_ref().map(|board| board.phase) {
+        Some(Phase::Loss) => CaState::Loss,
+        None if c.recovery.is_resending(c.snd.una) => CaState::Loss,
+        _ if recovering => CaState::Recovery,
+        _ if disorder => CaState::Disorder,
+        _ => CaState::Open,
+    }
+}
+
+/// Payload bytes sent at least once: what is acknowledged, and what of the rest was ever sent.
+fn first_sent(c: &Connection) -> u64 {
+    let sent = c.snd.max.earliest(c.snd.queue.end());
+    let first = c.snd.queue.end() - c.snd.queue.len() as u32;
+    c.bytes_acked + u64::from(if sent.after(first) { sent.since(first) } else { 0 })
+}
+
+impl Connection {
+    /// Counts of what few connections meet.
+    pub(crate) fn counts(&mut self, now: Instant) -> &mut Counts {
+        Counts::of(&mut self.special, now)
+    }
+
+    /// The row of time-outs is over.
+    #[cold]
+    pub(super) fn timeouts_over(&mut self, now: Instant) {
+        self.timeouts = 0;
+        let counts = self.counts(now);
+        if let Some(since) = counts.rto_since.take() {
+            let took = now.since(since).as_millis();
+            counts.total_rto_ms = counts.total_rto_ms.saturating_add(u32::try_from(took).unwrap_or(u32::MAX));
+        }
+    }
+}
