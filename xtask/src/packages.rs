@@ -1,4 +1,4 @@
-//! Programs the interoperation tests talk to.
+//! Programs the interoperation tests talk to, and the one that counts instructions.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,6 +12,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("python3", "python3"),
     ("tcpdump", "tcpdump"),
     ("tshark", "tshark"),
+    ("valgrind", "valgrind"),
 ];
 
 /// As root with apt, installs what is missing; otherwise says what is missing and goes on: the tests that need it will say so too.
@@ -23,7 +24,7 @@ pub(crate) fn install_missing() -> Result<(), String> {
     }
     if !is_root() || !installed("apt-get") {
         println!(
-            "=== not installed: {}. Tests that talk to them are skipped; each says so.",
+            "=== not installed: {}. Tests that need them are skipped; each says so.",
             missing.join(", ")
         );
         return Ok(());

@@ -86,7 +86,7 @@ impl HotPath {
 /// A path does not run, or the record cannot be read or written. A changed count is none.
 pub fn run(options: &Options) -> Result<(), Failure> {
     if !has_valgrind() {
-        println!("instructions: skipped, valgrind is not installed");
+        println!("instructions: SKIPPED, valgrind is not installed");
         return Ok(());
     }
     let counts = HOT_PATHS.iter().map(|path| Ok((path.name.to_string(), path.count()?)));
