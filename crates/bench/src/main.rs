@@ -42,7 +42,6 @@ fn main() -> ExitCode {
             };
         }
     };
-    keep_freed_memory();
     let outcome = match arguments.workload {
         Workload::XchgMem(options) => workload::xchg_mem::run(&options),
         Workload::BulkMem(options) => workload::bulk_mem::run(&options),
@@ -53,15 +52,7 @@ fn main() -> ExitCode {
         Workload::TtfbTun(options) => workload::ttfb_tun::run(&options),
         Workload::Instructions(options) => return report(instructions::run(&options)),
     };
-    report(outcome.map(|line| println!("{}", line.info("allocator", "glibc, trim threshold 32 MiB"))))
-}
-
-/// Has glibc keep what is freed. By default it gives the top of the heap back to the kernel beyond 128 KiB, and a send buffer that
-/// empties and fills again costs a page fault for every 4 KiB. Freeing one large block raises that limit to twice its size
-/// (mallopt(3), `M_TRIM_THRESHOLD`); any long-lived server does as much sooner or later.
-fn keep_freed_memory() {
-    const LARGE: usize = 16 << 20;
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
+    report(outcome.map(|line| println!("{line}")))
 }
 
 fn report(outcome: Result<(), Failure>) -> ExitCode {

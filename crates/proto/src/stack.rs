@@ -32,6 +32,7 @@ use crate::rng::Rng;
 use crate::route::RouteTable;
 use crate::slab::Slab;
 use crate::tcp::connection::{Connection, Context};
+use crate::tcp::send_blocks::SendBlocks;
 use crate::time_wait::TimeWaitTable;
 use crate::timer_wheel::TimerWheel;
 use crate::trace::Tracer;
@@ -98,6 +99,7 @@ struct Shared {
     addresses: Vec<Addr>,
     challenge: ChallengeLimit,
     memory: Memory,
+    blocks: SendBlocks,
     /// Connections whose application has let go.
     orphans: u32,
     /// While somebody wants to hear of connections.
@@ -115,6 +117,7 @@ impl Shared {
             blackhole: &mut self.blackhole,
             networks: &self.networks,
             challenge: &mut self.challenge,
+            blocks: &mut self.blocks,
             orphans: self.orphans,
             memory: &self.memory,
         }
@@ -148,6 +151,7 @@ impl Stack {
                 addresses: Vec::new(),
                 trace: None,
                 challenge: ChallengeLimit::new(Rng::new(seed.map(|byte| !byte))),
+                blocks: SendBlocks::new(config.tcp_wmem[2] as usize),
                 orphans: 0,
                 memory: Memory::new(&config),
                 config: config.clone(),

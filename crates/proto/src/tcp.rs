@@ -1,6 +1,6 @@
 //! TCP: one connection at a time.
 //!
-//! `connection` holds the parts: `send_queue`, `receiver` with `receive_buffer` and `window_space`, `autotune` (how large buffers are),
+//! `connection` holds the parts: `send_queue` over `send_blocks`, `receiver` with `receive_buffer` and `window_space`, `autotune` (how large buffers are),
 //! `congestion` (how much) with `rate` and `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `limits` (what
 //! holds it back), `tcp_info` (what can be seen), `pacer` (when), `burst` (how much at once), `patience` (for how long), `ecn`,
 //! `timers`, `handshake`,
@@ -31,6 +31,7 @@ mod reassembly;
 mod receive_buffer;
 pub(crate) mod receiver;
 mod recovery;
+pub(crate) mod send_blocks;
 pub(crate) mod send_queue;
 mod special;
 pub(crate) mod state;

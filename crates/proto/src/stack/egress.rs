@@ -104,6 +104,7 @@ impl Stack {
         self.arm_moved();
         self.time_wait.expire(now);
         self.guard.expire(now);
+        self.shared.blocks.shrink(now);
         while let Some(index) = self.request_timers.pop_expired(now) {
             if let Some(request) = self.requests.get_mut(index) {
                 request.timer = TimerHandle::default();

@@ -152,6 +152,9 @@ impl Stack {
         let is_orphan = self.connections.get(index).is_some_and(|connection| connection.orphan);
         self.shared.orphans -= u32::from(is_orphan);
         self.connections.drop_at(index);
+        if self.connections.len() == 0 {
+            self.shared.blocks.clear();
+        }
     }
 }
 

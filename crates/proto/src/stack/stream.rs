@@ -37,7 +37,8 @@ impl Stack {
         }
         let flags = if taken < data.len() { WriteFlags::empty() } else { flags };
         connection.before_write(flags);
-        connection.snd.queue.write(&data[..taken], goal);
+        let Some(connection) = self.connections.get_mut(id.index) else { return Err(WriteError::NotFound) };
+        connection.snd.queue.write(&data[..taken], goal, &mut self.shared.blocks);
         connection.after_write(flags);
         connection.snd.blocked |= taken < data.len();
         self.written(now, id.index);

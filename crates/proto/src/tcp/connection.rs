@@ -9,6 +9,7 @@ use super::negotiation::{self, Negotiated, TIMESTAMPS_LEN};
 use super::pacer::Pacer;
 use super::receiver::{AckOwed, Receiver};
 use super::recovery::Recovery;
+use super::send_blocks::SendBlocks;
 use super::send_queue::SendQueue;
 use super::special::Special;
 use super::state::{self, Transition};
@@ -57,6 +58,8 @@ pub(crate) struct Context<'a> {
     pub(crate) networks: &'a [Network],
     /// The stack's allowance of challenge ACKs.
     pub(crate) challenge: &'a mut ChallengeLimit,
+    /// Memory for what is written.
+    pub(crate) blocks: &'a mut SendBlocks,
     /// Connections of the stack whose application has let go.
     pub(crate) orphans: u32,
     pub(crate) memory: &'a Memory,

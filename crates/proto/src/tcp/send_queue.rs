@@ -4,15 +4,13 @@
 //! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
 
 use super::delivery::{Delivery, Snapshot};
+use super::send_blocks::SendBlocks;
 use crate::Instant;
 use bytes::{Bytes, BytesMut};
 use core::ops::{Deref, DerefMut};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use wire::SeqNum;
-
-/// Most bytes allocated at a time for what is written, unless a segment is longer. The segments that share it free it together.
-const BLOCK: usize = 16 * 1024;
 
 /// Payload of one transmission: slices in order.
 pub(crate) type Slices = SmallVec<[Bytes; 2]>;
@@ -169,19 +167,27 @@ impl SendQueue {
     }
 
     /// Copies `data` in, filling the unsent tail up to `goal` bytes a segment.
-    pub(crate) fn write(&mut self, mut data: &[u8], goal: u32) {
+    pub(crate) fn write(&mut self, mut data: &[u8], goal: u32, blocks: &mut SendBlocks) {
         while !data.is_empty() {
             let room = self.tail_room(goal).min(data.len());
             let tail = self.tail.get_or_insert_default();
             if tail.capacity() - tail.len() < room {
-                // One allocation for many segments of a large write.
-                tail.reserve(room.max(data.len().min(BLOCK)));
+                self.extend_tail(data.len(), blocks);
             }
             let (now, later) = data.split_at(room);
-            tail.extend_from_slice(now);
+            self.tail.get_or_insert_default().extend_from_slice(now);
             self.grow_last(room as u32);
             data = later;
         }
+    }
+
+    /// Room in the tail for a write of `len` bytes, or the next block of it.
+    fn extend_tail(&mut self, len: usize, blocks: &mut SendBlocks) {
+        if len < SendBlocks::LARGE {
+            return self.tail.get_or_insert_default().reserve(len);
+        }
+        self.freeze_tail();
+        self.tail = Some(blocks.take());
     }
 
     /// Takes `data` without copying.
@@ -375,9 +381,20 @@ impl SendQueue {
         (taken, push)
     }
 
-    /// Drops everything before `una`, and shows it to `gone`. Returns when the last byte acknowledged only now was sent, if each such
-    /// segment was sent once.
-    pub(crate) fn acknowledge(&mut self, una: SeqNum, mut gone: impl FnMut(&TxSegment)) -> Option<Instant> {
+    /// Drops everything before `una`, shows it to `gone`, and gives its memory back to `blocks`. Returns when the last byte acknowledged
+    /// only now was sent, if each such segment was sent once.
+    pub(crate) fn acknowledge(
+        &mut self,
+        una: SeqNum,
+        blocks: &mut SendBlocks,
+        mut gone: impl FnMut(&TxSegment),
+    ) -> Option<Instant> {
+        if una.after_or_eq(self.end)
+            && let Some(held) = &mut self.held
+        {
+            // What is left of the last block would keep it from coming back.
+            held.tail = None;
+        }
         let mut sample = None;
         let mut ambiguous = false;
         while let Some(first) = self.segments.front() {
@@ -395,6 +412,7 @@ impl SendQueue {
                 }
                 self.len -= first.len;
                 gone(&first);
+                first.parts.into_iter().for_each(|part| blocks.give_back(part));
             }
         }
         if self.len == 0 {
@@ -423,6 +441,10 @@ mod tests {
 
     const T: Instant = Instant::from_nanos(5);
 
+    fn none() -> SendBlocks {
+        SendBlocks::new(0)
+    }
+
     fn bytes(slices: &Slices) -> Vec<u8> {
         slices.concat()
     }
@@ -430,13 +452,13 @@ mod tests {
     #[test]
     fn writes_fill_the_unsent_tail_up_to_the_goal() {
         let mut queue = SendQueue::new(SeqNum(100));
-        queue.write(b"abc", 4);
-        queue.write(b"defgh", 4);
+        queue.write(b"abc", 4, &mut none());
+        queue.write(b"defgh", 4, &mut none());
         assert_eq!(queue.shape(), [(100, 4, 0), (104, 4, 0)]);
         let (slices, len, push) = queue.sent(T, SeqNum(100), 6);
         assert_eq!((bytes(&slices).as_slice(), len, push), (b"abcdef".as_slice(), 6, false));
         assert_eq!(queue.shape(), [(100, 4, 1), (104, 2, 1), (106, 2, 0)]);
-        queue.write(b"ij", 4);
+        queue.write(b"ij", 4, &mut none());
         queue.mark_push();
         assert_eq!(queue.shape(), [(100, 4, 1), (104, 2, 1), (106, 4, 0)]);
         let (slices, len, push) = queue.sent(T, SeqNum(106), 100);
@@ -446,9 +468,9 @@ mod tests {
     #[test]
     fn nothing_is_appended_to_what_was_sent() {
         let mut queue = SendQueue::new(SeqNum(0));
-        queue.write(b"ab", 10);
+        queue.write(b"ab", 10, &mut none());
         queue.sent(T, SeqNum(0), 10);
-        queue.write(b"cd", 10);
+        queue.write(b"cd", 10, &mut none());
         assert_eq!(queue.shape(), [(0, 2, 1), (2, 2, 0)]);
     }
 
@@ -457,19 +479,23 @@ mod tests {
         let mut queue = SendQueue::new(SeqNum(u32::MAX - 1));
         queue.write_bytes(Bytes::from_static(b"abcdef"), 3);
         queue.sent(T, SeqNum(u32::MAX - 1), 6);
-        assert_eq!(queue.acknowledge(SeqNum(0), |_| ()), Some(T));
+        assert_eq!(queue.acknowledge(SeqNum(0), &mut none(), |_| ()), Some(T));
         assert_eq!(queue.shape(), [(0, 1, 1), (1, 3, 1)]);
         queue.sent(Instant::from_nanos(9), SeqNum(0), 1);
-        assert_eq!(queue.acknowledge(SeqNum(2), |_| ()), None, "a retransmitted byte gives no sample");
+        assert_eq!(
+            queue.acknowledge(SeqNum(2), &mut none(), |_| ()),
+            None,
+            "a retransmitted byte gives no sample"
+        );
         assert_eq!((queue.len(), queue.end()), (2, SeqNum(4)));
-        assert_eq!(queue.acknowledge(SeqNum(4), |_| ()), Some(T));
+        assert_eq!(queue.acknowledge(SeqNum(4), &mut none(), |_| ()), Some(T));
         assert!(queue.is_empty());
     }
 
     #[test]
     fn retransmission_may_begin_inside_a_segment() {
         let mut queue = SendQueue::new(SeqNum(0));
-        queue.write(b"abcdef", 100);
+        queue.write(b"abcdef", 100, &mut none());
         queue.sent(T, SeqNum(0), 6);
         let (slices, len, _) = queue.sent(T, SeqNum(2), 3);
         assert_eq!((bytes(&slices).as_slice(), len), (b"cde".as_slice(), 3));
@@ -480,7 +506,7 @@ mod tests {
     fn a_long_write_is_pushed_in_between() {
         let mut queue = SendQueue::new(SeqNum(0));
         queue.push_span = 10;
-        queue.write(&[7; 33], 4);
+        queue.write(&[7; 33], 4, &mut none());
         queue.mark_push();
         let pushes: Vec<u32> =
             queue.segments.iter().filter(|segment| segment.push).map(|segment| segment.end().0).collect();
@@ -490,11 +516,11 @@ mod tests {
     #[test]
     fn records_are_never_sent_together() {
         let mut queue = SendQueue::new(SeqNum(0));
-        queue.write(b"abc", 10);
+        queue.write(b"abc", 10, &mut none());
         queue.end_record();
-        queue.write(b"defg", 10);
+        queue.write(b"defg", 10, &mut none());
         queue.end_record();
-        queue.write(b"h", 10);
+        queue.write(b"h", 10, &mut none());
         assert_eq!(queue.shape(), [(0, 3, 0), (3, 4, 0), (7, 1, 0)]);
         assert_eq!([0, 1, 3, 7].map(|seq| queue.record_len(SeqNum(seq))), [Some(3), Some(2), Some(4), None]);
         assert_eq!(queue.sent(T, SeqNum(0), 10).1, 3);

@@ -108,7 +108,7 @@ impl Connection {
         let data_ack = ack.earliest(self.snd.queue.end());
         let data_before = self.snd.queue.len();
         let mut board = self.recovery.board.as_deref_mut();
-        let sent_at = self.snd.queue.acknowledge(data_ack, |segment| {
+        let sent_at = self.snd.queue.acknowledge(data_ack, cx.blocks, |segment| {
             if let (Some(board), Some(arrived)) = (&mut board, &mut arrived) {
                 board.acknowledged(segment, arrived);
             }

@@ -101,7 +101,7 @@ impl Connection {
 
         self.timers.stop(Timer::Retransmit);
         self.timeouts = 0;
-        self.snd.queue.acknowledge(ack.earliest(self.snd.queue.end()), |_| ());
+        self.snd.queue.acknowledge(ack.earliest(self.snd.queue.end()), cx.blocks, |_| ());
         self.segments_delivered(cx.now);
         self.bytes_acked += u64::from(data_acked);
         self.snd.una = ack;

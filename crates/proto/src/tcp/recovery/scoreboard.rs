@@ -468,6 +468,7 @@ fn without(block: Block, known: &[Block]) -> SmallVec<[Block; 8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::send_blocks::SendBlocks;
     use proptest::prelude::*;
 
     const MSS: u32 = 100;
@@ -481,7 +482,7 @@ mod tests {
 
     fn sent(segments: u32) -> SendQueue {
         let mut queue = SendQueue::new(SeqNum(0));
-        queue.write(&vec![0; (segments * MSS) as usize], 10 * MSS);
+        queue.write(&vec![0; (segments * MSS) as usize], 10 * MSS, &mut SendBlocks::new(0));
         queue.sent(Instant::from_nanos(1_000_000), SeqNum(0), segments * MSS);
         queue
     }
@@ -537,7 +538,9 @@ mod tests {
             assert_eq!(queue.delivery.delivered(), delivered);
         }
         for (una, delivered) in [(400, 600), (1000, 1000)] {
-            queue.acknowledge(SeqNum(una), |segment| board.acknowledged(segment, &mut ack));
+            queue.acknowledge(SeqNum(una), &mut SendBlocks::new(0), |segment| {
+                board.acknowledged(segment, &mut ack)
+            });
             assert_eq!(queue.delivery.delivered(), delivered);
         }
     }
@@ -555,7 +558,7 @@ mod tests {
                 match step {
                     0 if at < 400 => {
                         una = (una + at).min(nxt);
-                        queue.acknowledge(SeqNum(una), |segment| board.acknowledged(segment, &mut ack));
+                        queue.acknowledge(SeqNum(una), &mut SendBlocks::new(0), |segment| board.acknowledged(segment, &mut ack));
                         board.on_progress(SeqNum(una), SeqNum(nxt));
                     }
                     1 | 2 => {
