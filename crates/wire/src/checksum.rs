@@ -103,10 +103,12 @@ impl Words {
         self.high += word >> 32;
     }
 
+    /// Together with another: a sum of 32-bit words, of which 2³² fit.
     #[inline(always)]
-    fn total(self) -> u64 {
-        let low = self.wrapped.wrapping_sub(self.high << 32);
-        u64::from(fold(self.high)) + u64::from(fold(low))
+    fn total(self, other: Words) -> u64 {
+        let high = self.high + other.high;
+        let low = self.wrapped.wrapping_add(other.wrapped).wrapping_sub(high << 32);
+        high + low
     }
 }
 
@@ -126,7 +128,7 @@ fn sum_halves(data: &[u8]) -> u64 {
         one.add(a);
         other.add(b);
     }
-    one.total() + other.total() + sum_tail(&data[half * 16..])
+    one.total(other) + sum_tail(&data[half * 16..])
 }
 
 /// Not inlined: only as arguments are the two slices known to the compiler not to overlap, and that is worth half the time.
@@ -145,7 +147,7 @@ fn copy_and_sum_native(dst: &mut [u8], src: &[u8]) -> u64 {
         one.add(a);
         other.add(b);
     }
-    one.total() + other.total() + sum_tail(rest)
+    one.total(other) + sum_tail(rest)
 }
 
 /// Sums a few bytes; a last odd byte is padded with zero.
