@@ -300,6 +300,8 @@ settings! {
     sndbuf_windows: u32 = "firstbyte.sndbuf_windows", ours 2, linux 6, range 1..=100,
     /// Send buffer in bytes of payload: least, initial, most.
     tcp_wmem: [u32; 3] = "net.ipv4.tcp_wmem", ours [4096, 262_144, 4_194_304], linux [4096, 16_384, 4_194_304], range _,
+    /// The urgent pointer of the peer is the last urgent byte's (RFC 1122), otherwise the next one's (RFC 6093).
+    tcp_stdurg: bool = "net.ipv4.tcp_stdurg", ours false, linux false, range _,
     /// Most bytes written and not sent of connections that name none (`TCP_NOTSENT_LOWAT`); 4294967295 = as the send buffer takes.
     tcp_notsent_lowat: u32 = "net.ipv4.tcp_notsent_lowat", ours u32::MAX, linux u32::MAX, range _,
     /// Silence after which a connection with keepalive is probed (RFC 9293 §3.8.4).

@@ -37,6 +37,7 @@ mod special;
 pub(crate) mod state;
 pub(crate) mod tcp_info;
 pub(crate) mod timers;
+mod urgent;
 pub(crate) mod window_space;
 mod window_use;
 mod write;

@@ -130,7 +130,8 @@ impl Stack {
             debug_assert!(!waits);
             return Ok(0);
         }
-        let read = connection.rcv.buffer.read(buf);
+        let most = if connection.special.is_some() { connection.up_to_mark(buf.len()) } else { buf.len() };
+        let read = connection.rcv.buffer.read(&mut buf[..most]);
         self.window_may_open(now, id.index);
         Ok(read)
     }
@@ -148,7 +149,8 @@ impl Stack {
             return Ok(0);
         }
         let connection = self.owned(id).ok_or(ReadError::NotFound)?;
-        Ok(connection.rcv.buffer.peek(buf))
+        let most = connection.up_to_mark(buf.len());
+        Ok(connection.rcv.buffer.peek(&mut buf[..most]))
     }
 
     /// Reads at most `max` bytes without copying. `Ok(None)` is the end of the stream.
@@ -160,7 +162,8 @@ impl Stack {
             return Ok(None);
         }
         let connection = self.owned(id).ok_or(ReadError::NotFound)?;
-        let chunk = connection.rcv.buffer.pop(max.max(1));
+        let most = connection.up_to_mark(max.max(1));
+        let chunk = connection.rcv.buffer.pop(most);
         self.window_may_open(now, id.index);
         Ok(chunk)
     }
@@ -230,6 +233,12 @@ impl Stack {
         connection.set_option(&cx, option)?;
         self.settle(now, id.index);
         Ok(())
+    }
+
+    /// Bytes to be read before the last urgent one of which the peer told, 0 = it is the next (`SIOCATMARK`); `None`: there is none to
+    /// come. Urgent bytes stay in the stream (`SO_OOBINLINE`, as RFC 6093 §6 advises), and one read does not go over the mark.
+    pub fn urgent_mark(&self, id: ConnId) -> Option<usize> {
+        self.connection(id)?.urgent_mark()
     }
 
     /// The options of a connection; `None`: no such connection.

@@ -37,6 +37,10 @@ impl Connection {
         if burst <= segment {
             return Some(burst);
         }
+        if self.urgent_end().is_some() {
+            // Each segment has a pointer of its own.
+            return Some(segment);
+        }
         let most = self.autosized(cx, segment).min(goal);
         if self.is_worth_waiting(cx, unsent.min(goal), most) { None } else { Some(burst.min(most)) }
     }

@@ -1,7 +1,7 @@
 //! SEGMENT ARRIVES (RFC 9293 §3.10.7): the RFC's order, one call per check.
 //!
 //! CLOSED and LISTEN are the stack's (`stack::ingress`), TIME-WAIT has its table. The third check (security) has no meaning here
-//! and the sixth (urgent) is left to the application that nobody writes any more (RFC 6093): URG is ignored, its bytes are data.
+//! and the sixth (urgent) only sets a mark in the stream (`tcp/urgent`).
 
 mod ack;
 mod duplicate;
@@ -79,6 +79,9 @@ impl Connection {
         self.check_ack(cx, segment)?;
         self.ecn_after_ack(segment);
         self.note_timestamp(cx, segment);
+        if segment.has(Flags::URG) {
+            self.check_urgent(cx, segment);
+        }
         self.process_text_and_fin(cx, segment)
     }
 }

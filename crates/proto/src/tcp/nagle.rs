@@ -25,6 +25,7 @@ impl Connection {
         small == 0
             || nagle.contains(Nagle::PUSH)
             || self.snd.fin_queued
+            || self.urgent_end().is_some()
             || self.snd.nxt.before(self.snd.max)
             || (!nagle.intersects(Nagle::CORK.union(Nagle::MORE))
                 && (nagle.contains(Nagle::OFF) || !self.small_in_flight()))

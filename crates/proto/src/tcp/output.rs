@@ -197,7 +197,7 @@ impl Connection {
         let mut flags = Flags::ACK | ecn_flags;
         flags.set(Flags::PSH, push && taken > 0);
         flags.set(Flags::FIN, fin);
-        self.build(cx, Outgoing { seq, flags, payload_len: taken as usize, ecn }, packet);
+        self.build(cx, Outgoing { seq, flags, payload_len: taken as usize, ecn, urgent: 0 }, packet);
         true
     }
 

@@ -1,6 +1,7 @@
 //! State of what few connections use. It is allocated on first use, so that an ordinary connection holds a null pointer.
 
 use crate::Instant;
+use wire::SeqNum;
 
 #[derive(Debug, Default)]
 pub(crate) struct Special {
@@ -11,6 +12,10 @@ pub(crate) struct Special {
     /// When the first window probe since the window closed went; kept for the user time-out.
     pub(super) probing_since: Option<Instant>,
     pub(super) counts: Counts,
+    /// Number behind the last urgent byte written.
+    pub(super) urgent_end: Option<SeqNum>,
+    /// Number of the last urgent byte the peer told of.
+    pub(super) urgent_byte: Option<SeqNum>,
 }
 
 impl Special {

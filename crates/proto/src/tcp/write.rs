@@ -45,6 +45,9 @@ impl Connection {
         if !flags.contains(WriteFlags::MORE) {
             self.snd.queue.mark_push();
         }
+        if flags.contains(WriteFlags::URGENT) {
+            self.queue_urgent();
+        }
         if flags.contains(WriteFlags::END_OF_RECORD) {
             self.snd.queue.end_record();
         }

@@ -11,7 +11,7 @@
 //! | `routes`, `paths` | values per destination, and what is remembered of them |
 //! | `limits`, `buffers`, `memory` | what keeps a sender back; how large buffers are; what all of them may take |
 //! | `habits`, `records`, `bursts`, `delayed_ack` | what small segments wait for; push, records, how much may wait; large bursts; what ACKs wait for |
-//! | `keepalive`, `user_timeout`, `options` | silence; patience; what else an application may ask of a connection |
+//! | `keepalive`, `user_timeout`, `urgent`, `options` | silence; patience; the urgent pointer; what else an application may ask of a connection |
 //! | `counters`, `trace` | what can be seen |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
@@ -58,6 +58,7 @@ mod syn_cookies;
 mod time_wait;
 mod trace;
 mod undo;
+mod urgent;
 mod user_timeout;
 mod window;
 mod wrap;

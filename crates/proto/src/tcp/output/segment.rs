@@ -2,6 +2,7 @@
 
 use crate::Config;
 use crate::tcp::connection::{Connection, Context};
+use crate::tcp::urgent;
 use wire::{Ecn, Flags, IpHeader, PlainSegment, SeqNum, TcpHeader, TcpOptions, TxPacket};
 
 /// A segment that has been decided.
@@ -11,11 +12,13 @@ pub(super) struct Outgoing {
     /// Of the payload, which lies in the packet already.
     pub(super) payload_len: usize,
     pub(super) ecn: Ecn,
+    /// With [`Flags::URG`].
+    pub(super) urgent: u16,
 }
 
 impl Outgoing {
     pub(super) fn bare(seq: SeqNum, flags: Flags) -> Outgoing {
-        Outgoing { seq, flags, payload_len: 0, ecn: Ecn::NotEct }
+        Outgoing { seq, flags, payload_len: 0, ecn: Ecn::NotEct, urgent: 0 }
     }
 }
 
@@ -24,6 +27,11 @@ impl Connection {
     pub(super) fn build(&mut self, cx: &mut Context<'_>, mut out: Outgoing, packet: &mut TxPacket) {
         if !out.flags.contains(Flags::RST) {
             out.flags |= self.ecn_echo();
+            if self.special.is_some() {
+                let pointer = self.urgent_pointer(out.seq);
+                out.flags |= urgent::flag(pointer);
+                out.urgent = pointer.unwrap_or(0);
+            }
         }
         let mss = u32::from(self.advertised_mss(&cx.capabilities));
         if self.rcv.refuses {
@@ -36,7 +44,7 @@ impl Connection {
             cx.counters.to_zero_window_adv += u64::from(!was_closed);
         }
         self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
-        if !self.rcv.has_holes() && self.write_plain(cx, &out, window, packet) {
+        if !self.rcv.has_holes() && out.urgent == 0 && self.write_plain(cx, &out, window, packet) {
             return;
         }
         let options = self.options_now(cx.now);
@@ -91,7 +99,7 @@ impl Connection {
             ack: if out.flags.contains(Flags::ACK) { self.rcv.nxt } else { SeqNum(0) },
             flags: out.flags,
             window,
-            urgent: 0,
+            urgent: out.urgent,
             options,
         };
         let ip = IpHeader {

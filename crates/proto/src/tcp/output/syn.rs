@@ -77,7 +77,7 @@ impl Connection {
         self.snd.advance_nxt(start + taken + u32::from(fin));
         let mut flags = Flags::SYN;
         flags.set(Flags::FIN, fin);
-        Outgoing { seq: self.snd.iss, flags, payload_len: taken as usize, ecn: Ecn::NotEct }
+        Outgoing { seq: self.snd.iss, flags, payload_len: taken as usize, ecn: Ecn::NotEct, urgent: 0 }
     }
 
     fn syn_data_room(&self, cx: &Context<'_>, options: &TcpOptions) -> usize {
@@ -187,7 +187,7 @@ impl Connection {
         let mut flags = Flags::SYN | Flags::ACK;
         flags.set(Flags::PSH, push && taken > 0);
         flags.set(Flags::FIN, fin);
-        Outgoing { seq: self.snd.iss, flags, payload_len: taken as usize, ecn: Ecn::NotEct }
+        Outgoing { seq: self.snd.iss, flags, payload_len: taken as usize, ecn: Ecn::NotEct, urgent: 0 }
     }
 
     /// Payload of a SYN-ACK: the peer's MSS and the path's MTU less the options really sent, within the window its SYN offered.

@@ -1,0 +1,105 @@
+//! The urgent pointer by RFC 6093: a mark in the stream.
+
+use crate::peer::*;
+use proto::*;
+
+fn established(config: Config) -> (Peer, ConnId) {
+    let mut p = Peer::new(config);
+    let listener = p.listen();
+    let id = p.establish(listener);
+    p.events();
+    (p, id)
+}
+
+/// The peer's segment with this urgent pointer.
+fn send_urgent(p: &mut Peer, text: &str, pointer: u16) {
+    let mut packet = p.packet(text).to_vec();
+    packet[38..40].copy_from_slice(&pointer.to_be_bytes());
+    p.send_rx(RxPacket { checksum: wire::RxChecksum::Trusted, ..RxPacket::new(packet.into()) });
+}
+
+fn write_urgent(p: &mut Peer, id: ConnId, data: &[u8]) {
+    assert_eq!(p.stack.write_with(p.now, id, data, WriteFlags::URGENT), Ok(data.len()));
+}
+
+/// Every segment before the end of the urgent bytes has it, counted from its own number; nothing waits for Nagle.
+#[test]
+fn the_pointer_is_behind_the_last_urgent_byte() {
+    let (mut p, id) = established(Config::default());
+    p.write(id, &pattern(1, 1500));
+    write_urgent(&mut p, id, &pattern(1501, 10));
+    assert_eq!(p.expect("UA 1:1001 ack 1").urgent, 1510);
+    assert_eq!(p.expect("UPA 1001:1511 ack 1").urgent, 510);
+    p.write(id, &pattern(1511, 10));
+    p.expect("PA 1511:1521 ack 1");
+    p.send("A 1 ack 1511");
+    p.write(id, &pattern(1521, 10));
+    p.expect_nothing_for(10);
+    p.send("A 1 ack 1521");
+    p.expect("PA 1521:1531 ack 1");
+}
+
+/// Also of an acknowledgement, while the window keeps the bytes themselves back (MUST-66).
+#[test]
+fn the_peer_is_told_before_the_window_opens() {
+    let (mut p, id) = established(Config::default());
+    p.send("A 1 ack 1 win 0");
+    write_urgent(&mut p, id, b"!");
+    assert_eq!(p.expect_after(200, "UA 0 ack 1").urgent, 2);
+    p.send("PA 1:11 ack 1 win 0");
+    assert_eq!(p.expect_after(40, "UA 1 ack 11").urgent, 1);
+    p.send("A 11 ack 1 win 10");
+    assert_eq!(p.expect("UPA 1:2 ack 11").urgent, 1);
+}
+
+/// As far as sixteen bits reach.
+#[test]
+fn urgent_bytes_may_be_far_away() {
+    let (mut p, id) = established(Config::default());
+    p.write(id, &pattern(1, 70_000));
+    write_urgent(&mut p, id, b"!");
+    assert_eq!(p.expect("UA 1:1001 ack 1").urgent, u16::MAX);
+}
+
+/// A read stops before the urgent byte, and one that begins there goes on.
+#[test]
+fn a_read_does_not_go_over_the_mark() {
+    let (mut p, id) = established(Config::default());
+    send_urgent(&mut p, "UPA 1:11 ack 1", 5);
+    assert!(p.events_of(id).contains(Events::URGENT));
+    assert_eq!(p.stack.urgent_mark(id), Some(4));
+    let mut buf = [0; 100];
+    assert_eq!(p.stack.peek(p.now, id, &mut buf), Ok(4));
+    assert_eq!(p.read(id).unwrap(), pattern(1, 4));
+    assert_eq!(p.stack.urgent_mark(id), Some(0));
+    assert_eq!(p.read(id).unwrap(), pattern(5, 6));
+    assert_eq!(p.stack.urgent_mark(id), None);
+}
+
+/// The pointer may come long before its bytes, and a later one counts instead.
+#[test]
+fn the_mark_may_lie_ahead() {
+    let (mut p, id) = established(Config::default());
+    send_urgent(&mut p, "UPA 1:11 ack 1", 15);
+    assert_eq!(p.stack.urgent_mark(id), Some(14));
+    assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+    assert_eq!(p.stack.urgent_mark(id), Some(4));
+    p.events();
+    send_urgent(&mut p, "UPA 11:13 ack 1", 3);
+    assert!(!p.events_of(id).contains(Events::URGENT), "of an earlier byte: no news");
+    send_urgent(&mut p, "UPA 13:21 ack 1", 8);
+    assert!(p.events_of(id).contains(Events::URGENT));
+    assert_eq!(p.stack.urgent_mark(id), Some(9));
+    assert_eq!(p.stack.read_chunk(p.now, id, 100).unwrap().unwrap(), pattern(11, 9));
+    assert_eq!(p.stack.urgent_mark(id), Some(0));
+}
+
+/// RFC 1122's pointer is the last urgent byte's own.
+#[test]
+fn tcp_stdurg_counts_otherwise() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_stdurg", "1").unwrap();
+    let (mut p, id) = established(config);
+    send_urgent(&mut p, "UPA 1:11 ack 1", 5);
+    assert_eq!(p.stack.urgent_mark(id), Some(5));
+}
