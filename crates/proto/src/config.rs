@@ -134,6 +134,11 @@ macro_rules! choice {
                 match self { $($value => $word.to_string()),+ }
             }
         }
+
+        impl $type {
+            /// Every choice there is.
+            pub const ALL: &[$type] = &[$($value),+];
+        }
     };
 }
 

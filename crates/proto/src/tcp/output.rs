@@ -77,9 +77,7 @@ impl Connection {
                     self.snd.queue.push_before(self.snd.nxt + fits);
                     return self.send_range(cx, self.snd.nxt, fits, false, packet);
                 }
-                cx.counters.win_probe += 1;
-                // As Linux's `tcp_xmit_probe_skb`: an old number, so that the peer must answer.
-                return self.send_bare(cx, self.snd.una - 1, Flags::ACK, packet);
+                return self.send_window_probe(cx, packet);
             }
         }
         self.owed_ack(cx, packet)

@@ -4,7 +4,13 @@
 //! duplication, corruption, a changing delay, an MTU smaller than the ends know of. The wire turns honest after half a minute, so that
 //! no retransmission limit is an excuse. Applications act on events only: a lost wake-up is a stall, and a stall is a failure.
 //!
-//! `FIRSTBYTE_SEED=n` runs one seed and prints every packet; `FIRSTBYTE_SEEDS=n` runs that many.
+//! `FIRSTBYTE_SEED=n` runs one seed and prints every packet; `FIRSTBYTE_SEEDS=n` runs that many. `grid` does the same for one trouble at
+//! a time and every congestion control.
+
+mod grid;
+mod random;
+
+pub(crate) use random::Random;
 
 use bytes::Bytes;
 use core::time::Duration;
@@ -17,37 +23,6 @@ const SEEDS: u64 = 1000;
 const HONEST_AFTER: Duration = Duration::from_secs(30);
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
-
-/// SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// 0..n
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
-    }
-
-    pub(crate) fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    pub(crate) fn pick<T: Clone>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize].clone()
-    }
-
-    /// Small numbers more often than large ones.
-    fn size(&mut self, max: u64) -> usize {
-        let bits = self.below(u64::from(max.max(1).ilog2()) + 1);
-        self.below((2 << bits).min(max + 1)) as usize
-    }
-}
 
 /// Byte `at` of stream `salt`.
 fn byte_at(salt: u64, at: usize) -> u8 {
@@ -103,6 +78,10 @@ struct Wire {
     duplicate: u64,
     corrupt: u64,
     reorder: u64,
+    /// Percent of the acknowledgements that tell less of a window than there is.
+    narrow: u64,
+    /// Every second stretch of so many milliseconds takes eight times the delay; 0 = none.
+    swing_ms: u64,
     mtu: usize,
     /// Merged packets are handed over whole.
     merge: bool,
@@ -123,6 +102,10 @@ struct World {
     wire: Wire,
     flying: BTreeMap<(Instant, u64), (usize, RxPacket, bool)>,
     serial: u64,
+    /// Percent of reads after which the reader pauses.
+    pauses: u64,
+    /// Options of every client; random ones if `None`.
+    socket: Option<SocketOptions>,
     listener: ListenerId,
     /// By the client's port.
     plans: BTreeMap<u16, Plan>,
@@ -217,6 +200,8 @@ impl World {
             duplicate,
             corrupt,
             reorder,
+            narrow: 0,
+            swing_ms: 0,
             mtu: random.pick(&[65_535, 65_535, 1500, 1400, least_mtu]) as usize,
             merge: random.chance(50),
             batches: random.chance(50),
@@ -235,6 +220,8 @@ impl World {
             wire,
             flying: BTreeMap::new(),
             serial: 0,
+            pauses: 2,
+            socket: None,
             listener,
             plans: BTreeMap::new(),
             to_open,
@@ -313,6 +300,12 @@ impl World {
                 delay += delay.mul_f64(self.random.below(300) as f64 / 100.0);
             }
             delay += Duration::from_millis(self.random.below(self.wire.jitter_ms + 1));
+            if self.now.as_millis().checked_div(self.wire.swing_ms).is_some_and(|stretch| stretch % 2 == 1) {
+                delay *= 8;
+            }
+            if self.wire.narrow > 0 && self.random.chance(self.wire.narrow) && packet.gso_size == 0 {
+                packet.data = grid::narrowed(packet.data, self.random.below(6) as u16);
+            }
             if self.random.chance(self.wire.loss) {
                 packet.data = marked(packet.data);
             }
@@ -367,7 +360,10 @@ impl World {
                 data_less: self.random.chance(30),
                 fin: ahead == plan.up && self.random.chance(50),
                 syn_fin: self.random.chance(50),
-                socket: SocketOptions { send_buffer: None, ..socket(&mut self.random) },
+                socket: self
+                    .socket
+                    .clone()
+                    .unwrap_or_else(|| SocketOptions { send_buffer: None, ..socket(&mut self.random) }),
                 local: None,
                 first_bytes,
             };
@@ -479,7 +475,7 @@ impl World {
                         );
                         app.read += 1;
                     }
-                    if self.random.chance(2) {
+                    if self.random.chance(self.pauses) {
                         app.reads_from = self.now + Duration::from_millis(self.random.below(5000));
                     }
                 }

@@ -51,7 +51,7 @@ impl Connection {
             self.acknowledge(cx, ack, arrived.as_mut());
         } else if !self.agreed.sack && self.is_duplicate_ack(segment, window_changed) {
             self.on_duplicate_ack(cx);
-        } else if self.pipe() == 0 {
+        } else if self.snd.wnd == 0 || self.pipe() == 0 {
             // The peer answers our window probes: it may keep us waiting as long as it likes (RFC 9293 §3.8.6.1).
             self.timeouts = 0;
         }
@@ -169,10 +169,12 @@ impl Connection {
         self.wake_writer(cx.config);
     }
 
-    /// SND.WND from a segment that is newer than the last that set it. True if it changed.
+    /// SND.WND from a segment that is newer than the last that set it: by its numbers, or (as with Linux) because it acknowledges more.
+    /// True if it changed.
     fn update_send_window(&mut self, segment: &Segment) -> bool {
         let (seq, ack) = (segment.seq(), segment.header.ack);
-        let newer = self.snd.wl1.before(seq) || (self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack));
+        let repeats = self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack);
+        let newer = self.snd.wl1.before(seq) || repeats || ack.after(self.snd.una);
         if !newer || segment.has(Flags::SYN) {
             return false;
         }

@@ -1,8 +1,9 @@
 //! Sending again what is lost.
 
+use super::segment::Outgoing;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recovery::{Phase, Probe};
-use wire::{SeqNum, TxPacket};
+use wire::{Ecn, Flags, SeqNum, TxPacket};
 
 impl Connection {
     /// A peer without SACK: the first segment that is not acknowledged.
@@ -16,6 +17,28 @@ impl Connection {
         let fin = self.snd.fin_sent() && len == outstanding;
         cx.counters.fast_retrans += 1;
         self.send_range(cx, self.snd.una, len, fin, packet)
+    }
+
+    /// A window probe: an old number, so that the peer must answer (as Linux's `tcp_xmit_probe_skb`).
+    ///
+    /// Where the peer has shrunk its window over what was sent, the first of that goes as the probe. If both ends believe the
+    /// other's window closed, their empty segments carry numbers from before those that closed it, and neither believes the other's
+    /// answers; text that is taken moves the numbers on. To the accounts it stays unsent: a closed window will have dropped it.
+    pub(super) fn send_window_probe(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+        cx.counters.win_probe += 1;
+        let una = self.snd.una;
+        let sent = self.snd.queue.end().earliest(self.snd.max);
+        if self.snd.wnd > 0 || !sent.after(una) {
+            return self.send_bare(cx, una - 1, Flags::ACK, packet);
+        }
+        let len = sent.since(una).min(u32::from(self.segment_max()));
+        let (taken, push) = self.snd.queue.transmit(cx.now, una, len, &mut packet.payload);
+        let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
+        self.total_retrans += 1;
+        cx.counters.retrans_segs += 1;
+        let out = Outgoing { seq: una, flags, payload_len: taken as usize, ecn: Ecn::NotEct, urgent: 0 };
+        self.build(cx, out, packet);
+        true
     }
 
     /// A peer with SACK: the next run of bytes that is lost and was not sent again since.
