@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Goodput of the library beside Linux, over the same emulated paths in real time.
 ///
-/// Needs root and /dev/net/tun; everything happens in network namespaces of its own. The whole table takes about 17 minutes,
+/// Needs root and /dev/net/tun; everything happens in network namespaces of its own. The whole table takes about 14 minutes,
 /// and wants a machine that does nothing else.
 #[derive(Parser)]
 #[command(
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
     after_help = "Examples:\n  goodput --quick\n  goodput --only cubic --rate 100 --rtt 100 --runs 3\n  goodput --write"
 )]
 struct Arguments {
-    /// One run of 4 s for each cell: about 2 minutes, and only a hint.
+    /// One run of 4 to 6 s for each cell: about 2 minutes, and only a hint.
     #[arg(long)]
     quick: bool,
     /// Only this algorithm: cubic, reno or bbr; may be repeated.
@@ -37,7 +37,7 @@ struct Arguments {
     /// Runs of each cell, with the seeds 1 to this.
     #[arg(long)]
     runs: Option<u64>,
-    /// Seconds of each run.
+    /// Seconds of each run; otherwise 12, and 40 where loss limits.
     #[arg(long)]
     seconds: Option<u64>,
     /// Sum of the rates of the cells that run at once, Mbit/s.
@@ -68,11 +68,12 @@ impl Arguments {
             let (name, value) = text.split_once('=').ok_or_else(|| format!("{text}: not NAME=VALUE"))?;
             config.set(name, value).map_err(|error| format!("{text}: {error:?}"))?;
         }
-        let (runs, seconds) = if self.quick { (1, 4) } else { (5, 10) };
+        let (runs, seconds, lossy) = if self.quick { (1, 4, 6) } else { (5, 12, 40) };
         Ok(Effort {
             config,
             runs: self.runs.unwrap_or(runs),
             duration: Duration::from_secs(self.seconds.unwrap_or(seconds)),
+            lossy_duration: Duration::from_secs(self.seconds.unwrap_or(lossy)),
             capacity_mbit: self.capacity,
         })
     }

@@ -108,10 +108,10 @@ pub fn render(lines: &[Line], effort: &Effort, when: &str, kernel: &str, previou
 
 fn method(effort: &Effort, when: &str, kernel: &str) -> String {
     let runs = effort.runs;
-    let seconds = effort.duration.as_secs();
+    let (seconds, lossy) = (effort.duration.as_secs(), effort.lossy_duration.as_secs());
     format!(
-        "What the receiving application has read {seconds} s after the sender's `connect` returned, in Mbit/s, slow start included: \
-the median of {runs} runs with the seeds 1 to {runs}. Measured on {when} beside {kernel} by\n\n    \
+        "What the receiving application has read {seconds} s after the sender's `connect` returned ({lossy} s where loss limits CUBIC or \
+Reno), in Mbit/s, slow start included: the median of {runs} runs with the seeds 1 to {runs}. Measured on {when} beside {kernel} by\n\n    \
 cargo run --release -p firstbyte-interop --bin goodput -- --write\n\n\
 Each end is a network namespace. The path between their TUN devices has the rate in both directions, half the round-trip time each way \
 and a drop-tail queue of one bandwidth-delay product. Segments with data are lost by a seeded draw each, by their number, \

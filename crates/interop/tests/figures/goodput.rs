@@ -1,7 +1,8 @@
-//! One short cell of the goodput table, so that what measures it keeps working. The table is `docs/goodput.md`.
+//! The goodput table, `docs/goodput.md`: one short cell, so that what measures it keeps working, and the form of the page.
 use crate::alone;
 use interop::goodput::bottleneck::Path;
 use interop::goodput::run::{Pairing, run};
+use interop::goodput::table;
 use proto::Config;
 use qdisc::Probability;
 use std::time::Duration;
@@ -18,4 +19,13 @@ fn a_path_of_ten_megabits() {
         assert!((2e6..1e7).contains(&run.goodput), "{}: {run:?}", pairing.name());
         assert!(run.crossed.lost > 0 && run.retransmitted >= run.crossed.lost, "{run:?}");
     }
+}
+
+/// Every cell once, ratios that are quotients of the figures, and a reason for each goal that was missed.
+#[test]
+fn the_page_is_whole_and_sound() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/goodput.md");
+    let text = std::fs::read_to_string(page).expect("docs/goodput.md");
+    let problems = table::problems(&text);
+    assert!(problems.is_empty(), "docs/goodput.md:\n{}", problems.join("\n"));
 }
