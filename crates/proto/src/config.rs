@@ -327,6 +327,8 @@ settings! {
     tcp_tso_rtt_log: u32 = "net.ipv4.tcp_tso_rtt_log", ours 9, linux 9, range 0..=31,
     /// A burst of less than the window over this waits for an ACK that is due within a millisecond; 0: of three segments or less.
     tcp_tso_win_divisor: u32 = "net.ipv4.tcp_tso_win_divisor", ours 3, linux 3, range 0..=255,
+    /// A sender that wakes late makes up at once for as much as this, a quarter of the round trip, or half of a burst's time.
+    pacing_slack: Duration = "firstbyte.pacing_slack", ours Duration::from_millis(8), linux Duration::ZERO, range _,
     /// Pacing rate while the window is below half of ssthresh, in percent of window per SRTT.
     tcp_pacing_ss_ratio: u32 = "net.ipv4.tcp_pacing_ss_ratio", ours 200, linux 200, range 1..=1000,
     /// Pacing rate otherwise.

@@ -23,11 +23,15 @@ impl Pacer {
         (self.opens_at > now).then_some(self.opens_at)
     }
 
-    /// `bytes` have passed. Who comes late gets back up to half of what he waits next (Linux's `tcp_update_skb_after_send`).
-    fn on_sent(&mut self, now: Instant, bytes: u32, rate: u64) {
-        let nanos = u64::from(bytes) * 1_000_000_000 / rate.max(1);
-        let late = now.since(self.opens_at).as_nanos().min(u128::from(nanos / 2)) as u64;
-        self.opens_at = self.opens_at.max(now) + Duration::from_nanos(nanos - late);
+    /// `bytes` have passed. Who comes late makes up for as much as half of what he waits next (Linux's `tcp_update_skb_after_send`), or
+    /// `slack`: outside a kernel timers fire late, and by that rule alone the rate would fall with the load of the machine. Who comes
+    /// later than twice that had nothing to send.
+    fn on_sent(&mut self, now: Instant, bytes: u32, rate: u64, slack: Duration) {
+        let wait = Duration::from_nanos(u64::from(bytes) * 1_000_000_000 / rate.max(1));
+        let late = now.since(self.opens_at);
+        let late = late.min(if late <= 2 * slack { slack.max(wait / 2) } else { wait / 2 });
+        let reached = now.as_nanos() - (late.as_nanos() as u64).min(now.as_nanos());
+        self.opens_at = self.opens_at.max(Instant::from_nanos(reached)) + wait;
     }
 }
 
@@ -58,7 +62,9 @@ impl Connection {
     pub(super) fn pace(&mut self, cx: &Context<'_>, bytes: u32) {
         let initial = self.snd.max.since(self.snd.iss) <= self.initial_window(cx.config);
         if let Some(rate) = self.pacing_rate(cx.config).filter(|_| !initial) {
-            self.pacer.on_sent(cx.now, bytes, rate);
+            // Not more than a quarter of the window at once.
+            let slack = cx.config.pacing_slack.min(self.rtt.srtt().unwrap_or_default() / 4);
+            self.pacer.on_sent(cx.now, bytes, rate, slack);
         }
     }
 }
@@ -77,9 +83,9 @@ mod tests {
         pacer.opens_at = at(1000);
         assert_eq!(pacer.closed_until(at(1000)), None);
         // A megabyte per second: a microsecond per byte.
-        pacer.on_sent(at(1000), 500, 1_000_000);
+        pacer.on_sent(at(1000), 500, 1_000_000, Duration::ZERO);
         assert_eq!(pacer.closed_until(at(1499)), Some(at(1500)));
-        pacer.on_sent(at(1500), 500, 1_000_000);
+        pacer.on_sent(at(1500), 500, 1_000_000, Duration::ZERO);
         assert_eq!(pacer.closed_until(at(1500)), Some(at(2000)));
     }
 
@@ -87,9 +93,25 @@ mod tests {
     fn half_of_the_wait_can_be_made_up_for() {
         let mut pacer = Pacer::new();
         pacer.opens_at = at(1000);
-        pacer.on_sent(at(1100), 500, 1_000_000);
+        pacer.on_sent(at(1100), 500, 1_000_000, Duration::ZERO);
         assert_eq!(pacer.opens_at, at(1500), "100 µs late, all made up");
-        pacer.on_sent(at(9000), 500, 1_000_000);
+        pacer.on_sent(at(9000), 500, 1_000_000, Duration::ZERO);
         assert_eq!(pacer.opens_at, at(9250));
+    }
+
+    /// Three milliseconds late with a slack of two: three bursts of half a millisecond follow the first at once, and the next waits.
+    #[test]
+    fn more_can_be_made_up_for_with_slack() {
+        let (mut pacer, slack) = (Pacer::new(), Duration::from_millis(2));
+        pacer.opens_at = at(1000);
+        let now = at(4000);
+        for opens_at in [2500, 3000, 3500, 4000, 4500] {
+            assert_eq!(pacer.closed_until(now), None);
+            pacer.on_sent(now, 500, 1_000_000, slack);
+            assert_eq!(pacer.opens_at, at(opens_at));
+        }
+        assert_eq!(pacer.closed_until(now), Some(at(4500)));
+        pacer.on_sent(at(8501), 500, 1_000_000, slack);
+        assert_eq!(pacer.opens_at, at(8751), "that was no lateness");
     }
 }
