@@ -73,6 +73,11 @@ impl WindowUse {
         }
     }
 
+    /// Was the window full in this round?
+    pub(in crate::tcp) fn was_full(&self) -> bool {
+        self.filled
+    }
+
     /// Is it the window that keeps the sender back? In slow start a window half used may grow, too: it may double in this round.
     pub(super) fn limits(&self, cwnd: u32, ssthresh: u32) -> bool {
         self.filled || (cwnd < ssthresh && cwnd < self.most.saturating_mul(2))

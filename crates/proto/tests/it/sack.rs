@@ -70,6 +70,19 @@ fn three_segments_beyond_a_hole_mean_a_loss() {
     assert_eq!(p.stack.counters().timeouts, 0);
 }
 
+/// Acknowledgements that come together take segments out of flight before any can follow. The window was full all the same, and is
+/// halved as if they had come one by one.
+#[test]
+fn a_batch_of_acknowledgements_halves_the_window_that_was_full() {
+    let (mut p, id) = ten_in_flight();
+    p.send("A 1 ack 2001");
+    for end in [4, 5, 6] {
+        p.send(&format!("A 1 ack 2001 <sack 3001:{end}001>"));
+    }
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((info.cwnd, info.ssthresh), (6000, 6000), "twelve after the first");
+}
+
 /// RFC 6937: while recovering, one segment goes for about every second that is delivered, until five are in flight; then one for one.
 #[test]
 fn the_window_shrinks_in_even_steps() {

@@ -184,6 +184,9 @@ impl Connection {
     /// RFC 6675 §5 step 4; the window shrinks by proportional rate reduction.
     fn enter_recovery(&mut self, cx: &mut Context<'_>, in_flight: u32) {
         let smss = u32::from(self.smss());
+        // A batch of packets takes segments out of flight before any can follow: what it left is not what the window had filled.
+        let in_flight =
+            if self.window_use.was_full() { self.congestion.cwnd().max(in_flight) } else { in_flight };
         let undo = Undo::new((self.congestion.cwnd(), self.congestion.ssthresh()), self.snd.una);
         self.congestion.on_loss(&Lost { in_flight, smss, timeout: false });
         self.ecn.on_reduction(self.snd.max);
