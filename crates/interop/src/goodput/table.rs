@@ -178,7 +178,8 @@ mod tests {
         let effort = Effort {
             config: Config::default(),
             runs: 5,
-            duration: Duration::from_secs(10),
+            duration: Duration::from_secs(12),
+            lossy_duration: Duration::from_secs(40),
             capacity_mbit: 130,
         };
         super::render(lines, &effort, "a day", "a kernel", previous)
