@@ -3,15 +3,18 @@
 //! The timer is not moved by what arrives: when it fires it looks at when that was, as Linux's `tcp_keepalive_timer`.
 
 use super::connection::{Connection, Context};
-use super::special::Special;
 use super::timers::Timer;
-use crate::{CloseReason, Config};
+use crate::{CloseReason, Config, Instant};
 use core::time::Duration;
 
 impl Connection {
     /// The option has been switched on; silence counts from now.
     pub(super) fn start_keepalive(&mut self, cx: &Context<'_>) {
-        self.special.get_or_insert_with(|| Box::new(Special { heard_at: cx.now, ..Special::default() }));
+        // Nothing heard yet is no silence since the beginning of time.
+        let special = self.special.get_or_insert_default();
+        if special.heard_at == Instant::ZERO {
+            special.heard_at = cx.now;
+        }
         self.timers.set(Timer::Life, cx.now + self.keepalive_time(cx.config));
     }
 

@@ -139,3 +139,19 @@ fn it_can_be_taken_back() {
         p.expect_after(wait, "PA 1:2 ack 1");
     }
 }
+
+/// Silence counts from the opening at the earliest, also where something else was kept before keepalive was asked for.
+#[test]
+fn keepalive_asked_for_late() {
+    let (mut p, id) = established(patient_for(20_000));
+    assert_eq!(p.stack.write_with(p.now, id, b"!", WriteFlags::URGENT), Ok(1));
+    p.expect("UPA 1:2 ack 1");
+    p.stack.set_option(p.now, id, SocketOption::KeepAliveTime(Some(Duration::from_secs(10)))).unwrap();
+    p.stack.set_option(p.now, id, SocketOption::KeepAliveInterval(Some(Duration::from_secs(3)))).unwrap();
+    p.stack.set_option(p.now, id, SocketOption::KeepAlive(true)).unwrap();
+    p.send("A 1 ack 2");
+    for wait in [10_000, 3000, 3000, 3000] {
+        p.expect_after(wait, "A 1 ack 1");
+    }
+    p.expect_after(3000, "RA 2 ack 1");
+}
