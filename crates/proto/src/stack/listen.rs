@@ -248,6 +248,9 @@ impl Stack {
         child.fast_opened = true;
         child.parent = Some(id);
         child.unaccepted = true;
+        let room_left =
+            usize::from(child.advertised_mss(&cx.capabilities)).saturating_sub(segment.payload.len());
+        let request_goes_on = room_left <= OPTIONS_MAX && !segment.has(Flags::FIN);
         child.take_syn_data(cx, segment);
         // An answer rides only on a SYN-ACK that acknowledges all of the SYN: whatever did not fit was not understood yet.
         // A mere cookie request, which a listener without cookies accepts too, is not kept waiting.
@@ -266,6 +269,7 @@ impl Stack {
             data_sent: 0,
             fin_sent: false,
             wrote: false,
+            request_goes_on,
         })));
         child.early = EarlyData { len: child.rcv.buffer.len(), confirmed: false };
         self.shared.counters.passive_opens += 1;
@@ -352,6 +356,8 @@ impl Stack {
     }
 }
 
+/// Bytes of options that a SYN may carry, or leave room for.
+const OPTIONS_MAX: usize = 40;
 /// Waking another thread takes some 50 µs, and the answer must be computed: on paths of a few microseconds a quarter of the round trip
 /// would end every hold before the answer can come.
 const HOLD_MIN: Duration = Duration::from_micros(250);

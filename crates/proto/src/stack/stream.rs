@@ -185,11 +185,12 @@ impl Stack {
         }
     }
 
-    /// The application has written and now waits for the peer: the SYN-ACK has nothing more to wait for.
+    /// The application has written, or has read a SYN that was full, and now waits for the peer: the SYN-ACK has nothing more to wait
+    /// for.
     fn reader_waits(&mut self, now: Instant, index: u32) {
         let Some(connection) = self.connections.get_mut(index) else { return };
         if let Some(Handshake::Passive(passive)) = &connection.handshake
-            && passive.wrote
+            && (passive.wrote || passive.request_goes_on)
         {
             connection.release_synack();
             self.settle(now, index);

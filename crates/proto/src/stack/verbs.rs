@@ -61,6 +61,16 @@ impl Stack {
         }
     }
 
+    /// `listen` once more on an open listener: its backlog is this from now on, capped by `net.core.somaxconn` as that is now. What is in
+    /// its queues stays there. False: there is no such listener.
+    pub fn set_backlog(&mut self, now: Instant, id: ListenerId, backlog: u32) -> bool {
+        let backlog = backlog.min(self.shared.config.somaxconn);
+        let Some(listener) = self.listener_mut(id) else { return false };
+        listener.backlog = backlog;
+        self.admit_waiting(now, id);
+        true
+    }
+
     /// Closes a listener. Connections it has not handed over are reset, half-open requests forgotten (and with
     /// `firstbyte.reset_unaccepted` reset, if they believe themselves connected).
     pub fn close_listener(&mut self, now: Instant, id: ListenerId) {

@@ -137,3 +137,31 @@ fn accept_gives_connections_in_the_order_of_completion() {
     let ports = [(); 3].map(|()| p.stack.accept(p.now, listener).unwrap().1.port());
     assert_eq!(ports, [40_002, 40_000, 40_001]);
 }
+
+/// C-01: the cap is read by `listen`; `listen` once more reads it again (Linux: 5 becomes 77 so).
+#[test]
+fn listening_again_changes_the_backlog() {
+    let mut p = Peer::ours();
+    p.stack.set(p.now, "net.core.somaxconn", "7").unwrap();
+    let listener = p.listen_with(ListenOptions { backlog: 5000, ..Default::default() });
+    let backlog = |p: &Peer| p.stack.listener_info(listener).unwrap().backlog;
+    p.stack.set(p.now, "net.core.somaxconn", "700").unwrap();
+    assert_eq!(backlog(&p), 7);
+    assert!(p.stack.set_backlog(p.now, listener, 5000));
+    assert_eq!(backlog(&p), 700);
+    assert!(p.stack.set_backlog(p.now, listener, 1));
+    let connect = |p: &mut Peer, number| {
+        client(p, number);
+        p.send("S 0 <mss 1000>");
+        p.sent_now();
+        p.send("A 1 ack 1");
+        p.sent_now();
+    };
+    (1..=3).for_each(|number| connect(&mut p, number));
+    assert_eq!(p.stack.listener_info(listener).unwrap().accept_queue, 2, "one more than the backlog");
+    assert!(p.stack.set_backlog(p.now, listener, 2));
+    connect(&mut p, 4);
+    assert_eq!(p.stack.listener_info(listener).unwrap().accept_queue, 3);
+    p.stack.close_listener(p.now, listener);
+    assert!(!p.stack.set_backlog(p.now, listener, 5));
+}

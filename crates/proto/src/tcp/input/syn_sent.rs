@@ -206,6 +206,7 @@ impl Connection {
             data_sent: 0,
             fin_sent: false,
             wrote: false,
+            request_goes_on: false,
         })));
     }
 }

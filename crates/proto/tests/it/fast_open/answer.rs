@@ -81,6 +81,21 @@ fn a_read_that_would_block_ends_the_hold_after_a_write() {
     p.expect_bytes("SPA 0:5 ack 11", b"hello");
 }
 
+/// A SYN filled to its room is hardly the whole request: the rest waits for the SYN-ACK.
+#[test]
+fn a_reader_of_a_full_syn_ends_the_hold() {
+    for (len, ends) in [(1420, true), (1419, false)] {
+        let (mut p, listener) = patient();
+        let cookie = cookie(&p);
+        p.send_bytes(&format!("S 0 win 65535 <mss 1460,FO {cookie}>"), &pattern(1, len));
+        let id = p.accept(listener);
+        assert_eq!(p.read(id).unwrap().len(), len);
+        p.expect_nothing();
+        assert_eq!(p.read(id), Err(ReadError::Blocked));
+        assert_eq!(p.sent_now().len(), usize::from(ends), "{len} bytes");
+    }
+}
+
 #[test]
 fn a_read_that_gives_data_does_not_end_the_hold() {
     let (mut p, listener) = patient();
