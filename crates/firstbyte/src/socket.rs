@@ -122,6 +122,13 @@ impl TcpSocket {
         self
     }
 
+    /// Bound of the window that is offered, bytes (`TCP_WINDOW_CLAMP`); the buffer behind it may be larger.
+    #[must_use]
+    pub fn window_clamp(mut self, bytes: u32) -> Self {
+        self.options.socket.window_clamp = Some(bytes);
+        self
+    }
+
     /// How long a deferred stream that is read before anything was written waits for a write, before its SYN goes
     /// without data; 1 ms if not called, zero = not at all. Counted by the runtime's timer, in milliseconds.
     #[must_use]

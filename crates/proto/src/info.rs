@@ -70,6 +70,12 @@ pub struct ConnectionInfo {
     pub snd_wscale: u8,
     /// Negotiated receive window shift.
     pub rcv_wscale: u8,
+    /// Size of the receive buffer in memory, bytes (`skmem`'s rb).
+    pub recv_buffer: u32,
+    /// Size of the send buffer in payload, bytes.
+    pub send_buffer: u32,
+    /// Memory that both buffers hold, bytes.
+    pub memory: u32,
     /// Timestamps in use.
     pub timestamps: bool,
     /// SACK permitted by both.

@@ -126,6 +126,32 @@ async fn a_smaller_send_buffer_takes_less() {
     .await;
 }
 
+/// The server reads nothing: the client's bytes stop at the window.
+#[tokio::test]
+async fn a_smaller_receive_buffer_or_clamp_takes_less() {
+    bounded(async {
+        for clamp in [false, true] {
+            let pair = Pair::new();
+            let listener = pair.listen().await;
+            let socket = pair.client.socket();
+            let socket = if clamp { socket.window_clamp(30_000) } else { socket.recv_buffer_size(30_000) };
+            let (client, accepted) = tokio::join!(socket.connect(SERVER), listener.accept());
+            let (client, server) = (client.unwrap(), accepted.unwrap().0);
+            pair.take_log();
+            server.try_write(&[0; 100_000]).unwrap();
+            let mut sent = 0;
+            // Whole segments at first; the rest when the window does not open.
+            while sent < 28_000 {
+                tokio::task::yield_now().await;
+                sent += pair.take_log().iter().map(|segment| segment.payload_len).sum::<usize>();
+            }
+            assert!(sent <= 30_000, "{sent}, clamp: {clamp}");
+            drop(client);
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_address_nobody_could_mean_is_refused_at_once() {
     bounded(async {

@@ -33,7 +33,7 @@ pub(crate) struct WindowSpace {
 
 impl WindowSpace {
     pub(crate) fn ssthresh(&self) -> u32 {
-        self.ssthresh
+        self.ssthresh.min(self.full)
     }
 
     pub(crate) fn new(config: &Config, options: &SocketOptions) -> WindowSpace {

@@ -38,7 +38,20 @@ fn a_long_fat_path_is_filled_from_small_buffers() {
     assert!(transfer.sender_info().send_queue <= send_queue, "{}", transfer.sender_info().send_queue);
     let share = share(&mut transfer, 2000);
     assert!(share > 0.98, "{share}");
-    assert!(transfer.receiver_info().rcv_wnd > 1_250_000, "{}", transfer.receiver_info().rcv_wnd);
+    let info = transfer.receiver_info();
+    assert!(info.rcv_wnd > 1_250_000, "{}", info.rcv_wnd);
+    // The sender fills the path's queue: the round trip is longer than 100 ms.
+    let (rtt, space) = (info.tcp_info.rcv_rtt.unwrap(), f64::from(info.tcp_info.rcv_space.unwrap()));
+    assert!(rtt >= Duration::from_millis(100), "{rtt:?}");
+    assert!(space > 0.9 * 12_500_000.0 * 0.1, "{space}");
+    assert!(info.recv_buffer > info.rcv_wnd && info.tcp_info.rcv_ssthresh >= info.rcv_wnd);
+    let sender = transfer.sender_info();
+    assert_eq!(sender.send_buffer, 4_194_304);
+    assert!(
+        (sender.send_queue as u32..sender.send_queue as u32 * 6 / 5).contains(&sender.memory),
+        "{}",
+        sender.memory
+    );
 }
 
 /// The receiver learns the round trip from the window alone.
