@@ -41,6 +41,8 @@ pub enum CongestionControl {
     Cubic,
     /// Delay-based: keeps the bottleneck's queue short.
     Vegas,
+    /// BBR version 3 (draft-ietf-ccwg-bbr): a model of the path's bandwidth and round-trip time; paces.
+    Bbr,
 }
 
 pub(crate) trait Value: Sized {
@@ -143,7 +145,7 @@ macro_rules! choice {
 }
 
 choice!(SynDataRoom { "exact" => SynDataRoom::Exact, "reserve40" => SynDataRoom::Reserve40 });
-choice!(CongestionControl { "reno" => CongestionControl::Reno, "cubic" => CongestionControl::Cubic, "vegas" => CongestionControl::Vegas });
+choice!(CongestionControl { "reno" => CongestionControl::Reno, "cubic" => CongestionControl::Cubic, "vegas" => CongestionControl::Vegas, "bbr" => CongestionControl::Bbr });
 choice!(AckHabit { "merge" => AckHabit::Merge, "quickstart" => AckHabit::QuickStart });
 
 macro_rules! settings {

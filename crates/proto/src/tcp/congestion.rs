@@ -1,8 +1,10 @@
 //! How much may be in flight: one small trait, one struct per event, an enum to choose.
 //!
-//! `reno` (RFC 5681), `cubic` (RFC 9438, with `hystart` and `cube_root`), `vegas`; `validation` lets a window decay that is not used. Says nothing about what is lost (`recovery`) or when to
-//! send. The state of an algorithm lives in the algorithm; arithmetic is of integers, the same on every machine.
+//! `reno` (RFC 5681), `cubic` (RFC 9438, with `hystart` and `cube_root`), `vegas`, `bbr` (version 3); `validation` lets a window decay
+//! that is not used. Says nothing about what is lost (`recovery`) or when to send, but for BBR, which says how fast. The state of an
+//! algorithm lives in the algorithm (BBR's in a box); arithmetic is of integers, the same on every machine.
 
+mod bbr;
 mod cube_root;
 mod cubic;
 mod hystart;
@@ -10,7 +12,9 @@ mod reno;
 mod validation;
 mod vegas;
 
+use super::delivery::{LostSegment, RateSample};
 use crate::{CongestionControl, Instant};
+use bbr::Bbr;
 use core::time::Duration;
 use cubic::Cubic;
 use reno::Reno;
@@ -20,7 +24,7 @@ use wire::SeqNum;
 pub(crate) use validation::{Idle, Unused};
 
 /// The connection begins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Start {
     /// Bytes.
     pub(crate) initial_window: u32,
@@ -28,6 +32,10 @@ pub(crate) struct Start {
     pub(crate) ssthresh: u32,
     /// HyStart++ for algorithms that know it.
     pub(crate) hystart: bool,
+    /// The peer tells what it holds (RFC 2018).
+    pub(crate) sack: bool,
+    /// What random choices follow from.
+    pub(crate) seed: u32,
 }
 
 /// New data was acknowledged while nothing is known to be lost.
@@ -46,6 +54,8 @@ pub(crate) struct Acked {
     /// Sample of this acknowledgement.
     pub(crate) rtt: Option<Duration>,
     pub(crate) srtt: Duration,
+    /// Least RTT of the connection, the handshake's included.
+    pub(crate) min_rtt: Option<Duration>,
 }
 
 /// A loss was detected.
@@ -59,6 +69,28 @@ pub(crate) struct Lost {
     pub(crate) timeout: bool,
 }
 
+/// Of congestion that leaves nothing to repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// The peer echoes that a router marked a packet (RFC 3168).
+    Mark,
+    /// What was lost arrived with the tail loss probe (RFC 8985 §7.4).
+    Repaired,
+}
+
+/// An acknowledgement told of deliveries, and what it means for losses is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) now: Instant,
+    pub(crate) rate: RateSample,
+    /// Bytes in flight now.
+    pub(crate) in_flight: u32,
+    /// Sender's MSS, bytes.
+    pub(crate) smss: u32,
+    /// The window was full since the last round trip.
+    pub(crate) window_full: bool,
+}
+
 /// What every algorithm does. All quantities are bytes.
 pub(crate) trait Controller {
     fn cwnd(&self) -> u32;
@@ -69,6 +101,28 @@ pub(crate) trait Controller {
     fn on_unused(&mut self, unused: &Unused);
     /// The last loss was none: `cwnd` and `ssthresh` were these before it (RFC 4015).
     fn on_undo(&mut self, cwnd: u32, ssthresh: u32);
+    /// Congestion that leaves nothing to repair.
+    fn on_signal(&mut self, lost: &Lost, _signal: Signal) {
+        self.on_loss(lost);
+    }
+    fn on_segment_lost(&mut self, _segment: &LostSegment) {}
+    /// Losses begin to be repaired.
+    fn on_recovery(&mut self) {}
+    /// They are repaired.
+    fn on_recovered(&mut self) {}
+    fn on_sample(&mut self, _sample: &Sample) {}
+    /// Bytes per second at which data is to leave, from an algorithm that decides that.
+    fn pacing_rate(&self) -> Option<u64> {
+        None
+    }
+    /// It follows its own course while losses are repaired, instead of PRR's.
+    fn shapes_recovery(&self) -> bool {
+        false
+    }
+    /// It sends less than the path would take, so that rates measured now are lower bounds.
+    fn holds_back(&self) -> bool {
+        false
+    }
 }
 
 /// The algorithm of a connection.
@@ -77,6 +131,7 @@ pub(crate) enum Congestion {
     Reno(Reno),
     Cubic(Cubic),
     Vegas(Vegas),
+    Bbr(Box<Bbr>),
 }
 
 const _: () =
@@ -88,6 +143,7 @@ impl Congestion {
             CongestionControl::Reno => Congestion::Reno(Reno::new(start)),
             CongestionControl::Cubic => Congestion::Cubic(Cubic::new(start)),
             CongestionControl::Vegas => Congestion::Vegas(Vegas::new(start)),
+            CongestionControl::Bbr => Congestion::Bbr(Box::new(Bbr::new(start))),
         }
     }
 }
@@ -98,6 +154,7 @@ impl Congestion {
             Congestion::Reno(_) => CongestionControl::Reno,
             Congestion::Cubic(_) => CongestionControl::Cubic,
             Congestion::Vegas(_) => CongestionControl::Vegas,
+            Congestion::Bbr(_) => CongestionControl::Bbr,
         }
     }
 }
@@ -109,6 +166,7 @@ macro_rules! chosen {
             Congestion::Reno($algorithm) => $call,
             Congestion::Cubic($algorithm) => $call,
             Congestion::Vegas($algorithm) => $call,
+            Congestion::Bbr($algorithm) => $call,
         }
     };
 }
@@ -135,12 +193,52 @@ impl Controller for Congestion {
     fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
         chosen!(self, algorithm => algorithm.on_undo(cwnd, ssthresh));
     }
+    fn on_signal(&mut self, lost: &Lost, signal: Signal) {
+        chosen!(self, algorithm => algorithm.on_signal(lost, signal));
+    }
+    fn on_segment_lost(&mut self, segment: &LostSegment) {
+        chosen!(self, algorithm => algorithm.on_segment_lost(segment));
+    }
+    fn on_recovery(&mut self) {
+        chosen!(self, algorithm => algorithm.on_recovery());
+    }
+    fn on_recovered(&mut self) {
+        chosen!(self, algorithm => algorithm.on_recovered());
+    }
+    fn on_sample(&mut self, sample: &Sample) {
+        chosen!(self, algorithm => algorithm.on_sample(sample));
+    }
+    fn pacing_rate(&self) -> Option<u64> {
+        chosen!(self, algorithm => algorithm.pacing_rate())
+    }
+    fn shapes_recovery(&self) -> bool {
+        chosen!(self, algorithm => algorithm.shapes_recovery())
+    }
+    fn holds_back(&self) -> bool {
+        chosen!(self, algorithm => algorithm.holds_back())
+    }
 }
 
 /// Events for the tests of the algorithms.
 #[cfg(test)]
 mod events {
     use super::*;
+
+    pub(super) fn start(initial_window: u32, ssthresh: u32) -> Start {
+        Start { initial_window, ssthresh, hystart: true, sack: true, seed: 0 }
+    }
+
+    /// Data leaves after `ms`, with ten segments of 1000 as initial window.
+    pub(super) fn idle(ms: u64, rto_ms: u64) -> Idle {
+        Idle {
+            now: Instant::from_nanos(ms * 1_000_000),
+            idle: Duration::from_millis(ms),
+            rto: Some(Duration::from_millis(rto_ms)),
+            initial_window: 10_000,
+            app_limited: true,
+            srtt: None,
+        }
+    }
 
     /// `bytes` acknowledged at `ms`, with nothing else worth telling.
     pub(super) fn acked(ms: u64, bytes: u32, smss: u32) -> Acked {
@@ -153,6 +251,7 @@ mod events {
             nxt: SeqNum(0),
             rtt: None,
             srtt: Duration::ZERO,
+            min_rtt: None,
         }
     }
 }

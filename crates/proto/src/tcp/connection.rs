@@ -26,7 +26,8 @@ use crate::socket_options::{Options, RareOptions};
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::{
-    CloseReason, Config, Counters, EarlyData, Events, Instant, ListenerId, Outcome, SocketOptions, State,
+    CloseReason, Config, CongestionControl, Counters, EarlyData, Events, Instant, ListenerId, Outcome,
+    SocketOptions, State,
 };
 use core::time::Duration;
 use std::sync::Arc;
@@ -293,10 +294,7 @@ impl Connection {
             snd: Sender { nagle, ..Sender::new(iss, send_limit) },
             rcv: Receiver::new(SeqNum(0), WindowSpace::new(cx.config, &options), 0),
             rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min),
-            congestion: Congestion::new(
-                cx.config.tcp_congestion_control,
-                &Start { initial_window: 0, ssthresh: u32::MAX, hystart: false },
-            ),
+            congestion: Congestion::new(CongestionControl::Reno, &Start::default()),
             window_use: WindowUse::new(cx.now, iss),
             charged: 0,
             limited_by: LimitedBy::Idle,
@@ -565,7 +563,8 @@ impl Connection {
 
     /// cwnd, as recovery changes it.
     pub(crate) fn congestion_window(&self) -> u32 {
-        self.recovery.window(self.congestion.cwnd()).min(self.cwnd_clamp())
+        let own = self.recovery.window(self.congestion.cwnd(), !self.congestion.shapes_recovery());
+        own.min(self.cwnd_clamp())
     }
 
     /// The smaller of the peer's window and cwnd.

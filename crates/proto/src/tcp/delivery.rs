@@ -4,9 +4,12 @@
 //! delivered while it was on its way; the longer of the time it took to send that and the time it took to acknowledge it is the
 //! divisor, so that neither a burst nor compressed acknowledgements feign a rate. Samples taken while the application had nothing
 //! to send are marked: they are lower bounds.
+//!
+//! What was in flight and lost when the segment left is told, too: from it follows how much of a flight the path drops.
 
 use crate::Instant;
 use core::time::Duration;
+use wire::SeqNum;
 
 /// What a segment remembers. Moments are microseconds modulo 2³².
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,14 +20,30 @@ pub(crate) struct Snapshot {
     delivered_at: u32,
     /// When the first segment of the flight it belongs to was sent.
     first_sent_at: u32,
-    app_limited: bool,
+    /// Bytes held to be lost before it was sent, modulo 2³².
+    lost: u32,
+    /// Bytes that were in flight with it, and [`LULL`].
+    tx_in_flight: u32,
 }
 
-const _: () = assert!(size_of::<Snapshot>() <= 16);
+const _: () = assert!(size_of::<Snapshot>() <= 20);
+
+/// The application may have limited the rate. (No flight has so many bytes.)
+const LULL: u32 = 1 << 31;
+
+impl Snapshot {
+    fn app_limited(&self) -> bool {
+        self.tx_in_flight & LULL != 0
+    }
+
+    fn tx_in_flight(&self) -> u32 {
+        self.tx_in_flight & !LULL
+    }
+}
 
 /// A rate that was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RateSample {
+pub(crate) struct Rate {
     /// Bytes.
     pub(crate) delivered: u32,
     /// Microseconds they took; not zero.
@@ -33,11 +52,56 @@ pub(crate) struct RateSample {
     pub(crate) app_limited: bool,
 }
 
-impl RateSample {
+impl Rate {
     /// Bytes per second.
-    pub(crate) fn rate(&self) -> u64 {
+    pub(crate) fn per_second(&self) -> u64 {
         u64::from(self.delivered) * 1_000_000 / u64::from(self.micros.max(1))
     }
+}
+
+/// What an acknowledgement tells, by the segment sent last among those it acknowledges (the draft's RS). All quantities are bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RateSample {
+    /// Acknowledged by it, cumulatively or not.
+    pub(crate) newly_acked: u32,
+    /// Delivered in all, modulo 2³²: now, and when the segment was sent.
+    pub(crate) total: u32,
+    pub(crate) prior_delivered: u32,
+    /// Microseconds the difference took; 0 where that is not known.
+    pub(crate) micros: u32,
+    /// The application, not the path, may have limited it.
+    pub(crate) app_limited: bool,
+    /// In flight with the segment when it was sent.
+    pub(crate) tx_in_flight: u32,
+    /// Found to be lost since then.
+    pub(crate) lost: u32,
+    /// From its transmission to now, if it was sent once.
+    pub(crate) rtt: Option<Duration>,
+}
+
+impl RateSample {
+    pub(crate) fn delivered(&self) -> u32 {
+        self.total.wrapping_sub(self.prior_delivered)
+    }
+
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        let (delivered, micros, app_limited) = (self.delivered(), self.micros, self.app_limited);
+        (micros > 0).then_some(Rate { delivered, micros, app_limited })
+    }
+}
+
+/// A segment that has just been found to be lost, and what had been lost by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LostSegment {
+    pub(crate) seq: SeqNum,
+    /// Bytes.
+    pub(crate) len: u32,
+    /// Bytes in flight with it when it was sent, and lost since then, itself included.
+    pub(crate) tx_in_flight: u32,
+    pub(crate) lost: u32,
+    pub(crate) app_limited: bool,
+    /// Bytes delivered in all, modulo 2³².
+    pub(crate) total: u32,
 }
 
 /// The connection's side of it. Moments are microseconds modulo 2³², as in a [`Snapshot`].
@@ -45,34 +109,41 @@ impl RateSample {
 pub(crate) struct Delivery {
     /// Bytes acknowledged, modulo 2³².
     delivered: u32,
+    /// Bytes held to be lost, modulo 2³².
+    lost: u32,
     delivered_at: u32,
     first_sent_at: u32,
     /// The value of `delivered` beyond which nothing was sent in a lull; counts while `lull`.
     lull_end: u32,
-    /// Of the segments newly acknowledged the one sent last, if `news`: when, and its snapshot.
+    /// Bytes newly acknowledged; of them the segment sent last: when, and its snapshot.
+    news: u32,
     newest_sent_at: u32,
     newest: Snapshot,
+    newest_once: bool,
     lull: bool,
-    news: bool,
-    /// The last sample worth telling: one of a lull only if none without is lower.
-    best: Option<RateSample>,
+    /// The last sample worth telling: one of a lull only if none without is lower. Bytes, microseconds (0: none), of a lull?
+    best: (u32, u32),
+    best_of_lull: bool,
 }
 
-const _: () = assert!(size_of::<Delivery>() <= 52);
+const _: () = assert!(size_of::<Delivery>() <= 60);
 
 impl Delivery {
     pub(super) fn new() -> Delivery {
         Delivery {
             delivered: 0,
+            lost: 0,
             delivered_at: 0,
             first_sent_at: 0,
             // What is sent first waits for nothing but the application.
             lull_end: 1,
             lull: true,
+            news: 0,
             newest_sent_at: 0,
             newest: Snapshot::default(),
-            news: false,
-            best: None,
+            newest_once: false,
+            best: (0, 0),
+            best_of_lull: false,
         }
     }
 
@@ -82,13 +153,14 @@ impl Delivery {
         self.delivered_at = micros(now);
     }
 
-    /// For a segment that is sent now.
-    pub(super) fn snapshot(&self) -> Snapshot {
+    /// For a segment that is sent now, and with which so many bytes are in flight.
+    pub(super) fn snapshot(&self, in_flight: u32) -> Snapshot {
         Snapshot {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-            app_limited: self.lull,
+            lost: self.lost,
+            tx_in_flight: in_flight.min(LULL - 1) | if self.lull { LULL } else { 0 },
         }
     }
 
@@ -98,14 +170,34 @@ impl Delivery {
         self.lull_end = self.delivered.wrapping_add(in_flight);
     }
 
-    /// A segment of `bytes`, last sent at `sent_at`, is acknowledged for the first time (cumulatively or by SACK).
-    pub(super) fn on_delivered(&mut self, bytes: u32, sent_at: Instant, snapshot: Snapshot) {
+    /// Samples of what is sent now are marked.
+    pub(super) fn is_lull(&self) -> bool {
+        self.lull
+    }
+
+    /// A segment is acknowledged for the first time (cumulatively or by SACK).
+    ///
+    /// It is of `bytes`, was last sent at `sent_at`, and only then if `once`.
+    pub(super) fn on_delivered(&mut self, bytes: u32, sent_at: Instant, once: bool, snapshot: &Snapshot) {
         self.delivered = self.delivered.wrapping_add(bytes);
         let sent_at = micros(sent_at);
-        if !self.news || !is_before(sent_at, self.newest_sent_at) {
-            (self.newest_sent_at, self.newest) = (sent_at, snapshot);
+        if self.news == 0 || !is_before(sent_at, self.newest_sent_at) {
+            (self.newest_sent_at, self.newest, self.newest_once) = (sent_at, *snapshot, once);
         }
-        self.news = true;
+        self.news = self.news.saturating_add(bytes);
+    }
+
+    /// A segment is found to be lost.
+    pub(super) fn on_lost(&mut self, (seq, len): (SeqNum, u32), snapshot: &Snapshot) -> LostSegment {
+        self.lost = self.lost.wrapping_add(len);
+        LostSegment {
+            seq,
+            len,
+            tx_in_flight: snapshot.tx_in_flight(),
+            lost: self.lost.wrapping_sub(snapshot.lost),
+            app_limited: snapshot.app_limited(),
+            total: self.delivered,
+        }
     }
 
     #[cfg(test)]
@@ -113,10 +205,11 @@ impl Delivery {
         self.delivered
     }
 
-    /// The acknowledgement has been worked through. No sample without news, nor where less than `min_rtt` has passed: then what was
-    /// acknowledged had been sent before the repetition that seems to be meant.
+    /// The acknowledgement has been worked through. No sample without news, and no rate where less than `min_rtt` has passed: then
+    /// what was acknowledged had been sent before the repetition that seems to be meant.
     pub(super) fn take_sample(&mut self, now: Instant, min_rtt: Option<Duration>) -> Option<RateSample> {
-        if !std::mem::take(&mut self.news) {
+        let newly_acked = std::mem::take(&mut self.news);
+        if newly_acked == 0 {
             return None;
         }
         let (now, sent_at, then) = (micros(now), self.newest_sent_at, self.newest);
@@ -128,22 +221,29 @@ impl Delivery {
         let micros = sending.max(acknowledging);
         // The difference of two truncated moments may lack one.
         let too_fast = |least: Duration| u128::from(micros) + 1 < least.as_micros();
-        if micros == 0 || min_rtt.is_some_and(too_fast) {
-            return None;
-        }
+        let rtt = Duration::from_micros(now.wrapping_sub(sent_at).into());
         let sample = RateSample {
-            delivered: self.delivered.wrapping_sub(then.delivered),
-            micros,
-            app_limited: then.app_limited,
+            newly_acked,
+            total: self.delivered,
+            prior_delivered: then.delivered,
+            micros: if min_rtt.is_some_and(too_fast) { 0 } else { micros },
+            app_limited: then.app_limited(),
+            tx_in_flight: then.tx_in_flight(),
+            lost: self.lost.wrapping_sub(then.lost),
+            rtt: self.newest_once.then_some(rtt),
         };
-        if !sample.app_limited || self.best.is_none_or(|best| sample.rate() >= best.rate()) {
-            self.best = Some(sample);
+        if let Some(rate) = sample.rate()
+            && (!rate.app_limited || self.best().is_none_or(|best| rate.per_second() >= best.per_second()))
+        {
+            self.best = (rate.delivered, rate.micros);
+            self.best_of_lull = rate.app_limited;
         }
         Some(sample)
     }
 
-    pub(crate) fn best(&self) -> Option<RateSample> {
-        self.best
+    pub(crate) fn best(&self) -> Option<Rate> {
+        let (delivered, micros) = self.best;
+        (micros > 0).then_some(Rate { delivered, micros, app_limited: self.best_of_lull })
     }
 }
 
@@ -169,10 +269,10 @@ mod tests {
     fn rates(gap: u64) -> Vec<u64> {
         let mut delivery = Delivery::new();
         delivery.begin_flight(at(1000));
-        let sent: Vec<_> = (0..10).map(|n| (at(1000 + 10 * n), delivery.snapshot())).collect();
+        let sent: Vec<_> = (0..10).map(|n| (at(1000 + 10 * n), delivery.snapshot(MSS))).collect();
         let samples = sent.into_iter().zip(0..).map(|((sent_at, snapshot), n)| {
-            delivery.on_delivered(MSS, sent_at, snapshot);
-            delivery.take_sample(at(1100 + gap * n), None).unwrap().rate()
+            delivery.on_delivered(MSS, sent_at, true, &snapshot);
+            delivery.take_sample(at(1100 + gap * n), None).unwrap().rate().unwrap().per_second()
         });
         samples.collect()
     }
@@ -189,21 +289,21 @@ mod tests {
     fn compressed_acknowledgements_feign_no_rate() {
         let mut delivery = Delivery::new();
         delivery.begin_flight(at(0));
-        let sent: Vec<_> = (0..10).map(|n| (at(50 * n), delivery.snapshot())).collect();
+        let sent: Vec<_> = (0..10).map(|n| (at(50 * n), delivery.snapshot(MSS))).collect();
         for (sent_at, snapshot) in sent {
-            delivery.on_delivered(MSS, sent_at, snapshot);
+            delivery.on_delivered(MSS, sent_at, true, &snapshot);
         }
         let sample = delivery.take_sample(at(451), None).unwrap();
-        assert_eq!((sample.delivered, sample.micros), (10 * MSS, 451_000));
+        assert_eq!((sample.delivered(), sample.micros), (10 * MSS, 451_000));
         // The next flight, sent over 200 ms, acknowledged in 2 ms.
-        let sent: Vec<_> = (0..5).map(|n| (at(460 + 50 * n), delivery.snapshot())).collect();
-        delivery.on_delivered(MSS, sent[0].0, sent[0].1);
+        let sent: Vec<_> = (0..5).map(|n| (at(460 + 50 * n), delivery.snapshot(MSS))).collect();
+        delivery.on_delivered(MSS, sent[0].0, true, &sent[0].1);
         delivery.take_sample(at(660), None).unwrap();
         for (sent_at, snapshot) in &sent[1..] {
-            delivery.on_delivered(MSS, *sent_at, *snapshot);
+            delivery.on_delivered(MSS, *sent_at, true, snapshot);
         }
         let sample = delivery.take_sample(at(662), None).unwrap();
-        assert_eq!((sample.delivered, sample.micros), (5 * MSS, 211_000));
+        assert_eq!((sample.delivered(), sample.micros), (5 * MSS, 211_000));
     }
 
     #[test]
@@ -211,13 +311,13 @@ mod tests {
         let mut delivery = Delivery::new();
         let mut exchange = |ms: u64, segments: u32, lull: bool| {
             delivery.begin_flight(at(ms));
-            let snapshot = delivery.snapshot();
+            let snapshot = delivery.snapshot(segments * MSS);
             if lull {
                 delivery.lull(segments * MSS);
             }
-            delivery.on_delivered(segments * MSS, at(ms), snapshot);
+            delivery.on_delivered(segments * MSS, at(ms), true, &snapshot);
             let sample = delivery.take_sample(at(ms + 100), None).unwrap();
-            (sample.app_limited, delivery.best().unwrap().rate())
+            (sample.app_limited, delivery.best().unwrap().per_second())
         };
         assert_eq!(exchange(0, 10, false), (true, 100_000), "the first is always of a lull");
         assert_eq!(exchange(200, 5, true), (false, 50_000), "marked is what is sent after the lull began");
@@ -231,8 +331,34 @@ mod tests {
     fn faster_than_the_path_is_no_sample() {
         let mut delivery = Delivery::new();
         delivery.begin_flight(at(0));
-        delivery.on_delivered(MSS, at(0), delivery.snapshot());
-        assert_eq!(delivery.take_sample(at(9), Some(Duration::from_millis(10))), None);
+        let snapshot = delivery.snapshot(MSS);
+        delivery.on_delivered(MSS, at(0), true, &snapshot);
+        let sample = delivery.take_sample(at(9), Some(Duration::from_millis(10))).unwrap();
+        assert_eq!((sample.rate(), sample.newly_acked), (None, MSS));
         assert_eq!(delivery.take_sample(at(20), None), None, "nothing new");
+    }
+
+    /// Ten segments leave, of which the second and third are lost: each is told what was lost since it was sent, and the fourth's
+    /// acknowledgement tells of both. A retransmission is no measure of the round trip.
+    #[test]
+    fn a_sample_tells_what_was_in_flight_and_what_of_it_was_lost() {
+        let mut delivery = Delivery::new();
+        delivery.begin_flight(at(0));
+        let sent: Vec<_> = (1..=10).map(|n| delivery.snapshot(n * MSS)).collect();
+        delivery.on_delivered(MSS, at(0), true, &sent[0]);
+        let first = delivery.take_sample(at(100), None).unwrap();
+        assert_eq!((first.tx_in_flight, first.lost, first.rtt), (MSS, 0, Some(Duration::from_millis(100))));
+        let lost = [1, 2].map(|n| delivery.on_lost((SeqNum(n * MSS), MSS), &sent[n as usize]));
+        assert_eq!(
+            lost.map(|segment| (segment.tx_in_flight, segment.lost)),
+            [(2 * MSS, MSS), (3 * MSS, 2 * MSS)]
+        );
+        let again = delivery.snapshot(8 * MSS);
+        delivery.on_delivered(MSS, at(0), true, &sent[3]);
+        let fourth = delivery.take_sample(at(101), None).unwrap();
+        assert_eq!((fourth.tx_in_flight, fourth.lost, fourth.delivered()), (4 * MSS, 2 * MSS, 2 * MSS));
+        delivery.on_delivered(MSS, at(100), false, &again);
+        let repeated = delivery.take_sample(at(200), None).unwrap();
+        assert_eq!((repeated.lost, repeated.rtt, repeated.prior_delivered), (0, None, MSS));
     }
 }

@@ -7,7 +7,7 @@
 //!  ECE arrives    CWR       on the next new data, and the window is reduced once per round trip as for a loss (§6.1.2)
 //! ```
 
-use super::congestion::{Controller, Lost};
+use super::congestion::{Controller, Lost, Signal};
 use super::connection::Connection;
 use super::input::Segment;
 use super::negotiation::Negotiated;
@@ -29,8 +29,6 @@ pub(crate) struct EcnState {
     cwr_due: bool,
     /// The acknowledgement that is being worked through carried ECE.
     echoed: bool,
-    /// Bytes that were in flight when it came.
-    prior_in_flight: u32,
     /// What was in flight at the last reduction ends here: until then there is no other.
     reduced_until: Option<SeqNum>,
 }
@@ -46,6 +44,11 @@ impl EcnState {
     pub(super) fn on_undo(&mut self) {
         self.cwr_due = false;
         self.reduced_until = None;
+    }
+
+    /// What is in flight up to `snd_una` was sent before the window was reduced: it is not reduced again for it (RFC 3168 §6.1.2).
+    pub(super) fn is_reduced_for(&self, snd_una: SeqNum) -> bool {
+        self.reduced_until.is_some_and(|until| snd_una.before(until))
     }
 
     /// The window must not grow by this acknowledgement.
@@ -85,16 +88,15 @@ impl Connection {
     /// Before the acknowledgement is looked at.
     pub(super) fn ecn_before_ack(&mut self, segment: &Segment) {
         self.ecn.echoed = self.agreed.ecn && segment.has(Flags::ECE) && !segment.has(Flags::SYN);
-        self.ecn.prior_in_flight = self.pipe();
     }
 
-    /// The acknowledgement was in order: what it echoes, and what the segment itself brings.
-    pub(super) fn ecn_after_ack(&mut self, segment: &Segment) {
+    /// The acknowledgement was in order: what it echoes, and what the segment itself brings. Before it `in_flight` bytes were.
+    pub(super) fn ecn_after_ack(&mut self, segment: &Segment, in_flight: u32) {
         if !self.agreed.ecn {
             return;
         }
         if std::mem::take(&mut self.ecn.echoed) && segment.header.ack.after_or_eq(self.snd.una) {
-            self.reduce_for_echo();
+            self.reduce_for_echo(in_flight);
         }
         if segment.payload.is_empty() {
             return;
@@ -108,13 +110,15 @@ impl Connection {
         }
     }
 
-    fn reduce_for_echo(&mut self) {
-        let in_flight = self.ecn.prior_in_flight;
-        let reduced = self.ecn.reduced_until.is_some_and(|until| self.snd.una.before(until));
-        if in_flight == 0 || reduced || self.recovery.is_recovering(self.snd.una) {
+    fn reduce_for_echo(&mut self, in_flight: u32) {
+        if in_flight == 0
+            || self.ecn.is_reduced_for(self.snd.una)
+            || self.recovery.is_recovering(self.snd.una)
+        {
             return;
         }
-        self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: false });
+        let lost = Lost { in_flight, smss: u32::from(self.smss()), timeout: false };
+        self.congestion.on_signal(&lost, Signal::Mark);
         self.ecn.on_reduction(self.snd.max);
     }
 

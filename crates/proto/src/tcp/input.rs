@@ -76,8 +76,9 @@ impl Connection {
         self.check_reset(cx, segment)?;
         self.check_syn(cx, segment)?;
         self.ecn_before_ack(segment);
+        let in_flight = self.pipe();
         self.check_ack(cx, segment)?;
-        self.ecn_after_ack(segment);
+        self.ecn_after_ack(segment, in_flight);
         self.note_timestamp(cx, segment);
         if segment.has(Flags::URG) {
             self.check_urgent(cx, segment);

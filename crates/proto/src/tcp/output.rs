@@ -161,7 +161,8 @@ impl Connection {
         packet: &mut TxPacket,
     ) -> bool {
         let (ecn_flags, ecn) = self.ecn_of_data(seq, len);
-        let (taken, push) = self.snd.queue.transmit(cx.now, seq, len, &mut packet.payload);
+        let in_flight = self.pipe();
+        let (taken, push) = self.snd.queue.transmit((cx.now, in_flight), seq, len, &mut packet.payload);
         let fin = fin && taken == len;
         let end = seq + taken + u32::from(fin);
         if seq.before(self.snd.max) {
@@ -269,6 +270,8 @@ impl Connection {
             let watch = cx.config.tcp_frto > 0;
             let span = (self.snd.una, self.snd.max);
             self.recovery.on_timeout(span, Some(begun), watch, || cx.first_reordering(&self.tuple));
+            let lost = self.snd.queue.sent_in(self.snd.una, self.snd.nxt);
+            self.segments_lost(lost);
             self.snd.rewind();
         }
         self.recovery.fell_silent(cx.now, self.timeouts == 1);

@@ -38,10 +38,13 @@ impl Pacer {
 impl Connection {
     /// Bytes per second at which data leaves; `None`: as fast as the window allows.
     pub(crate) fn pacing_rate(&self, config: &Config) -> Option<u64> {
+        let most = self.options.max_pacing_rate.map_or(u64::MAX, u64::from);
+        if let Some(rate) = self.congestion.pacing_rate() {
+            return Some(rate.min(most).max(1));
+        }
         if !config.pacing && self.options.max_pacing_rate.is_none() {
             return None;
         }
-        let most = self.options.max_pacing_rate.map_or(u64::MAX, u64::from);
         let Some(rate) = self.window_rate(config) else { return (most != u64::MAX).then_some(most) };
         Some(rate.min(most).max(1))
     }

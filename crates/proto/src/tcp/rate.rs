@@ -1,7 +1,8 @@
 //! What congestion control hears of a connection: data sent, data acknowledged, silence.
 
-use super::congestion::{Acked, Congestion, Controller, Idle, Start, Unused};
+use super::congestion::{Acked, Congestion, Controller, Idle, Sample, Start, Unused};
 use super::connection::{Connection, Context};
+use super::recovery::LostTransmission;
 use super::window_use::Sent;
 use crate::{Config, Instant};
 use core::time::Duration;
@@ -20,7 +21,17 @@ impl Connection {
         let initial_window = self.initial_window(config);
         let algorithm = self.options.congestion.or(self.route_metrics().and_then(|route| route.congctl));
         let algorithm = algorithm.unwrap_or(config.tcp_congestion_control);
-        Congestion::new(algorithm, &Start { initial_window, ssthresh, hystart: config.hystart })
+        Congestion::new(
+            algorithm,
+            &Start {
+                initial_window,
+                ssthresh,
+                hystart: config.hystart,
+                sack: self.agreed.sack,
+                // Drawn by the stack, and unlike any other connection's.
+                seed: self.snd.iss.0,
+            },
+        )
     }
 
     /// Bytes: RFC 6928's ten segments, or what `initcwnd` of route or stack says instead.
@@ -39,6 +50,7 @@ impl Connection {
         if self.snd.flight_size() > 0 || self.snd.nxt.before(self.snd.max) {
             return;
         }
+        let app_limited = self.snd.queue.delivery.is_lull();
         self.snd.queue.delivery.begin_flight(cx.now);
         let idle = self.window_use.idle(cx.now);
         let rto = cx.config.tcp_slow_start_after_idle.then(|| self.rtt.rto());
@@ -46,7 +58,8 @@ impl Connection {
             self.window_use.restart(cx.now);
         }
         let initial_window = self.initial_window(cx.config);
-        self.congestion.on_idle(&Idle { idle, rto, initial_window });
+        let srtt = self.rtt.srtt();
+        self.congestion.on_idle(&Idle { now: cx.now, idle, rto, initial_window, app_limited, srtt });
     }
 
     /// Data (`bytes` of it) or FIN has been sent.
@@ -63,10 +76,7 @@ impl Connection {
             ssthresh,
             smss: u32::from(self.smss()),
         });
-        let room = in_flight.saturating_add(u32::from(self.smss())) <= cwnd;
-        if room && self.unsent() == 0 && !self.recovery.resending_waits() {
-            self.snd.queue.delivery.lull(in_flight);
-        }
+        self.note_lull();
         let full_buffer = self.snd.blocked;
         if cx.config.tcp_slow_start_after_idle
             && !full_buffer
@@ -79,9 +89,40 @@ impl Connection {
         }
     }
 
-    /// Segments were acknowledged, lost or not.
+    /// The window has room, and nothing waits to be sent: rates measured from now on are the application's.
+    fn note_lull(&mut self) {
+        if self.unsent() > 0 || self.recovery.resending_waits() {
+            return;
+        }
+        let in_flight = self.pipe();
+        if in_flight.saturating_add(u32::from(self.smss())) <= self.congestion_window() {
+            self.snd.queue.delivery.lull(in_flight);
+        }
+    }
+
+    /// An acknowledgement has been worked through, with what it says of losses.
     pub(super) fn segments_delivered(&mut self, now: Instant) {
-        self.snd.queue.delivery.take_sample(now, self.rtt.min_rtt());
+        let Some(rate) = self.snd.queue.delivery.take_sample(now, self.rtt.min_rtt()) else { return };
+        let in_flight = self.pipe();
+        self.congestion.on_sample(&Sample {
+            now,
+            rate,
+            in_flight,
+            smss: u32::from(self.smss()),
+            window_full: self.window_use.was_full(),
+        });
+        if self.congestion.holds_back() {
+            self.snd.queue.delivery.lull(in_flight);
+        }
+        self.note_lull();
+    }
+
+    /// Transmissions were found to be lost.
+    pub(super) fn segments_lost(&mut self, lost: Vec<LostTransmission>) {
+        for (range, snapshot) in lost {
+            let segment = self.snd.queue.delivery.on_lost(range, &snapshot);
+            self.congestion.on_segment_lost(&segment);
+        }
     }
 
     /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave.
@@ -99,6 +140,7 @@ impl Connection {
             nxt: self.snd.nxt,
             rtt,
             srtt: self.rtt.srtt().unwrap_or_default(),
+            min_rtt: self.rtt.min_rtt(),
         });
     }
 }

@@ -20,6 +20,7 @@ mod scoreboard;
 mod tlp;
 mod undo;
 
+pub(crate) use marks::LostTransmission;
 pub(crate) use newreno::{Duplicate, Verdict};
 pub(crate) use rack::ReoWindow;
 pub(crate) use scoreboard::{Arrived, Phase, dsack};
@@ -109,10 +110,12 @@ impl Recovery {
         }
     }
 
-    /// The congestion window now, where `cwnd` is the algorithm's: recovery lowers it gradually, or adds what has left the network.
-    pub(crate) fn window(&self, cwnd: u32) -> u32 {
+    /// The congestion window now, where `cwnd` is the algorithm's: recovery lowers it gradually if `prr`, or adds what has left the
+    /// network.
+    pub(crate) fn window(&self, cwnd: u32, prr: bool) -> u32 {
         match (&self.board, &self.newreno) {
-            (Some(board), _) => board.window(cwnd),
+            (Some(board), _) if prr => board.window(cwnd),
+            (Some(_), _) => cwnd,
             (None, Some(newreno)) => cwnd.saturating_add(newreno.inflation()),
             (None, None) => cwnd,
         }

@@ -44,6 +44,11 @@ impl TxSegment {
         self.seq + self.len
     }
 
+    /// Its last transmission is neither known to have arrived nor held to be lost.
+    pub(crate) fn is_thought_in_flight(&self) -> bool {
+        !self.sacked && (!self.lost || self.retransmitted)
+    }
+
     fn new(seq: SeqNum) -> TxSegment {
         TxSegment {
             seq,
@@ -317,6 +322,13 @@ impl SendQueue {
         (segments, &mut self.delivery)
     }
 
+    /// What was sent of `from..to`: for a peer without SACK, whose segments bear no marks.
+    pub(crate) fn sent_in(&self, from: SeqNum, to: SeqNum) -> Vec<((SeqNum, u32), Snapshot)> {
+        let sent =
+            self.starting(from).take_while(|segment| segment.seq.before(to) && segment.transmissions > 0);
+        sent.map(|segment| ((segment.seq, segment.len), segment.snapshot)).collect()
+    }
+
     /// The last segment is held to be lost.
     pub(crate) fn ends_lost(&self) -> bool {
         self.segments.back().is_some_and(|last| last.lost && !last.retransmitted)
@@ -346,11 +358,11 @@ impl SendQueue {
         self.segments.insert(index + 1, rest);
     }
 
-    /// Marks up to `max` bytes from `seq` on, but none beyond its record, as sent now and adds their slices to `slices`; returns their number, and whether a write
-    /// ends there.
+    /// Marks up to `max` bytes from `seq` on, but none beyond its record, as sent now, with `in_flight` before them, and adds their slices
+    /// to `slices`; returns their number, and whether a write ends there.
     pub(crate) fn transmit(
         &mut self,
-        now: Instant,
+        (now, mut in_flight): (Instant, u32),
         seq: SeqNum,
         max: u32,
         slices: &mut Slices,
@@ -365,7 +377,8 @@ impl SendQueue {
             } else if index + 1 == self.segments.len() {
                 self.freeze_tail();
             }
-            let snapshot = self.delivery.snapshot();
+            in_flight = in_flight.saturating_add(self.segments[index].len);
+            let snapshot = self.delivery.snapshot(in_flight);
             let segment = &mut self.segments[index];
             segment.transmissions = segment.transmissions.saturating_add(1);
             segment.sent_at = now;
@@ -408,7 +421,8 @@ impl SendQueue {
                 if !first.sacked {
                     ambiguous |= first.transmissions != 1;
                     sample = Some(first.sent_at);
-                    self.delivery.on_delivered(first.len, first.sent_at, first.snapshot);
+                    let once = first.transmissions == 1;
+                    self.delivery.on_delivered(first.len, first.sent_at, once, &first.snapshot);
                 }
                 self.len -= first.len;
                 gone(&first);
@@ -425,7 +439,7 @@ impl SendQueue {
     #[cfg(test)]
     pub(crate) fn sent(&mut self, now: Instant, seq: SeqNum, max: u32) -> (Slices, u32, bool) {
         let mut slices = Slices::new();
-        let (taken, push) = self.transmit(now, seq, max, &mut slices);
+        let (taken, push) = self.transmit((now, 0), seq, max, &mut slices);
         (slices, taken, push)
     }
 

@@ -72,13 +72,13 @@ impl Controller for Reno {
 
 #[cfg(test)]
 mod tests {
-    use super::super::events::acked;
+    use super::super::events::{acked, start};
     use super::*;
 
     const MSS: u32 = 1000;
 
     fn reno(initial_window: u32) -> Reno {
-        Reno::new(&Start { initial_window, ssthresh: u32::MAX, hystart: true })
+        Reno::new(&start(initial_window, u32::MAX))
     }
 
     #[test]
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn slow_start_ends_at_the_threshold_exactly() {
-        let mut reno = Reno::new(&Start { initial_window: MSS, ssthresh: 2500, hystart: true });
+        let mut reno = Reno::new(&start(MSS, 2500));
         (0..2).for_each(|_| reno.on_ack(&acked(0, MSS, MSS)));
         assert_eq!(reno.cwnd(), 2500);
     }

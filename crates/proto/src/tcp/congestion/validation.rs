@@ -1,16 +1,21 @@
 //! A window that was not used says nothing about the path any more, and decays (RFC 2861 §3.2, RFC 7661 §4.4; as Linux).
 
+use crate::Instant;
 use core::time::Duration;
 
 /// Data is about to be sent, nothing is in flight, and nothing was sent for a while.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Idle {
+    pub(crate) now: Instant,
     /// How long.
     pub(crate) idle: Duration,
     /// The window halves for every time-out that has passed; `None` leaves it (`tcp_slow_start_after_idle` = 0).
     pub(crate) rto: Option<Duration>,
     /// Below this the window does not fall, bytes.
     pub(crate) initial_window: u32,
+    /// Nothing more was to be sent.
+    pub(crate) app_limited: bool,
+    pub(crate) srtt: Option<Duration>,
 }
 
 impl Idle {
@@ -50,11 +55,11 @@ fn remembered(cwnd: u32, ssthresh: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::events::idle;
     use super::*;
 
     fn after(ms: u64) -> (u32, u32) {
-        let (rto, idle) = (Some(Duration::from_millis(200)), Duration::from_millis(ms));
-        Idle { idle, rto, initial_window: 10_000 }.decay(100_000, 40_000)
+        idle(ms, 200).decay(100_000, 40_000)
     }
 
     #[test]
@@ -66,8 +71,7 @@ mod tests {
 
     #[test]
     fn a_window_smaller_than_the_initial_one_stays() {
-        let idle =
-            Idle { idle: Duration::from_secs(9), rto: Some(Duration::from_secs(1)), initial_window: 10_000 };
+        let idle = idle(9000, 1000);
         assert_eq!(idle.decay(2000, 5000), (2000, 5000));
         assert_eq!(Idle { rto: None, ..idle }.decay(90_000, 5000), (90_000, 5000));
     }

@@ -96,7 +96,8 @@ impl Controller for Vegas {
         }
         if let Some(rtt) = acked.rtt {
             let rtt = micros(rtt);
-            self.base_rtt = self.base_rtt.min(rtt);
+            // The handshake saw the path before our own data stood in its queue.
+            self.base_rtt = self.base_rtt.min(rtt).min(acked.min_rtt.map_or(INFINITE, micros));
             self.min_rtt = self.min_rtt.min(rtt);
             self.samples = self.samples.saturating_add(1);
         }
@@ -137,7 +138,7 @@ fn micros(rtt: Duration) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::events::acked;
+    use super::super::events::{acked, start};
     use super::*;
 
     const MSS: u32 = 1000;
@@ -151,8 +152,7 @@ mod tests {
 
     impl Path {
         fn new(window: u32, ssthresh: u32, pipe: u32) -> Path {
-            let start = Start { initial_window: window * MSS, ssthresh, hystart: false };
-            Path { vegas: Vegas::new(&start), pipe, una: 0 }
+            Path { vegas: Vegas::new(&start(window * MSS, ssthresh)), pipe, una: 0 }
         }
 
         /// One window acknowledged, a segment each; the window after it, in segments.

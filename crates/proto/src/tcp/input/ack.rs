@@ -39,6 +39,7 @@ impl Connection {
             return Ok(());
         }
         let prior_una = self.snd.una;
+        let was_recovering = self.recovery.is_recovering(prior_una);
         let window_changed = self.update_send_window(segment);
         if let Some(special) = &mut self.special {
             special.heard(cx.now, self.snd.wnd > 0);
@@ -60,6 +61,10 @@ impl Connection {
         } else if self.snd.una.after(prior_una) && !self.agreed.sack {
             self.try_forward(cx);
         }
+        if was_recovering && !self.recovery.is_recovering(self.snd.una) {
+            self.congestion.on_recovered();
+        }
+        self.segments_delivered(cx.now);
         if self.snd.una.after(prior_una) && self.recovery.purpose == Purpose::Timeout {
             self.arm_probe(cx);
         }
@@ -135,7 +140,6 @@ impl Connection {
             }
             None => self.rtt.on_progress(),
         }
-        self.segments_delivered(cx.now);
         let smss = u32::from(self.smss());
         let recovering = match &self.recovery.board {
             Some(board) => board.phase == Phase::Recovery,

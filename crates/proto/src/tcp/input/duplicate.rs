@@ -34,8 +34,9 @@ impl Connection {
                 cx.counters.reno_recovery += 1;
                 // What limited transmit sent beyond cwnd does not count (RFC 5681 §3.2 step 2).
                 let in_flight = self.snd.flight_size().min(before.0);
-                self.congestion.on_loss(&Lost { in_flight, smss: duplicate.smss, timeout: false });
-                self.ecn.on_reduction(self.snd.max);
+                self.recovery_begins(&Lost { in_flight, smss: duplicate.smss, timeout: false });
+                let head = self.snd.queue.sent_in(self.snd.una, self.snd.una + duplicate.smss);
+                self.segments_lost(head);
                 self.recovery.remember(before, self.snd.una);
             }
             Verdict::Resend => self.snd.rewind(),

@@ -2,7 +2,7 @@
 
 use super::Segment;
 use crate::Instant;
-use crate::tcp::congestion::{Controller, Lost};
+use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recovery::{Arrived, Needless, Phase, Purpose, ReoWindow, Undo, dsack, probe_timeout};
 use crate::tcp::special::Counts;
@@ -83,9 +83,6 @@ impl Connection {
         } else if let Some(sent_at) = arrived.sacked_sent_at {
             self.rtt.on_sample(cx.now.since(sent_at));
         }
-        if !progress {
-            self.segments_delivered(cx.now);
-        }
         self.judge_probe(cx, arrived, progress);
         let more_lost = self.find_losses(cx, arrived.prior_pipe);
         self.reduce_window(arrived.delivered, progress && !more_lost);
@@ -139,7 +136,8 @@ impl Connection {
         board.probe = None;
         if lost {
             let smss = u32::from(self.smss());
-            self.congestion.on_loss(&Lost { in_flight: arrived.prior_pipe, smss, timeout: false });
+            let lost = Lost { in_flight: arrived.prior_pipe, smss, timeout: false };
+            self.congestion.on_signal(&lost, Signal::Repaired);
             self.ecn.on_reduction(self.snd.max);
             cx.counters.loss_probe_recovery += 1;
         }
@@ -168,9 +166,11 @@ impl Connection {
         let wait = board.detect(&mut self.snd.queue, (self.snd.una, self.snd.nxt), cx.now, &how);
         cx.counters.lost_retransmit += u64::from(board.take_lost_retransmits());
         let more = board.pipe(self.snd.flight_size()) < before;
+        let lost = board.take_lost();
         if more && board.phase == Phase::Open {
             self.enter_recovery(cx, prior_pipe);
         }
+        self.segments_lost(lost);
         if more && self.snd.fin_sent() && self.snd.queue.ends_lost() {
             // It was in the segment that is lost.
             self.snd.unsend_fin();
@@ -188,11 +188,19 @@ impl Connection {
         let in_flight =
             if self.window_use.was_full() { self.congestion.cwnd().max(in_flight) } else { in_flight };
         let undo = Undo::new((self.congestion.cwnd(), self.congestion.ssthresh()), self.snd.una);
-        self.congestion.on_loss(&Lost { in_flight, smss, timeout: false });
-        self.ecn.on_reduction(self.snd.max);
+        self.recovery_begins(&Lost { in_flight, smss, timeout: false });
         cx.counters.sack_recovery += 1;
         if let Some(board) = &mut self.recovery.board {
             board.begin_recovery(self.snd.nxt, in_flight, self.congestion.cwnd(), undo);
+        }
+    }
+
+    /// The window is reduced, unless it was already for what is in flight (RFC 3168 §6.1.2, RFC 5681 §4.3).
+    pub(super) fn recovery_begins(&mut self, lost: &Lost) {
+        self.congestion.on_recovery();
+        if !self.ecn.is_reduced_for(self.snd.una) {
+            self.congestion.on_loss(lost);
+            self.ecn.on_reduction(self.snd.max);
         }
     }
 
@@ -218,6 +226,8 @@ impl Connection {
         if !self.agreed.sack {
             let span = (self.snd.una, self.snd.max);
             self.recovery.on_timeout(span, None, false, || cx.first_reordering(&self.tuple));
+            let lost = self.snd.queue.sent_in(self.snd.una, self.snd.nxt);
+            self.segments_lost(lost);
             return self.snd.rewind();
         }
         self.snd.unsend_fin();
@@ -226,6 +236,8 @@ impl Connection {
         if board.on_timeout(&mut self.snd.queue, una, nxt) {
             cx.counters.sack_reneging += 1;
         }
+        let lost = board.take_lost();
+        self.segments_lost(lost);
     }
 
     /// Bytes thought to be in the network.

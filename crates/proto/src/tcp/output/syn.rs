@@ -69,7 +69,7 @@ impl Connection {
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
         self.snd.queue.delivery.begin_flight(cx.now);
-        let (taken, _) = self.snd.queue.transmit(cx.now, start, len, &mut packet.payload);
+        let (taken, _) = self.snd.queue.transmit((cx.now, 0), start, len, &mut packet.payload);
         let fin = fin && self.snd.fin_queued && taken as usize == self.snd.queue.len();
         active.data_sent = taken;
         active.fin_sent = fin;
@@ -177,7 +177,7 @@ impl Connection {
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
         self.snd.queue.delivery.begin_flight(cx.now);
-        let (taken, push) = self.snd.queue.transmit(cx.now, start, len, &mut packet.payload);
+        let (taken, push) = self.snd.queue.transmit((cx.now, 0), start, len, &mut packet.payload);
         let fin = self.snd.fin_queued && taken as usize == self.snd.queue.len();
         passive.data_sent = taken;
         passive.fin_sent = fin;

@@ -1,6 +1,7 @@
 //! Bits on the segments of the send queue, and their sums.
 
 use super::rack::Rack;
+use crate::tcp::delivery::Snapshot;
 use crate::tcp::send_queue::{SendQueue, TxSegment};
 use wire::SeqNum;
 
@@ -14,10 +15,18 @@ pub(super) struct Marks {
     pub(super) resend_from: SeqNum,
     /// Segments lost again after having been sent again, since last asked.
     pub(super) lost_retransmits: u32,
+    /// Transmissions found to be lost since last asked.
+    pub(super) newly_lost: Vec<LostTransmission>,
 }
+
+/// Number and length of what was lost, and what was told of its transmission.
+pub(crate) type LostTransmission = ((SeqNum, u32), Snapshot);
 
 impl Marks {
     pub(super) fn lose(&mut self, segment: &mut TxSegment) {
+        if segment.is_thought_in_flight() {
+            self.newly_lost.push(((segment.seq, segment.len), segment.snapshot));
+        }
         if segment.retransmitted {
             segment.retransmitted = false;
             self.retransmitted = self.retransmitted.saturating_sub(segment.len);

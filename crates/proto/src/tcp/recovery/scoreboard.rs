@@ -3,7 +3,7 @@
 //! The payload stays where it is: a mark is a bit of its segment. Whatever blocks a peer sends, an ACK costs at most one walk over the
 //! segments in flight per block, and cuts only so many segments that the queue at most doubles.
 
-use super::marks::Marks;
+use super::marks::{LostTransmission, Marks};
 use super::prr::Prr;
 use super::rack::{Rack, ReoWindow};
 use super::{Needless, Probe, Undo};
@@ -231,7 +231,8 @@ impl Scoreboard {
                 let earliest = arrived.sacked_sent_at.map_or(segment.sent_at, |at| at.min(segment.sent_at));
                 arrived.sacked_sent_at = Some(earliest);
             }
-            delivery.on_delivered(segment.len, segment.sent_at, segment.snapshot);
+            let once = segment.transmissions == 1;
+            delivery.on_delivered(segment.len, segment.sent_at, once, &segment.snapshot);
             self.marks.sack(segment);
         }
     }
@@ -317,6 +318,9 @@ impl Scoreboard {
         self.marks = Marks { resend_from: snd_una, ..Marks::default() };
         for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(snd_nxt)) {
             segment.sacked &= !reneged;
+            if segment.is_thought_in_flight() {
+                self.marks.newly_lost.push(((segment.seq, segment.len), segment.snapshot));
+            }
             segment.retransmitted = false;
             segment.lost = !segment.sacked;
             let sum = if segment.sacked { &mut self.marks.sacked } else { &mut self.marks.lost };
@@ -403,6 +407,11 @@ impl Scoreboard {
     /// Of the segments lost again after having been sent again: how many since last asked.
     pub(crate) fn take_lost_retransmits(&mut self) -> u32 {
         std::mem::take(&mut self.marks.lost_retransmits)
+    }
+
+    /// Transmissions found to be lost since last asked.
+    pub(crate) fn take_lost(&mut self) -> Vec<LostTransmission> {
+        std::mem::take(&mut self.marks.newly_lost)
     }
 
     /// What to send again next: number and length, at most `max`.

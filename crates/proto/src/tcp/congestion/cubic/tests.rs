@@ -1,13 +1,13 @@
 //! CUBIC against the formulas of RFC 9438, computed here in floating point.
 
-use super::super::events::acked;
+use super::super::events::{acked, idle as idle_for, start};
 use super::*;
 
 const MSS: u32 = 1000;
 const RTT_MS: u64 = 100;
 
 fn cubic(segments: u32, ssthresh: u32) -> Cubic {
-    Cubic::new(&Start { initial_window: segments * MSS, ssthresh, hystart: true })
+    Cubic::new(&start(segments * MSS, ssthresh))
 }
 
 fn loss(cubic: &mut Cubic) {
@@ -118,7 +118,7 @@ fn time_without_use_is_not_counted() {
         (0..10).for_each(|number| round(cubic, number * RTT_MS));
     }
     round(&mut busy, 1000);
-    idle.on_idle(&Idle { idle: Duration::from_secs(7), rto: None, initial_window: 10 * MSS });
+    idle.on_idle(&Idle { rto: None, ..idle_for(7000, 1000) });
     round(&mut idle, 8000);
     unused.on_ack(&Acked { limited: false, ..acked(1000, MSS, MSS) });
     round(&mut unused, 9000);
@@ -155,7 +155,7 @@ fn slow_start_passes_into_avoidance_where_the_rtt_grows() {
 #[test]
 fn extremes_do_not_panic() {
     for smss in [8, 1448, 65_535] {
-        let mut cubic = Cubic::new(&Start { initial_window: u32::MAX, ssthresh: 0, hystart: true });
+        let mut cubic = Cubic::new(&start(u32::MAX, 0));
         cubic.on_loss(&Lost { in_flight: u32::MAX, smss, timeout: false });
         for ms in [0, 1, u64::from(u32::MAX), 1 << 43] {
             cubic.on_ack(&Acked { srtt: Duration::MAX, ..acked(ms, u32::MAX, smss) });
