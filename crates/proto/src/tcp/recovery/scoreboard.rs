@@ -84,6 +84,8 @@ pub(crate) struct Scoreboard {
     pub(crate) undo: Option<Undo>,
     /// First time-out in a row, while any.
     pub(super) silent_since: Option<Instant>,
+    /// When the first of what is sent again and still on its way was, in milliseconds.
+    resent_since: Option<u32>,
     /// F-RTO: until the next ACK new data goes instead of what is lost.
     pub(crate) new_data_first: bool,
     /// What was sent before the loss was found ends here.
@@ -103,6 +105,7 @@ impl Scoreboard {
             probe: None,
             undo: None,
             silent_since: None,
+            resent_since: None,
             new_data_first: false,
             point: snd_una,
             known: SmallVec::new(),
@@ -293,7 +296,12 @@ impl Scoreboard {
     }
 
     /// Fast recovery begins.
-    pub(crate) fn begin_recovery(&mut self, snd_nxt: SeqNum, in_flight: u32, ssthresh: u32, undo: Undo) {
+    ///
+    /// Retransmissions of an earlier one may still be on their way: what acknowledges them does not prove this one needless.
+    pub(crate) fn begin_recovery(&mut self, snd_nxt: SeqNum, in_flight: u32, ssthresh: u32, mut undo: Undo) {
+        if self.marks.retransmitted > 0 {
+            undo.inherit(self.resent_since, self.marks.retransmitted);
+        }
         self.undo = Some(undo);
         self.phase = Phase::Recovery;
         self.probe = None;
@@ -440,6 +448,9 @@ impl Scoreboard {
         if !again {
             return;
         }
+        if self.marks.retransmitted == 0 || self.resent_since.is_none() {
+            self.resent_since = Some(now.as_millis() as u32);
+        }
         if let Some(undo) = self.undo.as_mut().filter(|undo| undo.until.is_none()) {
             undo.on_resent(now, len);
         }
@@ -535,6 +546,35 @@ mod tests {
         queue.sent(ack.now, SeqNum(0), 100);
         board.on_sent(&mut queue, (SeqNum(0), 100), true, ack.now);
         assert_eq!((board.pipe(1000), board.next_lost(&queue, SeqNum(1000), MSS)), (700, None));
+    }
+
+    /// Segment 0 is lost and sent again at 60 ms; its recovery ends only with the acknowledgement that also shows 5 to be lost, which
+    /// had been sent again at 90 ms. The next ACK, which echoes 90 ms, is no sign that the second recovery was needless.
+    #[test]
+    fn a_retransmission_of_the_last_recovery_does_not_undo_this_one() {
+        let mut queue = sent(10);
+        let mut board = Scoreboard::new(&Config::default(), SeqNum(0));
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        for (seq, ms) in [(0, 60), (500, 90)] {
+            let mut ack = arrived(&board, 0, 1000, ms);
+            board.read(&mut queue, &[(SeqNum(seq + 100), SeqNum(seq + 500))], SeqNum(1000), &mut ack);
+            let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: MSS, flags: 1 };
+            board.detect(&mut queue, (SeqNum(0), SeqNum(1000)), at(ms), &how);
+            if board.phase == Phase::Open {
+                board.begin_recovery(SeqNum(500), 500, 500, Undo::new((9, 9), SeqNum(0)));
+            }
+            queue.sent(at(ms), SeqNum(seq), 100);
+            board.on_sent(&mut queue, (SeqNum(seq), 100), true, at(ms));
+        }
+        let mut ack = arrived(&board, 0, 1000, 110);
+        queue.acknowledge(SeqNum(500), |segment| board.acknowledged(segment, &mut ack));
+        board.on_progress(SeqNum(500), SeqNum(1000));
+        assert_eq!((board.phase, board.marks.retransmitted), (Phase::Open, 100));
+        board.begin_recovery(SeqNum(1000), 500, 500, Undo::new((7, 7), SeqNum(500)));
+        let ack = Arrived { echo: Some(90), ..arrived(&board, 500, 1000, 140) };
+        assert_eq!(board.needless(&ack, true), None);
+        let ack = Arrived { echo: Some(59), ..arrived(&board, 500, 1000, 140) };
+        assert_eq!(board.needless(&ack, true), Some(Needless::Timestamp));
     }
 
     #[test]

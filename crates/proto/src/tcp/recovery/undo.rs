@@ -37,6 +37,11 @@ impl Undo {
         Undo { cwnd, ssthresh, from: snd_una, until: None, first_resent: None, unreported: 0, forward: false }
     }
 
+    /// What was sent again before, since `first`, and is still on its way: `bytes` of it.
+    pub(super) fn inherit(&mut self, first: Option<u32>, bytes: u32) {
+        (self.first_resent, self.unreported) = (first, bytes);
+    }
+
     pub(super) fn on_resent(&mut self, now: Instant, bytes: u32) {
         self.first_resent.get_or_insert(now.as_millis() as u32);
         self.unreported = self.unreported.saturating_add(bytes);
