@@ -1,6 +1,7 @@
 //! Conversations of the engine in virtual time.
 //!
-//! `pair` joins two stacks by a wire, `transfer` sends in bulk over it; `peer` puts one stack opposite hand-made segments.
+//! `pair` joins two stacks by a wire, `transfer` sends in bulk over it; `peer` puts one stack opposite hand-made segments; `bottleneck`
+//! lets flows share a link.
 //!
 //! | module | what |
 //! |---|---|
@@ -13,10 +14,12 @@
 //! | `habits`, `records`, `bursts`, `delayed_ack` | what small segments wait for; push, records, how much may wait; large bursts; what ACKs wait for |
 //! | `keepalive`, `user_timeout`, `urgent`, `options` | silence; patience; the urgent pointer; what else an application may ask of a connection |
 //! | `counters`, `trace` | what can be seen |
+//! | `fairness`, `pacing`, `ecn` | what flows get of a link, and how evenly they send |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bottleneck;
 mod pair;
 mod peer;
 mod transfer;
@@ -30,6 +33,7 @@ mod data;
 mod delayed_ack;
 mod docs;
 mod ecn;
+mod fairness;
 mod fast_open;
 mod flow;
 mod habits;
