@@ -142,12 +142,11 @@ impl Bottleneck {
         static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         let at = self.now.as_nanos();
         for flow in &mut self.flows {
-            while self.begun {
+            let mut write = || {
                 let mut zeros = bytes::Bytes::from_static(&ZEROS);
-                if flow.stack.write_bytes(self.now, flow.id, &mut zeros).is_err() {
-                    break;
-                }
-            }
+                flow.stack.write_bytes(self.now, flow.id, &mut zeros)
+            };
+            while self.begun && write().is_ok() {}
             while let Some(packet) = flow.stack.poll_transmit(self.now) {
                 for segment in packet.segments() {
                     let len = segment.len();

@@ -553,7 +553,7 @@ mod tests {
     #[test]
     fn a_retransmission_of_the_last_recovery_does_not_undo_this_one() {
         let mut queue = sent(10);
-        let mut board = Scoreboard::new(&Config::default(), SeqNum(0));
+        let mut board = Scoreboard::new(3, SeqNum(0));
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         for (seq, ms) in [(0, 60), (500, 90)] {
             let mut ack = arrived(&board, 0, 1000, ms);
