@@ -29,26 +29,27 @@ pub(crate) struct EcnState {
     cwr_due: bool,
     /// The acknowledgement that is being worked through carried ECE.
     echoed: bool,
-    /// What was in flight at the last reduction ends here: until then there is no other.
-    reduced_until: Option<SeqNum>,
+    /// What was in flight at the last reduction ends here, if `reduced`: until then there is no other.
+    reduced: bool,
+    reduced_until: SeqNum,
 }
 
 impl EcnState {
     /// The window has just been reduced, for whatever reason.
     pub(super) fn on_reduction(&mut self, snd_max: SeqNum) {
         self.cwr_due = true;
-        self.reduced_until = Some(snd_max);
+        (self.reduced, self.reduced_until) = (true, snd_max);
     }
 
     /// The reduction was needless; if the peer meant one, it goes on echoing (as Linux).
     pub(super) fn on_undo(&mut self) {
         self.cwr_due = false;
-        self.reduced_until = None;
+        self.reduced = false;
     }
 
     /// What is in flight up to `snd_una` was sent before the window was reduced: it is not reduced again for it (RFC 3168 §6.1.2).
     pub(super) fn is_reduced_for(&self, snd_una: SeqNum) -> bool {
-        self.reduced_until.is_some_and(|until| snd_una.before(until))
+        self.reduced && snd_una.before(self.reduced_until)
     }
 
     /// The window must not grow by this acknowledgement.
@@ -87,6 +88,8 @@ pub(super) fn ecn_of_syn(config: &Config, repeated: bool) -> Flags {
 impl Connection {
     /// Before the acknowledgement is looked at.
     pub(super) fn ecn_before_ack(&mut self, segment: &Segment) {
+        // Told anew each time: after two gigabytes the number would look like the future.
+        self.ecn.reduced &= self.snd.una.before(self.ecn.reduced_until);
         self.ecn.echoed = self.agreed.ecn && segment.has(Flags::ECE) && !segment.has(Flags::SYN);
     }
 
