@@ -2,6 +2,7 @@
 //!
 //! How much may be in flight is not decided here, nor how large one burst is (`burst`).
 
+use super::congestion::Controller;
 use super::connection::{Connection, Context};
 use super::timers::Timer;
 use crate::{Config, Instant};

@@ -567,7 +567,9 @@ mod tests {
             board.on_sent(&mut queue, (SeqNum(seq), 100), true, at(ms));
         }
         let mut ack = arrived(&board, 0, 1000, 110);
-        queue.acknowledge(SeqNum(500), |segment| board.acknowledged(segment, &mut ack));
+        queue.acknowledge(SeqNum(500), &mut SendBlocks::new(0), |segment| {
+            board.acknowledged(segment, &mut ack)
+        });
         board.on_progress(SeqNum(500), SeqNum(1000));
         assert_eq!((board.phase, board.marks.retransmitted), (Phase::Open, 100));
         board.begin_recovery(SeqNum(1000), 500, 500, Undo::new((7, 7), SeqNum(500)));
