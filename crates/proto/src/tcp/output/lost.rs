@@ -32,7 +32,8 @@ impl Connection {
             return self.send_bare(cx, una - 1, Flags::ACK, packet);
         }
         let len = sent.since(una).min(u32::from(self.segment_max()));
-        let (taken, push) = self.snd.queue.transmit(cx.now, una, len, &mut packet.payload);
+        let in_flight = self.pipe();
+        let (taken, push) = self.snd.queue.transmit((cx.now, in_flight), una, len, &mut packet.payload);
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         self.total_retrans += 1;
         cx.counters.retrans_segs += 1;
