@@ -44,6 +44,8 @@ pub(crate) struct Acked {
     pub(crate) now: Instant,
     /// Bytes newly acknowledged.
     pub(crate) bytes: u32,
+    /// Most bytes it may add in slow start: appropriate byte counting's L (RFC 3465 §2.2).
+    pub(crate) most: u32,
     /// The congestion window keeps the sender back, so it may grow (see `window_use`).
     pub(crate) limited: bool,
     /// Sender's MSS, bytes.
@@ -245,6 +247,7 @@ mod events {
         Acked {
             now: Instant::from_nanos(ms * 1_000_000),
             bytes,
+            most: 8 * smss,
             limited: true,
             smss,
             una: SeqNum(0),

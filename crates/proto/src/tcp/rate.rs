@@ -126,16 +126,22 @@ impl Connection {
     }
 
     /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave.
-    pub(super) fn window_may_grow(&mut self, now: Instant, bytes: u32, rtt: Option<Duration>) {
+    pub(super) fn window_may_grow(&mut self, cx: &Context<'_>, bytes: u32, rtt: Option<Duration>) {
         if self.ecn.forbids_growth() {
             return;
         }
         let limited = self.window_use.limits(self.congestion.cwnd(), self.congestion.ssthresh());
+        let smss = u32::from(self.smss());
+        let most = match cx.config.abc_limit {
+            0 => u32::MAX,
+            segments => segments.saturating_mul(smss),
+        };
         self.congestion.on_ack(&Acked {
-            now,
+            now: cx.now,
             bytes,
+            most,
             limited,
-            smss: u32::from(self.smss()),
+            smss,
             una: self.snd.una,
             nxt: self.snd.nxt,
             rtt,

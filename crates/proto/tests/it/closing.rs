@@ -182,7 +182,7 @@ fn text_behind_a_fin_is_not_taken() {
 #[test]
 fn what_was_written_is_delivered_after_close() {
     let socket = SocketOptions { congestion: Some(CongestionControl::Reno), ..Default::default() };
-    let (mut p, id) = established_with(Config::default(), socket);
+    let (mut p, id) = established_with(Config { abc_limit: 2, ..Config::default() }, socket);
     p.write(id, &pattern(1, 25_000));
     p.close(id);
     assert_eq!(p.sent_now().len(), 10);

@@ -14,7 +14,7 @@ fn twelve_segments_over(
     config: Config,
     max_pacing_rate: Option<u32>,
 ) -> (Peer, ConnId) {
-    let mut p = Peer::with(config, device);
+    let mut p = Peer::with(Config { abc_limit: 2, ..config }, device);
     let congestion = Some(CongestionControl::Reno);
     let socket = SocketOptions { congestion, max_pacing_rate, ..SocketOptions::default() };
     let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });

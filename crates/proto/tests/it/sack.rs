@@ -393,7 +393,7 @@ fn without_tcp_dsack_nothing_is_reported() {
 
 #[test]
 fn blocks_that_mean_nothing_are_counted_and_change_nothing() {
-    let (mut p, id) = ten_in_flight();
+    let (mut p, id) = ten_in_flight_with(Config { abc_limit: 2, ..Config::default() });
     for block in ["1:1001", "10001:11001", "9001:11001", "3001:2001", "500000:600000"] {
         p.send(&format!("A 1 ack 1 <sack {block}>"));
         p.expect_nothing();

@@ -8,7 +8,8 @@ use proto::*;
 /// are easy to tell.
 fn ten_in_flight(syn: &str, set: &[(&str, &str)]) -> (Peer, ConnId) {
     let reno = CongestionControl::Reno;
-    let mut config = Config { tcp_early_retrans: 0, tcp_congestion_control: reno, ..Config::default() };
+    let mut config =
+        Config { tcp_early_retrans: 0, abc_limit: 2, tcp_congestion_control: reno, ..Config::default() };
     for (name, value) in set {
         config.set(name, value).unwrap();
     }

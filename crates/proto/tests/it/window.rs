@@ -100,6 +100,36 @@ impl Rounds {
     }
 }
 
+/// One acknowledgement for all of a round, as behind GRO, is worth as much as one for each segment; with RFC 9406's and RFC 3465's limits
+/// slow start is no longer one.
+#[test]
+fn slow_start_doubles_however_the_peer_acknowledges() {
+    for (algorithm, limit, flights) in [
+        ("cubic", "0", &[10, 20, 40, 80, 50][..]),
+        ("reno", "0", &[10, 20, 40, 80, 50]),
+        ("cubic", "8", &[10, 18, 26, 34, 42, 50, 20]),
+        ("reno", "2", &[10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 10]),
+    ] {
+        let control = ("net.ipv4.tcp_congestion_control", algorithm);
+        let mut p = Peer::new(with(&[control, ("firstbyte.abc_limit", limit)]));
+        let listener = p.listen();
+        p.send("S 0 win 65535 <mss 1000,wscale 4>");
+        p.expect("SA 0 ack 1");
+        p.now = p.now + Duration::from_millis(100);
+        p.send("A 1 ack 1 win 65535");
+        let id = p.accept(listener);
+        p.write(id, &pattern(1, 200_000));
+        let mut acked = 0;
+        for (round, flight) in flights.iter().enumerate() {
+            assert_eq!(p.sent_now().len(), *flight, "{algorithm}, limit {limit}, round {round}");
+            acked += *flight as u32 * 1000;
+            p.now = p.now + Duration::from_millis(100);
+            p.send(&format!("A 1 ack {} win 65535", 1 + acked));
+        }
+        assert_eq!(acked, 200_000);
+    }
+}
+
 /// The figure of every textbook: slow start to 16, one more per round to 24, time-out; slow start to half of it, one more per round
 /// to 16, three duplicate ACKs; on from half of that.
 #[test]
@@ -174,7 +204,7 @@ fn the_initial_window_is_a_setting() {
 
 /// Reno in slow start to 40 segments, everything acknowledged.
 fn forty(settings: &[(&str, &str)]) -> (Peer, ConnId) {
-    let mut all = vec![("net.ipv4.tcp_congestion_control", "reno")];
+    let mut all = vec![("net.ipv4.tcp_congestion_control", "reno"), ("firstbyte.abc_limit", "2")];
     all.extend_from_slice(settings);
     let (p, id) = established(with(&all));
     let mut it = Rounds::new(p, id);
@@ -246,7 +276,7 @@ fn delivery(p: &Peer, id: ConnId) -> (Option<u64>, bool) {
 /// the rate.
 #[test]
 fn the_delivery_rate_is_the_paths_not_the_applications() {
-    let (mut p, id) = established(Config::default());
+    let (mut p, id) = established(with(&[("firstbyte.abc_limit", "8")]));
     assert_eq!(delivery(&p, id), (None, false));
     p.write(id, &pattern(1, 40_000));
     assert_eq!(p.sent_now().len(), 10);

@@ -8,7 +8,7 @@
 //! the first slow start, `cube_root` gives K.
 
 use super::cube_root::cube_root;
-use super::hystart::{Growth, HyStart, L};
+use super::hystart::{Growth, HyStart};
 use super::{Acked, Controller, Idle, Lost, Start, Unused};
 use crate::Instant;
 use core::time::Duration;
@@ -79,7 +79,7 @@ impl Cubic {
     fn slow_start(&mut self, acked: &Acked) {
         let growth = match self.use_hystart {
             true => self.hystart.on_ack(acked),
-            false => Growth::By(acked.bytes.min(L * acked.smss)),
+            false => Growth::By(acked.bytes.min(acked.most)),
         };
         match growth {
             Growth::By(bytes) => self.cwnd = self.cwnd.saturating_add(bytes).min(self.ssthresh),

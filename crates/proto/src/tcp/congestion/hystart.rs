@@ -14,8 +14,6 @@ const MIN_RTT_DIVISOR: u32 = 8;
 const N_RTT_SAMPLE: u8 = 8;
 const CSS_GROWTH_DIVISOR: u32 = 4;
 const CSS_ROUNDS: u8 = 5;
-/// L for a sender that does not pace, in segments.
-pub(super) const L: u32 = 8;
 /// No RTT known.
 const INFINITE: u32 = u32::MAX;
 
@@ -79,7 +77,7 @@ impl HyStart {
         if acked.una.after_or_eq(self.window_end) && self.begin_round(acked.nxt) {
             return Growth::Over;
         }
-        let bytes = acked.bytes.min(L * acked.smss);
+        let bytes = acked.bytes.min(acked.most);
         match self.phase {
             Phase::SlowStart => Growth::By(bytes),
             Phase::Css => Growth::By(bytes / CSS_GROWTH_DIVISOR),
@@ -205,8 +203,10 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_adds_eight_segments_at_most() {
+    fn an_acknowledgement_adds_no_more_than_it_may() {
         let mut hystart = HyStart::new();
         assert_eq!(hystart.on_ack(&acked(0, 20 * MSS, MSS)), Growth::By(8 * MSS));
+        let paced = Acked { most: u32::MAX, ..acked(0, 20 * MSS, MSS) };
+        assert_eq!(hystart.on_ack(&paced), Growth::By(20 * MSS), "L = infinite (RFC 9406 §4.3)");
     }
 }

@@ -2,9 +2,6 @@
 
 use super::{Acked, Controller, Idle, Lost, Start, Unused};
 
-/// Bytes one ACK may add in slow start, in segments (RFC 3465 §2.2, L = 2).
-const ABC_LIMIT: u32 = 2;
-
 #[derive(Clone, Debug)]
 pub(crate) struct Reno {
     cwnd: u32,
@@ -38,7 +35,7 @@ impl Controller for Reno {
             return;
         }
         if self.cwnd < self.ssthresh {
-            let added = acked.bytes.min(ABC_LIMIT * acked.smss);
+            let added = acked.bytes.min(acked.most);
             self.cwnd = self.cwnd.saturating_add(added).min(self.ssthresh);
             return;
         }

@@ -118,11 +118,14 @@ impl Connection {
                 board.acknowledged(segment, arrived);
             }
         });
+        let told = arrived.as_ref().map(|arrived| arrived.delivered);
         let sent_at = sent_at.or(arrived.and_then(|arrived| arrived.sacked_sent_at));
         if self.fast_opened && self.snd.una == self.established_una {
             cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
         }
         let acked = (data_before - self.snd.queue.len()) as u32;
+        // What had been selectively acknowledged counted then.
+        let delivered = told.unwrap_or(acked);
         self.snd.una = ack;
         self.snd.nxt = self.snd.nxt.latest(ack);
         self.bytes_acked += u64::from(acked);
@@ -147,7 +150,7 @@ impl Connection {
         };
         if !recovering {
             let rtt = sent_at.map(|sent_at| cx.now.since(sent_at));
-            self.window_may_grow(cx.now, acked, rtt);
+            self.window_may_grow(cx, delivered, rtt);
         }
         self.timers.stop(Timer::Retransmit);
         if self.snd.flight_size() > 0 {
