@@ -40,6 +40,11 @@ impl Memory {
         self.pressure_since.is_some()
     }
 
+    /// Bytes that may come before anything changes; none under pressure.
+    pub(crate) fn room(&self) -> u64 {
+        if self.is_under_pressure() { 0 } else { self.levels[1].saturating_sub(self.held) }
+    }
+
     /// Nothing more is taken in.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.held > self.levels[2]

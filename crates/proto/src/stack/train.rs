@@ -41,12 +41,16 @@ impl Stack {
             return 0;
         }
         let mut taken = 0;
+        // Memory is charged when the train has settled: what would put the stack under pressure comes one by one.
+        let mut room = self.shared.memory.room();
         let mut cx = self.shared.context(now);
         for packet in packets {
             let len = packet.data.len() - train.header_len;
             let Some(seq) = train.text(packet).filter(|seq| connection.takes_at_once(*seq, len)) else {
                 break;
             };
+            let Some(left) = room.checked_sub(packet.truesize.max(len) as u64) else { break };
+            room = left;
             let packet = std::mem::take(packet);
             segment.header.seq = seq;
             segment.payload = packet.data;
@@ -142,6 +146,19 @@ mod tests {
         damaged[100] ^= 1;
         segments[6].data = damaged.into();
         assert_eq!(follow(&mut server, &mut segments), 5);
+    }
+
+    #[test]
+    fn what_would_bring_pressure_comes_one_by_one() {
+        let (mut server, _, mut segments) = ten_segments();
+        let size = segments[1].truesize;
+        // Room for the first, and for four behind it.
+        let pages = (5 * size / 4096) as u32;
+        server.set(NOW, "net.ipv4.tcp_mem", &format!("{pages} {pages} 1000")).unwrap();
+        let most = pages as usize * 4096 / size - 1;
+        assert!((1..9).contains(&most), "{most}");
+        assert_eq!(follow(&mut server, &mut segments), most);
+        assert_eq!(server.counters().memory_pressures, 0);
     }
 
     #[test]
