@@ -171,6 +171,29 @@ fn a_loss_found_by_sack_and_an_echo_reduce_once() {
     assert_eq!((info.cwnd, info.ssthresh), (5000, 5000));
 }
 
+/// The same window of data brings an echo and then a loss: the window is reduced for the first only (RFC 3168 §6.1.2), and the loss is
+/// repaired; a loss of what was sent later reduces it again.
+#[test]
+fn a_loss_among_what_the_echo_was_for_reduces_nothing_more() {
+    let (mut p, id) = established(with_ecn(1));
+    p.write(id, &pattern(1, 40_000));
+    assert_eq!(p.sent_now().len(), 10);
+    p.send("AE 1 ack 1001 win 65535");
+    let reduced = p.stack.info(id).unwrap();
+    assert_eq!((reduced.cwnd, reduced.ssthresh), (5_000, 5_000));
+    (0..3).for_each(|_| p.send("A 1 ack 1001 win 65535"));
+    assert_eq!(p.stack.counters().reno_recovery, 1);
+    assert!(p.sent_now()[0].starts_with("A 1001:2001"), "the head goes again");
+    assert_eq!(p.stack.info(id).unwrap().ssthresh, 5_000);
+    p.send("A 1 ack 10001 win 65535");
+    assert_eq!(p.sent_now().len(), 5);
+    p.send("A 1 ack 11001 win 65535");
+    assert_eq!(p.sent_now().len(), 1);
+    (0..3).for_each(|_| p.send("A 1 ack 11001 win 65535"));
+    assert_eq!(p.stack.counters().reno_recovery, 2);
+    assert_eq!(p.stack.info(id).unwrap().ssthresh, 2_500);
+}
+
 /// What says CWR is one segment, even where the device would cut.
 #[test]
 fn a_burst_begins_behind_cwr() {
