@@ -342,6 +342,8 @@ settings! {
     /// A route's `cwnd` and `ssthresh` hold as they stand. Otherwise `cwnd` does so only with `lock`, and `ssthresh` is merely what the
     /// memory of a path begins with, so that it counts for nothing while `tcp_no_ssthresh_metrics_save` is on. Read when a route is set.
     route_metrics_unlocked: bool = "firstbyte.route_metrics_unlocked", ours true, linux false, range _,
+    /// So many SYNs or SYN-ACKs in a row lost make the initial window one segment (RFC 5681 §3.1 after one, Linux after two); 0: none do.
+    syn_losses_initcwnd: u32 = "firstbyte.syn_losses_initcwnd", ours 2, linux 2, range _,
     /// Segments that one acknowledgement may add to the window in slow start: RFC 3465's L is 2, RFC 9406's 8 for a sender that does not
     /// pace (§4.3). 0 = all that it acknowledges: a receiver behind GRO acknowledges a batch at once, where a limit makes slow start linear.
     abc_limit: u32 = "firstbyte.abc_limit", ours 0, linux 0, range _,

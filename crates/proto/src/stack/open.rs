@@ -308,6 +308,7 @@ impl Connection {
         self.established_una = self.snd.una;
         self.established_at = Some(cx.now);
         self.early.confirmed = true;
+        self.syns_were_lost(cx, request.timeouts);
         match request.transmissions {
             // A cookie does not remember when it was sent; an earlier ACK would have been the measure.
             0 => {}

@@ -10,6 +10,10 @@ use core::time::Duration;
 impl Connection {
     /// A controller that has not heard of anything yet.
     pub(super) fn new_congestion(&self, cx: &Context<'_>) -> Congestion {
+        self.congestion_from(cx, self.initial_window(cx.config))
+    }
+
+    fn congestion_from(&self, cx: &Context<'_>, initial_window: u32) -> Congestion {
         let config = cx.config;
         let smss = u32::from(self.smss());
         let of_route = self.route.as_ref().and_then(|route| route.ssthresh);
@@ -18,7 +22,6 @@ impl Connection {
             0 => u32::MAX,
             segments => segments.saturating_mul(smss),
         };
-        let initial_window = self.initial_window(config);
         let algorithm = self.options.congestion.or(self.route_metrics().and_then(|route| route.congctl));
         let algorithm = algorithm.unwrap_or(config.tcp_congestion_control);
         Congestion::new(
@@ -43,6 +46,14 @@ impl Connection {
             segments => segments.saturating_mul(smss),
         };
         bytes.min(self.cwnd_clamp())
+    }
+
+    /// So many SYNs or SYN-ACKs in a row were lost: the path may not take an initial window at once.
+    pub(crate) fn syns_were_lost(&mut self, cx: &Context<'_>, lost: u8) {
+        let enough = cx.config.syn_losses_initcwnd;
+        if enough > 0 && u32::from(lost) >= enough {
+            self.congestion = self.congestion_from(cx, u32::from(self.smss()));
+        }
     }
 
     /// Data is about to be sent. What a time-out sends again does not follow silence.

@@ -238,6 +238,33 @@ fn an_idle_window_halves_for_every_rto() {
     assert_eq!((info.cwnd, info.ssthresh), (10_000, u32::MAX));
 }
 
+/// RFC 5681 §3.1 as Linux has it: after two lost SYNs or SYN-ACKs the window begins with one segment, after one with ten; not where the
+/// echo shows that the first had arrived.
+#[test]
+fn lost_syns_leave_one_segment_of_initial_window() {
+    for (losses, setting, segments) in [(1, "2", 10), (2, "2", 1), (2, "0", 10), (1, "1", 1)] {
+        let config = with(&[("firstbyte.syn_losses_initcwnd", setting)]);
+        let mut p = Peer::new(config.clone());
+        let listener = p.listen();
+        p.send("S 0 win 65535 <mss 1000>");
+        p.expect("SA 0 ack 1");
+        (0..losses).for_each(|n| {
+            p.expect_after(1000 << n, "SA 0 ack 1");
+        });
+        p.send("A 1 ack 1 win 65535");
+        let id = p.accept(listener);
+        assert_eq!(p.stack.info(id).unwrap().cwnd, segments * 1000, "passive, {losses} lost");
+        let mut p = Peer::new(config);
+        let id = p.connect(ConnectOptions::default());
+        p.expect("S 0");
+        (0..losses).for_each(|_| {
+            p.expect_after(1000, "S 0");
+        });
+        p.send("SA 0 ack 1 win 65535 <mss 1000>");
+        assert_eq!(p.stack.info(id).unwrap().cwnd, segments * 1000, "active, {losses} lost");
+    }
+}
+
 #[test]
 fn slow_start_after_idle_can_be_off() {
     let (mut p, id) = forty(&[("net.ipv4.tcp_slow_start_after_idle", "0")]);

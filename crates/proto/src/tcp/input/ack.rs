@@ -77,6 +77,7 @@ impl Connection {
         let Some(Handshake::Passive(passive)) = self.handshake.take() else { return };
         self.timers.stop(Timer::SynAckHold);
         self.timers.stop(Timer::Retransmit);
+        self.syns_were_lost(cx, passive.transmissions.saturating_sub(1));
         if passive.transmissions == 1 {
             self.rtt.on_sample(cx.now.since(passive.sent_at));
         } else {

@@ -135,7 +135,13 @@ impl Connection {
         timestamps: Option<Timestamps>,
         brings_answer: bool,
     ) {
-        let Some(sent_at) = self.answered_syn(active, timestamps) else {
+        let sent_at = self.answered_syn(active, timestamps);
+        // The plain SYN behind a Fast Open one tells nothing of the path but that.
+        let lost = active.transmissions.saturating_sub(1 + u8::from(active.answer_allowed));
+        if sent_at != Some(active.first_sent_at) {
+            self.syns_were_lost(cx, lost);
+        }
+        let Some(sent_at) = sent_at else {
             self.rtt.on_syn_retransmitted();
             return self.recall_path(cx);
         };
