@@ -2,7 +2,7 @@
 use crate::{Net, TcpStream, error};
 use bytes::Bytes;
 use host::{Host, RealClock};
-use proto::{ConnId, ConnectOptions, FastOpen, SocketOptions};
+use proto::{CongestionControl, ConnId, ConnectOptions, FastOpen, SocketOptions};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -96,6 +96,20 @@ impl TcpSocket {
     #[must_use]
     pub fn socket_options(mut self, options: SocketOptions) -> Self {
         self.options.socket = options;
+        self
+    }
+
+    /// Congestion control (`TCP_CONGESTION`) instead of the route's or the stack's.
+    #[must_use]
+    pub fn congestion(mut self, algorithm: CongestionControl) -> Self {
+        self.options.socket.congestion = Some(algorithm);
+        self
+    }
+
+    /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
+    #[must_use]
+    pub fn max_pacing_rate(mut self, bytes_per_second: u32) -> Self {
+        self.options.socket.max_pacing_rate = Some(bytes_per_second);
         self
     }
 

@@ -1,6 +1,6 @@
 //! Options of sockets and listeners.
 use crate::pair::{Pair, SERVER, bounded, pattern};
-use firstbyte::{SocketOptions, TcpListener, TcpStream};
+use firstbyte::{CongestionControl, SocketOptions, TcpListener, TcpStream};
 use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,6 +46,33 @@ async fn options_change_on_open_and_on_deferred_streams() {
             stream.set_keepalive(None).unwrap();
             assert!(!stream.options().unwrap().keepalive);
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn congestion_control_and_the_highest_rate_are_chosen() {
+    bounded(async {
+        let pair = Pair::new();
+        let listener = pair.listen().await;
+        let socket = pair.client.socket().congestion(CongestionControl::Bbr).max_pacing_rate(1_000_000);
+        let (client, accepted) = tokio::join!(socket.connect(SERVER), listener.accept());
+        let (mut client, (mut server, _)) = (client.unwrap(), accepted.unwrap());
+        assert_eq!(client.info().unwrap().congestion, CongestionControl::Bbr);
+        assert_eq!(server.info().unwrap().congestion, CongestionControl::Cubic);
+        let data = pattern(200_000);
+        let began = std::time::Instant::now();
+        let writing = async {
+            client.write_all(&data).await.unwrap();
+            client.shutdown().await.unwrap();
+        };
+        let mut received = Vec::new();
+        let (_, read) = tokio::join!(writing, server.read_to_end(&mut received));
+        read.unwrap();
+        assert!(received == data);
+        // All but the initial window is paced.
+        assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
+        assert!(client.info().unwrap().pacing_rate.is_some_and(|rate| rate <= 1_000_000));
     })
     .await;
 }
