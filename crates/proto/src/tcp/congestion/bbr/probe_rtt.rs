@@ -58,6 +58,14 @@ impl MinRtt {
     }
 }
 
+#[cfg(test)]
+impl MinRtt {
+    /// As if the least round-trip time had been seen just now.
+    pub(super) fn see_again(&mut self, now: Instant) {
+        (self.stamp, self.probe_stamp) = (now, now);
+    }
+}
+
 impl Bbr {
     /// UpdateMinRTT.
     pub(super) fn update_min_rtt(&mut self, sample: &Sample) {
