@@ -601,6 +601,10 @@ impl World {
     }
 
     fn check_end(&self) {
+        // The reset of an orphan that was ended for want of memory may be lost, and nobody repeats it: its peer waits for ever.
+        if self.stacks.iter().any(|stack| stack.counters().abort_on_memory > 0) {
+            return;
+        }
         let mut hanging =
             self.apps.iter().enumerate().flat_map(|(side, apps)| apps.values().map(move |app| (side, app)));
         if let Some((side, app)) = hanging.next() {

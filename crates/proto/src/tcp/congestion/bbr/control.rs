@@ -59,8 +59,16 @@ impl Bbr {
         let percent = u64::from(gain) * u64::from(100 - PACING_MARGIN);
         let rate = (u128::from(self.bw()) * u128::from(percent) / 10_000).min(u128::from(u64::MAX)) as u64;
         if rate > 0 && (self.full_pipe.reached || rate > self.control.pacing_rate) {
-            self.control.pacing_rate = rate;
+            self.control.pacing_rate = rate.max(self.least_rate());
         }
+    }
+
+    /// One segment per least round trip. Time-outs one after the other leave samples of a segment per time-out, which loss lowers further:
+    /// without a floor the next segment would wait for hours, and no better sample could come. No path is slower than this, for the
+    /// round trip of a full segment holds the time that its bits take.
+    fn least_rate(&self) -> u64 {
+        let least = self.min_rtt.value.map_or(u128::MAX, |min_rtt| min_rtt.as_micros());
+        (u128::from(self.control.smss) * 1_000_000 / least.max(1)) as u64
     }
 
     /// SetSendQuantum: what passes in a millisecond.

@@ -349,3 +349,12 @@ fn a_tiny_path_keeps_a_window_that_works() {
     assert_eq!(flow.bbr.min_pipe_cwnd(), 4 * MSS);
     assert!(flow.bbr.cwnd() >= 4 * MSS && flow.bbr.cwnd() <= 7 * MSS, "{}", flow.bbr.cwnd());
 }
+
+/// After time-outs in a row a sample is a segment in many seconds, and losses lower the bound below that.
+#[test]
+fn a_segment_leaves_in_every_round_trip_whatever_the_samples_say() {
+    let mut flow = Flow::drained();
+    flow.bbr.bounds.bw_shortterm = 50;
+    flow.bbr.set_pacing_rate(100);
+    assert_eq!(flow.bbr.control.pacing_rate, 10_000, "1000 bytes in 100 ms");
+}
