@@ -112,3 +112,21 @@ fn acknowledgements_are_not_paced() {
     p.send("A 1001:2001 ack 10001 win 65535");
     assert_eq!(p.sent_now().len(), 1, "the duplicate ACK for the hole");
 }
+
+/// What is lost goes again at the pace of all else, here a segment per 10 ms; the first wait is half as long, for the gate had been open.
+#[test]
+fn retransmissions_are_paced() {
+    let mut p = Peer::with(Config::default(), crate::pair::ethernet());
+    let socket = SocketOptions { max_pacing_rate: Some(100_000), ..SocketOptions::default() };
+    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1000,sackOK>");
+    p.write(id, &pattern(1, 19_000));
+    assert_eq!(p.sent_now().len(), 10);
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 10001 win 65535");
+    let sent: usize = departures(&mut p).iter().map(|(_, segments)| segments).sum();
+    assert_eq!(sent, 9);
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 10001 win 65535 <sack 14001:19001>");
+    assert_eq!(departures(&mut p), [(0, 1), (5_000, 1), (15_000, 1), (25_000, 1)]);
+}

@@ -83,7 +83,7 @@ impl Connection {
         (seq + (len - fits), fits)
     }
 
-    /// Sends that again if the windows let it: something always may when nothing is in the network.
+    /// Sends that again if the windows and the pacer let it: something always may when nothing is in the network.
     pub(super) fn retransmit_lost(
         &mut self,
         cx: &mut Context<'_>,
@@ -93,7 +93,7 @@ impl Connection {
         let pipe = self.pipe();
         let room = self.congestion_window().saturating_sub(pipe);
         let beyond = (seq + len).after(self.snd.una + self.snd.wnd) && seq != self.snd.una;
-        if self.snd.wnd == 0 || beyond || (room < len && pipe > 0) {
+        if self.snd.wnd == 0 || beyond || (pipe > 0 && (room < len || !self.pacing_allows(cx))) {
             return false;
         }
         match self.recovery.board.as_ref().map(|board| board.phase) {
