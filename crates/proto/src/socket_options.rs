@@ -114,7 +114,7 @@ pub enum SocketOption {
     KeepAliveInterval(Option<Duration>),
     /// [`SocketOptions::keepalive_probes`].
     KeepAliveProbes(Option<u8>),
-    /// [`SocketOptions::user_timeout`].
+    /// [`SocketOptions::user_timeout`](field@SocketOptions::user_timeout).
     UserTimeout(Option<Duration>),
     /// [`SocketOptions::notsent_lowat`].
     NotsentLowat(Option<u32>),

@@ -1,6 +1,6 @@
 //! Which cells are measured, how often, and how many at once.
 //!
-//! A [`Job`] is one cell with one seed: its three pairings run side by side in namespaces of their own, so that a busy moment of
+//! A `Job` is one cell with one seed: its three pairings run side by side in namespaces of their own, so that a busy moment of
 //! the machine hits them alike. Jobs start as long as the sum of their rates stays within what the machine emulates without
 //! falling behind.
 use super::bottleneck::Path;
