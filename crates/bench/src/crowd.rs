@@ -88,10 +88,7 @@ impl Asker {
     /// # Errors
     /// The stack does not take it whole.
     pub fn ask(&mut self, stack: &mut Stack, now: Instant, id: ConnId) -> Result<(), Failure> {
-        match stack.write(now, id, &self.request) {
-            Ok(written) if written == self.request.len() => Ok(()),
-            other => Err(format!("write: {other:?}").into()),
-        }
+        write_whole(stack, now, id, &self.request)
     }
 }
 
@@ -142,10 +139,7 @@ impl Answerer {
             None => return Ok(()),
             other => return Err(format!("{other:?} bytes of a request").into()),
         }
-        match stack.write(now, id, &self.response) {
-            Ok(written) if written == self.response.len() => Ok(()),
-            other => Err(format!("write: {other:?}").into()),
-        }
+        write_whole(stack, now, id, &self.response)
     }
 }
 
@@ -202,4 +196,12 @@ pub fn establish(
         }
     }
     Ok(())
+}
+
+/// Writes a message that a send buffer always has room for.
+fn write_whole(stack: &mut Stack, now: Instant, id: ConnId, message: &[u8]) -> Result<(), Failure> {
+    match stack.write(now, id, message) {
+        Ok(written) if written == message.len() => Ok(()),
+        other => Err(format!("write: {other:?}").into()),
+    }
 }
