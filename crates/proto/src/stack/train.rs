@@ -45,10 +45,11 @@ impl Stack {
         let mut room = self.shared.memory.room();
         let mut cx = self.shared.context(now);
         for packet in packets {
+            let Some(seq) = train.text(packet) else { break };
             let len = packet.data.len() - train.header_len;
-            let Some(seq) = train.text(packet).filter(|seq| connection.takes_at_once(*seq, len)) else {
+            if !connection.takes_at_once(seq, len) {
                 break;
-            };
+            }
             let Some(left) = room.checked_sub(packet.truesize.max(len) as u64) else { break };
             room = left;
             let packet = std::mem::take(packet);
@@ -159,6 +160,13 @@ mod tests {
         assert!((1..9).contains(&most), "{most}");
         assert_eq!(follow(&mut server, &mut segments), most);
         assert_eq!(server.counters().memory_pressures, 0);
+    }
+
+    #[test]
+    fn a_packet_shorter_than_its_headers_ends_it() {
+        let (mut server, _, mut segments) = ten_segments();
+        segments[3].data.truncate(20);
+        assert_eq!(follow(&mut server, &mut segments), 2);
     }
 
     #[test]
