@@ -109,12 +109,14 @@ impl Stack {
 
     fn for_time_wait(&mut self, now: Instant, index: TimeWaitIndex, segment: &mut Segment) {
         let entry = self.time_wait.get(index);
+        // RFC 6191 §2: timestamps that the old connection did not use tell of a new one only if that would use them.
+        let used = entry.ts_recent.is_some() || self.shared.config.tcp_timestamps;
         let facts = TimeWaitSegment {
             seq: segment.seq(),
             ack: segment.header.ack,
             flags: segment.header.flags,
             payload_len: segment.payload.len() as u32,
-            timestamps: segment.header.options.timestamps,
+            timestamps: segment.header.options.timestamps.filter(|_| used),
         };
         self.shared.counters.paws_time_wait += u64::from(is_old(&entry, &facts));
         let timeout = self.shared.config.time_wait;

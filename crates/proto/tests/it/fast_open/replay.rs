@@ -117,6 +117,27 @@ fn a_syn_overtaken_by_its_own_fallback() {
     }
 }
 
+/// The same, but the server closed first and does not use timestamps, as the client's SYNs do: they tell of no new connection.
+#[test]
+fn a_syn_overtaken_by_its_own_fallback_meets_time_wait() {
+    for config in [Config::default(), linux()] {
+        let mut p = server(Config { tcp_timestamps: false, ..config });
+        let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
+        p.send("S 0 <mss 1000,TS 20 0>");
+        p.expect("SA 0 ack 1 <mss 1460>");
+        p.send_bytes("PA 1 ack 1", b"PAY 100");
+        let id = p.accept(listener);
+        assert_eq!(p.read(id), Ok(b"PAY 100".to_vec()));
+        p.close(id);
+        p.expect("FA 1 ack 8");
+        p.send("FA 8 ack 2");
+        p.expect("A 2 ack 9");
+        p.send_bytes(&format!("S 0 <mss 1000,TS 10 0,FO {}>", cookie(&p)), b"PAY 100");
+        p.expect("A 2 ack 9");
+        assert_eq!(p.stack.accept(p.now, listener), Err(AcceptError::Blocked));
+    }
+}
+
 /// Ordinary connections take at most half of the guard, so that they cannot close it to Fast Open.
 #[test]
 fn ordinary_connections_leave_the_guard_room() {
