@@ -39,9 +39,11 @@ impl Controller for Reno {
             self.cwnd = self.cwnd.saturating_add(added).min(self.ssthresh);
             return;
         }
+        // A round trip acknowledges the whole segments that the window has room for.
+        let round = self.cwnd - self.cwnd % acked.smss.max(1);
         self.bytes_acked = self.bytes_acked.saturating_add(acked.bytes);
-        if self.bytes_acked >= self.cwnd {
-            self.bytes_acked -= self.cwnd;
+        if self.bytes_acked >= round {
+            self.bytes_acked -= round;
             self.cwnd = self.cwnd.saturating_add(acked.smss);
         }
     }
@@ -89,6 +91,16 @@ mod tests {
         assert_eq!(reno.cwnd(), 4 * MSS);
         reno.on_ack(&acked(0, MSS, MSS));
         assert_eq!(reno.cwnd(), 5 * MSS);
+    }
+
+    /// 5.5 segments let five go, and five are acknowledged per round trip.
+    #[test]
+    fn a_fraction_of_a_segment_does_not_slow_the_growth() {
+        let mut reno = Reno::new(&start(11 * MSS / 2, 2 * MSS));
+        (0..4).for_each(|_| reno.on_ack(&acked(0, MSS, MSS)));
+        assert_eq!(reno.cwnd(), 11 * MSS / 2);
+        reno.on_ack(&acked(0, MSS, MSS));
+        assert_eq!(reno.cwnd(), 13 * MSS / 2);
     }
 
     #[test]
