@@ -5,6 +5,7 @@
 //! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `settle` is what follows every change of a
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again.
 
+mod agenda;
 mod closing;
 mod egress;
 mod icmp;
@@ -13,6 +14,7 @@ mod listen;
 mod listener;
 mod open;
 mod ports;
+mod replies;
 mod request;
 mod routes;
 mod settle;
@@ -39,23 +41,22 @@ use crate::trace::Tracer;
 use crate::tuple::FourTuple;
 use crate::{
     CloseReason, Config, ConnId, ConnectionInfo, Counters, Drops, EarlyData, Instant, ListenerId,
-    ListenerInfo, Outcome, SenderLimits, SettingError, SocketId, State, TableSizes, TcpInfo,
+    ListenerInfo, Outcome, SenderLimits, SettingError, State, TableSizes, TcpInfo,
 };
 use core::net::IpAddr;
 use core::time::Duration;
-use egress::Deadlines;
+use agenda::Agenda;
 use hashbrown::HashTable;
 use listener::Listener;
 use ports::PortCounters;
+use replies::Replies;
 use request::Request;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use syn_cookie::SynCookies;
-use wire::{Addr, Capabilities, TxPacket};
+use wire::{Addr, Capabilities};
 
 /// Life of a generation of the replay guard: the longest a packet may wander (RFC 9293's MSL).
 const REPLAY_GENERATION: Duration = Duration::from_secs(120);
-/// Answers to strangers that may wait to be sent; more are dropped (they are rate-limited anyway).
-const REPLIES_MAX: usize = 4096;
 
 /// One host: its addresses, listeners and connections.
 ///
@@ -73,10 +74,8 @@ pub struct Stack {
     time_wait: TimeWaitTable,
     timers: TimerWheel,
     request_timers: TimerWheel,
-    ready: VecDeque<ConnId>,
-    deadlines: Deadlines,
-    events: VecDeque<SocketId>,
-    replies: VecDeque<TxPacket>,
+    agenda: Agenda,
+    replies: Replies,
     resets: RateLimit,
     hash_key: HashKey,
     isn: IsnGenerator,
@@ -165,10 +164,8 @@ impl Stack {
             time_wait: TimeWaitTable::new(config.tcp_max_tw_buckets as usize, rng.next_key()),
             timers: TimerWheel::new(),
             request_timers: TimerWheel::new(),
-            ready: VecDeque::new(),
-            deadlines: Deadlines::new(),
-            events: VecDeque::new(),
-            replies: VecDeque::new(),
+            agenda: Agenda::new(),
+            replies: Replies::default(),
             resets: RateLimit::new(),
             hash_key: HashKey::new(rng.next_key()),
             isn: IsnGenerator::new(rng.next_key()),

@@ -1,5 +1,6 @@
 //! The application's verbs that end a connection.
 
+use super::stream::writable;
 use super::{Stack, is_live};
 use crate::tcp::connection::Connection;
 use crate::tcp::timers::Timer;
@@ -12,7 +13,7 @@ impl Stack {
     /// # Errors
     /// [`WriteError::Shutdown`] the second time, [`WriteError::Closed`] when the connection ended before.
     pub fn shutdown(&mut self, now: Instant, id: ConnId) -> Result<(), WriteError> {
-        let (connection, ..) = self.writable(id)?;
+        let (connection, ..) = writable(&mut self.connections, &self.shared, id)?;
         connection.queue_fin();
         connection.release_synack();
         self.settle(now, id.index);

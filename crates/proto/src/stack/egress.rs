@@ -1,7 +1,6 @@
 //! What goes out, what is reported, and when the stack wants to be called again.
 
 use super::Stack;
-use crate::tcp::connection::Connection;
 use crate::tcp::timers::NEVER;
 use crate::timer_wheel::TimerHandle;
 use crate::{Events, Instant, SocketId};
@@ -25,26 +24,23 @@ impl Stack {
 
     pub(super) fn transmit(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         packet.payload.clear();
-        if let Some(reply) = self.replies.pop_front() {
-            *packet = reply;
+        if self.replies.pop_into(packet) {
             return true;
         }
-        while let Some(id) = self.ready.pop_front() {
+        while let Some(id) = self.agenda.ready.pop_front() {
             let Some(connection) = self.connections.find_mut(id.index, id.generation) else { continue };
             let sent = connection.poll_transmit(&mut self.shared.context(now), packet);
             connection.ready = sent && connection.may_transmit();
             if connection.ready {
-                self.ready.push_back(id);
+                self.agenda.ready.push_back(id);
             } else {
                 connection.note_limit(now);
                 if connection.snd.blocked {
                     connection.wake_writer(&self.shared.config);
-                    if !connection.events.is_empty() && !std::mem::replace(&mut connection.listed, true) {
-                        self.events.push_back(SocketId::Connection(id));
-                    }
+                    self.agenda.note_events(id, connection);
                 }
             }
-            self.deadlines.note(id.index, connection);
+            self.agenda.deadlines.note(id.index, connection);
             if self.shared.trace.is_some() {
                 self.trace_changes(now, id.index);
             }
@@ -57,12 +53,12 @@ impl Stack {
 
     /// Might [`poll_transmit`](Stack::poll_transmit) have something? True may be wrong, false never is.
     pub fn is_transmit_pending(&self) -> bool {
-        !self.replies.is_empty() || !self.ready.is_empty()
+        !self.replies.is_empty() || !self.agenda.ready.is_empty()
     }
 
     /// The next event; events of one socket are merged until they are polled.
     pub fn poll_event(&mut self) -> Option<(SocketId, Events)> {
-        while let Some(id) = self.events.pop_front() {
+        while let Some(id) = self.agenda.events.pop_front() {
             match id {
                 SocketId::Listener(listener_id) => {
                     if let Some(listener) = self.listener_mut(listener_id) {
@@ -91,14 +87,14 @@ impl Stack {
         let or_never = |deadline: Option<Instant>| deadline.unwrap_or(NEVER);
         let connections = or_never(self.timers.next()).min(or_never(self.request_timers.next()));
         let earliest = connections.min(or_never(self.time_wait.next_deadline()));
-        self.deadlines.earliest = earliest;
+        self.agenda.deadlines.earliest = earliest;
         (earliest != NEVER).then_some(earliest)
     }
 
     /// The time is `now`: everything due until then happens. Nearly free when nothing is: a driver with packets to handle may call it
     /// before every batch, and [`poll_timeout`](Stack::poll_timeout) only when it has nothing to do.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if now < self.deadlines.earliest {
+        if now < self.agenda.deadlines.earliest {
             return;
         }
         self.arm_moved();
@@ -123,7 +119,7 @@ impl Stack {
 
     /// Connections that are gone leave their places in the list: it must not outgrow those that are there.
     pub(super) fn bound_moved(&mut self) {
-        if self.deadlines.moved.len() > MOVED_MIN + 2 * self.connections.len() {
+        if self.agenda.deadlines.moved.len() > MOVED_MIN + 2 * self.connections.len() {
             self.arm_moved();
         }
     }
@@ -131,7 +127,7 @@ impl Stack {
     /// The wheel learns the deadlines of the connections that have changed since it was last asked: one visit for each, however often
     /// its timers moved.
     fn arm_moved(&mut self) {
-        while let Some(index) = self.deadlines.moved.pop() {
+        while let Some(index) = self.agenda.deadlines.moved.pop() {
             let Some(connection) = self.connections.get_mut(index) else { continue };
             connection.deadline_moved = false;
             let deadline = connection.next_deadline();
@@ -147,31 +143,3 @@ impl Stack {
 
 /// So many places in the list are always tolerated.
 const MOVED_MIN: usize = 1024;
-
-/// What the wheel does not know yet. Most deadlines are set and stopped, or moved, before the first of them comes; so the wheel hears
-/// of them only then, or when it is asked for the earliest.
-pub(super) struct Deadlines {
-    /// Connections whose deadline may not be the one the wheel knows.
-    moved: Vec<u32>,
-    /// No deadline of the stack is earlier.
-    earliest: Instant,
-}
-
-impl Deadlines {
-    pub(super) fn new() -> Deadlines {
-        Deadlines { moved: Vec::new(), earliest: NEVER }
-    }
-
-    /// A connection has changed.
-    pub(super) fn note(&mut self, index: u32, connection: &mut Connection) {
-        self.note_other(connection.next_deadline());
-        if !std::mem::replace(&mut connection.deadline_moved, true) {
-            self.moved.push(index);
-        }
-    }
-
-    /// Something else than a connection has a deadline.
-    pub(super) fn note_other(&mut self, at: Instant) {
-        self.earliest = self.earliest.min(at);
-    }
-}

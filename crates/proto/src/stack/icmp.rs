@@ -45,7 +45,10 @@ impl Stack {
         let ip = IpHeader { hop_limit, ..IpHeader::new(request.dst, request.src, request.protocol) };
         let mut header = [0; 40];
         ip.emit(body.len(), &mut header);
-        self.push_reply(TxPacket::new(&header[..ip.emit_len()], smallvec![Bytes::from(body)]));
+        match self.replies.push() {
+            Some(place) => *place = TxPacket::new(&header[..ip.emit_len()], smallvec![Bytes::from(body)]),
+            None => self.drops.count(DropReason::RateLimited),
+        }
     }
 
     fn icmp_error(&mut self, now: Instant, error: IcmpError, quote: &[u8]) {

@@ -1,15 +1,16 @@
 //! A packet arrives: IP, then whom it concerns.
 
-use super::{REPLIES_MAX, Stack};
+use super::Stack;
+use super::settle::settle_ordinary;
 use crate::tcp::input::{Reply, Segment};
 use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
 use crate::tuple::FourTuple;
-use crate::{DropReason, Instant, ListenerId};
+use crate::{ConnId, DropReason, Instant, ListenerId};
 use bytes::Buf;
 use core::ops::Range;
 use wire::{
     Addr, Flags, IpError, IpHeader, RxChecksum, RxPacket, SeqNum, TcpError, TcpHeader, TcpOptions,
-    Timestamps, TxPacket, protocol,
+    Timestamps, protocol,
 };
 
 impl Stack {
@@ -47,9 +48,6 @@ impl Stack {
             Ok(parsed) => parsed,
             Err(error) => return self.bad_segment(error),
         };
-        if ip.src.is_multicast() || ip.src.is_unspecified() {
-            return self.drops.count(DropReason::BadAddress);
-        }
         let tuple = FourTuple {
             local: ip.dst,
             local_port: header.dst_port,
@@ -84,6 +82,13 @@ impl Stack {
         if let Some(index) = self.connection_at(hash, &tuple) {
             return self.for_connection(now, index, segment);
         }
+        self.dispatch_to_others(now, hash, tuple, segment);
+    }
+
+    fn dispatch_to_others(&mut self, now: Instant, hash: u64, tuple: FourTuple, segment: &mut Segment) {
+        if tuple.peer.is_multicast() || tuple.peer.is_unspecified() {
+            return self.drops.count(DropReason::BadAddress);
+        }
         if let Some(index) = self.request_at(hash, &tuple) {
             return self.for_request(now, index, segment);
         }
@@ -97,14 +102,20 @@ impl Stack {
     }
 
     pub(super) fn for_connection(&mut self, now: Instant, index: u32, segment: &mut Segment) {
-        let Some(connection) = self.connections.get_mut(index) else { return };
-        let tuple = connection.tuple;
-        let numbers = ResetNumbers::of(segment);
+        let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
+        let id = ConnId { index, generation };
+        let end = segment.end();
         let reply = connection.segment_arrives(&mut self.shared.context(now), segment);
-        if reply == Reply::Reset {
-            self.send_reset(now, &tuple, numbers);
+        if reply == Reply::Nothing
+            && settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection)
+        {
+            return;
         }
-        self.settle(now, index);
+        if reply == Reply::Reset {
+            let tuple = connection.tuple;
+            self.send_reset(now, &tuple, ResetNumbers::of(segment, end));
+        }
+        self.settle_turn(now, id);
     }
 
     fn for_time_wait(&mut self, now: Instant, index: TimeWaitIndex, segment: &mut Segment) {
@@ -120,7 +131,7 @@ impl Stack {
         };
         self.shared.counters.paws_time_wait += u64::from(is_old(&entry, &facts));
         let timeout = self.shared.config.time_wait;
-        self.deadlines.note_other(now + timeout);
+        self.agenda.deadlines.note_other(now + timeout);
         let ts_recent = facts.timestamps.map(|timestamps| timestamps.tsval);
         match on_segment(&entry, &facts, self.shared.config.tcp_rfc1337) {
             TimeWaitAction::Ignore => self.drops.count(DropReason::TimeWait),
@@ -187,7 +198,7 @@ impl Stack {
         if segment.has(Flags::RST) {
             return self.drops.count(DropReason::StrayReset);
         }
-        self.send_reset(now, tuple, ResetNumbers::of(segment));
+        self.send_reset(now, tuple, ResetNumbers::of(segment, segment.end()));
     }
 
     pub(super) fn send_reset(&mut self, now: Instant, tuple: &FourTuple, numbers: ResetNumbers) {
@@ -230,14 +241,9 @@ impl Stack {
             ..IpHeader::new(local, peer, protocol::TCP)
         };
         let offload = self.shared.capabilities.tx_checksum;
-        self.push_reply(TxPacket::tcp(&ip, header, Default::default(), 0, offload));
-    }
-
-    pub(super) fn push_reply(&mut self, packet: TxPacket) {
-        if self.replies.len() < REPLIES_MAX {
-            self.replies.push_back(packet);
-        } else {
-            self.drops.count(DropReason::RateLimited);
+        match self.replies.push() {
+            Some(place) => place.write_tcp(&ip, header, 0, offload),
+            None => self.drops.count(DropReason::RateLimited),
         }
     }
 }
@@ -256,11 +262,12 @@ impl ResetNumbers {
         ResetNumbers { seq: iss + 1, ack: irs + 1, flags: Flags::RST | Flags::ACK }
     }
 
-    fn of(segment: &Segment) -> ResetNumbers {
+    /// Of the answer to a segment that ended at `end`, before its payload was taken.
+    fn of(segment: &Segment, end: SeqNum) -> ResetNumbers {
         if segment.has(Flags::ACK) {
             ResetNumbers { seq: segment.header.ack, ack: SeqNum(0), flags: Flags::RST }
         } else {
-            ResetNumbers { seq: SeqNum(0), ack: segment.end(), flags: Flags::RST | Flags::ACK }
+            ResetNumbers { seq: SeqNum(0), ack: end, flags: Flags::RST | Flags::ACK }
         }
     }
 }

@@ -351,7 +351,7 @@ impl Stack {
         if let Some(listener) = self.listener_mut(id)
             && !std::mem::replace(&mut listener.listed, true)
         {
-            self.events.push_back(crate::SocketId::Listener(id));
+            self.agenda.events.push_back(crate::SocketId::Listener(id));
         }
     }
 }

@@ -126,7 +126,7 @@ impl Stack {
         let wait = self.shared.config.rto_initial.saturating_mul(1 << backoff);
         let at = now + wait.min(self.shared.config.rto_max());
         self.request_timers.set(&mut request.timer, index, at);
-        self.deadlines.note_other(at);
+        self.agenda.deadlines.note_other(at);
     }
 
     fn expire_request(&mut self, now: Instant, index: u32) {

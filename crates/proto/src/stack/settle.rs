@@ -1,22 +1,29 @@
 //! What follows every change of a connection: its listener hears of it, its packets find their new owner, its deadline and its
 //! events are noted, and it is freed when nobody needs it any more.
 
-use super::{REPLAY_GENERATION, Stack, is_live};
+use super::agenda::Agenda;
+use super::{REPLAY_GENERATION, Shared, Stack, is_live};
 use crate::tcp::connection::{Connection, ParentEvent};
 use crate::time_wait::TimeWait;
-use crate::{CloseReason, ConnId, Instant, SocketId, State};
-use wire::TxPacket;
+use crate::{CloseReason, ConnId, DropReason, Instant, State};
 
 impl Stack {
     /// To be called once after every mutation of connection `index`.
     pub(super) fn settle(&mut self, now: Instant, index: u32) {
-        let Some(connection) = self.connections.get(index) else { return };
-        let tells = connection.parent_event.is_some();
-        let ended = !is_live(connection.state) || only_awaits_fin(connection);
-        if tells {
-            self.tell_listener(now, index);
+        let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
+        let id = ConnId { index, generation };
+        if !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
+            self.settle_turn(now, id);
         }
-        if ended {
+    }
+
+    /// As [`settle`](Self::settle), where more than the connection itself may have to learn of the change.
+    #[inline(never)]
+    pub(super) fn settle_turn(&mut self, now: Instant, id: ConnId) {
+        let index = id.index;
+        self.tell_listener(now, index);
+        let Some(connection) = self.connections.get(index) else { return };
+        if is_over(connection) {
             if self.shared.trace.is_some() {
                 self.trace_changes(now, index);
             }
@@ -24,23 +31,9 @@ impl Stack {
                 return;
             }
         }
-        let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
-        let id = ConnId { index, generation };
+        let Some(connection) = self.connections.get_mut(index) else { return };
         self.shared.charge(now, connection);
-        self.deadlines.note(index, connection);
-        if !connection.ready {
-            connection.ready = connection.may_transmit();
-            if connection.ready {
-                self.ready.push_back(id);
-            } else {
-                connection.note_limit(now);
-            }
-        }
-        let audible = !connection.events.is_empty() && !connection.orphan && !connection.unaccepted;
-        if audible && !connection.listed {
-            connection.listed = true;
-            self.events.push_back(SocketId::Connection(id));
-        }
+        self.agenda.note(now, id, connection);
         if self.shared.trace.is_some() {
             self.trace_changes(now, index);
         }
@@ -80,11 +73,17 @@ impl Stack {
             }
             self.shared.counters.out_rsts += u64::from(connection.reset_due);
         }
-        let mut packet = TxPacket::default();
         while let Some(connection) = self.connections.get_mut(index)
-            && connection.poll_transmit(&mut self.shared.context(now), &mut packet)
+            && connection.may_transmit()
         {
-            self.push_reply(std::mem::take(&mut packet));
+            let Some(place) = self.replies.push() else {
+                self.drops.count(DropReason::RateLimited);
+                break;
+            };
+            if !connection.poll_transmit(&mut self.shared.context(now), place) {
+                self.replies.unpush();
+                break;
+            }
         }
         let Some(connection) = self.connections.get(index) else { return };
         if connection.fast_open_was_swallowed() {
@@ -121,7 +120,7 @@ impl Stack {
         self.shared.counters.time_wait += u64::from(connection.state == State::TimeWait);
         let entry = time_wait_of(connection);
         self.shared.counters.time_wait_overflow += self.time_wait.insert(now, entry, timeout) as u64;
-        self.deadlines.note_other(now + timeout);
+        self.agenda.deadlines.note_other(now + timeout);
     }
 
     /// An ordinary connection to a listener that serves Fast Open ends without TIME-WAIT, or may: if its SYN was a fallback, the SYN
@@ -156,6 +155,28 @@ impl Stack {
             self.shared.blocks.clear();
         }
     }
+}
+
+/// Settles a change that concerns nobody but the connection. False: [`Stack::settle_turn`] must do it.
+#[inline]
+pub(super) fn settle_ordinary(
+    shared: &mut Shared,
+    agenda: &mut Agenda,
+    now: Instant,
+    id: ConnId,
+    connection: &mut Connection,
+) -> bool {
+    if connection.parent_event.is_some() || is_over(connection) || shared.trace.is_some() {
+        return false;
+    }
+    shared.charge(now, connection);
+    agenda.note(now, id, connection);
+    true
+}
+
+/// Its packets find a new owner, or none.
+fn is_over(connection: &Connection) -> bool {
+    !is_live(connection.state) || only_awaits_fin(connection)
 }
 
 /// Our direction is over and acknowledged, and nobody will read what comes of the other.

@@ -1,7 +1,8 @@
 //! The application's verbs on a stream of bytes: write, push, read, peek.
 
-use super::Stack;
-use crate::tcp::connection::Connection;
+use super::{Shared, Stack};
+use crate::slab::Slab;
+use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::Handshake;
 use crate::tcp::receiver::AckOwed;
 use crate::{
@@ -29,7 +30,7 @@ impl Stack {
         data: &[u8],
         flags: WriteFlags,
     ) -> Result<usize, WriteError> {
-        let (connection, goal, room) = self.writable(id)?;
+        let (connection, goal, room) = writable(&mut self.connections, &self.shared, id)?;
         let taken = data.len().min(room);
         if taken == 0 && !data.is_empty() {
             connection.snd.blocked = true;
@@ -37,11 +38,11 @@ impl Stack {
         }
         let flags = if taken < data.len() { WriteFlags::empty() } else { flags };
         connection.before_write(flags);
-        let Some(connection) = self.connections.get_mut(id.index) else { return Err(WriteError::NotFound) };
         connection.snd.queue.write(&data[..taken], goal, &mut self.shared.blocks);
         connection.after_write(flags);
         connection.snd.blocked |= taken < data.len();
-        self.written(now, id.index);
+        connection.written(&self.shared.context(now));
+        self.settle(now, id.index);
         Ok(taken)
     }
 
@@ -50,7 +51,7 @@ impl Stack {
     /// # Errors
     /// As [`write`](Stack::write).
     pub fn write_bytes(&mut self, now: Instant, id: ConnId, data: &mut Bytes) -> Result<usize, WriteError> {
-        let (connection, goal, room) = self.writable(id)?;
+        let (connection, goal, room) = writable(&mut self.connections, &self.shared, id)?;
         let taken = data.len().min(room);
         if taken == 0 && !data.is_empty() {
             connection.snd.blocked = true;
@@ -60,7 +61,8 @@ impl Stack {
         connection.snd.queue.write_bytes(data.split_to(taken), goal);
         connection.after_write(WriteFlags::empty());
         connection.snd.blocked |= !data.is_empty();
-        self.written(now, id.index);
+        connection.written(&self.shared.context(now));
+        self.settle(now, id.index);
         Ok(taken)
     }
 
@@ -69,44 +71,12 @@ impl Stack {
     /// # Errors
     /// As [`write`](Stack::write); `Blocked` is followed by [`Events::WRITABLE`](crate::Events::WRITABLE) here too.
     pub fn send_capacity(&mut self, id: ConnId) -> Result<usize, WriteError> {
-        let (connection, _, room) = self.writable(id)?;
+        let (connection, _, room) = writable(&mut self.connections, &self.shared, id)?;
         if room == 0 {
             connection.snd.blocked = true;
             return Err(WriteError::Blocked);
         }
         Ok(room)
-    }
-
-    /// The connection, the size its segments may grow to, and the bytes it takes now.
-    pub(super) fn writable(&mut self, id: ConnId) -> Result<(&mut Connection, u32, usize), WriteError> {
-        let least = self.shared.memory.is_exhausted().then_some(self.shared.config.tcp_wmem[0]);
-        let found =
-            self.connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan);
-        let connection = found.ok_or(WriteError::NotFound)?;
-        connection.touch();
-        match connection.close_reason {
-            Some(CloseReason::Finished) => return Err(WriteError::Shutdown),
-            Some(reason) => return Err(WriteError::Closed(reason)),
-            None if connection.snd.fin_queued => return Err(WriteError::Shutdown),
-            None => {}
-        }
-        let goal = connection.size_goal(&self.shared.capabilities);
-        let room = connection.send_room(&self.shared.config, least);
-        Ok((connection, goal, room))
-    }
-
-    /// The answer may now fill the SYN-ACK that waits for it.
-    fn written(&mut self, now: Instant, index: u32) {
-        let Some(connection) = self.connections.get_mut(index) else { return };
-        let cx = self.shared.context(now);
-        if let Some(Handshake::Passive(passive)) = &mut connection.handshake {
-            passive.wrote = true;
-            if connection.answer_fills_syn_ack(&cx) {
-                connection.release_synack();
-            }
-        }
-        connection.arm_persist(&cx);
-        self.settle(now, index);
     }
 
     /// Nothing more is coming soon: what waits for more goes now, in a SYN-ACK or for Nagle or under a cork. (A `flush` of a buffered
@@ -126,8 +96,9 @@ impl Stack {
     pub fn read(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
         let connection = self.owned(id).ok_or(ReadError::NotFound)?;
         if connection.rcv.buffer.is_empty() {
-            let waits = !buf.is_empty() && self.something_to_read(now, id)?;
-            debug_assert!(!waits);
+            if !buf.is_empty() {
+                self.nothing_to_read(now, id)?;
+            }
             return Ok(0);
         }
         let most = if connection.special.is_some() { connection.up_to_mark(buf.len()) } else { buf.len() };
@@ -174,27 +145,28 @@ impl Stack {
         if !connection.rcv.buffer.is_empty() {
             return Ok(true);
         }
-        match connection.close_reason {
-            None if connection.rcv.fin_received => Ok(false),
-            Some(CloseReason::Finished) => Ok(false),
-            Some(reason) => Err(ReadError::Closed(reason)),
-            None => {
-                self.reader_waits(now, id.index);
-                Err(ReadError::Blocked)
-            }
-        }
+        self.nothing_to_read(now, id).map(|()| false)
     }
 
-    /// The application has written, or has read a SYN that was full, and now waits for the peer: the SYN-ACK has nothing more to wait
-    /// for.
-    fn reader_waits(&mut self, now: Instant, index: u32) {
-        let Some(connection) = self.connections.get_mut(index) else { return };
+    /// The end of the stream, or why there is nothing.
+    ///
+    /// An application that has written, or has read a SYN that was full, and now waits for the peer: the SYN-ACK has nothing more to
+    /// wait for.
+    fn nothing_to_read(&mut self, now: Instant, id: ConnId) -> Result<(), ReadError> {
+        let connection = self.owned(id).ok_or(ReadError::NotFound)?;
+        match connection.close_reason {
+            None if connection.rcv.fin_received => return Ok(()),
+            Some(CloseReason::Finished) => return Ok(()),
+            Some(reason) => return Err(ReadError::Closed(reason)),
+            None => {}
+        }
         if let Some(Handshake::Passive(passive)) = &connection.handshake
             && (passive.wrote || passive.request_goes_on)
         {
             connection.release_synack();
-            self.settle(now, index);
+            self.settle(now, id.index);
         }
+        Err(ReadError::Blocked)
     }
 
     /// The peer is told of room in the buffer when it is worth a packet (RFC 9293 §3.8.6.2.2).
@@ -250,5 +222,38 @@ impl Stack {
     /// A connection its application still holds.
     pub(super) fn owned(&mut self, id: ConnId) -> Option<&mut Connection> {
         self.connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan)
+    }
+}
+
+/// The connection, the size its segments may grow to, and the bytes it takes now.
+pub(super) fn writable<'a>(
+    connections: &'a mut Slab<Connection>,
+    shared: &Shared,
+    id: ConnId,
+) -> Result<(&'a mut Connection, u32, usize), WriteError> {
+    let least = shared.memory.is_exhausted().then_some(shared.config.tcp_wmem[0]);
+    let found = connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan);
+    let connection = found.ok_or(WriteError::NotFound)?;
+    match connection.close_reason {
+        Some(CloseReason::Finished) => return Err(WriteError::Shutdown),
+        Some(reason) => return Err(WriteError::Closed(reason)),
+        None if connection.snd.fin_queued => return Err(WriteError::Shutdown),
+        None => {}
+    }
+    let goal = connection.size_goal(&shared.capabilities);
+    let room = connection.send_room(&shared.config, least);
+    Ok((connection, goal, room))
+}
+
+impl Connection {
+    /// The answer may now fill the SYN-ACK that waits for it.
+    fn written(&mut self, cx: &Context<'_>) {
+        if let Some(Handshake::Passive(passive)) = &mut self.handshake {
+            passive.wrote = true;
+            if self.answer_fills_syn_ack(cx) {
+                self.release_synack();
+            }
+        }
+        self.arm_persist(cx);
     }
 }

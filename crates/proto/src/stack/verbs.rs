@@ -49,13 +49,10 @@ impl Stack {
         loop {
             let listener = self.listener_mut(id).ok_or(AcceptError::Closed)?;
             let conn = listener.accept_queue.pop_front().ok_or(AcceptError::Blocked)?;
-            if !self.connections.contains(conn.index, conn.generation) {
-                continue;
-            }
-            let Some(connection) = self.connections.get_mut(conn.index) else { continue };
+            let Some(connection) = self.connections.find_mut(conn.index, conn.generation) else { continue };
             connection.unaccepted = false;
             let peer = connection.tuple.peer_addr();
-            self.settle(now, conn.index);
+            self.agenda.note_events(conn, connection);
             self.admit_waiting(now, id);
             return Ok((conn, peer));
         }

@@ -1,0 +1,75 @@
+//! What the stack still has to do for its connections: send, report, and wake at a time.
+
+use crate::tcp::connection::Connection;
+use crate::tcp::timers::NEVER;
+use crate::{ConnId, Instant, SocketId};
+use std::collections::VecDeque;
+
+/// See the module.
+pub(super) struct Agenda {
+    /// Connections that may have something to send, in turn.
+    pub(super) ready: VecDeque<ConnId>,
+    /// Sockets with events.
+    pub(super) events: VecDeque<SocketId>,
+    pub(super) deadlines: Deadlines,
+}
+
+impl Agenda {
+    pub(super) fn new() -> Agenda {
+        Agenda { ready: VecDeque::new(), events: VecDeque::new(), deadlines: Deadlines::new() }
+    }
+
+    /// A connection has changed.
+    #[inline]
+    pub(super) fn note(&mut self, now: Instant, id: ConnId, connection: &mut Connection) {
+        self.deadlines.note(id.index, connection);
+        if !connection.ready {
+            connection.ready = connection.may_transmit();
+            if connection.ready {
+                self.ready.push_back(id);
+            } else {
+                connection.note_limit(now);
+            }
+        }
+        self.note_events(id, connection);
+    }
+
+    /// Its application shall hear of what has happened, as soon as there is one.
+    #[inline]
+    pub(super) fn note_events(&mut self, id: ConnId, connection: &mut Connection) {
+        let audible = !connection.events.is_empty() && !connection.orphan && !connection.unaccepted;
+        if audible && !std::mem::replace(&mut connection.listed, true) {
+            self.events.push_back(SocketId::Connection(id));
+        }
+    }
+}
+
+/// What the wheel does not know yet. Most deadlines are set and stopped, or moved, before the first of them comes; so the wheel hears
+/// of them only then, or when it is asked for the earliest.
+pub(super) struct Deadlines {
+    /// Connections whose deadline may not be the one the wheel knows.
+    pub(super) moved: Vec<u32>,
+    /// No deadline of the stack is earlier.
+    pub(super) earliest: Instant,
+}
+
+impl Deadlines {
+    fn new() -> Deadlines {
+        Deadlines { moved: Vec::new(), earliest: NEVER }
+    }
+
+    /// A connection has changed.
+    #[inline]
+    pub(super) fn note(&mut self, index: u32, connection: &mut Connection) {
+        self.note_other(connection.next_deadline());
+        if !std::mem::replace(&mut connection.deadline_moved, true) {
+            self.moved.push(index);
+        }
+    }
+
+    /// Something else than a connection has a deadline.
+    #[inline]
+    pub(super) fn note_other(&mut self, at: Instant) {
+        self.earliest = self.earliest.min(at);
+    }
+}

@@ -1,0 +1,109 @@
+//! Packets of no connection that wait to be sent: SYN-ACKs of requests, resets, last words, answers to ICMP.
+//!
+//! They lie in places that are used again: a packet is large, and moving it costs more than writing it.
+
+use wire::TxPacket;
+
+/// Packets that may wait; more are dropped (they are rate-limited anyway).
+const MOST: usize = 4096;
+/// Places that are kept while nothing waits.
+const KEPT: usize = 64;
+
+/// A queue of packets.
+#[derive(Default)]
+pub(super) struct Replies {
+    places: Vec<TxPacket>,
+    /// The first that waits, and the first free place behind those that do.
+    first: usize,
+    end: usize,
+}
+
+impl Replies {
+    pub(super) fn is_empty(&self) -> bool {
+        self.first == self.end
+    }
+
+    /// A place for one more, without payload; it waits at once. `None`: too many do.
+    pub(super) fn push(&mut self) -> Option<&mut TxPacket> {
+        if self.end - self.first >= MOST {
+            return None;
+        }
+        if self.end == self.places.len() {
+            if self.first > self.end / 2 {
+                // Those who were sent make room.
+                self.places.rotate_left(self.first);
+                (self.first, self.end) = (0, self.end - self.first);
+            } else {
+                self.places.push(TxPacket::default());
+            }
+        }
+        self.end += 1;
+        let place = &mut self.places[self.end - 1];
+        place.payload.clear();
+        Some(place)
+    }
+
+    /// Takes back what was pushed last.
+    pub(super) fn unpush(&mut self) {
+        self.end -= usize::from(!self.is_empty());
+    }
+
+    /// The next, into `packet`. False: there is none.
+    pub(super) fn pop_into(&mut self, packet: &mut TxPacket) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        std::mem::swap(packet, &mut self.places[self.first]);
+        self.first += 1;
+        if self.first == self.end {
+            (self.first, self.end) = (0, 0);
+            self.places.truncate(KEPT);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pushed(replies: &mut Replies, number: u16) -> bool {
+        replies.push().map(|place| place.gso_size = number).is_some()
+    }
+
+    fn popped(replies: &mut Replies) -> Option<u16> {
+        let mut packet = TxPacket::default();
+        replies.pop_into(&mut packet).then_some(packet.gso_size)
+    }
+
+    #[test]
+    fn they_keep_their_order_and_their_places() {
+        let mut replies = Replies::default();
+        let (mut next, mut expected) = (0, 0);
+        for round in 0..1000 {
+            for _ in 0..round % 7 + 3 {
+                assert!(pushed(&mut replies, next));
+                next += 1;
+            }
+            for _ in 0..round % 7 + 2 {
+                assert_eq!(popped(&mut replies), Some(expected));
+                expected += 1;
+            }
+        }
+        assert_eq!(replies.end - replies.first, 1000);
+        assert!(replies.places.len() <= 2100, "{}", replies.places.len());
+        while popped(&mut replies).is_some() {}
+        assert!(replies.is_empty() && replies.places.len() <= KEPT);
+    }
+
+    #[test]
+    fn there_is_an_end() {
+        let mut replies = Replies::default();
+        assert!((0..MOST).all(|_| pushed(&mut replies, 1)));
+        assert!(!pushed(&mut replies, 2));
+        replies.unpush();
+        assert!(pushed(&mut replies, 3) && !pushed(&mut replies, 4));
+        assert_eq!(popped(&mut replies), Some(1));
+        assert!(pushed(&mut replies, 5));
+    }
+}
