@@ -116,6 +116,9 @@ impl RouteTable {
 
     /// The route of the longest prefix that `peer` lies in.
     pub(crate) fn lookup(&self, peer: Addr) -> Option<&Arc<Route>> {
+        if self.routes.is_empty() {
+            return None;
+        }
         let width = if peer.is_v4() { 32 } else { 128 };
         let lengths = self.lengths.range(..=width).rev();
         lengths.map(|(length, _)| Network::new(peer, *length)).find_map(|network| self.routes.get(&network))

@@ -12,7 +12,8 @@ struct Slot<T> {
 
 /// Values under (index, generation) handles; a removed value's handle is never valid again until 2³² reuses of its slot.
 pub(crate) struct Slab<T> {
-    pages: Vec<Vec<Slot<T>>>,
+    pages: Vec<Box<[Slot<T>; PAGE]>>,
+    /// The free slots, linked by `next_free`.
     free: u32,
     len: usize,
 }
@@ -28,43 +29,43 @@ impl<T> Slab<T> {
 
     /// Stores a value; returns its index and generation.
     pub(crate) fn insert(&mut self, value: T) -> (u32, u32) {
+        if self.free == NONE {
+            self.add_page();
+        }
+        let index = self.free;
+        let slot = &mut self.pages[index as usize / PAGE][index as usize % PAGE];
+        self.free = slot.next_free;
+        slot.value = Some(value);
         self.len += 1;
-        if self.free != NONE {
-            let index = self.free;
-            let slot = &mut self.pages[index as usize / PAGE][index as usize % PAGE];
-            self.free = slot.next_free;
-            slot.value = Some(value);
-            return (index, slot.generation);
+        (index, slot.generation)
+    }
+
+    #[cold]
+    fn add_page(&mut self) {
+        let first = (self.pages.len() * PAGE) as u32;
+        let next = |index: u32| if index as usize % PAGE + 1 < PAGE { index + 1 } else { NONE };
+        let slot = |index| Slot { generation: 0, next_free: next(index), value: None };
+        let slots: Vec<Slot<T>> = (first..first + PAGE as u32).map(slot).collect();
+        if let Ok(page) = slots.into_boxed_slice().try_into() {
+            self.pages.push(page);
+            self.free = first;
         }
-        if self.pages.last().is_none_or(|page| page.len() == PAGE) {
-            self.pages.push(Vec::with_capacity(PAGE));
-        }
-        let page_index = self.pages.len() - 1;
-        let page = &mut self.pages[page_index];
-        page.push(Slot { generation: 0, next_free: NONE, value: Some(value) });
-        ((page_index * PAGE + page.len() - 1) as u32, 0)
     }
 
     pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
-        let value =
-            self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)?.value.take()?;
+        let value = self.slot_mut(index)?.value.take()?;
         self.release(index);
         Some(value)
     }
 
     /// Drops a value where it lies: no move of a large one.
     pub(crate) fn drop_at(&mut self, index: u32) {
-        if let Some(value) = self.get_mut_slot(index)
-            && value.is_some()
+        if let Some(slot) = self.slot_mut(index)
+            && slot.value.is_some()
         {
-            *value = None;
+            slot.value = None;
             self.release(index);
         }
-    }
-
-    fn get_mut_slot(&mut self, index: u32) -> Option<&mut Option<T>> {
-        let slot = self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)?;
-        Some(&mut slot.value)
     }
 
     /// The slot of a removed value may be used again.
@@ -76,8 +77,14 @@ impl<T> Slab<T> {
         self.len -= 1;
     }
 
+    #[inline]
     fn slot(&self, index: u32) -> Option<&Slot<T>> {
-        self.pages.get(index as usize / PAGE)?.get(index as usize % PAGE)
+        Some(&self.pages.get(index as usize / PAGE)?[index as usize % PAGE])
+    }
+
+    #[inline]
+    fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<T>> {
+        Some(&mut self.pages.get_mut(index as usize / PAGE)?[index as usize % PAGE])
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
@@ -85,12 +92,12 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
-        self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)?.value.as_mut()
+        self.slot_mut(index)?.value.as_mut()
     }
 
     /// A stored value by its index, with its generation.
     pub(crate) fn entry_mut(&mut self, index: u32) -> Option<(u32, &mut T)> {
-        let slot = self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)?;
+        let slot = self.slot_mut(index)?;
         Some((slot.generation, slot.value.as_mut()?))
     }
 

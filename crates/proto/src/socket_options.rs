@@ -227,8 +227,9 @@ impl From<SocketOptions> for Options {
         let mut nagle = Nagle::empty();
         nagle.set(Nagle::OFF, options.nodelay);
         nagle.set(Nagle::CORK, options.cork);
-        let rest = SocketOptions { nodelay: false, cork: false, ..options.into_range() };
-        Options { nagle, rare: RareOptions((rest != SocketOptions::default()).then(|| Arc::new(rest))) }
+        let rest = SocketOptions { nodelay: false, cork: false, ..options };
+        let is_rare = rest != ORDINARY;
+        Options { nagle, rare: RareOptions(is_rare.then(|| Arc::new(rest.into_range()))) }
     }
 }
 
@@ -246,37 +247,39 @@ impl RareOptions {
     }
 }
 
+/// An application that asks for nothing.
+static ORDINARY: SocketOptions = SocketOptions {
+    nodelay: false,
+    cork: false,
+    quickack: None,
+    delack_max: None,
+    linger: None,
+    linger2: None,
+    max_segment: None,
+    syn_retries: None,
+    rto_min: None,
+    rto_max: None,
+    thin_linear_timeouts: false,
+    keepalive: false,
+    keepalive_time: None,
+    keepalive_intvl: None,
+    keepalive_probes: None,
+    user_timeout: None,
+    notsent_lowat: None,
+    send_buffer: None,
+    recv_buffer: None,
+    window_clamp: None,
+    dscp: 0,
+    hop_limit: None,
+    congestion: None,
+    max_pacing_rate: None,
+};
+
 impl Deref for RareOptions {
     type Target = SocketOptions;
 
     fn deref(&self) -> &SocketOptions {
-        static DEFAULT: SocketOptions = SocketOptions {
-            nodelay: false,
-            cork: false,
-            quickack: None,
-            delack_max: None,
-            linger: None,
-            linger2: None,
-            max_segment: None,
-            syn_retries: None,
-            rto_min: None,
-            rto_max: None,
-            thin_linear_timeouts: false,
-            keepalive: false,
-            keepalive_time: None,
-            keepalive_intvl: None,
-            keepalive_probes: None,
-            user_timeout: None,
-            notsent_lowat: None,
-            send_buffer: None,
-            recv_buffer: None,
-            window_clamp: None,
-            dscp: 0,
-            hop_limit: None,
-            congestion: None,
-            max_pacing_rate: None,
-        };
-        self.0.as_deref().unwrap_or(&DEFAULT)
+        self.0.as_deref().unwrap_or(&ORDINARY)
     }
 }
 

@@ -43,9 +43,9 @@ use crate::{
     CloseReason, Config, ConnId, ConnectionInfo, Counters, Drops, EarlyData, Instant, ListenerId,
     ListenerInfo, Outcome, SenderLimits, SettingError, State, TableSizes, TcpInfo,
 };
+use agenda::Agenda;
 use core::net::IpAddr;
 use core::time::Duration;
-use agenda::Agenda;
 use hashbrown::HashTable;
 use listener::Listener;
 use ports::PortCounters;
@@ -342,10 +342,6 @@ impl Stack {
         self.by_tuple.find(hash, same).copied()
     }
 
-    fn find_request(&self, tuple: &FourTuple) -> Option<u32> {
-        self.request_at(tuple.hash(&self.hash_key), tuple)
-    }
-
     /// The request of a tuple with this hash.
     fn request_at(&self, hash: u64, tuple: &FourTuple) -> Option<u32> {
         let same = |index: &u32| self.requests.get(*index).is_some_and(|r| r.tuple == *tuple);
@@ -353,14 +349,13 @@ impl Stack {
     }
 
     /// Stores a connection and makes it findable.
-    fn insert_connection(&mut self, mut connection: Connection) -> ConnId {
+    fn insert_connection(&mut self, connection: Connection) -> ConnId {
         self.bound_moved();
-        connection.mapped = true;
         let hash = connection.tuple.hash(&self.hash_key);
         let (index, generation) = self.connections.insert(connection);
-        let (key, connections) = (self.hash_key, &self.connections);
+        let (key, connections) = (&self.hash_key, &self.connections);
         self.by_tuple
-            .insert_unique(hash, index, |index| connections.get(*index).map_or(0, |c| c.tuple.hash(&key)));
+            .insert_unique(hash, index, |index| connections.get(*index).map_or(0, |c| c.tuple.hash(key)));
         ConnId { index, generation }
     }
 

@@ -106,8 +106,7 @@ impl Stack {
         let id = ConnId { index, generation };
         let end = segment.end();
         let reply = connection.segment_arrives(&mut self.shared.context(now), segment);
-        if reply == Reply::Nothing
-            && settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection)
+        if reply == Reply::Nothing && settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection)
         {
             return;
         }

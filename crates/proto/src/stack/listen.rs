@@ -42,6 +42,9 @@ impl Stack {
             return None;
         }
         let candidates = self.listeners_by_port.get(&tuple.local_port)?;
+        if let [id] = candidates[..] {
+            return self.listener(id)?.fit(tuple).map(|_| id);
+        }
         let fitting = candidates.iter().filter_map(|id| Some((self.listener(*id)?.fit(tuple)?, *id)));
         fitting.max_by_key(|(fit, _)| *fit).map(|(_, id)| id)
     }
@@ -242,8 +245,11 @@ impl Stack {
         let cookie_request = segment.payload.is_empty()
             && segment.header.options.fast_open.is_none_or(|option| option.cookie.is_none());
         let route = self.route_to(tuple.peer);
-        let cx = &mut self.shared.context(now);
-        let mut child = Connection::new(cx, tuple, State::SynReceived, iss, socket, route);
+        let cx = &self.shared.context(now);
+        let child = Connection::new(cx, tuple, State::SynReceived, iss, socket, route);
+        let child_id = self.insert_connection(child);
+        let Some(child) = self.connections.get_mut(child_id.index) else { return };
+        let cx = &self.shared.context(now);
         child.take_syn(cx, segment, self.isn.timestamp_offset(tuple.local, tuple.peer));
         child.fast_opened = true;
         child.parent = Some(id);
@@ -273,13 +279,12 @@ impl Stack {
         })));
         child.early = EarlyData { len: child.rcv.buffer.len(), confirmed: false };
         self.shared.counters.passive_opens += 1;
-        let child = self.insert_connection(child);
         if let Some(listener) = self.listener_mut(id) {
             listener.pending.admitted();
-            listener.accept_queue.push_back(child);
+            listener.accept_queue.push_back(child_id);
         }
         self.announce_acceptable(id);
-        self.settle(now, child.index);
+        self.settle(now, child_id.index);
     }
 
     /// How long the SYN-ACK may wait: a quarter of what a round trip to this client takes, if that is known, but no less than an
@@ -379,8 +384,7 @@ impl Connection {
     ) {
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options);
-        self.agree(cx, agreed.with_ecn(cx.config, segment.header.flags));
-        self.start_receiver(cx, segment.seq());
+        self.begin_agreed(cx, agreed.with_ecn(cx.config, segment.header.flags), segment.seq());
         self.ts_offset = ts_offset;
         self.remember_timestamp(cx.now, options.timestamps.map_or(0, |timestamps| timestamps.tsval));
         self.snd.wnd = segment.header.window.into();

@@ -35,6 +35,8 @@ fn timeouts_within(wait: Duration, first: Duration) -> u32 {
 /// LISTEN on an address and port.
 pub(super) struct Listener {
     pub(super) local: SocketAddr,
+    /// Its address as a packet has it; `None` = any, or any of its family.
+    own: Option<Addr>,
     pub(super) backlog: u32,
     /// Connections the application may accept, Fast Open children in SYN-RECEIVED among them.
     pub(super) accept_queue: VecDeque<ConnId>,
@@ -69,6 +71,7 @@ impl Listener {
             if asked == 0 && config.tcp_fastopen & fastopen::ALL_LISTENERS != 0 { backlog } else { asked };
         Listener {
             local,
+            own: Some(Addr::from(local.ip())).filter(|_| !local.ip().is_unspecified()),
             backlog,
             accept_queue: VecDeque::new(),
             requests: 0,
@@ -92,10 +95,9 @@ impl Listener {
         if self.local.port() != tuple.local_port {
             return None;
         }
-        let own = Addr::from(self.local.ip());
         match () {
-            () if own == tuple.local => Some(2),
-            () if !self.local.ip().is_unspecified() => None,
+            () if self.own == Some(tuple.local) => Some(2),
+            () if self.own.is_some() => None,
             () if self.local.is_ipv4() == tuple.local.is_v4() => Some(1),
             () => self.local.is_ipv6().then_some(0),
         }

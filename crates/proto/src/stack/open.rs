@@ -248,13 +248,14 @@ impl Stack {
         let id = request.listener;
         let socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
         let route = self.route_to(request.tuple.peer);
-        let cx = &mut self.shared.context(now);
-        let mut connection =
-            Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);
-        connection.take_request(cx, &request);
-        connection.unaccepted = true;
-        self.shared.counters.passive_opens += 1;
+        let cx = &self.shared.context(now);
+        let connection = Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);
         let id_of_connection: ConnId = self.insert_connection(connection);
+        if let Some(connection) = self.connections.get_mut(id_of_connection.index) {
+            connection.take_request(&mut self.shared.context(now), &request);
+            connection.unaccepted = true;
+        }
+        self.shared.counters.passive_opens += 1;
         if let Some(listener) = self.listener_mut(id) {
             listener.accept_queue.push_back(id_of_connection);
         }
@@ -294,8 +295,7 @@ impl Stack {
 
 impl Connection {
     fn take_request(&mut self, cx: &mut crate::tcp::connection::Context<'_>, request: &Request) {
-        self.agree(cx, request.agreed);
-        self.start_receiver(cx, request.irs);
+        self.begin_agreed(cx, request.agreed, request.irs);
         self.rcv.last_ack_sent = self.rcv.nxt;
         self.ts_offset = request.ts_offset;
         self.remember_timestamp(cx.now, request.ts_recent);

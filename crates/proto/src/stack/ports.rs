@@ -89,8 +89,9 @@ impl Stack {
     }
 
     pub(super) fn tuple_is_free(&self, tuple: &FourTuple) -> bool {
-        self.find_connection(tuple).is_none()
-            && self.find_request(tuple).is_none()
+        let hash = tuple.hash(&self.hash_key);
+        self.connection_at(hash, tuple).is_none()
+            && self.request_at(hash, tuple).is_none()
             && self.time_wait.lookup(tuple).is_none()
             && self.find_listener(tuple).is_none()
     }

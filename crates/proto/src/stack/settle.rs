@@ -24,11 +24,15 @@ impl Stack {
         self.tell_listener(now, index);
         let Some(connection) = self.connections.get(index) else { return };
         if is_over(connection) {
+            let mapped = connection.mapped;
             if self.shared.trace.is_some() {
                 self.trace_changes(now, index);
             }
-            if self.end(now, index) {
-                return;
+            if mapped {
+                self.retire(now, index);
+            }
+            if self.connections.get(index).is_some_and(|connection| connection.orphan) {
+                return self.free(now, index);
             }
         }
         let Some(connection) = self.connections.get_mut(index) else { return };
@@ -37,18 +41,6 @@ impl Stack {
         if self.shared.trace.is_some() {
             self.trace_changes(now, index);
         }
-    }
-
-    /// CLOSED or TIME-WAIT. True if nobody holds it any more: then it is gone.
-    fn end(&mut self, now: Instant, index: u32) -> bool {
-        if self.connections.get(index).is_some_and(|connection| connection.mapped) {
-            self.retire(now, index);
-        }
-        let forgotten = self.connections.get(index).is_some_and(|connection| connection.orphan);
-        if forgotten {
-            self.free(now, index);
-        }
-        forgotten
     }
 
     /// A Fast Open child's handshake is over, one way or the other.
@@ -67,45 +59,33 @@ impl Stack {
 
     /// CLOSED, TIME-WAIT, or FIN-WAIT-2 without a reader: says the last words, then the tuple is no longer its own.
     fn retire(&mut self, now: Instant, index: u32) {
-        if let Some(connection) = self.connections.get_mut(index) {
-            if only_awaits_fin(connection) {
-                connection.let_go_in_fin_wait_2(&mut self.shared.context(now));
-            }
-            self.shared.counters.out_rsts += u64::from(connection.reset_due);
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let mut cx = self.shared.context(now);
+        if only_awaits_fin(connection) {
+            connection.let_go_in_fin_wait_2(&mut cx);
         }
-        while let Some(connection) = self.connections.get_mut(index)
-            && connection.may_transmit()
-        {
+        cx.counters.out_rsts += u64::from(connection.reset_due);
+        while connection.may_transmit() {
             let Some(place) = self.replies.push() else {
                 self.drops.count(DropReason::RateLimited);
                 break;
             };
-            if !connection.poll_transmit(&mut self.shared.context(now), place) {
+            if !connection.poll_transmit(&mut cx, place) {
                 self.replies.unpush();
                 break;
             }
         }
-        let Some(connection) = self.connections.get(index) else { return };
         if connection.fast_open_was_swallowed() {
-            self.shared.context(now).blackhole_suspected();
+            cx.blackhole_suspected();
         }
-        if connection.state != State::TimeWait {
-            self.remember_opening(now, index);
-        }
-        let Some(connection) = self.connections.get(index) else { return };
         let peaceful = connection.close_reason == Some(CloseReason::Finished);
         if connection.state != State::Closed || peaceful {
-            connection.save_path(&mut self.shared.context(now));
+            connection.save_path(&mut cx);
         }
+        self.timers.clear(&mut connection.timer);
         self.keep_numbers(now, index);
+        self.remember_opening(now, index);
         self.unmap(index);
-        self.disarm(index);
-    }
-
-    fn disarm(&mut self, index: u32) {
-        if let Some(connection) = self.connections.get_mut(index) {
-            self.timers.clear(&mut connection.timer);
-        }
     }
 
     /// TIME-WAIT needs only numbers, and so does FIN-WAIT-2 when nobody will read.
@@ -127,29 +107,30 @@ impl Stack {
     /// before it may still come, and must not open again what is over.
     fn remember_opening(&mut self, now: Instant, index: u32) {
         let Some(connection) = self.connections.get(index) else { return };
-        let (tuple, irs) = (connection.tuple, connection.rcv.irs);
         let plain = connection.opened_passively() && !connection.fast_opened;
-        let recent = now.since(connection.opened_at) < REPLAY_GENERATION;
-        if !plain || !recent || !self.shared.config.replay_guard {
+        if !plain || connection.state == State::TimeWait || !self.shared.config.replay_guard {
             return;
         }
+        let (tuple, irs) = (connection.tuple, connection.rcv.irs);
+        let recent = now.since(connection.opened_at) < REPLAY_GENERATION;
         let serves = |id| self.listener(id).is_some_and(|listener| listener.pending.max_qlen() > 0);
-        if self.find_listener(&tuple).is_some_and(serves) {
+        if recent && self.find_listener(&tuple).is_some_and(serves) {
             let (client, server) = ((tuple.peer, tuple.peer_port), (tuple.local, tuple.local_port));
             self.guard.remember_plain(now, client, server, irs);
         }
     }
 
     fn free(&mut self, now: Instant, index: u32) {
-        let charged = self.connections.get(index).map_or(0, |connection| connection.charged);
-        self.shared.memory.charge(now, charged, 0, &mut self.shared.counters);
         if self.shared.trace.is_some() {
             self.trace_end(index);
         }
         self.unmap(index);
-        self.disarm(index);
-        let is_orphan = self.connections.get(index).is_some_and(|connection| connection.orphan);
-        self.shared.orphans -= u32::from(is_orphan);
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        if connection.charged > 0 {
+            self.shared.memory.charge(now, connection.charged, 0, &mut self.shared.counters);
+        }
+        self.timers.clear(&mut connection.timer);
+        self.shared.orphans -= u32::from(connection.orphan);
         self.connections.drop_at(index);
         if self.connections.len() == 0 {
             self.shared.blocks.clear();

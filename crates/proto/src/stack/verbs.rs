@@ -8,7 +8,7 @@ use crate::tcp::handshake::{ActiveOpen, Handshake};
 use crate::tuple::FourTuple;
 use crate::{
     AcceptError, ConnId, ConnectError, ConnectOptions, FastOpen, Instant, ListenError, ListenOptions,
-    ListenerId, Outcome, State, WriteFlags, fastopen,
+    ListenerId, Outcome, Skipped, State, WriteFlags, fastopen,
 };
 use core::net::SocketAddr;
 use wire::Addr;
@@ -111,10 +111,17 @@ impl Stack {
         let min_isn = self.recycle(&tuple);
         let iss = self.choose_isn(now, &tuple, min_isn);
         let plan = self.plan_fast_open(now, &tuple, &options);
-        let path_srtt = self.remembered_rtt(now, &tuple);
+        let plain = matches!(plan, ClientPlan::Plain(_));
+        let path_srtt = if plain { None } else { self.remembered_rtt(now, &tuple) };
         let route = self.route_to(tuple.peer);
         let cx = &self.shared.context(now);
-        let mut connection = Connection::new(cx, tuple, State::SynSent, iss, options.socket.into(), route);
+        let connection = Connection::new(cx, tuple, State::SynSent, iss, options.socket.into(), route);
+        let id = self.insert_connection(connection);
+        let cx = &self.shared.context(now);
+        let Some(connection) = self.connections.get_mut(id.index) else {
+            return Err(ConnectError::TooMany);
+        };
+        connection.begin(cx);
         connection.ts_offset = self.isn.timestamp_offset(tuple.local, tuple.peer);
         connection.outcome = match plan {
             ClientPlan::Plain(why) => Outcome::Skipped(why),
@@ -122,14 +129,14 @@ impl Stack {
         };
         connection.handshake = Some(Handshake::Active(Box::new(ActiveOpen {
             plan,
-            plain: matches!(plan, ClientPlan::Plain(_)),
+            plain,
             due: true,
             transmissions: 0,
             first_sent_at: now,
             last_sent_at: now,
             data_sent: 0,
             fin_sent: false,
-            answer_allowed: !matches!(plan, ClientPlan::Plain(_)),
+            answer_allowed: !plain,
             path_srtt,
             cut_short: None,
         })));
@@ -138,7 +145,6 @@ impl Stack {
         connection.after_write(WriteFlags::empty());
         connection.snd.fin_queued = options.fin;
         self.shared.counters.active_opens += 1;
-        let id = self.insert_connection(connection);
         self.settle(now, id.index);
         Ok(id)
     }
@@ -174,6 +180,9 @@ impl Stack {
     }
 
     fn plan_fast_open(&mut self, now: Instant, tuple: &FourTuple, options: &ConnectOptions) -> ClientPlan {
+        if options.fast_open == FastOpen::Off {
+            return ClientPlan::Plain(Skipped::NotAsked);
+        }
         let key = self.shared.context(now).verdict_key(tuple);
         let heed = self.shared.config.fast_open_verdicts
             && matches!(options.fast_open, FastOpen::Auto | FastOpen::NoCookie);

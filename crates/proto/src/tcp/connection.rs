@@ -264,6 +264,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// To be followed by [`begin`](Self::begin) or [`begin_agreed`](Self::begin_agreed), where it lies for good.
     pub(crate) fn new(
         cx: &Context<'_>,
         tuple: FourTuple,
@@ -272,9 +273,8 @@ impl Connection {
         Options { nagle, rare: options }: Options,
         route: Option<Arc<Route>>,
     ) -> Connection {
-        let metrics = route.as_ref().map(|route| route.metrics).unwrap_or_default();
         let send_limit = send_limit(cx.config, &options);
-        let mut connection = Connection {
+        Connection {
             tuple,
             state,
             handshake: None,
@@ -289,7 +289,7 @@ impl Connection {
                 sack: false,
                 ecn: false,
             },
-            path_mtu: first_path_mtu(cx, &tuple, &metrics),
+            path_mtu: first_path_mtu(cx, &tuple, route.as_ref().map(|route| &route.metrics)),
             smss: 0,
             snd: Sender { nagle, ..Sender::new(iss, send_limit) },
             rcv: Receiver::new(SeqNum(0), WindowSpace::new(cx.config, &options), 0),
@@ -328,21 +328,35 @@ impl Connection {
             timer: TimerHandle::default(),
             deadline_moved: false,
             listed: false,
-            mapped: false,
+            mapped: true,
             options,
             special: None,
             route,
-        };
-        connection.smss = connection.smss_now();
-        connection.congestion = connection.new_congestion(cx);
-        connection.bound_rto(cx.config);
-        if connection.options.keepalive {
-            connection.start_keepalive(cx);
         }
-        if let Some(on) = connection.options.quickack {
-            connection.set_quickack(cx.config, on);
+    }
+
+    /// What a new connection has in place, before anything is agreed.
+    pub(crate) fn begin(&mut self, cx: &Context<'_>) {
+        self.smss = self.smss_now();
+        self.congestion = self.new_congestion(cx);
+        self.obey_options(cx);
+    }
+
+    /// The same of one that begins with a SYN of the peer.
+    pub(crate) fn begin_agreed(&mut self, cx: &Context<'_>, agreed: Negotiated, irs: SeqNum) {
+        self.obey_options(cx);
+        self.agree(cx, agreed);
+        self.start_receiver(cx, irs);
+    }
+
+    fn obey_options(&mut self, cx: &Context<'_>) {
+        self.bound_rto(cx.config);
+        if self.options.keepalive {
+            self.start_keepalive(cx);
         }
-        connection
+        if let Some(on) = self.options.quickack {
+            self.set_quickack(cx.config, on);
+        }
     }
 
     /// The bounds of the retransmission time-out, by the socket's options, the route or the stack's settings.
@@ -383,7 +397,7 @@ impl Connection {
             space.begin_at(first);
         }
         let shift = self.agreed.snd_wscale.map_or(0, |_| negotiation::window_shift(config, &self.options));
-        self.rcv = Receiver::new(irs, space, shift);
+        self.rcv.begin(irs, space, shift);
         // Our SYN told this window, or our SYN-ACK will: data may come right behind the peer's SYN.
         self.rcv.adv = self.rcv.nxt + first.min(u32::from(u16::MAX));
     }
@@ -580,10 +594,11 @@ impl Connection {
 }
 
 /// The link's MTU, or the route's, or what ICMP lately told of the path, whichever is least; a locked route's is not doubted.
-fn first_path_mtu(cx: &Context<'_>, tuple: &FourTuple, metrics: &RouteMetrics) -> u16 {
+fn first_path_mtu(cx: &Context<'_>, tuple: &FourTuple, metrics: Option<&RouteMetrics>) -> u16 {
     let link = u16::try_from(cx.capabilities.mtu).unwrap_or(u16::MAX);
-    let own = metrics.mtu.map_or(link, |mtu| link.min(u16::try_from(mtu.value).unwrap_or(u16::MAX)));
-    if metrics.mtu.is_some_and(|mtu| mtu.locked) {
+    let told = metrics.and_then(|metrics| metrics.mtu);
+    let own = told.map_or(link, |mtu| link.min(u16::try_from(mtu.value).unwrap_or(u16::MAX)));
+    if told.is_some_and(|mtu| mtu.locked) {
         return own;
     }
     let known = cx.paths.lookup(tuple.local, tuple.peer);

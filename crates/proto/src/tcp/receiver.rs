@@ -73,6 +73,13 @@ impl Receiver {
         }
     }
 
+    /// The peer's SYN has come to a receiver that has not received anything yet.
+    pub(crate) fn begin(&mut self, irs: SeqNum, space: WindowSpace, wscale: u8) {
+        (self.irs, self.nxt, self.adv, self.last_ack_sent) = (irs, irs + 1, irs + 1, irs);
+        (self.space, self.wscale) = (space, wscale);
+        (self.ack_owed, self.delay, self.tuner) = (AckOwed::No, AckDelay::new(), None);
+    }
+
     /// The window as last advertised, from `nxt` on.
     pub(crate) fn wnd(&self) -> u32 {
         if self.adv.after(self.nxt) { self.adv.since(self.nxt) } else { 0 }

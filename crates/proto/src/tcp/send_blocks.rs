@@ -63,7 +63,9 @@ impl SendBlocks {
 
     /// Frees everything: there is no connection left.
     pub(crate) fn clear(&mut self) {
-        self.free = Vec::new();
+        if !self.free.is_empty() {
+            self.free = Vec::new();
+        }
         self.spare = 0;
     }
 }
