@@ -8,6 +8,7 @@
 //! connections of a pair, which is what lets a SYN end a TIME-WAIT (RFC 6191).
 
 use crate::Instant;
+use core::cell::Cell;
 use siphasher::sip::SipHasher24;
 use wire::{Addr, SeqNum};
 
@@ -16,15 +17,17 @@ use wire::{Addr, SeqNum};
 const TICK_NANOS: u64 = 64;
 
 /// Keyed generator of initial sequence numbers and timestamp offsets.
-#[derive(Clone)]
 pub(crate) struct IsnGenerator {
     key: (u64, u64),
+    /// The last answers: whoever connects, or is connected to, is often the same.
+    offset: Cell<Option<(Addr, Addr, u32)>>,
+    port: Cell<Option<(Addr, Addr, u16, u64)>>,
 }
 
 impl IsnGenerator {
     /// `key` must be secret and drawn once per stack.
     pub(crate) fn new(key: (u64, u64)) -> IsnGenerator {
-        IsnGenerator { key }
+        IsnGenerator { key, offset: Cell::new(None), port: Cell::new(None) }
     }
 
     /// The ISN of a connection opened now.
@@ -43,12 +46,30 @@ impl IsnGenerator {
 
     /// Where the search for a local port towards this destination begins (RFC 6056 §3.3.4's F).
     pub(crate) fn port_hash(&self, local: Addr, peer: Addr, peer_port: u16) -> u64 {
-        self.hash(*b"port", local, peer, u32::from(peer_port).to_be_bytes())
+        match self.port.get() {
+            Some((last_local, last, port, hash))
+                if last == peer && last_local == local && port == peer_port =>
+            {
+                hash
+            }
+            _ => {
+                let hash = self.hash(*b"port", local, peer, u32::from(peer_port).to_be_bytes());
+                self.port.set(Some((local, peer, peer_port, hash)));
+                hash
+            }
+        }
     }
 
     /// What is added to the millisecond clock for TSval between two addresses.
     pub(crate) fn timestamp_offset(&self, local: Addr, peer: Addr) -> u32 {
-        self.hash(*b"tsv ", local, peer, [0; 4]) as u32
+        match self.offset.get() {
+            Some((last_local, last, offset)) if last == peer && last_local == local => offset,
+            _ => {
+                let offset = self.hash(*b"tsv ", local, peer, [0; 4]) as u32;
+                self.offset.set(Some((local, peer, offset)));
+                offset
+            }
+        }
     }
 
     fn hash(&self, purpose: [u8; 4], local: Addr, peer: Addr, ports: [u8; 4]) -> u64 {

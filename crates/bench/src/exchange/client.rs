@@ -3,8 +3,8 @@
 use super::{Application, Inbox, Mode, REQUEST_BYTE, RESPONSE_BYTE};
 use crate::ids::ConnMap;
 use crate::report::Failure;
-use bytes::Bytes;
 use core::net::SocketAddr;
+use device::ring::Ring;
 use proto::{ConnId, ConnectOptions, Events, FastOpen, Instant, Outcome, SocketId, SocketOptions, Stack};
 
 /// What an exchange is.
@@ -26,6 +26,7 @@ pub struct Plan {
 pub struct Client {
     plan: Plan,
     request: Vec<u8>,
+    outgoing: Ring,
     inbox: Inbox,
     running: ConnMap<Progress>,
     started: u64,
@@ -48,6 +49,7 @@ impl Client {
         Client {
             request: vec![REQUEST_BYTE; plan.request_len],
             plan,
+            outgoing: Ring::new(0, 0),
             inbox: Inbox::new(RESPONSE_BYTE),
             running: ConnMap::default(),
             started: 0,
@@ -100,7 +102,7 @@ impl Client {
         let server = self.plan.servers[(self.started % self.plan.servers.len() as u64) as usize];
         let options = ConnectOptions {
             fast_open: if self.plan.mode == Mode::Tfo { FastOpen::Auto } else { FastOpen::Off },
-            first_bytes: Bytes::copy_from_slice(&self.request),
+            first_bytes: self.outgoing.copy(&self.request),
             fin: self.plan.fin_in_syn,
             syn_fin: self.plan.fin_in_syn,
             socket: SocketOptions { nodelay: true, ..SocketOptions::default() },

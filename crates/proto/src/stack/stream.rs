@@ -58,7 +58,7 @@ impl Stack {
             return Err(WriteError::Blocked);
         }
         connection.before_write(WriteFlags::empty());
-        connection.snd.queue.write_bytes(data.split_to(taken), goal);
+        connection.snd.queue.write_bytes(data.split_to(taken), goal, &mut self.shared.blocks);
         connection.after_write(WriteFlags::empty());
         connection.snd.blocked |= !data.is_empty();
         connection.written(&self.shared.context(now));

@@ -141,7 +141,7 @@ impl Stack {
             cut_short: None,
         })));
         let goal = connection.size_goal(&self.shared.capabilities);
-        connection.snd.queue.write_bytes(options.first_bytes, goal);
+        connection.snd.queue.write_bytes(options.first_bytes, goal, &mut self.shared.blocks);
         connection.after_write(WriteFlags::empty());
         connection.snd.fin_queued = options.fin;
         self.shared.counters.active_opens += 1;

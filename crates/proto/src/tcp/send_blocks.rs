@@ -1,14 +1,20 @@
-//! Memory for what large writes copy, used again when the peer has acknowledged all of it.
+//! Memory for what writes copy, and for the queues they wait in, used again when the peer has acknowledged all of it.
 //!
 //! A send buffer empties and fills all the time. Given back to the allocator, its blocks may go back to the kernel (glibc trims the top of
 //! its heap), and the next write pays a page fault for every 4 KiB: three times the cost of a bulk transfer to a TUN device.
 
+use super::send_queue::Held;
 use crate::Instant;
 use bytes::{Bytes, BytesMut};
 use core::time::Duration;
 
 /// Bytes of a block: one burst for a device that cuts fits.
 const BLOCK: usize = 64 * 1024;
+/// Small writes share a block of this size: no more than a connection takes anyway, should it alone be left of those who share it.
+const SHARED: usize = 2048;
+/// Empty queues that are kept, and the segments they may have room for.
+const QUEUES: usize = 16;
+const QUEUE_LEN: usize = 8;
 /// A block that was not needed for this long is freed.
 const UNUSED: Duration = Duration::from_secs(1);
 
@@ -16,6 +22,10 @@ const UNUSED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct SendBlocks {
     free: Vec<BytesMut>,
+    /// The rest of a block for small writes.
+    shared: BytesMut,
+    #[expect(clippy::vec_box, reason = "the box, too, is used again")]
+    queues: Vec<Box<Held>>,
     most: usize,
     /// Fewest blocks that were free since the last look.
     spare: usize,
@@ -26,9 +36,41 @@ impl SendBlocks {
     /// Smaller writes allocate what they need: a block would be half empty.
     pub(crate) const LARGE: usize = BLOCK / 2;
 
+    /// Smaller ones than this share a block.
+    pub(crate) const SMALL: usize = 512;
+
     /// Keeps at most as many free blocks as fill a send buffer of `largest` bytes.
     pub(crate) fn new(largest: usize) -> SendBlocks {
-        SendBlocks { free: Vec::new(), most: largest / BLOCK, spare: 0, looked_at: Instant::ZERO }
+        SendBlocks {
+            free: Vec::new(),
+            shared: BytesMut::new(),
+            queues: Vec::new(),
+            most: largest / BLOCK,
+            spare: 0,
+            looked_at: Instant::ZERO,
+        }
+    }
+
+    /// A copy of a small write.
+    pub(crate) fn copy(&mut self, data: &[u8]) -> Bytes {
+        if self.shared.capacity() < data.len() {
+            // The same memory again if all writes in it are acknowledged.
+            self.shared.reserve(SHARED.max(data.len()));
+        }
+        self.shared.extend_from_slice(data);
+        self.shared.split().freeze()
+    }
+
+    /// An empty queue.
+    pub(super) fn queue(&mut self) -> Box<Held> {
+        self.queues.pop().unwrap_or_default()
+    }
+
+    /// A queue is empty, and not needed any more.
+    pub(super) fn keep_queue(&mut self, queue: Box<Held>) {
+        if self.queues.len() < QUEUES && queue.capacity() <= QUEUE_LEN {
+            self.queues.push(queue);
+        }
     }
 
     /// An empty block.
@@ -61,7 +103,7 @@ impl SendBlocks {
         self.spare = self.free.len();
     }
 
-    /// Frees everything: there is no connection left.
+    /// Frees what is large: there is no connection left.
     pub(crate) fn clear(&mut self) {
         if !self.free.is_empty() {
             self.free = Vec::new();

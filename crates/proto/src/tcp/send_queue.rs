@@ -114,12 +114,19 @@ pub(crate) struct SendQueue {
     pub(crate) delivery: Delivery,
 }
 
-/// What a queue holds. The queue derefs to it.
+/// What a queue holds. The queue derefs to it; emptied, it serves the next queue (`send_blocks`).
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     segments: VecDeque<TxSegment>,
     /// Bytes of the last segment that are still open for appending.
     tail: Option<BytesMut>,
+}
+
+impl Held {
+    /// Segments it has room for.
+    pub(super) fn capacity(&self) -> usize {
+        self.segments.capacity()
+    }
 }
 
 static NOTHING: Held = Held { segments: VecDeque::new(), tail: None };
@@ -173,8 +180,16 @@ impl SendQueue {
 
     /// Copies `data` in, filling the unsent tail up to `goal` bytes a segment.
     pub(crate) fn write(&mut self, mut data: &[u8], goal: u32, blocks: &mut SendBlocks) {
+        self.hold(blocks);
         while !data.is_empty() {
             let room = self.tail_room(goal).min(data.len());
+            if room == data.len()
+                && room <= SendBlocks::SMALL
+                && let Some(last) = self.segments.back_mut().filter(|last| last.len == 0)
+            {
+                last.parts.push(blocks.copy(data));
+                return self.grow_last(room as u32);
+            }
             let tail = self.tail.get_or_insert_default();
             if tail.capacity() - tail.len() < room {
                 self.extend_tail(data.len(), blocks);
@@ -183,6 +198,13 @@ impl SendQueue {
             self.tail.get_or_insert_default().extend_from_slice(now);
             self.grow_last(room as u32);
             data = later;
+        }
+    }
+
+    /// Something is about to be written.
+    fn hold(&mut self, blocks: &mut SendBlocks) {
+        if self.held.is_none() {
+            self.held = Some(blocks.queue());
         }
     }
 
@@ -196,7 +218,10 @@ impl SendQueue {
     }
 
     /// Takes `data` without copying.
-    pub(crate) fn write_bytes(&mut self, mut data: Bytes, goal: u32) {
+    pub(crate) fn write_bytes(&mut self, mut data: Bytes, goal: u32, blocks: &mut SendBlocks) {
+        if !data.is_empty() {
+            self.hold(blocks);
+        }
         while !data.is_empty() {
             let room = self.tail_room(goal).min(data.len());
             self.freeze_tail();
@@ -430,7 +455,9 @@ impl SendQueue {
             }
         }
         if self.len == 0 {
-            self.held = None;
+            if let Some(held) = self.held.take() {
+                blocks.keep_queue(held);
+            }
             self.has_records = false;
         }
         sample.filter(|_| !ambiguous)
@@ -491,7 +518,7 @@ mod tests {
     #[test]
     fn acknowledgements_cut_segments_and_respect_karn() {
         let mut queue = SendQueue::new(SeqNum(u32::MAX - 1));
-        queue.write_bytes(Bytes::from_static(b"abcdef"), 3);
+        queue.write_bytes(Bytes::from_static(b"abcdef"), 3, &mut none());
         queue.sent(T, SeqNum(u32::MAX - 1), 6);
         assert_eq!(queue.acknowledge(SeqNum(0), &mut none(), |_| ()), Some(T));
         assert_eq!(queue.shape(), [(0, 1, 1), (1, 3, 1)]);

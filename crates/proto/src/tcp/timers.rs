@@ -22,25 +22,59 @@ const COUNT: usize = 5;
 /// Unset.
 pub(crate) const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
-/// One deadline per [`Timer`]. Takes memory of its own only while one is set, or was since [`release`](Self::release).
+/// One deadline per [`Timer`]. Takes memory of its own only while two are set, or were since [`release`](Self::release).
 #[derive(Debug, Default)]
-pub(crate) struct Timers {
-    deadlines: Option<Box<[Instant; COUNT]>>,
+pub(crate) enum Timers {
+    #[default]
+    Idle,
+    /// Nearly always: what is owed goes with what is sent.
+    One(Timer, Instant),
+    Several(Box<Several>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Several {
+    deadlines: [Instant; COUNT],
+    earliest: Instant,
+}
+
+impl Several {
+    fn change(&mut self, timer: Timer, at: Instant) {
+        self.deadlines[timer as usize] = at;
+        self.earliest = self.deadlines.iter().copied().fold(NEVER, Instant::min);
+    }
 }
 
 impl Timers {
+    #[inline]
     pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
-        self.deadlines.get_or_insert_with(|| Box::new([NEVER; COUNT]))[timer as usize] = at;
+        match self {
+            Timers::One(set, _) if *set != timer => self.set_another(timer, at),
+            Timers::Several(several) => several.change(timer, at),
+            _ => *self = Timers::One(timer, at),
+        }
     }
 
+    #[cold]
+    fn set_another(&mut self, timer: Timer, at: Instant) {
+        let Timers::One(first, first_at) = *self else { return };
+        let mut several = Box::new(Several { deadlines: [NEVER; COUNT], earliest: NEVER });
+        several.change(first, first_at);
+        several.change(timer, at);
+        *self = Timers::Several(several);
+    }
+
+    #[inline]
     pub(crate) fn stop(&mut self, timer: Timer) {
-        if let Some(deadlines) = &mut self.deadlines {
-            deadlines[timer as usize] = NEVER;
+        match self {
+            Timers::One(set, _) if *set == timer => *self = Timers::Idle,
+            Timers::Several(several) => several.change(timer, NEVER),
+            _ => {}
         }
     }
 
     pub(crate) fn stop_all(&mut self) {
-        self.deadlines = None;
+        *self = Timers::Idle;
     }
 
     pub(crate) fn is_set(&self, timer: Timer) -> bool {
@@ -48,13 +82,23 @@ impl Timers {
     }
 
     /// When, or the end of time.
+    #[inline]
     pub(crate) fn deadline(&self, timer: Timer) -> Instant {
-        self.deadlines.as_ref().map_or(NEVER, |deadlines| deadlines[timer as usize])
+        match self {
+            Timers::One(set, at) if *set == timer => *at,
+            Timers::Several(several) => several.deadlines[timer as usize],
+            _ => NEVER,
+        }
     }
 
     /// The earliest deadline; [`NEVER`] = none is set.
+    #[inline]
     pub(crate) fn next(&self) -> Instant {
-        self.deadlines.as_ref().map_or(NEVER, |deadlines| deadlines.iter().copied().fold(NEVER, Instant::min))
+        match self {
+            Timers::Idle => NEVER,
+            Timers::One(_, at) => *at,
+            Timers::Several(several) => several.earliest,
+        }
     }
 
     /// Has it expired? It is stopped if so.
@@ -69,6 +113,6 @@ impl Timers {
     /// No deadline is set: the memory is given back.
     pub(crate) fn release(&mut self) {
         debug_assert_eq!(self.next(), NEVER);
-        self.deadlines = None;
+        *self = Timers::Idle;
     }
 }
