@@ -130,6 +130,9 @@ fn verdict_line(verdict: &VerdictRecord) -> String {
     let left = verdict.length.saturating_sub(verdict.age).as_secs();
     let until = if left > 0 { format!("off for {left} s more") } else { "to be tried again".to_owned() };
     let VerdictRecord { peer, port, network, reason, count, .. } = verdict;
+    if *count == 0 {
+        return format!("{peer} port {port} from {network}: one Fast Open SYN was lost, another is tried");
+    }
     format!("{peer} port {port} from {network}: Fast Open failed ({reason:?}, {count} in a row), {until}")
 }
 
@@ -142,13 +145,15 @@ mod tests {
         let text = "firstbyte paths 1\n\
                     path 10.0.0.1 10.0.0.2 used 3 cookie 0102030405060708 mss 1460 rtt 40ms rttvar 20ms ssthresh 7 cwnd 10 age 3\n\
                     path 10.0.0.1 10.0.0.3\n\
-                    verdict 10.0.0.0/24 10.0.0.9 80 dropped count 2 age 100 length 600\n";
+                    verdict 10.0.0.0/24 10.0.0.9 80 dropped count 2 age 100 length 600\n\
+                    verdict 10.0.0.0/24 10.0.0.9 443 dropped count 0 age 100 length 0\n";
         let shown = listing(&text.parse().unwrap(), Duration::from_millis(1500));
         assert_eq!(
             shown,
             "10.0.0.2 age 4.500sec ssthresh 7 cwnd 10 rtt 40000us rttvar 20000us fo_mss 1460 fo_cookie 0102030405060708 source 10.0.0.1\n\
              10.0.0.3 age 1.500sec source 10.0.0.1\n\
-             10.0.0.9 port 80 from 10.0.0.0/24: Fast Open failed (Dropped, 2 in a row), off for 498 s more\n"
+             10.0.0.9 port 80 from 10.0.0.0/24: Fast Open failed (Dropped, 2 in a row), off for 498 s more\n\
+             10.0.0.9 port 443 from 10.0.0.0/24: one Fast Open SYN was lost, another is tried\n"
         );
     }
 }

@@ -55,6 +55,9 @@ pub struct PathEntry {
     pub syn_drops: u32,
     /// When the last of them was.
     pub last_syn_drop: Option<Instant>,
+    /// SYN data was acknowledged here: the path lets it through, so one lost SYN is no evidence yet
+    /// ([`PathCache::doubt_is_enough`]).
+    pub syn_data_passed: bool,
     /// The last [`PathCache::entry`].
     pub last_used: Instant,
 }
@@ -76,6 +79,7 @@ impl PathEntry {
             try_experimental: TryExperimental::Untried,
             syn_drops: 0,
             last_syn_drop: None,
+            syn_data_passed: false,
             last_used: now,
         }
     }
@@ -230,6 +234,12 @@ impl PathCache {
     /// Records a failure; [`Verdict::SynFin`] is kept apart from the others. Returns what holds now.
     pub fn record_verdict(&mut self, now: Instant, key: VerdictKey, reason: Verdict) -> VerdictEntry {
         self.verdicts.record(now, key, reason)
+    }
+
+    /// A Fast Open SYN was presumably lost, which is no verdict yet: true if that is the first one against this key since it last
+    /// worked. Packets are lost now and then; where SYN data has passed before, a second one in a row tells more.
+    pub fn doubt_is_enough(&mut self, now: Instant, key: VerdictKey) -> bool {
+        self.verdicts.doubt(now, key, Verdict::Dropped)
     }
 
     /// Takes over a verdict given earlier, where there is none.
@@ -432,6 +442,21 @@ mod tests {
         let until = cache.record_verdict(T0, key(80), Verdict::Dropped).until;
         assert_eq!(cache.verdict_admit(until + 5 * MINUTE, &key(80)), None);
         assert_eq!(cache.verdict_admit(until + 5 * MINUTE, &key(80)), None);
+    }
+
+    #[test]
+    fn a_doubt_rules_nothing_out_and_is_given_once() {
+        let mut cache = cache();
+        assert!(cache.doubt_is_enough(T0, key(80)));
+        assert_eq!(cache.verdict_admit(T0, &key(80)), None);
+        assert_eq!(cache.verdict_admit(T0, &key(80)), None, "there is no trial to wait for");
+        assert!(cache.doubt_is_enough(T0, key(443)), "each port has its own");
+        assert!(!cache.doubt_is_enough(T0 + MINUTE, key(80)));
+        let entry = cache.record_verdict(T0 + MINUTE, key(80), Verdict::Dropped);
+        assert_eq!((entry.count, entry.until), (1, T0 + 6 * MINUTE));
+        assert!(!cache.doubt_is_enough(entry.until, key(80)), "not after a verdict");
+        assert!(cache.clear_verdict(&key(443)));
+        assert!(cache.doubt_is_enough(T0, key(443)), "success gives it back");
     }
 
     #[test]

@@ -14,6 +14,9 @@
 //! - For each length of the verdict that passes without evidence after its end the count is halved, so that an old
 //!   failure does not weigh as much as a new one.
 //! - Failures while the verdict holds do not count: they belong to connections that set out before it, or were forced.
+//! - Where SYN data has passed before, the first SYN that seems to be lost is only a doubt (count 0, which rules nothing out): packets
+//!   are lost now and then, and five minutes of a round trip more each cost more than a second fallback. The next one in a row is a
+//!   failure; one that works in between removes the doubt.
 //!
 //! The times are Apple's (5 minutes, doubling, at most 65 536 minutes); FreeBSD waits a constant 900 s. A trial costs one
 //! connection the fallback time, 100 ms to 1 s, so at first every five minutes is cheap enough.
@@ -77,7 +80,7 @@ pub struct VerdictKey {
 pub struct VerdictEntry {
     /// The latest reason.
     pub reason: Verdict,
-    /// Failures in a row, as they counted when the verdict was given.
+    /// Failures in a row, as they counted when the verdict was given; 0: a doubt, which rules nothing out.
     pub count: u32,
     /// When it was given.
     pub since: Instant,
@@ -135,6 +138,11 @@ impl Slot {
             let count = self.entry.decayed_count(now).saturating_add(1);
             *self = Slot::new(now, reason, count);
         }
+    }
+
+    /// Rules nothing out.
+    fn doubt(now: Instant, reason: Verdict) -> Slot {
+        Slot { entry: VerdictEntry { reason, count: 0, since: now, until: now }, trial_until: now }
     }
 
     fn new(now: Instant, reason: Verdict, count: u32) -> Slot {
@@ -197,12 +205,19 @@ impl Verdicts {
 
     pub(super) fn record(&mut self, now: Instant, key: VerdictKey, reason: Verdict) -> VerdictEntry {
         let slots = self.slots.use_or_insert_with(key, Slots::default);
-        let slot = slots.get_mut(SlotKind::of(reason)).get_or_insert_with(|| Slot {
-            trial_until: now,
-            entry: VerdictEntry { reason, count: 0, since: now, until: now },
-        });
+        let slot = slots.get_mut(SlotKind::of(reason)).get_or_insert_with(|| Slot::doubt(now, reason));
         slot.record(now, reason);
         slot.entry
+    }
+
+    /// What may be a failure of the path, or an accident. True: nothing was held against it before, so it stays a doubt.
+    pub(super) fn doubt(&mut self, now: Instant, key: VerdictKey, reason: Verdict) -> bool {
+        let slot = self.slots.use_or_insert_with(key, Slots::default).get_mut(SlotKind::of(reason));
+        if slot.is_some() {
+            return false;
+        }
+        *slot = Some(Slot::doubt(now, reason));
+        true
     }
 
     /// Takes over a verdict given earlier, where there is none.

@@ -27,6 +27,8 @@ pub struct PathRecord {
     pub syn_drops: u32,
     /// See `syn_drops`.
     pub last_syn_drop: Option<Duration>,
+    /// SYN data was acknowledged here before.
+    pub syn_data_passed: bool,
     /// Smoothed round-trip time, its variation; slow-start threshold, congestion window and reordering in segments.
     pub rtt: Option<Duration>,
     /// See `rtt`.
@@ -127,6 +129,7 @@ impl PathRecord {
             try_experimental: entry.try_experimental,
             syn_drops: entry.syn_drops,
             last_syn_drop: entry.last_syn_drop.map(|at| now.since(at)),
+            syn_data_passed: entry.syn_data_passed,
             rtt: entry.rtt,
             rttvar: entry.rttvar,
             ssthresh: entry.ssthresh,
@@ -153,6 +156,7 @@ impl PathRecord {
             try_experimental: self.try_experimental,
             syn_drops: self.syn_drops,
             last_syn_drop: self.last_syn_drop.map(|age| then - age),
+            syn_data_passed: self.syn_data_passed,
             last_used: then - self.used,
         };
     }

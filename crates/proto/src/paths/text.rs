@@ -72,6 +72,7 @@ impl fmt::Display for PathRecord {
         )?;
         pair("syn_drops", (self.syn_drops > 0).then(|| self.syn_drops.to_string()))?;
         pair("last_syn_drop", self.last_syn_drop.map(|age| show_value(&age)))?;
+        pair("syn_data", self.syn_data_passed.then(|| "passed".to_owned()))?;
         pair("rtt", self.rtt.map(|rtt| show_value(&rtt)))?;
         pair("rttvar", (!self.rttvar.is_zero()).then(|| show_value(&self.rttvar)))?;
         pair("ssthresh", self.ssthresh.map(|segments| segments.to_string()))?;
@@ -157,6 +158,7 @@ impl PathRecord {
                 "ask" if text == "standard" => record.try_experimental = TryExperimental::Done,
                 "syn_drops" => record.syn_drops = value(name, text)?,
                 "last_syn_drop" => record.last_syn_drop = Some(value(name, text)?),
+                "syn_data" if text == "passed" => record.syn_data_passed = true,
                 "rtt" => record.rtt = Some(value(name, text)?),
                 "rttvar" => record.rttvar = value(name, text)?,
                 "ssthresh" => record.ssthresh = Some(value(name, text)?),
@@ -183,6 +185,7 @@ impl PathRecord {
             try_experimental: TryExperimental::Untried,
             syn_drops: 0,
             last_syn_drop: None,
+            syn_data_passed: false,
             rtt: None,
             rttvar: Duration::ZERO,
             ssthresh: None,
@@ -248,7 +251,7 @@ mod tests {
 
     const FULL: &str = "firstbyte paths 1 saved 1763770000
 path 10.0.0.1 10.0.0.2 used 1500ms cookie 0102030405060708 kind experimental mss 1460 ask standard syn_drops 2 last_syn_drop 7s \
-rtt 40ms rttvar 20us ssthresh 12 cwnd 10 reordering 5 age 30s mtu 1400 mtu_age 1ns
+syn_data passed rtt 40ms rttvar 20us ssthresh 12 cwnd 10 reordering 5 age 30s mtu 1400 mtu_age 1ns
 path fd00::1 fd00::2 used 0 ask experimental age 0
 verdict 10.0.0.0/24 10.0.0.2 80 dropped count 2 age 30s length 600s
 verdict fd00::/64 fd00::2 443 syn-fin count 1 age 0 length 300s

@@ -68,7 +68,10 @@ impl Connection {
             cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).request_unanswered(kind);
             self.hold_against_path(cx, Verdict::Stripped);
         } else {
-            self.hold_against_path(cx, active.reset_verdict().unwrap_or(Verdict::Dropped));
+            match active.reset_verdict() {
+                Some(reset) => self.hold_against_path(cx, reset),
+                None => self.syn_was_dropped(cx),
+            }
         }
         Outcome::CookieRequested { granted: false }
     }
@@ -106,6 +109,7 @@ impl Connection {
         cx.paths.clear_verdict(&key);
         if active.data_sent > 0 {
             cx.counters.tcp_fastopen_active += 1;
+            cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).syn_data_passed = true;
             if !self.tuple.peer.is_loopback() {
                 cx.blackhole.success();
             }
@@ -133,9 +137,12 @@ impl Connection {
             // RFC 7413 §4.2.2 (R36): the answer is to the plain SYN, so the first was lost, or dropped for what it carried.
             cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).syn_dropped(cx.now);
         }
-        // What a FIN brought about says nothing yet about SYNs without one.
-        let verdict = if active.fin_sent { Verdict::SynFin } else { reset.unwrap_or(Verdict::Dropped) };
-        self.hold_against_path(cx, verdict);
+        match reset {
+            // What a FIN brought about says nothing yet about SYNs without one.
+            _ if active.fin_sent => self.hold_against_path(cx, Verdict::SynFin),
+            Some(reset) => self.hold_against_path(cx, reset),
+            None => self.syn_was_dropped(cx),
+        }
         if reset.is_some() { NotAcknowledged::Reset } else { NotAcknowledged::Lost }
     }
 
@@ -146,8 +153,22 @@ impl Connection {
         client && self.fast_opened && self.rcv.only_fin_came()
     }
 
+    /// The Fast Open SYN had no answer and the plain one has: lost, or dropped for what it carried. Where such SYNs have passed before,
+    /// the first is given the benefit of the doubt.
+    fn syn_was_dropped(&self, cx: &mut Context<'_>) {
+        if !cx.config.fast_open_verdicts {
+            return;
+        }
+        let key = cx.verdict_key(&self.tuple);
+        let path = cx.paths.lookup(self.tuple.local, self.tuple.peer);
+        if path.is_some_and(|path| path.syn_data_passed) && cx.paths.doubt_is_enough(cx.now, key) {
+            return;
+        }
+        self.hold_against_path(cx, Verdict::Dropped);
+    }
+
     /// Remembers that Fast Open failed on this path, unless the profile keeps no such memory.
-    pub(super) fn hold_against_path(&mut self, cx: &mut Context<'_>, verdict: Verdict) {
+    pub(super) fn hold_against_path(&self, cx: &mut Context<'_>, verdict: Verdict) {
         if cx.config.fast_open_verdicts {
             let key = cx.verdict_key(&self.tuple);
             cx.paths.record_verdict(cx.now, key, verdict);

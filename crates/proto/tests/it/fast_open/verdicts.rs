@@ -64,6 +64,72 @@ fn dropped_on_the_way() {
     expect_ruled_out(&mut p, Verdict::Dropped);
 }
 
+/// The Fast Open SYN is lost, the plain one arrives.
+fn lost(p: &mut Peer) {
+    let id = ask(p);
+    p.expect_after(100, "S 0");
+    p.send("SA 0 ack 1 <mss 1460>");
+    p.expect("PA 1:28 ack 1");
+    assert_eq!(p.stack.outcome(id), Some(Outcome::NotAcknowledged(NotAcknowledged::Lost)));
+    p.stack.abort(p.now, id);
+    p.expect("RA 28 ack 1");
+}
+
+/// Where SYN data has passed before, packets are lost now and then: only the second in a row is held against the path.
+#[test]
+fn a_path_that_worked_gets_a_second_try() {
+    let mut p = client(Config::default());
+    accepted(&mut p);
+    for _ in 0..3 {
+        lost(&mut p);
+        assert_eq!(verdict(&p), None, "an accident");
+        accepted(&mut p);
+    }
+    assert_eq!(p.stack.path_cache().verdicts().count(), 0, "success forgets the doubt");
+    lost(&mut p);
+    p.skip(3_600_000);
+    // The round trip is forgotten by now, and with it the early fallback.
+    ask(&mut p);
+    p.expect_after(1000, "S 0");
+    p.send("SA 0 ack 1 <mss 1460>");
+    p.expect("PA 1:28 ack 1");
+    assert_eq!(verdict(&p), Some(Verdict::Dropped));
+    let entry = *p.stack.path_cache().verdicts().next().unwrap().1;
+    assert_eq!((entry.count, entry.until), (1, p.now + 300 * SECOND));
+    expect_ruled_out(&mut p, Verdict::Dropped);
+    // The trial after it has no second try.
+    p.skip(300_000);
+    lost(&mut p);
+    assert_eq!(p.stack.path_cache().verdicts().next().unwrap().1.count, 2);
+}
+
+/// The doubt is the listener's, like the verdict; that SYN data passes is the path's.
+#[test]
+fn each_port_has_its_own_second_try() {
+    let mut p = client(Config::default());
+    accepted(&mut p);
+    p.remote.set_port(40_001);
+    lost(&mut p);
+    assert_eq!(verdict(&p), None);
+    p.remote.set_port(40_000);
+    accepted(&mut p);
+    lost(&mut p);
+    assert_eq!(verdict(&p), None);
+    p.remote.set_port(40_001);
+    lost(&mut p);
+    assert_eq!(verdict(&p), Some(Verdict::Dropped));
+    p.remote.set_port(40_000);
+    assert_eq!(verdict(&p), None);
+    // A FIN on the SYN is another matter: what drops it does so always.
+    let options = ConnectOptions { fin: true, syn_fin: true, ..auto(b"hello") };
+    p.connect(options);
+    p.expect("SF 0:5");
+    p.expect_after(100, "S 0");
+    p.send("SA 0 ack 1 <mss 1460>");
+    p.expect("FPA 1:6 ack 1");
+    assert!(p.stack.path_cache().syn_fin_verdict_active(p.now, &verdict_key(&p)));
+}
+
 #[test]
 fn a_request_that_brings_no_cookie_is_stripped() {
     let mut p = Peer::ours();
