@@ -1,5 +1,5 @@
 //! Bytes both ways, their ends, and waiting.
-use crate::pair::{Pair, SERVER, WIRE, bounded, pattern, server_addr, until};
+use crate::pair::{Pair, SERVER, WIRE, bounded, let_others_run, pattern, server_addr, until};
 use firstbyte::{TcpListener, TcpStream};
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -266,15 +266,19 @@ async fn a_wire_that_pushes_back_loses_nothing() {
     .await;
 }
 
+/// Every round of the runtime polls a driver that asks to be woken; one that waits is left alone.
 #[tokio::test]
 async fn an_idle_stack_does_not_look_for_packets() {
     bounded(async {
         let pair = Pair::new();
-        let (client, server) = pair.connected().await;
-        // What the handshake left behind (a delayed acknowledgement) is over by then.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let (mut client, mut server) = pair.connected().await;
+        client.write_all(b"!").await.unwrap();
+        server.read_exact(&mut [0]).await.unwrap();
+        // The last packet of all is the delayed acknowledgement of that.
+        client.delivered().await.unwrap();
+        let_others_run().await;
         let before = pair.read_count();
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let_others_run().await;
         assert_eq!(pair.read_count() - before, 0);
         drop((client, server));
     })

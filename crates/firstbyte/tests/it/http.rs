@@ -1,12 +1,13 @@
 //! An HTTP library that knows nothing of Fast Open, on both sides.
-use crate::pair::{Pair, SERVER, Segment, bounded};
-use firstbyte::{Outcome, TcpListener, TcpStream};
+use crate::pair::{Pair, SERVER, Segment, bounded, patient};
+use firstbyte::{Config, Outcome, TcpListener, TcpStream};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
+use std::time::Duration;
 
 async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::from("hello")))
@@ -24,9 +25,10 @@ fn serve(listener: TcpListener) {
     });
 }
 
-/// One request over a stream that connects by itself.
+/// One request over a stream that connects by itself when the request is there.
 async fn get(pair: &Pair) -> Bytes {
-    let stream = TcpStream::connect_deferred(&pair.client, SERVER).await.unwrap();
+    let socket = pair.client.socket().read_grace(Duration::from_secs(60));
+    let stream = socket.connect_deferred(SERVER).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     let connection = tokio::spawn(connection);
     let request =
@@ -45,7 +47,9 @@ fn summary(log: &[Segment]) -> Vec<(bool, &str, bool)> {
 #[tokio::test]
 async fn a_repeat_visit_with_hyper_takes_four_packets() {
     bounded(async {
-        let pair = Pair::new();
+        // However long the programs take: nothing is owed to anybody but with what they send.
+        let config = Config { delayed_ack: Duration::from_secs(60), ..patient() };
+        let pair = Pair::with(config.clone(), config);
         serve(pair.listen().await);
         assert_eq!(get(&pair).await, "hello");
         let first = pair.take_log();

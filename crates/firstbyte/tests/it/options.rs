@@ -1,5 +1,5 @@
 //! Options of sockets and listeners.
-use crate::pair::{Pair, SERVER, bounded, pattern};
+use crate::pair::{Pair, SERVER, bounded, let_others_run, patient, pattern};
 use firstbyte::{CongestionControl, SocketOptions, TcpListener, TcpStream};
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -80,7 +80,7 @@ async fn congestion_control_and_the_highest_rate_are_chosen() {
 #[tokio::test]
 async fn a_cork_joins_what_was_written_apart() {
     bounded(async {
-        let pair = Pair::new();
+        let pair = Pair::with(patient(), patient());
         let listener = pair.listen().await;
         let (client, accepted) =
             tokio::join!(pair.client.socket().nodelay(true).connect(SERVER), listener.accept());
@@ -88,7 +88,7 @@ async fn a_cork_joins_what_was_written_apart() {
         pair.take_log();
         client.set_cork(true).unwrap();
         client.write_all(b"head ").await.unwrap();
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        let_others_run().await;
         client.write_all(b"body").await.unwrap();
         client.set_cork(false).unwrap();
         let mut received = [0; 9];

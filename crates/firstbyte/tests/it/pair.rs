@@ -90,9 +90,9 @@ impl Pair {
         Pair::over(memory::pair(WIRE), server, client)
     }
 
-    /// Over a wire that holds only so many packets in each direction.
+    /// Over a wire that holds only so many packets in each direction, with [`patient`] ends.
     pub(crate) fn with_queue(queue_len: usize) -> Pair {
-        Pair::over(memory::pair_with(WIRE, WIRE, queue_len), Config::default(), Config::default())
+        Pair::over(memory::pair_with(WIRE, WIRE, queue_len), patient(), patient())
     }
 
     fn over(wire: (MemoryDevice, MemoryDevice), server: Config, client: Config) -> Pair {
@@ -137,6 +137,30 @@ impl Pair {
         for net in [&self.server, &self.client] {
             until(|| net.table_sizes().connections == 0 && net.table_sizes().requests == 0).await;
         }
+    }
+}
+
+/// Settings under which nothing goes again, and nothing goes early, because the machine is busy: whatever waits for a peer or a program
+/// waits longer than any test lasts. Only acknowledgements are delayed as ever.
+pub(crate) fn patient() -> Config {
+    let forever = Duration::from_secs(60);
+    Config {
+        rto_initial: forever,
+        rto_min: forever,
+        tcp_early_retrans: 0,
+        fast_fallback: false,
+        synack_hold: forever,
+        // A remembered round trip of microseconds would shorten the hold to its quarter.
+        tcp_no_metrics_save: true,
+        path_rtt_at_once: false,
+        ..Config::default()
+    }
+}
+
+/// Lets every other task run until none has anything to do, as far as that shows in a thousand rounds. For tests on one thread.
+pub(crate) async fn let_others_run() {
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
     }
 }
 
