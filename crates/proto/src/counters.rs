@@ -31,7 +31,7 @@ counters! {
     estab_resets = "EstabResets";
     /// Segments received, bad ones included.
     in_segs = "InSegs";
-    /// Segments sent, without resets for strangers.
+    /// Segments sent, resets included, but not those that were sent again.
     out_segs = "OutSegs";
     /// Segments sent again.
     retrans_segs = "RetransSegs";
@@ -101,6 +101,19 @@ counters! {
     dsack_recv = "TCPDSACKRecv";
     /// Of those, of segments out of order.
     dsack_ofo_recv = "TCPDSACKOfoRecv";
+    /// Segments that they told of, full ones.
+    dsack_recv_segs = "TCPDSACKRecvSegs";
+    /// Segments with data sent for the first time.
+    orig_data_sent = "TCPOrigDataSent";
+    /// Segments with data that peers were found to have, acknowledged or reported; what was written small and acknowledged together with
+    /// full ones counts by its bytes.
+    delivered = "TCPDelivered";
+    /// Of those, the ones whose acknowledgement echoed congestion (RFC 3168).
+    delivered_ce = "TCPDeliveredCE";
+    /// Slow starts that HyStart++ ended because the round trip had grown.
+    hystart_delay_detect = "TCPHystartDelayDetect";
+    /// Their windows at that time, segments in all.
+    hystart_delay_cwnd = "TCPHystartDelayCwnd";
     /// Keepalive probes sent.
     keep_alive = "TCPKeepAlive";
     /// SYNs and SYN-ACKs sent again.
@@ -127,6 +140,8 @@ counters! {
     rcv_collapsed = "TCPRcvCollapsed";
     /// Segments that came when there was no memory for them.
     rcv_q_drop = "TCPRcvQDrop";
+    /// Windows that would have been told to be closed, if what was told before could be taken back.
+    want_zero_window_adv = "TCPWantZeroWindowAdv";
     /// Probes of closed windows sent.
     win_probe = "TCPWinProbe";
     /// Segments that came again, wholly old: our acknowledgement may have been lost.
@@ -175,6 +190,8 @@ counters! {
     ack_skipped_paws = "TCPACKSkippedPAWS";
     /// The same for segments outside the window.
     ack_skipped_seq = "TCPACKSkippedSeq";
+    /// The same in FIN-WAIT-2 whose application has let go.
+    ack_skipped_fin_wait2 = "TCPACKSkippedFinWait2";
     /// The same in TIME-WAIT.
     ack_skipped_time_wait = "TCPACKSkippedTimeWait";
     /// The same for challenge ACKs.
@@ -203,6 +220,34 @@ counters! {
     time_wait_recycled = "TWRecycled";
     /// TIME-WAIT entries that had to make room.
     time_wait_overflow = "TCPTimeWaitOverflow";
+    /// Packets whose IP header is malformed, and fragments and extension headers that are not followed.
+    ip_in_hdr_errors = "IpInHdrErrors";
+    /// Packets for another address than ours, or from one that no peer can have.
+    ip_in_addr_errors = "IpInAddrErrors";
+    /// Packets for us of another protocol; they go back to who handed them in.
+    ip_in_unknown_protos = "IpInUnknownProtos";
+    /// Connects to peers of a family that we have no address of.
+    ip_out_no_routes = "IpOutNoRoutes";
+    /// ICMP messages received, of both versions.
+    icmp_in_msgs = "IcmpInMsgs";
+    /// Of those, malformed ones.
+    icmp_in_errors = "IcmpInErrors";
+    /// Of those, by their checksum.
+    icmp_in_csum_errors = "IcmpInCsumErrors";
+    /// Destination unreachable, and packet too big.
+    icmp_in_dest_unreachs = "IcmpInDestUnreachs";
+    /// Time exceeded.
+    icmp_in_time_excds = "IcmpInTimeExcds";
+    /// Parameter problems.
+    icmp_in_parm_probs = "IcmpInParmProbs";
+    /// Echo requests received.
+    icmp_in_echos = "IcmpInEchos";
+    /// Echo replies received.
+    icmp_in_echo_reps = "IcmpInEchoReps";
+    /// Echo replies sent.
+    icmp_out_echo_reps = "IcmpOutEchoReps";
+    /// Echo requests not answered, because too many came (`firstbyte.replies_per_second`).
+    icmp_out_rate_limit = "IcmpOutRateLimitGlobal";
     /// Ours: bytes of SYN data sent in vain (they were sent again).
     syn_data_rejected_bytes = "SynDataRejectedBytes";
     /// Ours: SYN-ACKs that carried the answer, or the FIN.
@@ -232,22 +277,38 @@ const TCP_GROUP: [&str; 10] = [
 const OWN: [&str; 5] =
     ["SynDataRejectedBytes", "SynAckData", "ReplayGuardHits", "ReplayGuardFull", "CookieOnOverflow"];
 
+/// A counter that is a sum of others, so that nothing has to be added to it per packet.
+type Sum = (&'static str, fn(&Counters) -> u64);
+
+const SUMS: [Sum; 4] = [
+    ("IpInReceives", |c| IN_DELIVERS(c) + c.ip_in_hdr_errors + c.ip_in_addr_errors + c.ip_in_unknown_protos),
+    ("IpInDelivers", IN_DELIVERS),
+    ("IpOutRequests", |c| c.out_segs + c.retrans_segs + c.icmp_out_echo_reps),
+    ("IcmpOutMsgs", |c| c.icmp_out_echo_reps),
+];
+
+const IN_DELIVERS: fn(&Counters) -> u64 = |c| c.in_segs + c.icmp_in_msgs;
+
 impl Counters {
-    /// Every counter as `nstat` names it: `TcpActiveOpens`, `TcpExtTCPTimeouts`; ours begin with `Firstbyte`.
+    /// Every counter as `nstat` names it: `TcpActiveOpens`, `TcpExtTCPTimeouts`; ours begin with `Firstbyte`. `docs/counters.md` says what
+    /// became of each line that Linux has.
     ///
     /// ```
     /// let names: Vec<String> = proto::Counters::default().nstat().map(|(name, _)| name).collect();
-    /// assert!(["TcpInSegs", "TcpExtTCPTimeouts", "FirstbyteSynAckData"].iter().all(|name| names.contains(&name.to_string())));
+    /// let some = ["TcpInSegs", "TcpExtTCPTimeouts", "IpInReceives", "IcmpInMsgs", "FirstbyteSynAckData"];
+    /// assert!(some.iter().all(|name| names.contains(&name.to_string())));
     /// ```
     pub fn nstat(&self) -> impl Iterator<Item = (String, u64)> {
-        self.all().map(|(name, value)| {
+        let named = self.all().map(|(name, value)| {
             let group = match name {
+                _ if name.starts_with("Ip") || name.starts_with("Icmp") => "",
                 _ if TCP_GROUP.contains(&name) => "Tcp",
                 _ if OWN.contains(&name) => "Firstbyte",
                 _ => "TcpExt",
             };
             (format!("{group}{name}"), value)
-        })
+        });
+        named.chain(SUMS.iter().map(|(name, sum)| ((*name).to_owned(), sum(self))))
     }
 }
 

@@ -153,3 +153,24 @@ pub struct TableSizes {
     /** TIME-WAIT entries */
     pub time_wait: usize,
 }
+/// Connections by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StateCounts {
+    /// Listeners.
+    pub listening: usize,
+    by_state: [usize; STATES],
+}
+const STATES: usize = State::Closed as usize + 1;
+impl StateCounts {
+    /// Connections in one state.
+    pub fn of(&self, state: State) -> usize {
+        self.by_state[state as usize]
+    }
+    /// Connections in all states but CLOSED.
+    pub fn total(&self) -> usize {
+        self.by_state.iter().sum()
+    }
+    pub(crate) fn add(&mut self, state: State, more: usize) {
+        self.by_state[state as usize] += more;
+    }
+}

@@ -227,6 +227,11 @@ impl TimeWaitTable {
         before - self.slots.len()
     }
 
+    /// Entries that stand for FIN-WAIT-2.
+    pub(crate) fn awaiting_fin(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.end_and_flags & FIN_AWAITED != 0).count()
+    }
+
     /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()

@@ -8,7 +8,7 @@ use crate::{CloseReason, DropReason, Instant};
 use bytes::Bytes;
 use core::ops::Range;
 use smallvec::smallvec;
-use wire::{Icmp, IcmpError, IpHeader, QuotedTcp, RxPacket, TxPacket};
+use wire::{Icmp, IcmpError, IcmpParseError, IpHeader, QuotedTcp, RxPacket, TxPacket};
 
 /// Least path MTU believed: what every host must be able to send in one piece (RFC 791, RFC 8200 §5), lest a forger make us send
 /// tiny packets.
@@ -23,7 +23,9 @@ impl Stack {
         payload: Range<usize>,
         packet: RxPacket,
     ) -> Option<RxPacket> {
-        match Icmp::parse(ip.src, ip.dst, &packet.data[payload]) {
+        let parsed = Icmp::parse(ip.src, ip.dst, &packet.data[payload]);
+        self.count_icmp(&parsed);
+        match parsed {
             Err(_) => self.drops.count(DropReason::Icmp),
             Ok(Icmp::EchoRequest { ident, seq, data }) if self.shared.config.icmp_echo => {
                 self.answer_echo(now, ip, ident, seq, data);
@@ -34,10 +36,29 @@ impl Stack {
         None
     }
 
+    fn count_icmp(&mut self, parsed: &Result<Icmp<'_>, IcmpParseError>) {
+        let counters = &mut self.shared.counters;
+        counters.icmp_in_msgs += 1;
+        *match parsed {
+            Err(error) => {
+                counters.icmp_in_csum_errors += u64::from(*error == IcmpParseError::Checksum);
+                &mut counters.icmp_in_errors
+            }
+            Ok(Icmp::EchoRequest { .. }) => &mut counters.icmp_in_echos,
+            Ok(Icmp::EchoReply { .. }) => &mut counters.icmp_in_echo_reps,
+            Ok(Icmp::Error { error: IcmpError::TimeExceeded, .. }) => &mut counters.icmp_in_time_excds,
+            Ok(Icmp::Error { error: IcmpError::ParameterProblem, .. }) => &mut counters.icmp_in_parm_probs,
+            Ok(Icmp::Error { .. }) => &mut counters.icmp_in_dest_unreachs,
+            Ok(Icmp::Other { .. }) => return,
+        } += 1;
+    }
+
     fn answer_echo(&mut self, now: Instant, request: &IpHeader, ident: u16, seq: u16, data: &[u8]) {
         if !self.resets.take(now, self.shared.config.replies_per_second) {
+            self.shared.counters.icmp_out_rate_limit += 1;
             return self.drops.count(DropReason::RateLimited);
         }
+        self.shared.counters.icmp_out_echo_reps += 1;
         let reply = Icmp::EchoReply { ident, seq, data };
         let mut body = vec![0; reply.emit_len()];
         reply.emit(request.dst, request.src, &mut body);

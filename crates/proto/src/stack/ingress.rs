@@ -26,19 +26,32 @@ impl Stack {
         let (ip, payload) = match IpHeader::parse(&packet.data) {
             Ok(parsed) => parsed,
             Err(error) => {
-                self.drops.count(drop_reason(error));
+                self.bad_packet(error);
                 return None;
             }
         };
         if !self.shared.addresses.contains(&ip.dst) {
+            self.shared.counters.ip_in_addr_errors += 1;
             return Some(packet);
         }
         match ip.protocol {
             protocol::TCP => self.handle_tcp(now, &ip, payload, packet),
             protocol::ICMP | protocol::ICMPV6 => return self.handle_icmp(now, &ip, payload, packet),
-            _ => return Some(packet),
+            _ => {
+                self.shared.counters.ip_in_unknown_protos += 1;
+                return Some(packet);
+            }
         }
         None
+    }
+
+    fn bad_packet(&mut self, error: IpError) {
+        let counters = &mut self.shared.counters;
+        *match error {
+            IpError::Address => &mut counters.ip_in_addr_errors,
+            _ => &mut counters.ip_in_hdr_errors,
+        } += 1;
+        self.drops.count(drop_reason(error));
     }
 
     fn handle_tcp(&mut self, now: Instant, ip: &IpHeader, payload: Range<usize>, packet: RxPacket) {
@@ -168,11 +181,16 @@ impl Stack {
     /// `tcp_invalid_ratelimit` allows.
     fn acknowledge_time_wait(&mut self, now: Instant, index: TimeWaitIndex, segment: &TimeWaitSegment) {
         let interval = self.shared.config.invalid_ratelimit();
-        if !segment.has_text() && !self.time_wait.may_answer(index, now, interval) {
-            self.shared.counters.ack_skipped_time_wait += 1;
+        let answers = segment.has_text() || self.time_wait.may_answer(index, now, interval);
+        let entry = self.time_wait.get(index);
+        if !answers {
+            let counters = &mut self.shared.counters;
+            *match entry.fin_awaited {
+                true => &mut counters.ack_skipped_fin_wait2,
+                false => &mut counters.ack_skipped_time_wait,
+            } += 1;
             return self.drops.count(DropReason::RateLimited);
         }
-        let entry = self.time_wait.get(index);
         let ts_offset = self.isn.timestamp_offset(entry.tuple.local, entry.tuple.peer);
         let timestamps = entry.ts_recent.map(|ts_recent| Timestamps {
             tsval: (now.as_millis() as u32).wrapping_add(ts_offset),
@@ -205,6 +223,7 @@ impl Stack {
             return self.drops.count(DropReason::RateLimited);
         }
         self.shared.counters.out_rsts += 1;
+        self.shared.counters.out_segs += 1;
         let header = TcpHeader {
             src_port: tuple.local_port,
             dst_port: tuple.peer_port,

@@ -79,12 +79,13 @@ impl Stack {
         if request.transmissions > 0 {
             self.shared.counters.retrans_segs += 1;
             self.shared.counters.syn_retrans += 1;
+        } else {
+            self.shared.counters.out_segs += 1;
         }
         request.transmissions = request.transmissions.saturating_add(1);
         request.sent_at = now;
         let (tuple, listener) = (request.tuple, request.listener);
         self.arm_request(now, index);
-        self.shared.counters.out_segs += 1;
         self.reply_for(Some(listener), tuple.local, tuple.peer, &header);
     }
 

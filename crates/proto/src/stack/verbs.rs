@@ -167,7 +167,13 @@ impl Stack {
             }
             Some(addr) if addr.is_v4() != peer_addr.is_v4() => return Err(ConnectError::AddrNotAvailable),
             Some(addr) => addr,
-            None => self.source_address(peer_addr).ok_or(ConnectError::Unreachable)?,
+            None => match self.source_address(peer_addr) {
+                Some(addr) => addr,
+                None => {
+                    self.shared.counters.ip_out_no_routes += 1;
+                    return Err(ConnectError::Unreachable);
+                }
+            },
         };
         let port = options.local.map_or(0, |local| local.port());
         if port == 0 {

@@ -64,6 +64,8 @@ impl Rate {
 pub(crate) struct RateSample {
     /// Acknowledged by it, cumulatively or not.
     pub(crate) newly_acked: u32,
+    /// In so many pieces, each sent as one.
+    pub(crate) runs: u8,
     /// Delivered in all, modulo 2³²: now, and when the segment was sent.
     pub(crate) total: u32,
     pub(crate) prior_delivered: u32,
@@ -120,6 +122,8 @@ pub(crate) struct Delivery {
     newest_sent_at: u32,
     newest: Snapshot,
     newest_once: bool,
+    /// Runs of bytes that `news` is made of; 255: or more.
+    runs: u8,
     lull: bool,
     /// The last sample worth telling: one of a lull only if none without is lower. Bytes, microseconds (0: none), of a lull?
     best: (u32, u32),
@@ -142,6 +146,7 @@ impl Delivery {
             newest_sent_at: 0,
             newest: Snapshot::default(),
             newest_once: false,
+            runs: 0,
             best: (0, 0),
             best_of_lull: false,
         }
@@ -185,6 +190,7 @@ impl Delivery {
             (self.newest_sent_at, self.newest, self.newest_once) = (sent_at, *snapshot, once);
         }
         self.news = self.news.saturating_add(bytes);
+        self.runs = self.runs.saturating_add(1);
     }
 
     /// A segment is found to be lost.
@@ -200,7 +206,7 @@ impl Delivery {
         }
     }
 
-    #[cfg(test)]
+    /// Bytes acknowledged, cumulatively or not, modulo 2³².
     pub(super) fn delivered(&self) -> u32 {
         self.delivered
     }
@@ -208,7 +214,7 @@ impl Delivery {
     /// The acknowledgement has been worked through. No sample without news, and no rate where less than `min_rtt` has passed: then
     /// what was acknowledged had been sent before the repetition that seems to be meant.
     pub(super) fn take_sample(&mut self, now: Instant, min_rtt: Option<Duration>) -> Option<RateSample> {
-        let newly_acked = std::mem::take(&mut self.news);
+        let (newly_acked, runs) = (std::mem::take(&mut self.news), std::mem::take(&mut self.runs));
         if newly_acked == 0 {
             return None;
         }
@@ -224,6 +230,7 @@ impl Delivery {
         let rtt = Duration::from_micros(now.wrapping_sub(sent_at).into());
         let sample = RateSample {
             newly_acked,
+            runs,
             total: self.delivered,
             prior_delivered: then.delivered,
             micros: if min_rtt.is_some_and(too_fast) { 0 } else { micros },

@@ -165,11 +165,10 @@ impl Connection {
         let (taken, push) = self.snd.queue.transmit((cx.now, in_flight), seq, len, &mut packet.payload);
         let fin = fin && taken == len;
         let end = seq + taken + u32::from(fin);
-        if seq.before(self.snd.max) {
+        let repeats = seq.before(self.snd.max);
+        if repeats {
             self.recovery.resent(cx.now, taken);
-            self.total_retrans += 1;
             self.counts(cx.now).bytes_retrans += u64::from(taken);
-            cx.counters.retrans_segs += 1;
         }
         if !taken.is_multiple_of(u32::from(self.segment_max())) {
             self.snd.small_end = end;
@@ -196,7 +195,8 @@ impl Connection {
         let mut flags = Flags::ACK | ecn_flags;
         flags.set(Flags::PSH, push && taken > 0);
         flags.set(Flags::FIN, fin);
-        self.build(cx, Outgoing { seq, flags, payload_len: taken as usize, ecn, urgent: 0 }, packet);
+        let payload_len = taken as usize;
+        self.build(cx, Outgoing { seq, flags, payload_len, ecn, urgent: 0, again: repeats }, packet);
         true
     }
 

@@ -2,9 +2,10 @@
 
 use super::congestion::{Acked, Congestion, Controller, Idle, Sample, Start, Unused};
 use super::connection::{Connection, Context};
+use super::delivery::RateSample;
 use super::recovery::LostTransmission;
 use super::window_use::Sent;
-use crate::{Config, Instant};
+use crate::{Config, CongestionControl};
 use core::time::Duration;
 
 impl Connection {
@@ -112,8 +113,10 @@ impl Connection {
     }
 
     /// An acknowledgement has been worked through, with what it says of losses.
-    pub(super) fn segments_delivered(&mut self, now: Instant) {
+    pub(super) fn segments_delivered(&mut self, cx: &mut Context<'_>) {
+        let now = cx.now;
         let Some(rate) = self.snd.queue.delivery.take_sample(now, self.rtt.min_rtt()) else { return };
+        self.count_delivered(cx, &rate);
         let in_flight = self.pipe();
         self.congestion.on_sample(&Sample {
             now,
@@ -128,6 +131,18 @@ impl Connection {
         self.note_lull();
     }
 
+    fn count_delivered(&mut self, cx: &mut Context<'_>, rate: &RateSample) {
+        let now = cx.now;
+        let full = rate.newly_acked.div_ceil(self.smss().into());
+        let segments = u64::from(full.max(rate.runs.into()));
+        cx.counters.delivered += segments;
+        if self.ecn.forbids_growth() {
+            cx.counters.delivered_ce += segments;
+            let counts = self.counts(now);
+            counts.delivered_ce = counts.delivered_ce.wrapping_add(rate.newly_acked);
+        }
+    }
+
     /// Transmissions were found to be lost.
     pub(super) fn segments_lost(&mut self, lost: Vec<LostTransmission>) {
         for (range, snapshot) in lost {
@@ -137,7 +152,7 @@ impl Connection {
     }
 
     /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave.
-    pub(super) fn window_may_grow(&mut self, cx: &Context<'_>, bytes: u32, rtt: Option<Duration>) {
+    pub(super) fn window_may_grow(&mut self, cx: &mut Context<'_>, bytes: u32, rtt: Option<Duration>) {
         if self.ecn.forbids_growth() {
             return;
         }
@@ -147,6 +162,7 @@ impl Connection {
             0 => u32::MAX,
             segments => segments.saturating_mul(smss),
         };
+        let before = self.congestion.ssthresh();
         self.congestion.on_ack(&Acked {
             now: cx.now,
             bytes,
@@ -159,6 +175,18 @@ impl Connection {
             srtt: self.rtt.srtt().unwrap_or_default(),
             min_rtt: self.rtt.min_rtt(),
         });
+        if before == u32::MAX && self.congestion.ssthresh() < before {
+            self.left_slow_start(cx);
+        }
+    }
+
+    /// No loss did that. Of Vegas it is the habit, of the others HyStart++.
+    #[cold]
+    fn left_slow_start(&self, cx: &mut Context<'_>) {
+        if self.congestion.algorithm() != CongestionControl::Vegas {
+            cx.counters.hystart_delay_detect += 1;
+            cx.counters.hystart_delay_cwnd += u64::from(self.congestion.cwnd() / u32::from(self.smss()));
+        }
     }
 }
 

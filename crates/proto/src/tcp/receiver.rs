@@ -94,22 +94,30 @@ impl Receiver {
         self.space.offer(self.wnd(), self.buffer.len() as u32, mss)
     }
 
-    /// The field of a segment that leaves now; `shift` is 0 on SYNs. Notes the right edge.
-    pub(crate) fn advertise(&mut self, mss: u32, shift: u8) -> u16 {
+    /// The field of a segment that leaves now; `shift` is 0 on SYNs. Notes the right edge. True with it: it would be zero, had the peer
+    /// not been offered more before.
+    pub(crate) fn advertise(&mut self, mss: u32, shift: u8) -> (u16, bool) {
         if self.refuses {
             // The edge stays where it was told to be: what fits before it is taken when there is memory again.
             self.ack_owed = AckOwed::No;
-            return 0;
+            return (0, false);
         }
         let (offered, offer) = (self.wnd(), self.offer(mss));
-        // Rounded down a little more than what was told before would be taken back (RFC 7323 §2.4).
-        let up = if offer > offered || offered <= self.free() { (1 << shift) - 1 } else { 0 };
+        let (mut up, mut wants_zero) = ((1 << shift) - 1, false);
+        if offer <= offered {
+            let free = self.free();
+            wants_zero = free < mss.min(self.space.full() / 2);
+            if offered > free {
+                // Rounded down a little more than what was told before would be taken back (RFC 7323 §2.4).
+                up = 0;
+            }
+        }
         let field = ((offer + up) >> shift).min(u32::from(u16::MAX));
         self.adv = self.adv.latest(self.nxt + (field << shift));
         self.last_ack_sent = self.nxt;
         self.delay.acknowledged(self.ack_owed != AckOwed::No);
         self.ack_owed = AckOwed::No;
-        field as u16
+        (field as u16, wants_zero && field > 0)
     }
 
     /// Too much is open to the peer for [`window_opened`](Self::window_opened) whatever the MSS.

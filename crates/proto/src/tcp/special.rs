@@ -34,6 +34,7 @@ pub(crate) struct Counts {
     pub(super) dsack_dups: u32,
     pub(super) reord_seen: u32,
     pub(super) rcv_ooopack: u32,
+    pub(super) delivered_ce: u32,
     pub(super) total_rto: u32,
     pub(super) total_rto_recoveries: u32,
     pub(super) total_rto_ms: u32,

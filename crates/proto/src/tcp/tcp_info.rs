@@ -48,11 +48,9 @@ pub enum CaState {
     Loss,
 }
 
-/// Linux's `tcp_info`. Sizes are in bytes where Linux counts segments, since this engine does. Counts of segments wrap at 2³².
-///
-/// Not here, for want of a meaning: `delivered` and `delivered_ce` (bytes are: `bytes_acked`), `rehash`, `fackets`; `last_ack_recv` unless
-/// keepalive needs it. What limits the sender, and has (`busy_time`, `rwnd_limited`, `sndbuf_limited`), is
-/// [`ConnectionInfo::limits`](crate::ConnectionInfo::limits).
+/// Linux's `tcp_info`: what [`ConnectionInfo`](crate::ConnectionInfo) does not tell already. `docs/counters.md` has every field of
+/// Linux 6.18's, where it is here, or why it means nothing. Sizes are in bytes where Linux counts segments, since this engine does.
+/// Counts wrap at 2³².
 #[derive(Clone, Debug)]
 pub struct TcpInfo {
     /// Where loss recovery is.
@@ -111,6 +109,10 @@ pub struct TcpInfo {
     pub bytes_retrans: u64,
     /// Segments sent again.
     pub total_retrans: u32,
+    /// Bytes delivered, acknowledged or reported by SACK.
+    pub delivered: u32,
+    /// Of those, what was acknowledged with an echo of congestion (RFC 3168).
+    pub delivered_ce: u32,
     /// D-SACKs received.
     pub dsack_dups: u32,
     /// Acknowledgements that told of reordering.
@@ -167,6 +169,8 @@ impl TcpInfo {
             bytes_sent: first_sent(c) + counts.bytes_retrans,
             bytes_retrans: counts.bytes_retrans,
             total_retrans: c.total_retrans,
+            delivered: c.snd.queue.delivery.delivered(),
+            delivered_ce: counts.delivered_ce,
             dsack_dups: counts.dsack_dups,
             reord_seen: counts.reord_seen,
             rcv_ooopack: counts.rcv_ooopack,

@@ -1,4 +1,5 @@
-//! `docs/rfc9293.md` and `docs/rfcs.md` stay true: every requirement once, and every file, function and test they name exists.
+//! `docs/rfc9293.md`, `docs/rfcs.md` and `docs/counters.md` stay true: every requirement and every counter once, and every file, function
+//! and test they name exists.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -113,5 +114,43 @@ fn what_the_list_of_rfcs_names_exists() {
         }
         problems.extend(wrong.into_iter().map(|wrong| format!("docs/rfcs.md:{line}: {number}: {wrong}")));
     }
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
+
+/// Fields of Linux 6.18's `struct tcp_info`.
+const TCP_INFO_FIELDS: usize = 70;
+
+#[test]
+fn every_counter_and_field_is_shown_or_has_a_reason() {
+    let page = "docs/counters.md";
+    let mut problems = Vec::new();
+    let mut rows_of: BTreeMap<String, bool> = BTreeMap::new();
+    for (line, cells) in rows(page) {
+        let [names, place, shown] = &cells[..] else {
+            problems.push(format!("{page}:{line}: not three columns"));
+            continue;
+        };
+        let here = place != "–";
+        let wrong = broken(shown, true);
+        if here && references(shown).is_empty() {
+            problems.push(format!("{page}:{line}: no test shows it"));
+        }
+        problems.extend(wrong.into_iter().map(|wrong| format!("{page}:{line}: {names}: {wrong}")));
+        for name in names.split(", ") {
+            if rows_of.insert(name.to_owned(), here).is_some() {
+                problems.push(format!("{page}:{line}: {name} is there twice"));
+            }
+        }
+    }
+    let capabilities = proto::Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+    for (name, _) in proto::Stack::new(proto::Config::default(), capabilities, [1; 32]).nstat() {
+        if rows_of.remove(&name) != Some(true) {
+            problems.push(format!("{name} is counted, but {page} does not say so: which test shows it?"));
+        }
+    }
+    let fields = rows_of.keys().filter(|name| name.starts_with("tcpi_")).count();
+    assert_eq!(fields, TCP_INFO_FIELDS);
+    let gone = rows_of.iter().filter(|(name, here)| **here && !name.starts_with("tcpi_"));
+    problems.extend(gone.map(|(name, _)| format!("{page}: {name} is not counted any more")));
     assert!(problems.is_empty(), "\n{}", problems.join("\n"));
 }

@@ -13,7 +13,7 @@
 //! | `limits`, `buffers`, `memory` | what keeps a sender back; how large buffers are; what all of them may take |
 //! | `habits`, `records`, `bursts`, `delayed_ack` | what small segments wait for; push, records, how much may wait; large bursts; what ACKs wait for |
 //! | `keepalive`, `user_timeout`, `urgent`, `options` | silence; patience; the urgent pointer; what else an application may ask of a connection |
-//! | `counters`, `trace` | what can be seen |
+//! | `counters`, `snmp`, `tcp_info`, `trace` | what can be seen |
 //! | `fairness`, `pacing`, `ecn` | what flows get of a link, and how evenly they send |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
@@ -57,8 +57,10 @@ mod requirements;
 mod routes;
 mod sack;
 mod simulation;
+mod snmp;
 mod state_table;
 mod syn_cookies;
+mod tcp_info;
 mod time_wait;
 mod trace;
 mod undo;

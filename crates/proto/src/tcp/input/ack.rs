@@ -64,7 +64,7 @@ impl Connection {
         if was_recovering && !self.recovery.is_recovering(self.snd.una) {
             self.congestion.on_recovered();
         }
-        self.segments_delivered(cx.now);
+        self.segments_delivered(cx);
         if self.snd.una.after(prior_una) && self.recovery.purpose == Purpose::Timeout {
             self.arm_probe(cx);
         }

@@ -40,6 +40,7 @@ impl Connection {
             cx.counters.dsack_recv += 1;
             Counts::of(&mut self.special, cx.now).dsack_dups += 1;
             cx.counters.dsack_ofo_recv += u64::from(part.1.after(segment.header.ack));
+            cx.counters.dsack_recv_segs += u64::from(part.1.since(part.0).div_ceil(smss.max(1)));
             board.on_dsack(span.1, part);
         }
         arrived.overtaken = segment.header.ack.before(span.0);

@@ -102,7 +102,7 @@ impl Connection {
         self.timers.stop(Timer::Retransmit);
         self.timeouts = 0;
         self.snd.queue.acknowledge(ack.earliest(self.snd.queue.end()), cx.blocks, |_| ());
-        self.segments_delivered(cx.now);
+        self.segments_delivered(cx);
         self.bytes_acked += u64::from(data_acked);
         self.snd.una = ack;
         // What the SYN carried in vain goes with the first ACK (RFC 7413 §4.2.2: no latency is lost).

@@ -35,9 +35,8 @@ impl Connection {
         let in_flight = self.pipe();
         let (taken, push) = self.snd.queue.transmit((cx.now, in_flight), una, len, &mut packet.payload);
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
-        self.total_retrans += 1;
-        cx.counters.retrans_segs += 1;
-        let out = Outgoing { seq: una, flags, payload_len: taken as usize, ecn: Ecn::NotEct, urgent: 0 };
+        let ecn = Ecn::NotEct;
+        let out = Outgoing { seq: una, flags, payload_len: taken as usize, ecn, urgent: 0, again: true };
         self.build(cx, out, packet);
         true
     }

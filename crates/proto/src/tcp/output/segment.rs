@@ -14,11 +14,13 @@ pub(super) struct Outgoing {
     pub(super) ecn: Ecn,
     /// With [`Flags::URG`].
     pub(super) urgent: u16,
+    /// All of it was sent before.
+    pub(super) again: bool,
 }
 
 impl Outgoing {
     pub(super) fn bare(seq: SeqNum, flags: Flags) -> Outgoing {
-        Outgoing { seq, flags, payload_len: 0, ecn: Ecn::NotEct, urgent: 0 }
+        Outgoing { seq, flags, payload_len: 0, ecn: Ecn::NotEct, urgent: 0, again: false }
     }
 }
 
@@ -38,7 +40,8 @@ impl Connection {
             self.ends_refusal(cx.config, cx.memory);
         }
         let was_closed = self.rcv.told_zero();
-        let window = self.rcv.advertise(mss, self.rcv.wscale);
+        let (window, wants_zero) = self.rcv.advertise(mss, self.rcv.wscale);
+        cx.counters.want_zero_window_adv += u64::from(wants_zero);
         if was_closed != (window == 0) {
             cx.counters.from_zero_window_adv += u64::from(was_closed);
             cx.counters.to_zero_window_adv += u64::from(!was_closed);
@@ -118,7 +121,13 @@ impl Connection {
         let most = self.segment_max();
         let cut = usize::from(most) < out.payload_len && !out.flags.contains(Flags::SYN);
         let segments = if cut { out.payload_len.div_ceil(usize::from(most)) as u32 } else { 1 };
-        cx.counters.out_segs += u64::from(segments);
+        if out.again {
+            cx.counters.retrans_segs += u64::from(segments);
+            self.total_retrans = self.total_retrans.wrapping_add(segments);
+        } else {
+            cx.counters.out_segs += u64::from(segments);
+            cx.counters.orig_data_sent += u64::from(if out.payload_len > 0 { segments } else { 0 });
+        }
         self.tally.went(out.payload_len, segments);
         if cut { most } else { 0 }
     }

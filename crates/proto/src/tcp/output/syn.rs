@@ -11,7 +11,7 @@ use crate::tcp::patience::patience;
 use crate::tcp::timers::Timer;
 use crate::tcp::window_space::whole_segments;
 use core::time::Duration;
-use wire::{Ecn, FastOpenOption, Flags, TcpOptions, TxPacket};
+use wire::{FastOpenOption, Flags, TcpOptions, TxPacket};
 
 /// Window of a SYN in bytes: the field is not scaled. Linux's initial window of 64240 fits it in whole segments.
 const SYN_WINDOW_MAX: u32 = 65_535;
@@ -34,8 +34,7 @@ impl Connection {
         if active.transmissions == 1 {
             active.first_sent_at = cx.now;
         } else {
-            self.total_retrans += 1;
-            cx.counters.retrans_segs += 1;
+            out.again = true;
             cx.counters.syn_retrans += 1;
         }
         let wait = if active.transmissions == 1 && active.answer_allowed && cx.config.fast_fallback {
@@ -77,7 +76,7 @@ impl Connection {
         self.snd.advance_nxt(start + taken + u32::from(fin));
         let mut flags = Flags::SYN;
         flags.set(Flags::FIN, fin);
-        Outgoing { seq: self.snd.iss, flags, payload_len: taken as usize, ecn: Ecn::NotEct, urgent: 0 }
+        Outgoing { payload_len: taken as usize, ..Outgoing::bare(self.snd.iss, flags) }
     }
 
     fn syn_data_room(&self, cx: &Context<'_>, options: &TcpOptions) -> usize {
@@ -146,8 +145,7 @@ impl Connection {
         };
         out.flags |= self.agreed.ecn_of_syn_ack();
         if !first {
-            self.total_retrans += 1;
-            cx.counters.retrans_segs += 1;
+            out.again = true;
             cx.counters.syn_retrans += 1;
         }
         passive.due = false;
@@ -187,7 +185,7 @@ impl Connection {
         let mut flags = Flags::SYN | Flags::ACK;
         flags.set(Flags::PSH, push && taken > 0);
         flags.set(Flags::FIN, fin);
-        Outgoing { seq: self.snd.iss, flags, payload_len: taken as usize, ecn: Ecn::NotEct, urgent: 0 }
+        Outgoing { payload_len: taken as usize, ..Outgoing::bare(self.snd.iss, flags) }
     }
 
     /// Payload of a SYN-ACK: the peer's MSS and the path's MTU less the options really sent, within the window its SYN offered.

@@ -21,8 +21,8 @@ const TROUBLES: [Trouble; 8] = [
     Trouble { name: "duplication", set: |world| world.wire.duplicate = 40, counter: "TCPDSACKOldSent" },
     Trouble { name: "corruption", set: |world| world.wire.corrupt = 20, counter: "InCsumErrors" },
     Trouble { name: "delay change", set: delay_changes, counter: "TCPTimeouts" },
-    Trouble { name: "window games", set: window_games, counter: "OutSegs" },
-    Trouble { name: "small buffers", set: small_buffers, counter: "OutSegs" },
+    Trouble { name: "window games", set: window_games, counter: "TCPWinProbe" },
+    Trouble { name: "small buffers", set: small_buffers, counter: "TCPToZeroWindowAdv" },
     Trouble { name: "everything", set: everything, counter: "RetransSegs" },
 ];
 
@@ -37,7 +37,9 @@ fn window_games(world: &mut World) {
     world.pauses = 30;
 }
 
+/// They fill up when their reader is away for a while.
 fn small_buffers(world: &mut World) {
+    world.pauses = world.pauses.max(15);
     let small = |random: &mut Random| Some(2048 << random.below(4));
     let socket = world.socket.get_or_insert_default();
     socket.send_buffer = small(&mut world.random);

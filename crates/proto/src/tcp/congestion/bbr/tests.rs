@@ -13,6 +13,7 @@ const RTT_MS: u64 = 100;
 pub(super) fn rate_sample(delivered: u32, micros: u32) -> RateSample {
     RateSample {
         newly_acked: delivered,
+        runs: 1,
         total: delivered,
         prior_delivered: 0,
         micros,

@@ -1,0 +1,50 @@
+//! What a stack tells of itself as a whole: how many connections are in which state, and all that Linux shows in `/proc/net/snmp` and
+//! `/proc/net/netstat`. Both are made when asked for; nothing is kept for them.
+
+use super::Stack;
+use crate::{State, StateCounts};
+
+/// "Constant, RFC 2988 …" of RFC 4022 has no number in Linux, which says 1, other.
+const RTO_ALGORITHM_OTHER: u64 = 1;
+/// A host that does not forward.
+const NOT_FORWARDING: u64 = 2;
+
+impl Stack {
+    /// How many connections are in which state, as `ss -s` and `netstat` would count them: half-open requests are in SYN-RECEIVED, and
+    /// TIME-WAIT has its entries. Looks at each connection once.
+    pub fn states(&self) -> StateCounts {
+        let mut counts = StateCounts::default();
+        for (_, connection) in self.connections.iter().filter(|(_, connection)| connection.mapped) {
+            counts.add(connection.state, 1);
+        }
+        let awaiting_fin = self.time_wait.awaiting_fin();
+        counts.add(State::SynReceived, self.requests.len());
+        counts.add(State::FinWait2, awaiting_fin);
+        counts.add(State::TimeWait, self.time_wait.len() - awaiting_fin);
+        counts.listening = self.listeners.len();
+        counts
+    }
+
+    /// Counters and what is no counter, as `nstat -az` lists them. Looks at each connection once, for `TcpCurrEstab`.
+    ///
+    /// ```
+    /// # use proto::{Capabilities, Config, Stack};
+    /// let stack = Stack::new(Config::default(), Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false }, [1; 32]);
+    /// assert!(stack.nstat().contains(&("TcpRtoMin".to_owned(), 200)));
+    /// ```
+    pub fn nstat(&self) -> Vec<(String, u64)> {
+        let (config, states) = (self.config(), self.states());
+        let established = states.of(State::Established) + states.of(State::CloseWait);
+        let gauges = [
+            ("IpForwarding", NOT_FORWARDING),
+            ("IpDefaultTTL", config.hop_limit().into()),
+            ("TcpRtoAlgorithm", RTO_ALGORITHM_OTHER),
+            ("TcpRtoMin", config.rto_min.as_millis() as u64),
+            ("TcpRtoMax", config.tcp_rto_max_ms.into()),
+            ("TcpMaxConn", config.max_connections.into()),
+            ("TcpCurrEstab", established as u64),
+        ];
+        let gauges = gauges.into_iter().map(|(name, value)| (name.to_owned(), value));
+        gauges.chain(self.counters().nstat()).collect()
+    }
+}

@@ -1,0 +1,138 @@
+//! Fields of `tcp_info` that no other test looks at, each in a conversation that gives it a figure.
+
+use crate::peer::*;
+use core::time::Duration;
+use proto::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn established(socket: SocketOptions) -> (Peer, ConnId) {
+    let mut p = Peer::ours();
+    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1000,sackOK>");
+    p.sent_now();
+    (p, id)
+}
+
+fn info(p: &Peer, id: ConnId) -> TcpInfo {
+    p.stack.info(id).unwrap().tcp_info
+}
+
+/// Ten segments, of which the second is lost, is sent again and arrives.
+#[test]
+fn sacked_lost_retrans() {
+    let (mut p, id) = established(SocketOptions::default());
+    p.write(id, &pattern(1, 10_000));
+    p.sent_now();
+    let seen = |p: &Peer| {
+        let info = info(p, id);
+        (info.sacked, info.lost, info.retrans, info.ca_state)
+    };
+    p.send("A 1 ack 1001");
+    assert_eq!(seen(&p), (0, 0, 0, CaState::Open));
+    p.send("A 1 ack 1001 <sack 2001:5001>");
+    assert_eq!(seen(&p), (3000, 1000, 0, CaState::Recovery));
+    p.expect("A 1001:2001 ack 1");
+    assert_eq!(seen(&p), (3000, 1000, 1000, CaState::Recovery), "it has gone again");
+    p.send("A 1 ack 10001");
+    assert_eq!(seen(&p), (0, 0, 0, CaState::Open));
+}
+
+/// The third segment comes late: by a timestamp of its own it was not lost.
+#[test]
+fn reordering_seen() {
+    let (mut p, id) = established(SocketOptions::default());
+    p.write(id, &pattern(1, 6000));
+    p.sent_now();
+    p.skip(20);
+    p.send("A 1 ack 1 <sack 1001:3001>");
+    assert_eq!(info(&p, id).reord_seen, 0);
+    p.send("A 1 ack 3001");
+    assert_eq!(info(&p, id).reord_seen, 1);
+}
+
+/// Two time-outs in a row, over when something is acknowledged.
+#[test]
+fn a_row_of_timeouts() {
+    let (mut p, id) = established(SocketOptions::default());
+    p.stack.set(p.now, "net.ipv4.tcp_early_retrans", "0").unwrap();
+    p.write(id, &pattern(1, 1000));
+    p.expect("PA 1:1001 ack 1");
+    let begun = p.stack.info(id).unwrap().rto;
+    p.expect_after_exactly(begun, "PA 1:1001 ack 1");
+    p.expect_after_exactly(2 * begun, "PA 1:1001 ack 1");
+    let row = |p: &Peer| {
+        let info = info(p, id);
+        (info.total_rto, info.total_rto_recoveries, info.retransmits, info.backoff, info.total_rto_time)
+    };
+    assert_eq!(row(&p), (2, 1, 2, 2, Duration::ZERO));
+    p.skip(30);
+    p.send("A 1 ack 1001");
+    assert_eq!(row(&p), (2, 1, 0, 0, 2 * begun + 30 * MS), "from the first time-out on");
+}
+
+/// What an application has asked for, and what keepalive keeps.
+#[test]
+fn options_and_keepalive() {
+    let socket = SocketOptions {
+        max_pacing_rate: Some(125_000),
+        keepalive: true,
+        window_clamp: Some(20_000),
+        ..SocketOptions::default()
+    };
+    let (mut p, id) = established(socket);
+    p.skip(500);
+    p.send("A 1 ack 1");
+    let heard = info(&p, id);
+    assert_eq!((heard.max_pacing_rate, heard.last_ack_recv), (Some(125_000), Some(p.now)));
+    assert_eq!((heard.ato, heard.rcv_mss), (40 * MS, 536));
+    let plain = established(SocketOptions::default());
+    assert_eq!(info(&plain.0, plain.1).last_ack_recv, None, "nobody keeps it");
+}
+
+/// The window of Linux's profile begins with what fits the first segments, and grows by twice what arrives; a reader who takes what
+/// comes is measured.
+#[test]
+fn the_receivers_own_estimates() {
+    let mut p = Peer::new(Config::linux());
+    let listener = p.listen();
+    p.send("S 0 win 65535 <mss 1460,sackOK,TS 1000 0,wscale 7>");
+    p.expect("SA 0 ack 1");
+    p.skip(50);
+    p.send("A 1 ack 1 win 512 <TS 1050 0>");
+    let id = p.accept(listener);
+    let first = info(&p, id);
+    assert_eq!((first.rcv_ssthresh, first.rcv_rtt), (65_160, None));
+    let mut seq = 1;
+    for round in 1..=4 {
+        for _ in 0..10 {
+            let ts = 1000 + 50 * round;
+            p.send(&format!("A {seq}:{} ack 1 win 512 <TS {ts} {}>", seq + 1448, 50 * (round - 1)));
+            seq += 1448;
+        }
+        assert_eq!(p.read(id).unwrap().len(), 14_480);
+        p.sent_now();
+        p.skip(50);
+    }
+    let later = info(&p, id);
+    assert!(later.rcv_ssthresh > first.rcv_ssthresh, "{later:?}");
+    let (rtt, space) = (later.rcv_rtt.unwrap(), later.rcv_space.unwrap());
+    assert!((40 * MS..=60 * MS).contains(&rtt), "{rtt:?}");
+    assert!(space >= 14_480, "{space}");
+}
+
+/// A client whose SYN's data was refused.
+#[test]
+fn why_fast_open_failed() {
+    let mut p = Peer::ours();
+    let cookie = wire::Cookie::new(&[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+    let (now, local, remote) = (p.now, p.local.ip().into(), p.remote.ip().into());
+    p.stack.path_cache_mut().entry(now, local, remote).store_cookie(cookie, wire::FastOpenKind::Standard);
+    let options =
+        ConnectOptions { fast_open: FastOpen::Auto, first_bytes: pattern(1, 9).into(), ..Default::default() };
+    let id = p.connect(options);
+    p.expect("S 0:9");
+    assert_eq!(info(&p, id).fastopen_client_fail, None);
+    p.send("SA 0 ack 1 <mss 1460>");
+    assert_eq!(info(&p, id).fastopen_client_fail, Some(NotAcknowledged::Ignored));
+}
