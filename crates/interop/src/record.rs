@@ -1,7 +1,7 @@
 //! What crossed a path, packet by packet, and read as conversations.
 use crate::path::Direction;
-use crate::segment::Segment;
-use std::collections::BTreeMap;
+use crate::segment::{FIN, RST, SYN, Segment};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -119,6 +119,21 @@ impl Conversation {
         self.packets.iter().filter(|packet| packet.fate != Fate::Injected).count()
     }
 
+    /// As [`len`](Self::len), without what its sender had said before: text, SYN or FIN again because a busy machine was late, and
+    /// acknowledgements that acknowledge nothing more.
+    pub fn told(&self) -> usize {
+        let sent = self.packets.iter().filter(|packet| packet.fate != Fate::Injected);
+        let mut said = BTreeSet::new();
+        sent.filter(|packet| {
+            let segment = &packet.segment;
+            let to_server = packet.direction == Direction::ToServer;
+            let text = segment.payload.len() + usize::from(segment.has(SYN) || segment.has(FIN));
+            let number = if text > 0 { segment.seq } else { segment.ack };
+            said.insert((to_server, segment.has(RST), text, number))
+        })
+        .count()
+    }
+
     /// Nothing was sent.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -212,5 +227,46 @@ impl fmt::Display for Conversation {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::{ACK, PSH};
+    use wire::{Flags, IpHeader, SeqNum, TcpHeader, protocol};
+
+    fn packet(direction: Direction, flags: u8, seq: u32, ack: u32, payload: &[u8]) -> Packet {
+        let [client, server] = [1, 2].map(|last| std::net::Ipv4Addr::new(10, 0, 0, last).into());
+        let (from, to) = match direction {
+            Direction::ToServer => ((client, 40_000), (server, 80)),
+            Direction::ToClient => ((server, 80), (client, 40_000)),
+        };
+        let flags = Flags::from_bits_truncate(u16::from(flags));
+        let tcp = TcpHeader { seq: SeqNum(seq), ack: SeqNum(ack), flags, ..TcpHeader::new(from.1, to.1) };
+        let bytes =
+            wire::build_tcp_packet(&IpHeader::new(from.0, to.0, protocol::TCP), &tcp, payload).to_vec();
+        let segment = Segment::decode(&bytes).expect("a segment");
+        Packet { at: Duration::ZERO, direction, segment, fate: Fate::Passed, bytes }
+    }
+
+    #[test]
+    fn what_is_said_again_is_not_told() {
+        use Direction::{ToClient, ToServer};
+        let mut packets = vec![
+            packet(ToServer, SYN, 0, 0, b""),
+            packet(ToClient, SYN | ACK, 100, 1, b""),
+            packet(ToServer, ACK, 1, 101, b""),
+            packet(ToServer, PSH | ACK, 1, 101, b"request"),
+            packet(ToClient, FIN | ACK, 101, 8, b"reply"),
+            packet(ToServer, FIN | ACK, 8, 107, b""),
+            packet(ToClient, ACK, 107, 9, b""),
+        ];
+        assert_eq!(Conversation { packets: packets.clone() }.told(), 7);
+        packets.insert(5, packet(ToClient, FIN | ACK, 101, 8, b"reply"));
+        packets.push(packet(ToClient, ACK, 107, 9, b""));
+        packets.insert(2, packet(ToServer, SYN, 0, 0, b""));
+        let conversation = Conversation { packets };
+        assert_eq!((conversation.told(), conversation.len()), (7, 10));
     }
 }

@@ -45,7 +45,7 @@ fn four_packets() {
     for version in [IpVersion::V4, IpVersion::V6] {
         let visits = start_responder(&ours, version);
         let plain = fetch(&host, version, &[], "plain");
-        assert!(plain.len() <= 10, "{plain}");
+        assert!(plain.told() <= 10, "{plain}");
         assert_eq!(plain.syn(0).segment.fast_open, None, "{plain}");
 
         let first = fetch(&host, version, &["--tcp-fastopen"], "first");
@@ -78,5 +78,5 @@ fn reply_behind_the_syn_ack_as_linux() {
     fetch(&host, IpVersion::V4, &["--tcp-fastopen"], "first");
     let repeat = fetch(&host, IpVersion::V4, &["--tcp-fastopen"], "repeat");
     assert_eq!(repeat.shapes()[1], "<SA", "{repeat}");
-    assert!(repeat.syn_data_acked() > 0 && repeat.len() <= 8, "{repeat}");
+    assert!(repeat.syn_data_acked() > 0 && repeat.told() <= 8, "{repeat}");
 }

@@ -33,7 +33,7 @@ fn curl_from_serve() {
     let server = Server::start(&host, &[&addresses[..], &kernel[..]].concat());
     for (version, cookie) in [(IpVersion::V4, "1d0aa246d060bffa"), (IpVersion::V6, "440340d4fa43d746")] {
         let plain = fetch(&host, version, &[]);
-        assert!(plain.len() <= 10 && plain.syn(0).segment.fast_open.is_none(), "{plain}");
+        assert!(plain.told() <= 10 && plain.syn(0).segment.fast_open.is_none(), "{plain}");
         let first = fetch(&host, version, &["--tcp-fastopen"]);
         assert!(first.syn(0).segment.requests_cookie(), "{first}");
         assert_eq!(first.syn_ack(0).segment.cookie().map(hex).as_deref(), Some(cookie), "{first}");
@@ -91,7 +91,7 @@ fn get_from_nginx_and_python() {
                 assert_eq!(repeat.syn(0).segment.cookie().map(hex).as_deref(), Some(cookie), "{repeat}");
                 let request = repeat.syn(0).segment.payload.len();
                 assert!(request > 0 && repeat.syn_data_acked() as usize == request, "{repeat}");
-                assert!(repeat.len() <= 8, "{repeat}");
+                assert!(repeat.told() <= 8, "{repeat}");
             }
             let grown = fast_open_since(&host.counters(), &before);
             assert_eq!(grown, counters(&[("CookieReqd", 1), ("Passive", 2)]), "the kernel counted the same");
