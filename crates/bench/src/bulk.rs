@@ -13,11 +13,12 @@ const BYTE: u8 = 0x42;
 pub struct Sender {
     block: Vec<u8>,
     sent: u64,
+    most: u64,
 }
 
 impl Default for Sender {
     fn default() -> Sender {
-        Sender { block: vec![BYTE; BLOCK], sent: 0 }
+        Sender { block: vec![BYTE; BLOCK], sent: 0, most: u64::MAX }
     }
 }
 
@@ -27,13 +28,22 @@ impl Sender {
         self.sent
     }
 
+    /// Writes no more than so many bytes in all.
+    pub fn end_at(&mut self, bytes: u64) {
+        self.most = bytes;
+    }
+
     /// Writes until the stack takes no more.
     ///
     /// # Errors
     /// The connection ended.
     pub fn fill(&mut self, stack: &mut Stack, now: Instant, id: ConnId) -> Result<(), Failure> {
         loop {
-            match stack.write(now, id, &self.block) {
+            let left = self.most.saturating_sub(self.sent).min(BLOCK as u64) as usize;
+            if left == 0 {
+                return Ok(());
+            }
+            match stack.write(now, id, &self.block[..left]) {
                 Ok(written) => self.sent += written as u64,
                 Err(WriteError::Blocked) => return Ok(()),
                 Err(error) => return Err(format!("write: {error:?}").into()),

@@ -51,6 +51,7 @@ pub fn run(options: &Options) -> Outcome {
         pair.round(now(), &mut sender, &mut receiver)?;
     }
     let (packets, before) = (pair.packets(), receiver.received());
+    sender.end_at(before.saturating_add(options.bytes));
     let meter = Meter::start();
     let end = now() + Duration::from_secs_f64(options.secs);
     loop {
