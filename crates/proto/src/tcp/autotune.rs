@@ -96,7 +96,17 @@ impl Receiver {
     }
 
     /// `accepted` bytes have become readable. `echo`: TSecr of a full-sized segment, and its age.
+    #[inline]
     pub(crate) fn note_round(&mut self, now: Instant, accepted: u32, echo: Option<(u32, Duration)>) {
+        let nothing_new = |tuner: &Tuner| {
+            self.nxt.before(tuner.until) && echo.is_none_or(|(tsecr, _)| tsecr == tuner.last_tsecr)
+        };
+        if !self.tuner.as_deref().is_some_and(nothing_new) {
+            self.sample_round(now, accepted, echo);
+        }
+    }
+
+    fn sample_round(&mut self, now: Instant, accepted: u32, echo: Option<(u32, Duration)>) {
         let (nxt, copied) = (self.nxt, self.copied());
         let edge = nxt + self.adv.since(self.last_ack_sent);
         let prompt = self.buffer.len() as u32 == accepted;

@@ -10,7 +10,7 @@ mod reset;
 mod sequence;
 mod syn_sent;
 mod text;
-mod train;
+pub(crate) mod train;
 
 use super::connection::{Connection, Context};
 use super::handshake::Handshake;

@@ -145,8 +145,6 @@ impl Receiver {
         gso_size: u16,
     ) -> u32 {
         let whole = payload.len();
-        let full = if gso_size > 0 { gso_size } else { payload.len().min(usize::from(u16::MAX)) as u16 };
-        let merged = gso_size > 0 && payload.len() > usize::from(gso_size);
         if seq.before(self.nxt) {
             let old = self.nxt.since(seq).min(payload.len() as u32);
             payload = payload.slice(old as usize..);
@@ -164,6 +162,28 @@ impl Receiver {
             self.ack_owed = AckOwed::Now;
             return 0;
         }
+        self.take_next(payload, whole, truesize, gso_size)
+    }
+
+    /// As [`accept`](Self::accept), of a payload that is what comes next and lies in the window.
+    #[inline]
+    pub(crate) fn accept_next(
+        &mut self,
+        now: Instant,
+        payload: Bytes,
+        truesize: usize,
+        gso_size: u16,
+    ) -> u32 {
+        self.last_data_at = now;
+        let whole = payload.len();
+        self.take_next(payload, whole, truesize, gso_size)
+    }
+
+    /// The payload that comes next; it came in a segment with `whole` bytes of it.
+    #[inline]
+    fn take_next(&mut self, payload: Bytes, whole: usize, truesize: usize, gso_size: u16) -> u32 {
+        let full = if gso_size > 0 { gso_size } else { whole.min(usize::from(u16::MAX)) as u16 };
+        let merged = gso_size > 0 && whole > usize::from(gso_size);
         let second = self.nxt.after(self.last_ack_sent) && self.ack_owed != AckOwed::No;
         let before = self.nxt;
         self.append(payload, truesize);

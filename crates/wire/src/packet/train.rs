@@ -24,9 +24,10 @@ const V6_FIXED: [Word; V6_LEN / WORD] = {
     fixed[1] = [0, 0, !0, !0];
     fixed
 };
+/// PSH, in the byte of flags that has it.
+const PSH: u8 = Flags::PSH.bits() as u8;
 /// TCP: all but sequence number, PSH and checksum. Options may not differ either.
-const TCP_FIXED: [Word; 5] =
-    [[!0; 4], [0; 4], [!0; 4], [!0, !(Flags::PSH.bits() as u8), !0, !0], [0, 0, !0, !0]];
+const TCP_FIXED: [Word; 5] = [[!0; 4], [0; 4], [!0; 4], [!0, !PSH, !0, !0], [0, 0, !0, !0]];
 
 /// The headers of a train.
 #[derive(Clone, Debug)]
@@ -88,9 +89,9 @@ impl Train {
         differs == 0
     }
 
-    /// `packet` is one of the train, as to its headers, and valid: the number of its first byte of text. `None` says only that it has
-    /// to be looked at in the ordinary way.
-    pub fn text(&self, packet: &RxPacket) -> Option<SeqNum> {
+    /// `packet` is one of the train, as to its headers, and valid: the number of its first byte of text, and whether it has PSH. `None`
+    /// says only that it has to be looked at in the ordinary way.
+    pub fn text(&self, packet: &RxPacket) -> Option<(SeqNum, bool)> {
         let data = &packet.data[..];
         if data.len() <= self.header_len || !self.matches(data) || !self.lengths_are_right(data) {
             return None;
@@ -104,8 +105,9 @@ impl Train {
                 return None;
             }
         }
-        let seq: Word = *segment[WORD..].first_chunk()?;
-        Some(SeqNum(u32::from_be_bytes(seq)))
+        let fixed: &[u8; TCP_HEADER_LEN] = segment.first_chunk()?;
+        let seq = u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]);
+        Some((SeqNum(seq), fixed[13] & PSH != 0))
     }
 
     /// The packet ends where the IP header says; its checksum, where there is one, is right.

@@ -26,6 +26,11 @@ fn packet((ip, tcp): &(IpHeader, TcpHeader), payload: &[u8]) -> RxPacket {
 
 /// The second packet's number, if it goes on with the train of the first.
 fn following(first: &RxPacket, second: &RxPacket) -> Option<SeqNum> {
+    text(first, second).map(|(seq, _)| seq)
+}
+
+/// And whether it has PSH.
+fn text(first: &RxPacket, second: &RxPacket) -> Option<(SeqNum, bool)> {
     Train::between(first, second)?.text(second)
 }
 
@@ -41,7 +46,8 @@ fn what_a_sender_cuts_is_a_train() {
         assert_eq!((train.src, train.dst), ((src, 40000), (dst, 80)));
         assert_eq!(train.header_len, ip.emit_len() + 32);
         let numbers: Vec<_> = packets.iter().map(|packet| train.text(packet)).collect();
-        let expected = [0, 1448, 2896, 4344].map(|offset| Some(tcp.seq + offset));
+        let expected = [(0, false), (1448, false), (2896, false), (4344, true)];
+        let expected = expected.map(|(offset, push)| Some((tcp.seq + offset, push)));
         assert_eq!(numbers, expected, "the last, with PSH, is short");
     }
 }
@@ -126,17 +132,17 @@ proptest! {
         }
         data.truncate(data.len() - cut);
         let damaged = RxPacket::new(data.into());
-        let number = following(&packet(&first, b"first"), &damaged);
+        let text = text(&packet(&first, b"first"), &damaged);
         match parse_tcp_packet(&damaged.data) {
-            Ok((ip, tcp, _)) if number.is_some() => {
-                prop_assert_eq!(number, Some(tcp.seq));
+            Ok((ip, tcp, _)) if text.is_some() => {
+                prop_assert_eq!(text, Some((tcp.seq, tcp.flags.contains(Flags::PSH))));
                 prop_assert_eq!(&ip, &IpHeader { ident: ip.ident, ..first.0 });
                 let flags = tcp.flags - Flags::PSH;
                 prop_assert_eq!(TcpHeader { flags, ..tcp.clone() }, TcpHeader { seq: tcp.seq, ..first.1 });
             }
-            _ => prop_assert_eq!(number, None),
+            _ => prop_assert_eq!(text, None),
         }
-        prop_assert!(number.is_some() || !damage.is_empty() || cut > 0, "undamaged");
+        prop_assert!(text.is_some() || !damage.is_empty() || cut > 0, "undamaged");
     }
 
     #[test]

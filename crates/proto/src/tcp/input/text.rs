@@ -8,7 +8,7 @@ use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::{AckHabit, CloseReason, Config, Events, State};
 use core::time::Duration;
-use wire::{Flags, SeqNum};
+use wire::{Flags, SeqNum, TcpHeader};
 
 impl Connection {
     pub(super) fn process_text_and_fin(
@@ -86,7 +86,7 @@ impl Connection {
         if accepted > 0 {
             self.events |= Events::READABLE;
             if self.rcv.is_tunable() {
-                let echo = self.echo_age(cx, segment).filter(|_| self.rcv.is_full_sized(len));
+                let echo = self.echo_age(cx, &segment.header).filter(|_| self.rcv.is_full_sized(len));
                 self.rcv.note_round(cx.now, accepted, echo);
             }
         } else if (seq + len).after(self.rcv.nxt) {
@@ -104,9 +104,9 @@ impl Connection {
         accepted
     }
 
-    /// The timestamp that the segment echoes, and how old it is.
-    fn echo_age(&self, cx: &Context<'_>, segment: &Segment) -> Option<(u32, Duration)> {
-        let echo = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?.tsecr;
+    /// The timestamp that a segment echoes, and how old it is.
+    pub(super) fn echo_age(&self, cx: &Context<'_>, header: &TcpHeader) -> Option<(u32, Duration)> {
+        let echo = header.options.timestamps.filter(|_| self.agreed.timestamps)?.tsecr;
         let age = self.tsval(cx.now).wrapping_sub(echo);
         // What lies in the future is no echo of ours.
         (age < u32::MAX / 2).then_some((echo, Duration::from_millis(age.into())))

@@ -1,15 +1,42 @@
 //! Text that goes on where the segment before it ended, with the same acknowledgement, window and options: of the eight checks only
 //! the seventh has anything left to do.
 
-use super::Segment;
 use crate::State;
+use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
+use crate::tcp::receiver::AckOwed;
+use crate::{AckHabit, Events};
+use bytes::Bytes;
+use core::time::Duration;
 use wire::{Flags, SeqNum, TcpHeader};
 
+/// What all segments of a train have in common.
+pub(crate) struct Run {
+    tsval: Option<u32>,
+    /// The timestamp they echo, and how old it is.
+    echo: Option<(u32, Duration)>,
+    /// Payload that is full-sized by our MSS.
+    full_sized: usize,
+    /// The route wants every segment acknowledged.
+    quickack: bool,
+    /// The delay of an acknowledgement follows what comes, even while one is owed at once.
+    adapts: bool,
+}
+
+/// One of them.
+pub(crate) struct Text {
+    pub(crate) seq: SeqNum,
+    pub(crate) pushed: bool,
+    pub(crate) payload: Bytes,
+    /// See [`Segment`](super::Segment).
+    pub(crate) truesize: usize,
+    pub(crate) gso_size: u16,
+}
+
 impl Connection {
-    /// More segments with this header, but for their numbers, change nothing but what is received: everything is in order here, and the
-    /// header acknowledges, offers and reports nothing new.
-    pub(crate) fn text_may_go_on(&self, header: &TcpHeader) -> bool {
+    /// More segments with this header, but for their numbers and PSH, change nothing but what is received: everything is in order here,
+    /// and the header acknowledges, offers and reports nothing new.
+    pub(crate) fn text_may_go_on(&self, cx: &Context<'_>, header: &TcpHeader) -> Option<Run> {
         let options = &header.options;
         let synchronized = self.handshake.is_none()
             && matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
@@ -17,28 +44,67 @@ impl Connection {
         let timely = options.timestamps.is_none_or(|timestamps| {
             !self.agreed.timestamps || (timestamps.tsval.wrapping_sub(self.ts_recent) as i32) >= 0
         });
-        synchronized
+        let goes_on = synchronized
             && !self.orphan
             && self.rcv.in_order()
+            && !self.rcv.refuses
             && self.recovery.is_idle()
             && header.flags - Flags::PSH == Flags::ACK
             && (header.ack, window) == (self.snd.una, self.snd.wnd)
             && (self.snd.wl2, self.timeouts) == (header.ack, 0)
             && options.sack.is_empty()
-            && timely
+            && timely;
+        goes_on.then(|| Run {
+            tsval: options.timestamps.filter(|_| self.agreed.timestamps).map(|timestamps| timestamps.tsval),
+            echo: self.echo_age(cx, header),
+            full_sized: usize::from(self.advertised_mss(&cx.capabilities)).saturating_sub(40),
+            quickack: self.route_metrics().is_some_and(|route| route.quickack),
+            adapts: cx.config.ack_habit == AckHabit::QuickStart,
+        })
     }
 
     /// `len` bytes from `seq` on are what comes next, and all of them lie in the window.
+    #[inline]
     pub(crate) fn takes_at_once(&self, seq: SeqNum, len: usize) -> bool {
         seq == self.rcv.nxt && len <= self.rcv.wnd() as usize
     }
 
-    /// The next segment, of which [`text_may_go_on`](Self::text_may_go_on) and [`takes_at_once`](Self::takes_at_once) hold.
-    pub(crate) fn text_goes_on(&mut self, cx: &mut Context<'_>, segment: &mut Segment) {
-        self.tally.came(segment.payload.len(), segment.gso_size);
-        self.snd.wl1 = segment.seq();
-        self.note_timestamp(cx, segment);
-        // In this state there is nothing to stop for.
-        let _ = self.process_text_and_fin(cx, segment);
+    /// The next segment, of which [`text_may_go_on`](Self::text_may_go_on) and [`takes_at_once`](Self::takes_at_once) hold, while
+    /// the stack's memory is under no pressure. [`text_went_on`](Self::text_went_on) follows the last.
+    #[inline]
+    pub(crate) fn text_goes_on(&mut self, cx: &mut Context<'_>, run: &Run, text: Text) {
+        let len = text.payload.len();
+        self.tally.came(len, text.gso_size);
+        self.snd.wl1 = text.seq;
+        if let Some(tsval) = run.tsval
+            && text.seq.before_or_eq(self.rcv.last_ack_sent)
+        {
+            self.remember_timestamp(cx.now, tsval);
+        }
+        let came = Came {
+            gap: cx.now.since(self.rcv.last_data_at),
+            len: len as u32,
+            full_sized: len >= run.full_sized,
+            pushed: text.pushed,
+        };
+        self.rcv.accept_next(cx.now, text.payload, text.truesize, text.gso_size);
+        if self.rcv.is_tunable() {
+            let echo = run.echo.filter(|_| self.rcv.is_full_sized(came.len));
+            self.rcv.note_round(cx.now, came.len, echo);
+        }
+        self.keep_within_memory(cx);
+        if self.rcv.ack_owed != AckOwed::Now || run.adapts {
+            self.owe_ack(cx, &came);
+            if run.quickack {
+                self.ack_now();
+            }
+            self.arm_delayed_ack(cx);
+        }
+    }
+
+    /// All of a train has come.
+    pub(crate) fn text_went_on(&mut self, cx: &Context<'_>) {
+        self.events |= Events::READABLE;
+        self.arm_delayed_ack(cx);
     }
 }
