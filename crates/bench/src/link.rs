@@ -5,20 +5,27 @@
 //! a stack leaves to a device that can), and the receiver verifies it in software; without, neither happens.
 
 use bytes::BytesMut;
+use core::ops::Range;
 use device::ring::{Ring, SMALL};
 use proto::{Capabilities, RxPacket, TxPacket};
-use wire::{MAX_HEADER, RxChecksum};
+use wire::{MAX_HEADER, RxChecksum, Segments};
 
 /// Buffers the ring keeps for use again.
 const RING: usize = 1024;
 /// Smallest buffer, bytes.
 const BUFFER_MIN: usize = 2048;
+/// What a burst is cut into lies in one buffer of this size, or a few, each packet from a cache line on.
+const BURST: usize = 96 * 1024;
+const CACHE_LINE: usize = 64;
 
 /// Packets on their way.
 pub struct Link {
     queue: Vec<RxPacket>,
     scratch: [u8; SMALL],
     ring: Ring,
+    bursts: Ring,
+    /// Where in a buffer the packets of a burst lie.
+    cut: Vec<Range<usize>>,
     has_checksums: bool,
     packets: u64,
 }
@@ -33,7 +40,16 @@ impl Link {
     /// An empty link for packets of up to `mtu` bytes.
     pub fn new(mtu: usize, has_checksums: bool) -> Link {
         let ring = Ring::new(mtu.next_multiple_of(BUFFER_MIN), RING);
-        Link { queue: Vec::new(), scratch: [0; SMALL], ring, has_checksums, packets: 0 }
+        let bursts = Ring::new(BURST, RING);
+        Link {
+            queue: Vec::new(),
+            scratch: [0; SMALL],
+            ring,
+            bursts,
+            cut: Vec::new(),
+            has_checksums,
+            packets: 0,
+        }
     }
 
     /// Packets sent since the beginning.
@@ -50,9 +66,7 @@ impl Link {
         let before = self.packets;
         if let Some(mut segments) = packet.cut() {
             while segments.next_len().is_some() {
-                let mut buffer = self.ring.take();
-                let len = segments.write_next(&mut buffer).unwrap_or_default();
-                self.push(buffer, len);
+                self.push_burst(&mut segments);
             }
         } else {
             let mut buffer = self.ring.take();
@@ -82,6 +96,23 @@ impl Link {
         self.queue.push(RxPacket { data, truesize, checksum, gso_size: 0 });
     }
 
+    /// As many packets as one buffer holds.
+    fn push_burst(&mut self, segments: &mut Segments<'_>) {
+        let mut buffer = self.bursts.take();
+        let mut end = 0;
+        while segments.next_len().is_some_and(|len| end + len <= buffer.len()) {
+            let len = segments.write_next(&mut buffer[end..]).unwrap_or_default();
+            self.cut.push(end..end + len);
+            end += len.next_multiple_of(CACHE_LINE);
+        }
+        let (whole, checksum) = (self.bursts.lend(buffer), self.checksum());
+        self.packets += self.cut.len() as u64;
+        self.queue.extend(self.cut.drain(..).map(|place| {
+            let truesize = place.len().next_multiple_of(CACHE_LINE);
+            RxPacket { data: whole.slice(place), truesize, checksum, gso_size: 0 }
+        }));
+    }
+
     /// Everything that has arrived, into an empty batch.
     pub fn receive(&mut self, batch: &mut Vec<RxPacket>) {
         batch.append(&mut self.queue);
@@ -90,6 +121,7 @@ impl Link {
     /// Frees what the ring keeps.
     pub fn drop_buffers(&mut self) {
         self.ring.clear();
+        self.bursts.clear();
     }
 }
 

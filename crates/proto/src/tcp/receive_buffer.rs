@@ -50,10 +50,29 @@ impl Held {
         }
     }
 
+    #[inline]
     fn freeze_small(&mut self) {
         if !self.small.is_empty() {
-            let small = self.small.split().freeze();
-            self.push(small);
+            self.push_small();
+        }
+    }
+
+    fn push_small(&mut self) {
+        let small = self.small.split().freeze();
+        self.push(small);
+    }
+
+    /// The first `most` bytes, or as many as lie together.
+    #[inline]
+    fn take(&mut self, most: usize) -> Bytes {
+        if self.first.is_empty() {
+            self.freeze_small();
+        }
+        if self.first.len() <= most {
+            let next = self.chunks.pop_front().unwrap_or_default();
+            std::mem::replace(&mut self.first, next)
+        } else {
+            self.first.split_to(most)
         }
     }
 
@@ -113,15 +132,18 @@ impl ReceiveBuffer {
         held.chunks.append(&mut behind.chunks);
     }
 
-    pub(crate) fn read(&mut self, mut buf: &mut [u8]) -> usize {
-        let mut read = 0;
-        while !buf.is_empty() {
-            let Some(chunk) = self.pop(buf.len()) else { break };
-            buf[..chunk.len()].copy_from_slice(&chunk);
-            buf = &mut buf[chunk.len()..];
-            read += chunk.len();
+    pub(crate) fn read(&mut self, buf: &mut [u8]) -> usize {
+        let Some(held) = &mut self.held else { return 0 };
+        let most = buf.len().min(self.len as usize);
+        let mut left = &mut buf[..most];
+        while !left.is_empty() {
+            let chunk = held.take(left.len());
+            let (now, later) = left.split_at_mut(chunk.len());
+            now.copy_from_slice(&chunk);
+            left = later;
         }
-        read
+        self.took(most);
+        most
     }
 
     /// Copies from the front; takes nothing.
@@ -137,25 +159,20 @@ impl ReceiveBuffer {
 
     /// Takes at most `max` bytes of the first chunk.
     pub(crate) fn pop(&mut self, max: usize) -> Option<Bytes> {
-        let held = self.held.as_mut().filter(|_| max > 0)?;
-        if held.first.is_empty() {
-            held.freeze_small();
-        }
-        let taken = if held.first.len() <= max {
-            let next = held.chunks.pop_front().unwrap_or_default();
-            std::mem::replace(&mut held.first, next)
-        } else {
-            held.first.split_to(max)
-        };
+        let taken = self.held.as_mut().filter(|_| max > 0)?.take(max);
+        self.took(taken.len());
+        Some(taken)
+    }
+
+    /// So many bytes are gone, and their share of the memory: payloads are of one kind mostly.
+    fn took(&mut self, len: usize) {
         let before = self.len;
-        self.len -= taken.len() as u32;
+        self.len -= len as u32;
         if self.len == 0 {
             *self = ReceiveBuffer::default();
         } else {
-            // Its share: payloads are of one kind mostly.
             self.memory = (u64::from(self.memory) * u64::from(self.len) / u64::from(before)) as u32;
         }
-        Some(taken)
     }
 
     /// Copies the payloads together. False: there is nothing to gain.

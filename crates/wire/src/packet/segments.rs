@@ -39,11 +39,13 @@ impl<'a> Segments<'a> {
     /// If `buf` is shorter than [`next_len`](Self::next_len).
     pub fn write_next(&mut self, buf: &mut [u8]) -> Option<usize> {
         let len = self.next_len()?;
-        let (header, payload) = buf[..len].split_at_mut(self.headers.len);
+        let buf = &mut buf[..len];
+        self.headers.lay(buf);
+        let (header, payload) = buf.split_at_mut(self.headers.len);
         let mut sum = Checksum::new();
         self.copy_payload(payload, &mut sum);
         self.left -= payload.len();
-        self.headers.write(header, self.offset, self.left == 0, payload.len(), sum);
+        self.headers.finish(header, self.offset, self.left == 0, payload.len(), sum);
         self.offset += payload.len();
         Some(len)
     }
@@ -112,9 +114,23 @@ impl Headers {
         Some(Headers { bytes, ip_len, len, is_v4, ip_sum, tcp_sum, ident: ip.ident, seq, flags, data_offset })
     }
 
-    /// Writes the headers of the next segment, which begins `offset` bytes into the payload and whose own sums to `sum`.
-    fn write(&mut self, buf: &mut [u8], offset: usize, is_last: bool, payload_len: usize, sum: Checksum) {
-        buf.copy_from_slice(&self.bytes[..self.len]);
+    /// Copies what is the same in every segment to the front of one. Of a long one the room for payload behind it is overwritten, too:
+    /// a length known beforehand takes no call.
+    #[inline]
+    fn lay(&self, buf: &mut [u8]) {
+        match buf.first_chunk_mut::<MAX_HEADER>() {
+            Some(front) => *front = self.bytes,
+            None => self.lay_short(buf),
+        }
+    }
+
+    #[inline(never)]
+    fn lay_short(&self, buf: &mut [u8]) {
+        buf[..self.len].copy_from_slice(&self.bytes[..self.len]);
+    }
+
+    /// Completes the headers of the next segment, which begins `offset` bytes into the payload and whose own sums to `sum`.
+    fn finish(&mut self, buf: &mut [u8], offset: usize, is_last: bool, payload_len: usize, sum: Checksum) {
         let (ip, tcp) = buf.split_at_mut(self.ip_len);
         let segment_len = tcp.len() + payload_len;
         if self.is_v4 {

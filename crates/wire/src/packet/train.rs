@@ -12,6 +12,9 @@ use core::net::Ipv4Addr;
 /// Headers are compared in words.
 const WORD: usize = 4;
 const WORDS: usize = MAX_HEADER / WORD;
+/// As many bytes are compared at once where a packet has them: all of nearly every header.
+const FRONT: usize = 64;
+const FRONT_WORDS: usize = FRONT / WORD;
 type Word = [u8; WORD];
 const V4_LEN: usize = 20;
 const V6_LEN: usize = 40;
@@ -44,6 +47,8 @@ pub struct Train {
     fixed: [u32; WORDS],
     /// Sum of the pseudo-header without its length.
     pseudo_header: Checksum,
+    /// Sum of what may not differ of an IPv4 header.
+    ip_fixed: Checksum,
 }
 
 impl Train {
@@ -76,17 +81,35 @@ impl Train {
         let (src, dst) = addresses(packet, ip_len)?;
         let pseudo_header = Checksum::pseudo_header(src, dst, protocol::TCP, 0);
         let (src, dst) = ((src, number_at(packet, ip_len)), (dst, number_at(packet, ip_len + 2)));
-        Some(Train { src, dst, header_len, ip_len, words, fixed, pseudo_header })
+        let mut ip_fixed = Checksum::new();
+        for (word, fixed) in words.iter().zip(&fixed).take(V4_LEN / WORD) {
+            ip_fixed.add(&(word & fixed).to_ne_bytes());
+        }
+        Some(Train { src, dst, header_len, ip_len, words, fixed, pseudo_header, ip_fixed })
     }
 
+    #[inline]
     fn matches(&self, packet: &[u8]) -> bool {
         let Some(header) = packet.get(..self.header_len) else { return false };
+        // What lies behind the headers differs in nothing that is fixed.
+        let (front, compared) = match packet.first_chunk::<FRONT>() {
+            Some(front) => (self.difference(0, front), FRONT_WORDS),
+            None => (0, 0),
+        };
+        front == 0
+            && (self.header_len <= compared * WORD
+                || self.difference(compared, &header[compared * WORD..]) == 0)
+    }
+
+    /// Between words from the `first`th on and the train's.
+    #[inline]
+    fn difference(&self, first: usize, header: &[u8]) -> u32 {
         let (header, _) = header.as_chunks::<WORD>();
-        let mut differs = 0;
-        for ((header, word), fixed) in header.iter().zip(&self.words).zip(&self.fixed) {
-            differs |= (u32::from_ne_bytes(*header) ^ word) & fixed;
-        }
-        differs == 0
+        let ours = self.words[first..].iter().zip(&self.fixed[first..]);
+        header
+            .iter()
+            .zip(ours)
+            .fold(0, |all, (word, (ours, fixed))| all | ((u32::from_ne_bytes(*word) ^ ours) & fixed))
     }
 
     /// `packet` is one of the train, as to its headers, and valid: the number of its first byte of text, and whether it has PSH. `None`
@@ -111,13 +134,17 @@ impl Train {
     }
 
     /// The packet ends where the IP header says; its checksum, where there is one, is right.
+    #[inline]
     fn lengths_are_right(&self, packet: &[u8]) -> bool {
+        let Some(ip) = packet.first_chunk::<V4_LEN>() else { return false };
         if self.ip_len == V4_LEN {
-            let mut sum = Checksum::new();
-            sum.add(&packet[..V4_LEN]);
-            sum.finish() == 0 && usize::from(number_at(packet, 2)) == packet.len()
+            let mut sum = self.ip_fixed;
+            for varies in [2, 4, 10] {
+                sum.add_u16(u16::from_be_bytes([ip[varies], ip[varies + 1]]));
+            }
+            sum.finish() == 0 && usize::from(u16::from_be_bytes([ip[2], ip[3]])) == packet.len()
         } else {
-            usize::from(number_at(packet, 4)) == packet.len() - V6_LEN
+            usize::from(u16::from_be_bytes([ip[4], ip[5]])) == packet.len() - V6_LEN
         }
     }
 }
