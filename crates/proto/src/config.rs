@@ -32,6 +32,15 @@ pub enum AckHabit {
     QuickStart,
 }
 
+/// How the variation of round trips becomes the retransmission time-out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RttVariation {
+    /// RFC 6298 §2: SRTT + 4 RTTVAR, but not less than the least time-out.
+    Rfc6298,
+    /// SRTT + the greatest mean deviation of the last windows, which is not less than the least time-out (`tcp_rtt_estimator`).
+    Windowed,
+}
+
 /// Which algorithm decides how much may be in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CongestionControl {
@@ -146,6 +155,7 @@ macro_rules! choice {
 
 choice!(SynDataRoom { "exact" => SynDataRoom::Exact, "reserve40" => SynDataRoom::Reserve40 });
 choice!(CongestionControl { "reno" => CongestionControl::Reno, "cubic" => CongestionControl::Cubic, "vegas" => CongestionControl::Vegas, "bbr" => CongestionControl::Bbr });
+choice!(RttVariation { "rfc6298" => RttVariation::Rfc6298, "windowed" => RttVariation::Windowed });
 choice!(AckHabit { "merge" => AckHabit::Merge, "quickstart" => AckHabit::QuickStart });
 
 macro_rules! settings {
@@ -257,6 +267,8 @@ settings! {
     rto_initial: Duration = "firstbyte.rto_initial", ours Duration::from_secs(1), linux Duration::from_secs(1), range _,
     /// Least retransmission time-out (Linux's `rto_min`).
     rto_min: Duration = "firstbyte.rto_min", ours Duration::from_millis(200), linux Duration::from_millis(200), range _,
+    /// How the time-out follows from round trips. Read when a connection begins.
+    rtt_variation: RttVariation = "firstbyte.rtt_variation", ours RttVariation::Rfc6298, linux RttVariation::Windowed, range _,
     /// Greatest retransmission time-out of connections that name none, also of SYNs and window probes, milliseconds (RFC 6298 §2.5 asks
     /// for 60 s at least).
     tcp_rto_max_ms: u32 = "net.ipv4.tcp_rto_max_ms", ours 120_000, linux 120_000, range 1_000..=120_000,

@@ -314,7 +314,7 @@ impl Connection {
             // A cookie does not remember when it was sent; an earlier ACK would have been the measure.
             0 => {}
             1 if request.acked => {}
-            1 => self.rtt.on_sample(cx.now.since(request.sent_at)),
+            1 => self.rtt.on_sample(cx.now.since(request.sent_at), self.snd.span()),
             _ => self.rtt.on_syn_retransmitted(),
         }
         self.recall_path(cx);

@@ -139,6 +139,11 @@ impl Sender {
         }
     }
 
+    /// SND.UNA and SND.NXT.
+    pub(crate) fn span(&self) -> (SeqNum, SeqNum) {
+        (self.una, self.nxt)
+    }
+
     /// Bytes, and the FIN, in flight. A SYN is none: neither the initial window nor the peer's is spent on it.
     pub(crate) fn flight_size(&self) -> u32 {
         let first = self.first();
@@ -293,7 +298,7 @@ impl Connection {
             smss: 0,
             snd: Sender { nagle, ..Sender::new(iss, send_limit) },
             rcv: Receiver::new(SeqNum(0), WindowSpace::new(cx.config, &options), 0),
-            rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min),
+            rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min, cx.config.rtt_variation),
             congestion: Congestion::new(CongestionControl::Reno, &Start::default()),
             window_use: WindowUse::new(cx.now, iss),
             charged: 0,

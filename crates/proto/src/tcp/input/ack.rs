@@ -79,7 +79,7 @@ impl Connection {
         self.timers.stop(Timer::Retransmit);
         self.syns_were_lost(cx, passive.transmissions.saturating_sub(1));
         if passive.transmissions == 1 {
-            self.rtt.on_sample(cx.now.since(passive.sent_at));
+            self.rtt.on_sample(cx.now.since(passive.sent_at), self.snd.span());
         } else {
             self.rtt.on_syn_retransmitted();
         }
@@ -137,7 +137,7 @@ impl Connection {
         match sent_at {
             Some(sent_at) => {
                 let first_sample = self.rtt.srtt().is_none();
-                self.rtt.on_sample(cx.now.since(sent_at));
+                self.rtt.on_sample(cx.now.since(sent_at), self.snd.span());
                 if first_sample {
                     self.remember_rtt(cx);
                 }

@@ -82,7 +82,7 @@ impl Connection {
         if progress {
             board.on_progress(una, self.snd.nxt);
         } else if let Some(sent_at) = arrived.sacked_sent_at {
-            self.rtt.on_sample(cx.now.since(sent_at));
+            self.rtt.on_sample(cx.now.since(sent_at), self.snd.span());
         }
         self.judge_probe(cx, arrived, progress);
         let more_lost = self.find_losses(cx, arrived.prior_pipe);

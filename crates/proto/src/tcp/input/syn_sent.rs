@@ -147,9 +147,9 @@ impl Connection {
         };
         let rtt = cx.now.since(sent_at);
         if brings_answer && active.answer_allowed {
-            self.rtt.on_delayed_sample(rtt);
+            self.rtt.on_delayed_sample(rtt, self.snd.span());
         } else {
-            self.rtt.on_sample(rtt);
+            self.rtt.on_sample(rtt, self.snd.span());
         }
         self.recall_path(cx);
     }

@@ -54,9 +54,9 @@ mod tests {
     #[test]
     fn a_probe_waits_two_round_trips_but_no_longer_than_the_timeout() {
         let ms = Duration::from_millis;
-        let mut rtt = RttEstimator::new(ms(1000), ms(200));
+        let mut rtt = RttEstimator::new(ms(1000), ms(200), crate::RttVariation::Rfc6298);
         assert_eq!(probe_timeout(&rtt, false), ms(1000));
-        rtt.on_sample(ms(40));
+        rtt.on_sample(ms(40), (SeqNum(0), SeqNum(0)));
         assert_eq!((probe_timeout(&rtt, false), probe_timeout(&rtt, true)), (ms(82), ms(200)));
     }
 
