@@ -284,6 +284,8 @@ settings! {
     tcp_window_scaling: bool = "net.ipv4.tcp_window_scaling", ours true, linux true, range _,
     /// SACK option (RFC 2018).
     tcp_sack: bool = "net.ipv4.tcp_sack", ours true, linux true, range _,
+    /// Least MSS, with options, of what is sent, however little the peer or the path asks for: else it could make a packet of every byte.
+    tcp_min_snd_mss: u32 = "net.ipv4.tcp_min_snd_mss", ours 48, linux 48, range 48..=65_535,
     /// Bits: 0x1 loss is told by time (RACK, RFC 8985; otherwise by RFC 6675's counting), 0x2 the reordering window stays a quarter of
     /// the least RTT, 0x4 three segments beyond a hole do not make it a loss by themselves.
     tcp_recovery: u32 = "net.ipv4.tcp_recovery", ours 0x1, linux 0x1, range 0..=7,

@@ -128,6 +128,7 @@ impl Connection {
     /// RFC 1191, RFC 8201: smaller packets from here on; what did not get through goes again at once.
     fn packet_too_big(&mut self, cx: &mut Context<'_>, mtu: u32) {
         let least = if self.tuple.peer.is_v4() { MTU_MIN_V4 } else { MTU_MIN_V6 };
+        let least = least.max(cx.config.tcp_min_snd_mss + self.tuple.ip_header_len() as u32 + 20);
         let mtu = mtu.max(least).min(u32::from(u16::MAX)) as u16;
         let locked = self.route_metrics().and_then(|route| route.mtu).is_some_and(|mtu| mtu.locked);
         if mtu >= self.path_mtu || locked {

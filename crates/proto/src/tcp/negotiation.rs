@@ -28,7 +28,11 @@ impl Negotiated {
     /// What the options of a SYN from the peer offer, as far as we want it; its flags are for `with_ecn`.
     pub(crate) fn from_syn(config: &Config, peer_is_v4: bool, options: &TcpOptions) -> Negotiated {
         Negotiated {
-            peer_mss: options.mss.filter(|mss| *mss > 0).unwrap_or(default_mss(peer_is_v4)).max(MSS_MIN),
+            peer_mss: options
+                .mss
+                .filter(|mss| *mss > 0)
+                .unwrap_or(default_mss(peer_is_v4))
+                .max(mss_min(config)),
             snd_wscale: options
                 .window_scale
                 .filter(|_| config.tcp_window_scaling)
@@ -40,7 +44,12 @@ impl Negotiated {
     }
 }
 
-/// Smallest MSS believed: less would make a packet per few bytes (Linux's `TCP_MIN_MSS`).
+/// Smallest MSS believed (Linux's `tcp_mtu_to_mss`).
+pub(crate) fn mss_min(config: &Config) -> u16 {
+    u16::try_from(config.tcp_min_snd_mss).unwrap_or(u16::MAX)
+}
+
+/// Smallest MSS we tell, or an application chooses (Linux's `TCP_MIN_MSS`).
 const MSS_MIN: u16 = 88;
 
 /// The application's clamp of the MSS in both directions (`TCP_MAXSEG`), within reason.

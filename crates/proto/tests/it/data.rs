@@ -29,7 +29,7 @@ fn past_the_quick_acks(p: &mut Peer, id: ConnId) -> u32 {
 #[test]
 fn the_peers_mss_is_honoured() {
     for (offer, sent) in
-        [("mss 1000", 1000), ("mss 0", 536), ("mss 1460", 1460), ("mss 9000", 1460), ("mss 10", 88)]
+        [("mss 1000", 1000), ("mss 0", 536), ("mss 1460", 1460), ("mss 9000", 1460), ("mss 10", 48)]
     {
         let (mut p, id) = established_by(Peer::ours(), &format!("S 0 win 65535 <{offer}>"));
         assert_eq!(p.stack.info(id).unwrap().snd_mss, sent, "{offer}");
@@ -44,6 +44,26 @@ fn the_peers_mss_is_honoured() {
     assert_eq!(p.stack.info(id).unwrap().snd_mss, 1220);
     let (p, id) = established_by(Peer::ours(), "S 0 <mss 1460,TS 100 0>");
     assert_eq!(p.stack.info(id).unwrap().snd_mss, 1448, "timestamps take 12 bytes of each segment");
+}
+
+/// `tcp_min_snd_mss`: a peer that asks for less gets segments of that size, options among it: 40 bytes of these and 8 of text at least.
+#[test]
+fn a_tiny_mss_is_not_believed() {
+    let sent = |setting: &str, syn: &str| {
+        let mut config = Config::default();
+        config.set("net.ipv4.tcp_min_snd_mss", setting).unwrap();
+        let mut p = Peer::new(config);
+        let listener = p.listen();
+        let id = p.establish_with(listener, syn);
+        p.stack.info(id).unwrap().snd_mss
+    };
+    assert_eq!(sent("48", "S 0 win 65535 <mss 1>"), 48);
+    assert_eq!(sent("48", "S 0 win 65535 <mss 60>"), 60);
+    assert_eq!(sent("48", "S 0 win 65535 <mss 1,sackOK,TS 100 0>"), 36);
+    assert_eq!(sent("536", "S 0 win 65535 <mss 60>"), 536);
+    for refused in ["47", "65536"] {
+        assert!(Config::default().set("net.ipv4.tcp_min_snd_mss", refused).is_err());
+    }
 }
 
 #[test]
