@@ -397,7 +397,8 @@ impl Connection {
         let mut space = WindowSpace::new(config, &self.options);
         let mss = self.window_segment(cx);
         let mut first = space.full();
-        if config.window_slow_start {
+        let routes = self.route_metrics().is_some_and(|route| route.initrwnd.is_some());
+        if config.window_slow_start || routes {
             first = whole_segments(first.min(self.initial_rcv_wnd(mss)), mss);
             space.begin_at(first);
         }

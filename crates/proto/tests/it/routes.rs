@@ -133,6 +133,31 @@ fn advmss_mtu_and_initrwnd_show_in_the_handshake() {
     }
 }
 
+/// Row 72: the window begins with so many segments and grows by twice what arrives, as Linux's `rcv_ssthresh`; without the metric all of
+/// the buffer is offered as soon as the window is scaled.
+#[test]
+fn initrwnd_is_where_the_window_begins_to_grow() {
+    let windows = |metrics| {
+        let mut p = with_route(Config::default(), metrics);
+        let listener = p.listen();
+        let id = p.establish_with(listener, "S 0 win 65535 <mss 1460,wscale 7>");
+        let mut windows = vec![p.stack.info(id).unwrap().rcv_wnd];
+        for flight in 0..3 {
+            for number in 0..2 {
+                let from = 1 + (2 * flight + number) * 1460;
+                p.send(&format!("A {from}:{} ack 1", from + 1460));
+            }
+            p.sent_now();
+            p.read(id).unwrap();
+            p.sent_now();
+            windows.push(p.stack.info(id).unwrap().rcv_wnd);
+        }
+        windows
+    };
+    assert_eq!(windows("initrwnd 2"), [2920, 8832, 14_720, 20_480]);
+    assert!(windows("")[1] > 500_000);
+}
+
 #[test]
 fn mtu_limits_what_is_sent_and_lock_defies_icmp() {
     let sizes = |metrics| {
