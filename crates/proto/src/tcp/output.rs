@@ -56,7 +56,11 @@ impl Connection {
             None => {}
         }
         if self.is_open() {
-            if self.recovery.take_retransmit_head() && self.retransmit_head(cx, packet) {
+            if self.recovery.wants_head()
+                && self.pacing_allows(cx)
+                && self.recovery.take_retransmit_head()
+                && self.retransmit_head(cx, packet)
+            {
                 return true;
             }
             if self.send_loss_probe(cx, packet) {

@@ -8,7 +8,7 @@ use super::timers::Timer;
 use crate::{Config, Instant};
 use core::time::Duration;
 
-/// The gate in front of data, new or known by SACK to be lost: without SACK one segment a round trip goes again, which is no burst.
+/// The gate in front of data, new or lost.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     opens_at: Instant,

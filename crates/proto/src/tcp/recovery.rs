@@ -216,7 +216,12 @@ impl Recovery {
         since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// The first unacknowledged segment is to be sent again; asked once.
+    /// The first unacknowledged segment is to be sent again.
+    pub(crate) fn wants_head(&self) -> bool {
+        self.newreno.as_ref().is_some_and(|newreno| newreno.retransmit_head)
+    }
+
+    /// As [`wants_head`](Self::wants_head), asked once.
     pub(crate) fn take_retransmit_head(&mut self) -> bool {
         self.newreno.as_mut().is_some_and(|newreno| std::mem::take(&mut newreno.retransmit_head))
     }

@@ -113,6 +113,28 @@ fn acknowledgements_are_not_paced() {
     assert_eq!(p.sent_now().len(), 1, "the duplicate ACK for the hole");
 }
 
+/// Without SACK too, where each partial acknowledgement shows another: the gate, which the ones before it have closed, comes first.
+#[test]
+fn retransmissions_without_sack_are_paced() {
+    let mut p = Peer::with(Config::default(), crate::pair::ethernet());
+    let socket = SocketOptions { max_pacing_rate: Some(100_000), ..SocketOptions::default() };
+    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1000>");
+    p.write(id, &pattern(1, 10_000));
+    assert_eq!(p.sent_now().len(), 10);
+    p.now = p.now + Duration::from_millis(100);
+    for _ in 0..3 {
+        p.send("A 1 ack 1 win 65535");
+    }
+    p.expect("A 1:1001 ack 1");
+    // 10 ms per segment; half of the first wait, for the gate had been open.
+    p.send("A 1 ack 2001 win 65535");
+    p.expect_after(5, "A 2001:3001 ack 1");
+    p.send("A 1 ack 4001 win 65535");
+    p.expect_after(10, "A 4001:5001 ack 1");
+    assert_eq!(p.stack.counters().timeouts, 0);
+}
+
 /// What is lost goes again at the pace of all else, here a segment per 10 ms; the first wait is half as long, for the gate had been open.
 #[test]
 fn retransmissions_are_paced() {
