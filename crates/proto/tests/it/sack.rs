@@ -83,7 +83,7 @@ fn a_batch_of_acknowledgements_halves_the_window_that_was_full() {
     assert_eq!((info.cwnd, info.ssthresh), (6000, 6000), "twelve after the first");
 }
 
-/// RFC 6937: while recovering, one segment goes for about every second that is delivered, until five are in flight; then one for one.
+/// RFC 6937: while recovering, one segment goes for every second that is delivered, until five are in flight; then one for one.
 #[test]
 fn the_window_shrinks_in_even_steps() {
     let (mut p, _) = ten_in_flight();
@@ -92,7 +92,7 @@ fn the_window_shrinks_in_even_steps() {
         p.send(&format!("A 1 ack 1 <sack 1001:{end}001>"));
         all.push(sent(&mut p));
     }
-    let expected: [&[u32]; 9] = [&[10], &[11], &[0], &[], &[], &[12], &[], &[], &[13]];
+    let expected: [&[u32]; 9] = [&[10], &[11], &[0], &[], &[12], &[], &[13], &[], &[]];
     assert_eq!(all, expected);
 }
 
@@ -157,9 +157,9 @@ fn reordering_is_remembered() {
 fn a_lost_retransmission_is_sent_again_without_a_timeout() {
     let (mut p, _) = ten_in_flight();
     p.send("A 1 ack 1 <sack 1001:4001>");
-    assert_eq!(sent(&mut p), [0]);
+    assert_eq!(sent(&mut p), [0, 10]);
     p.send("A 1 ack 1 <sack 1001:7001>");
-    assert_eq!(sent(&mut p), [10]);
+    assert!(sent(&mut p).is_empty());
     p.expect_nothing_for(100);
     p.send("A 1 ack 1 <sack 10001:11001 1001:7001>");
     assert_eq!(sent(&mut p)[0], 0);
