@@ -175,6 +175,11 @@ impl Bottleneck {
         }
     }
 
+    /// How often each flow had to repair losses.
+    pub(crate) fn recoveries(&self) -> Vec<u64> {
+        self.flows.iter().map(|flow| flow.stack.counters().sack_recovery).collect()
+    }
+
     /// Runs for `ms`; bits per second that each flow delivered meanwhile.
     pub(crate) fn goodput(&mut self, ms: u64) -> Vec<u64> {
         let before: Vec<u64> = self.flows.iter().map(|flow| flow.received).collect();

@@ -76,6 +76,50 @@ fn small_windows_grow_as_renos() {
     assert!((0.95..=1.0).contains(&per_round), "{per_round}");
 }
 
+/// Average window in segments where every `period`th segment is lost: of ten cycles, once it has settled from `first`.
+fn average_window(period: u64, rtt_ms: u64, first: f64) -> f64 {
+    let mut cubic = cubic(first as u32, 0);
+    loss(&mut cubic);
+    let (mut nanos, mut counted_from, mut acks) = (0f64, 0f64, 0f64);
+    let settling = (300_000 / period).clamp(10, 300);
+    for cycle in 0..settling + 10 {
+        if cycle == settling {
+            (counted_from, acks) = (nanos, 0.0);
+        }
+        for _ in 0..period {
+            nanos += rtt_ms as f64 * 1e6 * f64::from(MSS) / f64::from(cubic.cwnd);
+            acks += 1.0;
+            let (now, srtt) = (Instant::from_nanos(nanos as u64), Duration::from_millis(rtt_ms));
+            cubic.on_ack(&Acked { now, srtt, ..acked(0, MSS, MSS) });
+        }
+        // Without fast convergence, which the analysis leaves out.
+        cubic.w_max = 0;
+        loss(&mut cubic);
+    }
+    acks * rtt_ms as f64 * 1e6 / (nanos - counted_from)
+}
+
+/// RFC 9438 §5.1, tables 1 and 2, column C = 0.4: the average window by loss rate, and in the Reno-friendly region that of Reno beside it
+/// (1.2 / √p there; exactly √(3/2) / √p, 2 % more).
+#[test]
+fn rfc9438_section_5_1_average_windows() {
+    for (rtt_ms, period, segments) in [
+        (100, 100, 12.0),
+        (100, 1_000, 38.0),
+        (100, 10_000, 187.0),
+        (100, 100_000, 1054.0),
+        (10, 100, 12.0),
+        (10, 1_000, 38.0),
+        (10, 10_000, 120.0),
+        (10, 100_000, 379.0),
+    ] {
+        // W_max is C·K³/4 = 0.075 W_max above the average: it takes long to settle from farther away.
+        let average = average_window(period, rtt_ms, segments / 0.925);
+        println!("RTT {rtt_ms} ms, p = 1/{period}: {average:.1}, the table has {segments}");
+        assert!((0.95..1.08).contains(&(average / segments)), "{rtt_ms} ms, 1/{period}: {average}");
+    }
+}
+
 /// §4.7: a flow that loses below its last W_max makes room for others.
 #[test]
 fn loss_below_the_last_maximum_lowers_the_plateau() {
