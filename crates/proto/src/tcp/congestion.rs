@@ -69,6 +69,15 @@ pub(crate) struct Lost {
     pub(crate) smss: u32,
     /// By the retransmission timer, not by duplicate ACKs.
     pub(crate) timeout: bool,
+    /// Bytes that a time-out leaves in the network, sent too lately to be held lost (RFC 8985 §6.3).
+    pub(crate) left: u32,
+}
+
+impl Lost {
+    /// After a time-out: one segment more than what is still on its way.
+    fn loss_window(&self) -> u32 {
+        self.left.saturating_add(self.smss)
+    }
 }
 
 /// Of congestion that leaves nothing to repair.

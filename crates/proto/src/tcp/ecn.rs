@@ -120,7 +120,7 @@ impl Connection {
         {
             return;
         }
-        let lost = Lost { in_flight, smss: u32::from(self.smss()), timeout: false };
+        let lost = Lost { in_flight, smss: u32::from(self.smss()), timeout: false, left: 0 };
         self.congestion.on_signal(&lost, Signal::Mark);
         self.ecn.on_reduction(self.snd.max);
     }

@@ -257,9 +257,11 @@ impl Connection {
         }
         let before = (self.congestion.cwnd(), self.congestion.ssthresh());
         let was = self.recovery.board.as_ref().map_or(Phase::Open, |board| board.phase);
+        let in_flight = self.snd.flight_size();
+        let mut lost = if self.agreed.sack { self.mark_timed_out(cx) } else { Vec::new() };
         if self.timeouts == 1 {
-            let in_flight = self.snd.flight_size();
-            self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: true });
+            let left = if self.agreed.sack { self.pipe() } else { 0 };
+            self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: true, left });
             self.ecn.on_reduction(self.snd.max);
         }
         if self.is_thin(cx.config) {
@@ -267,17 +269,15 @@ impl Connection {
         } else {
             self.rtt.on_timeout();
         }
-        if self.agreed.sack {
-            self.lose_everything(cx);
-        } else {
+        if !self.agreed.sack {
             let begun = Undo::new(before, self.snd.una);
             let watch = cx.config.tcp_frto > 0;
             let span = (self.snd.una, self.snd.max);
             self.recovery.on_timeout(span, Some(begun), watch, || cx.first_reordering(&self.tuple));
-            let lost = self.snd.queue.sent_in(self.snd.una, self.snd.nxt);
-            self.segments_lost(lost);
+            lost = self.snd.queue.sent_in(self.snd.una, self.snd.nxt);
             self.snd.rewind();
         }
+        self.segments_lost(lost);
         self.recovery.fell_silent(cx.now, self.timeouts == 1);
         if let Some(board) = &mut self.recovery.board {
             board.watch_timeout(was, before, self.snd.una, cx.config.tcp_frto > 0);

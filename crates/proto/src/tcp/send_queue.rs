@@ -359,6 +359,11 @@ impl SendQueue {
         self.segments.back().is_some_and(|last| last.lost && !last.retransmitted)
     }
 
+    /// The last segment was sent, and may still arrive.
+    pub(crate) fn ends_in_flight(&self) -> bool {
+        self.segments.back().is_some_and(|last| last.transmissions > 0 && last.is_thought_in_flight())
+    }
+
     /// Number and length of the last segment before `end`.
     pub(crate) fn last_before(&self, end: SeqNum) -> Option<(SeqNum, u32)> {
         let index = self.segments.partition_point(|segment| segment.seq.before(end)).checked_sub(1)?;

@@ -9,6 +9,7 @@
 //! | `queues`, `listening`, `syn_cookies` | a listener's queues, and what happens when they are full |
 //! | `arrival`, `icmp` | which segments and errors count |
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
+//! | `rfc_examples` | what the documents on loss recovery work out |
 //! | `routes`, `paths` | values per destination, and what is remembered of them |
 //! | `limits`, `buffers`, `memory` | what keeps a sender back; how large buffers are; what all of them may take |
 //! | `habits`, `records`, `bursts`, `delayed_ack` | what small segments wait for; push, records, how much may wait; large bursts; what ACKs wait for |
@@ -54,6 +55,7 @@ mod paths;
 mod queues;
 mod records;
 mod requirements;
+mod rfc_examples;
 mod routes;
 mod sack;
 mod simulation;

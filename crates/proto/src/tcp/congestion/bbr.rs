@@ -179,13 +179,12 @@ impl Controller for Bbr {
     /// What was acknowledged is heard by `on_sample`, with what it says of the path.
     fn on_ack(&mut self, _acked: &super::Acked) {}
 
-    /// A time-out leaves one segment; other losses are heard segment by segment.
+    /// OnEnterRTO leaves one segment beside what is on its way; other losses are heard segment by segment.
     fn on_loss(&mut self, lost: &Lost) {
         if lost.timeout {
             self.save_before_recovery();
             self.control.smss = lost.smss;
-            // Everything in flight is held to be lost.
-            self.control.cwnd = lost.smss;
+            self.control.cwnd = lost.loss_window();
         }
     }
 

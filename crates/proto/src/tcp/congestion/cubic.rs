@@ -182,7 +182,7 @@ impl Controller for Cubic {
             () => self.cwnd,
         };
         self.ssthresh = scaled(lost.in_flight.min(self.cwnd), BETA).max(2 * lost.smss);
-        self.cwnd = if lost.timeout { lost.smss } else { self.ssthresh };
+        self.cwnd = if lost.timeout { lost.loss_window() } else { self.ssthresh };
         self.clock = Clock::Unset;
         self.use_hystart = false;
     }

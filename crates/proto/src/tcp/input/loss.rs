@@ -4,7 +4,9 @@ use super::Segment;
 use crate::Instant;
 use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::recovery::{Arrived, Needless, Phase, Purpose, ReoWindow, Undo, dsack, probe_timeout};
+use crate::tcp::recovery::{
+    Arrived, LostTransmission, Needless, Phase, Purpose, ReoWindow, Undo, dsack, probe_timeout,
+};
 use crate::tcp::special::Counts;
 use crate::tcp::timers::Timer;
 use core::time::Duration;
@@ -31,7 +33,7 @@ impl Connection {
         let echo = echo.map(|timestamps| timestamps.tsecr.wrapping_sub(self.ts_offset));
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
         let smss = u32::from(self.smss());
-        let span = (self.snd.una, self.snd.nxt);
+        let span = self.snd.span();
         let board = self.recovery.board(span.0, || cx.first_reordering(&self.tuple));
         let mut arrived = board.arrival((cx.now, echo, min_rtt), span, smss);
         let duplicate = dsack(&options.sack, segment.header.ack);
@@ -137,7 +139,7 @@ impl Connection {
         board.probe = None;
         if lost {
             let smss = u32::from(self.smss());
-            let lost = Lost { in_flight: arrived.prior_pipe, smss, timeout: false };
+            let lost = Lost { in_flight: arrived.prior_pipe, smss, timeout: false, left: 0 };
             self.congestion.on_signal(&lost, Signal::Repaired);
             self.ecn.on_reduction(self.snd.max);
             cx.counters.loss_probe_recovery += 1;
@@ -154,14 +156,18 @@ impl Connection {
         }
     }
 
-    /// Marks what is lost by now, and enters recovery for it. True if there was more.
-    fn find_losses(&mut self, cx: &mut Context<'_>, prior_pipe: u32) -> bool {
-        let how = ReoWindow {
+    fn reo_window(&self, cx: &Context<'_>) -> ReoWindow {
+        ReoWindow {
             min_rtt: self.rtt.min_rtt().unwrap_or_default(),
             srtt: self.rtt.srtt().unwrap_or_default(),
             smss: u32::from(self.smss()),
             flags: cx.config.tcp_recovery,
-        };
+        }
+    }
+
+    /// Marks what is lost by now, and enters recovery for it. True if there was more.
+    fn find_losses(&mut self, cx: &mut Context<'_>, prior_pipe: u32) -> bool {
+        let how = self.reo_window(cx);
         let Some(board) = &mut self.recovery.board else { return false };
         let before = board.pipe(self.snd.flight_size());
         let wait = board.detect(&mut self.snd.queue, (self.snd.una, self.snd.nxt), cx.now, &how);
@@ -189,7 +195,7 @@ impl Connection {
         let in_flight =
             if self.window_use.was_full() { self.congestion.cwnd().max(in_flight) } else { in_flight };
         let undo = Undo::new((self.congestion.cwnd(), self.congestion.ssthresh()), self.snd.una);
-        self.recovery_begins(&Lost { in_flight, smss, timeout: false });
+        self.recovery_begins(&Lost { in_flight, smss, timeout: false, left: 0 });
         cx.counters.sack_recovery += 1;
         if let Some(board) = &mut self.recovery.board {
             board.begin_recovery(self.snd.nxt, in_flight, self.congestion.cwnd(), undo);
@@ -231,14 +237,28 @@ impl Connection {
             self.segments_lost(lost);
             return self.snd.rewind();
         }
-        self.snd.unsend_fin();
-        let (una, nxt) = (self.snd.una, self.snd.nxt);
-        let board = self.recovery.board(una, || cx.first_reordering(&self.tuple));
-        if board.on_timeout(&mut self.snd.queue, una, nxt) {
+        let lost = self.mark_lost(cx, None);
+        self.segments_lost(lost);
+    }
+
+    /// The retransmission timer fired, and the peer has SACK: what is lost by that.
+    pub(crate) fn mark_timed_out(&mut self, cx: &mut Context<'_>) -> Vec<LostTransmission> {
+        let how = self.reo_window(cx);
+        self.mark_lost(cx, Some(&how))
+    }
+
+    fn mark_lost(&mut self, cx: &mut Context<'_>, spare: Option<&ReoWindow>) -> Vec<LostTransmission> {
+        let span = (self.snd.una, self.snd.nxt);
+        let board = self.recovery.board(span.0, || cx.first_reordering(&self.tuple));
+        if board.on_timeout(&mut self.snd.queue, span, spare.map(|how| (cx.now, how))) {
             cx.counters.sack_reneging += 1;
         }
-        let lost = board.take_lost();
-        self.segments_lost(lost);
+        if !self.snd.queue.ends_in_flight() {
+            // It was sent with what is lost, or no later than what has arrived.
+            self.snd.unsend_fin();
+            board.ends_before_fin(self.snd.queue.end());
+        }
+        board.take_lost()
     }
 
     /// Bytes thought to be in the network.

@@ -47,6 +47,17 @@ impl Marks {
         self.sacked += segment.len;
     }
 
+    /// Adds the marks of a segment to the sums.
+    pub(super) fn count(&mut self, segment: &TxSegment) {
+        for (marked, sum) in [
+            (segment.sacked, &mut self.sacked),
+            (segment.lost, &mut self.lost),
+            (segment.retransmitted, &mut self.retransmitted),
+        ] {
+            *sum += if marked { segment.len } else { 0 };
+        }
+    }
+
     pub(super) fn forget(&mut self, segment: &TxSegment) {
         for (marked, sum) in [
             (segment.sacked, &mut self.sacked),

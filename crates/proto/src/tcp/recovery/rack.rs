@@ -98,7 +98,13 @@ impl Rack {
     }
 
     /// Step 4: how much later than expected a segment may come.
-    fn reo_wnd(&self, queue: &SendQueue, snd_una: SeqNum, recovering: bool, how: &ReoWindow) -> Duration {
+    pub(super) fn reo_wnd(
+        &self,
+        queue: &SendQueue,
+        snd_una: SeqNum,
+        recovering: bool,
+        how: &ReoWindow,
+    ) -> Duration {
         if !self.reordering_seen {
             let enough =
                 || how.flags & NO_DUPTHRESH == 0 && self.dup_thresh_reached(queue, snd_una, how.smss);
@@ -108,6 +114,18 @@ impl Rack {
         }
         let mult = if how.flags & STATIC_REO_WND != 0 { 1 } else { u32::from(self.reo_wnd_mult) };
         (how.min_rtt / 4).saturating_mul(mult).min(how.srtt)
+    }
+
+    /// At a time-out: was this sent so lately that its acknowledgement may still come (RFC 8985 §6.3)?
+    pub(super) fn may_come(
+        &self,
+        segment: &TxSegment,
+        now: Instant,
+        reo_wnd: Duration,
+        srtt: Duration,
+    ) -> bool {
+        let rtt = if self.rtt.is_zero() { srtt } else { self.rtt };
+        segment.sent_at + rtt + reo_wnd > now
     }
 
     fn dup_thresh_reached(&self, queue: &SendQueue, snd_una: SeqNum, smss: u32) -> bool {

@@ -315,29 +315,47 @@ impl Scoreboard {
         self.prr.on_ack(delivered, pipe, safe, smss);
     }
 
-    /// The timer fired: all that is not selectively acknowledged is lost (RFC 6675 §5.1). A peer that let go of what it had
+    /// The timer fired: the first segment is lost, and all else that is not selectively acknowledged, unless `spare` is given and it was
+    /// sent within a round trip (RFC 8985 §6.3; without RACK nothing is spared, RFC 6675 §5.1). A peer that let go of what it had
     /// reported (its first segment was reported, and not acknowledged) has all of it to get again. True in that case.
-    pub(crate) fn on_timeout(&mut self, queue: &mut SendQueue, snd_una: SeqNum, snd_nxt: SeqNum) -> bool {
+    pub(crate) fn on_timeout(
+        &mut self,
+        queue: &mut SendQueue,
+        (snd_una, snd_nxt): (SeqNum, SeqNum),
+        spare: Option<(Instant, &ReoWindow)>,
+    ) -> bool {
         let reneged = queue.starting(snd_una).next().is_some_and(|head| head.sacked);
+        let spare = spare.filter(|(_, how)| !reneged && how.flags & RACK != 0);
+        let spare = spare.map(|(now, how)| (now, self.rack.reo_wnd(queue, snd_una, true, how), how.srtt));
         self.phase = Phase::Loss;
         self.probe = None;
         self.new_data_first = false;
         self.point = snd_nxt;
         self.marks = Marks { resend_from: snd_una, ..Marks::default() };
+        let mut head = true;
         for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(snd_nxt)) {
             segment.sacked &= !reneged;
-            if segment.is_thought_in_flight() {
-                self.marks.newly_lost.push(((segment.seq, segment.len), segment.snapshot));
+            let rack = &self.rack;
+            let may_come = |(now, reo_wnd, srtt): (_, _, _)| rack.may_come(segment, now, reo_wnd, srtt);
+            let spared = !std::mem::take(&mut head) && spare.is_some_and(may_come);
+            if !spared {
+                if segment.is_thought_in_flight() {
+                    self.marks.newly_lost.push(((segment.seq, segment.len), segment.snapshot));
+                }
+                segment.retransmitted = false;
+                segment.lost = !segment.sacked;
             }
-            segment.retransmitted = false;
-            segment.lost = !segment.sacked;
-            let sum = if segment.sacked { &mut self.marks.sacked } else { &mut self.marks.lost };
-            *sum += segment.len;
+            self.marks.count(segment);
         }
         if reneged {
             self.known.clear();
         }
         reneged
+    }
+
+    /// The FIN goes again with what is lost: what was sent before the loss was found ends before it.
+    pub(crate) fn ends_before_fin(&mut self, fin: SeqNum) {
+        self.point = self.point.earliest(fin);
     }
 
     /// After [`on_timeout`](Self::on_timeout) of a phase: `before` are the windows of before it. F-RTO watches it if `forward`, unless a
@@ -627,7 +645,7 @@ mod tests {
                             board.on_sent(&mut queue, (seq, len), true, ack.now);
                         }
                     }
-                    _ if at < 100 => { board.on_timeout(&mut queue, span.0, span.1); }
+                    _ if at < 100 => { board.on_timeout(&mut queue, span, None); }
                     _ if at < 200 => board.reopen(&mut queue, span.0),
                     _ => {}
                 }
