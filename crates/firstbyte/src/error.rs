@@ -1,6 +1,8 @@
 //! From the engine's reasons to [`io::Error`], with the kinds a kernel's sockets give.
 use host::Error;
-use proto::{AcceptError, CloseReason, ConnectError, ListenError, OptionError, ReadError, WriteError};
+use proto::{
+    AcceptError, CloseReason, ConnectError, ListenError, OptionError, ReadError, UrgentError, WriteError,
+};
 use std::io::{self, ErrorKind};
 
 pub(crate) fn connect(error: Error<ConnectError>) -> io::Error {
@@ -55,6 +57,18 @@ pub(crate) fn read(error: Error<ReadError>) -> io::Error {
         Error::Stack(ReadError::Blocked) => ErrorKind::WouldBlock.into(),
         Error::Stack(ReadError::Closed(reason)) => closed(reason),
         Error::Stack(ReadError::NotFound) => ErrorKind::NotConnected.into(),
+    }
+}
+
+pub(crate) fn urgent(error: Error<UrgentError>) -> io::Error {
+    match error {
+        Error::Stopped => stopped(),
+        Error::Stack(UrgentError::Blocked) => ErrorKind::WouldBlock.into(),
+        Error::Stack(UrgentError::Closed(reason)) => closed(reason),
+        Error::Stack(UrgentError::NotFound) => ErrorKind::NotConnected.into(),
+        Error::Stack(UrgentError::None) => {
+            io::Error::new(ErrorKind::InvalidInput, "there is no urgent byte to be read apart")
+        }
     }
 }
 

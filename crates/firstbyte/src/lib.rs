@@ -88,6 +88,7 @@ pub use proto::{
     CaState, CloseReason, Config, CongestionControl, ConnectionInfo, Counters, EarlyData, FastOpen, Instant,
     ListenerInfo, Metric, NotAcknowledged, Outcome, RouteError, RouteMetrics, SettingError, Skipped,
     SocketOption, SocketOptions, Stack, State, TableSizes, TcpInfo, TraceEvent, TraceMask, Traced, Verdict,
+    WriteFlags,
 };
 
 /// Where packets enter and leave: [`device::tun`], [`device::memory`], captures, or one of your own.

@@ -78,6 +78,25 @@ impl TcpListener {
         self.net.host().listener_info(self.id).ok_or_else(error::stopped)
     }
 
+    /// `listen` once more: from now on so many connections may wait to be accepted, and as many half-open ones for their clients; at most
+    /// `net.core.somaxconn` as it is now. Those that wait already stay.
+    ///
+    /// ```
+    /// # async fn example(net: firstbyte::Net) -> std::io::Result<()> {
+    /// let listener = firstbyte::TcpListener::builder(&net).backlog(128).bind("10.0.0.1:80").await?;
+    /// // A busy hour:
+    /// listener.set_backlog(1024)?;
+    /// assert_eq!(listener.info()?.backlog, 1024);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
+    pub fn set_backlog(&self, backlog: u32) -> io::Result<()> {
+        if self.net.host().set_backlog(self.id, backlog) { Ok(()) } else { Err(error::stopped()) }
+    }
+
     /// The stack it belongs to.
     #[must_use]
     pub fn net(&self) -> &Net {

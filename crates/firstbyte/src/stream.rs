@@ -1,6 +1,7 @@
 //! A connection, as a stream of bytes.
 mod connection;
 mod deferred;
+mod flags;
 mod options;
 mod owned;
 mod split;

@@ -10,7 +10,7 @@ use core::task::{Context, Poll};
 use proto::{
     AcceptError, CloseReason, ConnId, ConnectError, ConnectOptions, ConnectionInfo, EarlyData, Events,
     ListenError, ListenOptions, ListenerId, ListenerInfo, OptionError, Outcome, ReadError, SocketId,
-    SocketOption, SocketOptions, State, WriteError,
+    SocketOption, SocketOptions, State, UrgentError, WriteError, WriteFlags,
 };
 use std::io::IoSlice;
 
@@ -18,6 +18,8 @@ use std::io::IoSlice;
 const READ: Events = Events::READABLE.union(Events::CLOSED);
 /// What makes writing worth another try.
 const WRITE: Events = Events::WRITABLE.union(Events::CONNECTED).union(Events::CLOSED);
+/// What may end the wait for an urgent byte.
+const URGENT: Events = READ.union(Events::URGENT);
 /// What may end the wait for a handshake.
 const CONNECT: Events = Events::CONNECTED.union(Events::CLOSED);
 /// What may end the wait for the last acknowledgement.
@@ -64,6 +66,11 @@ impl<C: Clock> Host<C> {
     /// A snapshot of a listener.
     pub fn listener_info(&self, id: ListenerId) -> Option<ListenerInfo> {
         self.inspect(|stack| stack.listener_info(id))
+    }
+
+    /// `listen` once more: another backlog from now on, capped by `net.core.somaxconn` as it is now. False: no such listener.
+    pub fn set_backlog(&self, id: ListenerId, backlog: u32) -> bool {
+        self.mutate(|shared, now, _| shared.stack.set_backlog(now, id, backlog))
     }
 
     /// Closes a listener and resets what nobody accepted.
@@ -191,7 +198,7 @@ impl<C: Clock> Host<C> {
     }
 
     /// Hands what is there to `take`, in chunks of at most `max` bytes in all, under one lock. Returns how many
-    /// bytes that were; 0 is the end of the stream.
+    /// bytes that were; 0 is the end of the stream. Stops before an urgent byte.
     pub fn poll_read_chunks(
         &self,
         cx: &mut Context<'_>,
@@ -204,7 +211,8 @@ impl<C: Clock> Host<C> {
             while let Some(chunk) = shared.stack.read_chunk(now, id, max - total)? {
                 take(&chunk);
                 total += chunk.len();
-                if total == max || shared.recv_queue(id) == 0 {
+                let at_mark = shared.stack.urgent_mark(id) == Some(0);
+                if total == max || at_mark || shared.recv_queue(id) == 0 {
                     break;
                 }
             }
@@ -220,6 +228,27 @@ impl<C: Clock> Host<C> {
         buf: &mut [u8],
     ) -> Poll<Result<usize, Error<ReadError>>> {
         self.poll_read_with(cx, id, |shared, now| shared.stack.peek(now, id, buf))
+    }
+
+    /// Bytes before the last urgent one of which the peer told; see [`Stack::urgent_mark`](proto::Stack::urgent_mark).
+    pub fn urgent_mark(&self, id: ConnId) -> Option<usize> {
+        self.inspect(|stack| stack.urgent_mark(id))
+    }
+
+    /// The urgent byte of a socket that reads it apart; see [`Stack::read_urgent`](proto::Stack::read_urgent).
+    pub fn try_read_urgent(&self, id: ConnId, take: bool) -> Result<u8, Error<UrgentError>> {
+        self.consult(|shared, _, _| shared.read_urgent(id, take))
+    }
+
+    /// As [`try_read_urgent`](Self::try_read_urgent), and waits for one that was told of and for one that was not.
+    pub fn poll_read_urgent(&self, cx: &mut Context<'_>, id: ConnId) -> Poll<Result<u8, Error<UrgentError>>> {
+        self.consult(|shared, _, woken| match shared.read_urgent(id, true) {
+            Err(Error::Stack(UrgentError::Blocked)) => {
+                shared.park(SocketId::Connection(id), URGENT, cx, woken);
+                Poll::Pending
+            }
+            done => Poll::Ready(done),
+        })
     }
 
     /// Waits until a read would not block.
@@ -250,6 +279,29 @@ impl<C: Clock> Host<C> {
         self.mutate(|shared, now, _| {
             shared.stack.write(now, id, data).map_err(|error| shared.write_error(error))
         })
+    }
+
+    /// As [`try_write`](Self::try_write), with flags that hold if all of `data` was taken.
+    pub fn try_write_with(
+        &self,
+        id: ConnId,
+        data: &[u8],
+        flags: WriteFlags,
+    ) -> Result<usize, Error<WriteError>> {
+        self.mutate(|shared, now, _| {
+            shared.stack.write_with(now, id, data, flags).map_err(|error| shared.write_error(error))
+        })
+    }
+
+    /// As [`poll_write`](Self::poll_write), with flags that hold if all of `data` was taken.
+    pub fn poll_write_flagged(
+        &self,
+        cx: &mut Context<'_>,
+        id: ConnId,
+        data: &[u8],
+        flags: WriteFlags,
+    ) -> Poll<Result<usize, Error<WriteError>>> {
+        self.poll_write_with(cx, id, |shared, now| shared.stack.write_with(now, id, data, flags))
     }
 
     /// Takes as many bytes as fit.
@@ -377,6 +429,11 @@ impl Shared {
 
     fn recv_queue(&self, id: ConnId) -> usize {
         self.stack.info(id).map_or(0, |info| info.recv_queue)
+    }
+
+    fn read_urgent(&mut self, id: ConnId, take: bool) -> Result<u8, Error<UrgentError>> {
+        let read = self.stack.read_urgent(id, take);
+        read.map_err(|error| self.ended_or(error, error == UrgentError::NotFound))
     }
 
     fn read_error(&self, error: ReadError) -> Error<ReadError> {

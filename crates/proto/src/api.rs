@@ -41,7 +41,7 @@ bitflags::bitflags! {
         const ACCEPTABLE = 0x10;
         /// Everything written has been acknowledged.
         const SENT_ALL = 0x20;
-        /// The peer told of urgent bytes; `urgent_mark` says how far it is to the last.
+        /// The peer told of urgent bytes, or the last of them has come; `urgent_mark` says how far it is to that.
         const URGENT = 0x40;
     }
 }
@@ -246,6 +246,18 @@ pub enum ReadError {
     /// Nothing there yet; wait for `READABLE`.
     Blocked,
     /// The connection ended abnormally.
+    Closed(CloseReason),
+    /// No such connection.
+    NotFound,
+}
+/// Why there is no urgent byte to read apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UrgentError {
+    /// The peer told of none, it was read already, or it is read in the stream (`EINVAL`).
+    None,
+    /// It has not come yet: wait for `URGENT` or `READABLE`.
+    Blocked,
+    /// The connection, or the peer's direction, ended before it came.
     Closed(CloseReason),
     /// No such connection.
     NotFound,

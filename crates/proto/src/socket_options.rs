@@ -61,6 +61,9 @@ pub struct SocketOptions {
     pub recv_buffer: Option<u32>,
     /// Bound of the window that is offered, 1152 bytes at least (`TCP_WINDOW_CLAMP`). The buffer behind it may be larger.
     pub window_clamp: Option<u32>,
+    /// The last urgent byte is not in the stream but read apart, by `read_urgent` (`SO_OOBINLINE` off, with which BSD's and Linux's sockets
+    /// begin). RFC 6093 advises against it.
+    pub urgent_apart: bool,
     /// DiffServ code point, 0 to 63 (the upper six bits of `IP_TOS` and `IPV6_TCLASS`).
     pub dscp: u8,
     /// Hop limit, 1 to 255 (`IP_TTL`, `IPV6_UNICAST_HOPS`); `None` = the stack's.
@@ -118,6 +121,8 @@ pub enum SocketOption {
     UserTimeout(Option<Duration>),
     /// [`SocketOptions::notsent_lowat`].
     NotsentLowat(Option<u32>),
+    /// [`SocketOptions::urgent_apart`].
+    UrgentApart(bool),
 }
 
 /// Why an option was not taken.
@@ -209,6 +214,7 @@ impl SocketOptions {
             }
             SocketOption::UserTimeout(time) => self.user_timeout = time,
             SocketOption::NotsentLowat(bytes) => self.notsent_lowat = bytes,
+            SocketOption::UrgentApart(on) => self.urgent_apart = on,
         }
         Ok(())
     }
@@ -269,6 +275,7 @@ static ORDINARY: SocketOptions = SocketOptions {
     send_buffer: None,
     recv_buffer: None,
     window_clamp: None,
+    urgent_apart: false,
     dscp: 0,
     hop_limit: None,
     congestion: None,

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use host::{Error, Host, RealClock};
 use proto::{
     ConnId, ConnectOptions, ConnectionInfo, EarlyData, Outcome, SocketOption, SocketOptions, WriteError,
+    WriteFlags,
 };
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -192,6 +193,48 @@ impl Connection {
         }
     }
 
+    pub(super) fn poll_write_with(
+        &self,
+        cx: &mut Context<'_>,
+        data: &[u8],
+        flags: WriteFlags,
+    ) -> Poll<io::Result<usize>> {
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let written = match self.phase() {
+            Phase::Open(id) => {
+                ready!(self.host().poll_write_flagged(cx, id, data, flags)).map_err(error::write)
+            }
+            Phase::Deferred(plan) => self.write_deferred_with(plan, data, flags),
+        };
+        budget.made_progress();
+        Poll::Ready(written)
+    }
+
+    pub(super) fn try_write_with(&self, data: &[u8], flags: WriteFlags) -> io::Result<usize> {
+        match self.phase() {
+            Phase::Open(id) => self.host().try_write_with(id, data, flags).map_err(error::write),
+            Phase::Deferred(plan) => self.write_deferred_with(plan, data, flags),
+        }
+    }
+
+    /// What is only announced may wait for the rest; a record's end, or an urgent byte, is told to the connection.
+    fn write_deferred_with(
+        &self,
+        mut plan: MutexGuard<'_, Deferred>,
+        data: &[u8],
+        flags: WriteFlags,
+    ) -> io::Result<usize> {
+        let written = plan.buffer(data)?;
+        let ends = written == data.len() && !(flags - WriteFlags::MORE).is_empty();
+        if ends || plan.is_full() {
+            let id = self.launch(plan, false)?;
+            if ends {
+                self.host().try_write_with(id, &[], flags).map_err(error::write)?;
+            }
+        }
+        Ok(written)
+    }
+
     fn write_deferred(&self, mut plan: MutexGuard<'_, Deferred>, data: &[u8]) -> io::Result<usize> {
         let written = plan.buffer(data)?;
         if plan.is_full() {
@@ -259,6 +302,21 @@ impl Connection {
     pub(super) fn info(&self) -> io::Result<ConnectionInfo> {
         let &id = self.id.get().ok_or(io::ErrorKind::NotConnected)?;
         self.host().info(id).ok_or_else(error::stopped)
+    }
+
+    pub(super) fn urgent_mark(&self) -> io::Result<Option<usize>> {
+        let &id = self.id.get().ok_or(io::ErrorKind::NotConnected)?;
+        Ok(self.host().urgent_mark(id))
+    }
+
+    pub(super) fn poll_read_urgent(&self, cx: &mut Context<'_>) -> Poll<io::Result<u8>> {
+        let id = ready!(self.poll_open_to_read(cx))?;
+        self.host().poll_read_urgent(cx, id).map_err(error::urgent)
+    }
+
+    pub(super) fn try_read_urgent(&self) -> io::Result<u8> {
+        let &id = self.id.get().ok_or(io::ErrorKind::NotConnected)?;
+        self.host().try_read_urgent(id, true).map_err(error::urgent)
     }
 
     pub(super) fn options(&self) -> io::Result<SocketOptions> {

@@ -109,6 +109,15 @@ impl TcpStream {
         self.set_option(SocketOption::NotsentLowat(bytes))
     }
 
+    /// `true`: the last urgent byte of the peer is in the stream, where it was sent (`SO_OOBINLINE`; so a stream begins, as RFC 6093
+    /// advises). `false`: it is read by [`read_urgent`](Self::read_urgent), as BSD's and Linux's sockets do unless told otherwise.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn set_oob_inline(&self, inline: bool) -> io::Result<()> {
+        self.set_option(SocketOption::UrgentApart(!inline))
+    }
+
     /// See [`set_linger`](Self::set_linger).
     ///
     /// # Errors

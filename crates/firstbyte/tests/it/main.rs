@@ -5,6 +5,7 @@
 mod basics;
 mod deferred;
 mod fast_open;
+mod flags;
 mod http;
 mod lifecycle;
 mod options;

@@ -6,7 +6,8 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::Handshake;
 use crate::tcp::receiver::AckOwed;
 use crate::{
-    CloseReason, ConnId, Instant, OptionError, ReadError, SocketOption, SocketOptions, WriteError, WriteFlags,
+    CloseReason, ConnId, Instant, OptionError, ReadError, SocketOption, SocketOptions, UrgentError,
+    WriteError, WriteFlags,
 };
 use bytes::Bytes;
 
@@ -95,6 +96,9 @@ impl Stack {
     /// [`ReadError::Blocked`] when there is nothing yet: wait for [`Events::READABLE`](crate::Events::READABLE).
     pub fn read(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
         let connection = self.owned(id).ok_or(ReadError::NotFound)?;
+        if connection.special.is_some() && !buf.is_empty() {
+            connection.pass_urgent();
+        }
         if connection.rcv.buffer.is_empty() {
             if !buf.is_empty() {
                 self.nothing_to_read(now, id)?;
@@ -116,12 +120,13 @@ impl Stack {
         if buf.is_empty() {
             return self.owned(id).map(|_| 0).ok_or(ReadError::NotFound);
         }
-        if !self.something_to_read(now, id)? {
-            return Ok(0);
-        }
         let connection = self.owned(id).ok_or(ReadError::NotFound)?;
+        let skip = usize::from(connection.is_urgent_next());
+        if connection.rcv.buffer.len() <= skip {
+            return self.nothing_to_read(now, id).map(|()| 0);
+        }
         let most = connection.up_to_mark(buf.len());
-        Ok(connection.rcv.buffer.peek(&mut buf[..most]))
+        Ok(connection.rcv.buffer.peek(skip, &mut buf[..most]))
     }
 
     /// Reads at most `max` bytes without copying. `Ok(None)` is the end of the stream.
@@ -129,23 +134,15 @@ impl Stack {
     /// # Errors
     /// As [`read`](Stack::read).
     pub fn read_chunk(&mut self, now: Instant, id: ConnId, max: usize) -> Result<Option<Bytes>, ReadError> {
-        if !self.something_to_read(now, id)? {
-            return Ok(None);
-        }
         let connection = self.owned(id).ok_or(ReadError::NotFound)?;
+        connection.pass_urgent();
+        if connection.rcv.buffer.is_empty() {
+            return self.nothing_to_read(now, id).map(|()| None);
+        }
         let most = connection.up_to_mark(max.max(1));
         let chunk = connection.rcv.buffer.pop(most);
         self.window_may_open(now, id.index);
         Ok(chunk)
-    }
-
-    /// True: bytes; false: end of stream.
-    fn something_to_read(&mut self, now: Instant, id: ConnId) -> Result<bool, ReadError> {
-        let connection = self.owned(id).ok_or(ReadError::NotFound)?;
-        if !connection.rcv.buffer.is_empty() {
-            return Ok(true);
-        }
-        self.nothing_to_read(now, id).map(|()| false)
     }
 
     /// The end of the stream, or why there is nothing.
@@ -209,9 +206,19 @@ impl Stack {
     }
 
     /// Bytes to be read before the last urgent one of which the peer told, 0 = it is the next (`SIOCATMARK`); `None`: there is none to
-    /// come. Urgent bytes stay in the stream (`SO_OOBINLINE`, as RFC 6093 §6 advises), and one read does not go over the mark.
+    /// come. Urgent bytes stay in the stream (`SO_OOBINLINE`, as RFC 6093 §6 advises) unless the socket has
+    /// [`urgent_apart`](field@SocketOptions::urgent_apart), and one read does not go over the mark.
     pub fn urgent_mark(&self, id: ConnId) -> Option<usize> {
         self.connection(id)?.urgent_mark()
+    }
+
+    /// The last urgent byte, of a socket with [`urgent_apart`](field@SocketOptions::urgent_apart) (`recv` with `MSG_OOB`): as soon as it has
+    /// come, even if something before it is missing. `take`: it can be read once.
+    ///
+    /// # Errors
+    /// See [`UrgentError`].
+    pub fn read_urgent(&mut self, id: ConnId, take: bool) -> Result<u8, UrgentError> {
+        self.owned(id).ok_or(UrgentError::NotFound)?.read_urgent(take)
     }
 
     /// The options of a connection; `None`: no such connection.

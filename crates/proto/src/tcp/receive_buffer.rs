@@ -146,10 +146,13 @@ impl ReceiveBuffer {
         most
     }
 
-    /// Copies from the front; takes nothing.
-    pub(crate) fn peek(&self, buf: &mut [u8]) -> usize {
+    /// Copies what is behind the first `skip` bytes; takes nothing.
+    pub(crate) fn peek(&self, mut skip: usize, buf: &mut [u8]) -> usize {
         let mut peeked = 0;
         for chunk in self.held.iter().flat_map(|held| held.iter()) {
+            let skipped = skip.min(chunk.len());
+            skip -= skipped;
+            let chunk = &chunk[skipped..];
             let len = chunk.len().min(buf.len() - peeked);
             buf[peeked..peeked + len].copy_from_slice(&chunk[..len]);
             peeked += len;
@@ -219,6 +222,20 @@ mod tests {
         assert_eq!(buffer.read(&mut out[8..]), 7);
         assert_eq!(&out[..15], b"big onea and on");
         assert!(buffer.is_empty() && buffer.pop(1).is_none());
+    }
+
+    #[test]
+    fn a_look_may_begin_further_on() {
+        let mut buffer = ReceiveBuffer::default();
+        for piece in ["abc", "defg", "h", "ij"] {
+            buffer.push(Bytes::from_static(piece.as_bytes()), piece.len());
+        }
+        for skip in 0..=10 {
+            let mut out = [0; 4];
+            let peeked = buffer.peek(skip, &mut out);
+            assert_eq!(&out[..peeked], &b"abcdefghij"[skip..10.min(skip + 4)]);
+        }
+        assert_eq!(buffer.peek(11, &mut [0; 4]), 0);
     }
 
     /// Thirty payloads of 1000 bytes in packets of 3000: what is read takes its share with it.

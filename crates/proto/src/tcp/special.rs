@@ -16,6 +16,18 @@ pub(crate) struct Special {
     pub(super) urgent_end: Option<SeqNum>,
     /// Number of the last urgent byte the peer told of.
     pub(super) urgent_byte: Option<SeqNum>,
+    /// That byte, for who reads it apart.
+    pub(super) urgent: Urgent,
+}
+
+/// An urgent byte beside the stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Urgent {
+    /// It has not come, or lies in the stream still.
+    #[default]
+    InStream,
+    Kept(u8),
+    Read,
 }
 
 impl Special {

@@ -1,9 +1,13 @@
 //! The urgent pointer (RFC 9293 §3.8.5) as RFC 6093 wants it: urgent bytes stay in the stream, the pointer is behind the last of them, and a
 //! read stops before it. Nothing is kept of it while nobody uses it.
+//!
+//! A socket may ask for what BSD made of it instead (`SO_OOBINLINE` off): the last urgent byte is read apart, as soon as it has come, and
+//! reads of the stream go on behind it. A byte that a later one has overtaken stays in the stream, as with Linux.
 
 use super::connection::{Connection, Context};
 use super::input::Segment;
-use crate::Events;
+use super::special::Urgent;
+use crate::{CloseReason, Events, UrgentError};
 use wire::{Flags, SeqNum};
 
 impl Connection {
@@ -31,11 +35,76 @@ impl Connection {
         let byte = segment.seq() + u32::from(pointer - behind);
         let known = self.special.as_ref().and_then(|special| special.urgent_byte);
         let news = known.is_none_or(|known| byte.after(known));
-        if byte.before(self.rcv.nxt) || self.rcv.fin_received || !news {
+        if !byte.before(self.rcv.nxt) && !self.rcv.fin_received && news {
+            // One that is next, and was not read, shall not turn up in the stream after all.
+            self.pass_urgent();
+            let special = self.special.get_or_insert_default();
+            (special.urgent_byte, special.urgent) = (Some(byte), Urgent::InStream);
+            self.events |= Events::URGENT;
+        }
+        self.keep_urgent(segment);
+    }
+
+    /// The urgent byte may be in this segment: it can be read apart even if something before it is missing.
+    fn keep_urgent(&mut self, segment: &Segment) {
+        let Some(special) = &mut self.special else { return };
+        let (Some(byte), Urgent::InStream) = (special.urgent_byte, special.urgent) else { return };
+        let first = segment.seq() + u32::from(segment.has(Flags::SYN));
+        if byte.before(first) {
             return;
         }
-        self.special.get_or_insert_default().urgent_byte = Some(byte);
-        self.events |= Events::URGENT;
+        if let Some(value) = segment.payload.get(byte.since(first) as usize) {
+            special.urgent = Urgent::Kept(*value);
+            self.events |= Events::URGENT;
+        }
+    }
+
+    /// The urgent byte is the next of the stream and has come, and it is not for those who read that.
+    pub(crate) fn is_urgent_next(&self) -> bool {
+        self.options.urgent_apart && self.urgent_mark() == Some(0) && !self.rcv.buffer.is_empty()
+    }
+
+    /// Then it leaves the stream.
+    pub(crate) fn pass_urgent(&mut self) {
+        if !self.is_urgent_next() {
+            return;
+        }
+        let byte = self.rcv.buffer.pop(1).and_then(|byte| byte.first().copied());
+        if let (Some(special), Some(byte)) = (&mut self.special, byte)
+            && special.urgent == Urgent::InStream
+        {
+            special.urgent = Urgent::Kept(byte);
+        }
+    }
+
+    /// The urgent byte, if it has come; `take`: it has been read then.
+    pub(crate) fn read_urgent(&mut self, take: bool) -> Result<u8, UrgentError> {
+        if !self.options.urgent_apart {
+            return Err(UrgentError::None);
+        }
+        let before = self.urgent_mark();
+        let special = self.special.as_mut().filter(|special| special.urgent_byte.is_some());
+        let special = special.ok_or(UrgentError::None)?;
+        if special.urgent == Urgent::InStream
+            && let Some(before) = before
+        {
+            let mut byte = [0];
+            if self.rcv.buffer.peek(before, &mut byte) == 1 {
+                special.urgent = Urgent::Kept(byte[0]);
+            }
+        }
+        match special.urgent {
+            Urgent::Kept(byte) => {
+                special.urgent = if take { Urgent::Read } else { special.urgent };
+                Ok(byte)
+            }
+            Urgent::Read => Err(UrgentError::None),
+            Urgent::InStream => match self.close_reason {
+                Some(reason) => Err(UrgentError::Closed(reason)),
+                None if self.rcv.fin_received => Err(UrgentError::Closed(CloseReason::Finished)),
+                None => Err(UrgentError::Blocked),
+            },
+        }
     }
 
     /// Bytes to be read before the last urgent one; `None`: there is none to come.

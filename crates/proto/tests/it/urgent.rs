@@ -103,3 +103,97 @@ fn tcp_stdurg_counts_otherwise() {
     send_urgent(&mut p, "UPA 1:11 ack 1", 5);
     assert_eq!(p.stack.urgent_mark(id), Some(5));
 }
+
+/// `SO_OOBINLINE` off.
+fn apart() -> (Peer, ConnId) {
+    let (mut p, id) = established(Config::default());
+    p.stack.set_option(p.now, id, SocketOption::UrgentApart(true)).unwrap();
+    (p, id)
+}
+
+/// BSD's and Linux's way: the byte is read by itself, as soon as it is there, and the stream goes on without it.
+#[test]
+fn an_urgent_byte_is_read_apart() {
+    let (mut p, id) = apart();
+    assert_eq!(p.stack.read_urgent(id, true), Err(UrgentError::None), "nobody told of one");
+    send_urgent(&mut p, "UPA 1:11 ack 1", 5);
+    assert!(p.events_of(id).contains(Events::URGENT));
+    assert_eq!(p.stack.urgent_mark(id), Some(4));
+    assert_eq!(p.stack.read_urgent(id, false), Ok(pattern_at(5)), "a look leaves it");
+    assert_eq!(p.stack.read_urgent(id, true), Ok(pattern_at(5)), "before what was sent before it");
+    assert_eq!(p.stack.read_urgent(id, true), Err(UrgentError::None), "once");
+    let mut buf = [0; 100];
+    assert_eq!(p.stack.read(p.now, id, &mut buf), Ok(4));
+    assert_eq!((&buf[..4], p.stack.urgent_mark(id)), (&pattern(1, 4)[..], Some(0)));
+    assert_eq!(p.stack.peek(p.now, id, &mut buf), Ok(5));
+    let looked = (&buf[..5], p.stack.urgent_mark(id));
+    assert_eq!(looked, (&pattern(6, 5)[..], Some(0)), "a look does not pass the mark");
+    assert_eq!(p.read(id).unwrap(), pattern(6, 5));
+    assert_eq!(p.stack.urgent_mark(id), None);
+}
+
+/// Whoever does not ask for it loses nothing of the stream, and may still ask when the mark lies behind.
+#[test]
+fn a_reader_passes_the_mark_first() {
+    let (mut p, id) = apart();
+    send_urgent(&mut p, "UPA 1:2 ack 1", 1);
+    assert_eq!(p.stack.read(p.now, id, &mut [0; 10]), Err(ReadError::Blocked), "it is all there is");
+    assert_eq!(p.stack.urgent_mark(id), None);
+    p.send("PA 2:12 ack 1");
+    assert_eq!(p.stack.read_chunk(p.now, id, 100).unwrap().unwrap(), pattern(2, 10));
+    assert_eq!(p.stack.read_urgent(id, true), Ok(pattern_at(1)));
+}
+
+/// Told of before it comes; it may come before what it follows.
+#[test]
+fn an_urgent_byte_may_be_awaited_and_overtake() {
+    let (mut p, id) = apart();
+    send_urgent(&mut p, "UA 1 ack 1", 21);
+    assert!(p.events_of(id).contains(Events::URGENT));
+    assert_eq!(p.stack.read_urgent(id, true), Err(UrgentError::Blocked));
+    send_urgent(&mut p, "UPA 11:31 ack 1", 11);
+    assert!(p.events_of(id).contains(Events::URGENT), "now it is here, though ten bytes are missing");
+    assert_eq!(p.stack.read_urgent(id, true), Ok(pattern_at(21)));
+    p.send("PA 1:11 ack 1");
+    assert_eq!(p.stack.read(p.now, id, &mut [0; 100]), Ok(20));
+    assert_eq!(p.stack.read(p.now, id, &mut [0; 100]), Ok(9));
+    // Without the flag on the segment that brings it, it is found in the stream.
+    let (mut p, id) = apart();
+    send_urgent(&mut p, "UA 1 ack 1", 3);
+    p.send("PA 1:11 ack 1");
+    assert_eq!(p.stack.read_urgent(id, true), Ok(pattern_at(3)));
+    // Or never.
+    let (mut p, id) = apart();
+    send_urgent(&mut p, "UA 1 ack 1", 3);
+    p.send("FA 1 ack 1");
+    assert_eq!(p.stack.read_urgent(id, true), Err(UrgentError::Closed(CloseReason::Finished)));
+}
+
+/// Only the last one is apart: one that was not read in time is an ordinary byte again, unless the reader stands before it.
+#[test]
+fn a_later_urgent_byte_takes_the_place() {
+    let (mut p, id) = apart();
+    send_urgent(&mut p, "UPA 1:11 ack 1", 5);
+    send_urgent(&mut p, "UPA 11:21 ack 1", 10);
+    assert_eq!(p.stack.read_urgent(id, true), Ok(pattern_at(20)));
+    assert_eq!(p.read(id).unwrap(), pattern(1, 19), "the fifth is in the stream");
+    let (mut p, id) = apart();
+    send_urgent(&mut p, "UPA 1:11 ack 1", 5);
+    assert_eq!(p.stack.read(p.now, id, &mut [0; 100]), Ok(4));
+    send_urgent(&mut p, "UPA 11:21 ack 1", 10);
+    assert_eq!(p.read(id).unwrap(), pattern(6, 14), "the fifth is gone, as with Linux");
+    assert_eq!(p.stack.read_urgent(id, true), Ok(pattern_at(20)));
+}
+
+/// The option may change, and in the stream there is nothing to be had apart.
+#[test]
+fn inline_there_is_nothing_apart() {
+    let (mut p, id) = apart();
+    send_urgent(&mut p, "UPA 1:11 ack 1", 5);
+    p.stack.set_option(p.now, id, SocketOption::UrgentApart(false)).unwrap();
+    assert_eq!(p.stack.read_urgent(id, true), Err(UrgentError::None));
+    assert_eq!(p.read(id).unwrap(), pattern(1, 4));
+    assert_eq!(p.read(id).unwrap(), pattern(5, 6));
+    p.close(id);
+    assert_eq!(p.stack.read_urgent(id, true), Err(UrgentError::NotFound));
+}
