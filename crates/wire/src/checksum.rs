@@ -17,8 +17,19 @@ impl Checksum {
         Checksum::default()
     }
 
+    /// Is this, with `segment` behind it, the sum of something whose checksum field is right? Not for sums that are all zero.
+    #[inline(always)]
+    pub(crate) fn is_right_for(self, segment: &[u8]) -> bool {
+        debug_assert!(!self.odd);
+        // All ones in one's complement, however it is folded, is a multiple of 0xffff (RFC 1071 §2).
+        let bare: Result<&[u8; BARE_ACK_LEN], _> = segment.try_into();
+        let sum = bare.map_or_else(|_| sum_native(segment), |ack| sum_short(ack));
+        (self.sum + sum).is_multiple_of(0xffff)
+    }
+
     /// The pseudo-header of either IP version (by `src.is_v4()`; RFC 9293 §3.1, RFC 8200 §8.1).
     /// `len`: bytes of the upper-layer packet. It may exceed 65535 for a packet that is still to be cut (GSO).
+    #[inline]
     pub fn pseudo_header(src: Addr, dst: Addr, protocol: u8, len: u32) -> Checksum {
         let addresses = if src.is_v4() {
             words_sum(src.0.last_chunk::<4>()) + words_sum(dst.0.last_chunk::<4>())
@@ -33,6 +44,13 @@ impl Checksum {
     #[inline]
     pub fn add(&mut self, data: &[u8]) {
         self.add_part(sum_native(data), data.len());
+    }
+
+    /// Adds a header of known length, written out; an even number of bytes after what was added before.
+    #[inline(always)]
+    pub(crate) fn add_header<const N: usize>(&mut self, header: &[u8; N]) {
+        debug_assert!(!self.odd && N.is_multiple_of(2));
+        self.sum += sum_short(header);
     }
 
     /// Adds a field of a header, an even number of bytes after what was added before.
@@ -55,7 +73,13 @@ impl Checksum {
     /// If the lengths differ.
     pub fn copy_and_add(&mut self, dst: &mut [u8], src: &[u8]) {
         assert_eq!(dst.len(), src.len(), "copy_and_add needs equal lengths");
-        self.add_part(copy_and_sum_native(dst, src), src.len());
+        let sum = if src.len() < LONG {
+            dst.copy_from_slice(src);
+            sum_short(src)
+        } else {
+            copy_and_sum_native(dst, src)
+        };
+        self.add_part(sum, src.len());
     }
 
     /// Adds what `part` has summed; it follows what was added here.
@@ -87,8 +111,10 @@ impl Checksum {
     }
 }
 
-/// Fewer bytes than this are summed word by word.
-const LONG: usize = 64;
+/// A TCP header with timestamps and nothing behind it: so many segments are just this that its sum is written out.
+const BARE_ACK_LEN: usize = 32;
+/// Fewer bytes than this are summed word by word: splitting them up would cost more than it saves.
+const LONG: usize = 256;
 const LOW_HALF: u64 = 0xffff_ffff;
 type Word = [u8; 8];
 
@@ -120,7 +146,7 @@ impl Words {
 /// Inlined, so that a header of known length needs no loop.
 #[inline]
 fn sum_native(data: &[u8]) -> u64 {
-    if data.len() < LONG { sum_tail(data) } else { sum_halves(data) }
+    if data.len() < LONG { sum_short(data) } else { sum_halves(data) }
 }
 
 /// Bytes that the loops below take at a time.
@@ -174,6 +200,26 @@ fn sum_tail(data: &[u8]) -> u64 {
     if let [odd] = rest {
         sum += u128::from(u16::from_ne_bytes([*odd, 0]));
     }
+    wrap(sum)
+}
+
+/// Sums what is not long, four words at a time.
+#[inline]
+fn sum_short(data: &[u8]) -> u64 {
+    let (lines, rest) = data.as_chunks::<32>();
+    let sum = wrap(lines.iter().fold(0, sum_words));
+    if rest.is_empty() { sum } else { sum + sum_tail(rest) }
+}
+
+/// Adds words whose number is known.
+#[inline(always)]
+fn sum_words<const N: usize>(sum: u128, bytes: &[u8; N]) -> u128 {
+    bytes.as_chunks().0.iter().fold(sum, |sum, word: &Word| sum + u128::from(u64::from_ne_bytes(*word)))
+}
+
+/// A sum of 64-bit words as one of 32-bit words.
+#[inline(always)]
+fn wrap(sum: u128) -> u64 {
     let low = sum as u64;
     (low & LOW_HALF) + (low >> 32) + (sum >> 64) as u64
 }
@@ -191,10 +237,9 @@ fn swapped(sum: u64) -> u64 {
     fold(sum).swap_bytes().into()
 }
 
-#[inline]
-fn fold(sum: u64) -> u16 {
-    let sum = (sum & LOW_HALF) + (sum >> 32);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    ((sum & 0xffff) + (sum >> 16)) as u16
+/// Added to itself with its halves exchanged, a number has in its upper half their sum, and what that carries, too.
+#[inline(always)]
+pub(crate) fn fold(sum: u64) -> u16 {
+    let sum = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
+    (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16
 }

@@ -38,6 +38,7 @@ pub enum Ecn {
 
 impl Ecn {
     /// From the low two bits of a traffic-class byte.
+    #[inline]
     pub fn from_bits(bits: u8) -> Ecn {
         match bits & 0b11 {
             0b00 => Ecn::NotEct,
@@ -118,9 +119,12 @@ impl IpHeader {
     ///
     /// # Errors
     /// See [`IpError`].
-    #[inline]
+    #[inline(always)]
     pub fn parse(packet: &[u8]) -> Result<(IpHeader, Range<usize>), IpError> {
-        parse_as(packet, Extent::Whole)
+        match v4::parse_usual(packet) {
+            Some(parsed) => Ok(parsed),
+            None => parse_as(packet, Extent::Whole),
+        }
     }
 
     /// As [`parse`](Self::parse), for the start of a packet quoted in an ICMP error: the end may be missing, and the IPv4 checksum is
@@ -140,7 +144,8 @@ enum Extent {
     Quoted,
 }
 
-#[inline]
+/// Not inlined: what is usual does not come here.
+#[inline(never)]
 fn parse_as(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<usize>), IpError> {
     match packet.first().map(|byte| byte >> 4) {
         Some(4) => v4::parse(packet, extent),

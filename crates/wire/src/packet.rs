@@ -186,19 +186,42 @@ impl TxPacket {
     /// # Panics
     /// If `buf` is shorter than `len()`.
     pub fn copy_into(&self, buf: &mut [u8]) -> usize {
-        let len = self.len();
-        let (header, payload) = buf[..len].split_at_mut(usize::from(self.header_len));
-        header.copy_from_slice(self.header());
-        match self.partial_field() {
-            Some((start, field)) => {
-                let mut sum = Checksum::new();
-                sum.add(&header[start..]);
-                copy_slices(&self.payload, payload, |to, from| sum.copy_and_add(to, from));
-                header[field..field + 2].copy_from_slice(&sum.finish().to_be_bytes());
-            }
-            None => copy_slices(&self.payload, payload, <[u8]>::copy_from_slice),
+        let header_len = usize::from(self.header_len);
+        let Some((start, field)) = self.partial_field() else {
+            let len = self.len();
+            let (header, payload) = buf[..len].split_at_mut(header_len);
+            header.copy_from_slice(self.header());
+            copy_slices(&self.payload, payload, <[u8]>::copy_from_slice);
+            return len;
+        };
+        let (header, payload) = buf.split_at_mut(header_len);
+        let mut sum = self.copy_header(header, start);
+        let mut len = header_len;
+        if !self.payload.is_empty() {
+            let payload_len = self.payload_len();
+            len += payload_len;
+            copy_slices(&self.payload, &mut payload[..payload_len], |to, from| sum.copy_and_add(to, from));
         }
+        header[field..field + 2].copy_from_slice(&sum.finish().to_be_bytes());
         len
+    }
+
+    /// Copies the header, and sums it from `start` on.
+    #[inline]
+    fn copy_header(&self, to: &mut [u8], start: usize) -> Checksum {
+        let mut sum = Checksum::new();
+        if start == plain::IP_LEN
+            && let Ok(to) = <&mut [u8; plain::LEN]>::try_from(&mut *to)
+            && let Some(from) = self.header.first_chunk::<{ plain::LEN }>()
+            && let Some(segment) = from.last_chunk::<{ plain::LEN - plain::IP_LEN }>()
+        {
+            *to = *from;
+            sum.add_header(segment);
+        } else {
+            to.copy_from_slice(self.header());
+            sum.add(&to[start..]);
+        }
+        sum
     }
 
     /// As owned bytes, checksum complete.

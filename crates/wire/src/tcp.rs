@@ -88,7 +88,7 @@ impl TcpHeader {
     ///
     /// # Errors
     /// See [`TcpError`]. Bad options are never an error: see [`TcpOptions`].
-    #[inline]
+    #[inline(always)]
     pub fn parse(
         segment: &[u8],
         verify: Option<(Addr, Addr)>,
@@ -99,7 +99,7 @@ impl TcpHeader {
         let header_len = usize::from(data_offset) * 4;
         let options = segment.get(TCP_HEADER_LEN..header_len).ok_or(TcpError::DataOffset(data_offset))?;
         if let Some((src, dst)) = verify
-            && tcp_checksum(src, dst, segment) != 0
+            && !Checksum::pseudo_header(src, dst, protocol::TCP, segment.len() as u32).is_right_for(segment)
         {
             return Err(TcpError::Checksum);
         }

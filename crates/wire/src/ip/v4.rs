@@ -14,7 +14,60 @@ const OPTION_NOP: u8 = 1;
 const OPTION_LOOSE_SOURCE_ROUTE: u8 = 131;
 const OPTION_STRICT_SOURCE_ROUTE: u8 = 137;
 
-#[inline]
+/// Version and header length of a header without options.
+const USUAL: u8 = 0x45;
+
+/// Nearly every packet: no options, no fragment, and nothing wrong with it. `None` says only that [`parse`] has to look at it.
+///
+/// Inlined, so that nothing is made of what the caller does not ask for.
+#[inline(always)]
+pub(super) fn parse_usual(packet: &[u8]) -> Option<(IpHeader, Range<usize>)> {
+    let fixed: &[u8; HEADER_LEN] = packet.first_chunk()?;
+    let [
+        version_ihl,
+        traffic_class,
+        l0,
+        l1,
+        i0,
+        i1,
+        f0,
+        f1,
+        hop_limit,
+        protocol,
+        _,
+        _,
+        s @ ..,
+        d0,
+        d1,
+        d2,
+        d3,
+    ] = *fixed;
+    let end = usize::from(u16::from_be_bytes([l0, l1]));
+    let fragment = u16::from_be_bytes([f0, f1]);
+    let fits = HEADER_LEN <= end && end <= packet.len();
+    if version_ihl != USUAL || !fits || fragment & FRAGMENT != 0 || !sum_is_right(fixed) || is_group(s) {
+        return None;
+    }
+    let ip = IpHeader {
+        src: Ipv4Addr::from(s).into(),
+        dst: Ipv4Addr::new(d0, d1, d2, d3).into(),
+        protocol,
+        hop_limit,
+        dscp: traffic_class >> 2,
+        ecn: Ecn::from_bits(traffic_class),
+        dont_fragment: fragment & DONT_FRAGMENT != 0,
+        ident: u16::from_be_bytes([i0, i1]),
+        flow_label: 0,
+    };
+    Some((ip, HEADER_LEN..end))
+}
+
+/// Multicast, or the limited broadcast.
+#[inline(always)]
+fn is_group(address: [u8; 4]) -> bool {
+    address[0] >> 4 == 0xe || address == [0xff; 4]
+}
+
 pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<usize>), IpError> {
     let fixed: &[u8; HEADER_LEN] = array_at(packet, 0)?;
     let [version_ihl, traffic_class, l0, l1, i0, i1, f0, f1, hop_limit, protocol, _, _, addresses @ ..] =
@@ -39,8 +92,7 @@ pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<us
     }
     check_options(options)?;
     let [s0, s1, s2, s3, d0, d1, d2, d3] = addresses;
-    // Multicast, or the limited broadcast.
-    if s0 >> 4 == 0xe || [s0, s1, s2, s3] == [0xff; 4] {
+    if is_group([s0, s1, s2, s3]) {
         return Err(IpError::Address);
     }
     let src = Addr::from(Ipv4Addr::new(s0, s1, s2, s3));
@@ -58,13 +110,17 @@ pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<us
     Ok((ip, header_len..end))
 }
 
-#[inline]
+/// Of a header without options.
+#[inline(always)]
+fn sum_is_right(header: &[u8; HEADER_LEN]) -> bool {
+    let words: u64 = header.as_chunks::<4>().0.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
+    // All ones in one's complement, however it is folded, is a multiple of 0xffff (RFC 1071 §2); all zero it cannot be.
+    words.is_multiple_of(0xffff)
+}
+
 fn checksum_is_right(fixed: &[u8; HEADER_LEN], options: &[u8]) -> bool {
     if options.is_empty() {
-        let words: u64 =
-            fixed.as_chunks::<4>().0.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
-        // All ones in one's complement, however it is folded, is a multiple of 0xffff (RFC 1071 §2); all zero it cannot be.
-        return words.is_multiple_of(0xffff);
+        return sum_is_right(fixed);
     }
     let mut sum = Checksum::new();
     sum.add(fixed);

@@ -2,11 +2,15 @@
 //!
 //! The same bytes as [`TxPacket::write_tcp`] writes for such a header; anything else is left to it.
 use super::{TxChecksum, TxPacket};
+use crate::checksum::fold;
 use crate::{Addr, Checksum, Ecn, Flags, SeqNum, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, Timestamps, protocol};
 use bytes::Bytes;
 
-const IP_LEN: usize = 20;
+/// Of the IP header alone, bytes.
+pub(super) const IP_LEN: usize = 20;
 const TIMESTAMPS_LEN: usize = 12;
+/// Of both headers, with timestamps.
+pub(super) const LEN: usize = IP_LEN + TCP_HEADER_LEN + TIMESTAMPS_LEN;
 /// NOP NOP, kind 8, length 10 (RFC 7323 appendix A).
 const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
 const DONT_FRAGMENT: u32 = 0x4000;
@@ -34,6 +38,8 @@ pub struct PlainSegment {
     pub dscp: u8,
     /// TTL.
     pub hop_limit: u8,
+    /// Bytes of the payload.
+    pub payload_len: usize,
 }
 
 impl TxPacket {
@@ -45,21 +51,22 @@ impl TxPacket {
         };
         let (src, dst) = (u32::from_be_bytes(src), u32::from_be_bytes(dst));
         let tcp_len = TCP_HEADER_LEN + segment.timestamps.map_or(0, |_| TIMESTAMPS_LEN);
-        let segment_len = tcp_len + self.payload_len();
+        debug_assert_eq!(self.payload_len(), segment.payload_len);
+        let segment_len = tcp_len + segment.payload_len;
         let total_len = u16::try_from(IP_LEN + segment_len).unwrap_or(0);
-        let addresses = words(src) + words(dst);
-
-        let version_traffic_class = 0x4500 | u32::from(segment.dscp << 2 | segment.ecn.bits());
-        let hop_limit_protocol = u32::from(segment.hop_limit) << 8 | u32::from(protocol::TCP);
+        let traffic_class = u32::from(segment.dscp << 2 | segment.ecn.bits());
+        let version_to_len = 0x4500_0000 | traffic_class << 16 | u32::from(total_len);
+        let hop_limit_protocol = u32::from(segment.hop_limit) << 24 | u32::from(protocol::TCP) << 16;
+        let addresses = u64::from(src) + u64::from(dst);
         let ip_sum = fold(
-            addresses + version_traffic_class + u32::from(total_len) + DONT_FRAGMENT + hop_limit_protocol,
+            addresses + u64::from(version_to_len) + u64::from(DONT_FRAGMENT) + u64::from(hop_limit_protocol),
         );
-        let pseudo_sum = fold(addresses + u32::from(protocol::TCP) + words(segment_len as u32));
+        let pseudo_sum = fold(addresses + u64::from(protocol::TCP) + segment_len as u64);
         let data_offset = (tcp_len / 4) as u32;
         let fixed = [
-            version_traffic_class << 16 | u32::from(total_len),
+            version_to_len,
             DONT_FRAGMENT,
-            hop_limit_protocol << 16 | u32::from(!ip_sum),
+            hop_limit_protocol | u32::from(!ip_sum),
             src,
             dst,
             u32::from(segment.ports.0) << 16 | u32::from(segment.ports.1),
@@ -99,15 +106,4 @@ fn put<const N: usize>(header: &mut [u8], first: usize, words: [u32; N]) {
     for (field, word) in fields[first..first + N].iter_mut().zip(words) {
         *field = word.to_be_bytes();
     }
-}
-
-/// Sum of the two 16-bit words of a 32-bit one.
-#[inline]
-fn words(word: u32) -> u32 {
-    (word >> 16) + (word & 0xffff)
-}
-
-#[inline]
-fn fold(sum: u32) -> u16 {
-    words(words(sum)) as u16
 }

@@ -31,6 +31,7 @@ impl Timestamps {
 const LONE_TIMESTAMPS: [u8; 4] = [kind::NOP, kind::NOP, kind::TIMESTAMPS, 10];
 const LONE_TIMESTAMPS_LEN: usize = 12;
 
+#[inline(always)]
 fn lone_timestamps(bytes: &[u8]) -> Option<Timestamps> {
     let whole: &[u8; LONE_TIMESTAMPS_LEN] = bytes.try_into().ok()?;
     let [p0, p1, p2, p3, values @ ..] = *whole;
@@ -66,7 +67,7 @@ pub struct TcpOptions {
 
 impl TcpOptions {
     /// Parses the bytes between the fixed header and the payload.
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &[u8]) -> TcpOptions {
         match lone_timestamps(bytes) {
             Some(timestamps) => TcpOptions { timestamps: Some(timestamps), ..TcpOptions::default() },
@@ -74,6 +75,7 @@ impl TcpOptions {
         }
     }
 
+    #[inline(never)]
     fn parse_all(bytes: &[u8]) -> TcpOptions {
         let mut options = TcpOptions::default();
         for option in RawOptions::new(bytes) {

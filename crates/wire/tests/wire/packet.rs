@@ -153,6 +153,7 @@ proptest! {
             ecn,
             dscp,
             hop_limit,
+            payload_len: general.payload_len(),
         };
         prop_assert!(plain.write_plain(&segment, gso_size, partial));
         prop_assert_eq!(plain.header(), general.header());

@@ -74,6 +74,7 @@ impl Connection {
             ecn: out.ecn,
             dscp: self.options.dscp,
             hop_limit: self.hop_limit(cx.config),
+            payload_len: out.payload_len,
         };
         if !self.tuple.peer.is_v4() {
             return false;
