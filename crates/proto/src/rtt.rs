@@ -205,6 +205,12 @@ impl RttEstimator {
 
     /// The retransmission time-out, with back-off.
     pub(crate) fn rto(&self) -> Duration {
+        Duration::from_nanos(self.rto_nanos())
+    }
+
+    /// The same in nanoseconds.
+    #[inline]
+    pub(crate) fn rto_nanos(&self) -> u64 {
         let base = match self.srtt {
             _ if self.seeded => u64::from(self.initial_rto_micros) * UNITS_PER_MICRO,
             0 => u64::from(self.initial_rto_micros) * UNITS_PER_MICRO,
@@ -213,12 +219,17 @@ impl RttEstimator {
         };
         let least = u64::from(self.min_rto_micros) * UNITS_PER_MICRO;
         let greatest = u64::from(self.max_rto_micros) * UNITS_PER_MICRO;
-        time((base.max(least).min(greatest) << self.backoff).min(greatest))
+        nanos((base.max(least).min(greatest) << self.backoff).min(greatest))
     }
 
     /// Smoothed round-trip time; `None` before the first sample.
     pub(crate) fn srtt(&self) -> Option<Duration> {
         (self.srtt != 0).then(|| time(self.srtt.into()))
+    }
+
+    /// The same in nanoseconds, 0 before the first sample.
+    pub(crate) fn srtt_nanos(&self) -> u64 {
+        nanos(self.srtt.into())
     }
 
     /// Round-trip time variation (of Linux's way the mean deviation, as its `tcpi_rttvar`); zero before the first sample.
@@ -247,7 +258,11 @@ fn units(rtt: Duration) -> u32 {
 }
 
 fn time(units: u64) -> Duration {
-    Duration::from_nanos(units * 1_000 / UNITS_PER_MICRO)
+    Duration::from_nanos(nanos(units))
+}
+
+fn nanos(units: u64) -> u64 {
+    units * 1_000 / UNITS_PER_MICRO
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use super::connection::{Connection, Context};
 use super::receiver::AckOwed;
 use super::timers::Timer;
-use crate::{AckHabit, Config};
+use crate::{AckHabit, Config, Instant};
 use core::time::Duration;
 
 /// Segments acknowledged one by one (Linux's `TCP_MAX_QUICKACKS`).
@@ -36,8 +36,8 @@ pub(crate) struct AckDelay {
 /// Text in order has come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Came {
-    /// Since the text before.
-    pub(crate) gap: Duration,
+    /// When text came before.
+    pub(crate) before: Instant,
     pub(crate) len: u32,
     /// As long as our MSS lets it be.
     pub(crate) full_sized: bool,
@@ -128,7 +128,8 @@ impl Connection {
             }
             AckHabit::QuickStart => {
                 let segments = rcv.wnd() / (2 * rcv.mss());
-                rcv.delay.data_came(came.gap, segments, cx.config.delayed_ack, self.rtt.rto());
+                let gap = cx.now.since(came.before);
+                rcv.delay.data_came(gap, segments, cx.config.delayed_ack, self.rtt.rto());
                 match rcv.is_full_sized(came.len) {
                     true => rcv.delay.pushed = rcv.delay.pushed.max(came.pushed.into()),
                     false => rcv.delay.pushed = (rcv.delay.pushed + 1).min(2),
@@ -160,10 +161,15 @@ impl Connection {
     }
 
     /// Starts or stops the delayed-ACK timer by what is owed.
+    #[inline]
     pub(crate) fn arm_delayed_ack(&mut self, cx: &Context<'_>) {
-        if self.rcv.ack_owed != AckOwed::Delayed {
-            return self.timers.stop(Timer::DelayedAck);
+        match self.rcv.ack_owed {
+            AckOwed::Delayed => self.delay_ack(cx),
+            AckOwed::No | AckOwed::Now => self.timers.stop(Timer::DelayedAck),
         }
+    }
+
+    fn delay_ack(&mut self, cx: &Context<'_>) {
         let delay = self.ack_delay(cx.config);
         let running = self.timers.is_set(Timer::DelayedAck);
         let adapts = cx.config.ack_habit == AckHabit::QuickStart;

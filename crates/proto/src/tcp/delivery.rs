@@ -57,6 +57,12 @@ impl Rate {
     pub(crate) fn per_second(&self) -> u64 {
         u64::from(self.delivered) * 1_000_000 / u64::from(self.micros.max(1))
     }
+
+    /// No slower than the other, told without a division.
+    fn is_at_least(&self, other: &Rate) -> bool {
+        u64::from(self.delivered) * u64::from(other.micros)
+            >= u64::from(other.delivered) * u64::from(self.micros)
+    }
 }
 
 /// What an acknowledgement tells, by the segment sent last among those it acknowledges (the draft's RS). All quantities are bytes.
@@ -206,6 +212,12 @@ impl Delivery {
         }
     }
 
+    /// Something was acknowledged since the last sample.
+    #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        self.news > 0
+    }
+
     /// Bytes acknowledged, cumulatively or not, modulo 2³².
     pub(super) fn delivered(&self) -> u32 {
         self.delivered
@@ -240,7 +252,7 @@ impl Delivery {
             rtt: self.newest_once.then_some(rtt),
         };
         if let Some(rate) = sample.rate()
-            && (!rate.app_limited || self.best().is_none_or(|best| rate.per_second() >= best.per_second()))
+            && (!rate.app_limited || self.best().is_none_or(|best| rate.is_at_least(&best)))
         {
             self.best = (rate.delivered, rate.micros);
             self.best_of_lull = rate.app_limited;

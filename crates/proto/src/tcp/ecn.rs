@@ -86,18 +86,21 @@ pub(super) fn ecn_of_syn(config: &Config, repeated: bool) -> Flags {
 }
 
 impl Connection {
-    /// Before the acknowledgement is looked at.
-    pub(super) fn ecn_before_ack(&mut self, segment: &Segment) {
-        // Told anew each time: after two gigabytes the number would look like the future.
-        self.ecn.reduced &= self.snd.una.before(self.ecn.reduced_until);
-        self.ecn.echoed = self.agreed.ecn && segment.has(Flags::ECE) && !segment.has(Flags::SYN);
+    /// Before the acknowledgement is looked at. Returns the bytes in flight, for those who have agreed on ECN.
+    pub(super) fn ecn_before_ack(&mut self, segment: &Segment) -> u32 {
+        if self.ecn.reduced {
+            // Told anew each time: after two gigabytes the number would look like the future.
+            self.ecn.reduced = self.snd.una.before(self.ecn.reduced_until);
+        }
+        if !self.agreed.ecn {
+            return 0;
+        }
+        self.ecn.echoed = segment.has(Flags::ECE) && !segment.has(Flags::SYN);
+        self.pipe()
     }
 
     /// The acknowledgement was in order: what it echoes, and what the segment itself brings. Before it `in_flight` bytes were.
     pub(super) fn ecn_after_ack(&mut self, segment: &Segment, in_flight: u32) {
-        if !self.agreed.ecn {
-            return;
-        }
         if std::mem::take(&mut self.ecn.echoed) && segment.header.ack.after_or_eq(self.snd.una) {
             self.reduce_for_echo(in_flight);
         }

@@ -75,10 +75,11 @@ impl Connection {
         self.check_sequence(cx, segment)?;
         self.check_reset(cx, segment)?;
         self.check_syn(cx, segment)?;
-        self.ecn_before_ack(segment);
-        let in_flight = self.pipe();
+        let in_flight = self.ecn_before_ack(segment);
         self.check_ack(cx, segment)?;
-        self.ecn_after_ack(segment, in_flight);
+        if self.agreed.ecn {
+            self.ecn_after_ack(segment, in_flight);
+        }
         self.note_timestamp(cx, segment);
         if segment.has(Flags::URG) {
             self.check_urgent(cx, segment);

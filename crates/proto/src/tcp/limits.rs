@@ -132,6 +132,7 @@ impl SenderLimits {
 
 impl Connection {
     /// To be called when nothing more can be sent now.
+    #[inline]
     pub(crate) fn note_limit(&mut self, now: Instant) {
         let by = self.limited_by();
         if by != self.limited_by {
@@ -140,14 +141,20 @@ impl Connection {
         }
     }
 
+    #[inline]
     fn limited_by(&self) -> LimitedBy {
         if self.snd.queue.is_empty() && !self.snd.fin_queued {
             return LimitedBy::Idle;
         }
-        let (unsent, flight_size) = (self.unsent(), self.snd.flight_size());
-        if unsent == 0 && flight_size == 0 {
+        let unsent = self.unsent();
+        if unsent == 0 && self.snd.flight_size() == 0 {
             return LimitedBy::Idle;
         }
+        self.held_back_by(unsent)
+    }
+
+    /// By what, if anything is unsent or unacknowledged?
+    fn held_back_by(&self, unsent: u32) -> LimitedBy {
         if self.handshake.is_some() {
             return LimitedBy::Handshake;
         }
@@ -158,7 +165,7 @@ impl Connection {
         let next = if unsent == 0 { segment } else { unsent.min(segment) };
         if self.timers.is_set(Timer::Pace) || self.congestion_window().saturating_sub(self.pipe()) < next {
             LimitedBy::Congestion
-        } else if self.snd.wnd.saturating_sub(flight_size) < next {
+        } else if self.snd.wnd.saturating_sub(self.snd.flight_size()) < next {
             LimitedBy::Receiver
         } else if unsent == 0 {
             LimitedBy::SendBuffer

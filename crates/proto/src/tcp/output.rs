@@ -186,11 +186,10 @@ impl Connection {
         let head_again = again && self.agreed.sack && seq == self.snd.una;
         if self.handshake.is_none() {
             let stopped = !self.timers.is_set(Timer::Retransmit);
-            if head_again || stopped {
+            let may_probe = !again && (stopped || self.recovery.purpose == Purpose::Probe);
+            let probes = may_probe && self.arm_probe(cx);
+            if !probes && (head_again || stopped) {
                 self.arm_rto(cx.now);
-            }
-            if !again && (stopped || self.recovery.purpose == Purpose::Probe) {
-                self.arm_probe(cx);
             }
         }
         if taken > 0 {

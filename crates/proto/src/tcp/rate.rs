@@ -113,7 +113,14 @@ impl Connection {
     }
 
     /// An acknowledgement has been worked through, with what it says of losses.
+    #[inline]
     pub(super) fn segments_delivered(&mut self, cx: &mut Context<'_>) {
+        if self.snd.queue.delivery.has_news() {
+            self.tell_of_delivery(cx);
+        }
+    }
+
+    fn tell_of_delivery(&mut self, cx: &mut Context<'_>) {
         let now = cx.now;
         let Some(rate) = self.snd.queue.delivery.take_sample(now, self.rtt.min_rtt()) else { return };
         self.count_delivered(cx, &rate);

@@ -252,6 +252,18 @@ impl Receiver {
         self.rcv_mss.into()
     }
 
+    /// Might a segment that begins at `seq` bring what came before? False: certainly not.
+    #[inline]
+    pub(crate) fn may_know(&self, seq: SeqNum) -> bool {
+        seq.before(self.nxt) || self.early.is_some()
+    }
+
+    /// A FIN has come, and what is before it has not.
+    #[inline]
+    pub(crate) fn awaits_fin(&self) -> bool {
+        self.early_fin.is_some()
+    }
+
     /// Everything that came was in order, none of it twice, and more may come.
     pub(crate) fn in_order(&self) -> bool {
         self.early.is_none() && self.early_fin.is_none() && !self.fin_received

@@ -120,6 +120,8 @@ pub(crate) struct Held {
     segments: VecDeque<TxSegment>,
     /// Bytes of the last segment that are still open for appending.
     tail: Option<BytesMut>,
+    /// Some of the bytes may lie in blocks that are used again.
+    has_blocks: bool,
 }
 
 impl Held {
@@ -127,9 +129,25 @@ impl Held {
     pub(super) fn capacity(&self) -> usize {
         self.segments.capacity()
     }
+
+    fn freeze_tail(&mut self) {
+        if let (Some(tail), Some(last)) = (&mut self.tail, self.segments.back_mut())
+            && !tail.is_empty()
+        {
+            last.parts.push(tail.split().freeze());
+        }
+    }
+
+    fn split_at(&mut self, index: usize, at: u32) {
+        if index + 1 == self.segments.len() {
+            self.freeze_tail();
+        }
+        let rest = self.segments[index].split_off(at);
+        self.segments.insert(index + 1, rest);
+    }
 }
 
-static NOTHING: Held = Held { segments: VecDeque::new(), tail: None };
+static NOTHING: Held = Held { segments: VecDeque::new(), tail: None, has_blocks: false };
 
 impl Deref for SendQueue {
     type Target = Held;
@@ -180,7 +198,7 @@ impl SendQueue {
 
     /// Copies `data` in, filling the unsent tail up to `goal` bytes a segment.
     pub(crate) fn write(&mut self, mut data: &[u8], goal: u32, blocks: &mut SendBlocks) {
-        self.hold(blocks);
+        self.begin(data.len(), blocks);
         while !data.is_empty() {
             let room = self.tail_room(goal).min(data.len());
             if room == data.len()
@@ -201,10 +219,10 @@ impl SendQueue {
         }
     }
 
-    /// Something is about to be written.
-    fn hold(&mut self, blocks: &mut SendBlocks) {
-        if self.held.is_none() {
-            self.held = Some(blocks.queue());
+    /// There is a place for what is about to be written.
+    fn begin(&mut self, len: usize, blocks: &mut SendBlocks) {
+        if len > 0 {
+            self.held.get_or_insert_with(|| blocks.queue());
         }
     }
 
@@ -214,14 +232,13 @@ impl SendQueue {
             return self.tail.get_or_insert_default().reserve(len);
         }
         self.freeze_tail();
+        self.has_blocks = true;
         self.tail = Some(blocks.take());
     }
 
     /// Takes `data` without copying.
     pub(crate) fn write_bytes(&mut self, mut data: Bytes, goal: u32, blocks: &mut SendBlocks) {
-        if !data.is_empty() {
-            self.hold(blocks);
-        }
+        self.begin(data.len(), blocks);
         while !data.is_empty() {
             let room = self.tail_room(goal).min(data.len());
             self.freeze_tail();
@@ -304,15 +321,18 @@ impl SendQueue {
     }
 
     fn freeze_tail(&mut self) {
-        let Some(held) = &mut self.held else { return };
-        if let (Some(tail), Some(last)) = (&mut held.tail, held.segments.back_mut())
-            && !tail.is_empty()
-        {
-            last.parts.push(tail.split().freeze());
+        if let Some(held) = &mut self.held {
+            held.freeze_tail();
         }
     }
 
     fn index_of(&self, seq: SeqNum) -> usize {
+        // New data is at the end, and all there is is often one segment.
+        if let Some(last) = self.segments.back()
+            && last.seq.before_or_eq(seq)
+        {
+            return self.segments.len() - usize::from(seq.before(last.end()));
+        }
         self.segments.partition_point(|segment| segment.end().before_or_eq(seq))
     }
 
@@ -370,22 +390,17 @@ impl SendQueue {
         self.segments.get(index).map(|last| (last.seq, last.len.min(end.since(last.seq))))
     }
 
-    /// A segment begins at `seq` from now on.
-    pub(crate) fn cut(&mut self, seq: SeqNum) {
+    /// A segment begins at `seq` from now on; returns its index, or that behind the last.
+    pub(crate) fn cut(&mut self, seq: SeqNum) -> usize {
         let index = self.index_of(seq);
-        if let Some(segment) = self.segments.get(index)
-            && segment.seq.before(seq)
-        {
-            self.split_at(index, seq.since(segment.seq));
+        match self.segments.get(index) {
+            Some(segment) if segment.seq.before(seq) => {
+                let at = seq.since(segment.seq);
+                self.split_at(index, at);
+                index + 1
+            }
+            _ => index,
         }
-    }
-
-    fn split_at(&mut self, index: usize, at: u32) {
-        if index + 1 == self.segments.len() {
-            self.freeze_tail();
-        }
-        let rest = self.segments[index].split_off(at);
-        self.segments.insert(index + 1, rest);
     }
 
     /// Marks up to `max` bytes from `seq` on, but none beyond its record, as sent now, with `in_flight` before them, and adds their slices
@@ -399,8 +414,10 @@ impl SendQueue {
     ) -> (u32, bool) {
         let mut taken = 0;
         let mut push = false;
-        self.cut(seq);
-        let mut index = self.index_of(seq);
+        if max == 0 {
+            return (taken, push);
+        }
+        let mut index = self.cut(seq);
         while taken < max && index < self.segments.len() {
             if self.segments[index].len > max - taken {
                 self.split_at(index, max - taken);
@@ -413,7 +430,10 @@ impl SendQueue {
             segment.transmissions = segment.transmissions.saturating_add(1);
             segment.sent_at = now;
             segment.snapshot = snapshot;
-            slices.extend(segment.parts.iter().cloned());
+            match &segment.parts[..] {
+                [part] => slices.push(part.clone()),
+                parts => slices.extend(parts.iter().cloned()),
+            }
             taken += segment.len;
             push = segment.push;
             if segment.eor {
@@ -432,38 +452,40 @@ impl SendQueue {
         blocks: &mut SendBlocks,
         mut gone: impl FnMut(&TxSegment),
     ) -> Option<Instant> {
-        if una.after_or_eq(self.end)
-            && let Some(held) = &mut self.held
-        {
+        let Some(held) = &mut self.held else { return None };
+        if una.after_or_eq(self.end) {
             // What is left of the last block would keep it from coming back.
             held.tail = None;
         }
         let mut sample = None;
         let mut ambiguous = false;
-        while let Some(first) = self.segments.front() {
+        while let Some(first) = held.segments.front() {
             if first.seq.after_or_eq(una) {
                 break;
             }
             if first.end().after(una) {
-                self.split_at(0, una.since(self.segments[0].seq));
+                let acknowledged = una.since(first.seq);
+                held.split_at(0, acknowledged);
             }
-            if let Some(first) = self.segments.pop_front() {
-                if !first.sacked {
-                    ambiguous |= first.transmissions != 1;
-                    sample = Some(first.sent_at);
-                    let once = first.transmissions == 1;
-                    self.delivery.on_delivered(first.len, first.sent_at, once, &first.snapshot);
-                }
-                self.len -= first.len;
-                gone(&first);
+            let Some(first) = held.segments.pop_front() else { break };
+            if !first.sacked {
+                ambiguous |= first.transmissions != 1;
+                sample = Some(first.sent_at);
+                let once = first.transmissions == 1;
+                self.delivery.on_delivered(first.len, first.sent_at, once, &first.snapshot);
+            }
+            self.len -= first.len;
+            gone(&first);
+            if held.has_blocks {
                 first.parts.into_iter().for_each(|part| blocks.give_back(part));
             }
         }
         if self.len == 0 {
-            if let Some(held) = self.held.take() {
+            self.has_records = false;
+            if let Some(mut held) = self.held.take() {
+                held.has_blocks = false;
                 blocks.keep_queue(held);
             }
-            self.has_records = false;
         }
         sample.filter(|_| !ambiguous)
     }

@@ -34,11 +34,12 @@ enum Clock {
 }
 
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Cubic {
-    /// See [`Clock`].
-    epoch: u64,
     cwnd: u32,
     ssthresh: u32,
+    /// See [`Clock`].
+    epoch: u64,
     w_max: u32,
     /// cwnd before the last reduction (§4.3: from there on α is 1).
     cwnd_prior: u32,

@@ -3,6 +3,7 @@
 use super::{Acked, Controller, Idle, Lost, Start, Unused};
 
 #[derive(Clone, Debug)]
+#[repr(C, align(8))]
 pub(crate) struct Reno {
     cwnd: u32,
     ssthresh: u32,

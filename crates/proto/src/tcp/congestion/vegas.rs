@@ -23,6 +23,7 @@ const CWND_MIN_SEGS: u32 = 2;
 const INFINITE: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Vegas {
     reno: Reno,
     /// Least RTT ever and of this round, microseconds.

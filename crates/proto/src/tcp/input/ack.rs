@@ -39,22 +39,43 @@ impl Connection {
             return Ok(());
         }
         let prior_una = self.snd.una;
-        let was_recovering = self.recovery.is_recovering(prior_una);
         let window_changed = self.update_send_window(segment);
         if let Some(special) = &mut self.special {
             special.heard(cx.now, self.snd.wnd > 0);
         }
+        if self.agreed.sack && self.recovery.is_idle() && segment.header.options.sack.is_empty() {
+            // Nothing is missing, and nothing is reported: all that may be new is progress.
+            if ack.after(prior_una) {
+                self.acknowledge(cx, ack, None);
+            } else {
+                self.probes_answered();
+            }
+        } else {
+            self.read_ack(cx, segment, window_changed);
+        }
+        self.segments_delivered(cx);
+        if self.snd.flight_size() > 0 && ack.after(prior_una) && self.recovery.purpose == Purpose::Timeout {
+            self.arm_probe(cx);
+        }
+        self.after_ack(cx);
+        Ok(())
+    }
+
+    /// An ACK of a peer without SACK, or that tells of disorder, or that comes while there is some.
+    #[inline(never)]
+    fn read_ack(&mut self, cx: &mut Context<'_>, segment: &Segment, window_changed: bool) {
+        let (ack, prior_una) = (segment.header.ack, self.snd.una);
+        let was_recovering = self.recovery.is_recovering(prior_una);
         let mut arrived = self.read_sack(cx, segment, window_changed);
-        if ack.after(self.snd.una) {
+        if ack.after(prior_una) {
             if !self.agreed.sack {
                 self.undo_without_sack(cx, segment);
             }
             self.acknowledge(cx, ack, arrived.as_mut());
         } else if !self.agreed.sack && self.is_duplicate_ack(segment, window_changed) {
             self.on_duplicate_ack(cx);
-        } else if self.snd.wnd == 0 || self.pipe() == 0 {
-            // The peer answers our window probes: it may keep us waiting as long as it likes (RFC 9293 §3.8.6.1).
-            self.timeouts = 0;
+        } else {
+            self.probes_answered();
         }
         if let Some(arrived) = arrived {
             self.recover(cx, &arrived);
@@ -64,12 +85,13 @@ impl Connection {
         if was_recovering && !self.recovery.is_recovering(self.snd.una) {
             self.congestion.on_recovered();
         }
-        self.segments_delivered(cx);
-        if self.snd.una.after(prior_una) && self.recovery.purpose == Purpose::Timeout {
-            self.arm_probe(cx);
+    }
+
+    /// An ACK without progress. If the peer answers our window probes, it may keep us waiting as long as it likes (RFC 9293 §3.8.6.1).
+    fn probes_answered(&mut self) {
+        if self.snd.wnd == 0 || self.pipe() == 0 {
+            self.timeouts = 0;
         }
-        self.after_ack(cx);
-        Ok(())
     }
 
     /// The handshake of a passive open is complete.
@@ -109,6 +131,8 @@ impl Connection {
         only_syn && (passive.transmissions > 1 || passive.data_sent > 0 || passive.fin_sent)
     }
 
+    /// Inlined, so that what follows from `arrived` costs nothing where there is none.
+    #[inline(always)]
     fn acknowledge(&mut self, cx: &mut Context<'_>, ack: SeqNum, mut arrived: Option<&mut Arrived>) {
         let fin_acked = self.snd.fin_seq().is_some_and(|fin| ack.after(fin));
         let data_ack = ack.earliest(self.snd.queue.end());
@@ -216,15 +240,16 @@ impl Connection {
 
     /// A closed window with data waiting and nothing in flight is probed (RFC 9293 §3.8.6.1).
     pub(crate) fn arm_persist(&mut self, cx: &Context<'_>) {
-        if !self.synchronized() || !self.is_open() {
+        let flight_size = self.snd.flight_size();
+        let calm = self.recovery.is_idle();
+        if flight_size > 0 && calm || !self.synchronized() || !self.is_open() {
             return;
         }
-        let flight_size = self.snd.flight_size();
-        if flight_size > 0 && self.recovery.is_idle() {
+        if calm && self.unsent() == 0 && !self.snd.probe_due && !self.timers.is_set(Timer::Retransmit) {
             return;
         }
         let lost_waits = self.recovery.board.as_ref().is_some_and(|board| board.any_lost());
-        let stuck = self.pipe() == 0 && (lost_waits || self.is_window_limited());
+        let stuck = (lost_waits || self.is_window_limited()) && self.pipe() == 0;
         if stuck && !self.timers.is_set(Timer::Retransmit) {
             self.arm_rto(cx.now);
         } else if !stuck && flight_size == 0 {

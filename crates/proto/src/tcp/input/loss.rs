@@ -266,8 +266,8 @@ impl Connection {
         self.recovery.pipe(self.snd.flight_size())
     }
 
-    /// The timer that was just started brings a probe first, where one may go (RFC 8985 §7.2).
-    pub(crate) fn arm_probe(&mut self, cx: &Context<'_>) {
+    /// Lets the timer bring a probe first, where one may go (RFC 8985 §7.2). False: none may.
+    pub(crate) fn arm_probe(&mut self, cx: &Context<'_>) -> bool {
         let flight_size = self.snd.flight_size();
         if !self.agreed.sack
             || cx.config.tcp_early_retrans < TLP
@@ -276,11 +276,12 @@ impl Connection {
             || self.timeouts > 0
             || !self.recovery.may_probe()
         {
-            return;
+            return false;
         }
         let wait = probe_timeout(&self.rtt, flight_size <= u32::from(self.smss()));
         self.recovery.purpose = Purpose::Probe;
-        self.timers.set(Timer::Retransmit, cx.now + wait);
+        self.timers.set(Timer::Retransmit, cx.now.plus_nanos(wait));
+        true
     }
 
     /// Nothing was heard of the last segments: the probe goes now, and the time-out counts from it.
@@ -295,6 +296,6 @@ impl Connection {
     /// Starts the retransmission timer anew (RFC 6298 §5).
     pub(crate) fn arm_rto(&mut self, now: Instant) {
         self.recovery.purpose = Purpose::Timeout;
-        self.timers.set(Timer::Retransmit, now + self.rtt.rto());
+        self.timers.set(Timer::Retransmit, now.plus_nanos(self.rtt.rto_nanos()));
     }
 }

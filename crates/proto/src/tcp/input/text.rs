@@ -33,7 +33,7 @@ impl Connection {
                 return Ok(());
             }
             let came = Came {
-                gap: cx.now.since(self.rcv.last_data_at),
+                before: self.rcv.last_data_at,
                 len: segment.payload.len() as u32,
                 full_sized: segment.payload.len() + 40 >= usize::from(self.advertised_mss(&cx.capabilities)),
                 pushed: segment.has(Flags::PSH),
@@ -73,7 +73,9 @@ impl Connection {
 
     /// Returns the bytes that became readable.
     fn take_text(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> u32 {
-        self.note_duplicate(cx, segment);
+        if self.rcv.may_know(segment.seq()) {
+            self.note_duplicate(cx, segment);
+        }
         let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
         let len = segment.payload.len() as u32;
         let accepted = self.rcv.accept(
@@ -113,7 +115,11 @@ impl Connection {
     }
 
     /// A FIN with this segment, or one that came early, is now in order.
+    #[inline]
     fn follow_with_fin(&mut self, fin: Option<SeqNum>, config: &Config) -> bool {
+        if fin.is_none() && !self.rcv.awaits_fin() {
+            return false;
+        }
         let in_order = fin.is_some_and(|fin| self.rcv.accept_fin(fin))
             || (!self.rcv.fin_received && self.rcv.fin_in_order());
         if in_order {

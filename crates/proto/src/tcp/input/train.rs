@@ -82,7 +82,7 @@ impl Connection {
             self.remember_timestamp(cx.now, tsval);
         }
         let came = Came {
-            gap: cx.now.since(self.rcv.last_data_at),
+            before: self.rcv.last_data_at,
             len: len as u32,
             full_sized: len >= run.full_sized,
             pushed: text.pushed,

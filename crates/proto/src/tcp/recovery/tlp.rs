@@ -3,13 +3,12 @@
 
 use super::scoreboard::Block;
 use crate::rtt::RttEstimator;
-use core::time::Duration;
 use wire::SeqNum;
 
-/// Longest an acknowledgement of a lone segment is expected to be delayed (RFC 8985 §7.2's TLP.max_ack_delay; Linux's 200 ms).
-const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
-/// What the peer and the machines between may take beyond two round trips (Linux's `TCP_TIMEOUT_MIN` of two ticks, here of a millisecond).
-const SLACK: Duration = Duration::from_millis(2);
+/// Longest an acknowledgement of a lone segment is expected to be delayed (RFC 8985 §7.2's TLP.max_ack_delay; Linux's 200 ms), ns.
+const MAX_ACK_DELAY: u64 = 200_000_000;
+/// What the peer and the machines between may take beyond two round trips (Linux's `TCP_TIMEOUT_MIN` of two ticks, here of a millisecond), ns.
+const SLACK: u64 = 2_000_000;
 
 /// A probe that was sent.
 #[derive(Clone, Copy, Debug)]
@@ -40,11 +39,14 @@ impl Probe {
 }
 
 /// PTO: two round trips and some slack, or the delay of a lone segment's acknowledgement; never later than the time-out (RFC 8985 §7.2).
-pub(crate) fn probe_timeout(rtt: &RttEstimator, lone: bool) -> Duration {
-    let rto = rtt.rto();
-    let Some(srtt) = rtt.srtt() else { return rto };
+/// Nanoseconds.
+pub(crate) fn probe_timeout(rtt: &RttEstimator, lone: bool) -> u64 {
+    let (rto, srtt) = (rtt.rto_nanos(), rtt.srtt_nanos());
+    if srtt == 0 {
+        return rto;
+    }
     let delay = if lone { MAX_ACK_DELAY } else { SLACK };
-    (srtt * 2 + delay).min(rto)
+    (2 * srtt + delay).min(rto)
 }
 
 #[cfg(test)]
@@ -53,11 +55,12 @@ mod tests {
 
     #[test]
     fn a_probe_waits_two_round_trips_but_no_longer_than_the_timeout() {
-        let ms = Duration::from_millis;
+        let ms = core::time::Duration::from_millis;
+        let ns = |ms: u64| ms * 1_000_000;
         let mut rtt = RttEstimator::new(ms(1000), ms(200), crate::RttVariation::Rfc6298);
-        assert_eq!(probe_timeout(&rtt, false), ms(1000));
+        assert_eq!(probe_timeout(&rtt, false), ns(1000));
         rtt.on_sample(ms(40), (SeqNum(0), SeqNum(0)));
-        assert_eq!((probe_timeout(&rtt, false), probe_timeout(&rtt, true)), (ms(82), ms(200)));
+        assert_eq!((probe_timeout(&rtt, false), probe_timeout(&rtt, true)), (ns(82), ns(200)));
     }
 
     #[test]
