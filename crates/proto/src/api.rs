@@ -11,6 +11,13 @@ pub struct ConnId {
     pub(crate) index: u32,
     pub(crate) generation: u32,
 }
+impl ConnId {
+    /// A small number that no other connection of the stack has at the same time: for a table of the application's own. One that
+    /// comes later may have it again.
+    pub fn slot(self) -> usize {
+        self.index as usize
+    }
+}
 /// A listener of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListenerId {

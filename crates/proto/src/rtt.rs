@@ -248,7 +248,8 @@ impl RttEstimator {
 }
 
 fn micros(duration: Duration) -> u32 {
-    duration.as_micros().min(MAX_RTO.into()) as u32
+    let micros = duration.as_secs().saturating_mul(1_000_000).saturating_add(duration.subsec_micros().into());
+    micros.min(MAX_RTO.into()) as u32
 }
 
 /// A sample of zero (both ends at the same instant of a virtual clock) is still a sample.

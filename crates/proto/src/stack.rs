@@ -405,7 +405,6 @@ impl ConnectionInfo {
             recv_buffer: c.rcv.space.rcvbuf(),
             send_buffer: c.snd.limit,
             memory: c.memory(),
-            window_scaling: c.agreed.snd_wscale.is_some(),
             timestamps: c.agreed.timestamps,
             sack: c.agreed.sack,
             ecn: c.agreed.ecn,

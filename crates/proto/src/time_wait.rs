@@ -92,7 +92,10 @@ struct Fifo {
 
 /// The connections in TIME-WAIT.
 pub(crate) struct TimeWaitTable {
+    /// Those of removed entries are linked by `next` from `free` on.
     slots: Vec<Slot>,
+    free: Link,
+    len: usize,
     index: HashTable<u32>,
     /// One for each time-out in use: a second one only after the setting was changed.
     fifos: Vec<Fifo>,
@@ -107,6 +110,8 @@ impl TimeWaitTable {
     pub(crate) fn new(max: usize, hash_key: (u64, u64)) -> TimeWaitTable {
         TimeWaitTable {
             slots: Vec::new(),
+            free: Link::NONE,
+            len: 0,
             index: HashTable::new(),
             fifos: Vec::new(),
             max: max.min(Link::MAX_ENTRIES),
@@ -130,23 +135,32 @@ impl TimeWaitTable {
         if self.max == 0 {
             return 1;
         }
-        let excess = (self.slots.len() + 1).saturating_sub(self.max);
+        let excess = (self.len + 1).saturating_sub(self.max);
         for _ in 0..excess {
             if let Some(first) = self.first_to_end() {
                 self.remove(TimeWaitIndex(first));
             }
         }
-        let index = self.slots.len() as u32;
-        self.slots.push(Slot::new(&entry));
-        let (slots, key) = (&self.slots, self.hash_key);
-        self.index.insert_unique(entry.tuple.hash(&key), index, |&i| slots[i as usize].tuple.hash(&key));
+        let index = self.store(Slot::new(&entry));
+        let (slots, key) = (&self.slots, &self.hash_key);
+        self.index.insert_unique(entry.tuple.hash(key), index, |&i| slots[i as usize].tuple.hash(key));
         self.link_last(index, now, timeout);
         excess
     }
 
+    fn store(&mut self, slot: Slot) -> u32 {
+        self.len += 1;
+        if let Some(index) = self.free.index() {
+            self.free = std::mem::replace(&mut self.slots[index as usize], slot).next;
+            return index;
+        }
+        self.slots.push(slot);
+        self.slots.len() as u32 - 1
+    }
+
     /// Finds the entry of a connection.
     pub(crate) fn lookup(&self, tuple: &FourTuple) -> Option<TimeWaitIndex> {
-        if self.slots.is_empty() {
+        if self.len == 0 {
             return None;
         }
         let found = self.index.find(tuple.hash(&self.hash_key), |&i| self.slots[i as usize].tuple == *tuple);
@@ -192,19 +206,20 @@ impl TimeWaitTable {
         self.slots[index.0 as usize].last_answer.may_answer(now, interval)
     }
 
-    /// Removes an entry. The index of another entry may change.
+    /// Removes an entry.
     pub(crate) fn remove(&mut self, index: TimeWaitIndex) -> TimeWait {
         let TimeWaitIndex(index) = index;
         self.unlink(index);
-        self.set_indexed(index, None);
-        let last = self.slots.len() as u32 - 1;
-        if index != last {
-            self.set_indexed(last, Some(index));
-            self.relink(last, index);
+        let slot = &mut self.slots[index as usize];
+        let removed = slot.unpack();
+        slot.next = std::mem::replace(&mut self.free, Link::to(index));
+        if let Ok(found) = self.index.find_entry(removed.tuple.hash(&self.hash_key), |&i| i == index) {
+            found.remove();
         }
-        let removed = self.slots.swap_remove(index as usize).unpack();
-        if self.slots.is_empty() {
+        self.len -= 1;
+        if self.len == 0 {
             self.slots = Vec::new();
+            self.free = Link::NONE;
             self.index = HashTable::new();
         }
         removed
@@ -218,13 +233,13 @@ impl TimeWaitTable {
     /// Removes what has ended; returns how many that were.
     pub(crate) fn expire(&mut self, now: Instant) -> usize {
         self.observe(now);
-        let before = self.slots.len();
+        let before = self.len;
         while let Some(first) = self.first_to_end().map(TimeWaitIndex)
             && self.deadline(first) <= now
         {
             self.remove(first);
         }
-        before - self.slots.len()
+        before - self.len
     }
 
     /// Entries that stand for FIN-WAIT-2.
@@ -234,7 +249,7 @@ impl TimeWaitTable {
 
     /// Number of entries.
     pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+        self.len
     }
 
     fn observe(&mut self, now: Instant) {
@@ -285,19 +300,8 @@ impl TimeWaitTable {
             Some(next) => self.slots[next as usize].prev = prev,
             None => self.replace_last(index, prev),
         }
-        self.fifos.retain(|fifo| fifo.first != Link::NONE);
-    }
-
-    /// The entry at `from` is about to lie at `to`: its neighbours learn that.
-    fn relink(&mut self, from: u32, to: u32) {
-        let (prev, next) = (self.slots[from as usize].prev, self.slots[from as usize].next);
-        match prev.index() {
-            Some(prev) => self.slots[prev as usize].next = Link::to(to),
-            None => self.replace_first(from, Link::to(to)),
-        }
-        match next.index() {
-            Some(next) => self.slots[next as usize].prev = Link::to(to),
-            None => self.replace_last(from, Link::to(to)),
+        if (prev, next) == (Link::NONE, Link::NONE) {
+            self.fifos.retain(|fifo| fifo.first != Link::NONE);
         }
     }
 
@@ -310,17 +314,6 @@ impl TimeWaitTable {
     fn replace_last(&mut self, old: u32, new: Link) {
         if let Some(fifo) = self.fifos.iter_mut().find(|fifo| fifo.last == Link::to(old)) {
             fifo.last = new;
-        }
-    }
-
-    /// The hash table's place for the entry at `index` now names `new`, or goes.
-    fn set_indexed(&mut self, index: u32, new: Option<u32>) {
-        let hash = self.slots[index as usize].tuple.hash(&self.hash_key);
-        if let Ok(mut found) = self.index.find_entry(hash, |&i| i == index) {
-            match new {
-                Some(new) => *found.get_mut() = new,
-                None => drop(found.remove()),
-            }
         }
     }
 }

@@ -16,6 +16,9 @@ impl Stack {
     /// As [`poll_transmit`](Stack::poll_transmit), without moving the packet: it is written where the caller has room for it. False:
     /// there is none, and what lies there means nothing.
     pub fn poll_transmit_into(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
+        if !self.is_transmit_pending() {
+            return false;
+        }
         if self.shared.trace.is_some() {
             return self.transmit_traced(now, packet);
         }
@@ -57,7 +60,12 @@ impl Stack {
     }
 
     /// The next event; events of one socket are merged until they are polled.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<(SocketId, Events)> {
+        if self.agenda.events.is_empty() { None } else { self.take_event() }
+    }
+
+    fn take_event(&mut self) -> Option<(SocketId, Events)> {
         while let Some(id) = self.agenda.events.pop_front() {
             match id {
                 SocketId::Listener(listener_id) => {

@@ -21,8 +21,8 @@ impl Stack {
         now: Instant,
         ip: &IpHeader,
         payload: Range<usize>,
-        packet: RxPacket,
-    ) -> Option<RxPacket> {
+        packet: &RxPacket,
+    ) -> bool {
         let parsed = Icmp::parse(ip.src, ip.dst, &packet.data[payload]);
         self.count_icmp(&parsed);
         match parsed {
@@ -31,9 +31,9 @@ impl Stack {
                 self.answer_echo(now, ip, ident, seq, data);
             }
             Ok(Icmp::Error { error, quote }) => self.icmp_error(now, error, quote),
-            Ok(_) => return Some(packet),
+            Ok(_) => return false,
         }
-        None
+        true
     }
 
     fn count_icmp(&mut self, parsed: &Result<Icmp<'_>, IcmpParseError>) {

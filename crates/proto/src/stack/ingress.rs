@@ -15,34 +15,41 @@ use wire::{
 
 impl Stack {
     /// A packet from the network. It comes back when nobody here claims it: another protocol, or another destination.
-    pub fn handle_packet(&mut self, now: Instant, packet: RxPacket) -> Option<RxPacket> {
+    pub fn handle_packet(&mut self, now: Instant, mut packet: RxPacket) -> Option<RxPacket> {
+        let is_claimed = self.claim_packet(now, &mut packet);
+        (!is_claimed).then_some(packet)
+    }
+
+    /// True: it was for us, and of what is left of it nobody has any use.
+    pub(super) fn claim_packet(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
         if self.shared.trace.is_some() {
             return self.take_packet_traced(now, packet);
         }
         self.take_packet(now, packet)
     }
 
-    pub(super) fn take_packet(&mut self, now: Instant, packet: RxPacket) -> Option<RxPacket> {
+    #[inline]
+    pub(super) fn take_packet(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
         let (ip, payload) = match IpHeader::parse(&packet.data) {
             Ok(parsed) => parsed,
             Err(error) => {
                 self.bad_packet(error);
-                return None;
+                return true;
             }
         };
         if !self.shared.addresses.contains(&ip.dst) {
             self.shared.counters.ip_in_addr_errors += 1;
-            return Some(packet);
+            return false;
         }
         match ip.protocol {
             protocol::TCP => self.handle_tcp(now, &ip, payload, packet),
             protocol::ICMP | protocol::ICMPV6 => return self.handle_icmp(now, &ip, payload, packet),
             _ => {
                 self.shared.counters.ip_in_unknown_protos += 1;
-                return Some(packet);
+                return false;
             }
         }
-        None
+        true
     }
 
     fn bad_packet(&mut self, error: IpError) {
@@ -54,10 +61,12 @@ impl Stack {
         self.drops.count(drop_reason(error));
     }
 
-    fn handle_tcp(&mut self, now: Instant, ip: &IpHeader, payload: Range<usize>, packet: RxPacket) {
+    #[inline]
+    fn handle_tcp(&mut self, now: Instant, ip: &IpHeader, payload: Range<usize>, packet: &mut RxPacket) {
         self.shared.counters.in_segs += 1;
         let verify = (packet.checksum == RxChecksum::Verify).then_some((ip.src, ip.dst));
-        let (header, text) = match TcpHeader::parse(&packet.data[payload.clone()], verify) {
+        let start = payload.start;
+        let (header, text) = match TcpHeader::parse(&packet.data[payload], verify) {
             Ok(parsed) => parsed,
             Err(error) => return self.bad_segment(error),
         };
@@ -67,9 +76,9 @@ impl Stack {
             peer: ip.src,
             peer_port: header.src_port,
         };
-        let mut data = packet.data;
-        data.truncate(payload.start + text.end);
-        data.advance(payload.start + text.start);
+        let mut data = std::mem::take(&mut packet.data);
+        data.truncate(start + text.end);
+        data.advance(start + text.start);
         let mut segment = Segment {
             payload: data,
             truesize: packet.truesize,

@@ -37,14 +37,14 @@ impl Stack {
         self.shared.addresses.iter().copied().find(|addr| addr.is_v4() == peer.is_v4())
     }
 
-    /// A port towards this peer that is free, or else one that a TIME-WAIT can spare.
+    /// A port towards this peer that is free (true), or else one that a TIME-WAIT can spare.
     pub(super) fn choose_port(
         &mut self,
         now: Instant,
         local: Addr,
         peer: Addr,
         peer_port: u16,
-    ) -> Result<u16, ConnectError> {
+    ) -> Result<(u16, bool), ConnectError> {
         let (low, high) = (self.shared.config.port_low, self.shared.config.port_high);
         let count = high.saturating_sub(low) + 1;
         let tuple = |local_port| FourTuple { local, local_port, peer, peer_port };
@@ -53,13 +53,13 @@ impl Stack {
         for _ in 0..count {
             let port = (low + self.ports.advance(hash) % count) as u16;
             if self.tuple_is_free(&tuple(port)) {
-                return Ok(port);
+                return Ok((port, true));
             }
             if spare.is_none() && self.can_be_recycled(now, &tuple(port)) {
                 spare = Some(port);
             }
         }
-        spare.ok_or(ConnectError::NoPorts)
+        spare.map(|port| (port, false)).ok_or(ConnectError::NoPorts)
     }
 
     /// Is this the tuple of a TIME-WAIT that may be cut short? Timestamps keep the segments of the old connection out of the new one

@@ -100,8 +100,9 @@ impl Stack {
             connection.pass_urgent();
         }
         if connection.rcv.buffer.is_empty() {
-            if !buf.is_empty() {
-                self.nothing_to_read(now, id)?;
+            if !buf.is_empty() && !connection.is_at_end()? {
+                self.reader_waits(now, id.index);
+                return Err(ReadError::Blocked);
             }
             return Ok(0);
         }
@@ -146,24 +147,24 @@ impl Stack {
     }
 
     /// The end of the stream, or why there is nothing.
-    ///
-    /// An application that has written, or has read a SYN that was full, and now waits for the peer: the SYN-ACK has nothing more to
-    /// wait for.
     fn nothing_to_read(&mut self, now: Instant, id: ConnId) -> Result<(), ReadError> {
-        let connection = self.owned(id).ok_or(ReadError::NotFound)?;
-        match connection.close_reason {
-            None if connection.rcv.fin_received => return Ok(()),
-            Some(CloseReason::Finished) => return Ok(()),
-            Some(reason) => return Err(ReadError::Closed(reason)),
-            None => {}
+        if self.owned(id).ok_or(ReadError::NotFound)?.is_at_end()? {
+            return Ok(());
         }
+        self.reader_waits(now, id.index);
+        Err(ReadError::Blocked)
+    }
+
+    /// The application has written, or has read a SYN that was full, and now waits for the peer: the SYN-ACK has nothing more to wait
+    /// for.
+    fn reader_waits(&mut self, now: Instant, index: u32) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
         if let Some(Handshake::Passive(passive)) = &connection.handshake
             && (passive.wrote || passive.request_goes_on)
         {
             connection.release_synack();
-            self.settle(now, id.index);
+            self.settle(now, index);
         }
-        Err(ReadError::Blocked)
     }
 
     /// The peer is told of room in the buffer when it is worth a packet (RFC 9293 §3.8.6.2.2).
@@ -253,6 +254,15 @@ pub(super) fn writable<'a>(
 }
 
 impl Connection {
+    /// Where nothing is buffered: is that the end of the stream?
+    fn is_at_end(&self) -> Result<bool, ReadError> {
+        match self.close_reason {
+            None => Ok(self.rcv.fin_received),
+            Some(CloseReason::Finished) => Ok(true),
+            Some(reason) => Err(ReadError::Closed(reason)),
+        }
+    }
+
     /// The answer may now fill the SYN-ACK that waits for it.
     fn written(&mut self, cx: &Context<'_>) {
         if let Some(Handshake::Passive(passive)) = &mut self.handshake {

@@ -82,7 +82,7 @@ impl Stack {
 
     /// As `take_packet`, and tells of it.
     #[cold]
-    pub(super) fn take_packet_traced(&mut self, now: Instant, packet: RxPacket) -> Option<RxPacket> {
+    pub(super) fn take_packet_traced(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
         let seen = see(&packet.data, false).filter(|seen| self.shared.addresses.contains(&seen.tuple.local));
         if let Some(Seen { tuple, header, len }) = &seen {
             let shift = self.find_connection(tuple).and_then(|index| self.connections.get(index));
@@ -90,7 +90,7 @@ impl Stack {
             self.tell(now, Some(tuple), Traced::Received(SegmentSummary::new(header, *len, shift)));
         }
         let (counters, drops) = (self.shared.counters.clone(), self.drops.clone());
-        let unclaimed = self.take_packet(now, packet);
+        let is_claimed = self.take_packet(now, packet);
         let tuple = seen.as_ref().map(|seen| &seen.tuple);
         let dropped: Vec<DropWhy> = self
             .drops
@@ -99,7 +99,7 @@ impl Stack {
             .chain(DropWhy::of(&counters, &self.shared.counters))
             .collect();
         dropped.into_iter().for_each(|why| self.tell(now, tuple, Traced::Dropped(why)));
-        unclaimed
+        is_claimed
     }
 
     /// As `transmit`, and tells of it.

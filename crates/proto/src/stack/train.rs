@@ -12,18 +12,26 @@ use wire::{IpHeader, RxPacket, TcpHeader, Train};
 impl Stack {
     /// A batch: acknowledgements are decided at its end. Packets nobody claims are left in it.
     pub fn handle_packets(&mut self, now: Instant, batch: &mut Vec<RxPacket>) {
+        if let [packet] = &mut batch[..] {
+            if self.claim_packet(now, packet) {
+                batch.clear();
+            }
+            return;
+        }
         let (mut at, mut unclaimed) = (0, 0);
         while at < batch.len() {
             let train = match &batch[at..] {
                 [first, second, ..] if self.shared.trace.is_none() => Train::between(first, second),
                 _ => None,
             };
-            let packet = std::mem::take(&mut batch[at]);
-            at += 1;
-            if let Some(packet) = self.handle_packet(now, packet) {
-                batch[unclaimed] = packet;
+            if !self.claim_packet(now, &mut batch[at]) {
+                batch.swap(unclaimed, at);
                 unclaimed += 1;
-            } else if let Some(train) = train {
+                at += 1;
+                continue;
+            }
+            at += 1;
+            if let Some(train) = train {
                 at += self.handle_train(now, &train, &mut batch[at..]);
             }
         }

@@ -101,14 +101,14 @@ impl Stack {
         peer: SocketAddr,
         options: ConnectOptions,
     ) -> Result<ConnId, ConnectError> {
-        let tuple = self.choose_tuple(now, peer, &options)?;
+        let (tuple, is_free) = self.choose_tuple(now, peer, &options)?;
         if self.connections.len() >= self.shared.config.max_connections as usize {
             return Err(ConnectError::TooMany);
         }
         if options.fast_open == FastOpen::Force && self.shared.config.tcp_fastopen & fastopen::CLIENT == 0 {
             return Err(ConnectError::FastOpenDisabled);
         }
-        let min_isn = self.recycle(&tuple);
+        let min_isn = if is_free { None } else { self.recycle(&tuple) };
         let iss = self.choose_isn(now, &tuple, min_isn);
         let plan = self.plan_fast_open(now, &tuple, &options);
         let plain = matches!(plan, ClientPlan::Plain(_));
@@ -149,12 +149,13 @@ impl Stack {
         Ok(id)
     }
 
+    /// A tuple, and whether nobody has it; else a TIME-WAIT spares it.
     fn choose_tuple(
         &mut self,
         now: Instant,
         peer: SocketAddr,
         options: &ConnectOptions,
-    ) -> Result<FourTuple, ConnectError> {
+    ) -> Result<(FourTuple, bool), ConnectError> {
         let peer_addr = Addr::from(peer.ip());
         if peer.port() == 0 || peer_addr.is_unspecified() || peer_addr.is_multicast() {
             return Err(ConnectError::InvalidPeer);
@@ -177,12 +178,13 @@ impl Stack {
         };
         let port = options.local.map_or(0, |local| local.port());
         if port == 0 {
-            let local_port = self.choose_port(now, local, peer_addr, peer.port())?;
-            return Ok(FourTuple { local, local_port, peer: peer_addr, peer_port: peer.port() });
+            let (local_port, is_free) = self.choose_port(now, local, peer_addr, peer.port())?;
+            return Ok((FourTuple { local, local_port, peer: peer_addr, peer_port: peer.port() }, is_free));
         }
         let tuple = FourTuple { local, local_port: port, peer: peer_addr, peer_port: peer.port() };
-        let free = self.tuple_is_free(&tuple) || self.can_be_recycled(now, &tuple);
-        if free { Ok(tuple) } else { Err(ConnectError::AddrInUse) }
+        let is_free = self.tuple_is_free(&tuple);
+        let can_be_had = is_free || self.can_be_recycled(now, &tuple);
+        if can_be_had { Ok((tuple, is_free)) } else { Err(ConnectError::AddrInUse) }
     }
 
     fn plan_fast_open(&mut self, now: Instant, tuple: &FourTuple, options: &ConnectOptions) -> ClientPlan {
