@@ -1,29 +1,39 @@
-//! A map from connections to what an application knows of them.
+//! What an application knows of each of its connections: a table, as servers keep one by file descriptor.
 
-use core::hash::{BuildHasherDefault, Hasher};
 use proto::ConnId;
-use std::collections::HashMap;
 
-/// Connections to values. Handles come from our own stack, so the hash need not resist an attacker.
-pub type ConnMap<V> = HashMap<ConnId, V, BuildHasherDefault<IdHasher>>;
+/// Connections to values.
+pub struct ConnMap<V> {
+    places: Vec<Option<(ConnId, V)>>,
+}
 
-/// Mixes the integers of a handle by multiplication.
-#[derive(Default)]
-pub struct IdHasher(u64);
+impl<V> Default for ConnMap<V> {
+    fn default() -> Self {
+        ConnMap { places: Vec::new() }
+    }
+}
 
-/// 2⁶⁴ divided by the golden ratio.
-const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-
-impl Hasher for IdHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
+impl<V> ConnMap<V> {
+    /// Remembers `value` of a connection.
+    pub fn insert(&mut self, id: ConnId, value: V) {
+        if self.places.len() <= id.slot() {
+            self.places.resize_with(id.slot() + 1, || None);
+        }
+        self.places[id.slot()] = Some((id, value));
     }
 
-    fn write_u32(&mut self, value: u32) {
-        self.0 = (self.0.rotate_left(32) ^ u64::from(value)).wrapping_mul(MULTIPLIER);
+    /// What is remembered of a connection.
+    pub fn get_mut(&mut self, id: ConnId) -> Option<&mut V> {
+        let place = self.places.get_mut(id.slot())?.as_mut()?;
+        (place.0 == id).then_some(&mut place.1)
     }
 
-    fn finish(&self) -> u64 {
-        self.0.rotate_left(32)
+    /// Forgets a connection.
+    pub fn remove(&mut self, id: ConnId) {
+        if let Some(place) = self.places.get_mut(id.slot())
+            && place.as_ref().is_some_and(|(known, _)| *known == id)
+        {
+            *place = None;
+        }
     }
 }

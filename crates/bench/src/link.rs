@@ -115,7 +115,8 @@ impl Link {
 
     /// Everything that has arrived, into an empty batch.
     pub fn receive(&mut self, batch: &mut Vec<RxPacket>) {
-        batch.append(&mut self.queue);
+        std::mem::swap(batch, &mut self.queue);
+        self.queue.clear();
     }
 
     /// Frees what the ring keeps.

@@ -116,7 +116,7 @@ impl Client {
 
     /// Reads what is there, and shuts down behind the answer. True: the server's FIN was read.
     fn advance(&mut self, stack: &mut Stack, now: Instant, id: ConnId) -> Result<bool, Failure> {
-        let Some(progress) = self.running.get_mut(&id) else { return Ok(false) };
+        let Some(progress) = self.running.get_mut(id) else { return Ok(false) };
         while let Some(read) = self.inbox.read(stack, now, id)? {
             if read == 0 && progress.received == self.plan.response_len {
                 return Ok(true);
@@ -144,13 +144,13 @@ impl Application for Client {
         stack: &mut Stack,
         now: Instant,
         id: SocketId,
-        _events: Events,
+        events: Events,
     ) -> Result<(), Failure> {
         let SocketId::Connection(id) = id else { return Ok(()) };
-        if !self.advance(stack, now, id)? {
+        if !events.contains(Events::READABLE) || !self.advance(stack, now, id)? {
             return Ok(());
         }
-        self.running.remove(&id);
+        self.running.remove(id);
         self.done += 1;
         self.accepted += u64::from(stack.outcome(id) == Some(Outcome::Accepted));
         stack.close(now, id);

@@ -62,16 +62,15 @@ impl Server {
         self.early
     }
 
-    fn accept(&mut self, stack: &mut Stack, now: Instant, listener: ListenerId) -> Result<(), Failure> {
+    /// An event follows of those that can be read already.
+    fn accept(&mut self, stack: &mut Stack, now: Instant, listener: ListenerId) {
         while let Ok((id, _)) = stack.accept(now, listener) {
             self.running.insert(id, 0);
-            self.advance(stack, now, id)?;
         }
-        Ok(())
     }
 
     fn advance(&mut self, stack: &mut Stack, now: Instant, id: ConnId) -> Result<(), Failure> {
-        let Some(received) = self.running.get_mut(&id) else { return Ok(()) };
+        let Some(received) = self.running.get_mut(id) else { return Ok(()) };
         loop {
             match self.inbox.read(stack, now, id) {
                 Ok(None) => return Ok(()),
@@ -96,7 +95,7 @@ impl Server {
         if *received != 0 && *received != self.request_len {
             return Err(format!("end of stream after {received} bytes of request").into());
         }
-        self.running.remove(&id);
+        self.running.remove(id);
         stack.close(now, id);
         Ok(())
     }
@@ -108,11 +107,13 @@ impl Application for Server {
         stack: &mut Stack,
         now: Instant,
         id: SocketId,
-        _events: Events,
+        events: Events,
     ) -> Result<(), Failure> {
         match id {
             SocketId::Listener(listener) => self.accept(stack, now, listener),
-            SocketId::Connection(id) => self.advance(stack, now, id),
+            SocketId::Connection(id) if events.contains(Events::READABLE) => self.advance(stack, now, id)?,
+            SocketId::Connection(_) => {}
         }
+        Ok(())
     }
 }
