@@ -57,7 +57,8 @@ impl Stack {
             }
             let Some(left) = room.checked_sub(packet.truesize.max(len) as u64) else { break };
             room = left;
-            let RxPacket { data: mut payload, truesize, gso_size, .. } = std::mem::take(packet);
+            let (mut payload, truesize, gso_size) =
+                (std::mem::take(&mut packet.data), packet.truesize, packet.gso_size);
             payload.advance(train.header_len);
             connection.text_goes_on(&mut cx, &run, Text { seq, pushed, payload, truesize, gso_size });
             taken += 1;

@@ -53,6 +53,7 @@ impl Connection {
     }
 
     /// Text has been taken in: is the buffer still within its memory?
+    #[inline]
     pub(crate) fn keep_within_memory(&mut self, cx: &mut Context<'_>) {
         if cx.memory.is_under_pressure() {
             let mss = u32::from(self.advertised_mss(&cx.capabilities));

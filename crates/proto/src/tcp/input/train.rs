@@ -81,19 +81,20 @@ impl Connection {
         {
             self.remember_timestamp(cx.now, tsval);
         }
-        let came = Came {
-            before: self.rcv.last_data_at,
-            len: len as u32,
-            full_sized: len >= run.full_sized,
-            pushed: text.pushed,
-        };
+        let last_data_at = self.rcv.last_data_at;
         self.rcv.accept_next(cx.now, text.payload, text.truesize, text.gso_size);
         if self.rcv.is_tunable() {
-            let echo = run.echo.filter(|_| self.rcv.is_full_sized(came.len));
-            self.rcv.note_round(cx.now, came.len, echo);
+            let echo = run.echo.filter(|_| self.rcv.is_full_sized(len as u32));
+            self.rcv.note_round(cx.now, len as u32, echo);
         }
         self.keep_within_memory(cx);
         if self.rcv.ack_owed != AckOwed::Now || run.adapts {
+            let came = Came {
+                before: last_data_at,
+                len: len as u32,
+                full_sized: len >= run.full_sized,
+                pushed: text.pushed,
+            };
             self.owe_ack(cx, &came);
             if run.quickack {
                 self.ack_now();
