@@ -75,6 +75,7 @@ impl Connection {
     pub(crate) fn text_goes_on(&mut self, cx: &mut Context<'_>, run: &Run, text: Text) {
         let len = text.payload.len();
         self.tally.came(len, text.gso_size);
+        cx.counters.hp_hits += u64::from(self.state == State::Established);
         self.snd.wl1 = text.seq;
         if let Some(tsval) = run.tsval
             && text.seq.before_or_eq(self.rcv.last_ack_sent)
