@@ -65,27 +65,25 @@ impl Stack {
     fn handle_tcp(&mut self, now: Instant, ip: &IpHeader, payload: Range<usize>, packet: &mut RxPacket) {
         self.shared.counters.in_segs += 1;
         let verify = (packet.checksum == RxChecksum::Verify).then_some((ip.src, ip.dst));
-        let start = payload.start;
-        let (header, text) = match TcpHeader::parse(&packet.data[payload], verify) {
-            Ok(parsed) => parsed,
+        let mut segment = Segment {
+            header: TcpHeader::new(0, 0),
+            payload: std::mem::take(&mut packet.data),
+            truesize: packet.truesize,
+            gso_size: packet.gso_size,
+            ecn: ip.ecn,
+        };
+        let text = match segment.header.read(&segment.payload[payload.clone()], verify) {
+            Ok(text) => text,
             Err(error) => return self.bad_segment(error),
         };
         let tuple = FourTuple {
             local: ip.dst,
-            local_port: header.dst_port,
+            local_port: segment.header.dst_port,
             peer: ip.src,
-            peer_port: header.src_port,
+            peer_port: segment.header.src_port,
         };
-        let mut data = std::mem::take(&mut packet.data);
-        data.truncate(start + text.end);
-        data.advance(start + text.start);
-        let mut segment = Segment {
-            payload: data,
-            truesize: packet.truesize,
-            gso_size: packet.gso_size,
-            ecn: ip.ecn,
-            header,
-        };
+        segment.payload.truncate(payload.start + text.end);
+        segment.payload.advance(payload.start + text.start);
         self.dispatch(now, tuple, &mut segment);
     }
 

@@ -1,6 +1,7 @@
 //! Reno: slow start and congestion avoidance (RFC 5681 §3.1), counting bytes (RFC 3465).
 
 use super::{Acked, Controller, Idle, Lost, Start, Unused};
+use crate::Instant;
 
 #[derive(Clone, Debug)]
 #[repr(C, align(8))]
@@ -29,6 +30,10 @@ impl Controller for Reno {
 
     fn ssthresh(&self) -> u32 {
         self.ssthresh
+    }
+
+    fn on_ack_unlimited(&mut self, _now: Instant) -> bool {
+        true
     }
 
     fn on_ack(&mut self, acked: &Acked) {

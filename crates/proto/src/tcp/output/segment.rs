@@ -121,7 +121,8 @@ impl Connection {
     fn gso_size(&mut self, cx: &mut Context<'_>, out: &Outgoing) -> u16 {
         let most = self.segment_max();
         let cut = usize::from(most) < out.payload_len && !out.flags.contains(Flags::SYN);
-        let segments = if cut { out.payload_len.div_ceil(usize::from(most)) as u32 } else { 1 };
+        // A payload is far below 2³²: the division is of 32 bits.
+        let segments = if cut { (out.payload_len as u32).div_ceil(u32::from(most)) } else { 1 };
         if out.again {
             cx.counters.retrans_segs += u64::from(segments);
             self.total_retrans = self.total_retrans.wrapping_add(segments);

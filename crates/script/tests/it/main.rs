@@ -1,4 +1,0 @@
-//! The language: what is read, printed and refused.
-
-mod errors;
-mod round_trip;
