@@ -109,6 +109,19 @@ mod tests {
         assert_eq!(reno.cwnd(), 13 * MSS / 2);
     }
 
+    /// The textbook adds SMSS·SMSS/cwnd per ACK: at ten segments of 1460 bytes 146, which is 1460 in a round trip. Counted by bytes, all of
+    /// them come with the last of the ten (RFC 5681 §3.1 prefers that).
+    #[test]
+    fn a_tenth_of_a_segment_per_acknowledgement() {
+        const MSS: u32 = 1460;
+        let mut reno = Reno::new(&start(10 * MSS, 10 * MSS));
+        for ack in 1..=10 {
+            reno.on_ack(&acked(0, MSS, MSS));
+            assert_eq!(reno.bytes_acked / 10 + (reno.cwnd() - 10 * MSS), 146 * ack);
+        }
+        assert_eq!(reno.cwnd(), 11 * MSS);
+    }
+
     #[test]
     fn slow_start_ends_at_the_threshold_exactly() {
         let mut reno = Reno::new(&start(MSS, 2500));
