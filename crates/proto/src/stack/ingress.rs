@@ -22,7 +22,7 @@ impl Stack {
 
     /// True: it was for us, and of what is left of it nobody has any use.
     pub(super) fn claim_packet(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
-        if self.shared.trace.is_some() {
+        if self.trace.is_some() {
             return self.take_packet_traced(now, packet);
         }
         self.take_packet(now, packet)
@@ -37,7 +37,7 @@ impl Stack {
                 return true;
             }
         };
-        if !self.shared.addresses.contains(&ip.dst) {
+        if !self.addresses.contains(&ip.dst) {
             self.shared.counters.ip_in_addr_errors += 1;
             return false;
         }
@@ -125,8 +125,10 @@ impl Stack {
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         let id = ConnId { index, generation };
         let end = segment.end();
-        let reply = connection.segment_arrives(&mut self.shared.context(now), segment);
-        if reply == Reply::Nothing && settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection)
+        let reply = connection.segment_arrives(self.shared.context(now), segment);
+        if reply == Reply::Nothing
+            && self.trace.is_none()
+            && settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection)
         {
             return;
         }

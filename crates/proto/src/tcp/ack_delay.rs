@@ -135,7 +135,7 @@ impl Connection {
                     false => rcv.delay.pushed = (rcv.delay.pushed + 1).min(2),
                 }
                 let more_than_one = rcv.nxt.since(rcv.last_ack_sent) > rcv.mss();
-                more_than_one || rcv.delay.quick > 0 && !self.in_pingpong(cx.config)
+                more_than_one || rcv.delay.quick > 0 && !self.in_pingpong(&cx.config)
             }
         };
         if self.rcv.ack_owed != AckOwed::Now {
@@ -170,7 +170,7 @@ impl Connection {
     }
 
     fn delay_ack(&mut self, cx: &Context<'_>) {
-        let delay = self.ack_delay(cx.config);
+        let delay = self.ack_delay(&cx.config);
         let running = self.timers.is_set(Timer::DelayedAck);
         let adapts = cx.config.ack_habit == AckHabit::QuickStart;
         let at = cx.now.plus_nanos(delay);

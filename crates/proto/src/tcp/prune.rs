@@ -31,9 +31,9 @@ impl Connection {
             return true;
         }
         if cx.memory.is_exhausted() {
-            self.rcv.prune(0, cx.counters);
+            self.rcv.prune(0, &mut cx.counters);
         }
-        self.rcv.refuses = self.lacks_memory(cx.config, cx.memory);
+        self.rcv.refuses = self.lacks_memory(&cx.config, &cx.memory);
         if self.rcv.refuses {
             cx.counters.rcv_q_drop += 1;
             self.rcv.ack_owed = AckOwed::Now;
@@ -61,7 +61,7 @@ impl Connection {
         }
         let most = self.rcv.space.rcvbuf();
         if self.rcv.memory() > most {
-            self.rcv.prune(most, cx.counters);
+            self.rcv.prune(most, &mut cx.counters);
         }
     }
 }

@@ -11,11 +11,11 @@ use core::time::Duration;
 impl Connection {
     /// A controller that has not heard of anything yet.
     pub(super) fn new_congestion(&self, cx: &Context<'_>) -> Congestion {
-        self.congestion_from(cx, self.initial_window(cx.config))
+        self.congestion_from(cx, self.initial_window(&cx.config))
     }
 
     fn congestion_from(&self, cx: &Context<'_>, initial_window: u32) -> Congestion {
-        let config = cx.config;
+        let config = &cx.config;
         let smss = u32::from(self.smss());
         let of_route = self.route.as_ref().and_then(|route| route.ssthresh);
         let known = of_route.or_else(|| self.remembered_ssthresh(cx));
@@ -69,7 +69,7 @@ impl Connection {
         if rto.is_some_and(|rto| idle > rto) {
             self.window_use.restart(cx.now);
         }
-        let initial_window = self.initial_window(cx.config);
+        let initial_window = self.initial_window(&cx.config);
         let srtt = self.rtt.srtt();
         self.congestion.on_idle(&Idle { now: cx.now, idle, rto, initial_window, app_limited, srtt });
     }
@@ -96,7 +96,7 @@ impl Connection {
             && !self.recovery.is_recovering(self.snd.una)
             && let Some(used) = self.window_use.take_unused(cx.now, self.rtt.rto_nanos())
         {
-            let initial_window = self.initial_window(cx.config);
+            let initial_window = self.initial_window(&cx.config);
             self.congestion.on_unused(&Unused { used, initial_window });
         }
     }

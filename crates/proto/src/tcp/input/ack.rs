@@ -159,7 +159,7 @@ impl Connection {
         let data_ack = ack.earliest(self.snd.queue.end());
         let data_before = self.snd.queue.len();
         let mut board = self.recovery.board.as_deref_mut();
-        let sent_at = self.snd.queue.acknowledge(data_ack, cx.blocks, |segment| {
+        let sent_at = self.snd.queue.acknowledge(data_ack, &mut cx.blocks, |segment| {
             if let (Some(board), Some(arrived)) = (&mut board, &mut arrived) {
                 board.acknowledged(segment, arrived);
             }
@@ -217,9 +217,9 @@ impl Connection {
     /// `tcp_should_expand_sndbuf`).
     fn room_to_write(&mut self, cx: &Context<'_>) {
         if self.pipe() < self.congestion.cwnd() && !cx.memory.is_under_pressure() {
-            self.expand_send_buffer(cx.config);
+            self.expand_send_buffer(&cx.config);
         }
-        self.wake_writer(cx.config);
+        self.wake_writer(&cx.config);
     }
 
     /// SND.WND from a segment that is newer than the last that set it: by its numbers, or (as with Linux) because it acknowledges more.

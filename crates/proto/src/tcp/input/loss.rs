@@ -71,7 +71,7 @@ impl Connection {
         if progress && board.reneges(&self.snd.queue, una) {
             return self.suspect_reneging(cx.now);
         }
-        if board.note_reordering(cx.config, arrived) {
+        if board.note_reordering(&cx.config, arrived) {
             cx.counters.sack_reorder += 1;
             Counts::of(&mut self.special, cx.now).reord_seen += 1;
         }

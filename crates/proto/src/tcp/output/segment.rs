@@ -37,7 +37,7 @@ impl Connection {
         }
         let mss = u32::from(self.advertised_mss(&cx.capabilities));
         if self.rcv.refuses {
-            self.ends_refusal(cx.config, cx.memory);
+            self.ends_refusal(&cx.config, &cx.memory);
         }
         let was_closed = self.rcv.told_zero();
         let (window, wants_zero) = self.rcv.advertise(mss, self.rcv.wscale);
@@ -73,7 +73,7 @@ impl Connection {
             timestamps: self.timestamps(cx.now),
             ecn: out.ecn,
             dscp: self.options.dscp,
-            hop_limit: self.hop_limit(cx.config),
+            hop_limit: self.hop_limit(&cx.config),
             payload_len: out.payload_len,
         };
         if !self.tuple.peer.is_v4() {
@@ -109,7 +109,7 @@ impl Connection {
         let ip = IpHeader {
             ecn: out.ecn,
             dscp: self.options.dscp,
-            hop_limit: self.hop_limit(cx.config),
+            hop_limit: self.hop_limit(&cx.config),
             ..IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP)
         };
         let gso_size = self.gso_size(cx, out);
