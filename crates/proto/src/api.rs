@@ -121,6 +121,8 @@ pub struct ConnectOptions {
     pub fast_open: FastOpen,
     /// First bytes of the stream. With Fast Open as much as fits rides on the SYN, without it they go with the handshake's ACK.
     pub first_bytes: Bytes,
+    /// Take no more of `first_bytes` than the SYN carries; `ConnectionInfo::send_queue` tells how much that is.
+    pub syn_only: bool,
     /// Send the cookie even without data, so that a server that speaks first may do so at once.
     pub data_less: bool,
     /// Queue the FIN right behind `first_bytes`; with Fast Open and `syn_fin` it may ride on the SYN.

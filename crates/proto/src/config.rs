@@ -269,6 +269,8 @@ settings! {
     rto_min: Duration = "firstbyte.rto_min", ours Duration::from_millis(200), linux Duration::from_millis(200), range _,
     /// How the time-out follows from round trips. Read when a connection begins.
     rtt_variation: RttVariation = "firstbyte.rtt_variation", ours RttVariation::Rfc6298, linux RttVariation::Windowed, range _,
+    /// The MSS we tell is what the path's MTU allows, where an ICMP error told of one; otherwise what the device allows (RFC 6691 §2).
+    mss_of_path: bool = "firstbyte.mss_of_path", ours false, linux true, range _,
     /// Greatest retransmission time-out of connections that name none, also of SYNs and window probes, milliseconds (RFC 6298 §2.5 asks
     /// for 60 s at least).
     tcp_rto_max_ms: u32 = "net.ipv4.tcp_rto_max_ms", ours 120_000, linux 120_000, range 1_000..=120_000,
@@ -343,6 +345,10 @@ settings! {
     tcp_tso_rtt_log: u32 = "net.ipv4.tcp_tso_rtt_log", ours 9, linux 9, range 0..=31,
     /// A burst of less than the window over this waits for an ACK that is due within a millisecond; 0: of three segments or less.
     tcp_tso_win_divisor: u32 = "net.ipv4.tcp_tso_win_divisor", ours 3, linux 3, range 0..=255,
+    /// A burst takes half of the congestion window at most, so that two are in flight and acknowledgements keep coming.
+    half_window_bursts: bool = "firstbyte.half_window_bursts", ours false, linux true, range _,
+    /// The last segment of every burst is pushed, lest a receiver that merges segments waits for more (Linux since 5.4).
+    push_bursts: bool = "firstbyte.push_bursts", ours false, linux true, range _,
     /// A sender that wakes late makes up at once for as much as this, a quarter of the round trip, or half of a burst's time.
     pacing_slack: Duration = "firstbyte.pacing_slack", ours Duration::from_millis(8), linux Duration::ZERO, range _,
     /// Pacing rate while the window is below half of ssthresh, in percent of window per SRTT.

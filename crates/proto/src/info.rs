@@ -66,6 +66,8 @@ pub struct ConnectionInfo {
     pub snd_wnd: u32,
     /// Our window, bytes.
     pub rcv_wnd: u32,
+    /// Windows are scaled both ways.
+    pub window_scaling: bool,
     /// Negotiated send window shift.
     pub snd_wscale: u8,
     /// Negotiated receive window shift.

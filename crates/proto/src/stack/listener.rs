@@ -90,6 +90,18 @@ impl Listener {
         }
     }
 
+    /// The limits and options are these from now on.
+    pub(super) fn set_options(&mut self, config: &Config, options: ListenOptions) {
+        let new = Listener::new(config, self.local, options);
+        self.backlog = new.backlog;
+        self.pending.set_max_qlen(new.pending.max_qlen());
+        self.keys = new.keys;
+        self.synack_hold = new.synack_hold;
+        self.no_cookie = new.no_cookie;
+        self.defer_timeouts = new.defer_timeouts;
+        self.socket = new.socket;
+    }
+
     /// How well it fits a segment: exact address before any address of the family before any at all.
     pub(super) fn fit(&self, tuple: &FourTuple) -> Option<u8> {
         if self.local.port() != tuple.local_port {

@@ -10,7 +10,7 @@ use crate::{
     AcceptError, ConnId, ConnectError, ConnectOptions, FastOpen, Instant, ListenError, ListenOptions,
     ListenerId, Outcome, Skipped, State, WriteFlags, fastopen,
 };
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use wire::Addr;
 
 impl Stack {
@@ -25,7 +25,7 @@ impl Stack {
         local: SocketAddr,
         options: ListenOptions,
     ) -> Result<ListenerId, ListenError> {
-        let own = local.ip().is_unspecified() || self.addresses.contains(&Addr::from(local.ip()));
+        let own = local.ip().is_unspecified() || self.shared.addresses.contains(&Addr::from(local.ip()));
         if !own || local.port() == 0 {
             return Err(ListenError::AddrNotAvailable);
         }
@@ -66,6 +66,45 @@ impl Stack {
         listener.backlog = backlog;
         self.admit_waiting(now, id);
         true
+    }
+
+    /// Changes what a listener was opened with: what is in its queues stays there, and what is accepted from now on inherits the options.
+    /// False: there is no such listener.
+    pub fn set_listen_options(&mut self, now: Instant, id: ListenerId, options: ListenOptions) -> bool {
+        if !self.listeners.contains(id.index, id.generation) {
+            return false;
+        }
+        if let Some(listener) = self.listeners.get_mut(id.index) {
+            listener.set_options(&self.shared.config, options);
+        }
+        self.admit_waiting(now, id);
+        true
+    }
+
+    /// Would data of a [`connect`](Stack::connect) now ride on the SYN? Asking changes nothing, and negative verdicts are not looked at.
+    /// Without `local` it is the address that would be chosen.
+    pub fn fast_open_is_ready(
+        &self,
+        now: Instant,
+        peer: IpAddr,
+        local: Option<IpAddr>,
+        mode: FastOpen,
+    ) -> bool {
+        let peer = Addr::from(peer);
+        let named = local.filter(|local| !local.is_unspecified()).map(Addr::from);
+        let Some(local) = named.or_else(|| self.source_address(peer)) else { return false };
+        let plan = decide(&ClientInputs {
+            bits: self.shared.config.tcp_fastopen,
+            mode,
+            has_data: true,
+            data_less: false,
+            syn_fin: false,
+            entry: self.shared.paths.lookup(local, peer),
+            verdict: None,
+            syn_fin_verdict: false,
+            paused: self.shared.blackhole.paused(now),
+        });
+        matches!(plan, ClientPlan::Data { .. })
     }
 
     /// Closes a listener. Connections it has not handed over are reset, half-open requests forgotten (and with
@@ -114,10 +153,10 @@ impl Stack {
         let plain = matches!(plan, ClientPlan::Plain(_));
         let path_srtt = if plain { None } else { self.remembered_rtt(now, &tuple) };
         let route = self.route_to(tuple.peer);
-        let cx = self.shared.context(now);
+        let cx = &self.shared.context(now);
         let connection = Connection::new(cx, tuple, State::SynSent, iss, options.socket.into(), route);
         let id = self.insert_connection(connection);
-        let cx = self.shared.context(now);
+        let cx = &self.shared.context(now);
         let Some(connection) = self.connections.get_mut(id.index) else {
             return Err(ConnectError::TooMany);
         };
@@ -139,9 +178,14 @@ impl Stack {
             answer_allowed: !plain,
             path_srtt,
             cut_short: None,
+            writer_waits: false,
         })));
         let goal = connection.size_goal(&self.shared.capabilities);
-        connection.snd.queue.write_bytes(options.first_bytes, goal, &mut self.shared.blocks);
+        let mut first_bytes = options.first_bytes;
+        if options.syn_only {
+            first_bytes.truncate(connection.first_syn_room(&self.shared.context(now), &plan));
+        }
+        connection.snd.queue.write_bytes(first_bytes, goal, &mut self.shared.blocks);
         connection.after_write(WriteFlags::empty());
         connection.snd.fin_queued = options.fin;
         self.shared.counters.active_opens += 1;
@@ -163,7 +207,7 @@ impl Stack {
         let wanted =
             options.local.filter(|local| !local.ip().is_unspecified()).map(|local| Addr::from(local.ip()));
         let local = match wanted {
-            Some(addr) if !self.addresses.contains(&addr) => {
+            Some(addr) if !self.shared.addresses.contains(&addr) => {
                 return Err(ConnectError::AddrNotAvailable);
             }
             Some(addr) if addr.is_v4() != peer_addr.is_v4() => return Err(ConnectError::AddrNotAvailable),

@@ -13,6 +13,8 @@ use core::time::Duration;
 
 /// Segments acknowledged one by one (Linux's `TCP_MAX_QUICKACKS`).
 const QUICK_ACKS: u8 = 16;
+/// Linux's jiffy, where it counts a thousand a second.
+const TICK: Duration = Duration::from_millis(1);
 /// Longest delay while the exchange goes one way.
 const ONE_WAY_MAX: Duration = Duration::from_millis(500);
 /// The delay is begun, and no longer than the least.
@@ -116,8 +118,17 @@ impl AckDelay {
 }
 
 impl Connection {
+    /// The delay adapts to when text comes.
+    pub(super) fn measure_delay(&mut self, cx: &Context<'_>, came: &Came) {
+        let (segments, gap) = (self.rcv.wnd() / (2 * self.rcv.mss()), cx.now.since(came.before));
+        self.rcv.delay.data_came(gap, segments, cx.config.delayed_ack, self.rtt.rto());
+    }
+
     /// Text that was expected is acknowledged at once or later.
     pub(super) fn owe_ack(&mut self, cx: &Context<'_>, came: &Came) {
+        if cx.config.ack_habit == AckHabit::QuickStart {
+            self.measure_delay(cx, came);
+        }
         let rcv = &mut self.rcv;
         let quick = match cx.config.ack_habit {
             AckHabit::Merge => {
@@ -127,15 +138,12 @@ impl Connection {
                 quick
             }
             AckHabit::QuickStart => {
-                let segments = rcv.wnd() / (2 * rcv.mss());
-                let gap = cx.now.since(came.before);
-                rcv.delay.data_came(gap, segments, cx.config.delayed_ack, self.rtt.rto());
                 match rcv.is_full_sized(came.len) {
                     true => rcv.delay.pushed = rcv.delay.pushed.max(came.pushed.into()),
                     false => rcv.delay.pushed = (rcv.delay.pushed + 1).min(2),
                 }
                 let more_than_one = rcv.nxt.since(rcv.last_ack_sent) > rcv.mss();
-                more_than_one || rcv.delay.quick > 0 && !self.in_pingpong(&cx.config)
+                more_than_one || rcv.delay.quick > 0 && !self.in_pingpong(cx.config)
             }
         };
         if self.rcv.ack_owed != AckOwed::Now {
@@ -170,39 +178,35 @@ impl Connection {
     }
 
     fn delay_ack(&mut self, cx: &Context<'_>) {
-        let delay = self.ack_delay(&cx.config);
+        let delay = self.ack_delay(cx.config);
         let running = self.timers.is_set(Timer::DelayedAck);
         let adapts = cx.config.ack_habit == AckHabit::QuickStart;
-        let at = cx.now.plus_nanos(delay);
-        let deadline = self.timers.deadline(Timer::DelayedAck);
-        let soon = adapts && running && deadline <= cx.now.plus_nanos(delay / 4);
-        if delay == 0 || soon {
+        let soon = adapts && running && self.timers.deadline(Timer::DelayedAck) <= cx.now + delay / 4;
+        if delay.is_zero() || soon {
             self.rcv.ack_owed = AckOwed::Now;
             self.timers.stop(Timer::DelayedAck);
-        } else if !running || adapts && at < deadline {
-            self.timers.set(Timer::DelayedAck, at);
+        } else if !running || adapts && cx.now + delay < self.timers.deadline(Timer::DelayedAck) {
+            self.timers.set(Timer::DelayedAck, cx.now + delay);
         }
     }
 
-    /// Nanoseconds.
-    fn ack_delay(&self, config: &Config) -> u64 {
-        let delay = match config.ack_habit {
-            AckHabit::Merge => config.delayed_ack,
-            AckHabit::QuickStart => self.adapted_delay(config),
-        };
-        let delay = self.options.delack_max.map_or(delay, |most| delay.min(most));
-        // Less than the peer's retransmission time-out may be by our own least (Linux's `tcp_delack_max`).
-        let before_rto = self.rtt.min_rto_nanos().saturating_sub(1_000_000);
-        u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX).min(before_rto)
-    }
-
     /// Linux's `tcp_send_delayed_ack`.
-    fn adapted_delay(&self, config: &Config) -> Duration {
+    fn ack_delay(&self, config: &Config) -> Duration {
         let least = config.delayed_ack;
-        let two_ways = self.in_pingpong(config) || self.rcv.delay.pushed > 0;
-        let most = if two_ways { config.delayed_ack_max } else { ONE_WAY_MAX };
-        let path = self.rtt.srtt().map_or(most, |srtt| srtt.max(least));
-        self.rcv.delay.ato(least).min(most.min(path).max(least)).min(config.delayed_ack_max)
+        let delay = match config.ack_habit {
+            AckHabit::Merge => least,
+            // A FIN before any text: the delay has not begun to be measured, and Linux's timer fires at its next tick.
+            AckHabit::QuickStart if self.rcv.delay.ato == 0 => TICK,
+            AckHabit::QuickStart => {
+                let two_ways = self.in_pingpong(config) || self.rcv.delay.pushed > 0;
+                let most = if two_ways { config.delayed_ack_max } else { ONE_WAY_MAX };
+                let path = self.rtt.srtt().map_or(most, |srtt| srtt.max(least));
+                self.rcv.delay.ato(least).min(most.min(path).max(least)).min(config.delayed_ack_max)
+            }
+        };
+        // Less than the peer's retransmission time-out may be by our own least (Linux's `tcp_delack_max`).
+        let before_rto = self.rtt.min_rto().saturating_sub(Duration::from_millis(1));
+        delay.min(self.options.delack_max.unwrap_or(delay)).min(before_rto)
     }
 
     /// The delayed-ACK timer has fired.
@@ -247,9 +251,14 @@ impl Connection {
 
     /// The ACK that completes our handshake goes at once; or, where quick ACKs were switched off before, with the first data within
     /// [`delayed_ack_max`](Config::delayed_ack_max), as in Linux.
-    pub(super) fn owe_handshake_ack(&mut self, cx: &Context<'_>) {
+    pub(super) fn owe_handshake_ack(&mut self, cx: &Context<'_>, writer_waits: bool) {
         if self.options.quickack != Some(false) {
             self.rcv.ack_owed = AckOwed::Now;
+            if writer_waits && cx.config.ack_habit == AckHabit::QuickStart {
+                // Linux saves the ACK for the data, which counts as an answer then.
+                self.rcv.delay.set_ato(cx.config.delayed_ack);
+                self.rcv.delay.pingpong = self.rcv.delay.pingpong.saturating_add(1);
+            }
             return;
         }
         self.rcv.ack_owed = AckOwed::Delayed;

@@ -41,13 +41,21 @@ impl Connection {
             // Each segment has a pointer of its own.
             return Some(segment);
         }
-        let most = self.autosized(cx, segment).min(goal);
+        let most = self.autosized(cx, segment).min(goal).min(self.share_of_window(cx, segment));
         if self.is_worth_waiting(cx, unsent.min(goal), most) { None } else { Some(burst.min(most)) }
+    }
+
+    /// Linux's `tcp_cwnd_test`.
+    fn share_of_window(&self, cx: &Context<'_>, segment: u32) -> u32 {
+        if !cx.config.half_window_bursts {
+            return u32::MAX;
+        }
+        (self.congestion.cwnd() / segment / 2).max(1) * segment
     }
 
     fn autosized(&self, cx: &Context<'_>, segment: u32) -> u32 {
         let device = cx.capabilities.gso_max_size as u64;
-        let rate = self.pacing_rate(&cx.config).or_else(|| self.window_rate(&cx.config));
+        let rate = self.pacing_rate(cx.config).or_else(|| self.window_rate(cx.config));
         let distance = self.rtt.min_rtt().map_or(u64::MAX, |rtt| rtt.as_micros() as u64);
         let halvings = distance.checked_shr(cx.config.tcp_tso_rtt_log).unwrap_or(0);
         let near = if halvings < u32::BITS.into() { device >> halvings } else { 0 };

@@ -36,6 +36,8 @@ pub(crate) struct ActiveOpen {
     pub(crate) path_srtt: Option<Duration>,
     /// What answered the Fast Open SYN, so that the plain one went without waiting for the time-out.
     pub(crate) cut_short: Option<CutShort>,
+    /// The application wrote before the handshake was over (Linux's `sk_write_pending`).
+    pub(crate) writer_waits: bool,
 }
 
 /// The plain SYN follows at once.

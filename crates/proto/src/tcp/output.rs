@@ -120,6 +120,9 @@ impl Connection {
         // CWR goes with one segment.
         let allowed = if self.ecn.cwr_due() { allowed.min(self.segment_max().into()) } else { allowed };
         let Some(burst) = self.burst(cx, allowed, unsent) else { return false };
+        // What goes again does so by itself.
+        let again = self.snd.max.earliest(self.snd.queue.end());
+        let burst = if self.snd.nxt.before(again) { burst.min(again.since(self.snd.nxt)) } else { burst };
         self.send_range(cx, self.snd.nxt, burst, fin_waits && burst == unsent, packet)
     }
 
@@ -167,6 +170,7 @@ impl Connection {
         let (ecn_flags, ecn) = self.ecn_of_data(seq, len);
         let in_flight = self.pipe();
         let (taken, push) = self.snd.queue.transmit((cx.now, in_flight), seq, len, &mut packet.payload);
+        let push = push || cx.config.push_bursts && taken > u32::from(self.segment_max());
         let fin = fin && taken == len;
         let end = seq + taken + u32::from(fin);
         let repeats = seq.before(self.snd.max);
@@ -263,7 +267,7 @@ impl Connection {
             self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: true, left });
             self.ecn.on_reduction(self.snd.max);
         }
-        if self.is_thin(&cx.config) {
+        if self.is_thin(cx.config) {
             self.rtt.on_progress();
         } else {
             self.rtt.on_timeout();
@@ -290,7 +294,7 @@ impl Connection {
         if self.timeouts > 1 {
             return;
         }
-        let counters = &mut cx.counters;
+        let counters = &mut *cx.counters;
         let failed = match (tcp_info::ca_state(self), self.agreed.sack) {
             (CaState::Open, _) => return,
             (CaState::Disorder, true) => &mut counters.sack_failures,

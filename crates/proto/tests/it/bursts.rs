@@ -84,3 +84,21 @@ fn the_end_of_the_stream_does_not_wait() {
     p.send("A 1 ack 1001");
     assert_eq!(bursts(&mut p), [1500]);
 }
+
+/// Linux's `tcp_cwnd_test`, and the PSH of its `__tcp_transmit_skb`: two bursts are in flight, and the end of each is pushed.
+#[test]
+fn half_of_the_window_makes_a_burst_and_bursts_are_pushed() {
+    let habits = Config { half_window_bursts: true, push_bursts: true, ..set("min_tso_segs", "10") };
+    let (mut p, id) = established(habits.clone(), 100);
+    p.write(id, &pattern(1, 26_000));
+    assert_eq!(bursts(&mut p), [5000, 5000]);
+    let (mut p, id) = established(habits, 100);
+    p.write(id, &pattern(1, 26_000));
+    for first in [1, 5001] {
+        for seq in (first..first + 4000).step_by(1000) {
+            p.expect(&format!("A {seq}:{} ack 1", seq + 1000));
+        }
+        p.expect(&format!("PA {}:{} ack 1", first + 4000, first + 5000));
+    }
+    p.expect_nothing();
+}

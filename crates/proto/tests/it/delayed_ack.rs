@@ -162,3 +162,12 @@ fn the_delay_stays_below_the_least_timeout() {
     p.send("PA 1:11 ack 1");
     p.expect_after(9, "A 1 ack 11");
 }
+
+/// No text has come, so there is no delay to go by: Linux's timer of no time fires at the next tick.
+#[test]
+fn a_fin_before_any_text_is_acknowledged_at_the_next_tick() {
+    let (mut p, _) = linux();
+    p.send("FA 1 ack 1");
+    p.expect_nothing();
+    p.expect_after(1, "A 1 ack 2");
+}

@@ -68,6 +68,22 @@ fn the_next_connection_remembers_the_path_mtu() {
     assert_eq!(p.stack.info(id).unwrap().snd_mss, 1460);
 }
 
+/// Linux tells the peer no more than the path takes, and the plain SYN follows at once.
+#[test]
+fn the_mss_of_a_syn_may_follow_the_path() {
+    let mut p = Peer::new(Config { mss_of_path: true, ..Config::default() });
+    p.local = "10.0.0.2:0".parse().unwrap();
+    let options = || ConnectOptions {
+        fast_open: FastOpen::NoCookie,
+        first_bytes: pattern(1, 1000).into(),
+        ..Default::default()
+    };
+    p.connect(options());
+    let syn = p.take_packet().unwrap();
+    error_about(&mut p, &syn, IcmpError::PacketTooBig { mtu: 840 });
+    p.expect("S 0 <mss 800,sackOK,TS 0 0,wscale 7>");
+}
+
 /// A forger cannot make us send tiny packets.
 #[test]
 fn the_path_mtu_has_a_floor() {

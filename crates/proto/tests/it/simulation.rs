@@ -365,6 +365,7 @@ impl World {
                     .clone()
                     .unwrap_or_else(|| SocketOptions { send_buffer: None, ..socket(&mut self.random) }),
                 local: None,
+                syn_only: false,
                 first_bytes,
             };
             let fin = options.fin;

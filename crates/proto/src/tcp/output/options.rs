@@ -41,16 +41,22 @@ impl Connection {
     /// Of a SYN: everything we can do.
     pub(super) fn options_of_syn(&self, cx: &Context<'_>, fast_open: Option<FastOpenOption>) -> TcpOptions {
         TcpOptions {
-            mss: Some(self.advertised_mss(&cx.capabilities)),
+            mss: Some(self.mss_of_syn(cx)),
             window_scale: cx
                 .config
                 .tcp_window_scaling
-                .then(|| negotiation::window_shift(&cx.config, &self.options)),
+                .then(|| negotiation::window_shift(cx.config, &self.options)),
             sack_permitted: cx.config.tcp_sack,
             timestamps: cx.config.tcp_timestamps.then(|| Timestamps { tsval: self.tsval(cx.now), tsecr: 0 }),
             fast_open,
             ..TcpOptions::default()
         }
+    }
+
+    fn mss_of_syn(&self, cx: &Context<'_>) -> u16 {
+        let mss = self.advertised_mss(&cx.capabilities);
+        let path = self.path_mtu.saturating_sub(self.tuple.ip_header_len() as u16 + 20);
+        if cx.config.mss_of_path { mss.min(path) } else { mss }
     }
 
     /// Of a SYN-ACK: what the SYN offered and we take.

@@ -27,7 +27,7 @@ impl Connection {
         } else {
             self.first_syn(cx, &mut active, &options, packet)
         };
-        out.flags |= ecn_of_syn(&cx.config, active.transmissions > 0);
+        out.flags |= ecn_of_syn(cx.config, active.transmissions > 0);
         active.due = false;
         active.transmissions = active.transmissions.saturating_add(1);
         active.last_sent_at = cx.now;
@@ -77,6 +77,14 @@ impl Connection {
         let mut flags = Flags::SYN;
         flags.set(Flags::FIN, fin);
         Outgoing { payload_len: taken as usize, ..Outgoing::bare(self.snd.iss, flags) }
+    }
+
+    /// Bytes that the first SYN would carry by this plan.
+    pub(crate) fn first_syn_room(&self, cx: &Context<'_>, plan: &ClientPlan) -> usize {
+        match plan {
+            ClientPlan::Data { .. } => self.syn_data_room(cx, &self.options_of_syn(cx, option_of(plan))),
+            _ => 0,
+        }
     }
 
     fn syn_data_room(&self, cx: &Context<'_>, options: &TcpOptions) -> usize {
