@@ -4,7 +4,7 @@
 
 use crate::segment::Segment;
 use bytes::Bytes;
-use proto::{Instant, TraceEvent};
+use proto::Instant;
 
 /// A host of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,11 +91,10 @@ impl Journey {
     }
 }
 
-/// Everything seen on a network, in the order of time, and what the stacks at its ends told of themselves.
+/// Everything seen on a network, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     observations: Vec<Observation>,
-    traced: Vec<(HostId, TraceEvent)>,
 }
 
 impl Capture {
@@ -113,17 +112,6 @@ impl Capture {
         self.observations.push(Observation { at, packet, place, bytes });
     }
 
-    /// Adds what a host's stack tells.
-    pub(crate) fn note(&mut self, host: HostId, event: TraceEvent) {
-        self.traced.push((host, event));
-    }
-
-    /// What the stacks told: states, windows, round trips, packets and why they went. In the order of time, those of one moment as they
-    /// happened.
-    pub fn traced(&self) -> &[(HostId, TraceEvent)] {
-        &self.traced
-    }
-
     /// Everything, in the order of time.
     pub fn observations(&self) -> &[Observation] {
         &self.observations
@@ -134,13 +122,13 @@ impl Capture {
         self.observations.len()
     }
 
-    /// The packets seen after a mark, as a capture of its own. Those sent before the mark are left out of it.
+    /// What was seen after a mark, as a capture of its own. Packets sent before the mark are left out of it.
     pub fn since(&self, mark: usize) -> Capture {
         let tail = &self.observations[mark.min(self.observations.len())..];
         let started: Vec<PacketId> =
             tail.iter().filter(|seen| seen.place.is_start()).map(|seen| seen.packet).collect();
         let belongs = |seen: &&Observation| started.binary_search(&seen.packet).is_ok();
-        Capture { observations: tail.iter().filter(belongs).cloned().collect(), traced: Vec::new() }
+        Capture { observations: tail.iter().filter(belongs).cloned().collect() }
     }
 
     /// The way of every packet, in the order of their start.

@@ -1,0 +1,106 @@
+//! The process that scripts see: a stack with Linux's profile, its sockets, its clock, its settings and counters in files.
+
+use crate::commands::Notes;
+use crate::flags::Flags;
+use posix::c::Process;
+use posix::sysctl::{SysctlTree, counter_files};
+use posix::{Errno, Sockets, Stop, VirtualProcess};
+use proto::{Capabilities, Config, Counters, Instant, Stack};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Descriptors begin where packetdrill's own do not reach.
+const FD_BASE: i32 = 1 << 16;
+/// The time when a script begins: far enough from zero for what was "long ago".
+const START: Duration = Duration::from_secs(1_000_000);
+/// The largest burst Linux hands to a device: 64 KiB without room for headers.
+const GSO_MAX_SIZE: usize = 65_215;
+/// Most time that passes while packetdrill waits for one packet.
+pub(crate) const PACKET_WAIT: Duration = Duration::from_secs(200);
+
+/// What packetdrill's userdata points to.
+#[derive(Debug)]
+pub(crate) struct Plugin {
+    pub(crate) process: VirtualProcess,
+    files: Mutex<Files>,
+}
+
+#[derive(Debug)]
+struct Files {
+    tree: Option<SysctlTree>,
+    netstat: Option<PathBuf>,
+    snmp: Option<PathBuf>,
+    written: Option<Counters>,
+    notes: Option<Notes>,
+}
+
+impl Plugin {
+    pub(crate) fn new(flags: &Flags) -> Plugin {
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&flags.seed.to_le_bytes());
+        let capabilities = Capabilities { mtu: flags.mtu, gso_max_size: GSO_MAX_SIZE, tx_checksum: true };
+        let mut stack = Stack::new(Config::linux(), capabilities, seed);
+        stack.add_address(flags.local, if flags.local.is_ipv4() { 16 } else { 64 });
+        let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        let files = Files {
+            tree: path("PD_SYSCTL_DIR").map(|root| SysctlTree::new(&root, &stack)),
+            netstat: path("PROC_NET_NETSTAT"),
+            snmp: path("PROC_NET_SNMP"),
+            written: None,
+            notes: Notes::prepare(),
+        };
+        let process = VirtualProcess::new(Sockets::new(stack, FD_BASE), Instant::ZERO + START);
+        let plugin = Plugin { process, files: Mutex::new(files) };
+        plugin.exchange_files();
+        plugin
+    }
+
+    /// Takes settings that have changed, and shows counters that have.
+    pub(crate) fn exchange_files(&self) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        self.process.call(|sockets, now| {
+            if let Some(tree) = &mut files.tree {
+                tree.refresh(now, sockets.stack_mut());
+            }
+            if files.notes.as_ref().is_some_and(Notes::take_flush) {
+                sockets.stack_mut().path_cache_mut().clear();
+            }
+            files.show(sockets.stack());
+        });
+    }
+}
+
+impl Files {
+    fn show(&mut self, stack: &Stack) {
+        let shown = self.netstat.is_some() || self.snmp.is_some();
+        if !shown || self.written.as_ref() == Some(stack.counters()) {
+            return;
+        }
+        self.written = Some(stack.counters().clone());
+        let (netstat, snmp) = counter_files(stack);
+        for (path, text) in [(&self.netstat, netstat), (&self.snmp, snmp)] {
+            if let Some(path) = path
+                && let Err(error) = std::fs::write(path, text)
+            {
+                eprintln!("libfirstbyte_packetdrill: {}: {error}", path.display());
+            }
+        }
+    }
+}
+
+impl Process for Plugin {
+    fn call<R>(&self, call: impl FnOnce(&mut Sockets, Instant) -> R) -> R {
+        self.exchange_files();
+        let result = self.process.call(call);
+        self.exchange_files();
+        result
+    }
+
+    fn wait<R>(&self, attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>) -> Result<R, Errno> {
+        self.exchange_files();
+        let result = self.process.wait(attempt);
+        self.exchange_files();
+        result
+    }
+}

@@ -1,0 +1,66 @@
+//! The calls with C's types: pointers, lengths, structures of libc.
+//!
+//! A library that exports them names its own functions and keeps its [`Process`]; each function here takes the process first, and gives
+//! what the system call would return or the errno it would set ([`returned`] makes the one into the other). A null pointer is `EFAULT`,
+//! as in the kernel; any other pointer is believed, as everywhere in C.
+//!
+//! `addr` and `memory` are the two ways between C and values, `calls` and `messages` the calls.
+#![expect(unsafe_code, reason = "C passes pointers")]
+
+mod addr;
+mod calls;
+mod memory;
+mod messages;
+
+pub use calls::*;
+pub use messages::*;
+
+use crate::errno::{Errno, Stop};
+use crate::sockets::Sockets;
+use core::time::Duration;
+use libc::{c_int, ssize_t};
+use proto::Instant;
+
+/// Sockets, and a way to wait for them.
+pub trait Process {
+    /// Makes a call that does not wait.
+    fn call<R>(&self, call: impl FnOnce(&mut Sockets, Instant) -> R) -> R;
+
+    /// Makes a call that may.
+    ///
+    /// # Errors
+    /// The call's own.
+    fn wait<R>(&self, attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>) -> Result<R, Errno>;
+}
+
+impl Process for crate::VirtualProcess {
+    fn call<R>(&self, call: impl FnOnce(&mut Sockets, Instant) -> R) -> R {
+        crate::VirtualProcess::call(self, call)
+    }
+
+    fn wait<R>(&self, attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>) -> Result<R, Errno> {
+        crate::VirtualProcess::wait(self, attempt)
+    }
+}
+
+/// What C is told of a call: its value, or -1 and `errno`.
+pub fn returned(result: Result<usize, Errno>) -> ssize_t {
+    match result {
+        Ok(value) => ssize_t::try_from(value).unwrap_or(ssize_t::MAX),
+        Err(errno) => {
+            // SAFETY: the location of this thread's errno is valid while the thread lives.
+            unsafe { *libc::__errno_location() = errno.0 };
+            -1
+        }
+    }
+}
+
+/// As [`returned`], for calls whose value is an int.
+pub fn returned_int(result: Result<i32, Errno>) -> c_int {
+    returned(result.map(|value| value as usize)) as c_int
+}
+
+/// Milliseconds of `poll`: negative is for ever.
+fn deadline(now: Instant, timeout_ms: c_int) -> Option<Instant> {
+    u64::try_from(timeout_ms).ok().map(|ms| now + Duration::from_millis(ms))
+}

@@ -1,0 +1,75 @@
+//! Memory of the application.
+
+use crate::errno::Errno;
+use libc::{c_int, c_void, iovec};
+
+/// Linux's `UIO_MAXIOV`.
+const IOVECS_MAX: usize = 1024;
+/// Linux's `MAX_RW_COUNT`.
+const BYTES_MAX: usize = 0x7fff_f000;
+
+/// Bytes to send, and whether more was named that cannot be read.
+pub(super) struct Gathered {
+    pub(super) bytes: Vec<u8>,
+    pub(super) faulty: bool,
+}
+
+/// # Safety
+/// `iov` is null, or `count` entries there can be read.
+pub(super) unsafe fn iovecs<'a>(iov: *const iovec, count: usize) -> Result<&'a [iovec], Errno> {
+    match count {
+        0 => Ok(&[]),
+        1..=IOVECS_MAX if iov.is_null() => Err(Errno::EFAULT),
+        // SAFETY: the caller says so.
+        1..=IOVECS_MAX => Ok(unsafe { core::slice::from_raw_parts(iov, count) }),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// How many entries `readv` and `writev` name.
+pub(super) fn count(count: c_int) -> Result<usize, Errno> {
+    usize::try_from(count).map_err(|_| Errno::EINVAL)
+}
+
+/// # Safety
+/// Each entry is null, or so many bytes there can be read.
+pub(super) unsafe fn gather(iovecs: &[iovec]) -> Gathered {
+    let mut bytes = Vec::new();
+    for entry in iovecs.iter().filter(|entry| entry.iov_len > 0) {
+        if entry.iov_base.is_null() {
+            return Gathered { bytes, faulty: true };
+        }
+        let len = entry.iov_len.min(BYTES_MAX - bytes.len());
+        // SAFETY: the caller says so; `len` is not beyond it.
+        bytes.extend_from_slice(unsafe { core::slice::from_raw_parts(entry.iov_base.cast::<u8>(), len) });
+    }
+    Gathered { bytes, faulty: false }
+}
+
+/// One buffer as a vector.
+pub(super) fn single(base: *const c_void, len: usize) -> [iovec; 1] {
+    [iovec { iov_base: base.cast_mut(), iov_len: len }]
+}
+
+/// Room of several buffers; `None`: some of it cannot be written.
+pub(super) fn room(iovecs: &[iovec]) -> Option<usize> {
+    let faulty = iovecs.iter().any(|entry| entry.iov_len > 0 && entry.iov_base.is_null());
+    let total = iovecs.iter().fold(0_usize, |sum, entry| sum.saturating_add(entry.iov_len));
+    (!faulty).then_some(total.min(BYTES_MAX))
+}
+
+/// Writes `bytes` into the buffers, which have the room.
+///
+/// # Safety
+/// So many bytes at each entry can be written.
+pub(super) unsafe fn scatter(mut bytes: &[u8], iovecs: &[iovec]) {
+    for entry in iovecs {
+        let len = entry.iov_len.min(bytes.len());
+        if len == 0 {
+            continue;
+        }
+        // SAFETY: the caller says so; memory of the application does not overlap ours.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), entry.iov_base.cast::<u8>(), len) };
+        bytes = &bytes[len..];
+    }
+}

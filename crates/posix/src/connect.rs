@@ -1,0 +1,193 @@
+//! `connect`, plain and with Fast Open (Linux's `__inet_stream_connect`, `tcp_sendmsg_fastopen`, `tcp_fastopen_defer_connect`).
+
+use crate::errno::{Errno, Stop};
+use crate::socket::{Domain, Opening, Role};
+use crate::sockets::Sockets;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use proto::{ConnectError, ConnectOptions, FastOpen, Instant, State, fastopen};
+
+/// One call of `connect`.
+#[derive(Debug)]
+pub struct Connect {
+    /// Whom to connect.
+    pub fd: i32,
+    /// To whom; `None` is `AF_UNSPEC`, which ends an association.
+    pub peer: Option<SocketAddr>,
+    waiting: Option<Waiting>,
+}
+
+/// A call that waits for the handshake: until when, and what it fails with then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) otherwise: Errno,
+}
+
+impl Connect {
+    /// A call not yet begun.
+    pub fn new(fd: i32, peer: Option<SocketAddr>) -> Connect {
+        Connect { fd, peer, waiting: None }
+    }
+
+    /// Goes on with it.
+    ///
+    /// # Errors
+    /// `EINPROGRESS`, `EALREADY`, `EISCONN`, `ECONNREFUSED`, `ETIMEDOUT`, `EADDRNOTAVAIL`, `ENETUNREACH` …; [`Stop::Wait`].
+    pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(), Stop> {
+        if let Some(waiting) = self.waiting {
+            return sockets.await_handshake(now, self.fd, waiting);
+        }
+        let Some(peer) = self.peer else { return Ok(sockets.disconnect(now, self.fd)?) };
+        let otherwise = match sockets.files.socket(self.fd)?.opening {
+            Opening::Connected | Opening::Deferred(_) => return Err(Errno::EISCONN.into()),
+            Opening::Connecting => Errno::EALREADY,
+            Opening::Unconnected => {
+                if sockets.begin(now, self.fd, peer)? {
+                    return Ok(());
+                }
+                Errno::EINPROGRESS
+            }
+        };
+        let waiting = Waiting { deadline: sockets.send_deadline(now, self.fd)?, otherwise };
+        self.waiting = Some(waiting);
+        sockets.await_handshake(now, self.fd, waiting)
+    }
+}
+
+impl Sockets {
+    /// Begins to connect. True: nothing was sent, since the SYN is to carry the first data.
+    fn begin(&mut self, now: Instant, fd: i32, peer: SocketAddr) -> Result<bool, Errno> {
+        let socket = self.files.socket(fd)?;
+        if matches!(socket.role, Role::Listener(_)) {
+            return Err(Errno::EISCONN);
+        }
+        let peer = Domain::to_engine(peer);
+        let wanted = socket.options.fast_open_connect;
+        let local = socket.bound.map(|bound| bound.ip());
+        if wanted && self.stack.fast_open_is_ready(now, peer.ip(), local, self.fast_open(fd)?) {
+            let socket = self.files.socket_mut(fd)?;
+            socket.opening = Opening::Deferred(peer);
+            return Ok(true);
+        }
+        let fast_open = if wanted { self.fast_open(fd)? } else { FastOpen::Off };
+        self.dial(now, fd, peer, fast_open, Bytes::new())?;
+        Ok(false)
+    }
+
+    fn fast_open(&self, fd: i32) -> Result<FastOpen, Errno> {
+        let no_cookie = self.files.socket(fd)?.options.fast_open_no_cookie;
+        Ok(if no_cookie { FastOpen::NoCookie } else { FastOpen::Auto })
+    }
+
+    /// Sends the SYN. Returns how many of the first bytes it carries; the others are not taken.
+    fn dial(
+        &mut self,
+        now: Instant,
+        fd: i32,
+        peer: SocketAddr,
+        fast_open: FastOpen,
+        first_bytes: Bytes,
+    ) -> Result<usize, Errno> {
+        self.let_go_of_failed(now, fd)?;
+        let socket = self.files.socket(fd)?;
+        let options = ConnectOptions {
+            local: socket.bound,
+            fast_open,
+            first_bytes,
+            syn_only: true,
+            data_less: true,
+            socket: socket.options.engine.clone(),
+            ..ConnectOptions::default()
+        };
+        let id = self.stack.connect(now, peer, options).map_err(of_connect)?;
+        let taken = self.stack.info(id).map_or(0, |info| info.send_queue);
+        self.own(fd, Role::Connection(id))?;
+        let socket = self.files.socket_mut(fd)?;
+        socket.opening = Opening::Connecting;
+        Ok(taken)
+    }
+
+    /// A socket whose connection failed may try again.
+    fn let_go_of_failed(&mut self, now: Instant, fd: i32) -> Result<(), Errno> {
+        let socket = self.files.socket_mut(fd)?;
+        if socket.connection().is_some() {
+            self.disconnect(now, fd)?;
+        }
+        Ok(())
+    }
+
+    /// `send` with `MSG_FASTOPEN`, or the first one after a deferred `connect`: how many bytes the SYN carries, and what the call has to
+    /// wait for.
+    pub(crate) fn send_with_syn(
+        &mut self,
+        now: Instant,
+        fd: i32,
+        peer: Option<SocketAddr>,
+        data: &[u8],
+    ) -> Result<(usize, Waiting), Errno> {
+        if self.stack.config().tcp_fastopen & fastopen::CLIENT == 0 {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let deadline = self.send_deadline(now, fd)?;
+        let fast_open = self.fast_open(fd)?;
+        let socket = self.files.socket(fd)?;
+        let peer = match socket.opening {
+            Opening::Connected => return Err(Errno::EISCONN),
+            Opening::Connecting => return Ok((0, Waiting { deadline, otherwise: Errno::EALREADY })),
+            Opening::Deferred(peer) => peer,
+            Opening::Unconnected if matches!(socket.role, Role::Listener(_)) => return Err(Errno::EISCONN),
+            Opening::Unconnected => Domain::to_engine(peer.ok_or(Errno::EINVAL)?),
+        };
+        let taken = self.dial(
+            now,
+            fd,
+            peer,
+            fast_open,
+            Bytes::copy_from_slice(&data[..data.len().min(SYN_DATA_MAX)]),
+        )?;
+        Ok((taken, Waiting { deadline, otherwise: Errno::EINPROGRESS }))
+    }
+
+    /// Until when a call may wait that sends or connects: `None` for ever, `Some(now)` not at all.
+    pub(crate) fn send_deadline(&self, now: Instant, fd: i32) -> Result<Option<Instant>, Errno> {
+        let socket = self.files.socket(fd)?;
+        let timeout = socket.options.sndtimeo.map(|timeout| now + timeout);
+        Ok(if socket.nonblocking { Some(now) } else { timeout })
+    }
+
+    /// Waits for the end of the handshake, and tells how it ended.
+    pub(crate) fn await_handshake(&mut self, now: Instant, fd: i32, waiting: Waiting) -> Result<(), Stop> {
+        let id = self.files.socket(fd)?.connection().ok_or(Errno::ECONNABORTED)?;
+        self.notice_state(fd, id);
+        let state = self.state(id);
+        let socket = self.files.socket_mut(fd)?;
+        if socket.ended {
+            let error = socket.take_error().unwrap_or(Errno::ECONNABORTED);
+            socket.opening = Opening::Unconnected;
+            return Err(error.into());
+        }
+        if !matches!(state, State::SynSent | State::SynReceived) {
+            socket.opening = Opening::Connected;
+            return Ok(());
+        }
+        if waiting.deadline.is_some_and(|deadline| now >= deadline) {
+            return Err(waiting.otherwise.into());
+        }
+        Err(Stop::Wait(waiting.deadline))
+    }
+}
+
+fn of_connect(error: ConnectError) -> Errno {
+    match error {
+        ConnectError::AddrInUse | ConnectError::AddrNotAvailable | ConnectError::NoPorts => {
+            Errno::EADDRNOTAVAIL
+        }
+        ConnectError::Unreachable | ConnectError::InvalidPeer => Errno::ENETUNREACH,
+        ConnectError::FastOpenDisabled => Errno::EOPNOTSUPP,
+        ConnectError::TooMany => Errno::EAGAIN,
+    }
+}
+
+/// No packet carries more.
+const SYN_DATA_MAX: usize = 65_535;

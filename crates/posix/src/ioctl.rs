@@ -1,0 +1,52 @@
+//! `ioctl` of a socket: how much waits in its queues.
+
+use crate::errno::Errno;
+use crate::files::File;
+use crate::socket::{Role, Socket};
+use crate::sockets::Sockets;
+use proto::State;
+
+/// Linux's `SIOCINQ`, which is `FIONREAD`.
+pub const SIOCINQ: u64 = 0x541b;
+/// Linux's `SIOCOUTQ`, which is `TIOCOUTQ`.
+pub const SIOCOUTQ: u64 = 0x5411;
+/// Linux's `SIOCOUTQNSD`.
+pub const SIOCOUTQNSD: u64 = 0x894b;
+/// Linux's `SIOCATMARK`.
+pub const SIOCATMARK: u64 = 0x8905;
+/// Linux's `FIONBIO`; its argument is read, not written.
+pub const FIONBIO: u64 = 0x5421;
+
+impl Sockets {
+    /// `ioctl` that answers with an int.
+    ///
+    /// # Errors
+    /// `ENOTTY` for a request that is none of a socket, `EINVAL` for a listener (Linux's `tcp_ioctl`).
+    pub fn ioctl(&self, fd: i32, request: u64) -> Result<i32, Errno> {
+        let File::Socket(socket) = self.files.get(fd)? else { return Err(Errno::ENOTTY) };
+        let known = matches!(request, SIOCINQ | SIOCOUTQ | SIOCOUTQNSD | SIOCATMARK);
+        match socket.role {
+            _ if !known => Err(Errno::ENOTTY),
+            Role::Listener(_) => Err(Errno::EINVAL),
+            Role::Fresh => Ok(0),
+            Role::Connection(_) => Ok(self.queue(socket, request)),
+        }
+    }
+
+    fn queue(&self, socket: &Socket, request: u64) -> i32 {
+        let Some((id, info)) = socket.connection().and_then(|id| Some((id, self.stack.info(id)?))) else {
+            return 0;
+        };
+        let opening = matches!(info.state, State::SynSent | State::SynReceived);
+        let fin_unacked = matches!(info.state, State::FinWait1 | State::Closing | State::LastAck);
+        let count = match request {
+            SIOCINQ if opening => 0,
+            SIOCINQ => self.readable_now(socket, id),
+            SIOCOUTQ | SIOCOUTQNSD if opening => 0,
+            SIOCOUTQ => info.send_queue + usize::from(fin_unacked),
+            SIOCOUTQNSD => info.tcp_info.notsent_bytes as usize,
+            _ => usize::from(self.stack.urgent_mark(id) == Some(0)),
+        };
+        i32::try_from(count).unwrap_or(i32::MAX)
+    }
+}

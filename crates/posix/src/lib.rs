@@ -1,0 +1,47 @@
+//! Berkeley sockets with Linux's semantics over the engine.
+//!
+//! [`Sockets`] is the sockets of one process over one [`proto::Stack`]: descriptors, states, options, errors. It is sans-IO like the
+//! engine: each system call is one attempt at a given time, which is done, fails, or says that it waits. Who waits, and what time is,
+//! is the business of a driver:
+//!
+//! - [`VirtualProcess`]: calls of several threads that really sleep, over a clock that jumps from event to event. The packetdrill
+//!   plug-in is built on it.
+//!
+//! | module | what |
+//! |---|---|
+//! | `files`, `socket` | descriptors, and what a socket is |
+//! | `open`, `connect`, `send`, `receive`, `sockets` | the calls; those that wait are values that are tried again ([`Connect`], [`Send`], [`Receive`]) |
+//! | `readiness`, `epoll` | which calls would not wait |
+//! | `options`, `tcp_info`, `ioctl` | what can be asked and set |
+//! | `pipe` | `pipe` and `splice` |
+//! | `sysctl` | settings from files, counters into files |
+//! | `errno` | error numbers |
+//! | [`c`] | the same calls with C's types, for the libraries that export them: the only place with `unsafe` |
+
+pub mod c;
+mod connect;
+mod epoll;
+mod errno;
+mod files;
+pub mod ioctl;
+mod open;
+mod options;
+mod pipe;
+mod readiness;
+mod receive;
+mod send;
+mod socket;
+mod sockets;
+pub mod sysctl;
+pub mod tcp_info;
+mod virtual_time;
+
+pub use connect::Connect;
+pub use epoll::{Control, EDGE, Interest, ONE_SHOT};
+pub use errno::{Errno, Stop};
+pub use readiness::{PollFd, Ready};
+pub use receive::Receive;
+pub use send::{Destination, Send, Source};
+pub use socket::Domain;
+pub use sockets::Sockets;
+pub use virtual_time::VirtualProcess;

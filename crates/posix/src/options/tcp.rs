@@ -1,0 +1,205 @@
+//! Options of `IPPROTO_TCP` (Linux's `do_tcp_setsockopt` and `do_tcp_getsockopt`).
+
+use super::{bytes, flag, int, seconds, switch, whole_seconds};
+use crate::errno::Errno;
+use crate::socket::{Opening, Role};
+use crate::sockets::Sockets;
+use crate::tcp_info;
+use core::time::Duration;
+use proto::fast_open::KeyRing;
+use proto::{CongestionControl, Instant, SocketOption, fastopen};
+
+/// Linux's numbers that libc does not name.
+const TCP_INQ: i32 = 36;
+const TCP_RTO_MAX_MS: i32 = 44;
+const TCP_RTO_MIN_US: i32 = 45;
+const TCP_DELACK_MAX_US: i32 = 46;
+/// Linux's `TCP_CA_NAME_MAX`.
+const CONGESTION_NAME_MAX: usize = 16;
+/// MSS of a socket that is not connected (Linux's `TCP_MSS_DEFAULT`).
+const MSS_DEFAULT: i32 = 536;
+
+impl Sockets {
+    pub(super) fn set_tcp_option(
+        &mut self,
+        now: Instant,
+        fd: i32,
+        name: i32,
+        value: &[u8],
+    ) -> Result<(), Errno> {
+        match name {
+            libc::TCP_CONGESTION => return self.set_congestion(fd, value),
+            libc::TCP_FASTOPEN_KEY => {
+                let key = KeyRing::from_bytes(value).map_err(|_| Errno::EINVAL)?;
+                self.files.socket_mut(fd)?.options.fast_open_key = Some(key);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let number = int(value)?;
+        match name {
+            libc::TCP_FASTOPEN | libc::TCP_FASTOPEN_CONNECT | libc::TCP_FASTOPEN_NO_COOKIE => {
+                self.set_fast_open(fd, name, number)
+            }
+            libc::TCP_DEFER_ACCEPT => {
+                let wait = seconds(number.max(0))?;
+                self.files.socket_mut(fd)?.options.defer_accept = wait;
+                Ok(())
+            }
+            TCP_INQ => {
+                self.files.socket_mut(fd)?.options.inq = switch(number)?;
+                Ok(())
+            }
+            _ => self.set_engine(now, fd, engine_option(name, number)?),
+        }
+    }
+
+    fn set_fast_open(&mut self, fd: i32, name: i32, number: i32) -> Result<(), Errno> {
+        let client = self.stack.config().tcp_fastopen & fastopen::CLIENT != 0;
+        let socket = self.files.socket_mut(fd)?;
+        let fresh = socket.role == Role::Fresh && socket.opening == Opening::Unconnected;
+        let listens = matches!(socket.role, Role::Listener(_));
+        match name {
+            libc::TCP_FASTOPEN if fresh || listens => {
+                let qlen = u32::try_from(number).map_err(|_| Errno::EINVAL)?;
+                socket.options.fast_open_qlen = Some(qlen);
+            }
+            libc::TCP_FASTOPEN_CONNECT => {
+                let on = switch(number)?;
+                if !client {
+                    return Err(Errno::EOPNOTSUPP);
+                }
+                if !fresh {
+                    return Err(Errno::EINVAL);
+                }
+                socket.options.fast_open_connect = on;
+            }
+            libc::TCP_FASTOPEN_NO_COOKIE if fresh || listens => {
+                socket.options.fast_open_no_cookie = switch(number)?;
+            }
+            _ => return Err(Errno::EINVAL),
+        }
+        Ok(())
+    }
+
+    fn set_congestion(&mut self, fd: i32, value: &[u8]) -> Result<(), Errno> {
+        let name = value.split(|byte| *byte == 0).next().unwrap_or_default();
+        if name.is_empty() {
+            return Err(Errno::EINVAL);
+        }
+        let known = CongestionControl::ALL.iter().find(|known| congestion_name(**known).as_bytes() == name);
+        self.files.socket_mut(fd)?.options.engine.congestion = Some(*known.ok_or(Errno::ENOENT)?);
+        Ok(())
+    }
+
+    pub(super) fn tcp_option(&mut self, now: Instant, fd: i32, name: i32) -> Result<Vec<u8>, Errno> {
+        let socket = self.files.socket(fd)?;
+        let options = &socket.options;
+        let engine = &options.engine;
+        let config = self.stack.config();
+        let micros = |time: Option<Duration>, default: Duration| {
+            bytes(i32::try_from(time.unwrap_or(default).as_micros()).unwrap_or(i32::MAX))
+        };
+        Ok(match name {
+            libc::TCP_NODELAY => flag(engine.nodelay),
+            libc::TCP_CORK => flag(engine.cork),
+            libc::TCP_MAXSEG => bytes(self.mss(fd)?),
+            libc::TCP_KEEPIDLE => {
+                bytes(whole_seconds(engine.keepalive_time.unwrap_or(config.tcp_keepalive_time)))
+            }
+            libc::TCP_KEEPINTVL => {
+                bytes(whole_seconds(engine.keepalive_intvl.unwrap_or(config.tcp_keepalive_intvl)))
+            }
+            libc::TCP_KEEPCNT => {
+                bytes(engine.keepalive_probes.map_or(config.tcp_keepalive_probes as i32, i32::from))
+            }
+            libc::TCP_SYNCNT => bytes(engine.syn_retries.map_or(config.tcp_syn_retries as i32, i32::from)),
+            libc::TCP_LINGER2 => bytes(whole_seconds(engine.linger2.unwrap_or(config.tcp_fin_timeout))),
+            libc::TCP_DEFER_ACCEPT => bytes(whole_seconds(options.defer_accept)),
+            libc::TCP_WINDOW_CLAMP => bytes(engine.window_clamp.unwrap_or(0) as i32),
+            libc::TCP_QUICKACK => flag(engine.quickack.unwrap_or(true)),
+            libc::TCP_USER_TIMEOUT => {
+                let wait = engine.user_timeout.unwrap_or_default();
+                bytes(i32::try_from(wait.as_millis()).unwrap_or(i32::MAX))
+            }
+            libc::TCP_NOTSENT_LOWAT => bytes(engine.notsent_lowat.unwrap_or(0) as i32),
+            libc::TCP_FASTOPEN => bytes(options.fast_open_qlen.unwrap_or(0) as i32),
+            libc::TCP_FASTOPEN_CONNECT => flag(options.fast_open_connect),
+            libc::TCP_FASTOPEN_NO_COOKIE => flag(options.fast_open_no_cookie),
+            libc::TCP_FASTOPEN_KEY => {
+                options.fast_open_key.as_ref().unwrap_or(self.stack.fast_open_key()).to_bytes()
+            }
+            TCP_INQ => flag(options.inq),
+            TCP_RTO_MAX_MS => {
+                let most = engine.rto_max.map_or(config.tcp_rto_max_ms.into(), |most| most.as_millis());
+                bytes(i32::try_from(most).unwrap_or(i32::MAX))
+            }
+            TCP_RTO_MIN_US => micros(engine.rto_min, config.rto_min),
+            TCP_DELACK_MAX_US => micros(engine.delack_max, config.delayed_ack_max),
+            libc::TCP_CONGESTION => self.congestion(fd)?,
+            libc::TCP_INFO => tcp_info::bytes(self, now, fd)?,
+            libc::TCP_CC_INFO => Vec::new(),
+            _ => return Err(Errno::ENOPROTOOPT),
+        })
+    }
+
+    fn mss(&self, fd: i32) -> Result<i32, Errno> {
+        let socket = self.files.socket(fd)?;
+        let info = socket.connection().and_then(|id| self.stack.info(id));
+        let asked = socket.options.engine.max_segment.map(i32::from);
+        Ok(match info {
+            Some(info) => info.snd_mss.into(),
+            None => asked.unwrap_or(MSS_DEFAULT),
+        })
+    }
+
+    fn congestion(&self, fd: i32) -> Result<Vec<u8>, Errno> {
+        let socket = self.files.socket(fd)?;
+        let info = socket.connection().and_then(|id| self.stack.info(id));
+        let default = self.stack.config().tcp_congestion_control;
+        let chosen = socket.options.engine.congestion.unwrap_or(default);
+        let mut name = congestion_name(info.map_or(chosen, |info| info.congestion)).as_bytes().to_vec();
+        name.resize(CONGESTION_NAME_MAX, 0);
+        Ok(name)
+    }
+}
+
+fn congestion_name(algorithm: CongestionControl) -> &'static str {
+    match algorithm {
+        CongestionControl::Reno => "reno",
+        CongestionControl::Cubic => "cubic",
+        CongestionControl::Vegas => "vegas",
+        CongestionControl::Bbr => "bbr",
+    }
+}
+
+/// Options that are the engine's, from Linux's units; ranges are checked there.
+fn engine_option(name: i32, number: i32) -> Result<SocketOption, Errno> {
+    let positive = |number: i32| u64::try_from(number).map_err(|_| Errno::EINVAL);
+    let byte = |number: i32| u8::try_from(number).map_err(|_| Errno::EINVAL);
+    let on = number != 0;
+    Ok(match name {
+        libc::TCP_NODELAY => SocketOption::NoDelay(on),
+        libc::TCP_CORK => SocketOption::Cork(on),
+        libc::TCP_QUICKACK => SocketOption::QuickAck(on),
+        libc::TCP_THIN_LINEAR_TIMEOUTS => SocketOption::ThinLinearTimeouts(switch(number)?),
+        libc::TCP_MAXSEG => {
+            let bytes = u16::try_from(number).map_err(|_| Errno::EINVAL)?;
+            SocketOption::MaxSegment(Some(bytes).filter(|bytes| *bytes > 0))
+        }
+        libc::TCP_KEEPIDLE => SocketOption::KeepAliveTime(Some(seconds(number)?)),
+        libc::TCP_KEEPINTVL => SocketOption::KeepAliveInterval(Some(seconds(number)?)),
+        libc::TCP_KEEPCNT if number == 0 => return Err(Errno::EINVAL),
+        libc::TCP_KEEPCNT => SocketOption::KeepAliveProbes(Some(byte(number)?)),
+        libc::TCP_SYNCNT => SocketOption::SynRetries(Some(byte(number)?)),
+        libc::TCP_LINGER2 if number < 0 => SocketOption::Linger2(Some(Duration::ZERO)),
+        libc::TCP_LINGER2 => SocketOption::Linger2(Some(seconds(number)?).filter(|wait| !wait.is_zero())),
+        libc::TCP_WINDOW_CLAMP => SocketOption::WindowClamp(positive(number)? as u32),
+        libc::TCP_USER_TIMEOUT => SocketOption::UserTimeout(Some(Duration::from_millis(positive(number)?))),
+        libc::TCP_NOTSENT_LOWAT => SocketOption::NotsentLowat(Some(number as u32).filter(|lowat| *lowat > 0)),
+        TCP_RTO_MAX_MS => SocketOption::RtoMax(Some(Duration::from_millis(positive(number)?))),
+        TCP_RTO_MIN_US => SocketOption::RtoMin(Some(Duration::from_micros(positive(number)?))),
+        TCP_DELACK_MAX_US => SocketOption::DelackMax(Some(Duration::from_micros(positive(number)?))),
+        _ => return Err(Errno::ENOPROTOOPT),
+    })
+}

@@ -1,0 +1,135 @@
+//! Which calls would not wait now: `poll`, and what `epoll` asks (Linux's `tcp_poll`).
+
+use crate::errno::{Errno, Stop};
+use crate::files::File;
+use crate::socket::{Opening, Role, Socket};
+use crate::sockets::{Sockets, peer_has_finished};
+use proto::{ConnId, Instant, State};
+
+bitflags::bitflags! {
+    /// Bits of `poll` and `epoll`, which have the same values.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Ready: u32 {
+        /// Data, a connection to accept, or the end.
+        const IN = 0x001;
+        /// An urgent byte.
+        const PRI = 0x002;
+        /// Room to write.
+        const OUT = 0x004;
+        /// An error waits to be told.
+        const ERR = 0x008;
+        /// Both directions have ended.
+        const HUP = 0x010;
+        /// Not an open descriptor (`poll` only).
+        const NVAL = 0x020;
+        /// As `IN`.
+        const RDNORM = 0x040;
+        /// As `OUT`.
+        const WRNORM = 0x100;
+        /// The peer has finished, or reading was shut.
+        const RDHUP = 0x2000;
+    }
+}
+
+const READABLE: Ready = Ready::IN.union(Ready::RDNORM);
+const WRITABLE: Ready = Ready::OUT.union(Ready::WRNORM);
+
+/// One entry of `poll`.
+#[derive(Clone, Copy, Debug)]
+pub struct PollFd {
+    /// Negative: skipped.
+    pub fd: i32,
+    /// Asked for.
+    pub events: Ready,
+    /// Found; `ERR`, `HUP` and `NVAL` without being asked for.
+    pub found: Ready,
+}
+
+impl Sockets {
+    /// `poll`: how many entries have something. `deadline`: `Some(now)` or earlier does not wait, `None` waits for ever.
+    ///
+    /// # Errors
+    /// None but [`Stop::Wait`].
+    pub fn poll(
+        &mut self,
+        now: Instant,
+        fds: &mut [PollFd],
+        deadline: Option<Instant>,
+    ) -> Result<usize, Stop> {
+        for entry in fds.iter_mut() {
+            let always = Ready::ERR | Ready::HUP | Ready::NVAL;
+            entry.found = match entry.fd {
+                fd if fd < 0 => Ready::empty(),
+                fd => self.readiness(fd).unwrap_or(Ready::NVAL) & (entry.events | always),
+            };
+        }
+        let count = fds.iter().filter(|entry| !entry.found.is_empty()).count();
+        match deadline {
+            _ if count > 0 => Ok(count),
+            Some(deadline) if now >= deadline => Ok(0),
+            deadline => Err(Stop::Wait(deadline)),
+        }
+    }
+
+    /// What a descriptor is ready for.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn readiness(&self, fd: i32) -> Result<Ready, Errno> {
+        Ok(match self.files.get(fd)? {
+            File::Socket(socket) => self.socket_readiness(socket),
+            File::Epoll(epoll) => {
+                let any = epoll.may_be_ready(|watched| self.readiness(watched).unwrap_or(Ready::empty()));
+                if any { READABLE } else { Ready::empty() }
+            }
+            File::Pipe(end) => self.pipe_readiness(end),
+        })
+    }
+
+    fn socket_readiness(&self, socket: &Socket) -> Ready {
+        let error = if socket.error.is_some() { Ready::ERR } else { Ready::empty() };
+        match socket.role {
+            Role::Listener(id) => {
+                let waiting = self.stack.listener_info(id).is_some_and(|info| info.accept_queue > 0);
+                if waiting { READABLE } else { Ready::empty() }
+            }
+            Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => WRITABLE | error,
+            Role::Fresh => WRITABLE | Ready::HUP | error,
+            Role::Connection(id) => self.connection_readiness(socket, id) | error,
+        }
+    }
+
+    fn connection_readiness(&self, socket: &Socket, id: ConnId) -> Ready {
+        let Some(info) = self.stack.info(id) else { return READABLE | WRITABLE | Ready::HUP };
+        let closed = socket.ended || matches!(info.state, State::Closed | State::TimeWait);
+        let rcv_shut = closed || socket.shut.read || peer_has_finished(info.state);
+        let snd_shut = closed || socket.shut.write;
+        let mut ready = Ready::empty();
+        ready.set(Ready::HUP, rcv_shut && snd_shut);
+        ready.set(READABLE | Ready::RDHUP, rcv_shut);
+        if info.state == State::SynSent {
+            return ready;
+        }
+        let lowat = usize::try_from(socket.options.rcvlowat).unwrap_or(1).max(1);
+        if info.recv_queue >= lowat.min(info.recv_buffer as usize) && self.readable_now(socket, id) > 0 {
+            ready |= READABLE;
+        }
+        ready.set(Ready::PRI, socket.urgent.is_some() || self.stack.urgent_mark(id).is_some());
+        let room = info.send_queue.saturating_mul(3) <= (info.send_buffer as usize).saturating_mul(2);
+        let lowat = socket.options.engine.notsent_lowat.unwrap_or(self.stack.config().tcp_notsent_lowat);
+        let few_unsent = u64::from(info.tcp_info.notsent_bytes) * 2 < u64::from(lowat);
+        if snd_shut || (room && few_unsent) {
+            ready |= WRITABLE;
+        }
+        ready
+    }
+
+    /// Bytes that a read would give before an urgent one that is not in the stream.
+    pub(crate) fn readable_now(&self, socket: &Socket, id: ConnId) -> usize {
+        let queued = self.stack.info(id).map_or(0, |info| info.recv_queue);
+        match self.stack.urgent_mark(id) {
+            Some(0) if !socket.options.oob_inline => queued.saturating_sub(1),
+            _ => queued,
+        }
+    }
+}

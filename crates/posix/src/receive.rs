@@ -1,0 +1,216 @@
+//! `read`, `recv`, `recvfrom`, `recvmsg` (Linux's `tcp_recvmsg_locked`).
+
+use crate::errno::{Errno, Stop};
+use crate::socket::{Opening, Role};
+use crate::sockets::{Sockets, peer_has_finished};
+use proto::{ConnId, Instant, ReadError, State};
+
+/// One call that receives.
+#[derive(Debug)]
+pub struct Receive {
+    fd: i32,
+    flags: i32,
+    copied: usize,
+    deadline: Option<Option<Instant>>,
+    /// An urgent byte that is not in the stream ends what is given, instead of being passed over (`tcp_read_sock`).
+    stops_at_urgent: bool,
+}
+
+impl Receive {
+    /// A call not yet begun. `flags`: `MSG_DONTWAIT`, `MSG_PEEK`, `MSG_WAITALL`, `MSG_TRUNC`, `MSG_OOB`, `MSG_ERRQUEUE`; others mean
+    /// nothing.
+    pub fn new(fd: i32, flags: i32) -> Receive {
+        Receive { fd, flags, copied: 0, deadline: None, stops_at_urgent: false }
+    }
+
+    /// As [`new`](Self::new), for `splice`.
+    pub(crate) fn before_urgent(fd: i32, flags: i32) -> Receive {
+        Receive { stops_at_urgent: true, ..Receive::new(fd, flags) }
+    }
+
+    /// Goes on with it: how many bytes are in `buf`, 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// `EAGAIN`, `ENOTCONN`, `EINVAL` (`MSG_OOB` without an urgent byte), `ECONNRESET` …, once; [`Stop::Wait`].
+    pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant, buf: &mut [u8]) -> Result<usize, Stop> {
+        let socket = sockets.files.socket(self.fd)?;
+        let id = match socket.role {
+            Role::Connection(id) => id,
+            Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => {
+                return wait_to_receive(now, self.deadline(sockets, now)?);
+            }
+            Role::Fresh if buf.is_empty() => return Ok(0),
+            Role::Fresh | Role::Listener(_) => return Err(Errno::ENOTCONN.into()),
+        };
+        if self.flags & libc::MSG_ERRQUEUE != 0 {
+            return Err(Errno::EAGAIN.into());
+        }
+        if self.flags & libc::MSG_OOB != 0 {
+            return Ok(sockets.take_urgent(now, self.fd, id, buf, self.flags & libc::MSG_PEEK != 0)?);
+        }
+        if self.stops_at_urgent && sockets.is_at_urgent(self.fd, id)? {
+            return Ok(0);
+        }
+        let deadline = self.deadline(sockets, now)?;
+        let target = sockets.target(self.fd, self.flags, buf.len())?;
+        loop {
+            if self.flags & libc::MSG_PEEK != 0 {
+                self.copied = 0;
+            }
+            let got = sockets.take(now, self.fd, id, &mut buf[self.copied..], self.flags)?;
+            self.copied += got;
+            if self.copied >= target {
+                return Ok(self.copied);
+            }
+            if got > 0 && self.flags & libc::MSG_PEEK == 0 {
+                continue;
+            }
+            return match sockets.nothing_more(now, self.fd, id, self.copied, deadline) {
+                Err(Stop::Errno(_)) if self.copied > 0 => Ok(self.copied),
+                Ok(()) => Ok(self.copied),
+                Err(stop) => Err(stop),
+            };
+        }
+    }
+
+    fn deadline(&mut self, sockets: &Sockets, now: Instant) -> Result<Option<Instant>, Errno> {
+        let socket = sockets.files.socket(self.fd)?;
+        let at_once = socket.nonblocking || self.flags & libc::MSG_DONTWAIT != 0;
+        let timeout = socket.options.rcvtimeo.map(|timeout| now + timeout);
+        Ok(*self.deadline.get_or_insert(if at_once { Some(now) } else { timeout }))
+    }
+}
+
+fn wait_to_receive<T>(now: Instant, deadline: Option<Instant>) -> Result<T, Stop> {
+    match deadline {
+        Some(deadline) if now >= deadline => Err(Errno::EAGAIN.into()),
+        deadline => Err(Stop::Wait(deadline)),
+    }
+}
+
+impl Sockets {
+    /// How many bytes a call waits for (`sock_rcvlowat`).
+    fn target(&self, fd: i32, flags: i32, len: usize) -> Result<usize, Errno> {
+        let lowat = self.files.socket(fd)?.options.rcvlowat;
+        let lowat = usize::try_from(lowat).unwrap_or(usize::MAX).max(1);
+        Ok(if flags & libc::MSG_WAITALL != 0 { len } else { lowat.min(len) })
+    }
+
+    /// How large a buffer a call that reads at most `room` bytes can fill.
+    pub fn worth_reading(&self, fd: i32, room: usize) -> usize {
+        let socket = self.files.socket(fd);
+        let info = socket.ok().and_then(|socket| self.stack.info(socket.connection()?));
+        // Whoever waits for more than there is waits for no more than the buffer may come to hold, twice.
+        info.map_or(room, |info| info.recv_queue.max(info.recv_buffer as usize).saturating_mul(2))
+    }
+
+    /// What a `recvmsg` tells with `TCP_INQ`: bytes left, or 1 for the end of the stream.
+    ///
+    /// # Errors
+    /// `EBADF`, `ENOTSOCK`.
+    pub fn left_to_read(&self, fd: i32) -> Result<Option<i32>, Errno> {
+        let socket = self.files.socket(fd)?;
+        let info = socket.connection().and_then(|id| self.stack.info(id)).filter(|_| socket.options.inq);
+        Ok(info.map(|info| match i32::try_from(info.recv_queue).unwrap_or(i32::MAX) {
+            0 => i32::from(socket.peer_finished || peer_has_finished(info.state)),
+            left => left,
+        }))
+    }
+
+    /// What is there, up to an urgent byte that is not in the stream.
+    fn take(
+        &mut self,
+        now: Instant,
+        fd: i32,
+        id: ConnId,
+        buf: &mut [u8],
+        flags: i32,
+    ) -> Result<usize, Errno> {
+        if buf.is_empty() {
+            return Ok(0);
+        }
+        self.lift_urgent(now, fd, id)?;
+        let got = if flags & libc::MSG_PEEK != 0 {
+            self.stack.peek(now, id, buf)
+        } else {
+            self.stack.read(now, id, buf)
+        };
+        match got {
+            Ok(got) => Ok(got),
+            Err(ReadError::Blocked | ReadError::Closed(_)) => Ok(0),
+            Err(ReadError::NotFound) => Err(Errno::ENOTCONN),
+        }
+    }
+
+    fn is_at_urgent(&self, fd: i32, id: ConnId) -> Result<bool, Errno> {
+        Ok(!self.files.socket(fd)?.options.oob_inline && self.stack.urgent_mark(id) == Some(0))
+    }
+
+    /// The urgent byte, when it is the next, leaves the stream (`SO_OOBINLINE` off).
+    fn lift_urgent(&mut self, now: Instant, fd: i32, id: ConnId) -> Result<(), Errno> {
+        let inline = self.files.socket(fd)?.options.oob_inline;
+        let queued = self.stack.info(id).map_or(0, |info| info.recv_queue);
+        if inline || queued == 0 || self.stack.urgent_mark(id) != Some(0) {
+            return Ok(());
+        }
+        let mut byte = [0];
+        if self.stack.read(now, id, &mut byte) == Ok(1) {
+            self.files.socket_mut(fd)?.urgent = Some(byte[0]);
+        }
+        Ok(())
+    }
+
+    /// `MSG_OOB` (Linux's `tcp_recv_urg`).
+    fn take_urgent(
+        &mut self,
+        now: Instant,
+        fd: i32,
+        id: ConnId,
+        buf: &mut [u8],
+        peek: bool,
+    ) -> Result<usize, Errno> {
+        self.lift_urgent(now, fd, id)?;
+        let pending = self.stack.urgent_mark(id).is_some();
+        let socket = self.files.socket_mut(fd)?;
+        if socket.options.oob_inline {
+            return Err(Errno::EINVAL);
+        }
+        let Some(byte) = socket.urgent else {
+            return Err(if pending { Errno::EAGAIN } else { Errno::EINVAL });
+        };
+        if !peek {
+            socket.urgent = None;
+        }
+        if let Some(first) = buf.first_mut() {
+            *first = byte;
+        }
+        Ok(buf.len().min(1))
+    }
+
+    /// Less came than the call waits for: the end of the stream (`Ok`), an error, or waiting.
+    fn nothing_more(
+        &mut self,
+        now: Instant,
+        fd: i32,
+        id: ConnId,
+        copied: usize,
+        deadline: Option<Instant>,
+    ) -> Result<(), Stop> {
+        self.notice_state(fd, id);
+        let state = self.state(id);
+        let socket = self.files.socket_mut(fd)?;
+        if socket.peer_finished || peer_has_finished(state) {
+            return Ok(());
+        }
+        if socket.error.is_some() && copied > 0 {
+            return Ok(());
+        }
+        if let Some(error) = socket.take_error() {
+            return Err(error.into());
+        }
+        if socket.ended || socket.shut.read || state == State::Closed {
+            return Ok(());
+        }
+        wait_to_receive(now, deadline)
+    }
+}

@@ -1,0 +1,191 @@
+//! `write`, `send`, `sendto`, `sendmsg` (Linux's `tcp_sendmsg_locked`).
+
+use crate::connect::Waiting;
+use crate::errno::{Errno, Stop};
+use crate::socket::{Opening, Role};
+use crate::sockets::Sockets;
+use core::net::SocketAddr;
+use proto::{Instant, State, WriteError, WriteFlags};
+
+/// Where the bytes come from.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The bytes.
+    pub data: &'a [u8],
+    /// More was asked for behind them, from a place that cannot be read (`EFAULT`).
+    pub faulty: bool,
+}
+
+/// To whom `sendto` says it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// It does not say.
+    None,
+    /// `AF_UNSPEC`.
+    Unspecified,
+    /// There.
+    Address(SocketAddr),
+}
+
+/// One call that sends.
+#[derive(Debug)]
+pub struct Send<'a> {
+    fd: i32,
+    source: Source<'a>,
+    flags: i32,
+    to: Destination,
+    sent: usize,
+    begun: bool,
+    deadline: Option<Instant>,
+    handshake: Option<Waiting>,
+}
+
+impl<'a> Send<'a> {
+    /// A call not yet begun. `flags`: `MSG_DONTWAIT`, `MSG_MORE`, `MSG_EOR`, `MSG_OOB`, `MSG_FASTOPEN`; others mean nothing.
+    pub fn new(fd: i32, source: Source<'a>, flags: i32, to: Destination) -> Send<'a> {
+        Send { fd, source, flags, to, sent: 0, begun: false, deadline: None, handshake: None }
+    }
+
+    /// Goes on with it: how many bytes were taken, all of them if it may wait.
+    ///
+    /// # Errors
+    /// `EAGAIN`, `EPIPE` (with `SIGPIPE`, unless `MSG_NOSIGNAL`, where there are signals), `ECONNRESET` …, once; `EFAULT`; with
+    /// `MSG_FASTOPEN` those of `connect`, and `EOPNOTSUPP`; [`Stop::Wait`].
+    pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant) -> Result<usize, Stop> {
+        if !self.begun {
+            self.begin(sockets, now)?;
+            self.begun = true;
+        }
+        match self.go_on(sockets, now) {
+            Err(Stop::Errno(_)) if self.sent > 0 => Ok(self.sent),
+            result => result,
+        }
+    }
+
+    fn begin(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(), Stop> {
+        let socket = sockets.files.socket(self.fd)?;
+        let deferred = matches!(socket.opening, Opening::Deferred(_));
+        let at_once = self.flags & libc::MSG_DONTWAIT != 0;
+        self.deadline = if at_once { Some(now) } else { sockets.send_deadline(now, self.fd)? };
+        if self.flags & libc::MSG_FASTOPEN == 0 && !deferred {
+            return Ok(());
+        }
+        let to = match self.to {
+            Destination::Unspecified => return Err(Errno::EOPNOTSUPP.into()),
+            Destination::None => None,
+            Destination::Address(addr) => Some(addr),
+        };
+        if self.source.faulty && self.source.data.is_empty() {
+            return Err(Errno::EFAULT.into());
+        }
+        let (sent, waiting) = sockets.send_with_syn(now, self.fd, to, self.source.data)?;
+        self.sent = sent;
+        self.handshake = Some(Waiting { deadline: self.deadline, ..waiting });
+        Ok(())
+    }
+
+    fn go_on(&mut self, sockets: &mut Sockets, now: Instant) -> Result<usize, Stop> {
+        if let Some(waiting) = self.handshake {
+            self.handshake_over(sockets, now, waiting)?;
+            self.handshake = None;
+        }
+        while self.sent < self.source.data.len() {
+            self.write(sockets, now)?;
+        }
+        if self.source.faulty {
+            sockets.may_send(now, self.fd, self.deadline)?;
+            return Err(Errno::EFAULT.into());
+        }
+        if self.source.data.is_empty() {
+            sockets.may_send(now, self.fd, self.deadline)?;
+        }
+        Ok(self.sent)
+    }
+
+    /// An error of the handshake is the call's, even if the SYN carried data; that it is under way is none then.
+    fn handshake_over(&mut self, sockets: &mut Sockets, now: Instant, waiting: Waiting) -> Result<(), Stop> {
+        let over = sockets.await_handshake(now, self.fd, waiting);
+        if let Err(Stop::Wait(_)) = over {
+            self.queue_rest(sockets, now);
+        }
+        if let Err(Stop::Errno(errno)) = over
+            && errno != Errno::EINPROGRESS
+        {
+            self.sent = 0;
+        }
+        over
+    }
+
+    /// A call that waits for the handshake has the rest ready for it, so that it goes with the ACK (Linux's `sk_write_pending`).
+    fn queue_rest(&mut self, sockets: &mut Sockets, now: Instant) {
+        let Some(id) = sockets.files.socket(self.fd).ok().and_then(|socket| socket.connection()) else {
+            return;
+        };
+        let rest = &self.source.data[self.sent..];
+        if !rest.is_empty() {
+            // What does not fit is written when the handshake is over.
+            self.sent += sockets.stack.write_with(now, id, rest, write_flags(self.flags)).unwrap_or(0);
+        }
+    }
+
+    fn write(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(), Stop> {
+        sockets.may_send(now, self.fd, self.deadline)?;
+        let id = sockets.files.socket(self.fd)?.connection().ok_or(Errno::EPIPE)?;
+        let rest = &self.source.data[self.sent..];
+        match sockets.stack.write_with(now, id, rest, write_flags(self.flags)) {
+            Ok(taken) => {
+                self.sent += taken;
+                Ok(())
+            }
+            Err(WriteError::Blocked) => wait_to_send(now, self.deadline),
+            Err(WriteError::Shutdown | WriteError::NotFound) => Err(Errno::EPIPE.into()),
+            Err(WriteError::Closed(_)) => {
+                sockets.notice_state(self.fd, id);
+                Err(sockets.broken(self.fd).into())
+            }
+        }
+    }
+}
+
+fn wait_to_send<T>(now: Instant, deadline: Option<Instant>) -> Result<T, Stop> {
+    match deadline {
+        Some(deadline) if now >= deadline => Err(Errno::EAGAIN.into()),
+        deadline => Err(Stop::Wait(deadline)),
+    }
+}
+
+fn write_flags(flags: i32) -> WriteFlags {
+    let mut write = WriteFlags::empty();
+    write.set(WriteFlags::MORE, flags & libc::MSG_MORE != 0);
+    write.set(WriteFlags::END_OF_RECORD, flags & libc::MSG_EOR != 0);
+    write.set(WriteFlags::URGENT, flags & libc::MSG_OOB != 0);
+    write
+}
+
+impl Sockets {
+    /// Is the socket in a state to send? Otherwise what there is to say, or to wait for.
+    fn may_send(&mut self, now: Instant, fd: i32, deadline: Option<Instant>) -> Result<(), Stop> {
+        let socket = self.files.socket(fd)?;
+        let id = match socket.role {
+            Role::Connection(id) => id,
+            Role::Fresh | Role::Listener(_) => return Err(self.broken(fd).into()),
+        };
+        self.notice_state(fd, id);
+        let socket = self.files.socket(fd)?;
+        if socket.error.is_some() || socket.shut.write || socket.ended {
+            return Err(self.broken(fd).into());
+        }
+        // A Fast Open child may answer before its handshake is over; who connects may not.
+        let connecting = matches!(socket.opening, Opening::Connecting | Opening::Unconnected);
+        if connecting && matches!(self.state(id), State::SynSent | State::SynReceived) {
+            return wait_to_send(now, deadline);
+        }
+        Ok(())
+    }
+
+    /// Why nothing can be sent: the error that waits to be told, else `EPIPE`.
+    fn broken(&mut self, fd: i32) -> Errno {
+        let error = self.files.socket_mut(fd).ok().and_then(|socket| socket.take_error());
+        error.unwrap_or(Errno::EPIPE)
+    }
+}

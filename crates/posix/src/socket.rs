@@ -1,0 +1,182 @@
+//! One socket: what it is bound to, what it has become, and what its options say where the engine has none of that name.
+
+use crate::Errno;
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use core::time::Duration;
+use proto::fast_open::KeyRing;
+use proto::{ConnId, ListenOptions, ListenerId, SocketOptions};
+
+/// Address family of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// `AF_INET`.
+    V4,
+    /// `AF_INET6`; speaks IPv4 too, by mapped addresses.
+    V6,
+}
+
+impl Domain {
+    /// The address as the engine knows it: a mapped one is IPv4.
+    pub(crate) fn to_engine(addr: SocketAddr) -> SocketAddr {
+        SocketAddr::new(addr.ip().to_canonical(), addr.port())
+    }
+
+    /// The address as an application of this family is told it.
+    pub(crate) fn to_user(self, addr: SocketAddr) -> SocketAddr {
+        match (self, addr.ip()) {
+            (Domain::V6, IpAddr::V4(v4)) => SocketAddr::new(v4.to_ipv6_mapped().into(), addr.port()),
+            _ => addr,
+        }
+    }
+
+    pub(crate) fn unspecified(self) -> SocketAddr {
+        match self {
+            Domain::V4 => SocketAddr::new(IpAddr::from([0; 4]), 0),
+            Domain::V6 => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0),
+        }
+    }
+}
+
+/// What a socket has become (Linux's `sk_state`, as far as the socket layer tells states apart).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Neither connected nor listening.
+    Fresh,
+    Listener(ListenerId),
+    Connection(ConnId),
+}
+
+/// How far `connect` has come (Linux's `sock->state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    Unconnected,
+    /// `TCP_FASTOPEN_CONNECT`: the SYN waits for the first data.
+    Deferred(SocketAddr),
+    Connecting,
+    Connected,
+}
+
+/// Which directions the application, or the end of the connection, has shut (Linux's `sk_shutdown`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shut {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+}
+
+/// One socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) domain: Domain,
+    pub(crate) nonblocking: bool,
+    pub(crate) role: Role,
+    pub(crate) opening: Opening,
+    pub(crate) bound: Option<SocketAddr>,
+    /// Of a listener.
+    pub(crate) backlog: u32,
+    pub(crate) shut: Shut,
+    /// `SO_ERROR`: told once.
+    pub(crate) error: Option<Errno>,
+    /// The end of the connection has been noticed.
+    pub(crate) ended: bool,
+    /// The peer's FIN was seen before that.
+    pub(crate) peer_finished: bool,
+    /// The last urgent byte, taken out of the stream (`SO_OOBINLINE` off).
+    pub(crate) urgent: Option<u8>,
+    pub(crate) options: Options,
+}
+
+/// Options of a socket. What the engine understands is in `engine`, and goes there when the connection is made.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) engine: SocketOptions,
+    pub(crate) reuse_addr: bool,
+    pub(crate) reuse_port: bool,
+    pub(crate) v6_only: bool,
+    pub(crate) rcvlowat: i32,
+    pub(crate) rcvtimeo: Option<Duration>,
+    pub(crate) sndtimeo: Option<Duration>,
+    pub(crate) oob_inline: bool,
+    pub(crate) freebind: bool,
+    /// As the application reads it back: twice what was asked for.
+    pub(crate) sndbuf: Option<u32>,
+    pub(crate) rcvbuf: Option<u32>,
+    pub(crate) tos: u8,
+    pub(crate) fast_open_qlen: Option<u32>,
+    pub(crate) fast_open_connect: bool,
+    pub(crate) fast_open_no_cookie: bool,
+    pub(crate) fast_open_key: Option<KeyRing>,
+    pub(crate) defer_accept: Duration,
+    /// `TCP_INQ`: every `recvmsg` says how much is left.
+    pub(crate) inq: bool,
+    /// Options that are only remembered: nothing in this stack depends on them.
+    pub(crate) remembered: Vec<((i32, i32), i32)>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            engine: SocketOptions::default(),
+            reuse_addr: false,
+            reuse_port: false,
+            v6_only: false,
+            rcvlowat: 1,
+            rcvtimeo: None,
+            sndtimeo: None,
+            oob_inline: false,
+            freebind: false,
+            sndbuf: None,
+            rcvbuf: None,
+            tos: 0,
+            fast_open_qlen: None,
+            fast_open_connect: false,
+            fast_open_no_cookie: false,
+            fast_open_key: None,
+            defer_accept: Duration::ZERO,
+            inq: false,
+            remembered: Vec::new(),
+        }
+    }
+}
+
+impl Socket {
+    pub(crate) fn new(domain: Domain, nonblocking: bool) -> Socket {
+        Socket {
+            domain,
+            nonblocking,
+            role: Role::Fresh,
+            opening: Opening::Unconnected,
+            bound: None,
+            backlog: 0,
+            shut: Shut::default(),
+            error: None,
+            ended: false,
+            peer_finished: false,
+            urgent: None,
+            options: Options::default(),
+        }
+    }
+
+    pub(crate) fn connection(&self) -> Option<ConnId> {
+        match self.role {
+            Role::Connection(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// What the engine is told of a listener.
+    pub(crate) fn listen_options(&self) -> ListenOptions {
+        ListenOptions {
+            backlog: self.backlog,
+            fast_open: self.options.fast_open_qlen,
+            key: self.options.fast_open_key.clone(),
+            synack_hold: None,
+            fast_open_no_cookie: self.options.fast_open_no_cookie,
+            defer_accept: self.options.defer_accept,
+            socket: self.options.engine.clone(),
+        }
+    }
+
+    pub(crate) fn take_error(&mut self) -> Option<Errno> {
+        self.error.take()
+    }
+}

@@ -1,0 +1,100 @@
+//! Settings from a tree of files in the form of /proc/sys/net, and counters into files in the form of /proc/net/netstat.
+//!
+//! The tree is read whenever the stack is about to be asked for something, and what has changed since goes to [`Stack::set`]: so a
+//! change is felt at once, in the middle of a connection too. Files that the engine has no setting for are left alone.
+
+use proto::{Instant, Stack};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// A tree of settings.
+#[derive(Debug)]
+pub struct SysctlTree {
+    /// File of each setting, and what was last read from it.
+    files: BTreeMap<PathBuf, Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    name: String,
+    seen: Option<(SystemTime, u64)>,
+    text: String,
+}
+
+impl SysctlTree {
+    /// The tree at `root`, which stands for /proc/sys/net. Nothing is read yet.
+    pub fn new(root: &Path, stack: &Stack) -> SysctlTree {
+        let own =
+            |name: &str| (name.to_string(), name.strip_prefix("net.").map(|rest| rest.replace('.', "/")));
+        let named = stack.config().all().into_iter().map(|(name, _)| own(name)).chain(EXTRA.map(own));
+        let files = named.filter_map(|(name, path)| {
+            let known = Known { name, seen: None, text: String::new() };
+            Some((root.join(path?), known))
+        });
+        SysctlTree { files: files.collect() }
+    }
+
+    /// Reads what has changed. A value the engine refuses changes nothing, as a file of /proc refuses it.
+    pub fn refresh(&mut self, now: Instant, stack: &mut Stack) {
+        for (path, known) in &mut self.files {
+            let Ok(meta) = fs::metadata(path) else { continue };
+            // A file written a moment ago may be written once more without a later time.
+            let settled = |at: &SystemTime| at.elapsed().is_ok_and(|age| age > SETTLED);
+            let seen = meta.modified().ok().filter(settled).map(|at| (at, meta.len()));
+            if seen.is_some() && seen == known.seen {
+                continue;
+            }
+            let Ok(text) = fs::read_to_string(path) else { continue };
+            known.seen = seen;
+            let text = text.trim();
+            if text != known.text {
+                known.text = text.to_string();
+                apply(now, stack, &known.name, text);
+            }
+        }
+    }
+}
+
+/// The coarsest time stamps of files are jiffies.
+const SETTLED: Duration = Duration::from_millis(50);
+
+/// Settings that are no row of the engine's table, or several.
+const EXTRA: [&str; 2] = ["net.ipv4.tcp_fastopen_key", "net.ipv4.ip_local_port_range"];
+
+fn apply(now: Instant, stack: &mut Stack, name: &str, text: &str) {
+    let mut set = |name: &str, text: &str| {
+        // Refused values leave the setting as it is.
+        let _ = stack.set(now, name, text);
+    };
+    match (name, text.split_whitespace().collect::<Vec<_>>().as_slice()) {
+        ("net.ipv4.ip_local_port_range", [low, high]) => {
+            set("firstbyte.ip_local_port_low", low);
+            set("firstbyte.ip_local_port_high", high);
+        }
+        _ => set(name, text),
+    }
+}
+
+/// Counters in the form of /proc/net/netstat (`TcpExt`) and of /proc/net/snmp (`Tcp`).
+pub fn counter_files(stack: &Stack) -> (String, String) {
+    let mut groups: BTreeMap<&str, (String, String)> = BTreeMap::new();
+    for (full, value) in stack.counters().nstat() {
+        for group in ["TcpExt", "Tcp"] {
+            if let Some(name) = full.strip_prefix(group) {
+                let (names, values) = groups.entry(group).or_default();
+                // Writing to a string cannot fail.
+                let _ = write!(names, " {name}");
+                let _ = write!(values, " {value}");
+                break;
+            }
+        }
+    }
+    let table = |group: &str| {
+        let (names, values) = groups.get(group).cloned().unwrap_or_default();
+        format!("{group}:{names}\n{group}:{values}\n")
+    };
+    (table("TcpExt"), table("Tcp"))
+}

@@ -1,0 +1,219 @@
+//! `TCP_INFO` in Linux's binary layout: 280 bytes, as in Linux 6.18.
+//!
+//! The engine counts bytes where Linux counts segments; a count here is as many segments of the MSS as hold them. Zero, for want of a
+//! meaning here: `fackets`, `last_ack_sent` (in Linux too), `rehash`, `delivered_ce` and all of accurate ECN.
+
+use crate::errno::Errno;
+use crate::socket::{Opening, Role};
+use crate::sockets::Sockets;
+use core::time::Duration;
+use proto::{CaState, ConnectionInfo, Instant, ListenerInfo, NotAcknowledged, State};
+
+/// Size of the layout.
+pub const SIZE: usize = 280;
+
+/// Linux's state of a socket that never was more.
+const TCP_CLOSE: u8 = 7;
+const TCP_LISTEN: u8 = 10;
+const TCP_SYN_SENT: u8 = 2;
+/// Bytes that timestamps take of every segment.
+const TIMESTAMPS_LEN: u32 = 12;
+/// `TCP_INFINITE_SSTHRESH`.
+const SSTHRESH_INFINITE: u32 = 0x7fff_ffff;
+
+mod option {
+    pub(super) const TIMESTAMPS: u8 = 1;
+    pub(super) const SACK: u8 = 2;
+    pub(super) const WSCALE: u8 = 4;
+    pub(super) const ECN: u8 = 8;
+    pub(super) const SYN_DATA: u8 = 32;
+}
+
+/// What `getsockopt(TCP_INFO)` gives.
+pub(crate) fn bytes(sockets: &Sockets, now: Instant, fd: i32) -> Result<Vec<u8>, Errno> {
+    let socket = sockets.files.socket(fd)?;
+    let mut out = Layout::default();
+    match socket.role {
+        Role::Fresh => {
+            let deferred = matches!(socket.opening, Opening::Deferred(_));
+            out.byte(if deferred { TCP_SYN_SENT } else { TCP_CLOSE });
+        }
+        Role::Listener(id) => out.listener(&sockets.stack.listener_info(id).ok_or(Errno::EINVAL)?),
+        Role::Connection(id) => {
+            out.connection(&sockets.stack.info(id).ok_or(Errno::EINVAL)?, socket.ended, now);
+        }
+    }
+    out.bytes.resize(SIZE, 0);
+    Ok(out.bytes)
+}
+
+/// Fields in the order of the structure; all lie where their own size aligns them.
+#[derive(Default)]
+struct Layout {
+    bytes: Vec<u8>,
+}
+
+impl Layout {
+    fn byte(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    fn short(&mut self, value: u32) {
+        self.bytes.extend(u16::try_from(value).unwrap_or(u16::MAX).to_ne_bytes());
+    }
+
+    fn words<const N: usize>(&mut self, values: [u32; N]) {
+        self.bytes.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
+    }
+
+    fn longs<const N: usize>(&mut self, values: [u64; N]) {
+        self.bytes.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
+    }
+
+    /// Linux tells of the accept queue where a connection tells of segments.
+    fn listener(&mut self, info: &ListenerInfo) {
+        self.bytes.extend([TCP_LISTEN, 0, 0, 0, 0, 0, 0, 0]);
+        let waiting = u32::try_from(info.accept_queue).unwrap_or(u32::MAX);
+        self.words([0, 0, 0, 0, waiting, info.backlog]);
+    }
+
+    fn connection(&mut self, info: &ConnectionInfo, ended: bool, now: Instant) {
+        self.head(info, ended);
+        self.segments(info);
+        self.times(info, now);
+        self.totals(info, now);
+        self.tail(info);
+    }
+
+    fn head(&mut self, info: &ConnectionInfo, ended: bool) {
+        let tcp = &info.tcp_info;
+        self.byte(if ended { TCP_CLOSE } else { state_number(info.state) });
+        self.byte(match tcp.ca_state {
+            CaState::Open => 0,
+            CaState::Disorder => 1,
+            CaState::Recovery => 3,
+            CaState::Loss => 4,
+        });
+        self.bytes.extend([tcp.retransmits, tcp.probes, tcp.backoff, options(info)]);
+        self.byte(info.snd_wscale & 0xf | info.rcv_wscale << 4);
+        let fail = match tcp.fastopen_client_fail {
+            None => 0,
+            Some(NotAcknowledged::Lost) => 3,
+            Some(_) => 2,
+        };
+        self.byte(u8::from(info.delivery_rate_app_limited) | fail << 1);
+        self.words([micros(info.rto), micros(tcp.ato), info.snd_mss.into(), tcp.rcv_mss.into()]);
+    }
+
+    fn segments(&mut self, info: &ConnectionInfo) {
+        let tcp = &info.tcp_info;
+        let count = |bytes: u32| segments(bytes, info.snd_mss);
+        self.words([count(info.flight_size), count(tcp.sacked), count(tcp.lost), count(tcp.retrans), 0]);
+    }
+
+    fn times(&mut self, info: &ConnectionInfo, now: Instant) {
+        let tcp = &info.tcp_info;
+        let since = |at: Option<Instant>| {
+            let at = at.or(info.established_at).unwrap_or(info.opened_at);
+            u32::try_from(now.since(at).as_millis()).unwrap_or(u32::MAX)
+        };
+        self.words([since(tcp.last_data_sent), 0, since(tcp.last_data_recv), since(tcp.last_ack_recv)]);
+        let ssthresh = if info.ssthresh >= SSTHRESH_INFINITE {
+            info.ssthresh.min(SSTHRESH_INFINITE)
+        } else {
+            whole_segments(info.ssthresh, info.snd_mss)
+        };
+        self.words([
+            tcp.pmtu.into(),
+            tcp.rcv_ssthresh.min(info.recv_buffer),
+            micros(info.srtt.unwrap_or_default()),
+            micros(info.rttvar),
+            ssthresh,
+            whole_segments(info.cwnd, info.snd_mss),
+            u32::from(tcp.advmss) - if info.timestamps { TIMESTAMPS_LEN } else { 0 },
+            tcp.reordering,
+            micros(tcp.rcv_rtt.unwrap_or_default()),
+            tcp.rcv_space.unwrap_or(0),
+            tcp.total_retrans,
+        ]);
+    }
+
+    fn totals(&mut self, info: &ConnectionInfo, now: Instant) {
+        let tcp = &info.tcp_info;
+        self.longs([
+            info.pacing_rate.unwrap_or(0),
+            tcp.max_pacing_rate.map_or(u64::MAX, u64::from),
+            info.bytes_acked,
+            info.bytes_received,
+        ]);
+        let min_rtt = info.min_rtt.map_or(u32::MAX, micros);
+        self.words([
+            tcp.segs_out,
+            tcp.segs_in,
+            tcp.notsent_bytes,
+            min_rtt,
+            tcp.data_segs_in,
+            tcp.data_segs_out,
+        ]);
+        let limits = &info.limits;
+        let time = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.longs([
+            info.delivery_rate.unwrap_or(0),
+            time(limits.busy_time(now)),
+            time(limits.rwnd_limited(now)),
+            time(limits.sndbuf_limited(now)),
+        ]);
+    }
+
+    fn tail(&mut self, info: &ConnectionInfo) {
+        let tcp = &info.tcp_info;
+        let established = u32::from(info.established_at.is_some());
+        // A SYN and its data are one segment.
+        let acked = info.bytes_acked.saturating_sub(info.syn_data_acked as u64);
+        let acked = u32::try_from(acked).unwrap_or(u32::MAX);
+        let delivered = established + segments(acked.saturating_add(tcp.sacked), info.snd_mss);
+        self.words([delivered, 0]);
+        self.longs([tcp.bytes_sent, tcp.bytes_retrans]);
+        self.words([tcp.dsack_dups, tcp.reord_seen, tcp.rcv_ooopack, info.snd_wnd, info.rcv_wnd, 0]);
+        self.short(tcp.total_rto);
+        self.short(tcp.total_rto_recoveries);
+        self.words([u32::try_from(tcp.total_rto_time.as_millis()).unwrap_or(u32::MAX)]);
+    }
+}
+
+fn options(info: &ConnectionInfo) -> u8 {
+    let syn_data = info.syn_data_acked > 0 || info.early_data.len > 0;
+    let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+    bit(info.timestamps, option::TIMESTAMPS)
+        | bit(info.sack, option::SACK)
+        | bit(info.window_scaling, option::WSCALE)
+        | bit(info.ecn, option::ECN)
+        | bit(syn_data, option::SYN_DATA)
+}
+
+fn state_number(state: State) -> u8 {
+    match state {
+        State::Established => 1,
+        State::SynSent => TCP_SYN_SENT,
+        State::SynReceived => 3,
+        State::FinWait1 => 4,
+        State::FinWait2 => 5,
+        // The socket is closed then: what waits is no socket any more.
+        State::TimeWait | State::Closed => TCP_CLOSE,
+        State::CloseWait => 8,
+        State::LastAck => 9,
+        State::Closing => 11,
+    }
+}
+
+fn segments(bytes: u32, mss: u16) -> u32 {
+    bytes.div_ceil(u32::from(mss).max(1))
+}
+
+fn whole_segments(bytes: u32, mss: u16) -> u32 {
+    bytes / u32::from(mss).max(1)
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,12 @@
+//! Sockets in virtual time: two hosts and the wire between them, every call with its time and its errno.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+mod c;
+mod calls;
+mod connect;
+mod options;
+mod readiness;
+mod sysctl;
+mod threads;
+mod wire;

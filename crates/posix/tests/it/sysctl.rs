@@ -1,0 +1,43 @@
+//! Settings from a tree of files, counters into the form of /proc/net.
+
+use posix::sysctl::{SysctlTree, counter_files};
+use proto::{Capabilities, Config, Instant, Stack};
+use std::fs;
+
+#[test]
+fn what_changes_in_the_tree_changes_in_the_stack() {
+    let root = std::env::temp_dir().join(format!("firstbyte-posix-{}", std::process::id()));
+    fs::create_dir_all(root.join("ipv4")).unwrap();
+    let ethernet = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+    let mut stack = Stack::new(Config::linux(), ethernet, [1; 32]);
+    let mut tree = SysctlTree::new(&root, &stack);
+    let now = Instant::ZERO;
+    fs::write(root.join("ipv4/tcp_fastopen"), "0x70403\n").unwrap();
+    fs::write(root.join("ipv4/tcp_rmem"), "4096\t540000\t15728640\n").unwrap();
+    fs::write(root.join("ipv4/ip_local_port_range"), "1000\t2000\n").unwrap();
+    fs::write(root.join("ipv4/tcp_fastopen_key"), "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4\n").unwrap();
+    tree.refresh(now, &mut stack);
+    assert_eq!(stack.config().tcp_fastopen, 0x70403);
+    assert_eq!(stack.config().tcp_rmem, [4096, 540_000, 15_728_640]);
+    assert_eq!((stack.config().port_low, stack.config().port_high), (1000, 2000));
+    assert_eq!(stack.fast_open_key().to_string(), "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4");
+    fs::write(root.join("ipv4/tcp_fastopen"), "1\n").unwrap();
+    fs::write(root.join("ipv4/tcp_rmem"), "nonsense\n").unwrap();
+    tree.refresh(now, &mut stack);
+    assert_eq!(stack.config().tcp_fastopen, 1);
+    assert_eq!(stack.config().tcp_rmem, [4096, 540_000, 15_728_640], "refused");
+    fs::remove_dir_all(&root).unwrap();
+}
+
+#[test]
+fn counters_are_two_lines_a_group() {
+    let ethernet = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+    let (netstat, snmp) = counter_files(&Stack::new(Config::linux(), ethernet, [1; 32]));
+    for (text, group, name) in [(netstat, "TcpExt:", "TCPTimeouts"), (snmp, "Tcp:", "ActiveOpens")] {
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
+        let [names, values] = lines.as_slice() else { panic!("{text}") };
+        assert_eq!((names[0], values[0], names.len()), (group, group, values.len()));
+        let at = names.iter().position(|found| *found == name).unwrap();
+        assert_eq!(values[at], "0");
+    }
+}
