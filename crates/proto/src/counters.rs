@@ -200,6 +200,8 @@ counters! {
     paws_active_rejected = "PAWSActive";
     /// Segments refused for their timestamp.
     paws_estab_rejected = "PAWSEstab";
+    /// Final ACKs that echo a timestamp which no SYN-ACK had.
+    tsecr_rejected = "TSEcrRejected";
     /// Pure ACKs refused for their timestamp, which are not answered.
     paws_old_ack = "PAWSOldAck";
     /// Segments refused for their timestamp in TIME-WAIT.

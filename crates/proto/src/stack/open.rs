@@ -177,6 +177,9 @@ impl Stack {
         if segment.header.ack != iss + 1 {
             return self.reset_stranger(now, &tuple, segment);
         }
+        if self.is_of_another_time(index, segment) {
+            return self.repeat_syn_ack(now, index, segment);
+        }
         // Text may overtake the final ACK: everything that starts in the window will do.
         if segment.end().before(irs + 1) || segment.seq().since(irs + 1) > u32::from(u16::MAX) {
             return self.repeat_syn_ack(now, index, segment);
@@ -185,6 +188,21 @@ impl Stack {
             return self.drops.count(DropReason::Deferred);
         }
         self.promote(now, index, segment);
+    }
+
+    /// A timestamp that is older than the SYN's, or echoes none of our SYN-ACKs: of an earlier connection, or forged (RFC 7323 §5.3, and
+    /// Linux's `tcp_check_req`).
+    fn is_of_another_time(&mut self, index: u32, segment: &Segment) -> bool {
+        let Some(request) = self.requests.get(index) else { return false };
+        let timestamps = segment.header.options.timestamps.filter(|_| request.agreed.timestamps);
+        let Some(Timestamps { tsval, tsecr }) = timestamps else { return false };
+        let (first, last) = (request.first_sent_ms, request.sent_at.as_millis() as u32);
+        let echoed = tsecr.wrapping_sub(request.ts_offset);
+        let old = (request.ts_recent.wrapping_sub(tsval) as i32) > 0;
+        let foreign = !old && tsecr != 0 && echoed.wrapping_sub(first) > last.wrapping_sub(first);
+        self.shared.counters.paws_estab_rejected += u64::from(old);
+        self.shared.counters.tsecr_rejected += u64::from(foreign);
+        old || foreign
     }
 
     /// A bare ACK, where the listener waits for data first (Linux's `tcp_check_req`).

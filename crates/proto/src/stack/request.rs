@@ -26,6 +26,8 @@ pub(super) struct Request {
     /// Of those, by the timer: a client that repeats its SYN does not use up our patience.
     pub(super) timeouts: u8,
     pub(super) sent_at: Instant,
+    /// When the first went, ms modulo 2³².
+    pub(super) first_sent_ms: u32,
     /// Of a repeated SYN, or of a segment outside the window.
     pub(super) last_answer: LastAnswer,
     /// The final ACK has come and made no connection, for want of room or of data: the peer believes itself connected.

@@ -101,6 +101,7 @@ impl Stack {
             transmissions: 0,
             timeouts: 0,
             sent_at: now,
+            first_sent_ms: now.as_millis() as u32,
             last_answer: LastAnswer::default(),
             acked: true,
             timer: TimerHandle::default(),

@@ -231,6 +231,30 @@ fn pure_acks_with_old_timestamps() {
 }
 
 /// RFC 7323 §5.5: after 24 days of silence a timestamp may have wrapped.
+/// Before the handshake is complete, too: neither an old duplicate nor who guesses the echo opens a connection.
+#[test]
+fn a_half_open_request_looks_at_timestamps() {
+    let mut p = Peer::ours();
+    let listener = p.listen();
+    p.send("S 0 win 65535 <mss 1000,TS 1000 0>");
+    p.expect("SA 0 ack 1 <mss 1460,TS 0 1000>");
+    p.expect_after(1000, "SA 0 ack 1 <mss 1460,TS 1000 1000>");
+    p.skip(500);
+    p.send("PA 1:11 ack 1 <TS 999 0>");
+    p.expect("SA 0 ack 1 <mss 1460,TS 1500 1000>");
+    for echo in ["4294967295", "1501"] {
+        p.send(&format!("PA 1:11 ack 1 <TS 2000 {echo}>"));
+        p.expect("SA 0 ack 1 <mss 1460,TS 1500 1000>");
+    }
+    let counters = p.stack.counters();
+    assert_eq!((counters.paws_estab_rejected, counters.tsecr_rejected), (1, 2));
+    assert!(p.stack.accept(p.now, listener).is_err());
+    // Any of the three echoes will do, and so does who has forgotten the option.
+    p.send("PA 1:11 ack 1 <TS 2000 1000>");
+    let id = p.accept(listener);
+    assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+}
+
 #[test]
 fn timestamps_age() {
     let (mut p, id) = established_with_timestamps();

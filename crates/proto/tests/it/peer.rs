@@ -121,12 +121,13 @@ impl Peer {
         self.establish_with(listener, "S 0 win 65535 <mss 1000>")
     }
 
-    /// Passive open by `syn`; the final ACK offers 65535 bytes.
+    /// Passive open by `syn`; the final ACK offers 65535 bytes, and has the SYN's timestamp.
     pub(crate) fn establish_with(&mut self, listener: ListenerId, syn: &str) -> ConnId {
         self.send(syn);
         self.expect("SA 0 ack 1");
-        let ecr = if syn.contains("TS") { " <TS 100 0>" } else { "" };
-        self.send(&format!("A 1 ack 1 win 65535{ecr}"));
+        let tsval = syn.split_once("TS ").and_then(|(_, rest)| rest.split(' ').next());
+        let timestamps = tsval.map_or(String::new(), |tsval| format!(" <TS {tsval} 0>"));
+        self.send(&format!("A 1 ack 1 win 65535{timestamps}"));
         self.accept(listener)
     }
 
