@@ -8,7 +8,7 @@ mod train;
 
 pub use plain::PlainSegment;
 pub use segments::Segments;
-pub use train::Train;
+pub use train::{Train, ends_of};
 
 use crate::{Checksum, IpHeader, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TCP_OPTIONS_MAX, TcpHeader, protocol};
 use bytes::Bytes;

@@ -135,19 +135,35 @@ impl Stack {
     /// The wheel learns the deadlines of the connections that have changed since it was last asked: one visit for each, however often
     /// its timers moved.
     fn arm_moved(&mut self) {
-        while let Some(index) = self.agenda.deadlines.moved.pop() {
-            let Some(connection) = self.connections.get_mut(index) else { continue };
-            connection.deadline_moved = false;
-            let deadline = connection.next_deadline();
-            if deadline == NEVER {
-                self.timers.clear(&mut connection.timer);
-                connection.timers.release();
-            } else {
-                self.timers.set(&mut connection.timer, index, deadline);
+        while !self.agenda.deadlines.moved.is_empty() {
+            let moved = &self.agenda.deadlines.moved;
+            let count = moved.len().min(AHEAD);
+            let last = &moved[moved.len() - count..];
+            // Those of some time ago have left the caches: asked for at once they come in the time of one.
+            for connection in last.iter().filter_map(|index| self.connections.get(*index)) {
+                connection.touch_deadline();
             }
+            for _ in 0..count {
+                self.arm_last_moved();
+            }
+        }
+    }
+
+    fn arm_last_moved(&mut self) {
+        let Some(index) = self.agenda.deadlines.moved.pop() else { return };
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        connection.deadline_moved = false;
+        let deadline = connection.next_deadline();
+        if deadline == NEVER {
+            self.timers.clear(&mut connection.timer);
+            connection.timers.release();
+        } else {
+            self.timers.set(&mut connection.timer, index, deadline);
         }
     }
 }
 
+/// Connections that are asked for at once.
+const AHEAD: usize = 16;
 /// So many places in the list are always tolerated.
 const MOVED_MIN: usize = 1024;

@@ -7,7 +7,12 @@ use crate::Instant;
 use crate::tcp::input::train::Text;
 use crate::tuple::FourTuple;
 use bytes::Buf;
-use wire::{IpHeader, RxPacket, TcpHeader, Train};
+use wire::{IpHeader, RxPacket, TcpHeader, Train, ends_of};
+
+/// Packets for which memory is asked at once.
+const AHEAD: usize = 16;
+/// Fewer connections lie in the caches. (In tests of this crate there are always enough.)
+const MANY: usize = if cfg!(test) { 1 } else { 4096 };
 
 impl Stack {
     /// A batch: acknowledgements are decided at its end. Packets nobody claims are left in it.
@@ -18,8 +23,12 @@ impl Stack {
             }
             return;
         }
-        let (mut at, mut unclaimed) = (0, 0);
+        let (mut at, mut unclaimed, mut touched) = (0, 0, 0);
+        let many = batch.len() > 1 && self.connections.len() >= MANY;
         while at < batch.len() {
+            if many && at >= touched {
+                touched = at + self.touch_ahead(&batch[at..]);
+            }
             let train = match &batch[at..] {
                 [first, second, ..] if self.shared.trace.is_none() => Train::between(first, second),
                 _ => None,
@@ -36,6 +45,22 @@ impl Stack {
             }
         }
         batch.truncate(unclaimed);
+    }
+
+    /// Asks for the memory that the next packets need, all at once: first for the places in the table, then for the connections that
+    /// these seem to name. Among very many connections each of them is a miss. Returns for how many packets.
+    fn touch_ahead(&self, packets: &[RxPacket]) -> usize {
+        let packets = &packets[..packets.len().min(AHEAD)];
+        let mut found = [None; AHEAD];
+        for (packet, found) in packets.iter().zip(&mut found) {
+            let Some(((peer, peer_port), (local, local_port))) = ends_of(&packet.data) else { continue };
+            let tuple = FourTuple { local, local_port, peer, peer_port };
+            *found = self.by_tuple.find(tuple.hash(&self.hash_key), |_| true).copied();
+        }
+        for connection in found.into_iter().flatten().filter_map(|index| self.connections.get(index)) {
+            connection.touch();
+        }
+        packets.len()
     }
 
     /// Takes those of `packets` that go on with the train whose first packet has just been handled, and returns how many.

@@ -149,6 +149,17 @@ impl Train {
     }
 }
 
+/// Source and destination of what seems to be a TCP packet without IP options or extensions; nothing is checked. To look early for
+/// whom a packet concerns.
+#[inline]
+pub fn ends_of(packet: &[u8]) -> Option<((Addr, u16), (Addr, u16))> {
+    let ip_len = ip_header_len(packet)?;
+    let ports: [u8; WORD] = *packet.get(ip_len..)?.first_chunk()?;
+    let (src, dst) = addresses(packet, ip_len)?;
+    let number = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
+    Some(((src, number(0)), (dst, number(2))))
+}
+
 fn number_at(packet: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([packet[at], packet[at + 1]])
 }
