@@ -98,7 +98,7 @@ fn rfc6675_section_5_1_timeout() {
 /// repetition of P1 is dropped as well, and P2's SACK shows it. One recovery, and no time-out.
 ///
 /// The example leaves congestion control out: BBR's window lets P1 and P2 go at its pace, proportional rate reduction would
-/// let one go per acknowledgement. (The figure is quoted from memory.)
+/// let one go per acknowledgement.
 #[test]
 fn rfc8985_section_3_4_fast_recovery() {
     let mut p = Peer::ours();
@@ -152,9 +152,33 @@ fn rfc8985_section_6_2_reordering_window() {
     p.expect_after(50, "A 4001:5001 ack 1");
 }
 
+/// RFC 8985 §3.5: a segment whose acknowledgement is late, and two more right before its time-out. The time-out repeats the first alone;
+/// when its acknowledgement comes, the other two are not repeated but given a time-out of their own.
+#[test]
+fn rfc8985_section_3_5_timeout() {
+    let config = Config { tcp_early_retrans: 0, ..Config::default() };
+    let (mut p, id) = established_with(config);
+    p.write(id, &pattern(1, 1000));
+    p.expect("PA 1:1001 ack 1");
+    p.expect_nothing_for(299);
+    p.write(id, &pattern(1001, 2000));
+    p.expect("A 1001:2001 ack 1");
+    p.expect("PA 2001:3001 ack 1");
+    p.expect_after(1, "PA 1:1001 ack 1");
+    p.expect_nothing();
+    assert_eq!(marks(&p, id), (0, 1000, 1000));
+    p.send("A 1 ack 1001");
+    p.expect_nothing_for(100);
+    assert_eq!(marks(&p, id), (0, 0, 0));
+    p.send("A 1 ack 3001");
+    p.expect_nothing_for(10_000);
+    let counters = p.stack.counters();
+    assert_eq!((counters.timeouts, counters.retrans_segs), (1, 1));
+}
+
 /// RFC 8985 §6.3: at a time-out only the first segment is lost, and what was sent at least a round trip ago; what was sent lately is left
-/// its time. (§3.5 is an example of it; its figure could not be had here.) P0 is dropped; P1 to P4 follow 250 ms later. The
-/// time-out after 300 ms repeats P0 alone, with a window of one segment beside the four on their way.
+/// its time. P0 is dropped; P1 to P9 follow 250 ms later. The time-out after 300 ms repeats P0 alone, with a window of one segment
+/// beside those on their way.
 #[test]
 fn rfc8985_section_6_3_timeout_spares_what_was_sent_lately() {
     let config = Config { tcp_early_retrans: 0, ..Config::default() };

@@ -89,11 +89,12 @@ mod tests {
         }
     }
 
-    /// RFC 6937 §4, first example: 20 segments in flight, the first lost; two duplicates let new ones go (limited transmit), the third
+    /// RFC 6937 §3.1, first example: 20 segments in flight, the first lost; two duplicates let new ones go (limited transmit), the third
     /// begins the recovery with 20 in flight, and ssthresh is 10. A segment for every other ACK, so that the pipe falls by one in two
-    /// ACKs to 10. (Quoted from memory; the pattern follows from sndcnt = CEIL(prr_delivered · ssthresh / RecoverFS) − prr_out.)
+    /// ACKs to 10. (The RFC's figure leaves out the segment of ACK 17 and sends one each at 18 and 19, which its own
+    /// sndcnt = CEIL(prr_delivered · ssthresh / RecoverFS) − prr_out does not give.)
     #[test]
-    fn rfc6937_section_4_one_loss() {
+    fn rfc6937_section_3_1_one_loss() {
         let mut flight = Flight::new(20, 10, 1);
         let (pipe, sent): (Vec<u32>, Vec<u32>) = flight.acks(17, false).into_iter().unzip();
         assert_eq!(pipe, [18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 11, 10]);
@@ -102,10 +103,10 @@ mod tests {
         assert_eq!(flight.acks(3, false), [(9, 1), (9, 1), (9, 1)], "from ssthresh on one for one");
     }
 
-    /// RFC 6937 §4, second example: of 20 segments the first 15 are lost, so that the third duplicate leaves four, six below ssthresh.
+    /// RFC 6937 §3.1, second example: of 20 segments the first 15 are lost, so that the third duplicate leaves four, six below ssthresh.
     /// PRR-CRB conserves packets: 4 4 4, one sent for each.
     #[test]
-    fn rfc6937_section_4_heavy_loss_conservative_bound() {
+    fn rfc6937_section_3_1_heavy_loss_conservative_bound() {
         let mut flight = Flight::new(20, 10, 15);
         assert_eq!(flight.acks(5, false), [(4, 1), (4, 1), (4, 1), (4, 1), (4, 1)]);
     }
@@ -113,7 +114,7 @@ mod tests {
     /// The same with PRR-SSRB, which its successor leaves to ACKs that make progress and tell of no more loss: 4 5 6, two for each, up
     /// to ssthresh and not beyond.
     #[test]
-    fn rfc6937_section_4_heavy_loss_slow_start_bound() {
+    fn rfc6937_section_3_1_heavy_loss_slow_start_bound() {
         let mut flight = Flight::new(20, 10, 15);
         let expected = [(4, 2), (5, 2), (6, 2), (7, 2), (8, 2), (9, 1), (9, 1)];
         assert_eq!(flight.acks(7, true), expected);
