@@ -3,9 +3,10 @@
 use crate::failure::Failure;
 use crate::terminal::page_style;
 use ::lab::network::Profile;
-use ::lab::report::{Page, Report, write_pcapng};
+use ::lab::report::{Page, Report, traces, write_pcapng};
 use ::lab::scenario::{self, CATALOGUE};
 use clap::{Args, Subcommand, ValueEnum};
+use firstbyte::CongestionControl;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -44,6 +45,8 @@ enum Scenario {
     Flags(FlagsArgs),
     #[command(about = about("replay"))]
     Replay(ReplayArgs),
+    #[command(about = about("congestion"))]
+    Congestion(CongestionArgs),
     #[command(external_subcommand)]
     Unknown(Vec<String>),
 }
@@ -60,6 +63,9 @@ struct OutputArgs {
     /// Write the packets to FILE (pcapng, with comments: `frame.comment` in Wireshark and tshark).
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Tell what happened inside both ends, packet by packet: states, windows, round trips, what limits a sender, what goes again and why.
+    #[arg(long)]
+    trace: bool,
 }
 
 #[derive(Args, Debug)]
@@ -182,6 +188,53 @@ struct ReplayArgs {
     output: OutputArgs,
 }
 
+#[derive(Args, Debug)]
+struct CongestionArgs {
+    /// Round-trip time of the path with empty queues.
+    #[arg(long, default_value = "40ms", value_parser = round_trip)]
+    rtt: Duration,
+    /// Congestion control, several with commas.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "cubic,bbr")]
+    algorithm: Vec<AlgorithmArg>,
+    /// Rate of the bottleneck, Mbit/s.
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    mbit: u32,
+    /// Its queue, percent of what fills the pipe.
+    #[arg(long, default_value_t = 100, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    queue: u32,
+    /// Packets lost at random, per thousand.
+    #[arg(long, default_value_t = 0, value_name = "PER_THOUSAND", value_parser = clap::value_parser!(u32).range(0..=500))]
+    loss: u32,
+    /// Length of the download, kB.
+    #[arg(long, default_value_t = 5000, value_name = "KB", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    size: u32,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum AlgorithmArg {
+    /// RFC 5681.
+    Reno,
+    /// RFC 9438.
+    Cubic,
+    /// By delay.
+    Vegas,
+    /// Version 3.
+    Bbr,
+}
+
+impl From<AlgorithmArg> for CongestionControl {
+    fn from(algorithm: AlgorithmArg) -> CongestionControl {
+        match algorithm {
+            AlgorithmArg::Reno => CongestionControl::Reno,
+            AlgorithmArg::Cubic => CongestionControl::Cubic,
+            AlgorithmArg::Vegas => CongestionControl::Vegas,
+            AlgorithmArg::Bbr => CongestionControl::Bbr,
+        }
+    }
+}
+
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum ProfileArg {
     /// This project's defaults.
@@ -266,6 +319,18 @@ fn perform(scenario: Scenario) -> (Box<dyn Report>, OutputArgs) {
             let params = scenario::replay::Params { rtt, seed: output.seed };
             (Box::new(scenario::replay::run(&params)), output)
         }
+        Scenario::Congestion(CongestionArgs { rtt, algorithm, mbit, queue, loss, size: kb, output }) => {
+            let params = scenario::congestion::Params {
+                algorithms: algorithm.into_iter().map(CongestionControl::from).collect(),
+                rtt,
+                rate: u64::from(mbit) * 1_000_000,
+                queue_percent: queue,
+                loss_percent: f64::from(loss) / 10.0,
+                len: size(kb) * 1000,
+                seed: output.seed,
+            };
+            (Box::new(scenario::congestion::run(&params)), output)
+        }
         Scenario::Unknown(_) => unreachable!("`run` answers it"),
     }
 }
@@ -275,7 +340,11 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
         write_pcap(report, path).map_err(|error| Failure::file("write", path, &error))?;
     }
     if output.json {
-        return print(&format!("{:#}\n", report.json()));
+        let mut values = report.json();
+        if output.trace {
+            values["trace"] = traces(&report.recordings()).into_iter().collect();
+        }
+        return print(&format!("{values:#}\n"));
     }
     let mut page = Page::new(page_style());
     report.render(&mut page);
@@ -285,6 +354,12 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
             "Packets are in {}; remarks on them are packet comments (frame.comment).",
             path.display()
         ));
+    }
+    if output.trace {
+        for (name, lines) in traces(&report.recordings()) {
+            page.heading(&format!("Trace of {name}: ms, end, connection, what"));
+            lines.iter().for_each(|line| page.line(line));
+        }
     }
     print(&page.into_text())
 }
@@ -376,6 +451,14 @@ mod tests {
             assert!(!matches!(parsed.scenario, None | Some(Scenario::Unknown(_))), "{}", entry.name);
             assert!(!about(entry.name).is_empty());
         }
+    }
+
+    #[test]
+    fn values_hold_the_trace_where_it_is_asked_for() {
+        let (report, output) = perform(parse("packets --json --trace").unwrap().scenario.unwrap());
+        assert!(output.trace && output.json);
+        assert!(!traces(&report.recordings()).is_empty());
+        assert!(report.json().is_object(), "the trace is put in");
     }
 
     #[test]

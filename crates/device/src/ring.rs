@@ -7,6 +7,9 @@ pub const SMALL: usize = 512;
 /// Bytes of a block of copies.
 const BLOCK: usize = 16 * 1024;
 
+/// So many of the buffers lent last are looked at first: one of them that is free again is still in the caches.
+const RECENT: usize = 4;
+
 /// Buffers of one size. What was received in a buffer may be kept in part or whole for any time; the buffer comes back when none of it
 /// is held any more. So a stream costs no allocation per packet, nor the page faults of memory that the allocator has given back.
 pub struct Ring {
@@ -26,6 +29,12 @@ impl Ring {
 
     /// A buffer to receive into; its bytes mean nothing. A full ring leaves its oldest buffer to whoever still holds it.
     pub fn take(&mut self) -> BytesMut {
+        let recent = self.lent.len().saturating_sub(RECENT)..self.lent.len();
+        if let Some(free) = recent.rev().find(|index| self.lent[*index].is_unique())
+            && let Some(Ok(buffer)) = self.lent.remove(free).map(Bytes::try_into_mut)
+        {
+            return buffer;
+        }
         let is_free = self.lent.front().is_some_and(Bytes::is_unique);
         let oldest = if is_free || self.lent.len() >= self.most { self.lent.pop_front() } else { None };
         // Splitting makes the memory counted, and a counted buffer comes back without an allocation.

@@ -7,6 +7,7 @@
 //! - [`Tun`]: the [`Device`]. With the virtio header (the default) the kernel hands over TCP segments merged up to 64 KiB and
 //!   with their checksum undone, and takes the same, which makes one system call move up to 45 packets. Without it they are cut and
 //!   completed here.
+//! - `tun/single.rs`: receiving without it.
 //! - `tun/virtio.rs` is that header, `tun/ioctl.rs` the only `unsafe` of this crate, `tun/error.rs` what went wrong and
 //!   what to do.
 //!
@@ -22,6 +23,7 @@ mod builder;
 mod error;
 #[expect(unsafe_code, reason = "TUN devices are set up by ioctls, and rustix has no safe ones for them")]
 mod ioctl;
+mod single;
 mod virtio;
 
 pub use builder::Builder;
@@ -31,6 +33,7 @@ use crate::ring::{Ring, SMALL};
 use crate::{Device, IP_PACKET_MAX, Stats, fits, is_ip};
 use bytes::{Bytes, BytesMut};
 use rustix::io::Errno;
+use single::Singles;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -45,10 +48,6 @@ const MERGED_MAX: usize = HEADER_LEN + 40 + 65_535;
 const COPY_MAX: usize = MERGED_MAX / 4;
 /// Buffers for merged frames that are kept for use again: two megabytes.
 const MERGED_KEPT: usize = 32;
-/// Of frames that are not merged, each has a buffer of a multiple of this size, bytes.
-const BUFFER_STEP: usize = 2048;
-/// Such buffers that are kept.
-const SINGLE_KEPT: usize = 1024;
 /// writev takes at most this many slices (UIO_MAXIOV).
 const SLICES_MAX: usize = 1024;
 
@@ -61,9 +60,10 @@ pub struct Tun {
     index: u32,
     flags: ioctl::Flags,
     capabilities: Capabilities,
-    /// Frames are read into this; given away with a packet that is not copied.
+    /// Frames are read into this; given away with packets that are not copied.
     buffer: BytesMut,
     ring: Ring,
+    singles: Singles,
     /// Where packets are finished that the kernel does not finish.
     finished: Vec<u8>,
     stats: Stats,
@@ -104,24 +104,21 @@ impl Tun {
         let offload = flags.contains(ioctl::Flags::VNET_HDR);
         // Without offload they are cut and summed here: once per burst is less work than once per segment in the stack.
         let capabilities = Capabilities { mtu, gso_max_size: IP_PACKET_MAX - MAX_HEADER, tx_checksum: true };
-        let mut ring = if offload {
-            Ring::new(MERGED_MAX, MERGED_KEPT)
-        } else {
-            Ring::new(mtu.next_multiple_of(BUFFER_STEP), SINGLE_KEPT)
-        };
+        let mut ring = if offload { Ring::new(MERGED_MAX, MERGED_KEPT) } else { single::ring(mtu) };
         let buffer = ring.take();
+        let singles = Singles::new(mtu);
         let (finished, stats) = (Vec::new(), Stats::default());
-        Tun { fd, name, index, flags, capabilities, buffer, ring, finished, stats }
+        Tun { fd, name, index, flags, capabilities, buffer, ring, singles, finished, stats }
     }
 
     fn has_offload(&self) -> bool {
         self.flags.contains(ioctl::Flags::VNET_HDR)
     }
 
-    /// Reads one frame into the buffer and returns its length. `None`: nothing is there.
-    fn read_frame(&mut self) -> io::Result<Option<usize>> {
+    /// Reads one frame to `at` in the buffer, at most `most` bytes, and returns its length. `None`: nothing is there.
+    fn read_frame(&mut self, at: usize, most: usize) -> io::Result<Option<usize>> {
         loop {
-            match rustix::io::read(&self.fd, &mut self.buffer[..]) {
+            match rustix::io::read(&self.fd, &mut self.buffer[at..at + most]) {
                 Ok(len) => return Ok(Some(len)),
                 Err(Errno::AGAIN) => return Ok(None),
                 Err(Errno::INTR) => {}
@@ -130,26 +127,22 @@ impl Tun {
         }
     }
 
-    /// The packet in the first `len` bytes of the buffer; `None` when it is not a valid one.
-    fn take_packet(&mut self, len: usize) -> Option<RxPacket> {
+    /// The packet in the first `len` bytes of the buffer, behind its virtio header; `None` when it is not a valid one.
+    fn take_merged(&mut self, len: usize) -> Option<RxPacket> {
         let frame = &self.buffer[..len];
-        let (header, offset) = if self.has_offload() {
-            (VirtioNetHeader::parse(frame.first_chunk::<HEADER_LEN>()?)?, HEADER_LEN)
-        } else {
-            (VirtioNetHeader::default(), 0)
-        };
-        let packet = &frame[offset..];
+        let header = VirtioNetHeader::parse(frame.first_chunk::<HEADER_LEN>()?)?;
+        let packet = &frame[HEADER_LEN..];
         if !is_ip(packet) {
             return None;
         }
         let (data, truesize) = if packet.len() <= SMALL {
             (self.ring.copy(packet), packet.len())
-        } else if self.has_offload() && packet.len() < COPY_MAX {
+        } else if packet.len() < COPY_MAX {
             (Bytes::copy_from_slice(packet), packet.len())
         } else {
             let buffer = std::mem::replace(&mut self.buffer, self.ring.take());
             let truesize = buffer.len();
-            (self.ring.lend(buffer).slice(offset..len), truesize)
+            (self.ring.lend(buffer).slice(HEADER_LEN..len), truesize)
         };
         let checksum = if header.is_checksum_known() { RxChecksum::Trusted } else { RxChecksum::Verify };
         let gso_size = if header.gso_type == GsoType::None { 0 } else { header.gso_size };
@@ -293,15 +286,18 @@ impl Device for Tun {
     }
 
     fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+        if !self.has_offload() {
+            return self.recv_singles(batch, max);
+        }
         let mut count = 0;
         while count < max {
-            let len = match self.read_frame() {
+            let len = match self.read_frame(0, MERGED_MAX) {
                 Ok(Some(len)) => len,
                 Ok(None) => break,
                 Err(_) if count > 0 => break,
                 Err(error) => return Err(error),
             };
-            match self.take_packet(len) {
+            match self.take_merged(len) {
                 Some(packet) => {
                     self.stats.count_rx(&packet);
                     batch.push(packet);

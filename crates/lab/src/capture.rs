@@ -4,7 +4,7 @@
 
 use crate::segment::Segment;
 use bytes::Bytes;
-use proto::Instant;
+use proto::{Instant, TraceEvent};
 
 /// A host of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,10 +91,11 @@ impl Journey {
     }
 }
 
-/// Everything seen on a network, in the order of time.
+/// Everything seen on a network, in the order of time, and what the stacks at its ends told of themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     observations: Vec<Observation>,
+    traced: Vec<(HostId, TraceEvent)>,
 }
 
 impl Capture {
@@ -112,6 +113,17 @@ impl Capture {
         self.observations.push(Observation { at, packet, place, bytes });
     }
 
+    /// Adds what a host's stack tells.
+    pub(crate) fn note(&mut self, host: HostId, event: TraceEvent) {
+        self.traced.push((host, event));
+    }
+
+    /// What the stacks told: states, windows, round trips, packets and why they went. In the order of time, those of one moment as they
+    /// happened.
+    pub fn traced(&self) -> &[(HostId, TraceEvent)] {
+        &self.traced
+    }
+
     /// Everything, in the order of time.
     pub fn observations(&self) -> &[Observation] {
         &self.observations
@@ -122,13 +134,13 @@ impl Capture {
         self.observations.len()
     }
 
-    /// What was seen after a mark, as a capture of its own. Packets sent before the mark are left out of it.
+    /// The packets seen after a mark, as a capture of its own. Those sent before the mark are left out of it.
     pub fn since(&self, mark: usize) -> Capture {
         let tail = &self.observations[mark.min(self.observations.len())..];
         let started: Vec<PacketId> =
             tail.iter().filter(|seen| seen.place.is_start()).map(|seen| seen.packet).collect();
         let belongs = |seen: &&Observation| started.binary_search(&seen.packet).is_ok();
-        Capture { observations: tail.iter().filter(belongs).cloned().collect() }
+        Capture { observations: tail.iter().filter(belongs).cloned().collect(), traced: Vec::new() }
     }
 
     /// The way of every packet, in the order of their start.

@@ -55,7 +55,7 @@ use core::any::Any;
 use core::time::Duration;
 use host::Host;
 use path::{Outcome, Path};
-use proto::{Instant, Stack};
+use proto::{Instant, Stack, TraceMask};
 use wire::{Addr, IpHeader};
 
 /// A path of a network.
@@ -93,6 +93,7 @@ impl Network {
         let id = HostId(self.hosts.len());
         let seed = derived_seed(self.seed, id.0 as u64);
         self.hosts.push(Host::new(plan, Box::new(app), seed));
+        self.hosts[id.0].stack.set_trace(TraceMask::all());
         self.with_app_dyn(id, |app, sys| app.start(sys));
         id
     }
@@ -232,6 +233,9 @@ impl Network {
             if !self.hosts[host.0].handle_next_event(self.now) {
                 break;
             }
+        }
+        while let Some(event) = self.hosts[host.0].stack.poll_trace() {
+            self.capture.note(host, event);
         }
     }
 

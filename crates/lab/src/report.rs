@@ -1,14 +1,18 @@
 //! What an experiment hands back: text for people, values for programs, packets for Wireshark.
 
+mod chart;
 mod ladder;
 mod page;
 mod pcap;
 mod remarks;
 mod table;
+mod trace;
 
+pub use chart::Chart;
 pub use page::{Page, PageStyle};
 pub use pcap::{Recording, write_pcapng};
 pub use table::{Align, Table};
+pub use trace::traces;
 
 /// The result of a scenario.
 pub trait Report {

@@ -6,6 +6,7 @@
 //! [`Report`]: crate::report::Report
 
 pub mod big_request;
+pub mod congestion;
 pub mod fallback;
 pub mod fast_open;
 pub mod flags;
@@ -33,7 +34,7 @@ pub struct Entry {
 }
 
 /// Every scenario, in the order worth reading.
-pub const CATALOGUE: [Entry; 8] = [
+pub const CATALOGUE: [Entry; 9] = [
     Entry {
         name: "fast-open",
         summary: "requests with and without Fast Open: time to the first byte, packet ladders",
@@ -54,4 +55,8 @@ pub const CATALOGUE: [Entry; 8] = [
     Entry { name: "big-request", summary: "a request longer than a SYN can carry" },
     Entry { name: "flags", summary: "the bits of tcp_fastopen, client by server, and a spoofed source" },
     Entry { name: "replay", summary: "a SYN with data sent a second time: is the request delivered twice?" },
+    Entry {
+        name: "congestion",
+        summary: "a download through a bottleneck under each congestion control: windows over time",
+    },
 ];

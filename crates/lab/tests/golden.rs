@@ -53,6 +53,11 @@ fn big_request() {
 }
 
 #[test]
+fn congestion() {
+    check("congestion", &scenario::congestion::run(&Default::default()));
+}
+
+#[test]
 fn flags() {
     check("flags", &scenario::flags::run(&Default::default()));
 }

@@ -204,6 +204,12 @@ counters! {
     tsecr_rejected = "TSEcrRejected";
     /// Pure ACKs refused for their timestamp, which are not answered.
     paws_old_ack = "PAWSOldAck";
+    /// Segments with data that were the next, with nothing else to tell than an acknowledgement.
+    hp_hits = "TCPHPHits";
+    /// Acknowledgements that made progress, and told nothing else.
+    hp_acks = "TCPHPAcks";
+    /// Other acknowledgements without data, SYN or FIN.
+    pure_acks = "TCPPureAcks";
     /// Segments refused for their timestamp in TIME-WAIT.
     paws_time_wait = "PAWSTimewait";
     /// Connections closed while something they had received was unread, which resets them.

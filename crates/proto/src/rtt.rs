@@ -94,9 +94,9 @@ impl RttEstimator {
         self.backoff
     }
 
-    /// The least RTO.
-    pub(crate) fn min_rto(&self) -> Duration {
-        Duration::from_micros(self.min_rto_micros.into())
+    /// The least RTO, nanoseconds.
+    pub(crate) fn min_rto_nanos(&self) -> u64 {
+        u64::from(self.min_rto_micros) * 1_000
     }
 
     /// The greatest RTO.

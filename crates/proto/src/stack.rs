@@ -34,7 +34,7 @@ use crate::rate_limit::{ChallengeLimit, RateLimit};
 use crate::rng::Rng;
 use crate::route::RouteTable;
 use crate::slab::Slab;
-use crate::tcp::connection::{Connection, Context};
+use crate::tcp::connection::{Connection, Shared};
 use crate::tcp::send_blocks::SendBlocks;
 use crate::time_wait::TimeWaitTable;
 use crate::timer_wheel::TimerWheel;
@@ -66,6 +66,9 @@ const REPLAY_GENERATION: Duration = Duration::from_secs(120);
 /// [`poll_event`](Stack::poll_event) and [`poll_timeout`](Stack::poll_timeout) to the end, then the next. `now` never goes back.
 pub struct Stack {
     shared: Shared,
+    addresses: Vec<Addr>,
+    /// While somebody wants to hear of connections.
+    trace: Option<Box<Tracer>>,
     connections: Slab<Connection>,
     by_tuple: HashTable<u32>,
     requests: Slab<Request>,
@@ -88,42 +91,6 @@ pub struct Stack {
     drops: Drops,
 }
 
-/// What every connection may see and change while one of them is being changed.
-struct Shared {
-    config: Config,
-    capabilities: Capabilities,
-    counters: Counters,
-    paths: PathCache,
-    blackhole: Blackhole,
-    networks: Vec<Network>,
-    addresses: Vec<Addr>,
-    challenge: ChallengeLimit,
-    memory: Memory,
-    blocks: SendBlocks,
-    /// Connections whose application has let go.
-    orphans: u32,
-    /// While somebody wants to hear of connections.
-    trace: Option<Box<Tracer>>,
-}
-
-impl Shared {
-    fn context(&mut self, now: Instant) -> Context<'_> {
-        Context {
-            now,
-            config: &self.config,
-            capabilities: self.capabilities,
-            counters: &mut self.counters,
-            paths: &mut self.paths,
-            blackhole: &mut self.blackhole,
-            networks: &self.networks,
-            challenge: &mut self.challenge,
-            blocks: &mut self.blocks,
-            orphans: self.orphans,
-            memory: &self.memory,
-        }
-    }
-}
-
 impl Shared {
     /// Charges a connection what its buffers hold now.
     fn charge(&mut self, now: Instant, connection: &mut Connection) {
@@ -141,6 +108,7 @@ impl Stack {
         let mut rng = Rng::new(seed);
         Stack {
             shared: Shared {
+                now: Instant::ZERO,
                 capabilities,
                 counters: Counters::default(),
                 paths: PathCache::new(config.path_cache_entries as usize, rng.next_key()),
@@ -148,14 +116,14 @@ impl Stack {
                     config.tcp_fastopen_blackhole_timeout_sec.into(),
                 )),
                 networks: Vec::new(),
-                addresses: Vec::new(),
-                trace: None,
                 challenge: ChallengeLimit::new(Rng::new(seed.map(|byte| !byte))),
                 blocks: SendBlocks::new(config.tcp_wmem[2] as usize),
                 orphans: 0,
                 memory: Memory::new(&config),
                 config: config.clone(),
             },
+            addresses: Vec::new(),
+            trace: None,
             connections: Slab::new(),
             by_tuple: HashTable::new(),
             requests: Slab::new(),
@@ -196,7 +164,7 @@ impl Stack {
 
     /// The local addresses.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.shared.addresses.iter().map(Addr::to_ip)
+        self.addresses.iter().map(Addr::to_ip)
     }
 
     /// A snapshot of one connection, until its application lets go of it.
@@ -263,16 +231,16 @@ impl Stack {
     /// Adds a local address. `prefix_len` (0..=32 or 0..=128) names its network, which is part of the key of verdicts.
     pub fn add_address(&mut self, addr: IpAddr, prefix_len: u8) {
         let addr = Addr::from(addr);
-        if !self.shared.addresses.contains(&addr) {
-            self.shared.addresses.push(addr);
+        if !self.addresses.contains(&addr) {
+            self.addresses.push(addr);
             self.shared.networks.push(Network::new(addr, prefix_len));
         }
     }
 
     /// Removes a local address: packets for it are no longer ours. Connections from it fail by their timers.
     pub fn remove_address(&mut self, addr: IpAddr) {
-        if let Some(at) = self.shared.addresses.iter().position(|known| *known == Addr::from(addr)) {
-            self.shared.addresses.remove(at);
+        if let Some(at) = self.addresses.iter().position(|known| *known == Addr::from(addr)) {
+            self.addresses.remove(at);
             self.shared.networks.remove(at);
         }
     }

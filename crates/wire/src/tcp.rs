@@ -93,6 +93,17 @@ impl TcpHeader {
         segment: &[u8],
         verify: Option<(Addr, Addr)>,
     ) -> Result<(TcpHeader, Range<usize>), TcpError> {
+        let mut header = TcpHeader::new(0, 0);
+        let text = header.read(segment, verify)?;
+        Ok((header, text))
+    }
+
+    /// As [`parse`](Self::parse), in place: everything is overwritten, unless there is an error.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    #[inline(always)]
+    pub fn read(&mut self, segment: &[u8], verify: Option<(Addr, Addr)>) -> Result<Range<usize>, TcpError> {
         let truncated = TcpError::Truncated { required: TCP_HEADER_LEN, available: segment.len() };
         let fixed: &[u8; TCP_HEADER_LEN] = segment.first_chunk().ok_or(truncated)?;
         let data_offset = fixed[12] >> 4;
@@ -108,7 +119,7 @@ impl TcpHeader {
         if src_port == 0 || dst_port == 0 {
             return Err(TcpError::Port);
         }
-        let header = TcpHeader {
+        *self = TcpHeader {
             src_port,
             dst_port,
             seq: SeqNum(u32::from_be_bytes([q0, q1, q2, q3])),
@@ -118,7 +129,7 @@ impl TcpHeader {
             urgent: u16::from_be_bytes([u0, u1]),
             options: TcpOptions::parse(options),
         };
-        Ok((header, header_len..segment.len()))
+        Ok(header_len..segment.len())
     }
 
     /// Header length with options: a multiple of 4, 20..=60 unless the options are too many.

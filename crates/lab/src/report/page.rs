@@ -1,5 +1,6 @@
 //! A page of text: headings, paragraphs, tables and ladders, at a given width, with or without colour.
 
+use super::chart::Chart;
 use super::ladder::LadderLines;
 use super::table::Table;
 use crate::ladder::Ladder;
@@ -111,6 +112,14 @@ impl Page {
             }
             self.line(&line);
         }
+    }
+
+    /// A chart under its title.
+    pub fn chart(&mut self, chart: &Chart) {
+        self.gap();
+        let title = self.paint(Paint::Heading, &chart.heading());
+        self.line(&title);
+        chart.lines(self.style.width).iter().for_each(|line| self.line(line));
     }
 
     /// The text.

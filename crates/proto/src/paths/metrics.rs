@@ -75,7 +75,7 @@ impl Connection {
             return;
         }
         let (local, peer) = (self.tuple.local, self.tuple.peer);
-        match self.learnt(cx.config) {
+        match self.learnt(&cx.config) {
             Some(learnt) => {
                 let route = self.route_metrics().copied().unwrap_or_default();
                 let locks = Locks {

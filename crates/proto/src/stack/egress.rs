@@ -19,7 +19,7 @@ impl Stack {
         if !self.is_transmit_pending() {
             return false;
         }
-        if self.shared.trace.is_some() {
+        if self.trace.is_some() {
             return self.transmit_traced(now, packet);
         }
         self.transmit(now, packet)
@@ -32,7 +32,7 @@ impl Stack {
         }
         while let Some(id) = self.agenda.ready.pop_front() {
             let Some(connection) = self.connections.find_mut(id.index, id.generation) else { continue };
-            let sent = connection.poll_transmit(&mut self.shared.context(now), packet);
+            let sent = connection.poll_transmit(self.shared.context(now), packet);
             connection.ready = sent && connection.may_transmit();
             if connection.ready {
                 self.agenda.ready.push_back(id);
@@ -44,7 +44,7 @@ impl Stack {
                 }
             }
             self.agenda.deadlines.note(id.index, connection);
-            if self.shared.trace.is_some() {
+            if self.trace.is_some() {
                 self.trace_changes(now, id.index);
             }
             if sent {
@@ -118,7 +118,7 @@ impl Stack {
         while let Some(index) = self.timers.pop_expired(now) {
             if let Some(connection) = self.connections.get_mut(index) {
                 connection.timer = TimerHandle::default();
-                connection.handle_timeout(&mut self.shared.context(now));
+                connection.handle_timeout(self.shared.context(now));
             }
             self.settle(now, index);
         }

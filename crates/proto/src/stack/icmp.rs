@@ -92,7 +92,7 @@ impl Stack {
             return self.drops.count(DropReason::IcmpUnrelated);
         };
         if let Some(connection) = self.connections.get_mut(index) {
-            connection.icmp_error(&mut self.shared.context(now), error);
+            connection.icmp_error(self.shared.context(now), error);
         }
         self.settle(now, index);
     }

@@ -245,11 +245,11 @@ impl Stack {
         let cookie_request = segment.payload.is_empty()
             && segment.header.options.fast_open.is_none_or(|option| option.cookie.is_none());
         let route = self.route_to(tuple.peer);
-        let cx = &self.shared.context(now);
+        let cx = self.shared.context(now);
         let child = Connection::new(cx, tuple, State::SynReceived, iss, socket, route);
         let child_id = self.insert_connection(child);
         let Some(child) = self.connections.get_mut(child_id.index) else { return };
-        let cx = &self.shared.context(now);
+        let cx = self.shared.context(now);
         child.take_syn(cx, segment, self.isn.timestamp_offset(tuple.local, tuple.peer));
         child.fast_opened = true;
         child.parent = Some(id);
@@ -384,8 +384,8 @@ impl Connection {
         ts_offset: u32,
     ) {
         let options = &segment.header.options;
-        let agreed = Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options);
-        self.begin_agreed(cx, agreed.with_ecn(cx.config, segment.header.flags), segment.seq());
+        let agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
+        self.begin_agreed(cx, agreed.with_ecn(&cx.config, segment.header.flags), segment.seq());
         self.ts_offset = ts_offset;
         self.remember_timestamp(cx.now, options.timestamps.map_or(0, |timestamps| timestamps.tsval));
         self.snd.wnd = segment.header.window.into();

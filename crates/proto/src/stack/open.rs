@@ -267,11 +267,11 @@ impl Stack {
         let id = request.listener;
         let socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
         let route = self.route_to(request.tuple.peer);
-        let cx = &self.shared.context(now);
+        let cx = self.shared.context(now);
         let connection = Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);
         let id_of_connection: ConnId = self.insert_connection(connection);
         if let Some(connection) = self.connections.get_mut(id_of_connection.index) {
-            connection.take_request(&mut self.shared.context(now), &request);
+            connection.take_request(self.shared.context(now), &request);
             connection.unaccepted = true;
         }
         self.shared.counters.passive_opens += 1;

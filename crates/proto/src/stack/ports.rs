@@ -34,7 +34,7 @@ impl PortCounters {
 impl Stack {
     /// The first local address of the peer's family.
     pub(super) fn source_address(&self, peer: Addr) -> Option<Addr> {
-        self.shared.addresses.iter().copied().find(|addr| addr.is_v4() == peer.is_v4())
+        self.addresses.iter().copied().find(|addr| addr.is_v4() == peer.is_v4())
     }
 
     /// A port towards this peer that is free (true), or else one that a TIME-WAIT can spare.
@@ -70,7 +70,7 @@ impl Stack {
         let allowed = match config.tcp_tw_reuse {
             0 => false,
             1 => true,
-            _ => tuple.peer.is_loopback() || self.shared.addresses.contains(&tuple.peer),
+            _ => tuple.peer.is_loopback() || self.addresses.contains(&tuple.peer),
         };
         let age = config.time_wait.saturating_sub(self.time_wait.deadline(index).since(now));
         let entry = self.time_wait.get(index);

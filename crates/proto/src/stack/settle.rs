@@ -12,7 +12,7 @@ impl Stack {
     pub(super) fn settle(&mut self, now: Instant, index: u32) {
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         let id = ConnId { index, generation };
-        if !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
+        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
             self.settle_turn(now, id);
         }
     }
@@ -25,7 +25,7 @@ impl Stack {
         let Some(connection) = self.connections.get(index) else { return };
         if is_over(connection) {
             let mapped = connection.mapped;
-            if self.shared.trace.is_some() {
+            if self.trace.is_some() {
                 self.trace_changes(now, index);
             }
             if mapped {
@@ -38,7 +38,7 @@ impl Stack {
         let Some(connection) = self.connections.get_mut(index) else { return };
         self.shared.charge(now, connection);
         self.agenda.note(now, id, connection);
-        if self.shared.trace.is_some() {
+        if self.trace.is_some() {
             self.trace_changes(now, index);
         }
     }
@@ -60,9 +60,9 @@ impl Stack {
     /// CLOSED, TIME-WAIT, or FIN-WAIT-2 without a reader: says the last words, then the tuple is no longer its own.
     fn retire(&mut self, now: Instant, index: u32) {
         let Some(connection) = self.connections.get_mut(index) else { return };
-        let mut cx = self.shared.context(now);
+        let cx = self.shared.context(now);
         if only_awaits_fin(connection) {
-            connection.let_go_in_fin_wait_2(&mut cx);
+            connection.let_go_in_fin_wait_2(cx);
         }
         cx.counters.out_rsts += u64::from(connection.reset_due);
         while connection.may_transmit() {
@@ -70,7 +70,7 @@ impl Stack {
                 self.drops.count(DropReason::RateLimited);
                 break;
             };
-            if !connection.poll_transmit(&mut cx, place) {
+            if !connection.poll_transmit(cx, place) {
                 self.replies.unpush();
                 break;
             }
@@ -80,7 +80,7 @@ impl Stack {
         }
         let peaceful = connection.close_reason == Some(CloseReason::Finished);
         if connection.state != State::Closed || peaceful {
-            connection.save_path(&mut cx);
+            connection.save_path(cx);
         }
         self.timers.clear(&mut connection.timer);
         self.keep_numbers(now, index);
@@ -121,7 +121,7 @@ impl Stack {
     }
 
     fn free(&mut self, now: Instant, index: u32) {
-        if self.shared.trace.is_some() {
+        if self.trace.is_some() {
             self.trace_end(index);
         }
         self.unmap(index);
@@ -147,7 +147,7 @@ pub(super) fn settle_ordinary(
     id: ConnId,
     connection: &mut Connection,
 ) -> bool {
-    if connection.parent_event.is_some() || is_over(connection) || shared.trace.is_some() {
+    if connection.parent_event.is_some() || is_over(connection) {
         return false;
     }
     shared.charge(now, connection);

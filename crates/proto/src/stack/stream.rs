@@ -42,7 +42,7 @@ impl Stack {
         connection.snd.queue.write(&data[..taken], goal, &mut self.shared.blocks);
         connection.after_write(flags);
         connection.snd.blocked |= taken < data.len();
-        connection.written(&self.shared.context(now));
+        connection.written(self.shared.context(now));
         self.settle(now, id.index);
         Ok(taken)
     }
@@ -62,7 +62,7 @@ impl Stack {
         connection.snd.queue.write_bytes(data.split_to(taken), goal, &mut self.shared.blocks);
         connection.after_write(WriteFlags::empty());
         connection.snd.blocked |= !data.is_empty();
-        connection.written(&self.shared.context(now));
+        connection.written(self.shared.context(now));
         self.settle(now, id.index);
         Ok(taken)
     }
@@ -201,7 +201,7 @@ impl Stack {
         self.owned(id).ok_or(OptionError::NotFound)?;
         let cx = self.shared.context(now);
         let connection = self.connections.get_mut(id.index).ok_or(OptionError::NotFound)?;
-        connection.set_option(&cx, option)?;
+        connection.set_option(cx, option)?;
         self.settle(now, id.index);
         Ok(())
     }

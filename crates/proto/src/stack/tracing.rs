@@ -45,7 +45,7 @@ impl Stack {
 
     /// The next event of the trace.
     pub fn poll_trace(&mut self) -> Option<TraceEvent> {
-        let event = self.shared.trace.as_mut()?.pop();
+        let event = self.trace.as_mut()?.pop();
         if event.is_none() {
             self.drop_idle_tracer();
         }
@@ -54,28 +54,28 @@ impl Stack {
 
     /// Events since the last call that found no room: 65 536 wait to be polled at most.
     pub fn take_trace_lost(&mut self) -> u64 {
-        self.shared.trace.as_mut().map_or(0, |tracer| tracer.take_lost())
+        self.trace.as_mut().map_or(0, |tracer| tracer.take_lost())
     }
 
     fn tracer(&mut self) -> &mut Tracer {
-        self.shared.trace.get_or_insert_with(|| Box::new(Tracer::new(TRACE_CAPACITY)))
+        self.trace.get_or_insert_with(|| Box::new(Tracer::new(TRACE_CAPACITY)))
     }
 
     fn drop_idle_tracer(&mut self) {
-        self.shared.trace.take_if(|tracer| tracer.is_idle());
+        self.trace.take_if(|tracer| tracer.is_idle());
     }
 
     /// What has changed of a connection.
     #[cold]
     pub(super) fn trace_changes(&mut self, now: Instant, index: u32) {
-        if let (Some(tracer), Some(connection)) = (&mut self.shared.trace, self.connections.get(index)) {
+        if let (Some(tracer), Some(connection)) = (&mut self.trace, self.connections.get(index)) {
             tracer.look(now, index, connection);
         }
     }
 
     #[cold]
     pub(super) fn trace_end(&mut self, index: u32) {
-        if let (Some(tracer), Some(connection)) = (&mut self.shared.trace, self.connections.get(index)) {
+        if let (Some(tracer), Some(connection)) = (&mut self.trace, self.connections.get(index)) {
             tracer.forget(index, &connection.tuple);
         }
     }
@@ -83,7 +83,7 @@ impl Stack {
     /// As `take_packet`, and tells of it.
     #[cold]
     pub(super) fn take_packet_traced(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
-        let seen = see(&packet.data, false).filter(|seen| self.shared.addresses.contains(&seen.tuple.local));
+        let seen = see(&packet.data, false).filter(|seen| self.addresses.contains(&seen.tuple.local));
         if let Some(Seen { tuple, header, len }) = &seen {
             let shift = self.find_connection(tuple).and_then(|index| self.connections.get(index));
             let shift = shift.and_then(|c| c.agreed.snd_wscale);
@@ -125,7 +125,7 @@ impl Stack {
     }
 
     fn tell(&mut self, now: Instant, tuple: Option<&FourTuple>, what: Traced) {
-        if let Some(tracer) = &mut self.shared.trace {
+        if let Some(tracer) = &mut self.trace {
             tracer.tell(now, tuple, what);
         }
     }

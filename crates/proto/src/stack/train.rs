@@ -30,7 +30,7 @@ impl Stack {
                 touched = at + self.touch_ahead(&batch[at..]);
             }
             let train = match &batch[at..] {
-                [first, second, ..] if self.shared.trace.is_none() => Train::between(first, second),
+                [first, second, ..] if self.trace.is_none() => Train::between(first, second),
                 _ => None,
             };
             if !self.claim_packet(now, &mut batch[at]) {
@@ -70,8 +70,8 @@ impl Stack {
         let Some(connection) = self.connections.get_mut(index) else { return 0 };
         // Memory is charged when the train has settled: what would put the stack under pressure comes one by one.
         let mut room = self.shared.memory.room();
-        let mut cx = self.shared.context(now);
-        let Some(run) = connection.text_may_go_on(&cx, &header) else { return 0 };
+        let cx = self.shared.context(now);
+        let Some(run) = connection.text_may_go_on(cx, &header) else { return 0 };
         let mut taken = 0;
         for packet in packets {
             // No length before the headers are known to be there: it may end within them.
@@ -82,13 +82,14 @@ impl Stack {
             }
             let Some(left) = room.checked_sub(packet.truesize.max(len) as u64) else { break };
             room = left;
-            let RxPacket { data: mut payload, truesize, gso_size, .. } = std::mem::take(packet);
+            let (mut payload, truesize, gso_size) =
+                (std::mem::take(&mut packet.data), packet.truesize, packet.gso_size);
             payload.advance(train.header_len);
-            connection.text_goes_on(&mut cx, &run, Text { seq, pushed, payload, truesize, gso_size });
+            connection.text_goes_on(cx, &run, Text { seq, pushed, payload, truesize, gso_size });
             taken += 1;
         }
         if taken > 0 {
-            connection.text_went_on(&cx);
+            connection.text_went_on(cx);
             self.shared.counters.in_segs += taken as u64;
             self.settle(now, index);
         }

@@ -25,7 +25,7 @@ impl Stack {
         local: SocketAddr,
         options: ListenOptions,
     ) -> Result<ListenerId, ListenError> {
-        let own = local.ip().is_unspecified() || self.shared.addresses.contains(&Addr::from(local.ip()));
+        let own = local.ip().is_unspecified() || self.addresses.contains(&Addr::from(local.ip()));
         if !own || local.port() == 0 {
             return Err(ListenError::AddrNotAvailable);
         }
@@ -153,10 +153,10 @@ impl Stack {
         let plain = matches!(plan, ClientPlan::Plain(_));
         let path_srtt = if plain { None } else { self.remembered_rtt(now, &tuple) };
         let route = self.route_to(tuple.peer);
-        let cx = &self.shared.context(now);
+        let cx = self.shared.context(now);
         let connection = Connection::new(cx, tuple, State::SynSent, iss, options.socket.into(), route);
         let id = self.insert_connection(connection);
-        let cx = &self.shared.context(now);
+        let cx = self.shared.context(now);
         let Some(connection) = self.connections.get_mut(id.index) else {
             return Err(ConnectError::TooMany);
         };
@@ -183,7 +183,7 @@ impl Stack {
         let goal = connection.size_goal(&self.shared.capabilities);
         let mut first_bytes = options.first_bytes;
         if options.syn_only {
-            first_bytes.truncate(connection.first_syn_room(&self.shared.context(now), &plan));
+            first_bytes.truncate(connection.first_syn_room(self.shared.context(now), &plan));
         }
         connection.snd.queue.write_bytes(first_bytes, goal, &mut self.shared.blocks);
         connection.after_write(WriteFlags::empty());
@@ -207,7 +207,7 @@ impl Stack {
         let wanted =
             options.local.filter(|local| !local.ip().is_unspecified()).map(|local| Addr::from(local.ip()));
         let local = match wanted {
-            Some(addr) if !self.shared.addresses.contains(&addr) => {
+            Some(addr) if !self.addresses.contains(&addr) => {
                 return Err(ConnectError::AddrNotAvailable);
             }
             Some(addr) if addr.is_v4() != peer_addr.is_v4() => return Err(ConnectError::AddrNotAvailable),

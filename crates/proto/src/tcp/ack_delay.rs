@@ -143,7 +143,7 @@ impl Connection {
                     false => rcv.delay.pushed = (rcv.delay.pushed + 1).min(2),
                 }
                 let more_than_one = rcv.nxt.since(rcv.last_ack_sent) > rcv.mss();
-                more_than_one || rcv.delay.quick > 0 && !self.in_pingpong(cx.config)
+                more_than_one || rcv.delay.quick > 0 && !self.in_pingpong(&cx.config)
             }
         };
         if self.rcv.ack_owed != AckOwed::Now {
@@ -178,35 +178,41 @@ impl Connection {
     }
 
     fn delay_ack(&mut self, cx: &Context<'_>) {
-        let delay = self.ack_delay(cx.config);
+        let delay = self.ack_delay(&cx.config);
         let running = self.timers.is_set(Timer::DelayedAck);
         let adapts = cx.config.ack_habit == AckHabit::QuickStart;
-        let soon = adapts && running && self.timers.deadline(Timer::DelayedAck) <= cx.now + delay / 4;
-        if delay.is_zero() || soon {
+        let at = cx.now.plus_nanos(delay);
+        let deadline = self.timers.deadline(Timer::DelayedAck);
+        let soon = adapts && running && deadline <= cx.now.plus_nanos(delay / 4);
+        if delay == 0 || soon {
             self.rcv.ack_owed = AckOwed::Now;
             self.timers.stop(Timer::DelayedAck);
-        } else if !running || adapts && cx.now + delay < self.timers.deadline(Timer::DelayedAck) {
-            self.timers.set(Timer::DelayedAck, cx.now + delay);
+        } else if !running || adapts && at < deadline {
+            self.timers.set(Timer::DelayedAck, at);
         }
     }
 
-    /// Linux's `tcp_send_delayed_ack`.
-    fn ack_delay(&self, config: &Config) -> Duration {
-        let least = config.delayed_ack;
+    /// Nanoseconds.
+    fn ack_delay(&self, config: &Config) -> u64 {
         let delay = match config.ack_habit {
-            AckHabit::Merge => least,
+            AckHabit::Merge => config.delayed_ack,
             // A FIN before any text: the delay has not begun to be measured, and Linux's timer fires at its next tick.
             AckHabit::QuickStart if self.rcv.delay.ato == 0 => TICK,
-            AckHabit::QuickStart => {
-                let two_ways = self.in_pingpong(config) || self.rcv.delay.pushed > 0;
-                let most = if two_ways { config.delayed_ack_max } else { ONE_WAY_MAX };
-                let path = self.rtt.srtt().map_or(most, |srtt| srtt.max(least));
-                self.rcv.delay.ato(least).min(most.min(path).max(least)).min(config.delayed_ack_max)
-            }
+            AckHabit::QuickStart => self.adapted_delay(config),
         };
+        let delay = self.options.delack_max.map_or(delay, |most| delay.min(most));
         // Less than the peer's retransmission time-out may be by our own least (Linux's `tcp_delack_max`).
-        let before_rto = self.rtt.min_rto().saturating_sub(Duration::from_millis(1));
-        delay.min(self.options.delack_max.unwrap_or(delay)).min(before_rto)
+        let before_rto = self.rtt.min_rto_nanos().saturating_sub(1_000_000);
+        u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX).min(before_rto)
+    }
+
+    /// Linux's `tcp_send_delayed_ack`.
+    fn adapted_delay(&self, config: &Config) -> Duration {
+        let least = config.delayed_ack;
+        let two_ways = self.in_pingpong(config) || self.rcv.delay.pushed > 0;
+        let most = if two_ways { config.delayed_ack_max } else { ONE_WAY_MAX };
+        let path = self.rtt.srtt().map_or(most, |srtt| srtt.max(least));
+        self.rcv.delay.ato(least).min(most.min(path).max(least)).min(config.delayed_ack_max)
     }
 
     /// The delayed-ACK timer has fired.

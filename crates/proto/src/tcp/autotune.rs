@@ -96,7 +96,7 @@ impl Receiver {
     }
 
     /// `accepted` bytes have become readable. `echo`: TSecr of a full-sized segment, and its age.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note_round(&mut self, now: Instant, accepted: u32, echo: Option<(u32, Duration)>) {
         let nothing_new = |tuner: &Tuner| {
             self.nxt.before(tuner.until) && echo.is_none_or(|(tsecr, _)| tsecr == tuner.last_tsecr)

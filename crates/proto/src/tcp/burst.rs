@@ -55,7 +55,7 @@ impl Connection {
 
     fn autosized(&self, cx: &Context<'_>, segment: u32) -> u32 {
         let device = cx.capabilities.gso_max_size as u64;
-        let rate = self.pacing_rate(cx.config).or_else(|| self.window_rate(cx.config));
+        let rate = self.pacing_rate(&cx.config).or_else(|| self.window_rate(&cx.config));
         let distance = self.rtt.min_rtt().map_or(u64::MAX, |rtt| rtt.as_micros() as u64);
         let halvings = distance.checked_shr(cx.config.tcp_tso_rtt_log).unwrap_or(0);
         let near = if halvings < u32::BITS.into() { device >> halvings } else { 0 };

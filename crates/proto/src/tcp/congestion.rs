@@ -107,6 +107,10 @@ pub(crate) trait Controller {
     fn cwnd(&self) -> u32;
     fn ssthresh(&self) -> u32;
     fn on_ack(&mut self, acked: &Acked);
+    /// Data was acknowledged, but the window does not keep the sender back. True: that is all it has to hear.
+    fn on_ack_unlimited(&mut self, _now: Instant) -> bool {
+        false
+    }
     fn on_loss(&mut self, lost: &Lost);
     fn on_idle(&mut self, idle: &Idle);
     fn on_unused(&mut self, unused: &Unused);
@@ -191,6 +195,9 @@ impl Controller for Congestion {
     }
     fn on_ack(&mut self, acked: &Acked) {
         chosen!(self, algorithm => algorithm.on_ack(acked));
+    }
+    fn on_ack_unlimited(&mut self, now: Instant) -> bool {
+        chosen!(self, algorithm => algorithm.on_ack_unlimited(now))
     }
     fn on_loss(&mut self, lost: &Lost) {
         chosen!(self, algorithm => algorithm.on_loss(lost));

@@ -48,22 +48,35 @@ fn ts_age_units(now: Instant) -> u32 {
 /// Windows up to this are not halved (Linux's `TCP_MSS_DEFAULT`), bytes.
 const BOUND_TO_HALF: u32 = 536;
 
-/// What a connection may see and change of its stack.
-pub(crate) struct Context<'a> {
+/// What connections may see and change of their stack, one at a time.
+pub(crate) struct Shared {
+    /// The caller's time, since [`context`](Self::context).
     pub(crate) now: Instant,
-    pub(crate) config: &'a Config,
+    pub(crate) config: Config,
     pub(crate) capabilities: Capabilities,
-    pub(crate) counters: &'a mut Counters,
-    pub(crate) paths: &'a mut PathCache,
-    pub(crate) blackhole: &'a mut Blackhole,
-    pub(crate) networks: &'a [Network],
+    pub(crate) counters: Counters,
+    pub(crate) paths: PathCache,
+    pub(crate) blackhole: Blackhole,
+    pub(crate) networks: Vec<Network>,
     /// The stack's allowance of challenge ACKs.
-    pub(crate) challenge: &'a mut ChallengeLimit,
+    pub(crate) challenge: ChallengeLimit,
     /// Memory for what is written.
-    pub(crate) blocks: &'a mut SendBlocks,
+    pub(crate) blocks: SendBlocks,
     /// Connections of the stack whose application has let go.
     pub(crate) orphans: u32,
-    pub(crate) memory: &'a Memory,
+    pub(crate) memory: Memory,
+}
+
+/// The same while it is lent to a connection.
+pub(crate) type Context<'a> = Shared;
+
+impl Shared {
+    /// Lends it for a change that happens now.
+    #[inline]
+    pub(crate) fn context(&mut self, now: Instant) -> &mut Context<'_> {
+        self.now = now;
+        self
+    }
 }
 
 impl Context<'_> {
@@ -278,7 +291,7 @@ impl Connection {
         Options { nagle, rare: options }: Options,
         route: Option<Arc<Route>>,
     ) -> Connection {
-        let send_limit = send_limit(cx.config, &options);
+        let send_limit = send_limit(&cx.config, &options);
         Connection {
             tuple,
             state,
@@ -297,7 +310,7 @@ impl Connection {
             path_mtu: first_path_mtu(cx, &tuple, route.as_ref().map(|route| &route.metrics)),
             smss: 0,
             snd: Sender { nagle, ..Sender::new(iss, send_limit) },
-            rcv: Receiver::new(SeqNum(0), WindowSpace::new(cx.config, &options), 0),
+            rcv: Receiver::new(SeqNum(0), WindowSpace::new(&cx.config, &options), 0),
             rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min, cx.config.rtt_variation),
             congestion: Congestion::new(CongestionControl::Reno, &Start::default()),
             window_use: WindowUse::new(cx.now, iss),
@@ -355,12 +368,12 @@ impl Connection {
     }
 
     fn obey_options(&mut self, cx: &Context<'_>) {
-        self.bound_rto(cx.config);
+        self.bound_rto(&cx.config);
         if self.options.keepalive {
             self.start_keepalive(cx);
         }
         if let Some(on) = self.options.quickack {
-            self.set_quickack(cx.config, on);
+            self.set_quickack(&cx.config, on);
         }
     }
 
@@ -399,7 +412,7 @@ impl Connection {
 
     /// Begins to receive: the peer's SYN has come.
     pub(crate) fn start_receiver(&mut self, cx: &Context<'_>, irs: SeqNum) {
-        let config = cx.config;
+        let config = &cx.config;
         let mut space = WindowSpace::new(config, &self.options);
         let mss = self.window_segment(cx);
         let mut first = space.full();
@@ -432,7 +445,7 @@ impl Connection {
         self.agreed = agreed;
         self.smss = self.smss_now();
         self.congestion = self.new_congestion(cx);
-        self.expand_send_buffer(cx.config);
+        self.expand_send_buffer(&cx.config);
     }
 
     /// Largest payload of one segment: the peer's MSS and the path's MTU less the options of every segment.
@@ -571,7 +584,7 @@ impl Connection {
         if self.rcv.ack_owed == AckOwed::Delayed {
             self.rcv.ack_owed = AckOwed::Now;
         }
-        if self.fin_wait2_time(cx.config).is_none() {
+        if self.fin_wait2_time(&cx.config).is_none() {
             cx.counters.abort_on_linger += 1;
             self.abort();
         }

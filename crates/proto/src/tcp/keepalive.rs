@@ -15,7 +15,7 @@ impl Connection {
         if special.heard_at == Instant::ZERO {
             special.heard_at = cx.now;
         }
-        self.timers.set(Timer::Life, cx.now + self.keepalive_time(cx.config));
+        self.timers.set(Timer::Life, cx.now + self.keepalive_time(&cx.config));
     }
 
     /// It has been switched off.
@@ -28,7 +28,7 @@ impl Connection {
         if let Some(special) = &self.special
             && self.timers.is_set(Timer::Life)
         {
-            let at = special.heard_at + self.keepalive_time(cx.config);
+            let at = special.heard_at + self.keepalive_time(&cx.config);
             self.timers.set(Timer::Life, at.max(cx.now));
         }
     }
@@ -39,7 +39,7 @@ impl Connection {
 
     /// The peer may have been silent for long enough.
     pub(super) fn keepalive_timeout(&mut self, cx: &mut Context<'_>) {
-        let time = self.keepalive_time(cx.config);
+        let time = self.keepalive_time(&cx.config);
         let intvl = self.options.keepalive_intvl.unwrap_or(cx.config.tcp_keepalive_intvl);
         let probes = self.options.keepalive_probes.map_or(cx.config.tcp_keepalive_probes, u32::from);
         // While data is outstanding, retransmissions tell.

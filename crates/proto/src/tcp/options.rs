@@ -27,18 +27,18 @@ impl Connection {
         }
         match option {
             SocketOption::MaxSegment(_) => self.set_path_mtu(self.path_mtu),
-            SocketOption::QuickAck(on) => self.set_quickack(cx.config, on),
-            SocketOption::RtoMin(_) | SocketOption::RtoMax(_) => self.bound_rto(cx.config),
-            SocketOption::SendBuffer(_) => self.snd.limit = send_limit(cx.config, &self.options),
+            SocketOption::QuickAck(on) => self.set_quickack(&cx.config, on),
+            SocketOption::RtoMin(_) | SocketOption::RtoMax(_) => self.bound_rto(&cx.config),
+            SocketOption::SendBuffer(_) => self.snd.limit = send_limit(&cx.config, &self.options),
             SocketOption::RecvBuffer(_) | SocketOption::WindowClamp(_) => {
-                self.rcv.space.choose(cx.config, &self.options);
+                self.rcv.space.choose(&cx.config, &self.options);
             }
             SocketOption::KeepAlive(true) if self.is_open() && !self.timers.is_set(Timer::Life) => {
                 self.start_keepalive(cx);
             }
             SocketOption::KeepAlive(false) => self.stop_keepalive(),
             SocketOption::KeepAliveTime(_) => self.restart_keepalive(cx),
-            SocketOption::NotsentLowat(_) => self.wake_writer(cx.config),
+            SocketOption::NotsentLowat(_) => self.wake_writer(&cx.config),
             _ => {}
         }
         Ok(())

@@ -267,7 +267,7 @@ impl Connection {
             self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: true, left });
             self.ecn.on_reduction(self.snd.max);
         }
-        if self.is_thin(cx.config) {
+        if self.is_thin(&cx.config) {
             self.rtt.on_progress();
         } else {
             self.rtt.on_timeout();
@@ -294,7 +294,7 @@ impl Connection {
         if self.timeouts > 1 {
             return;
         }
-        let counters = &mut *cx.counters;
+        let counters = &mut cx.counters;
         let failed = match (tcp_info::ca_state(self), self.agreed.sack) {
             (CaState::Open, _) => return,
             (CaState::Disorder, true) => &mut counters.sack_failures,

@@ -53,7 +53,7 @@ impl Connection {
     /// Is the gate open? If not, its timer is set.
     pub(super) fn pacing_allows(&mut self, cx: &Context<'_>) -> bool {
         let Some(at) = self.pacer.closed_until(cx.now) else { return true };
-        if self.pacing_rate(cx.config).is_none() {
+        if self.pacing_rate(&cx.config).is_none() {
             return true;
         }
         self.timers.set(Timer::Pace, at);
@@ -62,8 +62,8 @@ impl Connection {
 
     /// The initial window is not paced (as in Linux: its first ten segments).
     pub(super) fn pace(&mut self, cx: &Context<'_>, bytes: u32) {
-        let Some(rate) = self.pacing_rate(cx.config) else { return };
-        let initial = self.snd.max.since(self.snd.iss) <= self.initial_window(cx.config);
+        let Some(rate) = self.pacing_rate(&cx.config) else { return };
+        let initial = self.snd.max.since(self.snd.iss) <= self.initial_window(&cx.config);
         if !initial {
             // Not more than a quarter of the window at once.
             let slack = cx.config.pacing_slack.min(self.rtt.srtt().unwrap_or_default() / 4);

@@ -39,7 +39,7 @@ impl Connection {
             return true;
         }
         let retries = if self.orphan {
-            orphan_retries(cx.config, !self.rtt.is_exhausted(), self.soft_error.is_some())
+            orphan_retries(&cx.config, !self.rtt.is_exhausted(), self.soft_error.is_some())
         } else {
             cx.config.tcp_retries2
         };
@@ -83,7 +83,7 @@ impl Connection {
             return self.end_if(cx, u32::from(self.timeouts) > cx.config.tcp_retries2);
         }
         let alive = !self.rtt.is_exhausted();
-        let retries = orphan_retries(cx.config, alive, self.soft_error.is_some());
+        let retries = orphan_retries(&cx.config, alive, self.soft_error.is_some());
         let expired =
             u32::from(self.timeouts) > retries || !alive && u32::from(self.rtt.backoff()) >= retries;
         self.end_if(cx, expired) || self.is_one_orphan_too_many(cx)

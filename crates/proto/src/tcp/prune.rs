@@ -31,9 +31,9 @@ impl Connection {
             return true;
         }
         if cx.memory.is_exhausted() {
-            self.rcv.prune(0, cx.counters);
+            self.rcv.prune(0, &mut cx.counters);
         }
-        self.rcv.refuses = self.lacks_memory(cx.config, cx.memory);
+        self.rcv.refuses = self.lacks_memory(&cx.config, &cx.memory);
         if self.rcv.refuses {
             cx.counters.rcv_q_drop += 1;
             self.rcv.ack_owed = AckOwed::Now;
@@ -53,6 +53,7 @@ impl Connection {
     }
 
     /// Text has been taken in: is the buffer still within its memory?
+    #[inline]
     pub(crate) fn keep_within_memory(&mut self, cx: &mut Context<'_>) {
         if cx.memory.is_under_pressure() {
             let mss = u32::from(self.advertised_mss(&cx.capabilities));
@@ -60,7 +61,7 @@ impl Connection {
         }
         let most = self.rcv.space.rcvbuf();
         if self.rcv.memory() > most {
-            self.rcv.prune(most, cx.counters);
+            self.rcv.prune(most, &mut cx.counters);
         }
     }
 }

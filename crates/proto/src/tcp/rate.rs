@@ -11,11 +11,11 @@ use core::time::Duration;
 impl Connection {
     /// A controller that has not heard of anything yet.
     pub(super) fn new_congestion(&self, cx: &Context<'_>) -> Congestion {
-        self.congestion_from(cx, self.initial_window(cx.config))
+        self.congestion_from(cx, self.initial_window(&cx.config))
     }
 
     fn congestion_from(&self, cx: &Context<'_>, initial_window: u32) -> Congestion {
-        let config = cx.config;
+        let config = &cx.config;
         let smss = u32::from(self.smss());
         let of_route = self.route.as_ref().and_then(|route| route.ssthresh);
         let known = of_route.or_else(|| self.remembered_ssthresh(cx));
@@ -69,7 +69,7 @@ impl Connection {
         if rto.is_some_and(|rto| idle > rto) {
             self.window_use.restart(cx.now);
         }
-        let initial_window = self.initial_window(cx.config);
+        let initial_window = self.initial_window(&cx.config);
         let srtt = self.rtt.srtt();
         self.congestion.on_idle(&Idle { now: cx.now, idle, rto, initial_window, app_limited, srtt });
     }
@@ -88,25 +88,25 @@ impl Connection {
             ssthresh,
             smss: u32::from(self.smss()),
         });
-        self.note_lull();
+        self.note_lull(in_flight);
         let full_buffer = self.snd.blocked;
         if cx.config.tcp_slow_start_after_idle
             && !full_buffer
-            && !self.recovery.is_recovering(self.snd.una)
             && !self.window_use.limits(cwnd, ssthresh)
-            && let Some(used) = self.window_use.take_unused(cx.now, self.rtt.rto())
+            && !self.recovery.is_recovering(self.snd.una)
+            && let Some(used) = self.window_use.take_unused(cx.now, self.rtt.rto_nanos())
         {
-            let initial_window = self.initial_window(cx.config);
+            let initial_window = self.initial_window(&cx.config);
             self.congestion.on_unused(&Unused { used, initial_window });
         }
     }
 
     /// The window has room, and nothing waits to be sent: rates measured from now on are the application's.
-    fn note_lull(&mut self) {
+    #[inline]
+    fn note_lull(&mut self, in_flight: u32) {
         if self.unsent() > 0 || self.recovery.resending_waits() {
             return;
         }
-        let in_flight = self.pipe();
         if in_flight.saturating_add(u32::from(self.smss())) <= self.congestion_window() {
             self.snd.queue.delivery.lull(in_flight);
         }
@@ -135,7 +135,7 @@ impl Connection {
         if self.congestion.holds_back() {
             self.snd.queue.delivery.lull(in_flight);
         }
-        self.note_lull();
+        self.note_lull(in_flight);
     }
 
     fn count_delivered(&mut self, cx: &mut Context<'_>, rate: &RateSample) {
@@ -164,6 +164,9 @@ impl Connection {
             return;
         }
         let limited = self.window_use.limits(self.congestion.cwnd(), self.congestion.ssthresh());
+        if !limited && self.congestion.on_ack_unlimited(cx.now) {
+            return;
+        }
         let smss = u32::from(self.smss());
         let most = match cx.config.abc_limit {
             0 => u32::MAX,

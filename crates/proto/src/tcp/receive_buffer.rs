@@ -76,6 +76,18 @@ impl Held {
         }
     }
 
+    /// Appends a copy of a payload; `len` bytes are held with it.
+    #[inline(never)]
+    fn copy(&mut self, payload: &[u8], len: usize) {
+        if self.small.capacity() - self.small.len() < payload.len() {
+            self.freeze_small();
+            let chunk_len = len.clamp(COMPACT_FIRST, COMPACT_CHUNK).max(payload.len());
+            // Not `reserve`: it could move bytes a reader still holds a part of.
+            self.small = BytesMut::with_capacity(chunk_len);
+        }
+        self.small.extend_from_slice(payload);
+    }
+
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let chunks = self.chunks.iter().map(|chunk| &chunk[..]);
         [&self.first[..]].into_iter().chain(chunks).chain([&self.small[..]])
@@ -97,24 +109,20 @@ impl ReceiveBuffer {
     }
 
     /// Appends a payload that pins `truesize` bytes.
+    #[inline(always)]
     pub(crate) fn push(&mut self, payload: Bytes, truesize: usize) {
         if payload.is_empty() {
             return;
         }
         self.len += payload.len() as u32;
         self.memory = self.memory.saturating_add(pinned(payload.len(), truesize) as u32);
-        let chunk_len = self.len().clamp(COMPACT_FIRST, COMPACT_CHUNK).max(payload.len());
-        let held = self.held.get_or_insert_default();
+        let (len, held) = (self.len as usize, self.held.get_or_insert_default());
         if payload.len() * PIN_FACTOR >= truesize {
             held.freeze_small();
-            return held.push(payload);
+            held.push(payload);
+        } else {
+            held.copy(&payload, len);
         }
-        if held.small.capacity() - held.small.len() < payload.len() {
-            held.freeze_small();
-            // Not `reserve`: it could move bytes a reader still holds a part of.
-            held.small = BytesMut::with_capacity(chunk_len);
-        }
-        held.small.extend_from_slice(&payload);
     }
 
     /// Appends all of another one.

@@ -180,14 +180,14 @@ impl Receiver {
     }
 
     /// The payload that comes next; it came in a segment with `whole` bytes of it.
-    #[inline]
+    #[inline(always)]
     fn take_next(&mut self, payload: Bytes, whole: usize, truesize: usize, gso_size: u16) -> u32 {
         let full = if gso_size > 0 { gso_size } else { whole.min(usize::from(u16::MAX)) as u16 };
         let merged = gso_size > 0 && whole > usize::from(gso_size);
         let second = self.nxt.after(self.last_ack_sent) && self.ack_owed != AckOwed::No;
         let before = self.nxt;
         self.append(payload, truesize);
-        let filled = self.fill_from_early();
+        let filled = self.early.is_some() && self.fill_from_early();
         if full > self.rcv_mss {
             self.rcv_mss = full;
             self.space.measure(whole, pinned(whole, truesize));
@@ -200,6 +200,7 @@ impl Receiver {
         self.nxt.since(before)
     }
 
+    #[inline(always)]
     fn append(&mut self, payload: Bytes, truesize: usize) {
         self.nxt += payload.len() as u32;
         self.bytes_received += payload.len() as u64;

@@ -137,7 +137,15 @@ impl Recovery {
     }
 
     /// `snd_una` moved by `acked` bytes; the peer has no SACK.
+    #[inline]
     pub(crate) fn on_progress(&mut self, snd_una: SeqNum, acked: u32, smss: u32) -> Verdict {
+        if self.newreno.is_none() {
+            return Verdict::Open;
+        }
+        self.progress_without_sack(snd_una, acked, smss)
+    }
+
+    fn progress_without_sack(&mut self, snd_una: SeqNum, acked: u32, smss: u32) -> Verdict {
         let Some(newreno) = &mut self.newreno else { return Verdict::Open };
         let verdict = newreno.on_progress(snd_una, acked, smss);
         if newreno.is_over() {

@@ -83,9 +83,9 @@ impl WindowUse {
         self.filled || (cwnd < ssthresh && cwnd < self.most.saturating_mul(2))
     }
 
-    /// Most bytes in flight since the window was last full, once that is `rto` ago; the measurement starts anew.
-    pub(super) fn take_unused(&mut self, now: Instant, rto: Duration) -> Option<u32> {
-        if now.since(self.unfilled_since) < rto {
+    /// Most bytes in flight since the window was last full, once that is `rto` ns ago; the measurement starts anew.
+    pub(super) fn take_unused(&mut self, now: Instant, rto: u64) -> Option<u32> {
+        if now < self.unfilled_since.plus_nanos(rto) {
             return None;
         }
         self.unfilled_since = now;
@@ -140,7 +140,7 @@ mod tests {
         let mut window = WindowUse::new(Instant::ZERO, SeqNum(0));
         window.on_sent(&sent(0, 0, 2 * MSS, 10 * MSS));
         window.on_sent(&sent(50, 2 * MSS, 5 * MSS, 10 * MSS));
-        let rto = Duration::from_millis(200);
+        let rto = 200_000_000;
         assert_eq!(window.take_unused(Instant::from_nanos(199_999_999), rto), None);
         assert_eq!(window.take_unused(Instant::from_nanos(200_000_000), rto), Some(3 * MSS));
         assert_eq!(window.take_unused(Instant::from_nanos(399_999_999), rto), None);

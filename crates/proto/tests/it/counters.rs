@@ -145,6 +145,32 @@ fn old_and_early_segments_count() {
     assert_eq!(p.stack.info(id).unwrap().tcp_info.rcv_ooopack, 1);
 }
 
+/// The next segment of an open connection, with the window as it was: data hits, and so does an ACK that makes progress. What Linux's
+/// slow path takes counts only if it is a pure ACK.
+#[test]
+fn what_header_prediction_would_take_counts() {
+    let (mut p, id) = established(Config::default(), SACK);
+    p.send("A 1 ack 1 win 512");
+    p.write(id, &pattern(1, 3000));
+    p.sent_now();
+    let predicted = |p: &mut Peer, segment: &str| {
+        let before = p.stack.counters();
+        let before = [before.hp_hits, before.hp_acks, before.pure_acks];
+        p.send(segment);
+        let after = p.stack.counters();
+        [after.hp_hits - before[0], after.hp_acks - before[1], after.pure_acks - before[2]]
+    };
+    assert_eq!(predicted(&mut p, "PA 1:11 ack 1 win 512"), [1, 0, 0]);
+    assert_eq!(predicted(&mut p, "PA 11:21 ack 1001 win 512"), [1, 1, 0]);
+    assert_eq!(predicted(&mut p, "A 21 ack 2001 win 512"), [0, 1, 0]);
+    assert_eq!(predicted(&mut p, "A 21 ack 2001 win 512"), [0, 0, 1], "no progress");
+    assert_eq!(predicted(&mut p, "A 21 ack 3001 win 513"), [0, 0, 1], "another window");
+    assert_eq!(predicted(&mut p, "A 31:41 ack 3001 win 513"), [0, 0, 0], "not the next");
+    assert_eq!(predicted(&mut p, "A 21:31 ack 3001 win 513"), [0, 0, 0], "something else is missing");
+    assert_eq!(predicted(&mut p, "FA 41 ack 3001 win 513"), [0, 0, 0]);
+    assert_eq!(predicted(&mut p, "A 42 ack 3001 win 513"), [0, 0, 1], "the connection is closing");
+}
+
 #[test]
 fn a_duplicate_of_something_out_of_order_is_reported_and_believed() {
     let (mut p, id) = established(Config::default(), SACK);

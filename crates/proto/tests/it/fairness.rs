@@ -92,10 +92,14 @@ fn at_a_full_queue_cubic_gets_what_its_losses_give() {
 }
 
 /// A loss that has nothing to do with congestion: BBR keeps the link full, Reno and CUBIC take it for congestion.
+///
+/// 82 % is what the draft leaves of the link: while cruising, each round with a loss (58 % of them, at 86 segments and 1 %) sets the
+/// short-term bandwidth to what that round delivered, of which the pacing margin keeps 1 % back; only the probe after two to three
+/// seconds, 20 to 30 rounds, forgets that. Rounds that let queues go, ProbeRTT and the loss itself take the rest.
 #[test]
 fn random_loss_does_not_slow_bbr_down() {
     let path = Path { bits_per_second: 10_000_000, rtt_ms: 100, queue_percent: 100, loss: 1.0 };
     let [bbr, cubic, reno] = [Bbr, Cubic, Reno].map(|algorithm| shares(path, &[algorithm], 1)[0]);
-    assert!(bbr >= 7_500_000, "BBR: {bbr} bit/s");
+    assert!(bbr >= 8_000_000, "BBR: {bbr} bit/s");
     assert!(bbr > 4 * reno && cubic >= reno, "{bbr} {cubic} {reno}");
 }

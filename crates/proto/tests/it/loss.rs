@@ -136,6 +136,21 @@ fn an_orphan_gives_up_sooner() {
     assert_eq!(p.sizes(), (0, 0, 0));
 }
 
+/// `tcp_orphan_retries` is for those whose application has let go: one that has only ended its own direction has `tcp_retries2`.
+#[test]
+fn a_half_closed_connection_is_no_orphan() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_orphan_retries", "2").unwrap();
+    let (mut p, id) = established_with(config);
+    p.write(id, b"x");
+    p.stack.shutdown(p.now, id).unwrap();
+    p.expect("FPA 1:2 ack 1");
+    for wait in [300, 600, 1200, 2400, 4800, 9600, 19_200] {
+        p.expect_after(wait, "FPA 1:2 ack 1");
+    }
+    assert_eq!((p.state(id), p.stack.orphans()), (State::FinWait1, 0));
+}
+
 /// Karn: what was sent twice says nothing about the RTT; the back-off ends with the progress (as in Linux).
 #[test]
 fn a_retransmitted_segment_is_not_measured() {

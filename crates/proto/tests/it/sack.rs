@@ -334,6 +334,27 @@ fn a_probe_carries_new_data_if_there_is_any() {
     assert_eq!((counters.loss_probes, counters.timeouts, counters.retrans_segs), (1, 1, 1));
 }
 
+/// RFC 8985 §7.2: a probe is due no later than the time-out. An application that writes a little every 100 ms puts it off, but the first
+/// segment, sent 300 ms ago, is not left alone for as long as it goes on.
+#[test]
+fn new_data_does_not_put_a_probe_off_for_ever() {
+    let (mut p, id) = established_with(Config::default());
+    for number in 0..3 {
+        p.write(id, &pattern(1 + 10 * number, 10));
+        p.stack.push(p.now, id);
+        assert_eq!(p.sent_now().len(), 1);
+        p.expect_nothing_for(if number < 2 { 100 } else { 99 });
+    }
+    p.expect_after(1, "PA 21:31 ack 1");
+    p.write(id, &pattern(31, 10));
+    p.stack.push(p.now, id);
+    p.expect("PA 31:41 ack 1");
+    // The time-out counts from the probe.
+    p.expect_after(300, "PA 1:41 ack 1");
+    let counters = p.stack.counters();
+    assert_eq!((counters.loss_probes, counters.timeouts), (1, 1));
+}
+
 #[test]
 fn without_tcp_early_retrans_there_are_no_probes() {
     let mut config = Config::default();

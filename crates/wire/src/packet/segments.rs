@@ -37,6 +37,7 @@ impl<'a> Segments<'a> {
     ///
     /// # Panics
     /// If `buf` is shorter than [`next_len`](Self::next_len).
+    #[inline]
     pub fn write_next(&mut self, buf: &mut [u8]) -> Option<usize> {
         let len = self.next_len()?;
         let buf = &mut buf[..len];
@@ -65,6 +66,9 @@ impl<'a> Segments<'a> {
         }
     }
 }
+
+/// Of an IPv4 header; an IPv6 header is longer.
+const V4_LEN: usize = 20;
 
 /// The headers every segment gets. What differs between segments is written, and summed, for each; the rest once.
 #[derive(Debug)]
@@ -130,12 +134,13 @@ impl Headers {
     }
 
     /// Completes the headers of the next segment, which begins `offset` bytes into the payload and whose own sums to `sum`.
+    #[inline]
     fn finish(&mut self, buf: &mut [u8], offset: usize, is_last: bool, payload_len: usize, sum: Checksum) {
         let (ip, tcp) = buf.split_at_mut(self.ip_len);
         let segment_len = tcp.len() + payload_len;
         if self.is_v4 {
             self.write_v4(ip, segment_len);
-        } else {
+        } else if let Some(ip) = ip.first_chunk_mut::<V4_LEN>() {
             ip[4..6].copy_from_slice(&length_field(segment_len).to_be_bytes());
         }
         let Some(fixed) = tcp.first_chunk_mut::<TCP_HEADER_LEN>() else { return };
@@ -156,6 +161,7 @@ impl Headers {
         let mut sum = self.ip_sum;
         sum.add_u16(total_len);
         sum.add_u16(self.ident);
+        let Some(ip) = ip.first_chunk_mut::<V4_LEN>() else { return };
         ip[2..4].copy_from_slice(&total_len.to_be_bytes());
         ip[4..6].copy_from_slice(&self.ident.to_be_bytes());
         ip[10..12].copy_from_slice(&sum.finish().to_be_bytes());

@@ -88,7 +88,7 @@ impl Train {
         Some(Train { src, dst, header_len, ip_len, words, fixed, pseudo_header, ip_fixed })
     }
 
-    #[inline]
+    #[inline(always)]
     fn matches(&self, packet: &[u8]) -> bool {
         let Some(header) = packet.get(..self.header_len) else { return false };
         // What lies behind the headers differs in nothing that is fixed.
@@ -114,6 +114,7 @@ impl Train {
 
     /// `packet` is one of the train, as to its headers, and valid: the number of its first byte of text, and whether it has PSH. `None`
     /// says only that it has to be looked at in the ordinary way.
+    #[inline]
     pub fn text(&self, packet: &RxPacket) -> Option<(SeqNum, bool)> {
         let data = &packet.data[..];
         if data.len() <= self.header_len || !self.matches(data) || !self.lengths_are_right(data) {

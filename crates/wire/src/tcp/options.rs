@@ -38,6 +38,31 @@ fn lone_timestamps(bytes: &[u8]) -> Option<Timestamps> {
     ([p0, p1, p2, p3] == LONE_TIMESTAMPS).then(|| Timestamps::from_bytes(values))
 }
 
+/// Bytes of the options that nearly every SYN has: MSS, SACK permitted with timestamps, window scale.
+const USUAL_SYN_LEN: usize = 20;
+
+fn usual_syn(timestamps: Timestamps, mss: u16, shift: u8) -> [u8; USUAL_SYN_LEN] {
+    let [m0, m1] = mss.to_be_bytes();
+    let [v0, v1, v2, v3, e0, e1, e2, e3] = timestamps.to_bytes();
+    let (sack, times, scale) = (kind::SACK_PERMITTED, kind::TIMESTAMPS, kind::WINDOW_SCALE);
+    [kind::MSS, 4, m0, m1, sack, 2, times, 10, v0, v1, v2, v3, e0, e1, e2, e3, kind::NOP, scale, 3, shift]
+}
+
+/// Those of [`usual_syn`], in its order.
+fn parse_usual_syn(bytes: &[u8]) -> Option<TcpOptions> {
+    let whole: &[u8; USUAL_SYN_LEN] = bytes.try_into().ok()?;
+    let [.., m0, m1, _, _, _, _, v0, v1, v2, v3, e0, e1, e2, e3, _, _, _, shift] = *whole;
+    let mss = u16::from_be_bytes([m0, m1]);
+    let timestamps = Timestamps::from_bytes([v0, v1, v2, v3, e0, e1, e2, e3]);
+    (*whole == usual_syn(timestamps, mss, shift)).then(|| TcpOptions {
+        mss: Some(mss),
+        window_scale: Some(shift),
+        sack_permitted: true,
+        timestamps: Some(timestamps),
+        ..TcpOptions::default()
+    })
+}
+
 /// Every option of a segment.
 ///
 /// Parsed as Linux does: of two options of one kind the last counts, and an option that runs over the end of the header ends the walk
@@ -77,6 +102,9 @@ impl TcpOptions {
 
     #[inline(never)]
     fn parse_all(bytes: &[u8]) -> TcpOptions {
+        if let Some(options) = parse_usual_syn(bytes) {
+            return options;
+        }
         let mut options = TcpOptions::default();
         for option in RawOptions::new(bytes) {
             if let RawOption::Body(kind, body) = option {
@@ -126,22 +154,25 @@ impl TcpOptions {
     /// unknown options, and Fast Open last; NOPs fill the last word. Only when this takes more than 40 bytes are the NOPs inside left
     /// out, so that whatever was parsed can be emitted.
     pub fn emit_len(&self) -> usize {
-        match self.lone() {
-            Some(Lone::Nothing) => 0,
-            Some(Lone::Timestamps(_)) => LONE_TIMESTAMPS_LEN,
+        match self.usual() {
+            Some(Usual::Nothing) => 0,
+            Some(Usual::Timestamps(_)) => LONE_TIMESTAMPS_LEN,
+            Some(Usual::Syn(..)) => USUAL_SYN_LEN,
             None => self.layout().1,
         }
     }
 
-    /// The two sets of options that segments after a handshake have.
-    fn lone(&self) -> Option<Lone> {
-        let others = self.mss.is_some()
-            || self.window_scale.is_some()
-            || self.sack_permitted
-            || !self.sack.is_empty()
-            || self.fast_open.is_some()
-            || !self.unknown.is_empty();
-        (!others).then(|| self.timestamps.map_or(Lone::Nothing, Lone::Timestamps))
+    /// The sets of options that nearly all segments have.
+    fn usual(&self) -> Option<Usual> {
+        if !self.sack.is_empty() || self.fast_open.is_some() || !self.unknown.is_empty() {
+            return None;
+        }
+        match (self.timestamps, self.mss, self.window_scale, self.sack_permitted) {
+            (None, None, None, false) => Some(Usual::Nothing),
+            (Some(timestamps), None, None, false) => Some(Usual::Timestamps(timestamps)),
+            (Some(timestamps), Some(mss), Some(shift), true) => Some(Usual::Syn(timestamps, mss, shift)),
+            _ => None,
+        }
     }
 
     /// How the options are aligned, and the bytes they take so.
@@ -175,9 +206,13 @@ impl TcpOptions {
     /// # Panics
     /// If that is more than 40, or `buf` is shorter.
     pub(super) fn emit(&self, buf: &mut [u8]) -> usize {
-        match self.lone() {
-            Some(Lone::Nothing) => 0,
-            Some(Lone::Timestamps(timestamps)) => {
+        match self.usual() {
+            Some(Usual::Nothing) => 0,
+            Some(Usual::Syn(timestamps, mss, shift)) => {
+                buf[..USUAL_SYN_LEN].copy_from_slice(&usual_syn(timestamps, mss, shift));
+                USUAL_SYN_LEN
+            }
+            Some(Usual::Timestamps(timestamps)) => {
                 let (prefix, values) = buf[..LONE_TIMESTAMPS_LEN].split_at_mut(LONE_TIMESTAMPS.len());
                 prefix.copy_from_slice(&LONE_TIMESTAMPS);
                 values.copy_from_slice(&timestamps.to_bytes());
@@ -229,9 +264,11 @@ impl TcpOptions {
     }
 }
 
-enum Lone {
+enum Usual {
     Nothing,
     Timestamps(Timestamps),
+    /// With SACK permitted.
+    Syn(Timestamps, u16, u8),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

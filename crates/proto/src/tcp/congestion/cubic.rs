@@ -159,12 +159,17 @@ impl Controller for Cubic {
         self.ssthresh
     }
 
+    fn on_ack_unlimited(&mut self, now: Instant) -> bool {
+        if self.clock == Clock::Running {
+            self.epoch = now.as_nanos().saturating_sub(self.epoch);
+            self.clock = Clock::Paused;
+        }
+        true
+    }
+
     fn on_ack(&mut self, acked: &Acked) {
         if !acked.limited {
-            if self.clock == Clock::Running {
-                self.epoch = acked.now.as_nanos().saturating_sub(self.epoch);
-                self.clock = Clock::Paused;
-            }
+            self.on_ack_unlimited(acked.now);
             return;
         }
         if self.cwnd < self.ssthresh {

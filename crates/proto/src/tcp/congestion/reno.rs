@@ -1,6 +1,7 @@
 //! Reno: slow start and congestion avoidance (RFC 5681 §3.1), counting bytes (RFC 3465).
 
 use super::{Acked, Controller, Idle, Lost, Start, Unused};
+use crate::Instant;
 
 #[derive(Clone, Debug)]
 #[repr(C, align(8))]
@@ -29,6 +30,10 @@ impl Controller for Reno {
 
     fn ssthresh(&self) -> u32 {
         self.ssthresh
+    }
+
+    fn on_ack_unlimited(&mut self, _now: Instant) -> bool {
+        true
     }
 
     fn on_ack(&mut self, acked: &Acked) {
@@ -102,6 +107,19 @@ mod tests {
         assert_eq!(reno.cwnd(), 11 * MSS / 2);
         reno.on_ack(&acked(0, MSS, MSS));
         assert_eq!(reno.cwnd(), 13 * MSS / 2);
+    }
+
+    /// The textbook adds SMSS·SMSS/cwnd per ACK: at ten segments of 1460 bytes 146, which is 1460 in a round trip. Counted by bytes, all of
+    /// them come with the last of the ten (RFC 5681 §3.1 prefers that).
+    #[test]
+    fn a_tenth_of_a_segment_per_acknowledgement() {
+        const MSS: u32 = 1460;
+        let mut reno = Reno::new(&start(10 * MSS, 10 * MSS));
+        for ack in 1..=10 {
+            reno.on_ack(&acked(0, MSS, MSS));
+            assert_eq!(reno.bytes_acked / 10 + (reno.cwnd() - 10 * MSS), 146 * ack);
+        }
+        assert_eq!(reno.cwnd(), 11 * MSS);
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Connection {
         if progress && board.reneges(&self.snd.queue, una) {
             return self.suspect_reneging(cx.now);
         }
-        if board.note_reordering(cx.config, arrived) {
+        if board.note_reordering(&cx.config, arrived) {
             cx.counters.sack_reorder += 1;
             Counts::of(&mut self.special, cx.now).reord_seen += 1;
         }
@@ -266,7 +266,8 @@ impl Connection {
         self.recovery.pipe(self.snd.flight_size())
     }
 
-    /// Lets the timer bring a probe first, where one may go (RFC 8985 §7.2). False: none may.
+    /// Lets the timer bring a probe first, where one may go (RFC 8985 §7.2). False: none may. New data puts off one that was set before,
+    /// but not beyond the time-out of what was sent first: else who writes every now and then would never be repeated.
     pub(crate) fn arm_probe(&mut self, cx: &Context<'_>) -> bool {
         let flight_size = self.snd.flight_size();
         if !self.agreed.sack
@@ -279,8 +280,15 @@ impl Connection {
             return false;
         }
         let wait = probe_timeout(&self.rtt, flight_size <= u32::from(self.smss()));
+        let mut at = cx.now.plus_nanos(wait);
+        if self.recovery.purpose == Purpose::Probe
+            && let Some(oldest) = self.snd.queue.oldest_sent_at()
+        {
+            let timeout = oldest.plus_nanos(self.rtt.rto_nanos());
+            at = at.min(timeout.max(self.timers.deadline(Timer::Retransmit)));
+        }
         self.recovery.purpose = Purpose::Probe;
-        self.timers.set(Timer::Retransmit, cx.now.plus_nanos(wait));
+        self.timers.set(Timer::Retransmit, at);
         true
     }
 

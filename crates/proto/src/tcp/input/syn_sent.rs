@@ -75,8 +75,8 @@ impl Connection {
 
     fn note_syn(&mut self, cx: &Context<'_>, segment: &Segment) {
         let options = &segment.header.options;
-        let agreed = Negotiated::from_syn(cx.config, self.tuple.peer.is_v4(), options);
-        self.agree(cx, agreed.with_ecn(cx.config, segment.header.flags));
+        let agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
+        self.agree(cx, agreed.with_ecn(&cx.config, segment.header.flags));
         self.start_receiver(cx, segment.seq());
         self.set_send_window(segment);
         if let Some(timestamps) = options.timestamps {
@@ -101,7 +101,7 @@ impl Connection {
 
         self.timers.stop(Timer::Retransmit);
         self.timeouts = 0;
-        self.snd.queue.acknowledge(ack.earliest(self.snd.queue.end()), cx.blocks, |_| ());
+        self.snd.queue.acknowledge(ack.earliest(self.snd.queue.end()), &mut cx.blocks, |_| ());
         self.segments_delivered(cx);
         self.bytes_acked += u64::from(data_acked);
         self.snd.una = ack;

@@ -42,7 +42,7 @@ impl Connection {
             if accepted > 0 && fin.is_some() {
                 self.measure_delay(cx, &came);
             }
-            if self.follow_with_fin(fin, cx.config) {
+            if self.follow_with_fin(fin, &cx.config) {
                 self.arm_delayed_ack(cx);
                 return Ok(());
             }
@@ -56,7 +56,7 @@ impl Connection {
             // Repeated, or ahead of what is missing (RFC 5681 §4.2: an ACK at once).
             self.ack_now();
         }
-        self.follow_with_fin(fin, cx.config);
+        self.follow_with_fin(fin, &cx.config);
         self.arm_delayed_ack(cx);
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Connection {
             cx.counters.ofo_queue += u64::from(!refused);
             self.counts(cx.now).rcv_ooopack += u32::from(!refused);
             if !cx.memory.is_under_pressure() {
-                self.rcv.fit_gap(seq + len, cx.config);
+                self.rcv.fit_gap(seq + len, &cx.config);
             }
         } else {
             cx.counters.delayed_ack_lost += 1;

@@ -75,25 +75,27 @@ impl Connection {
     pub(crate) fn text_goes_on(&mut self, cx: &mut Context<'_>, run: &Run, text: Text) {
         let len = text.payload.len();
         self.tally.came(len, text.gso_size);
+        cx.counters.hp_hits += u64::from(self.state == State::Established);
         self.snd.wl1 = text.seq;
         if let Some(tsval) = run.tsval
             && text.seq.before_or_eq(self.rcv.last_ack_sent)
         {
             self.remember_timestamp(cx.now, tsval);
         }
-        let came = Came {
-            before: self.rcv.last_data_at,
-            len: len as u32,
-            full_sized: len >= run.full_sized,
-            pushed: text.pushed,
-        };
+        let last_data_at = self.rcv.last_data_at;
         self.rcv.accept_next(cx.now, text.payload, text.truesize, text.gso_size);
         if self.rcv.is_tunable() {
-            let echo = run.echo.filter(|_| self.rcv.is_full_sized(came.len));
-            self.rcv.note_round(cx.now, came.len, echo);
+            let echo = run.echo.filter(|_| self.rcv.is_full_sized(len as u32));
+            self.rcv.note_round(cx.now, len as u32, echo);
         }
         self.keep_within_memory(cx);
         if self.rcv.ack_owed != AckOwed::Now || run.adapts {
+            let came = Came {
+                before: last_data_at,
+                len: len as u32,
+                full_sized: len >= run.full_sized,
+                pushed: text.pushed,
+            };
             self.owe_ack(cx, &came);
             if run.quickack {
                 self.ack_now();

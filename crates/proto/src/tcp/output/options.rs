@@ -45,7 +45,7 @@ impl Connection {
             window_scale: cx
                 .config
                 .tcp_window_scaling
-                .then(|| negotiation::window_shift(cx.config, &self.options)),
+                .then(|| negotiation::window_shift(&cx.config, &self.options)),
             sack_permitted: cx.config.tcp_sack,
             timestamps: cx.config.tcp_timestamps.then(|| Timestamps { tsval: self.tsval(cx.now), tsecr: 0 }),
             fast_open,

@@ -37,7 +37,7 @@ impl Connection {
         }
         let mss = u32::from(self.advertised_mss(&cx.capabilities));
         if self.rcv.refuses {
-            self.ends_refusal(cx.config, cx.memory);
+            self.ends_refusal(&cx.config, &cx.memory);
         }
         let was_closed = self.rcv.told_zero();
         let (window, wants_zero) = self.rcv.advertise(mss, self.rcv.wscale);
@@ -73,7 +73,7 @@ impl Connection {
             timestamps: self.timestamps(cx.now),
             ecn: out.ecn,
             dscp: self.options.dscp,
-            hop_limit: self.hop_limit(cx.config),
+            hop_limit: self.hop_limit(&cx.config),
             payload_len: out.payload_len,
         };
         if !self.tuple.peer.is_v4() {
@@ -109,7 +109,7 @@ impl Connection {
         let ip = IpHeader {
             ecn: out.ecn,
             dscp: self.options.dscp,
-            hop_limit: self.hop_limit(cx.config),
+            hop_limit: self.hop_limit(&cx.config),
             ..IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP)
         };
         let gso_size = self.gso_size(cx, out);
@@ -121,7 +121,8 @@ impl Connection {
     fn gso_size(&mut self, cx: &mut Context<'_>, out: &Outgoing) -> u16 {
         let most = self.segment_max();
         let cut = usize::from(most) < out.payload_len && !out.flags.contains(Flags::SYN);
-        let segments = if cut { out.payload_len.div_ceil(usize::from(most)) as u32 } else { 1 };
+        // A payload is far below 2³²: the division is of 32 bits.
+        let segments = if cut { (out.payload_len as u32).div_ceil(u32::from(most)) } else { 1 };
         if out.again {
             cx.counters.retrans_segs += u64::from(segments);
             self.total_retrans = self.total_retrans.wrapping_add(segments);

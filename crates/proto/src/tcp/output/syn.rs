@@ -27,7 +27,7 @@ impl Connection {
         } else {
             self.first_syn(cx, &mut active, &options, packet)
         };
-        out.flags |= ecn_of_syn(cx.config, active.transmissions > 0);
+        out.flags |= ecn_of_syn(&cx.config, active.transmissions > 0);
         active.due = false;
         active.transmissions = active.transmissions.saturating_add(1);
         active.last_sent_at = cx.now;

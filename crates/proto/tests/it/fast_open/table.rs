@@ -91,6 +91,24 @@ fn cookie_request_then_success() {
     assert_eq!(repeat.retrans, [0, 0, 0]);
 }
 
+/// A cookie is the address's, not the port's: another listener takes it, and the first visit there is a repeat visit.
+#[test]
+fn another_port_of_the_same_host() {
+    let mut pair = Pair::ours();
+    let listener = pair.listen(16);
+    pair.obtain_cookie(listener);
+    let (now, other) = (pair.now, core::net::SocketAddr::new(pair.server.ip(), 8443));
+    let options = ListenOptions { fast_open: Some(16), ..ListenOptions::default() };
+    let listener = pair.stacks[SERVER].listen(now, other, options).unwrap();
+    pair.server = other;
+    let id = pair.connect(auto(b"hello"));
+    pair.run(25);
+    let child = pair.accept(listener).expect("half a round trip later");
+    assert_eq!(pair.read(SERVER, child).unwrap(), b"hello");
+    pair.run(100);
+    assert_eq!(pair.stacks[CLIENT].outcome(id), Some(Outcome::Accepted));
+}
+
 #[test]
 fn stale_cookie() {
     let (mut pair, listener) = linux_to(linux());

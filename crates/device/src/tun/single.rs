@@ -1,0 +1,108 @@
+//! Frames without a virtio header, each one packet: those of a batch are read into one buffer, one behind the other.
+//!
+//! A buffer that a batch fills well is given away with its packets, as a driver's page is, and its successor is most often the one
+//! before it: a stream moves through memory that stays in the caches. Few packets are copied, so that none pins much more
+//! than its length.
+
+use super::Tun;
+use crate::is_ip;
+use crate::ring::{Ring, SMALL};
+use bytes::Bytes;
+use core::ops::Range;
+use std::io;
+use wire::RxPacket;
+
+/// Room of a frame is a multiple of this size, bytes.
+const STEP: usize = 2048;
+/// A buffer has room for so many frames, or for one that is larger than all this.
+const BUFFER: usize = 64 * STEP;
+/// Buffers that are kept for use again: two megabytes.
+const KEPT: usize = 16;
+/// Packets keep the buffer if they fill this part of it.
+const DENSE: usize = 4;
+
+/// For packets of up to `mtu` bytes.
+pub(super) fn ring(mtu: usize) -> Ring {
+    Ring::new(BUFFER.max(room(mtu)), KEPT)
+}
+
+fn room(mtu: usize) -> usize {
+    mtu.next_multiple_of(STEP)
+}
+
+/// Packets of a batch that still lie in the buffer.
+pub(super) struct Singles {
+    /// Which of the batch, and where.
+    places: Vec<(usize, Range<usize>)>,
+    /// Behind the last of them.
+    end: usize,
+    room: usize,
+}
+
+impl Singles {
+    pub(super) fn new(mtu: usize) -> Singles {
+        Singles { places: Vec::new(), end: 0, room: room(mtu) }
+    }
+}
+
+impl Tun {
+    /// [`recv`](crate::Device::recv) without offload.
+    pub(super) fn recv_singles(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+        let first = batch.len();
+        let outcome = loop {
+            if batch.len() - first == max {
+                break Ok(());
+            }
+            if self.singles.end + self.singles.room > self.buffer.len() {
+                self.hand_over(batch);
+            }
+            match self.read_frame(self.singles.end, self.singles.room) {
+                Ok(Some(len)) => self.take_single(len, batch),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.hand_over(batch);
+        for packet in &batch[first..] {
+            self.stats.count_rx(packet);
+        }
+        match outcome {
+            Err(error) if batch.len() == first => Err(error),
+            _ => Ok(batch.len() - first),
+        }
+    }
+
+    /// The frame that has just been read has its place in the batch; its data may follow.
+    fn take_single(&mut self, len: usize, batch: &mut Vec<RxPacket>) {
+        let place = self.singles.end..self.singles.end + len;
+        let packet = &self.buffer[place.clone()];
+        if !is_ip(packet) {
+            self.stats.rx_invalid += 1;
+        } else if len <= SMALL {
+            batch.push(RxPacket::new(self.ring.copy(packet)));
+        } else {
+            self.singles.places.push((batch.len(), place));
+            self.singles.end += self.singles.room;
+            batch.push(RxPacket::default());
+        }
+    }
+
+    /// The packets in the buffer get their data.
+    fn hand_over(&mut self, batch: &mut [RxPacket]) {
+        let places = &mut self.singles.places;
+        let used: usize = places.iter().map(|(_, place)| place.len()).sum();
+        self.singles.end = 0;
+        if used * DENSE < self.buffer.len() {
+            for (at, place) in places.drain(..) {
+                batch[at] = RxPacket::new(Bytes::copy_from_slice(&self.buffer[place]));
+            }
+            return;
+        }
+        let buffer = std::mem::replace(&mut self.buffer, self.ring.take());
+        let share = buffer.len().div_ceil(places.len().max(1));
+        let whole = self.ring.lend(buffer);
+        for (at, place) in places.drain(..) {
+            batch[at] = RxPacket { truesize: share, ..RxPacket::new(whole.slice(place)) };
+        }
+    }
+}

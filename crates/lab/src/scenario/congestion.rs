@@ -1,0 +1,251 @@
+//! `congestion`: one download through one bottleneck under each congestion control, and its window over time.
+
+use super::pair::{Pair, PairPlan, Run, answering, visit};
+use super::record::ms;
+use crate::apps::Opening;
+use crate::ladder::milliseconds;
+use crate::network::{Profile, Route};
+use crate::report::{Align, Chart, Page, Recording, Report, Table};
+use core::time::Duration;
+use proto::{Config, CongestionControl, Instant, Traced};
+use qdisc::{Limit, LinkConfig, Loss, Probability};
+use serde_json::json;
+
+/// What may be varied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// The algorithms, each in a run of its own.
+    pub algorithms: Vec<CongestionControl>,
+    /// Round-trip time of the path with empty queues.
+    pub rtt: Duration,
+    /// Rate of the bottleneck, bits per second.
+    pub rate: u64,
+    /// Its queue, percent of what fills the pipe (rate × round trip).
+    pub queue_percent: u32,
+    /// Packets lost at random before it, percent.
+    pub loss_percent: f64,
+    /// Length of the download, bytes.
+    pub len: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params {
+            algorithms: vec![CongestionControl::Cubic, CongestionControl::Bbr],
+            rtt: Duration::from_millis(40),
+            rate: 10_000_000,
+            queue_percent: 100,
+            loss_percent: 0.0,
+            len: 5_000_000,
+            seed: 1,
+        }
+    }
+}
+
+/// Least queue, bytes: two packets.
+const QUEUE_MIN: u64 = 3000;
+/// Length of the request, bytes.
+const REQUEST: usize = 100;
+
+impl Params {
+    /// Bytes that fill the pipe.
+    pub fn bdp(&self) -> u64 {
+        let bits = u128::from(self.rate) * self.rtt.as_micros() / 1_000_000;
+        u64::try_from(bits / 8).unwrap_or(u64::MAX)
+    }
+
+    fn queue(&self) -> u64 {
+        (self.bdp().saturating_mul(self.queue_percent.into()) / 100).max(QUEUE_MIN)
+    }
+
+    fn route(&self) -> Route {
+        let half = u64::try_from(self.rtt.as_nanos() / 2).unwrap_or(u64::MAX);
+        let back = LinkConfig::new()
+            .rate(self.rate)
+            .delay(half)
+            .limit(Limit::bytes(self.queue()))
+            .loss(Loss::Random(Probability::percent(self.loss_percent)));
+        Route::new().wire(LinkConfig::new().delay(half), back)
+    }
+}
+
+/// A window, and since when.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct WindowAt {
+    /// Since the first SYN, ms.
+    pub ms: f64,
+    /// Bytes.
+    pub cwnd: u32,
+}
+
+/// One download.
+#[derive(Clone, Debug)]
+pub struct Download {
+    /// Under which algorithm.
+    pub algorithm: CongestionControl,
+    /// What was captured.
+    pub run: Run,
+    /// From the first SYN to the last byte at the client; `None`: it did not come.
+    pub took: Option<Duration>,
+    /// The window of the sender, whenever it changed.
+    pub windows: Vec<WindowAt>,
+    /// Segments sent again.
+    pub again: usize,
+    /// Time-outs and probes among them.
+    pub timeouts: usize,
+    /// Round trip as the sender measured it, on average.
+    pub srtt_mean: Option<Duration>,
+}
+
+impl Download {
+    /// Bytes per second.
+    pub fn goodput(&self, len: usize) -> Option<f64> {
+        self.took.map(|took| len as f64 / took.as_secs_f64())
+    }
+}
+
+/// All of them.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// With these parameters.
+    pub params: Params,
+    /// In the order of the parameters.
+    pub downloads: Vec<Download>,
+}
+
+/// Makes the downloads.
+pub fn run(params: &Params) -> Results {
+    let downloads = params.algorithms.iter().map(|algorithm| download(params, *algorithm)).collect();
+    Results { params: params.clone(), downloads }
+}
+
+fn download(params: &Params, algorithm: CongestionControl) -> Download {
+    let program = answering(None, REQUEST, params.len);
+    let mut plan = PairPlan::new(params.seed, Profile::Firstbyte, program, params.route());
+    plan.server.config = Config { tcp_congestion_control: algorithm, ..plan.server.config };
+    let mut pair = Pair::new(plan);
+    let exchange = pair.visit(visit(Opening::ConnectThenWrite, REQUEST, params.len));
+    let (begun, run) = (exchange.started_at, pair.finish());
+    let end = run.ends.first().copied().flatten().filter(|end| end.is_exact);
+    let of_server = || run.capture.traced().iter().filter(|(host, _)| *host == run.server);
+    let again = of_server().filter(|(_, event)| matches!(event.what, Traced::Retransmitted { .. }));
+    let lost = |why: &proto::RetransmitWhy| *why == proto::RetransmitWhy::Lost;
+    let late = of_server()
+        .filter(|(_, event)| matches!(&event.what, Traced::Retransmitted { why, .. } if !lost(why)));
+    let srtt = of_server().filter_map(|(_, event)| match event.what {
+        Traced::Rtt { srtt, .. } => Some(srtt),
+        _ => None,
+    });
+    let srtt: Vec<Duration> = srtt.collect();
+    let srtt_mean = srtt.iter().sum::<Duration>().checked_div(u32::try_from(srtt.len()).unwrap_or(u32::MAX));
+    Download {
+        algorithm,
+        took: end.map(|end| end.at.since(begun)),
+        windows: windows(&run, begun),
+        again: again.count(),
+        timeouts: late.count(),
+        srtt_mean,
+        run,
+    }
+}
+
+fn windows(run: &Run, begun: Instant) -> Vec<WindowAt> {
+    let changes = run.capture.traced().iter().filter(|(host, _)| *host == run.server);
+    let window = changes.filter_map(|(_, event)| match event.what {
+        Traced::Cwnd { to, .. } => Some(WindowAt { ms: milliseconds(event.at.since(begun)), cwnd: to }),
+        _ => None,
+    });
+    window.collect()
+}
+
+impl Report for Results {
+    fn render(&self, page: &mut Page) {
+        let Params { rtt, rate, loss_percent, len, seed, .. } = self.params;
+        page.heading("A download under each congestion control");
+        page.paragraph(&format!(
+            "{} kB through a bottleneck of {} Mbit/s with a queue of {} kB, round trip {}, {loss_percent} % lost at random, seed {seed}. \
+             {} kB fill the pipe.",
+            len / 1000,
+            rate as f64 / 1e6,
+            self.params.queue() / 1000,
+            ms(Some(milliseconds(rtt))),
+            self.params.bdp() / 1000,
+        ));
+        page.gap();
+        page.table(&self.table());
+        for download in &self.downloads {
+            let points = download.windows.iter().map(|at| (at.ms / 1000.0, f64::from(at.cwnd) / 1000.0));
+            let end = download.took.map_or(0.0, |took| took.as_secs_f64());
+            page.chart(&Chart {
+                title: format!("{}: congestion window, kB, over seconds", name(download.algorithm)),
+                points: points.collect(),
+                end,
+                mark: Some((self.params.bdp() as f64 / 1000.0, "the pipe is full")),
+            });
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let Params { rtt, rate, queue_percent, loss_percent, len, seed, .. } = self.params;
+        let downloads = self.downloads.iter().map(|download| {
+            json!({
+                "algorithm": name(download.algorithm),
+                "took_ms": download.took.map(milliseconds),
+                "goodput_bytes_per_s": download.goodput(len).map(f64::round),
+                "sent_again": download.again,
+                "timeouts_and_probes": download.timeouts,
+                "srtt_mean_ms": download.srtt_mean.map(milliseconds),
+                "windows": download.windows,
+            })
+        });
+        json!({
+            "scenario": "congestion",
+            "parameters": {
+                "rtt_ms": milliseconds(rtt), "rate_bits_per_s": rate, "queue_percent": queue_percent,
+                "loss_percent": loss_percent, "len": len, "seed": seed,
+            },
+            "downloads": downloads.collect::<Vec<_>>(),
+        })
+    }
+
+    fn recordings(&self) -> Vec<Recording<'_>> {
+        self.downloads.iter().map(|download| download.run.recording(name(download.algorithm))).collect()
+    }
+}
+
+impl Results {
+    fn table(&self) -> Table {
+        let mut table = Table::new([
+            ("algorithm", Align::Left),
+            ("time", Align::Right),
+            ("goodput", Align::Right),
+            ("of the rate", Align::Right),
+            ("sent again", Align::Right),
+            ("time-outs", Align::Right),
+            ("mean round trip", Align::Right),
+        ]);
+        for download in &self.downloads {
+            let goodput = download.goodput(self.params.len);
+            table.row([
+                name(download.algorithm),
+                ms(download.took.map(milliseconds)),
+                goodput.map_or("-".into(), |rate| format!("{:.0} kB/s", rate / 1000.0)),
+                goodput.map_or("-".into(), |rate| format!("{:.1} %", rate * 800.0 / self.params.rate as f64)),
+                download.again.to_string(),
+                download.timeouts.to_string(),
+                ms(download.srtt_mean.map(milliseconds)),
+            ]);
+        }
+        table
+    }
+}
+
+/// As `tcp_congestion_control` has it.
+fn name(algorithm: CongestionControl) -> String {
+    format!("{algorithm:?}").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests;
