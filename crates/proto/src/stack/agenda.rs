@@ -49,19 +49,21 @@ impl Agenda {
 pub(super) struct Deadlines {
     /// Connections whose deadline may not be the one the wheel knows.
     pub(super) moved: Vec<u32>,
-    /// No deadline of the stack is earlier.
-    pub(super) earliest: Instant,
+    /// No deadline of a connection is earlier.
+    pub(super) of_connections: Instant,
+    /// No other deadline is earlier: of TIME-WAIT, of a request.
+    pub(super) others: Instant,
 }
 
 impl Deadlines {
     fn new() -> Deadlines {
-        Deadlines { moved: Vec::new(), earliest: NEVER }
+        Deadlines { moved: Vec::new(), of_connections: NEVER, others: NEVER }
     }
 
     /// A connection has changed.
     #[inline]
     pub(super) fn note(&mut self, index: u32, connection: &mut Connection) {
-        self.note_other(connection.next_deadline());
+        self.of_connections = self.of_connections.min(connection.next_deadline());
         if !std::mem::replace(&mut connection.deadline_moved, true) {
             self.moved.push(index);
         }
@@ -70,6 +72,6 @@ impl Deadlines {
     /// Something else than a connection has a deadline.
     #[inline]
     pub(super) fn note_other(&mut self, at: Instant) {
-        self.earliest = self.earliest.min(at);
+        self.others = self.others.min(at);
     }
 }

@@ -91,21 +91,24 @@ impl Stack {
 
     /// When [`handle_timeout`](Stack::handle_timeout) wants to be called next, exactly; `None` = not until something else happens.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
-        self.arm_moved();
-        let or_never = |deadline: Option<Instant>| deadline.unwrap_or(NEVER);
-        let connections = or_never(self.timers.next()).min(or_never(self.request_timers.next()));
-        let earliest = connections.min(or_never(self.time_wait.next_deadline()));
-        self.agenda.deadlines.earliest = earliest;
+        self.look_at_connections();
+        self.look_at_others();
+        let earliest = self.agenda.deadlines.of_connections.min(self.agenda.deadlines.others);
         (earliest != NEVER).then_some(earliest)
     }
 
     /// The time is `now`: everything due until then happens. Nearly free when nothing is: a driver with packets to handle may call it
     /// before every batch, and [`poll_timeout`](Stack::poll_timeout) only when it has nothing to do.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if now < self.agenda.deadlines.earliest {
-            return;
+        if now >= self.agenda.deadlines.others {
+            self.expire_others(now);
         }
-        self.arm_moved();
+        if now >= self.agenda.deadlines.of_connections {
+            self.expire_connections(now);
+        }
+    }
+
+    fn expire_others(&mut self, now: Instant) {
         self.time_wait.expire(now);
         self.guard.expire(now);
         self.shared.blocks.shrink(now);
@@ -115,6 +118,13 @@ impl Stack {
             }
             self.request_timeout(now, index);
         }
+        self.look_at_others();
+    }
+
+    fn expire_connections(&mut self, now: Instant) {
+        self.arm_moved();
+        self.guard.expire(now);
+        self.shared.blocks.shrink(now);
         while let Some(index) = self.timers.pop_expired(now) {
             if let Some(connection) = self.connections.get_mut(index) {
                 connection.timer = TimerHandle::default();
@@ -122,7 +132,17 @@ impl Stack {
             }
             self.settle(now, index);
         }
-        self.poll_timeout();
+        self.look_at_connections();
+    }
+
+    fn look_at_connections(&mut self) {
+        self.arm_moved();
+        self.agenda.deadlines.of_connections = self.timers.next().unwrap_or(NEVER);
+    }
+
+    fn look_at_others(&mut self) {
+        let requests = self.request_timers.next().unwrap_or(NEVER);
+        self.agenda.deadlines.others = self.time_wait.next_deadline().unwrap_or(NEVER).min(requests);
     }
 
     /// Connections that are gone leave their places in the list: it must not outgrow those that are there.

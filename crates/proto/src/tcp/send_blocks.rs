@@ -13,7 +13,7 @@ const BLOCK: usize = 64 * 1024;
 /// Small writes share a block of this size: no more than a connection takes anyway, should it alone be left of those who share it.
 const SHARED: usize = 2048;
 /// Empty queues that are kept, and the segments they may have room for.
-const QUEUES: usize = 16;
+const QUEUES: usize = 64;
 const QUEUE_LEN: usize = 8;
 /// A block that was not needed for this long is freed.
 const UNUSED: Duration = Duration::from_secs(1);
