@@ -349,6 +349,8 @@ settings! {
     half_window_bursts: bool = "firstbyte.half_window_bursts", ours false, linux true, range _,
     /// The last segment of every burst is pushed, lest a receiver that merges segments waits for more (Linux since 5.4).
     push_bursts: bool = "firstbyte.push_bursts", ours false, linux true, range _,
+    /// A burst that was lost as a whole goes again as one, as far as the window lets it; otherwise one segment at a time.
+    resend_bursts: bool = "firstbyte.resend_bursts", ours false, linux true, range _,
     /// A sender that wakes late makes up at once for as much as this, a quarter of the round trip, or half of a burst's time.
     pacing_slack: Duration = "firstbyte.pacing_slack", ours Duration::from_millis(8), linux Duration::ZERO, range _,
     /// Pacing rate while the window is below half of ssthresh, in percent of window per SRTT.

@@ -53,7 +53,7 @@ impl Connection {
         (self.congestion.cwnd() / segment / 2).max(1) * segment
     }
 
-    fn autosized(&self, cx: &Context<'_>, segment: u32) -> u32 {
+    pub(super) fn autosized(&self, cx: &Context<'_>, segment: u32) -> u32 {
         let device = cx.capabilities.gso_max_size as u64;
         let rate = self.pacing_rate(&cx.config).or_else(|| self.window_rate(&cx.config));
         let distance = self.rtt.min_rtt().map_or(u64::MAX, |rtt| rtt.as_micros() as u64);

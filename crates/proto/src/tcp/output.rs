@@ -66,7 +66,7 @@ impl Connection {
             if self.send_loss_probe(cx, packet) {
                 return true;
             }
-            let sent = match self.next_lost() {
+            let sent = match self.next_lost(cx) {
                 Some(lost) => self.retransmit_lost(cx, lost, packet),
                 None => self.send_new(cx, packet),
             };

@@ -384,6 +384,11 @@ impl SendQueue {
         self.segments.back().is_some_and(|last| last.transmissions > 0 && last.is_thought_in_flight())
     }
 
+    /// Bytes from `seq` to the end of its segment.
+    pub(crate) fn left_of_segment(&self, seq: SeqNum) -> u32 {
+        self.segments.get(self.index_of(seq)).map_or(0, |segment| segment.end().since(seq))
+    }
+
     /// Number and length of the last segment before `end`.
     pub(crate) fn last_before(&self, end: SeqNum) -> Option<(SeqNum, u32)> {
         let index = self.segments.partition_point(|segment| segment.seq.before(end)).checked_sub(1)?;

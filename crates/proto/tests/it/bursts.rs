@@ -102,3 +102,23 @@ fn half_of_the_window_makes_a_burst_and_bursts_are_pushed() {
     }
     p.expect_nothing();
 }
+
+/// A burst of two is lost whole and goes again as one; what is left of another goes alone (Linux's `tcp_xmit_retransmit_queue`).
+#[test]
+fn a_lost_burst_goes_again_as_a_burst() {
+    for (together, expected) in [(true, vec![1000, 2000]), (false, vec![1000, 1000, 1000])] {
+        let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
+        let mut p = Peer::with(Config { resend_bursts: together, ..Config::default() }, device);
+        let listener = p.listen();
+        p.send("S 0 win 65535 <mss 1000,sackOK>");
+        p.expect("SA 0 ack 1");
+        p.skip(100);
+        p.send("A 1 ack 1 win 65535");
+        let id = p.accept(listener);
+        p.write(id, &pattern(1, 10_000));
+        assert_eq!(bursts(&mut p), [2000; 5]);
+        p.skip(100);
+        p.send("A 1 ack 1001 <sack 4001:10001>");
+        assert_eq!(bursts(&mut p), expected, "1001:2001, then 2001:4001");
+    }
+}

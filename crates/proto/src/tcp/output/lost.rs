@@ -42,9 +42,19 @@ impl Connection {
     }
 
     /// A peer with SACK: the next run of bytes that is lost and was not sent again since.
-    pub(super) fn next_lost(&mut self) -> Option<(SeqNum, u32)> {
-        let max = u32::from(self.segment_max());
-        self.recovery.board.as_mut()?.next_lost(&self.snd.queue, self.snd.nxt, max)
+    pub(super) fn next_lost(&mut self, cx: &Context<'_>) -> Option<(SeqNum, u32)> {
+        let segment = u32::from(self.segment_max());
+        let most = if cx.config.resend_bursts { self.lost_burst(cx, segment) } else { segment };
+        let (seq, len) = self.recovery.board.as_mut()?.next_lost(&self.snd.queue, self.snd.nxt, most)?;
+        // What was not sent together does not go again together.
+        let together = if len > segment { self.snd.queue.left_of_segment(seq) } else { len };
+        Some((seq, len.min(together)))
+    }
+
+    /// Whole segments that the window lets go again at once, one at least (Linux's `tcp_xmit_retransmit_queue`).
+    fn lost_burst(&self, cx: &Context<'_>, segment: u32) -> u32 {
+        let room = self.congestion_window().saturating_sub(self.pipe());
+        (room / segment).max(1).saturating_mul(segment).min(self.autosized(cx, segment))
     }
 
     /// The probe of RFC 8985 §7.3: a new segment if the peer's window takes it, whatever cwnd is, else the last one again.
