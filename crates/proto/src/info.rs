@@ -66,8 +66,6 @@ pub struct ConnectionInfo {
     pub snd_wnd: u32,
     /// Our window, bytes.
     pub rcv_wnd: u32,
-    /// Windows are scaled both ways.
-    pub window_scaling: bool,
     /// Negotiated send window shift.
     pub snd_wscale: u8,
     /// Negotiated receive window shift.
@@ -78,6 +76,8 @@ pub struct ConnectionInfo {
     pub send_buffer: u32,
     /// Memory that both buffers hold, bytes.
     pub memory: u32,
+    /// Windows are scaled (RFC 7323): both SYNs had the option when they arrived. Without, no window is larger than 65535 bytes.
+    pub window_scaling: bool,
     /// Timestamps in use.
     pub timestamps: bool,
     /// SACK permitted by both.
@@ -101,6 +101,16 @@ pub struct ConnectionInfo {
     /// See `opened_at`.
     pub established_at: Option<Instant>,
 }
+impl ConnectionInfo {
+    /// Bytes per second that the windows let through, the smaller of both per round trip: what the connection reaches as long as neither
+    /// grows. `None` before a round trip was measured.
+    pub fn window_rate(&self) -> Option<u64> {
+        let window = u128::from(self.cwnd.min(self.snd_wnd));
+        let per_second = window * 1_000_000_000 / self.srtt?.as_nanos().max(1);
+        Some(u64::try_from(per_second).unwrap_or(u64::MAX))
+    }
+}
+
 /// One listener.
 #[derive(Clone, Debug)]
 pub struct ListenerInfo {

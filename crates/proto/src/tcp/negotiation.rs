@@ -85,3 +85,31 @@ pub(crate) fn window_shift(config: &Config, options: &SocketOptions) -> u8 {
     let space = largest.min(options.window_clamp.unwrap_or(u32::MAX)).min(RECV_BUFFER_MAX);
     (space.max(1).ilog2().saturating_sub(15) as u8).min(WSCALE_MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux's 6 MiB and 32 MiB of `tcp_rmem`, and what is more than any shift tells.
+    #[test]
+    fn the_shift_follows_from_the_largest_buffer() {
+        for (largest, shift) in
+            [(65_535, 0), (65_536, 1), (6 << 20, 7), (32 << 20, 10), (1 << 30, 14), (u32::MAX, 14)]
+        {
+            let config = Config { tcp_rmem: [4096, 4096, largest], rmem_max: 4096, ..Config::default() };
+            assert_eq!(window_shift(&config, &SocketOptions::default()), shift, "{largest}");
+        }
+        let off = Config { tcp_window_scaling: false, ..Config::default() };
+        assert_eq!(window_shift(&off, &SocketOptions::default()), 0);
+    }
+
+    /// RFC 7323 §2.3: a shift above 14 is 14; RFC 1122 §4.2.2.6's default without MSS option.
+    #[test]
+    fn a_syn_is_believed_within_reason() {
+        let of = |options| Negotiated::from_syn(&Config::default(), true, &options);
+        let wild = of(TcpOptions { window_scale: Some(255), mss: Some(1), ..TcpOptions::default() });
+        assert_eq!((wild.snd_wscale, wild.peer_mss), (Some(14), 48));
+        let bare = of(TcpOptions::default());
+        assert_eq!((bare.snd_wscale, bare.peer_mss), (None, 536));
+    }
+}

@@ -328,3 +328,43 @@ impl Receiver {
         self.bytes_received == 0 && self.early_fin.is_some() && self.early.is_none()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, SocketOptions};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// RFC 7323 §2.3: the field is the window shifted right, and its reader shifts it left. Whatever comes and is read, the edge told
+        /// that way never retreats, is no farther than the buffer lets it be but for the rounding, and the field fits.
+        #[test]
+        fn the_edge_that_is_told_never_retreats(
+            shift in 0u8..=14,
+            buffer in 4096u32..4 << 20,
+            by_segment: bool,
+            steps in proptest::collection::vec((1usize..3000, 0usize..6000), 1..60),
+        ) {
+            let config = Config { tcp_rmem: [4096, buffer, buffer], window_by_segment: by_segment, ..Config::default() };
+            let space = WindowSpace::new(&config, &SocketOptions::default());
+            let mut receiver = Receiver::new(SeqNum(u32::MAX - 5000), space, shift);
+            let mut edge = receiver.nxt + u32::from(receiver.advertise(1460, 0).0);
+            for (arrives, read) in steps {
+                let (seq, room) = (receiver.nxt, receiver.wnd() as usize);
+                let payload = Bytes::from(vec![0; arrives.min(room)]);
+                let len = payload.len();
+                if len > 0 {
+                    prop_assert_eq!(receiver.accept(Instant::ZERO, seq, payload, len + 200, 0), len as u32);
+                }
+                receiver.buffer.read(&mut vec![0; read]);
+                let (field, _) = receiver.advertise(1460, shift);
+                let told = receiver.nxt + (u32::from(field) << shift);
+                prop_assert!(told.after_or_eq(edge) || edge.since(told) < 1 << shift, "{shift}: {told:?} after {edge:?}");
+                prop_assert!(receiver.adv.after_or_eq(edge));
+                let most = receiver.space.full().max(receiver.wnd()) + (1 << shift);
+                prop_assert!(u32::from(field) << shift <= most);
+                edge = receiver.adv;
+            }
+        }
+    }
+}

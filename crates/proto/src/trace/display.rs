@@ -69,6 +69,9 @@ impl fmt::Display for SegmentSummary {
             write!(f, " ack {}", self.ack.0)?;
         }
         write!(f, " win {}", self.window)?;
+        if self.window == 0 && !self.flags.intersects(Flags::RST | Flags::SYN) {
+            return f.write_str(" (zero window)");
+        }
         let syn = self.flags.contains(Flags::SYN);
         match self.shift {
             Some(shift) if syn => write!(f, " wscale {shift}"),

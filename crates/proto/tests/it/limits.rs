@@ -119,6 +119,10 @@ fn a_window_without_scaling_is_what_limits() {
     let (limits, now) = (transfer.sender_info().limits, transfer.pair.now);
     let share = limits.rwnd_limited(now).as_secs_f64() / limits.busy_time(now).as_secs_f64();
     assert!(share > 0.95, "{share}");
+    let info = transfer.sender_info();
+    assert!(!info.window_scaling);
+    // Row 121: 64 K in 35 ms.
+    assert_eq!(info.window_rate(), Some(1_872_428));
 }
 
 /// Row 127: 16 KiB per 20 ms, 22 MB, 26.9 s. The limit holds for plain writes.

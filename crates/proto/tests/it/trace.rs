@@ -71,6 +71,8 @@ fn segments_show_raw_and_scaled_windows() {
     p.expect("PA 1:6 ack 1");
     let told = lines(&mut p.stack);
     assert!(told[0].contains("out [P.] ") && told[0].contains(" len 5 "), "{told:?}");
+    p.send("A 1 ack 6 win 0");
+    assert!(lines(&mut p.stack)[0].ends_with("win 0 (zero window)"));
 }
 
 /// A loss found by SACK, one found by the timer, a handshake repeated: each with its reason, and what it does to the windows.
