@@ -3,12 +3,14 @@
 //! - [`lab`]: experiments in virtual time;
 //! - [`serve`]: an HTTP and echo server on a stack of our own;
 //! - [`get`]: one HTTP request, or a series, timed and explained;
-//! - [`metrics`]: what the two remember of paths, shown and forgotten.
+//! - [`metrics`]: what the two remember of paths, shown and forgotten;
+//! - [`bdp`]: what a path needs of windows and buffers.
 //!
 //! What the verbs share: [`stack`] (from arguments to a running stack on a TUN device), [`recorder`] (packets seen on the
 //! way), [`values`] (texts of arguments), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
 //! Nothing of TCP or of Fast Open is decided here: that is the library's.
 #![forbid(unsafe_code)]
+mod bdp;
 mod failure;
 mod get;
 mod lab;
@@ -44,6 +46,7 @@ enum Verb {
     Serve(serve::ServeArgs),
     Get(Box<get::GetArgs>),
     Metrics(metrics::MetricsArgs),
+    Bdp(bdp::BdpArgs),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Serve(args) => serve::run(args),
         Verb::Get(args) => get::run(*args),
         Verb::Metrics(args) => metrics::run(args),
+        Verb::Bdp(args) => bdp::run(&args),
     };
     done.unwrap_or_else(|failure| failure.report())
 }

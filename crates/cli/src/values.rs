@@ -35,6 +35,35 @@ pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Bits per second with a unit, as `tc` has them: `100mbit`, `2.5gbit`.
+pub(crate) fn rate(text: &str) -> Result<u64, String> {
+    const SHAPE: &str = "write a rate with a unit, such as 512kbit, 100mbit or 2.5gbit";
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = RATES.iter().find(|(name, _, _)| *name == &text[digits.len()..]).ok_or(SHAPE)?.2;
+    let number: f64 = digits.parse().map_err(|_| SHAPE.to_owned())?;
+    let bits = (number * unit as f64).round();
+    if !(1.0..=1e13).contains(&bits) {
+        return Err("a rate is from 1bit to 10000gbit".to_owned());
+    }
+    Ok(bits as u64)
+}
+
+/// Units of rates: in arguments, in print, and bits per second.
+const RATES: [(&str, &str, u128); 4] = [
+    ("gbit", "Gbit/s", 1_000_000_000),
+    ("mbit", "Mbit/s", 1_000_000),
+    ("kbit", "kbit/s", 1_000),
+    ("bit", "bit/s", 1),
+];
+
+/// Bits per second in the largest unit of which there is one, with three decimals at most.
+pub(crate) fn show_rate(bits: u128) -> String {
+    let (_, name, unit) = RATES.iter().find(|(_, _, unit)| bits >= *unit).unwrap_or(&RATES[3]);
+    let thousandths = bits * 1000 / unit;
+    let number = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
+    format!("{} {name}", number.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// An address and the length of its network's prefix: `10.77.0.2/24`, `fd77::2/64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cidr {
@@ -218,6 +247,22 @@ mod tests {
         assert_eq!(resolved.addr, "[fd78::1]:80".parse().unwrap());
         for wrong in ["", "a", "a:80", "a:b:10.0.0.1", ":80:10.0.0.1", "a:80:b"] {
             assert!(wrong.parse::<Resolved>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn rates_have_a_unit() {
+        for (text, bits, shown) in [
+            ("100mbit", 100_000_000, "100 Mbit/s"),
+            ("2.5gbit", 2_500_000_000, "2.5 Gbit/s"),
+            ("512kbit", 512_000, "512 kbit/s"),
+            ("1bit", 1, "1 bit/s"),
+        ] {
+            assert_eq!(rate(text), Ok(bits));
+            assert_eq!(show_rate(bits.into()), shown);
+        }
+        for wrong in ["100", "mbit", "0mbit", "-1mbit", "1tbit", "1e30gbit", "10 mbit"] {
+            assert!(rate(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -10,6 +10,7 @@ fn help_is_as_it_was() {
         ("serve", &["serve", "--help"][..]),
         ("get", &["get", "--help"][..]),
         ("metrics", &["metrics", "--help"][..]),
+        ("bdp", &["bdp", "--help"][..]),
     ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(0));
@@ -25,7 +26,8 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 18] = [
+    let cases: [(&[&str], &str); 19] = [
+        (&["bdp", "100", "20ms"], "write a rate with a unit, such as 512kbit, 100mbit or 2.5gbit"),
         (&[], "Usage: firstbyte <COMMAND>"),
         (&["fetch"], "unrecognized subcommand 'fetch'"),
         (&["get"], "<URL>"),
