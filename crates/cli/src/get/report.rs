@@ -83,6 +83,9 @@ impl Report {
         if self.visits.iter().any(|(_, visit)| visit.is_retry) {
             page.paragraph("425 Too Early was answered by a second request without Fast Open (RFC 8470).");
         }
+        if let Some(limit) = self.outcomes().find_map(unscaled_limit) {
+            page.paragraph(&limit);
+        }
         if self.is_series {
             page.gap();
             page.line(&self.statistics());
@@ -189,6 +192,7 @@ impl Report {
             "total_ms": ms(visit.total),
             "local": visit.info.as_ref().map(|info| info.local.to_string()),
             "fast_open": fast_open,
+            "window_scaling": visit.info.as_ref().map(|info| info.window_scaling),
             "retransmissions": visit.info.as_ref().map(|info| info.total_retrans),
             "ladder": self.ladder(number, visit),
         })
@@ -201,6 +205,19 @@ impl Report {
             false => io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()),
         };
     }
+}
+
+/// The peer's windows are not scaled, though we asked for it: at what rate that ends.
+fn unscaled_limit(info: &ConnectionInfo) -> Option<String> {
+    let srtt = info.srtt.filter(|_| !info.window_scaling)?;
+    let rate = 65_535 * 8_000_000_000 / srtt.as_nanos().max(1);
+    Some(format!(
+        "No window scaling: {} did not answer the option, or a box on the way took it out. At most 65535 bytes are in flight, \
+         {} at this round trip of {} ms.",
+        info.peer,
+        crate::values::show_rate(rate),
+        figure(ms(srtt))
+    ))
 }
 
 const HEAD: &str = "   # status  handshake ms  first byte ms   total ms    bytes  Fast Open";

@@ -136,6 +136,24 @@ fn an_unreachable_peer_is_explained() {
     });
 }
 
+/// A server, or a box before it, that does without window scaling is told of, with the rate at which that ends.
+#[test]
+fn a_window_that_is_not_scaled_is_told() {
+    testnet::in_namespace(|| {
+        kernel_server("hello");
+        let url = format!("http://{KERNEL}/");
+        let scaled = run(&["get", &url]);
+        assert!(!stdout(&scaled).contains("window scaling"), "{}", stdout(&scaled));
+        assert_eq!(report(&[&url])["visits"][0]["window_scaling"], true);
+        testnet::sysctl("net.ipv4.tcp_window_scaling", "0");
+        let told = run(&["get", &url]);
+        let told = stderr(&told).to_owned() + stdout(&told);
+        assert!(told.contains("No window scaling: 10.78.0.1:8080 did not answer the option"), "{told}");
+        assert!(told.contains("bit/s at this round trip of "), "{told}");
+        assert_eq!(report(&[&url])["visits"][0]["window_scaling"], false);
+    });
+}
+
 /// Two ends of ours, the kernel between them: the packets of every kind of visit.
 #[test]
 fn both_ends_ours_need_three_or_four_packets() {
