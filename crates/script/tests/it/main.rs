@@ -1,4 +1,7 @@
-//! The language: what is read, printed and refused.
+//! The language and its runner.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod errors;
+mod failures;
 mod round_trip;
+mod scripts;

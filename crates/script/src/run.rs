@@ -1,0 +1,260 @@
+//! Runs a script in virtual time over `posix`'s sockets: nothing of the system is touched, and no time is waited.
+//!
+//! | module | what |
+//! |---|---|
+//! | `setup` | addresses, ports, tolerance |
+//! | `world` | one host, its clock, the packets that left, the call that waits |
+//! | `flow`, `segment` | a connection's numbers; packets between values and bytes |
+//! | `packets` | packets that come, and that are expected |
+//! | `values`, `calls` | arguments, and system calls |
+//! | `commands` | the shell commands that are understood |
+//! | `tcp_info` | what snippets ask |
+//! | `failure` | what did not hold |
+
+mod calls;
+mod commands;
+mod failure;
+mod flow;
+mod packets;
+mod segment;
+mod setup;
+mod tcp_info;
+mod values;
+mod world;
+
+pub use failure::Failure;
+pub use setup::Setup;
+
+use crate::ast::{Action, Call, Direction, Event, Script, When};
+use crate::code::Variables;
+use crate::print::Seconds;
+use core::time::Duration;
+use flow::Flow;
+use posix::Sockets;
+use proto::{Capabilities, Config, Counters, Instant, Stack};
+use std::collections::BTreeMap;
+use world::{Ended, World};
+
+/// The stack's time when a script begins: far enough from zero for what was "long ago".
+const START: Duration = Duration::from_secs(1_000_000);
+/// The largest burst Linux hands to a device: 64 KiB without room for headers.
+const GSO_MAX_SIZE: usize = 65_215;
+/// Descriptors of the stack: no script writes numbers like these for descriptors that are not open.
+const FD_BASE: i32 = 1 << 16;
+/// So long a call may wait that the script does not say waits, microseconds.
+const CALL_PATIENCE: i64 = 1_000_000_000;
+
+/// Runs a script on a stack with Linux's profile.
+///
+/// # Errors
+/// The first event that does not hold.
+pub fn run(script: &Script, setup: Setup) -> Result<(), Failure> {
+    let mut runner = Runner::new(setup.with_options_of(script)?);
+    if let Some(init) = &script.init {
+        runner.command(init.line, &init.value)?;
+    }
+    for event in &script.events {
+        runner.event(event)?;
+    }
+    // What the last command undoes ends with the run.
+    runner.finish_call()
+}
+
+struct Runner<'a> {
+    setup: Setup,
+    world: World,
+    flows: Vec<Flow>,
+    /// The flow that packets of the script belong to.
+    under_test: usize,
+    next_peer_port: u16,
+    /// Descriptors of the script and of the stack.
+    fds: BTreeMap<i64, i32>,
+    pending: Option<Pending<'a>>,
+    /// Script's time of the event before, microseconds.
+    before: i64,
+    variables: Variables,
+    /// What `nstat` counts from.
+    counted: Counters,
+}
+
+/// A call that waits.
+struct Pending<'a> {
+    line: usize,
+    call: &'a Call,
+    /// When it should return.
+    end: i64,
+    /// How much earlier or later it may.
+    tolerance: i64,
+}
+
+impl<'a> Runner<'a> {
+    fn new(setup: Setup) -> Runner<'a> {
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&setup.seed.to_le_bytes());
+        let capabilities = Capabilities { mtu: setup.mtu, gso_max_size: GSO_MAX_SIZE, tx_checksum: true };
+        let mut stack = Stack::new(Config::linux(), capabilities, seed);
+        stack.add_address(setup.local, if setup.local.is_ipv4() { 16 } else { 64 });
+        let counted = stack.counters().clone();
+        Runner {
+            next_peer_port: setup.first_peer_port,
+            world: World::new(Sockets::new(stack, FD_BASE), Instant::ZERO + START),
+            setup,
+            flows: Vec::new(),
+            under_test: 0,
+            fds: BTreeMap::new(),
+            pending: None,
+            before: 0,
+            variables: Variables::default(),
+            counted,
+        }
+    }
+
+    fn event(&mut self, event: &'a Event) -> Result<(), Failure> {
+        let line = event.action.line;
+        let base = self.world.micros();
+        let (from, to) = match event.time {
+            When::Absolute(at) => (at, at),
+            When::Relative(at) => (base + at, base + at),
+            When::Any => (base, i64::MAX),
+            When::AbsoluteRange(from, to) => (from, to),
+            When::RelativeRange(from, to) => (base + from, base + to),
+        };
+        let tolerance = self.tolerance(from - self.before);
+        let action = &event.action.value;
+        let happened = match action {
+            Action::Packet(packet) if packet.direction == Direction::Out => self.expect(line, packet)?,
+            _ => {
+                self.world.wait_until(from);
+                let now = self.world.micros();
+                self.act(line, action, event.time)?;
+                now
+            }
+        };
+        self.before = from;
+        if event.time != When::Any {
+            check_time(line, action, happened, (from, to), tolerance)?;
+        }
+        self.look_at_call()
+    }
+
+    fn act(&mut self, line: usize, action: &'a Action, time: When) -> Result<(), Failure> {
+        match action {
+            Action::Packet(packet) => self.inject(line, packet),
+            Action::Call(call) => self.call(line, call, time),
+            Action::Command(text) => self.command(line, text),
+            Action::Code(text) => self.code(line, text),
+        }
+    }
+
+    /// How far an event may be off that comes so long after the one before.
+    fn tolerance(&self, since: i64) -> i64 {
+        let part = since as f64 * self.setup.tolerance_percent / 100.0;
+        self.setup.tolerance_usecs.max(part as i64)
+    }
+
+    fn call(&mut self, line: usize, call: &'a Call, time: When) -> Result<(), Failure> {
+        self.finish_call()?;
+        let begun = self.world.micros();
+        let attempt =
+            self.attempt(call).map_err(|message| Failure::new(line, format!("{}: {message}", call.name)))?;
+        self.world.begin(attempt);
+        let Some(end) = call.end else {
+            while self.world.is_waiting() && self.world.step(begun + CALL_PATIENCE) {}
+            return match self.world.take_ended() {
+                Some(ended) => self.judge(line, call, ended),
+                None => {
+                    let name = &call.name;
+                    let message = format!(
+                        "{name} waits, and nothing ends it: say when it returns, as in `+0...0.2 {name}(…)`"
+                    );
+                    Err(Failure::new(line, message))
+                }
+            };
+        };
+        let end = match time {
+            When::Relative(at) => begun - at + end,
+            When::Any | When::RelativeRange(..) => begun + end,
+            When::Absolute(_) | When::AbsoluteRange(..) => end,
+        };
+        let tolerance = self.tolerance(end - begun);
+        self.pending = Some(Pending { line, call, end, tolerance });
+        Ok(())
+    }
+
+    /// The call that waits must end before there is another, and before the script ends.
+    fn finish_call(&mut self) -> Result<(), Failure> {
+        if let Some(pending) = &self.pending {
+            let latest = pending.end + pending.tolerance;
+            while self.world.is_waiting() && self.world.step(latest) {}
+        }
+        self.look_at_call()?;
+        match self.pending.take() {
+            None => Ok(()),
+            Some(Pending { line, call, end, .. }) => {
+                let message = format!("{} has not returned", call.name);
+                let seen = format!("still waits at {} s", Seconds(self.world.micros()));
+                Err(Failure::new(line, message).beside(format!("returns at {} s", Seconds(end)), seen))
+            }
+        }
+    }
+
+    /// Has the call that waits ended by now?
+    fn look_at_call(&mut self) -> Result<(), Failure> {
+        let Some(ended) = self.world.take_ended() else { return Ok(()) };
+        let Some(Pending { line, call, end, tolerance }) = self.pending.take() else { return Ok(()) };
+        let at = ended.at;
+        self.judge(line, call, ended)?;
+        if (at - end).abs() <= tolerance {
+            return Ok(());
+        }
+        let expected = format!("returns at {} s (give or take {} s)", Seconds(end), Seconds(tolerance));
+        let message = format!("{} returned at another time", call.name);
+        Err(Failure::new(line, message).beside(expected, format!("returns at {} s", Seconds(at))))
+    }
+
+    /// Compares what a call gave with what the script says.
+    fn judge(&mut self, line: usize, call: &Call, ended: Ended) -> Result<(), Failure> {
+        let seen = match &ended.result {
+            Ok(answer) => answer.value.to_string(),
+            Err(errno) => format!("-1 {errno:?}"),
+        };
+        let expected = match &call.errno {
+            Some(errno) => format!("{} {errno}", call.result),
+            None => call.result.to_string(),
+        };
+        let same = self.is_expected(call, &ended.result).map_err(|message| Failure::new(line, message))?;
+        if !same {
+            let message = format!("{} returned something else", call.name);
+            return Err(Failure::new(line, message).beside(expected, seen));
+        }
+        for told in ended.result.iter().flat_map(|answer| &answer.told) {
+            if told.expected != told.seen {
+                let message = format!("{} told something else", call.name);
+                let show = |value: i64| format!("{} {value} ({value:#x})", told.what);
+                return Err(Failure::new(line, message).beside(show(told.expected), show(told.seen)));
+            }
+        }
+        self.learn(call, ended.result.ok());
+        Ok(())
+    }
+}
+
+fn check_time(
+    line: usize,
+    action: &Action,
+    happened: i64,
+    (from, to): (i64, i64),
+    tolerance: i64,
+) -> Result<(), Failure> {
+    if (from - tolerance..=to + tolerance).contains(&happened) {
+        return Ok(());
+    }
+    let what = match action {
+        Action::Packet(_) => "the packet is right, but not its time",
+        _ => "time has gone on beyond this event",
+    };
+    let range =
+        if from == to { Seconds(from).to_string() } else { format!("{}~{}", Seconds(from), Seconds(to)) };
+    let expected = format!("at {range} s (give or take {} s)", Seconds(tolerance));
+    Err(Failure::new(line, what).beside(expected, format!("at {} s", Seconds(happened))))
+}

@@ -1,0 +1,177 @@
+//! Packets of a script: those that come are made and handed in, those that are expected are compared with what left.
+
+use crate::ast::{Body, Direction, Ip, Packet, Segment, TcpOption, Tos};
+use crate::print::Seconds;
+use crate::run::Runner;
+use crate::run::failure::Failure;
+use crate::run::flow::Flow;
+use crate::run::segment;
+use core::net::SocketAddr;
+use wire::{Ecn, Flags};
+
+/// So long a packet is waited for, microseconds.
+const PATIENCE: i64 = 200_000_000;
+
+impl Runner<'_> {
+    /// A packet comes in.
+    pub(super) fn inject(&mut self, line: usize, packet: &Packet) -> Result<(), Failure> {
+        let refused = |message| Failure::new(line, message);
+        self.begin_flow_of_listener();
+        let setup = &self.setup;
+        let Some(flow) = self.flows.get_mut(self.under_test) else {
+            return Err(Failure::new(line, "a packet comes for no socket: there is none yet"));
+        };
+        let bytes = match &packet.body {
+            Body::Tcp(segment) => {
+                let live = flow.live_of(segment, setup.remote_isn, setup.ts_ecr_scaled).map_err(refused)?;
+                segment::emit(flow.remote, flow.local, &packet.ip, &live)
+            }
+            Body::Icmp(icmp) => {
+                let seq = flow.quoted(icmp.quote.map_or(0, |(seq, _)| seq));
+                segment::emit_icmp(flow.local, flow.remote, &packet.ip, icmp, seq).map_err(refused)?
+            }
+        };
+        self.world.inject(bytes);
+        Ok(())
+    }
+
+    /// A packet for a socket that listens comes from a peer of its own.
+    fn begin_flow_of_listener(&mut self) {
+        let Some(listener) = self.flows.get(self.under_test) else { return };
+        if !listener.listening {
+            return;
+        }
+        let remote = SocketAddr::new(self.setup.remote, self.next_peer_port);
+        self.next_peer_port = self.next_peer_port.checked_add(1).unwrap_or(1024);
+        let local = SocketAddr::new(self.setup.local, listener.local.port());
+        self.under_test = self.flows.len();
+        self.flows.push(Flow::new(None, local, remote));
+    }
+
+    /// A packet is expected: the next of its flow must be it. Returns when it left.
+    pub(super) fn expect(&mut self, line: usize, packet: &Packet) -> Result<i64, Failure> {
+        let Body::Tcp(expected) = &packet.body else {
+            return Err(Failure::new(line, "only TCP packets can be expected here"));
+        };
+        if self.flows.is_empty() {
+            return Err(Failure::new(line, "a packet is expected of no socket: there is none yet"));
+        }
+        let (at, ip, mut seen) = self.next_of_flow(line, packet, expected)?;
+        while seen.len < expected.len && !self.setup.strict_segments && seen.len > 0 {
+            let (_, _, more) = self.next_of_flow(line, packet, expected)?;
+            if !continues(&seen, &more) {
+                let (len, wanted) = (seen.len, expected.len);
+                let message =
+                    format!("the packet ends after {len} of {wanted} bytes, and the next does not go on");
+                let more = show(packet, expected, ip, more);
+                return Err(Failure::new(line, message).beside(packet.to_string(), more));
+            }
+            seen.flags |= more.flags & (Flags::PSH | Flags::FIN);
+            seen.len = seen.len.saturating_add(more.len);
+        }
+        let differing = self.differing(packet, expected, ip, &seen);
+        if differing.is_empty() {
+            return Ok(at);
+        }
+        let message = format!("the packet at {} s differs in {}", Seconds(at), differing.join(", "));
+        Err(Failure::new(line, message).beside(packet.to_string(), show(packet, expected, ip, seen)))
+    }
+
+    fn next_of_flow(
+        &mut self,
+        line: usize,
+        packet: &Packet,
+        expected: &Segment,
+    ) -> Result<(i64, Ip, Segment), Failure> {
+        let latest = self.world.micros() + PATIENCE;
+        loop {
+            let Some((at, bytes)) = self.world.take_sent() else {
+                if self.world.step(latest) {
+                    continue;
+                }
+                let message = format!("no packet left by {} s", Seconds(latest));
+                return Err(Failure::new(line, message).beside(packet.to_string(), "nothing"));
+            };
+            let Some((from, to, ip, live)) = segment::read(&bytes) else { continue };
+            if let Some(flow) = self.flows.get_mut(self.under_test)
+                && flow.owns(expected, from, to, &live)
+            {
+                return Ok((at, ip, flow.seen_of(&live, expected)));
+            }
+        }
+    }
+
+    /// Names of the fields in which a packet is not as expected.
+    fn differing(&self, packet: &Packet, expected: &Segment, ip: Ip, seen: &Segment) -> Vec<&'static str> {
+        let byte = match ip.tos {
+            Some(Tos::Byte(byte)) => byte,
+            _ => 0,
+        };
+        let tos = match packet.ip.tos {
+            None => true,
+            Some(Tos::Ecn(ecn)) => Ecn::from_bits(byte) == ecn,
+            Some(Tos::Ect01) => matches!(Ecn::from_bits(byte), Ecn::Ect0 | Ecn::Ect1),
+            Some(Tos::Byte(wanted)) => byte == wanted,
+        };
+        let (tick, tolerance) = (self.setup.ts_tick_usecs, self.tolerance(self.world.micros()));
+        let found = seen.options.as_deref().unwrap_or_default();
+        let options = expected.options.as_ref().is_none_or(|wanted| {
+            let pairs = || wanted.iter().zip(found);
+            wanted.len() == found.len()
+                && pairs().all(|(wanted, found)| is_same_option(wanted, found, tick, tolerance))
+        });
+        let checks = [
+            ("traffic class", tos),
+            ("TTL", packet.ip.ttl.is_none_or(|ttl| ip.ttl == Some(ttl))),
+            ("flow label", packet.ip.flow_label.is_none_or(|label| ip.flow_label == Some(label))),
+            ("flags", expected.flags == seen.flags),
+            ("sequence number", expected.seq == seen.seq),
+            ("length", expected.len == seen.len),
+            ("acknowledgment", expected.ack.unwrap_or(0) == seen.ack.unwrap_or(0)),
+            ("window", expected.window.is_none_or(|window| seen.window == Some(window))),
+            ("urgent pointer", expected.urgent.unwrap_or(0) == seen.urgent.unwrap_or(0)),
+            ("options", options),
+        ];
+        checks.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
+    }
+}
+
+/// Are these two segments of one burst?
+fn continues(seen: &Segment, more: &Segment) -> bool {
+    let last = Flags::PSH | Flags::FIN;
+    more.len > 0
+        && more.seq == seen.end()
+        && more.ack == seen.ack
+        && more.window == seen.window
+        && more.flags.difference(last) == seen.flags.difference(last)
+        && !seen.flags.contains(Flags::FIN)
+}
+
+/// Of timestamps, how much TSval has grown is compared where the script says what a tick is; TSecr is not.
+fn is_same_option(wanted: &TcpOption, seen: &TcpOption, tick: u32, tolerance: i64) -> bool {
+    match (wanted, seen) {
+        (TcpOption::Timestamps { val: wanted, .. }, TcpOption::Timestamps { val: seen, .. }) => {
+            let off = i64::from(seen.wrapping_sub(*wanted).cast_signed().unsigned_abs());
+            tick == 0 || off * i64::from(tick) <= tolerance
+        }
+        _ => wanted == seen,
+    }
+}
+
+/// What was seen, in the words in which the expected packet is written.
+fn show(packet: &Packet, expected: &Segment, ip: Ip, mut seen: Segment) -> String {
+    let said = packet.ip;
+    let tos = said.tos.and(ip.tos).map(|tos| match (said.tos, tos) {
+        (Some(Tos::Ecn(_) | Tos::Ect01), Tos::Byte(byte)) => Tos::Ecn(Ecn::from_bits(byte)),
+        (_, tos) => tos,
+    });
+    let ip = Ip { tos, flow_label: said.flow_label.and(ip.flow_label), ttl: said.ttl.and(ip.ttl) };
+    seen.ace = expected.ace;
+    seen.ports = expected.ports;
+    seen.window = expected.window.and(seen.window);
+    seen.urgent = seen.urgent.filter(|urgent| *urgent != 0 || expected.urgent.is_some());
+    if expected.options.is_none() {
+        seen.options = None;
+    }
+    Packet { direction: Direction::Out, ip, body: Body::Tcp(seen) }.to_string()
+}

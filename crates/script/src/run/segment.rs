@@ -1,0 +1,169 @@
+//! Packets between values and bytes. Payload is zeros, and is not compared.
+
+use crate::ast::{Icmp, Ip, Segment, Tos};
+use crate::options;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use wire::{Addr, Checksum, Ecn, Flags, IpHeader, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, protocol};
+
+/// A TCP packet, checksums and all. A missing window is 0.
+pub(crate) fn emit(from: SocketAddr, to: SocketAddr, ip: &Ip, segment: &Segment) -> Bytes {
+    let options = options::emit(segment.options.as_deref().unwrap_or_default());
+    let (src_port, dst_port) = segment.ports.unwrap_or((from.port(), to.port()));
+    let header_len = TCP_HEADER_LEN + options.len();
+    let mut tcp = Vec::with_capacity(header_len + usize::from(segment.len));
+    tcp.extend(src_port.to_be_bytes());
+    tcp.extend(dst_port.to_be_bytes());
+    tcp.extend(segment.seq.to_be_bytes());
+    tcp.extend(segment.ack.unwrap_or(0).to_be_bytes());
+    let words = u16::try_from(header_len / 4).unwrap_or(0);
+    tcp.extend((words << 12 | segment.flags.bits()).to_be_bytes());
+    tcp.extend(segment.window.unwrap_or(0).to_be_bytes());
+    tcp.extend([0, 0]);
+    tcp.extend(segment.urgent.unwrap_or(0).to_be_bytes());
+    tcp.extend(options);
+    tcp.resize(header_len + usize::from(segment.len), 0);
+    let (src, dst) = (Addr::from(from.ip()), Addr::from(to.ip()));
+    let sum = Checksum::pseudo_header(src, dst, protocol::TCP, tcp.len() as u32);
+    set_checksum(sum, &mut tcp, TCP_CHECKSUM_OFFSET);
+    packet(&header(src, dst, protocol::TCP, ip), &tcp)
+}
+
+/// A TCP packet of the stack: its ends and what is in it, all fields given.
+pub(crate) fn read(packet: &[u8]) -> Option<(SocketAddr, SocketAddr, Ip, Segment)> {
+    let (ip, payload) = IpHeader::parse(packet).ok()?;
+    let tcp = packet.get(payload).filter(|_| ip.protocol == protocol::TCP)?;
+    let fixed: &[u8; TCP_HEADER_LEN] = tcp.first_chunk()?;
+    let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, f0, f1, w0, w1, _, _, u0, u1] = *fixed;
+    let header_len = usize::from(f0 >> 4) * 4;
+    let options = options::read(tcp.get(TCP_HEADER_LEN..header_len)?);
+    let segment = Segment {
+        ports: None,
+        flags: Flags::from_bits_truncate(u16::from_be_bytes([f0, f1])),
+        ace: false,
+        seq: u32::from_be_bytes([q0, q1, q2, q3]),
+        len: u16::try_from(tcp.len() - header_len).ok()?,
+        ack: Some(u32::from_be_bytes([a0, a1, a2, a3])),
+        window: Some(u16::from_be_bytes([w0, w1])),
+        urgent: Some(u16::from_be_bytes([u0, u1])),
+        options: Some(options),
+    };
+    let said = Ip {
+        tos: Some(Tos::Byte(ip.dscp << 2 | ip.ecn.bits())),
+        flow_label: Some(ip.flow_label),
+        ttl: Some(ip.hop_limit),
+    };
+    let src = SocketAddr::new(ip.src.to_ip(), u16::from_be_bytes([s0, s1]));
+    let dst = SocketAddr::new(ip.dst.to_ip(), u16::from_be_bytes([d0, d1]));
+    Some((src, dst, said, segment))
+}
+
+/// An ICMP error from `remote` about a segment from `local`, which begins at `seq` on the wire.
+pub(crate) fn emit_icmp(
+    local: SocketAddr,
+    remote: SocketAddr,
+    ip: &Ip,
+    icmp: &Icmp,
+    seq: u32,
+) -> Result<Bytes, String> {
+    let is_v4 = local.is_ipv4();
+    let kind = number(KINDS, is_v4, &icmp.kind, "type_").ok_or(format!("`{}` is no ICMP type", icmp.kind))?;
+    let code = match &icmp.code {
+        None => 0,
+        Some(code) => number(CODES, is_v4, code, "code_").ok_or(format!("`{code}` is no ICMP code"))?,
+    };
+    let quoted = Segment {
+        ports: None,
+        flags: Flags::ACK,
+        ace: false,
+        seq,
+        len: 0,
+        ack: None,
+        window: None,
+        urgent: None,
+        options: None,
+    };
+    let mut message = vec![kind, code, 0, 0];
+    message.extend(icmp.mtu.unwrap_or(0).to_be_bytes());
+    message.extend(emit(local, remote, &Ip::default(), &quoted));
+    let (src, dst) = (Addr::from(remote.ip()), Addr::from(local.ip()));
+    let protocol = if is_v4 { protocol::ICMP } else { protocol::ICMPV6 };
+    let sum = if is_v4 {
+        Checksum::new()
+    } else {
+        Checksum::pseudo_header(src, dst, protocol, message.len() as u32)
+    };
+    set_checksum(sum, &mut message, 2);
+    Ok(packet(&header(src, dst, protocol, ip), &message))
+}
+
+fn header(src: Addr, dst: Addr, protocol: u8, ip: &Ip) -> IpHeader {
+    let tos = match ip.tos {
+        None => 0,
+        Some(Tos::Ecn(ecn)) => ecn.bits(),
+        Some(Tos::Ect01) => Ecn::Ect0.bits(),
+        Some(Tos::Byte(byte)) => byte,
+    };
+    IpHeader {
+        dscp: tos >> 2,
+        ecn: Ecn::from_bits(tos),
+        hop_limit: ip.ttl.unwrap_or(255),
+        flow_label: ip.flow_label.unwrap_or(0),
+        ..IpHeader::new(src, dst, protocol)
+    }
+}
+
+fn packet(header: &IpHeader, payload: &[u8]) -> Bytes {
+    let mut packet = vec![0; header.emit_len()];
+    header.emit(payload.len(), &mut packet);
+    packet.extend_from_slice(payload);
+    packet.into()
+}
+
+fn set_checksum(mut sum: Checksum, message: &mut [u8], at: usize) {
+    sum.add(message);
+    message[at..at + 2].copy_from_slice(&sum.finish().to_be_bytes());
+}
+
+/// Names and their numbers in ICMP and in ICMPv6.
+type Names = &'static [(&'static str, Option<u8>, Option<u8>)];
+
+const KINDS: Names = &[
+    ("unreachable", Some(3), Some(1)),
+    ("packet_too_big", None, Some(2)),
+    ("source_quench", Some(4), None),
+    ("redirect", Some(5), None),
+    ("time_exceeded", Some(11), Some(3)),
+    ("parameter_problem", Some(12), Some(4)),
+];
+
+const CODES: Names = &[
+    ("net_unreachable", Some(0), Some(0)),
+    ("no_route", None, Some(0)),
+    ("host_unreachable", Some(1), None),
+    ("admin_prohibited", None, Some(1)),
+    ("protocol_unreachable", Some(2), None),
+    ("not_neighbour", None, Some(2)),
+    ("port_unreachable", Some(3), Some(4)),
+    ("address_unreachable", None, Some(3)),
+    ("frag_needed", Some(4), None),
+    ("source_route_failed", Some(5), None),
+    ("net_unknown", Some(6), None),
+    ("host_unknown", Some(7), None),
+    ("source_host_isolated", Some(8), None),
+    ("net_prohibited", Some(9), None),
+    ("host_prohibited", Some(10), None),
+    ("net_unreachable_for_tos", Some(11), None),
+    ("host_unreachable_for_tos", Some(12), None),
+    ("packet_filtered", Some(13), None),
+    ("precedence_violation", Some(14), None),
+    ("precedence_cutoff", Some(15), None),
+];
+
+fn number(names: Names, is_v4: bool, text: &str, prefix: &str) -> Option<u8> {
+    if let Some(number) = text.strip_prefix(prefix) {
+        return number.parse().ok();
+    }
+    let (_, v4, v6) = names.iter().find(|(name, _, _)| *name == text)?;
+    if is_v4 { *v4 } else { *v6 }
+}

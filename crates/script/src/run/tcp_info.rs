@@ -1,0 +1,122 @@
+//! What snippets ask: Linux's `tcp_info` by the names of its fields, counters by `nstat`'s names, and the constants that are compared
+//! with them.
+
+use crate::run::Runner;
+use crate::run::failure::Failure;
+use std::collections::BTreeMap;
+
+/// Where fields begin, how long each is, and their names in the order of the structure.
+const FIELDS: &[(usize, usize, &[&str])] = &[
+    (0, 1, &["state", "ca_state", "retransmits", "probes", "backoff", "options"]),
+    (
+        8,
+        4,
+        &[
+            "rto",
+            "ato",
+            "snd_mss",
+            "rcv_mss",
+            "unacked",
+            "sacked",
+            "lost",
+            "retrans",
+            "fackets",
+            "last_data_sent",
+            "last_ack_sent",
+            "last_data_recv",
+            "last_ack_recv",
+            "pmtu",
+            "rcv_ssthresh",
+            "rtt",
+            "rttvar",
+            "snd_ssthresh",
+            "snd_cwnd",
+            "advmss",
+            "reordering",
+            "rcv_rtt",
+            "rcv_space",
+            "total_retrans",
+        ],
+    ),
+    (104, 8, &["pacing_rate", "max_pacing_rate", "bytes_acked", "bytes_received"]),
+    (136, 4, &["segs_out", "segs_in", "notsent_bytes", "min_rtt", "data_segs_in", "data_segs_out"]),
+    (160, 8, &["delivery_rate", "busy_time", "rwnd_limited", "sndbuf_limited"]),
+    (192, 4, &["delivered", "delivered_ce"]),
+    (200, 8, &["bytes_sent", "bytes_retrans"]),
+    (216, 4, &["dsack_dups", "reord_seen", "rcv_ooopack", "snd_wnd", "rcv_wnd", "rehash"]),
+    (240, 2, &["total_rto", "total_rto_recoveries"]),
+    (244, 4, &["total_rto_time"]),
+];
+
+const CONSTANTS: &[(&str, i128)] = &[
+    ("TCP_ESTABLISHED", 1),
+    ("TCP_SYN_SENT", 2),
+    ("TCP_SYN_RECV", 3),
+    ("TCP_FIN_WAIT1", 4),
+    ("TCP_FIN_WAIT2", 5),
+    ("TCP_TIME_WAIT", 6),
+    ("TCP_CLOSE", 7),
+    ("TCP_CLOSE_WAIT", 8),
+    ("TCP_LAST_ACK", 9),
+    ("TCP_LISTEN", 10),
+    ("TCP_CLOSING", 11),
+    ("TCP_CA_Open", 0),
+    ("TCP_CA_Disorder", 1),
+    ("TCP_CA_CWR", 2),
+    ("TCP_CA_Recovery", 3),
+    ("TCP_CA_Loss", 4),
+    ("TCPI_OPT_TIMESTAMPS", 1),
+    ("TCPI_OPT_SACK", 2),
+    ("TCPI_OPT_WSCALE", 4),
+    ("TCPI_OPT_ECN", 8),
+    ("TCPI_OPT_ECN_SEEN", 16),
+    ("TCPI_OPT_SYN_DATA", 32),
+];
+
+impl Runner<'_> {
+    /// Runs a snippet on the socket under test. Counters count from where `nstat` last did.
+    pub(super) fn code(&mut self, line: usize, code: &str) -> Result<(), Failure> {
+        let info = self.tcp_info();
+        let counters: BTreeMap<String, u64> = self.world.sockets.stack().counters().nstat().collect();
+        let before: BTreeMap<String, u64> = self.counted.nstat().collect();
+        let known = |name: &str| {
+            let constant = CONSTANTS.iter().find(|(constant, _)| *constant == name).map(|(_, value)| *value);
+            let counted = || {
+                let now = counters.get(name)?;
+                Some(i128::from(*now) - i128::from(before.get(name).copied().unwrap_or(0)))
+            };
+            constant.or_else(|| info.get(name).copied()).or_else(counted)
+        };
+        self.variables.run(code, &known).map_err(|message| {
+            let none = code.contains("tcpi_") && info.is_empty();
+            let hint = if none { ": there is no socket under test, or it was not accepted yet" } else { "" };
+            Failure::new(line, format!("{message}{hint}"))
+        })
+    }
+
+    fn tcp_info(&mut self) -> BTreeMap<String, i128> {
+        let mut values = BTreeMap::new();
+        let Some(fd) = self.flows.get(self.under_test).and_then(|flow| flow.fd) else { return values };
+        let bytes =
+            self.world.call(|sockets, now| sockets.option(now, fd, libc::IPPROTO_TCP, libc::TCP_INFO, 280));
+        let Ok(bytes) = bytes else { return values };
+        let number = |at: usize, len: usize| {
+            let mut eight = [0; 8];
+            let found = bytes.get(at..at + len).unwrap_or_default();
+            eight[..found.len()].copy_from_slice(found);
+            i128::from(u64::from_le_bytes(eight))
+        };
+        for (from, len, names) in FIELDS {
+            for (at, name) in names.iter().enumerate() {
+                values.insert(format!("tcpi_{name}"), number(from + at * len, *len));
+            }
+        }
+        let scales = number(6, 1);
+        values.insert("tcpi_snd_wscale".into(), scales & 0xf);
+        values.insert("tcpi_rcv_wscale".into(), scales >> 4);
+        let bits = number(7, 1);
+        values.insert("tcpi_delivery_rate_app_limited".into(), bits & 1);
+        values.insert("tcpi_fastopen_client_fail".into(), bits >> 1 & 3);
+        values
+    }
+}
