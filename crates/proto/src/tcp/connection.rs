@@ -372,9 +372,6 @@ impl Connection {
         if self.options.keepalive {
             self.start_keepalive(cx);
         }
-        if let Some(on) = self.options.quickack {
-            self.set_quickack(&cx.config, on);
-        }
     }
 
     /// The bounds of the retransmission time-out, by the socket's options, the route or the stack's settings.
@@ -425,6 +422,9 @@ impl Connection {
         self.rcv.begin(irs, space, shift);
         // Our SYN told this window, or our SYN-ACK will: data may come right behind the peer's SYN.
         self.rcv.adv = self.rcv.nxt + first.min(u32::from(u16::MAX));
+        if let Some(on) = self.options.quickack {
+            self.set_quickack(config, on);
+        }
     }
 
     /// The first window is a multiple of this: what the peer's segments carry, as far as our SYN or SYN-ACK knows.

@@ -121,6 +121,30 @@ fn tcp_quickack_ends_the_wait() {
     }
 }
 
+/// A listener's choice holds for the connections it accepts, a client's from its SYN on.
+#[test]
+fn tcp_quickack_is_kept_by_a_handshake() {
+    let socket = SocketOptions { quickack: Some(true), ..SocketOptions::default() };
+    for (socket, quick) in [(socket, true), (SocketOptions::default(), false)] {
+        let mut p = Peer::ours();
+        let listener = p.listen_with(ListenOptions { socket: socket.clone(), ..ListenOptions::default() });
+        p.send("S 0 <mss 1000>");
+        p.expect("SA 0 ack 1");
+        p.send("A 1 ack 1");
+        p.accept(listener);
+        p.send("PA 1:11 ack 1");
+        assert_eq!(p.sent_now().len(), usize::from(quick));
+
+        let mut p = Peer::ours();
+        p.connect(ConnectOptions { socket, ..ConnectOptions::default() });
+        p.expect("S 0");
+        p.send("SA 0 ack 1 <mss 1000>");
+        p.expect("A 1 ack 1");
+        p.send("PA 1:11 ack 1");
+        assert_eq!(p.sent_now().len(), usize::from(quick));
+    }
+}
+
 /// Switched off before connecting, even the ACK of the handshake waits: the request takes it along, for one packet less.
 #[test]
 fn without_quick_acks_the_request_completes_the_handshake() {
