@@ -4,7 +4,8 @@
 //! - [`serve`]: an HTTP and echo server on a stack of our own;
 //! - [`get`]: one HTTP request, or a series, timed and explained;
 //! - [`metrics`]: what the two remember of paths, shown and forgotten;
-//! - [`bdp`]: what a path needs of windows and buffers.
+//! - [`bdp`]: what a path needs of windows and buffers;
+//! - [`script`](mod@script): scripts in packetdrill's language, in virtual time.
 //!
 //! What the verbs share: [`stack`] (from arguments to a running stack on a TUN device), [`recorder`] (packets seen on the
 //! way), [`values`] (texts of arguments), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
@@ -16,6 +17,7 @@ mod get;
 mod lab;
 mod metrics;
 mod recorder;
+mod script;
 mod serve;
 mod stack;
 mod terminal;
@@ -47,6 +49,7 @@ enum Verb {
     Get(Box<get::GetArgs>),
     Metrics(metrics::MetricsArgs),
     Bdp(bdp::BdpArgs),
+    Script(script::ScriptArgs),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Verb::Get(args) => get::run(*args),
         Verb::Metrics(args) => metrics::run(args),
         Verb::Bdp(args) => bdp::run(&args),
+        Verb::Script(args) => script::run(&args),
     };
     done.unwrap_or_else(|failure| failure.report())
 }

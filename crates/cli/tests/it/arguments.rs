@@ -11,6 +11,7 @@ fn help_is_as_it_was() {
         ("get", &["get", "--help"][..]),
         ("metrics", &["metrics", "--help"][..]),
         ("bdp", &["bdp", "--help"][..]),
+        ("script", &["script", "--help"][..]),
     ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(0));
@@ -26,8 +27,11 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 19] = [
+    let cases: [(&[&str], &str); 22] = [
         (&["bdp", "100", "20ms"], "write a rate with a unit, such as 512kbit, 100mbit or 2.5gbit"),
+        (&["script"], "<FILE>..."),
+        (&["script", "x.pkt", "-D", "COOKIE"], "it is NAME=VALUE"),
+        (&["script", "x.pkt", "--seed", "x"], "invalid digit"),
         (&[], "Usage: firstbyte <COMMAND>"),
         (&["fetch"], "unrecognized subcommand 'fetch'"),
         (&["get"], "<URL>"),
@@ -144,4 +148,22 @@ fn a_bad_cache_file_is_a_failure_and_unharmed() {
     assert_eq!(run(&["metrics", "flush", name]).status.code(), Some(0));
     assert_eq!(stdout(&run(&["metrics", "show", name])), "");
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn scripts_that_hold_and_that_do_not() {
+    let file = std::env::temp_dir().join(format!("firstbyte-script-{}.pkt", std::process::id()));
+    let name = file.to_str().unwrap();
+    std::fs::write(&file, "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = FD\n+0 listen(3, 1) = 0\n").unwrap();
+    let held = run(&["script", name, "-D", "FD=3"]);
+    assert_eq!((held.status.code(), stdout(&held).to_owned()), (Some(0), format!("ok    {name}\n")));
+    assert_eq!(stdout(&run(&["script", "--quiet", name, "-D", "FD=3"])), "");
+    let failed = run(&["script", name]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(stdout(&failed).starts_with(&format!("FAIL  {name}:1: `FD` is no name that is known here")));
+    assert!(stderr(&failed).contains("1 of 1 scripts failed"));
+    std::fs::write(&file, "0 socket(\n").unwrap();
+    assert!(stdout(&run(&["script", "--check", name])).contains(":1:10: the script ends where a value"));
+    std::fs::remove_file(&file).unwrap();
+    assert!(stderr(&run(&["script", name])).contains(&format!("cannot read {name}")));
 }

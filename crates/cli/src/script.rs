@@ -1,0 +1,68 @@
+//! `firstbyte script`: runs packetdrill's scripts in virtual time.
+use crate::failure::Failure;
+use ::script::{Script, Setup};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Run scripts in packetdrill's language on the stack with Linux's profile: virtual time, no root, no network.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  firstbyte script crates/script/scripts/fast-open/*.pkt\n\n\
+                  A script that fails is shown with the packet it expects beside the one it saw.")]
+pub(crate) struct ScriptArgs {
+    /// Scripts.
+    #[arg(required = true)]
+    file: Vec<PathBuf>,
+    /// Let a name in scripts mean a value; may be given several times.
+    #[arg(short = 'D', long, value_name = "NAME=VALUE", value_parser = definition)]
+    define: Vec<(String, String)>,
+    /// Seed of the stack's random numbers: ports, initial sequence numbers.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only read the scripts, and say what cannot be understood.
+    #[arg(long)]
+    check: bool,
+    /// Say nothing of scripts that hold.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+fn definition(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("it is NAME=VALUE")?;
+    if name.is_empty() || value.is_empty() {
+        return Err("neither NAME nor VALUE may be empty".into());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Runs the verb: exit code 1 if a script does not hold.
+pub(crate) fn run(args: &ScriptArgs) -> Result<ExitCode, Failure> {
+    let mut failed = 0;
+    for file in &args.file {
+        let source = std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?;
+        let name = file.display();
+        match outcome(args, file, &source) {
+            Ok(()) if args.quiet => {}
+            Ok(()) => println!("ok    {name}"),
+            Err(message) => {
+                failed += 1;
+                println!("FAIL  {name}:{message}");
+            }
+        }
+    }
+    let count = args.file.len();
+    match failed {
+        0 => Ok(ExitCode::SUCCESS),
+        failed => Err(Failure::failed(format!("{failed} of {count} scripts failed"))),
+    }
+}
+
+fn outcome(args: &ScriptArgs, file: &Path, source: &str) -> Result<(), String> {
+    let script = Script::parse_with(source, &args.define).map_err(|problem| problem.to_string())?;
+    if args.check {
+        return Ok(());
+    }
+    let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+    let setup = Setup { seed: args.seed, folder, ..Setup::default() };
+    ::script::run(&script, setup).map_err(|failure| failure.in_source(source).to_string())
+}
