@@ -349,6 +349,8 @@ drop_reasons! {
     Icmp;
     /// ICMP error about nothing of ours.
     IcmpUnrelated;
+    /// Half-open request whose peer cannot be reached, as ICMP says.
+    RequestUnreachable;
     /// SYN queue of the listener full.
     SynQueueFull;
     /// Accept queue of the listener full.

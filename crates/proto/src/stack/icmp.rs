@@ -8,7 +8,7 @@ use crate::{CloseReason, DropReason, Instant};
 use bytes::Bytes;
 use core::ops::Range;
 use smallvec::smallvec;
-use wire::{Icmp, IcmpError, IcmpParseError, IpHeader, QuotedTcp, RxPacket, TxPacket};
+use wire::{Icmp, IcmpError, IcmpParseError, IpHeader, QuotedTcp, RxPacket, SeqNum, TxPacket};
 
 /// Least path MTU believed: what every host must be able to send in one piece (RFC 791, RFC 8200 §5), lest a forger make us send
 /// tiny packets.
@@ -73,28 +73,52 @@ impl Stack {
     }
 
     fn icmp_error(&mut self, now: Instant, error: IcmpError, quote: &[u8]) {
-        let found = QuotedTcp::parse(quote).and_then(|quoted| {
-            let tuple = FourTuple {
-                local: quoted.src,
-                local_port: quoted.src_port,
-                peer: quoted.dst,
-                peer_port: quoted.dst_port,
-            };
-            Some((self.find_connection(&tuple)?, quoted.seq))
-        });
-        let in_flight = found.filter(|(index, seq)| {
-            self.connections
-                .get(*index)
-                .is_some_and(|c| c.snd.una.before_or_eq(*seq) && seq.before(c.snd.max) || c.snd.una == *seq)
-        });
-        let Some((index, _)) = in_flight else {
-            self.shared.counters.out_of_window_icmps += u64::from(found.is_some());
+        let Some(quoted) = QuotedTcp::parse(quote) else {
             return self.drops.count(DropReason::IcmpUnrelated);
         };
-        if let Some(connection) = self.connections.get_mut(index) {
-            connection.icmp_error(self.shared.context(now), error);
+        let tuple = FourTuple {
+            local: quoted.src,
+            local_port: quoted.src_port,
+            peer: quoted.dst,
+            peer_port: quoted.dst_port,
+        };
+        let hash = tuple.hash(&self.hash_key);
+        let related = match (self.connection_at(hash, &tuple), self.request_at(hash, &tuple)) {
+            (Some(index), _) => self.connection_error(now, index, error, quoted.seq),
+            (None, Some(index)) => self.request_error(now, index, error, quoted.seq),
+            (None, None) => return self.drops.count(DropReason::IcmpUnrelated),
+        };
+        if !related {
+            self.shared.counters.out_of_window_icmps += 1;
+            self.drops.count(DropReason::IcmpUnrelated);
         }
-        self.settle(now, index);
+    }
+
+    /// True if the segment with `seq` is in flight: the error is believed.
+    fn connection_error(&mut self, now: Instant, index: u32, error: IcmpError, seq: SeqNum) -> bool {
+        let Some(connection) = self.connections.get_mut(index) else { return false };
+        let snd = &connection.snd;
+        let in_flight = snd.una.before_or_eq(seq) && seq.before(snd.max) || snd.una == seq;
+        if in_flight {
+            connection.icmp_error(self.shared.context(now), error);
+            self.settle(now, index);
+        }
+        in_flight
+    }
+
+    /// The same of a half-open request. Where its peer is not to be reached it ends without a word (as Linux's `tcp_req_err`).
+    fn request_error(&mut self, now: Instant, index: u32, error: IcmpError, seq: SeqNum) -> bool {
+        let Some(request) = self.requests.get(index) else { return false };
+        let (in_flight, listener) = (request.iss == seq && !request.acked, request.listener);
+        let ends = matches!(
+            error,
+            IcmpError::HostUnreachable | IcmpError::TimeExceeded | IcmpError::ParameterProblem
+        );
+        if in_flight && ends {
+            self.forget_request(now, index);
+            self.drop_at_listener(listener, DropReason::RequestUnreachable);
+        }
+        in_flight
     }
 }
 

@@ -119,6 +119,34 @@ fn an_unreachable_peer_fails_a_connect_at_once() {
     }
 }
 
+/// Of a half-open request nobody is told: it ends, and a late ACK finds nothing.
+#[test]
+fn an_unreachable_peer_ends_its_request() {
+    use IcmpError::*;
+    let ends = [HostUnreachable, TimeExceeded, ParameterProblem];
+    for error in [HostUnreachable, TimeExceeded, ParameterProblem, Prohibited, PortUnreachable] {
+        for mut p in [Peer::ours(), Peer::ours().v6(), Peer::new(Config::linux())] {
+            p.listen();
+            p.send("S 0 <mss 1000>");
+            let syn_ack = p.take_packet().unwrap();
+            let at = if p.local.is_ipv4() { 27 } else { 47 };
+            let mut forged = syn_ack.to_vec();
+            forged[at] ^= 1;
+            error_about(&mut p, &forged, error);
+            assert_eq!((p.sizes().1, p.stack.counters().out_of_window_icmps), (1, 1), "another number");
+            error_about(&mut p, &syn_ack, error);
+            let ended = ends.contains(&error);
+            assert_eq!(p.sizes(), (0, usize::from(!ended), 0), "{error:?}");
+            assert_eq!(p.stack.drops().get(DropReason::RequestUnreachable), u64::from(ended));
+            assert_eq!(p.stack.counters().listen_drops, u64::from(ended));
+            if ended {
+                p.send("A 1 ack 1");
+                p.expect("R 1");
+            }
+        }
+    }
+}
+
 /// RFC 1122 §4.2.3.9: a soft error does not end a connection, but it is the reason when retransmission gives up.
 #[test]
 fn an_established_connection_outlives_unreachable_and_names_it_when_it_gives_up() {
