@@ -123,6 +123,8 @@ pub enum SocketOption {
     NotsentLowat(Option<u32>),
     /// [`SocketOptions::urgent_apart`].
     UrgentApart(bool),
+    /// [`SocketOptions::max_pacing_rate`].
+    MaxPacingRate(Option<u32>),
 }
 
 /// Why an option was not taken.
@@ -215,6 +217,7 @@ impl SocketOptions {
             SocketOption::UserTimeout(time) => self.user_timeout = time,
             SocketOption::NotsentLowat(bytes) => self.notsent_lowat = bytes,
             SocketOption::UrgentApart(on) => self.urgent_apart = on,
+            SocketOption::MaxPacingRate(most) => self.max_pacing_rate = most,
         }
         Ok(())
     }

@@ -17,6 +17,20 @@ const MEMINFO_RCVBUF: usize = 1;
 const MEMINFO_SNDBUF: usize = 3;
 const MEMINFO_WMEM_QUEUED: usize = 5;
 
+/// A stream over one device has nothing that these could change: no broadcasts, routes, queues by priority or driver to poll. They
+/// can be set and read back.
+fn means_nothing_here(name: i32) -> bool {
+    matches!(
+        name,
+        libc::SO_BROADCAST
+            | libc::SO_DONTROUTE
+            | libc::SO_PRIORITY
+            | libc::SO_MARK
+            | libc::SO_INCOMING_CPU
+            | libc::SO_BUSY_POLL
+    )
+}
+
 impl Sockets {
     pub(super) fn set_socket_option(
         &mut self,
@@ -46,19 +60,9 @@ impl Sockets {
             }
             libc::SO_MAX_PACING_RATE => {
                 let rate = u32::try_from(number).ok().filter(|rate| *rate != u32::MAX);
-                self.files.socket_mut(fd)?.options.engine.max_pacing_rate = rate;
+                return self.set_engine(now, fd, SocketOption::MaxPacingRate(rate));
             }
-            libc::SO_BROADCAST
-            | libc::SO_DONTROUTE
-            | libc::SO_PRIORITY
-            | libc::SO_MARK
-            | libc::SO_ZEROCOPY
-            | libc::SO_TIMESTAMP
-            | libc::SO_TIMESTAMPNS
-            | libc::SO_INCOMING_CPU
-            | libc::SO_BUSY_POLL => {
-                return self.remember(fd, libc::SOL_SOCKET, name, number);
-            }
+            _ if means_nothing_here(name) => return self.remember(fd, libc::SOL_SOCKET, name, number),
             _ => return Err(Errno::ENOPROTOOPT),
         }
         Ok(())
@@ -139,15 +143,7 @@ impl Sockets {
                 options.engine.max_pacing_rate.unwrap_or(u32::MAX).to_ne_bytes().to_vec()
             }
             SO_MEMINFO => self.meminfo(fd)?,
-            libc::SO_BROADCAST
-            | libc::SO_DONTROUTE
-            | libc::SO_PRIORITY
-            | libc::SO_MARK
-            | libc::SO_ZEROCOPY
-            | libc::SO_TIMESTAMP
-            | libc::SO_TIMESTAMPNS
-            | libc::SO_INCOMING_CPU
-            | libc::SO_BUSY_POLL => bytes(self.remembered(fd, libc::SOL_SOCKET, name)?),
+            _ if means_nothing_here(name) => bytes(self.remembered(fd, libc::SOL_SOCKET, name)?),
             _ => return Err(Errno::ENOPROTOOPT),
         })
     }

@@ -25,6 +25,8 @@ fn what_is_set_is_read_back() {
         (SOL_SOCKET, libc::SO_RCVBUF, 1, 2304),
         (SOL_SOCKET, libc::SO_RCVLOWAT, 0, 1),
         (SOL_SOCKET, libc::SO_PRIORITY, 5, 5),
+        (SOL_SOCKET, libc::SO_MAX_PACING_RATE, 90_000, 90_000),
+        (SOL_SOCKET, libc::SO_MAX_PACING_RATE, -1, -1),
         (IPPROTO_TCP, libc::TCP_NODELAY, 3, 1),
         (IPPROTO_TCP, libc::TCP_CORK, 1, 1),
         (IPPROTO_TCP, libc::TCP_MAXSEG, 1100, 1100),
@@ -52,6 +54,10 @@ fn what_is_out_of_range_or_unknown_is_refused() {
     let mut wire = Wire::new();
     let fd = wire.socket();
     let refused = [
+        // Nothing here would tell when memory is free again, or when a packet came.
+        (SOL_SOCKET, libc::SO_ZEROCOPY, 1, Errno::ENOPROTOOPT),
+        (SOL_SOCKET, libc::SO_TIMESTAMP, 1, Errno::ENOPROTOOPT),
+        (SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, Errno::ENOPROTOOPT),
         (IPPROTO_TCP, libc::TCP_MAXSEG, 87, Errno::EINVAL),
         (IPPROTO_TCP, libc::TCP_MAXSEG, 32_768, Errno::EINVAL),
         (IPPROTO_TCP, libc::TCP_KEEPIDLE, 0, Errno::EINVAL),

@@ -114,6 +114,18 @@ fn acknowledgements_are_not_paced() {
 }
 
 /// Without SACK too, where each partial acknowledgement shows another: the gate, which the ones before it have closed, comes first.
+/// `SO_MAX_PACING_RATE` of an open connection: a segment per 10 ms, and at once again when it is taken back.
+#[test]
+fn a_rate_may_be_set_and_taken_back_while_open() {
+    let config = || Config { pacing: false, ..Config::default() };
+    let (mut p, id) = twelve_segments(config(), None);
+    p.stack.set_option(p.now, id, SocketOption::MaxPacingRate(Some(100_000))).unwrap();
+    let gaps = [0, 5, 15, 25, 35, 45, 55, 65, 75, 85].map(|at| (at * 1000, 1));
+    assert_eq!(departures(&mut p), gaps, "half of the first wait, for the gate had been open");
+    p.stack.set_option(p.now, id, SocketOption::MaxPacingRate(None)).unwrap();
+    assert_eq!(departures(&mut p), [(0, 2)], "the rest of the window");
+}
+
 #[test]
 fn retransmissions_without_sack_are_paced() {
     let mut p = Peer::with(Config::default(), crate::pair::ethernet());
