@@ -35,7 +35,7 @@ struct Locks {
 impl Connection {
     /// The handshake is complete: the remembered round trip, if it is longer than the handshake's, or if that gave none, sets the first
     /// time-out; the packets of a handshake are small and quick. And the sample is kept for those who open while this one lasts.
-    pub(crate) fn recall_path(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn recall_path(&mut self, cx: &mut Context) {
         let life = cx.config.path_metrics_life;
         let known = cx.paths.lookup(self.tuple.local, self.tuple.peer);
         if let Some(rtt) = known.and_then(|path| path.fresh_rtt(cx.now, life)) {
@@ -46,7 +46,7 @@ impl Connection {
     }
 
     /// The first sample, where nothing is remembered.
-    pub(crate) fn remember_rtt(&self, cx: &mut Context<'_>) {
+    pub(crate) fn remember_rtt(&self, cx: &mut Context) {
         if let Some(srtt) =
             self.rtt.srtt().filter(|_| !cx.config.tcp_no_metrics_save && cx.config.path_rtt_at_once)
         {
@@ -60,7 +60,7 @@ impl Connection {
     }
 
     /// The slow-start threshold that is remembered, segments. A route's own is what the memory begins with.
-    pub(crate) fn remembered_ssthresh(&self, cx: &Context<'_>) -> Option<u32> {
+    pub(crate) fn remembered_ssthresh(&self, cx: &Context) -> Option<u32> {
         if cx.config.tcp_no_ssthresh_metrics_save {
             return None;
         }
@@ -70,7 +70,7 @@ impl Connection {
     }
 
     /// The connection has ended in peace: what it learnt is left to later ones.
-    pub(crate) fn save_path(&self, cx: &mut Context<'_>) {
+    pub(crate) fn save_path(&self, cx: &mut Context) {
         if cx.config.tcp_no_metrics_save {
             return;
         }
@@ -116,7 +116,7 @@ impl Connection {
     }
 }
 
-impl Context<'_> {
+impl Context {
     /// Segments delivered beyond a hole that make it a loss: as many as the path was seen to reorder.
     pub(crate) fn first_reordering(&self, tuple: &FourTuple) -> u32 {
         let path = self.paths.lookup(tuple.local, tuple.peer);

@@ -123,7 +123,7 @@ impl Stack {
 }
 
 impl Connection {
-    fn icmp_error(&mut self, cx: &mut Context<'_>, error: IcmpError) {
+    fn icmp_error(&mut self, cx: &mut Context, error: IcmpError) {
         match error {
             IcmpError::PacketTooBig { mtu } => self.packet_too_big(cx, mtu),
             IcmpError::HostUnreachable => self.unreachable(cx, CloseReason::HostUnreachable),
@@ -137,7 +137,7 @@ impl Connection {
 
     /// While opening, an unreachable peer ends the attempt (RFC 9293 §3.9.2.2 asks it of hard errors, Linux does it for all);
     /// later it is a soft error that retransmission will outlive or confirm (RFC 1122 §4.2.3.9).
-    fn unreachable(&mut self, cx: &mut Context<'_>, reason: CloseReason) {
+    fn unreachable(&mut self, cx: &mut Context, reason: CloseReason) {
         match self.handshake {
             Some(Handshake::Active(_)) => {
                 cx.counters.attempt_fails += 1;
@@ -150,7 +150,7 @@ impl Connection {
     }
 
     /// RFC 1191, RFC 8201: smaller packets from here on; what did not get through goes again at once.
-    fn packet_too_big(&mut self, cx: &mut Context<'_>, mtu: u32) {
+    fn packet_too_big(&mut self, cx: &mut Context, mtu: u32) {
         let least = if self.tuple.peer.is_v4() { MTU_MIN_V4 } else { MTU_MIN_V6 };
         let least = least.max(cx.config.tcp_min_snd_mss + self.tuple.ip_header_len() as u32 + 20);
         let mtu = mtu.max(least).min(u32::from(u16::MAX)) as u16;

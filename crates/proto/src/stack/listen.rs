@@ -379,7 +379,7 @@ impl Connection {
     /// The peer's SYN begins the connection.
     pub(super) fn take_syn(
         &mut self,
-        cx: &crate::tcp::connection::Context<'_>,
+        cx: &crate::tcp::connection::Context,
         segment: &Segment,
         ts_offset: u32,
     ) {
@@ -395,7 +395,7 @@ impl Connection {
     }
 
     /// Data, and the FIN, of an accepted Fast Open SYN.
-    fn take_syn_data(&mut self, cx: &crate::tcp::connection::Context<'_>, segment: &mut Segment) {
+    fn take_syn_data(&mut self, cx: &crate::tcp::connection::Context, segment: &mut Segment) {
         let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
         if !segment.payload.is_empty() {
             self.rcv.accept(

@@ -313,7 +313,7 @@ impl Stack {
 }
 
 impl Connection {
-    fn take_request(&mut self, cx: &mut crate::tcp::connection::Context<'_>, request: &Request) {
+    fn take_request(&mut self, cx: &mut crate::tcp::connection::Context, request: &Request) {
         self.begin_agreed(cx, request.agreed, request.irs);
         self.rcv.last_ack_sent = self.rcv.nxt;
         self.ts_offset = request.ts_offset;

@@ -264,7 +264,7 @@ impl Connection {
     }
 
     /// The answer may now fill the SYN-ACK that waits for it.
-    fn written(&mut self, cx: &Context<'_>) {
+    fn written(&mut self, cx: &Context) {
         if let Some(Handshake::Active(active)) = &mut self.handshake {
             active.writer_waits = true;
         }

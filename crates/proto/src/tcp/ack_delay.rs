@@ -119,13 +119,13 @@ impl AckDelay {
 
 impl Connection {
     /// The delay adapts to when text comes.
-    pub(super) fn measure_delay(&mut self, cx: &Context<'_>, came: &Came) {
+    pub(super) fn measure_delay(&mut self, cx: &Context, came: &Came) {
         let (segments, gap) = (self.rcv.wnd() / (2 * self.rcv.mss()), cx.now.since(came.before));
         self.rcv.delay.data_came(gap, segments, cx.config.delayed_ack, self.rtt.rto());
     }
 
     /// Text that was expected is acknowledged at once or later.
-    pub(super) fn owe_ack(&mut self, cx: &Context<'_>, came: &Came) {
+    pub(super) fn owe_ack(&mut self, cx: &Context, came: &Came) {
         if cx.config.ack_habit == AckHabit::QuickStart {
             self.measure_delay(cx, came);
         }
@@ -161,7 +161,7 @@ impl Connection {
     }
 
     /// Data of ours leaves: soon after some of the peer's, the exchange goes back and forth.
-    pub(super) fn answered(&mut self, cx: &Context<'_>) {
+    pub(super) fn answered(&mut self, cx: &Context) {
         let (rcv, least) = (&mut self.rcv, cx.config.delayed_ack);
         if rcv.bytes_received > 0 && cx.now.since(rcv.last_data_at) < rcv.delay.ato(least) {
             rcv.delay.pingpong = rcv.delay.pingpong.saturating_add(1);
@@ -170,14 +170,14 @@ impl Connection {
 
     /// Starts or stops the delayed-ACK timer by what is owed.
     #[inline]
-    pub(crate) fn arm_delayed_ack(&mut self, cx: &Context<'_>) {
+    pub(crate) fn arm_delayed_ack(&mut self, cx: &Context) {
         match self.rcv.ack_owed {
             AckOwed::Delayed => self.delay_ack(cx),
             AckOwed::No | AckOwed::Now => self.timers.stop(Timer::DelayedAck),
         }
     }
 
-    fn delay_ack(&mut self, cx: &Context<'_>) {
+    fn delay_ack(&mut self, cx: &Context) {
         let delay = self.ack_delay(&cx.config);
         let running = self.timers.is_set(Timer::DelayedAck);
         let adapts = cx.config.ack_habit == AckHabit::QuickStart;
@@ -216,7 +216,7 @@ impl Connection {
     }
 
     /// The delayed-ACK timer has fired.
-    pub(super) fn delayed_ack_timeout(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn delayed_ack_timeout(&mut self, cx: &mut Context) {
         if self.rcv.ack_owed == AckOwed::Delayed {
             let thresh = cx.config.tcp_pingpong_thresh;
             self.rcv.delay.missed(cx.config.delayed_ack, self.rtt.rto(), thresh);
@@ -257,7 +257,7 @@ impl Connection {
 
     /// The ACK that completes our handshake goes at once; or, where quick ACKs were switched off before, with the first data within
     /// [`delayed_ack_max`](Config::delayed_ack_max), as in Linux.
-    pub(super) fn owe_handshake_ack(&mut self, cx: &Context<'_>, writer_waits: bool) {
+    pub(super) fn owe_handshake_ack(&mut self, cx: &Context, writer_waits: bool) {
         if self.options.quickack != Some(false) {
             self.rcv.ack_owed = AckOwed::Now;
             if writer_waits && cx.config.ack_habit == AckHabit::QuickStart {

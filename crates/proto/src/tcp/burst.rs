@@ -30,7 +30,7 @@ impl Connection {
     }
 
     /// Bytes of the burst that may leave now, of `allowed` by the windows; `None`: it waits.
-    pub(super) fn burst(&self, cx: &Context<'_>, allowed: u32, unsent: u32) -> Option<u32> {
+    pub(super) fn burst(&self, cx: &Context, allowed: u32, unsent: u32) -> Option<u32> {
         let segment = u32::from(self.segment_max());
         let goal = self.size_goal(&cx.capabilities);
         let burst = allowed.min(goal);
@@ -46,14 +46,14 @@ impl Connection {
     }
 
     /// Linux's `tcp_cwnd_test`.
-    fn share_of_window(&self, cx: &Context<'_>, segment: u32) -> u32 {
+    fn share_of_window(&self, cx: &Context, segment: u32) -> u32 {
         if !cx.config.half_window_bursts {
             return u32::MAX;
         }
         (self.congestion.cwnd() / segment / 2).max(1) * segment
     }
 
-    pub(super) fn autosized(&self, cx: &Context<'_>, segment: u32) -> u32 {
+    pub(super) fn autosized(&self, cx: &Context, segment: u32) -> u32 {
         let device = cx.capabilities.gso_max_size as u64;
         let rate = self.pacing_rate(&cx.config).or_else(|| self.window_rate(&cx.config));
         let distance = self.rtt.min_rtt().map_or(u64::MAX, |rtt| rtt.as_micros() as u64);
@@ -65,7 +65,7 @@ impl Connection {
     }
 
     /// An ACK that lets more go is near: the burst would be small (less than a third of the window) without it.
-    fn is_worth_waiting(&self, cx: &Context<'_>, queued: u32, most: u32) -> bool {
+    fn is_worth_waiting(&self, cx: &Context, queued: u32, most: u32) -> bool {
         let room = self.usable_window();
         let recent = self.window_use.idle(cx.now) <= SOON;
         // Nothing in the middle of the queue grows any more.

@@ -68,18 +68,18 @@ pub(crate) struct Shared {
 }
 
 /// The same while it is lent to a connection.
-pub(crate) type Context<'a> = Shared;
+pub(crate) type Context = Shared;
 
 impl Shared {
     /// Lends it for a change that happens now.
     #[inline]
-    pub(crate) fn context(&mut self, now: Instant) -> &mut Context<'_> {
+    pub(crate) fn context(&mut self, now: Instant) -> &mut Context {
         self.now = now;
         self
     }
 }
 
-impl Context<'_> {
+impl Context {
     /// The key of verdicts about a path.
     pub(crate) fn verdict_key(&self, tuple: &FourTuple) -> VerdictKey {
         let holds = |network: &&Network| Network::new(tuple.local, network.prefix_len()) == **network;
@@ -284,7 +284,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// To be followed by [`begin`](Self::begin) or [`begin_agreed`](Self::begin_agreed), where it lies for good.
     pub(crate) fn new(
-        cx: &Context<'_>,
+        cx: &Context,
         tuple: FourTuple,
         state: State,
         iss: SeqNum,
@@ -354,20 +354,20 @@ impl Connection {
     }
 
     /// What a new connection has in place, before anything is agreed.
-    pub(crate) fn begin(&mut self, cx: &Context<'_>) {
+    pub(crate) fn begin(&mut self, cx: &Context) {
         self.smss = self.smss_now();
         self.congestion = self.new_congestion(cx);
         self.obey_options(cx);
     }
 
     /// The same of one that begins with a SYN of the peer.
-    pub(crate) fn begin_agreed(&mut self, cx: &Context<'_>, agreed: Negotiated, irs: SeqNum) {
+    pub(crate) fn begin_agreed(&mut self, cx: &Context, agreed: Negotiated, irs: SeqNum) {
         self.obey_options(cx);
         self.agree(cx, agreed);
         self.start_receiver(cx, irs);
     }
 
-    fn obey_options(&mut self, cx: &Context<'_>) {
+    fn obey_options(&mut self, cx: &Context) {
         self.bound_rto(&cx.config);
         if self.options.keepalive {
             self.start_keepalive(cx);
@@ -408,7 +408,7 @@ impl Connection {
     }
 
     /// Begins to receive: the peer's SYN has come.
-    pub(crate) fn start_receiver(&mut self, cx: &Context<'_>, irs: SeqNum) {
+    pub(crate) fn start_receiver(&mut self, cx: &Context, irs: SeqNum) {
         let config = &cx.config;
         let mut space = WindowSpace::new(config, &self.options);
         let mss = self.window_segment(cx);
@@ -428,7 +428,7 @@ impl Connection {
     }
 
     /// The first window is a multiple of this: what the peer's segments carry, as far as our SYN or SYN-ACK knows.
-    pub(crate) fn window_segment(&self, cx: &Context<'_>) -> u32 {
+    pub(crate) fn window_segment(&self, cx: &Context) -> u32 {
         let timestamps =
             if self.state != State::SynSent && self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
         u32::from(self.advertised_mss(&cx.capabilities).saturating_sub(timestamps).max(1))
@@ -441,7 +441,7 @@ impl Connection {
     }
 
     /// Takes over what the SYNs agreed; the congestion window starts from the agreed MSS.
-    pub(crate) fn agree(&mut self, cx: &Context<'_>, agreed: Negotiated) {
+    pub(crate) fn agree(&mut self, cx: &Context, agreed: Negotiated) {
         self.agreed = agreed;
         self.smss = self.smss_now();
         self.congestion = self.new_congestion(cx);
@@ -580,7 +580,7 @@ impl Connection {
     }
 
     /// Nobody holds it, and it only waits for the peer's FIN: what is acknowledged late is acknowledged now. Unless it must not wait.
-    pub(crate) fn let_go_in_fin_wait_2(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn let_go_in_fin_wait_2(&mut self, cx: &mut Context) {
         if self.rcv.ack_owed == AckOwed::Delayed {
             self.rcv.ack_owed = AckOwed::Now;
         }
@@ -619,7 +619,7 @@ impl Connection {
 }
 
 /// The link's MTU, or the route's, or what ICMP lately told of the path, whichever is least; a locked route's is not doubted.
-fn first_path_mtu(cx: &Context<'_>, tuple: &FourTuple, metrics: Option<&RouteMetrics>) -> u16 {
+fn first_path_mtu(cx: &Context, tuple: &FourTuple, metrics: Option<&RouteMetrics>) -> u16 {
     let link = u16::try_from(cx.capabilities.mtu).unwrap_or(u16::MAX);
     let told = metrics.and_then(|metrics| metrics.mtu);
     let own = told.map_or(link, |mtu| link.min(u16::try_from(mtu.value).unwrap_or(u16::MAX)));

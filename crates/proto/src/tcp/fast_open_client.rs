@@ -25,7 +25,7 @@ impl ActiveOpen {
 
 impl Connection {
     /// Decides the outcome and writes down what was learnt.
-    pub(super) fn judge(&mut self, cx: &mut Context<'_>, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
+    pub(super) fn judge(&mut self, cx: &mut Context, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
         let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
         if let Some(mss) = syn_ack.mss {
             path.mss = Some(mss);
@@ -42,7 +42,7 @@ impl Connection {
     }
 
     /// A cookie in answer to an option of ours; others are unsolicited and ignored.
-    fn new_cookie(&self, cx: &mut Context<'_>, syn_ack: &SynAck) -> Option<Cookie> {
+    fn new_cookie(&self, cx: &mut Context, syn_ack: &SynAck) -> Option<Cookie> {
         let option = syn_ack.option?;
         let cookie = option.cookie?;
         cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).store_cookie(cookie, option.kind);
@@ -51,7 +51,7 @@ impl Connection {
 
     fn judge_request(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut Context,
         active: &ActiveOpen,
         syn_ack: &SynAck,
         kind: FastOpenKind,
@@ -78,7 +78,7 @@ impl Connection {
 
     fn judge_data(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut Context,
         active: &ActiveOpen,
         syn_ack: &SynAck,
         sent: Option<(Cookie, FastOpenKind)>,
@@ -104,7 +104,7 @@ impl Connection {
         })
     }
 
-    fn accepted(&mut self, cx: &mut Context<'_>, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
+    fn accepted(&mut self, cx: &mut Context, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
         let key = cx.verdict_key(&self.tuple);
         cx.paths.clear_verdict(&key);
         if active.data_sent > 0 {
@@ -123,7 +123,7 @@ impl Connection {
     }
 
     /// Neither data acknowledged nor a cookie returned.
-    fn refusal_without_cookie(&mut self, cx: &mut Context<'_>, active: &ActiveOpen) -> NotAcknowledged {
+    fn refusal_without_cookie(&mut self, cx: &mut Context, active: &ActiveOpen) -> NotAcknowledged {
         if active.transmissions == 1 {
             self.hold_against_path(cx, Verdict::NotAcknowledged);
             return NotAcknowledged::Ignored;
@@ -155,7 +155,7 @@ impl Connection {
 
     /// The Fast Open SYN had no answer and the plain one has: lost, or dropped for what it carried. Where such SYNs have passed before,
     /// the first is given the benefit of the doubt.
-    fn syn_was_dropped(&self, cx: &mut Context<'_>) {
+    fn syn_was_dropped(&self, cx: &mut Context) {
         if !cx.config.fast_open_verdicts {
             return;
         }
@@ -168,7 +168,7 @@ impl Connection {
     }
 
     /// Remembers that Fast Open failed on this path, unless the profile keeps no such memory.
-    pub(super) fn hold_against_path(&self, cx: &mut Context<'_>, verdict: Verdict) {
+    pub(super) fn hold_against_path(&self, cx: &mut Context, verdict: Verdict) {
         if cx.config.fast_open_verdicts {
             let key = cx.verdict_key(&self.tuple);
             cx.paths.record_verdict(cx.now, key, verdict);

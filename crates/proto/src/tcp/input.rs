@@ -63,7 +63,7 @@ pub(crate) type Stop = Reply;
 
 impl Connection {
     /// A segment has arrived; its payload is taken out of it if it is taken at all.
-    pub(crate) fn segment_arrives(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> Reply {
+    pub(crate) fn segment_arrives(&mut self, cx: &mut Context, segment: &mut Segment) -> Reply {
         self.tally.came(segment.payload.len(), segment.gso_size);
         if matches!(self.handshake, Some(Handshake::Active(_))) {
             return self.arrives_in_syn_sent(cx, segment);
@@ -71,7 +71,7 @@ impl Connection {
         self.arrives_later(cx, segment).err().unwrap_or(Reply::Nothing)
     }
 
-    fn arrives_later(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> Result<(), Stop> {
+    fn arrives_later(&mut self, cx: &mut Context, segment: &mut Segment) -> Result<(), Stop> {
         self.check_sequence(cx, segment)?;
         self.check_reset(cx, segment)?;
         self.check_syn(cx, segment)?;

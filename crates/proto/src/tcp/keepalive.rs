@@ -9,7 +9,7 @@ use core::time::Duration;
 
 impl Connection {
     /// The option has been switched on; silence counts from now.
-    pub(super) fn start_keepalive(&mut self, cx: &Context<'_>) {
+    pub(super) fn start_keepalive(&mut self, cx: &Context) {
         // Nothing heard yet is no silence since the beginning of time.
         let special = self.special.get_or_insert_default();
         if special.heard_at == Instant::ZERO {
@@ -24,7 +24,7 @@ impl Connection {
     }
 
     /// The silence to wait for has changed.
-    pub(super) fn restart_keepalive(&mut self, cx: &Context<'_>) {
+    pub(super) fn restart_keepalive(&mut self, cx: &Context) {
         if let Some(special) = &self.special
             && self.timers.is_set(Timer::Life)
         {
@@ -38,7 +38,7 @@ impl Connection {
     }
 
     /// The peer may have been silent for long enough.
-    pub(super) fn keepalive_timeout(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn keepalive_timeout(&mut self, cx: &mut Context) {
         let time = self.keepalive_time(&cx.config);
         let intvl = self.options.keepalive_intvl.unwrap_or(cx.config.tcp_keepalive_intvl);
         let probes = self.options.keepalive_probes.map_or(cx.config.tcp_keepalive_probes, u32::from);

@@ -7,7 +7,7 @@ use crate::{OptionError, SocketOption, SocketOptions};
 
 impl Connection {
     /// Changes one option; what it lets go leaves with the next packets.
-    pub(crate) fn set_option(&mut self, cx: &Context<'_>, option: SocketOption) -> Result<(), OptionError> {
+    pub(crate) fn set_option(&mut self, cx: &Context, option: SocketOption) -> Result<(), OptionError> {
         match option {
             SocketOption::NoDelay(on) => {
                 self.snd.nagle.set(Nagle::OFF, on);

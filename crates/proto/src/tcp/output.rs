@@ -35,7 +35,7 @@ impl Connection {
     }
 
     /// Writes the next packet; its payload must be empty. False: there is none until something changes.
-    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+    pub(crate) fn poll_transmit(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         if self.reset_due {
             self.reset_due = false;
             return self.send_bare(cx, self.seq_of_empty(), Flags::RST | Flags::ACK, packet);
@@ -87,11 +87,11 @@ impl Connection {
         self.owed_ack(cx, packet)
     }
 
-    fn owed_ack(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+    fn owed_ack(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         self.rcv.ack_owed == AckOwed::Now && self.send_bare(cx, self.seq_of_empty(), Flags::ACK, packet)
     }
 
-    fn send_bare(&mut self, cx: &mut Context<'_>, seq: SeqNum, flags: Flags, packet: &mut TxPacket) -> bool {
+    fn send_bare(&mut self, cx: &mut Context, seq: SeqNum, flags: Flags, packet: &mut TxPacket) -> bool {
         self.build(cx, Outgoing::bare(seq, flags), packet);
         true
     }
@@ -106,7 +106,7 @@ impl Connection {
     }
 
     /// Everything still to be sent, as far as the windows, the device and Nagle let it.
-    fn send_new(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+    fn send_new(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let unsent = self.unsent();
         let fin_waits = self.snd.fin_queued && !self.snd.fin_sent();
         if unsent == 0 {
@@ -161,7 +161,7 @@ impl Connection {
     /// Sends `len` bytes from `seq` on, and the FIN behind them.
     fn send_range(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut Context,
         seq: SeqNum,
         len: u32,
         fin: bool,
@@ -208,7 +208,7 @@ impl Connection {
     }
 
     /// A deadline of this connection has come.
-    pub(crate) fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn handle_timeout(&mut self, cx: &mut Context) {
         let now = cx.now;
         if self.timers.expired(Timer::DelayedAck, now) {
             self.delayed_ack_timeout(cx);
@@ -232,7 +232,7 @@ impl Connection {
         }
     }
 
-    fn retransmission_timeout(&mut self, cx: &mut Context<'_>) {
+    fn retransmission_timeout(&mut self, cx: &mut Context) {
         let purpose = std::mem::take(&mut self.recovery.purpose);
         match &self.handshake {
             Some(Handshake::Active(_)) => self.syn_timeout(cx),
@@ -246,7 +246,7 @@ impl Connection {
     }
 
     /// RFC 6298 §5.4–5.6 and RFC 5681 §3.1: everything is sent again from `snd_una`, one segment at first.
-    fn data_timeout(&mut self, cx: &mut Context<'_>) {
+    fn data_timeout(&mut self, cx: &mut Context) {
         use super::congestion::{Controller, Lost};
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
@@ -290,7 +290,7 @@ impl Connection {
     }
 
     /// The first time-out, although losses were being repaired, or segments had been seen out of order.
-    fn count_failed_recovery(&self, cx: &mut Context<'_>) {
+    fn count_failed_recovery(&self, cx: &mut Context) {
         if self.timeouts > 1 {
             return;
         }
@@ -321,7 +321,7 @@ impl Connection {
     }
 
     /// Fast Open worked, and then nothing was acknowledged any more: a black hole behind the handshake.
-    fn suspect_stall(&mut self, cx: &mut Context<'_>) {
+    fn suspect_stall(&mut self, cx: &mut Context) {
         if !self.fast_opened || self.timeouts != STALL_TIMEOUTS {
             return;
         }
@@ -332,7 +332,7 @@ impl Connection {
     }
 
     /// The peer's window is closed: probe it, less and less often, for as long as it answers (RFC 9293 §3.8.6.1).
-    fn probe_timeout(&mut self, cx: &mut Context<'_>) {
+    fn probe_timeout(&mut self, cx: &mut Context) {
         if self.snd.wnd > 0 {
             // Only silly-window avoidance held it back; nothing was lost.
             self.snd.probe_due = true;

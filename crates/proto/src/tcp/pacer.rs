@@ -51,7 +51,7 @@ impl Connection {
     }
 
     /// Is the gate open? If not, its timer is set.
-    pub(super) fn pacing_allows(&mut self, cx: &Context<'_>) -> bool {
+    pub(super) fn pacing_allows(&mut self, cx: &Context) -> bool {
         let Some(at) = self.pacer.closed_until(cx.now) else { return true };
         if self.pacing_rate(&cx.config).is_none() {
             return true;
@@ -61,7 +61,7 @@ impl Connection {
     }
 
     /// The initial window is not paced (as in Linux: its first ten segments).
-    pub(super) fn pace(&mut self, cx: &Context<'_>, bytes: u32) {
+    pub(super) fn pace(&mut self, cx: &Context, bytes: u32) {
         let Some(rate) = self.pacing_rate(&cx.config) else { return };
         let initial = self.snd.max.since(self.snd.iss) <= self.initial_window(&cx.config);
         if !initial {

@@ -34,7 +34,7 @@ fn orphan_retries(config: &Config, alive: bool, warned: bool) -> u32 {
 
 impl Connection {
     /// Data went unanswered once more, `silence` after the first time-out. True: the connection has ended.
-    pub(super) fn gives_up_on_data(&mut self, cx: &mut Context<'_>, silence: Duration) -> bool {
+    pub(super) fn gives_up_on_data(&mut self, cx: &mut Context, silence: Duration) -> bool {
         if self.orphan && self.is_one_orphan_too_many(cx) {
             return true;
         }
@@ -74,7 +74,7 @@ impl Connection {
 
     /// A window probe is due. A peer that answers them may keep the window closed as long as it likes (RFC 9293 §3.8.6.1), but not
     /// that of a connection which nobody holds: that one ends when the back-off has reached its greatest. True: it has.
-    pub(super) fn gives_up_probing(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(super) fn gives_up_probing(&mut self, cx: &mut Context) -> bool {
         let probing = self.probing(cx.now);
         if self.options.user_timeout().is_some_and(|most| probing >= most) {
             return self.end_if(cx, true);
@@ -89,7 +89,7 @@ impl Connection {
         self.end_if(cx, expired) || self.is_one_orphan_too_many(cx)
     }
 
-    fn end_if(&mut self, cx: &mut Context<'_>, expired: bool) -> bool {
+    fn end_if(&mut self, cx: &mut Context, expired: bool) -> bool {
         if expired {
             cx.counters.abort_on_timeout += 1;
             self.terminate(self.soft_error.unwrap_or(CloseReason::TimedOut));
@@ -99,7 +99,7 @@ impl Connection {
 
     /// While there are (nearly) too many orphans, those that do badly go first: a silent one counts double, one that ICMP calls
     /// unreachable double again (Linux's `tcp_out_of_resources`).
-    fn is_one_orphan_too_many(&mut self, cx: &mut Context<'_>) -> bool {
+    fn is_one_orphan_too_many(&mut self, cx: &mut Context) -> bool {
         let penalty = u32::from(self.rtt.is_exhausted()) + u32::from(self.soft_error.is_some());
         let too_many = cx.orphans.saturating_mul(1 << penalty) > cx.config.tcp_max_orphans
             || cx.memory.is_exhausted() && self.holds_much();

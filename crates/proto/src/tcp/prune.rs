@@ -26,7 +26,7 @@ impl Connection {
     }
 
     /// May a segment with data be taken in? If not, it is as if it were lost, and the peer is told of a closed window.
-    pub(crate) fn has_memory_for_text(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(crate) fn has_memory_for_text(&mut self, cx: &mut Context) -> bool {
         if !cx.memory.is_under_pressure() && !self.rcv.refuses {
             return true;
         }
@@ -54,7 +54,7 @@ impl Connection {
 
     /// Text has been taken in: is the buffer still within its memory?
     #[inline]
-    pub(crate) fn keep_within_memory(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn keep_within_memory(&mut self, cx: &mut Context) {
         if cx.memory.is_under_pressure() {
             let mss = u32::from(self.advertised_mss(&cx.capabilities));
             self.rcv.space.shrink_to(SEGMENTS_UNDER_PRESSURE * mss);

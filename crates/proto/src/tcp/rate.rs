@@ -10,11 +10,11 @@ use core::time::Duration;
 
 impl Connection {
     /// A controller that has not heard of anything yet.
-    pub(super) fn new_congestion(&self, cx: &Context<'_>) -> Congestion {
+    pub(super) fn new_congestion(&self, cx: &Context) -> Congestion {
         self.congestion_from(cx, self.initial_window(&cx.config))
     }
 
-    fn congestion_from(&self, cx: &Context<'_>, initial_window: u32) -> Congestion {
+    fn congestion_from(&self, cx: &Context, initial_window: u32) -> Congestion {
         let config = &cx.config;
         let smss = u32::from(self.smss());
         let of_route = self.route.as_ref().and_then(|route| route.ssthresh);
@@ -50,7 +50,7 @@ impl Connection {
     }
 
     /// So many SYNs or SYN-ACKs in a row were lost: the path may not take an initial window at once.
-    pub(crate) fn syns_were_lost(&mut self, cx: &Context<'_>, lost: u8) {
+    pub(crate) fn syns_were_lost(&mut self, cx: &Context, lost: u8) {
         let enough = cx.config.syn_losses_initcwnd;
         if enough > 0 && u32::from(lost) >= enough {
             self.congestion = self.congestion_from(cx, u32::from(self.smss()));
@@ -58,7 +58,7 @@ impl Connection {
     }
 
     /// Data is about to be sent. What a time-out sends again does not follow silence.
-    pub(super) fn new_data_leaves(&mut self, cx: &Context<'_>) {
+    pub(super) fn new_data_leaves(&mut self, cx: &Context) {
         if self.snd.flight_size() > 0 || self.snd.nxt.before(self.snd.max) {
             return;
         }
@@ -75,7 +75,7 @@ impl Connection {
     }
 
     /// Data (`bytes` of it) or FIN has been sent.
-    pub(super) fn data_left(&mut self, cx: &Context<'_>, bytes: u32) {
+    pub(super) fn data_left(&mut self, cx: &Context, bytes: u32) {
         self.pace(cx, bytes);
         let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
         let in_flight = self.pipe();
@@ -114,13 +114,13 @@ impl Connection {
 
     /// An acknowledgement has been worked through, with what it says of losses.
     #[inline]
-    pub(super) fn segments_delivered(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn segments_delivered(&mut self, cx: &mut Context) {
         if self.snd.queue.delivery.has_news() {
             self.tell_of_delivery(cx);
         }
     }
 
-    fn tell_of_delivery(&mut self, cx: &mut Context<'_>) {
+    fn tell_of_delivery(&mut self, cx: &mut Context) {
         let now = cx.now;
         let Some(rate) = self.snd.queue.delivery.take_sample(now, self.rtt.min_rtt()) else { return };
         self.count_delivered(cx, &rate);
@@ -138,7 +138,7 @@ impl Connection {
         self.note_lull(in_flight);
     }
 
-    fn count_delivered(&mut self, cx: &mut Context<'_>, rate: &RateSample) {
+    fn count_delivered(&mut self, cx: &mut Context, rate: &RateSample) {
         let now = cx.now;
         let full = rate.newly_acked.div_ceil(self.smss().into());
         let segments = u64::from(full.max(rate.runs.into()));
@@ -159,7 +159,7 @@ impl Connection {
     }
 
     /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave.
-    pub(super) fn window_may_grow(&mut self, cx: &mut Context<'_>, bytes: u32, rtt: Option<Duration>) {
+    pub(super) fn window_may_grow(&mut self, cx: &mut Context, bytes: u32, rtt: Option<Duration>) {
         if self.ecn.forbids_growth() {
             return;
         }
@@ -192,7 +192,7 @@ impl Connection {
 
     /// No loss did that. Of Vegas it is the habit, of the others HyStart++.
     #[cold]
-    fn left_slow_start(&self, cx: &mut Context<'_>) {
+    fn left_slow_start(&self, cx: &mut Context) {
         if self.congestion.algorithm() != CongestionControl::Vegas {
             cx.counters.hystart_delay_detect += 1;
             cx.counters.hystart_delay_cwnd += u64::from(self.congestion.cwnd() / u32::from(self.smss()));

@@ -29,7 +29,7 @@ impl Connection {
 
     /// Sixth check (RFC 9293 §3.10.7.4): a pointer that tells of more than the last one. With `tcp_stdurg` it is the last urgent
     /// byte's, as RFC 1122 had it, otherwise the next.
-    pub(super) fn check_urgent(&mut self, cx: &Context<'_>, segment: &Segment) {
+    pub(super) fn check_urgent(&mut self, cx: &Context, segment: &Segment) {
         let pointer = segment.header.urgent;
         let behind = u16::from(!cx.config.tcp_stdurg && pointer > 0);
         let byte = segment.seq() + u32::from(pointer - behind);

@@ -13,7 +13,7 @@ use crate::{Events, State};
 use wire::{Flags, SeqNum};
 
 impl Connection {
-    pub(super) fn check_ack(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Result<(), Stop> {
+    pub(super) fn check_ack(&mut self, cx: &mut Context, segment: &Segment) -> Result<(), Stop> {
         if !segment.has(Flags::ACK) {
             return Err(Reply::Nothing);
         }
@@ -66,7 +66,7 @@ impl Connection {
     /// What Linux's header prediction (RFC 1144's) would have taken the short way: the next segment, nothing missing before it, the
     /// window as it was, no option but timestamps. Here there is one way for all, so it only counts.
     #[inline]
-    fn count_predicted(&self, cx: &mut Context<'_>, segment: &Segment, progress: bool, same_window: bool) {
+    fn count_predicted(&self, cx: &mut Context, segment: &Segment, progress: bool, same_window: bool) {
         let header = &segment.header;
         let predicted = same_window
             && self.state == State::Established
@@ -84,7 +84,7 @@ impl Connection {
 
     /// An ACK of a peer without SACK, or that tells of disorder, or that comes while there is some.
     #[inline(never)]
-    fn read_ack(&mut self, cx: &mut Context<'_>, segment: &Segment, window_changed: bool) {
+    fn read_ack(&mut self, cx: &mut Context, segment: &Segment, window_changed: bool) {
         let (ack, prior_una) = (segment.header.ack, self.snd.una);
         let was_recovering = self.recovery.is_recovering(prior_una);
         let mut arrived = self.read_sack(cx, segment, window_changed);
@@ -116,7 +116,7 @@ impl Connection {
     }
 
     /// The handshake of a passive open is complete.
-    fn syn_acknowledged(&mut self, cx: &mut Context<'_>, segment: &Segment) {
+    fn syn_acknowledged(&mut self, cx: &mut Context, segment: &Segment) {
         let Some(Handshake::Passive(passive)) = self.handshake.take() else { return };
         self.timers.stop(Timer::SynAckHold);
         self.timers.stop(Timer::Retransmit);
@@ -154,7 +154,7 @@ impl Connection {
 
     /// Inlined, so that what follows from `arrived` costs nothing where there is none.
     #[inline(always)]
-    fn acknowledge(&mut self, cx: &mut Context<'_>, ack: SeqNum, mut arrived: Option<&mut Arrived>) {
+    fn acknowledge(&mut self, cx: &mut Context, ack: SeqNum, mut arrived: Option<&mut Arrived>) {
         let fin_acked = self.snd.fin_seq().is_some_and(|fin| ack.after(fin));
         let data_ack = ack.earliest(self.snd.queue.end());
         let data_before = self.snd.queue.len();
@@ -215,7 +215,7 @@ impl Connection {
 
     /// The application waits for room. There shall be more of it where the congestion window has outgrown the buffer (Linux's
     /// `tcp_should_expand_sndbuf`).
-    fn room_to_write(&mut self, cx: &Context<'_>) {
+    fn room_to_write(&mut self, cx: &Context) {
         if self.pipe() < self.congestion.cwnd() && !cx.memory.is_under_pressure() {
             self.expand_send_buffer(&cx.config);
         }
@@ -250,7 +250,7 @@ impl Connection {
     }
 
     /// States that an acknowledgement may have ended, and the persist timer.
-    fn after_ack(&mut self, cx: &mut Context<'_>) {
+    fn after_ack(&mut self, cx: &mut Context) {
         self.snd.nagle.remove(Nagle::MORE);
         // The last ACK of LAST-ACK or CLOSING completes it; RFC 9293 owes the peer nothing more.
         if matches!(self.state, State::Closed | State::TimeWait) {
@@ -260,7 +260,7 @@ impl Connection {
     }
 
     /// A closed window with data waiting and nothing in flight is probed (RFC 9293 §3.8.6.1).
-    pub(crate) fn arm_persist(&mut self, cx: &Context<'_>) {
+    pub(crate) fn arm_persist(&mut self, cx: &Context) {
         let flight_size = self.snd.flight_size();
         let calm = self.recovery.is_idle();
         if flight_size > 0 && calm || !self.synchronized() || !self.is_open() {

@@ -17,7 +17,7 @@ impl Connection {
             && !window_changed
     }
 
-    pub(super) fn on_duplicate_ack(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn on_duplicate_ack(&mut self, cx: &mut Context) {
         let duplicate = Duplicate {
             snd_una: self.snd.una,
             snd_max: self.snd.max,
@@ -46,7 +46,7 @@ impl Connection {
 
     /// An ACK makes progress: does it show that the recovery was needless? Then the windows of before it come back (RFC 4015 §3), and
     /// what a time-out was about to repeat does not go again.
-    pub(super) fn undo_without_sack(&mut self, cx: &mut Context<'_>, segment: &Segment) {
+    pub(super) fn undo_without_sack(&mut self, cx: &mut Context, segment: &Segment) {
         let echo = segment.header.options.timestamps.filter(|_| self.agreed.timestamps);
         let echo = echo.map(|timestamps| timestamps.tsecr.wrapping_sub(self.ts_offset));
         let una = self.snd.una;
@@ -68,7 +68,7 @@ impl Connection {
     }
 
     /// After an ACK that made progress: F-RTO's second step.
-    pub(super) fn try_forward(&mut self, cx: &Context<'_>) {
+    pub(super) fn try_forward(&mut self, cx: &Context) {
         let new = self.snd.queue.end().after(self.snd.max);
         let fits = self.snd.wnd > self.snd.max.since(self.snd.una);
         if self.recovery.tries_forward(self.snd.una, new && fits) {

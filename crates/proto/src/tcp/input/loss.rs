@@ -21,7 +21,7 @@ impl Connection {
     /// Reads the blocks of an ACK. `None` while everything is in order: then there is nothing to keep.
     pub(super) fn read_sack(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut Context,
         segment: &Segment,
         window_changed: bool,
     ) -> Option<Arrived> {
@@ -54,7 +54,7 @@ impl Connection {
     }
 
     /// An ACK that others have overtaken: its numbers are known, but what it reports may be news (RFC 2883 §4, and as Linux).
-    pub(super) fn read_old_ack(&mut self, cx: &mut Context<'_>, segment: &Segment) {
+    pub(super) fn read_old_ack(&mut self, cx: &mut Context, segment: &Segment) {
         if segment.header.options.sack.is_empty() {
             return;
         }
@@ -64,7 +64,7 @@ impl Connection {
     }
 
     /// After the cumulative acknowledgement: is a recovery over, is more lost, how much may go?
-    pub(super) fn recover(&mut self, cx: &mut Context<'_>, arrived: &Arrived) {
+    pub(super) fn recover(&mut self, cx: &mut Context, arrived: &Arrived) {
         let una = self.snd.una;
         let progress = una.after(arrived.snd_una);
         let Some(board) = &mut self.recovery.board else { return };
@@ -101,7 +101,7 @@ impl Connection {
     }
 
     /// A recovery was needless: what it did to the windows is taken back (RFC 4015 §3).
-    fn undo(&mut self, cx: &mut Context<'_>, why: Needless) {
+    fn undo(&mut self, cx: &mut Context, why: Needless) {
         let una = self.snd.una;
         let Some(board) = &mut self.recovery.board else { return };
         let Some(undo) = board.undo else { return };
@@ -130,7 +130,7 @@ impl Connection {
     }
 
     /// Was what the probe repeated lost? Then the congestion window answers as to any loss (RFC 8985 §7.4).
-    fn judge_probe(&mut self, cx: &mut Context<'_>, arrived: &Arrived, progress: bool) {
+    fn judge_probe(&mut self, cx: &mut Context, arrived: &Arrived, progress: bool) {
         let una = self.snd.una;
         let Some(board) = &mut self.recovery.board else { return };
         let Some(probe) = &board.probe else { return };
@@ -147,7 +147,7 @@ impl Connection {
     }
 
     /// A segment that might only have been reordered did not come in time.
-    pub(crate) fn reordering_timeout(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn reordering_timeout(&mut self, cx: &mut Context) {
         let pipe = self.pipe();
         self.find_losses(cx, pipe);
         self.reduce_window(0, false);
@@ -156,7 +156,7 @@ impl Connection {
         }
     }
 
-    fn reo_window(&self, cx: &Context<'_>) -> ReoWindow {
+    fn reo_window(&self, cx: &Context) -> ReoWindow {
         ReoWindow {
             min_rtt: self.rtt.min_rtt().unwrap_or_default(),
             srtt: self.rtt.srtt().unwrap_or_default(),
@@ -166,7 +166,7 @@ impl Connection {
     }
 
     /// Marks what is lost by now, and enters recovery for it. True if there was more.
-    fn find_losses(&mut self, cx: &mut Context<'_>, prior_pipe: u32) -> bool {
+    fn find_losses(&mut self, cx: &mut Context, prior_pipe: u32) -> bool {
         let how = self.reo_window(cx);
         let Some(board) = &mut self.recovery.board else { return false };
         let before = board.pipe(self.snd.flight_size());
@@ -189,7 +189,7 @@ impl Connection {
     }
 
     /// RFC 6675 §5 step 4; the window shrinks by proportional rate reduction.
-    fn enter_recovery(&mut self, cx: &mut Context<'_>, in_flight: u32) {
+    fn enter_recovery(&mut self, cx: &mut Context, in_flight: u32) {
         let smss = u32::from(self.smss());
         // A batch of packets takes segments out of flight before any can follow: what it left is not what the window had filled.
         let in_flight =
@@ -229,7 +229,7 @@ impl Connection {
     }
 
     /// Whatever is in flight is held to be lost, and goes again: after a time-out, or when it was too big for the path.
-    pub(crate) fn lose_everything(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn lose_everything(&mut self, cx: &mut Context) {
         if !self.agreed.sack {
             let span = (self.snd.una, self.snd.max);
             self.recovery.on_timeout(span, None, false, || cx.first_reordering(&self.tuple));
@@ -242,12 +242,12 @@ impl Connection {
     }
 
     /// The retransmission timer fired, and the peer has SACK: what is lost by that.
-    pub(crate) fn mark_timed_out(&mut self, cx: &mut Context<'_>) -> Vec<LostTransmission> {
+    pub(crate) fn mark_timed_out(&mut self, cx: &mut Context) -> Vec<LostTransmission> {
         let how = self.reo_window(cx);
         self.mark_lost(cx, Some(&how))
     }
 
-    fn mark_lost(&mut self, cx: &mut Context<'_>, spare: Option<&ReoWindow>) -> Vec<LostTransmission> {
+    fn mark_lost(&mut self, cx: &mut Context, spare: Option<&ReoWindow>) -> Vec<LostTransmission> {
         let span = (self.snd.una, self.snd.nxt);
         let board = self.recovery.board(span.0, || cx.first_reordering(&self.tuple));
         if board.on_timeout(&mut self.snd.queue, span, spare.map(|how| (cx.now, how))) {
@@ -268,7 +268,7 @@ impl Connection {
 
     /// Lets the timer bring a probe first, where one may go (RFC 8985 §7.2). False: none may. New data puts off one that was set before,
     /// but not beyond the time-out of what was sent first: else who writes every now and then would never be repeated.
-    pub(crate) fn arm_probe(&mut self, cx: &Context<'_>) -> bool {
+    pub(crate) fn arm_probe(&mut self, cx: &Context) -> bool {
         let flight_size = self.snd.flight_size();
         if !self.agreed.sack
             || cx.config.tcp_early_retrans < TLP
@@ -293,7 +293,7 @@ impl Connection {
     }
 
     /// Nothing was heard of the last segments: the probe goes now, and the time-out counts from it.
-    pub(crate) fn loss_probe_timeout(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn loss_probe_timeout(&mut self, cx: &mut Context) {
         if self.recovery.may_probe() {
             let board = self.recovery.board(self.snd.una, || cx.first_reordering(&self.tuple));
             board.probe_due = true;

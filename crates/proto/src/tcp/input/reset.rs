@@ -8,7 +8,7 @@ use wire::Flags;
 impl Connection {
     /// A reset counts only with exactly the number we expect next, or (as with Linux) the one behind everything that came early: what a
     /// peer does not know to be missing. Elsewhere in the window it is challenged.
-    pub(super) fn check_reset(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Result<(), Stop> {
+    pub(super) fn check_reset(&mut self, cx: &mut Context, segment: &Segment) -> Result<(), Stop> {
         if !segment.has(Flags::RST) {
             return Ok(());
         }
@@ -27,13 +27,13 @@ impl Connection {
         fin_came && segment.seq() == self.rcv.nxt - 1
     }
 
-    pub(super) fn reset_by_peer(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn reset_by_peer(&mut self, cx: &mut Context) {
         cx.counters.estab_resets += u64::from(self.handshake.is_none());
         self.terminate(CloseReason::Reset);
     }
 
     /// "If the SYN bit is set … MUST send a challenge ACK" (RFC 5961 §4.2).
-    pub(super) fn check_syn(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Result<(), Stop> {
+    pub(super) fn check_syn(&mut self, cx: &mut Context, segment: &Segment) -> Result<(), Stop> {
         if !segment.has(Flags::SYN) {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use crate::tcp::receiver::AckOwed;
 use wire::Flags;
 
 impl Connection {
-    pub(super) fn check_sequence(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Result<(), Stop> {
+    pub(super) fn check_sequence(&mut self, cx: &mut Context, segment: &Segment) -> Result<(), Stop> {
         if self.is_duplicate_syn(segment) {
             if self.fails_paws(cx, segment).is_none() {
                 // So that the client can tell which of its SYNs is answered (RFC 7323 §4.3).
@@ -38,7 +38,7 @@ impl Connection {
     }
 
     /// RFC 7413 §4.2.2: the SYN-ACK goes again, without data or option if it has gone before.
-    fn answer_duplicate_syn(&mut self, cx: &mut Context<'_>) -> Reply {
+    fn answer_duplicate_syn(&mut self, cx: &mut Context) -> Reply {
         self.release_synack();
         let Some(Handshake::Passive(passive)) = &mut self.handshake else { return Reply::Nothing };
         if passive.due || self.last_answer.may_answer(cx.now, cx.config.invalid_ratelimit()) {
@@ -51,7 +51,7 @@ impl Connection {
 
     /// Protection against wrapped sequences (RFC 7323 §5.3). Segments without the option pass, as with Linux, and so does a pure ACK
     /// that only repeats the last within a retransmission time-out: the network has reordered it.
-    fn fails_paws(&self, cx: &Context<'_>, segment: &Segment) -> Option<Stale> {
+    fn fails_paws(&self, cx: &Context, segment: &Segment) -> Option<Stale> {
         let timestamps = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?;
         let age = self.ts_recent.wrapping_sub(timestamps.tsval) as i32;
         if age <= 0 || segment.has(Flags::RST) || self.ts_recent_expired(cx.now) {
@@ -73,7 +73,7 @@ impl Connection {
     }
 
     /// Old ACKs are common, and are not worth an answer (Linux's `tcp_disordered_ack_check`).
-    fn refuse_stale(&mut self, cx: &mut Context<'_>, segment: &Segment, stale: Stale) -> Reply {
+    fn refuse_stale(&mut self, cx: &mut Context, segment: &Segment, stale: Stale) -> Reply {
         if stale == Stale::PureAck {
             cx.counters.paws_old_ack += 1;
             return Reply::Nothing;
@@ -88,7 +88,7 @@ impl Connection {
 
     /// RFC 7323 §4.3: the timestamp to echo is that of the segment that covers Last.ACK.sent. Only once its ACK was found good: or one
     /// blind segment could make PAWS refuse all that follow.
-    pub(super) fn note_timestamp(&mut self, cx: &Context<'_>, segment: &Segment) {
+    pub(super) fn note_timestamp(&mut self, cx: &Context, segment: &Segment) {
         if let Some(timestamps) = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)
             && segment.seq().before_or_eq(self.rcv.last_ack_sent)
         {
@@ -97,7 +97,7 @@ impl Connection {
     }
 
     /// "If an incoming segment is not acceptable, an acknowledgment should be sent in reply (unless the RST bit is set)."
-    fn out_of_window(&mut self, cx: &mut Context<'_>, segment: &Segment) -> Reply {
+    fn out_of_window(&mut self, cx: &mut Context, segment: &Segment) -> Reply {
         if segment.has(Flags::RST) {
             if self.resets_behind_fin(segment) {
                 self.reset_by_peer(cx);
@@ -121,7 +121,7 @@ impl Connection {
 
     /// An ACK answers a segment that was not taken, unless one did lately: only text, which no such answer carries, is answered each
     /// time. False if not.
-    fn answer_nonsense(&mut self, cx: &mut Context<'_>, segment: &Segment) -> bool {
+    fn answer_nonsense(&mut self, cx: &mut Context, segment: &Segment) -> bool {
         let answered =
             segment.len() > 0 || self.last_answer.may_answer(cx.now, cx.config.invalid_ratelimit());
         if answered {
@@ -131,7 +131,7 @@ impl Connection {
     }
 
     /// A challenge ACK (RFC 5961), within what the connection and the stack may send of them.
-    pub(super) fn challenge(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn challenge(&mut self, cx: &mut Context) {
         if !self.last_answer.may_answer(cx.now, cx.config.invalid_ratelimit()) {
             cx.counters.ack_skipped_challenge += 1;
         } else if cx.challenge.take(cx.now, cx.config.tcp_challenge_ack_limit) {

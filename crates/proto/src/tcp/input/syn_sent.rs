@@ -12,7 +12,7 @@ use crate::{CloseReason, Events, Instant, Outcome, Skipped};
 use wire::{Flags, SeqNum, Timestamps};
 
 impl Connection {
-    pub(super) fn arrives_in_syn_sent(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> Reply {
+    pub(super) fn arrives_in_syn_sent(&mut self, cx: &mut Context, segment: &mut Segment) -> Reply {
         let ack = segment.header.ack;
         let acked = segment.has(Flags::ACK);
         if acked && !(self.snd.iss.before(ack) && ack.before_or_eq(self.snd.max)) {
@@ -41,7 +41,7 @@ impl Connection {
     }
 
     /// TSecr must lie between our first SYN and now (Linux's `PAWSACTIVEREJECTED`).
-    fn echoes_a_time_we_never_sent(&self, cx: &Context<'_>, segment: &Segment) -> bool {
+    fn echoes_a_time_we_never_sent(&self, cx: &Context, segment: &Segment) -> bool {
         let (Some(timestamps), Some(Handshake::Active(active))) =
             (segment.header.options.timestamps, &self.handshake)
         else {
@@ -56,7 +56,7 @@ impl Connection {
 
     /// A reset in answer to our SYN. If that was a Fast Open SYN the reset may be a middlebox's, so the plain SYN is tried once; a
     /// reset that acknowledges data comes late for the first SYN if the plain one is on its way already.
-    fn refused(&mut self, cx: &mut Context<'_>, ack: SeqNum) {
+    fn refused(&mut self, cx: &mut Context, ack: SeqNum) {
         let of_data = ack.after(self.snd.iss + 1);
         if let Some(Handshake::Active(active)) = &mut self.handshake
             && cx.config.fast_open_verdicts
@@ -73,7 +73,7 @@ impl Connection {
         self.terminate(CloseReason::Refused);
     }
 
-    fn note_syn(&mut self, cx: &Context<'_>, segment: &Segment) {
+    fn note_syn(&mut self, cx: &Context, segment: &Segment) {
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
         self.agree(cx, agreed.with_ecn(&cx.config, segment.header.flags));
@@ -84,7 +84,7 @@ impl Connection {
         }
     }
 
-    fn syn_ack_arrived(&mut self, cx: &mut Context<'_>, segment: &mut Segment, active: &ActiveOpen) -> Reply {
+    fn syn_ack_arrived(&mut self, cx: &mut Context, segment: &mut Segment, active: &ActiveOpen) -> Reply {
         let ack = segment.header.ack;
         let data_acked = ack.since(self.snd.iss + 1).min(active.data_sent);
         let brings_answer = !segment.payload.is_empty() || segment.has(Flags::FIN);
@@ -130,7 +130,7 @@ impl Connection {
     /// timestamp tells which SYN was answered (RFC 7323 §4.1).
     fn take_rtt_of_syn(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut Context,
         active: &ActiveOpen,
         timestamps: Option<Timestamps>,
         brings_answer: bool,
@@ -179,7 +179,7 @@ impl Connection {
     }
 
     /// Answer data on the SYN-ACK. With a FIN the application is about to close, and one FIN-ACK will acknowledge all.
-    fn take_answer(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> Reply {
+    fn take_answer(&mut self, cx: &mut Context, segment: &mut Segment) -> Reply {
         let fin = segment.has(Flags::FIN);
         if fin {
             self.rcv.ack_owed = AckOwed::No;
@@ -192,7 +192,7 @@ impl Connection {
     }
 
     /// The peer's SYN crossed ours: both are in SYN-RECEIVED, and only the SYN is acknowledged (RFC 7413 §4.2.2).
-    fn simultaneous_open(&mut self, cx: &mut Context<'_>, active: &ActiveOpen) {
+    fn simultaneous_open(&mut self, cx: &mut Context, active: &ActiveOpen) {
         if active.data_sent > 0 || active.answer_allowed {
             self.outcome = Outcome::Skipped(Skipped::Simultaneous);
         }

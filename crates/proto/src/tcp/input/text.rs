@@ -13,7 +13,7 @@ use wire::{Flags, SeqNum, TcpHeader};
 impl Connection {
     pub(super) fn process_text_and_fin(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut Context,
         segment: &mut Segment,
     ) -> Result<(), Stop> {
         let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
@@ -62,7 +62,7 @@ impl Connection {
     }
 
     /// RFC 2883: what arrives twice is reported, so that the sender learns which of its retransmissions were in vain.
-    pub(super) fn note_duplicate(&mut self, cx: &mut Context<'_>, segment: &Segment) {
+    pub(super) fn note_duplicate(&mut self, cx: &mut Context, segment: &Segment) {
         if !self.agreed.sack || !cx.config.tcp_dsack || segment.payload.is_empty() {
             return;
         }
@@ -75,7 +75,7 @@ impl Connection {
     }
 
     /// Returns the bytes that became readable.
-    fn take_text(&mut self, cx: &mut Context<'_>, segment: &mut Segment) -> u32 {
+    fn take_text(&mut self, cx: &mut Context, segment: &mut Segment) -> u32 {
         if self.rcv.may_know(segment.seq()) {
             self.note_duplicate(cx, segment);
         }
@@ -110,7 +110,7 @@ impl Connection {
     }
 
     /// The timestamp that a segment echoes, and how old it is.
-    pub(super) fn echo_age(&self, cx: &Context<'_>, header: &TcpHeader) -> Option<(u32, Duration)> {
+    pub(super) fn echo_age(&self, cx: &Context, header: &TcpHeader) -> Option<(u32, Duration)> {
         let echo = header.options.timestamps.filter(|_| self.agreed.timestamps)?.tsecr;
         let age = self.tsval(cx.now).wrapping_sub(echo);
         // What lies in the future is no echo of ours.

@@ -36,7 +36,7 @@ pub(crate) struct Text {
 impl Connection {
     /// More segments with this header, but for their numbers and PSH, change nothing but what is received: everything is in order here,
     /// and the header acknowledges, offers and reports nothing new.
-    pub(crate) fn text_may_go_on(&self, cx: &Context<'_>, header: &TcpHeader) -> Option<Run> {
+    pub(crate) fn text_may_go_on(&self, cx: &Context, header: &TcpHeader) -> Option<Run> {
         let options = &header.options;
         let synchronized = self.handshake.is_none()
             && matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
@@ -72,7 +72,7 @@ impl Connection {
     /// The next segment, of which [`text_may_go_on`](Self::text_may_go_on) and [`takes_at_once`](Self::takes_at_once) hold, while
     /// the stack's memory is under no pressure. [`text_went_on`](Self::text_went_on) follows the last.
     #[inline]
-    pub(crate) fn text_goes_on(&mut self, cx: &mut Context<'_>, run: &Run, text: Text) {
+    pub(crate) fn text_goes_on(&mut self, cx: &mut Context, run: &Run, text: Text) {
         let len = text.payload.len();
         self.tally.came(len, text.gso_size);
         cx.counters.hp_hits += u64::from(self.state == State::Established);
@@ -105,7 +105,7 @@ impl Connection {
     }
 
     /// All of a train has come.
-    pub(crate) fn text_went_on(&mut self, cx: &Context<'_>) {
+    pub(crate) fn text_went_on(&mut self, cx: &Context) {
         self.events |= Events::READABLE;
         self.arm_delayed_ack(cx);
     }

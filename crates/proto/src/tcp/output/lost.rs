@@ -7,7 +7,7 @@ use wire::{Ecn, Flags, SeqNum, TxPacket};
 
 impl Connection {
     /// A peer without SACK: the first segment that is not acknowledged.
-    pub(super) fn retransmit_head(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+    pub(super) fn retransmit_head(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let outstanding = self.snd.queue.end().earliest(self.snd.nxt).since(self.snd.una);
         let fin_only = outstanding == 0 && self.snd.fin_sent();
         if outstanding == 0 && !fin_only {
@@ -24,7 +24,7 @@ impl Connection {
     /// Where the peer has shrunk its window over what was sent, the first of that goes as the probe. If both ends believe the
     /// other's window closed, their empty segments carry numbers from before those that closed it, and neither believes the other's
     /// answers; text that is taken moves the numbers on. To the accounts it stays unsent: a closed window will have dropped it.
-    pub(super) fn send_window_probe(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+    pub(super) fn send_window_probe(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         cx.counters.win_probe += 1;
         let una = self.snd.una;
         let sent = self.snd.queue.end().earliest(self.snd.max);
@@ -42,7 +42,7 @@ impl Connection {
     }
 
     /// A peer with SACK: the next run of bytes that is lost and was not sent again since.
-    pub(super) fn next_lost(&mut self, cx: &Context<'_>) -> Option<(SeqNum, u32)> {
+    pub(super) fn next_lost(&mut self, cx: &Context) -> Option<(SeqNum, u32)> {
         let segment = u32::from(self.segment_max());
         let most = if cx.config.resend_bursts { self.lost_burst(cx, segment) } else { segment };
         let (seq, len) = self.recovery.board.as_mut()?.next_lost(&self.snd.queue, self.snd.nxt, most)?;
@@ -52,13 +52,13 @@ impl Connection {
     }
 
     /// Whole segments that the window lets go again at once, one at least (Linux's `tcp_xmit_retransmit_queue`).
-    fn lost_burst(&self, cx: &Context<'_>, segment: u32) -> u32 {
+    fn lost_burst(&self, cx: &Context, segment: u32) -> u32 {
         let room = self.congestion_window().saturating_sub(self.pipe());
         (room / segment).max(1).saturating_mul(segment).min(self.autosized(cx, segment))
     }
 
     /// The probe of RFC 8985 §7.3: a new segment if the peer's window takes it, whatever cwnd is, else the last one again.
-    pub(super) fn send_loss_probe(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+    pub(super) fn send_loss_probe(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let Some(board) = &mut self.recovery.board else { return false };
         if !std::mem::take(&mut board.probe_due) || self.snd.flight_size() == 0 {
             return false;
@@ -95,7 +95,7 @@ impl Connection {
     /// Sends that again if the windows and the pacer let it: something always may when nothing is in the network.
     pub(super) fn retransmit_lost(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut Context,
         (seq, len): (SeqNum, u32),
         packet: &mut TxPacket,
     ) -> bool {

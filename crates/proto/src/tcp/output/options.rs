@@ -39,7 +39,7 @@ impl Connection {
     }
 
     /// Of a SYN: everything we can do.
-    pub(super) fn options_of_syn(&self, cx: &Context<'_>, fast_open: Option<FastOpenOption>) -> TcpOptions {
+    pub(super) fn options_of_syn(&self, cx: &Context, fast_open: Option<FastOpenOption>) -> TcpOptions {
         TcpOptions {
             mss: Some(self.mss_of_syn(cx)),
             window_scale: cx
@@ -53,18 +53,14 @@ impl Connection {
         }
     }
 
-    fn mss_of_syn(&self, cx: &Context<'_>) -> u16 {
+    fn mss_of_syn(&self, cx: &Context) -> u16 {
         let mss = self.advertised_mss(&cx.capabilities);
         let path = self.path_mtu.saturating_sub(self.tuple.ip_header_len() as u16 + 20);
         if cx.config.mss_of_path { mss.min(path) } else { mss }
     }
 
     /// Of a SYN-ACK: what the SYN offered and we take.
-    pub(super) fn options_of_syn_ack(
-        &self,
-        cx: &Context<'_>,
-        fast_open: Option<FastOpenOption>,
-    ) -> TcpOptions {
+    pub(super) fn options_of_syn_ack(&self, cx: &Context, fast_open: Option<FastOpenOption>) -> TcpOptions {
         TcpOptions {
             mss: Some(self.advertised_mss(&cx.capabilities)),
             window_scale: self.agreed.snd_wscale.map(|_| self.rcv.wscale),

@@ -26,7 +26,7 @@ impl Outgoing {
 
 impl Connection {
     /// A segment of an open connection, with window, acknowledgement and options as they are now.
-    pub(super) fn build(&mut self, cx: &mut Context<'_>, mut out: Outgoing, packet: &mut TxPacket) {
+    pub(super) fn build(&mut self, cx: &mut Context, mut out: Outgoing, packet: &mut TxPacket) {
         if !out.flags.contains(Flags::RST) {
             out.flags |= self.ecn_echo();
             if self.special.is_some() {
@@ -56,13 +56,7 @@ impl Connection {
     }
 
     /// Nearly every segment: nothing but timestamps to tell. False: this one is not so.
-    fn write_plain(
-        &mut self,
-        cx: &mut Context<'_>,
-        out: &Outgoing,
-        window: u16,
-        packet: &mut TxPacket,
-    ) -> bool {
+    fn write_plain(&mut self, cx: &mut Context, out: &Outgoing, window: u16, packet: &mut TxPacket) -> bool {
         let segment = PlainSegment {
             addresses: (self.tuple.local, self.tuple.peer),
             ports: (self.tuple.local_port, self.tuple.peer_port),
@@ -90,7 +84,7 @@ impl Connection {
     /// Header bytes, checksum, and the size the device shall cut to.
     pub(super) fn finish_packet(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut Context,
         out: &Outgoing,
         window: u16,
         options: TcpOptions,
@@ -118,7 +112,7 @@ impl Connection {
 
     /// The size the device shall cut to, 0 = one segment; counts what that makes. A SYN is one segment, whatever its data was measured
     /// by.
-    fn gso_size(&mut self, cx: &mut Context<'_>, out: &Outgoing) -> u16 {
+    fn gso_size(&mut self, cx: &mut Context, out: &Outgoing) -> u16 {
         let most = self.segment_max();
         let cut = usize::from(most) < out.payload_len && !out.flags.contains(Flags::SYN);
         // A payload is far below 2³²: the division is of 32 bits.

@@ -18,7 +18,7 @@ const SYN_WINDOW_MAX: u32 = 65_535;
 
 impl Connection {
     /// The SYN. The first carries what the plan says, all others are plain (RFC 7413 §4.2.2).
-    pub(super) fn send_syn(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+    pub(super) fn send_syn(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let Some(Handshake::Active(mut active)) = self.handshake.take() else { return false };
         let option = if active.plain { None } else { option_of(&active.plan) };
         let options = self.options_of_syn(cx, option);
@@ -56,7 +56,7 @@ impl Connection {
     /// SYN with option, data and FIN as planned.
     fn first_syn(
         &mut self,
-        cx: &Context<'_>,
+        cx: &Context,
         active: &mut ActiveOpen,
         options: &TcpOptions,
         packet: &mut TxPacket,
@@ -80,14 +80,14 @@ impl Connection {
     }
 
     /// Bytes that the first SYN would carry by this plan.
-    pub(crate) fn first_syn_room(&self, cx: &Context<'_>, plan: &ClientPlan) -> usize {
+    pub(crate) fn first_syn_room(&self, cx: &Context, plan: &ClientPlan) -> usize {
         match plan {
             ClientPlan::Data { .. } => self.syn_data_room(cx, &self.options_of_syn(cx, option_of(plan))),
             _ => 0,
         }
     }
 
-    fn syn_data_room(&self, cx: &Context<'_>, options: &TcpOptions) -> usize {
+    fn syn_data_room(&self, cx: &Context, options: &TcpOptions) -> usize {
         let cached = cx.paths.lookup(self.tuple.local, self.tuple.peer);
         syn_data_max(&SynDataLimits {
             advmss: negotiation::advertised_mss(&cx.capabilities, &self.tuple, self.route_metrics()),
@@ -105,13 +105,13 @@ impl Connection {
     }
 
     /// The first few wait the initial time-out each, then it doubles (Linux's `tcp_syn_linear_timeouts`).
-    fn syn_rto(&self, cx: &Context<'_>) -> Duration {
+    fn syn_rto(&self, cx: &Context) -> Duration {
         let doublings = u32::from(self.timeouts).saturating_sub(cx.config.tcp_syn_linear_timeouts).min(16);
         cx.config.rto_initial.saturating_mul(1 << doublings).min(self.rtt.max_rto())
     }
 
     /// No answer to a SYN. The first time a Fast Open SYN goes unanswered, this is the fallback to the plain one and no loss.
-    pub(super) fn syn_timeout(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn syn_timeout(&mut self, cx: &mut Context) {
         let Some(Handshake::Active(active)) = &mut self.handshake else { return };
         let early_fallback = active.transmissions == 1 && active.answer_allowed && cx.config.fast_fallback;
         active.plain = true;
@@ -142,7 +142,7 @@ impl Connection {
     }
 
     /// The SYN-ACK. The first may carry the answer (RFC 7413 §4.2.2, R31); a repeated one carries neither data nor option.
-    pub(super) fn send_syn_ack(&mut self, cx: &mut Context<'_>, packet: &mut TxPacket) -> bool {
+    pub(super) fn send_syn_ack(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let Some(Handshake::Passive(mut passive)) = self.handshake.take() else { return false };
         let first = passive.transmissions == 0;
         let options = self.options_of_syn_ack(cx, if first { passive.cookie } else { None });
@@ -174,7 +174,7 @@ impl Connection {
 
     fn answer_on_syn_ack(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut Context,
         passive: &mut PassiveOpen,
         options: &TcpOptions,
         packet: &mut TxPacket,
@@ -204,7 +204,7 @@ impl Connection {
     }
 
     /// A segment's worth of answer waits: the hold has nothing to gain.
-    pub(crate) fn answer_fills_syn_ack(&self, cx: &Context<'_>) -> bool {
+    pub(crate) fn answer_fills_syn_ack(&self, cx: &Context) -> bool {
         let Some(Handshake::Passive(passive)) = &self.handshake else { return false };
         let options = self.options_of_syn_ack(cx, passive.cookie);
         self.snd.queue.len() as u32 >= self.syn_ack_room(options.emit_len())
@@ -212,7 +212,7 @@ impl Connection {
 
     /// No ACK of the SYN-ACK. A Fast Open child gets one repetition more than an ordinary request, as in Linux's
     /// `tcp_fastopen_synack_timer`.
-    pub(super) fn syn_ack_timeout(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn syn_ack_timeout(&mut self, cx: &mut Context) {
         let Some(Handshake::Passive(passive)) = &mut self.handshake else { return };
         passive.due = true;
         let stacks = cx.config.tcp_synack_retries + u32::from(passive.fast_open);
@@ -224,7 +224,7 @@ impl Connection {
         }
     }
 
-    fn syn_window(&mut self, cx: &Context<'_>) -> u16 {
+    fn syn_window(&mut self, cx: &Context) -> u16 {
         let mss = self.window_segment(cx);
         let window = self.rcv.offer(mss).min(SYN_WINDOW_MAX).min(self.initial_rcv_wnd(mss));
         // As Linux: 44 × 1460 = 64240, with timestamps agreed 45 × 1448 = 65160.
