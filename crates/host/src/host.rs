@@ -6,6 +6,20 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+/// What a [`Pump`](crate::Pump) moves packets for: one running stack behind its lock. [`Host`] is one; who gives the stack another face
+/// (descriptors instead of handles) writes another.
+pub trait Pumped {
+    /// One exchange with the outside: packets and the time in, at most `tx_max` packets and the wakers of whom it concerns out. Packets
+    /// that are not for this stack stay in `rx`.
+    fn exchange(
+        &self,
+        rx: &mut Vec<RxPacket>,
+        tx: &mut VecDeque<TxPacket>,
+        tx_max: usize,
+        woken: &mut Vec<Waker>,
+    ) -> Exchange;
+}
+
 /// A stack that many tasks may call at once.
 ///
 /// Every method locks, does its work in memory and unlocks; none blocks, none makes a system call. Methods named
@@ -40,12 +54,34 @@ pub enum Error<E> {
 }
 
 /// What an exchange left behind.
-pub(crate) struct Exchange {
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
     /// When the stack wants to be called next.
-    pub(crate) deadline: Option<Instant>,
+    pub deadline: Option<Instant>,
     /// The stack may have more to send.
-    pub(crate) is_capped: bool,
-    pub(crate) phase: Phase,
+    pub is_capped: bool,
+    /// How far the life of the stack has come.
+    pub phase: Phase,
+}
+
+/// Packets and the time go in, packets come out. True: there may be more than `tx_max`. Events are left for the caller.
+pub fn turn(
+    stack: &mut Stack,
+    now: Instant,
+    rx: &mut Vec<RxPacket>,
+    tx: &mut VecDeque<TxPacket>,
+    tx_max: usize,
+) -> bool {
+    if !rx.is_empty() {
+        stack.handle_packets(now, rx);
+    }
+    stack.handle_timeout(now);
+    while tx.len() < tx_max
+        && let Some(packet) = stack.poll_transmit(now)
+    {
+        tx.push_back(packet);
+    }
+    tx.len() >= tx_max
 }
 
 pub(crate) struct Shared {
@@ -123,33 +159,6 @@ impl<C: Clock> Host<C> {
         });
     }
 
-    /// One exchange with the outside: packets and the time in, packets and wakers out.
-    pub(crate) fn exchange(
-        &self,
-        rx: &mut Vec<RxPacket>,
-        tx: &mut VecDeque<TxPacket>,
-        tx_max: usize,
-        woken: &mut Vec<Waker>,
-    ) -> Exchange {
-        let mut shared = self.lock();
-        let now = self.clock.now();
-        let Shared { stack, waiters, notified, phase, .. } = &mut *shared;
-        *notified = false;
-        if !rx.is_empty() {
-            stack.handle_packets(now, rx);
-        }
-        stack.handle_timeout(now);
-        while tx.len() < tx_max
-            && let Some(packet) = stack.poll_transmit(now)
-        {
-            tx.push_back(packet);
-        }
-        while let Some((socket, events)) = stack.poll_event() {
-            waiters.notify(socket, events, woken);
-        }
-        Exchange { deadline: stack.poll_timeout(), is_capped: tx.len() >= tx_max, phase: *phase }
-    }
-
     /// Runs a verb under the lock; afterwards wakes whom it named and tells the pump.
     pub(crate) fn mutate<R>(&self, verb: impl FnOnce(&mut Shared, Instant, &mut Woken) -> R) -> R {
         self.run(|_| true, verb)
@@ -197,6 +206,26 @@ impl<C: Clock> Host<C> {
             drop(poisoned);
             panic!("the stack panicked in another task")
         })
+    }
+}
+
+impl<C: Clock> Pumped for Host<C> {
+    fn exchange(
+        &self,
+        rx: &mut Vec<RxPacket>,
+        tx: &mut VecDeque<TxPacket>,
+        tx_max: usize,
+        woken: &mut Vec<Waker>,
+    ) -> Exchange {
+        let mut shared = self.lock();
+        let now = self.clock.now();
+        let Shared { stack, waiters, notified, phase, .. } = &mut *shared;
+        *notified = false;
+        let is_capped = turn(stack, now, rx, tx, tx_max);
+        while let Some((socket, events)) = stack.poll_event() {
+            waiters.notify(socket, events, woken);
+        }
+        Exchange { deadline: stack.poll_timeout(), is_capped, phase: *phase }
     }
 }
 

@@ -32,5 +32,5 @@ mod pump;
 mod verbs;
 mod waiters;
 pub use clock::{Clock, RealClock, VirtualClock};
-pub use host::{Error, Host, Phase};
+pub use host::{Error, Exchange, Host, Phase, Pumped, turn};
 pub use pump::{Pump, RX_BATCH, Step, TX_QUEUE_MAX};

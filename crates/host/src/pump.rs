@@ -1,5 +1,5 @@
 //! The pump: packets between a device and a host, and the time.
-use crate::{Clock, Host, Phase, RealClock};
+use crate::{Host, Phase, Pumped};
 use device::Device;
 use proto::{Instant, RxPacket, TxPacket};
 use std::collections::VecDeque;
@@ -14,9 +14,9 @@ pub const RX_BATCH: usize = 64;
 /// what it has in its send buffers.
 pub const TX_QUEUE_MAX: usize = 256;
 
-/// Moves packets between one [`Host`] and one [`Device`].
-pub struct Pump<D, C = RealClock> {
-    host: Arc<Host<C>>,
+/// Moves packets between one stack behind its lock, a [`Host`] most often, and one [`Device`].
+pub struct Pump<D, H = Host> {
+    host: Arc<H>,
     device: D,
     rx: Vec<RxPacket>,
     tx: VecDeque<TxPacket>,
@@ -47,9 +47,9 @@ pub struct Step {
     pub phase: Phase,
 }
 
-impl<D: Device, C: Clock> Pump<D, C> {
+impl<D: Device, H: Pumped> Pump<D, H> {
     /// A pump between `host` and `device`.
-    pub fn new(host: Arc<Host<C>>, device: D) -> Pump<D, C> {
+    pub fn new(host: Arc<H>, device: D) -> Pump<D, H> {
         Pump {
             host,
             device,
@@ -78,7 +78,7 @@ impl<D: Device, C: Clock> Pump<D, C> {
     }
 
     /// The host.
-    pub fn host(&self) -> &Arc<Host<C>> {
+    pub fn host(&self) -> &Arc<H> {
         &self.host
     }
 
@@ -146,7 +146,7 @@ impl<D: Device, C: Clock> Pump<D, C> {
     }
 }
 
-impl<D, C> core::fmt::Debug for Pump<D, C> {
+impl<D, H> core::fmt::Debug for Pump<D, H> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Pump").field("waiting", &self.tx.len()).finish_non_exhaustive()
     }

@@ -34,7 +34,7 @@ impl Count {
 
 struct Side {
     host: Arc<Host<Arc<VirtualClock>>>,
-    pump: Pump<memory::MemoryDevice, Arc<VirtualClock>>,
+    pump: Pump<memory::MemoryDevice, Host<Arc<VirtualClock>>>,
     /// Calls of the notify hook.
     notified: Arc<Count>,
 }
