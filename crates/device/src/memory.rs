@@ -48,6 +48,12 @@ pub fn pair_with(a: Capabilities, b: Capabilities, queue_len: usize) -> (MemoryD
     (device(&a, &b), device(&b, &a))
 }
 
+/// A device whose other end is itself: what is sent is received again. A host behind it talks to its own addresses.
+pub fn loopback(capabilities: Capabilities) -> MemoryDevice {
+    let end = Arc::new(End::new(capabilities, QUEUE_LEN));
+    MemoryDevice { own: Arc::clone(&end), peer: end, stats: Stats::default() }
+}
+
 /// One end of a [`pair`].
 pub struct MemoryDevice {
     own: Arc<End>,

@@ -16,6 +16,7 @@ pub use calls::*;
 pub use messages::*;
 
 use crate::errno::{Errno, Stop};
+use crate::real_time::Watch;
 use crate::sockets::Sockets;
 use core::time::Duration;
 use libc::{c_int, ssize_t};
@@ -31,6 +32,19 @@ pub trait Process {
     /// # Errors
     /// The call's own.
     fn wait<R>(&self, attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>) -> Result<R, Errno>;
+
+    /// As [`wait`](Self::wait), and says for what: who knows that need not try again at everything that happens.
+    ///
+    /// # Errors
+    /// The call's own; `EINTR` where there are signals.
+    fn wait_for<R>(
+        &self,
+        watch: Watch<'_>,
+        attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>,
+    ) -> Result<R, Errno> {
+        let _ = watch;
+        self.wait(attempt)
+    }
 }
 
 impl Process for crate::VirtualProcess {
@@ -58,6 +72,26 @@ pub fn returned(result: Result<usize, Errno>) -> ssize_t {
 /// As [`returned`], for calls whose value is an int.
 pub fn returned_int(result: Result<i32, Errno>) -> c_int {
     returned(result.map(|value| value as usize)) as c_int
+}
+
+/// Runs `start` with every signal blocked, so that a thread it starts takes none: they are the application's.
+pub(crate) fn without_signals<R>(start: impl FnOnce() -> R) -> R {
+    // SAFETY: both sets are this function's own; zeroes are a set, which `sigfillset` fills.
+    let before = unsafe {
+        let (mut all, mut before) = (core::mem::zeroed(), core::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        before
+    };
+    let result = start();
+    // SAFETY: the set is what the thread had.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, core::ptr::null_mut()) };
+    result
+}
+
+/// What a call about one descriptor waits for.
+fn watch(fd: &c_int) -> Watch<'_> {
+    Watch { fds: core::slice::from_ref(fd), is_poll: false }
 }
 
 /// Milliseconds of `poll`: negative is for ever.

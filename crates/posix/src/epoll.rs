@@ -113,6 +113,7 @@ impl Sockets {
         let found = self.epoll_mut(epoll)?;
         if found.watched.get(&fd).is_some_and(|watch| watch.interest.events & ready.bits() != 0) {
             found.list(fd);
+            self.note_stirred(epoll);
         }
         Ok(())
     }
@@ -159,15 +160,19 @@ impl Sockets {
         }
     }
 
-    /// Something happened to a descriptor: who watches it for that looks again.
+    /// Something happened to a descriptor: who watches it for that, or waits for it, looks again.
     pub(crate) fn wake_epolls(&mut self, fd: i32, ready: Ready) {
-        for (_, file) in self.files.iter_mut() {
+        self.note_stirred(fd);
+        let mut listing = Vec::new();
+        for (number, file) in self.files.iter_mut() {
             if let File::Epoll(epoll) = file
                 && epoll.watched.get(&fd).is_some_and(|watch| watch.interest.events & ready.bits() != 0)
             {
                 epoll.list(fd);
+                listing.push(number);
             }
         }
+        listing.into_iter().for_each(|epoll| self.note_stirred(epoll));
     }
 
     pub(crate) fn forget_in_epolls(&mut self, fd: i32) {

@@ -6,6 +6,7 @@
 //!
 //! - [`VirtualProcess`]: calls of several threads that really sleep, over a clock that jumps from event to event. The packetdrill
 //!   plug-in is built on it.
+//! - [`RealProcess`]: the same in real time, over a device; [`Running`] is one with its thread. The C library is built on it.
 //!
 //! | module | what |
 //! |---|---|
@@ -28,6 +29,7 @@ mod open;
 mod options;
 mod pipe;
 mod readiness;
+mod real_time;
 mod receive;
 mod send;
 mod socket;
@@ -40,6 +42,7 @@ pub use connect::Connect;
 pub use epoll::{Control, EDGE, Interest, ONE_SHOT};
 pub use errno::{Errno, Stop};
 pub use readiness::{PollFd, Ready};
+pub use real_time::{Ended, RealProcess, Running, Watch};
 pub use receive::Receive;
 pub use send::{Destination, Send, Source};
 pub use socket::Domain;

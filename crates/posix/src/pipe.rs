@@ -54,7 +54,13 @@ impl Sockets {
 
     pub(crate) fn close_pipe(&mut self, end: &PipeEnd) {
         let mut shared = end.lock();
-        if end.writes { shared.writer_gone = true } else { shared.reader_gone = true }
+        if end.writes {
+            shared.writer_gone = true
+        } else {
+            shared.reader_gone = true
+        }
+        drop(shared);
+        self.stir_pipes();
     }
 
     pub(crate) fn pipe_readiness(&self, end: &PipeEnd) -> Ready {
@@ -97,6 +103,8 @@ impl Sockets {
         for (to, from) in buf.iter_mut().zip(shared.bytes.drain(..count)) {
             *to = from;
         }
+        drop(shared);
+        self.stir_pipes();
         Ok(count)
     }
 
@@ -116,7 +124,16 @@ impl Sockets {
         }
         let taken = data.len().min(room);
         shared.bytes.extend(&data[..taken]);
+        drop(shared);
+        self.stir_pipes();
         Ok(taken)
+    }
+
+    /// Something has happened to a pipe, which has two ends.
+    fn stir_pipes(&mut self) {
+        let is_pipe = |(fd, file): (i32, &File)| matches!(file, File::Pipe(_)).then_some(fd);
+        let ends: Vec<i32> = self.files.iter().filter_map(is_pipe).collect();
+        ends.into_iter().for_each(|fd| self.wake_epolls(fd, Ready::all()));
     }
 
     /// `splice`: from a socket into a pipe, or from a pipe into a socket.
@@ -151,6 +168,7 @@ impl Sockets {
         let source = Source { data: &queued, faulty: false };
         let sent = Send::new(to, source, libc::MSG_DONTWAIT, Destination::None).attempt(self, now)?;
         self.pipe_end(from, false)?.lock().bytes.drain(..sent);
+        self.stir_pipes();
         Ok(sent)
     }
 }

@@ -73,6 +73,11 @@ impl Receive {
         }
     }
 
+    /// How many bytes are in the buffer so far, for a call that is interrupted.
+    pub(crate) fn copied(&self) -> usize {
+        self.copied
+    }
+
     fn deadline(&mut self, sockets: &Sockets, now: Instant) -> Result<Option<Instant>, Errno> {
         let socket = sockets.files.socket(self.fd)?;
         let at_once = socket.nonblocking || self.flags & libc::MSG_DONTWAIT != 0;

@@ -62,6 +62,11 @@ impl<'a> Send<'a> {
         }
     }
 
+    /// How many bytes were taken so far, for a call that is interrupted.
+    pub(crate) fn sent(&self) -> usize {
+        self.sent
+    }
+
     fn begin(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(), Stop> {
         let socket = sockets.files.socket(self.fd)?;
         let deferred = matches!(socket.opening, Opening::Deferred(_));

@@ -18,6 +18,8 @@ pub struct Sockets {
     pub(crate) owners: HashMap<SocketId, i32>,
     /// The port `bind` tries next when it is to choose.
     pub(crate) next_port: u16,
+    /// Descriptors to which something has happened.
+    stirred: Vec<i32>,
 }
 
 impl std::fmt::Debug for Sockets {
@@ -29,7 +31,7 @@ impl std::fmt::Debug for Sockets {
 impl Sockets {
     /// No socket yet. `base` is the lowest descriptor given out.
     pub fn new(stack: Stack, base: i32) -> Sockets {
-        Sockets { stack, files: Files::new(base), owners: HashMap::new(), next_port: 0 }
+        Sockets { stack, files: Files::new(base), owners: HashMap::new(), next_port: 0, stirred: Vec::new() }
     }
 
     /// The stack below.
@@ -59,6 +61,18 @@ impl Sockets {
             self.wake_epolls(fd, ready_by(events));
         }
         any
+    }
+
+    /// Notes that something has happened to a descriptor.
+    pub(crate) fn note_stirred(&mut self, fd: i32) {
+        if self.stirred.last() != Some(&fd) {
+            self.stirred.push(fd);
+        }
+    }
+
+    /// Hands over the descriptors to which something has happened, for a driver that wakes only whom it concerns.
+    pub(crate) fn take_stirred(&mut self, tell: impl FnMut(i32)) {
+        self.stirred.drain(..).for_each(tell);
     }
 
     /// What the connection has come to: its end becomes the socket's error.
@@ -98,12 +112,22 @@ impl Sockets {
     pub fn close(&mut self, now: Instant, fd: i32) -> Result<(), Errno> {
         let file = self.files.remove(fd)?;
         self.forget_in_epolls(fd);
+        self.note_stirred(fd);
         match file {
             File::Socket(socket) => self.release(now, &socket),
             File::Pipe(end) => self.close_pipe(&end),
             File::Epoll(_) => {}
         }
         Ok(())
+    }
+
+    /// Closes every descriptor.
+    pub(crate) fn close_all(&mut self, now: Instant) {
+        let open: Vec<i32> = self.files.iter().map(|(fd, _)| fd).collect();
+        for fd in open {
+            // It is open, and closing has no other error.
+            let _ = self.close(now, fd);
+        }
     }
 
     /// Lets go of what a socket holds in the engine.

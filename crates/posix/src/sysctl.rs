@@ -37,8 +37,14 @@ impl SysctlTree {
         SysctlTree { files: files.collect() }
     }
 
-    /// Reads what has changed. A value the engine refuses changes nothing, as a file of /proc refuses it.
+    /// Reads what has changed, and sets it.
     pub fn refresh(&mut self, now: Instant, stack: &mut Stack) {
+        self.changes().apply(now, stack);
+    }
+
+    /// Reads what has changed.
+    pub fn changes(&mut self) -> Changes {
+        let mut changes = Vec::new();
         for (path, known) in &mut self.files {
             let Ok(meta) = fs::metadata(path) else { continue };
             // A file written a moment ago may be written once more without a later time.
@@ -52,8 +58,27 @@ impl SysctlTree {
             let text = text.trim();
             if text != known.text {
                 known.text = text.to_string();
-                apply(now, stack, &known.name, text);
+                changes.push((known.name.clone(), known.text.clone()));
             }
+        }
+        Changes(changes)
+    }
+}
+
+/// Settings that have changed: names and what the files say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes(Vec<(String, String)>);
+
+impl Changes {
+    /// Nothing has.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sets them. A value the engine refuses changes nothing, as a file of /proc refuses it.
+    pub fn apply(&self, now: Instant, stack: &mut Stack) {
+        for (name, text) in &self.0 {
+            apply(now, stack, name, text);
         }
     }
 }

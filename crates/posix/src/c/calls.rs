@@ -1,11 +1,12 @@
 //! Calls about descriptors, names, options and readiness.
 
-use super::{Process, addr, deadline};
+use super::{Process, addr, deadline, watch};
 use crate::connect::Connect;
 use crate::epoll::{Control, Interest};
 use crate::errno::Errno;
 use crate::ioctl::FIONBIO;
 use crate::readiness::{PollFd, Ready};
+use crate::real_time::Watch;
 use crate::send::Destination;
 use core::net::SocketAddr;
 use libc::{c_int, c_short, c_void, epoll_event, nfds_t, pollfd, sockaddr, socklen_t};
@@ -53,7 +54,7 @@ pub unsafe fn accept(
     len: *mut socklen_t,
     flags: c_int,
 ) -> Result<i32, Errno> {
-    let (new, peer) = process.wait(|sockets, now| sockets.accept(now, fd, flags))?;
+    let (new, peer) = process.wait_for(watch(&fd), |sockets, now| sockets.accept(now, fd, flags))?;
     // SAFETY: as the caller says.
     unsafe { addr::write(peer, addr, len)? };
     Ok(new)
@@ -76,7 +77,7 @@ pub unsafe fn connect(
         _ => None,
     };
     let mut connect = Connect::new(fd, peer);
-    process.wait(|sockets, now| connect.attempt(sockets, now)).map(|()| 0)
+    process.wait_for(watch(&fd), |sockets, now| connect.attempt(sockets, now)).map(|()| 0)
 }
 
 /// `getsockname` and `getpeername`.
@@ -215,7 +216,9 @@ pub unsafe fn poll(
     };
     let mut values: Vec<PollFd> = entries.iter().map(asked).collect();
     let mut until = None;
-    let ready = process.wait(|sockets, now| {
+    let fds: Vec<c_int> = entries.iter().map(|entry| entry.fd).filter(|fd| *fd >= 0).collect();
+    let watched = Watch { fds: if fds.is_empty() { &[-1] } else { &fds }, is_poll: true };
+    let ready = process.wait_for(watched, |sockets, now| {
         let until = *until.get_or_insert(deadline(now, timeout_ms));
         sockets.poll(now, &mut values, until)
     })?;
@@ -277,7 +280,7 @@ pub unsafe fn epoll_wait(
         return Err(Errno::EFAULT);
     }
     let mut until = None;
-    let found = process.wait(|sockets, now| {
+    let found = process.wait_for(Watch { is_poll: true, ..watch(&epoll) }, |sockets, now| {
         let until = *until.get_or_insert(deadline(now, timeout_ms));
         sockets.epoll_wait(now, epoll, most, until)
     })?;

@@ -1,6 +1,6 @@
 //! Calls that send and receive.
 
-use super::{Process, addr, memory};
+use super::{Process, addr, memory, watch};
 use crate::errno::Errno;
 use crate::receive::Receive;
 use crate::send::{Destination, Send, Source};
@@ -101,7 +101,10 @@ unsafe fn send_from(
         return process.wait(|sockets, now| sockets.write_pipe(now, fd, &gathered.bytes));
     }
     let mut send = Send::new(fd, Source { data: &gathered.bytes, faulty: gathered.faulty }, flags, to);
-    process.wait(|sockets, now| send.attempt(sockets, now))
+    match process.wait_for(watch(&fd), |sockets, now| send.attempt(sockets, now)) {
+        Err(Errno::EINTR) if send.sent() > 0 => Ok(send.sent()),
+        result => result,
+    }
 }
 
 /// `read`.
@@ -203,7 +206,7 @@ unsafe fn receive_into(
     let Some(room) = room else {
         // That there is something for a bad place is an error; that there is nothing comes first.
         let mut receive = Receive::new(fd, flags | libc::MSG_PEEK);
-        let got = process.wait(|sockets, now| receive.attempt(sockets, now, &mut [0]))?;
+        let got = process.wait_for(watch(&fd), |sockets, now| receive.attempt(sockets, now, &mut [0]))?;
         return if got > 0 { Err(Errno::EFAULT) } else { Ok(0) };
     };
     let mut buf = vec![0; room.min(process.call(|sockets, _| sockets.worth_reading(fd, room)))];
@@ -211,7 +214,10 @@ unsafe fn receive_into(
         process.wait(|sockets, now| sockets.read_pipe(now, fd, &mut buf))?
     } else {
         let mut receive = Receive::new(fd, flags);
-        process.wait(|sockets, now| receive.attempt(sockets, now, &mut buf))?
+        match process.wait_for(watch(&fd), |sockets, now| receive.attempt(sockets, now, &mut buf)) {
+            Err(Errno::EINTR) if receive.copied() > 0 => receive.copied(),
+            result => result?,
+        }
     };
     if flags & libc::MSG_TRUNC == 0 {
         // SAFETY: the buffers have this room and can be written.

@@ -7,6 +7,7 @@ mod calls;
 mod connect;
 mod options;
 mod readiness;
+mod real_time;
 mod sysctl;
 mod threads;
 mod wire;

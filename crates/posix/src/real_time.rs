@@ -1,0 +1,232 @@
+//! A process in real time: calls that really sleep, in as many threads as there are.
+//!
+//! The calls are those of [`VirtualProcess`](crate::VirtualProcess); only the clock differs, and who moves it. [`RealProcess`] is the
+//! sockets behind a lock that is never held across a system call: a call makes one attempt, and if that has to wait, its thread sleeps
+//! until something happens to a descriptor it waits for (`waiters`), its time-out comes, or a signal (`parker`). Packets and time come
+//! from a thread of its own, which [`Running`] starts: [`host::Pump`] between the stack and any [`device::Device`] (`driver`).
+//!
+//! **Signals.** A handler interrupts a sleeping call as it does in Linux: with a time-out, and in `poll`, `select` and `epoll_wait`
+//! always (`EINTR`), else unless it was installed with `SA_RESTART`. Calls are not async-signal-safe: none may be made in a handler.
+
+mod driver;
+mod parker;
+mod waiters;
+
+pub use driver::{Ended, Running};
+
+use crate::errno::{Errno, Stop};
+use crate::sockets::Sockets;
+use host::{Clock, Exchange, Phase, Pumped, RealClock, turn};
+use parker::{Parked, Parker};
+use proto::{Instant, RxPacket, TxPacket};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use waiters::Waiters;
+
+/// What a call waits for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch<'a> {
+    /// Descriptors to which something must happen; none: anything is worth another attempt.
+    pub fds: &'a [i32],
+    /// A signal handler always ends it (`poll`, `select`, `epoll_wait`).
+    pub is_poll: bool,
+}
+
+/// The sockets of one process, and its threads that wait.
+pub struct RealProcess<C = RealClock> {
+    inner: Mutex<Inner>,
+    clock: C,
+    /// Tells the driver that there is work.
+    notify: Box<dyn Fn() + Send + Sync>,
+}
+
+struct Inner {
+    sockets: Sockets,
+    waiters: Waiters,
+    phase: Phase,
+    /// The driver has been told, and has not come yet.
+    notified: bool,
+    /// When the driver comes by itself.
+    next_exchange: Option<Instant>,
+}
+
+impl<C: Clock> RealProcess<C> {
+    /// `notify` is called, without the lock, when a call may have left work for the [`host::Pump`] of this process: at most once until
+    /// the pump has stepped.
+    pub fn new(sockets: Sockets, clock: C, notify: impl Fn() + Send + Sync + 'static) -> RealProcess<C> {
+        let inner = Inner {
+            sockets,
+            waiters: Waiters::default(),
+            phase: Phase::Running,
+            notified: false,
+            next_exchange: None,
+        };
+        RealProcess { inner: Mutex::new(inner), clock, notify: Box::new(notify) }
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// Makes a call that does not wait. After the end of the stack there are no descriptors, and none can be made.
+    pub fn call<R>(&self, call: impl FnOnce(&mut Sockets, Instant) -> R) -> R {
+        let mut inner = self.lock();
+        let result = call(&mut inner.sockets, self.clock.now());
+        self.settle(inner);
+        result
+    }
+
+    /// Makes a call that may wait: `attempt` is made again when something has happened, or at its deadline.
+    ///
+    /// # Errors
+    /// The call's own; `EINTR`; `ENETDOWN` when the stack ends meanwhile.
+    pub fn wait<R>(
+        &self,
+        watch: Watch<'_>,
+        mut attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>,
+    ) -> Result<R, Errno> {
+        let parker = Parker::current();
+        let mut place = None;
+        loop {
+            let mut inner = self.lock();
+            if let Some(place) = place.take() {
+                inner.waiters.remove(place);
+            }
+            if inner.phase != Phase::Running {
+                return Err(Errno::ENETDOWN);
+            }
+            let result = attempt(&mut inner.sockets, self.clock.now());
+            if let Err(Stop::Wait(_)) = result {
+                place = Some(inner.waiters.add(watch.fds, parker.waker()));
+            }
+            self.settle(inner);
+            let deadline = match result {
+                Ok(value) => return Ok(value),
+                Err(Stop::Errno(errno)) => return Err(errno),
+                Err(Stop::Wait(deadline)) => deadline,
+            };
+            let left = deadline.map(|deadline| deadline.since(self.clock.now()));
+            if parker.park(left, watch.is_poll) == Parked::Interrupted {
+                let mut inner = self.lock();
+                place.into_iter().for_each(|place| inner.waiters.remove(place));
+                return Err(Errno::EINTR);
+            }
+        }
+    }
+
+    /// Closes every descriptor, as the end of a process does: what was written is still delivered, unread data resets. Calls that wait
+    /// fail with `ENETDOWN`.
+    pub fn begin_shutdown(&self) {
+        let mut inner = self.lock();
+        if inner.phase == Phase::Running {
+            inner.phase = Phase::Closing;
+            let now = self.clock.now();
+            inner.sockets.close_all(now);
+        }
+        inner.release_everybody();
+        inner.notified = true;
+        drop(inner);
+        (self.notify)();
+    }
+
+    /// Ends everything, with a reset where a peer has not acknowledged all of it.
+    fn stop(&self) {
+        let mut inner = self.lock();
+        let now = self.clock.now();
+        if inner.phase == Phase::Running {
+            inner.sockets.close_all(now);
+        }
+        inner.phase = Phase::Stopped;
+        inner.sockets.stack_mut().abort_undelivered(now);
+        inner.release_everybody();
+    }
+
+    /// Has every peer acknowledged everything? Meaningful after [`begin_shutdown`](Self::begin_shutdown).
+    fn is_delivered(&self) -> bool {
+        self.lock().sockets.stack().undelivered() == 0
+    }
+
+    /// What follows every call: whom it concerns is woken, and the driver is told what there is to do.
+    fn settle(&self, mut inner: MutexGuard<'_, Inner>) {
+        let mut woken = Vec::new();
+        inner.notice(&mut woken);
+        let tell = inner.has_work() && !std::mem::replace(&mut inner.notified, true);
+        drop(inner);
+        woken.into_iter().for_each(Waker::wake);
+        if tell {
+            (self.notify)();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn notice(&mut self, woken: &mut Vec<Waker>) {
+        self.sockets.notice();
+        let Inner { sockets, waiters, .. } = self;
+        sockets.take_stirred(|fd| waiters.stir(fd, woken));
+    }
+
+    /// Is there something to send, or a deadline before the driver comes?
+    fn has_work(&mut self) -> bool {
+        let stack = self.sockets.stack_mut();
+        stack.is_transmit_pending()
+            || stack
+                .poll_timeout()
+                .is_some_and(|deadline| self.next_exchange.is_none_or(|planned| deadline < planned))
+    }
+
+    fn release_everybody(&mut self) {
+        let mut woken = Vec::new();
+        self.waiters.stir_all(&mut woken);
+        woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl<C: Clock> Pumped for RealProcess<C> {
+    fn exchange(
+        &self,
+        rx: &mut Vec<RxPacket>,
+        tx: &mut VecDeque<TxPacket>,
+        tx_max: usize,
+        woken: &mut Vec<Waker>,
+    ) -> Exchange {
+        let mut inner = self.lock();
+        let now = self.clock.now();
+        inner.notified = false;
+        let is_capped = turn(inner.sockets.stack_mut(), now, rx, tx, tx_max);
+        inner.notice(woken);
+        let deadline = inner.sockets.stack_mut().poll_timeout();
+        inner.next_exchange = deadline;
+        Exchange { deadline, is_capped, phase: inner.phase }
+    }
+}
+
+impl<C: Clock> crate::c::Process for RealProcess<C> {
+    fn call<R>(&self, call: impl FnOnce(&mut Sockets, Instant) -> R) -> R {
+        RealProcess::call(self, call)
+    }
+
+    fn wait<R>(&self, attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>) -> Result<R, Errno> {
+        RealProcess::wait(self, Watch::default(), attempt)
+    }
+
+    fn wait_for<R>(
+        &self,
+        watch: Watch<'_>,
+        attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>,
+    ) -> Result<R, Errno> {
+        RealProcess::wait(self, watch, attempt)
+    }
+}
+
+impl<C> std::fmt::Debug for RealProcess<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RealProcess").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,177 @@
+//! The thread that moves packets and time between the stack and its device.
+//!
+//! It sleeps in `poll` until the device has packets (or takes some again), a call has left work, or the next deadline comes.
+
+use super::RealProcess;
+use crate::sockets::Sockets;
+use crate::sysctl::SysctlTree;
+use device::Device;
+use host::{Clock, Phase, Pump, RealClock, Step};
+use proto::Instant;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How often a tree of settings is looked at.
+const TREE_PERIOD: Duration = Duration::from_secs(1);
+
+/// A process and the thread that drives it.
+#[derive(Debug)]
+pub struct Running {
+    process: Arc<RealProcess>,
+    /// How long the end may take.
+    patience: Arc<Mutex<Duration>>,
+    thread: Mutex<Option<JoinHandle<Ended>>>,
+}
+
+/// How a stack ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// Everything written was delivered.
+    Delivered,
+    /// Time was up; the rest was reset.
+    TimedOut,
+    /// The device failed.
+    Failed(io::Error),
+}
+
+impl Running {
+    /// Starts the thread. `tree`: settings that are read again every second.
+    ///
+    /// # Errors
+    /// What the system says when there are no descriptors or threads left.
+    pub fn start<D: Device + Send + 'static>(
+        sockets: Sockets,
+        mut device: D,
+        tree: Option<SysctlTree>,
+    ) -> io::Result<Running> {
+        let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let ring = {
+            let bell = Arc::clone(&bell);
+            move || {
+                // Full: it has been rung.
+                let _ = rustix::io::write(&bell, &1_u64.to_ne_bytes());
+            }
+        };
+        device.set_notify(Arc::new(ring.clone()));
+        let process = Arc::new(RealProcess::new(sockets, RealClock::new(), ring));
+        let patience = Arc::new(Mutex::new(Duration::ZERO));
+        let driver = Driver {
+            pump: Pump::new(Arc::clone(&process), device),
+            process: Arc::clone(&process),
+            bell,
+            tree,
+            patience: Arc::clone(&patience),
+        };
+        let builder = thread::Builder::new().name("firstbyte".to_owned());
+        let thread = crate::c::without_signals(|| builder.spawn(move || driver.run()))?;
+        Ok(Running { process, patience, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// The process.
+    pub fn process(&self) -> &RealProcess {
+        &self.process
+    }
+
+    /// Closes every descriptor as the end of a process does, and waits at most `patience` until what was written has been delivered;
+    /// what is left is reset. `None`: somebody else has done so before.
+    pub fn stop(&self, patience: Duration) -> Option<Ended> {
+        *self.patience.lock().unwrap_or_else(PoisonError::into_inner) = patience;
+        self.process.begin_shutdown();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let broken = || Ended::Failed(io::Error::other("the thread under the stack panicked"));
+        Some(thread.join().unwrap_or_else(|_| broken()))
+    }
+}
+
+struct Driver<D> {
+    pump: Pump<D, RealProcess>,
+    process: Arc<RealProcess>,
+    bell: Arc<OwnedFd>,
+    tree: Option<SysctlTree>,
+    patience: Arc<Mutex<Duration>>,
+}
+
+impl<D: Device> Driver<D> {
+    fn run(mut self) -> Ended {
+        // Dropped even if the engine panics: whoever waits is released.
+        let _last = StopAtEnd(Arc::clone(&self.process));
+        let ended = self.drive().unwrap_or_else(Ended::Failed);
+        self.process.stop();
+        // The last resets; a device that fails here has nobody left to tell.
+        while self.pump.step(false).is_ok_and(|step| step.has_more) {}
+        ended
+    }
+
+    fn drive(&mut self) -> io::Result<Ended> {
+        let mut step = self.pump.step(true)?;
+        let mut give_up_at = None;
+        let mut look_at = self.tree.is_some().then_some(Instant::ZERO);
+        loop {
+            let now = self.process.clock().now();
+            if step.phase != Phase::Running {
+                let patience = *self.patience.lock().unwrap_or_else(PoisonError::into_inner);
+                let give_up_at = *give_up_at.get_or_insert(now + patience);
+                if self.process.is_delivered() && !step.has_more && !step.is_blocked {
+                    return Ok(Ended::Delivered);
+                }
+                if now >= give_up_at {
+                    return Ok(Ended::TimedOut);
+                }
+            }
+            if look_at.is_some_and(|at| at <= now) {
+                self.read_tree();
+                look_at = Some(now + TREE_PERIOD);
+            }
+            let is_readable = if step.has_more || !step.is_drained {
+                !step.is_drained
+            } else {
+                let deadline = [step.deadline, give_up_at, look_at].into_iter().flatten().min();
+                self.sleep(&step, deadline)?
+            };
+            step = self.pump.step(is_readable)?;
+        }
+    }
+
+    fn read_tree(&mut self) {
+        let Some(tree) = &mut self.tree else { return };
+        let changes = tree.changes();
+        if !changes.is_empty() {
+            self.process.call(|sockets, now| changes.apply(now, sockets.stack_mut()));
+        }
+    }
+
+    /// Until something is to be done. True: the device may have packets.
+    fn sleep(&self, step: &Step, deadline: Option<Instant>) -> io::Result<bool> {
+        let left = deadline.map(|deadline| deadline.since(self.process.clock().now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let device = self.pump.device().as_fd();
+        let mut wanted = PollFlags::IN;
+        wanted.set(PollFlags::OUT, step.is_blocked);
+        let mut fds = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
+        fds.extend(device.map(|fd| PollFd::from_borrowed_fd(fd, wanted)));
+        match poll(&mut fds, left.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        if fds[0].revents().contains(PollFlags::IN) {
+            let mut count = [0; 8];
+            // Nothing there: another has taken it.
+            let _ = rustix::io::read(&self.bell, &mut count);
+        }
+        // Without a descriptor the device rings the bell; an error is told by reading.
+        Ok(fds.get(1).is_none_or(|device| device.revents().intersects(!PollFlags::OUT)))
+    }
+}
+
+struct StopAtEnd(Arc<RealProcess>);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}

@@ -1,0 +1,127 @@
+//! Calls that really sleep, in real time: [`posix::Running`] over a device in memory.
+
+use device::memory::{self, MemoryDevice};
+use posix::{Connect, Errno, Receive, Running, Send, Sockets, Source, Watch};
+use posix::{Destination, Ended};
+use proto::{Capabilities, Config, Stack};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const WIRE: Capabilities = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+
+fn host(address: &str, device: MemoryDevice) -> Running {
+    let mut stack = Stack::new(Config::linux(), WIRE, [3; 32]);
+    stack.add_address(address.parse().unwrap(), 24);
+    Running::start(Sockets::new(stack, 3), device, None).unwrap()
+}
+
+fn listener(host: &Running) -> i32 {
+    host.process().call(|sockets, now| {
+        let fd = sockets.socket(libc::AF_INET, libc::SOCK_STREAM, 0).unwrap();
+        sockets.bind(fd, "10.0.0.1:80".parse().unwrap()).unwrap();
+        sockets.listen(now, fd, 16).unwrap();
+        fd
+    })
+}
+
+fn on(fd: &i32) -> Watch<'_> {
+    Watch { fds: std::slice::from_ref(fd), is_poll: false }
+}
+
+fn connected(host: &Running) -> i32 {
+    let process = host.process();
+    let fd = process.call(|sockets, _| sockets.socket(libc::AF_INET, libc::SOCK_STREAM, 0)).unwrap();
+    let mut call = Connect::new(fd, Some("10.0.0.1:80".parse().unwrap()));
+    process.wait(on(&fd), |sockets, now| call.attempt(sockets, now)).unwrap();
+    fd
+}
+
+fn accepted(host: &Running, listener: i32) -> i32 {
+    host.process().wait(on(&listener), |sockets, now| sockets.accept(now, listener, 0)).unwrap().0
+}
+
+fn send(host: &Running, fd: i32, data: &[u8]) {
+    let mut call = Send::new(fd, Source { data, faulty: false }, 0, Destination::None);
+    let sent = host.process().wait(on(&fd), |sockets, now| call.attempt(sockets, now));
+    assert_eq!(sent, Ok(data.len()));
+}
+
+/// Reads once, and counts how often that was tried.
+fn receive(host: &Running, fd: i32, attempts: &AtomicUsize) -> Result<Vec<u8>, Errno> {
+    let mut call = Receive::new(fd, 0);
+    let mut buf = [0; 100];
+    let got = host.process().wait(on(&fd), |sockets, now| {
+        attempts.fetch_add(1, Ordering::SeqCst);
+        call.attempt(sockets, now, &mut buf)
+    })?;
+    Ok(buf[..got].to_vec())
+}
+
+#[test]
+fn a_sleeping_call_is_woken_by_what_happens_to_its_descriptor_only() {
+    let (left, right) = memory::pair(WIRE);
+    let (server, client) = (host("10.0.0.1", left), host("10.0.0.2", right));
+    let listening = listener(&server);
+    let pairs = [0, 1].map(|_| (connected(&client), accepted(&server, listening)));
+    let attempts = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let sleeping = scope.spawn(|| receive(&server, pairs[0].1, &attempts));
+        while attempts.load(Ordering::SeqCst) == 0 {
+            thread::yield_now();
+        }
+        for _ in 0..100 {
+            send(&client, pairs[1].0, b"other");
+            receive(&server, pairs[1].1, &AtomicUsize::new(0)).unwrap();
+        }
+        let before = attempts.load(Ordering::SeqCst);
+        assert!(before <= 2, "a hundred times something happened elsewhere, and it looked {before} times");
+        send(&client, pairs[0].0, b"own");
+        assert_eq!(sleeping.join().unwrap(), Ok(b"own".to_vec()));
+    });
+    assert!(matches!(client.stop(Duration::from_secs(5)), Some(Ended::Delivered)));
+}
+
+#[test]
+fn a_call_ends_with_the_device_below_it() {
+    let (left, right) = memory::pair(WIRE);
+    let server = host("10.0.0.1", left);
+    let listening = listener(&server);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            server.process().wait(on(&listening), |sockets, now| sockets.accept(now, listening, 0))
+        });
+        drop(right);
+        assert_eq!(waiting.join().unwrap(), Err(Errno::ENETDOWN));
+    });
+    assert!(matches!(server.stop(Duration::ZERO), Some(Ended::Failed(_))));
+    assert!(server.stop(Duration::ZERO).is_none(), "once");
+}
+
+#[test]
+fn what_a_silent_peer_does_not_acknowledge_is_reset_when_time_is_up() {
+    let (left, right) = memory::pair(WIRE);
+    let (server, client) = (host("10.0.0.1", left), host("10.0.0.2", right));
+    let listening = listener(&server);
+    let fd = connected(&client);
+    accepted(&server, listening);
+    // A window that stays shut: more than both buffers hold is written, and nobody reads.
+    client.process().call(|sockets, _| sockets.set_flags(fd, libc::O_NONBLOCK)).unwrap();
+    let data = vec![0; 1 << 20];
+    loop {
+        let mut call = Send::new(fd, Source { data: &data, faulty: false }, 0, Destination::None);
+        let sent = client.process().call(|sockets, now| call.attempt(sockets, now));
+        if sent.is_err() {
+            break;
+        }
+        thread::yield_now();
+    }
+    let begun = Instant::now();
+    assert!(matches!(client.stop(Duration::from_millis(50)), Some(Ended::TimedOut)));
+    assert!(begun.elapsed() >= Duration::from_millis(50));
+    // The other end of the wire is gone: what was on it has been received.
+    assert!(matches!(server.stop(Duration::ZERO), Some(Ended::Failed(_))));
+    let counted = server.process().call(|sockets, _| sockets.stack().nstat());
+    let resets = counted.iter().find(|(name, _)| name == "TcpEstabResets").unwrap().1;
+    assert_eq!(resets, 1);
+}
