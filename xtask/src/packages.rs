@@ -6,6 +6,7 @@ use std::process::Command;
 /// (program, Debian package)
 const PROGRAMS: &[(&str, &str)] = &[
     ("curl", "curl"),
+    ("g++", "g++"),
     ("ip", "iproute2"),
     ("nginx", "nginx-light"),
     ("ping", "iputils-ping"),

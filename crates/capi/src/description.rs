@@ -1,0 +1,320 @@
+//! What `fb_start` is told: one text, in which every line (or part between semicolons) sets one thing.
+//!
+//! ```text
+//! device tun0; device-address 10.0.0.1/24; address 10.0.0.2/24; profile linux; set net.ipv4.tcp_fastopen 3
+//! ```
+
+use device::memory;
+use device::tun::Tun;
+use host::paths::{self, LoadError};
+use posix::sysctl::SysctlTree;
+use posix::{Running, Sockets};
+use proto::fast_open::Network;
+use proto::{Capabilities, Config, Paths, RouteMetrics, SettingError, Stack};
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What a stack will be.
+#[derive(Debug)]
+pub(crate) struct Description {
+    device: DeviceName,
+    device_addresses: Vec<(IpAddr, u8)>,
+    addresses: Vec<(IpAddr, u8)>,
+    mtu: Option<usize>,
+    offload: bool,
+    config: Config,
+    /// Settings that only a stack has.
+    keys: Option<String>,
+    routes: Vec<(Network, RouteMetrics)>,
+    sysctl: Option<PathBuf>,
+    pub(crate) cache: Option<PathBuf>,
+    first_descriptor: i32,
+    pub(crate) linger: Duration,
+}
+
+#[derive(Debug)]
+enum DeviceName {
+    Tun(String),
+    /// What the stack sends it receives itself: no rights are needed, and nobody else is there.
+    Loopback,
+}
+
+/// Why there is no stack: an errno and a sentence.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) errno: i32,
+    pub(crate) why: String,
+}
+
+impl Refused {
+    fn invalid(why: impl Display) -> Refused {
+        Refused { errno: libc::EINVAL, why: why.to_string() }
+    }
+
+    fn of(what: &str, error: &io::Error) -> Refused {
+        let source = error.get_ref().and_then(|inner| inner.downcast_ref::<device::tun::TunError>());
+        let errno = source.map(device::tun::TunError::raw_os_error).or(error.raw_os_error());
+        Refused { errno: errno.unwrap_or(libc::EIO), why: format!("{what}{error}") }
+    }
+}
+
+/// The first descriptor if nobody says otherwise: under `FD_SETSIZE`, so that `fb_select` has room for 512 of them.
+const FIRST_DESCRIPTOR: i32 = 512;
+/// How long the end of the process waits for peers if nobody says otherwise.
+const LINGER: Duration = Duration::from_secs(5);
+/// MTU of the loopback device if nobody says otherwise: that of Linux's `lo` does not fit into an IP packet.
+const LOOPBACK_MTU: usize = 65_535;
+
+impl FromStr for Description {
+    type Err = Refused;
+
+    fn from_str(text: &str) -> Result<Description, Refused> {
+        let statements: Vec<(&str, &str)> = text
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or_default())
+            .flat_map(|line| line.split(';'))
+            .map(str::trim)
+            .filter(|statement| !statement.is_empty())
+            .map(|statement| {
+                let (word, rest) = statement.split_once(char::is_whitespace).unwrap_or((statement, ""));
+                (word, rest.trim())
+            })
+            .collect();
+        let mut description = Description::new();
+        // The profile is where settings start from, wherever it stands.
+        for (_, value) in statements.iter().filter(|(word, _)| *word == "profile") {
+            description.config = match *value {
+                "default" => Config::default(),
+                "linux" => Config::linux(),
+                _ => {
+                    return Err(Refused::invalid(format!("profile: `{value}` is neither default nor linux")));
+                }
+            };
+        }
+        for (word, value) in statements {
+            description
+                .take(word, value)
+                .map_err(|error| Refused { why: format!("{word}: {}", error.why), ..error })?;
+        }
+        if description.addresses.is_empty() {
+            return Err(Refused::invalid("a stack needs an address of its own, as in `address 10.0.0.2/24`"));
+        }
+        Ok(description)
+    }
+}
+
+impl Description {
+    fn new() -> Description {
+        Description {
+            device: DeviceName::Tun("firstbyte0".to_owned()),
+            device_addresses: Vec::new(),
+            addresses: Vec::new(),
+            mtu: None,
+            offload: true,
+            config: Config::default(),
+            keys: None,
+            routes: Vec::new(),
+            sysctl: None,
+            cache: None,
+            first_descriptor: FIRST_DESCRIPTOR,
+            linger: LINGER,
+        }
+    }
+
+    fn take(&mut self, word: &str, value: &str) -> Result<(), Refused> {
+        if value.is_empty() {
+            return Err(Refused::invalid("it wants a value"));
+        }
+        match word {
+            "device" if value == "loopback" => self.device = DeviceName::Loopback,
+            "device" => self.device = DeviceName::Tun(value.to_owned()),
+            "device-address" => self.device_addresses.push(prefix(value)?),
+            "address" => self.addresses.push(prefix(value)?),
+            "mtu" => self.mtu = Some(number(value, 68..=65_535)? as usize),
+            "offload" => self.offload = switch(value)?,
+            "profile" => {}
+            "set" => self.set(value)?,
+            "route" => {
+                let (network, metrics) = value.split_once(char::is_whitespace).unwrap_or((value, ""));
+                let network = network.parse().map_err(Refused::invalid)?;
+                self.routes.push((network, metrics.parse().map_err(Refused::invalid)?));
+            }
+            "sysctl" => self.sysctl = Some(PathBuf::from(value)),
+            "cache" => self.cache = Some(PathBuf::from(value)),
+            "first-descriptor" => self.first_descriptor = number(value, 0..=1 << 30)? as i32,
+            "linger" => self.linger = Duration::from_secs(number(value, 0..=3600)?),
+            _ => {
+                return Err(Refused::invalid(
+                    "no such word; there are device, device-address, address, mtu, offload, profile, set, route, sysctl, cache, \
+                     first-descriptor, linger",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, value: &str) -> Result<(), Refused> {
+        let (name, value) = value
+            .split_once(|c: char| c == '=' || c.is_whitespace())
+            .map(|(name, value)| (name, value.trim()))
+            .ok_or(Refused::invalid("it wants a name and a value, as in `set net.ipv4.tcp_fastopen 3`"))?;
+        if name == COOKIE_KEY {
+            self.keys = Some(value.to_owned());
+            return Ok(());
+        }
+        self.config.set(name, value).map(drop).map_err(|error| refused_setting(name, error))
+    }
+
+    /// Opens the device and starts the stack.
+    pub(crate) fn start(&self) -> Result<Running, Refused> {
+        // Before anything is touched: a bad file ends it here.
+        let known = self.known_paths()?;
+        match &self.device {
+            DeviceName::Loopback => {
+                let mtu = self.mtu.unwrap_or(LOOPBACK_MTU);
+                let capabilities = Capabilities { mtu, gso_max_size: 0, tx_checksum: true };
+                self.start_on(memory::loopback(capabilities), known)
+            }
+            DeviceName::Tun(name) => {
+                let mut builder = Tun::builder().name(name).offload(self.offload);
+                if let Some(mtu) = self.mtu {
+                    builder = builder.mtu(mtu);
+                }
+                for (address, len) in &self.device_addresses {
+                    builder = builder.address(*address, *len);
+                }
+                self.start_on(builder.open().map_err(|error| Refused::of("", &error))?, known)
+            }
+        }
+    }
+
+    fn start_on<D: device::Device + Send + 'static>(
+        &self,
+        device: D,
+        known: Option<(Paths, Duration)>,
+    ) -> Result<Running, Refused> {
+        let seed = random_seed().map_err(|error| Refused::of("random numbers: ", &error))?;
+        let mut stack = Stack::new(self.config.clone(), device.capabilities(), seed);
+        let now = proto::Instant::ZERO;
+        for (address, len) in &self.addresses {
+            stack.add_address(*address, *len);
+        }
+        for (network, metrics) in &self.routes {
+            stack.set_route(now, *network, *metrics);
+        }
+        if let Some(keys) = &self.keys {
+            stack.set(now, COOKIE_KEY, keys).map_err(|error| refused_setting(COOKIE_KEY, error))?;
+        }
+        let tree = self.sysctl.as_ref().map(|root| SysctlTree::new(root, &stack));
+        let running = Running::start(Sockets::new(stack, self.first_descriptor), device, tree)
+            .map_err(|error| Refused::of("a thread for the stack: ", &error))?;
+        if let Some((paths, elapsed)) = known {
+            running.process().call(|sockets, now| sockets.stack_mut().import_paths(now, &paths, elapsed));
+        }
+        Ok(running)
+    }
+
+    /// What the cache file remembers; nothing on the first run.
+    fn known_paths(&self) -> Result<Option<(Paths, Duration)>, Refused> {
+        let Some(file) = &self.cache else { return Ok(None) };
+        match paths::load(file) {
+            Ok(known) => Ok(Some(known)),
+            Err(LoadError::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(LoadError::Io(error)) => Err(Refused::of(&format!("cache: {}: ", file.display()), &error)),
+            Err(LoadError::Content(error)) => {
+                Err(Refused::invalid(format!("cache: {}: {error}", file.display())))
+            }
+        }
+    }
+}
+
+/// The setting that is no row of the table.
+const COOKIE_KEY: &str = "net.ipv4.tcp_fastopen_key";
+
+/// As an errno: what `sysctl` would say.
+pub(crate) fn refused_setting(name: &str, error: SettingError) -> Refused {
+    match error {
+        SettingError::Unknown => {
+            Refused { errno: libc::ENOENT, why: format!("there is no setting called {name}") }
+        }
+        SettingError::Invalid(why) => Refused::invalid(format!("{name}: {why}")),
+    }
+}
+
+fn prefix(text: &str) -> Result<(IpAddr, u8), Refused> {
+    let wrong =
+        || Refused::invalid(format!("`{text}` is not an address and prefix length such as 10.0.0.2/24"));
+    let (address, len) = text.split_once('/').ok_or_else(wrong)?;
+    let address: IpAddr = address.parse().map_err(|_| wrong())?;
+    let longest = if address.is_ipv4() { 32 } else { 128 };
+    let len = len.parse().ok().filter(|len| *len <= longest).ok_or_else(wrong)?;
+    Ok((address, len))
+}
+
+fn number(text: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64, Refused> {
+    let value = text.parse().ok().filter(|value| range.contains(value));
+    value.ok_or_else(|| {
+        Refused::invalid(format!("`{text}` is not a number from {} to {}", range.start(), range.end()))
+    })
+}
+
+fn switch(text: &str) -> Result<bool, Refused> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(Refused::invalid(format!("`{text}` is neither on nor off"))),
+    }
+}
+
+fn random_seed() -> io::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut seed)?;
+    Ok(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_description() {
+        let text = "device tun7  # a comment; with a semicolon\n\
+                    device-address 10.0.0.1/24; address 10.0.0.2/24; address fd00::2/64\n\
+                    set net.ipv4.tcp_fastopen 0x403; profile linux; set net.ipv4.tcp_syncookies=2\n\
+                    route default initcwnd 20; mtu 1400; offload off; linger 0; first-descriptor 3";
+        let description: Description = text.parse().unwrap();
+        assert!(matches!(&description.device, DeviceName::Tun(name) if name == "tun7"));
+        assert_eq!(description.addresses.len(), 2);
+        assert_eq!((description.config.tcp_fastopen, description.mtu), (0x403, Some(1400)));
+        assert_eq!(Config { tcp_fastopen: 0x403, tcp_syncookies: 2, ..Config::linux() }, description.config);
+        assert_eq!((description.first_descriptor, description.linger), (3, Duration::ZERO));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let cases = [
+            ("", libc::EINVAL, "a stack needs an address of its own"),
+            ("address 10.0.0.2", libc::EINVAL, "address: `10.0.0.2` is not an address and prefix length"),
+            ("address 10.0.0.2/33", libc::EINVAL, "address: `10.0.0.2/33`"),
+            ("mtu 20", libc::EINVAL, "mtu: `20` is not a number from 68 to 65535"),
+            ("mtu", libc::EINVAL, "mtu: it wants a value"),
+            ("colour blue", libc::EINVAL, "colour: no such word"),
+            ("profile windows", libc::EINVAL, "profile: `windows` is neither default nor linux"),
+            ("offload maybe", libc::EINVAL, "offload: `maybe` is neither on nor off"),
+            ("set net.ipv4.no_such 1", libc::ENOENT, "set: there is no setting called net.ipv4.no_such"),
+            ("set net.ipv4.tcp_syncookies lots", libc::EINVAL, "set: net.ipv4.tcp_syncookies: "),
+            ("set alone", libc::EINVAL, "set: it wants a name and a value"),
+            ("route 10.0.0.0/40 initcwnd 2", libc::EINVAL, "route: `10.0.0.0/40` is not a prefix"),
+        ];
+        for (text, errno, part) in cases {
+            let refused = text.parse::<Description>().unwrap_err();
+            assert_eq!(refused.errno, errno, "{text}");
+            assert!(refused.why.starts_with(part), "{text}: {}", refused.why);
+        }
+    }
+}

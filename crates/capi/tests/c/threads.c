@@ -1,0 +1,210 @@
+/* Calls that wait, in many threads at once; signals, fork, and the end of the stack. No rights needed. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "check.h"
+
+enum { CLIENTS = 24, ROUNDS = 20, LARGEST = 100000, PORT = 7 };
+
+static long now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int listener_on(int port) {
+  struct sockaddr_in own = ipv4("10.0.0.2", port);
+  int fd = fb_socket(AF_INET, SOCK_STREAM, 0);
+  check(fb_bind(fd, (struct sockaddr *)&own, sizeof own) == 0 && fb_listen(fd, 128) == 0);
+  return fd;
+}
+
+static int connected_to(int port) {
+  struct sockaddr_in own = ipv4("10.0.0.2", port);
+  int fd = fb_socket(AF_INET, SOCK_STREAM, 0);
+  check(fb_connect(fd, (struct sockaddr *)&own, sizeof own) == 0);
+  return fd;
+}
+
+static pthread_t run(void *(*body)(void *), long argument) {
+  pthread_t thread;
+  check(pthread_create(&thread, NULL, body, (void *)argument) == 0);
+  return thread;
+}
+
+static void *echo(void *argument) {
+  int fd = (int)(long)argument;
+  char buffer[8192];
+  ssize_t count;
+  while ((count = fb_read(fd, buffer, sizeof buffer)) > 0)
+    check(fb_write(fd, buffer, (size_t)count) == count);
+  check(count == 0 && fb_close(fd) == 0);
+  return NULL;
+}
+
+static void *serve(void *argument) {
+  pthread_t threads[CLIENTS];
+  int at;
+  for (at = 0; at < CLIENTS; at++) {
+    int fd = fb_accept((int)(long)argument, NULL, NULL);
+    check(fd >= 0);
+    threads[at] = run(echo, fd);
+  }
+  for (at = 0; at < CLIENTS; at++)
+    pthread_join(threads[at], NULL);
+  return NULL;
+}
+
+static void *write_all(void *argument) {
+  long *task = argument;
+  char *bytes = malloc(LARGEST);
+  memset(bytes, (int)task[0], LARGEST);
+  check(bytes != NULL && fb_write((int)task[0], bytes, (size_t)task[1]) == task[1]);
+  free(bytes);
+  return NULL;
+}
+
+/* Each client writes in a second thread while it reads in the first: neither waits for the other. */
+static void *client(void *argument) {
+  unsigned int seed = (unsigned int)(long)argument;
+  int fd = connected_to(PORT), round;
+  char *bytes = malloc(LARGEST);
+  check(bytes != NULL);
+  for (round = 0; round < ROUNDS; round++) {
+    long task[2] = {fd, 1 + rand_r(&seed) % LARGEST}, at;
+    pthread_t writer;
+    check(pthread_create(&writer, NULL, write_all, task) == 0);
+    check(fb_recv(fd, bytes, (size_t)task[1], MSG_WAITALL) == task[1]);
+    for (at = 0; at < task[1]; at++)
+      check(bytes[at] == (char)fd);
+    pthread_join(writer, NULL);
+  }
+  free(bytes);
+  check(fb_shutdown(fd, SHUT_WR) == 0 && fb_read(fd, &round, 1) == 0 && fb_close(fd) == 0);
+  return NULL;
+}
+
+static void many_threads(void) {
+  int listener = listener_on(PORT), at;
+  pthread_t server = run(serve, listener), clients[CLIENTS];
+  for (at = 0; at < CLIENTS; at++)
+    clients[at] = run(client, at);
+  for (at = 0; at < CLIENTS; at++)
+    pthread_join(clients[at], NULL);
+  pthread_join(server, NULL);
+  check(fb_close(listener) == 0);
+}
+
+static void time_outs(void) {
+  struct timeval most = {0, 30000};
+  int listener = listener_on(8), epoll = fb_epoll_create1(0), client = connected_to(8);
+  struct epoll_event event = {.events = EPOLLIN};
+  struct pollfd entry = {client, POLLIN, 0};
+  long begun = now_ms();
+  char byte;
+  check(fb_poll(&entry, 1, 30) == 0 && now_ms() - begun >= 30);
+  check(fb_epoll_ctl(epoll, EPOLL_CTL_ADD, client, &event) == 0);
+  begun = now_ms();
+  check(fb_epoll_wait(epoll, &event, 1, 30) == 0 && now_ms() - begun >= 30);
+  check(fb_setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) == 0);
+  begun = now_ms();
+  fails(fb_read(client, &byte, 1), EAGAIN);
+  check(now_ms() - begun >= 29);
+  check(fb_close(client) == 0 && fb_close(epoll) == 0 && fb_close(listener) == 0);
+}
+
+static void alarm_in(int ms) {
+  struct itimerval timer = {{0, 0}, {0, ms * 1000}};
+  setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void *connect_later(void *argument) {
+  sigset_t all;
+  struct timespec pause = {0, 60000000};
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
+  nanosleep(&pause, NULL);
+  check(fb_close(connected_to((int)(long)argument)) == 0);
+  return NULL;
+}
+
+static void interruptions(void) {
+  struct pollfd entry;
+  int listener = listener_on(9), fd;
+  pthread_t later;
+  long before = signals;
+  handle(SIGALRM, 0);
+  alarm_in(20);
+  fails(fb_accept(listener, NULL, NULL), EINTR);
+  check(signals == before + 1);
+
+  handle(SIGALRM, SA_RESTART);
+  later = run(connect_later, 9);
+  alarm_in(20);
+  fd = fb_accept(listener, NULL, NULL); /* goes on after the handler */
+  check(fd >= 0 && signals == before + 2);
+  pthread_join(later, NULL);
+
+  entry.fd = listener;
+  entry.events = POLLIN;
+  alarm_in(20);
+  fails(fb_poll(&entry, 1, -1), EINTR);
+  check(fb_close(fd) == 0 && fb_close(listener) == 0);
+}
+
+/* What was moved before the handler ran is told. */
+static void interrupted_half_way(void) {
+  int listener = listener_on(10), client = connected_to(10), server = fb_accept(listener, NULL, NULL);
+  char bytes[10];
+  handle(SIGALRM, 0);
+  check(fb_write(client, "abc", 3) == 3);
+  alarm_in(20);
+  check(fb_recv(server, bytes, sizeof bytes, MSG_WAITALL) == 3 && memcmp(bytes, "abc", 3) == 0);
+  check(fb_close(client) == 0 && fb_close(server) == 0 && fb_close(listener) == 0);
+}
+
+static void children(void) {
+  int fd = listener_on(11), status = -1;
+  pid_t child = fork();
+  if (child == 0) {
+    char byte;
+    fails(fb_read(fd, &byte, 1), EBADF);
+    fails(fb_socket(AF_INET, SOCK_STREAM, 0), ENETDOWN);
+    check(fb_start("device loopback; address 10.0.0.9/24") == 0);
+    check(fb_socket(AF_INET, SOCK_STREAM, 0) >= 0 && fb_stop(100) == 0);
+    exit(0);
+  }
+  check(waitpid(child, &status, 0) == child && status == 0);
+  check(fb_close(connected_to(11)) == 0 && fb_close(fd) == 0);
+}
+
+static void *accept_until_the_end(void *argument) {
+  fails(fb_accept((int)(long)argument, NULL, NULL), ENETDOWN);
+  return NULL;
+}
+
+static void the_end(void) {
+  pthread_t waiting = run(accept_until_the_end, listener_on(12));
+  struct timespec pause = {0, 20000000};
+  nanosleep(&pause, NULL);
+  check(fb_stop(1000) == 0);
+  pthread_join(waiting, NULL);
+}
+
+int main(void) {
+  const char *stack = "device loopback; address 10.0.0.2/24; mtu 1500";
+  check(fb_start(stack) == 0);
+  many_threads();
+  time_outs();
+  interruptions();
+  interrupted_half_way();
+  children();
+  the_end();
+  /* And once more, from the beginning. */
+  check(fb_start(stack) == 0);
+  time_outs();
+  return 0;
+}

@@ -1,0 +1,67 @@
+//! The library built, and C programs compiled against it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// How a program gets the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    Shared,
+    Static,
+}
+
+const FLAGS: &[&str] = &["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-g"];
+
+/// This crate's folder.
+pub(crate) fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where libfirstbyte.so and libfirstbyte.a are, built if they are not there or not up to date: cargo does not build them for tests.
+pub(crate) fn library() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let profile = test.ancestors().nth(2).unwrap();
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["build", "--quiet", "-p", "firstbyte-capi", "--target-dir"]);
+        cargo.arg(profile.parent().unwrap()).current_dir(folder());
+        if profile.ends_with("release") {
+            cargo.arg("--release");
+        }
+        let status = cargo.status().unwrap();
+        assert!(status.success(), "{cargo:?}: {status}");
+        profile.to_owned()
+    })
+}
+
+/// Compiles `source` (a path below this crate's folder), links it, and says where the program is.
+pub(crate) fn program(source: &str, link: Link) -> PathBuf {
+    let name = Path::new(source).file_stem().unwrap().to_string_lossy().into_owned();
+    let target =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{link:?}-{}", std::process::id()));
+    let mut cc = Command::new("cc");
+    cc.args(FLAGS).arg(folder().join(source)).arg("-o").arg(&target);
+    cc.arg("-I").arg(folder().join("include")).arg("-I").arg(folder().join("tests/c"));
+    match link {
+        Link::Shared => {
+            cc.arg("-L").arg(library()).arg("-lfirstbyte");
+            cc.arg(format!("-Wl,-rpath,{}", library().display()));
+        }
+        Link::Static => {
+            cc.arg(library().join("libfirstbyte.a")).args(["-lpthread", "-ldl", "-lm", "-lgcc_s"]);
+        }
+    }
+    succeed(&mut cc);
+    target
+}
+
+/// Runs a command to its end, which must be a good one; what it wrote.
+pub(crate) fn succeed(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } =
+        command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{command:?}: {status}\n{stdout}{stderr}");
+    stdout.into_owned()
+}
