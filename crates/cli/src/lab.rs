@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::terminal::page_style;
 use ::lab::network::Profile;
-use ::lab::report::{Page, Report, traces, write_pcapng};
+use ::lab::report::{Page, Report, traces, write_pcapng, write_series};
 use ::lab::scenario::{self, CATALOGUE};
 use clap::{Args, Subcommand, ValueEnum};
 use firstbyte::CongestionControl;
@@ -63,6 +63,9 @@ struct OutputArgs {
     /// Write the packets to FILE (pcapng, with comments: `frame.comment` in Wireshark and tshark).
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Write windows, thresholds and round trips to FILE whenever they change, as comma-separated values.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
     /// Tell what happened inside both ends, packet by packet: states, windows, round trips, what limits a sender, what goes again and why.
     #[arg(long)]
     trace: bool,
@@ -339,6 +342,9 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &output.pcap {
         write_pcap(report, path).map_err(|error| Failure::file("write", path, &error))?;
     }
+    if let Some(path) = &output.csv {
+        write_csv(report, path).map_err(|error| Failure::file("write", path, &error))?;
+    }
     if output.json {
         let mut values = report.json();
         if output.trace {
@@ -355,6 +361,10 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
             path.display()
         ));
     }
+    if let Some(path) = &output.csv {
+        page.gap();
+        page.line(&format!("Windows and round trips are in {}, a row for each change.", path.display()));
+    }
     if output.trace {
         for (name, lines) in traces(&report.recordings()) {
             page.heading(&format!("Trace of {name}: ms, end, connection, what"));
@@ -366,6 +376,10 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
 
 fn write_pcap(report: &dyn Report, path: &Path) -> io::Result<()> {
     write_pcapng(BufWriter::new(File::create(path)?), &report.recordings())
+}
+
+fn write_csv(report: &dyn Report, path: &Path) -> io::Result<()> {
+    write_series(BufWriter::new(File::create(path)?), &report.recordings())
 }
 
 fn list() -> String {
@@ -478,10 +492,12 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_written_is_named() {
         let error = io::Error::from_raw_os_error(2);
-        let path = Path::new("/nonexistent/x.pcapng");
-        assert_eq!(
-            run(parse("qlen --pcap /nonexistent/x.pcapng").unwrap()),
-            Err(Failure::file("write", path, &error))
-        );
+        let path = Path::new("/nonexistent/x");
+        for option in ["--pcap", "--csv"] {
+            assert_eq!(
+                run(parse(&format!("qlen {option} /nonexistent/x")).unwrap()),
+                Err(Failure::file("write", path, &error))
+            );
+        }
     }
 }

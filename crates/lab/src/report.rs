@@ -1,16 +1,19 @@
 //! What an experiment hands back: text for people, values for programs, packets for Wireshark.
 
 mod chart;
+mod connections;
 mod ladder;
 mod page;
 mod pcap;
 mod remarks;
+mod series;
 mod table;
 mod trace;
 
 pub use chart::Chart;
 pub use page::{Page, PageStyle};
 pub use pcap::{Recording, write_pcapng};
+pub use series::write_series;
 pub use table::{Align, Table};
 pub use trace::traces;
 

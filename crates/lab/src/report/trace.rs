@@ -7,6 +7,7 @@
 //! ```
 
 use super::Recording;
+use super::connections::Connections;
 use crate::capture::{Capture, Place};
 use crate::ladder::milliseconds;
 use core::net::SocketAddr;
@@ -14,18 +15,19 @@ use proto::{Instant, SegmentSummary, SeqNum, TraceEvent, Traced};
 use std::collections::BTreeMap;
 use wire::Flags;
 
-/// The lines of the runs behind a report; a run that is shown from both ends is told once.
+/// The lines of the runs behind a report.
 pub fn traces(recordings: &[Recording<'_>]) -> Vec<(String, Vec<String>)> {
+    each_once(recordings).map(|recording| (recording.name.clone(), lines(recording))).collect()
+}
+
+/// Every run; one that is shown from both ends only the first time.
+pub(super) fn each_once<'a>(recordings: &'a [Recording<'a>]) -> impl Iterator<Item = &'a Recording<'a>> {
     let mut told: Vec<&Capture> = Vec::new();
-    let mut all = Vec::new();
-    for recording in recordings {
-        if told.iter().any(|capture| std::ptr::eq(*capture, recording.capture)) {
-            continue;
-        }
+    recordings.iter().filter(move |recording| {
+        let again = told.iter().any(|capture| std::ptr::eq(*capture, recording.capture));
         told.push(recording.capture);
-        all.push((recording.name.clone(), lines(recording)));
-    }
-    all
+        !again
+    })
 }
 
 fn lines(recording: &Recording<'_>) -> Vec<String> {
@@ -53,7 +55,7 @@ fn lines(recording: &Recording<'_>) -> Vec<String> {
 /// What makes connections short to name, and numbers relative to the first of their direction.
 #[derive(Default)]
 struct View {
-    connections: Vec<[SocketAddr; 2]>,
+    connections: Connections,
     /// First numbers, by (from, to).
     isns: BTreeMap<(SocketAddr, SocketAddr), SeqNum>,
 }
@@ -61,7 +63,7 @@ struct View {
 impl View {
     fn tell(&mut self, event: &TraceEvent) -> String {
         let Some(ends) = event.ends else { return format!("   {}", event.what) };
-        let number = self.number(ends);
+        let number = self.connections.number(ends);
         let (there, back) = (ends, (ends.1, ends.0));
         let what = match &event.what {
             Traced::Sent(segment) => Traced::Sent(self.relative(segment, there, back)),
@@ -72,17 +74,6 @@ impl View {
             other => other.clone(),
         };
         format!("#{number} {what}")
-    }
-
-    /// Both ends see the same connection.
-    fn number(&mut self, (local, peer): (SocketAddr, SocketAddr)) -> usize {
-        let mut pair = [local, peer];
-        pair.sort_unstable();
-        let known = self.connections.iter().position(|known| *known == pair);
-        1 + known.unwrap_or_else(|| {
-            self.connections.push(pair);
-            self.connections.len() - 1
-        })
     }
 
     fn relative(

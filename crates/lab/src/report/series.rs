@@ -1,0 +1,129 @@
+//! Windows and round trips over time, as comma-separated values for a spreadsheet or a plotting program.
+//!
+//! ```text
+//! run,end,connection,ms,cwnd,ssthresh,srtt_ms,rttvar_ms,rto_ms,recovery,limited_by
+//! cubic,server,1,60.048,14480,,40.048,20.024,200.0,false,cwnd
+//! ```
+
+use super::Recording;
+use super::connections::Connections;
+use super::trace::each_once;
+use crate::ladder::milliseconds;
+use core::time::Duration;
+use proto::{Instant, LimitedBy, TraceEvent, Traced};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Writes what the senders of all runs knew of their paths: a row for each moment at which some of it changed. Empty fields are not known
+/// yet; an empty `ssthresh` is none, an empty `cwnd` one that never changed.
+///
+/// # Errors
+/// The writer's.
+pub fn write_series(writer: impl Write, recordings: &[Recording<'_>]) -> io::Result<()> {
+    let mut file = csv::Writer::from_writer(writer);
+    for recording in each_once(recordings) {
+        for row in rows(recording) {
+            file.serialize(row)?;
+        }
+    }
+    file.flush()
+}
+
+/// What one end knows of one connection at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Row {
+    run: String,
+    end: &'static str,
+    /// By which both ends' rows of one connection are known.
+    connection: usize,
+    /// Since the run began.
+    ms: f64,
+    /// Bytes.
+    cwnd: Option<u32>,
+    /// Bytes.
+    ssthresh: Option<u32>,
+    srtt_ms: Option<f64>,
+    rttvar_ms: Option<f64>,
+    rto_ms: Option<f64>,
+    /// Losses are being repaired.
+    recovery: bool,
+    /// What keeps the sender from sending more.
+    limited_by: &'static str,
+}
+
+impl Row {
+    /// Takes in an event; whether it told anything that stands in a row.
+    fn learn(&mut self, event: &TraceEvent) -> bool {
+        match &event.what {
+            Traced::Cwnd { to, .. } => self.cwnd = Some(*to),
+            Traced::Ssthresh { to, .. } => self.ssthresh = Some(*to).filter(|bytes| *bytes != u32::MAX),
+            Traced::Rtt { srtt, rttvar, rto } => {
+                let known = |time: &Duration| Some(milliseconds(*time));
+                (self.srtt_ms, self.rttvar_ms, self.rto_ms) = (known(srtt), known(rttvar), known(rto));
+            }
+            Traced::Limited { to, .. } => self.limited_by = limit(*to),
+            Traced::Recovery { begins } => self.recovery = *begins,
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// As `ss -i` has them, and in its manner.
+fn limit(by: LimitedBy) -> &'static str {
+    match by {
+        LimitedBy::Idle => "idle",
+        LimitedBy::Application => "app",
+        LimitedBy::Handshake => "handshake",
+        LimitedBy::SendBuffer => "sndbuf",
+        LimitedBy::Congestion => "cwnd",
+        LimitedBy::Receiver => "rwnd",
+    }
+}
+
+fn rows(recording: &Recording<'_>) -> Vec<Row> {
+    let mut connections = Connections::default();
+    let mut known: BTreeMap<(&str, usize), Row> = BTreeMap::new();
+    // A trace tells changes: the window that a connection began with stands in the first of them.
+    let mut first_windows: BTreeMap<(&str, usize), u32> = BTreeMap::new();
+    let mut rows: Vec<Row> = Vec::new();
+    for (host, event) in recording.capture.traced() {
+        let Some(ends) = event.ends else { continue };
+        let end = if *host == recording.client { "client" } else { "server" };
+        let connection = connections.number(ends);
+        if let Traced::Cwnd { from, .. } = event.what {
+            first_windows.entry((end, connection)).or_insert(from);
+        }
+        let now = known.entry((end, connection)).or_insert_with(|| Row {
+            run: recording.name.clone(),
+            end,
+            connection,
+            ms: 0.0,
+            cwnd: None,
+            ssthresh: None,
+            srtt_ms: None,
+            rttvar_ms: None,
+            rto_ms: None,
+            recovery: false,
+            limited_by: "",
+        });
+        if !now.learn(event) {
+            continue;
+        }
+        now.ms = milliseconds(event.at.since(Instant::ZERO));
+        let same_moment = |row: &Row| (row.end, row.connection, row.ms) == (end, connection, now.ms);
+        match rows.last_mut().filter(|row| same_moment(row)) {
+            Some(row) => *row = now.clone(),
+            None => rows.push(now.clone()),
+        }
+    }
+    for row in &mut rows {
+        let begun_with = first_windows.get(&(row.end, row.connection)).copied();
+        row.cwnd = row.cwnd.or(begun_with);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests;
