@@ -223,6 +223,8 @@ enum AlgorithmArg {
     Cubic,
     /// By delay.
     Vegas,
+    /// What came before Reno: every loss starts over.
+    Tahoe,
     /// Version 3.
     Bbr,
 }
@@ -233,6 +235,7 @@ impl From<AlgorithmArg> for CongestionControl {
             AlgorithmArg::Reno => CongestionControl::Reno,
             AlgorithmArg::Cubic => CongestionControl::Cubic,
             AlgorithmArg::Vegas => CongestionControl::Vegas,
+            AlgorithmArg::Tahoe => CongestionControl::Tahoe,
             AlgorithmArg::Bbr => CongestionControl::Bbr,
         }
     }

@@ -50,6 +50,8 @@ pub enum CongestionControl {
     Cubic,
     /// Delay-based: keeps the bottleneck's queue short.
     Vegas,
+    /// Every loss starts over from one segment (Jacobson 1988): for teaching.
+    Tahoe,
     /// BBR version 3 (draft-ietf-ccwg-bbr): a model of the path's bandwidth and round-trip time; paces.
     Bbr,
 }
@@ -154,7 +156,7 @@ macro_rules! choice {
 }
 
 choice!(SynDataRoom { "exact" => SynDataRoom::Exact, "reserve40" => SynDataRoom::Reserve40 });
-choice!(CongestionControl { "reno" => CongestionControl::Reno, "cubic" => CongestionControl::Cubic, "vegas" => CongestionControl::Vegas, "bbr" => CongestionControl::Bbr });
+choice!(CongestionControl { "reno" => CongestionControl::Reno, "cubic" => CongestionControl::Cubic, "vegas" => CongestionControl::Vegas, "tahoe" => CongestionControl::Tahoe, "bbr" => CongestionControl::Bbr });
 choice!(RttVariation { "rfc6298" => RttVariation::Rfc6298, "windowed" => RttVariation::Windowed });
 choice!(AckHabit { "merge" => AckHabit::Merge, "quickstart" => AckHabit::QuickStart });
 

@@ -93,8 +93,8 @@ pub struct Download {
     pub windows: Vec<WindowAt>,
     /// Segments sent again.
     pub again: usize,
-    /// Time-outs and probes among them.
-    pub timeouts: usize,
+    /// Time-outs and tail loss probes.
+    pub timeouts: u64,
     /// Round trip as the sender measured it, on average.
     pub srtt_mean: Option<Duration>,
 }
@@ -131,9 +131,6 @@ fn download(params: &Params, algorithm: CongestionControl) -> Download {
     let end = run.ends.first().copied().flatten().filter(|end| end.is_exact);
     let of_server = || run.capture.traced().iter().filter(|(host, _)| *host == run.server);
     let again = of_server().filter(|(_, event)| matches!(event.what, Traced::Retransmitted { .. }));
-    let lost = |why: &proto::RetransmitWhy| *why == proto::RetransmitWhy::Lost;
-    let late = of_server()
-        .filter(|(_, event)| matches!(&event.what, Traced::Retransmitted { why, .. } if !lost(why)));
     let srtt = of_server().filter_map(|(_, event)| match event.what {
         Traced::Rtt { srtt, .. } => Some(srtt),
         _ => None,
@@ -145,7 +142,7 @@ fn download(params: &Params, algorithm: CongestionControl) -> Download {
         took: end.map(|end| end.at.since(begun)),
         windows: windows(&run, begun),
         again: again.count(),
-        timeouts: late.count(),
+        timeouts: run.counted.timeouts + run.counted.loss_probes,
         srtt_mean,
         run,
     }
@@ -223,7 +220,7 @@ impl Results {
             ("goodput", Align::Right),
             ("of the rate", Align::Right),
             ("sent again", Align::Right),
-            ("time-outs", Align::Right),
+            ("time-outs, probes", Align::Right),
             ("mean round trip", Align::Right),
         ]);
         for download in &self.downloads {

@@ -10,8 +10,8 @@ use crate::report::Recording;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
-use proto::Addr;
 use proto::fast_open::{Key, KeyRing, PathEntry};
+use proto::{Addr, Counters};
 use serde::Serialize;
 
 /// The client's address (RFC 5737, like the others).
@@ -98,6 +98,7 @@ impl Pair {
             server: self.server,
             ends,
             remembered,
+            counted: self.network.stack(self.server).counters().clone(),
         }
     }
 
@@ -127,6 +128,8 @@ pub struct Run {
     pub ends: Vec<Option<VisitEnd>>,
     /// What the client's stack knows of its paths at the end.
     pub remembered: Vec<Remembered>,
+    /// What the server's stack counted.
+    pub counted: Counters,
 }
 
 /// One entry of a stack's path cache, in the words of `ip tcp_metrics`.

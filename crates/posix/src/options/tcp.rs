@@ -169,6 +169,7 @@ fn congestion_name(algorithm: CongestionControl) -> &'static str {
         CongestionControl::Reno => "reno",
         CongestionControl::Cubic => "cubic",
         CongestionControl::Vegas => "vegas",
+        CongestionControl::Tahoe => "tahoe",
         CongestionControl::Bbr => "bbr",
     }
 }

@@ -1,6 +1,6 @@
 //! How much may be in flight: one small trait, one struct per event, an enum to choose.
 //!
-//! `reno` (RFC 5681), `cubic` (RFC 9438, with `hystart` and `cube_root`), `vegas`, `bbr` (version 3); `validation` lets a window decay
+//! `reno` (RFC 5681), `tahoe` (what came before it), `cubic` (RFC 9438, with `hystart` and `cube_root`), `vegas`, `bbr` (version 3); `validation` lets a window decay
 //! that is not used. Says nothing about what is lost (`recovery`) or when to send, but for BBR, which says how fast. The state of an
 //! algorithm lives in the algorithm (BBR's in a box); arithmetic is of integers, the same on every machine.
 
@@ -9,6 +9,7 @@ mod cube_root;
 mod cubic;
 mod hystart;
 mod reno;
+mod tahoe;
 mod validation;
 mod vegas;
 
@@ -18,6 +19,7 @@ use bbr::Bbr;
 use core::time::Duration;
 use cubic::Cubic;
 use reno::Reno;
+use tahoe::Tahoe;
 use vegas::Vegas;
 use wire::SeqNum;
 
@@ -134,6 +136,10 @@ pub(crate) trait Controller {
     fn shapes_recovery(&self) -> bool {
         false
     }
+    /// A loss is not repaired beside what is in flight: everything after it goes again, from one segment on.
+    fn starts_over(&self) -> bool {
+        false
+    }
     /// It sends less than the path would take, so that rates measured now are lower bounds.
     fn holds_back(&self) -> bool {
         false
@@ -146,6 +152,7 @@ pub(crate) enum Congestion {
     Reno(Reno),
     Cubic(Cubic),
     Vegas(Vegas),
+    Tahoe(Tahoe),
     Bbr(Box<Bbr>),
 }
 
@@ -158,6 +165,7 @@ impl Congestion {
             CongestionControl::Reno => Congestion::Reno(Reno::new(start)),
             CongestionControl::Cubic => Congestion::Cubic(Cubic::new(start)),
             CongestionControl::Vegas => Congestion::Vegas(Vegas::new(start)),
+            CongestionControl::Tahoe => Congestion::Tahoe(Tahoe::new(start)),
             CongestionControl::Bbr => Congestion::Bbr(Box::new(Bbr::new(start))),
         }
     }
@@ -169,6 +177,7 @@ impl Congestion {
             Congestion::Reno(_) => CongestionControl::Reno,
             Congestion::Cubic(_) => CongestionControl::Cubic,
             Congestion::Vegas(_) => CongestionControl::Vegas,
+            Congestion::Tahoe(_) => CongestionControl::Tahoe,
             Congestion::Bbr(_) => CongestionControl::Bbr,
         }
     }
@@ -181,6 +190,7 @@ macro_rules! chosen {
             Congestion::Reno($algorithm) => $call,
             Congestion::Cubic($algorithm) => $call,
             Congestion::Vegas($algorithm) => $call,
+            Congestion::Tahoe($algorithm) => $call,
             Congestion::Bbr($algorithm) => $call,
         }
     };
@@ -231,6 +241,9 @@ impl Controller for Congestion {
     }
     fn shapes_recovery(&self) -> bool {
         chosen!(self, algorithm => algorithm.shapes_recovery())
+    }
+    fn starts_over(&self) -> bool {
+        chosen!(self, algorithm => algorithm.starts_over())
     }
     fn holds_back(&self) -> bool {
         chosen!(self, algorithm => algorithm.holds_back())

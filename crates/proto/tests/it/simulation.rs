@@ -157,7 +157,9 @@ fn socket(random: &mut Random) -> SocketOptions {
         send_buffer: random.chance(50).then(|| 4096 << random.below(7)),
         recv_buffer: random.chance(50).then(|| 2048 << random.below(7)),
         window_clamp: random.chance(10).then(|| 1152 << random.below(6)),
-        congestion: CongestionControl::ALL.get(random.below(5) as usize).copied(),
+        congestion: CongestionControl::ALL
+            .get(random.below(1 + CongestionControl::ALL.len() as u64) as usize)
+            .copied(),
         max_pacing_rate: random.chance(10).then(|| 10_000 + random.below(10_000_000) as u32),
         ..SocketOptions::default()
     }

@@ -153,6 +153,46 @@ fn the_textbook_figure() {
     assert_eq!(counters.timeouts, 1);
 }
 
+/// Three duplicate ACKs under Tahoe: the missing segment goes at once and alone; from there slow start leads to half of what was in
+/// flight, whether the peer reports what it holds or not.
+#[test]
+fn tahoe_starts_over() {
+    for syn in ["<mss 1000>", "<mss 1000,sackOK>"] {
+        let mut p = Peer::new(with(&[
+            ("net.ipv4.tcp_congestion_control", "tahoe"),
+            ("firstbyte.initcwnd", "1"),
+            ("firstbyte.initial_ssthresh", "16"),
+            ("firstbyte.abc_limit", "1"),
+        ]));
+        let listener = p.listen();
+        p.send(&format!("S 0 win 65535 {syn}"));
+        p.expect("SA 0 ack 1");
+        p.now = p.now + Duration::from_millis(100);
+        p.send("A 1 ack 1 win 65535");
+        let id = p.accept(listener);
+        let mut it = Rounds::new(p, id);
+        assert_eq!(it.rounds(8), [1, 2, 4, 8, 16, 17, 18, 19]);
+        assert_eq!(it.fly(), 20);
+        let missing = 1 + it.acked;
+        let sacked = |to: u32| match syn.contains("sackOK") {
+            true => format!(" <sack {}:{}>", missing + 1000, missing + to),
+            false => String::new(),
+        };
+        for segments in [2, 3] {
+            it.p.send(&format!("A 1 ack {missing} win 65535{}", sacked(segments * 1000)));
+            it.p.sent_now();
+        }
+        it.p.send(&format!("A 1 ack {missing} win 65535{}", sacked(4000)));
+        it.p.expect(&format!("A {missing}:{} ack 1", missing + 1000));
+        it.p.expect_nothing();
+        assert_eq!((it.cwnd(), it.p.stack.info(id).unwrap().ssthresh), (1, 10_000));
+        // All that was sent has arrived beside it.
+        it.acked += 22_000;
+        it.p.send(&format!("A 1 ack {} win 65535", 1 + it.acked));
+        assert_eq!(it.rounds(6), [2, 4, 8, 10, 11, 12]);
+    }
+}
+
 /// The same losses with CUBIC: down to seven tenths, and up again along the cubic function, which at 100 ms is faster than Reno.
 #[test]
 fn cubic_loses_less_and_returns_sooner() {

@@ -8,7 +8,9 @@ fn short(algorithms: &[CongestionControl]) -> Results {
 fn every_algorithm_uses_the_link_and_delivers_all() {
     for download in short(CongestionControl::ALL).downloads {
         let goodput = download.goodput(2_000_000).expect("all of it came");
-        assert!(goodput > 1_000_000.0, "{:?}: {goodput}", download.algorithm);
+        // Tahoe starts over at each loss.
+        let least = if download.algorithm == CongestionControl::Tahoe { 800_000.0 } else { 1_000_000.0 };
+        assert!(goodput > least, "{:?}: {goodput}", download.algorithm);
         assert!(download.windows.len() > 10 && download.windows.is_sorted_by(|a, b| a.ms <= b.ms));
         assert_eq!(download.timeouts, 0, "{:?}", download.algorithm);
     }

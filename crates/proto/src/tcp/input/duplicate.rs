@@ -35,6 +35,9 @@ impl Connection {
                 // What limited transmit sent beyond cwnd does not count (RFC 5681 §3.2 step 2).
                 let in_flight = self.snd.flight_size().min(before.0);
                 self.recovery_begins(&Lost { in_flight, smss: duplicate.smss, timeout: false, left: 0 });
+                if self.congestion.starts_over() {
+                    return self.lose_everything(cx);
+                }
                 let head = self.snd.queue.sent_in(self.snd.una, self.snd.una + duplicate.smss);
                 self.segments_lost(head);
                 self.recovery.remember(before, self.snd.una);

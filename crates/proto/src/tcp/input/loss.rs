@@ -197,6 +197,9 @@ impl Connection {
         let undo = Undo::new((self.congestion.cwnd(), self.congestion.ssthresh()), self.snd.una);
         self.recovery_begins(&Lost { in_flight, smss, timeout: false, left: 0 });
         cx.counters.sack_recovery += 1;
+        if self.congestion.starts_over() {
+            return self.lose_everything(cx);
+        }
         if let Some(board) = &mut self.recovery.board {
             board.begin_recovery(self.snd.nxt, in_flight, self.congestion.cwnd(), undo);
         }
