@@ -252,6 +252,14 @@ impl TcpStream {
     pub fn info(&self) -> io::Result<ConnectionInfo> {
         self.connection.info()
     }
+
+    /// The same in one line, as `ss -tin` has it: sample it in a loop to see what limits a transfer.
+    ///
+    /// # Errors
+    /// As [`local_addr`](Self::local_addr).
+    pub fn ss(&self) -> io::Result<String> {
+        self.connection.ss()
+    }
 }
 
 impl AsyncRead for TcpStream {

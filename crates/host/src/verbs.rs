@@ -395,6 +395,12 @@ impl<C: Clock> Host<C> {
         self.inspect(|stack| stack.info(id))
     }
 
+    /// The connection in the words of `ss -tin`, now (see [`ConnectionInfo::ss`]); `None` once it was let go.
+    pub fn ss(&self, id: ConnId) -> Option<String> {
+        let now = self.clock().now();
+        self.info(id).map(|info| info.ss(now).to_string())
+    }
+
     /// What became of Fast Open; `None` once the connection was let go.
     pub fn outcome(&self, id: ConnId) -> Option<Outcome> {
         self.inspect(|stack| stack.outcome(id))

@@ -1,4 +1,7 @@
-//! Snapshots of connections, listeners and tables.
+//! Snapshots of connections, listeners and tables; `ss` has a connection in one line.
+
+mod ss;
+
 use crate::*;
 use core::net::SocketAddr;
 use core::time::Duration;

@@ -90,8 +90,11 @@ impl Report {
             page.gap();
             page.line(&self.statistics());
         }
-        for ladder in self.ladders() {
+        for (ladder, ss) in self.ladders() {
             page.ladder(&ladder);
+            if let Some(ss) = ss {
+                page.paragraph(&format!("ss: {ss}"));
+            }
         }
     }
 
@@ -135,11 +138,13 @@ impl Report {
         text
     }
 
-    /// The ladders of the first visit and of the last, where packets were recorded.
-    fn ladders(&self) -> Vec<Ladder> {
+    /// The ladders of the first visit and of the last, where packets were recorded, and what their connections were like at the end.
+    fn ladders(&self) -> Vec<(Ladder, Option<&str>)> {
         let last = self.visits.len().saturating_sub(1);
         let shown = self.visits.iter().enumerate().filter(|(index, _)| *index == 0 || *index == last);
-        shown.filter_map(|(_, (number, visit))| self.ladder(*number, visit)).collect()
+        shown
+            .filter_map(|(_, (number, visit))| Some((self.ladder(*number, visit)?, visit.ss.as_deref())))
+            .collect()
     }
 
     fn ladder(&self, number: u32, visit: &Visit) -> Option<Ladder> {
@@ -193,6 +198,7 @@ impl Report {
             "local": visit.info.as_ref().map(|info| info.local.to_string()),
             "fast_open": fast_open,
             "window_scaling": visit.info.as_ref().map(|info| info.window_scaling),
+            "ss": visit.ss,
             "retransmissions": visit.info.as_ref().map(|info| info.total_retrans),
             "ladder": self.ladder(number, visit),
         })

@@ -39,6 +39,8 @@ pub(crate) struct Visit {
     pub(crate) result: Result<Reply, String>,
     /// The connection at its end, if there was one.
     pub(crate) info: Option<ConnectionInfo>,
+    /// The same in the words of `ss`.
+    pub(crate) ss: Option<String>,
     /// From the first packet to the first byte of the reply.
     pub(crate) first_byte: Option<Duration>,
     pub(crate) total: Duration,
@@ -88,6 +90,14 @@ impl Visit {
 struct Progress {
     first_byte_at: Option<Instant>,
     info: Option<ConnectionInfo>,
+    ss: Option<String>,
+}
+
+impl Progress {
+    fn look(&mut self, stream: &TcpStream) {
+        self.info = stream.info().ok().or(self.info.take());
+        self.ss = stream.ss().ok().or(self.ss.take());
+    }
 }
 
 /// A server that is silent for so long is asked whether it is still there: it may have closed and forgotten us, and say so.
@@ -111,6 +121,7 @@ pub(crate) async fn visit(net: &Net, peer: SocketAddr, how: &How, sink: &mut Sin
     Ok(Visit {
         result: result.0,
         info: progress.info,
+        ss: progress.ss,
         first_byte: progress.first_byte_at.map(|at| at - begun),
         total: result.1,
         packets: None,
@@ -150,7 +161,7 @@ async fn exchange(
     // When both failed, the connection knows why.
     let Timed { stream, first_byte_at } = connection?.io.into_inner();
     progress.first_byte_at = first_byte_at;
-    progress.info = stream.info().ok();
+    progress.look(&stream);
     Ok((reply?, stream))
 }
 
@@ -204,7 +215,7 @@ async fn finish(mut stream: TcpStream, patience: Duration, progress: &mut Progre
     };
     // Whether the end was orderly changes nothing about the reply.
     let _ = tokio::time::timeout(patience.min(LINGER), closed).await;
-    progress.info = stream.info().ok().or(progress.info.take());
+    progress.look(&stream);
 }
 
 /// How long a server may take to close after its reply.

@@ -304,6 +304,11 @@ impl Connection {
         self.host().info(id).ok_or_else(error::stopped)
     }
 
+    pub(super) fn ss(&self) -> io::Result<String> {
+        let &id = self.id.get().ok_or(io::ErrorKind::NotConnected)?;
+        self.host().ss(id).ok_or_else(error::stopped)
+    }
+
     pub(super) fn urgent_mark(&self) -> io::Result<Option<usize>> {
         let &id = self.id.get().ok_or(io::ErrorKind::NotConnected)?;
         Ok(self.host().urgent_mark(id))

@@ -136,3 +136,29 @@ fn why_fast_open_failed() {
     p.send("SA 0 ack 1 <mss 1460>");
     assert_eq!(info(&p, id).fastopen_client_fail, Some(NotAcknowledged::Ignored));
 }
+
+/// The conversation of `sacked_lost_retrans`, in the words of `ss -i`.
+#[test]
+fn a_line_as_ss_has_it() {
+    let (mut p, id) = established(SocketOptions::default());
+    let line = |p: &Peer| p.stack.info(id).unwrap().ss(p.now).to_string();
+    p.stack.set(p.now, "net.ipv4.tcp_early_retrans", "0").unwrap();
+    let begun = line(&p);
+    assert!(begun.starts_with("sack cubic rto:"), "{begun}");
+    assert!(begun.ends_with(" snd_wnd:65535 rcv_wnd:65535"), "{begun}");
+    assert!(!begun.contains("bytes_") && !begun.contains("retrans"), "{begun}");
+    p.write(id, &pattern(1, 10_000));
+    p.sent_now();
+    p.skip(20);
+    p.send("A 1 ack 1001");
+    p.send("A 1 ack 1001 <sack 2001:5001>");
+    p.expect("A 1001:2001 ack 1");
+    p.skip(5);
+    assert_eq!(
+        line(&p),
+        "sack cubic rto:200 rtt:4.687/8.124 ato:40 mss:1000 pmtu:1500 rcvmss:536 advmss:1460 cwnd:7 ssthresh:7 bytes_sent:11000 \
+         bytes_retrans:1000 bytes_acked:1000 segs_out:11 segs_in:3 data_segs_out:11 send 13141246bps lastsnd:5 lastack:5 \
+         delivery_rate 1600000bps app_limited busy:25ms unacked:9 retrans:1/1 lost:1 sacked:3 rcv_ssthresh:524288 minrtt:0 \
+         snd_wnd:65535 rcv_wnd:65535"
+    );
+}
