@@ -1,10 +1,14 @@
-//! Snapshots of connections, listeners and tables; `ss` has a connection in one line.
+//! Snapshots of connections, listeners and tables; `listener` has those of listeners, `ss` a connection in one line.
 
+mod listener;
 mod ss;
+
+pub use listener::{ListenerDrops, ListenerInfo, SynCookieCounts};
 
 use crate::*;
 use core::net::SocketAddr;
 use core::time::Duration;
+
 /// States of RFC 9293 §3.3.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the RFC's own names")]
@@ -20,6 +24,7 @@ pub enum State {
     TimeWait,
     Closed,
 }
+
 /// One connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionInfo {
@@ -104,6 +109,7 @@ pub struct ConnectionInfo {
     /// See `opened_at`.
     pub established_at: Option<Instant>,
 }
+
 impl ConnectionInfo {
     /// Bytes per second that the windows let through, the smaller of both per round trip: what the connection reaches as long as neither
     /// grows. `None` before a round trip was measured.
@@ -114,50 +120,6 @@ impl ConnectionInfo {
     }
 }
 
-/// One listener.
-#[derive(Clone, Debug)]
-pub struct ListenerInfo {
-    /// Where.
-    pub local: SocketAddr,
-    /// Both queues may hold one more than this.
-    pub backlog: u32,
-    /// Connections waiting for `accept`.
-    pub accept_queue: usize,
-    /// Ordinary half-open requests.
-    pub syn_queue: usize,
-    /// Of those, the ones whose first SYN-ACK has not timed out.
-    pub syn_queue_young: usize,
-    /// Pending Fast Open connections, with reset ones still counted.
-    pub fast_open_pending: u32,
-    /// The limit.
-    pub fast_open_max: u32,
-    /// What this listener could not serve.
-    pub drops: ListenerDrops,
-    /// Its SYN cookies.
-    pub cookies: SynCookieCounts,
-}
-/// SYN cookies of a listener. The counters only grow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SynCookieCounts {
-    /// Sent (its share of `SyncookiesSent`).
-    pub sent: u64,
-    /// Came back (`SyncookiesRecv`).
-    pub received: u64,
-    /// ACKs that brought none of ours, or an old one (`SyncookiesFailed`).
-    pub failed: u64,
-}
-/// What became of those a listener could not serve at once. The counters only grow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ListenerDrops {
-    /// SYNs and final ACKs dropped, for whatever reason (the listener's share of `ListenDrops`).
-    pub dropped: u64,
-    /// Of those, by a full accept queue (`ListenOverflows`).
-    pub accept_queue_full: u64,
-    /// Of those, by a full SYN queue.
-    pub syn_queue_full: u64,
-    /// Clients that had completed the handshake and were reset for want of room.
-    pub reset: u64,
-}
 /// How much a stack holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableSizes {
@@ -168,6 +130,7 @@ pub struct TableSizes {
     /** TIME-WAIT entries */
     pub time_wait: usize,
 }
+
 /// Connections by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateCounts {
@@ -175,6 +138,7 @@ pub struct StateCounts {
     pub listening: usize,
     by_state: [usize; STATES],
 }
+
 const STATES: usize = State::Closed as usize + 1;
 impl StateCounts {
     /// Connections in one state.

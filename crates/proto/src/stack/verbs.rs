@@ -49,12 +49,25 @@ impl Stack {
         loop {
             let listener = self.listener_mut(id).ok_or(AcceptError::Closed)?;
             let conn = listener.accept_queue.pop_front().ok_or(AcceptError::Blocked)?;
-            let Some(connection) = self.connections.find_mut(conn.index, conn.generation) else { continue };
+            let Some(connection) = self.connections.find_mut(conn.index, conn.generation) else {
+                self.count_closed_before_accept(id);
+                continue;
+            };
             connection.unaccepted = false;
             let peer = connection.tuple.peer_addr();
+            let is_open = matches!(connection.state, State::SynReceived | State::Established);
             self.agenda.note_events(conn, connection);
+            if !is_open {
+                self.count_closed_before_accept(id);
+            }
             self.admit_waiting(now, id);
             return Ok((conn, peer));
+        }
+    }
+
+    fn count_closed_before_accept(&mut self, id: ListenerId) {
+        if let Some(listener) = self.listener_mut(id) {
+            listener.drops.closed_before_accept += 1;
         }
     }
 

@@ -53,6 +53,24 @@ fn clients_one_after_another() {
     }
 }
 
+/// Of three clients in the queue one closes and one resets before the program comes to them.
+#[test]
+fn who_has_closed_before_accept_is_counted() {
+    let (mut p, listener) = server(Config::default(), 4);
+    for (number, end) in [(0, "FA 1 ack 1"), (1, "R 1"), (2, "")] {
+        half_open(&mut p, number);
+        p.send("A 1 ack 1");
+        if !end.is_empty() {
+            p.send(end);
+        }
+        p.sent_now();
+    }
+    let closed = |p: &Peer| drops(p, listener).closed_before_accept;
+    assert_eq!(closed(&p), 0);
+    while p.stack.accept(p.now, listener).is_ok() {}
+    assert_eq!(closed(&p), 2);
+}
+
 /// Two of backlog 2 idle in the queue, three more begin at once: one fits, two complete the handshake in vain.
 fn race(config: Config) -> (Peer, ListenerId) {
     let (mut p, listener) = server(config, 2);
