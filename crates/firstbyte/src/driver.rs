@@ -3,9 +3,12 @@
 //! It never spins: with nothing to do it sleeps until the device has a packet, the deadline comes, or a verb sets
 //! the signal. Application tasks that a step woke run before the driver sees what they did, so a reply and the
 //! FIN behind it are drained together.
+mod ending;
+
 use crate::signal::Signal;
 use crate::timer::Timer;
 use device::Device;
+use ending::Ending;
 use host::{Clock, Host, Phase, Pump, RealClock, Step};
 use proto::Instant;
 use std::future::poll_fn;
@@ -107,8 +110,7 @@ impl<D: Device> Driver<D> {
         let host = pump.host().clone();
         let mut step = pump.step(fd.is_none())?;
         let mut give_up_at = None;
-        // Once: a device may have ended in one direction only.
-        let mut watches_end = true;
+        let mut ending = Ending::Unheard;
         loop {
             if step.phase != Phase::Running {
                 let patience = || *control.patience.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,11 +125,11 @@ impl<D: Device> Driver<D> {
             if step.woken > 0 {
                 let_others_run().await;
             }
-            let deadline = [step.deadline, give_up_at].into_iter().flatten().min();
-            let watched = fd.as_ref().map(|fd| (fd, watches_end));
+            let deadline = [step.deadline, give_up_at, ending.next_look()].into_iter().flatten().min();
+            let watched = fd.as_ref().map(|fd| (fd, matches!(ending, Ending::Unheard)));
             let woken = poll_fn(|cx| poll_woken(cx, &step, deadline, host.clock(), watched, signal, timer));
-            let woken = woken.await?;
-            watches_end &= !woken.is_gone;
+            let mut woken = woken.await?;
+            woken.is_gone = ending.looks(woken.is_gone, host.clock().now());
             step = step_once(pump, woken)?;
             tokio::task::consume_budget().await;
         }
