@@ -1,14 +1,14 @@
 //! The twins of libc's calls. Pointers are null or as long as their lengths say, as C has it; what a null one means is said in the
 //! header.
 
-use crate::current::{current, with};
 use core::ptr;
 use libc::{
     c_int, c_long, c_uint, c_ulong, c_void, epoll_event, iovec, msghdr, nfds_t, pollfd, sockaddr, socklen_t,
     ssize_t,
 };
 use posix::Errno;
-use posix::c::{self, returned, returned_int};
+use posix::c::life::{current, with};
+use posix::c::{self, returned, returned_int, returned_sent};
 
 macro_rules! calls {
     ($(
@@ -84,8 +84,7 @@ calls! {
 
 /// Calls that make the first descriptor: without a stack there is no network to make it in.
 fn opened(open: impl FnOnce(&'static posix::RealProcess) -> Result<c_int, Errno>) -> c_int {
-    let stack = current().ok_or(Errno::ENETDOWN);
-    returned_int(stack.and_then(|started| open(started.running.process())))
+    returned_int(current().ok_or(Errno::ENETDOWN).and_then(open))
 }
 
 /// `socket`.
@@ -154,7 +153,7 @@ pub unsafe extern "C" fn fb_sendto(
 ) -> ssize_t {
     // SAFETY: as the caller says.
     let result = with(|p| unsafe { c::sendto(p, fd, (buf, len), flags, (addr, addr_len)) });
-    sent_with(result, flags)
+    returned_sent(result, flags)
 }
 
 /// `sendmsg`.
@@ -165,19 +164,10 @@ pub unsafe extern "C" fn fb_sendto(
 pub unsafe extern "C" fn fb_sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as the caller says.
     let result = with(|p| unsafe { c::sendmsg(p, fd, message, flags) });
-    sent_with(result, flags)
+    returned_sent(result, flags)
 }
 
 /// What C is told of a call that sends without flags.
 fn sent(result: Result<usize, Errno>) -> ssize_t {
-    sent_with(result, 0)
-}
-
-/// `EPIPE` comes with the signal, in the calling thread, unless it says no (Linux's `sk_stream_error`).
-fn sent_with(result: Result<usize, Errno>, flags: c_int) -> ssize_t {
-    if result == Err(Errno::EPIPE) && flags & libc::MSG_NOSIGNAL == 0 {
-        // SAFETY: a signal to oneself; what it does is the application's wish.
-        unsafe { libc::raise(libc::SIGPIPE) };
-    }
-    returned(result)
+    returned_sent(result, 0)
 }

@@ -1,11 +1,9 @@
 //! The calls libc has none of: the life of the stack, its settings and its counters.
 
-use crate::current::{self, Started, current};
-use crate::description::{Description, Refused, refused_setting};
-use host::paths;
 use libc::{c_char, c_int, size_t, ssize_t};
+use posix::c::life::{self, current};
 use posix::c::{returned, returned_int};
-use posix::{Ended, Errno};
+use posix::{Errno, Refused};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::time::Duration;
@@ -14,9 +12,6 @@ thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// Where `fb_start` looks when it is told nothing.
-const ENVIRONMENT: &str = "FIRSTBYTE";
-
 /// Starts the stack that `description` describes.
 ///
 /// # Safety
@@ -24,62 +19,14 @@ const ENVIRONMENT: &str = "FIRSTBYTE";
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_start(description: *const c_char) -> c_int {
     // SAFETY: as the caller says.
-    let text = match unsafe { text(description) } {
-        Some(text) => text.map(str::to_owned),
-        None => std::env::var(ENVIRONMENT).map_err(|_| Refused {
-            errno: libc::EINVAL,
-            why: format!("no description, and none in the environment ({ENVIRONMENT})"),
-        }),
-    };
-    answer(text.and_then(|text| start(&text)))
-}
-
-fn start(text: &str) -> Result<c_int, Refused> {
-    let runs =
-        || Refused { errno: libc::EALREADY, why: "this process has a stack already: fb_stop first".into() };
-    let description: Description = text.parse()?;
-    if current().is_some() {
-        return Err(runs());
-    }
-    let running = description.start()?;
-    let started = Started { running, linger: description.linger, cache: description.cache };
-    current::install(started).map(|()| 0).map_err(|other| {
-        // Two threads at once: the device is given back before the second one is told.
-        other.running.stop(Duration::ZERO);
-        runs()
-    })
+    let text = unsafe { text(description) }.transpose();
+    answer(text.and_then(life::start).map(|()| 0))
 }
 
 /// Ends the stack.
 #[unsafe(no_mangle)]
 pub extern "C" fn fb_stop(patience_ms: c_int) -> c_int {
-    let ended = current::remove().ok_or(Refused { errno: libc::ENETDOWN, why: "no stack runs".into() });
-    answer(ended.and_then(|started| {
-        let patience = u64::try_from(patience_ms).map_or(started.linger, Duration::from_millis);
-        match end(started, patience) {
-            Ended::Delivered => Ok(0),
-            Ended::TimedOut => Err(Refused {
-                errno: libc::ETIMEDOUT,
-                why: "not everything was delivered in time; what was left has been reset".into(),
-            }),
-            Ended::Failed(error) => Err(Refused {
-                errno: error.raw_os_error().unwrap_or(libc::EIO),
-                why: format!("the device under the stack failed: {error}"),
-            }),
-        }
-    }))
-}
-
-/// Ends it, and keeps what it has learnt.
-pub(crate) fn end(started: &'static Started, patience: Duration) -> Ended {
-    let ended = started.running.stop(patience).unwrap_or(Ended::Delivered);
-    if let Some(file) = &started.cache {
-        let paths = started.running.process().call(|sockets, now| sockets.stack().export_paths(now));
-        if let Err(error) = paths::save(file, &paths) {
-            eprintln!("libfirstbyte: {}: {error}", file.display());
-        }
-    }
-    ended
+    answer(life::stop(u64::try_from(patience_ms).map(Duration::from_millis).ok()).map(|()| 0))
 }
 
 /// What the last of these calls to fail in this thread has to say; never null.
@@ -100,7 +47,7 @@ pub unsafe extern "C" fn fb_set(name: *const c_char, value: *const c_char) -> c_
         let value = value?;
         on_stack(|stack, now| stack.set(now, name, value))?
             .map(|_| 0)
-            .map_err(|error| refused_setting(name, error))
+            .map_err(|error| Refused::setting(name, error))
     }))
 }
 
@@ -114,7 +61,7 @@ pub unsafe extern "C" fn fb_get(name: *const c_char, value: *mut c_char, room: s
     let found = unsafe { given(name) }.and_then(|name| {
         let all = on_stack(|stack, _| stack.config().all())?;
         let found = all.into_iter().find(|(known, _)| *known == name);
-        found.map(|(_, value)| value).ok_or(refused_setting(name, proto::SettingError::Unknown))
+        found.map(|(_, value)| value).ok_or(Refused::setting(name, proto::SettingError::Unknown))
     });
     let text = found.and_then(|text| if value.is_null() && room > 0 { Err(no_string()) } else { Ok(text) });
     match text {
@@ -143,9 +90,10 @@ pub unsafe extern "C" fn fb_counter(name: *const c_char, value: *mut u64) -> c_i
     let found = unsafe { given(name) }.and_then(|name| {
         let all = on_stack(|stack, _| stack.nstat())?;
         let found = all.into_iter().find(|(known, _)| known == name);
-        found
-            .map(|(_, count)| count)
-            .ok_or_else(|| Refused { errno: libc::ENOENT, why: format!("there is no counter called {name}") })
+        found.map(|(_, count)| count).ok_or_else(|| Refused {
+            errno: Errno::ENOENT,
+            why: format!("there is no counter called {name}"),
+        })
     });
     answer(found.and_then(|count| {
         // SAFETY: as the caller says.
@@ -157,7 +105,7 @@ pub unsafe extern "C" fn fb_counter(name: *const c_char, value: *mut u64) -> c_i
 /// Is this descriptor one of the stack's?
 #[unsafe(no_mangle)]
 pub extern "C" fn fb_is_open(fd: c_int) -> c_int {
-    let open = current().map(|started| started.running.process().call(|sockets, _| sockets.is_open(fd)));
+    let open = current().map(|process| process.call(|sockets, _| sockets.is_open(fd)));
     c_int::from(open.unwrap_or(false))
 }
 
@@ -169,8 +117,8 @@ pub extern "C" fn fb_version() -> *const c_char {
 }
 
 fn on_stack<R>(call: impl FnOnce(&mut proto::Stack, proto::Instant) -> R) -> Result<R, Refused> {
-    let started = current().ok_or(Refused { errno: libc::ENETDOWN, why: "no stack runs".into() })?;
-    Ok(started.running.process().call(|sockets, now| call(sockets.stack_mut(), now)))
+    let process = current().ok_or(Refused { errno: Errno::ENETDOWN, why: "no stack runs".into() })?;
+    Ok(process.call(|sockets, now| call(sockets.stack_mut(), now)))
 }
 
 /// A string that may be left out.
@@ -183,7 +131,7 @@ unsafe fn text<'a>(pointer: *const c_char) -> Option<Result<&'a str, Refused>> {
     }
     // SAFETY: as the caller says.
     let text = unsafe { CStr::from_ptr(pointer) }.to_str();
-    Some(text.map_err(|_| Refused { errno: libc::EINVAL, why: "it is not UTF-8".into() }))
+    Some(text.map_err(|_| Refused { errno: Errno::EINVAL, why: "it is not UTF-8".into() }))
 }
 
 /// A string that may not.
@@ -196,7 +144,7 @@ unsafe fn given<'a>(pointer: *const c_char) -> Result<&'a str, Refused> {
 }
 
 fn no_string() -> Refused {
-    Refused { errno: libc::EFAULT, why: "a null pointer".into() }
+    Refused { errno: Errno::EFAULT, why: "a null pointer".into() }
 }
 
 /// What C is told.
@@ -208,5 +156,5 @@ fn answer(result: Result<c_int, Refused>) -> c_int {
 fn tell(refused: &Refused) -> Errno {
     let text = CString::new(refused.why.replace('\0', " ")).unwrap_or_default();
     LAST_ERROR.with_borrow_mut(|last| *last = text);
-    Errno(refused.errno)
+    refused.errno
 }

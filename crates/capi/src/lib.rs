@@ -4,11 +4,9 @@
 //! its errors and where it differs is in `include/firstbyte.h`, which is what people read; a test keeps the header and the exported
 //! symbols equal.
 //!
-//! `calls` is those twins, `control` the calls libc has none of (`fb_start`, `fb_stop`, settings, counters), `description` the text a
-//! stack is started with, `current` the one stack of the process. What the calls do is `posix`'s; this crate names them.
+//! `calls` is those twins, `control` the calls libc has none of (`fb_start`, `fb_stop`, settings, counters). What they do is `posix`'s; this
+//! crate names them.
 #![expect(unsafe_code, reason = "C passes pointers, and symbols have names")]
 
 pub mod calls;
 pub mod control;
-mod current;
-mod description;

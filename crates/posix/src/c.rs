@@ -4,11 +4,13 @@
 //! what the system call would return or the errno it would set ([`returned`] makes the one into the other). A null pointer is `EFAULT`,
 //! as in the kernel; any other pointer is believed, as everywhere in C.
 //!
-//! `addr` and `memory` are the two ways between C and values, `calls` and `messages` the calls.
+//! `addr` and `memory` are the two ways between C and values, `calls` and `messages` the calls. [`life`] is the one stack of a process whose
+//! calls name none.
 #![expect(unsafe_code, reason = "C passes pointers")]
 
 mod addr;
 mod calls;
+pub mod life;
 mod memory;
 mod messages;
 
@@ -67,6 +69,16 @@ pub fn returned(result: Result<usize, Errno>) -> ssize_t {
             -1
         }
     }
+}
+
+/// As [`returned`], for calls that send: `EPIPE` comes with the signal, in the calling thread, unless the flags say no (Linux's
+/// `sk_stream_error`).
+pub fn returned_sent(result: Result<usize, Errno>, flags: c_int) -> ssize_t {
+    if result == Err(Errno::EPIPE) && flags & libc::MSG_NOSIGNAL == 0 {
+        // SAFETY: a signal to oneself; what it does is the application's wish.
+        unsafe { libc::raise(libc::SIGPIPE) };
+    }
+    returned(result)
 }
 
 /// As [`returned`], for calls whose value is an int.

@@ -15,12 +15,14 @@
 //! | `readiness`, `epoll` | which calls would not wait |
 //! | `options`, `tcp_info`, `ioctl` | what can be asked and set |
 //! | `pipe` | `pipe` and `splice` |
+//! | `description` | the text a stack in real time is started with |
 //! | `sysctl` | settings from files, counters into files |
 //! | `errno` | error numbers |
 //! | [`c`] | the same calls with C's types, for the libraries that export them: the only place with `unsafe` |
 
 pub mod c;
 mod connect;
+mod description;
 mod epoll;
 mod errno;
 mod files;
@@ -39,10 +41,11 @@ pub mod tcp_info;
 mod virtual_time;
 
 pub use connect::Connect;
+pub use description::{Description, Refused};
 pub use epoll::{Control, EDGE, Interest, ONE_SHOT};
 pub use errno::{Errno, Stop};
 pub use readiness::{PollFd, Ready};
-pub use real_time::{Ended, RealProcess, Running, Watch};
+pub use real_time::{Ended, RealProcess, Running, Waiting, Watch};
 pub use receive::Receive;
 pub use send::{Destination, Send, Source};
 pub use socket::Domain;

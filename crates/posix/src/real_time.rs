@@ -41,6 +41,48 @@ pub struct RealProcess<C = RealClock> {
     notify: Box<dyn Fn() + Send + Sync>,
 }
 
+/// A call that is tried until it need not wait; see [`RealProcess::waiting`]. Dropped, it waits no more.
+#[derive(Debug)]
+pub struct Waiting<'a, C: Clock = RealClock> {
+    process: &'a RealProcess<C>,
+    waker: Waker,
+    place: Option<u64>,
+}
+
+impl<C: Clock> Waiting<'_, C> {
+    /// One attempt. If it has to wait, what happens from now on to one of `fds` (without any: anything) wakes.
+    ///
+    /// # Errors
+    /// The call's own, `ENETDOWN` when the stack has ended; [`Stop::Wait`].
+    pub fn attempt<R>(
+        &mut self,
+        fds: &[i32],
+        attempt: impl FnOnce(&mut Sockets, Instant) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        let mut inner = self.process.lock();
+        if let Some(place) = self.place.take() {
+            inner.waiters.remove(place);
+        }
+        if inner.phase != Phase::Running {
+            return Err(Errno::ENETDOWN.into());
+        }
+        let result = attempt(&mut inner.sockets, self.process.clock.now());
+        if let Err(Stop::Wait(_)) = result {
+            self.place = Some(inner.waiters.add(fds, self.waker.clone()));
+        }
+        self.process.settle(inner);
+        result
+    }
+}
+
+impl<C: Clock> Drop for Waiting<'_, C> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            self.process.lock().waiters.remove(place);
+        }
+    }
+}
+
 struct Inner {
     sockets: Sockets,
     waiters: Waiters,
@@ -88,32 +130,23 @@ impl<C: Clock> RealProcess<C> {
         mut attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>,
     ) -> Result<R, Errno> {
         let parker = Parker::current();
-        let mut place = None;
+        let mut waiting = self.waiting(parker.waker());
         loop {
-            let mut inner = self.lock();
-            if let Some(place) = place.take() {
-                inner.waiters.remove(place);
-            }
-            if inner.phase != Phase::Running {
-                return Err(Errno::ENETDOWN);
-            }
-            let result = attempt(&mut inner.sockets, self.clock.now());
-            if let Err(Stop::Wait(_)) = result {
-                place = Some(inner.waiters.add(watch.fds, parker.waker()));
-            }
-            self.settle(inner);
-            let deadline = match result {
+            let deadline = match waiting.attempt(watch.fds, &mut attempt) {
                 Ok(value) => return Ok(value),
                 Err(Stop::Errno(errno)) => return Err(errno),
                 Err(Stop::Wait(deadline)) => deadline,
             };
             let left = deadline.map(|deadline| deadline.since(self.clock.now()));
             if parker.park(left, watch.is_poll) == Parked::Interrupted {
-                let mut inner = self.lock();
-                place.into_iter().for_each(|place| inner.waiters.remove(place));
                 return Err(Errno::EINTR);
             }
         }
+    }
+
+    /// A call that waits in a place of its own: `waker` is woken when another attempt is worthwhile.
+    pub fn waiting(&self, waker: Waker) -> Waiting<'_, C> {
+        Waiting { process: self, waker, place: None }
     }
 
     /// Closes every descriptor, as the end of a process does: what was written is still delivered, unread data resets. Calls that wait

@@ -1,14 +1,16 @@
-//! What `fb_start` is told: one text, in which every line (or part between semicolons) sets one thing.
+//! What a stack is started with: one text, in which every line (or part between semicolons) sets one thing.
 //!
 //! ```text
 //! device tun0; device-address 10.0.0.1/24; address 10.0.0.2/24; profile linux; set net.ipv4.tcp_fastopen 3
 //! ```
 
+use crate::errno::Errno;
+use crate::real_time::Running;
+use crate::sockets::Sockets;
+use crate::sysctl::SysctlTree;
 use device::memory;
-use device::tun::Tun;
+use device::tun::{Tun, TunError};
 use host::paths::{self, LoadError};
-use posix::sysctl::SysctlTree;
-use posix::{Running, Sockets};
 use proto::fast_open::Network;
 use proto::{Capabilities, Config, Paths, RouteMetrics, SettingError, Stack};
 use std::fmt::Display;
@@ -19,9 +21,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What a stack will be.
+/// What a stack will be; the words are in `firstbyte.h`, at `fb_start`.
 #[derive(Debug)]
-pub(crate) struct Description {
+pub struct Description {
     device: DeviceName,
     device_addresses: Vec<(IpAddr, u8)>,
     addresses: Vec<(IpAddr, u8)>,
@@ -32,9 +34,11 @@ pub(crate) struct Description {
     keys: Option<String>,
     routes: Vec<(Network, RouteMetrics)>,
     sysctl: Option<PathBuf>,
-    pub(crate) cache: Option<PathBuf>,
+    /// Where what is learnt of paths is kept.
+    pub cache: Option<PathBuf>,
     first_descriptor: i32,
-    pub(crate) linger: Duration,
+    /// How long the end of the process may wait for peers.
+    pub linger: Duration,
 }
 
 #[derive(Debug)]
@@ -45,21 +49,33 @@ enum DeviceName {
 }
 
 /// Why there is no stack: an errno and a sentence.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    pub(crate) errno: i32,
-    pub(crate) why: String,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What C is told.
+    pub errno: Errno,
+    /// What a person is.
+    pub why: String,
 }
 
 impl Refused {
+    /// As `sysctl` would say it.
+    pub fn setting(name: &str, error: SettingError) -> Refused {
+        match error {
+            SettingError::Unknown => {
+                Refused { errno: Errno::ENOENT, why: format!("there is no setting called {name}") }
+            }
+            SettingError::Invalid(why) => Refused::invalid(format!("{name}: {why}")),
+        }
+    }
+
     fn invalid(why: impl Display) -> Refused {
-        Refused { errno: libc::EINVAL, why: why.to_string() }
+        Refused { errno: Errno::EINVAL, why: why.to_string() }
     }
 
     fn of(what: &str, error: &io::Error) -> Refused {
-        let source = error.get_ref().and_then(|inner| inner.downcast_ref::<device::tun::TunError>());
-        let errno = source.map(device::tun::TunError::raw_os_error).or(error.raw_os_error());
-        Refused { errno: errno.unwrap_or(libc::EIO), why: format!("{what}{error}") }
+        let source = error.get_ref().and_then(|inner| inner.downcast_ref::<TunError>());
+        let errno = source.map(TunError::raw_os_error).or(error.raw_os_error());
+        Refused { errno: errno.map_or(Errno::EIO, Errno), why: format!("{what}{error}") }
     }
 }
 
@@ -167,11 +183,14 @@ impl Description {
             self.keys = Some(value.to_owned());
             return Ok(());
         }
-        self.config.set(name, value).map(drop).map_err(|error| refused_setting(name, error))
+        self.config.set(name, value).map(drop).map_err(|error| Refused::setting(name, error))
     }
 
     /// Opens the device and starts the stack.
-    pub(crate) fn start(&self) -> Result<Running, Refused> {
+    ///
+    /// # Errors
+    /// What the device, the files or the system do not allow.
+    pub fn start(&self) -> Result<Running, Refused> {
         // Before anything is touched: a bad file ends it here.
         let known = self.known_paths()?;
         match &self.device {
@@ -208,7 +227,7 @@ impl Description {
             stack.set_route(now, *network, *metrics);
         }
         if let Some(keys) = &self.keys {
-            stack.set(now, COOKIE_KEY, keys).map_err(|error| refused_setting(COOKIE_KEY, error))?;
+            stack.set(now, COOKIE_KEY, keys).map_err(|error| Refused::setting(COOKIE_KEY, error))?;
         }
         let tree = self.sysctl.as_ref().map(|root| SysctlTree::new(root, &stack));
         let running = Running::start(Sockets::new(stack, self.first_descriptor), device, tree)
@@ -235,16 +254,6 @@ impl Description {
 
 /// The setting that is no row of the table.
 const COOKIE_KEY: &str = "net.ipv4.tcp_fastopen_key";
-
-/// As an errno: what `sysctl` would say.
-pub(crate) fn refused_setting(name: &str, error: SettingError) -> Refused {
-    match error {
-        SettingError::Unknown => {
-            Refused { errno: libc::ENOENT, why: format!("there is no setting called {name}") }
-        }
-        SettingError::Invalid(why) => Refused::invalid(format!("{name}: {why}")),
-    }
-}
 
 fn prefix(text: &str) -> Result<(IpAddr, u8), Refused> {
     let wrong =
@@ -298,18 +307,18 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let cases = [
-            ("", libc::EINVAL, "a stack needs an address of its own"),
-            ("address 10.0.0.2", libc::EINVAL, "address: `10.0.0.2` is not an address and prefix length"),
-            ("address 10.0.0.2/33", libc::EINVAL, "address: `10.0.0.2/33`"),
-            ("mtu 20", libc::EINVAL, "mtu: `20` is not a number from 68 to 65535"),
-            ("mtu", libc::EINVAL, "mtu: it wants a value"),
-            ("colour blue", libc::EINVAL, "colour: no such word"),
-            ("profile windows", libc::EINVAL, "profile: `windows` is neither default nor linux"),
-            ("offload maybe", libc::EINVAL, "offload: `maybe` is neither on nor off"),
-            ("set net.ipv4.no_such 1", libc::ENOENT, "set: there is no setting called net.ipv4.no_such"),
-            ("set net.ipv4.tcp_syncookies lots", libc::EINVAL, "set: net.ipv4.tcp_syncookies: "),
-            ("set alone", libc::EINVAL, "set: it wants a name and a value"),
-            ("route 10.0.0.0/40 initcwnd 2", libc::EINVAL, "route: `10.0.0.0/40` is not a prefix"),
+            ("", Errno::EINVAL, "a stack needs an address of its own"),
+            ("address 10.0.0.2", Errno::EINVAL, "address: `10.0.0.2` is not an address and prefix length"),
+            ("address 10.0.0.2/33", Errno::EINVAL, "address: `10.0.0.2/33`"),
+            ("mtu 20", Errno::EINVAL, "mtu: `20` is not a number from 68 to 65535"),
+            ("mtu", Errno::EINVAL, "mtu: it wants a value"),
+            ("colour blue", Errno::EINVAL, "colour: no such word"),
+            ("profile windows", Errno::EINVAL, "profile: `windows` is neither default nor linux"),
+            ("offload maybe", Errno::EINVAL, "offload: `maybe` is neither on nor off"),
+            ("set net.ipv4.no_such 1", Errno::ENOENT, "set: there is no setting called net.ipv4.no_such"),
+            ("set net.ipv4.tcp_syncookies lots", Errno::EINVAL, "set: net.ipv4.tcp_syncookies: "),
+            ("set alone", Errno::EINVAL, "set: it wants a name and a value"),
+            ("route 10.0.0.0/40 initcwnd 2", Errno::EINVAL, "route: `10.0.0.0/40` is not a prefix"),
         ];
         for (text, errno, part) in cases {
             let refused = text.parse::<Description>().unwrap_err();

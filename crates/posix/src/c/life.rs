@@ -1,0 +1,132 @@
+//! The one stack of a process: from its start to the end of the process, found without a lock, gone after a fork.
+//!
+//! What was started is never freed, since a thread may still be in one of its calls when it is stopped; a stopped stack has no sockets,
+//! so that little is left of it.
+
+use crate::description::{Description, Refused};
+use crate::errno::Errno;
+use crate::real_time::{Ended, RealProcess, Running};
+use host::paths;
+use std::path::PathBuf;
+use std::ptr;
+use std::sync::Once;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
+
+/// A stack that was started.
+#[derive(Debug)]
+pub struct Started {
+    running: Running,
+    linger: Duration,
+    cache: Option<PathBuf>,
+}
+
+static CURRENT: AtomicPtr<Started> = AtomicPtr::new(ptr::null_mut());
+
+/// Where [`start`] looks when it is told nothing.
+pub const ENVIRONMENT: &str = "FIRSTBYTE";
+
+/// The sockets of the stack in use.
+pub fn current() -> Option<&'static RealProcess> {
+    // SAFETY: the pointer is null or of a leaked box.
+    let started = unsafe { CURRENT.load(Ordering::Acquire).as_ref() };
+    started.map(|started| started.running.process())
+}
+
+/// What a call does if there is a stack; without one no descriptor is open.
+///
+/// # Errors
+/// The call's own, `EBADF`.
+pub fn with<R>(call: impl FnOnce(&'static RealProcess) -> Result<R, Errno>) -> Result<R, Errno> {
+    call(current().ok_or(Errno::EBADF)?)
+}
+
+/// Starts the stack of this process. Without a text, the environment has it (`FIRSTBYTE`). When the process ends in order, so does the
+/// stack.
+///
+/// # Errors
+/// `EALREADY` if there is one; what is wrong with the text or its device.
+pub fn start(text: Option<&str>) -> Result<(), Refused> {
+    let runs = || Refused { errno: Errno::EALREADY, why: "this process has a stack already".into() };
+    let from_environment = text.is_none().then(|| std::env::var(ENVIRONMENT).ok()).flatten();
+    let text = text.or(from_environment.as_deref()).ok_or_else(|| Refused {
+        errno: Errno::EINVAL,
+        why: format!("no description of a stack, and none in the environment ({ENVIRONMENT})"),
+    })?;
+    let description: Description = text.parse()?;
+    if current().is_some() {
+        return Err(runs());
+    }
+    let running = description.start()?;
+    let started = Started { running, linger: description.linger, cache: description.cache };
+    install(started).map_err(|other| {
+        // Two threads at once: the device is given back before the second one is told.
+        other.running.stop(Duration::ZERO);
+        runs()
+    })
+}
+
+/// Ends the stack of this process, as [`Running::stop`] does; without `patience`, as its description says. What it has learnt is kept.
+///
+/// # Errors
+/// `ENETDOWN` if there is none, `ETIMEDOUT` if something had to be reset, that of its device if it had failed.
+pub fn stop(patience: Option<Duration>) -> Result<(), Refused> {
+    // SAFETY: the pointer is null or of a leaked box.
+    let started = unsafe { CURRENT.swap(ptr::null_mut(), Ordering::AcqRel).as_ref() };
+    let started = started.ok_or(Refused { errno: Errno::ENETDOWN, why: "no stack runs".into() })?;
+    let ended = started.running.stop(patience.unwrap_or(started.linger));
+    started.keep_paths();
+    match ended {
+        None | Some(Ended::Delivered) => Ok(()),
+        Some(Ended::TimedOut) => Err(Refused {
+            errno: Errno::ETIMEDOUT,
+            why: "not everything was delivered in time; what was left has been reset".into(),
+        }),
+        Some(Ended::Failed(error)) => Err(Refused {
+            errno: error.raw_os_error().map_or(Errno::EIO, Errno),
+            why: format!("the device under the stack failed: {error}"),
+        }),
+    }
+}
+
+impl Started {
+    fn keep_paths(&self) {
+        let Some(file) = &self.cache else { return };
+        let paths = self.running.process().call(|sockets, now| sockets.stack().export_paths(now));
+        if let Err(error) = paths::save(file, &paths) {
+            eprintln!("libfirstbyte: {}: {error}", file.display());
+        }
+    }
+}
+
+/// Makes this the stack in use, unless there is one.
+fn install(started: Started) -> Result<(), Started> {
+    static AT_END: Once = Once::new();
+    let leaked = Box::into_raw(Box::new(started));
+    let installed =
+        CURRENT.compare_exchange(ptr::null_mut(), leaked, Ordering::AcqRel, Ordering::Acquire).is_ok();
+    if !installed {
+        // SAFETY: it came from a box just now, and nobody else has seen it.
+        return Err(*unsafe { Box::from_raw(leaked) });
+    }
+    AT_END.call_once(|| {
+        // SAFETY: both are functions without arguments that may be called whenever the system does. That there is no memory to
+        // remember them would only mean that the end is as abrupt as that of a killed process.
+        unsafe {
+            libc::atexit(at_exit);
+            libc::pthread_atfork(None, None, Some(in_child));
+        }
+    });
+    Ok(())
+}
+
+/// The process ends in order: what was written is still delivered.
+extern "C" fn at_exit() {
+    // Nobody is left to be told what had to be reset.
+    let _ = stop(None);
+}
+
+/// A child of fork has neither the thread of the stack nor a right to its device.
+extern "C" fn in_child() {
+    CURRENT.store(ptr::null_mut(), Ordering::Release);
+}

@@ -1,0 +1,321 @@
+//! Calls about one descriptor: ours by `posix`, others by libc. Pointers are as libc has them.
+
+use crate::numbers::{self, ours, publish, withdraw};
+use crate::{real, stack};
+use core::ptr;
+use libc::{c_int, c_uint, c_ulong, c_void, iovec, msghdr, off_t, sockaddr, socklen_t, ssize_t};
+use posix::Errno;
+use posix::c::life::{current, with};
+use posix::c::{self, returned, returned_int, returned_sent};
+
+macro_rules! calls {
+    ($(
+        $name:ident ( $number:ident $(, $argument:ident : $type:ty)* ) -> $result:ty = $returned:path, |$process:ident, $fd:ident| $body:expr;
+    )+) => {$(
+        /// libc's function, for both kinds of descriptor.
+        ///
+        /// # Safety
+        /// As libc's.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($number: c_int $(, $argument: $type)*) -> $result {
+            match ours($number) {
+                // SAFETY: as the caller says.
+                Some($fd) => $returned(with(|$process| unsafe { $body })),
+                // SAFETY: as the caller says.
+                None => unsafe { real::$name($number $(, $argument)*) },
+            }
+        }
+    )+};
+}
+
+/// Of calls that send without flags.
+fn sent(result: Result<usize, Errno>) -> ssize_t {
+    returned_sent(result, 0)
+}
+
+fn published(new: Result<c_int, Errno>) -> Result<c_int, Errno> {
+    let new = new?;
+    publish(new).inspect_err(|_| {
+        // It is open, and nobody knows it.
+        let _ = with(|p| c::close(p, new));
+    })
+}
+
+calls! {
+    bind(number, addr: *const sockaddr, len: socklen_t) -> c_int = returned_int, |p, fd| c::bind(p, fd, addr, len);
+    accept(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| published(c::accept(p, fd, addr, len, 0));
+    accept4(number, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int = returned_int,
+        |p, fd| published(c::accept(p, fd, addr, len, flags));
+    connect(number, addr: *const sockaddr, len: socklen_t) -> c_int = returned_int, |p, fd| c::connect(p, fd, addr, len);
+    getsockname(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| c::name(p, fd, false, addr, len);
+    getpeername(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| c::name(p, fd, true, addr, len);
+
+    read(number, buf: *mut c_void, len: usize) -> ssize_t = returned, |p, fd| c::read(p, fd, buf, len);
+    readv(number, iov: *const iovec, count: c_int) -> ssize_t = returned, |p, fd| c::readv(p, fd, iov, count);
+    recv(number, buf: *mut c_void, len: usize, flags: c_int) -> ssize_t = returned,
+        |p, fd| c::recvfrom(p, fd, (buf, len), flags, ptr::null_mut());
+    recvfrom(number, buf: *mut c_void, len: usize, flags: c_int, addr: *mut sockaddr, addr_len: *mut socklen_t) -> ssize_t
+        = returned, |p, fd| { let _ = addr; c::recvfrom(p, fd, (buf, len), flags, addr_len) };
+    recvmsg(number, message: *mut msghdr, flags: c_int) -> ssize_t = returned, |p, fd| c::recvmsg(p, fd, message, flags);
+    write(number, buf: *const c_void, len: usize) -> ssize_t = sent, |p, fd| c::write(p, fd, buf, len);
+    writev(number, iov: *const iovec, count: c_int) -> ssize_t = sent, |p, fd| c::writev(p, fd, iov, count);
+
+    getsockopt(number, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int = returned_int,
+        |p, fd| c::getsockopt(p, fd, (level, name), value, len);
+    setsockopt(number, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int = returned_int,
+        |p, fd| c::setsockopt(p, fd, (level, name), value, len);
+    ioctl(number, request: c_ulong, argument: usize) -> c_int = returned_int, |p, fd| c::ioctl(p, fd, request, argument as *mut c_int);
+}
+
+macro_rules! plain_calls {
+    ($($name:ident ( $number:ident $(, $argument:ident : $type:ty)* ), |$process:ident, $fd:ident| $body:expr;)+) => {$(
+        /// libc's function, for both kinds of descriptor.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($number: c_int $(, $argument: $type)*) -> c_int {
+            match ours($number) {
+                Some($fd) => returned_int(with(|$process| $body)),
+                // SAFETY: nothing is passed but numbers.
+                None => unsafe { real::$name($number $(, $argument)*) },
+            }
+        }
+    )+};
+}
+
+plain_calls! {
+    listen(number, backlog: c_int), |p, fd| c::listen(p, fd, backlog);
+    shutdown(number, how: c_int), |p, fd| c::shutdown(p, fd, how);
+}
+
+/// `socket`: TCP is ours.
+#[unsafe(no_mangle)]
+pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    if !stack::takes(domain, kind, protocol) {
+        // SAFETY: nothing is passed but numbers.
+        return unsafe { real::socket(domain, kind, protocol) };
+    }
+    returned_int(stack::started().and_then(|p| published(c::socket(p, domain, kind, protocol))))
+}
+
+/// `close`: the number goes back to the kernel last, so that nobody gets it before ours is closed.
+#[unsafe(no_mangle)]
+pub extern "C" fn close(number: c_int) -> c_int {
+    let part = withdraw(number).or_else(|| numbers::take_epoll_part(number));
+    if let (Some(fd), Some(process)) = (part, current()) {
+        // In a child of fork there is nothing to close; else it is open.
+        let _ = c::close(process, fd);
+    }
+    // SAFETY: nothing is passed but a number.
+    unsafe { real::close(number) }
+}
+
+/// `fcntl`: variadic in C; its third argument lies where a fixed one would, and means nothing to commands without.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl(number: c_int, command: c_int, argument: usize) -> c_int {
+    match ours(number) {
+        Some(fd) => returned_int(with(|p| c::fcntl(p, fd, command, argument as c_int))),
+        // SAFETY: as the caller says.
+        None => unsafe { real::fcntl(number, command, argument) },
+    }
+}
+
+/// `fcntl` as programs built for large files call it.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl64(number: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: as the caller says; where a word has 64 bits both are one.
+    unsafe { fcntl(number, command, argument) }
+}
+
+/// `send`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn send(number: c_int, buf: *const c_void, len: usize, flags: c_int) -> ssize_t {
+    match ours(number) {
+        Some(fd) => {
+            // SAFETY: as the caller says.
+            let result = with(|p| unsafe { c::sendto(p, fd, (buf, len), flags, (ptr::null(), 0)) });
+            returned_sent(result, flags)
+        }
+        // SAFETY: as the caller says.
+        None => unsafe { real::send(number, buf, len, flags) },
+    }
+}
+
+/// `sendto`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendto(
+    number: c_int,
+    buf: *const c_void,
+    len: usize,
+    flags: c_int,
+    addr: *const sockaddr,
+    addr_len: socklen_t,
+) -> ssize_t {
+    match ours(number) {
+        Some(fd) => {
+            // SAFETY: as the caller says.
+            let result = with(|p| unsafe { c::sendto(p, fd, (buf, len), flags, (addr, addr_len)) });
+            returned_sent(result, flags)
+        }
+        // SAFETY: as the caller says.
+        None => unsafe { real::sendto(number, buf, len, flags, addr, addr_len) },
+    }
+}
+
+/// `sendmsg`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmsg(number: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    match ours(number) {
+        // SAFETY: as the caller says.
+        Some(fd) => returned_sent(with(|p| unsafe { c::sendmsg(p, fd, message, flags) }), flags),
+        // SAFETY: as the caller says.
+        None => unsafe { real::sendmsg(number, message, flags) },
+    }
+}
+
+/// `splice`: between ours and the kernel's pipes there is none (`EINVAL`, upon which programs copy).
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn splice(
+    from: c_int,
+    from_offset: *mut i64,
+    to: c_int,
+    to_offset: *mut i64,
+    len: usize,
+    flags: c_uint,
+) -> ssize_t {
+    if ours(from).or(ours(to)).is_some() {
+        return returned(Err(Errno::EINVAL));
+    }
+    // SAFETY: as the caller says.
+    unsafe { real::splice(from, from_offset, to, to_offset, len, flags) }
+}
+
+/// What one turn of `sendfile` reads.
+const FILE_CHUNK: usize = 1 << 17;
+
+/// `sendfile`: from a file of the kernel's into a socket of ours.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile(out: c_int, file: c_int, offset: *mut off_t, len: usize) -> ssize_t {
+    let Some(fd) = ours(out) else {
+        // SAFETY: as the caller says.
+        return unsafe { real::sendfile(out, file, offset, len) };
+    };
+    // SAFETY: as the caller says.
+    let mut place = unsafe { offset.as_mut() };
+    let from = match &place {
+        Some(place) => **place,
+        // SAFETY: nothing is passed but numbers.
+        None => unsafe { libc::lseek(file, 0, libc::SEEK_CUR) },
+    };
+    if from < 0 {
+        return returned(Err(numbers::last_error()));
+    }
+    let mut total = 0;
+    let mut result = Ok(());
+    let mut chunk = vec![0_u8; len.min(FILE_CHUNK)];
+    while total < len && result.is_ok() {
+        let most = chunk.len().min(len - total);
+        // SAFETY: the buffer has that many bytes.
+        let got = unsafe { libc::pread(file, chunk.as_mut_ptr().cast(), most, from + total as off_t) };
+        let Ok(got) = usize::try_from(got) else {
+            result = Err(numbers::last_error());
+            break;
+        };
+        if got == 0 {
+            break;
+        }
+        // SAFETY: the buffer has that many bytes.
+        match with(|p| unsafe { c::write(p, fd, chunk.as_ptr().cast(), got) }) {
+            Ok(taken) => {
+                total += taken;
+                if taken < got {
+                    break;
+                }
+            }
+            Err(errno) => result = Err(errno),
+        }
+    }
+    let end = from + total as off_t;
+    match &mut place {
+        Some(place) => **place = end,
+        // SAFETY: nothing is passed but numbers.
+        None => drop(unsafe { libc::lseek(file, end, libc::SEEK_SET) }),
+    }
+    match result {
+        Err(errno) if total == 0 => sent(Err(errno)),
+        _ => sent(Ok(total)),
+    }
+}
+
+/// `sendfile` as programs built for large files call it.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile64(out: c_int, file: c_int, offset: *mut off_t, len: usize) -> ssize_t {
+    // SAFETY: as the caller says; where a word has 64 bits both are one.
+    unsafe { sendfile(out, file, offset, len) }
+}
+
+/// `read` of a program compiled with checks; the compiler knew the buffer's size.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __read_chk(number: c_int, buf: *mut c_void, len: usize, room: usize) -> ssize_t {
+    // SAFETY: as the caller says; no more than there is room.
+    unsafe { read(number, buf, len.min(room)) }
+}
+
+/// `recv`, likewise.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __recv_chk(
+    number: c_int,
+    buf: *mut c_void,
+    len: usize,
+    room: usize,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: as the caller says; no more than there is room.
+    unsafe { recv(number, buf, len.min(room), flags) }
+}
+
+/// `recvfrom`, likewise.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __recvfrom_chk(
+    number: c_int,
+    buf: *mut c_void,
+    len: usize,
+    room: usize,
+    flags: c_int,
+    addr: *mut sockaddr,
+    addr_len: *mut socklen_t,
+) -> ssize_t {
+    // SAFETY: as the caller says; no more than there is room.
+    unsafe { recvfrom(number, buf, len.min(room), flags, addr, addr_len) }
+}

@@ -1,0 +1,159 @@
+//! `epoll` over both kinds of descriptor.
+//!
+//! An instance is the kernel's; from the first socket of ours that it watches it has a part of the stack's too. A wait asks both.
+
+use crate::numbers::{self, last_error, ours};
+use crate::{mixed, real, stack};
+use core::time::Duration;
+use libc::{c_int, epoll_event, pollfd, sigset_t, timespec};
+use posix::c::{self, life::current, returned_int};
+use posix::{Errno, Interest};
+
+/// `epoll_ctl`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_ctl(
+    epoll: c_int,
+    operation: c_int,
+    number: c_int,
+    event: *mut epoll_event,
+) -> c_int {
+    let Some(fd) = ours(number) else {
+        // SAFETY: as the caller says.
+        return unsafe { real::epoll_ctl(epoll, operation, number, event) };
+    };
+    let result = part_of(epoll).and_then(|(process, part)| {
+        // SAFETY: as the caller says.
+        unsafe { c::epoll_ctl(process, part, operation, fd, event) }
+    });
+    returned_int(result)
+}
+
+/// The stack's part of an instance, made if there is none yet.
+fn part_of(epoll: c_int) -> Result<(&'static posix::RealProcess, c_int), Errno> {
+    let process = stack::started()?;
+    if let Some(part) = numbers::epoll_part(epoll) {
+        return Ok((process, part));
+    }
+    ensure_epoll(epoll)?;
+    let part = c::epoll_create(process, 1)?;
+    match numbers::set_epoll_part(epoll, part)? {
+        None => Ok((process, part)),
+        Some(other) => {
+            c::close(process, part)?;
+            Ok((process, other))
+        }
+    }
+}
+
+/// Is it an epoll instance? Asking the kernel by a call of epoll would change something.
+fn ensure_epoll(number: c_int) -> Result<(), Errno> {
+    let link = std::fs::read_link(format!("/proc/self/fd/{number}")).map_err(|_| Errno::EBADF)?;
+    if link.as_os_str() == "anon_inode:[eventpoll]" { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+/// # Safety
+/// `events` is null, or `most` entries there can be written.
+unsafe fn wait(
+    (epoll, part): (c_int, c_int),
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: Option<Duration>,
+    mask: *const sigset_t,
+) -> Result<c_int, Errno> {
+    let process = current().ok_or(Errno::EBADF)?;
+    let most = usize::try_from(most).ok().filter(|most| *most > 0).ok_or(Errno::EINVAL)?;
+    if events.is_null() {
+        return Err(Errno::EFAULT);
+    }
+    let mut ours: Vec<Interest> = Vec::new();
+    let found = mixed::wait(
+        process,
+        &[part],
+        |sockets, now| {
+            ours = sockets.epoll_wait(now, part, most, None)?;
+            Ok(ours.len())
+        },
+        |already| {
+            let room = most - already;
+            if room == 0 {
+                return Ok(0);
+            }
+            // SAFETY: `room` entries behind the first `already` can be written.
+            let found = unsafe { real::epoll_wait(epoll, events.add(already), room as c_int, 0) };
+            usize::try_from(found).map_err(|_| last_error())
+        },
+        &[pollfd { fd: epoll, events: libc::POLLIN, revents: 0 }],
+        timeout,
+        mask,
+    )?;
+    for (at, interest) in ours.iter().enumerate() {
+        let event = epoll_event { events: interest.events, u64: interest.data };
+        // SAFETY: no more than `most` were found.
+        unsafe { events.add(at).write_unaligned(event) };
+    }
+    Ok(found as c_int)
+}
+
+/// `epoll_wait`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_wait(
+    epoll: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: c_int,
+) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { epoll_pwait(epoll, events, most, timeout, core::ptr::null()) }
+}
+
+/// `epoll_pwait`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_pwait(
+    epoll: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: c_int,
+    mask: *const sigset_t,
+) -> c_int {
+    let time = mixed::milliseconds(timeout);
+    // SAFETY: as the caller says.
+    unsafe {
+        match numbers::epoll_part(epoll) {
+            Some(part) => returned_int(wait((epoll, part), events, most, time, mask)),
+            None => real::epoll_pwait(epoll, events, most, timeout, mask),
+        }
+    }
+}
+
+/// `epoll_pwait2`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_pwait2(
+    epoll: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe {
+        match numbers::epoll_part(epoll) {
+            Some(part) => {
+                let time = mixed::time(timeout);
+                returned_int(time.and_then(|time| wait((epoll, part), events, most, time, mask)))
+            }
+            None => real::epoll_pwait2(epoll, events, most, timeout, mask),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `libfirstbyte_preload.so`: unmodified programs over the stack.
+//!
+//! ```text
+//! FIRSTBYTE='device tun0; address 10.0.0.2/24' LD_PRELOAD=libfirstbyte_preload.so curl http://10.0.0.1/
+//! ```
+//!
+//! It exports the names of libc's socket calls. TCP sockets are the stack's, which is started when the first one is opened, by the text in
+//! `FIRSTBYTE` (the words are in `firstbyte.h`, at `fb_start`); without that variable everything is libc's. Everything else is libc's
+//! anyway: UDP, Unix sockets, files, pipes.
+//!
+//! | module | what |
+//! |---|---|
+//! | `numbers` | which descriptors are ours: each has a number of the kernel's, held by a placeholder |
+//! | `real` | libc's own functions |
+//! | `stack` | the stack, started when it is first needed |
+//! | `calls` | calls about one descriptor |
+//! | `mixed`, `poll`, `epoll` | waiting for ours and the kernel's at once |
+//!
+//! What it cannot do: descriptors of ours do not survive `fork` in the child, `exec`, or a way around libc's names (`fdopen` and the
+//! streams of stdio, io_uring, programs without libc or linked statically).
+#![expect(unsafe_code, reason = "libc's functions have pointers")]
+
+pub mod calls;
+pub mod epoll;
+mod mixed;
+mod numbers;
+pub mod poll;
+mod real;
+mod stack;

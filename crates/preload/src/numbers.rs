@@ -1,0 +1,87 @@
+//! Which numbers are ours.
+//!
+//! A program may use the lowest number that is free, pass it to `select`, compare it with others: so each descriptor of the stack has a
+//! number of the kernel's, held by a placeholder, a socket of the kernel's that is never connected. The table is read without a lock, since
+//! every `read` and `close` of the program asks it, also those that the library itself makes.
+
+use crate::real;
+use libc::c_int;
+use posix::Errno;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// Numbers that may be ours; what `RLIMIT_NOFILE` rarely exceeds.
+const NUMBERS_MAX: usize = 1 << 16;
+
+/// By number: one more than the stack's own descriptor, or 0.
+struct Table([AtomicI32; NUMBERS_MAX]);
+
+static SOCKETS: Table = Table([const { AtomicI32::new(0) }; NUMBERS_MAX]);
+static EPOLLS: Table = Table([const { AtomicI32::new(0) }; NUMBERS_MAX]);
+
+impl Table {
+    fn at(&self, number: c_int) -> Option<&AtomicI32> {
+        self.0.get(usize::try_from(number).ok()?)
+    }
+
+    fn get(&self, number: c_int) -> Option<c_int> {
+        self.at(number)?.load(Ordering::Acquire).checked_sub(1).filter(|fd| *fd >= 0)
+    }
+
+    fn take(&self, number: c_int) -> Option<c_int> {
+        self.at(number)?.swap(0, Ordering::AcqRel).checked_sub(1).filter(|fd| *fd >= 0)
+    }
+}
+
+/// The stack's descriptor behind a number.
+pub(crate) fn ours(number: c_int) -> Option<c_int> {
+    SOCKETS.get(number)
+}
+
+/// A number for a descriptor of the stack's.
+///
+/// # Errors
+/// `EMFILE`, `ENFILE`, as the kernel says, or `EMFILE` where the table ends.
+pub(crate) fn publish(fd: c_int) -> Result<c_int, Errno> {
+    // SAFETY: nothing is passed but numbers.
+    let number = unsafe { real::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
+    if number < 0 {
+        return Err(last_error());
+    }
+    match SOCKETS.at(number) {
+        Some(entry) => {
+            entry.store(fd + 1, Ordering::Release);
+            Ok(number)
+        }
+        None => {
+            // SAFETY: nobody else knows this number.
+            unsafe { real::close(number) };
+            Err(Errno::EMFILE)
+        }
+    }
+}
+
+/// The number is ours no longer; its placeholder is still there.
+pub(crate) fn withdraw(number: c_int) -> Option<c_int> {
+    SOCKETS.take(number)
+}
+
+/// The stack's part of an epoll instance: it has one from the first socket of ours that it watches.
+pub(crate) fn epoll_part(number: c_int) -> Option<c_int> {
+    EPOLLS.get(number)
+}
+
+/// Gives it one, unless another thread has: that one then.
+pub(crate) fn set_epoll_part(number: c_int, fd: c_int) -> Result<Option<c_int>, Errno> {
+    let entry = EPOLLS.at(number).ok_or(Errno::EBADF)?;
+    let set = entry.compare_exchange(0, fd + 1, Ordering::AcqRel, Ordering::Acquire);
+    Ok(set.err().map(|other| other - 1))
+}
+
+pub(crate) fn take_epoll_part(number: c_int) -> Option<c_int> {
+    EPOLLS.take(number)
+}
+
+/// What libc has just said.
+pub(crate) fn last_error() -> Errno {
+    Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+}

@@ -1,0 +1,131 @@
+//! Unmodified programs over the stack: Python with what it does to sockets among other descriptors, its HTTP server, curl.
+
+#![expect(clippy::unwrap_used, reason = "a test may")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use testnet::{counters, in_namespace, sysctl};
+
+/// Where libfirstbyte_preload.so is, built if it is not up to date: cargo does not build it for tests.
+fn library() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let profile = test.ancestors().nth(2).unwrap();
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["build", "--quiet", "-p", "firstbyte-preload", "--target-dir"]);
+        cargo.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if profile.ends_with("release") {
+            cargo.arg("--release");
+        }
+        assert!(cargo.status().unwrap().success(), "{cargo:?}");
+        profile.join("libfirstbyte_preload.so")
+    })
+}
+
+/// The distribution's own programs, without what stands in front of them in `PATH`.
+const PATH: &str = "/usr/bin:/bin:/usr/local/bin";
+
+/// A program over a stack; `None`, after a line that says so, where it is not installed.
+fn over_the_stack(program: &str, stack: &str) -> Option<Command> {
+    if !PATH.split(':').any(|folder| Path::new(folder).join(program).is_file()) {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: needs {program}");
+        return None;
+    }
+    let mut command = Command::new("/usr/bin/env");
+    command.env("PATH", PATH).arg(format!("FIRSTBYTE={stack}"));
+    command.arg(format!("LD_PRELOAD={}", library().display())).arg(program);
+    Some(command)
+}
+
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn python_finds_sockets_as_the_kernels_among_other_descriptors() {
+    let Some(mut python) = over_the_stack("python3", "device loopback; address 10.0.0.2/24") else { return };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mixed.py");
+    let output = python.arg(script).output().unwrap();
+    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_program_without_a_stack_says_why() {
+    let Some(mut python) = over_the_stack("python3", "device loopback") else { return };
+    let output = python.args(["-c", "import socket; socket.socket()"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("libfirstbyte_preload: a stack needs an address of its own"), "{said}");
+    assert!(said.contains("Network is down"), "{said}");
+}
+
+const STACK: &str = "device tun0; device-address 10.0.0.1/24; address 10.0.0.2/24";
+
+#[test]
+fn pythons_http_server_serves_the_kernel() {
+    let folder = std::env::temp_dir().join(format!("firstbyte-preload-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let page: Vec<u8> = (0..1_000_000_u32).map(|at| (at * 7 % 251) as u8).collect();
+    fs::write(folder.join("page"), &page).unwrap();
+    in_namespace(|| {
+        let Some(mut python) = over_the_stack("python3", STACK) else { return };
+        python.args(["-u", "-m", "http.server", "80"]).current_dir(&folder);
+        let mut server = Ends(python.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+        // It says that it listens.
+        server.0.stdout.as_mut().unwrap().read_exact(&mut [0; 10]).unwrap();
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let mut client = TcpStream::connect("10.0.0.2:80").unwrap();
+                    client.write_all(b"GET /page HTTP/1.0\r\n\r\n").unwrap();
+                    let mut answer = Vec::new();
+                    client.read_to_end(&mut answer).unwrap();
+                    assert!(answer.ends_with(&page), "{} bytes", answer.len());
+                });
+            }
+        });
+    });
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn curl_puts_its_request_on_the_syn() {
+    in_namespace(|| {
+        // 0x400: every listener has a Fast Open queue.
+        sysctl("net.ipv4.tcp_fastopen", "0x403");
+        let listener = TcpListener::bind("0.0.0.0:80").unwrap();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut request = [0; 4096];
+                while !request.windows(4).any(|window| window == b"\r\n\r\n") {
+                    assert!(stream.read(&mut request).unwrap() > 0);
+                }
+                stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nhello").unwrap();
+            }
+        });
+        let cache = std::env::temp_dir().join(format!("firstbyte-preload-cache-{}", std::process::id()));
+        let stack = format!("{STACK}; cache {}", cache.display());
+        let before = counters();
+        for visit in 0..2 {
+            let Some(mut curl) = over_the_stack("curl", &stack) else { return };
+            curl.args(["--silent", "--show-error", "--max-time", "10", "--tcp-fastopen", "http://10.0.0.1/"]);
+            let output = curl.output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "hello", "{output:?}");
+            // The first visit asks for a cookie, which the next process finds in the file.
+            let taken = counters().of("TCPFastOpenPassive") - before.of("TCPFastOpenPassive");
+            assert_eq!(taken, visit, "visit {visit}");
+        }
+        fs::remove_file(cache).unwrap();
+    });
+}

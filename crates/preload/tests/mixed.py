@@ -1,0 +1,171 @@
+"""An unmodified Python over the stack, which hears only itself: what programs do with sockets among other descriptors."""
+import asyncio, errno, os, select, signal, socket, tempfile, threading
+
+OWN = "10.0.0.2"
+
+
+def listener(port):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind((OWN, port))
+    s.listen(16)
+    return s
+
+
+def pair(port):
+    with listener(port) as server:
+        client = socket.create_connection((OWN, port))
+        return client, server.accept()[0]
+
+
+def numbers_are_the_kernels():
+    a = socket.socket()
+    b = os.open("/dev/null", os.O_RDONLY)
+    c = socket.socket()
+    used = {a.fileno(), b, c.fileno()}
+    assert len(used) == 3 and max(used) < 100, used
+    freed = a.fileno()
+    a.close()
+    assert os.open("/dev/null", os.O_RDONLY) == freed
+    os.close(freed), os.close(b), c.close()
+
+
+def what_is_not_tcp_is_the_kernels():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.bind(("127.0.0.1", 0))
+        udp.sendto(b"x", udp.getsockname())
+        assert udp.recv(10) == b"x"
+    a, b = socket.socketpair()
+    a.send(b"y")
+    assert b.recv(10) == b"y"
+    a.close(), b.close()
+    with socket.socket() as s:
+        try:
+            s.bind(("127.0.0.1", 0))
+            assert False, "127.0.0.1 is not the stack's"
+        except OSError as e:
+            assert e.errno == errno.EADDRNOTAVAIL, e
+
+
+def waits(port, look):
+    """look(descriptors, seconds) -> those that can be read"""
+    client, server = pair(port)
+    r, w = os.pipe()
+    assert look([server.fileno(), r], 0.02) == []
+    os.write(w, b"1")
+    assert look([server.fileno(), r], 5) == [r]
+    client.send(b"2")
+    while len(look([server.fileno(), r], 5)) < 2:
+        pass
+    assert os.read(r, 1) == b"1" and look([server.fileno(), r], 5) == [server.fileno()]
+    assert server.recv(1) == b"2" and look([server.fileno(), r], 0) == []
+    # Asleep, and woken by either kind.
+    for wake in (lambda: client.send(b"3"), lambda: os.write(w, b"3")):
+        later = threading.Timer(0.05, wake)
+        later.start()
+        [ready] = look([server.fileno(), r], 5)
+        assert os.read(ready, 1) == b"3"
+        later.join()
+    client.close(), server.close(), os.close(r), os.close(w)
+
+
+def by_select(fds, seconds):
+    return sorted(select.select(fds, [], [], seconds)[0], key=fds.index)
+
+
+def by_poll(fds, seconds):
+    poll = select.poll()
+    for fd in fds:
+        poll.register(fd, select.POLLIN)
+    return sorted((fd for fd, _ in poll.poll(seconds * 1000)), key=fds.index)
+
+
+def by_epoll(fds, seconds):
+    with select.epoll() as epoll:
+        for fd in fds:
+            epoll.register(fd, select.EPOLLIN)
+        return sorted((fd for fd, _ in epoll.poll(seconds)), key=fds.index)
+
+
+def asyncio_serves():
+    async def echo(reader, writer):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def visit(at):
+        reader, writer = await asyncio.open_connection(OWN, 20)
+        data = bytes([at]) * 200000
+        writer.write(data)
+        writer.write_eof()
+        assert await reader.read() == data
+        writer.close()
+
+    async def all_of_them():
+        server = await asyncio.start_server(echo, OWN, 20)
+        await asyncio.gather(*(visit(at) for at in range(50)))
+        server.close()
+
+    asyncio.run(all_of_them())
+
+
+def files_are_sent():
+    client, server = pair(21)
+    data = os.urandom(400000)
+    got = bytearray()
+    reader = threading.Thread(target=lambda: [got.extend(part) for part in iter(lambda: server.recv(65536), b"")])
+    reader.start()
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        assert os.sendfile(client.fileno(), file.fileno(), 1000, 300000) == 300000
+        file.seek(301000)
+        assert client.sendfile(file, 301000) == 99000
+    client.close()
+    reader.join()
+    assert bytes(got) == data[1000:]
+    server.close()
+
+
+def handlers_interrupt():
+    class Late(Exception):
+        pass
+
+    def late(*_):
+        raise Late
+
+    signal.signal(signal.SIGALRM, late)
+    with listener(22) as server:
+        for call in (server.accept, lambda: select.select([server], [], [])):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            try:
+                call()
+                assert False
+            except Late:
+                pass
+
+
+def children_have_none():
+    client, server = pair(23)
+    child = os.fork()
+    if child == 0:
+        try:
+            client.send(b"x")
+        except OSError as e:
+            os._exit(0 if e.errno == errno.EBADF else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    client.send(b"z")
+    assert server.recv(10) == b"z"
+    client.close(), server.close()
+
+
+numbers_are_the_kernels()
+what_is_not_tcp_is_the_kernels()
+waits(10, by_select)
+waits(11, by_poll)
+waits(12, by_epoll)
+asyncio_serves()
+files_are_sent()
+handlers_interrupt()
+children_have_none()
