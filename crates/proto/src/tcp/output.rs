@@ -178,7 +178,7 @@ impl Connection {
             self.recovery.resent(cx.now, taken);
             self.counts(cx.now).bytes_retrans += u64::from(taken);
         }
-        if !taken.is_multiple_of(u32::from(self.segment_max())) {
+        if !repeats && !taken.is_multiple_of(u32::from(self.segment_max())) {
             self.snd.small_end = end;
         }
         let again = seq.before(self.snd.nxt);

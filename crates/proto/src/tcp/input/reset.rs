@@ -37,8 +37,13 @@ impl Connection {
         if !segment.has(Flags::SYN) {
             return Ok(());
         }
-        // Simultaneous open: the peer's SYN-ACK repeats the SYN that put us into SYN-RECEIVED.
+        // Simultaneous open: the peer's SYN-ACK repeats the SYN that put us into SYN-RECEIVED. As anything that comes twice it is
+        // acknowledged at once, and reported (RFC 2883; as Linux's `tcp_data_queue`).
         if self.handshake.is_some() && segment.has(Flags::ACK) && segment.seq() == self.rcv.irs {
+            if self.snd.iss.before(segment.header.ack) && segment.header.ack.before_or_eq(self.snd.max) {
+                self.note_repeated_syn(cx);
+                self.ack_now();
+            }
             return Ok(());
         }
         cx.counters.syn_challenge += 1;

@@ -105,7 +105,6 @@ impl Connection {
         self.segments_delivered(cx);
         self.bytes_acked += u64::from(data_acked);
         self.snd.una = ack;
-        // What the SYN carried in vain goes with the first ACK (RFC 7413 §4.2.2: no latency is lost).
         self.snd.nxt = ack;
         self.established_una = ack;
         self.established_at = Some(cx.now);
@@ -114,6 +113,7 @@ impl Connection {
         }
         self.transition(Transition::SynAckReceived);
         self.events |= Events::CONNECTED | Events::WRITABLE;
+        self.resend_syn_data(cx);
         self.close_as_queued(ack);
         self.owe_handshake_ack(cx, active.writer_waits);
         let reply = if active.answer_allowed && brings_answer {
@@ -165,6 +165,16 @@ impl Connection {
             () if self.tsval(first) == self.tsval(last) => None,
             () if echo == self.tsval(last) => Some(last),
             () => (echo == self.tsval(first)).then_some(first),
+        }
+    }
+
+    /// What the SYN carried in vain goes with the first ACK (RFC 7413 §4.2.2: no latency is lost). It is lost, and goes again as such
+    /// until it is acknowledged, but the path is not to blame: the windows stay (Linux's `tcp_non_congestion_loss_retransmit`).
+    fn resend_syn_data(&mut self, cx: &mut Context) {
+        let sent = self.snd.max.earliest(self.snd.queue.end());
+        if sent.after(self.snd.una) {
+            self.snd.nxt = self.snd.max;
+            self.lose_everything(cx);
         }
     }
 

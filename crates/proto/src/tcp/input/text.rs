@@ -74,6 +74,14 @@ impl Connection {
         }
     }
 
+    /// The same of a SYN.
+    pub(super) fn note_repeated_syn(&mut self, cx: &mut Context) {
+        if self.agreed.sack && cx.config.tcp_dsack {
+            self.rcv.report_duplicate((self.rcv.irs, self.rcv.irs + 1));
+            cx.counters.dsack_old_sent += 1;
+        }
+    }
+
     /// Returns the bytes that became readable.
     fn take_text(&mut self, cx: &mut Context, segment: &mut Segment) -> u32 {
         if self.rcv.may_know(segment.seq()) {

@@ -69,6 +69,8 @@ impl Connection {
         let start = self.snd.iss + 1;
         self.snd.queue.delivery.begin_flight(cx.now);
         let (taken, _) = self.snd.queue.transmit((cx.now, 0), start, len, &mut packet.payload);
+        // So that a server which takes it only from a later segment hands it on at once (as Linux's `tcp_send_syn_data`).
+        self.snd.queue.push_before(start + taken);
         let fin = fin && self.snd.fin_queued && taken as usize == self.snd.queue.len();
         active.data_sent = taken;
         active.fin_sent = fin;
