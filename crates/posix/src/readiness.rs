@@ -115,10 +115,7 @@ impl Sockets {
             ready |= READABLE;
         }
         ready.set(Ready::PRI, socket.urgent.is_some() || self.stack.urgent_mark(id).is_some());
-        let room = info.send_queue.saturating_mul(3) <= (info.send_buffer as usize).saturating_mul(2);
-        let lowat = socket.options.engine.notsent_lowat.unwrap_or(self.stack.config().tcp_notsent_lowat);
-        let few_unsent = u64::from(info.tcp_info.notsent_bytes) * 2 < u64::from(lowat);
-        if snd_shut || (room && few_unsent) {
+        if snd_shut || info.writable {
             ready |= WRITABLE;
         }
         ready

@@ -182,7 +182,8 @@ impl Layout {
 }
 
 fn options(info: &ConnectionInfo) -> u8 {
-    let syn_data = info.syn_data_acked > 0 || info.early_data.len > 0;
+    let all_acked = info.syn_data_acked > 0 && info.syn_data_acked == info.syn_data_len;
+    let syn_data = all_acked || info.early_data.len > 0;
     let bit = |on: bool, bit: u8| if on { bit } else { 0 };
     bit(info.timestamps, option::TIMESTAMPS)
         | bit(info.sack, option::SACK)

@@ -321,9 +321,15 @@ settings! {
     window_slow_start: bool = "firstbyte.window_slow_start", ours false, linux true, range _,
     /// Receive buffer in bytes: least, initial, most. What it holds in payload is measured; half of it at first.
     tcp_rmem: [u32; 3] = "net.ipv4.tcp_rmem", ours [4096, 1_048_576, 6_291_456], linux [4096, 131_072, 6_291_456], range _,
-    /// Send buffer in congestion windows, as far as `tcp_wmem` lets it. (Linux counts twice 4352 bytes for a segment of 1460.)
-    sndbuf_windows: u32 = "firstbyte.sndbuf_windows", ours 2, linux 6, range 1..=100,
-    /// Send buffer in bytes of payload: least, initial, most.
+    /// Send buffer in congestion windows, as far as `tcp_wmem` lets it.
+    sndbuf_windows: u32 = "firstbyte.sndbuf_windows", ours 2, linux 2, range 1..=100,
+    /// Bytes that the send buffer counts for each segment beside its payload; if any, an application's choice is doubled for them. (Of
+    /// Linux the `truesize` of an empty `sk_buff` on a 64-bit machine.)
+    sndbuf_overhead: u32 = "firstbyte.sndbuf_overhead", ours 0, linux 832, range 0..=65_535,
+    /// A write asks for room where it begins a segment, which it may then fill, and sends while it goes on. Otherwise it asks once, and
+    /// takes what fits.
+    write_by_segment: bool = "firstbyte.write_by_segment", ours false, linux true, range _,
+    /// Send buffer in bytes: least, initial, most.
     tcp_wmem: [u32; 3] = "net.ipv4.tcp_wmem", ours [4096, 262_144, 4_194_304], linux [4096, 16_384, 4_194_304], range _,
     /// The urgent pointer of the peer is the last urgent byte's (RFC 1122), otherwise the next one's (RFC 6093).
     tcp_stdurg: bool = "net.ipv4.tcp_stdurg", ours false, linux false, range _,

@@ -80,8 +80,12 @@ pub struct ConnectionInfo {
     pub rcv_wscale: u8,
     /// Size of the receive buffer in memory, bytes (`skmem`'s rb).
     pub recv_buffer: u32,
-    /// Size of the send buffer in payload, bytes.
+    /// Size of the send buffer, bytes (`skmem`'s tb).
     pub send_buffer: u32,
+    /// What it counts now, bytes: payload, and what segments take beside it (`skmem`'s w).
+    pub send_buffer_used: u64,
+    /// So much of it is free, and so little waits to be sent, that a writer who found no room would be told.
+    pub writable: bool,
     /// Memory that both buffers hold, bytes.
     pub memory: u32,
     /// Windows are scaled (RFC 7323): both SYNs had the option when they arrived. Without, no window is larger than 65535 bytes.

@@ -92,6 +92,11 @@ pub struct Stack {
 }
 
 impl Shared {
+    /// All that a send buffer may hold, if the stack has no memory.
+    fn least_send_buffer(&self) -> Option<u32> {
+        self.memory.is_exhausted().then_some(self.config.tcp_wmem[0])
+    }
+
     /// Charges a connection what its buffers hold now.
     fn charge(&mut self, now: Instant, connection: &mut Connection) {
         let held = connection.memory();
@@ -378,6 +383,8 @@ impl ConnectionInfo {
             sack: c.agreed.sack,
             ecn: c.agreed.ecn,
             send_queue: c.snd.queue.len(),
+            send_buffer_used: c.send_buffer_used(config),
+            writable: c.is_writable(config),
             recv_queue: c.rcv.buffer.len(),
             total_retrans: c.total_retrans,
             bytes_acked: c.bytes_acked,

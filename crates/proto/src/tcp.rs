@@ -40,4 +40,4 @@ pub(crate) mod timers;
 mod urgent;
 pub(crate) mod window_space;
 mod window_use;
-mod write;
+pub(crate) mod write;

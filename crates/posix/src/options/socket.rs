@@ -162,7 +162,8 @@ impl Sockets {
     fn meminfo(&self, fd: i32) -> Result<Vec<u8>, Errno> {
         let (send, receive) = self.buffers(fd)?;
         let socket = self.files.socket(fd)?;
-        let queued = socket.connection().and_then(|id| self.stack.info(id)).map_or(0, |info| info.send_queue);
+        let queued =
+            socket.connection().and_then(|id| self.stack.info(id)).map_or(0, |info| info.send_buffer_used);
         let mut fields = [0; MEMINFO_FIELDS];
         fields[MEMINFO_SNDBUF] = send;
         fields[MEMINFO_RCVBUF] = receive;

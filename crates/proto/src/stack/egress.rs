@@ -39,7 +39,7 @@ impl Stack {
             } else {
                 connection.note_limit(now);
                 if connection.snd.blocked {
-                    connection.wake_writer(&self.shared.config);
+                    connection.room_to_write(self.shared.context(now));
                     self.agenda.note_events(id, connection);
                 }
             }

@@ -1,4 +1,5 @@
-//! Packets of no connection that wait to be sent: SYN-ACKs of requests, resets, last words, answers to ICMP.
+//! Packets that wait to be sent although no connection will write them: SYN-ACKs of requests, resets, last words, answers to ICMP; and what
+//! a connection has written in the middle of its application's write.
 //!
 //! They lie in places that are used again: a packet is large, and moving it costs more than writing it.
 

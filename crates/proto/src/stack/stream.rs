@@ -1,15 +1,21 @@
 //! The application's verbs on a stream of bytes: write, push, read, peek.
 
+use super::replies::Replies;
 use super::{Shared, Stack};
 use crate::slab::Slab;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::Handshake;
+use crate::tcp::nagle::Nagle;
 use crate::tcp::receiver::AckOwed;
+use crate::tcp::send_blocks::SendBlocks;
+use crate::tcp::send_queue::SendQueue;
+use crate::tcp::write::Meanwhile;
 use crate::{
     CloseReason, ConnId, Instant, OptionError, ReadError, SocketOption, SocketOptions, UrgentError,
     WriteError, WriteFlags,
 };
 use bytes::Bytes;
+use core::ops::Range;
 
 impl Stack {
     /// Takes as many bytes as fit.
@@ -31,20 +37,9 @@ impl Stack {
         data: &[u8],
         flags: WriteFlags,
     ) -> Result<usize, WriteError> {
-        let (connection, goal, room) = writable(&mut self.connections, &self.shared, id)?;
-        let taken = data.len().min(room);
-        if taken == 0 && !data.is_empty() {
-            connection.snd.blocked = true;
-            return Err(WriteError::Blocked);
-        }
-        let flags = if taken < data.len() { WriteFlags::empty() } else { flags };
-        connection.before_write(flags);
-        connection.snd.queue.write(&data[..taken], goal, &mut self.shared.blocks);
-        connection.after_write(flags);
-        connection.snd.blocked |= taken < data.len();
-        connection.written(self.shared.context(now));
-        self.settle(now, id.index);
-        Ok(taken)
+        self.write_from(now, id, data.len(), flags, |queue, part, goal, blocks| {
+            queue.write(&data[part], goal, blocks);
+        })
     }
 
     /// Takes bytes without copying them; what does not fit stays in `data`.
@@ -52,16 +47,44 @@ impl Stack {
     /// # Errors
     /// As [`write`](Stack::write).
     pub fn write_bytes(&mut self, now: Instant, id: ConnId, data: &mut Bytes) -> Result<usize, WriteError> {
-        let (connection, goal, room) = writable(&mut self.connections, &self.shared, id)?;
-        let taken = data.len().min(room);
-        if taken == 0 && !data.is_empty() {
+        self.write_from(now, id, data.len(), WriteFlags::empty(), |queue, part, goal, blocks| {
+            queue.write_bytes(data.split_to(part.len()), goal, blocks);
+        })
+    }
+
+    /// Takes what fits of `len` bytes; `append` puts parts of them into the queue, one after the other.
+    fn write_from(
+        &mut self,
+        now: Instant,
+        id: ConnId,
+        len: usize,
+        flags: WriteFlags,
+        mut append: impl FnMut(&mut SendQueue, Range<usize>, u32, &mut SendBlocks),
+    ) -> Result<usize, WriteError> {
+        let (connection, goal, mut room) = writable(&mut self.connections, &self.shared, id)?;
+        if room == 0 && len > 0 {
             connection.snd.blocked = true;
             return Err(WriteError::Blocked);
         }
-        connection.before_write(WriteFlags::empty());
-        connection.snd.queue.write_bytes(data.split_to(taken), goal, &mut self.shared.blocks);
-        connection.after_write(WriteFlags::empty());
-        connection.snd.blocked |= !data.is_empty();
+        connection.before_write();
+        let mut taken = 0;
+        loop {
+            let part = taken..len.min(taken + room);
+            taken = part.end;
+            append(&mut connection.snd.queue, part, goal, &mut self.shared.blocks);
+            if taken == len || !self.shared.config.write_by_segment {
+                break;
+            }
+            if !flags.contains(WriteFlags::URGENT) {
+                send_meanwhile(connection, self.shared.context(now), &mut self.replies);
+            }
+            room = connection.send_room(&self.shared.config, goal, self.shared.least_send_buffer());
+            if room == 0 {
+                break;
+            }
+        }
+        connection.after_write(if taken < len { WriteFlags::empty() } else { flags });
+        connection.snd.blocked |= taken < len;
         connection.written(self.shared.context(now));
         self.settle(now, id.index);
         Ok(taken)
@@ -239,7 +262,6 @@ pub(super) fn writable<'a>(
     shared: &Shared,
     id: ConnId,
 ) -> Result<(&'a mut Connection, u32, usize), WriteError> {
-    let least = shared.memory.is_exhausted().then_some(shared.config.tcp_wmem[0]);
     let found = connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan);
     let connection = found.ok_or(WriteError::NotFound)?;
     match connection.close_reason {
@@ -249,8 +271,26 @@ pub(super) fn writable<'a>(
         None => {}
     }
     let goal = connection.size_goal(&shared.capabilities);
-    let room = connection.send_room(&shared.config, least);
+    let room = connection.send_room(&shared.config, goal, shared.least_send_buffer());
     Ok((connection, goal, room))
+}
+
+/// What a write sends while it goes on waits with the replies, so that its packets leave in their order.
+fn send_meanwhile(connection: &mut Connection, cx: &mut Context, replies: &mut Replies) {
+    let what = connection.leaves_meanwhile();
+    connection.snd.nagle.set(Nagle::AT_ONCE, what == Meanwhile::Burst);
+    while what != Meanwhile::Nothing
+        && let Some(packet) = replies.push()
+    {
+        if !connection.poll_transmit(cx, packet) {
+            replies.unpush();
+            break;
+        }
+        if what == Meanwhile::Burst {
+            break;
+        }
+    }
+    connection.snd.nagle.remove(Nagle::AT_ONCE);
 }
 
 impl Connection {

@@ -18,6 +18,10 @@ const SEGMENTS_MIN: u32 = 10;
 /// Send buffer that does for round trips below `tcp_rcvbuf_low_rtt`, bytes: more would only cool the caches.
 const NEAR: u32 = 262_144;
 
+/// Linux's `MAX_TCP_HEADER` with `skb_shared_info`, and its `sk_buff`, on a 64-bit machine.
+const HEADROOM: u32 = 576;
+const DESCRIPTOR: u32 = 256;
+
 /// What is known of a receiver's rounds.
 #[derive(Debug)]
 pub(crate) struct Tuner {
@@ -166,8 +170,16 @@ impl Connection {
         if self.options.send_buffer.is_some() {
             return;
         }
-        let segments = SEGMENTS_MIN * u32::from(self.smss());
-        let wanted = self.congestion.cwnd().max(segments).saturating_mul(config.sndbuf_windows);
+        let smss = u32::from(self.smss());
+        let window = self.congestion.cwnd().max(SEGMENTS_MIN * smss);
+        let window = match config.sndbuf_overhead {
+            0 => window,
+            // As Linux's `tcp_sndbuf_expand`: each segment in memory of its own, which comes in powers of two.
+            _ => (window / smss).saturating_mul(
+                (u32::from(self.agreed.peer_mss) + HEADROOM).next_power_of_two() + DESCRIPTOR,
+            ),
+        };
+        let wanted = window.saturating_mul(config.sndbuf_windows);
         let near = self.rtt.min_rtt().is_none_or(|rtt| rtt.as_micros() < config.tcp_rcvbuf_low_rtt.into());
         let most = if near { config.tcp_wmem[2].min(NEAR) } else { config.tcp_wmem[2] };
         self.snd.limit = self.snd.limit.max(wanted.min(most));

@@ -6,6 +6,7 @@
 
 use super::congestion::Controller;
 use super::connection::{Connection, Context};
+use super::nagle::Nagle;
 use crate::Config;
 use core::time::Duration;
 
@@ -67,7 +68,7 @@ impl Connection {
     /// An ACK that lets more go is near: the burst would be small (less than a third of the window) without it.
     fn is_worth_waiting(&self, cx: &Context, queued: u32, most: u32) -> bool {
         let room = self.usable_window();
-        let recent = self.window_use.idle(cx.now) <= SOON;
+        let recent = self.window_use.idle(cx.now) <= SOON && !self.snd.nagle.contains(Nagle::AT_ONCE);
         // Nothing in the middle of the queue grows any more.
         let last = queued == self.unsent();
         if room >= most || !recent || (!last && room >= queued) || !self.recovery.is_idle() {

@@ -14,6 +14,8 @@ bitflags::bitflags! {
         const PUSH = 0x4;
         /// The last write announced another (`MSG_MORE`): it waits as if corked, but only until something arrives.
         const MORE = 0x8;
+        /// A write that goes on sends what it has: no burst waits for an ACK.
+        const AT_ONCE = 0x10;
     }
 }
 

@@ -250,20 +250,24 @@ impl SendQueue {
         }
     }
 
+    /// Bytes that may join the last segment until it has `goal`.
+    pub(crate) fn room_in_last(&self, goal: u32) -> u32 {
+        let open = |last: &&TxSegment| last.transmissions == 0 && !last.eor;
+        self.segments.back().filter(open).map_or(0, |last| goal.saturating_sub(last.len))
+    }
+
     /// Room in the last segment; a new one is begun when it is full or sent.
     fn tail_room(&mut self, goal: u32) -> usize {
         let goal = goal.max(1);
-        match self.segments.back() {
-            Some(last) if last.transmissions == 0 && last.len < goal && !last.eor => {
-                (goal - last.len) as usize
-            }
-            _ => {
+        match self.room_in_last(goal) {
+            0 => {
                 self.freeze_tail();
                 self.push_long_write();
                 let begun = TxSegment::new(self.end);
                 self.segments.push_back(begun);
                 goal as usize
             }
+            room => room as usize,
         }
     }
 
@@ -294,11 +298,14 @@ impl SendQueue {
         }
     }
 
-    /// The last segment is full, and more follows: it is pushed if it ends more than `push_span` behind the last that was.
+    /// The last byte written is more than `push_span` behind the last that was pushed.
+    pub(crate) fn is_push_due(&self) -> bool {
+        self.end.after(self.pushed + self.push_span)
+    }
+
+    /// The last segment is full, and more follows: it is pushed if that is due.
     fn push_long_write(&mut self) {
-        if self.end.after(self.pushed + self.push_span)
-            && self.segments.back().is_some_and(|last| last.transmissions == 0)
-        {
+        if self.is_push_due() && self.segments.back().is_some_and(|last| last.transmissions == 0) {
             self.mark_push();
         }
     }

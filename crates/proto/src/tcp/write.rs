@@ -1,18 +1,33 @@
 //! What a write says beside its bytes, how many of them are taken, and when more may come.
 
-use super::connection::Connection;
+use super::congestion::Controller;
+use super::connection::{Connection, Context};
+use super::handshake::Handshake;
 use super::nagle::Nagle;
 use crate::{Config, Events, WriteFlags};
 
 impl Connection {
-    /// Bytes that may be written now. `least`: all the send buffer may hold, because the stack has no memory.
-    pub(crate) fn send_room(&self, config: &Config, least: Option<u32>) -> usize {
+    /// Bytes that may be written now: up to where room is asked for again, of segments that grow to `goal`. `least`: all the send buffer
+    /// may hold, because the stack has no memory.
+    pub(crate) fn send_room(&self, config: &Config, goal: u32, least: Option<u32>) -> usize {
         let limit = least.map_or(self.snd.limit, |least| least.min(self.snd.limit));
+        let lowat = self.notsent_lowat(config);
+        if config.write_by_segment {
+            let free = self.send_buffer_used(config) < u64::from(limit) && self.unsent() < lowat;
+            let begun = self.snd.queue.room_in_last(goal);
+            return if begun == 0 && free { goal as usize } else { begun as usize };
+        }
         let room = (limit as usize).saturating_sub(self.snd.queue.len());
-        match self.notsent_lowat(config) {
+        match lowat {
             u32::MAX => room,
             most => room.min(most.saturating_sub(self.unsent()) as usize),
         }
+    }
+
+    /// What the send buffer counts, bytes.
+    pub(crate) fn send_buffer_used(&self, config: &Config) -> u64 {
+        let segments = self.snd.queue.count() as u64;
+        self.snd.queue.len() as u64 + segments * u64::from(config.sndbuf_overhead)
     }
 
     /// Most bytes that may wait to be sent; `u32::MAX`: the send buffer alone limits them.
@@ -20,29 +35,44 @@ impl Connection {
         self.options.notsent_lowat.unwrap_or(config.tcp_notsent_lowat)
     }
 
-    /// A writer that found no room may try again: a third of the send buffer is free, and less than half of what may wait to be sent
-    /// does (as with Linux's `sk_stream_is_writeable`).
+    /// There is room enough to be told: a third of the send buffer is free, and less than half of what may wait to be sent does (as with
+    /// Linux's `sk_stream_is_writeable`).
+    pub(crate) fn is_writable(&self, config: &Config) -> bool {
+        self.send_buffer_used(config) * 3 <= u64::from(self.snd.limit) * 2
+            && u64::from(self.unsent()) * 2 < u64::from(self.notsent_lowat(config))
+    }
+
+    /// A writer that found no room may try again.
     pub(crate) fn wake_writer(&mut self, config: &Config) {
-        let free = self.snd.queue.len() * 3 <= self.snd.limit as usize * 2;
-        if self.snd.blocked && free && u64::from(self.unsent()) * 2 < u64::from(self.notsent_lowat(config)) {
+        if self.snd.blocked && self.is_writable(config) {
             self.snd.blocked = false;
             self.events |= Events::WRITABLE;
         }
     }
 
-    /// A write with these flags begins.
-    pub(crate) fn before_write(&mut self, flags: WriteFlags) {
+    /// The application waits for room. There shall be more of it where the congestion window has outgrown the buffer (Linux's
+    /// `tcp_should_expand_sndbuf`).
+    pub(crate) fn room_to_write(&mut self, cx: &Context) {
+        if self.pipe() < self.congestion.cwnd() && !cx.memory.is_under_pressure() {
+            self.expand_send_buffer(&cx.config);
+        }
+        self.wake_writer(&cx.config);
+    }
+
+    /// A write begins.
+    pub(crate) fn before_write(&mut self) {
         if self.snd.nagle.contains(Nagle::PUSH) && self.unsent() == 0 {
             // What was pushed has gone.
             self.snd.nagle.remove(Nagle::PUSH);
         }
-        self.snd.nagle.set(Nagle::MORE, flags.contains(WriteFlags::MORE));
         self.snd.queue.push_span = self.snd.wnd_max / 2;
     }
 
-    /// All its bytes are queued. RFC 9293 §3.9.1: the last of them is pushed, unless more was announced.
+    /// All its bytes are queued, or as many as there was room for. RFC 9293 §3.9.1: the last of them is pushed, unless more was
+    /// announced, and that before long (Linux's `forced_push`).
     pub(crate) fn after_write(&mut self, flags: WriteFlags) {
-        if !flags.contains(WriteFlags::MORE) {
+        self.snd.nagle.set(Nagle::MORE, flags.contains(WriteFlags::MORE));
+        if !flags.contains(WriteFlags::MORE) || self.snd.queue.is_push_due() {
             self.snd.queue.mark_push();
         }
         if flags.contains(WriteFlags::URGENT) {
@@ -52,4 +82,27 @@ impl Connection {
             self.snd.queue.end_record();
         }
     }
+
+    /// A segment is full and the write goes on: what leaves now, as from Linux's `tcp_sendmsg_locked`? All of it where a push is due; else
+    /// one burst, if nothing older waits.
+    pub(crate) fn leaves_meanwhile(&mut self) -> Meanwhile {
+        if matches!(self.handshake, Some(Handshake::Active(_))) {
+            return Meanwhile::Nothing;
+        }
+        if self.snd.queue.is_push_due() {
+            self.snd.queue.mark_push();
+            return Meanwhile::All;
+        }
+        let alone = self.snd.queue.left_of_segment(self.snd.nxt) == self.unsent();
+        if alone { Meanwhile::Burst } else { Meanwhile::Nothing }
+    }
+}
+
+/// What is sent in the middle of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meanwhile {
+    Nothing,
+    /// Without waiting for an ACK that would make it larger.
+    Burst,
+    All,
 }

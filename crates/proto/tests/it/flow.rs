@@ -222,6 +222,39 @@ fn the_peers_window_is_never_exceeded() {
     p.expect_nothing();
 }
 
+/// Linux's `tcp_sendmsg_locked`: what a write has sent by the time it begins its next segment does not wait any more.
+#[test]
+fn a_write_that_sends_in_its_middle_takes_more_than_may_wait() {
+    for (config, taken) in [(Config::default(), 4000), (Config::linux(), 14_000)] {
+        let mut p = Peer::new(config);
+        let listener = p.listen();
+        let id = p.establish(listener);
+        p.stack.set_option(p.now, id, SocketOption::NotsentLowat(Some(4000))).unwrap();
+        assert_eq!(p.stack.write(p.now, id, &pattern(1, 20_000)), Ok(taken));
+        let sent = p.sent_now();
+        assert_eq!(sent.len(), taken.min(10_000) / 1000, "in order, and none twice");
+        assert_eq!(p.stack.info(id).unwrap().tcp_info.notsent_bytes as usize, taken - taken.min(10_000));
+    }
+}
+
+/// Linux counts 832 bytes for a segment beside its payload, looks when one begins, and doubles what an application asks for.
+#[test]
+fn a_send_buffer_of_segments_is_overrun_by_the_last() {
+    let mut p = Peer::new(Config::linux());
+    let listener = p.listen();
+    let id = p.establish(listener);
+    p.stack.set_option(p.now, id, SocketOption::SendBuffer(3000)).unwrap();
+    assert_eq!(p.stack.write(p.now, id, &pattern(1, 10_000)), Ok(4000), "3 × 1832 bytes are less than 6000");
+    assert_eq!(p.stack.info(id).unwrap().send_buffer_used, 4 * 1832);
+    p.sent_now();
+    p.events();
+    p.send("A 1 ack 1001");
+    assert_eq!(p.events_of(id), Events::empty(), "5496 of 6000");
+    p.send("A 1 ack 2001");
+    assert_eq!(p.events_of(id), Events::WRITABLE, "3664 are two thirds");
+    assert!(p.stack.info(id).unwrap().writable);
+}
+
 #[test]
 fn the_send_buffer_has_a_limit_and_says_when_there_is_room() {
     let (mut p, id) = with_socket(SocketOptions { send_buffer: Some(9000), ..Default::default() });

@@ -213,15 +213,6 @@ impl Connection {
         }
     }
 
-    /// The application waits for room. There shall be more of it where the congestion window has outgrown the buffer (Linux's
-    /// `tcp_should_expand_sndbuf`).
-    fn room_to_write(&mut self, cx: &Context) {
-        if self.pipe() < self.congestion.cwnd() && !cx.memory.is_under_pressure() {
-            self.expand_send_buffer(&cx.config);
-        }
-        self.wake_writer(&cx.config);
-    }
-
     /// SND.WND from a segment that is newer than the last that set it: by its numbers, or (as with Linux) because it acknowledges more.
     /// True if it changed.
     fn update_send_window(&mut self, segment: &Segment) -> bool {

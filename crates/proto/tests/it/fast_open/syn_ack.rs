@@ -317,6 +317,43 @@ fn a_syn_ack_with_data_is_the_first_srtt_but_no_minimum() {
     assert_eq!((info.srtt, info.min_rtt), (Some(Duration::from_millis(41)), Some(Duration::from_millis(41))));
 }
 
+/// Linux's `tcp_rcv_fastopen_synack`: the data is lost and goes again, and new data waits neither for it nor behind smaller windows.
+#[test]
+fn data_in_vain_counts_as_lost_and_holds_no_small_write_back() {
+    for options in ["mss 1460,sackOK", "mss 1460"] {
+        for (mut p, id) in all() {
+            p.send(&format!("SA 0 ack 1 win 20000 <{options}>"));
+            p.expect_bytes("PA 1:28 ack 1", &pattern(1, 27));
+            let info = p.stack.info(id).unwrap();
+            assert_eq!((info.flight_size, info.total_retrans, info.ssthresh), (27, 1, u32::MAX));
+            assert_eq!(info.tcp_info.ca_state, CaState::Loss);
+            assert_eq!(
+                (info.tcp_info.lost, info.tcp_info.retrans),
+                if info.sack { (27, 27) } else { (0, 0) }
+            );
+            p.write(id, &pattern(28, 10));
+            p.expect("PA 28:38 ack 1");
+            p.send("A 1 ack 38");
+            let info = p.stack.info(id).unwrap();
+            assert_eq!((info.tcp_info.ca_state, info.ssthresh), (CaState::Open, u32::MAX));
+            p.expect_nothing_for(10_000);
+        }
+    }
+}
+
+/// RFC 9293 figure 7, where the peer's SYN-ACK acknowledges the data too: it is acknowledged as what comes twice (RFC 2883).
+#[test]
+fn simultaneous_fast_open_acknowledges_the_syn_ack() {
+    for (mut p, id) in all() {
+        p.send("S 0:10 <mss 1460,sackOK,FO>");
+        p.expect("SA 0 ack 1");
+        p.send("SA 0 ack 28 <mss 1460,sackOK>");
+        p.expect("A 28 ack 1 <sack 0:1>");
+        assert_eq!(p.state(id), State::Established);
+        p.expect_nothing_for(10_000);
+    }
+}
+
 #[test]
 fn simultaneous_fast_open_acknowledges_the_syn_only() {
     for (mut p, id) in all() {

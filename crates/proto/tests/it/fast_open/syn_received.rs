@@ -20,7 +20,7 @@ fn both(syn: &str) -> [(Peer, ListenerId, ConnId); 2] {
 #[test]
 fn ten_segments_go_before_the_final_ack() {
     for (mut p, _, id) in both("S 0:10 win 65535 <mss 1460,TS 9 0,FO COOKIE>") {
-        p.write(id, &pattern(1, 43_000));
+        p.write(id, &pattern(1, 20_000));
         for n in 0..10 {
             let start = 1 + n * 1448;
             p.expect(&format!("A {start}:{} ack 11", start + 1448));
