@@ -142,8 +142,7 @@ impl Connection {
                     true => rcv.delay.pushed = rcv.delay.pushed.max(came.pushed.into()),
                     false => rcv.delay.pushed = (rcv.delay.pushed + 1).min(2),
                 }
-                let more_than_one = rcv.nxt.since(rcv.last_ack_sent) > rcv.mss();
-                more_than_one || rcv.delay.quick > 0 && !self.in_pingpong(&cx.config)
+                rcv.has_much_to_acknowledge() || rcv.delay.quick > 0 && !self.in_pingpong(&cx.config)
             }
         };
         if self.rcv.ack_owed != AckOwed::Now {

@@ -130,6 +130,15 @@ impl Receiver {
         self.space.is_worth_telling(self.wnd(), self.offer(mss), mss)
     }
 
+    /// More than a segment is not acknowledged, and the right edge of the window would move with an acknowledgement as far as what has
+    /// come (Linux's `__tcp_ack_snd_check`); else the reader will bring it about.
+    pub(super) fn has_much_to_acknowledge(&self) -> bool {
+        self.nxt.since(self.last_ack_sent) > self.mss() && {
+            let told = self.adv.since(self.last_ack_sent);
+            self.space.select(told, self.buffer.len() as u32, self.mss(), self.wscale) >= told
+        }
+    }
+
     /// Room in the buffer, bytes of payload.
     fn free(&self) -> u32 {
         self.space.full().saturating_sub(self.buffer.len() as u32)

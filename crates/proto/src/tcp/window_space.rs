@@ -137,6 +137,26 @@ impl WindowSpace {
         if wanted < offered.saturating_add(step) { offered } else { wanted }
     }
 
+    /// The window of Linux's `__tcp_select_window`, where `told` was the last, `buffered` bytes wait to be read, and the peer's segments have
+    /// `rcv_mss`. Unlike [`offer`](Self::offer) it may be less than is still open.
+    pub(crate) fn select(&self, told: u32, buffered: u32, rcv_mss: u32, shift: u8) -> u32 {
+        let scale = 1 << shift;
+        let mut free = self.full.saturating_sub(buffered);
+        if free < self.full / 2 {
+            free = free / scale * scale;
+            if free < self.full / 16 || free < rcv_mss {
+                return 0;
+            }
+        }
+        let free = free.min(self.ssthresh);
+        if shift > 0 {
+            return free.next_multiple_of(scale);
+        }
+        let free = free.min(u16::MAX.into());
+        let near = told <= free && told.saturating_add(rcv_mss) > free;
+        if near { told } else { free / rcv_mss.max(1) * rcv_mss }
+    }
+
     /// Has the window to be told at once that grows from `offered` to `offer`?
     pub(crate) fn is_worth_telling(&self, offered: u32, offer: u32, mss: u32) -> bool {
         let full = self.full;

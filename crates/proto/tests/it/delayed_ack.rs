@@ -195,3 +195,29 @@ fn a_fin_before_any_text_is_acknowledged_at_the_next_tick() {
     p.expect_nothing();
     p.expect_after(1, "A 1 ack 2");
 }
+
+/// Linux's `__tcp_ack_snd_check`: a FIN begins to wait for the close, but more than a segment does not wait with it.
+#[test]
+fn only_a_segment_waits_with_its_fin() {
+    let (mut p, id) = linux();
+    let seq = quick_phase(&mut p, id);
+    p.send(&format!("FA {seq}:{} ack 1", seq + 2000));
+    p.expect(&format!("A 1 ack {}", seq + 2001));
+    let (mut p, id) = linux();
+    let seq = quick_phase(&mut p, id);
+    p.send(&format!("FA {seq}:{} ack 1", seq + 900));
+    p.expect_after(40, &format!("A 1 ack {}", seq + 901));
+}
+
+/// The same: a reader who leaves more than a segment to be read will bring the acknowledgement about, unless the window keeps its edge.
+#[test]
+fn what_shrinks_the_window_is_acknowledged_late() {
+    let socket = SocketOptions { recv_buffer: Some(8000), quickack: Some(false), ..SocketOptions::default() };
+    let (mut p, id) = established(Config::linux(), socket);
+    p.send("A 1:1001 ack 1");
+    p.send("A 1001:3001 ack 1");
+    p.expect_after(40, "A 1 ack 3001");
+    p.read(id).unwrap();
+    p.send("A 3001:5001 ack 1");
+    p.expect("A 1 ack 5001");
+}

@@ -43,6 +43,10 @@ impl Connection {
                 self.measure_delay(cx, &came);
             }
             if self.follow_with_fin(fin, &cx.config) {
+                let quick = cx.config.ack_habit == AckHabit::QuickStart && !segment.has(Flags::SYN);
+                if quick && self.rcv.has_much_to_acknowledge() {
+                    self.ack_now();
+                }
                 self.arm_delayed_ack(cx);
                 return Ok(());
             }
