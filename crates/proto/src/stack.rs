@@ -175,7 +175,7 @@ impl Stack {
     /// A snapshot of one connection, until its application lets go of it.
     pub fn info(&self, id: ConnId) -> Option<ConnectionInfo> {
         let c = self.connection(id)?;
-        Some(ConnectionInfo::of(c, &self.shared.config, &self.shared.capabilities))
+        Some(ConnectionInfo::of(c, &self.shared.config))
     }
 
     /// A snapshot of one listener.
@@ -347,7 +347,7 @@ impl Stack {
 }
 
 impl ConnectionInfo {
-    fn of(c: &Connection, config: &Config, capabilities: &Capabilities) -> ConnectionInfo {
+    fn of(c: &Connection, config: &Config) -> ConnectionInfo {
         use crate::tcp::congestion::Controller;
         ConnectionInfo {
             state: c.state,
@@ -389,7 +389,7 @@ impl ConnectionInfo {
             total_retrans: c.total_retrans,
             bytes_acked: c.bytes_acked,
             bytes_received: c.rcv.bytes_received,
-            tcp_info: TcpInfo::of(c, config, capabilities),
+            tcp_info: TcpInfo::of(c, config),
             opened_at: c.opened_at,
             established_at: c.established_at,
         }

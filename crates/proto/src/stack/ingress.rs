@@ -9,8 +9,8 @@ use crate::{ConnId, DropReason, Instant, ListenerId};
 use bytes::Buf;
 use core::ops::Range;
 use wire::{
-    Addr, Flags, IpError, IpHeader, RxChecksum, RxPacket, SeqNum, TcpError, TcpHeader, TcpOptions,
-    Timestamps, protocol,
+    Addr, Flags, IpError, IpHeader, PlainSegment, RxChecksum, RxPacket, SeqNum, TcpError, TcpHeader,
+    TcpOptions, Timestamps, protocol,
 };
 
 impl Stack {
@@ -30,6 +30,43 @@ impl Stack {
 
     #[inline]
     pub(super) fn take_packet(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
+        match PlainSegment::read(&packet.data, packet.checksum == RxChecksum::Verify) {
+            Some((plain, text)) => self.take_plain(now, &plain, text, packet),
+            None => self.take_any(now, packet),
+        }
+    }
+
+    /// Nearly every packet.
+    #[inline(always)]
+    fn take_plain(
+        &mut self,
+        now: Instant,
+        plain: &PlainSegment,
+        text: Range<usize>,
+        packet: &mut RxPacket,
+    ) -> bool {
+        let (peer, local) = plain.addresses;
+        if !self.addresses.contains(&local) {
+            self.shared.counters.ip_in_addr_errors += 1;
+            return false;
+        }
+        self.shared.counters.in_segs += 1;
+        let mut segment = Segment {
+            header: plain.header(),
+            payload: std::mem::take(&mut packet.data),
+            truesize: packet.truesize,
+            gso_size: packet.gso_size,
+            ecn: plain.ecn,
+        };
+        segment.payload.truncate(text.end);
+        segment.payload.advance(text.start);
+        let tuple = FourTuple { local, local_port: plain.ports.1, peer, peer_port: plain.ports.0 };
+        self.dispatch(now, tuple, &mut segment);
+        true
+    }
+
+    #[inline(never)]
+    fn take_any(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
         let (ip, payload) = match IpHeader::parse(&packet.data) {
             Ok(parsed) => parsed,
             Err(error) => {
@@ -61,7 +98,6 @@ impl Stack {
         self.drops.count(drop_reason(error));
     }
 
-    #[inline]
     fn handle_tcp(&mut self, now: Instant, ip: &IpHeader, payload: Range<usize>, packet: &mut RxPacket) {
         self.shared.counters.in_segs += 1;
         let verify = (packet.checksum == RxChecksum::Verify).then_some((ip.src, ip.dst));
@@ -97,6 +133,7 @@ impl Stack {
     }
 
     /// Connection, half-open request, TIME-WAIT, listener, stranger.
+    #[inline]
     pub(super) fn dispatch(&mut self, now: Instant, tuple: FourTuple, segment: &mut Segment) {
         let hash = tuple.hash(&self.hash_key);
         if let Some(index) = self.connection_at(hash, &tuple) {
@@ -105,6 +142,7 @@ impl Stack {
         self.dispatch_to_others(now, hash, tuple, segment);
     }
 
+    #[inline(never)]
     fn dispatch_to_others(&mut self, now: Instant, hash: u64, tuple: FourTuple, segment: &mut Segment) {
         if tuple.peer.is_multicast() || tuple.peer.is_unspecified() {
             return self.drops.count(DropReason::BadAddress);

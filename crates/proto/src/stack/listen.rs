@@ -254,8 +254,7 @@ impl Stack {
         child.fast_opened = true;
         child.parent = Some(id);
         child.unaccepted = true;
-        let room_left =
-            usize::from(child.advertised_mss(&cx.capabilities)).saturating_sub(segment.payload.len());
+        let room_left = usize::from(child.advmss).saturating_sub(segment.payload.len());
         let request_goes_on = room_left <= OPTIONS_MAX && !segment.has(Flags::FIN);
         child.take_syn_data(cx, segment);
         // An answer rides only on a SYN-ACK that acknowledges all of the SYN: whatever did not fit was not understood yet.

@@ -5,7 +5,10 @@ use super::agenda::Agenda;
 use super::{REPLAY_GENERATION, Shared, Stack, is_live};
 use crate::tcp::connection::{Connection, ParentEvent};
 use crate::time_wait::TimeWait;
-use crate::{CloseReason, ConnId, DropReason, Instant, State};
+use crate::tuple::FourTuple;
+use crate::{CloseReason, Config, ConnId, DropReason, Instant, State};
+use core::time::Duration;
+use wire::SeqNum;
 
 impl Stack {
     /// To be called once after every mutation of connection `index`.
@@ -21,17 +24,20 @@ impl Stack {
     #[inline(never)]
     pub(super) fn settle_turn(&mut self, now: Instant, id: ConnId) {
         let index = id.index;
-        self.tell_listener(now, index);
+        let Some(connection) = self.connections.get(index) else { return };
+        if connection.parent_event.is_some() {
+            self.tell_listener(now, index);
+        }
         let Some(connection) = self.connections.get(index) else { return };
         if is_over(connection) {
-            let mapped = connection.mapped;
+            let (mapped, orphan) = (connection.mapped, connection.orphan);
             if self.trace.is_some() {
                 self.trace_changes(now, index);
             }
             if mapped {
                 self.retire(now, index);
             }
-            if self.connections.get(index).is_some_and(|connection| connection.orphan) {
+            if orphan {
                 return self.free(now, index);
             }
         }
@@ -83,38 +89,22 @@ impl Stack {
             connection.save_path(cx);
         }
         self.timers.clear(&mut connection.timer);
-        self.keep_numbers(now, index);
-        self.remember_opening(now, index);
+        if let Some(timeout) = numbers_are_kept(&cx.config, connection) {
+            cx.counters.time_wait += u64::from(connection.state == State::TimeWait);
+            let entry = time_wait_of(connection);
+            cx.counters.time_wait_overflow += self.time_wait.insert(now, entry, timeout) as u64;
+            self.agenda.deadlines.note_other(now + timeout);
+        }
+        if let Some((tuple, irs)) = opening_to_remember(&cx.config, now, connection) {
+            self.remember_opening(now, &tuple, irs);
+        }
         self.unmap(index);
     }
 
-    /// TIME-WAIT needs only numbers, and so does FIN-WAIT-2 when nobody will read.
-    fn keep_numbers(&mut self, now: Instant, index: u32) {
-        let Some(connection) = self.connections.get(index) else { return };
-        let config = &self.shared.config;
-        let timeout = match connection.state {
-            State::TimeWait => config.time_wait,
-            State::FinWait2 => connection.fin_wait2_time(config).unwrap_or_default(),
-            _ => return,
-        };
-        self.shared.counters.time_wait += u64::from(connection.state == State::TimeWait);
-        let entry = time_wait_of(connection);
-        self.shared.counters.time_wait_overflow += self.time_wait.insert(now, entry, timeout) as u64;
-        self.agenda.deadlines.note_other(now + timeout);
-    }
-
-    /// An ordinary connection to a listener that serves Fast Open ends without TIME-WAIT, or may: if its SYN was a fallback, the SYN
-    /// before it may still come, and must not open again what is over.
-    fn remember_opening(&mut self, now: Instant, index: u32) {
-        let Some(connection) = self.connections.get(index) else { return };
-        let plain = connection.opened_passively() && !connection.fast_opened;
-        if !plain || connection.state == State::TimeWait || !self.shared.config.replay_guard {
-            return;
-        }
-        let (tuple, irs) = (connection.tuple, connection.rcv.irs);
-        let recent = now.since(connection.opened_at) < REPLAY_GENERATION;
+    /// See [`opening_to_remember`].
+    fn remember_opening(&mut self, now: Instant, tuple: &FourTuple, irs: SeqNum) {
         let serves = |id| self.listener(id).is_some_and(|listener| listener.pending.max_qlen() > 0);
-        if recent && self.find_listener(&tuple).is_some_and(serves) {
+        if self.find_listener(tuple).is_some_and(serves) {
             let (client, server) = ((tuple.peer, tuple.peer_port), (tuple.local, tuple.local_port));
             self.guard.remember_plain(now, client, server, irs);
         }
@@ -124,8 +114,8 @@ impl Stack {
         if self.trace.is_some() {
             self.trace_end(index);
         }
-        self.unmap(index);
         let Some(connection) = self.connections.get_mut(index) else { return };
+        debug_assert!(!connection.mapped);
         if connection.charged > 0 {
             self.shared.memory.charge(now, connection.charged, 0, &mut self.shared.counters);
         }
@@ -163,6 +153,28 @@ fn is_over(connection: &Connection) -> bool {
 /// Our direction is over and acknowledged, and nobody will read what comes of the other.
 fn only_awaits_fin(connection: &Connection) -> bool {
     connection.orphan && connection.state == State::FinWait2
+}
+
+/// For how long TIME-WAIT needs only its numbers, and so does FIN-WAIT-2 when nobody will read.
+fn numbers_are_kept(config: &Config, connection: &Connection) -> Option<Duration> {
+    match connection.state {
+        State::TimeWait => Some(config.time_wait),
+        State::FinWait2 => Some(connection.fin_wait2_time(config).unwrap_or_default()),
+        _ => None,
+    }
+}
+
+/// An ordinary connection to a listener that serves Fast Open ends without TIME-WAIT, or may: if its SYN was a fallback, the SYN
+/// before it may still come, and must not open again what is over.
+fn opening_to_remember(
+    config: &Config,
+    now: Instant,
+    connection: &Connection,
+) -> Option<(FourTuple, SeqNum)> {
+    let plain = connection.opened_passively() && !connection.fast_opened;
+    let recent = now.since(connection.opened_at) < REPLAY_GENERATION;
+    let in_doubt = plain && recent && connection.state != State::TimeWait && config.replay_guard;
+    in_doubt.then_some((connection.tuple, connection.rcv.irs))
 }
 
 fn time_wait_of(connection: &Connection) -> TimeWait {

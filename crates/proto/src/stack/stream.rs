@@ -192,7 +192,6 @@ impl Stack {
 
     /// The peer is told of room in the buffer when it is worth a packet (RFC 9293 §3.8.6.2.2).
     fn window_may_open(&mut self, now: Instant, index: u32) {
-        let capabilities = self.shared.capabilities;
         let Some(connection) = self.connections.get_mut(index) else { return };
         self.shared.charge(now, connection);
         if connection.rcv.tuner.is_some() && !self.shared.memory.is_under_pressure() {
@@ -209,7 +208,7 @@ impl Stack {
         if connection.rcv.is_window_ample() || !connection.synchronized() || connection.rcv.fin_received {
             return;
         }
-        let mss = u32::from(connection.advertised_mss(&capabilities));
+        let mss = u32::from(connection.advmss);
         if connection.rcv.window_opened(mss) {
             connection.rcv.ack_owed = AckOwed::Now;
             self.settle(now, index);

@@ -227,6 +227,8 @@ pub(crate) struct Connection {
     pub(crate) path_mtu: u16,
     /// See [`smss`](Self::smss).
     smss: u16,
+    /// MSS we tell the peer.
+    pub(crate) advmss: u16,
     pub(crate) snd: Sender,
     pub(crate) rcv: Receiver,
     pub(crate) rtt: RttEstimator,
@@ -309,6 +311,7 @@ impl Connection {
             },
             path_mtu: first_path_mtu(cx, &tuple, route.as_ref().map(|route| &route.metrics)),
             smss: 0,
+            advmss: advmss(cx, &tuple, route.as_deref(), &options),
             snd: Sender { nagle, ..Sender::new(iss, send_limit) },
             rcv: Receiver::new(SeqNum(0), WindowSpace::new(&cx.config, &options), 0),
             rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min, cx.config.rtt_variation),
@@ -411,7 +414,7 @@ impl Connection {
     pub(crate) fn start_receiver(&mut self, cx: &Context, irs: SeqNum) {
         let config = &cx.config;
         let mut space = WindowSpace::new(config, &self.options);
-        let mss = self.window_segment(cx);
+        let mss = self.window_segment();
         let mut first = space.full();
         let routes = self.route_metrics().is_some_and(|route| route.initrwnd.is_some());
         if config.window_slow_start || routes {
@@ -428,10 +431,10 @@ impl Connection {
     }
 
     /// The first window is a multiple of this: what the peer's segments carry, as far as our SYN or SYN-ACK knows.
-    pub(crate) fn window_segment(&self, cx: &Context) -> u32 {
+    pub(crate) fn window_segment(&self) -> u32 {
         let timestamps =
             if self.state != State::SynSent && self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
-        u32::from(self.advertised_mss(&cx.capabilities).saturating_sub(timestamps).max(1))
+        u32::from(self.advmss.saturating_sub(timestamps).max(1))
     }
 
     /// What the route's `initrwnd` leaves of the first window, bytes.
@@ -481,10 +484,10 @@ impl Connection {
         (most.min(half) / segment).max(1) * segment
     }
 
-    /// MSS we tell the peer.
-    pub(crate) fn advertised_mss(&self, capabilities: &Capabilities) -> u16 {
-        let own = negotiation::advertised_mss(capabilities, &self.tuple, self.route_metrics());
-        own.min(negotiation::mss_clamp(&self.options))
+    /// The application's clamp of the MSS has changed.
+    pub(crate) fn clamp_mss(&mut self, cx: &Context) {
+        self.advmss = advmss(cx, &self.tuple, self.route.as_deref(), &self.options);
+        self.smss = self.smss_now();
     }
 
     pub(crate) fn route_metrics(&self) -> Option<&RouteMetrics> {
@@ -628,6 +631,12 @@ fn first_path_mtu(cx: &Context, tuple: &FourTuple, metrics: Option<&RouteMetrics
     }
     let known = cx.paths.lookup(tuple.local, tuple.peer);
     known.and_then(|path| path.fresh_path_mtu(cx.now, cx.config.mtu_expires)).map_or(own, |mtu| own.min(mtu))
+}
+
+/// MSS we tell the peer: what the device and the route let it be, and the application.
+fn advmss(cx: &Context, tuple: &FourTuple, route: Option<&Route>, options: &SocketOptions) -> u16 {
+    let own = negotiation::advertised_mss(&cx.capabilities, tuple, route.map(|route| &route.metrics));
+    own.min(negotiation::mss_clamp(options))
 }
 
 /// Bytes the send buffer takes, at first or for good.

@@ -63,6 +63,7 @@ pub(crate) type Stop = Reply;
 
 impl Connection {
     /// A segment has arrived; its payload is taken out of it if it is taken at all.
+    #[inline(always)]
     pub(crate) fn segment_arrives(&mut self, cx: &mut Context, segment: &mut Segment) -> Reply {
         self.tally.came(segment.payload.len(), segment.gso_size);
         if matches!(self.handshake, Some(Handshake::Active(_))) {

@@ -54,6 +54,7 @@ struct Held {
 }
 
 impl Limits {
+    #[inline(always)]
     fn switch(&mut self, before: LimitedBy, by: LimitedBy, now: Instant) {
         if (before == LimitedBy::Idle) != (by == LimitedBy::Idle) {
             self.busy = now.as_nanos().saturating_sub(self.busy);
@@ -61,6 +62,11 @@ impl Limits {
         if timed(before).is_none() && timed(by).is_none() {
             return;
         }
+        self.book(before, now);
+    }
+
+    #[inline(never)]
+    fn book(&mut self, before: LimitedBy, now: Instant) {
         let held = self.held.get_or_insert_default();
         if let Some(kind) = timed(before) {
             held.times[kind] += now.since(held.since);
@@ -141,7 +147,7 @@ impl Connection {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn limited_by(&self) -> LimitedBy {
         if self.snd.queue.is_empty() && !self.snd.fin_queued {
             return LimitedBy::Idle;
@@ -149,6 +155,9 @@ impl Connection {
         let unsent = self.unsent();
         if unsent == 0 && self.snd.flight_size() == 0 {
             return LimitedBy::Idle;
+        }
+        if unsent == 0 && self.handshake.is_none() && !self.snd.blocked && self.recovery.is_idle() {
+            return LimitedBy::Application;
         }
         self.held_back_by(unsent)
     }

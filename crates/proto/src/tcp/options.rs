@@ -26,7 +26,7 @@ impl Connection {
             _ => self.options.set(option)?,
         }
         match option {
-            SocketOption::MaxSegment(_) => self.set_path_mtu(self.path_mtu),
+            SocketOption::MaxSegment(_) => self.clamp_mss(cx),
             SocketOption::QuickAck(on) => self.set_quickack(&cx.config, on),
             SocketOption::RtoMin(_) | SocketOption::RtoMax(_) => self.bound_rto(&cx.config),
             SocketOption::SendBuffer(_) => self.snd.limit = send_limit(&cx.config, &self.options),

@@ -167,6 +167,8 @@ impl Connection {
         fin: bool,
         packet: &mut TxPacket,
     ) -> bool {
+        // What is owed goes along: one timer is enough then, for what is sent.
+        self.timers.stop(Timer::DelayedAck);
         let (ecn_flags, ecn) = self.ecn_of_data(seq, len);
         let in_flight = self.pipe();
         let (taken, push) = self.snd.queue.transmit((cx.now, in_flight), seq, len, &mut packet.payload);

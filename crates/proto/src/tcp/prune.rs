@@ -56,7 +56,7 @@ impl Connection {
     #[inline]
     pub(crate) fn keep_within_memory(&mut self, cx: &mut Context) {
         if cx.memory.is_under_pressure() {
-            let mss = u32::from(self.advertised_mss(&cx.capabilities));
+            let mss = u32::from(self.advmss);
             self.rcv.space.shrink_to(SEGMENTS_UNDER_PRESSURE * mss);
         }
         let most = self.rcv.space.rcvbuf();

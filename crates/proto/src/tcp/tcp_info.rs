@@ -5,7 +5,6 @@ use super::recovery::Phase;
 use super::special::Counts;
 use crate::{Config, Instant, NotAcknowledged, Outcome};
 use core::time::Duration;
-use wire::Capabilities;
 
 /// Segments of one connection, both ways; a merged or a cut one counts as often as it is on the wire.
 #[derive(Clone, Copy, Debug, Default)]
@@ -128,7 +127,7 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    pub(crate) fn of(c: &Connection, config: &Config, capabilities: &Capabilities) -> TcpInfo {
+    pub(crate) fn of(c: &Connection, config: &Config) -> TcpInfo {
         let counts = c.special.as_ref().map(|special| special.counts).unwrap_or_default();
         let closed = c.snd.wnd == 0 && c.established_at.is_some();
         let (sacked, lost, retrans) = c.recovery.board.as_ref().map_or((0, 0, 0), |board| board.sums());
@@ -144,7 +143,7 @@ impl TcpInfo {
             },
             ato: config.delayed_ack,
             rcv_mss: c.rcv.rcv_mss(),
-            advmss: c.advertised_mss(capabilities),
+            advmss: c.advmss,
             pmtu: c.path_mtu,
             sacked,
             lost,

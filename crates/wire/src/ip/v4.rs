@@ -7,7 +7,7 @@ use core::ops::Range;
 pub(super) const HEADER_LEN: usize = 20;
 const DONT_FRAGMENT: u16 = 0x4000;
 /// More-fragments bit and fragment offset: any of them makes a fragment.
-const FRAGMENT: u16 = 0x3fff;
+pub(crate) const FRAGMENT: u16 = 0x3fff;
 
 const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
@@ -15,7 +15,7 @@ const OPTION_LOOSE_SOURCE_ROUTE: u8 = 131;
 const OPTION_STRICT_SOURCE_ROUTE: u8 = 137;
 
 /// Version and header length of a header without options.
-const USUAL: u8 = 0x45;
+pub(crate) const NO_OPTIONS: u8 = 0x45;
 
 /// Nearly every packet: no options, no fragment, and nothing wrong with it. `None` says only that [`parse`] has to look at it.
 ///
@@ -45,7 +45,7 @@ pub(super) fn parse_usual(packet: &[u8]) -> Option<(IpHeader, Range<usize>)> {
     let end = usize::from(u16::from_be_bytes([l0, l1]));
     let fragment = u16::from_be_bytes([f0, f1]);
     let fits = HEADER_LEN <= end && end <= packet.len();
-    if version_ihl != USUAL || !fits || fragment & FRAGMENT != 0 || !sum_is_right(fixed) || is_group(s) {
+    if version_ihl != NO_OPTIONS || !fits || fragment & FRAGMENT != 0 || !sum_is_right(fixed) || is_group(s) {
         return None;
     }
     let ip = IpHeader {
@@ -64,7 +64,7 @@ pub(super) fn parse_usual(packet: &[u8]) -> Option<(IpHeader, Range<usize>)> {
 
 /// Multicast, or the limited broadcast.
 #[inline(always)]
-fn is_group(address: [u8; 4]) -> bool {
+pub(crate) fn is_group(address: [u8; 4]) -> bool {
     address[0] >> 4 == 0xe || address == [0xff; 4]
 }
 
@@ -112,7 +112,7 @@ pub(super) fn parse(packet: &[u8], extent: Extent) -> Result<(IpHeader, Range<us
 
 /// Of a header without options.
 #[inline(always)]
-fn sum_is_right(header: &[u8; HEADER_LEN]) -> bool {
+pub(crate) fn sum_is_right(header: &[u8; HEADER_LEN]) -> bool {
     let words: u64 = header.as_chunks::<4>().0.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
     // All ones in one's complement, however it is folded, is a multiple of 0xffff (RFC 1071 §2); all zero it cannot be.
     words.is_multiple_of(0xffff)

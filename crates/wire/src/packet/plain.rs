@@ -1,10 +1,18 @@
-//! The header of nearly every packet of a connection: IPv4, no options or timestamps alone. Written in one pass, every offset constant.
+//! The header of nearly every packet of a connection: IPv4, no options or timestamps alone. Written, and read, in one pass, every offset
+//! constant.
 //!
-//! The same bytes as [`TxPacket::write_tcp`] writes for such a header; anything else is left to it.
+//! The same bytes as [`TxPacket::write_tcp`] writes for such a header, and the same values as [`IpHeader::parse`](crate::IpHeader::parse) and
+//! [`TcpHeader::parse`](crate::TcpHeader::parse) find in it; anything else is left to them.
 use super::{TxChecksum, TxPacket};
 use crate::checksum::fold;
-use crate::{Addr, Checksum, Ecn, Flags, SeqNum, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, Timestamps, protocol};
+use crate::ip::{FRAGMENT, NO_OPTIONS, is_group, sum_is_right};
+use crate::{
+    Addr, Checksum, Ecn, Flags, SeqNum, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TcpHeader, TcpOptions,
+    Timestamps, lone_timestamps, protocol,
+};
 use bytes::Bytes;
+use core::net::Ipv4Addr;
+use core::ops::Range;
 
 /// Of the IP header alone, bytes.
 pub(super) const IP_LEN: usize = 20;
@@ -15,8 +23,8 @@ pub(super) const LEN: usize = IP_LEN + TCP_HEADER_LEN + TIMESTAMPS_LEN;
 const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
 const DONT_FRAGMENT: u32 = 0x4000;
 
-/// A segment without other options than timestamps.
-#[derive(Clone, Copy, Debug)]
+/// A segment without other options than timestamps, and without an urgent pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainSegment {
     /// Source and destination.
     pub addresses: (Addr, Addr),
@@ -40,6 +48,76 @@ pub struct PlainSegment {
     pub hop_limit: u8,
     /// Bytes of the payload.
     pub payload_len: usize,
+}
+
+impl PlainSegment {
+    /// Takes a packet apart, and returns where its payload lies. `verify`: the TCP checksum, too. `None` says only that the packet is not
+    /// plain, or not right.
+    #[inline(always)]
+    pub fn read(packet: &[u8], verify: bool) -> Option<(PlainSegment, Range<usize>)> {
+        let ip: &[u8; IP_LEN] = packet.first_chunk()?;
+        let [version_ihl, traffic_class, l0, l1, _, _, f0, f1, hop_limit, protocol, _, _, addresses @ ..] =
+            *ip;
+        let end = usize::from(u16::from_be_bytes([l0, l1]));
+        let segment = packet.get(IP_LEN..end)?;
+        let tcp: &[u8; TCP_HEADER_LEN] = segment.first_chunk()?;
+        let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, o, flags, w0, w1, _, _, u0, u1] = *tcp;
+        let [src @ .., _, _, _, _] = addresses;
+        let [_, _, _, _, dst @ ..] = addresses;
+        let plain_ip = version_ihl == NO_OPTIONS && u16::from_be_bytes([f0, f1]) & FRAGMENT == 0;
+        let ports = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
+        let flags = Flags::from_bits_truncate(u16::from_be_bytes([o, flags]));
+        if !plain_ip
+            || protocol != protocol::TCP
+            || !sum_is_right(ip)
+            || is_group(src)
+            || ports.0 == 0
+            || ports.1 == 0
+            || [u0, u1] != [0, 0]
+        {
+            return None;
+        }
+        let (timestamps, header_len) = match o >> 4 {
+            5 => (None, TCP_HEADER_LEN),
+            8 => (Some(lone_timestamps(segment.get(TCP_HEADER_LEN..LEN - IP_LEN)?)?), LEN - IP_LEN),
+            _ => return None,
+        };
+        let (src, dst) = (Addr::from(Ipv4Addr::from(src)), Addr::from(Ipv4Addr::from(dst)));
+        if verify
+            && !Checksum::pseudo_header(src, dst, protocol::TCP, segment.len() as u32).is_right_for(segment)
+        {
+            return None;
+        }
+        let plain = PlainSegment {
+            addresses: (src, dst),
+            ports,
+            seq: SeqNum(u32::from_be_bytes([q0, q1, q2, q3])),
+            ack: SeqNum(u32::from_be_bytes([a0, a1, a2, a3])),
+            flags,
+            window: u16::from_be_bytes([w0, w1]),
+            timestamps,
+            ecn: Ecn::from_bits(traffic_class),
+            dscp: traffic_class >> 2,
+            hop_limit,
+            payload_len: segment.len() - header_len,
+        };
+        Some((plain, IP_LEN + header_len..end))
+    }
+
+    /// The TCP header alone.
+    #[inline(always)]
+    pub fn header(&self) -> TcpHeader {
+        TcpHeader {
+            src_port: self.ports.0,
+            dst_port: self.ports.1,
+            seq: self.seq,
+            ack: self.ack,
+            flags: self.flags,
+            window: self.window,
+            urgent: 0,
+            options: TcpOptions { timestamps: self.timestamps, ..TcpOptions::default() },
+        }
+    }
 }
 
 impl TxPacket {

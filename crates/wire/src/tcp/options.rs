@@ -32,7 +32,7 @@ const LONE_TIMESTAMPS: [u8; 4] = [kind::NOP, kind::NOP, kind::TIMESTAMPS, 10];
 const LONE_TIMESTAMPS_LEN: usize = 12;
 
 #[inline(always)]
-fn lone_timestamps(bytes: &[u8]) -> Option<Timestamps> {
+pub(crate) fn lone_timestamps(bytes: &[u8]) -> Option<Timestamps> {
     let whole: &[u8; LONE_TIMESTAMPS_LEN] = bytes.try_into().ok()?;
     let [p0, p1, p2, p3, values @ ..] = *whole;
     ([p0, p1, p2, p3] == LONE_TIMESTAMPS).then(|| Timestamps::from_bytes(values))

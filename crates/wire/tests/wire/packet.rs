@@ -159,8 +159,41 @@ proptest! {
         prop_assert_eq!(plain.header(), general.header());
         prop_assert_eq!((plain.checksum, plain.gso_size), (general.checksum, general.gso_size));
         prop_assert_eq!(plain.to_bytes(), general.to_bytes());
+        let written = general.to_bytes();
+        let text = written.len() - general.payload_len()..written.len();
+        let is_right = tcp.src_port != 0 && tcp.dst_port != 0 && !src.is_multicast();
+        prop_assert_eq!(PlainSegment::read(&written, true), is_right.then_some((segment, text)));
         let six = PlainSegment { addresses: (v6("fd00::1"), v6("fd00::2")), ..segment };
         prop_assert!(!plain.write_plain(&six, 0, partial));
+    }
+
+    /// Whatever is wrong with it, or unusual.
+    #[test]
+    fn what_is_read_as_plain_is_what_the_parsers_find(
+        tcp in tcp_header(),
+        timestamps: Option<(u32, u32)>,
+        usual: bool,
+        payload in vec(any::<u8>(), 0..200),
+        place: prop::sample::Index,
+        change: u8,
+        verify: bool,
+    ) {
+        let timestamps = timestamps.map(|(tsval, tsecr)| Timestamps { tsval, tsecr });
+        let options = if usual { TcpOptions { timestamps, ..TcpOptions::default() } } else { tcp.options.clone() };
+        let tcp = TcpHeader { options, ..tcp };
+        let mut packet = TxPacket::tcp(&ip(), &tcp, slices(&[payload]), 0, false).to_bytes().to_vec();
+        let place = place.index(packet.len());
+        packet[place] ^= change;
+        if let Some((plain, text)) = PlainSegment::read(&packet, verify) {
+            let (ip, range) = IpHeader::parse(&packet).unwrap();
+            let addresses = verify.then_some(plain.addresses);
+            let (tcp, rest) = TcpHeader::parse(&packet[range.clone()], addresses).unwrap();
+            prop_assert_eq!((ip.src, ip.dst), plain.addresses);
+            prop_assert_eq!((ip.ecn, ip.dscp, ip.hop_limit), (plain.ecn, plain.dscp, plain.hop_limit));
+            prop_assert_eq!(plain.header(), tcp);
+            prop_assert_eq!(text.clone(), range.start + rest.start..range.start + rest.end);
+            prop_assert_eq!(text.len(), plain.payload_len);
+        }
     }
 
     #[test]

@@ -251,15 +251,21 @@ impl Connection {
     }
 
     /// A closed window with data waiting and nothing in flight is probed (RFC 9293 §3.8.6.1).
+    #[inline]
     pub(crate) fn arm_persist(&mut self, cx: &Context) {
+        let nothing_waits =
+            || self.unsent() == 0 && !self.snd.probe_due && !self.timers.is_set(Timer::Retransmit);
+        if !self.recovery.is_idle() || self.snd.flight_size() == 0 && !nothing_waits() {
+            self.arm_persist_now(cx);
+        }
+    }
+
+    #[inline(never)]
+    fn arm_persist_now(&mut self, cx: &Context) {
+        if !self.synchronized() || !self.is_open() {
+            return;
+        }
         let flight_size = self.snd.flight_size();
-        let calm = self.recovery.is_idle();
-        if flight_size > 0 && calm || !self.synchronized() || !self.is_open() {
-            return;
-        }
-        if calm && self.unsent() == 0 && !self.snd.probe_due && !self.timers.is_set(Timer::Retransmit) {
-            return;
-        }
         let lost_waits = self.recovery.board.as_ref().is_some_and(|board| board.any_lost());
         let stuck = (lost_waits || self.is_window_limited()) && self.pipe() == 0;
         if stuck && !self.timers.is_set(Timer::Retransmit) {

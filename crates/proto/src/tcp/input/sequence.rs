@@ -51,12 +51,19 @@ impl Connection {
 
     /// Protection against wrapped sequences (RFC 7323 §5.3). Segments without the option pass, as with Linux, and so does a pure ACK
     /// that only repeats the last within a retransmission time-out: the network has reordered it.
+    #[inline(always)]
     fn fails_paws(&self, cx: &Context, segment: &Segment) -> Option<Stale> {
         let timestamps = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?;
         let age = self.ts_recent.wrapping_sub(timestamps.tsval) as i32;
         if age <= 0 || segment.has(Flags::RST) || self.ts_recent_expired(cx.now) {
             return None;
         }
+        self.is_stale(segment, age)
+    }
+
+    /// TSval is `age` ms older than what we have seen.
+    #[inline(never)]
+    fn is_stale(&self, segment: &Segment, age: i32) -> Option<Stale> {
         if segment.len() > 0 || !segment.has(Flags::ACK) {
             return Some(Stale::Segment);
         }

@@ -35,7 +35,7 @@ impl Connection {
             let came = Came {
                 before: self.rcv.last_data_at,
                 len: segment.payload.len() as u32,
-                full_sized: segment.payload.len() + 40 >= usize::from(self.advertised_mss(&cx.capabilities)),
+                full_sized: segment.payload.len() + 40 >= usize::from(self.advmss),
                 pushed: segment.has(Flags::PSH),
             };
             let accepted = self.take_text(cx, segment);

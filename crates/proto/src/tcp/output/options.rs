@@ -54,7 +54,7 @@ impl Connection {
     }
 
     fn mss_of_syn(&self, cx: &Context) -> u16 {
-        let mss = self.advertised_mss(&cx.capabilities);
+        let mss = self.advmss;
         let path = self.path_mtu.saturating_sub(self.tuple.ip_header_len() as u16 + 20);
         if cx.config.mss_of_path { mss.min(path) } else { mss }
     }
@@ -62,7 +62,7 @@ impl Connection {
     /// Of a SYN-ACK: what the SYN offered and we take.
     pub(super) fn options_of_syn_ack(&self, cx: &Context, fast_open: Option<FastOpenOption>) -> TcpOptions {
         TcpOptions {
-            mss: Some(self.advertised_mss(&cx.capabilities)),
+            mss: Some(self.advmss),
             window_scale: self.agreed.snd_wscale.map(|_| self.rcv.wscale),
             sack_permitted: self.agreed.sack,
             timestamps: self.timestamps(cx.now),

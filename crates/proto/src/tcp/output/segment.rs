@@ -35,7 +35,7 @@ impl Connection {
                 out.urgent = pointer.unwrap_or(0);
             }
         }
-        let mss = u32::from(self.advertised_mss(&cx.capabilities));
+        let mss = u32::from(self.advmss);
         if self.rcv.refuses {
             self.ends_refusal(&cx.config, &cx.memory);
         }
@@ -112,6 +112,7 @@ impl Connection {
 
     /// The size the device shall cut to, 0 = one segment; counts what that makes. A SYN is one segment, whatever its data was measured
     /// by.
+    #[inline(always)]
     fn gso_size(&mut self, cx: &mut Context, out: &Outgoing) -> u16 {
         let most = self.segment_max();
         let cut = usize::from(most) < out.payload_len && !out.flags.contains(Flags::SYN);

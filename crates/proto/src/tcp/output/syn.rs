@@ -48,7 +48,7 @@ impl Connection {
         }
         self.snd.advance_nxt(self.snd.nxt.latest(self.snd.iss + 1));
         self.handshake = Some(Handshake::Active(active));
-        let window = self.syn_window(cx);
+        let window = self.syn_window();
         self.finish_packet(cx, &out, window, options, packet);
         true
     }
@@ -169,7 +169,7 @@ impl Connection {
             self.timers.set(Timer::Retransmit, cx.now + wait);
         }
         self.handshake = Some(Handshake::Passive(passive));
-        let window = self.syn_window(cx);
+        let window = self.syn_window();
         self.finish_packet(cx, &out, window, options, packet);
         true
     }
@@ -226,8 +226,8 @@ impl Connection {
         }
     }
 
-    fn syn_window(&mut self, cx: &Context) -> u16 {
-        let mss = self.window_segment(cx);
+    fn syn_window(&mut self) -> u16 {
+        let mss = self.window_segment();
         let window = self.rcv.offer(mss).min(SYN_WINDOW_MAX).min(self.initial_rcv_wnd(mss));
         // As Linux: 44 × 1460 = 64240, with timestamps agreed 45 × 1448 = 65160.
         let whole = whole_segments(window, mss);
