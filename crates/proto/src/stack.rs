@@ -191,7 +191,7 @@ impl Stack {
 
     /// Which bytes came in the SYN (passive opens).
     pub fn early_data(&self, id: ConnId) -> Option<EarlyData> {
-        self.connection(id).map(|c| c.early)
+        self.connection(id).map(Connection::early_data)
     }
 
     /// Why the connection ended; `None` while it lives, and for ids that are no more.
@@ -356,7 +356,7 @@ impl ConnectionInfo {
             outcome: c.outcome,
             syn_data_len: c.syn_data_len.into(),
             syn_data_acked: c.syn_data_acked.into(),
-            early_data: c.early,
+            early_data: c.early_data(),
             synack_data_len: c.synack_data_len.into(),
             srtt: c.rtt.srtt(),
             rttvar: c.rtt.rttvar(),
@@ -376,7 +376,7 @@ impl ConnectionInfo {
             snd_wscale: c.agreed.snd_wscale.unwrap_or(0),
             rcv_wscale: c.rcv.wscale,
             recv_buffer: c.rcv.space.rcvbuf(),
-            send_buffer: c.snd.limit,
+            send_buffer: c.snd.queue.limit,
             memory: c.memory(),
             window_scaling: c.agreed.snd_wscale.is_some(),
             timestamps: c.agreed.timestamps,
@@ -386,12 +386,12 @@ impl ConnectionInfo {
             send_buffer_used: c.send_buffer_used(config),
             writable: c.is_writable(config),
             recv_queue: c.rcv.buffer.len(),
-            total_retrans: c.total_retrans,
+            total_retrans: c.total_retrans(),
             bytes_acked: c.bytes_acked,
             bytes_received: c.rcv.bytes_received,
             tcp_info: TcpInfo::of(c, config),
             opened_at: c.opened_at,
-            established_at: c.established_at,
+            established_at: c.established_at(),
         }
     }
 }

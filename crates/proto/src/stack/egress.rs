@@ -167,6 +167,9 @@ impl Stack {
                 self.arm_last_moved();
             }
         }
+        if self.agenda.deadlines.moved.capacity() > MOVED_MAX {
+            self.agenda.deadlines.moved.shrink_to(MOVED_MIN);
+        }
     }
 
     fn arm_last_moved(&mut self) {
@@ -187,3 +190,5 @@ impl Stack {
 const AHEAD: usize = 16;
 /// So many places in the list are always tolerated.
 const MOVED_MIN: usize = 1024;
+/// Empty, it keeps memory for no more.
+const MOVED_MAX: usize = 8 * MOVED_MIN;

@@ -138,7 +138,7 @@ impl Connection {
     /// While opening, an unreachable peer ends the attempt (RFC 9293 §3.9.2.2 asks it of hard errors, Linux does it for all);
     /// later it is a soft error that retransmission will outlive or confirm (RFC 1122 §4.2.3.9).
     fn unreachable(&mut self, cx: &mut Context, reason: CloseReason) {
-        match self.handshake {
+        match self.handshake.as_deref() {
             Some(Handshake::Active(_)) => {
                 cx.counters.attempt_fails += 1;
                 self.terminate(reason);
@@ -161,7 +161,7 @@ impl Connection {
         self.set_path_mtu(mtu);
         let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
         (path.path_mtu, path.path_mtu_at) = (Some(mtu), cx.now);
-        match &mut self.handshake {
+        match self.handshake.as_deref_mut() {
             Some(Handshake::Active(active)) if active.data_sent > 0 && !active.plain => {
                 active.cut_short = Some(CutShort::TooBig);
                 active.plain = true;

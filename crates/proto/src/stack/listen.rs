@@ -13,7 +13,7 @@ use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
-use crate::{DropReason, EarlyData, Events, Instant, ListenerId, State, fastopen};
+use crate::{DropReason, Events, Instant, ListenerId, State, fastopen};
 use core::time::Duration;
 use wire::{FastOpenOption, Flags, SeqNum};
 
@@ -264,7 +264,7 @@ impl Stack {
         if !due {
             child.timers.set(Timer::SynAckHold, now + hold);
         }
-        child.handshake = Some(Handshake::Passive(Box::new(PassiveOpen {
+        child.handshake = Some(Box::new(Handshake::Passive(PassiveOpen {
             fast_open: true,
             cookie,
             data_allowed,
@@ -276,7 +276,7 @@ impl Stack {
             wrote: false,
             request_goes_on,
         })));
-        child.early = EarlyData { len: child.rcv.buffer.len(), confirmed: false };
+        child.early_len = child.rcv.buffer.len() as u16;
         self.shared.counters.passive_opens += 1;
         if let Some(listener) = self.listener_mut(id) {
             listener.pending.admitted();

@@ -324,9 +324,8 @@ impl Connection {
         self.snd.wnd_max = self.snd.wnd;
         self.snd.wl1 = request.irs;
         self.snd.wl2 = request.iss;
-        self.established_una = self.snd.una;
-        self.established_at = Some(cx.now);
-        self.early.confirmed = true;
+        self.established_at = cx.now;
+        self.early_confirmed = true;
         self.syns_were_lost(cx, request.timeouts);
         match request.transmissions {
             // A cookie does not remember when it was sent; an earlier ACK would have been the measure.

@@ -8,7 +8,7 @@ use crate::tcp::handshake::Handshake;
 use crate::tcp::nagle::Nagle;
 use crate::tcp::receiver::AckOwed;
 use crate::tcp::send_blocks::SendBlocks;
-use crate::tcp::send_queue::SendQueue;
+use crate::tcp::send_queue::{Goal, SendQueue};
 use crate::tcp::write::Meanwhile;
 use crate::{
     CloseReason, ConnId, Instant, OptionError, ReadError, SocketOption, SocketOptions, UrgentError,
@@ -59,7 +59,7 @@ impl Stack {
         id: ConnId,
         len: usize,
         flags: WriteFlags,
-        mut append: impl FnMut(&mut SendQueue, Range<usize>, u32, &mut SendBlocks),
+        mut append: impl FnMut(&mut SendQueue, Range<usize>, Goal, &mut SendBlocks),
     ) -> Result<usize, WriteError> {
         let (connection, goal, mut room) = writable(&mut self.connections, &self.shared, id)?;
         if room == 0 && len > 0 {
@@ -78,7 +78,7 @@ impl Stack {
             if !flags.contains(WriteFlags::URGENT) {
                 send_meanwhile(connection, self.shared.context(now), &mut self.replies);
             }
-            room = connection.send_room(&self.shared.config, goal, self.shared.least_send_buffer());
+            room = connection.send_room(&self.shared.config, goal.segment, self.shared.least_send_buffer());
             if room == 0 {
                 break;
             }
@@ -182,7 +182,7 @@ impl Stack {
     /// for.
     fn reader_waits(&mut self, now: Instant, index: u32) {
         let Some(connection) = self.connections.get_mut(index) else { return };
-        if let Some(Handshake::Passive(passive)) = &connection.handshake
+        if let Some(Handshake::Passive(passive)) = connection.handshake.as_deref()
             && (passive.wrote || passive.request_goes_on)
         {
             connection.release_synack();
@@ -255,12 +255,12 @@ impl Stack {
     }
 }
 
-/// The connection, the size its segments may grow to, and the bytes it takes now.
+/// The connection, how what it takes is cut, and the bytes it takes now.
 pub(super) fn writable<'a>(
     connections: &'a mut Slab<Connection>,
     shared: &Shared,
     id: ConnId,
-) -> Result<(&'a mut Connection, u32, usize), WriteError> {
+) -> Result<(&'a mut Connection, Goal, usize), WriteError> {
     let found = connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan);
     let connection = found.ok_or(WriteError::NotFound)?;
     match connection.close_reason {
@@ -269,8 +269,9 @@ pub(super) fn writable<'a>(
         None if connection.snd.fin_queued => return Err(WriteError::Shutdown),
         None => {}
     }
-    let goal = connection.size_goal(&shared.capabilities);
-    let room = connection.send_room(&shared.config, goal, shared.least_send_buffer());
+    let segment = connection.size_goal(&shared.capabilities);
+    let goal = Goal { segment, push_span: connection.snd.wnd_max / 2 };
+    let room = connection.send_room(&shared.config, segment, shared.least_send_buffer());
     Ok((connection, goal, room))
 }
 
@@ -304,10 +305,10 @@ impl Connection {
 
     /// The answer may now fill the SYN-ACK that waits for it.
     fn written(&mut self, cx: &Context) {
-        if let Some(Handshake::Active(active)) = &mut self.handshake {
+        if let Some(Handshake::Active(active)) = self.handshake.as_deref_mut() {
             active.writer_waits = true;
         }
-        if let Some(Handshake::Passive(passive)) = &mut self.handshake {
+        if let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut() {
             passive.wrote = true;
             if self.answer_fills_syn_ack(cx) {
                 self.release_synack();

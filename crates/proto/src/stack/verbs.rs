@@ -179,7 +179,7 @@ impl Stack {
             ClientPlan::Plain(why) => Outcome::Skipped(why),
             _ => Outcome::Pending,
         };
-        connection.handshake = Some(Handshake::Active(Box::new(ActiveOpen {
+        connection.handshake = Some(Box::new(Handshake::Active(ActiveOpen {
             plan,
             plain,
             due: true,

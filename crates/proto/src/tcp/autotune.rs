@@ -182,7 +182,7 @@ impl Connection {
         let wanted = window.saturating_mul(config.sndbuf_windows);
         let near = self.rtt.min_rtt().is_none_or(|rtt| rtt.as_micros() < config.tcp_rcvbuf_low_rtt.into());
         let most = if near { config.tcp_wmem[2].min(NEAR) } else { config.tcp_wmem[2] };
-        self.snd.limit = self.snd.limit.max(wanted.min(most));
+        self.snd.queue.limit = self.snd.queue.limit.max(wanted.min(most));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `reno` (RFC 5681), `tahoe` (what came before it), `cubic` (RFC 9438, with `hystart` and `cube_root`), `vegas`, `bbr` (version 3); `validation` lets a window decay
 //! that is not used. Says nothing about what is lost (`recovery`) or when to send, but for BBR, which says how fast. The state of an
-//! algorithm lives in the algorithm (BBR's in a box); arithmetic is of integers, the same on every machine.
+//! algorithm lives in the algorithm (BBR's, and what CUBIC needs after slow start, in a box); arithmetic is of integers, the same on every machine.
 
 mod bbr;
 mod cube_root;
@@ -157,7 +157,7 @@ pub(crate) enum Congestion {
 }
 
 const _: () =
-    assert!(size_of::<Congestion>() <= 72, "an algorithm takes at most 64 bytes of every connection");
+    assert!(size_of::<Congestion>() <= 40, "what an algorithm needs of every connection, at rest too");
 
 impl Congestion {
     pub(crate) fn new(algorithm: CongestionControl, start: &Start) -> Congestion {

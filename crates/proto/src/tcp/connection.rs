@@ -3,23 +3,22 @@
 use super::congestion::{Congestion, Controller, Start};
 use super::ecn::EcnState;
 use super::handshake::Handshake;
-use super::limits::{LimitedBy, Limits};
+use super::limits::{Busy, LimitedBy};
 use super::nagle::Nagle;
 use super::negotiation::{self, Negotiated, TIMESTAMPS_LEN};
-use super::pacer::Pacer;
 use super::receiver::{AckOwed, Receiver};
-use super::recovery::Recovery;
+use super::recovery::{Purpose, Recovery};
 use super::send_blocks::SendBlocks;
 use super::send_queue::SendQueue;
 use super::special::Special;
 use super::state::{self, Transition};
 use super::tcp_info::Tally;
-use super::timers::{Timer, Timers};
+use super::timers::{NEVER, Timer, Timers};
 use super::window_space::{WindowSpace, whole_segments};
 use super::window_use::WindowUse;
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
 use crate::memory::Memory;
-use crate::rate_limit::{ChallengeLimit, LastAnswer};
+use crate::rate_limit::ChallengeLimit;
 use crate::route::{Route, RouteMetrics};
 use crate::rtt::RttEstimator;
 use crate::socket_options::{Options, RareOptions};
@@ -126,7 +125,6 @@ pub(crate) struct Sender {
     /// A window probe is to be sent now.
     pub(crate) probe_due: bool,
     pub(crate) queue: SendQueue,
-    pub(crate) limit: u32,
     /// `write` found no room since the last `WRITABLE`.
     pub(crate) blocked: bool,
 }
@@ -146,8 +144,7 @@ impl Sender {
             nagle: Nagle::empty(),
             fin_queued: false,
             probe_due: false,
-            queue: SendQueue::new(iss + 1),
-            limit,
+            queue: SendQueue::new(iss + 1).limited(limit),
             blocked: false,
         }
     }
@@ -209,7 +206,7 @@ pub(crate) enum ParentEvent {
 pub(crate) struct Connection {
     pub(crate) tuple: FourTuple,
     pub(crate) state: State,
-    pub(crate) handshake: Option<Handshake>,
+    pub(crate) handshake: Option<Box<Handshake>>,
     /// Listener that still counts it as pending, or has it in its accept queue.
     pub(crate) parent: Option<ListenerId>,
     pub(crate) parent_event: Option<ParentEvent>,
@@ -238,15 +235,14 @@ pub(crate) struct Connection {
     pub(crate) charged: u32,
     /// As of the last look.
     pub(crate) limited_by: LimitedBy,
-    pub(crate) limits: Limits,
-    pub(crate) pacer: Pacer,
+    pub(crate) busy: Busy,
     pub(crate) ecn: EcnState,
     pub(crate) recovery: Recovery,
+    /// Of the retransmission timer.
+    pub(crate) purpose: Purpose,
     pub(crate) timers: Timers,
     /// Time-outs in a row without progress.
     pub(crate) timeouts: u8,
-    /// Of segments that were not taken.
-    pub(crate) last_answer: LastAnswer,
     pub(crate) ts_recent: u32,
     /// When `ts_recent` came, in [`TS_AGE_UNIT`]s.
     ts_recent_at: u32,
@@ -255,16 +251,16 @@ pub(crate) struct Connection {
     pub(crate) syn_data_len: u16,
     pub(crate) syn_data_acked: u16,
     pub(crate) synack_data_len: u16,
-    pub(crate) early: EarlyData,
+    /// Bytes at the start of the stream that came in the SYN, and whether the handshake has completed since.
+    pub(crate) early_len: u16,
+    pub(crate) early_confirmed: bool,
     /// Fast Open was used (as Linux's `syn_fastopen`): black holes after the handshake are evidence.
     pub(crate) fast_opened: bool,
-    /// `snd_una` when the handshake completed.
-    pub(crate) established_una: SeqNum,
-    pub(crate) total_retrans: u32,
     pub(crate) tally: Tally,
     pub(crate) bytes_acked: u64,
     pub(crate) opened_at: Instant,
-    pub(crate) established_at: Option<Instant>,
+    /// [`NEVER`]: it has not been.
+    pub(crate) established_at: Instant,
     pub(crate) close_reason: Option<CloseReason>,
     /// What ICMP last said about the path, since the last progress.
     pub(crate) soft_error: Option<CloseReason>,
@@ -316,16 +312,15 @@ impl Connection {
             rcv: Receiver::new(SeqNum(0), WindowSpace::new(&cx.config, &options), 0),
             rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min, cx.config.rtt_variation),
             congestion: Congestion::new(CongestionControl::Reno, &Start::default()),
-            window_use: WindowUse::new(cx.now, iss),
+            window_use: WindowUse::new(cx.now),
             charged: 0,
             limited_by: LimitedBy::Idle,
-            limits: Limits::default(),
-            pacer: Pacer::new(),
+            busy: Busy::default(),
             ecn: EcnState::default(),
             recovery: Recovery::default(),
+            purpose: Purpose::default(),
             timers: Timers::default(),
             timeouts: 0,
-            last_answer: LastAnswer::default(),
             ts_recent: 0,
             ts_recent_at: 0,
             ts_offset: 0,
@@ -333,14 +328,13 @@ impl Connection {
             syn_data_len: 0,
             syn_data_acked: 0,
             synack_data_len: 0,
-            early: EarlyData::default(),
+            early_len: 0,
+            early_confirmed: false,
             fast_opened: false,
-            established_una: iss,
-            total_retrans: 0,
             tally: Tally::default(),
             bytes_acked: 0,
             opened_at: cx.now,
-            established_at: None,
+            established_at: NEVER,
             close_reason: None,
             soft_error: None,
             reset_due: false,
@@ -522,9 +516,24 @@ impl Connection {
         }
     }
 
+    /// The handshake has been completed.
+    pub(crate) fn is_established(&self) -> bool {
+        self.established_at != NEVER
+    }
+
+    /// When the handshake was complete.
+    pub(crate) fn established_at(&self) -> Option<Instant> {
+        self.is_established().then_some(self.established_at)
+    }
+
+    /// What came in the SYN (passive opens).
+    pub(crate) fn early_data(&self) -> EarlyData {
+        EarlyData { len: self.early_len.into(), confirmed: self.early_confirmed }
+    }
+
     /// Established by a SYN of the peer: an active open has an outcome by then.
     pub(crate) fn opened_passively(&self) -> bool {
-        self.established_at.is_some() && self.outcome == Outcome::Pending
+        self.is_established() && self.outcome == Outcome::Pending
     }
 
     /// Our SYN is acknowledged, or never was needed to be told (TIME-WAIT, CLOSED).
@@ -546,7 +555,7 @@ impl Connection {
         self.timers.stop_all();
         self.rcv.ack_owed = AckOwed::No;
         self.rcv.drop_early();
-        self.snd.queue = SendQueue::new(self.snd.queue.end());
+        self.snd.queue.clear();
         self.snd.probe_due = false;
         self.handshake = None;
         if self.parent.is_some() {
@@ -570,7 +579,7 @@ impl Connection {
 
     /// Sends a reset and ends.
     pub(crate) fn abort(&mut self) {
-        self.reset_due = self.is_open() && !matches!(self.handshake, Some(Handshake::Active(_)));
+        self.reset_due = self.is_open() && !matches!(self.handshake.as_deref(), Some(Handshake::Active(_)));
         self.terminate(CloseReason::Aborted);
     }
 
@@ -596,7 +605,7 @@ impl Connection {
     /// The segment in the SYN-ACK is complete enough to go, or something else ended the hold.
     pub(crate) fn release_synack(&mut self) {
         if self.timers.is_set(Timer::SynAckHold)
-            && let Some(Handshake::Passive(passive)) = &mut self.handshake
+            && let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut()
         {
             self.timers.stop(Timer::SynAckHold);
             passive.due = true;
@@ -649,4 +658,4 @@ pub(crate) fn send_limit(config: &Config, options: &SocketOptions) -> u32 {
 
 /// With its slots in slab and demultiplexer an idle connection shall take 512 bytes; until it does it must not grow unnoticed. What only a
 /// busy or special one needs belongs into a box.
-const _: () = assert!(size_of::<Connection>() <= 696);
+const _: () = assert!(size_of::<Connection>() <= 488);

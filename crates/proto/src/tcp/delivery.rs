@@ -7,6 +7,7 @@
 //!
 //! What was in flight and lost when the segment left is told, too: from it follows how much of a flight the path drops.
 
+use super::send_queue::TxSegment;
 use crate::Instant;
 use core::time::Duration;
 use wire::SeqNum;
@@ -28,7 +29,7 @@ pub(crate) struct Snapshot {
 
 const _: () = assert!(size_of::<Snapshot>() <= 20);
 
-/// The application may have limited the rate. (No flight has so many bytes.)
+/// The application may have limited the rate. (No flight has so many bytes, nor lasts so many microseconds.)
 const LULL: u32 = 1 << 31;
 
 impl Snapshot {
@@ -112,16 +113,26 @@ pub(crate) struct LostSegment {
     pub(crate) total: u32,
 }
 
-/// The connection's side of it. Moments are microseconds modulo 2³², as in a [`Snapshot`].
-#[derive(Debug)]
+/// The connection's side of it that outlives a [`Flight`].
+#[derive(Debug, Default)]
 pub(crate) struct Delivery {
     /// Bytes acknowledged, modulo 2³².
     delivered: u32,
+    /// The last sample worth telling: one of a lull only if none without is lower. Bytes, and microseconds (0: none) with [`LULL`].
+    best: (u32, u32),
+}
+
+const _: () = assert!(size_of::<Delivery>() <= 12);
+
+/// The side of what is queued: with nothing to send or to be acknowledged there is none. Moments are microseconds modulo 2³², as in a
+/// [`Snapshot`].
+#[derive(Debug)]
+pub(super) struct Flight {
     /// Bytes held to be lost, modulo 2³².
     lost: u32,
     delivered_at: u32,
     first_sent_at: u32,
-    /// The value of `delivered` beyond which nothing was sent in a lull; counts while `lull`.
+    /// The value of [`Delivery::delivered`] beyond which nothing was sent in a lull; counts while `lull`.
     lull_end: u32,
     /// Bytes newly acknowledged; of them the segment sent last: when, and its snapshot.
     news: u32,
@@ -131,54 +142,27 @@ pub(crate) struct Delivery {
     /// Runs of bytes that `news` is made of; 255: or more.
     runs: u8,
     lull: bool,
-    /// The last sample worth telling: one of a lull only if none without is lower. Bytes, microseconds (0: none), of a lull?
-    best: (u32, u32),
-    best_of_lull: bool,
 }
 
-const _: () = assert!(size_of::<Delivery>() <= 60);
-
-impl Delivery {
-    pub(super) fn new() -> Delivery {
-        Delivery {
-            delivered: 0,
-            lost: 0,
-            delivered_at: 0,
-            first_sent_at: 0,
-            // What is sent first waits for nothing but the application.
-            lull_end: 1,
-            lull: true,
-            news: 0,
-            newest_sent_at: 0,
-            newest: Snapshot::default(),
-            newest_once: false,
-            runs: 0,
-            best: (0, 0),
-            best_of_lull: false,
-        }
-    }
+impl Flight {
+    /// Of a connection that has delivered nothing.
+    pub(super) const FIRST: Flight = Flight {
+        lost: 0,
+        delivered_at: 0,
+        first_sent_at: 0,
+        lull_end: 0,
+        news: 0,
+        newest_sent_at: 0,
+        newest: Snapshot { delivered: 0, delivered_at: 0, first_sent_at: 0, lost: 0, tx_in_flight: 0 },
+        newest_once: false,
+        runs: 0,
+        lull: true,
+    };
 
     /// The next segment is sent with nothing in flight.
-    pub(super) fn begin_flight(&mut self, now: Instant) {
+    pub(super) fn begin(&mut self, now: Instant) {
         self.first_sent_at = micros(now);
         self.delivered_at = micros(now);
-    }
-
-    /// For a segment that is sent now, and with which so many bytes are in flight.
-    pub(super) fn snapshot(&self, in_flight: u32) -> Snapshot {
-        Snapshot {
-            delivered: self.delivered,
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
-            lost: self.lost,
-            tx_in_flight: in_flight.min(LULL - 1) | if self.lull { LULL } else { 0 },
-        }
-    }
-
-    /// Nothing more waits to be sent though the window has room; so much is in flight, bytes.
-    pub(super) fn lull(&mut self, in_flight: u32) {
-        self.lull = true;
-        self.lull_end = self.delivered.wrapping_add(in_flight);
     }
 
     /// Samples of what is sent now are marked.
@@ -186,21 +170,13 @@ impl Delivery {
         self.lull
     }
 
-    /// A segment is acknowledged for the first time (cumulatively or by SACK).
-    ///
-    /// It is of `bytes`, was last sent at `sent_at`, and only then if `once`.
-    pub(super) fn on_delivered(&mut self, bytes: u32, sent_at: Instant, once: bool, snapshot: &Snapshot) {
-        self.delivered = self.delivered.wrapping_add(bytes);
-        let sent_at = micros(sent_at);
-        if self.news == 0 || !is_before(sent_at, self.newest_sent_at) {
-            (self.newest_sent_at, self.newest, self.newest_once) = (sent_at, *snapshot, once);
-        }
-        self.news = self.news.saturating_add(bytes);
-        self.runs = self.runs.saturating_add(1);
-    }
-
-    /// A segment is found to be lost.
-    pub(super) fn on_lost(&mut self, (seq, len): (SeqNum, u32), snapshot: &Snapshot) -> LostSegment {
+    /// A segment is found to be lost, after `delivered` bytes were acknowledged in all.
+    pub(super) fn on_lost(
+        &mut self,
+        delivered: u32,
+        (seq, len): (SeqNum, u32),
+        snapshot: &Snapshot,
+    ) -> LostSegment {
         self.lost = self.lost.wrapping_add(len);
         LostSegment {
             seq,
@@ -208,7 +184,7 @@ impl Delivery {
             tx_in_flight: snapshot.tx_in_flight(),
             lost: self.lost.wrapping_sub(snapshot.lost),
             app_limited: snapshot.app_limited(),
-            total: self.delivered,
+            total: delivered,
         }
     }
 
@@ -218,6 +194,57 @@ impl Delivery {
         self.news > 0
     }
 
+    /// A segment was acknowledged for the first time.
+    fn note(&mut self, bytes: u32, sent_at: Instant, once: bool, snapshot: &Snapshot) {
+        let sent_at = micros(sent_at);
+        if self.news == 0 || !is_before(sent_at, self.newest_sent_at) {
+            (self.newest_sent_at, self.newest, self.newest_once) = (sent_at, *snapshot, once);
+        }
+        self.news = self.news.saturating_add(bytes);
+        self.runs = self.runs.saturating_add(1);
+    }
+}
+
+impl Delivery {
+    /// What is written next waits for nothing but the application: everything before it is acknowledged.
+    pub(super) fn new_flight(&self) -> Flight {
+        Flight { lull_end: self.delivered, ..Flight::FIRST }
+    }
+
+    /// For a segment that is sent now, and with which so many bytes are in flight.
+    pub(super) fn snapshot(&self, flight: &Flight, in_flight: u32) -> Snapshot {
+        Snapshot {
+            delivered: self.delivered,
+            delivered_at: flight.delivered_at,
+            first_sent_at: flight.first_sent_at,
+            lost: flight.lost,
+            tx_in_flight: in_flight.min(LULL - 1) | if flight.lull { LULL } else { 0 },
+        }
+    }
+
+    /// Nothing more waits to be sent though the window has room; so much is in flight, bytes.
+    pub(super) fn lull(&self, flight: &mut Flight, in_flight: u32) {
+        flight.lull = true;
+        flight.lull_end = self.delivered.wrapping_add(in_flight);
+    }
+
+    /// A segment is acknowledged for the first time (cumulatively or by SACK).
+    pub(super) fn on_delivered(&mut self, flight: &mut Flight, segment: &TxSegment) {
+        let once = segment.transmissions == 1;
+        self.note(flight, (segment.len, segment.sent_at, once), &segment.snapshot);
+    }
+
+    /// `bytes` were delivered, last sent at `sent_at`, and only then if `once`.
+    fn note(
+        &mut self,
+        flight: &mut Flight,
+        (bytes, sent_at, once): (u32, Instant, bool),
+        snapshot: &Snapshot,
+    ) {
+        self.delivered = self.delivered.wrapping_add(bytes);
+        flight.note(bytes, sent_at, once, snapshot);
+    }
+
     /// Bytes acknowledged, cumulatively or not, modulo 2³².
     pub(super) fn delivered(&self) -> u32 {
         self.delivered
@@ -225,15 +252,20 @@ impl Delivery {
 
     /// The acknowledgement has been worked through. No sample without news, and no rate where less than `min_rtt` has passed: then
     /// what was acknowledged had been sent before the repetition that seems to be meant.
-    pub(super) fn take_sample(&mut self, now: Instant, min_rtt: Option<Duration>) -> Option<RateSample> {
-        let (newly_acked, runs) = (std::mem::take(&mut self.news), std::mem::take(&mut self.runs));
+    pub(super) fn take_sample(
+        &mut self,
+        flight: &mut Flight,
+        now: Instant,
+        min_rtt: Option<Duration>,
+    ) -> Option<RateSample> {
+        let (newly_acked, runs) = (std::mem::take(&mut flight.news), std::mem::take(&mut flight.runs));
         if newly_acked == 0 {
             return None;
         }
-        let (now, sent_at, then) = (micros(now), self.newest_sent_at, self.newest);
-        self.delivered_at = now;
-        self.first_sent_at = sent_at;
-        self.lull &= !is_before(self.lull_end, self.delivered);
+        let (now, sent_at, then) = (micros(now), flight.newest_sent_at, flight.newest);
+        flight.delivered_at = now;
+        flight.first_sent_at = sent_at;
+        flight.lull &= !is_before(flight.lull_end, self.delivered);
         let (sending, acknowledging) =
             (sent_at.wrapping_sub(then.first_sent_at), now.wrapping_sub(then.delivered_at));
         let micros = sending.max(acknowledging);
@@ -248,21 +280,21 @@ impl Delivery {
             micros: if min_rtt.is_some_and(too_fast) { 0 } else { micros },
             app_limited: then.app_limited(),
             tx_in_flight: then.tx_in_flight(),
-            lost: self.lost.wrapping_sub(then.lost),
-            rtt: self.newest_once.then_some(rtt),
+            lost: flight.lost.wrapping_sub(then.lost),
+            rtt: flight.newest_once.then_some(rtt),
         };
         if let Some(rate) = sample.rate()
             && (!rate.app_limited || self.best().is_none_or(|best| rate.is_at_least(&best)))
         {
-            self.best = (rate.delivered, rate.micros);
-            self.best_of_lull = rate.app_limited;
+            let lull = if rate.app_limited { LULL } else { 0 };
+            self.best = (rate.delivered, rate.micros.min(LULL - 1) | lull);
         }
         Some(sample)
     }
 
     pub(crate) fn best(&self) -> Option<Rate> {
-        let (delivered, micros) = self.best;
-        (micros > 0).then_some(Rate { delivered, micros, app_limited: self.best_of_lull })
+        let (delivered, micros) = (self.best.0, self.best.1 & !LULL);
+        (micros > 0).then_some(Rate { delivered, micros, app_limited: self.best.1 & LULL != 0 })
     }
 }
 
@@ -286,12 +318,12 @@ mod tests {
 
     /// Ten segments, one per 10 ms from 1000 ms on; acknowledged one per `gap` ms from 1100 ms on. Returns the samples' rates.
     fn rates(gap: u64) -> Vec<u64> {
-        let mut delivery = Delivery::new();
-        delivery.begin_flight(at(1000));
-        let sent: Vec<_> = (0..10).map(|n| (at(1000 + 10 * n), delivery.snapshot(MSS))).collect();
+        let (mut delivery, mut flight) = (Delivery::default(), Flight::FIRST);
+        flight.begin(at(1000));
+        let sent: Vec<_> = (0..10).map(|n| (at(1000 + 10 * n), delivery.snapshot(&flight, MSS))).collect();
         let samples = sent.into_iter().zip(0..).map(|((sent_at, snapshot), n)| {
-            delivery.on_delivered(MSS, sent_at, true, &snapshot);
-            delivery.take_sample(at(1100 + gap * n), None).unwrap().rate().unwrap().per_second()
+            delivery.note(&mut flight, (MSS, sent_at, true), &snapshot);
+            delivery.take_sample(&mut flight, at(1100 + gap * n), None).unwrap().rate().unwrap().per_second()
         });
         samples.collect()
     }
@@ -306,36 +338,36 @@ mod tests {
     /// All acknowledged within a moment: the time it took to send them counts.
     #[test]
     fn compressed_acknowledgements_feign_no_rate() {
-        let mut delivery = Delivery::new();
-        delivery.begin_flight(at(0));
-        let sent: Vec<_> = (0..10).map(|n| (at(50 * n), delivery.snapshot(MSS))).collect();
+        let (mut delivery, mut flight) = (Delivery::default(), Flight::FIRST);
+        flight.begin(at(0));
+        let sent: Vec<_> = (0..10).map(|n| (at(50 * n), delivery.snapshot(&flight, MSS))).collect();
         for (sent_at, snapshot) in sent {
-            delivery.on_delivered(MSS, sent_at, true, &snapshot);
+            delivery.note(&mut flight, (MSS, sent_at, true), &snapshot);
         }
-        let sample = delivery.take_sample(at(451), None).unwrap();
+        let sample = delivery.take_sample(&mut flight, at(451), None).unwrap();
         assert_eq!((sample.delivered(), sample.micros), (10 * MSS, 451_000));
         // The next flight, sent over 200 ms, acknowledged in 2 ms.
-        let sent: Vec<_> = (0..5).map(|n| (at(460 + 50 * n), delivery.snapshot(MSS))).collect();
-        delivery.on_delivered(MSS, sent[0].0, true, &sent[0].1);
-        delivery.take_sample(at(660), None).unwrap();
+        let sent: Vec<_> = (0..5).map(|n| (at(460 + 50 * n), delivery.snapshot(&flight, MSS))).collect();
+        delivery.note(&mut flight, (MSS, sent[0].0, true), &sent[0].1);
+        delivery.take_sample(&mut flight, at(660), None).unwrap();
         for (sent_at, snapshot) in &sent[1..] {
-            delivery.on_delivered(MSS, *sent_at, true, snapshot);
+            delivery.note(&mut flight, (MSS, *sent_at, true), snapshot);
         }
-        let sample = delivery.take_sample(at(662), None).unwrap();
+        let sample = delivery.take_sample(&mut flight, at(662), None).unwrap();
         assert_eq!((sample.delivered(), sample.micros), (5 * MSS, 211_000));
     }
 
     #[test]
     fn a_sample_of_a_lull_is_marked_and_replaces_none_that_is_higher() {
-        let mut delivery = Delivery::new();
+        let (mut delivery, mut flight) = (Delivery::default(), Flight::FIRST);
         let mut exchange = |ms: u64, segments: u32, lull: bool| {
-            delivery.begin_flight(at(ms));
-            let snapshot = delivery.snapshot(segments * MSS);
+            flight.begin(at(ms));
+            let snapshot = delivery.snapshot(&flight, segments * MSS);
             if lull {
-                delivery.lull(segments * MSS);
+                delivery.lull(&mut flight, segments * MSS);
             }
-            delivery.on_delivered(segments * MSS, at(ms), true, &snapshot);
-            let sample = delivery.take_sample(at(ms + 100), None).unwrap();
+            delivery.note(&mut flight, (segments * MSS, at(ms), true), &snapshot);
+            let sample = delivery.take_sample(&mut flight, at(ms + 100), None).unwrap();
             (sample.app_limited, delivery.best().unwrap().per_second())
         };
         assert_eq!(exchange(0, 10, false), (true, 100_000), "the first is always of a lull");
@@ -348,36 +380,37 @@ mod tests {
 
     #[test]
     fn faster_than_the_path_is_no_sample() {
-        let mut delivery = Delivery::new();
-        delivery.begin_flight(at(0));
-        let snapshot = delivery.snapshot(MSS);
-        delivery.on_delivered(MSS, at(0), true, &snapshot);
-        let sample = delivery.take_sample(at(9), Some(Duration::from_millis(10))).unwrap();
+        let (mut delivery, mut flight) = (Delivery::default(), Flight::FIRST);
+        flight.begin(at(0));
+        let snapshot = delivery.snapshot(&flight, MSS);
+        delivery.note(&mut flight, (MSS, at(0), true), &snapshot);
+        let sample = delivery.take_sample(&mut flight, at(9), Some(Duration::from_millis(10))).unwrap();
         assert_eq!((sample.rate(), sample.newly_acked), (None, MSS));
-        assert_eq!(delivery.take_sample(at(20), None), None, "nothing new");
+        assert_eq!(delivery.take_sample(&mut flight, at(20), None), None, "nothing new");
     }
 
     /// Ten segments leave, of which the second and third are lost: each is told what was lost since it was sent, and the fourth's
     /// acknowledgement tells of both. A retransmission is no measure of the round trip.
     #[test]
     fn a_sample_tells_what_was_in_flight_and_what_of_it_was_lost() {
-        let mut delivery = Delivery::new();
-        delivery.begin_flight(at(0));
-        let sent: Vec<_> = (1..=10).map(|n| delivery.snapshot(n * MSS)).collect();
-        delivery.on_delivered(MSS, at(0), true, &sent[0]);
-        let first = delivery.take_sample(at(100), None).unwrap();
+        let (mut delivery, mut flight) = (Delivery::default(), Flight::FIRST);
+        flight.begin(at(0));
+        let sent: Vec<_> = (1..=10).map(|n| delivery.snapshot(&flight, n * MSS)).collect();
+        delivery.note(&mut flight, (MSS, at(0), true), &sent[0]);
+        let first = delivery.take_sample(&mut flight, at(100), None).unwrap();
         assert_eq!((first.tx_in_flight, first.lost, first.rtt), (MSS, 0, Some(Duration::from_millis(100))));
-        let lost = [1, 2].map(|n| delivery.on_lost((SeqNum(n * MSS), MSS), &sent[n as usize]));
+        let lost =
+            [1, 2].map(|n| flight.on_lost(delivery.delivered(), (SeqNum(n * MSS), MSS), &sent[n as usize]));
         assert_eq!(
             lost.map(|segment| (segment.tx_in_flight, segment.lost)),
             [(2 * MSS, MSS), (3 * MSS, 2 * MSS)]
         );
-        let again = delivery.snapshot(8 * MSS);
-        delivery.on_delivered(MSS, at(0), true, &sent[3]);
-        let fourth = delivery.take_sample(at(101), None).unwrap();
+        let again = delivery.snapshot(&flight, 8 * MSS);
+        delivery.note(&mut flight, (MSS, at(0), true), &sent[3]);
+        let fourth = delivery.take_sample(&mut flight, at(101), None).unwrap();
         assert_eq!((fourth.tx_in_flight, fourth.lost, fourth.delivered()), (4 * MSS, 2 * MSS, 2 * MSS));
-        delivery.on_delivered(MSS, at(100), false, &again);
-        let repeated = delivery.take_sample(at(200), None).unwrap();
+        delivery.note(&mut flight, (MSS, at(100), false), &again);
+        let repeated = delivery.take_sample(&mut flight, at(200), None).unwrap();
         assert_eq!((repeated.lost, repeated.rtt, repeated.prior_delivered), (0, None, MSS));
     }
 }

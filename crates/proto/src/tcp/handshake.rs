@@ -9,9 +9,9 @@ use wire::FastOpenOption;
 #[derive(Debug)]
 pub(crate) enum Handshake {
     /// SYN-SENT.
-    Active(Box<ActiveOpen>),
+    Active(ActiveOpen),
     /// SYN-RECEIVED as a connection: a Fast Open child, or a simultaneous open.
-    Passive(Box<PassiveOpen>),
+    Passive(PassiveOpen),
 }
 
 /// An active open.

@@ -66,7 +66,7 @@ impl Connection {
     #[inline(always)]
     pub(crate) fn segment_arrives(&mut self, cx: &mut Context, segment: &mut Segment) -> Reply {
         self.tally.came(segment.payload.len(), segment.gso_size);
-        if matches!(self.handshake, Some(Handshake::Active(_))) {
+        if matches!(self.handshake.as_deref(), Some(Handshake::Active(_))) {
             return self.arrives_in_syn_sent(cx, segment);
         }
         self.arrives_later(cx, segment).err().unwrap_or(Reply::Nothing)

@@ -4,6 +4,7 @@
 //! in between is booked. As Linux's `tcp_chrono`, with the congestion window's time told apart from the network's.
 
 use super::connection::Connection;
+use super::special::Special;
 use super::timers::Timer;
 use crate::Instant;
 use core::time::Duration;
@@ -38,40 +39,33 @@ fn timed(by: LimitedBy) -> Option<usize> {
     }
 }
 
-/// The times of one connection.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Limits {
-    /// Time with something to deliver, in ns; while there is, the moment it would have begun without a break.
-    busy: u64,
-    /// Only for a connection that was ever held back.
-    held: Option<Box<Held>>,
+/// Time of one connection with something to deliver, in ns; while there is, the moment it would have begun without a break.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Busy(u64);
+
+impl Busy {
+    #[inline]
+    fn switch(&mut self, before: LimitedBy, by: LimitedBy, now: Instant) {
+        if (before == LimitedBy::Idle) != (by == LimitedBy::Idle) {
+            self.0 = now.as_nanos().saturating_sub(self.0);
+        }
+    }
 }
 
+/// The times of a connection that was ever held back.
 #[derive(Clone, Debug, Default)]
-struct Held {
+pub(super) struct Clocks {
     since: Instant,
     times: [Duration; TIMED],
 }
 
-impl Limits {
-    #[inline(always)]
-    fn switch(&mut self, before: LimitedBy, by: LimitedBy, now: Instant) {
-        if (before == LimitedBy::Idle) != (by == LimitedBy::Idle) {
-            self.busy = now.as_nanos().saturating_sub(self.busy);
-        }
-        if timed(before).is_none() && timed(by).is_none() {
-            return;
-        }
-        self.book(before, now);
-    }
-
+impl Clocks {
     #[inline(never)]
-    fn book(&mut self, before: LimitedBy, now: Instant) {
-        let held = self.held.get_or_insert_default();
+    fn switch(&mut self, before: LimitedBy, now: Instant) {
         if let Some(kind) = timed(before) {
-            held.times[kind] += now.since(held.since);
+            self.times[kind] += now.since(self.since);
         }
-        held.since = now;
+        self.since = now;
     }
 }
 
@@ -80,7 +74,8 @@ impl Limits {
 #[derive(Clone, Debug)]
 pub struct SenderLimits {
     by: LimitedBy,
-    limits: Limits,
+    busy: Busy,
+    clocks: Clocks,
     established_at: Option<Instant>,
 }
 
@@ -88,8 +83,9 @@ impl SenderLimits {
     pub(crate) fn of(connection: &Connection) -> SenderLimits {
         SenderLimits {
             by: connection.limited_by,
-            limits: connection.limits.clone(),
-            established_at: connection.established_at,
+            busy: connection.busy,
+            clocks: connection.special.as_ref().map(|special| special.clocks.clone()).unwrap_or_default(),
+            established_at: connection.established_at(),
         }
     }
 
@@ -101,9 +97,9 @@ impl SenderLimits {
     /// Time in which something written was not yet acknowledged (`tcpi_busy_time`).
     pub fn busy_time(&self, now: Instant) -> Duration {
         if self.by == LimitedBy::Idle {
-            Duration::from_nanos(self.limits.busy)
+            Duration::from_nanos(self.busy.0)
         } else {
-            now.since(Instant::from_nanos(self.limits.busy))
+            now.since(Instant::from_nanos(self.busy.0))
         }
     }
 
@@ -130,9 +126,9 @@ impl SenderLimits {
     }
 
     fn time_of(&self, by: LimitedBy, now: Instant) -> Duration {
-        let (Some(kind), Some(held)) = (timed(by), &self.limits.held) else { return Duration::ZERO };
-        let running = if self.by == by { now.since(held.since) } else { Duration::ZERO };
-        held.times[kind] + running
+        let Some(kind) = timed(by) else { return Duration::ZERO };
+        let running = if self.by == by { now.since(self.clocks.since) } else { Duration::ZERO };
+        self.clocks.times[kind] + running
     }
 }
 
@@ -143,7 +139,10 @@ impl Connection {
         let by = self.limited_by();
         if by != self.limited_by {
             let before = std::mem::replace(&mut self.limited_by, by);
-            self.limits.switch(before, by, now);
+            self.busy.switch(before, by, now);
+            if timed(before).is_some() || timed(by).is_some() {
+                Special::of(&mut self.special, now).clocks.switch(before, now);
+            }
         }
     }
 
@@ -198,10 +197,11 @@ mod tests {
 
     /// After these changes, each at its moment.
     fn after(changes: &[(LimitedBy, u64)]) -> SenderLimits {
-        let mut limits =
-            SenderLimits { by: LimitedBy::Idle, limits: Limits::default(), established_at: None };
+        let (busy, clocks) = (Busy::default(), Clocks::default());
+        let mut limits = SenderLimits { by: LimitedBy::Idle, busy, clocks, established_at: None };
         for (by, ms) in changes {
-            limits.limits.switch(limits.by, *by, at(*ms));
+            limits.busy.switch(limits.by, *by, at(*ms));
+            limits.clocks.switch(limits.by, at(*ms));
             limits.by = *by;
         }
         limits
@@ -223,12 +223,5 @@ mod tests {
         assert_eq!(times(at(2000)), [ms(0), ms(40), ms(20)]);
         assert_eq!(times(at(2005)), [ms(5), ms(40), ms(20)], "the clock of what limits now runs");
         assert_eq!(limits.busy_time(at(2005)), ms(85));
-    }
-
-    #[test]
-    fn a_connection_that_is_never_held_back_owns_no_clock() {
-        let limits =
-            after(&[LimitedBy::Handshake, LimitedBy::Application, LimitedBy::Idle].map(|by| (by, 5)));
-        assert!(limits.limits.held.is_none());
     }
 }

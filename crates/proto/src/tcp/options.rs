@@ -29,7 +29,7 @@ impl Connection {
             SocketOption::MaxSegment(_) => self.clamp_mss(cx),
             SocketOption::QuickAck(on) => self.set_quickack(&cx.config, on),
             SocketOption::RtoMin(_) | SocketOption::RtoMax(_) => self.bound_rto(&cx.config),
-            SocketOption::SendBuffer(_) => self.snd.limit = send_limit(&cx.config, &self.options),
+            SocketOption::SendBuffer(_) => self.snd.queue.limit = send_limit(&cx.config, &self.options),
             SocketOption::RecvBuffer(_) | SocketOption::WindowClamp(_) => {
                 self.rcv.space.choose(&cx.config, &self.options);
             }

@@ -25,7 +25,7 @@ impl Connection {
         if self.rcv.ack_owed == AckOwed::Now || self.reset_due {
             return true;
         }
-        match &self.handshake {
+        match self.handshake.as_deref() {
             Some(Handshake::Active(active)) => return active.due,
             Some(Handshake::Passive(passive)) if passive.due => return true,
             _ => {}
@@ -40,7 +40,7 @@ impl Connection {
             self.reset_due = false;
             return self.send_bare(cx, self.seq_of_empty(), Flags::RST | Flags::ACK, packet);
         }
-        match &self.handshake {
+        match self.handshake.as_deref() {
             Some(Handshake::Active(active)) => return active.due && self.send_syn(cx, packet),
             Some(Handshake::Passive(passive)) => {
                 if passive.due {
@@ -185,14 +185,14 @@ impl Connection {
         }
         let again = seq.before(self.snd.nxt);
         self.snd.advance_nxt(self.snd.nxt.latest(end));
-        if let Some(board) = &mut self.recovery.board {
+        if let Some(board) = self.recovery.board_mut() {
             board.on_sent(&mut self.snd.queue, (seq, taken), again, cx.now);
         }
         self.data_left(cx, taken);
         let head_again = again && self.agreed.sack && seq == self.snd.una;
         if self.handshake.is_none() {
             let stopped = !self.timers.is_set(Timer::Retransmit);
-            let may_probe = !again && (stopped || self.recovery.purpose == Purpose::Probe);
+            let may_probe = !again && (stopped || self.purpose == Purpose::Probe);
             let probes = may_probe && self.arm_probe(cx);
             if !probes && (head_again || stopped) {
                 self.arm_rto(cx.now);
@@ -216,7 +216,7 @@ impl Connection {
             self.delayed_ack_timeout(cx);
         }
         if self.timers.expired(Timer::SynAckHold, now)
-            && let Some(Handshake::Passive(passive)) = &mut self.handshake
+            && let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut()
         {
             passive.due = true;
         }
@@ -235,8 +235,8 @@ impl Connection {
     }
 
     fn retransmission_timeout(&mut self, cx: &mut Context) {
-        let purpose = std::mem::take(&mut self.recovery.purpose);
-        match &self.handshake {
+        let purpose = std::mem::take(&mut self.purpose);
+        match self.handshake.as_deref() {
             Some(Handshake::Active(_)) => self.syn_timeout(cx),
             Some(Handshake::Passive(_)) => self.syn_ack_timeout(cx),
             None if self.snd.flight_size() == 0 => self.probe_timeout(cx),
@@ -261,7 +261,7 @@ impl Connection {
             return;
         }
         let before = (self.congestion.cwnd(), self.congestion.ssthresh());
-        let was = self.recovery.board.as_ref().map_or(Phase::Open, |board| board.phase);
+        let was = self.recovery.board().map_or(Phase::Open, |board| board.phase);
         let in_flight = self.snd.flight_size();
         let mut lost = if self.agreed.sack { self.mark_timed_out(cx) } else { Vec::new() };
         if self.timeouts == 1 {
@@ -284,7 +284,7 @@ impl Connection {
         }
         self.segments_lost(lost);
         self.recovery.fell_silent(cx.now, self.timeouts == 1);
-        if let Some(board) = &mut self.recovery.board {
+        if let Some(board) = self.recovery.board_mut() {
             board.watch_timeout(was, before, self.snd.una, cx.config.tcp_frto > 0);
         }
         self.arm_rto(cx.now);

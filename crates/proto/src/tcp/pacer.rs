@@ -4,21 +4,18 @@
 
 use super::congestion::Controller;
 use super::connection::{Connection, Context};
+use super::special::Special;
 use super::timers::Timer;
 use crate::{Config, Instant};
 use core::time::Duration;
 
 /// The gate in front of data, new or lost.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Pacer {
     opens_at: Instant,
 }
 
 impl Pacer {
-    pub(super) fn new() -> Pacer {
-        Pacer { opens_at: Instant::ZERO }
-    }
-
     /// The gate is closed until then.
     fn closed_until(&self, now: Instant) -> Option<Instant> {
         (self.opens_at > now).then_some(self.opens_at)
@@ -52,7 +49,8 @@ impl Connection {
 
     /// Is the gate open? If not, its timer is set.
     pub(super) fn pacing_allows(&mut self, cx: &Context) -> bool {
-        let Some(at) = self.pacer.closed_until(cx.now) else { return true };
+        let pacer = self.special.as_ref().map(|special| &special.pacer);
+        let Some(at) = pacer.and_then(|pacer| pacer.closed_until(cx.now)) else { return true };
         if self.pacing_rate(&cx.config).is_none() {
             return true;
         }
@@ -67,7 +65,7 @@ impl Connection {
         if !initial {
             // Not more than a quarter of the window at once.
             let slack = cx.config.pacing_slack.min(self.rtt.srtt().unwrap_or_default() / 4);
-            self.pacer.on_sent(cx.now, bytes, rate, slack);
+            Special::of(&mut self.special, cx.now).pacer.on_sent(cx.now, bytes, rate, slack);
         }
     }
 }
@@ -82,8 +80,7 @@ mod tests {
 
     #[test]
     fn bytes_close_the_gate_for_their_time() {
-        let mut pacer = Pacer::new();
-        pacer.opens_at = at(1000);
+        let mut pacer = Pacer { opens_at: at(1000) };
         assert_eq!(pacer.closed_until(at(1000)), None);
         // A megabyte per second: a microsecond per byte.
         pacer.on_sent(at(1000), 500, 1_000_000, Duration::ZERO);
@@ -94,8 +91,7 @@ mod tests {
 
     #[test]
     fn half_of_the_wait_can_be_made_up_for() {
-        let mut pacer = Pacer::new();
-        pacer.opens_at = at(1000);
+        let mut pacer = Pacer { opens_at: at(1000) };
         pacer.on_sent(at(1100), 500, 1_000_000, Duration::ZERO);
         assert_eq!(pacer.opens_at, at(1500), "100 µs late, all made up");
         pacer.on_sent(at(9000), 500, 1_000_000, Duration::ZERO);
@@ -105,7 +101,7 @@ mod tests {
     /// Three milliseconds late with a slack of two: three bursts of half a millisecond follow the first at once, and the next waits.
     #[test]
     fn more_can_be_made_up_for_with_slack() {
-        let (mut pacer, slack) = (Pacer::new(), Duration::from_millis(2));
+        let (mut pacer, slack) = (Pacer::default(), Duration::from_millis(2));
         pacer.opens_at = at(1000);
         let now = at(4000);
         for opens_at in [2500, 3000, 3500, 4000, 4500] {

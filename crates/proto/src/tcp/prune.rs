@@ -79,7 +79,8 @@ impl Receiver {
         if let Some(early) = &mut self.early {
             counters.rcv_collapsed += u64::from(early.collapse());
         }
-        if self.memory() > most && self.early.take().is_some() {
+        if self.memory() > most && self.has_holes() {
+            self.forget_early();
             counters.ofo_pruned += 1;
         }
         counters.rcv_pruned += u64::from(self.memory() > most);

@@ -62,8 +62,8 @@ impl Connection {
         if self.snd.flight_size() > 0 || self.snd.nxt.before(self.snd.max) {
             return;
         }
-        let app_limited = self.snd.queue.delivery.is_lull();
-        self.snd.queue.delivery.begin_flight(cx.now);
+        let app_limited = self.snd.queue.is_lull();
+        self.snd.queue.begin_flight(cx.now);
         let idle = self.window_use.idle(cx.now);
         let rto = cx.config.tcp_slow_start_after_idle.then(|| self.rtt.rto());
         if rto.is_some_and(|rto| idle > rto) {
@@ -79,20 +79,14 @@ impl Connection {
         self.pace(cx, bytes);
         let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
         let in_flight = self.pipe();
-        self.window_use.on_sent(&Sent {
-            now: cx.now,
-            una: self.snd.una,
-            nxt: self.snd.nxt,
-            in_flight,
-            cwnd,
-            ssthresh,
-            smss: u32::from(self.smss()),
-        });
+        let (una, nxt, smss) = (self.snd.una, self.snd.nxt, u32::from(self.smss()));
+        let sent = Sent { now: cx.now, una, nxt, in_flight, cwnd, ssthresh, smss };
+        self.window_use.on_sent(self.snd.queue.round_mut(), &sent);
         self.note_lull(in_flight);
         let full_buffer = self.snd.blocked;
         if cx.config.tcp_slow_start_after_idle
             && !full_buffer
-            && !self.window_use.limits(cwnd, ssthresh)
+            && !self.snd.queue.round().limits(cwnd, ssthresh)
             && !self.recovery.is_recovering(self.snd.una)
             && let Some(used) = self.window_use.take_unused(cx.now, self.rtt.rto_nanos())
         {
@@ -108,21 +102,22 @@ impl Connection {
             return;
         }
         if in_flight.saturating_add(u32::from(self.smss())) <= self.congestion_window() {
-            self.snd.queue.delivery.lull(in_flight);
+            self.snd.queue.lull(in_flight);
         }
     }
 
     /// An acknowledgement has been worked through, with what it says of losses.
     #[inline]
     pub(super) fn segments_delivered(&mut self, cx: &mut Context) {
-        if self.snd.queue.delivery.has_news() {
+        if self.snd.queue.has_news() {
             self.tell_of_delivery(cx);
         }
+        self.snd.queue.release(&mut cx.blocks);
     }
 
     fn tell_of_delivery(&mut self, cx: &mut Context) {
         let now = cx.now;
-        let Some(rate) = self.snd.queue.delivery.take_sample(now, self.rtt.min_rtt()) else { return };
+        let Some(rate) = self.snd.queue.take_sample(now, self.rtt.min_rtt()) else { return };
         self.count_delivered(cx, &rate);
         let in_flight = self.pipe();
         self.congestion.on_sample(&Sample {
@@ -130,10 +125,10 @@ impl Connection {
             rate,
             in_flight,
             smss: u32::from(self.smss()),
-            window_full: self.window_use.was_full(),
+            window_full: self.snd.queue.round().was_full(),
         });
         if self.congestion.holds_back() {
-            self.snd.queue.delivery.lull(in_flight);
+            self.snd.queue.lull(in_flight);
         }
         self.note_lull(in_flight);
     }
@@ -153,7 +148,7 @@ impl Connection {
     /// Transmissions were found to be lost.
     pub(super) fn segments_lost(&mut self, lost: Vec<LostTransmission>) {
         for (range, snapshot) in lost {
-            let segment = self.snd.queue.delivery.on_lost(range, &snapshot);
+            let segment = self.snd.queue.on_lost(range, &snapshot);
             self.congestion.on_segment_lost(&segment);
         }
     }
@@ -163,7 +158,7 @@ impl Connection {
         if self.ecn.forbids_growth() {
             return;
         }
-        let limited = self.window_use.limits(self.congestion.cwnd(), self.congestion.ssthresh());
+        let limited = self.snd.queue.round().limits(self.congestion.cwnd(), self.congestion.ssthresh());
         if !limited && self.congestion.on_ack_unlimited(cx.now) {
             return;
         }

@@ -26,6 +26,8 @@ pub(crate) struct Reassembly {
     recent: VecDeque<SeqNum>,
     /// So many of these, from the front, were in no acknowledgement yet.
     unreported: usize,
+    /// Number of a FIN.
+    pub(crate) fin: Option<SeqNum>,
     /// What arrived twice, until the peer is told (RFC 2883).
     pub(crate) duplicate: Option<(SeqNum, SeqNum)>,
 }
@@ -48,7 +50,17 @@ impl Run {
 
 impl Reassembly {
     pub(crate) fn is_empty(&self) -> bool {
+        self.has_no_text() && self.fin.is_none()
+    }
+
+    /// A FIN at most.
+    pub(crate) fn has_no_text(&self) -> bool {
         self.runs.is_empty() && self.duplicate.is_none()
+    }
+
+    /// Everything but a FIN is forgotten.
+    pub(crate) fn drop_text(&mut self) {
+        *self = Reassembly { fin: self.fin, ..Reassembly::default() };
     }
 
     /// Bytes of memory the runs take.

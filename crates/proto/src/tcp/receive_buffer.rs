@@ -26,9 +26,6 @@ pub(crate) fn pinned(len: usize, truesize: usize) -> usize {
 pub(crate) struct ReceiveBuffer {
     /// Only while there is something: an idle connection must stay small.
     held: Option<Box<Held>>,
-    len: u32,
-    /// Memory that it takes, as far as payloads tell.
-    memory: u32,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +36,10 @@ struct Held {
     chunks: VecDeque<Bytes>,
     /// Copied small payloads, behind all `chunks`.
     small: BytesMut,
+    /// Bytes in all.
+    len: u32,
+    /// Memory that they take, as far as payloads tell.
+    memory: u32,
 }
 
 impl Held {
@@ -76,12 +77,12 @@ impl Held {
         }
     }
 
-    /// Appends a copy of a payload; `len` bytes are held with it.
+    /// Appends a copy of a payload, which `len` counts already.
     #[inline(never)]
-    fn copy(&mut self, payload: &[u8], len: usize) {
+    fn copy(&mut self, payload: &[u8]) {
         if self.small.capacity() - self.small.len() < payload.len() {
             self.freeze_small();
-            let chunk_len = len.clamp(COMPACT_FIRST, COMPACT_CHUNK).max(payload.len());
+            let chunk_len = (self.len as usize).clamp(COMPACT_FIRST, COMPACT_CHUNK).max(payload.len());
             // Not `reserve`: it could move bytes a reader still holds a part of.
             self.small = BytesMut::with_capacity(chunk_len);
         }
@@ -96,16 +97,16 @@ impl Held {
 
 impl ReceiveBuffer {
     pub(crate) fn len(&self) -> usize {
-        self.len as usize
+        self.held.as_ref().map_or(0, |held| held.len as usize)
     }
 
     /// Bytes of memory it takes.
     pub(crate) fn memory(&self) -> u32 {
-        self.memory
+        self.held.as_ref().map_or(0, |held| held.memory)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.held.is_none()
     }
 
     /// Appends a payload that pins `truesize` bytes.
@@ -114,26 +115,26 @@ impl ReceiveBuffer {
         if payload.is_empty() {
             return;
         }
-        self.len += payload.len() as u32;
-        self.memory = self.memory.saturating_add(pinned(payload.len(), truesize) as u32);
-        let (len, held) = (self.len as usize, self.held.get_or_insert_default());
+        let held = self.held.get_or_insert_default();
+        held.len += payload.len() as u32;
+        held.memory = held.memory.saturating_add(pinned(payload.len(), truesize) as u32);
         if payload.len() * PIN_FACTOR >= truesize {
             held.freeze_small();
             held.push(payload);
         } else {
-            held.copy(&payload, len);
+            held.copy(&payload);
         }
     }
 
     /// Appends all of another one.
     pub(crate) fn append(&mut self, other: ReceiveBuffer) {
         let Some(mut behind) = other.held else { return };
-        self.len += other.len;
-        self.memory = self.memory.saturating_add(other.memory);
         let Some(held) = &mut self.held else {
             self.held = Some(behind);
             return;
         };
+        held.len += behind.len;
+        held.memory = held.memory.saturating_add(behind.memory);
         held.freeze_small();
         behind.freeze_small();
         held.push(behind.first);
@@ -142,7 +143,7 @@ impl ReceiveBuffer {
 
     pub(crate) fn read(&mut self, buf: &mut [u8]) -> usize {
         let Some(held) = &mut self.held else { return 0 };
-        let most = buf.len().min(self.len as usize);
+        let most = buf.len().min(held.len as usize);
         let mut left = &mut buf[..most];
         while !left.is_empty() {
             let chunk = held.take(left.len());
@@ -177,21 +178,23 @@ impl ReceiveBuffer {
 
     /// So many bytes are gone, and their share of the memory: payloads are of one kind mostly.
     fn took(&mut self, len: usize) {
-        let before = self.len;
-        self.len -= len as u32;
-        if self.len == 0 {
-            *self = ReceiveBuffer::default();
+        let Some(held) = &mut self.held else { return };
+        let before = held.len;
+        held.len -= len as u32;
+        if held.len == 0 {
+            self.held = None;
         } else {
-            self.memory = (u64::from(self.memory) * u64::from(self.len) / u64::from(before)) as u32;
+            held.memory = (u64::from(held.memory) * u64::from(held.len) / u64::from(before)) as u32;
         }
     }
 
     /// Copies the payloads together. False: there is nothing to gain.
     pub(crate) fn collapse(&mut self) -> bool {
-        if self.memory - self.memory / 8 <= self.len {
+        let (len, memory) = (self.len() as u32, self.memory());
+        if memory - memory / 8 <= len {
             return false;
         }
-        let (len, mut packed) = (self.len, Held::default());
+        let mut packed = Held { len, memory: len, ..Held::default() };
         let mut run = BytesMut::new();
         while let Some(piece) = self.pop(COLLAPSED_CHUNK) {
             if run.len() + piece.len() > COLLAPSED_CHUNK {
@@ -203,7 +206,7 @@ impl ReceiveBuffer {
             run.extend_from_slice(&piece);
         }
         packed.push(run.freeze());
-        *self = ReceiveBuffer { held: Some(Box::new(packed)), len, memory: len };
+        self.held = Some(Box::new(packed));
         true
     }
 }

@@ -31,8 +31,6 @@ pub(crate) struct Receiver {
     pub(crate) wscale: u8,
     /// The peer's FIN is in order before `nxt`.
     pub(crate) fin_received: bool,
-    /// Sequence number of a FIN that came early.
-    early_fin: Option<SeqNum>,
     pub(crate) ack_owed: AckOwed,
     /// RFC 7323's Last.ACK.sent.
     pub(crate) last_ack_sent: SeqNum,
@@ -58,7 +56,6 @@ impl Receiver {
             adv: irs + 1,
             wscale,
             fin_received: false,
-            early_fin: None,
             ack_owed: AckOwed::No,
             last_ack_sent: irs,
             rcv_mss: 536,
@@ -225,11 +222,11 @@ impl Receiver {
             self.bytes_received += run.len() as u64;
             self.buffer.append(run);
         }
+        let more = !early.has_no_text();
         if !early.is_empty() {
             self.early = Some(early);
-            return true;
         }
-        filled
+        filled || more
     }
 
     /// Number behind everything that came early.
@@ -242,18 +239,27 @@ impl Receiver {
         if self.fin_received {
             return false;
         }
-        self.early_fin = Some(seq);
-        self.fin_in_order()
+        if seq == self.nxt {
+            return self.take_fin();
+        }
+        self.early.get_or_insert_default().fin = Some(seq);
+        false
     }
 
     /// Does a FIN that came early now follow the data?
     pub(crate) fn fin_in_order(&mut self) -> bool {
-        if self.early_fin != Some(self.nxt) {
-            return false;
-        }
-        self.early_fin = None;
+        let follows = self.early.as_ref().is_some_and(|early| early.fin == Some(self.nxt));
+        follows && self.take_fin()
+    }
+
+    /// The FIN is in order. True.
+    fn take_fin(&mut self) -> bool {
         self.fin_received = true;
         self.nxt += 1;
+        if let Some(early) = &mut self.early {
+            early.fin = None;
+            self.early.take_if(|early| early.is_empty());
+        }
         true
     }
 
@@ -271,12 +277,12 @@ impl Receiver {
     /// A FIN has come, and what is before it has not.
     #[inline]
     pub(crate) fn awaits_fin(&self) -> bool {
-        self.early_fin.is_some()
+        self.early.as_ref().is_some_and(|early| early.fin.is_some())
     }
 
     /// Everything that came was in order, none of it twice, and more may come.
     pub(crate) fn in_order(&self) -> bool {
-        self.early.is_none() && self.early_fin.is_none() && !self.fin_received
+        self.early.is_none() && !self.fin_received
     }
 
     /// Is this a full-sized segment of the peer, or several?
@@ -291,7 +297,7 @@ impl Receiver {
 
     /// Has something come that leaves a gap before it?
     pub(crate) fn has_holes(&self) -> bool {
-        self.early.is_some()
+        self.early.as_ref().is_some_and(|early| !early.has_no_text())
     }
 
     /// SACK blocks to report, most recent first.
@@ -327,14 +333,20 @@ impl Receiver {
 
     /// Everything early is forgotten (the connection is over), except a FIN that nothing else came with.
     pub(crate) fn drop_early(&mut self) {
-        if self.early.take().is_some() {
-            self.early_fin = None;
+        self.early.take_if(|early| !early.has_no_text());
+    }
+
+    /// What came early must come again, but for a FIN.
+    pub(super) fn forget_early(&mut self) {
+        if let Some(early) = &mut self.early {
+            early.drop_text();
+            self.early.take_if(|early| early.is_empty());
         }
     }
 
     /// Of all the peer sent only its FIN came through: somebody swallowed the data before it.
     pub(crate) fn only_fin_came(&self) -> bool {
-        self.bytes_received == 0 && self.early_fin.is_some() && self.early.is_none()
+        self.bytes_received == 0 && self.early.as_ref().is_some_and(|early| early.has_no_text())
     }
 }
 

@@ -48,62 +48,101 @@ pub(crate) enum Purpose {
 /// The sender's recovery.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
+    trouble: Option<Box<Trouble>>,
+}
+
+/// One of them.
+#[derive(Debug, Default)]
+struct Trouble {
     /// Peers with SACK.
-    pub(crate) board: Option<Box<Scoreboard>>,
+    board: Option<Scoreboard>,
     /// Peers without.
-    newreno: Option<Box<NewReno>>,
-    pub(crate) purpose: Purpose,
+    newreno: Option<NewReno>,
 }
 
 impl Recovery {
     /// The scoreboard, made now if there was none.
-    pub(crate) fn board(&mut self, snd_una: SeqNum, reordering: impl FnOnce() -> u32) -> &mut Scoreboard {
-        self.board.get_or_insert_with(|| Box::new(Scoreboard::new(reordering(), snd_una)))
+    pub(crate) fn make_board(
+        &mut self,
+        snd_una: SeqNum,
+        reordering: impl FnOnce() -> u32,
+    ) -> &mut Scoreboard {
+        let trouble = self.trouble.get_or_insert_default();
+        trouble.board.get_or_insert_with(|| Scoreboard::new(reordering(), snd_una))
+    }
+
+    /// The scoreboard, if there is one.
+    #[inline]
+    pub(crate) fn board(&self) -> Option<&Scoreboard> {
+        self.trouble.as_ref()?.board.as_ref()
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn board_mut(&mut self) -> Option<&mut Scoreboard> {
+        self.trouble.as_mut()?.board.as_mut()
+    }
+
+    #[inline]
+    fn newreno(&self) -> Option<&NewReno> {
+        self.trouble.as_ref()?.newreno.as_ref()
+    }
+
+    #[inline]
+    fn newreno_mut(&mut self) -> Option<&mut NewReno> {
+        self.trouble.as_mut()?.newreno.as_mut()
+    }
+
+    /// What is over is forgotten.
+    pub(crate) fn forget(&mut self) {
+        let over =
+            self.board().is_none_or(Scoreboard::is_over) && self.newreno().is_none_or(NewReno::is_over);
+        self.trouble.take_if(|_| over);
     }
 
     /// A loss was found, and what was sent before is not yet all acknowledged.
     pub(crate) fn is_recovering(&self, snd_una: SeqNum) -> bool {
-        let newreno = self.newreno.as_ref().is_some_and(|newreno| newreno.is_recovering(snd_una));
-        newreno || self.board.as_ref().is_some_and(|board| board.phase != Phase::Open)
+        let newreno = self.newreno().is_some_and(|newreno| newreno.is_recovering(snd_una));
+        newreno || self.board().is_some_and(|board| board.phase != Phase::Open)
     }
 
     /// Nothing is missing, neither here nor at the peer, and nothing is remembered.
     pub(crate) fn is_idle(&self) -> bool {
-        self.board.is_none() && self.newreno.is_none()
+        self.trouble.is_none()
     }
 
     /// Segments beyond a hole that make it a loss, if that has been learnt.
     pub(crate) fn reordering(&self) -> Option<u32> {
-        match (&self.board, &self.newreno) {
+        match (self.board(), self.newreno()) {
             (Some(board), _) => Some(board.reordering()),
-            (None, newreno) => newreno.as_ref()?.reordering(),
+            (None, newreno) => newreno?.reordering(),
         }
     }
 
     /// Something was delivered out of order, and nothing is held to be lost.
     pub(crate) fn is_disordered(&self) -> bool {
-        let board = self.board.as_ref().is_some_and(|board| board.phase == Phase::Open && !board.is_quiet());
-        board || self.newreno.as_ref().is_some_and(|newreno| newreno.is_disordered())
+        let board = self.board().is_some_and(|board| board.phase == Phase::Open && !board.is_quiet());
+        board || self.newreno().is_some_and(|newreno| newreno.is_disordered())
     }
 
     /// A peer without SACK: everything goes again after a time-out.
     pub(crate) fn is_resending(&self, snd_una: SeqNum) -> bool {
-        self.newreno.as_ref().is_some_and(|newreno| newreno.is_resending(snd_una))
+        self.newreno().is_some_and(|newreno| newreno.is_resending(snd_una))
     }
 
     /// Of what is held to be lost, not all was sent again.
     pub(crate) fn resending_waits(&self) -> bool {
-        self.board.as_ref().is_some_and(|board| board.resending_waits())
+        self.board().is_some_and(|board| board.resending_waits())
     }
 
     /// May a probe be sent? Not while anything is out of order or lost, nor while one is unanswered.
     pub(crate) fn may_probe(&self) -> bool {
-        self.board.as_ref().is_none_or(|board| board.is_quiet() && board.probe.is_none())
+        self.board().is_none_or(|board| board.is_quiet() && board.probe.is_none())
     }
 
     /// Bytes thought to be in the network, of `flight_size` that are not acknowledged (RFC 6675 §4's pipe).
     pub(crate) fn pipe(&self, flight_size: u32) -> u32 {
-        match (&self.board, &self.newreno) {
+        match (self.board(), self.newreno()) {
             (Some(board), _) => board.pipe(flight_size),
             (None, Some(newreno)) => newreno.pipe(flight_size),
             (None, None) => flight_size,
@@ -113,7 +152,7 @@ impl Recovery {
     /// The congestion window now, where `cwnd` is the algorithm's: recovery lowers it gradually if `prr`, or adds what has left the
     /// network.
     pub(crate) fn window(&self, cwnd: u32, prr: bool) -> u32 {
-        match (&self.board, &self.newreno) {
+        match (self.board(), self.newreno()) {
             (Some(board), _) if prr => board.window(cwnd),
             (Some(_), _) => cwnd,
             (None, Some(newreno)) => cwnd.saturating_add(newreno.inflation()),
@@ -122,8 +161,9 @@ impl Recovery {
     }
 
     /// The state for a peer without SACK, made now if there was none.
-    fn newreno(&mut self, reordering: impl FnOnce() -> u32) -> &mut NewReno {
-        self.newreno.get_or_insert_with(|| Box::new(NewReno::new(reordering())))
+    fn make_newreno(&mut self, reordering: impl FnOnce() -> u32) -> &mut NewReno {
+        let trouble = self.trouble.get_or_insert_default();
+        trouble.newreno.get_or_insert_with(|| NewReno::new(reordering()))
     }
 
     /// A duplicate ACK from a peer without SACK. True beside it: it shows that the path reorders more than was known.
@@ -132,32 +172,30 @@ impl Recovery {
         duplicate: &Duplicate,
         reordering: impl FnOnce() -> u32,
     ) -> (Verdict, bool) {
-        let newreno = self.newreno(reordering);
+        let newreno = self.make_newreno(reordering);
         (newreno.on_duplicate(duplicate), newreno.note_reordering(duplicate))
     }
 
     /// `snd_una` moved by `acked` bytes; the peer has no SACK.
     #[inline]
     pub(crate) fn on_progress(&mut self, snd_una: SeqNum, acked: u32, smss: u32) -> Verdict {
-        if self.newreno.is_none() {
+        if self.trouble.is_none() {
             return Verdict::Open;
         }
         self.progress_without_sack(snd_una, acked, smss)
     }
 
     fn progress_without_sack(&mut self, snd_una: SeqNum, acked: u32, smss: u32) -> Verdict {
-        let Some(newreno) = &mut self.newreno else { return Verdict::Open };
+        let Some(newreno) = self.newreno_mut() else { return Verdict::Open };
         let verdict = newreno.on_progress(snd_una, acked, smss);
-        if newreno.is_over() {
-            self.newreno = None;
-        }
+        self.forget();
         verdict
     }
 
     /// Is what an ACK that makes progress tells enough to call the recovery needless? The peer has no SACK; `echo` is the time that it
     /// echoes, as milliseconds of our clock.
     pub(crate) fn needless_without_sack(&self, snd_una: SeqNum, echo: Option<u32>) -> Option<Needless> {
-        let newreno = self.newreno.as_ref().filter(|newreno| newreno.is_recovering(snd_una))?;
+        let newreno = self.newreno().filter(|newreno| newreno.is_recovering(snd_una))?;
         let undo = newreno.undo.as_ref()?;
         match () {
             () if undo.precedes(echo) => Some(Needless::Timestamp),
@@ -168,7 +206,7 @@ impl Recovery {
     /// That recovery is over: the windows of before it, whether it was the timer's, and whether the path reorders more than was known
     /// (`most`: `tcp_max_reordering`).
     pub(crate) fn reopen_without_sack(&mut self, snd_una: SeqNum, most: u32) -> Option<(Undo, bool, bool)> {
-        let newreno = self.newreno.as_mut()?;
+        let newreno = self.newreno_mut()?;
         let resending = newreno.is_resending(snd_una);
         let (undo, reordered) = newreno.reopen(most)?;
         Some((undo, resending, reordered))
@@ -176,19 +214,19 @@ impl Recovery {
 
     /// May new data go instead of what the timer held to be lost? Asked after an ACK that made progress; the peer has no SACK.
     pub(crate) fn tries_forward(&mut self, snd_una: SeqNum, new_data: bool) -> bool {
-        self.newreno.as_mut().is_some_and(|newreno| newreno.tries_forward(snd_una, new_data))
+        self.newreno_mut().is_some_and(|newreno| newreno.tries_forward(snd_una, new_data))
     }
 
     /// What a recovery begins from, should it prove needless; the peer has no SACK.
     pub(crate) fn remember(&mut self, windows: (u32, u32), snd_una: SeqNum) {
-        if let Some(newreno) = &mut self.newreno {
+        if let Some(newreno) = self.newreno_mut() {
             newreno.undo = Some(Undo::new(windows, snd_una));
         }
     }
 
     /// `len` bytes went again; the peer has no SACK.
     pub(crate) fn resent(&mut self, now: Instant, len: u32) {
-        if let Some(undo) = self.newreno.as_mut().and_then(|newreno| newreno.undo.as_mut()) {
+        if let Some(undo) = self.newreno_mut().and_then(|newreno| newreno.undo.as_mut()) {
             undo.on_resent(now, len);
         }
     }
@@ -202,12 +240,13 @@ impl Recovery {
         watch: bool,
         reordering: impl FnOnce() -> u32,
     ) {
-        self.newreno(reordering).on_timeout(span, begun, watch);
+        self.make_newreno(reordering).on_timeout(span, begun, watch);
     }
 
     /// After a time-out: silence began now if it was the `first`, else with the first.
     pub(crate) fn fell_silent(&mut self, now: Instant, first: bool) {
-        let since = match (&mut self.board, &mut self.newreno) {
+        let Some(trouble) = &mut self.trouble else { return };
+        let since = match (&mut trouble.board, &mut trouble.newreno) {
             (Some(board), _) => &mut board.silent_since,
             (None, Some(newreno)) => &mut newreno.silent_since,
             (None, None) => return,
@@ -217,20 +256,20 @@ impl Recovery {
 
     /// Time since the first time-out in a row.
     pub(crate) fn silence(&self, now: Instant) -> Duration {
-        let since = match (&self.board, &self.newreno) {
+        let since = match (self.board(), self.newreno()) {
             (Some(board), _) => board.silent_since,
-            (None, newreno) => newreno.as_ref().and_then(|newreno| newreno.silent_since),
+            (None, newreno) => newreno.and_then(|newreno| newreno.silent_since),
         };
         since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// The first unacknowledged segment is to be sent again.
     pub(crate) fn wants_head(&self) -> bool {
-        self.newreno.as_ref().is_some_and(|newreno| newreno.retransmit_head)
+        self.newreno().is_some_and(|newreno| newreno.retransmit_head)
     }
 
     /// As [`wants_head`](Self::wants_head), asked once.
     pub(crate) fn take_retransmit_head(&mut self) -> bool {
-        self.newreno.as_mut().is_some_and(|newreno| std::mem::take(&mut newreno.retransmit_head))
+        self.newreno_mut().is_some_and(|newreno| std::mem::take(&mut newreno.retransmit_head))
     }
 }

@@ -3,11 +3,13 @@
 //! A [`TxSegment`] is formed at write, up to the size goal, and split on demand, so that each one is either wholly sent or wholly
 //! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
 
-use super::delivery::{Delivery, Snapshot};
+use super::delivery::{Delivery, Flight, LostSegment, RateSample, Snapshot};
 use super::send_blocks::SendBlocks;
+use super::window_use::Round;
 use crate::Instant;
 use bytes::{Bytes, BytesMut};
 use core::ops::{Deref, DerefMut};
+use core::time::Duration;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use wire::SeqNum;
@@ -97,6 +99,17 @@ impl TxSegment {
     }
 }
 
+/// What becomes of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Nothing.
+    Nothing,
+    /// It is acknowledged for the first time.
+    Delivered,
+    /// Nothing, nor of those behind it.
+    End,
+}
+
 /// The send buffer.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
@@ -105,18 +118,38 @@ pub(crate) struct SendQueue {
     /// Sequence number after the last byte written.
     end: SeqNum,
     len: u32,
-    /// Sequence number after the last byte pushed, and how many a long write may go on without a push.
-    pushed: SeqNum,
-    pub(crate) push_span: u32,
-    /// The end of a record is, or was lately, among the segments.
-    has_records: bool,
+    /// Most bytes it is meant to hold.
+    pub(crate) limit: u32,
     /// Hears of every segment sent and acknowledged.
     pub(crate) delivery: Delivery,
 }
 
-/// What a queue holds. The queue derefs to it; emptied, it serves the next queue (`send_blocks`).
-#[derive(Debug, Default)]
+/// How a write is cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Goal {
+    /// Most bytes of a segment.
+    pub(crate) segment: u32,
+    /// Bytes that a long write may go on without a push.
+    pub(crate) push_span: u32,
+}
+
+impl From<u32> for Goal {
+    /// Pushed at its end only.
+    fn from(segment: u32) -> Goal {
+        Goal { segment, push_span: u32::MAX >> 1 }
+    }
+}
+
+/// What a queue holds, and what is known only as long as it does. The queue derefs to it; emptied, it serves the next queue
+/// (`send_blocks`).
+#[derive(Debug)]
 pub(crate) struct Held {
+    flight: Flight,
+    round: Round,
+    /// Sequence number after the last byte pushed.
+    pushed: SeqNum,
+    /// The end of a record is, or was lately, among the segments.
+    has_records: bool,
     segments: VecDeque<TxSegment>,
     /// Bytes of the last segment that are still open for appending.
     tail: Option<BytesMut>,
@@ -147,7 +180,23 @@ impl Held {
     }
 }
 
-static NOTHING: Held = Held { segments: VecDeque::new(), tail: None, has_blocks: false };
+const EMPTY: Held = Held {
+    flight: Flight::FIRST,
+    round: Round::NONE,
+    pushed: SeqNum(0),
+    has_records: false,
+    segments: VecDeque::new(),
+    tail: None,
+    has_blocks: false,
+};
+
+static NOTHING: Held = EMPTY;
+
+impl Default for Held {
+    fn default() -> Held {
+        EMPTY
+    }
+}
 
 impl Deref for SendQueue {
     type Target = Held;
@@ -166,15 +215,17 @@ impl DerefMut for SendQueue {
 impl SendQueue {
     /// An empty queue whose first byte will have number `start`.
     pub(crate) fn new(start: SeqNum) -> SendQueue {
-        SendQueue {
-            held: None,
-            end: start,
-            len: 0,
-            pushed: start,
-            push_span: u32::MAX >> 1,
-            has_records: false,
-            delivery: Delivery::new(),
-        }
+        SendQueue { held: None, end: start, len: 0, limit: u32::MAX, delivery: Delivery::default() }
+    }
+
+    /// As it is, but for its limit.
+    pub(crate) fn limited(self, limit: u32) -> SendQueue {
+        SendQueue { limit, ..self }
+    }
+
+    /// Nothing of it will be sent any more.
+    pub(crate) fn clear(&mut self) {
+        (self.held, self.len) = (None, 0);
     }
 
     /// Bytes written and not acknowledged.
@@ -196,8 +247,9 @@ impl SendQueue {
         self.end
     }
 
-    /// Copies `data` in, filling the unsent tail up to `goal` bytes a segment.
-    pub(crate) fn write(&mut self, mut data: &[u8], goal: u32, blocks: &mut SendBlocks) {
+    /// Copies `data` in, filling the unsent tail up to the `goal`.
+    pub(crate) fn write(&mut self, mut data: &[u8], goal: impl Into<Goal>, blocks: &mut SendBlocks) {
+        let goal = goal.into();
         self.begin(data.len(), blocks);
         while !data.is_empty() {
             let room = self.tail_room(goal).min(data.len());
@@ -221,8 +273,11 @@ impl SendQueue {
 
     /// There is a place for what is about to be written.
     fn begin(&mut self, len: usize, blocks: &mut SendBlocks) {
-        if len > 0 {
-            self.held.get_or_insert_with(|| blocks.queue());
+        if len > 0 && self.held.is_none() {
+            let mut held = blocks.queue();
+            (held.flight, held.round) = (self.delivery.new_flight(), Round::at(self.end));
+            (held.pushed, held.has_records) = (self.end, false);
+            self.held = Some(held);
         }
     }
 
@@ -237,7 +292,8 @@ impl SendQueue {
     }
 
     /// Takes `data` without copying.
-    pub(crate) fn write_bytes(&mut self, mut data: Bytes, goal: u32, blocks: &mut SendBlocks) {
+    pub(crate) fn write_bytes(&mut self, mut data: Bytes, goal: impl Into<Goal>, blocks: &mut SendBlocks) {
+        let goal = goal.into();
         self.begin(data.len(), blocks);
         while !data.is_empty() {
             let room = self.tail_room(goal).min(data.len());
@@ -257,12 +313,12 @@ impl SendQueue {
     }
 
     /// Room in the last segment; a new one is begun when it is full or sent.
-    fn tail_room(&mut self, goal: u32) -> usize {
+    fn tail_room(&mut self, Goal { segment: goal, push_span }: Goal) -> usize {
         let goal = goal.max(1);
         match self.room_in_last(goal) {
             0 => {
                 self.freeze_tail();
-                self.push_long_write();
+                self.push_long_write(push_span);
                 let begun = TxSegment::new(self.end);
                 self.segments.push_back(begun);
                 goal as usize
@@ -282,9 +338,11 @@ impl SendQueue {
 
     /// The last byte written is worth handing to the peer's application at once.
     pub(crate) fn mark_push(&mut self) {
-        if let Some(last) = self.held.as_mut().and_then(|held| held.segments.back_mut()) {
+        if let Some(held) = &mut self.held
+            && let Some(last) = held.segments.back_mut()
+        {
             last.push = true;
-            self.pushed = self.end;
+            held.pushed = self.end;
         }
     }
 
@@ -298,23 +356,25 @@ impl SendQueue {
         }
     }
 
-    /// The last byte written is more than `push_span` behind the last that was pushed.
-    pub(crate) fn is_push_due(&self) -> bool {
-        self.end.after(self.pushed + self.push_span)
+    /// The last byte written is more than `span` behind the last that was pushed.
+    pub(crate) fn is_push_due(&self, span: u32) -> bool {
+        self.held.as_ref().is_some_and(|held| self.end.after(held.pushed + span))
     }
 
     /// The last segment is full, and more follows: it is pushed if that is due.
-    fn push_long_write(&mut self) {
-        if self.is_push_due() && self.segments.back().is_some_and(|last| last.transmissions == 0) {
+    fn push_long_write(&mut self, span: u32) {
+        if self.is_push_due(span) && self.segments.back().is_some_and(|last| last.transmissions == 0) {
             self.mark_push();
         }
     }
 
     /// The last byte written ends a record.
     pub(crate) fn end_record(&mut self) {
-        if let Some(last) = self.segments.back_mut() {
+        if let Some(held) = &mut self.held
+            && let Some(last) = held.segments.back_mut()
+        {
             last.eor = true;
-            self.has_records = true;
+            held.has_records = true;
         }
     }
 
@@ -364,14 +424,76 @@ impl SendQueue {
         self.held.iter_mut().flat_map(move |held| held.segments.range_mut(first..))
     }
 
-    /// As [`mark_from`](Self::mark_from), and beside it what is told of their delivery.
-    pub(crate) fn deliver_from(
-        &mut self,
-        seq: SeqNum,
-    ) -> (impl Iterator<Item = &mut TxSegment>, &mut Delivery) {
+    /// Shows the segments from the one that holds `seq` on to `each`, which says what becomes of them.
+    pub(crate) fn deliver_from(&mut self, seq: SeqNum, mut each: impl FnMut(&mut TxSegment) -> Told) {
         let first = self.index_of(seq);
-        let segments = self.held.iter_mut().flat_map(move |held| held.segments.range_mut(first..));
-        (segments, &mut self.delivery)
+        let Some(held) = &mut self.held else { return };
+        for segment in held.segments.range_mut(first..) {
+            match each(segment) {
+                Told::Nothing => {}
+                Told::Delivered => self.delivery.on_delivered(&mut held.flight, segment),
+                Told::End => break,
+            }
+        }
+    }
+
+    /// The next segment is sent with nothing in flight.
+    pub(super) fn begin_flight(&mut self, now: Instant) {
+        if let Some(held) = &mut self.held {
+            held.flight.begin(now);
+        }
+    }
+
+    /// Samples of what is sent now are marked.
+    pub(super) fn is_lull(&self) -> bool {
+        self.flight.is_lull()
+    }
+
+    /// Nothing more waits to be sent though the window has room; so much is in flight, bytes.
+    #[inline]
+    pub(super) fn lull(&mut self, in_flight: u32) {
+        if let Some(held) = &mut self.held {
+            self.delivery.lull(&mut held.flight, in_flight);
+        }
+    }
+
+    /// A transmission is found to be lost.
+    pub(super) fn on_lost(&mut self, range: (SeqNum, u32), snapshot: &Snapshot) -> LostSegment {
+        let delivered = self.delivery.delivered();
+        self.flight.on_lost(delivered, range, snapshot)
+    }
+
+    /// How far the window is used.
+    pub(super) fn round(&self) -> &Round {
+        &self.held.as_deref().unwrap_or(&NOTHING).round
+    }
+
+    /// The same, to be changed.
+    pub(super) fn round_mut(&mut self) -> Option<&mut Round> {
+        self.held.as_mut().map(|held| &mut held.round)
+    }
+
+    /// Something was acknowledged since the last sample.
+    #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        self.flight.has_news()
+    }
+
+    /// See [`Delivery::take_sample`].
+    pub(super) fn take_sample(&mut self, now: Instant, min_rtt: Option<Duration>) -> Option<RateSample> {
+        let held = self.held.as_mut()?;
+        self.delivery.take_sample(&mut held.flight, now, min_rtt)
+    }
+
+    /// What the acknowledgement meant has been told: an empty queue gives its memory back.
+    #[inline]
+    pub(super) fn release(&mut self, blocks: &mut SendBlocks) {
+        if self.len == 0
+            && let Some(mut held) = self.held.take()
+        {
+            held.has_blocks = false;
+            blocks.keep_queue(held);
+        }
     }
 
     /// What was sent of `from..to`: for a peer without SACK, whose segments bear no marks.
@@ -437,7 +559,7 @@ impl SendQueue {
                 self.freeze_tail();
             }
             in_flight = in_flight.saturating_add(self.segments[index].len);
-            let snapshot = self.delivery.snapshot(in_flight);
+            let snapshot = self.delivery.snapshot(&self.flight, in_flight);
             let segment = &mut self.segments[index];
             segment.transmissions = segment.transmissions.saturating_add(1);
             segment.sent_at = now;
@@ -483,20 +605,12 @@ impl SendQueue {
             if !first.sacked {
                 ambiguous |= first.transmissions != 1;
                 sample = Some(first.sent_at);
-                let once = first.transmissions == 1;
-                self.delivery.on_delivered(first.len, first.sent_at, once, &first.snapshot);
+                self.delivery.on_delivered(&mut held.flight, &first);
             }
             self.len -= first.len;
             gone(&first);
             if held.has_blocks {
                 first.parts.into_iter().for_each(|part| blocks.give_back(part));
-            }
-        }
-        if self.len == 0 {
-            self.has_records = false;
-            if let Some(mut held) = self.held.take() {
-                held.has_blocks = false;
-                blocks.keep_queue(held);
             }
         }
         sample.filter(|_| !ambiguous)
@@ -516,97 +630,4 @@ impl SendQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const T: Instant = Instant::from_nanos(5);
-
-    fn none() -> SendBlocks {
-        SendBlocks::new(0)
-    }
-
-    fn bytes(slices: &Slices) -> Vec<u8> {
-        slices.concat()
-    }
-
-    #[test]
-    fn writes_fill_the_unsent_tail_up_to_the_goal() {
-        let mut queue = SendQueue::new(SeqNum(100));
-        queue.write(b"abc", 4, &mut none());
-        queue.write(b"defgh", 4, &mut none());
-        assert_eq!(queue.shape(), [(100, 4, 0), (104, 4, 0)]);
-        let (slices, len, push) = queue.sent(T, SeqNum(100), 6);
-        assert_eq!((bytes(&slices).as_slice(), len, push), (b"abcdef".as_slice(), 6, false));
-        assert_eq!(queue.shape(), [(100, 4, 1), (104, 2, 1), (106, 2, 0)]);
-        queue.write(b"ij", 4, &mut none());
-        queue.mark_push();
-        assert_eq!(queue.shape(), [(100, 4, 1), (104, 2, 1), (106, 4, 0)]);
-        let (slices, len, push) = queue.sent(T, SeqNum(106), 100);
-        assert_eq!((bytes(&slices).as_slice(), len, push), (b"ghij".as_slice(), 4, true));
-    }
-
-    #[test]
-    fn nothing_is_appended_to_what_was_sent() {
-        let mut queue = SendQueue::new(SeqNum(0));
-        queue.write(b"ab", 10, &mut none());
-        queue.sent(T, SeqNum(0), 10);
-        queue.write(b"cd", 10, &mut none());
-        assert_eq!(queue.shape(), [(0, 2, 1), (2, 2, 0)]);
-    }
-
-    #[test]
-    fn acknowledgements_cut_segments_and_respect_karn() {
-        let mut queue = SendQueue::new(SeqNum(u32::MAX - 1));
-        queue.write_bytes(Bytes::from_static(b"abcdef"), 3, &mut none());
-        queue.sent(T, SeqNum(u32::MAX - 1), 6);
-        assert_eq!(queue.acknowledge(SeqNum(0), &mut none(), |_| ()), Some(T));
-        assert_eq!(queue.shape(), [(0, 1, 1), (1, 3, 1)]);
-        queue.sent(Instant::from_nanos(9), SeqNum(0), 1);
-        assert_eq!(
-            queue.acknowledge(SeqNum(2), &mut none(), |_| ()),
-            None,
-            "a retransmitted byte gives no sample"
-        );
-        assert_eq!((queue.len(), queue.end()), (2, SeqNum(4)));
-        assert_eq!(queue.acknowledge(SeqNum(4), &mut none(), |_| ()), Some(T));
-        assert!(queue.is_empty());
-    }
-
-    #[test]
-    fn retransmission_may_begin_inside_a_segment() {
-        let mut queue = SendQueue::new(SeqNum(0));
-        queue.write(b"abcdef", 100, &mut none());
-        queue.sent(T, SeqNum(0), 6);
-        let (slices, len, _) = queue.sent(T, SeqNum(2), 3);
-        assert_eq!((bytes(&slices).as_slice(), len), (b"cde".as_slice(), 3));
-    }
-
-    /// Linux's `forced_push`: a long write is pushed whenever more than half of the largest window is behind the last push.
-    #[test]
-    fn a_long_write_is_pushed_in_between() {
-        let mut queue = SendQueue::new(SeqNum(0));
-        queue.push_span = 10;
-        queue.write(&[7; 33], 4, &mut none());
-        queue.mark_push();
-        let pushes: Vec<u32> =
-            queue.segments.iter().filter(|segment| segment.push).map(|segment| segment.end().0).collect();
-        assert_eq!(pushes, [12, 24, 33]);
-    }
-
-    #[test]
-    fn records_are_never_sent_together() {
-        let mut queue = SendQueue::new(SeqNum(0));
-        queue.write(b"abc", 10, &mut none());
-        queue.end_record();
-        queue.write(b"defg", 10, &mut none());
-        queue.end_record();
-        queue.write(b"h", 10, &mut none());
-        assert_eq!(queue.shape(), [(0, 3, 0), (3, 4, 0), (7, 1, 0)]);
-        assert_eq!([0, 1, 3, 7].map(|seq| queue.record_len(SeqNum(seq))), [Some(3), Some(2), Some(4), None]);
-        assert_eq!(queue.sent(T, SeqNum(0), 10).1, 3);
-        assert_eq!(queue.sent(T, SeqNum(3), 2).1, 2);
-        assert_eq!(queue.shape(), [(0, 3, 1), (3, 2, 1), (5, 2, 0), (7, 1, 0)]);
-        assert_eq!(queue.sent(T, SeqNum(1), 10).1, 2, "nor again");
-        assert_eq!(queue.sent(T, SeqNum(3), 10).1, 4);
-    }
-}
+mod tests;

@@ -1,6 +1,10 @@
 //! State of what few connections use. It is allocated on first use, so that an ordinary connection holds a null pointer.
 
+use super::connection::Context;
+use super::limits::Clocks;
+use super::pacer::Pacer;
 use crate::Instant;
+use crate::rate_limit::LastAnswer;
 use wire::SeqNum;
 
 #[derive(Debug, Default)]
@@ -12,6 +16,12 @@ pub(crate) struct Special {
     /// When the first window probe since the window closed went; kept for the user time-out.
     pub(super) probing_since: Option<Instant>,
     pub(super) counts: Counts,
+    /// Of a sender that paces.
+    pub(super) pacer: Pacer,
+    /// Of what held the sender back.
+    pub(super) clocks: Clocks,
+    /// To segments that were not taken.
+    pub(super) last_answer: LastAnswer,
     /// Number behind the last urgent byte written.
     pub(super) urgent_end: Option<SeqNum>,
     /// Number of the last urgent byte the peer told of.
@@ -31,6 +41,16 @@ pub(crate) enum Urgent {
 }
 
 impl Special {
+    /// That of a connection, made on first use.
+    pub(super) fn of(special: &mut Option<Box<Special>>, now: Instant) -> &mut Special {
+        special.get_or_insert_with(|| Box::new(Special { heard_at: now, ..Special::default() }))
+    }
+
+    /// May a segment that was not taken be answered? Not sooner than `tcp_invalid_ratelimit` after the last.
+    pub(super) fn may_answer(special: &mut Option<Box<Special>>, cx: &Context) -> bool {
+        Special::of(special, cx.now).last_answer.may_answer(cx.now, cx.config.invalid_ratelimit())
+    }
+
     /// A segment with a good acknowledgement has come; the peer's window is `open` or not.
     pub(super) fn heard(&mut self, now: Instant, open: bool) {
         self.heard_at = now;
@@ -43,6 +63,7 @@ impl Special {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(super) bytes_retrans: u64,
+    pub(super) total_retrans: u32,
     pub(super) dsack_dups: u32,
     pub(super) reord_seen: u32,
     pub(super) rcv_ooopack: u32,
@@ -57,7 +78,7 @@ pub(crate) struct Counts {
 impl Counts {
     /// Those of a connection, made on first use.
     pub(super) fn of(special: &mut Option<Box<Special>>, now: Instant) -> &mut Counts {
-        &mut special.get_or_insert_with(|| Box::new(Special { heard_at: now, ..Special::default() })).counts
+        &mut Special::of(special, now).counts
     }
 
     pub(super) fn timed_out(&mut self, now: Instant, first: bool) {

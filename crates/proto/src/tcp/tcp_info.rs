@@ -129,8 +129,8 @@ pub struct TcpInfo {
 impl TcpInfo {
     pub(crate) fn of(c: &Connection, config: &Config) -> TcpInfo {
         let counts = c.special.as_ref().map(|special| special.counts).unwrap_or_default();
-        let closed = c.snd.wnd == 0 && c.established_at.is_some();
-        let (sacked, lost, retrans) = c.recovery.board.as_ref().map_or((0, 0, 0), |board| board.sums());
+        let closed = c.snd.wnd == 0 && c.is_established();
+        let (sacked, lost, retrans) = c.recovery.board().map_or((0, 0, 0), |board| board.sums());
         let (rcv_rtt, rcv_space) = c.rcv.tuner.as_ref().map_or((None, None), |tuner| tuner.measured());
         TcpInfo {
             ca_state: ca_state(c),
@@ -167,7 +167,7 @@ impl TcpInfo {
             data_segs_in: c.tally.data_segs_in,
             bytes_sent: first_sent(c) + counts.bytes_retrans,
             bytes_retrans: counts.bytes_retrans,
-            total_retrans: c.total_retrans,
+            total_retrans: counts.total_retrans,
             delivered: c.snd.queue.delivery.delivered(),
             delivered_ce: counts.delivered_ce,
             dsack_dups: counts.dsack_dups,
@@ -183,7 +183,7 @@ impl TcpInfo {
 pub(super) fn ca_state(c: &Connection) -> CaState {
     let recovering = c.recovery.is_recovering(c.snd.una);
     let disorder = c.recovery.is_disordered();
-    match c.recovery.board.as_ref().map(|board| board.phase) {
+    match c.recovery.board().map(|board| board.phase) {
         Some(Phase::Loss) => CaState::Loss,
         None if c.recovery.is_resending(c.snd.una) => CaState::Loss,
         _ if recovering => CaState::Recovery,
@@ -200,6 +200,11 @@ fn first_sent(c: &Connection) -> u64 {
 }
 
 impl Connection {
+    /// Segments sent again.
+    pub(crate) fn total_retrans(&self) -> u32 {
+        self.special.as_ref().map_or(0, |special| special.counts.total_retrans)
+    }
+
     /// Counts of what few connections meet.
     pub(crate) fn counts(&mut self, now: Instant) -> &mut Counts {
         Counts::of(&mut self.special, now)

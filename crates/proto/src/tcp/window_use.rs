@@ -22,15 +22,47 @@ pub(super) struct Sent {
     pub(super) smss: u32,
 }
 
-/// How far the window is used.
+/// The round that is in flight; without one nothing is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    /// The window was full.
+    filled: bool,
+    /// Most bytes in flight, or when the window was last full.
+    most: u32,
+    /// It ends with the acknowledgement of this.
+    until: SeqNum,
+}
+
+impl Round {
+    pub(super) const NONE: Round = Round { filled: false, most: 0, until: SeqNum(0) };
+
+    /// The next one begins with the first byte sent.
+    pub(super) fn at(seq: SeqNum) -> Round {
+        Round { until: seq, ..Round::NONE }
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        let filled = sent.in_flight.saturating_add(sent.smss) > sent.cwnd;
+        let new_round = sent.una.after_or_eq(self.until);
+        if new_round || filled || (!self.filled && sent.in_flight > self.most) {
+            *self = Round { filled, most: sent.in_flight, until: sent.nxt };
+        }
+    }
+
+    /// Was the window full in this round?
+    pub(in crate::tcp) fn was_full(&self) -> bool {
+        self.filled
+    }
+
+    /// Is it the window that keeps the sender back? In slow start a window half used may grow, too: it may double in this round.
+    pub(super) fn limits(&self, cwnd: u32, ssthresh: u32) -> bool {
+        self.filled || (cwnd < ssthresh && cwnd < self.most.saturating_mul(2))
+    }
+}
+
+/// How far the window is used, over more than a round.
 #[derive(Debug)]
 pub(crate) struct WindowUse {
-    /// The window was full in this round.
-    filled: bool,
-    /// Most bytes in flight in this round, or when the window was last full.
-    most: u32,
-    /// The round ends with the acknowledgement of this.
-    until: SeqNum,
     /// Most bytes in flight since `unfilled_since`.
     used: u32,
     unfilled_since: Instant,
@@ -38,8 +70,8 @@ pub(crate) struct WindowUse {
 }
 
 impl WindowUse {
-    pub(super) fn new(now: Instant, iss: SeqNum) -> WindowUse {
-        WindowUse { filled: false, most: 0, until: iss, used: 0, unfilled_since: now, last_sent_at: now }
+    pub(super) fn new(now: Instant) -> WindowUse {
+        WindowUse { used: 0, unfilled_since: now, last_sent_at: now }
     }
 
     /// The window has decayed: it is measured anew.
@@ -57,30 +89,18 @@ impl WindowUse {
         now.since(self.last_sent_at)
     }
 
-    pub(super) fn on_sent(&mut self, sent: &Sent) {
-        let filled = sent.in_flight.saturating_add(sent.smss) > sent.cwnd;
-        let new_round = sent.una.after_or_eq(self.until);
-        if new_round || filled || (!self.filled && sent.in_flight > self.most) {
-            self.filled = filled;
-            self.most = sent.in_flight;
-            self.until = sent.nxt;
-        }
+    /// `round` is that in flight, unless only a FIN is.
+    pub(super) fn on_sent(&mut self, round: Option<&mut Round>, sent: &Sent) {
         self.last_sent_at = sent.now;
-        if self.limits(sent.cwnd, sent.ssthresh) {
+        let limits = |round: &mut Round| {
+            round.on_sent(sent);
+            round.limits(sent.cwnd, sent.ssthresh)
+        };
+        if round.is_some_and(limits) {
             self.restart(sent.now);
         } else {
             self.used = self.used.max(sent.in_flight);
         }
-    }
-
-    /// Was the window full in this round?
-    pub(in crate::tcp) fn was_full(&self) -> bool {
-        self.filled
-    }
-
-    /// Is it the window that keeps the sender back? In slow start a window half used may grow, too: it may double in this round.
-    pub(super) fn limits(&self, cwnd: u32, ssthresh: u32) -> bool {
-        self.filled || (cwnd < ssthresh && cwnd < self.most.saturating_mul(2))
     }
 
     /// Most bytes in flight since the window was last full, once that is `rto` ns ago; the measurement starts anew.
@@ -114,32 +134,32 @@ mod tests {
     /// The round remembers that it was full, whatever is in flight when its acknowledgements come.
     #[test]
     fn a_round_is_full_until_its_end_is_acknowledged() {
-        let mut window = WindowUse::new(Instant::ZERO, SeqNum(0));
+        let (mut window, mut round) = (WindowUse::new(Instant::ZERO), Round::at(SeqNum(0)));
         for nxt in 1..=4 {
-            window.on_sent(&sent(0, 0, nxt * MSS, 4 * MSS));
+            window.on_sent(Some(&mut round), &sent(0, 0, nxt * MSS, 4 * MSS));
         }
-        assert!(window.limits(4 * MSS, 0));
-        window.on_sent(&sent(1, 3900, 4100, 4 * MSS));
-        assert!(window.limits(4 * MSS, 0), "still the same round");
-        window.on_sent(&sent(2, 4100, 4200, 4 * MSS));
-        assert!(!window.limits(4 * MSS, 0));
+        assert!(round.limits(4 * MSS, 0));
+        window.on_sent(Some(&mut round), &sent(1, 3900, 4100, 4 * MSS));
+        assert!(round.limits(4 * MSS, 0), "still the same round");
+        window.on_sent(Some(&mut round), &sent(2, 4100, 4200, 4 * MSS));
+        assert!(!round.limits(4 * MSS, 0));
     }
 
     #[test]
     fn in_slow_start_more_than_half_of_the_window_is_enough() {
-        let mut window = WindowUse::new(Instant::ZERO, SeqNum(0));
-        window.on_sent(&sent(0, 0, 5 * MSS, 10 * MSS));
-        assert!(!window.limits(10 * MSS, u32::MAX));
-        window.on_sent(&sent(0, 0, 5 * MSS + 1, 10 * MSS));
-        assert!(window.limits(10 * MSS, u32::MAX));
-        assert!(!window.limits(10 * MSS, 10 * MSS));
+        let (mut window, mut round) = (WindowUse::new(Instant::ZERO), Round::at(SeqNum(0)));
+        window.on_sent(Some(&mut round), &sent(0, 0, 5 * MSS, 10 * MSS));
+        assert!(!round.limits(10 * MSS, u32::MAX));
+        window.on_sent(Some(&mut round), &sent(0, 0, 5 * MSS + 1, 10 * MSS));
+        assert!(round.limits(10 * MSS, u32::MAX));
+        assert!(!round.limits(10 * MSS, 10 * MSS));
     }
 
     #[test]
     fn what_was_used_is_told_once_per_time_out() {
-        let mut window = WindowUse::new(Instant::ZERO, SeqNum(0));
-        window.on_sent(&sent(0, 0, 2 * MSS, 10 * MSS));
-        window.on_sent(&sent(50, 2 * MSS, 5 * MSS, 10 * MSS));
+        let (mut window, mut round) = (WindowUse::new(Instant::ZERO), Round::at(SeqNum(0)));
+        window.on_sent(Some(&mut round), &sent(0, 0, 2 * MSS, 10 * MSS));
+        window.on_sent(Some(&mut round), &sent(50, 2 * MSS, 5 * MSS, 10 * MSS));
         let rto = 200_000_000;
         assert_eq!(window.take_unused(Instant::from_nanos(199_999_999), rto), None);
         assert_eq!(window.take_unused(Instant::from_nanos(200_000_000), rto), Some(3 * MSS));

@@ -10,7 +10,7 @@ impl Connection {
     /// Bytes that may be written now: up to where room is asked for again, of segments that grow to `goal`. `least`: all the send buffer
     /// may hold, because the stack has no memory.
     pub(crate) fn send_room(&self, config: &Config, goal: u32, least: Option<u32>) -> usize {
-        let limit = least.map_or(self.snd.limit, |least| least.min(self.snd.limit));
+        let limit = least.map_or(self.snd.queue.limit, |least| least.min(self.snd.queue.limit));
         let lowat = self.notsent_lowat(config);
         if config.write_by_segment {
             let free = self.send_buffer_used(config) < u64::from(limit) && self.unsent() < lowat;
@@ -38,7 +38,7 @@ impl Connection {
     /// There is room enough to be told: a third of the send buffer is free, and less than half of what may wait to be sent does (as with
     /// Linux's `sk_stream_is_writeable`).
     pub(crate) fn is_writable(&self, config: &Config) -> bool {
-        self.send_buffer_used(config) * 3 <= u64::from(self.snd.limit) * 2
+        self.send_buffer_used(config) * 3 <= u64::from(self.snd.queue.limit) * 2
             && u64::from(self.unsent()) * 2 < u64::from(self.notsent_lowat(config))
     }
 
@@ -65,14 +65,13 @@ impl Connection {
             // What was pushed has gone.
             self.snd.nagle.remove(Nagle::PUSH);
         }
-        self.snd.queue.push_span = self.snd.wnd_max / 2;
     }
 
     /// All its bytes are queued, or as many as there was room for. RFC 9293 §3.9.1: the last of them is pushed, unless more was
     /// announced, and that before long (Linux's `forced_push`).
     pub(crate) fn after_write(&mut self, flags: WriteFlags) {
         self.snd.nagle.set(Nagle::MORE, flags.contains(WriteFlags::MORE));
-        if !flags.contains(WriteFlags::MORE) || self.snd.queue.is_push_due() {
+        if !flags.contains(WriteFlags::MORE) || self.snd.queue.is_push_due(self.snd.wnd_max / 2) {
             self.snd.queue.mark_push();
         }
         if flags.contains(WriteFlags::URGENT) {
@@ -86,10 +85,10 @@ impl Connection {
     /// A segment is full and the write goes on: what leaves now, as from Linux's `tcp_sendmsg_locked`? All of it where a push is due; else
     /// one burst, if nothing older waits.
     pub(crate) fn leaves_meanwhile(&mut self) -> Meanwhile {
-        if matches!(self.handshake, Some(Handshake::Active(_))) {
+        if matches!(self.handshake.as_deref(), Some(Handshake::Active(_))) {
             return Meanwhile::Nothing;
         }
-        if self.snd.queue.is_push_due() {
+        if self.snd.queue.is_push_due(self.snd.wnd_max / 2) {
             self.snd.queue.mark_push();
             return Meanwhile::All;
         }

@@ -23,8 +23,9 @@ const ALPHA: (u64, u64) = (9, 17);
 const TIME_BITS: u32 = 20;
 
 /// How the clock of W_cubic stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Clock {
+    #[default]
     /// The next acknowledgement in congestion avoidance begins an epoch.
     Unset,
     /// `epoch` is the nanosecond it began at.
@@ -38,6 +39,15 @@ enum Clock {
 pub(crate) struct Cubic {
     cwnd: u32,
     ssthresh: u32,
+    /// Made when congestion avoidance, or a loss, first comes: most connections see neither.
+    avoidance: Option<Box<Avoidance>>,
+    hystart: HyStart,
+    use_hystart: bool,
+}
+
+/// State of congestion avoidance.
+#[derive(Clone, Debug, Default)]
+struct Avoidance {
     /// See [`Clock`].
     epoch: u64,
     w_max: u32,
@@ -51,29 +61,20 @@ pub(crate) struct Cubic {
     cwnd_rest: u32,
     /// As `cwnd_rest`, for `w_est`.
     est_rest: u32,
-    hystart: HyStart,
-    use_hystart: bool,
     clock: Clock,
 }
 
-const _: () = assert!(size_of::<Cubic>() <= 64);
+const _: () = assert!(size_of::<Cubic>() <= 40);
 
 impl Cubic {
     /// HyStart++ is for the first slow start only (RFC 9406 §4.3): not where ssthresh is known.
     pub(crate) fn new(start: &Start) -> Cubic {
         Cubic {
-            epoch: 0,
             cwnd: start.initial_window,
             ssthresh: start.ssthresh,
-            w_max: 0,
-            cwnd_prior: 0,
-            w_est: 0,
-            k: 0,
-            cwnd_rest: 0,
-            est_rest: 0,
+            avoidance: None,
             hystart: HyStart::new(),
             use_hystart: start.hystart && start.ssthresh == u32::MAX,
-            clock: Clock::Unset,
         }
     }
 
@@ -90,49 +91,50 @@ impl Cubic {
             }
         }
     }
+}
 
-    /// §4.2 to §4.5.
-    fn avoid_congestion(&mut self, acked: &Acked) {
-        let t = self.time(acked);
-        let est = self.reno_friendly(acked);
+impl Avoidance {
+    /// §4.2 to §4.5: the window after this acknowledgement.
+    fn avoid_congestion(&mut self, window: u32, acked: &Acked) -> u32 {
+        let t = self.time(window, acked);
+        let est = self.reno_friendly(window, acked);
         if self.w_cubic(t, acked.smss) < u64::from(est) {
-            self.cwnd = self.cwnd.max(est);
-            return;
+            return window.max(est);
         }
-        let cwnd = u64::from(self.cwnd);
+        let cwnd = u64::from(window);
         let target = self.w_cubic(t + ticks(acked.srtt), acked.smss).clamp(cwnd, cwnd + cwnd / 2);
         let owed = (target - cwnd) * u64::from(acked.bytes) + u64::from(self.cwnd_rest);
-        self.cwnd = self.cwnd.saturating_add((owed / cwnd) as u32);
         self.cwnd_rest = (owed % cwnd) as u32;
+        window.saturating_add((owed / cwnd) as u32)
     }
 
     /// t, in 2⁻²⁰ s; begins the epoch with the first acknowledgement of congestion avoidance.
-    fn time(&mut self, acked: &Acked) -> u64 {
+    fn time(&mut self, cwnd: u32, acked: &Acked) -> u64 {
         let now = acked.now.as_nanos();
         match self.clock {
             Clock::Running => {}
             Clock::Paused => self.epoch = now.saturating_sub(self.epoch),
             Clock::Unset => {
                 self.epoch = now;
-                self.begin_epoch(acked.smss);
+                self.begin_epoch(cwnd, acked.smss);
             }
         }
         self.clock = Clock::Running;
         ticks(acked.now.since(Instant::from_nanos(self.epoch)))
     }
 
-    fn begin_epoch(&mut self, smss: u32) {
+    fn begin_epoch(&mut self, cwnd: u32, smss: u32) {
         // Without a loss before (HyStart++), or after a time-out, K is 0 and W_max the window (§4.2, §4.8).
-        self.w_max = self.w_max.max(self.cwnd);
-        self.k = k_of(self.w_max - self.cwnd, smss);
-        self.w_est = self.cwnd;
+        self.w_max = self.w_max.max(cwnd);
+        self.k = k_of(self.w_max - cwnd, smss);
+        self.w_est = cwnd;
         (self.cwnd_rest, self.est_rest) = (0, 0);
     }
 
     /// W_est: α_cubic segments per window, one once the window before the reduction is reached (§4.3).
-    fn reno_friendly(&mut self, acked: &Acked) -> u32 {
+    fn reno_friendly(&mut self, cwnd: u32, acked: &Acked) -> u32 {
         let (alpha, per) = if self.w_est < self.cwnd_prior { ALPHA } else { (1, 1) };
-        let cwnd = u64::from(self.cwnd);
+        let cwnd = u64::from(cwnd);
         let owed = u64::from(acked.bytes) * u64::from(acked.smss) * alpha / per + u64::from(self.est_rest);
         self.w_est = self.w_est.saturating_add((owed / cwnd) as u32);
         self.est_rest = (owed % cwnd) as u32;
@@ -160,9 +162,11 @@ impl Controller for Cubic {
     }
 
     fn on_ack_unlimited(&mut self, now: Instant) -> bool {
-        if self.clock == Clock::Running {
-            self.epoch = now.as_nanos().saturating_sub(self.epoch);
-            self.clock = Clock::Paused;
+        if let Some(avoidance) = &mut self.avoidance
+            && avoidance.clock == Clock::Running
+        {
+            avoidance.epoch = now.as_nanos().saturating_sub(avoidance.epoch);
+            avoidance.clock = Clock::Paused;
         }
         true
     }
@@ -175,28 +179,33 @@ impl Controller for Cubic {
         if self.cwnd < self.ssthresh {
             self.slow_start(acked);
         } else {
-            self.avoid_congestion(acked);
+            self.cwnd = self.avoidance.get_or_insert_default().avoid_congestion(self.cwnd, acked);
         }
     }
 
     /// §4.6 to §4.8. What limited transmit has added to the flight does not count (RFC 5681 §3.2 step 1).
     fn on_loss(&mut self, lost: &Lost) {
-        self.cwnd_prior = self.cwnd;
-        self.w_max = match () {
+        let cwnd = self.cwnd;
+        let avoidance = self.avoidance.get_or_insert_default();
+        avoidance.cwnd_prior = cwnd;
+        avoidance.w_max = match () {
             () if lost.timeout => 0,
-            () if self.cwnd < self.w_max => scaled(self.cwnd, FAST_CONVERGENCE),
-            () => self.cwnd,
+            () if cwnd < avoidance.w_max => scaled(cwnd, FAST_CONVERGENCE),
+            () => cwnd,
         };
+        avoidance.clock = Clock::Unset;
         self.ssthresh = scaled(lost.in_flight.min(self.cwnd), BETA).max(2 * lost.smss);
         self.cwnd = if lost.timeout { lost.loss_window() } else { self.ssthresh };
-        self.clock = Clock::Unset;
         self.use_hystart = false;
     }
 
     /// Silence is no time of the epoch.
     fn on_idle(&mut self, idle: &Idle) {
-        if self.clock == Clock::Running {
-            self.epoch = self.epoch.saturating_add(idle.idle.as_nanos().min(u128::from(u64::MAX)) as u64);
+        if let Some(avoidance) = &mut self.avoidance
+            && avoidance.clock == Clock::Running
+        {
+            let silence = idle.idle.as_nanos().min(u128::from(u64::MAX)) as u64;
+            avoidance.epoch = avoidance.epoch.saturating_add(silence);
         }
         (self.cwnd, self.ssthresh) = idle.decay(self.cwnd, self.ssthresh);
     }
@@ -209,7 +218,9 @@ impl Controller for Cubic {
     fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
         self.cwnd = self.cwnd.max(cwnd);
         self.ssthresh = self.ssthresh.max(ssthresh);
-        self.clock = Clock::Unset;
+        if let Some(avoidance) = &mut self.avoidance {
+            avoidance.clock = Clock::Unset;
+        }
     }
 }
 

@@ -56,7 +56,7 @@ impl Connection {
             self.read_ack(cx, segment, window_changed);
         }
         self.segments_delivered(cx);
-        if self.snd.flight_size() > 0 && ack.after(prior_una) && self.recovery.purpose == Purpose::Timeout {
+        if self.snd.flight_size() > 0 && ack.after(prior_una) && self.purpose == Purpose::Timeout {
             self.arm_probe(cx);
         }
         self.after_ack(cx);
@@ -117,7 +117,8 @@ impl Connection {
 
     /// The handshake of a passive open is complete.
     fn syn_acknowledged(&mut self, cx: &mut Context, segment: &Segment) {
-        let Some(Handshake::Passive(passive)) = self.handshake.take() else { return };
+        let Some(handshake) = self.handshake.take() else { return };
+        let Handshake::Passive(passive) = &*handshake else { return };
         self.timers.stop(Timer::SynAckHold);
         self.timers.stop(Timer::Retransmit);
         self.syns_were_lost(cx, passive.transmissions.saturating_sub(1));
@@ -130,14 +131,13 @@ impl Connection {
         self.timeouts = 0;
         self.snd.una = self.snd.iss + 1;
         self.snd.nxt = self.snd.nxt.latest(self.snd.una);
-        self.established_una = self.snd.una;
-        self.established_at = Some(cx.now);
-        self.early.confirmed = true;
+        self.established_at = cx.now;
+        self.early_confirmed = true;
         self.set_send_window(segment);
         self.transition(Transition::SynAcked);
         self.parent_event = self.parent.map(|_| ParentEvent::Established);
         self.events |= Events::CONNECTED | Events::WRITABLE;
-        if cx.config.resend_after_synack && self.answer_was_missed(&passive, segment.header.ack) {
+        if cx.config.resend_after_synack && self.answer_was_missed(passive, segment.header.ack) {
             self.snd.rewind();
         }
         if self.snd.flight_size() > 0 {
@@ -158,7 +158,7 @@ impl Connection {
         let fin_acked = self.snd.fin_seq().is_some_and(|fin| ack.after(fin));
         let data_ack = ack.earliest(self.snd.queue.end());
         let data_before = self.snd.queue.len();
-        let mut board = self.recovery.board.as_deref_mut();
+        let mut board = self.recovery.board_mut();
         let sent_at = self.snd.queue.acknowledge(data_ack, &mut cx.blocks, |segment| {
             if let (Some(board), Some(arrived)) = (&mut board, &mut arrived) {
                 board.acknowledged(segment, arrived);
@@ -166,7 +166,7 @@ impl Connection {
         });
         let told = arrived.as_ref().map(|arrived| arrived.delivered);
         let sent_at = sent_at.or(arrived.and_then(|arrived| arrived.sacked_sent_at));
-        if self.fast_opened && self.snd.una == self.established_una {
+        if self.fast_opened && self.bytes_acked == u64::from(self.syn_data_acked) {
             cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
         }
         let acked = (data_before - self.snd.queue.len()) as u32;
@@ -190,7 +190,7 @@ impl Connection {
             None => self.rtt.on_progress(),
         }
         let smss = u32::from(self.smss());
-        let recovering = match &self.recovery.board {
+        let recovering = match self.recovery.board() {
             Some(board) => board.phase == Phase::Recovery,
             None => self.recovery.on_progress(ack, acked, smss) != Verdict::Open,
         };
@@ -266,7 +266,7 @@ impl Connection {
             return;
         }
         let flight_size = self.snd.flight_size();
-        let lost_waits = self.recovery.board.as_ref().is_some_and(|board| board.any_lost());
+        let lost_waits = self.recovery.board().is_some_and(|board| board.any_lost());
         let stuck = (lost_waits || self.is_window_limited()) && self.pipe() == 0;
         if stuck && !self.timers.is_set(Timer::Retransmit) {
             self.arm_rto(cx.now);

@@ -26,7 +26,7 @@ impl Connection {
         window_changed: bool,
     ) -> Option<Arrived> {
         let options = &segment.header.options;
-        if !self.agreed.sack || (options.sack.is_empty() && self.recovery.board.is_none()) {
+        if !self.agreed.sack || (options.sack.is_empty() && self.recovery.board().is_none()) {
             return None;
         }
         let echo = options.timestamps.filter(|_| self.agreed.timestamps);
@@ -34,7 +34,7 @@ impl Connection {
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
         let smss = u32::from(self.smss());
         let span = self.snd.span();
-        let board = self.recovery.board(span.0, || cx.first_reordering(&self.tuple));
+        let board = self.recovery.make_board(span.0, || cx.first_reordering(&self.tuple));
         let mut arrived = board.arrival((cx.now, echo, min_rtt), span, smss);
         let duplicate = dsack(&options.sack, segment.header.ack);
         let blocks = &options.sack[usize::from(duplicate.is_some())..];
@@ -67,7 +67,7 @@ impl Connection {
     pub(super) fn recover(&mut self, cx: &mut Context, arrived: &Arrived) {
         let una = self.snd.una;
         let progress = una.after(arrived.snd_una);
-        let Some(board) = &mut self.recovery.board else { return };
+        let Some(board) = self.recovery.board_mut() else { return };
         if progress && board.reneges(&self.snd.queue, una) {
             return self.suspect_reneging(cx.now);
         }
@@ -80,7 +80,7 @@ impl Connection {
             Some(why) => self.undo(cx, why),
             None => self.watch_forward(arrived),
         }
-        let Some(board) = &mut self.recovery.board else { return };
+        let Some(board) = self.recovery.board_mut() else { return };
         if progress {
             board.on_progress(una, self.snd.nxt);
         } else if let Some(sent_at) = arrived.sacked_sent_at {
@@ -89,21 +89,21 @@ impl Connection {
         self.judge_probe(cx, arrived, progress);
         let more_lost = self.find_losses(cx, arrived.prior_pipe);
         self.reduce_window(arrived.delivered, progress && !more_lost);
-        self.recovery.board.take_if(|board| board.is_over());
+        self.recovery.forget();
     }
 
     /// The peer acknowledged up to something that it had reported to hold, but not that: perhaps it has let go of it, which it may
     /// (RFC 2018 §8). More ACKs may be on their way; if not, the timer comes soon, and what was reported is forgotten (as Linux).
     fn suspect_reneging(&mut self, now: Instant) {
         let wait = (self.rtt.srtt().unwrap_or_default() / 2).max(RENEGING_WAIT_MIN);
-        self.recovery.purpose = Purpose::Timeout;
+        self.purpose = Purpose::Timeout;
         self.timers.set(Timer::Retransmit, now + wait);
     }
 
     /// A recovery was needless: what it did to the windows is taken back (RFC 4015 §3).
     fn undo(&mut self, cx: &mut Context, why: Needless) {
         let una = self.snd.una;
-        let Some(board) = &mut self.recovery.board else { return };
+        let Some(board) = self.recovery.board_mut() else { return };
         let Some(undo) = board.undo else { return };
         let full = board.ends_by(una);
         *match (board.phase, why) {
@@ -122,7 +122,7 @@ impl Connection {
         let unsent = self.unsent();
         let can_send = unsent > 0 && self.allowed_now(unsent).is_some();
         let una = self.snd.una;
-        if let Some(board) = &mut self.recovery.board
+        if let Some(board) = self.recovery.board_mut()
             && board.phase == Phase::Loss
         {
             board.watch_forward(arrived, una, can_send);
@@ -132,7 +132,7 @@ impl Connection {
     /// Was what the probe repeated lost? Then the congestion window answers as to any loss (RFC 8985 §7.4).
     fn judge_probe(&mut self, cx: &mut Context, arrived: &Arrived, progress: bool) {
         let una = self.snd.una;
-        let Some(board) = &mut self.recovery.board else { return };
+        let Some(board) = self.recovery.board_mut() else { return };
         let Some(probe) = &board.probe else { return };
         let judged = probe.judge(una, arrived.duplicate, arrived.bare && !progress);
         let Some(lost) = judged else { return };
@@ -168,7 +168,7 @@ impl Connection {
     /// Marks what is lost by now, and enters recovery for it. True if there was more.
     fn find_losses(&mut self, cx: &mut Context, prior_pipe: u32) -> bool {
         let how = self.reo_window(cx);
-        let Some(board) = &mut self.recovery.board else { return false };
+        let Some(board) = self.recovery.board_mut() else { return false };
         let before = board.pipe(self.snd.flight_size());
         let wait = board.detect(&mut self.snd.queue, (self.snd.una, self.snd.nxt), cx.now, &how);
         cx.counters.lost_retransmit += u64::from(board.take_lost_retransmits());
@@ -193,14 +193,14 @@ impl Connection {
         let smss = u32::from(self.smss());
         // A batch of packets takes segments out of flight before any can follow: what it left is not what the window had filled.
         let in_flight =
-            if self.window_use.was_full() { self.congestion.cwnd().max(in_flight) } else { in_flight };
+            if self.snd.queue.round().was_full() { self.congestion.cwnd().max(in_flight) } else { in_flight };
         let undo = Undo::new((self.congestion.cwnd(), self.congestion.ssthresh()), self.snd.una);
         self.recovery_begins(&Lost { in_flight, smss, timeout: false, left: 0 });
         cx.counters.sack_recovery += 1;
         if self.congestion.starts_over() {
             return self.lose_everything(cx);
         }
-        if let Some(board) = &mut self.recovery.board {
+        if let Some(board) = self.recovery.board_mut() {
             board.begin_recovery(self.snd.nxt, in_flight, self.congestion.cwnd(), undo);
         }
     }
@@ -216,7 +216,7 @@ impl Connection {
 
     fn reduce_window(&mut self, delivered: u32, safe: bool) {
         let (flight_size, smss) = (self.snd.flight_size(), u32::from(self.smss()));
-        if let Some(board) = &mut self.recovery.board
+        if let Some(board) = self.recovery.board_mut()
             && board.phase == Phase::Recovery
         {
             board.reduce(delivered, flight_size, safe, smss);
@@ -227,7 +227,7 @@ impl Connection {
         let at = now + wait;
         if at < self.timers.deadline(Timer::Retransmit) {
             self.timers.set(Timer::Retransmit, at);
-            self.recovery.purpose = Purpose::Reordering;
+            self.purpose = Purpose::Reordering;
         }
     }
 
@@ -252,7 +252,7 @@ impl Connection {
 
     fn mark_lost(&mut self, cx: &mut Context, spare: Option<&ReoWindow>) -> Vec<LostTransmission> {
         let span = (self.snd.una, self.snd.nxt);
-        let board = self.recovery.board(span.0, || cx.first_reordering(&self.tuple));
+        let board = self.recovery.make_board(span.0, || cx.first_reordering(&self.tuple));
         if board.on_timeout(&mut self.snd.queue, span, spare.map(|how| (cx.now, how))) {
             cx.counters.sack_reneging += 1;
         }
@@ -285,13 +285,13 @@ impl Connection {
         }
         let wait = probe_timeout(&self.rtt, flight_size <= u32::from(self.smss()));
         let mut at = cx.now.plus_nanos(wait);
-        if self.recovery.purpose == Purpose::Probe
+        if self.purpose == Purpose::Probe
             && let Some(oldest) = self.snd.queue.oldest_sent_at()
         {
             let timeout = oldest.plus_nanos(self.rtt.rto_nanos());
             at = at.min(timeout.max(self.timers.deadline(Timer::Retransmit)));
         }
-        self.recovery.purpose = Purpose::Probe;
+        self.purpose = Purpose::Probe;
         self.timers.set(Timer::Retransmit, at);
         true
     }
@@ -299,7 +299,7 @@ impl Connection {
     /// Nothing was heard of the last segments: the probe goes now, and the time-out counts from it.
     pub(crate) fn loss_probe_timeout(&mut self, cx: &mut Context) {
         if self.recovery.may_probe() {
-            let board = self.recovery.board(self.snd.una, || cx.first_reordering(&self.tuple));
+            let board = self.recovery.make_board(self.snd.una, || cx.first_reordering(&self.tuple));
             board.probe_due = true;
         }
         self.arm_rto(cx.now);
@@ -307,7 +307,7 @@ impl Connection {
 
     /// Starts the retransmission timer anew (RFC 6298 §5).
     pub(crate) fn arm_rto(&mut self, now: Instant) {
-        self.recovery.purpose = Purpose::Timeout;
+        self.purpose = Purpose::Timeout;
         self.timers.set(Timer::Retransmit, now.plus_nanos(self.rtt.rto_nanos()));
     }
 }

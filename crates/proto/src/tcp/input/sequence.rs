@@ -4,6 +4,7 @@ use super::{Reply, Segment, Stop};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::Handshake;
 use crate::tcp::receiver::AckOwed;
+use crate::tcp::special::Special;
 use wire::Flags;
 
 impl Connection {
@@ -32,7 +33,7 @@ impl Connection {
 
     /// The client repeats the SYN of a handshake that is not complete.
     fn is_duplicate_syn(&self, segment: &Segment) -> bool {
-        matches!(self.handshake, Some(Handshake::Passive(_)))
+        matches!(self.handshake.as_deref(), Some(Handshake::Passive(_)))
             && segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
             && segment.seq() == self.rcv.irs
     }
@@ -40,8 +41,8 @@ impl Connection {
     /// RFC 7413 §4.2.2: the SYN-ACK goes again, without data or option if it has gone before.
     fn answer_duplicate_syn(&mut self, cx: &mut Context) -> Reply {
         self.release_synack();
-        let Some(Handshake::Passive(passive)) = &mut self.handshake else { return Reply::Nothing };
-        if passive.due || self.last_answer.may_answer(cx.now, cx.config.invalid_ratelimit()) {
+        let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut() else { return Reply::Nothing };
+        if passive.due || Special::may_answer(&mut self.special, cx) {
             passive.due = true;
         } else {
             cx.counters.ack_skipped_syn_recv += 1;
@@ -129,8 +130,7 @@ impl Connection {
     /// An ACK answers a segment that was not taken, unless one did lately: only text, which no such answer carries, is answered each
     /// time. False if not.
     fn answer_nonsense(&mut self, cx: &mut Context, segment: &Segment) -> bool {
-        let answered =
-            segment.len() > 0 || self.last_answer.may_answer(cx.now, cx.config.invalid_ratelimit());
+        let answered = segment.len() > 0 || Special::may_answer(&mut self.special, cx);
         if answered {
             self.rcv.ack_owed = AckOwed::Now;
         }
@@ -139,7 +139,7 @@ impl Connection {
 
     /// A challenge ACK (RFC 5961), within what the connection and the stack may send of them.
     pub(super) fn challenge(&mut self, cx: &mut Context) {
-        if !self.last_answer.may_answer(cx.now, cx.config.invalid_ratelimit()) {
+        if !Special::may_answer(&mut self.special, cx) {
             cx.counters.ack_skipped_challenge += 1;
         } else if cx.challenge.take(cx.now, cx.config.tcp_challenge_ack_limit) {
             cx.counters.challenge_ack += 1;

@@ -31,19 +31,20 @@ impl Connection {
         if !segment.has(Flags::SYN) {
             return Reply::Nothing;
         }
-        let Some(Handshake::Active(active)) = self.handshake.take() else { return Reply::Nothing };
+        let Some(handshake) = self.handshake.take() else { return Reply::Nothing };
+        let Handshake::Active(active) = &*handshake else { return Reply::Nothing };
         self.note_syn(cx, segment);
         if acked {
-            return self.syn_ack_arrived(cx, segment, &active);
+            return self.syn_ack_arrived(cx, segment, active);
         }
-        self.simultaneous_open(cx, &active);
+        self.simultaneous_open(cx, active);
         Reply::Nothing
     }
 
     /// TSecr must lie between our first SYN and now (Linux's `PAWSACTIVEREJECTED`).
     fn echoes_a_time_we_never_sent(&self, cx: &Context, segment: &Segment) -> bool {
         let (Some(timestamps), Some(Handshake::Active(active))) =
-            (segment.header.options.timestamps, &self.handshake)
+            (segment.header.options.timestamps, self.handshake.as_deref())
         else {
             return false;
         };
@@ -58,7 +59,7 @@ impl Connection {
     /// reset that acknowledges data comes late for the first SYN if the plain one is on its way already.
     fn refused(&mut self, cx: &mut Context, ack: SeqNum) {
         let of_data = ack.after(self.snd.iss + 1);
-        if let Some(Handshake::Active(active)) = &mut self.handshake
+        if let Some(Handshake::Active(active)) = self.handshake.as_deref_mut()
             && cx.config.fast_open_verdicts
             && active.answer_allowed
             && (!active.plain || of_data)
@@ -106,8 +107,7 @@ impl Connection {
         self.bytes_acked += u64::from(data_acked);
         self.snd.una = ack;
         self.snd.nxt = ack;
-        self.established_una = ack;
-        self.established_at = Some(cx.now);
+        self.established_at = cx.now;
         if let Some(special) = &mut self.special {
             special.heard(cx.now, true);
         }
@@ -212,7 +212,7 @@ impl Connection {
         }
         self.snd.rewind();
         self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
-        self.handshake = Some(Handshake::Passive(Box::new(PassiveOpen {
+        self.handshake = Some(Box::new(Handshake::Passive(PassiveOpen {
             fast_open: false,
             cookie: None,
             data_allowed: false,

@@ -45,7 +45,7 @@ impl Connection {
     pub(super) fn next_lost(&mut self, cx: &Context) -> Option<(SeqNum, u32)> {
         let segment = u32::from(self.segment_max());
         let most = if cx.config.resend_bursts { self.lost_burst(cx, segment) } else { segment };
-        let (seq, len) = self.recovery.board.as_mut()?.next_lost(&self.snd.queue, self.snd.nxt, most)?;
+        let (seq, len) = self.recovery.board_mut()?.next_lost(&self.snd.queue, self.snd.nxt, most)?;
         // What was not sent together does not go again together.
         let together = if len > segment { self.snd.queue.left_of_segment(seq) } else { len };
         Some((seq, len.min(together)))
@@ -59,7 +59,7 @@ impl Connection {
 
     /// The probe of RFC 8985 §7.3: a new segment if the peer's window takes it, whatever cwnd is, else the last one again.
     pub(super) fn send_loss_probe(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
-        let Some(board) = &mut self.recovery.board else { return false };
+        let Some(board) = self.recovery.board_mut() else { return false };
         if !std::mem::take(&mut board.probe_due) || self.snd.flight_size() == 0 {
             return false;
         }
@@ -77,7 +77,7 @@ impl Connection {
         }
         cx.counters.loss_probes += 1;
         let end = self.snd.nxt;
-        if let Some(board) = &mut self.recovery.board {
+        if let Some(board) = self.recovery.board_mut() {
             board.probe = Some(Probe { end, again: !fits });
         }
         self.arm_rto(cx.now);
@@ -105,7 +105,7 @@ impl Connection {
         if self.snd.wnd == 0 || beyond || (pipe > 0 && (room < len || !self.pacing_allows(cx))) {
             return false;
         }
-        match self.recovery.board.as_ref().map(|board| board.phase) {
+        match self.recovery.board().map(|board| board.phase) {
             Some(Phase::Loss) => cx.counters.slow_start_retrans += 1,
             _ => cx.counters.fast_retrans += 1,
         }

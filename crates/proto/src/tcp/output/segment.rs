@@ -120,7 +120,8 @@ impl Connection {
         let segments = if cut { (out.payload_len as u32).div_ceil(u32::from(most)) } else { 1 };
         if out.again {
             cx.counters.retrans_segs += u64::from(segments);
-            self.total_retrans = self.total_retrans.wrapping_add(segments);
+            let counts = self.counts(cx.now);
+            counts.total_retrans = counts.total_retrans.wrapping_add(segments);
         } else {
             cx.counters.out_segs += u64::from(segments);
             cx.counters.orig_data_sent += u64::from(if out.payload_len > 0 { segments } else { 0 });

@@ -19,13 +19,14 @@ const SYN_WINDOW_MAX: u32 = 65_535;
 impl Connection {
     /// The SYN. The first carries what the plan says, all others are plain (RFC 7413 §4.2.2).
     pub(super) fn send_syn(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
-        let Some(Handshake::Active(mut active)) = self.handshake.take() else { return false };
+        let Some(mut handshake) = self.handshake.take() else { return false };
+        let Handshake::Active(active) = &mut *handshake else { return false };
         let option = if active.plain { None } else { option_of(&active.plan) };
         let options = self.options_of_syn(cx, option);
         let mut out = if active.plain {
             Outgoing::bare(self.snd.iss, Flags::SYN)
         } else {
-            self.first_syn(cx, &mut active, &options, packet)
+            self.first_syn(cx, active, &options, packet)
         };
         out.flags |= ecn_of_syn(&cx.config, active.transmissions > 0);
         active.due = false;
@@ -47,7 +48,7 @@ impl Connection {
             self.hasten_rto(cx.now, cx.now.since(active.first_sent_at));
         }
         self.snd.advance_nxt(self.snd.nxt.latest(self.snd.iss + 1));
-        self.handshake = Some(Handshake::Active(active));
+        self.handshake = Some(handshake);
         let window = self.syn_window();
         self.finish_packet(cx, &out, window, options, packet);
         true
@@ -67,7 +68,7 @@ impl Connection {
         let room = self.syn_data_room(cx, options) as u32;
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
-        self.snd.queue.delivery.begin_flight(cx.now);
+        self.snd.queue.begin_flight(cx.now);
         let (taken, _) = self.snd.queue.transmit((cx.now, 0), start, len, &mut packet.payload);
         // So that a server which takes it only from a later segment hands it on at once (as Linux's `tcp_send_syn_data`).
         self.snd.queue.push_before(start + taken);
@@ -114,7 +115,7 @@ impl Connection {
 
     /// No answer to a SYN. The first time a Fast Open SYN goes unanswered, this is the fallback to the plain one and no loss.
     pub(super) fn syn_timeout(&mut self, cx: &mut Context) {
-        let Some(Handshake::Active(active)) = &mut self.handshake else { return };
+        let Some(Handshake::Active(active)) = self.handshake.as_deref_mut() else { return };
         let early_fallback = active.transmissions == 1 && active.answer_allowed && cx.config.fast_fallback;
         active.plain = true;
         let retries = self.options.syn_retries.map_or(cx.config.tcp_syn_retries, u32::from);
@@ -145,11 +146,12 @@ impl Connection {
 
     /// The SYN-ACK. The first may carry the answer (RFC 7413 §4.2.2, R31); a repeated one carries neither data nor option.
     pub(super) fn send_syn_ack(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
-        let Some(Handshake::Passive(mut passive)) = self.handshake.take() else { return false };
+        let Some(mut handshake) = self.handshake.take() else { return false };
+        let Handshake::Passive(passive) = &mut *handshake else { return false };
         let first = passive.transmissions == 0;
         let options = self.options_of_syn_ack(cx, if first { passive.cookie } else { None });
         let mut out = if first && passive.data_allowed {
-            self.answer_on_syn_ack(cx, &mut passive, &options, packet)
+            self.answer_on_syn_ack(cx, passive, &options, packet)
         } else {
             Outgoing::bare(self.snd.iss, Flags::SYN | Flags::ACK)
         };
@@ -168,7 +170,7 @@ impl Connection {
             let wait = cx.config.rto_initial.saturating_mul(1 << backoff).min(self.rtt.max_rto());
             self.timers.set(Timer::Retransmit, cx.now + wait);
         }
-        self.handshake = Some(Handshake::Passive(passive));
+        self.handshake = Some(handshake);
         let window = self.syn_window();
         self.finish_packet(cx, &out, window, options, packet);
         true
@@ -184,7 +186,7 @@ impl Connection {
         let room = self.syn_ack_room(options.emit_len());
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
-        self.snd.queue.delivery.begin_flight(cx.now);
+        self.snd.queue.begin_flight(cx.now);
         let (taken, push) = self.snd.queue.transmit((cx.now, 0), start, len, &mut packet.payload);
         let fin = self.snd.fin_queued && taken as usize == self.snd.queue.len();
         passive.data_sent = taken;
@@ -207,7 +209,7 @@ impl Connection {
 
     /// A segment's worth of answer waits: the hold has nothing to gain.
     pub(crate) fn answer_fills_syn_ack(&self, cx: &Context) -> bool {
-        let Some(Handshake::Passive(passive)) = &self.handshake else { return false };
+        let Some(Handshake::Passive(passive)) = self.handshake.as_deref() else { return false };
         let options = self.options_of_syn_ack(cx, passive.cookie);
         self.snd.queue.len() as u32 >= self.syn_ack_room(options.emit_len())
     }
@@ -215,7 +217,7 @@ impl Connection {
     /// No ACK of the SYN-ACK. A Fast Open child gets one repetition more than an ordinary request, as in Linux's
     /// `tcp_fastopen_synack_timer`.
     pub(super) fn syn_ack_timeout(&mut self, cx: &mut Context) {
-        let Some(Handshake::Passive(passive)) = &mut self.handshake else { return };
+        let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut() else { return };
         passive.due = true;
         let stacks = cx.config.tcp_synack_retries + u32::from(passive.fast_open);
         let retries = self.options.syn_retries.map_or(stacks, u32::from);

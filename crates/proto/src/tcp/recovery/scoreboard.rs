@@ -7,7 +7,7 @@ use super::marks::{LostTransmission, Marks};
 use super::prr::Prr;
 use super::rack::{Rack, ReoWindow};
 use super::{Needless, Probe, Undo};
-use crate::tcp::send_queue::{SendQueue, TxSegment};
+use crate::tcp::send_queue::{SendQueue, Told, TxSegment};
 use crate::{Config, Instant};
 use core::time::Duration;
 use smallvec::SmallVec;
@@ -221,23 +221,21 @@ impl Scoreboard {
             queue.cut(block.0);
             queue.cut(block.1);
         }
-        let (segments, delivery) = queue.deliver_from(block.0);
-        for segment in segments {
+        queue.deliver_from(block.0, |segment| {
             if segment.end().after(block.1) {
-                break;
+                return Told::End;
             }
             if segment.sacked || segment.seq.before(block.0) {
-                continue;
+                return Told::Nothing;
             }
             Scoreboard::delivered(&mut self.rack, self.point, segment, arrived);
             if segment.transmissions == 1 {
                 let earliest = arrived.sacked_sent_at.map_or(segment.sent_at, |at| at.min(segment.sent_at));
                 arrived.sacked_sent_at = Some(earliest);
             }
-            let once = segment.transmissions == 1;
-            delivery.on_delivered(segment.len, segment.sent_at, once, &segment.snapshot);
             self.marks.sack(segment);
-        }
+            Told::Delivered
+        });
     }
 
     /// A segment is acknowledged and leaves the queue.
