@@ -179,11 +179,6 @@ impl RttEstimator {
         self.srtt / UNITS_PER_MICRO as u32
     }
 
-    /// For [`touch`](crate::tcp::connection::Connection::touch): of no other meaning.
-    pub(crate) fn sum(&self) -> u64 {
-        u64::from(self.srtt ^ self.min_rtt)
-    }
-
     /// The retransmission timer fired: the RTO doubles (RFC 6298 §5.5).
     pub(crate) fn on_timeout(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);

@@ -19,6 +19,9 @@ pub(crate) struct Slab<T> {
 }
 
 impl<T> Slab<T> {
+    /// Bytes of memory for each value.
+    pub(crate) const SLOT: usize = size_of::<Slot<T>>();
+
     pub(crate) fn new() -> Slab<T> {
         Slab { pages: Vec::new(), free: NONE, len: 0 }
     }

@@ -59,7 +59,7 @@ const _: () = assert!(size_of::<Node>() <= 32);
 pub(crate) struct TimerHandle(u32);
 
 impl TimerHandle {
-    /// For [`touch`](crate::tcp::connection::Connection::touch): of no other meaning.
+    /// For [`touch_deadline`](crate::tcp::connection::Connection::touch_deadline): of no other meaning.
     pub(crate) fn number(self) -> u32 {
         self.0
     }

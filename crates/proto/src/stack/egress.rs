@@ -4,6 +4,7 @@ use super::Stack;
 use crate::tcp::timers::NEVER;
 use crate::timer_wheel::TimerHandle;
 use crate::{Events, Instant, SocketId};
+use smallvec::SmallVec;
 use wire::TxPacket;
 
 impl Stack {
@@ -125,12 +126,26 @@ impl Stack {
         self.arm_moved();
         self.guard.expire(now);
         self.shared.blocks.shrink(now);
-        while let Some(index) = self.timers.pop_expired(now) {
-            if let Some(connection) = self.connections.get_mut(index) {
-                connection.timer = TimerHandle::default();
-                connection.handle_timeout(self.shared.context(now));
+        let mut expired = SmallVec::<[u32; AHEAD]>::new();
+        loop {
+            while expired.len() < AHEAD
+                && let Some(index) = self.timers.pop_expired(now)
+            {
+                if let Some(connection) = self.connections.get_mut(index) {
+                    connection.timer = TimerHandle::default();
+                    connection.touch();
+                }
+                expired.push(index);
             }
-            self.settle(now, index);
+            if expired.is_empty() {
+                break;
+            }
+            for index in expired.drain(..) {
+                if let Some(connection) = self.connections.get_mut(index) {
+                    connection.handle_timeout(self.shared.context(now));
+                }
+                self.settle(now, index);
+            }
         }
         self.look_at_connections();
     }

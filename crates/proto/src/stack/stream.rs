@@ -1,7 +1,7 @@
 //! The application's verbs on a stream of bytes: write, push, read, peek.
 
 use super::replies::Replies;
-use super::{Shared, Stack};
+use super::{MANY, Shared, Stack};
 use crate::slab::Slab;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::Handshake;
@@ -261,7 +261,12 @@ pub(super) fn writable<'a>(
     shared: &Shared,
     id: ConnId,
 ) -> Result<(&'a mut Connection, Goal, usize), WriteError> {
-    let found = connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan);
+    let many = connections.len() >= MANY;
+    let found = connections.find_mut(id.index, id.generation);
+    if many && let Some(connection) = &found {
+        connection.touch();
+    }
+    let found = found.filter(|connection| !connection.orphan);
     let connection = found.ok_or(WriteError::NotFound)?;
     match connection.close_reason {
         Some(CloseReason::Finished) => return Err(WriteError::Shutdown),

@@ -11,8 +11,6 @@ use wire::{IpHeader, RxPacket, TcpHeader, Train, ends_of};
 
 /// Packets for which memory is asked at once.
 const AHEAD: usize = 16;
-/// Fewer connections lie in the caches. (In tests of this crate there are always enough.)
-const MANY: usize = if cfg!(test) { 1 } else { 4096 };
 
 impl Stack {
     /// A batch: acknowledgements are decided at its end. Packets nobody claims are left in it.
@@ -24,7 +22,7 @@ impl Stack {
             return;
         }
         let (mut at, mut unclaimed, mut touched) = (0, 0, 0);
-        let many = batch.len() > 1 && self.connections.len() >= MANY;
+        let many = batch.len() > 1 && self.connections.len() >= super::MANY;
         while at < batch.len() {
             if many && at >= touched {
                 touched = at + self.touch_ahead(&batch[at..]);
