@@ -50,6 +50,8 @@ bitflags::bitflags! {
         const SENT_ALL = 0x20;
         /// The peer told of urgent bytes, or the last of them has come; `urgent_mark` says how far it is to that.
         const URGENT = 0x40;
+        /// `take_report` has something, or `take_icmp_report`.
+        const REPORT = 0x80;
     }
 }
 bitflags::bitflags! {
@@ -83,6 +85,11 @@ pub struct ListenOptions {
     /// Leave a client half-open until its first data, at least this long (`TCP_DEFER_ACCEPT`); zero = off. It ends with a time-out of
     /// the SYN-ACK: 1, 3, 7, 15 … s after the SYN. Clients in SYN cookies, and Fast Open's, are not deferred.
     pub defer_accept: Duration,
+    /// Of a listener at `[::]`: no IPv4 (`IPV6_V6ONLY`).
+    pub v6_only: bool,
+    /// Share the address and port with other listeners that do; each connection goes to one of them, by its addresses and ports
+    /// (`SO_REUSEPORT`). Like `v6_only` it is read once, by `listen`.
+    pub share_port: bool,
     /// Options accepted connections inherit.
     pub socket: SocketOptions,
 }
@@ -95,6 +102,8 @@ impl Default for ListenOptions {
             synack_hold: None,
             fast_open_no_cookie: false,
             defer_accept: Duration::ZERO,
+            v6_only: false,
+            share_port: false,
             socket: SocketOptions::default(),
         }
     }

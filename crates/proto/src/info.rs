@@ -157,3 +157,35 @@ impl StateCounts {
         self.by_state[state as usize] += more;
     }
 }
+
+/// How full a connection's buffers are, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queues {
+    /// Its state, which whoever asks for these needs too.
+    pub state: State,
+    /// Received in order and not read.
+    pub received: usize,
+    /// What the receive buffer may hold.
+    pub recv_buffer: u32,
+    /// Written and not acknowledged.
+    pub unacknowledged: usize,
+    /// Of those, not sent.
+    pub unsent: u32,
+    /// What the send buffer may hold.
+    pub send_buffer: u32,
+}
+
+/// An ICMP error as it came, for sockets that tell their applications.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IcmpReport {
+    /// Type and code; which version's, the address tells.
+    pub kind: u8,
+    /// Code.
+    pub code: u8,
+    /// Bytes 4 to 8 of the message.
+    pub info: u32,
+    /// Who sent it.
+    pub from: core::net::IpAddr,
+    /// The TCP header it quotes, and what follows.
+    pub quote: bytes::Bytes,
+}

@@ -72,6 +72,8 @@ pub struct SocketOptions {
     pub congestion: Option<CongestionControl>,
     /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
     pub max_pacing_rate: Option<u32>,
+    /// Remember when data came that is not read yet (`SO_TIMESTAMP`, `SOF_TIMESTAMPING_RX_SOFTWARE`), for `arrived_at`.
+    pub receive_times: bool,
 }
 
 /// One option of an open connection.
@@ -125,6 +127,8 @@ pub enum SocketOption {
     UrgentApart(bool),
     /// [`SocketOptions::max_pacing_rate`].
     MaxPacingRate(Option<u32>),
+    /// [`SocketOptions::receive_times`].
+    ReceiveTimes(bool),
 }
 
 /// Why an option was not taken.
@@ -218,6 +222,7 @@ impl SocketOptions {
             SocketOption::NotsentLowat(bytes) => self.notsent_lowat = bytes,
             SocketOption::UrgentApart(on) => self.urgent_apart = on,
             SocketOption::MaxPacingRate(most) => self.max_pacing_rate = most,
+            SocketOption::ReceiveTimes(on) => self.receive_times = on,
         }
         Ok(())
     }
@@ -283,6 +288,7 @@ static ORDINARY: SocketOptions = SocketOptions {
     hop_limit: None,
     congestion: None,
     max_pacing_rate: None,
+    receive_times: false,
 };
 
 impl Deref for RareOptions {

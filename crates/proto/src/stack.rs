@@ -2,7 +2,7 @@
 //!
 //! `ingress` takes packets apart and finds whom they concern, `train` does so once for those that follow each other, `icmp` answers
 //! and believes ICMP, `listen` is LISTEN and the SYN queue with the server's half of Fast Open, `stateless` and `syn_cookie` are
-//! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `seeing` sums up, `settle` is what follows every change of a
+//! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `seeing` sums up, `telling` answers small questions, `settle` is what follows every change of a
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again.
 
 mod agenda;
@@ -22,6 +22,7 @@ mod settle;
 mod stateless;
 mod stream;
 mod syn_cookie;
+mod telling;
 mod tracing;
 mod train;
 mod verbs;

@@ -3,7 +3,7 @@
 //! `connection` holds the parts: `send_queue` over `send_blocks`, `receiver` with `receive_buffer` and `window_space`, `autotune` (how large buffers are),
 //! `congestion` (how much) with `rate` and `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `limits` (what
 //! holds it back), `tcp_info` (what can be seen), `pacer` (when), `burst` (how much at once), `patience` (for how long), `ecn`,
-//! `timers`, `handshake`,
+//! `timers`, `handshake`, `reports` (what became of bytes), `special` (state of what few use),
 //! `negotiation`, `state`. `input` reads in the order of RFC 9293 §3.10.7, `output` decides which one segment goes now,
 //! `fast_open_client` judges what became of Fast Open. Whom a segment belongs to is not decided here (see `stack`).
 
@@ -31,6 +31,7 @@ mod reassembly;
 mod receive_buffer;
 pub(crate) mod receiver;
 mod recovery;
+pub(crate) mod reports;
 pub(crate) mod send_blocks;
 pub(crate) mod send_queue;
 mod special;

@@ -39,6 +39,9 @@ impl Stack {
                 self.agenda.ready.push_back(id);
             } else {
                 connection.note_limit(now);
+                if connection.special.is_some() {
+                    self.agenda.note_events(id, connection);
+                }
                 if connection.snd.blocked {
                     connection.room_to_write(self.shared.context(now));
                     self.agenda.note_events(id, connection);

@@ -4,7 +4,7 @@ use super::Stack;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::{CutShort, Handshake};
 use crate::tuple::FourTuple;
-use crate::{CloseReason, DropReason, Instant};
+use crate::{CloseReason, DropReason, Events, IcmpReport, Instant};
 use bytes::Bytes;
 use core::ops::Range;
 use smallvec::smallvec;
@@ -23,6 +23,7 @@ impl Stack {
         payload: Range<usize>,
         packet: &RxPacket,
     ) -> bool {
+        let message = payload.clone();
         let parsed = Icmp::parse(ip.src, ip.dst, &packet.data[payload]);
         self.count_icmp(&parsed);
         match parsed {
@@ -30,7 +31,12 @@ impl Stack {
             Ok(Icmp::EchoRequest { ident, seq, data }) if self.shared.config.icmp_echo => {
                 self.answer_echo(now, ip, ident, seq, data);
             }
-            Ok(Icmp::Error { error, quote }) => self.icmp_error(now, error, quote),
+            Ok(Icmp::Error { error, quote }) => {
+                // Of the path's MTU a stream is told nothing.
+                let is_mtu = matches!(error, IcmpError::PacketTooBig { .. });
+                let report = if is_mtu { None } else { report_of(ip, &packet.data[message], quote) };
+                self.icmp_error(now, error, quote, report);
+            }
             Ok(_) => return false,
         }
         true
@@ -72,7 +78,7 @@ impl Stack {
         }
     }
 
-    fn icmp_error(&mut self, now: Instant, error: IcmpError, quote: &[u8]) {
+    fn icmp_error(&mut self, now: Instant, error: IcmpError, quote: &[u8], report: Option<IcmpReport>) {
         let Some(quoted) = QuotedTcp::parse(quote) else {
             return self.drops.count(DropReason::IcmpUnrelated);
         };
@@ -84,7 +90,7 @@ impl Stack {
         };
         let hash = tuple.hash(&self.hash_key);
         let related = match (self.connection_at(hash, &tuple), self.request_at(hash, &tuple)) {
-            (Some(index), _) => self.connection_error(now, index, error, quoted.seq),
+            (Some(index), _) => self.connection_error(now, index, (error, report), quoted.seq),
             (None, Some(index)) => self.request_error(now, index, error, quoted.seq),
             (None, None) => return self.drops.count(DropReason::IcmpUnrelated),
         };
@@ -95,11 +101,21 @@ impl Stack {
     }
 
     /// True if the segment with `seq` is in flight: the error is believed.
-    fn connection_error(&mut self, now: Instant, index: u32, error: IcmpError, seq: SeqNum) -> bool {
+    fn connection_error(
+        &mut self,
+        now: Instant,
+        index: u32,
+        (error, report): (IcmpError, Option<IcmpReport>),
+        seq: SeqNum,
+    ) -> bool {
         let Some(connection) = self.connections.get_mut(index) else { return false };
         let snd = &connection.snd;
         let in_flight = snd.una.before_or_eq(seq) && seq.before(snd.max) || snd.una == seq;
         if in_flight {
+            if let Some(report) = report {
+                connection.special.get_or_insert_default().icmp = Some(Box::new(report));
+                connection.events |= Events::REPORT;
+            }
             connection.icmp_error(self.shared.context(now), error);
             self.settle(now, index);
         }
@@ -122,6 +138,19 @@ impl Stack {
     }
 }
 
+/// What a socket may want to be told.
+fn report_of(ip: &IpHeader, message: &[u8], quote: &[u8]) -> Option<IcmpReport> {
+    let &[kind, code, _, _, w0, w1, w2, w3] = message.first_chunk()?;
+    let tcp = IpHeader::parse_quoted(quote).map_or(0..0, |(_, tcp)| tcp);
+    Some(IcmpReport {
+        kind,
+        code,
+        info: u32::from_be_bytes([w0, w1, w2, w3]),
+        from: ip.src.to_ip(),
+        quote: Bytes::copy_from_slice(quote.get(tcp).unwrap_or_default()),
+    })
+}
+
 impl Connection {
     fn icmp_error(&mut self, cx: &mut Context, error: IcmpError) {
         match error {
@@ -131,7 +160,8 @@ impl Connection {
             IcmpError::PortUnreachable | IcmpError::ProtocolUnreachable => {
                 self.unreachable(cx, CloseReason::PortUnreachable);
             }
-            IcmpError::TimeExceeded | IcmpError::ParameterProblem => {}
+            IcmpError::TimeExceeded => self.unreachable(cx, CloseReason::HostUnreachable),
+            IcmpError::ParameterProblem => self.unreachable(cx, CloseReason::PortUnreachable),
         }
     }
 

@@ -46,7 +46,14 @@ impl Stack {
             return self.listener(id)?.fit(tuple).map(|_| id);
         }
         let fitting = candidates.iter().filter_map(|id| Some((self.listener(*id)?.fit(tuple)?, *id)));
-        fitting.max_by_key(|(fit, _)| *fit).map(|(_, id)| id)
+        let best = fitting.clone().map(|(fit, _)| fit).max()?;
+        let equals = fitting.filter(|(fit, _)| *fit == best).map(|(_, id)| id);
+        // Only those that share a port are equals.
+        let turn = match equals.clone().count() {
+            1 => 0,
+            count => (tuple.hash(&self.hash_key) % count as u64) as usize,
+        };
+        equals.clone().nth(turn)
     }
 
     /// A segment for a listener. `min_isn`: the old connection of this tuple was in TIME-WAIT until now.

@@ -37,6 +37,8 @@ pub(super) struct Listener {
     pub(super) local: SocketAddr,
     /// Its address as a packet has it; `None` = any, or any of its family.
     own: Option<Addr>,
+    v6_only: bool,
+    pub(super) share_port: bool,
     pub(super) backlog: u32,
     /// Connections the application may accept, Fast Open children in SYN-RECEIVED among them.
     pub(super) accept_queue: VecDeque<ConnId>,
@@ -72,6 +74,8 @@ impl Listener {
         Listener {
             local,
             own: Some(Addr::from(local.ip())).filter(|_| !local.ip().is_unspecified()),
+            v6_only: options.v6_only,
+            share_port: options.share_port,
             backlog,
             accept_queue: VecDeque::new(),
             requests: 0,
@@ -111,7 +115,7 @@ impl Listener {
             () if self.own == Some(tuple.local) => Some(2),
             () if self.own.is_some() => None,
             () if self.local.is_ipv4() == tuple.local.is_v4() => Some(1),
-            () => self.local.is_ipv6().then_some(0),
+            () => (self.local.is_ipv6() && !self.v6_only).then_some(0),
         }
     }
 

@@ -31,8 +31,8 @@ impl Stack {
         }
         let same_port = self.listeners_by_port.entry(local.port()).or_default();
         let listeners = &self.listeners;
-        if same_port.iter().any(|id| listeners.get(id.index).is_some_and(|listener| listener.local == local))
-        {
+        let conflicts = |other: &Listener| other.local == local && !(other.share_port && options.share_port);
+        if same_port.iter().any(|id| listeners.get(id.index).is_some_and(conflicts)) {
             return Err(ListenError::AddrInUse);
         }
         let (index, generation) = self.listeners.insert(Listener::new(&self.shared.config, local, options));

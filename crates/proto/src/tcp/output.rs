@@ -206,6 +206,9 @@ impl Connection {
         flags.set(Flags::FIN, fin);
         let payload_len = taken as usize;
         self.build(cx, Outgoing { seq, flags, payload_len, ecn, urgent: 0, again: repeats }, packet);
+        if self.special.is_some() {
+            self.report_sent(cx.now, seq, taken, packet);
+        }
         true
     }
 

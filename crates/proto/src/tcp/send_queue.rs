@@ -513,6 +513,20 @@ impl SendQueue {
         self.segments.back().is_some_and(|last| last.transmissions > 0 && last.is_thought_in_flight())
     }
 
+    /// Where the last segment begins.
+    pub(crate) fn last_segment(&self) -> Option<SeqNum> {
+        self.segments.back().map(|last| last.seq)
+    }
+
+    /// The payload of the segment in which a byte lies.
+    pub(crate) fn copy_of_segment(&self, byte: SeqNum) -> Bytes {
+        let index = self.index_of(byte);
+        let Some(segment) = self.segments.get(index) else { return Bytes::new() };
+        let open = self.tail.as_deref().filter(|_| index + 1 == self.segments.len()).unwrap_or_default();
+        let parts = segment.parts.iter().map(|part| &part[..]).chain([open]);
+        parts.collect::<Vec<&[u8]>>().concat().into()
+    }
+
     /// Bytes from `seq` to the end of its segment.
     pub(crate) fn left_of_segment(&self, seq: SeqNum) -> u32 {
         self.segments.get(self.index_of(seq)).map_or(0, |segment| segment.end().since(seq))

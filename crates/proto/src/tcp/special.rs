@@ -3,8 +3,9 @@
 use super::connection::Context;
 use super::limits::Clocks;
 use super::pacer::Pacer;
-use crate::Instant;
+use super::reports::Reports;
 use crate::rate_limit::LastAnswer;
+use crate::{IcmpReport, Instant};
 use wire::SeqNum;
 
 #[derive(Debug, Default)]
@@ -28,6 +29,10 @@ pub(crate) struct Special {
     pub(super) urgent_byte: Option<SeqNum>,
     /// That byte, for who reads it apart.
     pub(super) urgent: Urgent,
+    /// What is to be told of bytes sent and received.
+    pub(super) reports: Option<Box<Reports>>,
+    /// The last ICMP error believed.
+    pub(crate) icmp: Option<Box<IcmpReport>>,
 }
 
 /// An urgent byte beside the stream.

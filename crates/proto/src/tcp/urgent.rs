@@ -107,6 +107,16 @@ impl Connection {
         }
     }
 
+    /// It is there, and was neither read apart nor passed over.
+    pub(crate) fn urgent_has_come(&self) -> bool {
+        let Some(before) = self.urgent_mark() else { return false };
+        match self.special.as_ref().map(|special| special.urgent) {
+            Some(Urgent::InStream) => before < self.rcv.buffer.len(),
+            Some(Urgent::Kept(_)) => true,
+            Some(Urgent::Read) | None => false,
+        }
+    }
+
     /// Bytes to be read before the last urgent one; `None`: there is none to come.
     pub(crate) fn urgent_mark(&self) -> Option<usize> {
         let byte = self.special.as_ref()?.urgent_byte?;

@@ -190,10 +190,27 @@ fn errors_about_what_is_not_in_flight_are_counted_and_ignored() {
     }
     assert_eq!(p.stack.drops().get(DropReason::IcmpUnrelated), 5);
     assert_eq!(p.state(id), State::SynSent);
-    for error in [IcmpError::TimeExceeded, IcmpError::ParameterProblem] {
+}
+
+/// As Linux does it for every error but that of the path's MTU; RFC 5461 §4.1 says why.
+#[test]
+fn an_attempt_to_connect_ends_with_any_error_and_names_it() {
+    let errors = [
+        (IcmpError::TimeExceeded, CloseReason::HostUnreachable, 11),
+        (IcmpError::ParameterProblem, CloseReason::PortUnreachable, 12),
+        (IcmpError::Prohibited, CloseReason::Prohibited, 3),
+    ];
+    for (error, reason, kind) in errors {
+        let mut p = Peer::ours();
+        let id = p.connect(ConnectOptions::default());
+        let syn = p.take_packet().unwrap();
         error_about(&mut p, &syn, error);
+        assert_eq!((p.state(id), p.stack.close_reason(id)), (State::Closed, Some(reason)));
+        let report = p.stack.take_icmp_report(id).unwrap();
+        assert_eq!((report.kind, report.from), (kind, p.remote.ip()));
+        assert_eq!(report.quote[..], syn[20..], "the segment it is about");
+        assert_eq!(p.stack.take_icmp_report(id), None, "told once");
     }
-    assert_eq!(p.state(id), State::SynSent);
 }
 
 #[test]

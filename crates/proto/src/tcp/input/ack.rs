@@ -44,6 +44,7 @@ impl Connection {
         self.count_predicted(cx, segment, ack.after(prior_una), settled && !window_changed);
         if let Some(special) = &mut self.special {
             special.heard(cx.now, self.snd.wnd > 0);
+            self.report_acknowledged(cx, ack);
         }
         if self.agreed.sack && self.recovery.is_idle() && segment.header.options.sack.is_empty() {
             // Nothing is missing, and nothing is reported: all that may be new is progress.

@@ -102,6 +102,9 @@ impl Connection {
         );
         if accepted > 0 {
             self.events |= Events::READABLE;
+            if self.options.receive_times {
+                self.note_arrival(cx.now);
+            }
             if self.rcv.is_tunable() {
                 let echo = self.echo_age(cx, &segment.header).filter(|_| self.rcv.is_full_sized(len));
                 self.rcv.note_round(cx.now, accepted, echo);

@@ -1,0 +1,80 @@
+//! Small questions about one connection, for who asks them often, and what is told only on demand: reports of what was sent, when what
+//! was read had come, which ICMP error came last.
+
+use super::Stack;
+use crate::{ConnId, IcmpReport, Instant, ListenerId, Queues, ReportKinds, SendReport, State, WriteError};
+use core::net::SocketAddr;
+use wire::SeqNum;
+
+impl Stack {
+    /// State of a connection; `None`: no such connection.
+    pub fn state(&self, id: ConnId) -> Option<State> {
+        self.connection(id).map(|c| c.state)
+    }
+
+    /// Local and remote name of a connection.
+    pub fn names(&self, id: ConnId) -> Option<(SocketAddr, SocketAddr)> {
+        self.connection(id).map(|c| (c.tuple.local_addr(), c.tuple.peer_addr()))
+    }
+
+    /// How full a connection's buffers are.
+    pub fn queues(&self, id: ConnId) -> Option<Queues> {
+        self.connection(id).map(|c| Queues {
+            state: c.state,
+            received: c.rcv.buffer.len(),
+            recv_buffer: c.rcv.space.rcvbuf(),
+            unacknowledged: c.snd.queue.len(),
+            unsent: c.unsent(),
+            send_buffer: c.snd.limit,
+        })
+    }
+
+    /// Connections that can be accepted.
+    pub fn accept_queue(&self, id: ListenerId) -> usize {
+        self.listener(id).map_or(0, |listener| listener.accept_queue.len())
+    }
+
+    /// First sequence number that is not acknowledged, and the one behind the last byte written.
+    pub fn send_span(&self, id: ConnId) -> Option<(SeqNum, SeqNum)> {
+        self.connection(id).map(|c| (c.snd.una, c.snd.queue.end()))
+    }
+
+    /// To be told of the last byte that was written ([`Events::REPORT`](crate::Events::REPORT), [`take_report`](Self::take_report)). Of
+    /// several that share a segment only the last is told of.
+    ///
+    /// # Errors
+    /// [`WriteError::NotFound`].
+    pub fn report_last(&mut self, id: ConnId, kinds: ReportKinds) -> Result<(), WriteError> {
+        self.owned(id).ok_or(WriteError::NotFound)?.report_last(kinds);
+        Ok(())
+    }
+
+    /// To be told when nothing is held any more of what has been written until now. `Ok(false)`: nothing is.
+    ///
+    /// # Errors
+    /// [`WriteError::NotFound`].
+    pub fn report_released(&mut self, id: ConnId) -> Result<bool, WriteError> {
+        Ok(self.owned(id).ok_or(WriteError::NotFound)?.report_released())
+    }
+
+    /// The oldest report that was not taken.
+    pub fn take_report(&mut self, id: ConnId) -> Option<SendReport> {
+        self.owned(id)?.take_report()
+    }
+
+    /// The last urgent byte has come, and was neither read apart nor passed over.
+    pub fn urgent_has_come(&self, id: ConnId) -> bool {
+        self.connection(id).is_some_and(|c| c.urgent_has_come())
+    }
+
+    /// With [`receive_times`](field@crate::SocketOptions::receive_times): when the last byte read had come, or one that lies `ahead` bytes
+    /// behind it.
+    pub fn arrived_at(&self, id: ConnId, ahead: usize) -> Option<Instant> {
+        self.connection(id)?.arrived_at(ahead)
+    }
+
+    /// The last ICMP error that was believed, other than of the path's MTU; it is told once.
+    pub fn take_icmp_report(&mut self, id: ConnId) -> Option<IcmpReport> {
+        self.owned(id)?.special.as_mut()?.icmp.take().map(|report| *report)
+    }
+}
