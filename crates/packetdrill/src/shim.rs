@@ -2,7 +2,7 @@
 
 use crate::plugin::Plugin;
 use libc::{c_int, c_void, off_t, socklen_t, ssize_t};
-use posix::{Destination, Errno, Send, Source, c};
+use posix::{Errno, c};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 type Owns = extern "C" fn(c_int) -> c_int;
@@ -59,23 +59,7 @@ extern "C" fn close(fd: c_int) -> c_int {
 
 /// From a file of the system into a socket of ours.
 unsafe extern "C" fn sendfile(out: c_int, file: c_int, offset: *mut off_t, len: usize) -> ssize_t {
-    // SAFETY: as the caller says.
-    let offset = unsafe { offset.as_mut() };
     let Some(plugin) = current() else { return c::returned(Err(Errno::EBADF)) };
-    let mut buf = vec![0; len];
-    // SAFETY: the buffer is that long.
-    let got = unsafe {
-        match &offset {
-            Some(from) => libc::pread(file, buf.as_mut_ptr().cast(), len, **from),
-            None => libc::read(file, buf.as_mut_ptr().cast(), len),
-        }
-    };
-    let Ok(got) = usize::try_from(got) else { return -1 };
-    let source = Source { data: &buf[..got], faulty: false };
-    let mut send = Send::new(out, source, 0, Destination::None);
-    let sent = c::Process::wait(plugin, |sockets, now| send.attempt(sockets, now));
-    if let (Some(from), Ok(sent)) = (offset, sent) {
-        *from += sent as off_t;
-    }
-    c::returned(sent)
+    // SAFETY: as the caller says.
+    c::returned(unsafe { c::sendfile(plugin, out, file, offset, len) })
 }

@@ -4,24 +4,29 @@
 //! what the system call would return or the errno it would set ([`returned`] makes the one into the other). A null pointer is `EFAULT`,
 //! as in the kernel; any other pointer is believed, as everywhere in C.
 //!
-//! `addr` and `memory` are the two ways between C and values, `calls` and `messages` the calls. [`life`] is the one stack of a process whose
-//! calls name none.
+//! `addr`, `memory` and `control` are the ways between C and values, `calls`, `descriptors`, `messages` and `waiting` the calls. [`life`] is the
+//! one stack of a process whose calls name none.
 #![expect(unsafe_code, reason = "C passes pointers")]
 
 mod addr;
 mod calls;
+mod control;
+mod descriptors;
 pub mod life;
 mod memory;
 mod messages;
+mod waiting;
 
 pub use calls::*;
+pub use descriptors::*;
 pub use messages::*;
+pub use waiting::*;
 
 use crate::errno::{Errno, Stop};
 use crate::real_time::Watch;
 use crate::sockets::Sockets;
 use core::time::Duration;
-use libc::{c_int, ssize_t};
+use libc::{c_int, ssize_t, timespec};
 use proto::Instant;
 
 /// Sockets, and a way to wait for them.
@@ -106,7 +111,9 @@ fn watch(fd: &c_int) -> Watch<'_> {
     Watch { fds: core::slice::from_ref(fd), is_poll: false }
 }
 
-/// Milliseconds of `poll`: negative is for ever.
-fn deadline(now: Instant, timeout_ms: c_int) -> Option<Instant> {
-    u64::try_from(timeout_ms).ok().map(|ms| now + Duration::from_millis(ms))
+/// A `timespec` that is a time.
+fn duration(time: &timespec) -> Result<Duration, Errno> {
+    let secs = u64::try_from(time.tv_sec).map_err(|_| Errno::EINVAL)?;
+    let nanos = u32::try_from(time.tv_nsec).ok().filter(|nanos| *nanos < 1_000_000_000);
+    Ok(Duration::new(secs, nanos.ok_or(Errno::EINVAL)?))
 }

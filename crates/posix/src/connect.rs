@@ -1,7 +1,7 @@
 //! `connect`, plain and with Fast Open (Linux's `__inet_stream_connect`, `tcp_sendmsg_fastopen`, `tcp_fastopen_defer_connect`).
 
 use crate::errno::{Errno, Stop};
-use crate::socket::{Domain, Opening, Role};
+use crate::socket::{Opening, Role};
 use crate::sockets::Sockets;
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -62,7 +62,7 @@ impl Sockets {
         if matches!(socket.role, Role::Listener(_)) {
             return Err(Errno::EISCONN);
         }
-        let peer = Domain::to_engine(peer);
+        let peer = socket.peer_named(peer)?;
         let wanted = socket.options.fast_open_connect;
         let local = socket.bound.map(|bound| bound.ip());
         if wanted && self.stack.fast_open_is_ready(now, peer.ip(), local, self.fast_open(fd)?) {
@@ -101,10 +101,11 @@ impl Sockets {
             ..ConnectOptions::default()
         };
         let id = self.stack.connect(now, peer, options).map_err(of_connect)?;
-        let taken = self.stack.info(id).map_or(0, |info| info.send_queue);
+        let taken = self.stack.queues(id).map_or(0, |queues| queues.unacknowledged);
         self.own(fd, Role::Connection(id))?;
         let socket = self.files.socket_mut(fd)?;
         socket.opening = Opening::Connecting;
+        socket.error = None;
         Ok(taken)
     }
 
@@ -137,7 +138,7 @@ impl Sockets {
             Opening::Connecting => return Ok((0, Waiting { deadline, otherwise: Errno::EALREADY })),
             Opening::Deferred(peer) => peer,
             Opening::Unconnected if matches!(socket.role, Role::Listener(_)) => return Err(Errno::EISCONN),
-            Opening::Unconnected => Domain::to_engine(peer.ok_or(Errno::EINVAL)?),
+            Opening::Unconnected => socket.peer_named(peer.ok_or(Errno::EINVAL)?)?,
         };
         let taken = self.dial(
             now,

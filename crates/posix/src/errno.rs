@@ -24,21 +24,44 @@ macro_rules! errnos {
 }
 
 errnos! {
-    EADDRINUSE EADDRNOTAVAIL EAFNOSUPPORT EAGAIN EALREADY EBADF ECONNABORTED ECONNREFUSED ECONNRESET EDEADLK EDESTADDRREQ EEXIST
-    EFAULT EHOSTUNREACH EINPROGRESS EINTR EINVAL EIO EISCONN ELOOP EMFILE EMSGSIZE ENETDOWN ENETUNREACH ENOENT ENOPROTOOPT ENOTCONN ENOTSOCK ENOTTY
-    EOPNOTSUPP EPERM EPIPE EPROTONOSUPPORT EPROTOTYPE ESOCKTNOSUPPORT ESPIPE ETIMEDOUT EDOM
+    EACCES EADDRINUSE EADDRNOTAVAIL EAFNOSUPPORT EAGAIN EALREADY EBADF ECONNABORTED ECONNREFUSED ECONNRESET EDEADLK EDESTADDRREQ EEXIST
+    EFAULT EHOSTDOWN EHOSTUNREACH EINPROGRESS EINTR EINVAL EIO EISCONN ELOOP EMFILE EMSGSIZE ENETDOWN ENETUNREACH ENOBUFS ENODEV ENOENT ENOMSG ENONET
+    ENOPROTOOPT ENOTCONN ENOTSOCK ENOTTY
+    EOPNOTSUPP EPERM EPIPE EPROTO EPROTONOSUPPORT EPROTOTYPE ESOCKTNOSUPPORT ESPIPE ETIMEDOUT EDOM
 }
 
-/// What a socket reports once when its connection has ended so (`tcp_reset`, `tcp_write_err`, `icmp_err_convert`); `None` for an end
-/// that is no error.
-pub(crate) fn of_end(reason: CloseReason, peer_had_finished: bool) -> Option<Errno> {
+/// What a socket reports once when its connection has ended so (`tcp_reset`, `tcp_write_err`, `tcp_done_with_error`); `None` for an end
+/// that is no error. `icmp`: what the last ICMP error meant.
+pub(crate) fn of_end(reason: CloseReason, peer_had_finished: bool, icmp: Option<Errno>) -> Option<Errno> {
     match reason {
         CloseReason::Finished | CloseReason::Aborted => None,
         CloseReason::Reset if peer_had_finished => Some(Errno::EPIPE),
         CloseReason::Reset => Some(Errno::ECONNRESET),
-        CloseReason::Refused | CloseReason::PortUnreachable => Some(Errno::ECONNREFUSED),
+        CloseReason::Refused => Some(Errno::ECONNREFUSED),
         CloseReason::TimedOut => Some(Errno::ETIMEDOUT),
-        CloseReason::HostUnreachable | CloseReason::Prohibited => Some(Errno::EHOSTUNREACH),
+        CloseReason::PortUnreachable => Some(icmp.unwrap_or(Errno::ECONNREFUSED)),
+        CloseReason::HostUnreachable | CloseReason::Prohibited => Some(icmp.unwrap_or(Errno::EHOSTUNREACH)),
+    }
+}
+
+/// What an ICMP error means to a socket (RFC 1122 §3.2.2, RFC 4443 §3; Linux's `icmp_err_convert`, `icmpv6_err_convert`).
+pub(crate) fn of_icmp(v6: bool, kind: u8, code: u8) -> Errno {
+    const UNREACHABLE: u8 = 3;
+    const TIME_EXCEEDED: u8 = 11;
+    const UNREACHABLE_V6: u8 = 1;
+    const TIME_EXCEEDED_V6: u8 = 3;
+    match (v6, kind, code) {
+        (false, UNREACHABLE, 0 | 6 | 9 | 11) => Errno::ENETUNREACH,
+        (false, UNREACHABLE, 2) => Errno::ENOPROTOOPT,
+        (false, UNREACHABLE, 3) | (true, UNREACHABLE_V6, 4) => Errno::ECONNREFUSED,
+        (false, UNREACHABLE, 5) => Errno::EOPNOTSUPP,
+        (false, UNREACHABLE, 7) => Errno::EHOSTDOWN,
+        (false, UNREACHABLE, 8) => Errno::ENONET,
+        (false, UNREACHABLE | TIME_EXCEEDED, _) => Errno::EHOSTUNREACH,
+        (true, UNREACHABLE_V6, 0) => Errno::ENETUNREACH,
+        (true, UNREACHABLE_V6, 1 | 5 | 6) => Errno::EACCES,
+        (true, UNREACHABLE_V6 | TIME_EXCEEDED_V6, _) => Errno::EHOSTUNREACH,
+        _ => Errno::EPROTO,
     }
 }
 

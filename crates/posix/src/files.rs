@@ -1,9 +1,11 @@
-//! The table of file descriptors: numbers, lowest free first, and what they stand for.
+//! The table of file descriptors: numbers, lowest free first, and what they stand for. Several numbers may stand for one open file
+//! (`dup`): it is closed with the last of them.
 
 use crate::Errno;
 use crate::epoll::Epoll;
 use crate::pipe::PipeEnd;
 use crate::socket::Socket;
+use std::collections::BTreeSet;
 
 /// What a descriptor stands for.
 #[derive(Debug)]
@@ -13,12 +15,35 @@ pub(crate) enum File {
     Pipe(PipeEnd),
 }
 
+/// An open file, by whatever numbers it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Open(usize);
+
+#[derive(Clone, Copy, Debug)]
+struct Descriptor {
+    open: Open,
+    /// `FD_CLOEXEC`.
+    close_on_exec: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    file: File,
+    /// Descriptors that stand for it.
+    numbers: usize,
+}
+
 /// Descriptors of one process.
 #[derive(Debug)]
 pub(crate) struct Files {
     /// The lowest number.
     base: i32,
-    open: Vec<Option<File>>,
+    numbers: Vec<Option<Descriptor>>,
+    /// Places among them that are free.
+    free_numbers: BTreeSet<usize>,
+    open: Vec<Option<Shared>>,
+    /// Places among those that are free.
+    free_open: Vec<usize>,
 }
 
 /// `RLIMIT_NOFILE`'s usual hard limit.
@@ -26,40 +51,123 @@ const FILES_MAX: usize = 1 << 20;
 
 impl Files {
     pub(crate) fn new(base: i32) -> Files {
-        Files { base, open: Vec::new() }
+        Files {
+            base,
+            numbers: Vec::new(),
+            free_numbers: BTreeSet::new(),
+            open: Vec::new(),
+            free_open: Vec::new(),
+        }
     }
 
     /// Gives `file` the lowest free number.
-    pub(crate) fn insert(&mut self, file: File) -> Result<i32, Errno> {
-        let free = self.open.iter().position(Option::is_none);
-        let at = free.unwrap_or(self.open.len());
-        if at >= FILES_MAX {
-            return Err(Errno::EMFILE);
+    pub(crate) fn insert(&mut self, file: File, close_on_exec: bool) -> Result<i32, Errno> {
+        let at = self.free_from(0).ok_or(Errno::EMFILE)?;
+        let free = self.free_open.pop().unwrap_or_else(|| {
+            self.open.push(None);
+            self.open.len() - 1
+        });
+        self.open[free] = Some(Shared { file, numbers: 1 });
+        Ok(self.number(at, Descriptor { open: Open(free), close_on_exec }))
+    }
+
+    fn free_from(&self, least: usize) -> Option<usize> {
+        let free = self.free_numbers.range(least..).next().copied();
+        Some(free.unwrap_or(self.numbers.len().max(least))).filter(|at| *at < FILES_MAX)
+    }
+
+    fn number(&mut self, at: usize, descriptor: Descriptor) -> i32 {
+        if at >= self.numbers.len() {
+            self.free_numbers.extend(self.numbers.len()..at);
+            self.numbers.resize(at + 1, None);
         }
-        match self.open.get_mut(at) {
-            Some(slot) => *slot = Some(file),
-            None => self.open.push(Some(file)),
-        }
-        Ok(self.base + at as i32)
+        self.free_numbers.remove(&at);
+        self.numbers[at] = Some(descriptor);
+        self.base + at as i32
+    }
+
+    /// Another number for the same file: the lowest free one that is not below `least`.
+    pub(crate) fn duplicate(&mut self, fd: i32, least: i32, close_on_exec: bool) -> Result<i32, Errno> {
+        let open = self.descriptor(fd)?.open;
+        let least = usize::try_from(least.saturating_sub(self.base)).unwrap_or(0);
+        let at = self.free_from(least).ok_or(Errno::EMFILE)?;
+        self.shared_mut(open)?.numbers += 1;
+        Ok(self.number(at, Descriptor { open, close_on_exec }))
+    }
+
+    /// This very number, which must be free, for the same file.
+    pub(crate) fn duplicate_as(&mut self, fd: i32, new: i32, close_on_exec: bool) -> Result<(), Errno> {
+        let open = self.descriptor(fd)?.open;
+        let at = self.slot(new).filter(|at| *at < FILES_MAX).ok_or(Errno::EBADF)?;
+        self.shared_mut(open)?.numbers += 1;
+        self.number(at, Descriptor { open, close_on_exec });
+        Ok(())
+    }
+
+    /// The highest number a descriptor may have.
+    pub(crate) fn highest(&self) -> i32 {
+        self.base.saturating_add(FILES_MAX as i32 - 1)
+    }
+
+    /// May a descriptor have this number?
+    pub(crate) fn is_number(&self, fd: i32) -> bool {
+        self.slot(fd).is_some_and(|at| at < FILES_MAX)
     }
 
     fn slot(&self, fd: i32) -> Option<usize> {
         usize::try_from(fd.checked_sub(self.base)?).ok()
     }
 
+    fn descriptor(&self, fd: i32) -> Result<Descriptor, Errno> {
+        self.slot(fd).and_then(|at| *self.numbers.get(at)?).ok_or(Errno::EBADF)
+    }
+
+    fn shared_mut(&mut self, open: Open) -> Result<&mut Shared, Errno> {
+        self.open.get_mut(open.0).and_then(Option::as_mut).ok_or(Errno::EBADF)
+    }
+
+    /// The file behind a number.
+    pub(crate) fn open(&self, fd: i32) -> Result<Open, Errno> {
+        Ok(self.descriptor(fd)?.open)
+    }
+
+    pub(crate) fn closes_on_exec(&self, fd: i32) -> Result<bool, Errno> {
+        Ok(self.descriptor(fd)?.close_on_exec)
+    }
+
+    pub(crate) fn set_close_on_exec(&mut self, fd: i32, on: bool) -> Result<(), Errno> {
+        let at = self.slot(fd).ok_or(Errno::EBADF)?;
+        self.numbers.get_mut(at).and_then(Option::as_mut).ok_or(Errno::EBADF)?.close_on_exec = on;
+        Ok(())
+    }
+
+    /// Takes a number back; the file, if that was the last.
+    pub(crate) fn remove(&mut self, fd: i32) -> Result<Option<(Open, File)>, Errno> {
+        let open = self.descriptor(fd)?.open;
+        if let Some(at) = self.slot(fd) {
+            self.numbers[at] = None;
+            self.free_numbers.insert(at);
+        }
+        let shared = self.shared_mut(open)?;
+        shared.numbers -= 1;
+        if shared.numbers > 0 {
+            return Ok(None);
+        }
+        self.free_open.push(open.0);
+        Ok(self.open[open.0].take().map(|shared| (open, shared.file)))
+    }
+
     pub(crate) fn get(&self, fd: i32) -> Result<&File, Errno> {
-        let slot = self.slot(fd).and_then(|at| self.open.get(at));
-        slot.and_then(Option::as_ref).ok_or(Errno::EBADF)
+        self.at(self.open(fd)?)
     }
 
     pub(crate) fn get_mut(&mut self, fd: i32) -> Result<&mut File, Errno> {
-        let at = self.slot(fd).ok_or(Errno::EBADF)?;
-        self.open.get_mut(at).and_then(Option::as_mut).ok_or(Errno::EBADF)
+        let open = self.open(fd)?;
+        Ok(&mut self.shared_mut(open)?.file)
     }
 
-    pub(crate) fn remove(&mut self, fd: i32) -> Result<File, Errno> {
-        let at = self.slot(fd).ok_or(Errno::EBADF)?;
-        self.open.get_mut(at).and_then(Option::take).ok_or(Errno::EBADF)
+    pub(crate) fn at(&self, open: Open) -> Result<&File, Errno> {
+        self.open.get(open.0).and_then(Option::as_ref).map(|shared| &shared.file).ok_or(Errno::EBADF)
     }
 
     pub(crate) fn socket(&self, fd: i32) -> Result<&Socket, Errno> {
@@ -76,15 +184,31 @@ impl Files {
         }
     }
 
-    /// Every open descriptor in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (i32, &File)> {
-        let numbered = self.open.iter().enumerate();
-        numbered.filter_map(|(at, file)| Some((self.base + at as i32, file.as_ref()?)))
+    pub(crate) fn file_at(&mut self, open: Open) -> Option<&mut File> {
+        self.shared_mut(open).ok().map(|shared| &mut shared.file)
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (i32, &mut File)> {
+    pub(crate) fn socket_at(&mut self, open: Open) -> Option<&mut Socket> {
+        match &mut self.shared_mut(open).ok()?.file {
+            File::Socket(socket) => Some(socket),
+            _ => None,
+        }
+    }
+
+    /// Every descriptor.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = i32> {
         let base = self.base;
-        let numbered = self.open.iter_mut().enumerate();
-        numbered.filter_map(move |(at, file)| Some((base + at as i32, file.as_mut()?)))
+        let numbered = self.numbers.iter().enumerate();
+        numbered.filter(|(_, descriptor)| descriptor.is_some()).map(move |(at, _)| base + at as i32)
+    }
+
+    /// Every open file.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Open, &File)> {
+        let all = self.open.iter().enumerate();
+        all.filter_map(|(at, shared)| Some((Open(at), &shared.as_ref()?.file)))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut File> {
+        self.open.iter_mut().flatten().map(|shared| &mut shared.file)
     }
 }

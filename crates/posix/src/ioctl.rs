@@ -14,6 +14,10 @@ pub const SIOCOUTQ: u64 = 0x5411;
 pub const SIOCOUTQNSD: u64 = 0x894b;
 /// Linux's `SIOCATMARK`.
 pub const SIOCATMARK: u64 = 0x8905;
+/// Linux's `FIOCLEX` and `FIONCLEX`: `FD_CLOEXEC` on and off.
+pub const FIOCLEX: u64 = 0x5451;
+/// See [`FIOCLEX`].
+pub const FIONCLEX: u64 = 0x5450;
 /// Linux's `FIONBIO`; its argument is read, not written.
 pub const FIONBIO: u64 = 0x5421;
 
@@ -34,17 +38,17 @@ impl Sockets {
     }
 
     fn queue(&self, socket: &Socket, request: u64) -> i32 {
-        let Some((id, info)) = socket.connection().and_then(|id| Some((id, self.stack.info(id)?))) else {
+        let Some((id, queues)) = socket.connection().and_then(|id| Some((id, self.stack.queues(id)?))) else {
             return 0;
         };
-        let opening = matches!(info.state, State::SynSent | State::SynReceived);
-        let fin_unacked = matches!(info.state, State::FinWait1 | State::Closing | State::LastAck);
+        let opening = matches!(queues.state, State::SynSent | State::SynReceived);
+        let fin_unacked = matches!(queues.state, State::FinWait1 | State::Closing | State::LastAck);
         let count = match request {
             SIOCINQ if opening => 0,
             SIOCINQ => self.readable_now(socket, id),
             SIOCOUTQ | SIOCOUTQNSD if opening => 0,
-            SIOCOUTQ => info.send_queue + usize::from(fin_unacked),
-            SIOCOUTQNSD => info.tcp_info.notsent_bytes as usize,
+            SIOCOUTQ => queues.unacknowledged + usize::from(fin_unacked),
+            SIOCOUTQNSD => queues.unsent as usize,
             _ => usize::from(self.stack.urgent_mark(id) == Some(0)),
         };
         i32::try_from(count).unwrap_or(i32::MAX)

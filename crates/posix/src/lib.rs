@@ -11,7 +11,9 @@
 //! | module | what |
 //! |---|---|
 //! | `files`, `socket` | descriptors, and what a socket is |
-//! | `open`, `connect`, `send`, `receive`, `sockets` | the calls; those that wait are values that are tried again ([`Connect`], [`Send`], [`Receive`]) |
+//! | `open`, `connect`, `send`, `receive`, `sockets` | the calls; those that wait are values that are tried again ([`Connect`], [`Accept`],
+//! [`Send`], [`Receive`], [`Close`]) |
+//! | `error_queue` | time stamps, ends of sends without a copy, ICMP errors |
 //! | `readiness`, `epoll` | which calls would not wait |
 //! | `options`, `tcp_info`, `ioctl` | what can be asked and set |
 //! | `pipe` | `pipe` and `splice` |
@@ -25,6 +27,7 @@ mod connect;
 mod description;
 mod epoll;
 mod errno;
+pub mod error_queue;
 mod files;
 pub mod ioctl;
 mod open;
@@ -44,10 +47,12 @@ pub use connect::Connect;
 pub use description::{Description, Refused};
 pub use epoll::{Control, EDGE, Interest, ONE_SHOT};
 pub use errno::{Errno, Stop};
+pub use error_queue::{Ancillary, QueuedError};
+pub use open::Accept;
 pub use readiness::{PollFd, Ready};
 pub use real_time::{Ended, RealProcess, Running, Waiting, Watch};
 pub use receive::Receive;
 pub use send::{Destination, Send, Source};
 pub use socket::Domain;
-pub use sockets::Sockets;
+pub use sockets::{Close, Sockets};
 pub use virtual_time::VirtualProcess;

@@ -2,7 +2,6 @@
 
 use crate::errno::{Errno, Stop};
 use crate::files::File;
-use crate::readiness::Ready;
 use crate::socket::{Domain, Opening, Role, Socket};
 use crate::sockets::{Sockets, wait};
 use core::net::{IpAddr, SocketAddr};
@@ -14,41 +13,41 @@ impl Sockets {
     /// # Errors
     /// `EAFNOSUPPORT`, `ESOCKTNOSUPPORT`, `EPROTONOSUPPORT`, `EINVAL` for unknown flags, `EMFILE`.
     pub fn socket(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<i32, Errno> {
-        let domain = match domain {
-            libc::AF_INET => Domain::V4,
-            libc::AF_INET6 => Domain::V6,
-            _ => return Err(Errno::EAFNOSUPPORT),
-        };
-        let flags = kind & !SOCK_TYPE_MASK;
-        if flags & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) != 0 {
-            return Err(Errno::EINVAL);
-        }
-        match (kind & SOCK_TYPE_MASK, protocol) {
-            (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => {}
-            (libc::SOCK_STREAM, _) => return Err(Errno::EPROTONOSUPPORT),
-            _ => return Err(Errno::ESOCKTNOSUPPORT),
-        }
+        let (domain, flags) = kind_of(domain, kind, protocol)?;
         let socket = Socket::new(domain, flags & libc::SOCK_NONBLOCK != 0);
-        self.files.insert(File::Socket(Box::new(socket)))
+        self.files.insert(File::Socket(Box::new(socket)), flags & libc::SOCK_CLOEXEC != 0)
+    }
+
+    /// `socketpair`: TCP has none.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP`, or what [`socket`](Self::socket) would say.
+    pub fn socketpair(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<(i32, i32), Errno> {
+        kind_of(domain, kind, protocol)?;
+        Err(Errno::EOPNOTSUPP)
     }
 
     /// `bind`. Port 0: one is chosen.
     ///
     /// # Errors
-    /// `EINVAL` if it has a name, or is more than a fresh socket; `EADDRNOTAVAIL`, `EADDRINUSE`.
+    /// `EINVAL` if it has a name, or is more than a fresh socket, or speaks IPv6 only and the address is mapped; `EADDRNOTAVAIL`,
+    /// `EADDRINUSE`.
     pub fn bind(&mut self, fd: i32, addr: SocketAddr) -> Result<(), Errno> {
         let socket = self.files.socket(fd)?;
-        if socket.role != Role::Fresh || socket.bound.is_some() {
+        let ip = addr.ip().to_canonical();
+        if socket.domain == Domain::V6 && socket.options.v6_only && ip.is_ipv4() {
             return Err(Errno::EINVAL);
         }
-        let ip = addr.ip().to_canonical();
         let own = ip.is_unspecified() || socket.options.freebind || self.stack.addresses().any(|a| a == ip);
         if !own {
             return Err(Errno::EADDRNOTAVAIL);
         }
+        if socket.role != Role::Fresh || socket.bound.is_some() {
+            return Err(Errno::EINVAL);
+        }
         let port = match addr.port() {
-            0 => self.choose_port(fd)?,
-            port if self.is_taken(fd, ip, port) => return Err(Errno::EADDRINUSE),
+            0 => self.choose_port(fd, ip)?,
+            port if self.is_taken(fd, ip, port, Sharing::AsAsked) => return Err(Errno::EADDRINUSE),
             port => port,
         };
         let socket = self.files.socket_mut(fd)?;
@@ -56,30 +55,34 @@ impl Sockets {
         Ok(())
     }
 
-    /// Does another socket keep this one from this name? Two that both allow it may share one, unless one listens.
-    fn is_taken(&self, fd: i32, ip: IpAddr, port: u16) -> bool {
-        let Ok(own) = self.files.socket(fd) else { return true };
+    /// Does another socket keep this one from this name (Linux's `inet_csk_bind_conflict`)? Two that both allow it may share one, by
+    /// `SO_REUSEADDR` unless one listens.
+    fn is_taken(&self, fd: i32, ip: IpAddr, port: u16, sharing: Sharing) -> bool {
+        let (Ok(open), Ok(own)) = (self.files.open(fd), self.files.socket(fd)) else { return true };
         self.files.iter().any(|(other, file)| {
             let File::Socket(socket) = file else { return false };
-            let Some(bound) = socket.bound.filter(|bound| other != fd && bound.port() == port) else {
+            let connected =
+                || socket.connection().and_then(|id| self.stack.names(id)).map(|(local, _)| local);
+            let Some(bound) = socket.bound.or_else(connected) else { return false };
+            if other == open || bound.port() != port || !overlap((own, ip), (socket, bound.ip())) {
                 return false;
-            };
-            let overlap = bound.ip() == ip || bound.ip().is_unspecified() || ip.is_unspecified();
+            }
             let listening = matches!(socket.role, Role::Listener(_));
             let shared = own.options.reuse_port && socket.options.reuse_port
                 || own.options.reuse_addr && socket.options.reuse_addr && !listening;
-            overlap && !shared
+            sharing == Sharing::Never || !shared
         })
     }
 
-    fn choose_port(&mut self, fd: i32) -> Result<u16, Errno> {
+    /// A port that no socket has that could be in the way.
+    fn choose_port(&mut self, fd: i32, ip: IpAddr) -> Result<u16, Errno> {
         let config = self.stack.config();
         let low = u16::try_from(config.port_low).unwrap_or(u16::MAX);
         let high = u16::try_from(config.port_high).unwrap_or(u16::MAX).max(low);
         for _ in low..=high {
             let port = self.next_port.clamp(low, high);
             self.next_port = if port == high { low } else { port + 1 };
-            if !self.is_taken(fd, Domain::V6.unspecified().ip(), port) {
+            if !self.is_taken(fd, ip, port, Sharing::Never) {
                 return Ok(port);
             }
         }
@@ -108,6 +111,9 @@ impl Sockets {
         }
         let socket = self.files.socket(fd)?;
         let local = socket.bound.ok_or(Errno::EINVAL)?;
+        if self.is_taken(fd, local.ip(), local.port(), Sharing::AsAsked) {
+            return Err(Errno::EADDRINUSE);
+        }
         let id = self.stack.listen(now, local, socket.listen_options()).map_err(|error| match error {
             ListenError::AddrInUse => Errno::EADDRINUSE,
             ListenError::AddrNotAvailable => Errno::EADDRNOTAVAIL,
@@ -115,12 +121,15 @@ impl Sockets {
         self.own(fd, Role::Listener(id))
     }
 
-    /// `accept4`: the new descriptor and its peer. `flags`: `SOCK_NONBLOCK`, `SOCK_CLOEXEC`.
+    /// One attempt at `accept4`: the new descriptor and its peer. `flags`: `SOCK_NONBLOCK`, `SOCK_CLOEXEC`.
     ///
     /// # Errors
     /// `EINVAL` if it does not listen, `EAGAIN`; [`Stop::Wait`].
     pub fn accept(&mut self, now: Instant, fd: i32, flags: i32) -> Result<(i32, SocketAddr), Stop> {
         let listener = self.files.socket(fd)?;
+        if flags & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) != 0 {
+            return Err(Errno::EINVAL.into());
+        }
         let Role::Listener(id) = listener.role else { return Err(Errno::EINVAL.into()) };
         let nonblocking = listener.nonblocking;
         let (conn, peer) = match self.stack.accept(now, id) {
@@ -132,9 +141,10 @@ impl Sockets {
         let mut child = Socket::new(listener.domain, flags & libc::SOCK_NONBLOCK != 0);
         child.options = listener.options.clone();
         child.opening = Opening::Connected;
-        child.bound = self.stack.info(conn).map(|info| info.local);
+        child.bound = self.stack.names(conn).map(|(local, _)| local);
         let named = child.domain.to_user(peer);
-        let Ok(new) = self.files.insert(File::Socket(Box::new(child))) else {
+        let close_on_exec = flags & libc::SOCK_CLOEXEC != 0;
+        let Ok(new) = self.files.insert(File::Socket(Box::new(child)), close_on_exec) else {
             self.stack.close(now, conn);
             return Err(Errno::EMFILE.into());
         };
@@ -149,7 +159,7 @@ impl Sockets {
     /// `EBADF`, `ENOTSOCK`.
     pub fn local_name(&self, fd: i32) -> Result<SocketAddr, Errno> {
         let socket = self.files.socket(fd)?;
-        let connected = socket.connection().and_then(|id| self.stack.info(id)).map(|info| info.local);
+        let connected = socket.connection().and_then(|id| self.stack.names(id)).map(|(local, _)| local);
         let name = connected.or(socket.bound).unwrap_or(socket.domain.unspecified());
         Ok(socket.domain.to_user(name))
     }
@@ -161,7 +171,7 @@ impl Sockets {
     pub fn peer_name(&self, fd: i32) -> Result<SocketAddr, Errno> {
         let socket = self.files.socket(fd)?;
         let id = socket.connection().filter(|_| !socket.ended).ok_or(Errno::ENOTCONN)?;
-        let peer = self.stack.info(id).ok_or(Errno::ENOTCONN)?.peer;
+        let (_, peer) = self.stack.names(id).ok_or(Errno::ENOTCONN)?;
         Ok(socket.domain.to_user(peer))
     }
 
@@ -172,12 +182,77 @@ impl Sockets {
     pub fn domain(&self, fd: i32) -> Result<Domain, Errno> {
         Ok(self.files.socket(fd)?.domain)
     }
+}
 
-    /// A descriptor's readiness may have changed otherwise than by the network.
-    pub(crate) fn stir(&mut self, fd: i32) {
-        self.wake_epolls(fd, Ready::all());
+/// One call of `accept4`, which waits no longer than `SO_RCVTIMEO`.
+#[derive(Debug)]
+pub struct Accept {
+    fd: i32,
+    flags: i32,
+    deadline: Option<Option<Instant>>,
+}
+
+impl Accept {
+    /// A call not yet begun.
+    pub fn new(fd: i32, flags: i32) -> Accept {
+        Accept { fd, flags, deadline: None }
+    }
+
+    /// Goes on with it: the new descriptor, and its peer.
+    ///
+    /// # Errors
+    /// As [`Sockets::accept`]; `EAGAIN` when the time is over.
+    pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(i32, SocketAddr), Stop> {
+        let patience = sockets.files.socket(self.fd)?.options.rcvtimeo;
+        let deadline = *self.deadline.get_or_insert(patience.map(|patience| now + patience));
+        match sockets.accept(now, self.fd, self.flags) {
+            Err(Stop::Wait(_)) => wait(false, now, deadline),
+            result => result,
+        }
     }
 }
 
+/// May two sockets that both allow it share a name?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    AsAsked,
+    Never,
+}
+
+/// Could a packet be for either of two sockets with these addresses (Linux's `inet_rcv_saddr_equal`)? An unspecified address is any; of
+/// IPv6 it is any of IPv4 too, unless the socket speaks IPv6 only.
+fn overlap((one, ip): (&Socket, IpAddr), (other, other_ip): (&Socket, IpAddr)) -> bool {
+    let includes = |socket: &Socket, any: IpAddr, ip: IpAddr| {
+        any.is_unspecified() && (any.is_ipv4() == ip.is_ipv4() || any.is_ipv6() && !socket.options.v6_only)
+    };
+    ip == other_ip || includes(one, ip, other_ip) || includes(other, other_ip, ip)
+}
+
+/// A TCP socket's family, and the flags beside its type. Of other types Linux would have more; here they are not.
+fn kind_of(domain: i32, kind: i32, protocol: i32) -> Result<(Domain, i32), Errno> {
+    let flags = kind & !SOCK_TYPE_MASK;
+    if flags & !(libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let kind = kind & SOCK_TYPE_MASK;
+    if kind >= SOCK_MAX {
+        return Err(Errno::EINVAL);
+    }
+    let domain = match domain {
+        libc::AF_INET => Domain::V4,
+        libc::AF_INET6 => Domain::V6,
+        _ => return Err(Errno::EAFNOSUPPORT),
+    };
+    match (kind, protocol) {
+        (_, protocol) if !(0..IPPROTO_MAX).contains(&protocol) => Err(Errno::EINVAL),
+        (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => Ok((domain, flags)),
+        (libc::SOCK_STREAM, _) => Err(Errno::EPROTONOSUPPORT),
+        _ => Err(Errno::ESOCKTNOSUPPORT),
+    }
+}
+
+/// Linux's `SOCK_MAX`, and `IPPROTO_MAX`, which is behind `IPPROTO_MPTCP`.
+const SOCK_MAX: i32 = 11;
+const IPPROTO_MAX: i32 = 263;
 /// Linux's `SOCK_TYPE_MASK`.
 const SOCK_TYPE_MASK: i32 = 0xf;

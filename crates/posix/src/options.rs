@@ -13,6 +13,16 @@ use crate::sockets::Sockets;
 use core::time::Duration;
 use proto::{Instant, OptionError, SocketOption};
 
+/// One `setsockopt`.
+#[derive(Clone, Copy)]
+struct Setting<'a> {
+    now: Instant,
+    fd: i32,
+    level: i32,
+    name: i32,
+    value: &'a [u8],
+}
+
 impl Sockets {
     /// `setsockopt`.
     ///
@@ -27,10 +37,11 @@ impl Sockets {
         value: &[u8],
     ) -> Result<(), Errno> {
         self.files.socket(fd)?;
+        let setting = &Setting { now, fd, level, name, value };
         match level {
-            libc::SOL_SOCKET => self.set_socket_option(now, fd, name, value),
-            libc::IPPROTO_TCP => self.set_tcp_option(now, fd, name, value),
-            libc::IPPROTO_IP | libc::IPPROTO_IPV6 => self.set_ip_option(now, fd, level, name, value),
+            libc::SOL_SOCKET => self.set_socket_option(setting),
+            libc::IPPROTO_TCP => self.set_tcp_option(setting),
+            libc::IPPROTO_IP | libc::IPPROTO_IPV6 => self.set_ip_option(setting),
             _ => Err(Errno::ENOPROTOOPT),
         }?;
         let socket = self.files.socket(fd)?;
@@ -44,7 +55,7 @@ impl Sockets {
     /// `getsockopt`, not yet cut to the caller's room of `room` bytes.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` for an option that is none.
+    /// `ENOPROTOOPT` for an option that is none, `EOPNOTSUPP` for such a level.
     pub fn option(
         &mut self,
         now: Instant,
@@ -56,14 +67,15 @@ impl Sockets {
         self.files.socket(fd)?;
         match level {
             libc::SOL_SOCKET => self.socket_option(fd, name, room),
-            libc::IPPROTO_TCP => self.tcp_option(now, fd, name),
+            libc::IPPROTO_TCP => self.tcp_option(now, fd, name, room),
             libc::IPPROTO_IP | libc::IPPROTO_IPV6 => self.ip_option(fd, level, name),
-            _ => Err(Errno::ENOPROTOOPT),
+            _ => Err(Errno::EOPNOTSUPP),
         }
     }
 
     /// Sets an option of the engine: for the connection there is, or for those to come.
-    fn set_engine(&mut self, now: Instant, fd: i32, option: SocketOption) -> Result<(), Errno> {
+    fn set_engine(&mut self, setting: &Setting<'_>, option: SocketOption) -> Result<(), Errno> {
+        let Setting { now, fd, .. } = *setting;
         let refused = |error| match error {
             OptionError::OutOfRange => Errno::EINVAL,
             OptionError::NotFound => Errno::ENOTCONN,
@@ -79,16 +91,17 @@ impl Sockets {
     }
 
     /// Options that only have to be read back.
-    fn remember(&mut self, fd: i32, level: i32, name: i32, value: i32) -> Result<(), Errno> {
+    fn remember(&mut self, setting: &Setting<'_>, value: i32) -> Result<(), Errno> {
+        let Setting { fd, level, name, .. } = *setting;
         let remembered = &mut self.files.socket_mut(fd)?.options.remembered;
         remembered.retain(|(key, _)| *key != (level, name));
         remembered.push(((level, name), value));
         Ok(())
     }
 
-    fn remembered(&self, fd: i32, level: i32, name: i32) -> Result<i32, Errno> {
+    fn remembered(&self, fd: i32, level: i32, name: i32) -> Result<Option<i32>, Errno> {
         let remembered = &self.files.socket(fd)?.options.remembered;
-        Ok(remembered.iter().find(|(key, _)| *key == (level, name)).map_or(0, |(_, value)| *value))
+        Ok(remembered.iter().find(|(key, _)| *key == (level, name)).map(|(_, value)| *value))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `pipe` and `splice`: bytes from a socket into a pipe and back.
 
 use crate::errno::{Errno, Stop};
-use crate::files::File;
+use crate::files::{File, Open};
 use crate::readiness::Ready;
 use crate::receive::Receive;
 use crate::send::{Destination, Send, Source};
@@ -29,6 +29,11 @@ struct Shared {
 }
 
 impl PipeEnd {
+    /// `O_RDONLY` or `O_WRONLY`.
+    pub(crate) fn mode(&self) -> i32 {
+        if self.writes { libc::O_WRONLY } else { libc::O_RDONLY }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -42,8 +47,8 @@ impl Sockets {
     pub fn pipe(&mut self) -> Result<(i32, i32), Errno> {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let end = |writes| PipeEnd { shared: Arc::clone(&shared), writes, nonblocking: false };
-        let read = self.files.insert(File::Pipe(end(false)))?;
-        match self.files.insert(File::Pipe(end(true))) {
+        let read = self.files.insert(File::Pipe(end(false)), false)?;
+        match self.files.insert(File::Pipe(end(true)), false) {
             Ok(write) => Ok((read, write)),
             Err(errno) => {
                 self.files.remove(read)?;
@@ -131,9 +136,9 @@ impl Sockets {
 
     /// Something has happened to a pipe, which has two ends.
     fn stir_pipes(&mut self) {
-        let is_pipe = |(fd, file): (i32, &File)| matches!(file, File::Pipe(_)).then_some(fd);
-        let ends: Vec<i32> = self.files.iter().filter_map(is_pipe).collect();
-        ends.into_iter().for_each(|fd| self.wake_epolls(fd, Ready::all()));
+        let is_pipe = |(open, file): (Open, &File)| matches!(file, File::Pipe(_)).then_some(open);
+        let ends: Vec<Open> = self.files.iter().filter_map(is_pipe).collect();
+        ends.into_iter().for_each(|open| self.wake_epolls(open, Ready::all()));
     }
 
     /// `splice`: from a socket into a pipe, or from a pipe into a socket.

@@ -1,7 +1,7 @@
 //! Which calls would not wait now: `poll`, and what `epoll` asks (Linux's `tcp_poll`).
 
 use crate::errno::{Errno, Stop};
-use crate::files::File;
+use crate::files::{File, Open};
 use crate::socket::{Opening, Role, Socket};
 use crate::sockets::{Sockets, peer_has_finished};
 use proto::{ConnId, Instant, State};
@@ -76,10 +76,14 @@ impl Sockets {
     /// # Errors
     /// `EBADF`.
     pub fn readiness(&self, fd: i32) -> Result<Ready, Errno> {
-        Ok(match self.files.get(fd)? {
+        self.readiness_at(self.files.open(fd)?)
+    }
+
+    pub(crate) fn readiness_at(&self, open: Open) -> Result<Ready, Errno> {
+        Ok(match self.files.at(open)? {
             File::Socket(socket) => self.socket_readiness(socket),
             File::Epoll(epoll) => {
-                let any = epoll.may_be_ready(|watched| self.readiness(watched).unwrap_or(Ready::empty()));
+                let any = epoll.may_be_ready(|watched| self.readiness_at(watched).unwrap_or(Ready::empty()));
                 if any { READABLE } else { Ready::empty() }
             }
             File::Pipe(end) => self.pipe_readiness(end),
@@ -87,12 +91,11 @@ impl Sockets {
     }
 
     fn socket_readiness(&self, socket: &Socket) -> Ready {
-        let error = if socket.error.is_some() { Ready::ERR } else { Ready::empty() };
+        let failed = socket.error.is_some() || !socket.errors.is_empty();
+        let error = if failed { Ready::ERR } else { Ready::empty() };
         match socket.role {
-            Role::Listener(id) => {
-                let waiting = self.stack.listener_info(id).is_some_and(|info| info.accept_queue > 0);
-                if waiting { READABLE } else { Ready::empty() }
-            }
+            Role::Listener(id) if self.stack.accept_queue(id) > 0 => READABLE,
+            Role::Listener(_) => Ready::empty(),
             Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => WRITABLE | error,
             Role::Fresh => WRITABLE | Ready::HUP | error,
             Role::Connection(id) => self.connection_readiness(socket, id) | error,
@@ -100,33 +103,36 @@ impl Sockets {
     }
 
     fn connection_readiness(&self, socket: &Socket, id: ConnId) -> Ready {
-        let Some(info) = self.stack.info(id) else { return READABLE | WRITABLE | Ready::HUP };
-        let closed = socket.ended || matches!(info.state, State::Closed | State::TimeWait);
-        let rcv_shut = closed || socket.shut.read || peer_has_finished(info.state);
+        let Some(queues) = self.stack.queues(id) else { return READABLE | WRITABLE | Ready::HUP };
+        let closed = socket.ended || matches!(queues.state, State::Closed | State::TimeWait);
+        let rcv_shut = closed || socket.shut.read || peer_has_finished(queues.state);
         let snd_shut = closed || socket.shut.write;
         let mut ready = Ready::empty();
         ready.set(Ready::HUP, rcv_shut && snd_shut);
         ready.set(READABLE | Ready::RDHUP, rcv_shut);
-        if info.state == State::SynSent {
+        if queues.state == State::SynSent {
             return ready;
         }
         let lowat = usize::try_from(socket.options.rcvlowat).unwrap_or(1).max(1);
-        if info.recv_queue >= lowat.min(info.recv_buffer as usize) && self.readable_now(socket, id) > 0 {
+        // An urgent byte that is next and not for those who read the stream does not count.
+        let at_urgent = socket.options.engine.urgent_apart && self.stack.urgent_mark(id) == Some(0);
+        let least = lowat.min(queues.recv_buffer as usize) + usize::from(at_urgent);
+        if queues.received >= least {
             ready |= READABLE;
         }
-        ready.set(Ready::PRI, socket.urgent.is_some() || self.stack.urgent_mark(id).is_some());
-        if snd_shut || info.writable {
+        ready.set(Ready::PRI, self.stack.urgent_has_come(id));
+        if snd_shut || queues.writable {
             ready |= WRITABLE;
         }
         ready
     }
 
-    /// Bytes that a read would give before an urgent one that is not in the stream.
+    /// Bytes that can be read, up to an urgent one that is not in the stream (Linux's `tcp_inq`).
     pub(crate) fn readable_now(&self, socket: &Socket, id: ConnId) -> usize {
-        let queued = self.stack.info(id).map_or(0, |info| info.recv_queue);
+        let received = self.stack.queues(id).map_or(0, |queues| queues.received);
         match self.stack.urgent_mark(id) {
-            Some(0) if !socket.options.oob_inline => queued.saturating_sub(1),
-            _ => queued,
+            Some(before) if socket.options.engine.urgent_apart && before < received => before,
+            _ => received,
         }
     }
 }

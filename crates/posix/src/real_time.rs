@@ -15,6 +15,7 @@ mod waiters;
 pub use driver::{Ended, Running};
 
 use crate::errno::{Errno, Stop};
+use crate::files::Open;
 use crate::sockets::Sockets;
 use host::{Clock, Exchange, Phase, Pumped, RealClock, turn};
 use parker::{Parked, Parker};
@@ -68,7 +69,11 @@ impl<C: Clock> Waiting<'_, C> {
         }
         let result = attempt(&mut inner.sockets, self.process.clock.now());
         if let Err(Stop::Wait(_)) = result {
-            self.place = Some(inner.waiters.add(fds, self.waker.clone()));
+            // A number that stands for nothing, or no longer does, is worth an attempt at anything.
+            let opens = fds.iter().map_while(|fd| inner.sockets.files.open(*fd).ok());
+            let files: Vec<Open> = opens.collect();
+            let files = if files.len() == fds.len() { files } else { Vec::new() };
+            self.place = Some(inner.waiters.add(files, self.waker.clone()));
         }
         self.process.settle(inner);
         result
@@ -85,7 +90,7 @@ impl<C: Clock> Drop for Waiting<'_, C> {
 
 struct Inner {
     sockets: Sockets,
-    waiters: Waiters,
+    waiters: Waiters<Open>,
     phase: Phase,
     /// The driver has been told, and has not come yet.
     notified: bool,
@@ -202,7 +207,7 @@ impl Inner {
     fn notice(&mut self, woken: &mut Vec<Waker>) {
         self.sockets.notice();
         let Inner { sockets, waiters, .. } = self;
-        sockets.take_stirred(|fd| waiters.stir(fd, woken));
+        sockets.take_stirred(|open| waiters.stir(open, woken));
     }
 
     /// Is there something to send, or a deadline before the driver comes?

@@ -3,7 +3,7 @@
 use crate::errno::{Errno, Stop};
 use crate::socket::{Opening, Role};
 use crate::sockets::{Sockets, peer_has_finished};
-use proto::{ConnId, Instant, ReadError, State};
+use proto::{ConnId, Instant, ReadError, State, UrgentError};
 
 /// One call that receives.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ pub struct Receive {
 }
 
 impl Receive {
-    /// A call not yet begun. `flags`: `MSG_DONTWAIT`, `MSG_PEEK`, `MSG_WAITALL`, `MSG_TRUNC`, `MSG_OOB`, `MSG_ERRQUEUE`; others mean
-    /// nothing.
+    /// A call not yet begun. `flags`: `MSG_DONTWAIT`, `MSG_PEEK`, `MSG_WAITALL`, `MSG_TRUNC`, `MSG_OOB`; others mean nothing. With
+    /// `MSG_ERRQUEUE` it is [`Sockets::receive_error`] that is meant.
     pub fn new(fd: i32, flags: i32) -> Receive {
         Receive { fd, flags, copied: 0, deadline: None, stops_at_urgent: false }
     }
@@ -39,25 +39,26 @@ impl Receive {
             Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => {
                 return wait_to_receive(now, self.deadline(sockets, now)?);
             }
-            Role::Fresh if buf.is_empty() => return Ok(0),
+            Role::Fresh if self.flags & libc::MSG_OOB != 0 => return Err(Errno::EINVAL.into()),
             Role::Fresh | Role::Listener(_) => return Err(Errno::ENOTCONN.into()),
         };
-        if self.flags & libc::MSG_ERRQUEUE != 0 {
-            return Err(Errno::EAGAIN.into());
-        }
         if self.flags & libc::MSG_OOB != 0 {
-            return Ok(sockets.take_urgent(now, self.fd, id, buf, self.flags & libc::MSG_PEEK != 0)?);
+            return Ok(sockets.take_urgent(self.fd, id, buf, self.flags & libc::MSG_PEEK == 0)?);
         }
-        if self.stops_at_urgent && sockets.is_at_urgent(self.fd, id)? {
+        if self.stops_at_urgent && sockets.is_at_urgent(id) {
             return Ok(0);
         }
         let deadline = self.deadline(sockets, now)?;
+        if buf.is_empty() && sockets.stack.queues(id).is_some_and(|queues| queues.received > 0) {
+            // To read nothing waits for something all the same.
+            return Ok(0);
+        }
         let target = sockets.target(self.fd, self.flags, buf.len())?;
         loop {
             if self.flags & libc::MSG_PEEK != 0 {
                 self.copied = 0;
             }
-            let got = sockets.take(now, self.fd, id, &mut buf[self.copied..], self.flags)?;
+            let got = sockets.take(now, id, &mut buf[self.copied..], self.flags)?;
             self.copied += got;
             if self.copied >= target {
                 return Ok(self.copied);
@@ -98,15 +99,15 @@ impl Sockets {
     fn target(&self, fd: i32, flags: i32, len: usize) -> Result<usize, Errno> {
         let lowat = self.files.socket(fd)?.options.rcvlowat;
         let lowat = usize::try_from(lowat).unwrap_or(usize::MAX).max(1);
-        Ok(if flags & libc::MSG_WAITALL != 0 { len } else { lowat.min(len) })
+        Ok(if flags & libc::MSG_WAITALL != 0 { len } else { lowat.min(len) }.max(1))
     }
 
     /// How large a buffer a call that reads at most `room` bytes can fill.
     pub fn worth_reading(&self, fd: i32, room: usize) -> usize {
         let socket = self.files.socket(fd);
-        let info = socket.ok().and_then(|socket| self.stack.info(socket.connection()?));
+        let queues = socket.ok().and_then(|socket| self.stack.queues(socket.connection()?));
         // Whoever waits for more than there is waits for no more than the buffer may come to hold, twice.
-        info.map_or(room, |info| info.recv_queue.max(info.recv_buffer as usize).saturating_mul(2))
+        queues.map_or(room, |queues| queues.received.max(queues.recv_buffer as usize).saturating_mul(2))
     }
 
     /// What a `recvmsg` tells with `TCP_INQ`: bytes left, or 1 for the end of the stream.
@@ -115,26 +116,18 @@ impl Sockets {
     /// `EBADF`, `ENOTSOCK`.
     pub fn left_to_read(&self, fd: i32) -> Result<Option<i32>, Errno> {
         let socket = self.files.socket(fd)?;
-        let info = socket.connection().and_then(|id| self.stack.info(id)).filter(|_| socket.options.inq);
-        Ok(info.map(|info| match i32::try_from(info.recv_queue).unwrap_or(i32::MAX) {
-            0 => i32::from(socket.peer_finished || peer_has_finished(info.state)),
+        let queues = socket.connection().and_then(|id| self.stack.queues(id)).filter(|_| socket.options.inq);
+        Ok(queues.map(|queues| match i32::try_from(queues.received).unwrap_or(i32::MAX) {
+            0 => i32::from(socket.peer_finished || peer_has_finished(queues.state)),
             left => left,
         }))
     }
 
     /// What is there, up to an urgent byte that is not in the stream.
-    fn take(
-        &mut self,
-        now: Instant,
-        fd: i32,
-        id: ConnId,
-        buf: &mut [u8],
-        flags: i32,
-    ) -> Result<usize, Errno> {
+    fn take(&mut self, now: Instant, id: ConnId, buf: &mut [u8], flags: i32) -> Result<usize, Errno> {
         if buf.is_empty() {
             return Ok(0);
         }
-        self.lift_urgent(now, fd, id)?;
         let got = if flags & libc::MSG_PEEK != 0 {
             self.stack.peek(now, id, buf)
         } else {
@@ -147,49 +140,31 @@ impl Sockets {
         }
     }
 
-    fn is_at_urgent(&self, fd: i32, id: ConnId) -> Result<bool, Errno> {
-        Ok(!self.files.socket(fd)?.options.oob_inline && self.stack.urgent_mark(id) == Some(0))
-    }
-
-    /// The urgent byte, when it is the next, leaves the stream (`SO_OOBINLINE` off).
-    fn lift_urgent(&mut self, now: Instant, fd: i32, id: ConnId) -> Result<(), Errno> {
-        let inline = self.files.socket(fd)?.options.oob_inline;
-        let queued = self.stack.info(id).map_or(0, |info| info.recv_queue);
-        if inline || queued == 0 || self.stack.urgent_mark(id) != Some(0) {
-            return Ok(());
-        }
-        let mut byte = [0];
-        if self.stack.read(now, id, &mut byte) == Ok(1) {
-            self.files.socket_mut(fd)?.urgent = Some(byte[0]);
-        }
-        Ok(())
+    fn is_at_urgent(&self, id: ConnId) -> bool {
+        self.stack.options(id).is_some_and(|options| options.urgent_apart)
+            && self.stack.urgent_mark(id) == Some(0)
     }
 
     /// `MSG_OOB` (Linux's `tcp_recv_urg`).
-    fn take_urgent(
-        &mut self,
-        now: Instant,
-        fd: i32,
-        id: ConnId,
-        buf: &mut [u8],
-        peek: bool,
-    ) -> Result<usize, Errno> {
-        self.lift_urgent(now, fd, id)?;
-        let pending = self.stack.urgent_mark(id).is_some();
-        let socket = self.files.socket_mut(fd)?;
-        if socket.options.oob_inline {
+    fn take_urgent(&mut self, fd: i32, id: ConnId, buf: &mut [u8], take: bool) -> Result<usize, Errno> {
+        if self.stack.urgent_mark(id).is_none() {
+            // There is none, or reads have gone on behind it.
             return Err(Errno::EINVAL);
         }
-        let Some(byte) = socket.urgent else {
-            return Err(if pending { Errno::EAGAIN } else { Errno::EINVAL });
-        };
-        if !peek {
-            socket.urgent = None;
+        match self.stack.read_urgent(id, take) {
+            Ok(byte) => {
+                if let Some(first) = buf.first_mut() {
+                    *first = byte;
+                }
+                Ok(buf.len().min(1))
+            }
+            Err(UrgentError::None) => Err(Errno::EINVAL),
+            Err(UrgentError::Blocked) => Err(Errno::EAGAIN),
+            Err(UrgentError::Closed(_) | UrgentError::NotFound) => {
+                let socket = self.files.socket(fd)?;
+                if socket.ended && !socket.peer_finished { Err(Errno::ENOTCONN) } else { Ok(0) }
+            }
         }
-        if let Some(first) = buf.first_mut() {
-            *first = byte;
-        }
-        Ok(buf.len().min(1))
     }
 
     /// Less came than the call waits for: the end of the stream (`Ok`), an error, or waiting.

@@ -5,7 +5,7 @@ use crate::errno::{Errno, Stop};
 use crate::socket::{Opening, Role};
 use crate::sockets::Sockets;
 use core::net::SocketAddr;
-use proto::{Instant, State, WriteError, WriteFlags};
+use proto::{Instant, SeqNum, State, WriteError, WriteFlags};
 
 /// Where the bytes come from.
 #[derive(Clone, Copy, Debug)]
@@ -35,15 +35,45 @@ pub struct Send<'a> {
     flags: i32,
     to: Destination,
     sent: usize,
+    /// Of those, on the SYN.
+    sent_with_syn: usize,
     begun: bool,
     deadline: Option<Instant>,
     handshake: Option<Waiting>,
+    zerocopy: Option<Zerocopy>,
+    stamps: Option<u32>,
+}
+
+/// `MSG_ZEROCOPY`, of a socket with `SO_ZEROCOPY`.
+#[derive(Clone, Copy, Debug)]
+struct Zerocopy {
+    /// What waited before it, sent so too.
+    joins: Option<SeqNum>,
 }
 
 impl<'a> Send<'a> {
-    /// A call not yet begun. `flags`: `MSG_DONTWAIT`, `MSG_MORE`, `MSG_EOR`, `MSG_OOB`, `MSG_FASTOPEN`; others mean nothing.
+    /// A call not yet begun. `flags`: `MSG_DONTWAIT`, `MSG_MORE`, `MSG_EOR`, `MSG_OOB`, `MSG_FASTOPEN`,
+    /// `MSG_ZEROCOPY`; others mean nothing.
     pub fn new(fd: i32, source: Source<'a>, flags: i32, to: Destination) -> Send<'a> {
-        Send { fd, source, flags, to, sent: 0, begun: false, deadline: None, handshake: None }
+        Send {
+            fd,
+            source,
+            flags,
+            to,
+            sent: 0,
+            sent_with_syn: 0,
+            begun: false,
+            deadline: None,
+            handshake: None,
+            zerocopy: None,
+            stamps: None,
+        }
+    }
+
+    /// With these stamps (`SOF_TIMESTAMPING_TX_…`) instead of those the socket asks for.
+    #[must_use]
+    pub fn stamped(self, stamps: Option<u32>) -> Send<'a> {
+        Send { stamps, ..self }
     }
 
     /// Goes on with it: how many bytes were taken, all of them if it may wait.
@@ -57,8 +87,9 @@ impl<'a> Send<'a> {
             self.begun = true;
         }
         match self.go_on(sockets, now) {
-            Err(Stop::Errno(_)) if self.sent > 0 => Ok(self.sent),
-            result => result,
+            Err(Stop::Errno(_)) if self.sent > 0 => self.ended(sockets),
+            Ok(_) => self.ended(sockets),
+            Err(stop) => Err(stop),
         }
     }
 
@@ -67,10 +98,33 @@ impl<'a> Send<'a> {
         self.sent
     }
 
+    /// A signal ended it: what was taken is sent.
+    pub(crate) fn interrupted(&mut self, sockets: &mut Sockets) -> Result<usize, Errno> {
+        match self.ended(sockets) {
+            Err(Stop::Errno(errno)) => Err(errno),
+            _ => Ok(self.sent),
+        }
+    }
+
+    /// Something was taken, or there was nothing to send.
+    fn ended(&mut self, sockets: &mut Sockets) -> Result<usize, Stop> {
+        if let Some(Zerocopy { joins }) = self.zerocopy.take().filter(|_| self.sent > 0) {
+            sockets.zerocopy_sent(self.fd, self.sent, joins)?;
+        }
+        if self.sent > self.sent_with_syn {
+            sockets.stamp_sent(self.fd, self.stamps)?;
+        }
+        Ok(self.sent)
+    }
+
     fn begin(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(), Stop> {
         let socket = sockets.files.socket(self.fd)?;
         let deferred = matches!(socket.opening, Opening::Deferred(_));
         let at_once = self.flags & libc::MSG_DONTWAIT != 0;
+        let zerocopy = self.flags & libc::MSG_ZEROCOPY != 0 && socket.options.zerocopy;
+        if zerocopy && !self.source.data.is_empty() {
+            self.zerocopy = Some(Zerocopy { joins: sockets.zerocopy_begin(self.fd)? });
+        }
         self.deadline = if at_once { Some(now) } else { sockets.send_deadline(now, self.fd)? };
         if self.flags & libc::MSG_FASTOPEN == 0 && !deferred {
             return Ok(());
@@ -84,7 +138,7 @@ impl<'a> Send<'a> {
             return Err(Errno::EFAULT.into());
         }
         let (sent, waiting) = sockets.send_with_syn(now, self.fd, to, self.source.data)?;
-        self.sent = sent;
+        (self.sent, self.sent_with_syn) = (sent, sent);
         self.handshake = Some(Waiting { deadline: self.deadline, ..waiting });
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! One socket: what it is bound to, what it has become, and what its options say where the engine has none of that name.
 
 use crate::Errno;
+use crate::error_queue::{ErrorQueue, Stamping};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use proto::fast_open::KeyRing;
-use proto::{ConnId, ListenOptions, ListenerId, SocketOptions};
+use proto::{ConnId, ListenOptions, ListenerId, SeqNum, SocketId, SocketOptions};
 
 /// Address family of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,17 @@ pub(crate) enum Role {
     Connection(ConnId),
 }
 
+impl Role {
+    /// As the engine's events name it.
+    pub(crate) fn id(self) -> Option<SocketId> {
+        match self {
+            Role::Fresh => None,
+            Role::Listener(id) => Some(SocketId::Listener(id)),
+            Role::Connection(id) => Some(SocketId::Connection(id)),
+        }
+    }
+}
+
 /// How far `connect` has come (Linux's `sock->state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
@@ -80,8 +92,9 @@ pub(crate) struct Socket {
     pub(crate) ended: bool,
     /// The peer's FIN was seen before that.
     pub(crate) peer_finished: bool,
-    /// The last urgent byte, taken out of the stream (`SO_OOBINLINE` off).
-    pub(crate) urgent: Option<u8>,
+    /// What ICMP last said, and what was not acknowledged then (`sk_err_soft`).
+    pub(crate) unreachable: Option<(Errno, Option<SeqNum>)>,
+    pub(crate) errors: ErrorQueue,
     pub(crate) options: Options,
 }
 
@@ -95,7 +108,15 @@ pub(crate) struct Options {
     pub(crate) rcvlowat: i32,
     pub(crate) rcvtimeo: Option<Duration>,
     pub(crate) sndtimeo: Option<Duration>,
-    pub(crate) oob_inline: bool,
+    /// `SO_LINGER`: how long `close` waits.
+    pub(crate) linger: Option<Duration>,
+    /// As it was last said, to be read back.
+    pub(crate) linger_time: Duration,
+    pub(crate) stamping: Stamping,
+    /// `SO_ZEROCOPY`.
+    pub(crate) zerocopy: bool,
+    /// `IP_RECVERR` and `IPV6_RECVERR`.
+    pub(crate) recverr: [bool; 2],
     pub(crate) freebind: bool,
     /// As the application reads it back: twice what was asked for.
     pub(crate) sndbuf: Option<u32>,
@@ -115,14 +136,19 @@ pub(crate) struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            engine: SocketOptions::default(),
+            // Sockets begin so, unlike the engine (`SO_OOBINLINE` off).
+            engine: SocketOptions { urgent_apart: true, ..SocketOptions::default() },
             reuse_addr: false,
             reuse_port: false,
             v6_only: false,
             rcvlowat: 1,
             rcvtimeo: None,
             sndtimeo: None,
-            oob_inline: false,
+            linger: None,
+            linger_time: Duration::ZERO,
+            stamping: Stamping::default(),
+            zerocopy: false,
+            recverr: [false; 2],
             freebind: false,
             sndbuf: None,
             rcvbuf: None,
@@ -135,6 +161,13 @@ impl Default for Options {
             inq: false,
             remembered: Vec::new(),
         }
+    }
+}
+
+impl Options {
+    /// Is an ICMP error of this version to be told at once?
+    pub(crate) fn receives_errors(&self, v6: bool) -> bool {
+        self.recverr[usize::from(v6)]
     }
 }
 
@@ -151,7 +184,8 @@ impl Socket {
             error: None,
             ended: false,
             peer_finished: false,
-            urgent: None,
+            unreachable: None,
+            errors: ErrorQueue::default(),
             options: Options::default(),
         }
     }
@@ -172,8 +206,17 @@ impl Socket {
             synack_hold: None,
             fast_open_no_cookie: self.options.fast_open_no_cookie,
             defer_accept: self.options.defer_accept,
+            v6_only: self.domain == Domain::V6 && self.options.v6_only,
+            share_port: self.options.reuse_port,
             socket: self.options.engine.clone(),
         }
+    }
+
+    /// Whom an address names, as the engine knows it.
+    pub(crate) fn peer_named(&self, addr: SocketAddr) -> Result<SocketAddr, Errno> {
+        let peer = Domain::to_engine(addr);
+        let refused = self.domain == Domain::V6 && self.options.v6_only && peer.is_ipv4();
+        if refused { Err(Errno::ENETUNREACH) } else { Ok(peer) }
     }
 
     pub(crate) fn take_error(&mut self) -> Option<Errno> {

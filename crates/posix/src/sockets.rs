@@ -4,22 +4,27 @@
 //! when something has happened is [`virtual_time`](crate::virtual_time)'s business, or the test's. Nothing here asks for the time.
 
 use crate::errno::{self, Errno, Stop};
-use crate::files::{File, Files};
+use crate::files::{File, Files, Open};
 use crate::readiness::Ready;
 use crate::socket::{Opening, Role, Socket};
+use core::time::Duration;
 use proto::{ConnId, Events, Instant, SocketId, Stack, State};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The sockets of one process over one stack.
 pub struct Sockets {
     pub(crate) stack: Stack,
     pub(crate) files: Files,
-    /// Whose descriptor an event concerns. Never iterated.
-    pub(crate) owners: HashMap<SocketId, i32>,
+    /// Whose file an event concerns. Never iterated.
+    pub(crate) owners: HashMap<SocketId, Open>,
+    /// Which of the files are epoll instances.
+    pub(crate) epolls: Vec<Open>,
     /// The port `bind` tries next when it is to choose.
     pub(crate) next_port: u16,
-    /// Descriptors to which something has happened.
-    stirred: Vec<i32>,
+    /// Files to which something has happened.
+    stirred: BTreeSet<Open>,
+    /// `CLOCK_REALTIME` when the stack's clock showed zero.
+    epoch: Duration,
 }
 
 impl std::fmt::Debug for Sockets {
@@ -31,7 +36,26 @@ impl std::fmt::Debug for Sockets {
 impl Sockets {
     /// No socket yet. `base` is the lowest descriptor given out.
     pub fn new(stack: Stack, base: i32) -> Sockets {
-        Sockets { stack, files: Files::new(base), owners: HashMap::new(), next_port: 0, stirred: Vec::new() }
+        Sockets {
+            stack,
+            files: Files::new(base),
+            owners: HashMap::new(),
+            epolls: Vec::new(),
+            next_port: 0,
+            stirred: BTreeSet::new(),
+            epoch: Duration::ZERO,
+        }
+    }
+
+    /// What the wall clock (`CLOCK_REALTIME`, since 1970) showed when the stack's showed zero: time stamps that applications are told
+    /// count from there. Zero unless it is said.
+    pub fn set_epoch(&mut self, epoch: Duration) {
+        self.epoch = epoch;
+    }
+
+    /// A time of the stack as `CLOCK_REALTIME`.
+    pub(crate) fn wall_clock(&self, at: Instant) -> Duration {
+        self.epoch + at.since(Instant::ZERO)
     }
 
     /// The stack below.
@@ -54,94 +78,109 @@ impl Sockets {
         let mut any = false;
         while let Some((id, events)) = self.stack.poll_event() {
             any = true;
-            let Some(fd) = self.owners.get(&id).copied() else { continue };
+            let Some(open) = self.owners.get(&id).copied() else { continue };
             if let SocketId::Connection(conn) = id {
-                self.notice_state(fd, conn);
+                if events.contains(Events::REPORT) {
+                    self.take_reports(open, conn);
+                }
+                self.notice_end(open, conn);
             }
-            self.wake_epolls(fd, ready_by(events));
+            self.wake_epolls(open, ready_by(events));
         }
         any
     }
 
-    /// Notes that something has happened to a descriptor.
-    pub(crate) fn note_stirred(&mut self, fd: i32) {
-        if self.stirred.last() != Some(&fd) {
-            self.stirred.push(fd);
+    /// Notes that something has happened to a file.
+    pub(crate) fn note_stirred(&mut self, open: Open) {
+        self.stirred.insert(open);
+    }
+
+    /// Hands over the files to which something has happened, for a driver that wakes only whom it concerns.
+    pub(crate) fn take_stirred(&mut self, tell: impl FnMut(Open)) {
+        std::mem::take(&mut self.stirred).into_iter().for_each(tell);
+    }
+
+    /// As [`notice_end`](Self::notice_end), for who knows the descriptor.
+    pub(crate) fn notice_state(&mut self, fd: i32, conn: ConnId) {
+        if let Ok(open) = self.files.open(fd) {
+            self.notice_end(open, conn);
         }
     }
 
-    /// Hands over the descriptors to which something has happened, for a driver that wakes only whom it concerns.
-    pub(crate) fn take_stirred(&mut self, tell: impl FnMut(i32)) {
-        self.stirred.drain(..).for_each(tell);
-    }
-
     /// What the connection has come to: its end becomes the socket's error.
-    pub(crate) fn notice_state(&mut self, fd: i32, conn: ConnId) {
+    pub(crate) fn notice_end(&mut self, open: Open, conn: ConnId) {
         let reason = self.stack.close_reason(conn);
-        let state = self.stack.info(conn).map(|info| info.state);
-        let Ok(socket) = self.files.socket_mut(fd) else { return };
+        let state = self.stack.state(conn);
+        if reason.is_some() {
+            self.take_reports(open, conn);
+        }
+        let Some(socket) = self.files.socket_at(open) else { return };
         let had_finished = socket.peer_finished;
         socket.peer_finished |= state.is_some_and(peer_has_finished);
         let Some(reason) = reason else { return };
         if !std::mem::replace(&mut socket.ended, true) {
-            socket.error = errno::of_end(reason, had_finished);
+            socket.error = errno::of_end(reason, had_finished, socket.unreachable.map(|(errno, _)| errno));
+            socket.release_all();
         }
     }
 
     /// Engine's state of a connection; what is gone is closed.
     pub(crate) fn state(&self, conn: ConnId) -> State {
-        self.stack.info(conn).map_or(State::Closed, |info| info.state)
+        self.stack.state(conn).unwrap_or(State::Closed)
     }
 
     /// Gives a connection or a listener to a descriptor.
     pub(crate) fn own(&mut self, fd: i32, role: Role) -> Result<(), Errno> {
-        let socket = self.files.socket_mut(fd)?;
-        socket.role = role;
-        match role {
-            Role::Connection(id) => self.owners.insert(SocketId::Connection(id), fd),
-            Role::Listener(id) => self.owners.insert(SocketId::Listener(id), fd),
-            Role::Fresh => None,
-        };
-        Ok(())
-    }
-
-    /// `close`.
-    ///
-    /// # Errors
-    /// `EBADF`.
-    pub fn close(&mut self, now: Instant, fd: i32) -> Result<(), Errno> {
-        let file = self.files.remove(fd)?;
-        self.forget_in_epolls(fd);
-        self.note_stirred(fd);
-        match file {
-            File::Socket(socket) => self.release(now, &socket),
-            File::Pipe(end) => self.close_pipe(&end),
-            File::Epoll(_) => {}
+        let open = self.files.open(fd)?;
+        self.files.socket_mut(fd)?.role = role;
+        if let Some(id) = role.id() {
+            self.owners.insert(id, open);
         }
         Ok(())
     }
 
     /// Closes every descriptor.
     pub(crate) fn close_all(&mut self, now: Instant) {
-        let open: Vec<i32> = self.files.iter().map(|(fd, _)| fd).collect();
+        let open: Vec<i32> = self.files.numbers().collect();
         for fd in open {
             // It is open, and closing has no other error.
             let _ = self.close(now, fd);
         }
     }
 
+    /// `close`, which does not wait for the peer whatever `SO_LINGER` says: [`Close`] does.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn close(&mut self, now: Instant, fd: i32) -> Result<(), Errno> {
+        if let Some(socket) = self.remove(fd)? {
+            self.release(now, &socket);
+        }
+        Ok(())
+    }
+
+    /// Takes a descriptor away; the socket, if it was the last one of it.
+    pub(crate) fn remove(&mut self, fd: i32) -> Result<Option<Box<Socket>>, Errno> {
+        let Some((open, file)) = self.files.remove(fd)? else { return Ok(None) };
+        self.forget_in_epolls(open);
+        self.note_stirred(open);
+        match file {
+            File::Socket(socket) => return Ok(Some(socket)),
+            File::Pipe(end) => self.close_pipe(&end),
+            File::Epoll(_) => self.epolls.retain(|epoll| *epoll != open),
+        }
+        Ok(None)
+    }
+
     /// Lets go of what a socket holds in the engine.
     pub(crate) fn release(&mut self, now: Instant, socket: &Socket) {
+        if let Some(id) = socket.role.id() {
+            self.owners.remove(&id);
+        }
         match socket.role {
             Role::Fresh => {}
-            Role::Listener(id) => {
-                self.owners.remove(&SocketId::Listener(id));
-                self.stack.close_listener(now, id);
-            }
-            Role::Connection(id) => {
-                self.owners.remove(&SocketId::Connection(id));
-                self.stack.close(now, id);
-            }
+            Role::Listener(id) => self.stack.close_listener(now, id),
+            Role::Connection(id) => self.stack.close(now, id),
         }
     }
 
@@ -150,12 +189,12 @@ impl Sockets {
     /// # Errors
     /// `EBADF`.
     pub fn flags(&self, fd: i32) -> Result<i32, Errno> {
-        let nonblocking = match self.files.get(fd)? {
-            File::Socket(socket) => socket.nonblocking,
-            File::Epoll(_) => false,
-            File::Pipe(end) => end.nonblocking,
+        let (mode, nonblocking) = match self.files.get(fd)? {
+            File::Socket(socket) => (libc::O_RDWR, socket.nonblocking),
+            File::Epoll(_) => (libc::O_RDWR, false),
+            File::Pipe(end) => (end.mode(), end.nonblocking),
         };
-        Ok(libc::O_RDWR | if nonblocking { libc::O_NONBLOCK } else { 0 })
+        Ok(mode | if nonblocking { libc::O_NONBLOCK } else { 0 })
     }
 
     /// `fcntl(F_SETFL)`: of the flags only `O_NONBLOCK` means something here.
@@ -172,18 +211,73 @@ impl Sockets {
         Ok(())
     }
 
+    /// `fcntl(F_GETFD)`.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn closes_on_exec(&self, fd: i32) -> Result<bool, Errno> {
+        self.files.closes_on_exec(fd)
+    }
+
+    /// `fcntl(F_SETFD)`. It is remembered; no descriptor of a library survives `exec`.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn set_close_on_exec(&mut self, fd: i32, on: bool) -> Result<(), Errno> {
+        self.files.set_close_on_exec(fd, on)
+    }
+
+    /// `dup`, and `fcntl(F_DUPFD)`: the lowest free descriptor, none below `least`, for the same file.
+    ///
+    /// # Errors
+    /// `EBADF`, `EMFILE`; `EINVAL` if no descriptor can be as high as `least`.
+    pub fn duplicate(&mut self, fd: i32, least: i32, close_on_exec: bool) -> Result<i32, Errno> {
+        self.files.get(fd)?;
+        if least < 0 || least > self.files.highest() {
+            return Err(Errno::EINVAL);
+        }
+        self.files.duplicate(fd, least, close_on_exec)
+    }
+
+    /// `dup3` of two different descriptors; what `new` stood for is closed.
+    ///
+    /// # Errors
+    /// `EBADF`, also if `new` can be none of the library's; `EINVAL` if they are the same.
+    pub fn duplicate_as(
+        &mut self,
+        now: Instant,
+        fd: i32,
+        new: i32,
+        close_on_exec: bool,
+    ) -> Result<i32, Errno> {
+        if fd == new {
+            return Err(Errno::EINVAL);
+        }
+        self.files.get(fd)?;
+        if !self.files.is_number(new) {
+            return Err(Errno::EBADF);
+        }
+        if self.is_open(new) {
+            self.close(now, new)?;
+        }
+        self.files.duplicate_as(fd, new, close_on_exec)?;
+        Ok(new)
+    }
+
     /// `shutdown`.
     ///
     /// # Errors
     /// `EINVAL` for another `how`, `ENOTCONN` for a socket that is not connected.
     pub fn shutdown(&mut self, now: Instant, fd: i32, how: i32) -> Result<(), Errno> {
+        let socket = self.files.socket(fd)?;
         let (read, write) = match how {
             libc::SHUT_RD => (true, false),
             libc::SHUT_WR => (false, true),
             libc::SHUT_RDWR => (true, true),
             _ => return Err(Errno::EINVAL),
         };
-        match self.files.socket(fd)?.role {
+        match socket.role {
+            Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => self.disconnect(now, fd),
             Role::Fresh => Err(Errno::ENOTCONN),
             Role::Listener(_) if read => self.disconnect(now, fd),
             Role::Listener(_) => Ok(()),
@@ -203,7 +297,7 @@ impl Sockets {
             // The second time there is nothing left to end, which is no error.
             let _ = self.stack.shutdown(now, id);
         }
-        self.wake_epolls(fd, Ready::all());
+        self.stir(fd);
         Ok(())
     }
 
@@ -215,18 +309,73 @@ impl Sockets {
         socket.ended = false;
         socket.peer_finished = false;
         socket.error = None;
+        socket.unreachable = None;
+        if let Some(id) = role.id() {
+            self.owners.remove(&id);
+        }
         match role {
             Role::Fresh => {}
-            Role::Listener(id) => {
-                self.owners.remove(&SocketId::Listener(id));
-                self.stack.close_listener(now, id);
-            }
+            Role::Listener(id) => self.stack.close_listener(now, id),
             Role::Connection(id) => {
-                self.owners.remove(&SocketId::Connection(id));
+                // What ends so is reset, and its own application is told of it, too (Linux's `tcp_disconnect`).
+                let live = !matches!(self.state(id), State::Closed | State::TimeWait);
                 self.stack.abort(now, id);
+                self.files.socket_mut(fd)?.error = live.then_some(Errno::ECONNRESET);
             }
         }
-        self.wake_epolls(fd, Ready::all());
+        self.stir(fd);
+        Ok(())
+    }
+
+    /// A descriptor's readiness may have changed otherwise than by the network.
+    pub(crate) fn stir(&mut self, fd: i32) {
+        if let Ok(open) = self.files.open(fd) {
+            self.wake_epolls(open, Ready::all());
+        }
+    }
+}
+
+/// One call of `close`, which waits as long as `SO_LINGER` says until the peer has everything. Then it lets go all the same: what is not
+/// acknowledged goes on being sent (Linux's `inet_release`).
+#[derive(Debug)]
+pub struct Close {
+    fd: i32,
+    lingering: Option<(Box<Socket>, ConnId, Instant)>,
+}
+
+impl Close {
+    /// A call not yet begun.
+    pub fn new(fd: i32) -> Close {
+        Close { fd, lingering: None }
+    }
+
+    /// Goes on with it. The descriptor is gone with the first attempt.
+    ///
+    /// # Errors
+    /// `EBADF`; [`Stop::Wait`].
+    pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant) -> Result<(), Stop> {
+        if self.lingering.is_none() {
+            let Some(socket) = sockets.remove(self.fd)? else { return Ok(()) };
+            let linger = socket.options.linger.filter(|linger| !linger.is_zero());
+            let unread = |id| sockets.stack.queues(id).is_some_and(|queues| queues.received > 0);
+            match (socket.connection(), linger) {
+                (Some(id), Some(linger)) if !unread(id) => {
+                    // An end that has been reached already is no error.
+                    let _ = sockets.stack.shutdown(now, id);
+                    self.lingering = Some((socket, id, now + linger));
+                }
+                _ => {
+                    sockets.release(now, &socket);
+                    return Ok(());
+                }
+            }
+        }
+        let Some((socket, id, deadline)) = &self.lingering else { return Ok(()) };
+        let closing = matches!(sockets.state(*id), State::FinWait1 | State::Closing | State::LastAck);
+        if closing && now < *deadline {
+            return Err(Stop::Wait(Some(*deadline)));
+        }
+        sockets.release(now, socket);
         Ok(())
     }
 }
@@ -248,6 +397,7 @@ fn ready_by(events: Events) -> Ready {
     ready.set(Ready::IN, events.intersects(Events::READABLE | Events::ACCEPTABLE));
     ready.set(Ready::OUT, events.intersects(Events::WRITABLE | Events::CONNECTED));
     ready.set(Ready::PRI, events.contains(Events::URGENT));
+    ready.set(Ready::ERR, events.contains(Events::REPORT));
     if events.contains(Events::CLOSED) {
         ready = Ready::all();
     }

@@ -173,6 +173,10 @@ pub struct Queues {
     pub unsent: u32,
     /// What the send buffer may hold.
     pub send_buffer: u32,
+    /// See [`ConnectionInfo::send_buffer_used`].
+    pub send_buffer_used: u64,
+    /// See [`ConnectionInfo::writable`].
+    pub writable: bool,
 }
 
 /// An ICMP error as it came, for sockets that tell their applications.

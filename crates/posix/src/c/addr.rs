@@ -4,7 +4,7 @@ use crate::errno::Errno;
 use crate::send::Destination;
 use crate::socket::Domain;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
-use libc::{sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, socklen_t};
+use libc::{sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 
 /// `sockaddr_in6` without `sin6_scope_id` (Linux's `SIN6_LEN_RFC2133`).
 const SIN6_LEN_MIN: usize = 24;
@@ -22,7 +22,10 @@ pub(super) unsafe fn read(
     len: socklen_t,
 ) -> Result<Destination, Errno> {
     let len = len as usize;
-    if addr.is_null() {
+    if len > size_of::<sockaddr_storage>() {
+        return Err(Errno::EINVAL);
+    }
+    if addr.is_null() && len > 0 {
         return Err(Errno::EFAULT);
     }
     if len < size_of::<sa_family_t>() {
@@ -47,9 +50,37 @@ pub(super) unsafe fn read(
             let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
             Ok(Destination::Address(SocketAddr::new(ip.into(), u16::from_be(v6.sin6_port))))
         }
-        (libc::AF_INET, Domain::V4) | (libc::AF_INET6, Domain::V6) => Err(Errno::EINVAL),
+        (_, Domain::V4) if len < size_of::<sockaddr_in>() => Err(Errno::EINVAL),
+        (_, Domain::V6) if len < SIN6_LEN_MIN => Err(Errno::EINVAL),
         _ => Err(Errno::EAFNOSUPPORT),
     }
+}
+
+/// What `bind` makes of `AF_UNSPEC`: to IPv4 it is any address, if none is named (Linux's "compatibility games").
+///
+/// # Errors
+/// `EINVAL` if it is too short, else `EAFNOSUPPORT`.
+///
+/// # Safety
+/// `len` bytes at `addr` can be read.
+pub(super) unsafe fn unspecified(
+    domain: Domain,
+    addr: *const sockaddr,
+    len: socklen_t,
+) -> Result<SocketAddr, Errno> {
+    let least = if domain == Domain::V4 { size_of::<sockaddr_in>() } else { SIN6_LEN_MIN };
+    if (len as usize) < least {
+        return Err(Errno::EINVAL);
+    }
+    if domain == Domain::V6 {
+        return Err(Errno::EAFNOSUPPORT);
+    }
+    // SAFETY: that many bytes are there; any bits are a `sockaddr_in`.
+    let v4 = unsafe { addr.cast::<sockaddr_in>().read_unaligned() };
+    if v4.sin_addr.s_addr != 0 {
+        return Err(Errno::EAFNOSUPPORT);
+    }
+    Ok(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), u16::from_be(v4.sin_port)))
 }
 
 /// Tells an application an address, cut to its room, and how long it is. Null pointers: it does not want to know.

@@ -1,7 +1,7 @@
 //! Memory of the application.
 
 use crate::errno::Errno;
-use libc::{c_int, c_void, iovec};
+use libc::{c_int, c_uint, c_void, iovec, mmsghdr, msghdr};
 
 /// Linux's `UIO_MAXIOV`.
 const IOVECS_MAX: usize = 1024;
@@ -23,6 +23,29 @@ pub(super) unsafe fn iovecs<'a>(iov: *const iovec, count: usize) -> Result<&'a [
         // SAFETY: the caller says so.
         1..=IOVECS_MAX => Ok(unsafe { core::slice::from_raw_parts(iov, count) }),
         _ => Err(Errno::EINVAL),
+    }
+}
+
+/// Those of a message, of which there may be too many otherwise than of `readv`'s.
+///
+/// # Safety
+/// `msg_iov` is null, or `msg_iovlen` entries there can be read.
+pub(super) unsafe fn iovecs_of_message<'a>(message: &msghdr) -> Result<&'a [iovec], Errno> {
+    if message.msg_iovlen > IOVECS_MAX {
+        return Err(Errno::EMSGSIZE);
+    }
+    // SAFETY: the caller says so.
+    unsafe { iovecs(message.msg_iov, message.msg_iovlen) }
+}
+
+/// # Safety
+/// `messages` is null, or `count` entries there can be read and written.
+pub(super) unsafe fn messages<'a>(messages: *mut mmsghdr, count: c_uint) -> Result<&'a mut [mmsghdr], Errno> {
+    match (count as usize).min(IOVECS_MAX) {
+        0 => Ok(&mut []),
+        _ if messages.is_null() => Err(Errno::EFAULT),
+        // SAFETY: the caller says so.
+        count => Ok(unsafe { core::slice::from_raw_parts_mut(messages, count) }),
     }
 }
 

@@ -1,13 +1,10 @@
 //! Calls that send and receive.
 
-use super::{Process, addr, memory, watch};
+use super::{Process, addr, control, memory, watch};
 use crate::errno::Errno;
 use crate::receive::Receive;
 use crate::send::{Destination, Send, Source};
-use libc::{c_int, c_void, cmsghdr, iovec, msghdr, sockaddr, socklen_t};
-
-/// Linux's `TCP_CM_INQ`.
-const TCP_CM_INQ: c_int = 36;
+use libc::{c_int, c_uint, c_void, iovec, mmsghdr, msghdr, sockaddr, socklen_t, timespec};
 
 /// `write`.
 ///
@@ -20,7 +17,7 @@ pub unsafe fn write(
     len: usize,
 ) -> Result<usize, Errno> {
     // SAFETY: as the caller says.
-    unsafe { send_from(process, fd, &memory::single(buf, len), 0, Destination::None) }
+    unsafe { send_from(process, fd, &memory::single(buf, len), (0, None), Destination::None) }
 }
 
 /// `writev`.
@@ -34,7 +31,10 @@ pub unsafe fn writev(
     count: c_int,
 ) -> Result<usize, Errno> {
     // SAFETY: as the caller says.
-    unsafe { send_from(process, fd, memory::iovecs(iov, memory::count(count)?)?, 0, Destination::None) }
+    unsafe {
+        let iovecs = memory::iovecs(iov, memory::count(count)?)?;
+        send_from(process, fd, iovecs, (0, None), Destination::None)
+    }
 }
 
 /// `send` and `sendto`; `to` may be null.
@@ -51,11 +51,11 @@ pub unsafe fn sendto(
     // SAFETY: as the caller says.
     unsafe {
         let to = destination(process, fd, to, to_len)?;
-        send_from(process, fd, &memory::single(buf, len), flags, to)
+        send_from(process, fd, &memory::single(buf, len), (flags, None), to)
     }
 }
 
-/// `sendmsg`; ancillary data is not looked at.
+/// `sendmsg`; of ancillary data `SO_TIMESTAMPING` means something.
 ///
 /// # Safety
 /// `message` is null, or it and what it names can be read.
@@ -67,9 +67,12 @@ pub unsafe fn sendmsg(
 ) -> Result<usize, Errno> {
     // SAFETY: as the caller says.
     unsafe {
+        process.call(|sockets, _| sockets.domain(fd))?;
         let message = message.as_ref().ok_or(Errno::EFAULT)?;
+        let iovecs = memory::iovecs_of_message(message)?;
         let to = destination(process, fd, message.msg_name.cast(), message.msg_namelen)?;
-        send_from(process, fd, memory::iovecs(message.msg_iov, message.msg_iovlen)?, flags, to)
+        let stamps = control::stamps(message)?;
+        send_from(process, fd, iovecs, (flags, stamps), to)
     }
 }
 
@@ -92,7 +95,7 @@ unsafe fn send_from(
     process: &impl Process,
     fd: c_int,
     iovecs: &[iovec],
-    flags: c_int,
+    (flags, stamps): (c_int, Option<u32>),
     to: Destination,
 ) -> Result<usize, Errno> {
     // SAFETY: as the caller says.
@@ -100,9 +103,10 @@ unsafe fn send_from(
     if process.call(|sockets, _| sockets.is_pipe(fd)) {
         return process.wait(|sockets, now| sockets.write_pipe(now, fd, &gathered.bytes));
     }
-    let mut send = Send::new(fd, Source { data: &gathered.bytes, faulty: gathered.faulty }, flags, to);
+    let source = Source { data: &gathered.bytes, faulty: gathered.faulty };
+    let mut send = Send::new(fd, source, flags, to).stamped(stamps);
     match process.wait_for(watch(&fd), |sockets, now| send.attempt(sockets, now)) {
-        Err(Errno::EINTR) if send.sent() > 0 => Ok(send.sent()),
+        Err(Errno::EINTR) if send.sent() > 0 => process.call(|sockets, _| send.interrupted(sockets)),
         result => result,
     }
 }
@@ -113,7 +117,7 @@ unsafe fn send_from(
 /// `buf` is null, or `len` bytes there can be written.
 pub unsafe fn read(process: &impl Process, fd: c_int, buf: *mut c_void, len: usize) -> Result<usize, Errno> {
     // SAFETY: as the caller says.
-    unsafe { receive_into(process, fd, &memory::single(buf, len), 0) }
+    unsafe { read_into(process, fd, &memory::single(buf, len)) }
 }
 
 /// `readv`.
@@ -127,7 +131,7 @@ pub unsafe fn readv(
     count: c_int,
 ) -> Result<usize, Errno> {
     // SAFETY: as the caller says.
-    unsafe { receive_into(process, fd, memory::iovecs(iov, memory::count(count)?)?, 0) }
+    unsafe { read_into(process, fd, memory::iovecs(iov, memory::count(count)?)?) }
 }
 
 /// `recv` and `recvfrom`; a TCP socket tells no address.
@@ -151,7 +155,34 @@ pub unsafe fn recvfrom(
     }
 }
 
-/// `recvmsg`. With `TCP_INQ` it tells how much is left.
+/// `sendmmsg`: how many messages were sent; an error is told if none was.
+///
+/// # Safety
+/// `messages` is null, or `count` entries there can be read and written, and what they name can be read.
+pub unsafe fn sendmmsg(
+    process: &impl Process,
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+) -> Result<i32, Errno> {
+    // SAFETY: as the caller says.
+    let messages = unsafe { memory::messages(messages, count)? };
+    let mut sent = 0;
+    for message in messages {
+        // SAFETY: as the caller says.
+        match unsafe { sendmsg(process, fd, &raw const message.msg_hdr, flags) } {
+            Ok(len) => message.msg_len = len as c_uint,
+            Err(_) if sent > 0 => break,
+            Err(errno) => return Err(errno),
+        }
+        sent += 1;
+    }
+    Ok(sent)
+}
+
+/// `recvmsg`. It tells what the socket was asked to tell: time stamps, bytes left (`TCP_INQ`); with `MSG_ERRQUEUE` an entry of the error
+/// queue.
 ///
 /// # Safety
 /// `message` is null, or it can be written, and so can what it names.
@@ -161,39 +192,92 @@ pub unsafe fn recvmsg(
     message: *mut msghdr,
     flags: c_int,
 ) -> Result<usize, Errno> {
+    process.call(|sockets, _| sockets.domain(fd))?;
     // SAFETY: as the caller says.
     unsafe {
         let message = message.as_mut().ok_or(Errno::EFAULT)?;
-        let got = receive_into(process, fd, memory::iovecs(message.msg_iov, message.msg_iovlen)?, flags)?;
+        let iovecs = memory::iovecs_of_message(message)?;
+        if flags & libc::MSG_ERRQUEUE != 0 {
+            let (entry, told) = process.call(|sockets, _| sockets.receive_error(fd))?;
+            message.msg_flags = libc::MSG_ERRQUEUE;
+            let got = hand_over(&entry.payload, iovecs)?;
+            if got < entry.payload.len() {
+                message.msg_flags |= libc::MSG_TRUNC;
+            }
+            let name = entry.name.filter(|_| !message.msg_name.is_null());
+            match name {
+                Some(name) => addr::write(name, message.msg_name.cast(), &raw mut message.msg_namelen)?,
+                None => message.msg_namelen = 0,
+            }
+            control::tell(message, &told);
+            return Ok(got);
+        }
+        let got = receive_into(process, fd, iovecs, flags)?;
         message.msg_namelen = 0;
-        message.msg_flags = 0;
-        let left = process.call(|sockets, _| sockets.left_to_read(fd))?;
-        let written = left.map_or(0, |left| tell(message, libc::IPPROTO_TCP, TCP_CM_INQ, left));
-        message.msg_controllen = written;
+        message.msg_flags = flags & libc::MSG_OOB;
+        let peeked = flags & libc::MSG_PEEK != 0;
+        let told = if flags & libc::MSG_OOB == 0 {
+            process.call(|sockets, _| sockets.ancillary(fd, got, peeked))?
+        } else {
+            Vec::new()
+        };
+        control::tell(message, &told);
         Ok(got)
     }
 }
 
-/// Writes one ancillary int; its length, or 0 if there is no room.
-unsafe fn tell(message: &mut msghdr, level: c_int, kind: c_int, value: c_int) -> usize {
-    let header = size_of::<cmsghdr>();
-    let len = header + size_of::<c_int>();
-    if message.msg_control.is_null() || message.msg_controllen < len {
-        message.msg_flags |= libc::MSG_CTRUNC;
-        return 0;
+/// `recvmmsg`: how many messages were filled; an error is told if none was. `timeout` is looked at between them, as Linux does.
+///
+/// # Safety
+/// `messages` is null, or `count` entries there can be written, and so can what they name; `timeout` is null or can be read.
+pub unsafe fn recvmmsg(
+    process: &impl Process,
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+    timeout: *const timespec,
+) -> Result<i32, Errno> {
+    // SAFETY: as the caller says.
+    let (messages, timeout) = unsafe { (memory::messages(messages, count)?, timeout.as_ref()) };
+    let patience = timeout.map(super::duration).transpose()?;
+    let deadline = patience.map(|patience| process.call(|_, now| now + patience));
+    let mut got = 0;
+    let mut each = flags & !libc::MSG_WAITFORONE;
+    for message in messages {
+        // SAFETY: as the caller says.
+        match unsafe { recvmsg(process, fd, &raw mut message.msg_hdr, each) } {
+            Ok(len) => message.msg_len = len as c_uint,
+            Err(_) if got > 0 => break,
+            Err(errno) => return Err(errno),
+        }
+        got += 1;
+        if flags & libc::MSG_WAITFORONE != 0 {
+            each |= libc::MSG_DONTWAIT;
+        }
+        if deadline.is_some_and(|deadline| process.call(|_, now| now >= deadline)) {
+            break;
+        }
     }
-    let to = message.msg_control.cast::<u8>();
-    // SAFETY: `len` bytes are there; no alignment is asked for.
-    unsafe {
-        to.cast::<cmsghdr>().write_unaligned(cmsghdr {
-            cmsg_len: len as _,
-            cmsg_level: level,
-            cmsg_type: kind,
-        });
-        to.add(header).cast::<c_int>().write_unaligned(value);
+    Ok(got)
+}
+
+/// As much of `bytes` as there is room for.
+unsafe fn hand_over(bytes: &[u8], iovecs: &[iovec]) -> Result<usize, Errno> {
+    let room = memory::room(iovecs).ok_or(Errno::EFAULT)?;
+    let got = bytes.len().min(room);
+    // SAFETY: the buffers have this room and can be written.
+    unsafe { memory::scatter(&bytes[..got], iovecs) };
+    Ok(got)
+}
+
+/// Unlike `recv`, to read nothing is done at once (Linux's `sock_read_iter`).
+unsafe fn read_into(process: &impl Process, fd: c_int, iovecs: &[iovec]) -> Result<usize, Errno> {
+    if iovecs.iter().all(|entry| entry.iov_len == 0) {
+        return process.call(|sockets, _| sockets.flags(fd)).map(|_| 0);
     }
-    // The next one would begin at a multiple of a word.
-    len.next_multiple_of(size_of::<usize>()).min(message.msg_controllen)
+    // SAFETY: as the caller says.
+    unsafe { receive_into(process, fd, iovecs, 0) }
 }
 
 unsafe fn receive_into(
@@ -202,6 +286,11 @@ unsafe fn receive_into(
     iovecs: &[iovec],
     flags: c_int,
 ) -> Result<usize, Errno> {
+    if flags & libc::MSG_ERRQUEUE != 0 {
+        let (entry, _) = process.call(|sockets, _| sockets.receive_error(fd))?;
+        // SAFETY: as the caller says.
+        return unsafe { hand_over(&entry.payload, iovecs) };
+    }
     let room = if flags & libc::MSG_TRUNC == 0 { memory::room(iovecs) } else { Some(discarded(iovecs)) };
     let Some(room) = room else {
         // That there is something for a bad place is an error; that there is nothing comes first.

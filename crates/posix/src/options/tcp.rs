@@ -1,6 +1,6 @@
 //! Options of `IPPROTO_TCP` (Linux's `do_tcp_setsockopt` and `do_tcp_getsockopt`).
 
-use super::{bytes, flag, int, seconds, switch, whole_seconds};
+use super::{Setting, bytes, flag, int, seconds, switch, whole_seconds};
 use crate::errno::Errno;
 use crate::socket::{Opening, Role};
 use crate::sockets::Sockets;
@@ -10,23 +10,22 @@ use proto::fast_open::KeyRing;
 use proto::{CongestionControl, Instant, SocketOption, fastopen};
 
 /// Linux's numbers that libc does not name.
+const TCP_REPAIR_WINDOW: i32 = 29;
 const TCP_INQ: i32 = 36;
+const TCP_IS_MPTCP: i32 = 43;
 const TCP_RTO_MAX_MS: i32 = 44;
 const TCP_RTO_MIN_US: i32 = 45;
 const TCP_DELACK_MAX_US: i32 = 46;
+/// Size of `struct tcp_repair_window`.
+const REPAIR_WINDOW_LEN: usize = 20;
 /// Linux's `TCP_CA_NAME_MAX`.
 const CONGESTION_NAME_MAX: usize = 16;
 /// MSS of a socket that is not connected (Linux's `TCP_MSS_DEFAULT`).
 const MSS_DEFAULT: i32 = 536;
 
 impl Sockets {
-    pub(super) fn set_tcp_option(
-        &mut self,
-        now: Instant,
-        fd: i32,
-        name: i32,
-        value: &[u8],
-    ) -> Result<(), Errno> {
+    pub(super) fn set_tcp_option(&mut self, setting: &Setting<'_>) -> Result<(), Errno> {
+        let Setting { fd, name, value, .. } = *setting;
         match name {
             libc::TCP_CONGESTION => return self.set_congestion(fd, value),
             libc::TCP_FASTOPEN_KEY => {
@@ -42,7 +41,7 @@ impl Sockets {
                 self.set_fast_open(fd, name, number)
             }
             libc::TCP_DEFER_ACCEPT => {
-                let wait = seconds(number.max(0))?;
+                let wait = deferral(seconds(number.max(0))?);
                 self.files.socket_mut(fd)?.options.defer_accept = wait;
                 Ok(())
             }
@@ -50,8 +49,26 @@ impl Sockets {
                 self.files.socket_mut(fd)?.options.inq = switch(number)?;
                 Ok(())
             }
-            _ => self.set_engine(now, fd, engine_option(name, number)?),
+            libc::TCP_WINDOW_CLAMP if number == 0 => self.unclamp_window(fd),
+            // Only who may take a stream over from another host's memory, which no application of this stack can.
+            libc::TCP_REPAIR | libc::TCP_REPAIR_QUEUE | TCP_REPAIR_WINDOW | libc::TCP_TIMESTAMP => {
+                Err(Errno::EPERM)
+            }
+            libc::TCP_QUEUE_SEQ if self.files.socket(fd)?.role != Role::Fresh => Err(Errno::EPERM),
+            libc::TCP_QUEUE_SEQ | libc::TCP_REPAIR_OPTIONS => Err(Errno::EINVAL),
+            libc::TCP_THIN_DUPACK => switch(number).map(|_| ()),
+            _ => self.set_engine(setting, engine_option(name, number)?),
         }
+    }
+
+    /// Only before there is a window to be clamped.
+    fn unclamp_window(&mut self, fd: i32) -> Result<(), Errno> {
+        let socket = self.files.socket_mut(fd)?;
+        if socket.role != Role::Fresh {
+            return Err(Errno::EINVAL);
+        }
+        socket.options.engine.window_clamp = None;
+        Ok(())
     }
 
     fn set_fast_open(&mut self, fd: i32, name: i32, number: i32) -> Result<(), Errno> {
@@ -92,7 +109,13 @@ impl Sockets {
         Ok(())
     }
 
-    pub(super) fn tcp_option(&mut self, now: Instant, fd: i32, name: i32) -> Result<Vec<u8>, Errno> {
+    pub(super) fn tcp_option(
+        &mut self,
+        now: Instant,
+        fd: i32,
+        name: i32,
+        room: usize,
+    ) -> Result<Vec<u8>, Errno> {
         let socket = self.files.socket(fd)?;
         let options = &socket.options;
         let engine = &options.engine;
@@ -114,6 +137,7 @@ impl Sockets {
                 bytes(engine.keepalive_probes.map_or(config.tcp_keepalive_probes as i32, i32::from))
             }
             libc::TCP_SYNCNT => bytes(engine.syn_retries.map_or(config.tcp_syn_retries as i32, i32::from)),
+            libc::TCP_LINGER2 if engine.linger2 == Some(Duration::ZERO) => bytes(-1),
             libc::TCP_LINGER2 => bytes(whole_seconds(engine.linger2.unwrap_or(config.tcp_fin_timeout))),
             libc::TCP_DEFER_ACCEPT => bytes(whole_seconds(options.defer_accept)),
             libc::TCP_WINDOW_CLAMP => bytes(engine.window_clamp.unwrap_or(0) as i32),
@@ -138,7 +162,13 @@ impl Sockets {
             TCP_DELACK_MAX_US => micros(engine.delack_max, config.delayed_ack_max),
             libc::TCP_CONGESTION => self.congestion(fd)?,
             libc::TCP_INFO => tcp_info::bytes(self, now, fd)?,
-            libc::TCP_CC_INFO => Vec::new(),
+            libc::TCP_CC_INFO | libc::TCP_ULP => Vec::new(),
+            libc::TCP_THIN_LINEAR_TIMEOUTS => flag(engine.thin_linear_timeouts),
+            libc::TCP_THIN_DUPACK | libc::TCP_REPAIR | TCP_IS_MPTCP => flag(false),
+            libc::TCP_REPAIR_QUEUE | libc::TCP_QUEUE_SEQ => return Err(Errno::EINVAL),
+            TCP_REPAIR_WINDOW => {
+                return Err(if room == REPAIR_WINDOW_LEN { Errno::EPERM } else { Errno::EINVAL });
+            }
             _ => return Err(Errno::ENOPROTOOPT),
         })
     }
@@ -163,6 +193,20 @@ impl Sockets {
         Ok(name)
     }
 }
+
+/// As the time-outs of a SYN-ACK make it: 1, 3, 7 … seconds (Linux's `secs_to_retrans`, `retrans_to_secs`).
+fn deferral(asked: Duration) -> Duration {
+    let (mut period, mut timeout) = (Duration::ZERO, Duration::from_secs(1));
+    while period < asked && period < DEFER_MAX {
+        period += timeout;
+        timeout = (timeout * 2).min(TIMEOUT_MAX);
+    }
+    period
+}
+
+/// Linux's `TCP_RTO_MAX`, and 255 time-outs.
+const TIMEOUT_MAX: Duration = Duration::from_secs(120);
+const DEFER_MAX: Duration = Duration::from_secs(127 + 248 * 120);
 
 fn congestion_name(algorithm: CongestionControl) -> &'static str {
     match algorithm {

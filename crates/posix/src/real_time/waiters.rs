@@ -1,61 +1,68 @@
-//! Which threads wait for which descriptors.
+//! Which threads wait for which files.
 //!
 //! A thread is entered under the lock under which its call found nothing, so nothing is missed between the two. It is woken once, and
 //! takes itself out when it looks again.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::task::Waker;
 
 /// The waiting threads of one process.
-#[derive(Debug, Default)]
-pub(super) struct Waiters {
+#[derive(Debug)]
+pub(super) struct Waiters<F> {
     next: u64,
-    entries: HashMap<u64, Entry>,
-    /// Who waits for a descriptor, in the order they came. Never iterated.
-    by_fd: HashMap<i32, Vec<u64>>,
+    entries: HashMap<u64, Entry<F>>,
+    /// Who waits for a file, in the order they came. Never iterated.
+    by_file: HashMap<F, Vec<u64>>,
     /// Who waits for anything.
     any: Vec<u64>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    fds: Vec<i32>,
+struct Entry<F> {
+    files: Vec<F>,
     waker: Waker,
 }
 
-impl Waiters {
-    /// `waker` is to be woken when something happens to one of `fds`; without any, at anything.
-    pub(super) fn add(&mut self, fds: &[i32], waker: Waker) -> u64 {
+impl<F> Default for Waiters<F> {
+    fn default() -> Waiters<F> {
+        Waiters { next: 0, entries: HashMap::new(), by_file: HashMap::new(), any: Vec::new() }
+    }
+}
+
+impl<F: Copy + Eq + Hash> Waiters<F> {
+    /// `waker` is to be woken when something happens to one of `files`; without any, at anything.
+    pub(super) fn add(&mut self, files: Vec<F>, waker: Waker) -> u64 {
         let id = self.next;
         self.next += 1;
-        for fd in fds {
-            self.by_fd.entry(*fd).or_default().push(id);
+        for file in &files {
+            self.by_file.entry(*file).or_default().push(id);
         }
-        if fds.is_empty() {
+        if files.is_empty() {
             self.any.push(id);
         }
-        self.entries.insert(id, Entry { fds: fds.to_vec(), waker });
+        self.entries.insert(id, Entry { files, waker });
         id
     }
 
     pub(super) fn remove(&mut self, id: u64) {
         let Some(entry) = self.entries.remove(&id) else { return };
-        if entry.fds.is_empty() {
+        if entry.files.is_empty() {
             self.any.retain(|other| *other != id);
         }
-        for fd in entry.fds {
-            if let Some(ids) = self.by_fd.get_mut(&fd) {
+        for file in entry.files {
+            if let Some(ids) = self.by_file.get_mut(&file) {
                 ids.retain(|other| *other != id);
                 if ids.is_empty() {
-                    self.by_fd.remove(&fd);
+                    self.by_file.remove(&file);
                 }
             }
         }
     }
 
-    /// Something happened to a descriptor.
-    pub(super) fn stir(&self, fd: i32, woken: &mut Vec<Waker>) {
-        let ids = self.by_fd.get(&fd).into_iter().flatten().chain(&self.any);
+    /// Something happened to a file.
+    pub(super) fn stir(&self, file: F, woken: &mut Vec<Waker>) {
+        let ids = self.by_file.get(&file).into_iter().flatten().chain(&self.any);
         woken.extend(ids.filter_map(|id| Some(self.entries.get(id)?.waker.clone())));
     }
 
@@ -88,9 +95,9 @@ mod tests {
         let ids: Vec<u64> = ids
             .iter()
             .zip(&counts)
-            .map(|(fds, count)| waiters.add(fds, Waker::from(Arc::clone(count))))
+            .map(|(fds, count)| waiters.add(fds.clone(), Waker::from(Arc::clone(count))))
             .collect();
-        let told = |waiters: &Waiters, fd| {
+        let told = |waiters: &Waiters<i32>, fd| {
             let mut woken = Vec::new();
             waiters.stir(fd, &mut woken);
             woken.into_iter().for_each(Waker::wake);
@@ -102,6 +109,6 @@ mod tests {
         assert_eq!(told(&waiters, 4), [0, 1, 1]);
         ids.iter().for_each(|id| waiters.remove(*id));
         assert_eq!(told(&waiters, 4), [0, 0, 0]);
-        assert!(waiters.by_fd.is_empty() && waiters.entries.is_empty() && waiters.any.is_empty());
+        assert!(waiters.by_file.is_empty() && waiters.entries.is_empty() && waiters.any.is_empty());
     }
 }

@@ -32,7 +32,7 @@ fn null_pointers_and_bad_lengths_are_errors() {
         assert_eq!(c::readv(process, fd, ptr::null(), 1), Err(Errno::EFAULT));
         assert_eq!(c::readv(process, fd, ptr::null(), -1), Err(Errno::EINVAL));
         assert_eq!(c::poll(process, ptr::null_mut(), 1, 0), Err(Errno::EFAULT));
-        assert_eq!(c::epoll_wait(process, fd, ptr::null_mut(), 1, 0), Err(Errno::EFAULT));
+        assert_eq!(c::epoll_wait(process, fd, ptr::null_mut(), 1, 0), Err(Errno::EINVAL));
         assert_eq!(c::pipe(process, ptr::null_mut()), Err(Errno::EFAULT));
         assert_eq!(c::write(process, 99, ptr::null(), 0), Err(Errno::EBADF));
         assert_eq!(c::write(process, fd, ptr::null(), 9), Err(Errno::EPIPE), "not connected comes first");

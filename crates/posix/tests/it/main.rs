@@ -5,9 +5,12 @@
 mod c;
 mod calls;
 mod connect;
+mod error_queue;
+mod icmp;
 mod options;
 mod readiness;
 mod real_time;
 mod sysctl;
+mod table;
 mod threads;
 mod wire;

@@ -55,9 +55,9 @@ fn what_is_out_of_range_or_unknown_is_refused() {
     let fd = wire.socket();
     let refused = [
         // Nothing here would tell when memory is free again, or when a packet came.
-        (SOL_SOCKET, libc::SO_ZEROCOPY, 1, Errno::ENOPROTOOPT),
-        (SOL_SOCKET, libc::SO_TIMESTAMP, 1, Errno::ENOPROTOOPT),
-        (SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, Errno::ENOPROTOOPT),
+        (SOL_SOCKET, libc::SO_ZEROCOPY, 2, Errno::EINVAL),
+        (SOL_SOCKET, libc::SO_TIMESTAMPING, 1 << 30, Errno::EINVAL),
+        (SOL_SOCKET, libc::SO_TIMESTAMPING, 1 << 7, Errno::EINVAL),
         (IPPROTO_TCP, libc::TCP_MAXSEG, 87, Errno::EINVAL),
         (IPPROTO_TCP, libc::TCP_MAXSEG, 32_768, Errno::EINVAL),
         (IPPROTO_TCP, libc::TCP_KEEPIDLE, 0, Errno::EINVAL),

@@ -62,7 +62,7 @@ fn by_level_it_is_told_again_by_edge_once_and_one_shot_until_armed() {
     for (how, again) in [(0, true), (EDGE, false), (ONE_SHOT, false)] {
         let mut wire = Wire::new();
         let (client, server) = wire.connected();
-        let epoll = wire.server.epoll_create().unwrap();
+        let epoll = wire.server.epoll_create(false).unwrap();
         watch(&mut wire.server, epoll, server, how);
         let now = wire.now;
         assert_eq!(found(&mut wire.server, now, epoll), [Ready::OUT]);
@@ -84,7 +84,7 @@ fn by_level_it_is_told_again_by_edge_once_and_one_shot_until_armed() {
 fn epoll_refuses_what_makes_no_sense() {
     let mut wire = Wire::new();
     let fd = wire.socket();
-    let epoll = wire.client.epoll_create().unwrap();
+    let epoll = wire.client.epoll_create(false).unwrap();
     let add = Control::Add(Interest { events: 1, data: 0 });
     assert_eq!(wire.client.epoll_ctl(epoll, 999, add), Err(Errno::EBADF));
     assert_eq!(wire.client.epoll_ctl(epoll, epoll, add), Err(Errno::EINVAL));

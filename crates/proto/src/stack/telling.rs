@@ -26,6 +26,8 @@ impl Stack {
             unacknowledged: c.snd.queue.len(),
             unsent: c.unsent(),
             send_buffer: c.snd.limit,
+            send_buffer_used: c.send_buffer_used(self.config()),
+            writable: c.is_writable(self.config()),
         })
     }
 

@@ -102,6 +102,9 @@ impl Connection {
 
         self.timers.stop(Timer::Retransmit);
         self.timeouts = 0;
+        if self.special.is_some() {
+            self.report_acknowledged(cx, ack);
+        }
         self.snd.queue.acknowledge(ack.earliest(self.snd.queue.end()), &mut cx.blocks, |_| ());
         self.segments_delivered(cx);
         self.bytes_acked += u64::from(data_acked);

@@ -11,7 +11,7 @@ impl Runner<'_> {
     pub(super) fn readiness_call(&mut self, call: &Call) -> Option<Result<Attempt, String>> {
         Some(match (call.name.as_str(), call.arguments.as_slice()) {
             ("poll", [fds, _, timeout]) => self.poll(fds, timeout),
-            ("epoll_create", [_]) => Ok(at_once(|sockets, _| sockets.epoll_create().map(value))),
+            ("epoll_create", [_]) => Ok(at_once(|sockets, _| sockets.epoll_create(false).map(value))),
             ("epoll_ctl", [epoll, operation, fd, event]) => self.epoll_ctl(epoll, operation, fd, event),
             ("epoll_wait", [epoll, events, most, timeout]) => self.epoll_wait(epoll, events, most, timeout),
             _ => return None,

@@ -1,0 +1,207 @@
+//! Calls about descriptors, whatever they stand for.
+
+use super::{Process, watch};
+use crate::errno::Errno;
+use crate::ioctl::{FIOCLEX, FIONBIO, FIONCLEX};
+use crate::send::{Destination, Send, Source};
+use crate::sockets::Close;
+use libc::{c_int, off_t};
+
+/// `close`; waits as long as `SO_LINGER` says.
+pub fn close(process: &impl Process, fd: c_int) -> Result<i32, Errno> {
+    let mut close = Close::new(fd);
+    process.wait(|sockets, now| close.attempt(sockets, now)).map(|()| 0)
+}
+
+/// `dup`.
+pub fn dup(process: &impl Process, fd: c_int) -> Result<i32, Errno> {
+    process.call(|sockets, _| sockets.duplicate(fd, 0, false))
+}
+
+/// `dup2`: as [`dup3`], but two that are the same are no error.
+pub fn dup2(process: &impl Process, fd: c_int, new: c_int) -> Result<i32, Errno> {
+    if fd == new {
+        return process.call(|sockets, _| sockets.flags(fd)).map(|_| fd);
+    }
+    dup3(process, fd, new, 0)
+}
+
+/// `dup3`. What is none of the library's own numbers is `EBADF`.
+pub fn dup3(process: &impl Process, fd: c_int, new: c_int, flags: c_int) -> Result<i32, Errno> {
+    if flags & !libc::O_CLOEXEC != 0 {
+        return Err(Errno::EINVAL);
+    }
+    process.call(|sockets, now| sockets.duplicate_as(now, fd, new, flags & libc::O_CLOEXEC != 0))
+}
+
+/// `fcntl`: `F_GETFL`, `F_SETFL`, `F_GETFD`, `F_SETFD`, `F_DUPFD`, `F_DUPFD_CLOEXEC`.
+pub fn fcntl(process: &impl Process, fd: c_int, command: c_int, argument: c_int) -> Result<i32, Errno> {
+    process.call(|sockets, _| {
+        let flags = sockets.flags(fd)?;
+        match command {
+            libc::F_GETFL => Ok(flags),
+            libc::F_SETFL => sockets.set_flags(fd, argument).map(|()| 0),
+            libc::F_GETFD => Ok(if sockets.closes_on_exec(fd)? { libc::FD_CLOEXEC } else { 0 }),
+            libc::F_SETFD => sockets.set_close_on_exec(fd, argument & libc::FD_CLOEXEC != 0).map(|()| 0),
+            libc::F_DUPFD => sockets.duplicate(fd, argument, false),
+            libc::F_DUPFD_CLOEXEC => sockets.duplicate(fd, argument, true),
+            _ => Err(Errno::EINVAL),
+        }
+    })
+}
+
+/// `ioctl` with an int, or without.
+///
+/// # Safety
+/// `argument` is null or an int that can be read and written.
+pub unsafe fn ioctl(
+    process: &impl Process,
+    fd: c_int,
+    request: u64,
+    argument: *mut c_int,
+) -> Result<i32, Errno> {
+    let flags = process.call(|sockets, _| sockets.flags(fd))?;
+    match request {
+        FIOCLEX | FIONCLEX => {
+            return process.call(|sockets, _| sockets.set_close_on_exec(fd, request == FIOCLEX)).map(|()| 0);
+        }
+        FIONBIO => {
+            // SAFETY: as the caller says.
+            let on = unsafe { *argument.as_ref().ok_or(Errno::EFAULT)? };
+            let flags = if on == 0 { flags & !libc::O_NONBLOCK } else { flags | libc::O_NONBLOCK };
+            return process.call(|sockets, _| sockets.set_flags(fd, flags)).map(|()| 0);
+        }
+        _ => {}
+    }
+    let value = process.call(|sockets, _| sockets.ioctl(fd, request))?;
+    // SAFETY: as the caller says.
+    unsafe { *argument.as_mut().ok_or(Errno::EFAULT)? = value };
+    Ok(0)
+}
+
+/// `pipe`.
+///
+/// # Safety
+/// `fds` is null, or two ints there can be written.
+pub unsafe fn pipe(process: &impl Process, fds: *mut c_int) -> Result<i32, Errno> {
+    // SAFETY: as the caller says.
+    unsafe { pipe2(process, fds, 0) }
+}
+
+/// `pipe2` with `O_NONBLOCK` and `O_CLOEXEC`.
+///
+/// # Safety
+/// `fds` is null, or two ints there can be written.
+pub unsafe fn pipe2(process: &impl Process, fds: *mut c_int, flags: c_int) -> Result<i32, Errno> {
+    if flags & !(libc::O_NONBLOCK | libc::O_CLOEXEC) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if fds.is_null() {
+        return Err(Errno::EFAULT);
+    }
+    let (read, write) = process.call(|sockets, _| {
+        let ends = sockets.pipe()?;
+        for end in [ends.0, ends.1] {
+            sockets.set_flags(end, flags)?;
+            sockets.set_close_on_exec(end, flags & libc::O_CLOEXEC != 0)?;
+        }
+        Ok(ends)
+    })?;
+    // SAFETY: as the caller says.
+    unsafe {
+        fds.write(read);
+        fds.add(1).write(write);
+    }
+    Ok(0)
+}
+
+/// `splice`; offsets must be null, or zero where a caller cannot pass null.
+///
+/// # Safety
+/// The offsets are null or can be read.
+pub unsafe fn splice(
+    process: &impl Process,
+    (from, from_offset): (c_int, *const i64),
+    (to, to_offset): (c_int, *const i64),
+    len: usize,
+    flags: u32,
+) -> Result<usize, Errno> {
+    // SAFETY: as the caller says.
+    let sought = unsafe { [from_offset.as_ref(), to_offset.as_ref()] };
+    if sought.into_iter().flatten().any(|offset| *offset != 0) {
+        return Err(Errno::ESPIPE);
+    }
+    process.wait(|sockets, now| sockets.splice(now, from, to, len, flags as i32))
+}
+
+/// What `sendfile` reads at once: a pipe's pages, as with Linux.
+const SENDFILE_CHUNK: usize = 65_536;
+
+/// `sendfile`: from a file of the system into a socket. Without `offset` the file's own position is read and moved.
+///
+/// # Safety
+/// `offset` is null or can be read and written.
+pub unsafe fn sendfile(
+    process: &impl Process,
+    to: c_int,
+    file: c_int,
+    offset: *mut off_t,
+    len: usize,
+) -> Result<usize, Errno> {
+    process.call(|sockets, _| {
+        sockets.domain(to)?;
+        // A socket is not a file to be read from.
+        if sockets.is_open(file) { Err(Errno::EINVAL) } else { Ok(()) }
+    })?;
+    // SAFETY: as the caller says.
+    let offset = unsafe { offset.as_mut() };
+    let begin = match &offset {
+        Some(offset) => **offset,
+        // SAFETY: no memory is passed.
+        None => of_system(unsafe { libc::lseek(file, 0, libc::SEEK_CUR) } as isize)? as off_t,
+    };
+    if begin < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let (sent, result) = send_chunks(process, to, (file, begin), len);
+    let end = begin + sent as off_t;
+    match offset {
+        Some(offset) => *offset = end,
+        // SAFETY: no memory is passed.
+        None => drop(of_system(unsafe { libc::lseek(file, end, libc::SEEK_SET) } as isize)?),
+    }
+    if sent > 0 { Ok(sent) } else { result.map(|()| 0) }
+}
+
+fn send_chunks(
+    process: &impl Process,
+    to: c_int,
+    (file, begin): (c_int, off_t),
+    len: usize,
+) -> (usize, Result<(), Errno>) {
+    let mut sent = 0;
+    let mut buf = vec![0; len.min(SENDFILE_CHUNK)];
+    while sent < len {
+        let wanted = (len - sent).min(buf.len());
+        // SAFETY: the buffer is that long.
+        let got = unsafe { libc::pread(file, buf.as_mut_ptr().cast(), wanted, begin + sent as off_t) };
+        let got = match of_system(got) {
+            Ok(0) => return (sent, Ok(())),
+            Ok(got) => got,
+            Err(errno) => return (sent, Err(errno)),
+        };
+        let flags = if got == wanted && sent + got < len { libc::MSG_MORE } else { 0 };
+        let mut send = Send::new(to, Source { data: &buf[..got], faulty: false }, flags, Destination::None);
+        match process.wait_for(watch(&to), |sockets, now| send.attempt(sockets, now)) {
+            Ok(taken) => sent += taken,
+            Err(errno) => return (sent, Err(errno)),
+        }
+    }
+    (sent, Ok(()))
+}
+
+/// What the system returned, or its errno.
+fn of_system(returned: isize) -> Result<usize, Errno> {
+    usize::try_from(returned)
+        .map_err(|_| Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)))
+}

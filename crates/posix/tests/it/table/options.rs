@@ -1,0 +1,155 @@
+//! Options: lengths, pointers, ranges, and what is read back.
+
+use super::cases::{Told, WRONG};
+use core::ptr::{null, null_mut};
+
+pub(super) fn options(t: &mut Told<'_>) {
+    use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET};
+    let k = t.calls;
+    let fd = t.fresh(libc::AF_INET);
+    for level in [SOL_SOCKET, IPPROTO_TCP, IPPROTO_IP, IPPROTO_IPV6, 255, -1] {
+        t.set(fd, level, 9999, 1);
+        t.get(fd, level, 9999, 4);
+    }
+    let one = 1_i32;
+    let value = (&raw const one).cast();
+    let known = [(SOL_SOCKET, libc::SO_KEEPALIVE), (IPPROTO_TCP, libc::TCP_NODELAY)];
+    for option in known {
+        for len in [0, 1, 3, 4, 5, 8, u32::MAX] {
+            let long = [1_i32, 0];
+            t.say(
+                &format!("set {option:?} of length {len}"),
+                k.setsockopt(fd, option, long.as_ptr().cast(), len),
+            );
+        }
+        t.say("set from null", k.setsockopt(fd, option, null(), 4));
+        t.say("set from null of no length", k.setsockopt(fd, option, null(), 0));
+        t.say("set of a wrong one", k.setsockopt(WRONG, option, value, 4));
+        let mut len = 4;
+        t.say("get into null", k.getsockopt(fd, option, null_mut(), &raw mut len));
+        t.say("get without length", k.getsockopt(fd, option, null_mut(), null_mut()));
+        len = u32::MAX;
+        t.say("get, negative length", k.getsockopt(fd, option, null_mut(), &raw mut len));
+        for room in [0, 1, 3, 4, 9] {
+            t.get(fd, option.0, option.1, room);
+        }
+    }
+    let switches =
+        [libc::SO_REUSEADDR, libc::SO_REUSEPORT, libc::SO_OOBINLINE, libc::SO_KEEPALIVE, libc::SO_BROADCAST]
+            .into_iter()
+            .chain([libc::SO_DONTROUTE, libc::SO_ZEROCOPY, libc::SO_TIMESTAMP, libc::SO_TIMESTAMPNS]);
+    for option in switches {
+        for value in [1, 2, -1, 0] {
+            t.set(fd, SOL_SOCKET, option, value);
+            t.get(fd, SOL_SOCKET, option, 4);
+        }
+    }
+    for option in [
+        libc::SO_TYPE,
+        libc::SO_PROTOCOL,
+        libc::SO_DOMAIN,
+        libc::SO_ERROR,
+        libc::SO_ACCEPTCONN,
+        libc::SO_SNDLOWAT,
+    ] {
+        t.set(fd, SOL_SOCKET, option, 1);
+        t.get(fd, SOL_SOCKET, option, 8);
+    }
+    for option in [
+        libc::SO_PASSCRED,
+        libc::SO_INCOMING_CPU,
+        libc::SO_BINDTODEVICE,
+        libc::SO_PEERCRED,
+        libc::SO_BUSY_POLL,
+    ] {
+        t.get(fd, SOL_SOCKET, option, 16);
+    }
+    for value in [0, 1, 500, 5000] {
+        t.set(fd, SOL_SOCKET, libc::SO_RCVLOWAT, value);
+        t.get(fd, SOL_SOCKET, libc::SO_RCVLOWAT, 4);
+        t.set(fd, SOL_SOCKET, libc::SO_PRIORITY, value.clamp(0, 6));
+        t.get(fd, SOL_SOCKET, libc::SO_PRIORITY, 4);
+    }
+    for value in [0, 1, 5000, 100_000] {
+        t.set(fd, SOL_SOCKET, libc::SO_SNDBUF, value);
+        t.get(fd, SOL_SOCKET, libc::SO_SNDBUF, 4);
+        t.set(fd, SOL_SOCKET, libc::SO_RCVBUF, value);
+        t.get(fd, SOL_SOCKET, libc::SO_RCVBUF, 4);
+    }
+    for linger in [[1, 5], [0, 9], [1, 0]] {
+        t.say("set SO_LINGER", k.setsockopt(fd, (SOL_SOCKET, libc::SO_LINGER), linger.as_ptr().cast(), 8));
+        t.get(fd, SOL_SOCKET, libc::SO_LINGER, 8);
+    }
+    t.set(fd, SOL_SOCKET, libc::SO_LINGER, 1);
+    for time in [[1_i64, 500_000], [0, 0], [0, 1_000_000], [0, -1]] {
+        let given = k.setsockopt(fd, (SOL_SOCKET, libc::SO_RCVTIMEO), time.as_ptr().cast(), 16);
+        t.say(&format!("set SO_RCVTIMEO to {time:?}"), given);
+        t.get(fd, SOL_SOCKET, libc::SO_RCVTIMEO, 16);
+    }
+    t.set(fd, SOL_SOCKET, libc::SO_RCVTIMEO, 1);
+    for flags in [0x10, 1 << 30, 0x80, 1 << 16, 1 << 12, 0] {
+        t.set(fd, SOL_SOCKET, libc::SO_TIMESTAMPING, flags);
+        t.get(fd, SOL_SOCKET, libc::SO_TIMESTAMPING, 8);
+    }
+    for (option, values) in [
+        (libc::TCP_NODELAY, [0, 1, 2, -1]),
+        (libc::TCP_CORK, [1, 5, -1, 0]),
+        (libc::TCP_MAXSEG, [87, 88, 32_767, 32_768]),
+        (libc::TCP_KEEPIDLE, [0, 1, 32_767, 32_768]),
+        (libc::TCP_KEEPINTVL, [0, 1, 32_767, 32_768]),
+        (libc::TCP_KEEPCNT, [0, 1, 127, 128]),
+        (libc::TCP_SYNCNT, [0, 1, 127, 128]),
+        (libc::TCP_LINGER2, [-5, 7, 60, 10]),
+        (libc::TCP_DEFER_ACCEPT, [1, 5, 100_000, 0]),
+        (libc::TCP_USER_TIMEOUT, [-1, 1, 30_000, 0]),
+        (libc::TCP_NOTSENT_LOWAT, [1, 5000, 0, 9]),
+        (libc::TCP_WINDOW_CLAMP, [0, 5, 5000, 0]),
+        (libc::TCP_THIN_LINEAR_TIMEOUTS, [1, 2, -1, 0]),
+        (libc::TCP_THIN_DUPACK, [1, 2, -1, 0]),
+        (libc::TCP_FASTOPEN, [-1, 7, 0, 5]),
+        (libc::TCP_FASTOPEN_CONNECT, [2, -1, 1, 0]),
+        (libc::TCP_FASTOPEN_NO_COOKIE, [2, -1, 1, 0]),
+        (36, [2, -1, 1, 0]),
+        (44, [999, 1000, 120_000, 120_001]),
+    ] {
+        for value in values {
+            t.set(fd, IPPROTO_TCP, option, value);
+            t.get(fd, IPPROTO_TCP, option, 4);
+        }
+    }
+    for (name, len) in [("cubic", 5), ("reno", 4), ("nothing", 7), ("cubic", 0)] {
+        let given = k.setsockopt(fd, (IPPROTO_TCP, libc::TCP_CONGESTION), name.as_ptr().cast(), len);
+        t.say(&format!("set TCP_CONGESTION to {name}"), given);
+        t.get(fd, IPPROTO_TCP, libc::TCP_CONGESTION, 16);
+    }
+    for option in
+        [libc::TCP_REPAIR_QUEUE, libc::TCP_QUEUE_SEQ, libc::TCP_REPAIR_OPTIONS, libc::TCP_TIMESTAMP, 29, 43]
+    {
+        t.set(fd, IPPROTO_TCP, option, 1);
+    }
+    for option in [
+        libc::TCP_REPAIR,
+        libc::TCP_REPAIR_QUEUE,
+        libc::TCP_QUEUE_SEQ,
+        29,
+        43,
+        libc::TCP_ULP,
+        libc::TCP_MD5SIG,
+    ] {
+        t.get(fd, IPPROTO_TCP, option, 20);
+    }
+    for (option, values) in [
+        (libc::IP_TOS, [0x10, 0x13, 255, 0]),
+        (libc::IP_TTL, [0, 1, 255, 256]),
+        (libc::IP_RECVERR, [1, 5, -1, 0]),
+        (libc::IP_MTU_DISCOVER, [-1, 6, 3, 0]),
+        (libc::IP_FREEBIND, [1, 2, -1, 0]),
+    ] {
+        t.get(fd, IPPROTO_IP, option, 4);
+        for value in values {
+            t.set(fd, IPPROTO_IP, option, value);
+            t.get(fd, IPPROTO_IP, option, 4);
+        }
+    }
+    t.get(fd, IPPROTO_IP, libc::IP_MTU, 4);
+}
