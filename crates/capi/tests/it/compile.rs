@@ -1,11 +1,12 @@
 //! The library built, and C programs compiled against it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// How a program gets the library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Link {
     Shared,
     Static,
@@ -36,13 +37,20 @@ pub(crate) fn library() -> &'static Path {
     })
 }
 
-/// Compiles `source` (a path below this crate's folder), links it, and says where the program is.
-pub(crate) fn program(source: &str, link: Link) -> PathBuf {
+/// Compiles `source` (a path below this crate's folder), once, links it, and says where the program is.
+pub(crate) fn program(source: &'static str, link: Link) -> PathBuf {
+    static COMPILED: Mutex<BTreeMap<(&str, Link), PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    compiled.entry((source, link)).or_insert_with(|| compile(source, link)).clone()
+}
+
+fn compile(source: &str, link: Link) -> PathBuf {
     let name = Path::new(source).file_stem().unwrap().to_string_lossy().into_owned();
-    let target =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{link:?}-{}", std::process::id()));
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{link:?}"));
+    // A program that another run of these tests executes cannot be written to, but replaced.
+    let beside = target.with_extension(std::process::id().to_string());
     let mut cc = Command::new("cc");
-    cc.args(FLAGS).arg(folder().join(source)).arg("-o").arg(&target);
+    cc.args(FLAGS).arg(folder().join(source)).arg("-o").arg(&beside);
     cc.arg("-I").arg(folder().join("include")).arg("-I").arg(folder().join("tests/c"));
     match link {
         Link::Shared => {
@@ -54,6 +62,7 @@ pub(crate) fn program(source: &str, link: Link) -> PathBuf {
         }
     }
     succeed(&mut cc);
+    std::fs::rename(beside, &target).unwrap();
     target
 }
 
