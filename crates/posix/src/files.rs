@@ -29,7 +29,7 @@ struct Descriptor {
 #[derive(Debug)]
 struct Shared {
     file: File,
-    /// Descriptors that stand for it.
+    /// Descriptors that stand for it, and calls that hold it.
     numbers: usize,
 }
 
@@ -44,6 +44,8 @@ pub(crate) struct Files {
     open: Vec<Option<Shared>>,
     /// Places among those that are free.
     free_open: Vec<usize>,
+    /// For one attempt of a call that waited: what its numbers stood for when it began. They may be closed by now, or be others'.
+    standing: Vec<(i32, Open)>,
 }
 
 /// `RLIMIT_NOFILE`'s usual hard limit.
@@ -57,6 +59,7 @@ impl Files {
             free_numbers: BTreeSet::new(),
             open: Vec::new(),
             free_open: Vec::new(),
+            standing: Vec::new(),
         }
     }
 
@@ -72,7 +75,8 @@ impl Files {
     }
 
     fn free_from(&self, least: usize) -> Option<usize> {
-        let free = self.free_numbers.range(least..).next().copied();
+        let is_spoken_for = |at: usize| self.standing.iter().any(|(fd, _)| self.slot(*fd) == Some(at));
+        let free = self.free_numbers.range(least..).copied().find(|at| !is_spoken_for(*at));
         Some(free.unwrap_or(self.numbers.len().max(least))).filter(|at| *at < FILES_MAX)
     }
 
@@ -119,6 +123,9 @@ impl Files {
     }
 
     fn descriptor(&self, fd: i32) -> Result<Descriptor, Errno> {
+        if let Some((_, open)) = self.standing.iter().find(|(number, _)| *number == fd) {
+            return Ok(Descriptor { open: *open, close_on_exec: false });
+        }
         self.slot(fd).and_then(|at| *self.numbers.get(at)?).ok_or(Errno::EBADF)
     }
 
@@ -148,13 +155,31 @@ impl Files {
             self.numbers[at] = None;
             self.free_numbers.insert(at);
         }
-        let shared = self.shared_mut(open)?;
+        Ok(self.let_go(open).map(|file| (open, file)))
+    }
+
+    /// One more that uses this file, without a number.
+    pub(crate) fn hold(&mut self, open: Open) {
+        if let Ok(shared) = self.shared_mut(open) {
+            shared.numbers += 1;
+        }
+    }
+
+    /// One less; the file, if that was the last.
+    pub(crate) fn let_go(&mut self, open: Open) -> Option<File> {
+        let shared = self.shared_mut(open).ok()?;
         shared.numbers -= 1;
         if shared.numbers > 0 {
-            return Ok(None);
+            return None;
         }
         self.free_open.push(open.0);
-        Ok(self.open[open.0].take().map(|shared| (open, shared.file)))
+        self.open[open.0].take().map(|shared| shared.file)
+    }
+
+    /// Until this is called with none, these numbers stand for these files.
+    pub(crate) fn stand_in(&mut self, standing: &[(i32, Open)]) {
+        self.standing.clear();
+        self.standing.extend_from_slice(standing);
     }
 
     pub(crate) fn get(&self, fd: i32) -> Result<&File, Errno> {

@@ -43,15 +43,22 @@ pub struct RealProcess<C = RealClock> {
 }
 
 /// A call that is tried until it need not wait; see [`RealProcess::waiting`]. Dropped, it waits no more.
+///
+/// As in the kernel, it goes on with the files it began with: another thread may close its descriptors meanwhile, or get their numbers for
+/// other files.
 #[derive(Debug)]
 pub struct Waiting<'a, C: Clock = RealClock> {
     process: &'a RealProcess<C>,
     waker: Waker,
+    /// Where it is entered among those that wait.
     place: Option<u64>,
+    /// What its descriptors stood for when it began to wait.
+    held: Vec<(i32, Open)>,
 }
 
 impl<C: Clock> Waiting<'_, C> {
-    /// One attempt. If it has to wait, what happens from now on to one of `fds` (without any: anything) wakes.
+    /// One attempt. If it has to wait, what happens from now on to one of `fds` (without any: anything) wakes. `fds` are the same each
+    /// time.
     ///
     /// # Errors
     /// The call's own, `ENETDOWN` when the stack has ended; [`Stop::Wait`].
@@ -67,13 +74,18 @@ impl<C: Clock> Waiting<'_, C> {
         if inner.phase != Phase::Running {
             return Err(Errno::ENETDOWN.into());
         }
-        let result = attempt(&mut inner.sockets, self.process.clock.now());
+        let now = self.process.clock.now();
+        inner.sockets.files.stand_in(&self.held);
+        let result = attempt(&mut inner.sockets, now);
+        inner.sockets.files.stand_in(&[]);
         if let Err(Stop::Wait(_)) = result {
-            // A number that stands for nothing, or no longer does, is worth an attempt at anything.
-            let opens = fds.iter().map_while(|fd| inner.sockets.files.open(*fd).ok());
-            let files: Vec<Open> = opens.collect();
-            let files = if files.len() == fds.len() { files } else { Vec::new() };
+            if self.held.is_empty() {
+                self.held = inner.sockets.hold(fds);
+            }
+            let files = self.held.iter().map(|(_, open)| *open).collect();
             self.place = Some(inner.waiters.add(files, self.waker.clone()));
+        } else {
+            inner.let_go(now, &mut self.held);
         }
         self.process.settle(inner);
         result
@@ -82,9 +94,15 @@ impl<C: Clock> Waiting<'_, C> {
 
 impl<C: Clock> Drop for Waiting<'_, C> {
     fn drop(&mut self) {
-        if let Some(place) = self.place.take() {
-            self.process.lock().waiters.remove(place);
+        if self.place.is_none() && self.held.is_empty() {
+            return;
         }
+        let mut inner = self.process.lock();
+        if let Some(place) = self.place.take() {
+            inner.waiters.remove(place);
+        }
+        inner.let_go(self.process.clock.now(), &mut self.held);
+        self.process.settle(inner);
     }
 }
 
@@ -151,7 +169,7 @@ impl<C: Clock> RealProcess<C> {
 
     /// A call that waits in a place of its own: `waker` is woken when another attempt is worthwhile.
     pub fn waiting(&self, waker: Waker) -> Waiting<'_, C> {
-        Waiting { process: self, waker, place: None }
+        Waiting { process: self, waker, place: None, held: Vec::new() }
     }
 
     /// Closes every descriptor, as the end of a process does: what was written is still delivered, unread data resets. Calls that wait
@@ -217,6 +235,15 @@ impl Inner {
             || stack
                 .poll_timeout()
                 .is_some_and(|deadline| self.next_exchange.is_none_or(|planned| deadline < planned))
+    }
+
+    /// A call holds its files no more. The end of the stack has let go of all of them.
+    fn let_go(&mut self, now: Instant, held: &mut Vec<(i32, Open)>) {
+        for (_, open) in held.drain(..) {
+            if self.phase == Phase::Running {
+                self.sockets.let_go(now, open);
+            }
+        }
     }
 
     fn release_everybody(&mut self) {

@@ -139,12 +139,36 @@ impl Sockets {
         Ok(())
     }
 
-    /// Closes every descriptor.
+    /// Closes every descriptor, and what waiting calls hold.
     pub(crate) fn close_all(&mut self, now: Instant) {
         let open: Vec<i32> = self.files.numbers().collect();
         for fd in open {
             // It is open, and closing has no other error.
             let _ = self.close(now, fd);
+        }
+        let held: Vec<Open> = self.files.iter().map(|(open, _)| open).collect();
+        for open in held {
+            while self.files.at(open).is_ok() {
+                self.let_go(now, open);
+            }
+        }
+    }
+
+    /// What these numbers stand for, held open for a call that waits, as the kernel does while one is in progress; each is to be
+    /// [let go](Self::let_go).
+    pub(crate) fn hold(&mut self, fds: &[i32]) -> Vec<(i32, Open)> {
+        let held: Vec<(i32, Open)> =
+            fds.iter().filter_map(|fd| Some((*fd, self.files.open(*fd).ok()?))).collect();
+        held.iter().for_each(|(_, open)| self.files.hold(*open));
+        held
+    }
+
+    /// The call is over: a file whose last number was closed meanwhile is closed now.
+    pub(crate) fn let_go(&mut self, now: Instant, open: Open) {
+        if let Some(file) = self.files.let_go(open)
+            && let Some(socket) = self.close_file(open, file)
+        {
+            self.release(now, &socket);
         }
     }
 
@@ -161,15 +185,20 @@ impl Sockets {
 
     /// Takes a descriptor away; the socket, if it was the last one of it.
     pub(crate) fn remove(&mut self, fd: i32) -> Result<Option<Box<Socket>>, Errno> {
-        let Some((open, file)) = self.files.remove(fd)? else { return Ok(None) };
+        let removed = self.files.remove(fd)?;
+        Ok(removed.and_then(|(open, file)| self.close_file(open, file)))
+    }
+
+    /// Nothing stands for this file any more.
+    fn close_file(&mut self, open: Open, file: File) -> Option<Box<Socket>> {
         self.forget_in_epolls(open);
         self.note_stirred(open);
         match file {
-            File::Socket(socket) => return Ok(Some(socket)),
+            File::Socket(socket) => return Some(socket),
             File::Pipe(end) => self.close_pipe(&end),
             File::Epoll(_) => self.epolls.retain(|epoll| *epoll != open),
         }
-        Ok(None)
+        None
     }
 
     /// Lets go of what a socket holds in the engine.

@@ -166,6 +166,67 @@ static void interrupted_half_way(void) {
   check(fb_close(client) == 0 && fb_close(server) == 0 && fb_close(listener) == 0);
 }
 
+static void *read_until_the_end(void *argument) {
+  char bytes[10];
+  int fd = (int)(long)argument;
+  check(fb_recv(fd, bytes, 2, MSG_WAITALL) == 2 && memcmp(bytes, "ab", 2) == 0);
+  return NULL;
+}
+
+static void *accept_one(void *argument) {
+  int fd = fb_accept((int)(long)argument, NULL, NULL);
+  check(fd >= 0 && fb_close(fd) == 0);
+  return NULL;
+}
+
+/* A call that waits goes on with what it began with, though its number is closed and given to another. */
+static void closed_under_a_call(void) {
+  struct timespec pause = {0, 20000000};
+  int listener = listener_on(13), client = connected_to(13), server = fb_accept(listener, NULL, NULL), other;
+  char byte;
+  pthread_t reading = run(read_until_the_end, server), accepting;
+  nanosleep(&pause, NULL);
+  check(fb_close(server) == 0);
+  other = fb_socket(AF_INET, SOCK_STREAM, 0);
+  check(other == server);
+  check(fb_write(client, "a", 1) == 1);
+  nanosleep(&pause, NULL);
+  fails(fb_recv(client, &byte, 1, MSG_DONTWAIT), EAGAIN); /* not closed yet */
+  check(fb_write(client, "b", 1) == 1);
+  pthread_join(reading, NULL);
+  check(fb_read(client, &byte, 1) == 0); /* now it is */
+  fails(fb_read(other, &byte, 1), ENOTCONN);
+  check(fb_close(client) == 0);
+
+  accepting = run(accept_one, listener);
+  nanosleep(&pause, NULL);
+  check(fb_close(listener) == 0);
+  check(fb_close(connected_to(13)) == 0);
+  pthread_join(accepting, NULL);
+  {
+    struct sockaddr_in own = ipv4("10.0.0.2", 13);
+    fails(fb_connect(other, (struct sockaddr *)&own, sizeof own), ECONNREFUSED);
+  }
+  check(fb_close(other) == 0);
+}
+
+/* fb_shutdown() is how a call in another thread is ended. */
+static void *read_the_end(void *argument) {
+  char byte;
+  check(fb_read((int)(long)argument, &byte, 1) == 0);
+  return NULL;
+}
+
+static void shut_under_a_call(void) {
+  struct timespec pause = {0, 20000000};
+  int listener = listener_on(14), client = connected_to(14);
+  pthread_t reading = run(read_the_end, client);
+  nanosleep(&pause, NULL);
+  check(fb_shutdown(client, SHUT_RD) == 0);
+  pthread_join(reading, NULL);
+  check(fb_close(client) == 0 && fb_close(listener) == 0);
+}
+
 static void children(void) {
   int fd = listener_on(11), status = -1;
   pid_t child = fork();
@@ -201,6 +262,8 @@ int main(void) {
   time_outs();
   interruptions();
   interrupted_half_way();
+  closed_under_a_call();
+  shut_under_a_call();
   children();
   the_end();
   /* And once more, from the beginning. */

@@ -1,6 +1,7 @@
 //! Calls that really sleep, in real time: [`posix::Running`] over a device in memory.
 
 use device::memory::{self, MemoryDevice};
+use posix::sysctl::SysctlTree;
 use posix::{Connect, Errno, Receive, Running, Send, Sockets, Source, Watch};
 use posix::{Destination, Ended};
 use proto::{Capabilities, Config, Stack};
@@ -88,6 +89,31 @@ fn a_sleeping_call_is_woken_by_what_happens_to_its_descriptor_only() {
         assert_eq!(sleeping.join().unwrap(), Ok(b"own".to_vec()));
     });
     assert!(matches!(client.stop(Duration::from_secs(5)), Some(Ended::Delivered)));
+}
+
+#[test]
+fn a_setting_written_to_a_file_is_felt_while_the_stack_runs() {
+    let folder = std::env::temp_dir().join(format!("firstbyte-real-time-{}", std::process::id()));
+    let file = folder.join("ipv4/tcp_fin_timeout");
+    std::fs::create_dir_all(folder.join("ipv4")).unwrap();
+    std::fs::write(&file, "17\n").unwrap();
+    let mut stack = Stack::new(Config::linux(), WIRE, [3; 32]);
+    stack.add_address("10.0.0.1".parse().unwrap(), 24);
+    let tree = SysctlTree::new(&folder, &stack);
+    let host = Running::start(Sockets::new(stack, 3), memory::loopback(WIRE), Some(tree)).unwrap();
+    for seconds in [17, 5] {
+        std::fs::write(&file, format!("{seconds}\n")).unwrap();
+        let begun = Instant::now();
+        let is_felt = || {
+            let now = host.process().call(|sockets, _| sockets.stack().config().tcp_fin_timeout);
+            now == Duration::from_secs(seconds)
+        };
+        while !is_felt() && begun.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(is_felt(), "{seconds}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
