@@ -43,13 +43,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct mmsghdr; /* whole in <sys/socket.h> with _GNU_SOURCE */
 
 /* ---- the stack ------------------------------------------------------------------------------------------------------------------- */
 
@@ -106,7 +110,7 @@ int fb_is_open(int fd);
 /* ---- sockets --------------------------------------------------------------------------------------------------------------------- */
 
 /*
- * AF_INET or AF_INET6 (which speaks IPv4 too, by mapped addresses) with SOCK_STREAM. SOCK_NONBLOCK is heeded, SOCK_CLOEXEC is always so.
+ * AF_INET or AF_INET6 (which speaks IPv4 too, by mapped addresses) with SOCK_STREAM. SOCK_NONBLOCK is heeded, SOCK_CLOEXEC remembered: no descriptor survives exec.
  * EAFNOSUPPORT, ESOCKTNOSUPPORT (no datagrams here), EPROTONOSUPPORT, EINVAL (unknown flags), EMFILE; ENETDOWN: fb_start() comes first.
  */
 int fb_socket(int domain, int type, int protocol);
@@ -134,20 +138,33 @@ int fb_getpeername(int fd, struct sockaddr *addr, socklen_t *len);
 /* EBADF, ENOTSOCK, EINVAL (how), ENOTCONN. */
 int fb_shutdown(int fd, int how);
 
-/* EBADF. A call that waits for this descriptor in another thread fails with EBADF (in Linux it would go on waiting). */
+/* There is none of TCP: EOPNOTSUPP, and what fb_socket() fails with. EFAULT. */
+int fb_socketpair(int domain, int type, int protocol, int fds[2]);
+
+/*
+ * EBADF. As in Linux, a call that waits for this descriptor in another thread goes on waiting with what it stood for, which is closed when
+ * that call returns; fb_shutdown() ends it. With SO_LINGER it waits for the peer; EINTR ends that wait, and the descriptor is gone.
+ */
 int fb_close(int fd);
+
+/* EBADF, EMFILE; fb_dup3(): EINVAL (same number, flags). The new number of fb_dup2() and fb_dup3() must be one the library could give. */
+int fb_dup(int fd);
+int fb_dup2(int fd, int new_fd);
+int fb_dup3(int fd, int new_fd, int flags);
 
 /* ---- data ------------------------------------------------------------------------------------------------------------------------ */
 
 /*
  * EBADF, EFAULT, EINVAL (number of buffers), EAGAIN, ENOTCONN, ECONNRESET, ETIMEDOUT, ..., each once; EINTR. fb_recvfrom() tells no
- * address. Flags: MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, MSG_TRUNC, MSG_OOB. fb_recvmsg() tells TCP_INQ.
+ * address. Flags: MSG_DONTWAIT, MSG_PEEK, MSG_WAITALL, MSG_TRUNC, MSG_OOB, MSG_ERRQUEUE. fb_recvmsg() tells TCP_INQ, time stamps and the
+ * error queue.
  */
 ssize_t fb_read(int fd, void *buf, size_t len);
 ssize_t fb_readv(int fd, const struct iovec *iov, int count);
 ssize_t fb_recv(int fd, void *buf, size_t len, int flags);
 ssize_t fb_recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *addr, socklen_t *addr_len);
 ssize_t fb_recvmsg(int fd, struct msghdr *message, int flags);
+int fb_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags, struct timespec *timeout);
 
 /*
  * EBADF, EFAULT, EINVAL (number of buffers), EAGAIN, EPIPE (with SIGPIPE), ECONNRESET, ETIMEDOUT, ..., each once; EINTR. Flags:
@@ -161,6 +178,7 @@ ssize_t fb_writev(int fd, const struct iovec *iov, int count);
 ssize_t fb_send(int fd, const void *buf, size_t len, int flags);
 ssize_t fb_sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *addr, socklen_t addr_len);
 ssize_t fb_sendmsg(int fd, const struct msghdr *message, int flags);
+int fb_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags);
 
 /*
  * Bytes from a socket into a pipe of fb_pipe(), or the other way; offsets must be null. EBADF, EINVAL (neither is a pipe), ESPIPE (an
@@ -168,8 +186,15 @@ ssize_t fb_sendmsg(int fd, const struct msghdr *message, int flags);
  */
 ssize_t fb_splice(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t len, unsigned int flags);
 
-/* A pipe inside the library, for fb_splice(). EFAULT, EMFILE; ENETDOWN: no stack. */
+/*
+ * From a file of the kernel's, `file`, into a socket. EBADF (either), EINVAL (`file` is the library's), EFAULT, and the errors of reading a
+ * file and of fb_write().
+ */
+ssize_t fb_sendfile(int to, int file, off_t *offset, size_t len);
+
+/* A pipe inside the library, for fb_splice(). EFAULT, EMFILE, EINVAL (flags); ENETDOWN: no stack. */
 int fb_pipe(int fds[2]);
+int fb_pipe2(int fds[2], int flags);
 
 /* ---- readiness ------------------------------------------------------------------------------------------------------------------- */
 
@@ -178,18 +203,30 @@ int fb_pipe(int fds[2]);
  * kinds gives one of them a thread.
  */
 
-/* EFAULT, EINVAL (too many), EINTR; ENETDOWN: no stack. */
+/*
+ * EFAULT, EINVAL (too many, time-out), EINTR; ENETDOWN: no stack. The mask of fb_ppoll(), fb_pselect() and fb_epoll_pwait() holds while
+ * they wait, but a signal that comes just before they begin to wait does not end that wait, as it would in the kernel.
+ */
 int fb_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int fb_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask);
 
-/* EINVAL (size, flags), EMFILE; ENETDOWN: no stack. EPOLL_CLOEXEC is always so. */
+/* EBADF, EINVAL, EINTR; ENETDOWN: no stack. Numbers below FD_SETSIZE only, of which the library has the upper half. */
+int fb_select(int count, fd_set *read, fd_set *write, fd_set *except, struct timeval *timeout);
+int fb_pselect(int count, fd_set *read, fd_set *write, fd_set *except, const struct timespec *timeout,
+               const sigset_t *mask);
+
+/* EINVAL (size, flags), EMFILE; ENETDOWN: no stack. */
 int fb_epoll_create(int size);
 int fb_epoll_create1(int flags);
 
-/* EBADF, EINVAL (no epoll, or itself; operation), EEXIST, ENOENT, EFAULT. Level, EPOLLET, EPOLLONESHOT. */
+/* EBADF, EINVAL (no epoll, or itself; operation), EEXIST, ENOENT, ELOOP, EFAULT. Level, EPOLLET, EPOLLONESHOT. */
 int fb_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
 
-/* EBADF, EINVAL (no epoll; max not positive), EFAULT, EINTR. */
+/* EBADF, EINVAL (no epoll; max not positive; time-out), EFAULT, EINTR. */
 int fb_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout_ms);
+int fb_epoll_pwait(int epoll, struct epoll_event *events, int max, int timeout_ms, const sigset_t *mask);
+int fb_epoll_pwait2(int epoll, struct epoll_event *events, int max, const struct timespec *timeout,
+                    const sigset_t *mask);
 
 /* ---- options --------------------------------------------------------------------------------------------------------------------- */
 
@@ -202,7 +239,7 @@ int fb_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 
 /*
  * fcntl and ioctl have a third argument that depends on the second; in C these two take it as it is, and hand it on to the two below,
- * which are what the library exports. F_GETFL, F_SETFL (O_NONBLOCK), F_GETFD, F_SETFD; FIONBIO, FIONREAD (SIOCINQ), SIOCOUTQ,
+ * which are what the library exports. F_GETFL, F_SETFL (O_NONBLOCK), F_GETFD, F_SETFD, F_DUPFD, F_DUPFD_CLOEXEC; FIONBIO, FIOCLEX, FIONCLEX, FIONREAD (SIOCINQ), SIOCOUTQ,
  * SIOCOUTQNSD, SIOCATMARK. EBADF; fb_fcntl: EINVAL for other commands; fb_ioctl: ENOTTY for other requests, EINVAL (listens), EFAULT.
  */
 int fb_fcntl_arg(int fd, int command, long argument);

@@ -3,8 +3,8 @@
 
 use core::ptr;
 use libc::{
-    c_int, c_long, c_uint, c_ulong, c_void, epoll_event, iovec, msghdr, nfds_t, pollfd, sockaddr, socklen_t,
-    ssize_t,
+    c_int, c_long, c_uint, c_ulong, c_void, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t,
+    pollfd, sigset_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 use posix::Errno;
 use posix::c::life::{current, with};
@@ -43,6 +43,9 @@ plain_calls! {
     fb_listen(fd: c_int, backlog: c_int), |p| c::listen(p, fd, backlog);
     fb_shutdown(fd: c_int, how: c_int), |p| c::shutdown(p, fd, how);
     fb_close(fd: c_int), |p| c::close(p, fd);
+    fb_dup(fd: c_int), |p| c::dup(p, fd);
+    fb_dup2(fd: c_int, new: c_int), |p| c::dup2(p, fd, new);
+    fb_dup3(fd: c_int, new: c_int, flags: c_int), |p| c::dup3(p, fd, new, flags);
     fb_fcntl_arg(fd: c_int, command: c_int, argument: c_long), |p| c::fcntl(p, fd, command, argument as c_int);
 }
 
@@ -80,6 +83,14 @@ calls! {
 
     fb_splice(from: c_int, from_offset: *mut i64, to: c_int, to_offset: *mut i64, len: usize, flags: c_uint) -> ssize_t = sent,
         |p| c::splice(p, (from, from_offset), (to, to_offset), len, flags);
+    fb_sendfile(to: c_int, file: c_int, offset: *mut off_t, len: usize) -> ssize_t = sent, |p| c::sendfile(p, to, file, offset, len);
+
+    fb_recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int = returned_int,
+        |p| c::recvmmsg(p, fd, messages, count, flags, timeout);
+    fb_epoll_pwait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: c_int, mask: *const sigset_t) -> c_int
+        = returned_int, |p| c::epoll_pwait(p, epoll, (events, most), timeout, mask);
+    fb_epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int
+        = returned_int, |p| c::epoll_pwait2(p, epoll, (events, most), timeout, mask);
 }
 
 /// Calls that make the first descriptor: without a stack there is no network to make it in.
@@ -102,10 +113,7 @@ pub extern "C" fn fb_epoll_create(size: c_int) -> c_int {
 /// `epoll_create1`.
 #[unsafe(no_mangle)]
 pub extern "C" fn fb_epoll_create1(flags: c_int) -> c_int {
-    if flags & !libc::EPOLL_CLOEXEC != 0 {
-        return returned_int(Err(Errno::EINVAL));
-    }
-    opened(|p| c::epoll_create(p, 1))
+    opened(|p| c::epoll_create1(p, flags))
 }
 
 /// `pipe`.
@@ -126,6 +134,79 @@ pub unsafe extern "C" fn fb_pipe(fds: *mut c_int) -> c_int {
 pub unsafe extern "C" fn fb_poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     // SAFETY: as the caller says.
     opened(|p| unsafe { c::poll(p, fds, count, timeout) })
+}
+
+/// `pipe2`.
+///
+/// # Safety
+/// `fds` is null, or two ints there can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_pipe2(fds: *mut c_int, flags: c_int) -> c_int {
+    // SAFETY: as the caller says.
+    opened(|p| unsafe { c::pipe2(p, fds, flags) })
+}
+
+/// `socketpair`.
+///
+/// # Safety
+/// `fds` is null, or two ints there can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_socketpair(
+    domain: c_int,
+    kind: c_int,
+    protocol: c_int,
+    fds: *mut c_int,
+) -> c_int {
+    // SAFETY: as the caller says.
+    opened(|p| unsafe { c::socketpair(p, (domain, kind, protocol), fds) })
+}
+
+/// `ppoll`.
+///
+/// # Safety
+/// `fds` is null, or `count` entries there can be read and written; `timeout` and `mask` are null or can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_ppoll(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as the caller says.
+    opened(|p| unsafe { c::ppoll(p, fds, count, timeout, mask) })
+}
+
+/// `select`.
+///
+/// # Safety
+/// The sets are null, or can be read and written up to `count` bits; `timeout` is null, or can be read and written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_select(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    timeout: *mut timeval,
+) -> c_int {
+    // SAFETY: as the caller says.
+    opened(|p| unsafe { c::select(p, count, [read.cast(), write.cast(), except.cast()], timeout) })
+}
+
+/// `pselect`.
+///
+/// # Safety
+/// As of [`fb_select`]; `timeout` and `mask` are null or can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_pselect(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as the caller says.
+    opened(|p| unsafe { c::pselect(p, count, [read.cast(), write.cast(), except.cast()], timeout, mask) })
 }
 
 /// `send`.
@@ -165,6 +246,22 @@ pub unsafe extern "C" fn fb_sendmsg(fd: c_int, message: *const msghdr, flags: c_
     // SAFETY: as the caller says.
     let result = with(|p| unsafe { c::sendmsg(p, fd, message, flags) });
     returned_sent(result, flags)
+}
+
+/// `sendmmsg`.
+///
+/// # Safety
+/// `messages` is null, or `count` entries there can be read and written, and what they name can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_sendmmsg(
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: as the caller says.
+    let result = with(|p| unsafe { c::sendmmsg(p, fd, messages, count, flags) });
+    returned_sent(result.map(|count| count as usize), flags) as c_int
 }
 
 /// What C is told of a call that sends without flags.

@@ -1,11 +1,13 @@
 //! Calls about one descriptor: ours by `posix`, others by libc. Pointers are as libc has them.
 
-use crate::numbers::{self, ours, publish, withdraw};
+use crate::numbers::{self, ours, publish};
 use crate::{real, stack};
 use core::ptr;
-use libc::{c_int, c_uint, c_ulong, c_void, iovec, msghdr, off_t, sockaddr, socklen_t, ssize_t};
+use libc::{
+    c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, off_t, sockaddr, socklen_t, ssize_t, timespec,
+};
 use posix::Errno;
-use posix::c::life::{current, with};
+use posix::c::life::with;
 use posix::c::{self, returned, returned_int, returned_sent};
 
 macro_rules! calls {
@@ -64,6 +66,8 @@ calls! {
         |p, fd| c::getsockopt(p, fd, (level, name), value, len);
     setsockopt(number, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int = returned_int,
         |p, fd| c::setsockopt(p, fd, (level, name), value, len);
+    recvmmsg(number, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int = returned_int,
+        |p, fd| c::recvmmsg(p, fd, messages, count, flags, timeout);
     ioctl(number, request: c_ulong, argument: usize) -> c_int = returned_int, |p, fd| c::ioctl(p, fd, request, argument as *mut c_int);
 }
 
@@ -94,41 +98,6 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
         return unsafe { real::socket(domain, kind, protocol) };
     }
     returned_int(stack::started().and_then(|p| published(c::socket(p, domain, kind, protocol))))
-}
-
-/// `close`: the number goes back to the kernel last, so that nobody gets it before ours is closed.
-#[unsafe(no_mangle)]
-pub extern "C" fn close(number: c_int) -> c_int {
-    let part = withdraw(number).or_else(|| numbers::take_epoll_part(number));
-    if let (Some(fd), Some(process)) = (part, current()) {
-        // In a child of fork there is nothing to close; else it is open.
-        let _ = c::close(process, fd);
-    }
-    // SAFETY: nothing is passed but a number.
-    unsafe { real::close(number) }
-}
-
-/// `fcntl`: variadic in C; its third argument lies where a fixed one would, and means nothing to commands without.
-///
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fcntl(number: c_int, command: c_int, argument: usize) -> c_int {
-    match ours(number) {
-        Some(fd) => returned_int(with(|p| c::fcntl(p, fd, command, argument as c_int))),
-        // SAFETY: as the caller says.
-        None => unsafe { real::fcntl(number, command, argument) },
-    }
-}
-
-/// `fcntl` as programs built for large files call it.
-///
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fcntl64(number: c_int, command: c_int, argument: usize) -> c_int {
-    // SAFETY: as the caller says; where a word has 64 bits both are one.
-    unsafe { fcntl(number, command, argument) }
 }
 
 /// `send`.
@@ -183,6 +152,28 @@ pub unsafe extern "C" fn sendmsg(number: c_int, message: *const msghdr, flags: c
         Some(fd) => returned_sent(with(|p| unsafe { c::sendmsg(p, fd, message, flags) }), flags),
         // SAFETY: as the caller says.
         None => unsafe { real::sendmsg(number, message, flags) },
+    }
+}
+
+/// `sendmmsg`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmmsg(
+    number: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+) -> c_int {
+    match ours(number) {
+        Some(fd) => {
+            // SAFETY: as the caller says.
+            let result = with(|p| unsafe { c::sendmmsg(p, fd, messages, count, flags) });
+            returned_sent(result.map(|count| count as usize), flags) as c_int
+        }
+        // SAFETY: as the caller says.
+        None => unsafe { real::sendmmsg(number, messages, count, flags) },
     }
 }
 

@@ -14,6 +14,7 @@
 //! | `real` | libc's own functions |
 //! | `stack` | the stack, started when it is first needed |
 //! | `calls` | calls about one descriptor |
+//! | `descriptors` | `close`, `dup`, `fcntl` |
 //! | `mixed`, `poll`, `epoll` | waiting for ours and the kernel's at once |
 //!
 //! What it cannot do: descriptors of ours do not survive `fork` in the child, `exec`, or a way around libc's names (`fdopen` and the
@@ -21,6 +22,7 @@
 #![expect(unsafe_code, reason = "libc's functions have pointers")]
 
 pub mod calls;
+pub mod descriptors;
 pub mod epoll;
 mod mixed;
 mod numbers;

@@ -47,17 +47,21 @@ pub(crate) fn publish(fd: c_int) -> Result<c_int, Errno> {
     if number < 0 {
         return Err(last_error());
     }
-    match SOCKETS.at(number) {
-        Some(entry) => {
-            entry.store(fd + 1, Ordering::Release);
-            Ok(number)
-        }
-        None => {
-            // SAFETY: nobody else knows this number.
-            unsafe { real::close(number) };
-            Err(Errno::EMFILE)
-        }
-    }
+    publish_at(number, fd)
+}
+
+/// This number, held already, is for a descriptor of the stack's.
+///
+/// # Errors
+/// `EMFILE`: the table ends before it, and it is the kernel's again.
+pub(crate) fn publish_at(number: c_int, fd: c_int) -> Result<c_int, Errno> {
+    let Some(entry) = SOCKETS.at(number) else {
+        // SAFETY: nobody else knows this number.
+        unsafe { real::close(number) };
+        return Err(Errno::EMFILE);
+    };
+    entry.store(fd + 1, Ordering::Release);
+    Ok(number)
 }
 
 /// The number is ours no longer; its placeholder is still there.

@@ -30,6 +30,22 @@ def numbers_are_the_kernels():
     os.close(freed), os.close(b), c.close()
 
 
+def duplicates_share_one_socket():
+    client, server = pair(9)
+    copies = [server.dup(), socket.socket(fileno=os.dup(server.fileno()))]
+    os.dup2(server.fileno(), copies[0].fileno())
+    server.close()
+    client.send(b"ab")
+    assert [copy.recv(1) for copy in copies] == [b"a", b"b"]
+    r, w = os.pipe()
+    os.dup2(r, copies[0].fileno())
+    os.write(w, b"c")
+    assert os.read(copies[0].fileno(), 1) == b"c", "the number is the pipe's now"
+    copies[1].close()
+    assert client.recv(1) == b"", "the last one was closed"
+    client.close(), os.close(copies[0].detach()), os.close(r), os.close(w)
+
+
 def what_is_not_tcp_is_the_kernels():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
         udp.bind(("127.0.0.1", 0))
@@ -161,6 +177,7 @@ def children_have_none():
 
 
 numbers_are_the_kernels()
+duplicates_share_one_socket()
 what_is_not_tcp_is_the_kernels()
 waits(10, by_select)
 waits(11, by_poll)

@@ -180,6 +180,62 @@ static void options(void) {
   check(fb_close(fd) == 0);
 }
 
+static void duplicates(void) {
+  struct sockaddr_in own = ipv4("10.0.0.2", 12);
+  int fd = fb_socket(AF_INET, SOCK_STREAM, 0), copy = fb_dup(fd), fds[2];
+  check(copy > fd && fb_bind(copy, (struct sockaddr *)&own, sizeof own) == 0 && fb_close(fd) == 0);
+  check(fb_listen(copy, 1) == 0);
+  fails(fb_dup(fd), EBADF);
+  check(fb_dup2(copy, copy) == copy && fb_dup2(copy, fd) == fd && fb_close(fd) == 0);
+  fails(fb_dup2(copy, -1), EBADF);
+  fails(fb_dup3(copy, copy, 0), EINVAL);
+  fails(fb_dup3(copy, fd, 1), EINVAL);
+  check(fb_fcntl(copy, F_DUPFD, 700) == 700 && fb_close(700) == 0);
+  check(fb_close(copy) == 0);
+  fails(fb_socketpair(AF_INET, SOCK_STREAM, 0, fds), EOPNOTSUPP);
+  fails(fb_socketpair(AF_INET, SOCK_STREAM, 0, NULL), EFAULT);
+  fails(fb_pipe2(fds, 1), EINVAL);
+}
+
+static void several_messages(void) {
+  struct iovec none = {NULL, 0};
+  struct mmsghdr message = {0};
+  int fd = fb_socket(AF_INET, SOCK_STREAM, 0);
+  message.msg_hdr.msg_iov = &none;
+  message.msg_hdr.msg_iovlen = 1;
+  fails(fb_recvmmsg(fd, NULL, 1, 0, NULL), EFAULT);
+  fails(fb_sendmmsg(fd, NULL, 1, 0), EFAULT);
+  fails(fb_sendmmsg(99, &message, 1, 0), EBADF);
+  fails(fb_sendmmsg(fd, &message, 1, MSG_NOSIGNAL), EPIPE);
+  check(fb_close(fd) == 0);
+}
+
+static void files(void) {
+  int fd = fb_socket(AF_INET, SOCK_STREAM, 0);
+  fails(fb_sendfile(99, 0, NULL, 1), EBADF);
+  fails(fb_sendfile(fd, fd, NULL, 1), EINVAL);
+  fails(fb_sendfile(fd, -1, NULL, 1), EBADF);
+  check(fb_close(fd) == 0);
+}
+
+static void selecting(void) {
+  struct timeval once = {0, 0};
+  struct timespec never = {-1, 0};
+  fd_set read, write;
+  int fd = fb_socket(AF_INET, SOCK_STREAM, 0);
+  FD_ZERO(&read);
+  FD_ZERO(&write);
+  FD_SET(fd, &read);
+  FD_SET(fd, &write);
+  check(fb_select(fd + 1, &read, &write, NULL, &once) == 2 && FD_ISSET(fd, &read) && FD_ISSET(fd, &write));
+  fails(fb_select(-1, NULL, NULL, NULL, &once), EINVAL);
+  fails(fb_pselect(fd + 1, &read, NULL, NULL, &never, NULL), EINVAL);
+  fails(fb_ppoll(NULL, 0, &never, NULL), EINVAL);
+  FD_SET(fd + 1, &read);
+  fails(fb_select(fd + 2, &read, NULL, NULL, &once), EBADF);
+  check(fb_close(fd) == 0);
+}
+
 static void readiness(void) {
   struct pollfd entries[2] = {{600, POLLIN, 0}, {-1, POLLIN, 0}};
   struct epoll_event event = {.events = EPOLLIN};
@@ -214,6 +270,10 @@ int main(void) {
   data();
   null_buffers();
   options();
+  duplicates();
+  several_messages();
+  files();
+  selecting();
   readiness();
   check(fb_stop(1000) == 0);
   without_a_stack();

@@ -1,0 +1,104 @@
+//! Numbers that come and go: `close`, `dup` and their relatives. The kernel decides which number; what it stands for follows.
+
+use crate::numbers::{self, epoll_part, ours, publish_at, withdraw};
+use crate::real;
+use libc::c_int;
+use posix::c::life::{current, with};
+use posix::c::{self, returned_int};
+
+/// What the stack has behind a number is closed; the number stays.
+fn forget(number: c_int) {
+    let part = withdraw(number).or_else(|| numbers::take_epoll_part(number));
+    if let (Some(fd), Some(process)) = (part, current()) {
+        // In a child of fork there is nothing to close; else it is open.
+        let _ = c::close(process, fd);
+    }
+}
+
+/// `close`: the number goes back to the kernel last, so that nobody gets it before ours is closed.
+#[unsafe(no_mangle)]
+pub extern "C" fn close(number: c_int) -> c_int {
+    forget(number);
+    // SAFETY: nothing is passed but a number.
+    unsafe { real::close(number) }
+}
+
+/// The kernel has made `new` a duplicate of `number`: so does the stack.
+fn follow(number: c_int, new: c_int) -> c_int {
+    if new < 0 || new == number {
+        return new;
+    }
+    let followed = match (ours(number), epoll_part(number)) {
+        (Some(fd), _) => with(|p| c::dup(p, fd)).and_then(|fd| publish_at(new, fd)),
+        (None, Some(part)) => {
+            with(|p| c::dup(p, part)).and_then(|part| numbers::set_epoll_part(new, part)).map(|_| new)
+        }
+        (None, None) => Ok(new),
+    };
+    returned_int(followed.inspect_err(|_| {
+        // SAFETY: nobody else knows this number.
+        unsafe { real::close(new) };
+    }))
+}
+
+/// `dup`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dup(number: c_int) -> c_int {
+    // SAFETY: nothing is passed but a number.
+    follow(number, unsafe { real::dup(number) })
+}
+
+/// `dup2`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dup2(number: c_int, new: c_int) -> c_int {
+    replace(number, new, || {
+        // SAFETY: nothing is passed but numbers.
+        unsafe { real::dup2(number, new) }
+    })
+}
+
+/// `dup3`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dup3(number: c_int, new: c_int, flags: c_int) -> c_int {
+    replace(number, new, || {
+        // SAFETY: nothing is passed but numbers.
+        unsafe { real::dup3(number, new, flags) }
+    })
+}
+
+/// What `new` stood for is closed if the kernel lets it stand for something else.
+fn replace(number: c_int, new: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
+    let before = ours(new).or(epoll_part(new)).is_some();
+    let result = kernel();
+    if before && result == new && number != new {
+        forget(new);
+    }
+    follow(number, result)
+}
+
+/// `fcntl`: variadic in C; its third argument lies where a fixed one would, and means nothing to commands without.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl(number: c_int, command: c_int, argument: usize) -> c_int {
+    let duplicates = matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC);
+    match ours(number) {
+        Some(fd) if !duplicates => returned_int(with(|p| c::fcntl(p, fd, command, argument as c_int))),
+        _ => {
+            // SAFETY: as the caller says.
+            let result = unsafe { real::fcntl(number, command, argument) };
+            if duplicates { follow(number, result) } else { result }
+        }
+    }
+}
+
+/// `fcntl` as programs built for large files call it.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fcntl64(number: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: as the caller says; where a word has 64 bits both are one.
+    unsafe { fcntl(number, command, argument) }
+}
