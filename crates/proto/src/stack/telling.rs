@@ -25,7 +25,7 @@ impl Stack {
             recv_buffer: c.rcv.space.rcvbuf(),
             unacknowledged: c.snd.queue.len(),
             unsent: c.unsent(),
-            send_buffer: c.snd.limit,
+            send_buffer: c.snd.queue.limit,
             send_buffer_used: c.send_buffer_used(self.config()),
             writable: c.is_writable(self.config()),
         })

@@ -111,7 +111,8 @@ fn an_unreachable_peer_fails_a_connect_at_once() {
             error_about(&mut p, &syn, error);
             p.expect_nothing_for(10_000);
             assert_eq!(p.stack.close_reason(id), Some(reason));
-            assert_eq!(p.events_of(id), Events::CLOSED | Events::READABLE | Events::WRITABLE);
+            let told = Events::CLOSED | Events::READABLE | Events::WRITABLE | Events::REPORT;
+            assert_eq!(p.events_of(id), told);
             assert_eq!(p.read(id), Err(ReadError::Closed(reason)));
             p.close(id);
             assert_eq!(p.sizes(), (0, 0, 0));
