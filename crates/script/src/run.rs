@@ -32,7 +32,7 @@ use core::time::Duration;
 use flow::Flow;
 use posix::Sockets;
 use proto::{Capabilities, Config, Counters, Instant, Stack};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use world::{Ended, World};
 
 /// The stack's time when a script begins: far enough from zero for what was "long ago".
@@ -69,6 +69,8 @@ struct Runner<'a> {
     next_peer_port: u16,
     /// Descriptors of the script and of the stack.
     fds: BTreeMap<i64, i32>,
+    /// The script's descriptors of files that were opened: they hold zeros.
+    zero_files: BTreeSet<i64>,
     pending: Option<Pending<'a>>,
     /// Script's time of the event before, microseconds.
     before: i64,
@@ -102,6 +104,7 @@ impl<'a> Runner<'a> {
             flows: Vec::new(),
             under_test: 0,
             fds: BTreeMap::new(),
+            zero_files: BTreeSet::new(),
             pending: None,
             before: 0,
             variables: Variables::default(),

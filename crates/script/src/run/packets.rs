@@ -16,9 +16,19 @@ impl Runner<'_> {
     /// A packet comes in.
     pub(super) fn inject(&mut self, line: usize, packet: &Packet) -> Result<(), Failure> {
         let refused = |message| Failure::new(line, message);
-        self.begin_flow_of_listener();
+        let ports = match &packet.body {
+            Body::Tcp(segment) => segment.ports,
+            Body::Icmp(_) => None,
+        };
+        let of_packet = match ports {
+            Some((from, to)) => self.flow_of_ports(to, from, true),
+            None => {
+                self.begin_flow_of_listener();
+                self.under_test
+            }
+        };
         let setup = &self.setup;
-        let Some(flow) = self.flows.get_mut(self.under_test) else {
+        let Some(flow) = self.flows.get_mut(of_packet) else {
             return Err(Failure::new(line, "a packet comes for no socket: there is none yet"));
         };
         let bytes = match &packet.body {
@@ -46,6 +56,23 @@ impl Runner<'_> {
         let local = SocketAddr::new(self.setup.local, listener.local.port());
         self.under_test = self.flows.len();
         self.flows.push(Flow::new(None, local, remote));
+    }
+
+    /// Where a packet says its ports, they tell whose it is; a first one to a listener `begins` a flow of its own. Else it is of the one
+    /// under test.
+    fn flow_of_ports(&mut self, local: u16, remote: u16, begins: bool) -> usize {
+        let same =
+            |flow: &Flow| !flow.listening && (flow.local.port(), flow.remote.port()) == (local, remote);
+        if let Some(known) = self.flows.iter().rposition(same) {
+            return known;
+        }
+        let listens = self.flows.iter().any(|flow| flow.listening && flow.local.port() == local);
+        if !begins || !listens {
+            return self.under_test;
+        }
+        let ends = [(self.setup.local, local), (self.setup.remote, remote)].map(SocketAddr::from);
+        self.flows.push(Flow::new(None, ends[0], ends[1]));
+        self.flows.len() - 1
     }
 
     /// A packet is expected: the next of its flow must be it. Returns when it left.
@@ -84,6 +111,10 @@ impl Runner<'_> {
         expected: &Segment,
     ) -> Result<(i64, Ip, Segment), Failure> {
         let latest = self.world.micros() + PATIENCE;
+        let of_packet = match expected.ports {
+            Some((from, to)) => self.flow_of_ports(from, to, false),
+            None => self.under_test,
+        };
         loop {
             let Some((at, bytes)) = self.world.take_sent() else {
                 if self.world.step(latest) {
@@ -93,7 +124,7 @@ impl Runner<'_> {
                 return Err(Failure::new(line, message).beside(packet.to_string(), "nothing"));
             };
             let Some((from, to, ip, live)) = segment::read(&bytes) else { continue };
-            if let Some(flow) = self.flows.get_mut(self.under_test)
+            if let Some(flow) = self.flows.get_mut(of_packet)
                 && flow.owns(expected, from, to, &live)
             {
                 return Ok((at, ip, flow.seen_of(&live, expected)));

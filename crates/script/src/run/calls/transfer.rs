@@ -1,17 +1,16 @@
 //! Calls that send and receive. What is sent is zeros, as many as the script says.
 
+use super::messages::{Expected, compare};
 use super::{count, value};
-use crate::ast::{Call, Expr, Field};
+use crate::ast::{Call, Expr};
 use crate::run::Runner;
-use crate::run::values::{field, fields, int, is_null, only, size};
-use crate::run::world::{Attempt, Told};
+use crate::run::values::{field, fields, int, is_null, number, size};
+use crate::run::world::Attempt;
 use core::net::SocketAddr;
 use posix::{Destination, Receive, Send, Source};
 
 /// What can be sent in one call.
 static ZEROS: [u8; 1 << 24] = [0; 1 << 24];
-/// Linux's `TCP_CM_INQ`, the only ancillary value there is.
-const TCP_CM_INQ: i64 = 36;
 
 impl Runner<'_> {
     pub(super) fn transfer(&mut self, call: &Call) -> Option<Result<Attempt, String>> {
@@ -25,13 +24,13 @@ impl Runner<'_> {
                 total(vector).and_then(|len| self.send(fd, (&Expr::Ellipsis, &len), zero, none))
             }
             ("sendmsg", [fd, message, flags]) => self.sendmsg(fd, message, flags),
-            ("read", [fd, data, len]) => self.receive(fd, (data, len), zero, None),
-            ("recv", [fd, data, len, flags]) => self.receive(fd, (data, len), flags, None),
-            ("recvfrom", [fd, data, len, flags, _, _]) => self.receive(fd, (data, len), flags, None),
+            ("read", [fd, data, len]) => self.receive(fd, (data, len), zero, Vec::new()),
+            ("recv", [fd, data, len, flags]) => self.receive(fd, (data, len), flags, Vec::new()),
+            ("recvfrom", [fd, data, len, flags, _, _]) => self.receive(fd, (data, len), flags, Vec::new()),
             ("readv", [fd, vector, _]) => {
-                total(vector).and_then(|len| self.receive(fd, (&Expr::Ellipsis, &len), zero, None))
+                total(vector).and_then(|len| self.receive(fd, (&Expr::Ellipsis, &len), zero, Vec::new()))
             }
-            ("recvmsg", [fd, message, flags]) => self.recvmsg(fd, message, flags),
+            ("sendfile", [to, file, _, len]) => self.sendfile(to, file, len),
             _ => return None,
         })
     }
@@ -73,19 +72,21 @@ impl Runner<'_> {
         self.send(fd, (&Expr::Ellipsis, &len), flags, to)
     }
 
-    fn recvmsg(&mut self, fd: &Expr, message: &Expr, flags: &Expr) -> Result<Attempt, String> {
-        let fields = fields(message)?;
-        let len = total(field(fields, "msg_iov").ok_or("msg_iov is missing")?)?;
-        self.receive(fd, (&Expr::Ellipsis, &len), flags, ancillary(fields)?)
+    /// Files hold zeros, as many as anybody asks for: nothing of the system is read.
+    fn sendfile(&mut self, to: &Expr, file: &Expr, len: &Expr) -> Result<Attempt, String> {
+        if !self.zero_files.contains(&number(file)?) {
+            return Err(format!("`{file}` was not opened"));
+        }
+        self.send(to, (&Expr::Ellipsis, len), &Expr::Int(0), &Expr::Word("NULL".into()))
     }
 
-    /// `inq`: what the call must tell of the bytes left to read.
-    fn receive(
+    /// `expected`: what the call must tell beside the bytes, if that is asked.
+    pub(super) fn receive(
         &mut self,
         fd: &Expr,
         (data, len): (&Expr, &Expr),
         flags: &Expr,
-        inq: Option<i64>,
+        expected: Vec<Expected>,
     ) -> Result<Attempt, String> {
         let (fd, flags) = (self.fd(fd)?, int(flags)?);
         if is_null(data) && flags & libc::MSG_TRUNC == 0 {
@@ -93,6 +94,7 @@ impl Runner<'_> {
         }
         let mut buf = vec![0; size(len)?.min(ZEROS.len())];
         let mut receive = Receive::new(fd, flags);
+        let (peeked, tolerance) = (flags & libc::MSG_PEEK != 0, self.setup.tolerance_usecs);
         Ok(Box::new(move |sockets, now| {
             let got = if sockets.is_pipe(fd) {
                 sockets.read_pipe(now, fd, &mut buf)?
@@ -100,9 +102,8 @@ impl Runner<'_> {
                 receive.attempt(sockets, now, &mut buf)?
             };
             let mut answer = value(count(got));
-            if let Some(expected) = inq {
-                let seen = sockets.left_to_read(fd)?.map_or(-1, i64::from);
-                answer.told.push(Told { what: "TCP_CM_INQ".into(), expected, seen });
+            if !expected.is_empty() {
+                answer.told = compare(&expected, &sockets.ancillary(fd, got, peeked)?, tolerance);
             }
             Ok(answer)
         }))
@@ -110,7 +111,7 @@ impl Runner<'_> {
 }
 
 /// How many bytes `[{..., 100}, {..., 20}]` names.
-fn total(vector: &Expr) -> Result<Expr, String> {
+pub(super) fn total(vector: &Expr) -> Result<Expr, String> {
     let Expr::List(entries) = vector else {
         return Err(format!("`{vector}`: buffers in brackets are expected"));
     };
@@ -122,17 +123,4 @@ fn total(vector: &Expr) -> Result<Expr, String> {
         }
     }
     Ok(Expr::Int(count(sum)))
-}
-
-/// What `TCP_CM_INQ` is to tell.
-fn ancillary(message: &[Field]) -> Result<Option<i64>, String> {
-    let Some(control) = field(message, "msg_control") else { return Ok(None) };
-    let entry = fields(only(control)?)?;
-    let kind = field(entry, "cmsg_type").ok_or("cmsg_type is missing")?;
-    let known = matches!(kind, Expr::Word(name) if name == "TCP_CM_INQ") || *kind == Expr::Int(TCP_CM_INQ);
-    if !known {
-        return Err(format!("`{kind}`: of ancillary data only TCP_CM_INQ is understood here"));
-    }
-    let data = field(entry, "cmsg_data").ok_or("cmsg_data is missing")?;
-    Ok(Some(int(data)?.into()))
 }
