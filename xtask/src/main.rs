@@ -1,6 +1,7 @@
 //! Developer commands that ship nothing: `cargo xtask test` is everything that must pass, with what it needs installed.
 
 mod packages;
+mod scripts;
 mod tidy;
 
 use std::process::{Command, ExitCode};
@@ -13,6 +14,9 @@ usage: cargo xtask COMMAND
            then the instruction counts of the hot paths beside the recorded ones (changes of more than 5 % are marked).
            As root, programs the tests talk to are installed with apt; tests that need root say so when skipped.
   tidy     only the rules of CONTRIBUTING.md that a program can check
+  scripts PACKETDRILL [FILE|FOLDER…]
+           our packetdrill scripts, or these, over this machine's kernel by google/packetdrill's program, each in a network
+           namespace of its own; needs root, python3, iproute2 and Linux 6.18
 ";
 
 fn main() -> ExitCode {
@@ -20,6 +24,7 @@ fn main() -> ExitCode {
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test(),
         ["tidy"] => tidy::check(),
+        ["scripts", packetdrill, ref paths @ ..] => scripts::run(packetdrill, paths),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
