@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `sysctl [-qw] name=value …` | changes settings of the stack |
 //! | `….py /proc/sys/net/…=value …`, `echo value > /proc/sys/net/…` | likewise |
-//! | `nstat` | counts from now on; `nstat … \| grep Name` fails if no such counter has moved since |
+//! | `nstat` | counts from now on; `nstat … \| grep Name` fails if no such counter has moved since; `-s` does not count anew, `-a` counts from the beginning |
 //! | `ip tcp_metrics flush` | forgets paths |
 //! | `tc qdisc … pfifo` | nothing: packets leave at once |
 //! | `sleep seconds`, `true`, `:` | time passes; nothing |
@@ -13,7 +13,7 @@
 use crate::code::{Value, Variables};
 use crate::run::Runner;
 use crate::run::failure::Failure;
-use proto::SettingError;
+use proto::{Counters, SettingError};
 use std::path::Path;
 
 /// Files within files.
@@ -93,10 +93,15 @@ impl Runner<'_> {
         })
     }
 
-    /// Without a pipe it begins to count anew, and so it does when a counter was found.
+    /// As nstat does it: `-n` and a bare `nstat` begin to count anew, `-s` does not, `-a` counts from the beginning.
     fn nstat(&mut self, words: &[&str]) -> Result<(), String> {
         let now = self.world.sockets.stack().counters().clone();
-        let before = std::mem::replace(&mut self.counted, now.clone());
+        let own = words.iter().take_while(|word| **word != "|");
+        let has = |flag: char| own.clone().any(|word| word.starts_with('-') && word.contains(flag));
+        let before = if has('a') { Counters::default() } else { self.counted.clone() };
+        if !has('s') {
+            self.counted = now.clone();
+        }
         let mut rest = words.iter().skip_while(|word| **word != "|").skip(1);
         let Some(grep) = rest.next() else { return Ok(()) };
         let wanted = rest.find(|word| !word.starts_with('-')).filter(|_| *grep == "grep");

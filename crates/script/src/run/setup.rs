@@ -92,6 +92,8 @@ impl Setup {
             "tcp_ts_ecr_scaled" => self.ts_ecr_scaled = true,
             "strict_segments" => self.strict_segments = true,
             "define" => {}
+            // Of the device between the ends, which is not here.
+            "gateway_ip" | "netmask_ip" => value::<IpAddr>(option).map(drop)?,
             "ip_version" => match option.value.as_deref() {
                 Some("ipv4") if self.local.is_ipv4() => {}
                 Some("ipv6") => {
