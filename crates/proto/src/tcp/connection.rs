@@ -290,6 +290,7 @@ impl Connection {
         Options { nagle, rare: options }: Options,
         route: Option<Arc<Route>>,
     ) -> Connection {
+        let shift = negotiation::window_shift(&cx.config, &options);
         let send_limit = send_limit(&cx.config, &options);
         Connection {
             tuple,
@@ -310,7 +311,7 @@ impl Connection {
             smss: 0,
             advmss: advmss(cx, &tuple, route.as_deref(), &options),
             snd: Sender { nagle, ..Sender::new(iss, send_limit) },
-            rcv: Receiver::new(SeqNum(0), WindowSpace::new(&cx.config, &options), 0),
+            rcv: Receiver::new(SeqNum(0), WindowSpace::new(&cx.config, &options), shift),
             rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min, cx.config.rtt_variation),
             congestion: Congestion::new(CongestionControl::Reno, &Start::default()),
             window_use: WindowUse::new(cx.now),
@@ -405,7 +406,7 @@ impl Connection {
             first = whole_segments(first.min(self.initial_rcv_wnd(mss)), mss);
             space.begin_at(first);
         }
-        let shift = self.agreed.snd_wscale.map_or(0, |_| negotiation::window_shift(config, &self.options));
+        let shift = self.agreed.snd_wscale.map_or(0, |_| self.rcv.wscale);
         self.rcv.begin(irs, space, shift);
         // Our SYN told this window, or our SYN-ACK will: data may come right behind the peer's SYN.
         self.rcv.adv = self.rcv.nxt + first.min(u32::from(u16::MAX));

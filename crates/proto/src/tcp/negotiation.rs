@@ -1,5 +1,6 @@
 //! What the two SYNs agreed on.
 
+use super::window_space::WindowSpace;
 use crate::tuple::FourTuple;
 use crate::{Config, RouteMetrics, SocketOptions};
 use wire::{Capabilities, TcpOptions};
@@ -76,13 +77,15 @@ pub(crate) fn advertised_mss(
     told.map_or(own, |told| told.min(own)).max(MSS_MIN)
 }
 
-/// The shift that lets the largest window be told that `tcp_rmem` or `rmem_max` can lead to (Linux's `tcp_select_initial_window`).
+/// The shift that lets the largest window be told that `tcp_rmem` or `rmem_max` can lead to, or that a buffer of a size the application
+/// has chosen holds (Linux's `tcp_select_initial_window`, `tcp_connect_init`). It is chosen once: a SYN tells it.
 pub(crate) fn window_shift(config: &Config, options: &SocketOptions) -> u8 {
     if !config.tcp_window_scaling {
         return 0;
     }
     let largest = config.tcp_rmem[2].max(config.rmem_max);
-    let space = largest.min(options.window_clamp.unwrap_or(u32::MAX)).min(RECV_BUFFER_MAX);
+    let chosen = options.recv_buffer.map_or(u32::MAX, |_| WindowSpace::new(config, options).full());
+    let space = largest.min(chosen).min(options.window_clamp.unwrap_or(u32::MAX)).min(RECV_BUFFER_MAX);
     (space.max(1).ilog2().saturating_sub(15) as u8).min(WSCALE_MAX)
 }
 
@@ -99,6 +102,10 @@ mod tests {
             let config = Config { tcp_rmem: [4096, 4096, largest], rmem_max: 4096, ..Config::default() };
             assert_eq!(window_shift(&config, &SocketOptions::default()), shift, "{largest}");
         }
+        let config = Config::linux();
+        let chosen = |size| SocketOptions { recv_buffer: Some(size), ..SocketOptions::default() };
+        let shifts = [10_000, 65_535, 65_536, 1 << 20].map(|size| window_shift(&config, &chosen(size)));
+        assert_eq!(shifts, [0, 0, 1, 5], "a buffer of a chosen size does not grow");
         let off = Config { tcp_window_scaling: false, ..Config::default() };
         assert_eq!(window_shift(&off, &SocketOptions::default()), 0);
     }

@@ -2,7 +2,6 @@
 
 use crate::Instant;
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::negotiation;
 use wire::{FastOpenOption, SackBlocks, TcpOptions, Timestamps};
 
 /// Blocks that fit beside timestamps, and without them (RFC 2018 §3).
@@ -42,10 +41,7 @@ impl Connection {
     pub(super) fn options_of_syn(&self, cx: &Context, fast_open: Option<FastOpenOption>) -> TcpOptions {
         TcpOptions {
             mss: Some(self.mss_of_syn(cx)),
-            window_scale: cx
-                .config
-                .tcp_window_scaling
-                .then(|| negotiation::window_shift(&cx.config, &self.options)),
+            window_scale: cx.config.tcp_window_scaling.then_some(self.rcv.wscale),
             sack_permitted: cx.config.tcp_sack,
             timestamps: cx.config.tcp_timestamps.then(|| Timestamps { tsval: self.tsval(cx.now), tsecr: 0 }),
             fast_open,
