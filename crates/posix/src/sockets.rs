@@ -322,6 +322,9 @@ impl Sockets {
         }
         socket.shut.read |= read;
         socket.shut.write |= write;
+        if read {
+            self.stack.shutdown_read(now, id);
+        }
         if write {
             // The second time there is nothing left to end, which is no error.
             let _ = self.stack.shutdown(now, id);

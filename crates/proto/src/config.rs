@@ -225,6 +225,13 @@ settings! {
     syn_data_default_mss: bool = "firstbyte.syn_data_default_mss", ours true, linux false, range _,
     /// A server takes a FIN with SYN data it accepts; otherwise SYN+FIN is dropped in LISTEN.
     syn_fin: bool = "firstbyte.syn_fin", ours true, linux false, range _,
+    /// `shutdown` of a Fast Open child sends its FIN before the handshake's ACK, as `close` does; otherwise with that.
+    early_shutdown: bool = "firstbyte.early_shutdown", ours true, linux false, range _,
+    /// Who closes before the SYN is answered has what was written delivered; otherwise the attempt ends.
+    deliver_after_early_close: bool = "firstbyte.deliver_after_early_close", ours true, linux false, range _,
+    /// A SYN with another number inside the window of a half-open request ends it by a reset (RFC 9293 §3.10.7.4: back to LISTEN);
+    /// otherwise it is acknowledged, and a client that has restarted gets through.
+    syn_ends_request: bool = "firstbyte.syn_ends_request", ours false, linux true, range _,
     /// A server whose SYN is acknowledged without the data it had sent before sends that data again at once.
     resend_after_synack: bool = "firstbyte.resend_after_synack", ours true, linux true, range _,
     /// Nothing is left to later connections when one ends.

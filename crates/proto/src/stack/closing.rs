@@ -3,6 +3,7 @@
 use super::stream::writable;
 use super::{Stack, is_live};
 use crate::tcp::connection::Connection;
+use crate::tcp::handshake::Handshake;
 use crate::tcp::timers::Timer;
 use crate::{ConnId, Instant, State, WriteError};
 use core::time::Duration;
@@ -14,10 +15,23 @@ impl Stack {
     /// [`WriteError::Shutdown`] the second time, [`WriteError::Closed`] when the connection ended before.
     pub fn shutdown(&mut self, now: Instant, id: ConnId) -> Result<(), WriteError> {
         let (connection, ..) = writable(&mut self.connections, &self.shared, id)?;
-        connection.queue_fin();
+        match connection.handshake.as_deref_mut() {
+            Some(Handshake::Passive(passive)) if !self.shared.config.early_shutdown => {
+                passive.fin_waits = true;
+            }
+            _ => connection.queue_fin(),
+        }
         connection.release_synack();
         self.settle(now, id.index);
         Ok(())
+    }
+
+    /// The application will read no more. Alone that changes nothing, as the peer cannot know; text that comes after our own FIN is
+    /// answered by a reset.
+    pub fn shutdown_read(&mut self, now: Instant, id: ConnId) {
+        if let Some(connection) = self.owned(id) {
+            connection.read_no_more(now);
+        }
     }
 
     /// The application lets go: the id is no longer valid. Unread data, or linger 0, resets; otherwise what was written is still
@@ -31,7 +45,8 @@ impl Stack {
         let too_many = self.shared.orphans > self.shared.config.tcp_max_orphans
             || self.shared.memory.is_exhausted() && connection.holds_much();
         let unread = !connection.rcv.buffer.is_empty();
-        let nothing_promised = connection.state == State::SynSent && connection.snd.queue.is_empty();
+        let promised = self.shared.config.deliver_after_early_close && !connection.snd.queue.is_empty();
+        let nothing_promised = connection.state == State::SynSent && !promised;
         if !is_live(connection.state) {
             return self.settle(now, id.index);
         }

@@ -151,10 +151,11 @@ impl Stack {
         self.drops.count(reason);
     }
 
-    /// Above everything the last connection of this tuple used, if it was in TIME-WAIT.
+    /// Where everything the last connection of this tuple used ends, if it was in TIME-WAIT: RFC 6528's clock ticks every 4 µs, and may
+    /// be behind what a fast connection has sent.
     pub(super) fn choose_isn(&self, now: Instant, tuple: &FourTuple, min_isn: Option<SeqNum>) -> SeqNum {
-        let isn = self.isn.isn(now, tuple.local, tuple.local_port, tuple.peer, tuple.peer_port);
-        min_isn.map_or(isn, |least| least.latest(isn))
+        min_isn
+            .unwrap_or_else(|| self.isn.isn(now, tuple.local, tuple.local_port, tuple.peer, tuple.peer_port))
     }
 
     /// The order of Linux's `tcp_try_fastopen`, with two differences that are settings: a full queue still hands out cookies, and
@@ -281,6 +282,7 @@ impl Stack {
             data_sent: 0,
             fin_sent: false,
             wrote: false,
+            fin_waits: false,
             request_goes_on,
         })));
         child.early_len = child.rcv.buffer.len() as u16;

@@ -167,27 +167,65 @@ impl Stack {
             }
             return;
         }
-        if segment.has(Flags::SYN) && !segment.has(Flags::ACK) {
+        let of_another_time = self.is_of_another_time(index, segment);
+        let repeated_syn = segment.has(Flags::SYN) && !segment.has(Flags::ACK) && segment.seq() == irs;
+        if repeated_syn && !of_another_time {
             self.note_repeated_syn(index, segment);
             return self.repeat_syn_ack(now, index, segment);
         }
-        if !segment.has(Flags::ACK) {
-            return self.drops.count(DropReason::NotForListener);
-        }
-        if segment.header.ack != iss + 1 {
+        if segment.has(Flags::ACK) && segment.header.ack != iss + 1 {
             return self.reset_stranger(now, &tuple, segment);
         }
-        if self.is_of_another_time(index, segment) {
-            return self.repeat_syn_ack(now, index, segment);
-        }
         // Text may overtake the final ACK: everything that starts in the window will do.
-        if segment.end().before(irs + 1) || segment.seq().since(irs + 1) > u32::from(u16::MAX) {
-            return self.repeat_syn_ack(now, index, segment);
+        let beyond = segment.end().before(irs + 1) || segment.seq().since(irs + 1) > u32::from(u16::MAX);
+        let other_syn = segment.has(Flags::SYN) && segment.seq() != irs;
+        if of_another_time || beyond && !repeated_syn || other_syn && !self.shared.config.syn_ends_request {
+            return self.acknowledge_request(now, index, segment);
+        }
+        if other_syn {
+            return self.end_by_syn(now, index, segment);
+        }
+        if !segment.has(Flags::ACK) {
+            return self.drops.count(DropReason::NotForListener);
         }
         if self.is_deferred(index, segment) {
             return self.drops.count(DropReason::Deferred);
         }
         self.promote(now, index, segment);
+    }
+
+    /// "If an incoming segment is not acceptable, an acknowledgment should be sent in reply": a peer whose SYN has another number, since
+    /// it has forgotten the first, resets the request by its answer to that.
+    fn acknowledge_request(&mut self, now: Instant, index: u32, segment: &Segment) {
+        let interval = self.shared.config.invalid_ratelimit();
+        let text = segment.len() > 0 && !segment.has(Flags::SYN);
+        let Some(request) = self.requests.get_mut(index) else { return };
+        if !text && !request.last_answer.may_answer(now, interval) {
+            self.shared.counters.ack_skipped_syn_recv += 1;
+            return self.drops.count(DropReason::RateLimited);
+        }
+        let (tuple, listener, shift) = (request.tuple, request.listener, request.rcv_wscale);
+        let shift = if request.agreed.snd_wscale.is_some() { shift } else { 0 };
+        let Some(request) = self.requests.get(index) else { return };
+        let syn_ack = self.syn_ack_of(request, now.as_millis() as u32, None);
+        let timestamps = syn_ack.options.timestamps;
+        let header = TcpHeader {
+            seq: request.iss + 1,
+            flags: Flags::ACK,
+            window: syn_ack.window >> shift,
+            options: TcpOptions { timestamps, ..TcpOptions::default() },
+            ..syn_ack
+        };
+        self.shared.counters.out_segs += 1;
+        self.reply_for(Some(listener), tuple.local, tuple.peer, &header);
+    }
+
+    /// A SYN in the window: "return this connection to the LISTEN state", which Linux tells its peer by a reset (`tcp_check_req`).
+    fn end_by_syn(&mut self, now: Instant, index: u32, segment: &Segment) {
+        let Some(request) = self.remove_request(index) else { return };
+        self.shared.counters.attempt_fails += 1;
+        self.shared.counters.embryonic_rsts += 1;
+        self.reset_stranger(now, &request.tuple, segment);
     }
 
     /// A timestamp that is older than the SYN's, or echoes none of our SYN-ACKs: of an earlier connection, or forged (RFC 7323 §5.3, and
@@ -314,6 +352,7 @@ impl Stack {
 
 impl Connection {
     fn take_request(&mut self, cx: &mut crate::tcp::connection::Context, request: &Request) {
+        self.rcv.wscale = request.rcv_wscale;
         self.begin_agreed(cx, request.agreed, request.irs);
         self.rcv.last_ack_sent = self.rcv.nxt;
         self.ts_offset = request.ts_offset;

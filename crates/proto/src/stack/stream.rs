@@ -271,7 +271,7 @@ pub(super) fn writable<'a>(
     match connection.close_reason {
         Some(CloseReason::Finished) => return Err(WriteError::Shutdown),
         Some(reason) => return Err(WriteError::Closed(reason)),
-        None if connection.snd.fin_queued => return Err(WriteError::Shutdown),
+        None if connection.is_shut() => return Err(WriteError::Shutdown),
         None => {}
     }
     let segment = connection.size_goal(&shared.capabilities);
@@ -299,6 +299,13 @@ fn send_meanwhile(connection: &mut Connection, cx: &mut Context, replies: &mut R
 }
 
 impl Connection {
+    /// The application has ended its direction.
+    fn is_shut(&self) -> bool {
+        let waits =
+            || matches!(self.handshake.as_deref(), Some(Handshake::Passive(passive)) if passive.fin_waits);
+        self.snd.fin_queued || waits()
+    }
+
     /// Where nothing is buffered: is that the end of the stream?
     fn is_at_end(&self) -> Result<bool, ReadError> {
         match self.close_reason {

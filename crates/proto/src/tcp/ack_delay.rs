@@ -159,10 +159,13 @@ impl Connection {
         self.rcv.delay.pingpong = config.tcp_pingpong_thresh.min(u8::MAX.into()) as u8;
     }
 
-    /// Data of ours leaves: soon after some of the peer's, the exchange goes back and forth.
+    /// Data of ours leaves: soon after some of the peer's, the exchange goes back and forth. (What came with a SYN counts for this only
+    /// in the fewest-packets habit: Linux measures from the first segment behind it.)
     pub(super) fn answered(&mut self, cx: &Context) {
         let (rcv, least) = (&mut self.rcv, cx.config.delayed_ack);
-        if rcv.bytes_received > 0 && cx.now.since(rcv.last_data_at) < rcv.delay.ato(least) {
+        let measured = rcv.delay.ato > 0 || cx.config.ack_habit == AckHabit::Merge;
+        let came = rcv.bytes_received > 0 && measured;
+        if came && cx.now.since(rcv.last_data_at) < rcv.delay.ato(least) {
             rcv.delay.pingpong = rcv.delay.pingpong.saturating_add(1);
         }
     }
@@ -212,6 +215,14 @@ impl Connection {
         let most = if two_ways { config.delayed_ack_max } else { ONE_WAY_MAX };
         let path = self.rtt.srtt().map_or(most, |srtt| srtt.max(least));
         self.rcv.delay.ato(least).min(most.min(path).max(least)).min(config.delayed_ack_max)
+    }
+
+    /// The SYN-ACK brought a FIN: what it is owed waits as long as may be for the close that follows (Linux's
+    /// `tcp_rcv_synsent_state_process`, which finds itself in pingpong mode).
+    pub(super) fn await_close(&mut self, cx: &Context) {
+        if cx.config.ack_habit == AckHabit::QuickStart && self.rcv.ack_owed == AckOwed::Delayed {
+            self.timers.set(Timer::DelayedAck, cx.now + cx.config.delayed_ack_max);
+        }
     }
 
     /// The delayed-ACK timer has fired.

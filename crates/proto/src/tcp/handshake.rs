@@ -68,6 +68,8 @@ pub(crate) struct PassiveOpen {
     pub(crate) fin_sent: bool,
     /// The application has written.
     pub(crate) wrote: bool,
+    /// It has ended its direction, and the FIN waits for the handshake.
+    pub(crate) fin_waits: bool,
     /// The SYN was full: likely more of the request waits for the SYN-ACK, and a reader that has read it all waits for that.
     pub(crate) request_goes_on: bool,
 }

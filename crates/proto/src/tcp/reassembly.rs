@@ -26,10 +26,12 @@ pub(crate) struct Reassembly {
     recent: VecDeque<SeqNum>,
     /// So many of these, from the front, were in no acknowledgement yet.
     unreported: usize,
-    /// Number of a FIN.
-    pub(crate) fin: Option<SeqNum>,
     /// What arrived twice, until the peer is told (RFC 2883).
     pub(crate) duplicate: Option<(SeqNum, SeqNum)>,
+    /// Number of a FIN beyond a gap: it counts as a byte behind the run before it, or is a run of its own.
+    pub(crate) fin: Option<SeqNum>,
+    /// It came by itself, and was in no acknowledgement yet.
+    fin_unreported: bool,
 }
 
 #[derive(Debug)]
@@ -58,6 +60,22 @@ impl Reassembly {
         self.runs.is_empty() && self.duplicate.is_none()
     }
 
+    /// A FIN has come beyond a gap.
+    pub(crate) fn insert_fin(&mut self, seq: SeqNum) {
+        self.fin_unreported = self.fin != Some(seq) && self.end() != Some(seq);
+        self.fin = Some(seq);
+    }
+
+    /// The FIN is in order, or means nothing any more.
+    pub(crate) fn forget_fin(&mut self) {
+        (self.fin, self.fin_unreported) = (None, false);
+    }
+
+    /// What the peer is told of a run: with the FIN that follows it.
+    fn told(&self, (start, end): (SeqNum, SeqNum)) -> (SeqNum, SeqNum) {
+        (start, if self.fin == Some(end) { end + 1 } else { end })
+    }
+
     /// Everything but a FIN is forgotten.
     pub(crate) fn drop_text(&mut self) {
         *self = Reassembly { fin: self.fin, ..Reassembly::default() };
@@ -75,8 +93,13 @@ impl Reassembly {
         gained
     }
 
+    /// Number behind everything, as the peer is told of it.
+    pub(crate) fn told_end(&self) -> Option<SeqNum> {
+        self.fin.map(|fin| fin + 1).or(self.end())
+    }
+
     /// Number behind the last run.
-    pub(crate) fn end(&self) -> Option<SeqNum> {
+    fn end(&self) -> Option<SeqNum> {
         self.runs.back().map(Run::end)
     }
 
@@ -172,8 +195,11 @@ impl Reassembly {
             }
         };
         let skipped = self.unreported.saturating_sub(max.saturating_sub(first));
-        self.recent.iter().skip(skipped).filter_map(|seq| self.run_of(*seq)).for_each(|run| add(run.block()));
-        self.runs.iter().take(max).for_each(|run| add(run.block()));
+        let fin = self.fin.filter(|fin| self.end() != Some(*fin)).map(|fin| (fin, fin + 1));
+        fin.filter(|_| self.fin_unreported).into_iter().for_each(&mut add);
+        let recent = self.recent.iter().skip(skipped).filter_map(|seq| self.run_of(*seq));
+        recent.chain(self.runs.iter().take(max)).for_each(|run| add(self.told(run.block())));
+        fin.into_iter().for_each(add);
         blocks
     }
 
@@ -181,6 +207,7 @@ impl Reassembly {
     /// must follow it at once, because it had no room for all that is new.
     pub(crate) fn reported(&mut self, max: usize) -> bool {
         let room = max.saturating_sub(usize::from(self.duplicate.take().is_some()));
+        let room = room.saturating_sub(usize::from(std::mem::take(&mut self.fin_unreported)));
         self.unreported = self.unreported.saturating_sub(room.max(1));
         self.unreported > 0
     }

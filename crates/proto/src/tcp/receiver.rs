@@ -231,7 +231,7 @@ impl Receiver {
 
     /// Number behind everything that came early.
     pub(crate) fn early_end(&self) -> Option<SeqNum> {
-        self.early.as_ref()?.end()
+        self.early.as_ref()?.told_end()
     }
 
     /// A FIN after the byte before `seq`. True when it is now in order.
@@ -242,7 +242,9 @@ impl Receiver {
         if seq == self.nxt {
             return self.take_fin();
         }
-        self.early.get_or_insert_default().fin = Some(seq);
+        if seq.after(self.nxt) {
+            self.early.get_or_insert_default().insert_fin(seq);
+        }
         false
     }
 
@@ -257,7 +259,7 @@ impl Receiver {
         self.fin_received = true;
         self.nxt += 1;
         if let Some(early) = &mut self.early {
-            early.fin = None;
+            early.forget_fin();
             self.early.take_if(|early| early.is_empty());
         }
         true
@@ -297,7 +299,7 @@ impl Receiver {
 
     /// Has something come that leaves a gap before it?
     pub(crate) fn has_holes(&self) -> bool {
-        self.early.as_ref().is_some_and(|early| !early.has_no_text())
+        self.early.is_some()
     }
 
     /// SACK blocks to report, most recent first.

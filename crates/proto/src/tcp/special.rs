@@ -1,6 +1,6 @@
 //! State of what few connections use. It is allocated on first use, so that an ordinary connection holds a null pointer.
 
-use super::connection::Context;
+use super::connection::{Connection, Context};
 use super::limits::Clocks;
 use super::pacer::Pacer;
 use super::reports::Reports;
@@ -23,6 +23,8 @@ pub(crate) struct Special {
     pub(super) clocks: Clocks,
     /// To segments that were not taken.
     pub(super) last_answer: LastAnswer,
+    /// The application has shut its reading direction.
+    pub(super) reads_no_more: bool,
     /// Number behind the last urgent byte written.
     pub(super) urgent_end: Option<SeqNum>,
     /// Number of the last urgent byte the peer told of.
@@ -33,6 +35,13 @@ pub(crate) struct Special {
     pub(super) reports: Option<Box<Reports>>,
     /// The last ICMP error believed.
     pub(crate) icmp: Option<Box<IcmpReport>>,
+}
+
+impl Connection {
+    /// The application has shut its reading direction.
+    pub(crate) fn read_no_more(&mut self, now: Instant) {
+        Special::of(&mut self.special, now).reads_no_more = true;
+    }
 }
 
 /// An urgent byte beside the stream.

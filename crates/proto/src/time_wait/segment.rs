@@ -104,9 +104,11 @@ fn on_segment_in_fin_wait_2(entry: &TimeWait, segment: &TimeWaitSegment) -> Time
     }
 }
 
-/// Only the exact number counts (RFC 5961 §3.2). Timestamps do not (RFC 7323 §5.2).
+/// Only the exact number counts (RFC 5961 §3.2), and here, where old duplicates are what is waited for, only with a timestamp that is not
+/// old (as Linux's `tcp_timewait_state_process`; RFC 7323 §5.2 speaks of connections that still hold).
 fn on_rst(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: bool) -> TimeWaitAction {
-    if segment.seq == entry.rcv_nxt && !rfc1337 { TimeWaitAction::Remove } else { TimeWaitAction::Ignore }
+    let believed = segment.seq == entry.rcv_nxt && !is_old(entry, segment);
+    if believed && !rfc1337 { TimeWaitAction::Remove } else { TimeWaitAction::Ignore }
 }
 
 /// RFC 6191 §2; what it would drop silently is acknowledged (RFC 5961 §4.2), so that a peer that has forgotten the old
@@ -183,7 +185,8 @@ mod tests {
 
     #[test]
     fn a_reset_needs_the_exact_number_and_the_permission() {
-        assert_eq!(act(NEXT, Flags::RST, 0, Some(RECENT - 1)), TimeWaitAction::Remove);
+        assert_eq!(act(NEXT, Flags::RST, 0, Some(RECENT)), TimeWaitAction::Remove);
+        assert_eq!(act(NEXT, Flags::RST, 0, Some(RECENT - 1)), TimeWaitAction::Ignore);
         assert_eq!(act(NEXT, Flags::RST.union(Flags::SYN), 0, None), TimeWaitAction::Remove);
         assert_eq!(act(NEXT + 1, Flags::RST, 0, None), TimeWaitAction::Ignore);
         let segment = TimeWaitSegment {

@@ -346,3 +346,39 @@ fn a_reset_by_the_peer_ends_a_request() {
     p.send("R 1");
     assert_eq!((p.sizes(), p.stack.counters().embryonic_rsts), ((0, 0, 0), 1));
 }
+
+#[test]
+fn what_is_outside_the_window_of_a_request_is_acknowledged() {
+    for config in profiles() {
+        let (mut p, listener) = server(config, 4);
+        half_open(&mut p, 0);
+        p.send("A 200001 ack 1");
+        p.expect("A 1 ack 1 <>");
+        p.send("A 200001 ack 1");
+        p.expect_nothing();
+        assert_eq!(p.stack.counters().ack_skipped_syn_recv, 1);
+        p.send("PA 200001:200011 ack 1");
+        p.expect("A 1 ack 1 <>");
+        p.send("A 1 ack 1");
+        p.accept(listener);
+    }
+}
+
+/// Who has forgotten its first SYN resets the request by its answer to our ACK; in the window Linux ends it by itself.
+#[test]
+fn a_syn_with_another_number_ends_a_request() {
+    for (config, ends) in profiles().into_iter().zip([false, true]) {
+        let (mut p, _) = server(config, 4);
+        half_open(&mut p, 0);
+        p.send("S 500000 <mss 1000>");
+        p.expect("A 1 ack 1");
+        assert_eq!(p.sizes(), (0, 1, 0));
+        p.send("R 1");
+        assert_eq!(p.sizes(), (0, 0, 0));
+        half_open(&mut p, 1);
+        p.send("S 5000 <mss 1000>");
+        let answer = p.sent_now();
+        assert!(answer.len() == 1 && answer[0].starts_with(if ends { "RA " } else { "A 1:" }), "{answer:?}");
+        assert_eq!(p.sizes(), (0, usize::from(!ends), 0));
+    }
+}

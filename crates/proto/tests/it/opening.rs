@@ -374,9 +374,9 @@ fn a_half_open_request_obeys_the_rules_of_syn_received() {
     p.send("R 0");
     assert_eq!(p.sizes(), (0, 1, 0), "a reset needs the exact number");
     p.send("A 0 ack 1");
-    p.expect("SA 0 ack 1");
+    p.expect("A 1 ack 1");
     p.send("A 70000:70001 ack 1");
-    p.expect("SA 0 ack 1");
+    p.expect("A 1 ack 1");
     p.send("P 1:2");
     p.expect_nothing();
     assert_eq!(p.sizes(), (0, 1, 0));
@@ -585,11 +585,50 @@ fn a_restarted_client_gets_through() {
     p.send("S 0 <mss 1000>");
     p.expect("SA 0 ack 1");
     p.send("S 5000 <mss 1000>");
-    p.expect("SA 0 ack 1");
+    p.expect("A 1 ack 1");
     p.send("R 1");
     assert_eq!(p.sizes(), (0, 0, 0));
     p.send("S 5000 <mss 1000>");
     p.expect("SA 0 ack 5001");
     p.send("A 5001 ack 1");
     p.accept(listener);
+}
+
+/// RFC 9293 §3.5.1: once the reset has cleared the way there is nothing to wait for. Only once: a peer that goes on so is not flooded.
+#[test]
+fn an_answer_from_an_old_connection_is_reset_and_the_next_syn_is_near() {
+    let mut p = Peer::ours();
+    p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.expect_nothing_for(50);
+    p.send("A 300 ack 3000");
+    p.expect("R 3000");
+    p.expect_after(2, "S 0");
+    p.send("A 300 ack 3000");
+    p.expect("R 3000");
+    p.expect_after(1000, "S 0");
+}
+
+#[test]
+fn the_window_scale_is_the_one_that_the_syn_told() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0 win 64240 <mss 1460,sackOK,TS 0 0,wscale 7>");
+    p.stack.set(p.now, "net.ipv4.tcp_rmem", "4096 1048576 33554432").unwrap();
+    p.send("SA 0 ack 1 <mss 1460,wscale 3>");
+    assert_eq!(p.stack.info(id).unwrap().rcv_wscale, 7);
+}
+
+/// What the SYN promised is delivered, unless the profile says that it is forgotten.
+#[test]
+fn closing_before_the_syn_is_answered() {
+    for (config, delivers) in [(Config::default(), true), (Config::linux(), false)] {
+        let mut p = Peer::new(Config { tcp_timestamps: false, ..config });
+        let first_bytes = pattern(1, 10).into();
+        let id = p.connect(ConnectOptions { first_bytes, ..Default::default() });
+        p.expect("S 0");
+        p.close(id);
+        p.send("SA 0 ack 1 <mss 1000>");
+        p.expect(if delivers { "FPA 1:11 ack 1" } else { "R 1" });
+    }
 }

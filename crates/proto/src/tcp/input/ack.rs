@@ -9,7 +9,7 @@ use crate::tcp::receiver::AckOwed;
 use crate::tcp::recovery::{Arrived, Phase, Purpose, Verdict};
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
-use crate::{Events, State};
+use crate::{CloseReason, Events, State};
 use wire::{Flags, SeqNum};
 
 impl Connection {
@@ -60,8 +60,7 @@ impl Connection {
         if self.snd.flight_size() > 0 && ack.after(prior_una) && self.purpose == Purpose::Timeout {
             self.arm_probe(cx);
         }
-        self.after_ack(cx);
-        Ok(())
+        self.after_ack(cx)
     }
 
     /// What Linux's header prediction (RFC 1144's) would have taken the short way: the next segment, nothing missing before it, the
@@ -136,6 +135,9 @@ impl Connection {
         self.early_confirmed = true;
         self.set_send_window(segment);
         self.transition(Transition::SynAcked);
+        if passive.fin_waits {
+            self.queue_fin();
+        }
         self.parent_event = self.parent.map(|_| ParentEvent::Established);
         self.events |= Events::CONNECTED | Events::WRITABLE;
         if cx.config.resend_after_synack && self.answer_was_missed(passive, segment.header.ack) {
@@ -242,13 +244,21 @@ impl Connection {
     }
 
     /// States that an acknowledgement may have ended, and the persist timer.
-    fn after_ack(&mut self, cx: &mut Context) {
+    fn after_ack(&mut self, cx: &mut Context) -> Result<(), Stop> {
         self.snd.nagle.remove(Nagle::MORE);
-        // The last ACK of LAST-ACK or CLOSING completes it; RFC 9293 owes the peer nothing more.
-        if matches!(self.state, State::Closed | State::TimeWait) {
-            self.finish();
+        match self.state {
+            // The last ACK of LAST-ACK or CLOSING completes it; RFC 9293 owes the peer nothing more.
+            State::Closed | State::TimeWait => self.finish(),
+            // Nobody holds it, and it is not to wait for the peer's FIN.
+            State::FinWait2 if self.orphan && self.fin_wait2_time(&cx.config).is_none() => {
+                cx.counters.abort_on_linger += 1;
+                self.terminate(CloseReason::Aborted);
+                return Err(Reply::Reset);
+            }
+            _ => {}
         }
         self.arm_persist(cx);
+        Ok(())
     }
 
     /// A closed window with data waiting and nothing in flight is probed (RFC 9293 §3.8.6.1).

@@ -19,9 +19,17 @@ impl Connection {
         let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
         if !segment.payload.is_empty() {
             if self.rcv.fin_received || !self.is_open() {
-                // Nothing may follow a FIN; repeat what we have acknowledged.
-                self.ack_now();
+                // Nothing may follow a FIN: "Ignore the segment text." What came before is acknowledged again.
+                if segment.seq().before(self.rcv.nxt) {
+                    self.note_duplicate(cx, segment);
+                    self.ack_now();
+                }
                 return Ok(());
+            }
+            if self.resets_unread(segment) {
+                cx.counters.abort_on_data += 1;
+                self.reset_by_peer(cx);
+                return Err(Reply::Reset);
             }
             if self.orphan && segment.end().after(self.rcv.nxt) {
                 // Nobody will read it (RFC 1122 §4.2.2.13: "SHOULD send a RST to show that data was lost").
@@ -58,6 +66,7 @@ impl Connection {
             }
         } else if fin.is_some_and(|fin| fin != self.rcv.nxt) {
             // Repeated, or ahead of what is missing (RFC 5681 §4.2: an ACK at once).
+            self.note_duplicate(cx, segment);
             self.ack_now();
         }
         self.follow_with_fin(fin, &cx.config);
@@ -67,11 +76,12 @@ impl Connection {
 
     /// RFC 2883: what arrives twice is reported, so that the sender learns which of its retransmissions were in vain.
     pub(super) fn note_duplicate(&mut self, cx: &mut Context, segment: &Segment) {
-        if !self.agreed.sack || !cx.config.tcp_dsack || segment.payload.is_empty() {
+        let syn = u32::from(segment.has(Flags::SYN));
+        let len = segment.len() - syn;
+        if !self.agreed.sack || !cx.config.tcp_dsack || len == 0 {
             return;
         }
-        let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
-        if let Some((part, in_order)) = self.rcv.duplicate(seq, segment.payload.len() as u32) {
+        if let Some((part, in_order)) = self.rcv.duplicate(segment.seq() + syn, len) {
             self.rcv.report_duplicate(part);
             cx.counters.dsack_old_sent += u64::from(in_order);
             cx.counters.dsack_ofo_sent += u64::from(!in_order);
@@ -84,6 +94,14 @@ impl Connection {
             self.rcv.report_duplicate((self.rcv.irs, self.rcv.irs + 1));
             cx.counters.dsack_old_sent += 1;
         }
+    }
+
+    /// The application has shut both directions and will not read what comes (RFC 1122 §4.2.2.13; Linux's `RCV_SHUTDOWN`).
+    fn resets_unread(&self, segment: &Segment) -> bool {
+        let shut = self.special.as_ref().is_some_and(|special| special.reads_no_more);
+        let fin = u32::from(segment.has(Flags::FIN));
+        shut && matches!(self.state, State::FinWait1 | State::FinWait2)
+            && (segment.end() - fin).after(self.rcv.nxt)
     }
 
     /// Returns the bytes that became readable.

@@ -231,3 +231,34 @@ fn an_ack_of_more_than_was_sent_is_answered_by_a_reset() {
         assert_eq!(p.state(id), State::SynReceived);
     }
 }
+
+/// `close` does not wait in either profile, `shutdown` by a setting.
+#[test]
+fn a_shutdown_before_the_final_ack() {
+    for (config, waits) in [(Config::default(), false), (linux(), true)] {
+        let (mut p, _, id) = opened(config, "S 0:10 win 65535 <mss 1000,FO COOKIE>");
+        p.stack.shutdown(p.now, id).unwrap();
+        if waits {
+            p.expect_nothing();
+            assert_eq!(p.state(id), State::SynReceived);
+            assert_eq!(p.stack.write(p.now, id, b"x"), Err(WriteError::Shutdown));
+            p.send("A 11 ack 1");
+        }
+        p.expect("FA 1 ack 11");
+        assert_eq!(p.state(id), State::FinWait1);
+    }
+}
+
+/// What came with the SYN does not count as the first half of an exchange: the next segment is still acknowledged at once.
+#[test]
+fn an_answer_to_the_syn_is_no_ping_pong_yet() {
+    let (mut p, _, id) = opened(linux(), "S 0:10 win 65535 <mss 1000,FO COOKIE>");
+    p.read(id).unwrap();
+    p.write(id, &pattern(1, 10));
+    p.expect("PA 1:11 ack 11");
+    p.expect_nothing_for(50);
+    p.send("A 11 ack 11");
+    p.expect_nothing_for(50);
+    p.send("PA 11:21 ack 11");
+    p.expect("A 11 ack 21");
+}
