@@ -47,7 +47,6 @@ struct Session {
     request: BytesMut,
     unsent: Bytes,
     answered: bool,
-    has_shut_down: bool,
     peer_is_done: bool,
 }
 
@@ -101,14 +100,7 @@ impl Server {
                 Service::Answer { .. } | Service::Echo => Bytes::new(),
             };
             let answered = !unsent.is_empty();
-            let session = Session {
-                peer,
-                request: BytesMut::new(),
-                unsent,
-                answered,
-                has_shut_down: false,
-                peer_is_done: false,
-            };
+            let session = Session { peer, request: BytesMut::new(), unsent, answered, peer_is_done: false };
             self.sessions.insert(conn, session);
             self.serve(sys, conn);
         }
@@ -148,7 +140,7 @@ impl Server {
         self.write_on(sys, conn);
     }
 
-    /// Writes what is left to write, and ends the stream behind it if that is this end's part.
+    /// Writes what is left to write, and closes behind it if that is this end's part, as programs do.
     fn write_on(&mut self, sys: &mut Sys<'_>, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(&conn) else { return };
         if !session.unsent.is_empty() {
@@ -158,11 +150,7 @@ impl Server {
         if !session.unsent.is_empty() || self.thinking.iter().any(|(_, waiting)| *waiting == conn) {
             return;
         }
-        if session.answered && !session.has_shut_down && self.closer == Closer::Server {
-            session.has_shut_down = true;
-            let _ = sys.shutdown(conn);
-        }
-        if session.peer_is_done {
+        if session.peer_is_done || session.answered && self.closer == Closer::Server {
             self.let_go(sys, conn);
         }
     }
