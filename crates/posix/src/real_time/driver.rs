@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How often a tree of settings is looked at.
 const TREE_PERIOD: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ impl Running {
     /// # Errors
     /// What the system says when there are no descriptors or threads left.
     pub fn start<D: Device + Send + 'static>(
-        sockets: Sockets,
+        mut sockets: Sockets,
         mut device: D,
         tree: Option<SysctlTree>,
     ) -> io::Result<Running> {
@@ -58,7 +58,11 @@ impl Running {
             }
         };
         device.set_notify(Arc::new(ring.clone()));
-        let process = Arc::new(RealProcess::new(sockets, RealClock::new(), ring));
+        let clock = RealClock::new();
+        // Time stamps are told by the wall clock, as it is now.
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        sockets.set_epoch(wall.saturating_sub(clock.now().since(Instant::ZERO)));
+        let process = Arc::new(RealProcess::new(sockets, clock, ring));
         let patience = Arc::new(Mutex::new(Duration::ZERO));
         let driver = Driver {
             pump: Pump::new(Arc::clone(&process), device),

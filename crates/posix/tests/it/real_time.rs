@@ -159,3 +159,27 @@ fn what_a_silent_peer_does_not_acknowledge_is_reset_when_time_is_up() {
     assert_eq!(counted(&server, "TcpEstabResets"), 1);
     assert!(matches!(server.stop(PATIENCE), Some(Ended::Failed(_))));
 }
+
+#[test]
+fn time_stamps_are_the_wall_clocks() {
+    let (left, right) = memory::pair(WIRE);
+    let (server, client) = (host("10.0.0.1", left), host("10.0.0.2", right));
+    let listening = listener(&server);
+    let on_option = 1_i32.to_ne_bytes();
+    server.process().call(|sockets, now| {
+        sockets.set_option(now, listening, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on_option).unwrap();
+    });
+    let fd = connected(&client);
+    let accepted = accepted(&server, listening);
+    let wall = || std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let begun = wall();
+    send(&client, fd, b"now");
+    let got = receive(&server, accepted, &AtomicUsize::new(0)).unwrap();
+    assert_eq!(got, b"now");
+    let told = server.process().call(|sockets, _| sockets.ancillary(accepted, got.len(), false)).unwrap();
+    let [posix::Ancillary::TimestampNs { at, .. }] = told[..] else { panic!("one time stamp, not {told:?}") };
+    // The two clocks were compared when the stack began: they may have parted a little.
+    let slack = Duration::from_millis(50);
+    let range = begun - slack..=wall() + slack;
+    assert!(range.contains(&at), "{at:?} in {range:?}");
+}
