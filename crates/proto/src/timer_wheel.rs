@@ -40,6 +40,9 @@ const BURST: u8 = 16;
 /// A wheel with no more keys than this becomes a list again, so that memory follows the number of keys.
 const COLLAPSE: u32 = 4;
 
+/// Places that an empty wheel keeps: all timers of a crowd that is at rest have run out.
+const NODES_KEPT: usize = 1024;
+
 struct Node {
     /// Exact, nanoseconds. May lie beyond the slot the node is in, never before it.
     deadline: u64,
@@ -206,6 +209,9 @@ impl TimerWheel {
     fn release(&mut self, key: u32) {
         self.unlink(key);
         self.nodes[key as usize].next = core::mem::replace(&mut self.free_node, key);
+        if self.wheels[ROOT as usize].len == 0 && self.nodes.capacity() > NODES_KEPT {
+            (self.nodes, self.free_node) = (Vec::new(), NONE);
+        }
         if let Minimum::Known(Some((min, holder))) = self.minimum
             && holder == key
         {
@@ -226,9 +232,10 @@ impl TimerWheel {
     /// Takes a key whose deadline is `now` or earlier, the earliest first; call until it returns `None`. The key's handle is no longer
     /// valid: its owner must take a new one.
     pub(crate) fn pop_expired(&mut self, now: Instant) -> Option<u32> {
-        let (_, key) = self.find_minimum().filter(|(deadline, _)| *deadline <= now.as_nanos())?;
-        self.release(key);
-        Some(self.nodes[key as usize].key)
+        let (_, place) = self.find_minimum().filter(|(deadline, _)| *deadline <= now.as_nanos())?;
+        let key = self.nodes[place as usize].key;
+        self.release(place);
+        Some(key)
     }
 
     fn find_minimum(&mut self) -> Option<(u64, u32)> {
@@ -485,6 +492,18 @@ mod tests {
         assert_eq!((wheel.wheel.next(), wheel.len()), (Some(at(u64::MAX)), 1));
         assert_eq!(drain(&mut wheel, u64::MAX), [2]);
         assert_eq!((wheel.wheel.next(), wheel.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_wheel_that_has_run_out_gives_its_memory_back() {
+        let mut wheel = Wheel::new();
+        for round in 0..2 {
+            (0..10_000).for_each(|key| wheel.set(key, at(u64::from(key) * 1000)));
+            assert!(wheel.nodes.capacity() >= 10_000, "round {round}");
+            assert!(wheel.clear(7) && wheel.clear(9_999));
+            assert_eq!(drain(&mut wheel, u64::MAX).len(), 9_998);
+            assert_eq!((wheel.wheel.next(), wheel.nodes.capacity()), (None, 0));
+        }
     }
 
     #[test]
