@@ -36,6 +36,7 @@ use crate::rng::Rng;
 use crate::route::RouteTable;
 use crate::slab::Slab;
 use crate::tcp::connection::{Connection, Shared};
+use crate::tcp::receive_buffer::Spare;
 use crate::tcp::send_blocks::SendBlocks;
 use crate::time_wait::TimeWaitTable;
 use crate::timer_wheel::TimerWheel;
@@ -126,6 +127,7 @@ impl Stack {
                 networks: Vec::new(),
                 challenge: ChallengeLimit::new(Rng::new(seed.map(|byte| !byte))),
                 blocks: SendBlocks::new(config.tcp_wmem[2] as usize),
+                spare: Spare::default(),
                 orphans: 0,
                 memory: Memory::new(&config),
                 config: config.clone(),

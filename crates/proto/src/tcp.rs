@@ -28,7 +28,7 @@ mod patience;
 mod prune;
 mod rate;
 mod reassembly;
-mod receive_buffer;
+pub(crate) mod receive_buffer;
 pub(crate) mod receiver;
 mod recovery;
 pub(crate) mod reports;

@@ -128,7 +128,7 @@ impl Context {
 impl PathEntry {
     /// Are round trip, windows and reordering still to be believed?
     pub fn is_fresh(&self, now: Instant, life: Duration) -> bool {
-        now.since(self.metrics_at) < life
+        now < self.metrics_at + life
     }
 
     /// The remembered round trip, if it is not too old.
@@ -182,11 +182,13 @@ impl PathEntry {
 
     /// Too long a time-out costs less than too short a one, so a longer round trip counts in full.
     fn learn_rtt(&mut self, srtt: Duration, rttvar: Duration) {
-        let kept = self.rtt.unwrap_or_default();
-        self.rtt = Some(if srtt >= kept { srtt } else { kept - (kept - srtt) / 8 });
-        let deviation = kept.abs_diff(srtt).max(rttvar);
-        self.rttvar =
-            if deviation >= self.rttvar { deviation } else { self.rttvar - (self.rttvar - deviation) / 4 };
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let (kept, srtt) = (nanos(self.rtt.unwrap_or_default()), nanos(srtt));
+        let (known, deviation) = (nanos(self.rttvar), kept.abs_diff(srtt).max(nanos(rttvar)));
+        let rtt = if srtt >= kept { srtt } else { kept - (kept - srtt) / 8 };
+        self.rtt = Some(Duration::from_nanos(rtt));
+        let rttvar = if deviation >= known { deviation } else { known - (known - deviation) / 4 };
+        self.rttvar = Duration::from_nanos(rttvar);
     }
 }
 

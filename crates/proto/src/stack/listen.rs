@@ -403,7 +403,7 @@ impl Connection {
     }
 
     /// Data, and the FIN, of an accepted Fast Open SYN.
-    fn take_syn_data(&mut self, cx: &crate::tcp::connection::Context, segment: &mut Segment) {
+    fn take_syn_data(&mut self, cx: &mut crate::tcp::connection::Context, segment: &mut Segment) {
         let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
         if !segment.payload.is_empty() {
             self.rcv.accept(
@@ -412,6 +412,7 @@ impl Connection {
                 std::mem::take(&mut segment.payload),
                 segment.truesize,
                 segment.gso_size,
+                &mut cx.spare,
             );
             self.events |= Events::READABLE;
         }

@@ -118,7 +118,8 @@ impl Stack {
     /// # Errors
     /// [`ReadError::Blocked`] when there is nothing yet: wait for [`Events::READABLE`](crate::Events::READABLE).
     pub fn read(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
-        let connection = self.owned(id).ok_or(ReadError::NotFound)?;
+        let found = self.connections.find_mut(id.index, id.generation);
+        let connection = found.filter(|connection| !connection.orphan).ok_or(ReadError::NotFound)?;
         if connection.special.is_some() && !buf.is_empty() {
             connection.pass_urgent();
         }
@@ -130,7 +131,7 @@ impl Stack {
             return Ok(0);
         }
         let most = if connection.special.is_some() { connection.up_to_mark(buf.len()) } else { buf.len() };
-        let read = connection.rcv.buffer.read(&mut buf[..most]);
+        let read = connection.rcv.buffer.read(&mut buf[..most], &mut self.shared.spare);
         self.window_may_open(now, id.index);
         Ok(read)
     }

@@ -6,6 +6,7 @@ use super::handshake::Handshake;
 use super::limits::{Busy, LimitedBy};
 use super::nagle::Nagle;
 use super::negotiation::{self, Negotiated, TIMESTAMPS_LEN};
+use super::receive_buffer::Spare;
 use super::receiver::{AckOwed, Receiver};
 use super::recovery::{Purpose, Recovery};
 use super::send_blocks::SendBlocks;
@@ -62,6 +63,8 @@ pub(crate) struct Shared {
     pub(crate) challenge: ChallengeLimit,
     /// Memory for what is written.
     pub(crate) blocks: SendBlocks,
+    /// Places for what is received.
+    pub(crate) spare: Spare,
     /// Connections of the stack whose application has let go.
     pub(crate) orphans: u32,
     pub(crate) memory: Memory,

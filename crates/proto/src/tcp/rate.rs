@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// An acknowledgement has been worked through, with what it says of losses.
-    #[inline]
+    #[inline(always)]
     pub(super) fn segments_delivered(&mut self, cx: &mut Context) {
         if self.snd.queue.has_news() {
             self.tell_of_delivery(cx);
@@ -115,6 +115,7 @@ impl Connection {
         self.snd.queue.release(&mut cx.blocks);
     }
 
+    #[inline(never)]
     fn tell_of_delivery(&mut self, cx: &mut Context) {
         let now = cx.now;
         let Some(rate) = self.snd.queue.take_sample(now, self.rtt.min_rtt()) else { return };

@@ -3,7 +3,7 @@
 //! A run is a [`ReceiveBuffer`], so small payloads are copied together here too. Their number is bounded by the size of the receive
 //! buffer: a window in which every other segment is missing fits, one of single bytes does not.
 
-use super::receive_buffer::ReceiveBuffer;
+use super::receive_buffer::{ReceiveBuffer, Spare};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wire::{SackBlocks, SeqNum};
@@ -137,7 +137,7 @@ impl Reassembly {
             if !rest.is_empty() {
                 let gap = next.map_or(rest.len() as u32, |next| next.since(seq).min(rest.len() as u32));
                 let before = run.bytes.memory();
-                run.bytes.push(rest.split_to(gap as usize), truesize);
+                run.bytes.push(rest.split_to(gap as usize), truesize, &mut Spare::default());
                 self.memory = self.memory.saturating_add(run.bytes.memory() - before);
                 seq += gap;
             }
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(early.sack_blocks(4)[..], [(SeqNum(8), SeqNum(23))]);
         let mut run = early.take(SeqNum(9)).expect("a run");
         let mut all = [0; 20];
-        let len = run.read(&mut all);
+        let len = run.read(&mut all, &mut Default::default());
         assert_eq!(&all[..len], b"jklmnopqrstuvw");
         assert!(early.is_empty() && early.take(SeqNum(23)).is_none());
     }

@@ -21,6 +21,30 @@ pub(crate) fn pinned(len: usize, truesize: usize) -> usize {
     kept + size_of::<Bytes>()
 }
 
+/// Places for payloads that are kept while nobody needs one.
+const SPARE: usize = 64;
+/// And the payloads each may have room for.
+const SPARE_LEN: usize = 8;
+
+/// Empty places for payloads, of one stack, used again: an ordinary connection needs one for a moment, and then again.
+#[derive(Debug, Default)]
+#[expect(clippy::vec_box, reason = "the box is what is used again")]
+pub(crate) struct Spare(Vec<Box<Held>>);
+
+impl Spare {
+    fn take(&mut self) -> Box<Held> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// An emptied one.
+    fn keep(&mut self, mut held: Box<Held>) {
+        if self.0.len() < SPARE && held.chunks.capacity() <= SPARE_LEN {
+            held.small = BytesMut::new();
+            self.0.push(held);
+        }
+    }
+}
+
 /// Bytes without a gap.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveBuffer {
@@ -29,7 +53,7 @@ pub(crate) struct ReceiveBuffer {
 }
 
 #[derive(Debug, Default)]
-struct Held {
+pub(crate) struct Held {
     /// Not empty, unless all there is are `small` payloads.
     first: Bytes,
     /// Behind it.
@@ -111,11 +135,11 @@ impl ReceiveBuffer {
 
     /// Appends a payload that pins `truesize` bytes.
     #[inline(always)]
-    pub(crate) fn push(&mut self, payload: Bytes, truesize: usize) {
+    pub(crate) fn push(&mut self, payload: Bytes, truesize: usize, spare: &mut Spare) {
         if payload.is_empty() {
             return;
         }
-        let held = self.held.get_or_insert_default();
+        let held = self.held.get_or_insert_with(|| spare.take());
         held.len += payload.len() as u32;
         held.memory = held.memory.saturating_add(pinned(payload.len(), truesize) as u32);
         if payload.len() * PIN_FACTOR >= truesize {
@@ -141,7 +165,7 @@ impl ReceiveBuffer {
         held.chunks.append(&mut behind.chunks);
     }
 
-    pub(crate) fn read(&mut self, buf: &mut [u8]) -> usize {
+    pub(crate) fn read(&mut self, buf: &mut [u8], spare: &mut Spare) -> usize {
         let Some(held) = &mut self.held else { return 0 };
         let most = buf.len().min(held.len as usize);
         let mut left = &mut buf[..most];
@@ -151,7 +175,9 @@ impl ReceiveBuffer {
             now.copy_from_slice(&chunk);
             left = later;
         }
-        self.took(most);
+        if let Some(held) = self.took(most) {
+            spare.keep(held);
+        }
         most
     }
 
@@ -176,16 +202,17 @@ impl ReceiveBuffer {
         Some(taken)
     }
 
-    /// So many bytes are gone, and their share of the memory: payloads are of one kind mostly.
-    fn took(&mut self, len: usize) {
-        let Some(held) = &mut self.held else { return };
+    /// So many bytes are gone, and their share of the memory: payloads are of one kind mostly. With the last of them goes their place.
+    fn took(&mut self, len: usize) -> Option<Box<Held>> {
+        let held = self.held.as_mut()?;
         let before = held.len;
         held.len -= len as u32;
-        if held.len == 0 {
-            self.held = None;
-        } else {
+        if held.len > 0 {
             held.memory = (u64::from(held.memory) * u64::from(held.len) / u64::from(before)) as u32;
+            return None;
         }
+        held.memory = 0;
+        self.held.take()
     }
 
     /// Copies the payloads together. False: there is nothing to gain.
@@ -222,24 +249,38 @@ mod tests {
     #[test]
     fn small_payloads_are_copied_together_and_keep_their_order() {
         let mut buffer = ReceiveBuffer::default();
-        buffer.push(Bytes::from_static(b"big one"), 7);
-        buffer.push(Bytes::from_static(b"a"), 1500);
-        buffer.push(Bytes::from_static(b"b"), 1500);
-        buffer.push(Bytes::from_static(b" and on"), 7);
+        buffer.push(Bytes::from_static(b"big one"), 7, &mut Spare::default());
+        buffer.push(Bytes::from_static(b"a"), 1500, &mut Spare::default());
+        buffer.push(Bytes::from_static(b"b"), 1500, &mut Spare::default());
+        buffer.push(Bytes::from_static(b" and on"), 7, &mut Spare::default());
         assert_eq!((buffer.len(), chunks(&buffer)), (16, 3));
         let mut out = [0; 32];
-        assert_eq!(buffer.read(&mut out[..8]), 8);
+        assert_eq!(buffer.read(&mut out[..8], &mut Spare::default()), 8);
         assert_eq!(buffer.pop(100).as_deref(), Some(b"b".as_slice()));
-        assert_eq!(buffer.read(&mut out[8..]), 7);
+        assert_eq!(buffer.read(&mut out[8..], &mut Spare::default()), 7);
         assert_eq!(&out[..15], b"big onea and on");
         assert!(buffer.is_empty() && buffer.pop(1).is_none());
+    }
+
+    #[test]
+    fn the_place_of_what_was_read_serves_the_next() {
+        let (mut buffer, mut spare) = (ReceiveBuffer::default(), Spare::default());
+        for _ in 0..2 {
+            buffer.push(Bytes::from_static(b"a"), 1500, &mut spare);
+            buffer.push(Bytes::from_static(b"bc"), 2, &mut spare);
+            assert_eq!((buffer.len(), spare.0.len()), (3, 0));
+            assert_eq!(buffer.read(&mut [0; 2], &mut spare), 2);
+            assert_eq!((buffer.len(), spare.0.len()), (1, 0));
+            assert_eq!(buffer.read(&mut [0; 2], &mut spare), 1);
+            assert_eq!((buffer.memory(), spare.0.len()), (0, 1));
+        }
     }
 
     #[test]
     fn a_look_may_begin_further_on() {
         let mut buffer = ReceiveBuffer::default();
         for piece in ["abc", "defg", "h", "ij"] {
-            buffer.push(Bytes::from_static(piece.as_bytes()), piece.len());
+            buffer.push(Bytes::from_static(piece.as_bytes()), piece.len(), &mut Spare::default());
         }
         for skip in 0..=10 {
             let mut out = [0; 4];
@@ -254,7 +295,7 @@ mod tests {
     fn loose_payloads_are_counted_with_what_they_pin_until_they_are_packed() {
         let mut buffer = ReceiveBuffer::default();
         for byte in 0..30 {
-            buffer.push(Bytes::from(vec![byte; 1000]), 3000);
+            buffer.push(Bytes::from(vec![byte; 1000]), 3000, &mut Spare::default());
         }
         assert_eq!(buffer.memory(), 30 * 3032);
         buffer.pop(1000);
@@ -263,7 +304,7 @@ mod tests {
         assert_eq!((buffer.len(), buffer.memory(), chunks(&buffer)), (29_000, 29_000, 2));
         assert!(!buffer.collapse());
         let mut all = vec![0; 29_000];
-        assert_eq!(buffer.read(&mut all), 29_000);
+        assert_eq!(buffer.read(&mut all, &mut Spare::default()), 29_000);
         let expected: Vec<u8> = (1..30).flat_map(|byte| vec![byte; 1000]).collect();
         assert!(all == expected);
         assert_eq!(buffer.memory(), 0);

@@ -3,7 +3,7 @@
 use super::ack_delay::AckDelay;
 use super::autotune::Tuner;
 use super::reassembly::Reassembly;
-use super::receive_buffer::{ReceiveBuffer, pinned};
+use super::receive_buffer::{ReceiveBuffer, Spare, pinned};
 use super::window_space::WindowSpace;
 use crate::Instant;
 use bytes::Bytes;
@@ -149,6 +149,7 @@ impl Receiver {
         mut payload: Bytes,
         truesize: usize,
         gso_size: u16,
+        spare: &mut Spare,
     ) -> u32 {
         let whole = payload.len();
         if seq.before(self.nxt) {
@@ -168,7 +169,7 @@ impl Receiver {
             self.ack_owed = AckOwed::Now;
             return 0;
         }
-        self.take_next(payload, whole, truesize, gso_size)
+        self.take_next(payload, whole, truesize, gso_size, spare)
     }
 
     /// As [`accept`](Self::accept), of a payload that is what comes next and lies in the window.
@@ -179,20 +180,28 @@ impl Receiver {
         payload: Bytes,
         truesize: usize,
         gso_size: u16,
+        spare: &mut Spare,
     ) -> u32 {
         self.last_data_at = now;
         let whole = payload.len();
-        self.take_next(payload, whole, truesize, gso_size)
+        self.take_next(payload, whole, truesize, gso_size, spare)
     }
 
     /// The payload that comes next; it came in a segment with `whole` bytes of it.
     #[inline(always)]
-    fn take_next(&mut self, payload: Bytes, whole: usize, truesize: usize, gso_size: u16) -> u32 {
+    fn take_next(
+        &mut self,
+        payload: Bytes,
+        whole: usize,
+        truesize: usize,
+        gso_size: u16,
+        spare: &mut Spare,
+    ) -> u32 {
         let full = if gso_size > 0 { gso_size } else { whole.min(usize::from(u16::MAX)) as u16 };
         let merged = gso_size > 0 && whole > usize::from(gso_size);
         let second = self.nxt.after(self.last_ack_sent) && self.ack_owed != AckOwed::No;
         let before = self.nxt;
-        self.append(payload, truesize);
+        self.append(payload, truesize, spare);
         let filled = self.early.is_some() && self.fill_from_early();
         if full > self.rcv_mss {
             self.rcv_mss = full;
@@ -207,10 +216,10 @@ impl Receiver {
     }
 
     #[inline(always)]
-    fn append(&mut self, payload: Bytes, truesize: usize) {
+    fn append(&mut self, payload: Bytes, truesize: usize, spare: &mut Spare) {
         self.nxt += payload.len() as u32;
         self.bytes_received += payload.len() as u64;
-        self.buffer.push(payload, truesize);
+        self.buffer.push(payload, truesize, spare);
     }
 
     fn fill_from_early(&mut self) -> bool {
@@ -377,9 +386,9 @@ mod tests {
                 let payload = Bytes::from(vec![0; arrives.min(room)]);
                 let len = payload.len();
                 if len > 0 {
-                    prop_assert_eq!(receiver.accept(Instant::ZERO, seq, payload, len + 200, 0), len as u32);
+                    prop_assert_eq!(receiver.accept(Instant::ZERO, seq, payload, len + 200, 0, &mut Spare::default()), len as u32);
                 }
-                receiver.buffer.read(&mut vec![0; read]);
+                receiver.buffer.read(&mut vec![0; read], &mut Spare::default());
                 let (field, _) = receiver.advertise(1460, shift);
                 let told = receiver.nxt + (u32::from(field) << shift);
                 prop_assert!(told.after_or_eq(edge) || edge.since(told) < 1 << shift, "{shift}: {told:?} after {edge:?}");

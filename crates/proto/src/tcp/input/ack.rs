@@ -197,7 +197,8 @@ impl Connection {
             Some(board) => board.phase == Phase::Recovery,
             None => self.recovery.on_progress(ack, acked, smss) != Verdict::Open,
         };
-        if !recovering {
+        // A FIN alone is no data.
+        if !recovering && (acked > 0 || delivered > 0) {
             let rtt = sent_at.map(|sent_at| cx.now.since(sent_at));
             self.window_may_grow(cx, delivered, rtt);
         }

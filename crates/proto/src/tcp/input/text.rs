@@ -117,6 +117,7 @@ impl Connection {
             std::mem::take(&mut segment.payload),
             segment.truesize,
             segment.gso_size,
+            &mut cx.spare,
         );
         if accepted > 0 {
             self.events |= Events::READABLE;

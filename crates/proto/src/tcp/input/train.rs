@@ -83,7 +83,7 @@ impl Connection {
             self.remember_timestamp(cx.now, tsval);
         }
         let last_data_at = self.rcv.last_data_at;
-        self.rcv.accept_next(cx.now, text.payload, text.truesize, text.gso_size);
+        self.rcv.accept_next(cx.now, text.payload, text.truesize, text.gso_size, &mut cx.spare);
         if self.rcv.is_tunable() {
             let echo = run.echo.filter(|_| self.rcv.is_full_sized(len as u32));
             self.rcv.note_round(cx.now, len as u32, echo);
