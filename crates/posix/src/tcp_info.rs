@@ -91,6 +91,7 @@ impl Layout {
         self.byte(match tcp.ca_state {
             CaState::Open => 0,
             CaState::Disorder => 1,
+            CaState::Reducing => 2,
             CaState::Recovery => 3,
             CaState::Loss => 4,
         });

@@ -276,6 +276,9 @@ settings! {
     rto_initial: Duration = "firstbyte.rto_initial", ours Duration::from_secs(1), linux Duration::from_secs(1), range _,
     /// Least retransmission time-out (Linux's `rto_min`).
     rto_min: Duration = "firstbyte.rto_min", ours Duration::from_millis(200), linux Duration::from_millis(200), range _,
+    /// A round trip is that of the first segment that an acknowledgement is news of, so that its delay counts (as with RFC 7323 §4.1's
+    /// echoes); otherwise that of the last.
+    rtt_of_first: bool = "firstbyte.rtt_of_first", ours false, linux true, range _,
     /// How the time-out follows from round trips. Read when a connection begins.
     rtt_variation: RttVariation = "firstbyte.rtt_variation", ours RttVariation::Rfc6298, linux RttVariation::Windowed, range _,
     /// The MSS we tell is what the path's MTU allows, where an ICMP error told of one; otherwise what the device allows (RFC 6691 §2).
@@ -300,6 +303,21 @@ settings! {
     /// Bits: 0x1 loss is told by time (RACK, RFC 8985; otherwise by RFC 6675's counting), 0x2 the reordering window stays a quarter of
     /// the least RTT, 0x4 three segments beyond a hole do not make it a loss by themselves.
     tcp_recovery: u32 = "net.ipv4.tcp_recovery", ours 0x1, linux 0x1, range 0..=7,
+    /// Added to the time that a segment which may only be reordered is waited for: what timers cost the machine's rest (Linux's
+    /// `TCP_TIMEOUT_MIN_US`).
+    reo_timer_slack: Duration = "firstbyte.reo_timer_slack", ours Duration::ZERO, linux Duration::from_millis(2), range _,
+    /// RACK's round trip is that of whatever an acknowledgement tells of last, so that of an old segment keeps others from being held lost;
+    /// otherwise that of the segment sent last (RFC 8985 §6.2 step 2).
+    rack_rtt_of_last: bool = "firstbyte.rack_rtt_of_last", ours false, linux true, range _,
+    /// A reduction starts from the congestion window, and a time-out amid a recovery adds none; otherwise from what is in flight, and it
+    /// does (RFC 5681 §3.1, §4.3).
+    reduce_from_cwnd: bool = "firstbyte.reduce_from_cwnd", ours false, linux true, range _,
+    /// When congestion is echoed the window shrinks with what is delivered (proportional rate reduction); otherwise at once.
+    ecn_prr: bool = "firstbyte.ecn_prr", ours false, linux true, range _,
+    /// On a path that is known to reorder, what SACK tells makes the window grow at once, not when it is acknowledged.
+    grow_by_sack: bool = "firstbyte.grow_by_sack", ours false, linux true, range _,
+    /// The acknowledgement that ends a recovery, or shows it to be needless, lets the window grow like any other.
+    grow_at_exit: bool = "firstbyte.grow_at_exit", ours false, linux true, range _,
     /// What arrives twice is reported (D-SACK, RFC 2883).
     tcp_dsack: bool = "net.ipv4.tcp_dsack", ours true, linux true, range _,
     /// 3 or 4: a probe goes before the retransmission time-out (tail loss probe, RFC 8985 §7); less: none.
@@ -352,6 +370,9 @@ settings! {
     tcp_congestion_control: CongestionControl = "net.ipv4.tcp_congestion_control", ours CongestionControl::Cubic, linux CongestionControl::Cubic, range _,
     /// The first slow start ends when the round-trip time grows (HyStart++; not Reno's).
     hystart: bool = "firstbyte.hystart", ours true, linux true, range _,
+    /// CUBIC counts whole segments, and slow start ends by the older HyStart, at once (Linux); otherwise RFC 9438 in bytes, with HyStart++
+    /// (RFC 9406). Read when a connection begins.
+    cubic_by_segments: bool = "firstbyte.cubic_by_segments", ours false, linux true, range _,
     /// Spread what the congestion window allows over the round trip, even where a socket sets no limit.
     pacing: bool = "firstbyte.pacing", ours false, linux false, range _,
     /// Least segments of a burst that the device cuts, however slow the path.
@@ -364,6 +385,9 @@ settings! {
     half_window_bursts: bool = "firstbyte.half_window_bursts", ours false, linux true, range _,
     /// The last segment of every burst is pushed, lest a receiver that merges segments waits for more (Linux since 5.4).
     push_bursts: bool = "firstbyte.push_bursts", ours false, linux true, range _,
+    /// What tells that the window was reduced (CWR) may be a burst, of which the device marks the first segment or all; otherwise it is one
+    /// segment (RFC 3168 §6.1.2).
+    cwr_bursts: bool = "firstbyte.cwr_bursts", ours false, linux true, range _,
     /// A burst that was lost as a whole goes again as one, as far as the window lets it; otherwise one segment at a time.
     resend_bursts: bool = "firstbyte.resend_bursts", ours false, linux true, range _,
     /// A sender that wakes late makes up at once for as much as this, a quarter of the round trip, or half of a burst's time.

@@ -54,7 +54,7 @@ pub struct ConnectionInfo {
     pub min_rtt: Option<Duration>,
     /// Which algorithm sets it.
     pub congestion: CongestionControl,
-    /// Congestion window, bytes.
+    /// Congestion window, bytes; while it shrinks after a loss, what it is just now.
     pub cwnd: u32,
     /// Slow-start threshold, bytes.
     pub ssthresh: u32,

@@ -122,8 +122,14 @@ impl RttEstimator {
 
     /// A sample (RFC 6298 §2.2, §2.3); ends the back-off. `span`: SND.UNA and SND.NXT now.
     pub(crate) fn on_sample(&mut self, rtt: Duration, span: (SeqNum, SeqNum)) {
-        self.min_rtt = self.min_rtt.min(units(rtt));
+        self.note_min(rtt);
         self.on_delayed_sample(rtt, span);
+    }
+
+    /// A round trip that counts for the minimum.
+    #[inline]
+    pub(crate) fn note_min(&mut self, rtt: Duration) {
+        self.min_rtt = self.min_rtt.min(units(rtt));
     }
 
     /// A sample that may contain a wait for the peer's application, such as that of a SYN-ACK with data: not for the minimum.
@@ -184,7 +190,7 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
 
-    /// New data was acknowledged: the back-off ends even without a sample, as in Linux.
+    /// The back-off ends without a sample: it was that of window probes, or the stream is a thin one.
     pub(crate) fn on_progress(&mut self) {
         self.backoff = 0;
     }

@@ -371,7 +371,7 @@ impl ConnectionInfo {
             rto: c.rtt.rto(),
             min_rtt: c.rtt.min_rtt(),
             congestion: c.congestion.algorithm(),
-            cwnd: c.congestion.cwnd().min(c.cwnd_clamp()),
+            cwnd: c.recovery.shrinking_window().unwrap_or(c.congestion.cwnd()).min(c.cwnd_clamp()),
             ssthresh: c.congestion.ssthresh(),
             pacing_rate: c.pacing_rate(config),
             delivery_rate: c.snd.queue.delivery.best().map(|rate| rate.per_second()),

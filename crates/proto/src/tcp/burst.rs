@@ -35,7 +35,8 @@ impl Connection {
         let segment = u32::from(self.segment_max());
         let goal = self.size_goal(&cx.capabilities);
         let burst = allowed.min(goal);
-        if burst <= segment {
+        let queued = unsent.min(goal);
+        if queued <= segment {
             return Some(burst);
         }
         if self.urgent_end().is_some() {
@@ -43,7 +44,7 @@ impl Connection {
             return Some(segment);
         }
         let most = self.autosized(cx, segment).min(goal).min(self.share_of_window(cx, segment));
-        if self.is_worth_waiting(cx, unsent.min(goal), most) { None } else { Some(burst.min(most)) }
+        if self.is_worth_waiting(cx, queued, most) { None } else { Some(burst.min(most)) }
     }
 
     /// Linux's `tcp_cwnd_test`.
@@ -51,7 +52,7 @@ impl Connection {
         if !cx.config.half_window_bursts {
             return u32::MAX;
         }
-        (self.congestion.cwnd() / segment / 2).max(1) * segment
+        (self.congestion_window() / segment / 2).max(1) * segment
     }
 
     pub(super) fn autosized(&self, cx: &Context, segment: u32) -> u32 {
@@ -71,7 +72,7 @@ impl Connection {
         let recent = self.window_use.idle(cx.now) <= SOON && !self.snd.nagle.contains(Nagle::AT_ONCE);
         // Nothing in the middle of the queue grows any more.
         let last = queued == self.unsent();
-        if room >= most || !recent || (!last && room >= queued) || !self.recovery.is_idle() {
+        if room >= most || !recent || (!last && room >= queued) || self.recovery.is_recovering(self.snd.una) {
             return false;
         }
         let worth = match self.send_window().checked_div(cx.config.tcp_tso_win_divisor) {

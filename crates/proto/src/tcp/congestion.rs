@@ -1,12 +1,14 @@
 //! How much may be in flight: one small trait, one struct per event, an enum to choose.
 //!
-//! `reno` (RFC 5681), `tahoe` (what came before it), `cubic` (RFC 9438, with `hystart` and `cube_root`), `vegas`, `bbr` (version 3); `validation` lets a window decay
+//! `reno` (RFC 5681), `tahoe` (what came before it), `cubic` (RFC 9438, with `hystart` and `cube_root`; `cubic_segments` is Linux's),
+//! `vegas`, `bbr` (version 3); `validation` lets a window decay
 //! that is not used. Says nothing about what is lost (`recovery`) or when to send, but for BBR, which says how fast. The state of an
 //! algorithm lives in the algorithm (BBR's, and what CUBIC needs after slow start, in a box); arithmetic is of integers, the same on every machine.
 
 mod bbr;
 mod cube_root;
 mod cubic;
+mod cubic_segments;
 mod hystart;
 mod reno;
 mod tahoe;
@@ -18,6 +20,7 @@ use crate::{CongestionControl, Instant};
 use bbr::Bbr;
 use core::time::Duration;
 use cubic::Cubic;
+use cubic_segments::CubicSegments;
 use reno::Reno;
 use tahoe::Tahoe;
 use vegas::Vegas;
@@ -34,6 +37,8 @@ pub(crate) struct Start {
     pub(crate) ssthresh: u32,
     /// HyStart++ for algorithms that know it.
     pub(crate) hystart: bool,
+    /// CUBIC counts in whole segments.
+    pub(crate) by_segments: bool,
     /// The peer tells what it holds (RFC 2018).
     pub(crate) sack: bool,
     /// What random choices follow from.
@@ -62,10 +67,22 @@ pub(crate) struct Acked {
     pub(crate) min_rtt: Option<Duration>,
 }
 
+/// An acknowledgement gave a sample of the round trip, whatever it means for the window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoundTrip {
+    pub(crate) now: Instant,
+    pub(crate) rtt: Duration,
+    /// SND.UNA after this acknowledgement.
+    pub(crate) una: SeqNum,
+    pub(crate) nxt: SeqNum,
+    /// Sender's MSS, bytes.
+    pub(crate) smss: u32,
+}
+
 /// A loss was detected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lost {
-    /// Bytes in flight when it was.
+    /// Bytes in flight when it was, or what else the reduction starts from.
     pub(crate) in_flight: u32,
     /// Sender's MSS, bytes.
     pub(crate) smss: u32,
@@ -73,6 +90,8 @@ pub(crate) struct Lost {
     pub(crate) timeout: bool,
     /// Bytes that a time-out leaves in the network, sent too lately to be held lost (RFC 8985 §6.3).
     pub(crate) left: u32,
+    /// The window was reduced for it already: a time-out amid a recovery that does not count as a second sign.
+    pub(crate) again: bool,
 }
 
 impl Lost {
@@ -109,6 +128,8 @@ pub(crate) trait Controller {
     fn cwnd(&self) -> u32;
     fn ssthresh(&self) -> u32;
     fn on_ack(&mut self, acked: &Acked);
+    /// Told before [`on_ack`](Self::on_ack).
+    fn on_round_trip(&mut self, _sample: &RoundTrip) {}
     /// Data was acknowledged, but the window does not keep the sender back. True: that is all it has to hear.
     fn on_ack_unlimited(&mut self, _now: Instant) -> bool {
         false
@@ -151,6 +172,7 @@ pub(crate) trait Controller {
 pub(crate) enum Congestion {
     Reno(Reno),
     Cubic(Cubic),
+    CubicSegments(Box<CubicSegments>),
     Vegas(Vegas),
     Tahoe(Tahoe),
     Bbr(Box<Bbr>),
@@ -163,6 +185,9 @@ impl Congestion {
     pub(crate) fn new(algorithm: CongestionControl, start: &Start) -> Congestion {
         match algorithm {
             CongestionControl::Reno => Congestion::Reno(Reno::new(start)),
+            CongestionControl::Cubic if start.by_segments => {
+                Congestion::CubicSegments(Box::new(CubicSegments::new(start)))
+            }
             CongestionControl::Cubic => Congestion::Cubic(Cubic::new(start)),
             CongestionControl::Vegas => Congestion::Vegas(Vegas::new(start)),
             CongestionControl::Tahoe => Congestion::Tahoe(Tahoe::new(start)),
@@ -175,7 +200,7 @@ impl Congestion {
     pub(crate) fn algorithm(&self) -> CongestionControl {
         match self {
             Congestion::Reno(_) => CongestionControl::Reno,
-            Congestion::Cubic(_) => CongestionControl::Cubic,
+            Congestion::Cubic(_) | Congestion::CubicSegments(_) => CongestionControl::Cubic,
             Congestion::Vegas(_) => CongestionControl::Vegas,
             Congestion::Tahoe(_) => CongestionControl::Tahoe,
             Congestion::Bbr(_) => CongestionControl::Bbr,
@@ -189,6 +214,7 @@ macro_rules! chosen {
         match $congestion {
             Congestion::Reno($algorithm) => $call,
             Congestion::Cubic($algorithm) => $call,
+            Congestion::CubicSegments($algorithm) => $call,
             Congestion::Vegas($algorithm) => $call,
             Congestion::Tahoe($algorithm) => $call,
             Congestion::Bbr($algorithm) => $call,
@@ -205,6 +231,9 @@ impl Controller for Congestion {
     }
     fn on_ack(&mut self, acked: &Acked) {
         chosen!(self, algorithm => algorithm.on_ack(acked));
+    }
+    fn on_round_trip(&mut self, sample: &RoundTrip) {
+        chosen!(self, algorithm => algorithm.on_round_trip(sample));
     }
     fn on_ack_unlimited(&mut self, now: Instant) -> bool {
         chosen!(self, algorithm => algorithm.on_ack_unlimited(now))
@@ -256,7 +285,7 @@ mod events {
     use super::*;
 
     pub(super) fn start(initial_window: u32, ssthresh: u32) -> Start {
-        Start { initial_window, ssthresh, hystart: true, sack: true, seed: 0 }
+        Start { initial_window, ssthresh, hystart: true, by_segments: false, sack: true, seed: 0 }
     }
 
     /// Data leaves after `ms`, with ten segments of 1000 as initial window.

@@ -8,7 +8,7 @@
 //! ```
 
 use super::congestion::{Controller, Lost, Signal};
-use super::connection::Connection;
+use super::connection::{Connection, Context};
 use super::input::Segment;
 use super::negotiation::Negotiated;
 use super::receiver::AckOwed;
@@ -32,6 +32,15 @@ pub(crate) struct EcnState {
     /// What was in flight at the last reduction ends here, if `reduced`: until then there is no other.
     reduced: bool,
     reduced_until: SeqNum,
+}
+
+/// What was so before an acknowledgement, on connections that have agreed on ECN.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BeforeAck {
+    in_flight: u32,
+    /// See `Delivery::delivered`.
+    delivered: u32,
+    snd_una: SeqNum,
 }
 
 impl EcnState {
@@ -86,23 +95,24 @@ pub(super) fn ecn_of_syn(config: &Config, repeated: bool) -> Flags {
 }
 
 impl Connection {
-    /// Before the acknowledgement is looked at. Returns the bytes in flight, for those who have agreed on ECN.
-    pub(super) fn ecn_before_ack(&mut self, segment: &Segment) -> u32 {
+    /// Before the acknowledgement is looked at.
+    pub(super) fn ecn_before_ack(&mut self, segment: &Segment) -> BeforeAck {
         if self.ecn.reduced {
             // Told anew each time: after two gigabytes the number would look like the future.
             self.ecn.reduced = self.snd.una.before(self.ecn.reduced_until);
         }
         if !self.agreed.ecn {
-            return 0;
+            return BeforeAck::default();
         }
         self.ecn.echoed = segment.has(Flags::ECE) && !segment.has(Flags::SYN);
-        self.pipe()
+        let delivered = self.snd.queue.delivery.delivered();
+        BeforeAck { in_flight: self.pipe(), delivered, snd_una: self.snd.una }
     }
 
-    /// The acknowledgement was in order: what it echoes, and what the segment itself brings. Before it `in_flight` bytes were.
-    pub(super) fn ecn_after_ack(&mut self, segment: &Segment, in_flight: u32) {
+    /// The acknowledgement was in order: what it echoes, and what the segment itself brings.
+    pub(super) fn ecn_after_ack(&mut self, cx: &Context, segment: &Segment, before: BeforeAck) {
         if std::mem::take(&mut self.ecn.echoed) && segment.header.ack.after_or_eq(self.snd.una) {
-            self.reduce_for_echo(in_flight);
+            self.reduce_for_echo(cx, before);
         }
         if segment.payload.is_empty() {
             return;
@@ -116,16 +126,22 @@ impl Connection {
         }
     }
 
-    fn reduce_for_echo(&mut self, in_flight: u32) {
-        if in_flight == 0
+    fn reduce_for_echo(&mut self, cx: &Context, before: BeforeAck) {
+        if before.in_flight == 0
             || self.ecn.is_reduced_for(self.snd.una)
             || self.recovery.is_recovering(self.snd.una)
+            || self.recovery.is_reducing()
         {
             return;
         }
-        let lost = Lost { in_flight, smss: u32::from(self.smss()), timeout: false, left: 0 };
+        let in_flight = self.reduction_base(cx, before.in_flight);
+        let lost = Lost { in_flight, smss: u32::from(self.smss()), timeout: false, left: 0, again: false };
         self.congestion.on_signal(&lost, Signal::Mark);
         self.ecn.on_reduction(self.snd.max);
+        if cx.config.ecn_prr && self.agreed.sack && !self.congestion.shapes_recovery() {
+            let delivered = self.snd.queue.delivery.delivered().wrapping_sub(before.delivered);
+            self.begin_reduction(cx, in_flight, (delivered, self.snd.una.after(before.snd_una)));
+        }
     }
 
     /// Flags of data that leaves, and whether it is ECT: only what was never sent before.

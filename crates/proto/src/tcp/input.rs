@@ -76,10 +76,10 @@ impl Connection {
         self.check_sequence(cx, segment)?;
         self.check_reset(cx, segment)?;
         self.check_syn(cx, segment)?;
-        let in_flight = self.ecn_before_ack(segment);
+        let before = self.ecn_before_ack(segment);
         self.check_ack(cx, segment)?;
         if self.agreed.ecn {
-            self.ecn_after_ack(segment, in_flight);
+            self.ecn_after_ack(cx, segment, before);
         }
         self.note_timestamp(cx, segment);
         if segment.has(Flags::URG) {

@@ -118,7 +118,8 @@ impl Connection {
             return false;
         }
         // CWR goes with one segment.
-        let allowed = if self.ecn.cwr_due() { allowed.min(self.segment_max().into()) } else { allowed };
+        let told = self.agreed.ecn && self.ecn.cwr_due() && !cx.config.cwr_bursts;
+        let allowed = if told { allowed.min(self.segment_max().into()) } else { allowed };
         let Some(burst) = self.burst(cx, allowed, unsent) else { return false };
         // What goes again does so by itself.
         let again = self.snd.max.earliest(self.snd.queue.end());
@@ -265,11 +266,18 @@ impl Connection {
         }
         let before = (self.congestion.cwnd(), self.congestion.ssthresh());
         let was = self.recovery.board().map_or(Phase::Open, |board| board.phase);
-        let in_flight = self.snd.flight_size();
+        let in_flight = self.reduction_base(cx, self.snd.flight_size());
+        let again = cx.config.reduce_from_cwnd && self.is_reduced_already();
         let mut lost = if self.agreed.sack { self.mark_timed_out(cx) } else { Vec::new() };
         if self.timeouts == 1 {
             let left = if self.agreed.sack { self.pipe() } else { 0 };
-            self.congestion.on_loss(&Lost { in_flight, smss: u32::from(self.smss()), timeout: true, left });
+            self.congestion.on_loss(&Lost {
+                in_flight,
+                smss: u32::from(self.smss()),
+                timeout: true,
+                left,
+                again,
+            });
             self.ecn.on_reduction(self.snd.max);
         }
         if self.is_thin(&cx.config) {
@@ -294,6 +302,12 @@ impl Connection {
         self.hasten_rto(cx.now, self.recovery.silence(cx.now));
     }
 
+    /// The window was reduced for what is in flight, and no time-out was the reason.
+    fn is_reduced_already(&self) -> bool {
+        let una = self.snd.una;
+        self.recovery.board().is_some_and(|board| board.shrinks() && !board.ends_by(una))
+    }
+
     /// The first time-out, although losses were being repaired, or segments had been seen out of order.
     fn count_failed_recovery(&self, cx: &mut Context) {
         if self.timeouts > 1 {
@@ -301,7 +315,7 @@ impl Connection {
         }
         let counters = &mut cx.counters;
         let failed = match (tcp_info::ca_state(self), self.agreed.sack) {
-            (CaState::Open, _) => return,
+            (CaState::Open | CaState::Reducing, _) => return,
             (CaState::Disorder, true) => &mut counters.sack_failures,
             (CaState::Disorder, false) => &mut counters.reno_failures,
             (CaState::Recovery, true) => &mut counters.sack_recovery_fail,

@@ -31,6 +31,7 @@ impl Connection {
                 initial_window,
                 ssthresh,
                 hystart: config.hystart,
+                by_segments: config.cubic_by_segments,
                 sack: self.agreed.sack,
                 // Drawn by the stack, and unlike any other connection's.
                 seed: self.snd.iss.0,

@@ -103,7 +103,21 @@ impl Recovery {
     /// A loss was found, and what was sent before is not yet all acknowledged.
     pub(crate) fn is_recovering(&self, snd_una: SeqNum) -> bool {
         let newreno = self.newreno().is_some_and(|newreno| newreno.is_recovering(snd_una));
-        newreno || self.board().is_some_and(|board| board.phase != Phase::Open)
+        newreno || self.board().is_some_and(|board| board.repairs())
+    }
+
+    /// The window shrinks because congestion was echoed.
+    pub(crate) fn is_reducing(&self) -> bool {
+        self.board().is_some_and(|board| board.phase == Phase::Reducing)
+    }
+
+    /// Delivered out of order, lost and sent again, in bytes. A peer without SACK tells the first by duplicates.
+    pub(crate) fn sums(&self, flight_size: u32, smss: u32) -> (u32, u32, u32) {
+        match (self.board(), self.newreno()) {
+            (Some(board), _) => board.sums(),
+            (None, Some(newreno)) => (newreno.reported(smss).min(flight_size.saturating_sub(smss)), 0, 0),
+            (None, None) => (0, 0, 0),
+        }
     }
 
     /// Nothing is missing, neither here nor at the peer, and nothing is remembered.
@@ -121,7 +135,7 @@ impl Recovery {
 
     /// Something was delivered out of order, and nothing is held to be lost.
     pub(crate) fn is_disordered(&self) -> bool {
-        let board = self.board().is_some_and(|board| board.phase == Phase::Open && !board.is_quiet());
+        let board = self.board().is_some_and(|board| !board.repairs() && !board.is_quiet());
         board || self.newreno().is_some_and(|newreno| newreno.is_disordered())
     }
 
@@ -160,6 +174,12 @@ impl Recovery {
         }
     }
 
+    /// The window while it shrinks.
+    pub(crate) fn shrinking_window(&self) -> Option<u32> {
+        let board = self.board().filter(|board| board.shrinks())?;
+        Some(board.window(0))
+    }
+
     /// The state for a peer without SACK, made now if there was none.
     fn make_newreno(&mut self, reordering: impl FnOnce() -> u32) -> &mut NewReno {
         let trouble = self.trouble.get_or_insert_default();
@@ -174,6 +194,16 @@ impl Recovery {
     ) -> (Verdict, bool) {
         let newreno = self.make_newreno(reordering);
         (newreno.on_duplicate(duplicate), newreno.note_reordering(duplicate))
+    }
+
+    /// Of `acked` bytes, what duplicate ACKs have not told of: each stands for a segment, and the first of all was missing (Linux's
+    /// `tcp_remove_reno_sacks`). The peer has no SACK.
+    #[inline]
+    pub(crate) fn not_reported(&self, acked: u32, smss: u32) -> u32 {
+        match self.newreno() {
+            Some(newreno) => acked.saturating_sub(newreno.reported(smss)).max(acked.min(smss)),
+            None => acked,
+        }
     }
 
     /// `snd_una` moved by `acked` bytes; the peer has no SACK.

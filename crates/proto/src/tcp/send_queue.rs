@@ -551,6 +551,28 @@ impl SendQueue {
         }
     }
 
+    /// What of `block` is whole packets, with a segment beginning and ending there from now on. Packets were of `smss`, the last of a
+    /// segment perhaps smaller; one that is covered in part is not there (Linux's `tcp_match_skb_to_sack`).
+    pub(crate) fn cut_packets(&mut self, block: (SeqNum, SeqNum), smss: u32) -> (SeqNum, SeqNum) {
+        let start = self.packet_edge(block.0, |at| at.next_multiple_of(smss));
+        let end = self.packet_edge(block.1, |at| at / smss * smss);
+        if start.before(end) {
+            self.cut(start);
+            self.cut(end);
+        }
+        (start, end)
+    }
+
+    /// `seq`, or if it lies within a segment the edge of a packet that `rounded` makes of the offset.
+    fn packet_edge(&self, seq: SeqNum, rounded: impl Fn(u32) -> u32) -> SeqNum {
+        match self.segments.get(self.index_of(seq)) {
+            Some(segment) if segment.seq.before(seq) => {
+                segment.seq + rounded(seq.since(segment.seq)).min(segment.len)
+            }
+            _ => seq,
+        }
+    }
+
     /// Marks up to `max` bytes from `seq` on, but none beyond its record, as sent now, with `in_flight` before them, and adds their slices
     /// to `slices`; returns their number, and whether a write ends there.
     pub(crate) fn transmit(
@@ -592,14 +614,14 @@ impl SendQueue {
         (taken, push)
     }
 
-    /// Drops everything before `una`, shows it to `gone`, and gives its memory back to `blocks`. Returns when the last byte acknowledged
-    /// only now was sent, if each such segment was sent once.
+    /// Drops everything before `una`, shows it to `gone`, and gives its memory back to `blocks`. Returns when the first and the
+    /// last byte acknowledged only now were sent, if each such segment was sent once.
     pub(crate) fn acknowledge(
         &mut self,
         una: SeqNum,
         blocks: &mut SendBlocks,
         mut gone: impl FnMut(&TxSegment),
-    ) -> Option<Instant> {
+    ) -> Option<(Instant, Instant)> {
         let Some(held) = &mut self.held else { return None };
         if una.after_or_eq(self.end) {
             // What is left of the last block would keep it from coming back.
@@ -618,7 +640,8 @@ impl SendQueue {
             let Some(first) = held.segments.pop_front() else { break };
             if !first.sacked {
                 ambiguous |= first.transmissions != 1;
-                sample = Some(first.sent_at);
+                let earliest = sample.map_or(first.sent_at, |(earliest, _)| earliest);
+                sample = Some((earliest, first.sent_at));
                 self.delivery.on_delivered(&mut held.flight, &first);
             }
             self.len -= first.len;

@@ -41,6 +41,8 @@ pub enum CaState {
     Open,
     /// Something was delivered out of order; nothing is held to be lost.
     Disorder,
+    /// Congestion was echoed, and the window shrinks; nothing is held to be lost (Linux's `TCP_CA_CWR`).
+    Reducing,
     /// Fast recovery.
     Recovery,
     /// After a time-out.
@@ -130,7 +132,7 @@ impl TcpInfo {
     pub(crate) fn of(c: &Connection, config: &Config) -> TcpInfo {
         let counts = c.special.as_ref().map(|special| special.counts).unwrap_or_default();
         let closed = c.snd.wnd == 0 && c.is_established();
-        let (sacked, lost, retrans) = c.recovery.board().map_or((0, 0, 0), |board| board.sums());
+        let (sacked, lost, retrans) = c.recovery.sums(c.snd.flight_size(), c.smss().into());
         let (rcv_rtt, rcv_space) = c.rcv.tuner.as_ref().map_or((None, None), |tuner| tuner.measured());
         TcpInfo {
             ca_state: ca_state(c),
@@ -187,6 +189,7 @@ pub(super) fn ca_state(c: &Connection) -> CaState {
         Some(Phase::Loss) => CaState::Loss,
         None if c.recovery.is_resending(c.snd.una) => CaState::Loss,
         _ if recovering => CaState::Recovery,
+        _ if c.recovery.is_reducing() => CaState::Reducing,
         _ if disorder => CaState::Disorder,
         _ => CaState::Open,
     }

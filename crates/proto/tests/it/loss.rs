@@ -151,7 +151,7 @@ fn a_half_closed_connection_is_no_orphan() {
     assert_eq!((p.state(id), p.stack.orphans()), (State::FinWait1, 0));
 }
 
-/// Karn: what was sent twice says nothing about the RTT; the back-off ends with the progress (as in Linux).
+/// Karn: what was sent twice says nothing about the RTT, and the back-off stays until something that was sent once does (RFC 6298 §5).
 #[test]
 fn a_retransmitted_segment_is_not_measured() {
     let (mut p, id) = established();
@@ -162,8 +162,13 @@ fn a_retransmitted_segment_is_not_measured() {
     wait(&mut p, 10);
     p.send("A 1 ack 1001");
     let info = p.stack.info(id).unwrap();
-    assert_eq!((info.srtt, info.rto), (Some(Duration::from_millis(100)), Duration::from_millis(300)));
+    assert_eq!((info.srtt, info.rto), (Some(Duration::from_millis(100)), Duration::from_millis(1200)));
     assert_eq!(info.total_retrans, 2);
+    p.write(id, &pattern(1001, 1000));
+    p.expect("PA 1001:2001 ack 1");
+    wait(&mut p, 100);
+    p.send("A 1 ack 2001");
+    assert!(p.stack.info(id).unwrap().rto <= Duration::from_millis(300));
 }
 
 /// RFC 6298 §5.3: the timer starts anew with each ACK of new data, and stops when nothing is in flight.
@@ -333,7 +338,7 @@ fn a_fin_lost_with_its_text_is_sent_again_with_it() {
     p.send("A 1 ack 1001");
     p.expect("FPA 1001:1501 ack 1");
     p.send("A 1 ack 1501");
-    p.expect_after(300, "FA 1501 ack 1");
+    p.expect_after(600, "FA 1501 ack 1");
     p.send("A 1 ack 1502");
     assert_eq!(p.state(id), State::FinWait2);
 }

@@ -68,6 +68,9 @@ fn the_retransmission_timeout_keeps_to_the_sockets_bounds() {
     p.stack.set_option(p.now, id, SocketOption::RtoMin(None)).unwrap();
     assert_eq!(p.stack.info(id).unwrap().rto, 1000 * MS);
     p.send("A 1 ack 2");
+    p.write(id, b"y");
+    p.expect("PA 2:3 ack 1");
+    p.send("A 1 ack 3");
     assert_eq!(p.stack.info(id).unwrap().rto, 200 * MS);
 }
 

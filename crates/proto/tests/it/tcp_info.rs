@@ -68,7 +68,11 @@ fn a_row_of_timeouts() {
     assert_eq!(row(&p), (2, 1, 2, 2, Duration::ZERO));
     p.skip(30);
     p.send("A 1 ack 1001");
-    assert_eq!(row(&p), (2, 1, 0, 0, 2 * begun + 30 * MS), "from the first time-out on");
+    assert_eq!(
+        row(&p),
+        (2, 1, 0, 2, 2 * begun + 30 * MS),
+        "from the first time-out on; the back-off waits for a sample"
+    );
 }
 
 /// What an application has asked for, and what keepalive keeps.

@@ -106,7 +106,7 @@ fn duplicates_reported_for_every_retransmission_undo_a_recovery() {
     p.expect_nothing_for(100);
     p.send("A 1 ack 1 <sack 1001:4001>");
     assert_eq!(sent(&mut p), [0, 10]);
-    assert_eq!(windows(&p, id), (5000, 5000));
+    assert_eq!(windows(&p, id), (8000, 5000));
     p.send("A 1 ack 4001");
     p.send("A 1 ack 4001 <sack 1:1001>");
     assert_eq!(windows(&p, id), (10_000, u32::MAX));

@@ -194,7 +194,9 @@ impl Controller for Cubic {
             () => cwnd,
         };
         avoidance.clock = Clock::Unset;
-        self.ssthresh = scaled(lost.in_flight.min(self.cwnd), BETA).max(2 * lost.smss);
+        if !lost.again {
+            self.ssthresh = scaled(lost.in_flight.min(self.cwnd), BETA).max(2 * lost.smss);
+        }
         self.cwnd = if lost.timeout { lost.loss_window() } else { self.ssthresh };
         self.use_hystart = false;
     }

@@ -56,7 +56,9 @@ impl Controller for Reno {
 
     /// RFC 5681 §3.1 equation 4: half of what is in flight, at least two segments.
     fn on_loss(&mut self, lost: &Lost) {
-        self.ssthresh = (lost.in_flight / 2).max(2 * lost.smss);
+        if !lost.again {
+            self.ssthresh = (lost.in_flight / 2).max(2 * lost.smss);
+        }
         self.cwnd = if lost.timeout { lost.loss_window() } else { self.ssthresh };
         self.bytes_acked = 0;
     }
@@ -91,7 +93,7 @@ mod tests {
         let mut reno = reno(4 * MSS);
         (0..4).for_each(|_| reno.on_ack(&acked(0, MSS, MSS)));
         assert_eq!(reno.cwnd(), 8 * MSS);
-        reno.on_loss(&Lost { in_flight: 8 * MSS, smss: MSS, timeout: false, left: 0 });
+        reno.on_loss(&Lost { in_flight: 8 * MSS, smss: MSS, timeout: false, left: 0, again: false });
         assert_eq!((reno.cwnd(), reno.ssthresh()), (4 * MSS, 4 * MSS));
         (0..3).for_each(|_| reno.on_ack(&acked(0, MSS, MSS)));
         assert_eq!(reno.cwnd(), 4 * MSS);
@@ -132,14 +134,14 @@ mod tests {
     #[test]
     fn a_timeout_restarts_from_one_segment() {
         let mut reno = reno(10 * MSS);
-        reno.on_loss(&Lost { in_flight: 3 * MSS, smss: MSS, timeout: true, left: 0 });
+        reno.on_loss(&Lost { in_flight: 3 * MSS, smss: MSS, timeout: true, left: 0, again: false });
         assert_eq!((reno.cwnd(), reno.ssthresh()), (MSS, 2 * MSS));
     }
 
     #[test]
     fn a_loss_that_was_none_is_forgotten() {
         let mut reno = reno(10 * MSS);
-        reno.on_loss(&Lost { in_flight: 10 * MSS, smss: MSS, timeout: true, left: 0 });
+        reno.on_loss(&Lost { in_flight: 10 * MSS, smss: MSS, timeout: true, left: 0, again: false });
         reno.on_undo(10 * MSS, u32::MAX);
         assert_eq!((reno.cwnd(), reno.ssthresh()), (10 * MSS, u32::MAX));
     }

@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn losses_are_renos() {
         let mut path = Path::new(20, 0, 30);
-        path.vegas.on_loss(&Lost { in_flight: 20 * MSS, smss: MSS, timeout: false, left: 0 });
+        path.vegas.on_loss(&Lost { in_flight: 20 * MSS, smss: MSS, timeout: false, left: 0, again: false });
         assert_eq!((path.vegas.cwnd(), path.vegas.ssthresh()), (10 * MSS, 10 * MSS));
     }
 }

@@ -1,16 +1,28 @@
 //! Fifth check: the ACK field (RFC 9293 §3.10.7.4, RFC 5961 §5, RFC 5681).
 
 use super::{Reply, Segment, Stop};
-use crate::tcp::congestion::Controller;
+use crate::tcp::congestion::{Controller, RoundTrip};
 use crate::tcp::connection::{Connection, Context, ParentEvent};
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::nagle::Nagle;
 use crate::tcp::receiver::AckOwed;
-use crate::tcp::recovery::{Arrived, Phase, Purpose, Verdict};
+use crate::tcp::recovery::{Arrived, Purpose, Verdict};
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::{CloseReason, Events, State};
+use core::time::Duration;
 use wire::{Flags, SeqNum};
+
+/// Bytes that an acknowledgement told of, and its sample of the round trip.
+struct Newly {
+    delivered: u32,
+    rtt: Option<Duration>,
+    /// The window may grow by it.
+    grows: bool,
+}
+
+/// Milliseconds: an echo is not older.
+const ECHO_MOST: u32 = u32::MAX / 2 / 1000;
 
 impl Connection {
     pub(super) fn check_ack(&mut self, cx: &mut Context, segment: &Segment) -> Result<(), Stop> {
@@ -49,7 +61,8 @@ impl Connection {
         if self.agreed.sack && self.recovery.is_idle() && segment.header.options.sack.is_empty() {
             // Nothing is missing, and nothing is reported: all that may be new is progress.
             if ack.after(prior_una) {
-                self.acknowledge(cx, ack, None);
+                let acked = self.acknowledge(cx, segment, None);
+                self.grow(cx, acked);
             } else {
                 self.probes_answered();
             }
@@ -87,21 +100,30 @@ impl Connection {
     fn read_ack(&mut self, cx: &mut Context, segment: &Segment, window_changed: bool) {
         let (ack, prior_una) = (segment.header.ack, self.snd.una);
         let was_recovering = self.recovery.is_recovering(prior_una);
+        let was_shrinking = self.recovery.shrinking_window().is_some();
         let mut arrived = self.read_sack(cx, segment, window_changed);
+        let mut acked = None;
         if ack.after(prior_una) {
             if !self.agreed.sack {
                 self.undo_without_sack(cx, segment);
             }
-            self.acknowledge(cx, ack, arrived.as_mut());
+            acked = Some(self.acknowledge(cx, segment, arrived.as_mut()));
         } else if !self.agreed.sack && self.is_duplicate_ack(segment, window_changed) {
             self.on_duplicate_ack(cx);
         } else {
             self.probes_answered();
         }
         if let Some(arrived) = arrived {
-            self.recover(cx, &arrived);
+            let needless = self.recover(cx, &arrived);
+            if (was_shrinking || needless) && !cx.config.grow_at_exit {
+                acked = acked.map(|acked| Newly { grows: false, ..acked });
+            }
+            acked = acked.or_else(|| Some(self.reported(cx, &arrived)));
         } else if self.snd.una.after(prior_una) && !self.agreed.sack {
             self.try_forward(cx);
+        }
+        if let Some(acked) = acked {
+            self.grow(cx, acked);
         }
         if was_recovering && !self.recovery.is_recovering(self.snd.una) {
             self.congestion.on_recovered();
@@ -155,9 +177,50 @@ impl Connection {
         only_syn && (passive.transmissions > 1 || passive.data_sent > 0 || passive.fin_sent)
     }
 
+    /// The window grows by what was acknowledged, unless losses are being repaired or it shrinks.
+    #[inline]
+    fn grow(&mut self, cx: &mut Context, acked: Newly) {
+        if let Some(rtt) = acked.rtt {
+            let (una, nxt, smss) = (self.snd.una, self.snd.nxt, u32::from(self.smss()));
+            self.congestion.on_round_trip(&RoundTrip { now: cx.now, rtt, una, nxt, smss });
+        }
+        if acked.grows && !self.recovery.board().is_some_and(|board| board.shrinks()) {
+            self.window_may_grow(cx, acked.delivered, acked.rtt);
+        }
+    }
+
+    /// What SACK alone tells. On a path that reorders much it lets the window grow (`grow_by_sack`, Linux's `tcp_may_raise_cwnd`).
+    fn reported(&self, cx: &Context, arrived: &Arrived) -> Newly {
+        let reorders = self.recovery.reordering().is_some_and(|segments| segments > cx.config.tcp_reordering);
+        Newly {
+            delivered: arrived.delivered,
+            rtt: arrived.sacked_sent_at.map(|sent_at| cx.now.since(sent_at)),
+            grows: cx.config.grow_by_sack && reorders && arrived.delivered > 0,
+        }
+    }
+
+    /// What the peer echoes, as a round trip: of use where what it acknowledges was sent more than once (RFC 7323 §4). In milliseconds, one
+    /// at least.
+    #[cold]
+    fn echoed_rtt(&self, cx: &Context, segment: &Segment) -> Option<Duration> {
+        let timestamps = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?;
+        let echo = timestamps.tsecr.wrapping_sub(self.ts_offset);
+        let passed = (cx.now.as_millis() as u32).wrapping_sub(echo);
+        let sensible = timestamps.tsecr != 0 && passed < ECHO_MOST;
+        sensible.then(|| Duration::from_millis(passed.max(1).into()))
+    }
+
+    /// What was told. The window does not grow by it while duplicates from a peer without SACK are answered.
+    ///
     /// Inlined, so that what follows from `arrived` costs nothing where there is none.
     #[inline(always)]
-    fn acknowledge(&mut self, cx: &mut Context, ack: SeqNum, mut arrived: Option<&mut Arrived>) {
+    fn acknowledge(
+        &mut self,
+        cx: &mut Context,
+        segment: &Segment,
+        mut arrived: Option<&mut Arrived>,
+    ) -> Newly {
+        let ack = segment.header.ack;
         let fin_acked = self.snd.fin_seq().is_some_and(|fin| ack.after(fin));
         let data_ack = ack.earliest(self.snd.queue.end());
         let data_before = self.snd.queue.len();
@@ -168,13 +231,15 @@ impl Connection {
             }
         });
         let told = arrived.as_ref().map(|arrived| arrived.delivered);
-        let sent_at = sent_at.or(arrived.and_then(|arrived| arrived.sacked_sent_at));
+        let sacked_at = arrived.and_then(|arrived| arrived.sacked_sent_at);
+        let sent_at = sent_at.or(sacked_at.map(|at| (at, at)));
         if self.fast_opened && self.bytes_acked == u64::from(self.syn_data_acked) {
             cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
         }
         let acked = (data_before - self.snd.queue.len()) as u32;
-        // What had been selectively acknowledged counted then.
-        let delivered = told.unwrap_or(acked);
+        let smss = u32::from(self.smss());
+        // What had been reported before, by SACK or by a duplicate ACK, counted then.
+        let delivered = told.unwrap_or_else(|| self.recovery.not_reported(acked, smss));
         self.snd.una = ack;
         self.snd.nxt = self.snd.nxt.latest(ack);
         self.bytes_acked += u64::from(acked);
@@ -183,25 +248,27 @@ impl Connection {
         }
         self.soft_error = None;
         match sent_at {
-            Some(sent_at) => {
+            Some((first, last)) => {
                 let first_sample = self.rtt.srtt().is_none();
-                self.rtt.on_sample(cx.now.since(sent_at), self.snd.span());
+                self.rtt.note_min(cx.now.since(last));
+                let measured = if cx.config.rtt_of_first { first } else { last };
+                self.rtt.on_delayed_sample(cx.now.since(measured), self.snd.span());
                 if first_sample {
                     self.remember_rtt(cx);
                 }
             }
-            None => self.rtt.on_progress(),
+            // Without a sample the back-off stays (RFC 6298 §5.7).
+            None => {
+                if acked > 0
+                    && let Some(rtt) = self.echoed_rtt(cx, segment)
+                {
+                    self.rtt.on_delayed_sample(rtt, self.snd.span());
+                }
+            }
         }
-        let smss = u32::from(self.smss());
-        let recovering = match self.recovery.board() {
-            Some(board) => board.phase == Phase::Recovery,
-            None => self.recovery.on_progress(ack, acked, smss) != Verdict::Open,
-        };
-        // A FIN alone is no data.
-        if !recovering && (acked > 0 || delivered > 0) {
-            let rtt = sent_at.map(|sent_at| cx.now.since(sent_at));
-            self.window_may_grow(cx, delivered, rtt);
-        }
+        let answers =
+            self.recovery.board().is_none() && self.recovery.on_progress(ack, acked, smss) != Verdict::Open;
+        let rtt = sent_at.map(|(_, last)| cx.now.since(last));
         self.timers.stop(Timer::Retransmit);
         if self.snd.flight_size() > 0 {
             self.arm_rto(cx.now);
@@ -215,6 +282,8 @@ impl Connection {
         if self.snd.queue.is_empty() {
             self.events |= Events::SENT_ALL;
         }
+        // A FIN alone is no data.
+        Newly { delivered, rtt, grows: !answers && (acked > 0 || delivered > 0) }
     }
 
     /// SND.WND from a segment that is newer than the last that set it: by its numbers, or (as with Linux) because it acknowledges more.

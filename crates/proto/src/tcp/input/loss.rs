@@ -35,7 +35,7 @@ impl Connection {
         let smss = u32::from(self.smss());
         let span = self.snd.span();
         let board = self.recovery.make_board(span.0, || cx.first_reordering(&self.tuple));
-        let mut arrived = board.arrival((cx.now, echo, min_rtt), span, smss);
+        let mut arrived = board.arrival((cx.now, echo, min_rtt), span, (smss, cx.config.rack_rtt_of_last));
         let duplicate = dsack(&options.sack, segment.header.ack);
         let blocks = &options.sack[usize::from(duplicate.is_some())..];
         if let Some(part) = duplicate {
@@ -63,24 +63,28 @@ impl Connection {
         }
     }
 
-    /// After the cumulative acknowledgement: is a recovery over, is more lost, how much may go?
-    pub(super) fn recover(&mut self, cx: &mut Context, arrived: &Arrived) {
+    /// After the cumulative acknowledgement: is a recovery over, is more lost, how much may go? True: a recovery was needless.
+    pub(super) fn recover(&mut self, cx: &mut Context, arrived: &Arrived) -> bool {
         let una = self.snd.una;
         let progress = una.after(arrived.snd_una);
-        let Some(board) = self.recovery.board_mut() else { return };
-        if progress && board.reneges(&self.snd.queue, una) {
-            return self.suspect_reneging(cx.now);
-        }
+        let Some(board) = self.recovery.board_mut() else { return false };
         if board.note_reordering(&cx.config, arrived) {
             cx.counters.sack_reorder += 1;
             Counts::of(&mut self.special, cx.now).reord_seen += 1;
         }
+        if progress && board.reneges(&self.snd.queue, una) {
+            self.suspect_reneging(cx.now);
+            self.reduce_window(arrived.delivered, true);
+            return false;
+        }
         board.new_data_first = false;
-        match board.needless(arrived, progress) {
+        let needless = board.needless(arrived, progress);
+        match needless {
             Some(why) => self.undo(cx, why),
             None => self.watch_forward(arrived),
         }
-        let Some(board) = self.recovery.board_mut() else { return };
+        let Some(board) = self.recovery.board_mut() else { return false };
+        let repairs = board.repairs();
         if progress {
             board.on_progress(una, self.snd.nxt);
         } else if let Some(sent_at) = arrived.sacked_sent_at {
@@ -88,8 +92,12 @@ impl Connection {
         }
         self.judge_probe(cx, arrived, progress);
         let more_lost = self.find_losses(cx, arrived.prior_pipe);
-        self.reduce_window(arrived.delivered, progress && !more_lost);
+        if !(arrived.overtaken && repairs) {
+            // Amid a recovery an old ACK leaves the window as it is, so that what it reports makes room (as Linux).
+            self.reduce_window(arrived.delivered, progress && !more_lost);
+        }
         self.recovery.forget();
+        needless.is_some()
     }
 
     /// The peer acknowledged up to something that it had reported to hold, but not that: perhaps it has let go of it, which it may
@@ -139,7 +147,8 @@ impl Connection {
         board.probe = None;
         if lost {
             let smss = u32::from(self.smss());
-            let lost = Lost { in_flight: arrived.prior_pipe, smss, timeout: false, left: 0 };
+            let in_flight = self.reduction_base(cx, arrived.prior_pipe);
+            let lost = Lost { in_flight, smss, timeout: false, left: 0, again: false };
             self.congestion.on_signal(&lost, Signal::Repaired);
             self.ecn.on_reduction(self.snd.max);
             cx.counters.loss_probe_recovery += 1;
@@ -149,8 +158,11 @@ impl Connection {
     /// A segment that might only have been reordered did not come in time.
     pub(crate) fn reordering_timeout(&mut self, cx: &mut Context) {
         let pipe = self.pipe();
+        let repairs = self.recovery.board().is_some_and(|board| board.repairs());
         self.find_losses(cx, pipe);
-        self.reduce_window(0, false);
+        // What was delivered in order to find that is worth a segment (as in Linux).
+        let delivered = if repairs { 0 } else { self.smss().into() };
+        self.reduce_window(delivered, false);
         if !self.timers.is_set(Timer::Retransmit) {
             self.arm_rto(cx.now);
         }
@@ -174,7 +186,7 @@ impl Connection {
         cx.counters.lost_retransmit += u64::from(board.take_lost_retransmits());
         let more = board.pipe(self.snd.flight_size()) < before;
         let lost = board.take_lost();
-        if more && board.phase == Phase::Open {
+        if more && !board.repairs() {
             self.enter_recovery(cx, prior_pipe);
         }
         self.segments_lost(lost);
@@ -183,7 +195,7 @@ impl Connection {
             self.snd.unsend_fin();
         }
         if let Some(wait) = wait {
-            self.wait_for_reordered(cx.now, wait);
+            self.wait_for_reordered(cx.now, wait + cx.config.reo_timer_slack);
         }
         more
     }
@@ -194,15 +206,31 @@ impl Connection {
         // A batch of packets takes segments out of flight before any can follow: what it left is not what the window had filled.
         let in_flight =
             if self.snd.queue.round().was_full() { self.congestion.cwnd().max(in_flight) } else { in_flight };
+        let in_flight = self.reduction_base(cx, in_flight);
         let undo = Undo::new((self.congestion.cwnd(), self.congestion.ssthresh()), self.snd.una);
-        self.recovery_begins(&Lost { in_flight, smss, timeout: false, left: 0 });
+        let reducing = self.recovery.is_reducing();
+        self.recovery_begins(&Lost { in_flight, smss, timeout: false, left: 0, again: false });
         cx.counters.sack_recovery += 1;
         if self.congestion.starts_over() {
             return self.lose_everything(cx);
         }
-        if let Some(board) = self.recovery.board_mut() {
-            board.begin_recovery(self.snd.nxt, in_flight, self.congestion.cwnd(), undo);
+        match self.recovery.board_mut() {
+            Some(board) if reducing => board.begin_recovery_reduced(),
+            Some(board) => board.begin_recovery(self.snd.nxt, in_flight, self.congestion.cwnd(), undo),
+            None => {}
         }
+    }
+
+    /// What a reduction starts from (`reduce_from_cwnd`), where `in_flight` is in the network.
+    pub(in crate::tcp) fn reduction_base(&self, cx: &Context, in_flight: u32) -> u32 {
+        if cx.config.reduce_from_cwnd { self.congestion.cwnd() } else { in_flight }
+    }
+
+    /// Congestion was echoed by an ACK that told of `delivered` bytes, and perhaps made progress: the window shrinks from now on.
+    pub(in crate::tcp) fn begin_reduction(&mut self, cx: &Context, in_flight: u32, told: (u32, bool)) {
+        let board = self.recovery.make_board(self.snd.una, || cx.first_reordering(&self.tuple));
+        board.begin_reduction(self.snd.nxt, in_flight, self.congestion.cwnd());
+        self.reduce_window(told.0, told.1);
     }
 
     /// The window is reduced, unless it was already for what is in flight (RFC 3168 §6.1.2, RFC 5681 §4.3).
@@ -217,7 +245,7 @@ impl Connection {
     fn reduce_window(&mut self, delivered: u32, safe: bool) {
         let (flight_size, smss) = (self.snd.flight_size(), u32::from(self.smss()));
         if let Some(board) = self.recovery.board_mut()
-            && board.phase == Phase::Recovery
+            && board.shrinks()
         {
             board.reduce(delivered, flight_size, safe, smss);
         }

@@ -134,6 +134,11 @@ impl NewReno {
         self.recover.is_some_and(|recover| snd_una.before(recover))
     }
 
+    /// Bytes that duplicates tell to have arrived behind the first missing segment.
+    pub(super) fn reported(&self, smss: u32) -> u32 {
+        u32::from(self.dup_acks).saturating_mul(smss)
+    }
+
     pub(super) fn on_duplicate(&mut self, now: &Duplicate) -> Verdict {
         if self.is_resending(now.snd_una) {
             let wrong = matches!(self.forward, Forward::AwaitsSecond { .. });

@@ -67,8 +67,12 @@ impl Rack {
             // An earlier transmission was delivered: this says nothing about the last.
             return;
         }
-        if sent_after((segment.sent_at, end), (self.xmit_at, self.end)) {
-            (self.xmit_at, self.end, self.rtt) = (segment.sent_at, end, rtt);
+        let later = sent_after((segment.sent_at, end), (self.xmit_at, self.end));
+        if later || arrived.rtt_of_last {
+            self.rtt = rtt;
+        }
+        if later {
+            (self.xmit_at, self.end) = (segment.sent_at, end);
         }
     }
 

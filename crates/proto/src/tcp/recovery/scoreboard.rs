@@ -1,7 +1,7 @@
 //! The scoreboard (RFC 6675): marks on the segments of the send queue, their sums, and what to send again.
 //!
 //! The payload stays where it is: a mark is a bit of its segment. Whatever blocks a peer sends, an ACK costs at most one walk over the
-//! segments in flight per block, and cuts only so many segments that the queue at most doubles.
+//! segments in flight per block, and cuts none that was one packet.
 
 use super::marks::{LostTransmission, Marks};
 use super::prr::Prr;
@@ -16,8 +16,6 @@ use wire::SeqNum;
 /// A range of sequence numbers, the second not included.
 pub(crate) type Block = (SeqNum, SeqNum);
 
-/// Segments that blocks may have cut beyond two per SMSS in flight.
-const CUTS_FREE: usize = 64;
 /// `tcp_recovery`: loss is told by time (else by RFC 6675's counting).
 const RACK: u32 = 0x1;
 
@@ -26,6 +24,8 @@ const RACK: u32 = 0x1;
 pub(crate) enum Phase {
     /// Nothing is held to be lost.
     Open,
+    /// Nor here, but congestion was echoed: the window shrinks, until more than the recovery point is acknowledged.
+    Reducing,
     /// Fast recovery, until the recovery point is acknowledged.
     Recovery,
     /// After a time-out, until the recovery point is acknowledged.
@@ -43,6 +43,8 @@ pub(crate) struct Arrived {
     pub(crate) snd_una: SeqNum,
     pub(crate) snd_nxt: SeqNum,
     pub(crate) smss: u32,
+    /// See `rack_rtt_of_last`.
+    pub(super) rtt_of_last: bool,
     /// Bytes that were in flight before it.
     pub(crate) prior_pipe: u32,
     /// What it reports to have arrived twice.
@@ -90,7 +92,7 @@ pub(crate) struct Scoreboard {
     pub(crate) new_data_first: bool,
     /// What was sent before the loss was found ends here.
     point: SeqNum,
-    /// Blocks of the last ACK: what repeats them is not looked at again.
+    /// Whole packets in the blocks of the last ACK: what repeats them is not looked at again.
     known: SmallVec<[Block; 4]>,
 }
 
@@ -129,12 +131,23 @@ impl Scoreboard {
 
     /// The congestion window now, where `cwnd` is the algorithm's.
     pub(crate) fn window(&self, cwnd: u32) -> u32 {
-        if self.phase == Phase::Recovery { self.prr.window() } else { cwnd }
+        if self.shrinks() { self.prr.window() } else { cwnd }
+    }
+
+    /// The window is that of proportional rate reduction.
+    pub(crate) fn shrinks(&self) -> bool {
+        matches!(self.phase, Phase::Recovery | Phase::Reducing)
+    }
+
+    /// Something is held to be lost, or was, and is not all repaired.
+    pub(crate) fn repairs(&self) -> bool {
+        matches!(self.phase, Phase::Recovery | Phase::Loss)
     }
 
     /// Nothing is lost or delivered out of order, and nothing was learnt: the state may go.
     pub(crate) fn is_over(&self) -> bool {
         self.is_quiet()
+            && self.phase == Phase::Open
             && self.probe.is_none()
             && self.undo.is_none()
             && !self.probe_due
@@ -143,7 +156,7 @@ impl Scoreboard {
 
     /// Nothing is lost or delivered out of order.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.phase == Phase::Open && self.marks.is_clear()
+        !self.repairs() && self.marks.is_clear()
     }
 
     /// The first segment that is not acknowledged was reported to be there.
@@ -166,7 +179,7 @@ impl Scoreboard {
         &self,
         (now, echo, min_rtt): (Instant, Option<u32>, Duration),
         (snd_una, snd_nxt): (SeqNum, SeqNum),
-        smss: u32,
+        (smss, rtt_of_last): (u32, bool),
     ) -> Arrived {
         Arrived {
             now,
@@ -175,6 +188,7 @@ impl Scoreboard {
             snd_una,
             snd_nxt,
             smss,
+            rtt_of_last,
             prior_pipe: self.pipe(snd_nxt.since(snd_una)),
             duplicate: None,
             bare: false,
@@ -202,25 +216,24 @@ impl Scoreboard {
         let clipped = |block: &Block| (block.0, block.1.earliest(arrived.snd_nxt));
         let valid: SmallVec<[Block; 4]> =
             blocks.iter().filter(sensible).map(clipped).filter(|block| block.0.before(block.1)).collect();
+        let mut whole: SmallVec<[Block; 4]> = SmallVec::new();
         for block in &valid {
-            for piece in without(*block, &self.known) {
-                self.sack(queue, piece, arrived);
+            let block = queue.cut_packets(*block, arrived.smss.max(1));
+            if block.0.before(block.1) {
+                for piece in without(block, &self.known) {
+                    self.sack(queue, piece, arrived);
+                }
+                whole.push(block);
             }
         }
         // What is acknowledged by now was news when the ACK was sent: others have overtaken it.
         let overtaken = blocks.iter().filter(|block| block.1.before_or_eq(arrived.snd_una)).count();
         let senseless = blocks.len() - valid.len() - if arrived.overtaken { overtaken } else { 0 };
-        self.known = valid;
+        self.known = whole;
         senseless as u32
     }
 
     fn sack(&mut self, queue: &mut SendQueue, block: Block, arrived: &mut Arrived) {
-        let in_flight = arrived.snd_nxt.since(arrived.snd_una);
-        let most = CUTS_FREE + 2 * in_flight.div_ceil(arrived.smss.max(1)) as usize;
-        if queue.count() < most {
-            queue.cut(block.0);
-            queue.cut(block.1);
-        }
         queue.deliver_from(block.0, |segment| {
             if segment.end().after(block.1) {
                 return Told::End;
@@ -260,7 +273,7 @@ impl Scoreboard {
     /// loss to as many as it was late, at most `tcp_max_reordering`. True if it was reordered.
     pub(crate) fn note_reordering(&mut self, config: &Config, arrived: &Arrived) -> bool {
         let Some(from) = arrived.reordered_from else { return false };
-        let segments = arrived.prior_fack.since(from).div_ceil(arrived.smss.max(1));
+        let segments = self.rack.fack.since(from).div_ceil(arrived.smss.max(1));
         self.rack.reordering_seen = true;
         self.rack.dup_thresh = self.rack.dup_thresh.max(segments.min(config.tcp_max_reordering));
         true
@@ -282,15 +295,30 @@ impl Scoreboard {
         now: Instant,
         how: &ReoWindow,
     ) -> Option<Duration> {
-        if self.marks.sacked == 0 && self.phase == Phase::Open {
+        if self.marks.sacked == 0 && !self.repairs() {
             return None;
         }
         if how.flags & RACK == 0 {
             self.marks.count_losses(queue, span.0, &self.rack, how.smss);
             return None;
         }
-        let recovering = self.phase != Phase::Open;
+        let recovering = self.repairs();
         self.rack.detect(queue, &mut self.marks, span, recovering, (now, how))
+    }
+
+    /// Congestion is echoed: the window comes down to `ssthresh`, from `in_flight`.
+    pub(crate) fn begin_reduction(&mut self, snd_nxt: SeqNum, in_flight: u32, ssthresh: u32) {
+        self.undo = None;
+        self.phase = Phase::Reducing;
+        self.probe = None;
+        self.point = snd_nxt;
+        self.prr = Prr::begin(in_flight, ssthresh);
+    }
+
+    /// Fast recovery begins where the window is being reduced already: it goes on so, and there is nothing to undo.
+    pub(crate) fn begin_recovery_reduced(&mut self) {
+        self.phase = Phase::Recovery;
+        self.probe = None;
     }
 
     /// Fast recovery begins.
@@ -347,6 +375,7 @@ impl Scoreboard {
         }
         if reneged {
             self.known.clear();
+            self.rack.fack = snd_una;
         }
         reneged
     }
@@ -359,7 +388,7 @@ impl Scoreboard {
     /// After [`on_timeout`](Self::on_timeout) of a phase: `before` are the windows of before it. F-RTO watches it if `forward`, unless a
     /// loss had been found already (as Linux).
     pub(crate) fn watch_timeout(&mut self, was: Phase, before: (u32, u32), snd_una: SeqNum, forward: bool) {
-        if was == Phase::Open || self.undo.is_none() {
+        if matches!(was, Phase::Open | Phase::Reducing) || self.undo.is_none() {
             self.undo = Some(Undo::new(before, snd_una));
         }
         if let Some(undo) = &mut self.undo {
@@ -417,14 +446,18 @@ impl Scoreboard {
     /// `snd_una` moved, perhaps beyond the recovery.
     pub(crate) fn on_progress(&mut self, snd_una: SeqNum, snd_nxt: SeqNum) {
         self.rack.on_progress(snd_una);
-        if self.phase != Phase::Open && snd_una.after_or_eq(self.point) {
+        if self.phase == Phase::Reducing && snd_una.after(self.point) {
+            // More is acknowledged than the peer had when it echoed: it has seen CWR (as Linux).
+            self.phase = Phase::Open;
+        }
+        if self.repairs() && snd_una.after_or_eq(self.point) {
             self.phase = Phase::Open;
             self.rack.on_recovered();
             if let Some(undo) = &mut self.undo {
                 undo.until = Some(snd_nxt);
             }
         }
-        let gone = |undo: &mut Undo| undo.until.is_some_and(|until| snd_una.after_or_eq(until));
+        let gone = |undo: &mut Undo| undo.until.is_some_and(|until| snd_una.after(until));
         self.undo.take_if(gone);
     }
 
@@ -464,17 +497,22 @@ impl Scoreboard {
         if !again {
             return;
         }
-        if self.marks.retransmitted == 0 || self.resent_since.is_none() {
+        let before = self.marks.retransmitted;
+        // What only a probe repeats is not held to be lost, and stays as it was.
+        for segment in queue.mark_from(seq).take_while(|segment| segment.end().before_or_eq(seq + len)) {
+            if !segment.retransmitted && segment.lost {
+                segment.retransmitted = true;
+                self.marks.retransmitted += segment.len;
+            }
+        }
+        if self.marks.retransmitted == before {
+            return;
+        }
+        if before == 0 || self.resent_since.is_none() {
             self.resent_since = Some(now.as_millis() as u32);
         }
         if let Some(undo) = self.undo.as_mut().filter(|undo| undo.until.is_none()) {
             undo.on_resent(now, len);
-        }
-        for segment in queue.mark_from(seq).take_while(|segment| segment.end().before_or_eq(seq + len)) {
-            if !segment.retransmitted && !segment.sacked {
-                segment.retransmitted = true;
-                self.marks.retransmitted += segment.len;
-            }
         }
     }
 }
@@ -525,7 +563,7 @@ mod tests {
 
     fn arrived(board: &Scoreboard, una: u32, nxt: u32, ms: u64) -> Arrived {
         let now = Instant::from_nanos(ms * 1_000_000);
-        board.arrival((now, None, Duration::from_millis(1)), (SeqNum(una), SeqNum(nxt)), MSS)
+        board.arrival((now, None, Duration::from_millis(1)), (SeqNum(una), SeqNum(nxt)), (MSS, false))
     }
 
     #[test]
@@ -649,7 +687,7 @@ mod tests {
                 }
                 let marks = &board.marks;
                 prop_assert_eq!(sums(&queue), (marks.sacked, marks.lost, marks.retransmitted));
-                prop_assert!(queue.count() <= CUTS_FREE + 3 * 40 + 8, "{} segments", queue.count());
+                prop_assert!(queue.count() <= 3 * 40 + 8, "{} segments", queue.count());
             }
         }
     }

@@ -22,7 +22,7 @@ pub(crate) struct Undo {
     pub(crate) ssthresh: u32,
     /// `snd_una` then.
     from: SeqNum,
-    /// Once the recovery is over: D-SACKs may come until this is acknowledged.
+    /// Once the recovery is over: D-SACKs may come until more than this is acknowledged.
     pub(super) until: Option<SeqNum>,
     /// First retransmission, in milliseconds.
     first_resent: Option<u32>,

@@ -186,11 +186,17 @@ fn five_runs_or_two_percent_do_not_end_startup() {
 fn a_mark_ends_startup() {
     let mut flow = Flow::new();
     flow.round(20 * MSS, 40 * MSS);
-    flow.bbr.on_signal(&Lost { in_flight: 40 * MSS, smss: MSS, timeout: false, left: 0 }, Signal::Mark);
+    flow.bbr.on_signal(
+        &Lost { in_flight: 40 * MSS, smss: MSS, timeout: false, left: 0, again: false },
+        Signal::Mark,
+    );
     assert_eq!(flow.round(34 * MSS, 40 * MSS), State::Drain);
     let mut flow = Flow::new();
     flow.round(20 * MSS, 40 * MSS);
-    flow.bbr.on_signal(&Lost { in_flight: 40 * MSS, smss: MSS, timeout: false, left: 0 }, Signal::Repaired);
+    flow.bbr.on_signal(
+        &Lost { in_flight: 40 * MSS, smss: MSS, timeout: false, left: 0, again: false },
+        Signal::Repaired,
+    );
     assert_eq!(flow.round(34 * MSS, 40 * MSS), State::Startup, "one loss does not");
 }
 
@@ -331,7 +337,7 @@ fn after_silence_no_probe_rtt_is_needed() {
 #[test]
 fn a_timeout_leaves_one_segment_and_the_window_comes_back() {
     let mut flow = Flow::cruising();
-    flow.bbr.on_loss(&Lost { in_flight: BDP, smss: MSS, timeout: true, left: 0 });
+    flow.bbr.on_loss(&Lost { in_flight: BDP, smss: MSS, timeout: true, left: 0, again: false });
     assert_eq!(flow.bbr.cwnd(), MSS);
     flow.round(MSS, 0);
     assert_eq!(flow.bbr.cwnd(), 4 * MSS, "MinPipeCwnd");

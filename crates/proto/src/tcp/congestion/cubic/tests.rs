@@ -11,7 +11,7 @@ fn cubic(segments: u32, ssthresh: u32) -> Cubic {
 }
 
 fn loss(cubic: &mut Cubic) {
-    cubic.on_loss(&Lost { in_flight: cubic.cwnd, smss: MSS, timeout: false, left: 0 });
+    cubic.on_loss(&Lost { in_flight: cubic.cwnd, smss: MSS, timeout: false, left: 0, again: false });
 }
 
 /// W_cubic of RFC 9438 §4.2, in segments.
@@ -140,7 +140,7 @@ fn loss_below_the_last_maximum_lowers_the_plateau() {
 #[test]
 fn after_a_timeout_the_plateau_is_the_window_it_starts_from() {
     let mut cubic = cubic(100, 0);
-    cubic.on_loss(&Lost { in_flight: 100 * MSS, smss: MSS, timeout: true, left: 0 });
+    cubic.on_loss(&Lost { in_flight: 100 * MSS, smss: MSS, timeout: true, left: 0, again: false });
     assert_eq!((cubic.cwnd, cubic.ssthresh), (MSS, 70 * MSS));
     let mut now = 0;
     while cubic.cwnd < 70 * MSS {
@@ -154,7 +154,7 @@ fn after_a_timeout_the_plateau_is_the_window_it_starts_from() {
 #[test]
 fn loss_leaves_two_segments_at_least() {
     let mut cubic = cubic(2, u32::MAX);
-    cubic.on_loss(&Lost { in_flight: MSS, smss: MSS, timeout: false, left: 0 });
+    cubic.on_loss(&Lost { in_flight: MSS, smss: MSS, timeout: false, left: 0, again: false });
     assert_eq!((cubic.cwnd, cubic.ssthresh), (2 * MSS, 2 * MSS));
 }
 
@@ -205,7 +205,7 @@ fn slow_start_passes_into_avoidance_where_the_rtt_grows() {
 fn extremes_do_not_panic() {
     for smss in [8, 1448, 65_535] {
         let mut cubic = Cubic::new(&start(u32::MAX, 0));
-        cubic.on_loss(&Lost { in_flight: u32::MAX, smss, timeout: false, left: 0 });
+        cubic.on_loss(&Lost { in_flight: u32::MAX, smss, timeout: false, left: 0, again: false });
         for ms in [0, 1, u64::from(u32::MAX), 1 << 43] {
             cubic.on_ack(&Acked { srtt: Duration::MAX, ..acked(ms, u32::MAX, smss) });
         }
@@ -219,7 +219,7 @@ fn a_loss_that_was_none_is_forgotten() {
     for timeout in [false, true] {
         let mut cubic = cubic(100, 0);
         let before = (cubic.cwnd, cubic.ssthresh);
-        cubic.on_loss(&Lost { in_flight: cubic.cwnd, smss: MSS, timeout, left: 0 });
+        cubic.on_loss(&Lost { in_flight: cubic.cwnd, smss: MSS, timeout, left: 0, again: false });
         assert!(cubic.cwnd < before.0);
         (0..20).for_each(|number| round(&mut cubic, number * RTT_MS));
         cubic.on_undo(before.0, before.1);
