@@ -383,6 +383,9 @@ settings! {
     tcp_tso_win_divisor: u32 = "net.ipv4.tcp_tso_win_divisor", ours 3, linux 3, range 0..=255,
     /// A burst takes half of the congestion window at most, so that two are in flight and acknowledgements keep coming.
     half_window_bursts: bool = "firstbyte.half_window_bursts", ours false, linux true, range _,
+    /// Segments of half the largest window the peer has offered at most, and whatever fits beside whole ones into the window goes with them.
+    /// Otherwise less than a segment goes only alone, if it is half of that window (RFC 9293 §3.8.6.2.1).
+    fill_small_windows: bool = "firstbyte.fill_small_windows", ours false, linux true, range _,
     /// The last segment of every burst is pushed, lest a receiver that merges segments waits for more (Linux since 5.4).
     push_bursts: bool = "firstbyte.push_bursts", ours false, linux true, range _,
     /// What tells that the window was reduced (CWR) may be a burst, of which the device marks the first segment or all; otherwise it is one

@@ -398,6 +398,7 @@ impl Connection {
         self.remember_timestamp(cx.now, options.timestamps.map_or(0, |timestamps| timestamps.tsval));
         self.snd.wnd = segment.header.window.into();
         self.snd.wnd_max = self.snd.wnd;
+        self.window_grew();
         self.snd.wl1 = segment.seq();
         self.snd.wl2 = self.snd.iss;
     }

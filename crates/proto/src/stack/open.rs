@@ -361,6 +361,7 @@ impl Connection {
         self.snd.advance_nxt(request.iss + 1);
         self.snd.wnd = request.peer_window.into();
         self.snd.wnd_max = self.snd.wnd;
+        self.window_grew();
         self.snd.wl1 = request.irs;
         self.snd.wl2 = request.iss;
         self.established_at = cx.now;

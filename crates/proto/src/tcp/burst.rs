@@ -33,7 +33,10 @@ impl Connection {
     /// Bytes of the burst that may leave now, of `allowed` by the windows; `None`: it waits.
     pub(super) fn burst(&self, cx: &Context, allowed: u32, unsent: u32) -> Option<u32> {
         let segment = u32::from(self.segment_max());
-        let goal = self.size_goal(&cx.capabilities);
+        let goal = match cx.config.write_by_segment {
+            false => self.size_goal(&cx.capabilities),
+            true => self.device_goal(&cx.capabilities, u32::MAX),
+        };
         let burst = allowed.min(goal);
         let queued = unsent.min(goal);
         if queued <= segment {
@@ -44,7 +47,14 @@ impl Connection {
             return Some(segment);
         }
         let most = self.autosized(cx, segment).min(goal).min(self.share_of_window(cx, segment));
+        let most = if cx.config.write_by_segment { self.joined(most, segment) } else { most };
         if self.is_worth_waiting(cx, queued, most) { None } else { Some(burst.min(most)) }
+    }
+
+    /// A burst takes of what was written as the next segment, and of the one behind it (Linux's `tcp_grow_skb`), at least one segment.
+    fn joined(&self, most: u32, segment: u32) -> u32 {
+        let two: u32 = self.snd.queue.starting(self.snd.nxt).take(2).map(|part| part.len).sum();
+        if two >= most || two >= self.unsent() { most } else { (two / segment).max(1) * segment }
     }
 
     /// Linux's `tcp_cwnd_test`.

@@ -49,6 +49,9 @@ fn ts_age_units(now: Instant) -> u32 {
 /// Windows up to this are not halved (Linux's `TCP_MSS_DEFAULT`), bytes.
 const BOUND_TO_HALF: u32 = 536;
 
+/// The least segment that small windows lead to, headers of TCP included (Linux's), bytes.
+const SEGMENT_MIN: u16 = 48;
+
 /// What connections may see and change of their stack, one at a time.
 pub(crate) struct Shared {
     /// The caller's time, since [`context`](Self::context).
@@ -151,6 +154,16 @@ impl Sender {
             queue: SendQueue::new(iss + 1).limited(limit),
             blocked: false,
         }
+    }
+
+    /// Most bytes of a segment, `least` at least, where it may not take more than half of the largest window (Linux's
+    /// `tcp_bound_to_half_wnd`).
+    fn half_window(&self, least: u32) -> u32 {
+        if !self.nagle.contains(Nagle::FILLS_WINDOWS) || self.wnd_max == 0 {
+            return u32::MAX;
+        }
+        let half = if self.wnd_max > BOUND_TO_HALF { self.wnd_max / 2 } else { self.wnd_max };
+        half.max(least)
     }
 
     /// SND.UNA and SND.NXT.
@@ -313,7 +326,7 @@ impl Connection {
             path_mtu: first_path_mtu(cx, &tuple, route.as_ref().map(|route| &route.metrics)),
             smss: 0,
             advmss: advmss(cx, &tuple, route.as_deref(), &options),
-            snd: Sender { nagle, ..Sender::new(iss, send_limit) },
+            snd: Sender { nagle: nagle.in_stack(&cx.config), ..Sender::new(iss, send_limit) },
             rcv: Receiver::new(SeqNum(0), WindowSpace::new(&cx.config, &options), shift),
             rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min, cx.config.rtt_variation),
             congestion: Congestion::new(CongestionControl::Reno, &Start::default()),
@@ -455,7 +468,14 @@ impl Connection {
         let headers = self.tuple.ip_header_len() as u16 + 20;
         let mut mss = self.agreed.peer_mss.min(self.path_mtu.saturating_sub(headers));
         mss = mss.min(negotiation::mss_clamp(&self.options));
-        mss.saturating_sub(if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 }).max(8)
+        let options = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
+        let most = self.snd.half_window(u32::from(SEGMENT_MIN.saturating_sub(options)));
+        mss.saturating_sub(options).max(8).min(u16::try_from(most).unwrap_or(u16::MAX))
+    }
+
+    /// The peer has offered more than ever before.
+    pub(crate) fn window_grew(&mut self) {
+        self.smss = self.smss_now();
     }
 
     /// Largest payload of the next segment: the SMSS less the SACK blocks it must carry (RFC 9293 §3.7.1's Eff.snd.MSS).
@@ -465,11 +485,16 @@ impl Connection {
 
     /// Bytes one write's segment grows to: as much as the device cuts for us, in whole segments.
     pub(crate) fn size_goal(&self, capabilities: &Capabilities) -> u32 {
-        let segment = u32::from(self.segment_max());
-        let most = capabilities.gso_max_size.min(usize::from(u16::MAX) - wire::MAX_HEADER) as u32;
         // No burst takes more than half of the largest window the peer ever offered (Linux's `tcp_bound_to_half_wnd`).
         let half = if self.snd.wnd_max > BOUND_TO_HALF { self.snd.wnd_max / 2 } else { u32::MAX };
-        (most.min(half) / segment).max(1) * segment
+        self.device_goal(capabilities, half)
+    }
+
+    /// Bytes that the device cuts for us, in whole segments, `most` at most.
+    pub(crate) fn device_goal(&self, capabilities: &Capabilities, most: u32) -> u32 {
+        let segment = u32::from(self.segment_max());
+        let device = capabilities.gso_max_size.min(usize::from(u16::MAX) - wire::MAX_HEADER) as u32;
+        (device.min(most) / segment).max(1) * segment
     }
 
     /// The application's clamp of the MSS has changed.

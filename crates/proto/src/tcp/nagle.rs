@@ -1,6 +1,7 @@
 //! May a segment smaller than the MSS go? (RFC 896, RFC 9293 §3.7.4, with Minshall's refinement)
 
 use super::connection::Connection;
+use crate::Config;
 
 bitflags::bitflags! {
     /// What the application said about small segments. As Linux's `nonagle`.
@@ -16,6 +17,15 @@ bitflags::bitflags! {
         const MORE = 0x8;
         /// A write that goes on sends what it has: no burst waits for an ACK.
         const AT_ONCE = 0x10;
+        /// `fill_small_windows` as it was when the connection began.
+        const FILLS_WINDOWS = 0x20;
+    }
+}
+
+impl Nagle {
+    /// With the stack's habit.
+    pub(crate) fn in_stack(self, config: &Config) -> Nagle {
+        if config.fill_small_windows { self.union(Nagle::FILLS_WINDOWS) } else { self }
     }
 }
 

@@ -10,6 +10,7 @@ mod syn;
 
 use super::connection::{Connection, Context};
 use super::handshake::Handshake;
+use super::nagle::Nagle;
 use super::receiver::AckOwed;
 use super::recovery::{Phase, Purpose, Undo};
 use super::tcp_info::{self, CaState};
@@ -151,12 +152,19 @@ impl Connection {
         }
         let whole = usable / most * most;
         if whole > 0 {
-            return Some(whole);
+            return Some(if self.fills_window(usable, small) { usable } else { whole });
         }
         // Sender's silly-window avoidance (RFC 9293 §3.8.6.2.1): half the largest window is worth a segment too. What was sent
         // before goes again whatever the window.
         let worth = usable >= self.snd.wnd_max / 2 || self.snd.nxt.before(self.snd.max);
         (usable > 0 && usable < unsent && self.snd.flight_size() == 0 && worth).then_some(usable)
+    }
+
+    /// The peer's window, not cwnd, ends what may go, and `small` bytes may go beside whole segments (Linux's `tcp_mss_split_point`).
+    fn fills_window(&self, usable: u32, small: u32) -> bool {
+        self.snd.nagle.contains(Nagle::FILLS_WINDOWS)
+            && usable == self.snd.wnd.saturating_sub(self.snd.flight_size())
+            && self.small_may_go(small)
     }
 
     /// Sends `len` bytes from `seq` on, and the FIN behind them.

@@ -255,6 +255,29 @@ fn a_send_buffer_of_segments_is_overrun_by_the_last() {
     assert!(p.stack.info(id).unwrap().writable);
 }
 
+/// Linux's `tcp_bound_to_half_wnd` and `tcp_mss_split_point`; otherwise RFC 9293 §3.8.6.2.1.
+#[test]
+fn small_windows_are_filled_with_smaller_segments() {
+    let opened = |config: Config, window: u32| {
+        let mut p = Peer::new(config);
+        let listener = p.listen();
+        p.send(&format!("S 0 win {window} <mss 1000>"));
+        p.expect("SA 0 ack 1");
+        p.send(&format!("A 1 ack 1 win {window}"));
+        let id = p.accept(listener);
+        p.write(id, &pattern(1, 3000));
+        (p, id)
+    };
+    let (mut p, id) = opened(Config::linux(), 1500);
+    p.expect("A 1:751 ack 1");
+    p.expect("PA 751:1501 ack 1");
+    assert_eq!(p.stack.info(id).unwrap().snd_mss, 750);
+    p.send("A 1 ack 1501 win 3000");
+    assert_eq!(p.stack.info(id).unwrap().snd_mss, 1000, "the peer has offered more");
+    let (mut p, id) = opened(Config::default(), 1500);
+    assert_eq!((p.sent_now().len(), p.stack.info(id).unwrap().flight_size), (1, 1000));
+}
+
 #[test]
 fn the_send_buffer_has_a_limit_and_says_when_there_is_room() {
     let (mut p, id) = with_socket(SocketOptions { send_buffer: Some(9000), ..Default::default() });

@@ -137,10 +137,10 @@ fn without_timestamps_only_the_mss_survives() {
         p.send("S 0 <mss 1450,sackOK,wscale 7>");
         let advertised = if p.local.is_ipv4() { 1460 } else { 1440 };
         p.expect(&format!("SA 0 ack 1 <mss {advertised}>"));
-        p.send("PA 1:11 ack 1 win 100");
+        p.send("PA 1:11 ack 1 win 5000");
         let id = p.accept(listener);
         let info = p.stack.info(id).unwrap();
-        assert_eq!((info.snd_mss, info.snd_wnd, info.snd_wscale, info.rcv_wscale), (1440, 100, 0, 0));
+        assert_eq!((info.snd_mss, info.snd_wnd, info.snd_wscale, info.rcv_wscale), (1440, 5000, 0, 0));
         assert!(!info.sack && !info.timestamps);
         assert_eq!(p.read(id).unwrap(), pattern(1, 10));
     }

@@ -308,7 +308,10 @@ impl Connection {
 
     pub(super) fn set_send_window(&mut self, segment: &Segment) {
         self.snd.wnd = self.offered_by(segment);
-        self.snd.wnd_max = self.snd.wnd_max.max(self.snd.wnd);
+        if self.snd.wnd > self.snd.wnd_max {
+            self.snd.wnd_max = self.snd.wnd;
+            self.window_grew();
+        }
         self.snd.wl1 = segment.seq();
         self.snd.wl2 = segment.header.ack;
     }
