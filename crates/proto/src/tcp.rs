@@ -1,6 +1,7 @@
 //! TCP: one connection at a time.
 //!
-//! `connection` holds the parts: `send_queue` over `send_blocks`, `receiver` with `receive_buffer` and `window_space`, `autotune` (how large buffers are),
+//! `connection` holds the parts: `send_queue` over `send_blocks`, `receiver` with `receive_buffer` and `window_space`, `autotune` (how
+//! large buffers are), `segment_size` (how large segments are),
 //! `congestion` (how much) with `rate` and `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `limits` (what
 //! holds it back), `tcp_info` (what can be seen), `pacer` (when), `burst` (how much at once), `patience` (for how long), `ecn`,
 //! `timers`, `handshake`, `reports` (what became of bytes), `special` (state of what few use),
@@ -32,6 +33,7 @@ pub(crate) mod receive_buffer;
 pub(crate) mod receiver;
 mod recovery;
 pub(crate) mod reports;
+mod segment_size;
 pub(crate) mod send_blocks;
 pub(crate) mod send_queue;
 mod special;

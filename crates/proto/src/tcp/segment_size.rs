@@ -1,0 +1,105 @@
+//! How large segments are: what the peer takes, what the path carries, what the device cuts, and what we tell the peer.
+
+use super::connection::{Connection, Context, Sender};
+use super::nagle::Nagle;
+use super::negotiation::{self, TIMESTAMPS_LEN};
+use crate::route::{Route, RouteMetrics};
+use crate::tuple::FourTuple;
+use crate::{SocketOptions, State};
+use wire::Capabilities;
+
+/// Windows up to this are not halved (Linux's `TCP_MSS_DEFAULT`), bytes.
+const BOUND_TO_HALF: u32 = 536;
+
+/// The least segment that small windows lead to, headers of TCP included (Linux's), bytes.
+const SEGMENT_MIN: u16 = 48;
+
+impl Sender {
+    /// Most bytes of a segment, `least` at least, where it may not take more than half of the largest window (Linux's
+    /// `tcp_bound_to_half_wnd`).
+    fn half_window(&self, least: u32) -> u32 {
+        if !self.nagle.contains(Nagle::FILLS_WINDOWS) || self.wnd_max == 0 {
+            return u32::MAX;
+        }
+        let half = if self.wnd_max > BOUND_TO_HALF { self.wnd_max / 2 } else { self.wnd_max };
+        half.max(least)
+    }
+}
+
+impl Connection {
+    /// The first window is a multiple of this: what the peer's segments carry, as far as our SYN or SYN-ACK knows.
+    pub(crate) fn window_segment(&self) -> u32 {
+        let timestamps =
+            if self.state != State::SynSent && self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
+        u32::from(self.advmss.saturating_sub(timestamps).max(1))
+    }
+
+    /// Largest payload of one segment: the peer's MSS and the path's MTU less the options of every segment.
+    pub(crate) fn smss(&self) -> u16 {
+        debug_assert_eq!(self.smss, self.smss_now());
+        self.smss
+    }
+
+    /// Packets may be of this size from now on.
+    pub(crate) fn set_path_mtu(&mut self, mtu: u16) {
+        self.path_mtu = mtu;
+        self.smss = self.smss_now();
+    }
+
+    pub(super) fn smss_now(&self) -> u16 {
+        let headers = self.tuple.ip_header_len() as u16 + 20;
+        let mut mss = self.agreed.peer_mss.min(self.path_mtu.saturating_sub(headers));
+        mss = mss.min(negotiation::mss_clamp(&self.options));
+        let options = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
+        let most = self.snd.half_window(u32::from(SEGMENT_MIN.saturating_sub(options)));
+        mss.saturating_sub(options).max(8).min(u16::try_from(most).unwrap_or(u16::MAX))
+    }
+
+    /// The peer has offered more than ever before.
+    pub(crate) fn window_grew(&mut self) {
+        self.smss = self.smss_now();
+    }
+
+    /// Largest payload of the next segment: the SMSS less the SACK blocks it must carry (RFC 9293 §3.7.1's Eff.snd.MSS).
+    pub(crate) fn segment_max(&self) -> u16 {
+        self.smss().saturating_sub(self.sack_len() as u16).max(8)
+    }
+
+    /// Bytes one write's segment grows to: as much as the device cuts for us, in whole segments.
+    pub(crate) fn size_goal(&self, capabilities: &Capabilities) -> u32 {
+        // No burst takes more than half of the largest window the peer ever offered (Linux's `tcp_bound_to_half_wnd`).
+        let half = if self.snd.wnd_max > BOUND_TO_HALF { self.snd.wnd_max / 2 } else { u32::MAX };
+        self.device_goal(capabilities, half)
+    }
+
+    /// Bytes that the device cuts for us, in whole segments, `most` at most.
+    pub(crate) fn device_goal(&self, capabilities: &Capabilities, most: u32) -> u32 {
+        let segment = u32::from(self.segment_max());
+        let device = capabilities.gso_max_size.min(usize::from(u16::MAX) - wire::MAX_HEADER) as u32;
+        (device.min(most) / segment).max(1) * segment
+    }
+
+    /// The application's clamp of the MSS has changed.
+    pub(crate) fn clamp_mss(&mut self, cx: &Context) {
+        self.advmss = advmss(cx, &self.tuple, self.route.as_deref(), &self.options);
+        self.smss = self.smss_now();
+    }
+}
+
+/// The link's MTU, or the route's, or what ICMP lately told of the path, whichever is least; a locked route's is not doubted.
+pub(super) fn first_path_mtu(cx: &Context, tuple: &FourTuple, metrics: Option<&RouteMetrics>) -> u16 {
+    let link = u16::try_from(cx.capabilities.mtu).unwrap_or(u16::MAX);
+    let told = metrics.and_then(|metrics| metrics.mtu);
+    let own = told.map_or(link, |mtu| link.min(u16::try_from(mtu.value).unwrap_or(u16::MAX)));
+    if told.is_some_and(|mtu| mtu.locked) {
+        return own;
+    }
+    let known = cx.paths.lookup(tuple.local, tuple.peer);
+    known.and_then(|path| path.fresh_path_mtu(cx.now, cx.config.mtu_expires)).map_or(own, |mtu| own.min(mtu))
+}
+
+/// MSS we tell the peer: what the device and the route let it be, and the application.
+pub(super) fn advmss(cx: &Context, tuple: &FourTuple, route: Option<&Route>, options: &SocketOptions) -> u16 {
+    let own = negotiation::advertised_mss(&cx.capabilities, tuple, route.map(|route| &route.metrics));
+    own.min(negotiation::mss_clamp(options))
+}
