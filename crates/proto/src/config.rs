@@ -274,8 +274,8 @@ settings! {
     tcp_rfc1337: bool = "net.ipv4.tcp_rfc1337", ours true, linux false, range _,
     /// Initial retransmission time-out (RFC 6298 §2.1).
     rto_initial: Duration = "firstbyte.rto_initial", ours Duration::from_secs(1), linux Duration::from_secs(1), range _,
-    /// Least retransmission time-out (Linux's `rto_min`).
-    rto_min: Duration = "firstbyte.rto_min", ours Duration::from_millis(200), linux Duration::from_millis(200), range _,
+    /// Least retransmission time-out of connections that name none, microseconds. Read when a connection begins.
+    tcp_rto_min_us: u32 = "net.ipv4.tcp_rto_min_us", ours 200_000, linux 200_000, range 1..=120_000_000,
     /// A round trip is that of the first segment that an acknowledgement is news of, so that its delay counts (as with RFC 7323 §4.1's
     /// echoes); otherwise that of the last.
     rtt_of_first: bool = "firstbyte.rtt_of_first", ours false, linux true, range _,
@@ -340,6 +340,12 @@ settings! {
     tcp_moderate_rcvbuf: bool = "net.ipv4.tcp_moderate_rcvbuf", ours true, linux true, range _,
     /// Microseconds of round trip below which buffers grow less: large ones would only cool the caches.
     tcp_rcvbuf_low_rtt: u32 = "net.ipv4.tcp_rcvbuf_low_rtt", ours 1000, linux 1000, range 1..,
+    /// A segment that repeats the last one's numbers may make the peer's window smaller (RFC 9293 §3.10.7.4); otherwise only larger, or
+    /// zero (Linux's `tcp_may_update_window`).
+    peer_window_shrinks: bool = "firstbyte.peer_window_shrinks", ours true, linux false, range _,
+    /// Ticks by which a timestamp may be older than TS.Recent without being taken for a wrapped one (Linux's `TCP_PAWS_WINDOW`; RFC 7323
+    /// §5.3 has none).
+    paws_slack: u32 = "firstbyte.paws_slack", ours 0, linux 1, range 0..=1000,
     /// The right edge of our window moves by a segment or half the buffer (RFC 9293 §3.8.6.2.2), otherwise by any amount.
     window_by_segment: bool = "firstbyte.window_by_segment", ours true, linux false, range _,
     /// The window begins with what the first segment told of it, and grows by twice what arrives.
@@ -477,6 +483,11 @@ impl Config {
     /// [`tcp_invalid_ratelimit`](Config::tcp_invalid_ratelimit) as a time.
     pub(crate) fn invalid_ratelimit(&self) -> Duration {
         Duration::from_millis(self.tcp_invalid_ratelimit.into())
+    }
+
+    /// [`tcp_rto_min_us`](Config::tcp_rto_min_us) as a time.
+    pub fn rto_min(&self) -> Duration {
+        Duration::from_micros(self.tcp_rto_min_us.into())
     }
 
     /// [`tcp_rto_max_ms`](Config::tcp_rto_max_ms) as a time.

@@ -146,7 +146,7 @@ pub(crate) fn patient() -> Config {
     let forever = Duration::from_secs(60);
     Config {
         rto_initial: forever,
-        rto_min: forever,
+        tcp_rto_min_us: 60_000_000,
         tcp_early_retrans: 0,
         fast_fallback: false,
         synack_hold: forever,

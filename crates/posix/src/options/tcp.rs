@@ -45,6 +45,7 @@ impl Sockets {
                 self.files.socket_mut(fd)?.options.defer_accept = wait;
                 Ok(())
             }
+            libc::TCP_MAXSEG => self.set_max_segment(setting, number),
             TCP_INQ => {
                 self.files.socket_mut(fd)?.options.inq = switch(number)?;
                 Ok(())
@@ -69,6 +70,15 @@ impl Sockets {
         }
         socket.options.engine.window_clamp = None;
         Ok(())
+    }
+
+    /// A connection's segments stay as they were agreed: it is for those to come (Linux's `tcp_sock_set_maxseg`).
+    fn set_max_segment(&mut self, setting: &Setting<'_>, number: i32) -> Result<(), Errno> {
+        let option = engine_option(libc::TCP_MAXSEG, number)?;
+        if self.files.socket(setting.fd)?.connection().is_none() {
+            return self.set_engine(setting, option);
+        }
+        self.files.socket_mut(setting.fd)?.options.engine.set(option).map_err(|_| Errno::EINVAL)
     }
 
     fn set_fast_open(&mut self, fd: i32, name: i32, number: i32) -> Result<(), Errno> {
@@ -141,7 +151,7 @@ impl Sockets {
             libc::TCP_LINGER2 => bytes(whole_seconds(engine.linger2.unwrap_or(config.tcp_fin_timeout))),
             libc::TCP_DEFER_ACCEPT => bytes(whole_seconds(options.defer_accept)),
             libc::TCP_WINDOW_CLAMP => bytes(engine.window_clamp.unwrap_or(0) as i32),
-            libc::TCP_QUICKACK => flag(engine.quickack.unwrap_or(true)),
+            libc::TCP_QUICKACK => flag(self.acknowledges_quickly(fd)?),
             libc::TCP_USER_TIMEOUT => {
                 let wait = engine.user_timeout.unwrap_or_default();
                 bytes(i32::try_from(wait.as_millis()).unwrap_or(i32::MAX))
@@ -158,7 +168,7 @@ impl Sockets {
                 let most = engine.rto_max.map_or(config.tcp_rto_max_ms.into(), |most| most.as_millis());
                 bytes(i32::try_from(most).unwrap_or(i32::MAX))
             }
-            TCP_RTO_MIN_US => micros(engine.rto_min, config.rto_min),
+            TCP_RTO_MIN_US => micros(engine.rto_min, config.rto_min()),
             TCP_DELACK_MAX_US => micros(engine.delack_max, config.delayed_ack_max),
             libc::TCP_CONGESTION => self.congestion(fd)?,
             libc::TCP_INFO => tcp_info::bytes(self, now, fd)?,
@@ -181,6 +191,13 @@ impl Sockets {
             Some(info) => info.snd_mss.into(),
             None => asked.unwrap_or(MSS_DEFAULT),
         })
+    }
+
+    fn acknowledges_quickly(&self, fd: i32) -> Result<bool, Errno> {
+        let socket = self.files.socket(fd)?;
+        let info = socket.connection().and_then(|id| self.stack.info(id));
+        let asked = socket.options.engine.quickack.unwrap_or(true);
+        Ok(info.map_or(asked, |info| !info.tcp_info.pingpong))
     }
 
     fn congestion(&self, fd: i32) -> Result<Vec<u8>, Errno> {

@@ -39,7 +39,7 @@ impl Stack {
             ("IpForwarding", NOT_FORWARDING),
             ("IpDefaultTTL", config.hop_limit().into()),
             ("TcpRtoAlgorithm", RTO_ALGORITHM_OTHER),
-            ("TcpRtoMin", config.rto_min.as_millis() as u64),
+            ("TcpRtoMin", config.rto_min().as_millis() as u64),
             ("TcpRtoMax", config.tcp_rto_max_ms.into()),
             ("TcpMaxConn", config.max_connections.into()),
             ("TcpCurrEstab", established as u64),

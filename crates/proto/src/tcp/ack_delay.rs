@@ -150,7 +150,7 @@ impl Connection {
         }
     }
 
-    fn in_pingpong(&self, config: &Config) -> bool {
+    pub(super) fn in_pingpong(&self, config: &Config) -> bool {
         u32::from(self.rcv.delay.pingpong) >= config.tcp_pingpong_thresh
     }
 
@@ -242,7 +242,7 @@ impl Connection {
             return false;
         }
         let pushed = self.rcv.delay.pushed;
-        let all_read = self.rcv.buffer.is_empty() && (pushed > 1 || pushed > 0 && !self.in_pingpong(config));
+        let all_read = self.rcv.memory() == 0 && (pushed > 1 || pushed > 0 && !self.in_pingpong(config));
         let now = all_read || self.rcv.nxt.since(self.rcv.last_ack_sent) > self.rcv.mss();
         if now {
             self.rcv.ack_owed = AckOwed::Now;
@@ -260,7 +260,11 @@ impl Connection {
         if config.ack_habit == AckHabit::Merge {
             self.rcv.delay.quicken(QUICK_ACKS);
         }
-        if self.rcv.ack_owed == AckOwed::Delayed {
+        // Linux does as if the application had read: there is no hurry while something waits to be read.
+        let reader_is_behind = config.ack_habit == AckHabit::QuickStart
+            && self.rcv.memory() > 0
+            && self.rcv.nxt.since(self.rcv.last_ack_sent) <= self.rcv.mss();
+        if self.rcv.ack_owed == AckOwed::Delayed && !reader_is_behind {
             self.rcv.ack_owed = AckOwed::Now;
         }
     }

@@ -313,7 +313,7 @@ impl Connection {
             advmss: advmss(cx, &tuple, route.as_deref(), &options),
             snd: Sender { nagle: nagle.in_stack(&cx.config), ..Sender::new(iss, send_limit) },
             rcv: Receiver::new(SeqNum(0), WindowSpace::new(&cx.config, &options), shift),
-            rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min, cx.config.rtt_variation),
+            rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min(), cx.config.rtt_variation),
             congestion: Congestion::new(CongestionControl::Reno, &Start::default()),
             window_use: WindowUse::new(cx.now),
             charged: 0,
@@ -377,7 +377,7 @@ impl Connection {
     /// The bounds of the retransmission time-out, by the socket's options, the route or the stack's settings.
     pub(crate) fn bound_rto(&mut self, config: &Config) {
         let routes = self.route.as_ref().and_then(|route| route.metrics.rto_min);
-        let least = self.options.rto_min.or(routes).unwrap_or(config.rto_min);
+        let least = self.options.rto_min.or(routes).unwrap_or(config.rto_min());
         let greatest = self.options.rto_max.unwrap_or(Duration::from_millis(config.tcp_rto_max_ms.into()));
         self.rtt.set_bounds(least, greatest);
     }

@@ -68,6 +68,8 @@ pub struct TcpInfo {
     pub ato: Duration,
     /// Largest segment the peer was seen to send, bytes.
     pub rcv_mss: u16,
+    /// The exchange is held to go back and forth: acknowledgements wait for the answer (`TCP_QUICKACK` reads 0).
+    pub pingpong: bool,
     /// MSS told to the peer, bytes.
     pub advmss: u16,
     /// Path MTU, bytes.
@@ -145,6 +147,7 @@ impl TcpInfo {
             },
             ato: config.delayed_ack,
             rcv_mss: c.rcv.rcv_mss(),
+            pingpong: c.in_pingpong(config),
             advmss: c.advmss,
             pmtu: c.path_mtu,
             sacked,

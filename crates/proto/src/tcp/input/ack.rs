@@ -9,7 +9,7 @@ use crate::tcp::receiver::AckOwed;
 use crate::tcp::recovery::{Arrived, Purpose, Verdict};
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
-use crate::{CloseReason, Events, State};
+use crate::{CloseReason, Config, Events, State};
 use core::time::Duration;
 use wire::{Flags, SeqNum};
 
@@ -52,7 +52,7 @@ impl Connection {
             return Ok(());
         }
         let prior_una = self.snd.una;
-        let window_changed = self.update_send_window(segment);
+        let window_changed = self.update_send_window(&cx.config, segment);
         self.count_predicted(cx, segment, ack.after(prior_una), settled && !window_changed);
         if let Some(special) = &mut self.special {
             special.heard(cx.now, self.snd.wnd > 0);
@@ -288,10 +288,14 @@ impl Connection {
 
     /// SND.WND from a segment that is newer than the last that set it: by its numbers, or (as with Linux) because it acknowledges more.
     /// True if it changed.
-    fn update_send_window(&mut self, segment: &Segment) -> bool {
+    fn update_send_window(&mut self, config: &Config, segment: &Segment) -> bool {
         let (seq, ack) = (segment.seq(), segment.header.ack);
         let repeats = self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack);
-        let newer = self.snd.wl1.before(seq) || repeats || ack.after(self.snd.una);
+        let counts = || {
+            let offered = self.offered_by(segment);
+            config.peer_window_shrinks || offered > self.snd.wnd || offered == 0
+        };
+        let newer = self.snd.wl1.before(seq) || ack.after(self.snd.una) || repeats && counts();
         if !newer || segment.has(Flags::SYN) {
             return false;
         }

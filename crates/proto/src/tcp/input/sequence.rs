@@ -56,7 +56,10 @@ impl Connection {
     fn fails_paws(&self, cx: &Context, segment: &Segment) -> Option<Stale> {
         let timestamps = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?;
         let age = self.ts_recent.wrapping_sub(timestamps.tsval) as i32;
-        if age <= 0 || segment.has(Flags::RST) || self.ts_recent_expired(cx.now) {
+        if age <= cx.config.paws_slack.cast_signed()
+            || segment.has(Flags::RST)
+            || self.ts_recent_expired(cx.now)
+        {
             return None;
         }
         self.is_stale(segment, age)
@@ -87,7 +90,6 @@ impl Connection {
             return Reply::Nothing;
         }
         cx.counters.paws_estab_rejected += 1;
-        self.note_duplicate(cx, segment);
         if !self.answer_nonsense(cx, segment) {
             cx.counters.ack_skipped_paws += 1;
         }
@@ -99,6 +101,8 @@ impl Connection {
     pub(super) fn note_timestamp(&mut self, cx: &Context, segment: &Segment) {
         if let Some(timestamps) = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)
             && segment.seq().before_or_eq(self.rcv.last_ack_sent)
+            && (timestamps.tsval.wrapping_sub(self.ts_recent).cast_signed() >= 0
+                || self.ts_recent_expired(cx.now))
         {
             self.remember_timestamp(cx.now, timestamps.tsval);
         }
@@ -112,12 +116,6 @@ impl Connection {
             }
             return Reply::Nothing;
         }
-        self.note_duplicate(cx, segment);
-        if !segment.payload.is_empty() {
-            self.rcv.delay.alarm();
-        }
-        let lost_ack = segment.len() > 0 && segment.seq().before(self.rcv.nxt);
-        cx.counters.delayed_ack_lost += u64::from(lost_ack);
         if segment.has(Flags::SYN) {
             cx.counters.syn_challenge += 1;
             self.challenge(cx);
@@ -132,9 +130,19 @@ impl Connection {
     fn answer_nonsense(&mut self, cx: &mut Context, segment: &Segment) -> bool {
         let answered = segment.len() > 0 || Special::may_answer(&mut self.special, cx);
         if answered {
+            self.answer_repetition(cx, segment);
             self.rcv.ack_owed = AckOwed::Now;
         }
         answered
+    }
+
+    /// What begins before RCV.NXT came before, and our ACK of it may be lost (Linux's `tcp_send_dupack`).
+    fn answer_repetition(&mut self, cx: &mut Context, segment: &Segment) {
+        if segment.len() > 0 && segment.seq().before(self.rcv.nxt) {
+            cx.counters.delayed_ack_lost += 1;
+            self.rcv.delay.alarm();
+            self.note_duplicate(cx, segment);
+        }
     }
 
     /// A challenge ACK (RFC 5961), within what the connection and the stack may send of them.
