@@ -1,6 +1,7 @@
 //! The language and its runner.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod connections;
 mod errors;
 mod failures;
 mod round_trip;
