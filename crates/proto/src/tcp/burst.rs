@@ -31,7 +31,7 @@ impl Connection {
     }
 
     /// Bytes of the burst that may leave now, of `allowed` by the windows; `None`: it waits.
-    pub(super) fn burst(&self, cx: &Context, allowed: u32, unsent: u32) -> Option<u32> {
+    pub(super) fn burst(&mut self, cx: &Context, allowed: u32, unsent: u32) -> Option<u32> {
         let segment = u32::from(self.segment_max());
         let goal = match cx.config.write_by_segment {
             false => self.size_goal(&cx.capabilities),
@@ -48,7 +48,13 @@ impl Connection {
         }
         let most = self.autosized(cx, segment).min(goal).min(self.share_of_window(cx, segment));
         let most = if cx.config.write_by_segment { self.joined(most, segment) } else { most };
-        if self.is_worth_waiting(cx, queued, most) { None } else { Some(burst.min(most)) }
+        if !self.is_worth_waiting(cx, queued, most) {
+            return Some(burst.min(most));
+        }
+        if self.cwnd_keeps_back(queued) {
+            self.rest_of_window_waits(cx);
+        }
+        None
     }
 
     /// A burst takes of what was written as the next segment, and of the one behind it (Linux's `tcp_grow_skb`), at least one segment.
@@ -74,6 +80,12 @@ impl Connection {
         let bytes = rate.map_or(device, |rate| ((rate >> SHIFT) + near).min(device));
         let segments = (bytes as u32 / segment).max(cx.config.tcp_min_tso_segs);
         segments.saturating_mul(segment)
+    }
+
+    /// Of `queued` bytes the congestion window, not the peer's, lets a part go at most.
+    fn cwnd_keeps_back(&self, queued: u32) -> bool {
+        let room = self.usable_window();
+        room <= queued && room < self.snd.wnd.saturating_sub(self.snd.flight_size())
     }
 
     /// An ACK that lets more go is near: the burst would be small (less than a third of the window) without it.

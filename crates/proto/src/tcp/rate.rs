@@ -4,7 +4,7 @@ use super::congestion::{Acked, Congestion, Controller, Idle, Sample, Start, Unus
 use super::connection::{Connection, Context};
 use super::delivery::RateSample;
 use super::recovery::LostTransmission;
-use super::window_use::Sent;
+use super::window_use::{Round, Sent};
 use crate::{Config, CongestionControl};
 use core::time::Duration;
 
@@ -93,6 +93,17 @@ impl Connection {
         {
             let initial_window = self.initial_window(&cx.config);
             self.congestion.on_unused(&Unused { used, initial_window });
+        }
+    }
+
+    /// What is left of the window is no burst, and waits to become one: the window is as good as full (`is_cwnd_limited` of Linux's
+    /// `tcp_tso_should_defer`), and may grow. Otherwise it never would where a segment always waits.
+    #[cold]
+    pub(super) fn rest_of_window_waits(&mut self, cx: &Context) {
+        let in_flight = self.pipe();
+        if let Some(round) = self.snd.queue.round_mut() {
+            *round = Round::full(in_flight, self.snd.nxt);
+            self.window_use.restart(cx.now);
         }
     }
 

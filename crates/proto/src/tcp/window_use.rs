@@ -41,6 +41,11 @@ impl Round {
         Round { until: seq, ..Round::NONE }
     }
 
+    /// The window is full with so much in flight, up to `nxt`.
+    pub(super) fn full(in_flight: u32, nxt: SeqNum) -> Round {
+        Round { filled: true, most: in_flight, until: nxt }
+    }
+
     fn on_sent(&mut self, sent: &Sent) {
         let filled = sent.in_flight.saturating_add(sent.smss) > sent.cwnd;
         let new_round = sent.una.after_or_eq(self.until);

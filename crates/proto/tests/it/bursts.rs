@@ -7,7 +7,10 @@ use proto::*;
 /// Segments of 1000 bytes, and so much round trip.
 fn established(config: Config, rtt_ms: u64) -> (Peer, ConnId) {
     let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
-    let mut p = Peer::with(config, device);
+    established_by(Peer::with(config, device), rtt_ms)
+}
+
+fn established_by(mut p: Peer, rtt_ms: u64) -> (Peer, ConnId) {
     let listener = p.listen();
     p.send("S 0 win 65535 <mss 1000>");
     p.expect("SA 0 ack 1");
@@ -59,6 +62,26 @@ fn a_small_burst_waits_for_the_ack_that_is_due() {
     p.skip(2);
     p.send("A 1 ack 4001");
     assert_eq!(bursts(&mut p), [2000]);
+}
+
+/// A lone segment that waits for its burst fills the window as if it had left: Linux's `is_cwnd_limited`. At a window of
+/// ten segments nine are in flight and the tenth waits, at each ACK.
+#[test]
+fn a_window_grows_whose_last_segment_waits_for_its_burst() {
+    let mut config = set("congestion_control", "reno");
+    config.set("firstbyte.initial_ssthresh", "7").unwrap();
+    let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
+    let mut p = Peer::with(config, device);
+    assert!(p.stack.set_route(p.now, "10.0.0.1/32".parse().unwrap(), "initcwnd 7".parse().unwrap()));
+    let (mut p, id) = established_by(p, 20);
+    p.write(id, &pattern(1, 60_000));
+    assert_eq!(bursts(&mut p), [2000, 2000, 2000, 1000]);
+    for ack in (2001..=34_001).step_by(2000) {
+        p.skip(5);
+        p.send(&format!("A 1 ack {ack}"));
+        bursts(&mut p);
+    }
+    assert_eq!(p.stack.info(id).unwrap().cwnd, 11_000, "one segment per round trip");
 }
 
 #[test]
