@@ -1,13 +1,16 @@
 //! Things on a path that look into packets: they drop, rewrite and copy.
 //!
 //! Each box is a value with state; it sees every packet of its path in both directions and says what goes on.
-//! Boxes for Fast Open's troubles: [`DropSynData`], [`StripFastOpen`], [`DropNthSynAck`], [`Duplicate`], [`AlternatingNat`].
+//! Boxes for Fast Open's troubles: [`DropSynData`], [`StripFastOpen`], [`DropNthSynAck`], [`Duplicate`], [`AlternatingNat`]; for
+//! those of data: [`LoseAt`].
 
 mod drops;
+mod moments;
 mod nat;
 mod rewrites;
 
 pub use drops::{DropNthSynAck, DropSynData};
+pub use moments::{LoseAt, Share};
 pub use nat::AlternatingNat;
 pub use rewrites::{Duplicate, StripFastOpen};
 

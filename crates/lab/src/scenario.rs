@@ -16,6 +16,7 @@ mod pair;
 pub mod qlen;
 mod record;
 pub mod replay;
+pub mod textbook;
 mod texts;
 
 pub use pair::{Remembered, Run};
@@ -34,7 +35,7 @@ pub struct Entry {
 }
 
 /// Every scenario, in the order worth reading.
-pub const CATALOGUE: [Entry; 9] = [
+pub const CATALOGUE: [Entry; 10] = [
     Entry {
         name: "fast-open",
         summary: "requests with and without Fast Open: time to the first byte, packet ladders",
@@ -58,5 +59,9 @@ pub const CATALOGUE: [Entry; 9] = [
     Entry {
         name: "congestion",
         summary: "a download through a bottleneck under each congestion control: windows over time",
+    },
+    Entry {
+        name: "textbook",
+        summary: "the figure of every course: a window in segments, round by round, through chosen losses",
     },
 ];

@@ -53,6 +53,11 @@ fn big_request() {
 }
 
 #[test]
+fn textbook() {
+    check("textbook", &scenario::textbook::run(&Default::default()));
+}
+
+#[test]
 fn congestion() {
     check("congestion", &scenario::congestion::run(&Default::default()));
 }

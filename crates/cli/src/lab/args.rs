@@ -1,0 +1,352 @@
+//! What `firstbyte lab` and its scenarios take.
+
+use ::lab::network::Profile;
+use ::lab::scenario::CATALOGUE;
+use ::lab::scenario::textbook::Loss;
+use clap::{Args, Subcommand, ValueEnum};
+use firstbyte::CongestionControl;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Run an experiment in virtual time: no root, no network, the same result every time.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  firstbyte lab fast-open --rtt 170ms --count 10\n  firstbyte lab packets\n  \
+                  firstbyte lab middlebox --pcap middlebox.pcapng --json",
+    subcommand_value_name = "SCENARIO",
+    subcommand_help_heading = "Scenarios",
+    disable_help_subcommand = true
+)]
+pub(crate) struct LabArgs {
+    #[command(subcommand)]
+    pub(super) scenario: Option<Scenario>,
+}
+
+#[derive(Subcommand, Debug)]
+pub(super) enum Scenario {
+    #[command(about = about("fast-open"))]
+    FastOpen(FastOpenArgs),
+    #[command(about = about("packets"))]
+    Packets(PacketsArgs),
+    #[command(about = about("fallback"))]
+    Fallback(FallbackArgs),
+    #[command(about = about("middlebox"))]
+    Middlebox(MiddleboxArgs),
+    #[command(about = about("qlen"))]
+    Qlen(QlenArgs),
+    #[command(about = about("big-request"))]
+    BigRequest(BigRequestArgs),
+    #[command(about = about("flags"))]
+    Flags(FlagsArgs),
+    #[command(about = about("replay"))]
+    Replay(ReplayArgs),
+    #[command(about = about("congestion"))]
+    Congestion(CongestionArgs),
+    #[command(about = about("textbook"))]
+    Textbook(TextbookArgs),
+    #[command(external_subcommand)]
+    Unknown(Vec<String>),
+}
+
+/// What every scenario takes.
+#[derive(Args, Debug)]
+pub(super) struct OutputArgs {
+    /// Seed of everything random; the same seed gives the same packets.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) seed: u64,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Write the packets to FILE (pcapng, with comments: `frame.comment` in Wireshark and tshark).
+    #[arg(long, value_name = "FILE")]
+    pub(super) pcap: Option<PathBuf>,
+    /// Write windows, thresholds and round trips to FILE whenever they change, as comma-separated values.
+    #[arg(long, value_name = "FILE")]
+    pub(super) csv: Option<PathBuf>,
+    /// Tell what happened inside both ends, packet by packet: states, windows, round trips, what limits a sender, what goes again and why.
+    #[arg(long)]
+    pub(super) trace: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct FastOpenArgs {
+    /// Round-trip time of the path, e.g. 170ms, 1.5s, 30us.
+    #[arg(long, default_value = "170ms", value_parser = round_trip)]
+    pub(super) rtt: Duration,
+    /// Requests, each on a connection of its own.
+    #[arg(short = 'c', long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(super) count: u32,
+    /// Length of a request, bytes.
+    #[arg(long, default_value_t = 200, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) request: u32,
+    /// Length of a reply, bytes.
+    #[arg(long, default_value_t = 500, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) reply: u32,
+    /// Whose settings and habits both ends have.
+    #[arg(long, value_enum, default_value_t = ProfileArg::Firstbyte)]
+    pub(super) profile: ProfileArg,
+    /// IPv6 instead of IPv4.
+    #[arg(short = '6', long)]
+    pub(super) ipv6: bool,
+    /// Forget cookie and path before each request, as `ip tcp_metrics flush` does.
+    #[arg(long)]
+    pub(super) forget: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct PacketsArgs {
+    /// Round-trip time of the path.
+    #[arg(long, default_value = "40ms", value_parser = round_trip)]
+    pub(super) rtt: Duration,
+    /// Length of the request, bytes.
+    #[arg(long, default_value_t = 27, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) request: u32,
+    /// Length of the reply, bytes.
+    #[arg(long, default_value_t = 43, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) reply: u32,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct FallbackArgs {
+    /// Round-trip time of the path.
+    #[arg(long, default_value = "20ms", value_parser = round_trip)]
+    pub(super) rtt: Duration,
+    /// Length of a request, bytes.
+    #[arg(long, default_value_t = 200, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) request: u32,
+    /// Length of a reply, bytes.
+    #[arg(long, default_value_t = 500, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) reply: u32,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct MiddleboxArgs {
+    /// Round-trip time of the path.
+    #[arg(long, default_value = "40ms", value_parser = round_trip)]
+    pub(super) rtt: Duration,
+    /// Visits through the middlebox.
+    #[arg(short = 'c', long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) count: u32,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct QlenArgs {
+    /// Round-trip time of the path.
+    #[arg(long, default_value = "200ms", value_parser = round_trip)]
+    pub(super) rtt: Duration,
+    /// Connections opened at the same moment.
+    #[arg(long, default_value_t = 6, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) clients: u32,
+    /// The listener's Fast Open queue length.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(super) qlen: u32,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct BigRequestArgs {
+    /// Round-trip time of the path.
+    #[arg(long, default_value = "100ms", value_parser = round_trip)]
+    pub(super) rtt: Duration,
+    /// Length of the request, bytes.
+    #[arg(long, default_value_t = 10_000, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) request: u32,
+    /// Largest IP packet of both hosts, bytes.
+    #[arg(long, default_value_t = 1500, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(576..=65_535))]
+    pub(super) mtu: u32,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct FlagsArgs {
+    /// Round-trip time of the path.
+    #[arg(long, default_value = "40ms", value_parser = round_trip)]
+    pub(super) rtt: Duration,
+    /// Whose settings and habits both ends have.
+    #[arg(long, value_enum, default_value_t = ProfileArg::Firstbyte)]
+    pub(super) profile: ProfileArg,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct ReplayArgs {
+    /// Round-trip time of the path.
+    #[arg(long, default_value = "40ms", value_parser = round_trip)]
+    pub(super) rtt: Duration,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct CongestionArgs {
+    /// Round-trip time of the path with empty queues.
+    #[arg(long, default_value = "40ms", value_parser = round_trip)]
+    pub(super) rtt: Duration,
+    /// Congestion control, several with commas.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "cubic,bbr")]
+    pub(super) algorithm: Vec<AlgorithmArg>,
+    /// Rate of the bottleneck, Mbit/s.
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) mbit: u32,
+    /// Its queue, percent of what fills the pipe.
+    #[arg(long, default_value_t = 100, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(super) queue: u32,
+    /// Packets lost at random, per thousand.
+    #[arg(long, default_value_t = 0, value_name = "PER_THOUSAND", value_parser = clap::value_parser!(u32).range(0..=500))]
+    pub(super) loss: u32,
+    /// Length of the download, kB.
+    #[arg(long, default_value_t = 5000, value_name = "KB", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(super) size: u32,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct TextbookArgs {
+    /// Round-trip time of the path.
+    #[arg(long, default_value = "100ms", value_parser = round_trip)]
+    pub(super) rtt: Duration,
+    /// Congestion control of the sender.
+    #[arg(long, value_enum, default_value_t = AlgorithmArg::Reno)]
+    pub(super) algorithm: AlgorithmArg,
+    /// Slow-start threshold at the beginning, segments.
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub(super) ssthresh: u32,
+    /// What is lost of the next round whose window reaches N segments: all:N (a time-out follows) or first:N (duplicate ACKs); several with
+    /// commas; nothing where none is given.
+    #[arg(long, value_delimiter = ',', num_args = 0..=1, default_value = "all:24,first:16", value_name = "WHAT:N")]
+    pub(super) lose: Vec<Loss>,
+    /// Rounds to show.
+    #[arg(long, default_value_t = 25, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub(super) rounds: u32,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub(super) enum AlgorithmArg {
+    /// RFC 5681.
+    Reno,
+    /// RFC 9438.
+    Cubic,
+    /// By delay.
+    Vegas,
+    /// What came before Reno: every loss starts over.
+    Tahoe,
+    /// Version 3.
+    Bbr,
+}
+
+impl From<AlgorithmArg> for CongestionControl {
+    fn from(algorithm: AlgorithmArg) -> CongestionControl {
+        match algorithm {
+            AlgorithmArg::Reno => CongestionControl::Reno,
+            AlgorithmArg::Cubic => CongestionControl::Cubic,
+            AlgorithmArg::Vegas => CongestionControl::Vegas,
+            AlgorithmArg::Tahoe => CongestionControl::Tahoe,
+            AlgorithmArg::Bbr => CongestionControl::Bbr,
+        }
+    }
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub(super) enum ProfileArg {
+    /// This project's defaults.
+    Firstbyte,
+    /// What Linux 6.18 does.
+    Linux,
+}
+
+impl From<ProfileArg> for Profile {
+    fn from(profile: ProfileArg) -> Profile {
+        match profile {
+            ProfileArg::Firstbyte => Profile::Firstbyte,
+            ProfileArg::Linux => Profile::Linux,
+        }
+    }
+}
+
+fn about(name: &str) -> &'static str {
+    CATALOGUE.iter().find(|entry| entry.name == name).map_or("", |entry| entry.summary)
+}
+
+/// Shortest and longest round trip that makes sense here.
+const RTT_RANGE: (Duration, Duration) = (Duration::from_micros(1), Duration::from_secs(60));
+
+fn round_trip(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return Err("a time needs a unit: 30us, 170ms or 1.5s".into()),
+    };
+    let number: f64 =
+        digits.parse().map_err(|_| format!("`{digits}` is not a number; write 30us, 170ms or 1.5s"))?;
+    let seconds = number * unit;
+    let (least, most) = RTT_RANGE;
+    if !(least.as_secs_f64()..=most.as_secs_f64()).contains(&seconds) {
+        return Err("a round trip takes from 1us to 60s".into());
+    }
+    Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser, Debug)]
+    struct Command {
+        #[command(flatten)]
+        lab: LabArgs,
+    }
+
+    pub(in crate::lab) fn parse(line: &str) -> Result<LabArgs, String> {
+        let words = std::iter::once("lab").chain(line.split_whitespace());
+        Command::try_parse_from(words).map(|command| command.lab).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn round_trips_have_units() {
+        assert_eq!(round_trip("170ms"), Ok(Duration::from_millis(170)));
+        assert_eq!(round_trip("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(round_trip("30us"), Ok(Duration::from_micros(30)));
+        for wrong in ["170", "0ms", "61s", "-1ms", "ms", "1e9s", "nan s", "NaNs"] {
+            assert!(round_trip(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_scenario_of_the_catalogue_is_a_subcommand() {
+        for entry in CATALOGUE {
+            let parsed = parse(&format!("{} --rtt 20ms --seed 7", entry.name)).unwrap();
+            assert!(!matches!(parsed.scenario, None | Some(Scenario::Unknown(_))), "{}", entry.name);
+            assert!(!about(entry.name).is_empty());
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for line in [
+            "fast-open --count 0",
+            "qlen --qlen 0",
+            "big-request --mtu 100",
+            "packets --rtt 5",
+            "textbook --lose last:3",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

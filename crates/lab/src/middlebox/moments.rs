@@ -1,0 +1,46 @@
+//! A box that loses data at chosen moments.
+
+use super::{Direction, Middlebox, Passed, pass};
+use crate::segment::Segment;
+use bytes::Bytes;
+use proto::Instant;
+
+/// How much is lost of what passes at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// All of it.
+    All,
+    /// The first segment.
+    First,
+}
+
+/// Loses segments with data that go backward at these moments, exactly.
+#[derive(Clone, Debug, Default)]
+pub struct LoseAt {
+    moments: Vec<(Instant, Share)>,
+}
+
+impl LoseAt {
+    /// A moment whose first segment is to be lost counts for that one only.
+    pub fn new(moments: impl IntoIterator<Item = (Instant, Share)>) -> LoseAt {
+        LoseAt { moments: moments.into_iter().collect() }
+    }
+}
+
+impl Middlebox for LoseAt {
+    fn name(&self) -> &str {
+        "lossy hop"
+    }
+
+    fn handle_packet(&mut self, now: Instant, direction: Direction, packet: Bytes) -> Passed {
+        let Some(index) = self.moments.iter().position(|(at, _)| *at == now) else { return pass(packet) };
+        let is_data = Segment::parse(&packet).is_some_and(|segment| segment.text_len() > 0);
+        if direction == Direction::Forward || !is_data {
+            return pass(packet);
+        }
+        if self.moments[index].1 == Share::First {
+            self.moments.remove(index);
+        }
+        Passed::new()
+    }
+}
