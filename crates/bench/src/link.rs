@@ -1,8 +1,8 @@
 //! One direction of an in-memory link: whole packets in a queue.
 //!
 //! A packet is copied once, from the sender's slices into a buffer of the receiver's ring, as a network card would. There is no
-//! loss and no delay. With checksums, the sum is computed in that copy, which also cuts what is larger than the MTU (both are work that
-//! a stack leaves to a device that can), and the receiver verifies it in software; without, neither happens.
+//! loss and no delay. That copy also cuts what is larger than the MTU, and with checksums it computes them (work that a stack leaves to a
+//! device that can), and the receiver verifies them in software; without, neither happens.
 
 use bytes::BytesMut;
 use core::ops::Range;
@@ -31,9 +31,8 @@ pub struct Link {
 }
 
 /// What a stack on such a link is told.
-pub fn capabilities(mtu: usize, has_checksums: bool) -> Capabilities {
-    let gso_max_size = if has_checksums { usize::from(u16::MAX) - MAX_HEADER } else { 0 };
-    Capabilities { mtu, gso_max_size, tx_checksum: true }
+pub fn capabilities(mtu: usize) -> Capabilities {
+    Capabilities { mtu, gso_max_size: usize::from(u16::MAX) - MAX_HEADER, tx_checksum: true }
 }
 
 impl Link {
@@ -64,7 +63,8 @@ impl Link {
             return 1;
         }
         let before = self.packets;
-        if let Some(mut segments) = packet.cut() {
+        if let Some(segments) = packet.cut() {
+            let mut segments = if self.has_checksums { segments } else { segments.without_sums() };
             while segments.next_len().is_some() {
                 self.push_burst(&mut segments);
             }

@@ -38,7 +38,7 @@ pub const BATCH: usize = 64;
 
 impl End {
     fn new(config: &Config, mtu: usize, has_checksums: bool, address: IpAddr, seed: u8) -> End {
-        let mut stack = Stack::new(config.clone(), link::capabilities(mtu, has_checksums), [seed; 32]);
+        let mut stack = Stack::new(config.clone(), link::capabilities(mtu), [seed; 32]);
         stack.add_address(address, 24);
         End { stack, link: Link::new(mtu, has_checksums), packet: TxPacket::default() }
     }

@@ -97,6 +97,21 @@ fn gso_cuts_as_the_kernel_does() {
 }
 
 #[test]
+fn without_sums_all_is_cut_alike_but_the_checksums() {
+    let parts = [vec![1; 700], vec![2; 800], vec![3; 1]];
+    let packet = TxPacket::tcp(&ip(), &tcp(Flags::ACK | Flags::PSH), slices(&parts), 1000, true);
+    let (mut whole, mut bare) = (packet.cut().unwrap(), packet.cut().unwrap().without_sums());
+    for len in [1052, 553] {
+        let (mut summed, mut unsummed) = ([0; 2000], [0; 2000]);
+        assert_eq!((whole.write_next(&mut summed), bare.write_next(&mut unsummed)), (Some(len), Some(len)));
+        assert_ne!(summed[36..38], unsummed[36..38]);
+        unsummed[36..38].copy_from_slice(&summed[36..38]);
+        assert_eq!(summed[..len], unsummed[..len]);
+    }
+    assert_eq!(bare.write_next(&mut [0; 2000]), None);
+}
+
+#[test]
 fn one_segment_is_not_cut() {
     for gso_size in [0, 100] {
         let packet = TxPacket::tcp(&ip(), &tcp(Flags::FIN), slices(&[vec![1; 100]]), gso_size, true);
