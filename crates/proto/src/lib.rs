@@ -66,6 +66,7 @@ mod time_wait;
 mod timer_wheel;
 mod trace;
 mod tuple;
+mod tuple_table;
 
 pub use api::*;
 pub use config::*;

@@ -1,7 +1,7 @@
-//! A paged slab: stable small indices, generations, no doubling, no move of what it holds.
+//! A paged slab: stable small indices, generations, and beyond the first page no doubling and no move of what it holds.
 
-/// Entries per page.
-const PAGE: usize = 64;
+/// Entries per page: with a million of them the list of pages still lies in the nearest cache.
+const PAGE: usize = 1024;
 const NONE: u32 = u32::MAX;
 
 struct Slot<T> {
@@ -12,7 +12,8 @@ struct Slot<T> {
 
 /// Values under (index, generation) handles; a removed value's handle is never valid again until 2³² reuses of its slot.
 pub(crate) struct Slab<T> {
-    pages: Vec<Box<[Slot<T>; PAGE]>>,
+    /// All are full but the last. The first grows as it fills, the others have room for a page at once.
+    pages: Vec<Vec<Slot<T>>>,
     /// The free slots, linked by `next_free`.
     free: u32,
     len: usize,
@@ -32,27 +33,26 @@ impl<T> Slab<T> {
 
     /// Stores a value; returns its index and generation.
     pub(crate) fn insert(&mut self, value: T) -> (u32, u32) {
-        if self.free == NONE {
-            self.add_page();
-        }
-        let index = self.free;
-        let slot = &mut self.pages[index as usize / PAGE][index as usize % PAGE];
-        self.free = slot.next_free;
-        slot.value = Some(value);
         self.len += 1;
-        (index, slot.generation)
+        let index = self.free;
+        let Some(slot) = self.slot_mut(index) else { return (self.append(value), 0) };
+        slot.value = Some(value);
+        let (generation, next_free) = (slot.generation, slot.next_free);
+        self.free = next_free;
+        (index, generation)
     }
 
+    /// In a slot behind all others.
     #[cold]
-    fn add_page(&mut self) {
-        let first = (self.pages.len() * PAGE) as u32;
-        let next = |index: u32| if index as usize % PAGE + 1 < PAGE { index + 1 } else { NONE };
-        let slot = |index| Slot { generation: 0, next_free: next(index), value: None };
-        let slots: Vec<Slot<T>> = (first..first + PAGE as u32).map(slot).collect();
-        if let Ok(page) = slots.into_boxed_slice().try_into() {
-            self.pages.push(page);
-            self.free = first;
+    fn append(&mut self, value: T) -> u32 {
+        if self.pages.last().is_none_or(|page| page.len() == PAGE) {
+            let room = if self.pages.is_empty() { 0 } else { PAGE };
+            self.pages.push(Vec::with_capacity(room));
         }
+        let before = (self.pages.len() - 1) * PAGE;
+        let page = &mut self.pages[before / PAGE];
+        page.push(Slot { generation: 0, next_free: NONE, value: Some(value) });
+        (before + page.len() - 1) as u32
     }
 
     pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
@@ -82,12 +82,12 @@ impl<T> Slab<T> {
 
     #[inline]
     fn slot(&self, index: u32) -> Option<&Slot<T>> {
-        Some(&self.pages.get(index as usize / PAGE)?[index as usize % PAGE])
+        self.pages.get(index as usize / PAGE)?.get(index as usize % PAGE)
     }
 
     #[inline]
     fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<T>> {
-        Some(&mut self.pages.get_mut(index as usize / PAGE)?[index as usize % PAGE])
+        self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
@@ -147,13 +147,13 @@ mod tests {
     #[test]
     fn indices_stay_dense_over_pages() {
         let mut slab = Slab::new();
-        for i in 0..200u32 {
+        for i in 0..3000u32 {
             assert_eq!(slab.insert(i).0, i);
         }
-        slab.remove(130);
+        slab.remove(1030);
         slab.remove(5);
-        assert_eq!((slab.insert(0).0, slab.insert(0).0, slab.insert(0).0), (5, 130, 200));
-        assert_eq!(slab.len(), 201);
-        assert_eq!(slab.iter().count(), 201);
+        assert_eq!((slab.insert(0).0, slab.insert(0).0, slab.insert(0).0), (5, 1030, 3000));
+        assert_eq!(slab.len(), 3001);
+        assert_eq!(slab.iter().count(), 3001);
     }
 }

@@ -42,6 +42,7 @@ use crate::time_wait::TimeWaitTable;
 use crate::timer_wheel::TimerWheel;
 use crate::trace::Tracer;
 use crate::tuple::FourTuple;
+use crate::tuple_table::TupleTable;
 use crate::{
     CloseReason, Config, ConnId, ConnectionInfo, Counters, Drops, EarlyData, Instant, ListenerId,
     ListenerInfo, Outcome, SenderLimits, SettingError, State, TableSizes, TcpInfo,
@@ -49,7 +50,6 @@ use crate::{
 use agenda::Agenda;
 use core::net::IpAddr;
 use core::time::Duration;
-use hashbrown::HashTable;
 use listener::Listener;
 use ports::PortCounters;
 use replies::Replies;
@@ -74,9 +74,9 @@ pub struct Stack {
     /// While somebody wants to hear of connections.
     trace: Option<Box<Tracer>>,
     connections: Slab<Connection>,
-    by_tuple: HashTable<u32>,
+    by_tuple: TupleTable,
     requests: Slab<Request>,
-    requests_by_tuple: HashTable<u32>,
+    requests_by_tuple: TupleTable,
     listeners: Slab<Listener>,
     listeners_by_port: BTreeMap<u16, Vec<ListenerId>>,
     time_wait: TimeWaitTable,
@@ -135,9 +135,9 @@ impl Stack {
             addresses: Vec::new(),
             trace: None,
             connections: Slab::new(),
-            by_tuple: HashTable::new(),
+            by_tuple: TupleTable::new(),
             requests: Slab::new(),
-            requests_by_tuple: HashTable::new(),
+            requests_by_tuple: TupleTable::new(),
             listeners: Slab::new(),
             listeners_by_port: BTreeMap::new(),
             time_wait: TimeWaitTable::new(config.tcp_max_tw_buckets as usize, rng.next_key()),
@@ -312,22 +312,26 @@ impl Stack {
 
     /// The connection of a tuple with this hash.
     fn connection_at(&self, hash: u64, tuple: &FourTuple) -> Option<u32> {
-        let many = self.connections.len() >= MANY;
-        let same = |index: &u32| {
-            self.connections.get(*index).is_some_and(|connection| {
-                if many {
-                    connection.touch();
-                }
-                connection.tuple == *tuple
-            })
+        if self.connections.len() >= MANY {
+            return self.connection_among_many(hash, tuple);
+        }
+        self.by_tuple.find(hash, |index| self.connections.get(index).is_some_and(|c| c.tuple == *tuple))
+    }
+
+    /// The same where its memory is most likely in no cache.
+    #[inline(never)]
+    fn connection_among_many(&self, hash: u64, tuple: &FourTuple) -> Option<u32> {
+        let same = |connection: &Connection| {
+            connection.touch();
+            connection.tuple == *tuple
         };
-        self.by_tuple.find(hash, same).copied()
+        self.by_tuple.find(hash, |index| self.connections.get(index).is_some_and(same))
     }
 
     /// The request of a tuple with this hash.
     fn request_at(&self, hash: u64, tuple: &FourTuple) -> Option<u32> {
-        let same = |index: &u32| self.requests.get(*index).is_some_and(|r| r.tuple == *tuple);
-        self.requests_by_tuple.find(hash, same).copied()
+        self.requests_by_tuple
+            .find(hash, |index| self.requests.get(index).is_some_and(|request| request.tuple == *tuple))
     }
 
     /// Stores a connection and makes it findable.
@@ -336,8 +340,7 @@ impl Stack {
         let hash = connection.tuple.hash(&self.hash_key);
         let (index, generation) = self.connections.insert(connection);
         let (key, connections) = (&self.hash_key, &self.connections);
-        self.by_tuple
-            .insert_unique(hash, index, |index| connections.get(*index).map_or(0, |c| c.tuple.hash(key)));
+        self.by_tuple.insert(hash, index, |index| connections.get(index).map_or(0, |c| c.tuple.hash(key)));
         ConnId { index, generation }
     }
 
@@ -348,9 +351,7 @@ impl Stack {
             return;
         }
         let hash = connection.tuple.hash(&self.hash_key);
-        if let Ok(entry) = self.by_tuple.find_entry(hash, |found| *found == index) {
-            entry.remove();
-        }
+        self.by_tuple.remove(hash, index);
     }
 }
 

@@ -16,8 +16,8 @@ impl Stack {
         let hash = request.tuple.hash(&self.hash_key);
         let (index, _) = self.requests.insert(request);
         let (key, requests) = (self.hash_key, &self.requests);
-        self.requests_by_tuple
-            .insert_unique(hash, index, |index| requests.get(*index).map_or(0, |r| r.tuple.hash(&key)));
+        let hash_of = |index| requests.get(index).map_or(0, |request| request.tuple.hash(&key));
+        self.requests_by_tuple.insert(hash, index, hash_of);
         index
     }
 
@@ -25,9 +25,7 @@ impl Stack {
         let mut request = self.requests.remove(index)?;
         self.request_timers.clear(&mut request.timer);
         let hash = request.tuple.hash(&self.hash_key);
-        if let Ok(entry) = self.requests_by_tuple.find_entry(hash, |found| *found == index) {
-            entry.remove();
-        }
+        self.requests_by_tuple.remove(hash, index);
         if let Some(listener) = self.listener_mut(request.listener) {
             listener.requests -= 1;
             listener.young -= u32::from(request.timeouts == 0);

@@ -27,6 +27,7 @@ use crate::slab::Slab;
 use crate::socket_options::{Options, RareOptions};
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
+use crate::tuple_table::TupleTable;
 use crate::{
     CloseReason, Config, CongestionControl, Counters, EarlyData, Events, Instant, ListenerId, Outcome,
     SocketOptions, State,
@@ -603,11 +604,8 @@ pub(crate) fn send_limit(config: &Config, options: &SocketOptions) -> u32 {
     chosen.unwrap_or(config.tcp_wmem[1]).max(config.tcp_wmem[0])
 }
 
-/// Bytes of the demultiplexer for each connection, at most: its table is doubled when seven eighths of its places, of an index and a
-/// check byte, are taken.
-const DEMULTIPLEXED: usize = 12;
 /// All that an idle connection takes; its timer has gone. What only a busy or special one needs belongs into a box.
-const _: () = assert!(Slab::<Connection>::SLOT + DEMULTIPLEXED <= 512);
+const _: () = assert!(Slab::<Connection>::SLOT + TupleTable::BYTES_MOST <= 512);
 
 #[cfg(test)]
 mod tests {

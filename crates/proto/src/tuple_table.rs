@@ -1,0 +1,244 @@
+//! Who has a tuple: a hash table that answers out of one cache line.
+//!
+//! Among a million connections a look-up is as dear as the lines it touches that nobody has touched lately. A place here is one word: the
+//! index of who is stored, and above it as many bits of the hash as are left. Fifteen places and a count make a line of memory:
+//!
+//! ```text
+//!  line   | mark index | mark index | 0 | … | mark index | overflow |
+//! ```
+//!
+//! What finds its own line full lies in one of those behind, and is counted in every line it was passed on by. So a search goes on only
+//! where that count is not zero, and whatever is removed leaves no trace.
+//!
+//! Not here: the tuples themselves, which lie with those who have them (`same`), and the hash, which is keyed (`keyed_hash`).
+
+/// Words of a line: the places, and the count of those who were passed on.
+const WORDS: usize = 16;
+const PLACES: usize = WORDS - 1;
+/// The table is doubled when its lines have more than so many taken on average: then a look-up of what is there takes 1.1 lines.
+const TAKEN_MOST: usize = 13;
+/// A place that is free. Marks are not 0.
+const FREE: u32 = 0;
+/// The bits that are always an index.
+const INDEX_MOST: u32 = 0xffff;
+
+#[derive(Clone, Debug, PartialEq)]
+#[repr(align(64))]
+struct Line([u32; WORDS]);
+
+const EMPTY: Line = Line([FREE; WORDS]);
+
+impl Line {
+    #[inline]
+    fn places(&self) -> &[u32] {
+        &self.0[..PLACES]
+    }
+
+    /// Those who were passed on to the lines behind.
+    #[inline]
+    fn overflow(&self) -> u32 {
+        self.0[PLACES]
+    }
+
+    fn overflow_mut(&mut self) -> &mut u32 {
+        &mut self.0[PLACES]
+    }
+
+    fn place_of(&self, word: u32) -> Option<usize> {
+        self.places().iter().position(|place| *place == word)
+    }
+}
+
+/// Indices by the hash of a tuple. Eight bytes for each where the table has just been doubled, five before that.
+pub(crate) struct TupleTable {
+    /// None, or a power of two.
+    lines: Vec<Line>,
+    len: usize,
+    /// Greatest index there is room for: all the lower bits of a place.
+    index_most: u32,
+}
+
+impl TupleTable {
+    /// Most bytes for each that is stored.
+    pub(crate) const BYTES_MOST: usize = 2 * size_of::<Line>() / TAKEN_MOST + 1;
+
+    /// Empty; takes no memory.
+    pub(crate) fn new() -> TupleTable {
+        TupleTable { lines: Vec::new(), len: 0, index_most: INDEX_MOST }
+    }
+
+    /// The one with this hash of which `same` is true.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
+        let (mark, most) = (self.mark(hash), self.index_most);
+        let mut at = self.home(hash);
+        for _ in 0..self.lines.len() {
+            let line = self.lines.get(at)?;
+            for place in line.places() {
+                // Of another mark something is left above the index, and a mark is left of a free place.
+                let index = place ^ mark;
+                if index <= most && same(index) {
+                    return Some(index);
+                }
+            }
+            if line.overflow() == 0 {
+                return None;
+            }
+            at = self.behind(at);
+        }
+        None
+    }
+
+    /// The one that will most likely be found under this hash.
+    #[inline]
+    pub(crate) fn likely(&self, hash: u64) -> Option<u32> {
+        self.find(hash, |_| true)
+    }
+
+    /// Stores who is not there yet. `hash_of` tells the hash of anyone stored.
+    pub(crate) fn insert(&mut self, hash: u64, index: u32, hash_of: impl Fn(u32) -> u64) {
+        if self.len >= self.lines.len() * TAKEN_MOST || index > self.index_most {
+            self.grow(index, hash_of);
+        }
+        self.put(hash, index);
+        self.len += 1;
+    }
+
+    /// Removes who is stored under this hash.
+    pub(crate) fn remove(&mut self, hash: u64, index: u32) {
+        let word = self.word(hash, index);
+        let Some(found) = self.line_of(hash, word) else { return };
+        let mut at = self.home(hash);
+        while at != found {
+            *self.lines[at].overflow_mut() -= 1;
+            at = self.behind(at);
+        }
+        let line = &mut self.lines[found];
+        if let Some(place) = line.place_of(word) {
+            line.0[place] = FREE;
+            self.len -= 1;
+        }
+    }
+
+    /// Where something with this hash lies.
+    fn line_of(&self, hash: u64, word: u32) -> Option<usize> {
+        let from = self.home(hash);
+        let mut lines = (from..self.lines.len()).chain(0..from);
+        lines.find(|at| self.lines[*at].place_of(word).is_some())
+    }
+
+    fn put(&mut self, hash: u64, index: u32) {
+        let (word, mut at) = (self.word(hash, index), self.home(hash));
+        for _ in 0..self.lines.len() {
+            let line = &mut self.lines[at];
+            if let Some(place) = line.place_of(FREE) {
+                line.0[place] = word;
+                return;
+            }
+            *line.overflow_mut() += 1;
+            at = self.behind(at);
+        }
+    }
+
+    /// Twice the lines, or as many with more bits for an index.
+    #[cold]
+    fn grow(&mut self, index: u32, hash_of: impl Fn(u32) -> u64) {
+        let before = std::mem::take(&mut self.lines);
+        let full = self.len >= before.len() * TAKEN_MOST;
+        let count = if full { (2 * before.len()).max(1) } else { before.len() };
+        let index_most = self.index_most;
+        self.lines = vec![EMPTY; count];
+        self.index_most |= u32::MAX.checked_shr(index.leading_zeros().max(1)).unwrap_or_default();
+        let taken = before.iter().flat_map(Line::places).filter(|place| **place != FREE);
+        for stored in taken.map(|place| place & index_most) {
+            self.put(hash_of(stored), stored);
+        }
+    }
+
+    /// The first line for this hash, if there is any.
+    #[inline]
+    fn home(&self, hash: u64) -> usize {
+        hash as usize & self.lines.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn behind(&self, at: usize) -> usize {
+        (at + 1) & (self.lines.len() - 1)
+    }
+
+    /// The bits of the hash in a place, which are not all 0: of the upper ones, since the lower ones chose the line.
+    #[inline]
+    fn mark(&self, hash: u64) -> u32 {
+        let bits = (hash >> 32) as u32 & !self.index_most;
+        if bits == 0 { self.index_most + 1 } else { bits }
+    }
+
+    fn word(&self, hash: u64, index: u32) -> u32 {
+        self.mark(hash) | index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyed_hash::HashKey;
+    use std::collections::BTreeMap;
+
+    /// Hashes of which many share lines and marks.
+    fn hash_of(index: u32) -> u64 {
+        let spread = u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        spread & 0x0003_ffff_0000_0007 | u64::from(index % 5) << 4
+    }
+
+    fn find(table: &TupleTable, index: u32) -> Option<u32> {
+        table.find(hash_of(index), |found| found == index)
+    }
+
+    #[test]
+    fn what_is_stored_is_found_until_it_is_removed() {
+        let (mut table, mut model) = (TupleTable::new(), BTreeMap::new());
+        let mut random = 1_u64;
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let index = (random >> 33) as u32 % 1500;
+            if model.remove(&index).is_some() {
+                table.remove(hash_of(index), index);
+            } else {
+                model.insert(index, ());
+                table.insert(hash_of(index), index, hash_of);
+            }
+            let asked = (random >> 45) as u32 % 1500;
+            assert_eq!(find(&table, asked), model.get(&asked).map(|()| asked));
+        }
+        assert_eq!(table.len, model.len());
+        model.keys().for_each(|index| table.remove(hash_of(*index), *index));
+        assert!(table.lines.iter().all(|line| *line == EMPTY));
+    }
+
+    #[test]
+    fn a_great_index_has_room_beside_the_small_ones() {
+        let mut table = TupleTable::new();
+        let indices = [0, 1, 0xffff, 0x1_0000, 0x12_3456, 0x0fff_ffff];
+        for (count, index) in indices.into_iter().enumerate() {
+            table.insert(hash_of(index), index, hash_of);
+            assert!(indices[..=count].iter().all(|index| find(&table, *index) == Some(*index)));
+        }
+        assert_eq!(table.lines.len(), 1);
+    }
+
+    #[test]
+    fn a_look_up_takes_hardly_more_than_one_line_before_the_table_is_doubled() {
+        let mut table = TupleTable::new();
+        let key = HashKey::new((1, 2));
+        let hash_of = |index: u32| key.hash(&[1; 16], &[2; 16], index.into());
+        let count = 13 * 1024;
+        (0..count).for_each(|index| table.insert(hash_of(index), index, hash_of));
+        assert_eq!(table.lines.len(), 1024);
+        let lines = |index: u32| {
+            let (hash, word) = (hash_of(index), table.word(hash_of(index), index));
+            1 + (table.line_of(hash, word).unwrap() + 1024 - table.home(hash)) % 1024
+        };
+        let sum: usize = (0..count).map(lines).sum();
+        assert!(sum * 100 < count as usize * 115, "{sum} lines for {count}");
+    }
+}
