@@ -16,7 +16,9 @@ pub mod life;
 mod memory;
 mod messages;
 mod waiting;
+mod zerocopy;
 
+pub(crate) use addr::name_bytes;
 pub use calls::*;
 pub use descriptors::*;
 pub use messages::*;

@@ -97,7 +97,8 @@ impl Sockets {
             first_bytes,
             syn_only: true,
             data_less: true,
-            socket: socket.options.engine.clone(),
+            socket: socket.options.engine_for(peer.is_ipv4()),
+            local_ports: Some(socket.options.local_ports).filter(|range| *range != (0, 0)),
             ..ConnectOptions::default()
         };
         let id = self.stack.connect(now, peer, options).map_err(of_connect)?;

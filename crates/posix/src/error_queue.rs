@@ -194,6 +194,11 @@ impl ErrorQueue {
         self.entries.is_empty()
     }
 
+    /// Forgets what waits to be told.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+    }
+
     fn weight(&self) -> usize {
         self.entries.iter().map(|entry| entry.payload.len() + ENTRY_WEIGHT).sum()
     }

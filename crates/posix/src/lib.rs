@@ -49,6 +49,7 @@ pub use epoll::{Control, EDGE, Interest, ONE_SHOT};
 pub use errno::{Errno, Stop};
 pub use error_queue::{Ancillary, QueuedError};
 pub use open::Accept;
+pub use options::{Asked, Given, Untold};
 pub use readiness::{PollFd, Ready};
 pub use real_time::{Ended, RealProcess, Running, Waiting, Watch};
 pub use receive::Receive;

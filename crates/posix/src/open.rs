@@ -5,7 +5,7 @@ use crate::files::File;
 use crate::socket::{Domain, Opening, Role, Socket};
 use crate::sockets::{Sockets, wait};
 use core::net::{IpAddr, SocketAddr};
-use proto::{AcceptError, Instant, ListenError};
+use proto::{AcceptError, ConnId, Instant, ListenError, SocketOption};
 
 impl Sockets {
     /// `socket`: a TCP socket, which is all there is here.
@@ -38,20 +38,24 @@ impl Sockets {
         if socket.domain == Domain::V6 && socket.options.v6_only && ip.is_ipv4() {
             return Err(Errno::EINVAL);
         }
-        let own = ip.is_unspecified() || socket.options.freebind || self.stack.addresses().any(|a| a == ip);
+        let anywhere = socket.options.freebind || socket.options.transparent;
+        let own = ip.is_unspecified() || anywhere || self.stack.addresses().any(|a| a == ip);
         if !own {
             return Err(Errno::EADDRNOTAVAIL);
         }
-        if socket.role != Role::Fresh || socket.bound.is_some() {
+        if socket.role != Role::Fresh || socket.is_named() {
             return Err(Errno::EINVAL);
         }
         let port = match addr.port() {
+            0 if socket.options.bind_address_no_port => 0,
             0 => self.choose_port(fd, ip)?,
             port if self.is_taken(fd, ip, port, Sharing::AsAsked) => return Err(Errno::EADDRINUSE),
             port => port,
         };
         let socket = self.files.socket_mut(fd)?;
         socket.bound = Some(SocketAddr::new(ip, port));
+        // With an address of IPv6 it speaks nothing else.
+        socket.options.v6_only |= ip.is_ipv6() && !ip.is_unspecified();
         Ok(())
     }
 
@@ -76,9 +80,10 @@ impl Sockets {
 
     /// A port that no socket has that could be in the way.
     fn choose_port(&mut self, fd: i32, ip: IpAddr) -> Result<u16, Errno> {
-        let config = self.stack.config();
-        let low = u16::try_from(config.port_low).unwrap_or(u16::MAX);
-        let high = u16::try_from(config.port_high).unwrap_or(u16::MAX).max(low);
+        let asked = self.files.socket(fd)?.options.local_ports;
+        let (low, high) = self.stack.port_range(Some(asked).filter(|range| *range != (0, 0)));
+        let low = u16::try_from(low).unwrap_or(u16::MAX);
+        let high = u16::try_from(high).unwrap_or(u16::MAX).max(low);
         for _ in low..=high {
             let port = self.next_port.clamp(low, high);
             self.next_port = if port == high { low } else { port + 1 };
@@ -110,7 +115,12 @@ impl Sockets {
             self.bind(fd, any)?;
         }
         let socket = self.files.socket(fd)?;
-        let local = socket.bound.ok_or(Errno::EINVAL)?;
+        let mut local = socket.bound.ok_or(Errno::EINVAL)?;
+        if local.port() == 0 {
+            local.set_port(self.choose_port(fd, local.ip())?);
+            self.files.socket_mut(fd)?.bound = Some(local);
+        }
+        let socket = self.files.socket(fd)?;
         if self.is_taken(fd, local.ip(), local.port(), Sharing::AsAsked) {
             return Err(Errno::EADDRINUSE);
         }
@@ -149,8 +159,26 @@ impl Sockets {
             return Err(Errno::EMFILE.into());
         };
         self.own(new, Role::Connection(conn))?;
+        self.speak_as(now, new, conn)?;
         self.notice_state(new, conn);
         Ok((new, named))
+    }
+
+    /// What each IP version has an option of its own for holds for the one that the peer speaks.
+    fn speak_as(&mut self, now: Instant, fd: i32, conn: ConnId) -> Result<(), Errno> {
+        let socket = self.files.socket(fd)?;
+        let v4 = self.stack.names(conn).is_some_and(|(_, peer)| peer.is_ipv4());
+        if v4 && socket.domain == Domain::V6 {
+            let engine = socket.options.engine_for(true);
+            let fitting = [
+                SocketOption::Dscp(engine.dscp),
+                SocketOption::HopLimit(engine.hop_limit),
+                SocketOption::MinHops(engine.min_hops),
+            ];
+            // A connection that is gone by now has none.
+            fitting.into_iter().for_each(|option| _ = self.stack.set_option(now, conn, option));
+        }
+        Ok(())
     }
 
     /// `getsockname`.

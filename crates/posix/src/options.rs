@@ -1,17 +1,90 @@
 //! `getsockopt` and `setsockopt`: what each level has is in `options/`.
 //!
 //! A value is the bytes the application gave, and those it gets. As in Linux most options are one `int`, and longer values are cut to
-//! what the caller has room for.
+//! what the caller has room for. What is wrong first is told first: a length, a place that cannot be read, a number, a state.
 
 mod ip;
+mod ipv6;
+mod kept;
 mod socket;
 mod tcp;
 
 use crate::errno::Errno;
-use crate::socket::Role;
+use crate::socket::{Domain, Role};
 use crate::sockets::Sockets;
 use core::time::Duration;
 use proto::{Instant, OptionError, SocketOption};
+
+/// What an application gives as an option's value.
+#[derive(Clone, Copy, Debug)]
+pub enum Given<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// So many, in a place that cannot be read.
+    Faulty(usize),
+}
+
+impl<'a> Given<'a> {
+    fn len(self) -> usize {
+        match self {
+            Given::Bytes(bytes) => bytes.len(),
+            Given::Faulty(len) => len,
+        }
+    }
+
+    fn is_faulty(self) -> bool {
+        matches!(self, Given::Faulty(_))
+    }
+
+    /// The first so many bytes.
+    ///
+    /// # Errors
+    /// `EINVAL` if there are fewer, `EFAULT` if they cannot be read.
+    fn first(self, len: usize) -> Result<&'a [u8], Errno> {
+        match self {
+            _ if self.len() < len => Err(Errno::EINVAL),
+            Given::Bytes(bytes) => Ok(&bytes[..len]),
+            Given::Faulty(_) if len == 0 => Ok(&[]),
+            Given::Faulty(_) => Err(Errno::EFAULT),
+        }
+    }
+
+    fn all(self) -> Result<&'a [u8], Errno> {
+        self.first(self.len())
+    }
+
+    /// An `int`.
+    ///
+    /// # Errors
+    /// As [`first`](Self::first).
+    fn int(self) -> Result<i32, Errno> {
+        Ok(self.first(size_of::<i32>())?.first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes)))
+    }
+}
+
+/// What `getsockopt` is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// How many bytes may be told.
+    pub room: i32,
+    /// There is no place for them: nothing that can be told but once is lost then.
+    pub faulty: bool,
+}
+
+/// Why `getsockopt` tells nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Untold {
+    /// The error.
+    pub errno: Errno,
+    /// So much room would be needed, which the caller is told.
+    pub needed: Option<usize>,
+}
+
+impl From<Errno> for Untold {
+    fn from(errno: Errno) -> Untold {
+        Untold { errno, needed: None }
+    }
+}
 
 /// One `setsockopt`.
 #[derive(Clone, Copy)]
@@ -20,7 +93,7 @@ struct Setting<'a> {
     fd: i32,
     level: i32,
     name: i32,
-    value: &'a [u8],
+    value: Given<'a>,
 }
 
 impl Sockets {
@@ -36,12 +109,27 @@ impl Sockets {
         name: i32,
         value: &[u8],
     ) -> Result<(), Errno> {
-        self.files.socket(fd)?;
+        self.set_option_given(now, fd, (level, name), Given::Bytes(value))
+    }
+
+    /// As [`set_option`](Self::set_option), of `(level, name)`, with a value that perhaps cannot be read.
+    ///
+    /// # Errors
+    /// As [`set_option`](Self::set_option); `EFAULT`.
+    pub fn set_option_given(
+        &mut self,
+        now: Instant,
+        fd: i32,
+        (level, name): (i32, i32),
+        value: Given<'_>,
+    ) -> Result<(), Errno> {
+        self.notice_socket(fd)?;
         let setting = &Setting { now, fd, level, name, value };
         match level {
             libc::SOL_SOCKET => self.set_socket_option(setting),
             libc::IPPROTO_TCP => self.set_tcp_option(setting),
-            libc::IPPROTO_IP | libc::IPPROTO_IPV6 => self.set_ip_option(setting),
+            libc::IPPROTO_IP => self.set_ip_option(setting),
+            libc::IPPROTO_IPV6 => self.set_ipv6_option(setting),
             _ => Err(Errno::ENOPROTOOPT),
         }?;
         let socket = self.files.socket(fd)?;
@@ -52,7 +140,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// `getsockopt`, not yet cut to the caller's room of `room` bytes.
+    /// `getsockopt`, into a place of `room` bytes.
     ///
     /// # Errors
     /// `ENOPROTOOPT` for an option that is none, `EOPNOTSUPP` for such a level.
@@ -64,13 +152,58 @@ impl Sockets {
         name: i32,
         room: usize,
     ) -> Result<Vec<u8>, Errno> {
-        self.files.socket(fd)?;
-        match level {
-            libc::SOL_SOCKET => self.socket_option(fd, name, room),
-            libc::IPPROTO_TCP => self.tcp_option(now, fd, name, room),
-            libc::IPPROTO_IP | libc::IPPROTO_IPV6 => self.ip_option(fd, level, name),
-            _ => Err(Errno::EOPNOTSUPP),
+        let room = i32::try_from(room).unwrap_or(i32::MAX);
+        let asked = Asked { room, faulty: false };
+        self.option_asked(now, fd, (level, name), asked).map_err(|untold| untold.errno)
+    }
+
+    /// As [`option`](Self::option), of `(level, name)`, and tells what room there should have been.
+    ///
+    /// # Errors
+    /// As [`option`](Self::option).
+    pub fn option_asked(
+        &mut self,
+        now: Instant,
+        fd: i32,
+        (level, name): (i32, i32),
+        asked: Asked,
+    ) -> Result<Vec<u8>, Untold> {
+        self.has_option_level(fd, level)?;
+        self.notice_socket(fd)?;
+        if level == libc::IPPROTO_IPV6 {
+            // Linux takes a negative length for a large one here.
+            return Ok(self.ipv6_option(fd, name, asked.room.cast_unsigned() as usize)?);
         }
+        let room = usize::try_from(asked.room).map_err(|_| Errno::EINVAL)?;
+        let mut told = match level {
+            libc::SOL_SOCKET => self.socket_option(fd, name, asked)?,
+            libc::IPPROTO_TCP => self.tcp_option(now, fd, name, asked)?,
+            _ => self.ip_option(fd, name, room)?,
+        };
+        told.truncate(room);
+        Ok(told)
+    }
+
+    /// Does `getsockopt` know this level?
+    ///
+    /// # Errors
+    /// `EBADF`, `ENOTSOCK`; `EOPNOTSUPP` if not, which of an IPv6 socket is `ENOPROTOOPT`.
+    pub fn has_option_level(&self, fd: i32, level: i32) -> Result<(), Errno> {
+        let v4 = self.files.socket(fd)?.domain == Domain::V4;
+        match level {
+            libc::SOL_SOCKET | libc::IPPROTO_TCP | libc::IPPROTO_IP => Ok(()),
+            libc::IPPROTO_IPV6 if !v4 => Ok(()),
+            _ if v4 => Err(Errno::EOPNOTSUPP),
+            _ => Err(Errno::ENOPROTOOPT),
+        }
+    }
+
+    /// What the connection has come to by now.
+    fn notice_socket(&mut self, fd: i32) -> Result<(), Errno> {
+        if let Some(id) = self.files.socket(fd)?.connection() {
+            self.notice_state(fd, id);
+        }
+        Ok(())
     }
 
     /// Sets an option of the engine: for the connection there is, or for those to come.
@@ -90,12 +223,18 @@ impl Sockets {
         Ok(())
     }
 
+    /// As [`set_engine`](Self::set_engine), of an option that each IP version has for itself.
+    fn set_engine_of(&mut self, setting: &Setting<'_>, v4: bool, option: SocketOption) -> Result<(), Errno> {
+        let socket = self.files.socket(setting.fd)?;
+        let names = socket.connection().and_then(|id| self.stack.names(id));
+        let speaks_v4 = names.map_or(socket.domain == Domain::V4, |(_, peer)| peer.is_ipv4());
+        if speaks_v4 == v4 { self.set_engine(setting, option) } else { Ok(()) }
+    }
+
     /// Options that only have to be read back.
     fn remember(&mut self, setting: &Setting<'_>, value: i32) -> Result<(), Errno> {
         let Setting { fd, level, name, .. } = *setting;
-        let remembered = &mut self.files.socket_mut(fd)?.options.remembered;
-        remembered.retain(|(key, _)| *key != (level, name));
-        remembered.push(((level, name), value));
+        self.files.socket_mut(fd)?.options.remember((level, name), value);
         Ok(())
     }
 
@@ -103,14 +242,6 @@ impl Sockets {
         let remembered = &self.files.socket(fd)?.options.remembered;
         Ok(remembered.iter().find(|(key, _)| *key == (level, name)).map(|(_, value)| *value))
     }
-}
-
-/// An `int`.
-///
-/// # Errors
-/// `EINVAL` if there are less than four bytes.
-fn int(value: &[u8]) -> Result<i32, Errno> {
-    value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)).ok_or(Errno::EINVAL)
 }
 
 fn bytes(value: i32) -> Vec<u8> {

@@ -55,11 +55,13 @@ impl Receive {
         }
         let target = sockets.target(self.fd, self.flags, buf.len())?;
         loop {
+            let skip = sockets.peek_offset(self.fd, self.flags)?;
             if self.flags & libc::MSG_PEEK != 0 {
                 self.copied = 0;
             }
-            let got = sockets.take(now, id, &mut buf[self.copied..], self.flags)?;
+            let got = sockets.take(now, id, &mut buf[self.copied..], self.flags, skip)?;
             self.copied += got;
+            sockets.move_peek_offset(self.fd, self.flags, got)?;
             if self.copied >= target {
                 return Ok(self.copied);
             }
@@ -110,6 +112,37 @@ impl Sockets {
         queues.map_or(room, |queues| queues.received.max(queues.recv_buffer as usize).saturating_mul(2))
     }
 
+    /// Bytes that `TCP_ZEROCOPY_RECEIVE` could map.
+    ///
+    /// # Errors
+    /// `ENOTCONN` for a listener, `EIO` at the end of the stream, `EBADF`, `ENOTSOCK`.
+    pub(crate) fn bytes_to_map(&mut self, fd: i32) -> Result<usize, Errno> {
+        let socket = self.files.socket(fd)?;
+        let id = match socket.role {
+            Role::Connection(id) => id,
+            Role::Listener(_) => return Err(Errno::ENOTCONN),
+            Role::Fresh => return Ok(0),
+        };
+        let waiting = self.readable_now(socket, id);
+        let finished = socket.peer_finished || peer_has_finished(self.state(id));
+        if waiting == 0 && finished { Err(Errno::EIO) } else { Ok(waiting) }
+    }
+
+    /// Bytes left, or 1 for the end of the stream (`tcp_inq_hint`).
+    pub(crate) fn inq_hint(&self, fd: i32) -> Result<i32, Errno> {
+        let socket = self.files.socket(fd)?;
+        let queues = socket.connection().and_then(|id| self.stack.queues(id));
+        Ok(queues.map_or(0, |queues| match i32::try_from(queues.received).unwrap_or(i32::MAX) {
+            0 => i32::from(socket.peer_finished || peer_has_finished(queues.state)),
+            left => left,
+        }))
+    }
+
+    /// The error that waits to be told.
+    pub(crate) fn take_errno(&mut self, fd: i32) -> Result<Option<Errno>, Errno> {
+        Ok(self.files.socket_mut(fd)?.take_error())
+    }
+
     /// What a `recvmsg` tells with `TCP_INQ`: bytes left, or 1 for the end of the stream.
     ///
     /// # Errors
@@ -124,12 +157,19 @@ impl Sockets {
     }
 
     /// What is there, up to an urgent byte that is not in the stream.
-    fn take(&mut self, now: Instant, id: ConnId, buf: &mut [u8], flags: i32) -> Result<usize, Errno> {
+    fn take(
+        &mut self,
+        now: Instant,
+        id: ConnId,
+        buf: &mut [u8],
+        flags: i32,
+        skip: usize,
+    ) -> Result<usize, Errno> {
         if buf.is_empty() {
             return Ok(0);
         }
         let got = if flags & libc::MSG_PEEK != 0 {
-            self.stack.peek(now, id, buf)
+            self.stack.peek_from(now, id, skip, buf)
         } else {
             self.stack.read(now, id, buf)
         };
@@ -138,6 +178,23 @@ impl Sockets {
             Err(ReadError::Blocked | ReadError::Closed(_)) => Ok(0),
             Err(ReadError::NotFound) => Err(Errno::ENOTCONN),
         }
+    }
+
+    /// Where `MSG_PEEK` begins (`SO_PEEK_OFF`).
+    fn peek_offset(&self, fd: i32, flags: i32) -> Result<usize, Errno> {
+        let offset = self.files.socket(fd)?.options.peek_off;
+        Ok(if flags & libc::MSG_PEEK != 0 { usize::try_from(offset).unwrap_or(0) } else { 0 })
+    }
+
+    /// It goes on with what is peeked at, and back with what is read.
+    fn move_peek_offset(&mut self, fd: i32, flags: i32, got: usize) -> Result<(), Errno> {
+        let offset = &mut self.files.socket_mut(fd)?.options.peek_off;
+        let got = i32::try_from(got).unwrap_or(i32::MAX);
+        if *offset >= 0 {
+            let peeked = flags & libc::MSG_PEEK != 0;
+            *offset = if peeked { offset.saturating_add(got) } else { (*offset - got).max(0) };
+        }
+        Ok(())
     }
 
     fn is_at_urgent(&self, id: ConnId) -> bool {

@@ -94,6 +94,8 @@ pub(crate) struct Socket {
     pub(crate) peer_finished: bool,
     /// What ICMP last said, and what was not acknowledged then (`sk_err_soft`).
     pub(crate) unreachable: Option<(Errno, Option<SeqNum>)>,
+    /// `SO_COOKIE`, once somebody has asked.
+    pub(crate) cookie: Option<u64>,
     pub(crate) errors: ErrorQueue,
     pub(crate) options: Options,
 }
@@ -118,10 +120,29 @@ pub(crate) struct Options {
     /// `IP_RECVERR` and `IPV6_RECVERR`.
     pub(crate) recverr: [bool; 2],
     pub(crate) freebind: bool,
+    /// `IP_TRANSPARENT`: any address will do, as with `IP_FREEBIND`.
+    pub(crate) transparent: bool,
+    /// `IP_BIND_ADDRESS_NO_PORT`: `bind` leaves the port to `connect`.
+    pub(crate) bind_address_no_port: bool,
+    /// `IP_LOCAL_PORT_RANGE`: the lowest and the highest; 0 is the stack's.
+    pub(crate) local_ports: (u16, u16),
     /// As the application reads it back: twice what was asked for.
     pub(crate) sndbuf: Option<u32>,
     pub(crate) rcvbuf: Option<u32>,
+    /// `IP_TOS`, `IP_TTL`, `IP_MINTTL`.
     pub(crate) tos: u8,
+    pub(crate) ttl: Option<u8>,
+    pub(crate) min_ttl: u8,
+    /// The same of IPv6: `IPV6_TCLASS`, `IPV6_UNICAST_HOPS`, `IPV6_MINHOPCOUNT`.
+    pub(crate) tclass: u8,
+    pub(crate) hops: Option<u8>,
+    pub(crate) min_hops: u8,
+    /// `SO_PEEK_OFF`: where `MSG_PEEK` begins; negative: at the beginning.
+    pub(crate) peek_off: i32,
+    /// `TCP_SAVE_SYN`.
+    pub(crate) save_syn: i32,
+    /// `SO_TXTIME`: a clock and flags, which are for packets that bear their own times.
+    pub(crate) txtime: [i32; 2],
     pub(crate) fast_open_qlen: Option<u32>,
     pub(crate) fast_open_connect: bool,
     pub(crate) fast_open_no_cookie: bool,
@@ -150,9 +171,20 @@ impl Default for Options {
             zerocopy: false,
             recverr: [false; 2],
             freebind: false,
+            transparent: false,
+            bind_address_no_port: false,
+            local_ports: (0, 0),
             sndbuf: None,
             rcvbuf: None,
             tos: 0,
+            ttl: None,
+            min_ttl: 0,
+            tclass: 0,
+            hops: None,
+            min_hops: 0,
+            peek_off: -1,
+            save_syn: 0,
+            txtime: [0; 2],
             fast_open_qlen: None,
             fast_open_connect: false,
             fast_open_no_cookie: false,
@@ -165,6 +197,19 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Keeps what an option, by level and name, is to be read back as.
+    pub(crate) fn remember(&mut self, option: (i32, i32), value: i32) {
+        self.remembered.retain(|(key, _)| *key != option);
+        self.remembered.push((option, value));
+    }
+
+    /// The engine's options, for a connection of this IP version.
+    pub(crate) fn engine_for(&self, v4: bool) -> SocketOptions {
+        let (tos, hop_limit, min_hops) =
+            if v4 { (self.tos, self.ttl, self.min_ttl) } else { (self.tclass, self.hops, self.min_hops) };
+        SocketOptions { dscp: tos >> 2, hop_limit, min_hops, ..self.engine.clone() }
+    }
+
     /// Is an ICMP error of this version to be told at once?
     pub(crate) fn receives_errors(&self, v6: bool) -> bool {
         self.recverr[usize::from(v6)]
@@ -185,6 +230,7 @@ impl Socket {
             ended: false,
             peer_finished: false,
             unreachable: None,
+            cookie: None,
             errors: ErrorQueue::default(),
             options: Options::default(),
         }
@@ -195,6 +241,20 @@ impl Socket {
             Role::Connection(id) => Some(id),
             _ => None,
         }
+    }
+
+    /// Neither listening nor connected nor on the way (Linux's `TCP_CLOSE`).
+    pub(crate) fn is_closed(&self) -> bool {
+        match self.role {
+            Role::Fresh => !matches!(self.opening, Opening::Deferred(_)),
+            Role::Listener(_) => false,
+            Role::Connection(_) => self.ended,
+        }
+    }
+
+    /// Has it a local port (Linux's `inet_num`)?
+    pub(crate) fn is_named(&self) -> bool {
+        self.bound.is_some_and(|bound| bound.port() != 0) || !self.is_closed()
     }
 
     /// What the engine is told of a listener.
@@ -208,7 +268,7 @@ impl Socket {
             defer_accept: self.options.defer_accept,
             v6_only: self.domain == Domain::V6 && self.options.v6_only,
             share_port: self.options.reuse_port,
-            socket: self.options.engine.clone(),
+            socket: self.options.engine_for(self.domain == Domain::V4),
         }
     }
 

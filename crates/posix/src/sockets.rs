@@ -21,6 +21,8 @@ pub struct Sockets {
     pub(crate) epolls: Vec<Open>,
     /// The port `bind` tries next when it is to choose.
     pub(crate) next_port: u16,
+    /// `SO_COOKIE`s given out.
+    cookies: u64,
     /// Files to which something has happened.
     stirred: BTreeSet<Open>,
     /// `CLOCK_REALTIME` when the stack's clock showed zero.
@@ -42,6 +44,7 @@ impl Sockets {
             owners: HashMap::new(),
             epolls: Vec::new(),
             next_port: 0,
+            cookies: 0,
             stirred: BTreeSet::new(),
             epoch: Duration::ZERO,
         }
@@ -56,6 +59,14 @@ impl Sockets {
     /// A time of the stack as `CLOCK_REALTIME`.
     pub(crate) fn wall_clock(&self, at: Instant) -> Duration {
         self.epoch + at.since(Instant::ZERO)
+    }
+
+    /// A number that no other socket has (`SO_COOKIE`).
+    pub(crate) fn cookie(&mut self, fd: i32) -> Result<u64, Errno> {
+        let next = self.cookies + 1;
+        let cookie = *self.files.socket_mut(fd)?.cookie.get_or_insert(next);
+        self.cookies = self.cookies.max(cookie);
+        Ok(cookie)
     }
 
     /// The stack below.

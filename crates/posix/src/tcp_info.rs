@@ -7,7 +7,7 @@ use crate::errno::Errno;
 use crate::socket::{Opening, Role};
 use crate::sockets::Sockets;
 use core::time::Duration;
-use proto::{CaState, ConnectionInfo, Instant, ListenerInfo, NotAcknowledged, State};
+use proto::{CaState, Config, ConnectionInfo, Instant, ListenerInfo, NotAcknowledged, State};
 
 /// Size of the layout.
 pub const SIZE: usize = 280;
@@ -16,6 +16,10 @@ pub const SIZE: usize = 280;
 const TCP_CLOSE: u8 = 7;
 const TCP_LISTEN: u8 = 10;
 const TCP_SYN_SENT: u8 = 2;
+/// MSS of a socket that is not connected (Linux's `TCP_MSS_DEFAULT`).
+const MSS_DEFAULT: u32 = 536;
+/// Where the window is told.
+const CWND_AT: usize = 80;
 /// Bytes that timestamps take of every segment.
 const TIMESTAMPS_LEN: u32 = 12;
 /// `TCP_INFINITE_SSTHRESH`.
@@ -36,9 +40,11 @@ pub(crate) fn bytes(sockets: &Sockets, now: Instant, fd: i32) -> Result<Vec<u8>,
     match socket.role {
         Role::Fresh => {
             let deferred = matches!(socket.opening, Opening::Deferred(_));
-            out.byte(if deferred { TCP_SYN_SENT } else { TCP_CLOSE });
+            out.fresh(if deferred { TCP_SYN_SENT } else { TCP_CLOSE }, sockets.stack.config(), now);
         }
-        Role::Listener(id) => out.listener(&sockets.stack.listener_info(id).ok_or(Errno::EINVAL)?),
+        Role::Listener(id) => {
+            out.listener(&sockets.stack.listener_info(id).ok_or(Errno::EINVAL)?, sockets.stack.config())
+        }
         Role::Connection(id) => {
             out.connection(&sockets.stack.info(id).ok_or(Errno::EINVAL)?, socket.ended, now);
         }
@@ -70,11 +76,25 @@ impl Layout {
         self.bytes.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
     }
 
+    /// What a connection would begin with (`tcp_init_sock`).
+    fn fresh(&mut self, state: u8, config: &Config, now: Instant) {
+        self.bytes.extend([state, 0, 0, 0, 0, 0, 0, 1]);
+        let uptime = now.as_millis() as u32;
+        let rto = micros(config.rto_initial);
+        self.words([rto, 0, MSS_DEFAULT, 0, 0, 0, 0, 0, 0, uptime, 0, uptime, uptime, 0, 0, 0, rto / 4]);
+        self.words([SSTHRESH_INFINITE, config.initcwnd, 0, config.tcp_reordering, 0, 0, 0]);
+        self.longs([u64::MAX, u64::MAX, 0, 0]);
+        self.words([0, 0, 0, u32::MAX]);
+    }
+
     /// Linux tells of the accept queue where a connection tells of segments.
-    fn listener(&mut self, info: &ListenerInfo) {
+    fn listener(&mut self, info: &ListenerInfo, config: &Config) {
         self.bytes.extend([TCP_LISTEN, 0, 0, 0, 0, 0, 0, 0]);
         let waiting = u32::try_from(info.accept_queue).unwrap_or(u32::MAX);
         self.words([0, 0, 0, 0, waiting, info.backlog]);
+        self.bytes.resize(CWND_AT, 0);
+        self.words([config.initcwnd, 0, config.tcp_reordering, 0, 0, 0]);
+        self.longs([u64::MAX, u64::MAX]);
     }
 
     fn connection(&mut self, info: &ConnectionInfo, ended: bool, now: Instant) {
@@ -96,13 +116,16 @@ impl Layout {
             CaState::Loss => 4,
         });
         self.bytes.extend([tcp.retransmits, tcp.probes, tcp.backoff, options(info)]);
-        self.byte(info.snd_wscale & 0xf | info.rcv_wscale << 4);
+        let agreed = info.state != State::SynSent;
+        self.byte(if agreed { info.snd_wscale & 0xf | info.rcv_wscale << 4 } else { 0 });
         let fail = match tcp.fastopen_client_fail {
             None => 0,
             Some(NotAcknowledged::Lost) => 3,
             Some(_) => 2,
         };
-        self.byte(u8::from(info.delivery_rate_app_limited) | fail << 1);
+        // Until the first sample the rate is the application's.
+        let app_limited = info.delivery_rate_app_limited || info.delivery_rate.is_none();
+        self.byte(u8::from(app_limited) | fail << 1);
         self.words([micros(info.rto), micros(tcp.ato), info.snd_mss.into(), tcp.rcv_mss.into()]);
     }
 

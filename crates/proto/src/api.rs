@@ -126,6 +126,9 @@ pub enum FastOpen {
 pub struct ConnectOptions {
     /// Local address; chosen when absent or unspecified, likewise the port when 0.
     pub local: Option<SocketAddr>,
+    /// The lowest and the highest port that may be chosen, where they lie within the stack's own range; 0 is the stack's
+    /// (`IP_LOCAL_PORT_RANGE`).
+    pub local_ports: Option<(u16, u16)>,
     /// Fast Open.
     pub fast_open: FastOpen,
     /// First bytes of the stream. With Fast Open as much as fits rides on the SYN, without it they go with the handshake's ACK.

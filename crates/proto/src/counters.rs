@@ -200,6 +200,8 @@ counters! {
     paws_active_rejected = "PAWSActive";
     /// Segments refused for their timestamp.
     paws_estab_rejected = "PAWSEstab";
+    /// Packets with a smaller hop limit than their socket takes.
+    tcp_min_ttl_drop = "TCPMinTTLDrop";
     /// Final ACKs that echo a timestamp which no SYN-ACK had.
     tsecr_rejected = "TSEcrRejected";
     /// Pure ACKs refused for their timestamp, which are not answered.
@@ -367,6 +369,8 @@ drop_reasons! {
     RateLimited;
     /// A reset for nobody.
     StrayReset;
+    /// A smaller hop limit than the socket takes.
+    HopLimit;
 }
 
 /// Dropped packets by reason.

@@ -143,6 +143,14 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
+    /// From now on every packet takes so much instead of so much more (`tcp_enable_tx_delay`): what was measured is believed to do so, too.
+    pub(crate) fn shift(&mut self, before: Duration, after: Duration) {
+        self.min_rtt = INFINITE;
+        if self.srtt > 0 {
+            self.srtt = self.srtt.saturating_add(units(after)).saturating_sub(units(before)).max(1);
+        }
+    }
+
     fn estimate(&mut self, rtt: u32) {
         if self.srtt == 0 {
             self.srtt = rtt;

@@ -66,14 +66,20 @@ pub struct SocketOptions {
     pub urgent_apart: bool,
     /// DiffServ code point, 0 to 63 (the upper six bits of `IP_TOS` and `IPV6_TCLASS`).
     pub dscp: u8,
-    /// Hop limit, 1 to 255 (`IP_TTL`, `IPV6_UNICAST_HOPS`); `None` = the stack's.
+    /// Hop limit (`IP_TTL`, `IPV6_UNICAST_HOPS`); `None` = the stack's.
     pub hop_limit: Option<u8>,
-    /// Congestion control (`TCP_CONGESTION`); `None` = the stack's. Read when the connection is made.
+    /// Congestion control (`TCP_CONGESTION`); `None` = the stack's.
     pub congestion: Option<CongestionControl>,
     /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
     pub max_pacing_rate: Option<u32>,
     /// Remember when data came that is not read yet (`SO_TIMESTAMP`, `SOF_TIMESTAMPING_RX_SOFTWARE`), for `arrived_at`.
     pub receive_times: bool,
+    /// A listener keeps the headers of each SYN, for `saved_syn` of the connection that comes of it (`TCP_SAVE_SYN`).
+    pub save_syn: bool,
+    /// Every packet leaves so much later than it would (`TCP_TX_DELAY`), less than 2²⁸ µs.
+    pub tx_delay: Duration,
+    /// Segments that come with a smaller hop limit are dropped (`IP_MINTTL`, `IPV6_MINHOPCOUNT`, RFC 5082).
+    pub min_hops: u8,
 }
 
 /// One option of an open connection.
@@ -107,6 +113,10 @@ pub enum SocketOption {
     HopLimit(Option<u8>),
     /// [`SocketOptions::send_buffer`]; what lies in it beyond a smaller one stays.
     SendBuffer(u32),
+    /// No [`send_buffer`](field@SocketOptions::send_buffer) any more: it grows from what it is.
+    SendBufferGrows,
+    /// No [`recv_buffer`](field@SocketOptions::recv_buffer) any more.
+    RecvBufferGrows,
     /// [`SocketOptions::recv_buffer`]; what the peer was offered beyond a smaller one it may still send.
     RecvBuffer(u32),
     /// [`SocketOptions::window_clamp`].
@@ -125,10 +135,18 @@ pub enum SocketOption {
     NotsentLowat(Option<u32>),
     /// [`SocketOptions::urgent_apart`].
     UrgentApart(bool),
+    /// [`SocketOptions::congestion`]; an open connection goes on with the window it has.
+    Congestion(CongestionControl),
     /// [`SocketOptions::max_pacing_rate`].
     MaxPacingRate(Option<u32>),
     /// [`SocketOptions::receive_times`].
     ReceiveTimes(bool),
+    /// [`SocketOptions::save_syn`].
+    SaveSyn(bool),
+    /// [`SocketOptions::tx_delay`]; what was measured of the path changes by as much.
+    TxDelay(Duration),
+    /// [`SocketOptions::min_hops`].
+    MinHops(u8),
 }
 
 /// Why an option was not taken.
@@ -144,13 +162,14 @@ pub enum OptionError {
 const WINDOW_CLAMP_MIN: u32 = 1152;
 const MAX_SEGMENT: RangeInclusive<u16> = 88..=32_767;
 const DSCP_MAX: u8 = 63;
-const HOP_LIMIT: RangeInclusive<u8> = 1..=255;
 const SYN_RETRIES: RangeInclusive<u8> = 1..=127;
 /// Of `delack_max`, too.
 const RTO_MIN: RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(200);
 const RTO_MAX: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(120);
 const KEEPALIVE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(32_767);
 const KEEPALIVE_PROBES: RangeInclusive<u8> = 1..=127;
+/// Linux keeps eighths of microseconds in 31 bits.
+const TX_DELAY_END: Duration = Duration::from_micros(1 << 28);
 /// Linux's `TCP_FIN_TIMEOUT_MAX`; more is no error, but no longer.
 const LINGER2: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(120);
 
@@ -173,7 +192,7 @@ impl SocketOptions {
         nearest(&mut self.rto_max, RTO_MAX);
         nearest(&mut self.delack_max, RTO_MIN);
         nearest(&mut self.linger2, LINGER2);
-        nearest(&mut self.hop_limit, HOP_LIMIT);
+        self.tx_delay = self.tx_delay.min(TX_DELAY_END - Duration::from_micros(1));
         self.dscp = self.dscp.min(DSCP_MAX);
         self.window_clamp = self.window_clamp.map(|clamp| clamp.max(WINDOW_CLAMP_MIN));
         nearest(&mut self.keepalive_time, KEEPALIVE);
@@ -208,8 +227,10 @@ impl SocketOptions {
             SocketOption::ThinLinearTimeouts(on) => self.thin_linear_timeouts = on,
             SocketOption::Dscp(code) if code <= DSCP_MAX => self.dscp = code,
             SocketOption::Dscp(_) => return Err(OptionError::OutOfRange),
-            SocketOption::HopLimit(hops) => self.hop_limit = checked(hops, HOP_LIMIT)?,
+            SocketOption::HopLimit(hops) => self.hop_limit = hops,
             SocketOption::SendBuffer(bytes) => self.send_buffer = Some(bytes),
+            SocketOption::SendBufferGrows => self.send_buffer = None,
+            SocketOption::RecvBufferGrows => self.recv_buffer = None,
             SocketOption::RecvBuffer(bytes) => self.recv_buffer = Some(bytes),
             SocketOption::WindowClamp(bytes) => self.window_clamp = Some(bytes.max(WINDOW_CLAMP_MIN)),
             SocketOption::KeepAlive(on) => self.keepalive = on,
@@ -221,8 +242,13 @@ impl SocketOptions {
             SocketOption::UserTimeout(time) => self.user_timeout = time,
             SocketOption::NotsentLowat(bytes) => self.notsent_lowat = bytes,
             SocketOption::UrgentApart(on) => self.urgent_apart = on,
+            SocketOption::Congestion(algorithm) => self.congestion = Some(algorithm),
             SocketOption::MaxPacingRate(most) => self.max_pacing_rate = most,
             SocketOption::ReceiveTimes(on) => self.receive_times = on,
+            SocketOption::SaveSyn(on) => self.save_syn = on,
+            SocketOption::TxDelay(delay) if delay < TX_DELAY_END => self.tx_delay = delay,
+            SocketOption::TxDelay(_) => return Err(OptionError::OutOfRange),
+            SocketOption::MinHops(least) => self.min_hops = least,
         }
         Ok(())
     }
@@ -289,6 +315,9 @@ static ORDINARY: SocketOptions = SocketOptions {
     congestion: None,
     max_pacing_rate: None,
     receive_times: false,
+    save_syn: false,
+    tx_delay: Duration::ZERO,
+    min_hops: 0,
 };
 
 impl Deref for RareOptions {
@@ -331,7 +360,7 @@ mod tests {
             SocketOption::KeepAliveInterval(Some(Duration::ZERO)),
             SocketOption::KeepAliveProbes(Some(128)),
             SocketOption::Dscp(64),
-            SocketOption::HopLimit(Some(0)),
+            SocketOption::TxDelay(Duration::from_micros(1 << 28)),
         ];
         for option in too_much {
             assert_eq!(options.set(option), Err(OptionError::OutOfRange), "{option:?}");

@@ -6,6 +6,7 @@
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again.
 
 mod agenda;
+mod attention;
 mod closing;
 mod egress;
 mod icmp;
@@ -48,6 +49,7 @@ use crate::{
     ListenerInfo, Outcome, SenderLimits, SettingError, State, TableSizes, TcpInfo,
 };
 use agenda::Agenda;
+use attention::Attention;
 use core::net::IpAddr;
 use core::time::Duration;
 use listener::Listener;
@@ -73,6 +75,8 @@ pub struct Stack {
     addresses: Vec<Addr>,
     /// While somebody wants to hear of connections.
     trace: Option<Box<Tracer>>,
+    /// While some socket asks something of packets.
+    attention: Option<Box<Attention>>,
     connections: Slab<Connection>,
     by_tuple: TupleTable,
     requests: Slab<Request>,
@@ -134,6 +138,7 @@ impl Stack {
             },
             addresses: Vec::new(),
             trace: None,
+            attention: None,
             connections: Slab::new(),
             by_tuple: TupleTable::new(),
             requests: Slab::new(),

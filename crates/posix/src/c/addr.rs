@@ -99,19 +99,24 @@ pub(super) unsafe fn write(name: SocketAddr, addr: *mut sockaddr, len: *mut sock
     if i32::try_from(room).is_err() {
         return Err(Errno::EINVAL);
     }
-    let bytes = match name {
-        SocketAddr::V4(v4) => {
-            let head = [libc::AF_INET as u16, v4.port().to_be()].map(u16::to_ne_bytes).concat();
-            [head.as_slice(), &v4.ip().octets(), &[0; 8]].concat()
-        }
-        SocketAddr::V6(v6) => v6_bytes(v6),
-    };
+    let bytes = name_bytes(name);
     // SAFETY: no more than `room` bytes are written.
     unsafe {
         core::ptr::copy_nonoverlapping(bytes.as_ptr(), addr.cast::<u8>(), bytes.len().min(room));
         *len = bytes.len() as socklen_t;
     }
     Ok(())
+}
+
+/// A `sockaddr_in` or `sockaddr_in6`.
+pub(crate) fn name_bytes(name: SocketAddr) -> Vec<u8> {
+    match name {
+        SocketAddr::V4(v4) => {
+            let head = [libc::AF_INET as u16, v4.port().to_be()].map(u16::to_ne_bytes).concat();
+            [head.as_slice(), &v4.ip().octets(), &[0; 8]].concat()
+        }
+        SocketAddr::V6(v6) => v6_bytes(v6),
+    }
 }
 
 fn v6_bytes(v6: SocketAddrV6) -> Vec<u8> {

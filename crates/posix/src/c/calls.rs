@@ -1,9 +1,10 @@
 //! Calls about sockets, their names and options.
 
-use super::{Process, addr, watch};
+use super::{Process, addr, watch, zerocopy};
 use crate::connect::Connect;
 use crate::errno::Errno;
 use crate::open::Accept;
+use crate::options::{Asked, Given};
 use crate::send::Destination;
 use core::net::SocketAddr;
 use libc::{c_int, c_void, sockaddr, socklen_t};
@@ -136,22 +137,18 @@ pub unsafe fn setsockopt(
 ) -> Result<i32, Errno> {
     process.call(|sockets, _| sockets.domain(fd))?;
     let len = i32::try_from(len).map_err(|_| Errno::EINVAL)? as usize;
-    let known = matches!(level, libc::SOL_SOCKET | libc::IPPROTO_TCP | libc::IPPROTO_IP | libc::IPPROTO_IPV6);
     let value = match len {
-        0 => &[],
-        // A length that is wrong for any option is seen first.
-        4.. if value.is_null() && known => return Err(Errno::EFAULT),
-        _ if value.is_null() => &[],
+        _ if value.is_null() => Given::Faulty(len),
         // SAFETY: as the caller says.
-        len => unsafe { core::slice::from_raw_parts(value.cast::<u8>(), len) },
+        len => Given::Bytes(unsafe { core::slice::from_raw_parts(value.cast::<u8>(), len) }),
     };
-    process.call(|sockets, now| sockets.set_option(now, fd, level, name, value)).map(|()| 0)
+    process.call(|sockets, now| sockets.set_option_given(now, fd, (level, name), value)).map(|()| 0)
 }
 
 /// `getsockopt`.
 ///
 /// # Safety
-/// `value` and `len` are null, or `*len` bytes at `value` can be written.
+/// `value` and `len` are null, or `*len` bytes at `value` can be read and written.
 pub unsafe fn getsockopt(
     process: &impl Process,
     fd: c_int,
@@ -159,17 +156,30 @@ pub unsafe fn getsockopt(
     value: *mut c_void,
     len: *mut socklen_t,
 ) -> Result<i32, Errno> {
-    process.call(|sockets, _| sockets.domain(fd))?;
+    process.call(|sockets, _| sockets.has_option_level(fd, level))?;
     // SAFETY: as the caller says.
     let len = unsafe { len.as_mut() }.ok_or(Errno::EFAULT)?;
-    let room = i32::try_from(*len).map_err(|_| Errno::EINVAL)? as usize;
-    let bytes = process.call(|sockets, now| sockets.option(now, fd, level, name, room))?;
-    let told = bytes.len().min(room);
-    if value.is_null() && told > 0 {
+    if (level, name) == (libc::IPPROTO_TCP, libc::TCP_ZEROCOPY_RECEIVE) {
+        // SAFETY: as the caller says.
+        return unsafe { zerocopy::receive(process, fd, value.cast(), len) };
+    }
+    let asked = Asked { room: len.cast_signed(), faulty: value.is_null() };
+    let told = match process.call(|sockets, now| sockets.option_asked(now, fd, (level, name), asked)) {
+        Ok(told) => told,
+        Err(untold) => {
+            *len = untold.needed.map_or(*len, |needed| needed as socklen_t);
+            return Err(untold.errno);
+        }
+    };
+    if level != libc::SOL_SOCKET {
+        // The length is told first, also where the value then cannot be.
+        *len = told.len() as socklen_t;
+    }
+    if value.is_null() && !told.is_empty() {
         return Err(Errno::EFAULT);
     }
-    // SAFETY: `told` bytes are there.
-    unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), value.cast::<u8>(), told) };
-    *len = told as socklen_t;
+    // SAFETY: no more was told than there is room for.
+    unsafe { core::ptr::copy_nonoverlapping(told.as_ptr(), value.cast::<u8>(), told.len()) };
+    *len = told.len() as socklen_t;
     Ok(0)
 }

@@ -1,9 +1,10 @@
 //! Options of `SOL_SOCKET`.
 
-use super::{Setting, bytes, flag, int};
+use super::{Asked, Given, Setting, bytes, flag, kept};
+use crate::c::name_bytes;
 use crate::errno::Errno;
 use crate::error_queue::{Clock, stamping};
-use crate::socket::{Domain, Role};
+use crate::socket::{Domain, Opening, Role};
 use crate::sockets::Sockets;
 use core::time::Duration;
 use proto::SocketOption;
@@ -14,6 +15,8 @@ const SNDBUF_MIN: u32 = 4608;
 const RCVBUF_MIN: u32 = 2304;
 /// What Linux can double.
 const BUFFER_MAX: u32 = i32::MAX as u32 / 2;
+/// Size of `struct linger`.
+const LINGER_LEN: usize = 8;
 /// Fields of `SO_MEMINFO`, and the place of some.
 const MEMINFO_FIELDS: usize = 9;
 const MEMINFO_RCVBUF: usize = 1;
@@ -26,54 +29,73 @@ const SO_TIMESTAMPNS_NEW: i32 = 64;
 const SO_TIMESTAMPING_NEW: i32 = 65;
 const SO_RCVTIMEO_NEW: i32 = 66;
 const SO_SNDTIMEO_NEW: i32 = 67;
-const SO_PREFER_BUSY_POLL: i32 = 69;
-const SO_RCVMARK: i32 = 75;
-const SO_RCVPRIORITY: i32 = 82;
 const SO_PASSPIDFD: i32 = 76;
 const SO_PASSRIGHTS: i32 = 83;
 
-/// A stream over one device has nothing that these could change: no broadcasts, routes, queues by priority, driver to poll, marks of
-/// packets, datagrams to be lost. They can be set and read back, those of the second sort as 0 or 1.
-fn means_nothing_here(name: i32) -> Option<Sort> {
-    Some(match name {
-        libc::SO_PRIORITY | libc::SO_MARK | libc::SO_INCOMING_CPU | libc::SO_BUSY_POLL => Sort::Number,
-        libc::SO_BROADCAST
-        | libc::SO_DONTROUTE
-        | libc::SO_NO_CHECK
-        | libc::SO_RXQ_OVFL
-        | libc::SO_WIFI_STATUS
-        | libc::SO_NOFCS
-        | libc::SO_SELECT_ERR_QUEUE
-        | SO_PREFER_BUSY_POLL
-        | SO_RCVMARK
-        | SO_RCVPRIORITY => Sort::Flag,
-        _ => return None,
-    })
-}
+const SO_PEERPIDFD: i32 = 77;
+const SO_TXTIME: i32 = 61;
+const SO_BINDTOIFINDEX: i32 = 62;
+const SO_DETACH_REUSEPORT_BPF: i32 = 68;
+const SO_NETNS_COOKIE: i32 = 71;
+const SO_BUF_LOCK: i32 = 72;
+const SO_RESERVE_MEM: i32 = 73;
+const SO_DEVMEM_DONTNEED: i32 = 80;
 
-enum Sort {
-    Number,
-    Flag,
-}
+/// `SOCK_BUF_LOCK_MASK`.
+const SNDBUF_LOCK: i32 = 1;
+const RCVBUF_LOCK: i32 = 2;
+/// Sizes of `struct sock_fprog`, `struct sock_txtime` and `struct dmabuf_token`, the longest name of a device.
+const FILTER_LEN: usize = 16;
+const TXTIME_LEN: usize = 8;
+const DEVMEM_TOKEN_LEN: usize = 8;
+const DEVICE_NAME_MAX: usize = 15;
+/// Instructions a filter may have.
+const FILTER_MAX: u16 = 4096;
+/// `SKF_AD_MAX`: what Linux's filters know beside the packet.
+const BPF_EXTENSIONS: i32 = 64;
+/// The cookie of the only network there is.
+const NETNS_COOKIE: u64 = 1;
 
 impl Sockets {
     pub(super) fn set_socket_option(&mut self, setting: &Setting<'_>) -> Result<(), Errno> {
         let Setting { fd, name, value, .. } = *setting;
         if name == libc::SO_BINDTODEVICE {
             // The only device has no name.
-            let named = value.first().is_some_and(|first| *first != 0);
+            let named =
+                value.first(value.len().min(DEVICE_NAME_MAX))?.first().is_some_and(|first| *first != 0);
             return if named { Err(Errno::ENODEV) } else { Ok(()) };
         }
-        let number = int(value)?;
+        let number = value.int()?;
         let on = number != 0;
         let options = &mut self.files.socket_mut(fd)?.options;
         match name {
             libc::SO_REUSEADDR => options.reuse_addr = on,
             libc::SO_REUSEPORT => options.reuse_port = on,
             libc::SO_ZEROCOPY => options.zerocopy = super::switch(number)?,
-            libc::SO_BSDCOMPAT => {}
-            libc::SO_DEBUG if on => return Err(Errno::EACCES),
-            libc::SO_DEBUG => {}
+            // The second advises against a route, of which there is one.
+            libc::SO_BSDCOMPAT | libc::SO_CNX_ADVICE => {}
+            libc::SO_PEEK_OFF => options.peek_off = number,
+            SO_TXTIME => options.txtime = txtime(value)?,
+            SO_BINDTOIFINDEX => {
+                return match number {
+                    0 => Ok(()),
+                    ..0 => Err(Errno::EINVAL),
+                    _ => Err(Errno::ENODEV),
+                };
+            }
+            SO_BUF_LOCK => return self.lock_buffers(setting, number),
+            // Of memory groups, of which there are none.
+            SO_RESERVE_MEM => return Err(if number < 0 { Errno::EINVAL } else { Errno::EOPNOTSUPP }),
+            // Of tokens for a device's memory, of which none was ever given.
+            SO_DEVMEM_DONTNEED if value.len() % DEVMEM_TOKEN_LEN == 0 => {}
+            SO_DEVMEM_DONTNEED => return Err(Errno::EINVAL),
+            libc::SO_ATTACH_FILTER
+            | libc::SO_DETACH_FILTER
+            | libc::SO_LOCK_FILTER
+            | libc::SO_ATTACH_BPF
+            | libc::SO_ATTACH_REUSEPORT_CBPF
+            | libc::SO_ATTACH_REUSEPORT_EBPF
+            | SO_DETACH_REUSEPORT_BPF => return self.set_filter(setting, on),
             libc::SO_LINGER => return self.set_linger(setting),
             libc::SO_RCVTIMEO | SO_RCVTIMEO_NEW => options.rcvtimeo = timeout(value)?,
             libc::SO_SNDTIMEO | SO_SNDTIMEO_NEW => options.sndtimeo = timeout(value)?,
@@ -98,7 +120,7 @@ impl Sockets {
             libc::SO_RCVBUFFORCE => return self.set_receive_buffer(setting, number.max(0).cast_unsigned()),
             libc::SO_RCVLOWAT => return self.set_receive_lowat(fd, number),
             libc::SO_MAX_PACING_RATE => {
-                let wide = value.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
+                let wide = value.all()?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
                 let unlimited = wide.map_or(number == -1, |wide| wide == u64::MAX);
                 let rate = wide.map_or(number.cast_unsigned(), |wide| wide.min(u32::MAX.into()) as u32);
                 let rate = Some(rate).filter(|_| !unlimited);
@@ -107,14 +129,72 @@ impl Sockets {
             libc::SO_PASSCRED | libc::SO_PASSSEC | SO_PASSPIDFD | SO_PASSRIGHTS => {
                 return Err(Errno::EOPNOTSUPP);
             }
-            libc::SO_BUSY_POLL if number < 0 => return Err(Errno::EINVAL),
             _ => {
-                return match means_nothing_here(name) {
-                    Some(Sort::Number) => self.remember(setting, number),
-                    Some(Sort::Flag) => self.remember(setting, on.into()),
-                    None => Err(Errno::ENOPROTOOPT),
-                };
+                let kept = kept::of_socket(name).ok_or(Errno::ENOPROTOOPT)?.take(number)?;
+                // A new choice of path where none is made: the stack's habit.
+                let kept = if name == kept::SO_TXREHASH && kept < 0 { 1 } else { kept };
+                return self.remember(setting, kept);
             }
+        }
+        Ok(())
+    }
+
+    /// Programs that look at packets: none is run here, so that there is none to be taken away.
+    fn set_filter(&mut self, setting: &Setting<'_>, on: bool) -> Result<(), Errno> {
+        let Setting { fd, name, value, .. } = *setting;
+        let locked = self.remembered(fd, libc::SOL_SOCKET, libc::SO_LOCK_FILTER)? == Some(1);
+        let has_length = |len| if value.len() == len { Ok(()) } else { Err(Errno::EINVAL) };
+        match name {
+            libc::SO_LOCK_FILTER if locked && !on => Err(Errno::EPERM),
+            libc::SO_LOCK_FILTER => self.remember(setting, on.into()),
+            libc::SO_DETACH_FILTER => Err(if locked { Errno::EPERM } else { Errno::ENOENT }),
+            SO_DETACH_REUSEPORT_BPF => {
+                let socket = self.files.socket(fd)?;
+                let in_group = socket.options.reuse_port && socket.is_named();
+                Err(if in_group { Errno::ENOENT } else { Errno::EINVAL })
+            }
+            libc::SO_ATTACH_FILTER | libc::SO_ATTACH_REUSEPORT_CBPF => {
+                has_length(FILTER_LEN)?;
+                let program = value.all()?;
+                let len = u16::from_ne_bytes([program[0], program[1]]);
+                let is_null = program[8..].iter().all(|byte| *byte == 0);
+                match () {
+                    () if locked => Err(Errno::EPERM),
+                    () if is_null || !(1..=FILTER_MAX).contains(&len) => Err(Errno::EINVAL),
+                    () => Err(Errno::EOPNOTSUPP),
+                }
+            }
+            _ => {
+                has_length(size_of::<i32>())?;
+                Err(if value.int()? < 0 { Errno::EBADF } else { Errno::EINVAL })
+            }
+        }
+    }
+
+    /// `SO_BUF_LOCK`: a buffer that is locked keeps its size, and grows with what it is used for when it is unlocked.
+    fn lock_buffers(&mut self, setting: &Setting<'_>, which: i32) -> Result<(), Errno> {
+        if which & !(SNDBUF_LOCK | RCVBUF_LOCK) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let (send, receive) = self.buffers(setting.fd)?;
+        let options = &mut self.files.socket_mut(setting.fd)?.options;
+        let chosen = (options.sndbuf.is_some(), options.rcvbuf.is_some());
+        let wanted = (which & SNDBUF_LOCK != 0, which & RCVBUF_LOCK != 0);
+        options.sndbuf = options.sndbuf.filter(|_| wanted.0).or(wanted.0.then_some(send.cast_unsigned()));
+        options.rcvbuf = options.rcvbuf.filter(|_| wanted.1).or(wanted.1.then_some(receive.cast_unsigned()));
+        if chosen.0 != wanted.0 {
+            let half = send.cast_unsigned() / 2;
+            self.set_engine(
+                setting,
+                if wanted.0 { SocketOption::SendBuffer(half) } else { SocketOption::SendBufferGrows },
+            )?;
+        }
+        if chosen.1 != wanted.1 {
+            let half = receive.cast_unsigned() / 2;
+            self.set_engine(
+                setting,
+                if wanted.1 { SocketOption::RecvBuffer(half) } else { SocketOption::RecvBufferGrows },
+            )?;
         }
         Ok(())
     }
@@ -145,9 +225,8 @@ impl Sockets {
 
     /// Linux's `sock_set_timestamping`. What its devices or netlink would be needed for is refused.
     fn set_timestamping(&mut self, setting: &Setting<'_>, flags: u32) -> Result<(), Errno> {
-        let refused = stamping::OPT_STATS | stamping::BIND_PHC;
         let lonely = flags & stamping::OPT_ID_TCP != 0 && flags & stamping::OPT_ID == 0;
-        if flags & !stamping::ALL != 0 || flags & refused != 0 || lonely {
+        if flags & !stamping::ALL != 0 || lonely {
             return Err(Errno::EINVAL);
         }
         let socket = self.files.socket(setting.fd)?;
@@ -156,6 +235,10 @@ impl Sockets {
             let span = socket.connection().filter(|_| !socket.ended).and_then(|id| self.stack.send_span(id));
             let (una, end) = span.ok_or(Errno::EINVAL)?;
             stamps.first = if flags & stamping::OPT_ID_TCP == 0 { una.0 } else { end.0 };
+        }
+        if flags & (stamping::BIND_PHC | stamping::OPT_STATS) != 0 {
+            let clock = flags & stamping::BIND_PHC != 0;
+            return Err(if clock { Errno::EOPNOTSUPP } else { Errno::EINVAL });
         }
         stamps.flags = flags;
         stamps.wide = setting.name == SO_TIMESTAMPING_NEW;
@@ -178,8 +261,9 @@ impl Sockets {
 
     /// The engine only has to know of a `close` that resets: any other wait is the call's.
     fn set_linger(&mut self, setting: &Setting<'_>) -> Result<(), Errno> {
-        let on = int(setting.value)? != 0;
-        let secs = int(setting.value.get(4..).unwrap_or_default())?;
+        let value = setting.value.first(LINGER_LEN)?;
+        let on = setting.value.int()? != 0;
+        let secs = value[4..].first_chunk().map_or(0, |secs| i32::from_ne_bytes(*secs));
         let secs = u64::try_from(secs).unwrap_or(u64::from(u32::MAX));
         let linger = on.then(|| Duration::from_secs(secs));
         let options = &mut self.files.socket_mut(setting.fd)?.options;
@@ -188,7 +272,9 @@ impl Sockets {
         self.set_engine(setting, SocketOption::Linger(linger.filter(Duration::is_zero)))
     }
 
-    pub(super) fn socket_option(&mut self, fd: i32, name: i32, room: usize) -> Result<Vec<u8>, Errno> {
+    pub(super) fn socket_option(&mut self, fd: i32, name: i32, asked: Asked) -> Result<Vec<u8>, Errno> {
+        let room = usize::try_from(asked.room).unwrap_or(0);
+        let exactly = |len: usize| if room == len { Ok(()) } else { Err(Errno::EINVAL) };
         let socket = self.files.socket_mut(fd)?;
         let options = &socket.options;
         Ok(match name {
@@ -232,19 +318,50 @@ impl Sockets {
             libc::SO_TIMESTAMPING | SO_TIMESTAMPING_NEW => {
                 [bytes(options.stamping.flags.cast_signed()), bytes(0)].concat()
             }
-            libc::SO_DEBUG | libc::SO_BSDCOMPAT | SO_INCOMING_NAPI_ID => flag(false),
-            libc::SO_BINDTODEVICE => Vec::new(),
+            libc::SO_BSDCOMPAT | SO_INCOMING_NAPI_ID | SO_BINDTOIFINDEX | SO_RESERVE_MEM => flag(false),
+            // The filter there may be: none.
+            libc::SO_BINDTODEVICE | libc::SO_ATTACH_FILTER => Vec::new(),
+            libc::SO_BPF_EXTENSIONS => bytes(BPF_EXTENSIONS),
+            libc::SO_PEEK_OFF => bytes(options.peek_off),
+            SO_TXTIME => options.txtime.map(i32::to_ne_bytes).concat(),
+            SO_BUF_LOCK => {
+                let locked = |on: bool, bit: i32| if on { bit } else { 0 };
+                bytes(
+                    locked(options.sndbuf.is_some(), SNDBUF_LOCK)
+                        | locked(options.rcvbuf.is_some(), RCVBUF_LOCK),
+                )
+            }
+            SO_COOKIE if room < size_of::<u64>() => return Err(Errno::EINVAL),
+            SO_COOKIE => self.cookie(fd)?.to_ne_bytes().to_vec(),
+            SO_NETNS_COOKIE => exactly(size_of::<u64>()).map(|()| NETNS_COOKIE.to_ne_bytes().to_vec())?,
+            libc::SO_PEERNAME => self.peer_name_bytes(fd, room)?,
+            // Of a peer in this host.
+            SO_PEERGROUPS | SO_PEERPIDFD => return Err(Errno::ENODATA),
+            libc::SO_LOCK_FILTER => {
+                bytes(self.remembered(fd, libc::SOL_SOCKET, libc::SO_LOCK_FILTER)?.unwrap_or(0))
+            }
+            kept::SO_BUSY_POLL_BUDGET => return Err(Errno::ENOPROTOOPT),
             libc::SO_PEERCRED => [bytes(0), bytes(-1), bytes(-1)].concat(),
             libc::SO_PASSCRED | libc::SO_PASSSEC | SO_PASSPIDFD | SO_PASSRIGHTS => {
                 return Err(Errno::EOPNOTSUPP);
             }
             SO_MEMINFO => self.meminfo(fd)?,
-            _ if means_nothing_here(name).is_some() => {
-                let default = if name == libc::SO_INCOMING_CPU { -1 } else { 0 };
-                bytes(self.remembered(fd, libc::SOL_SOCKET, name)?.unwrap_or(default))
+            _ => {
+                let kept = kept::of_socket(name).ok_or(Errno::ENOPROTOOPT)?;
+                bytes(self.remembered(fd, libc::SOL_SOCKET, name)?.unwrap_or(kept.default))
             }
-            _ => return Err(Errno::ENOPROTOOPT),
         })
+    }
+
+    /// `SO_PEERNAME`: even of a connection that is not open yet, or no more; never more room than there is name.
+    fn peer_name_bytes(&self, fd: i32, room: usize) -> Result<Vec<u8>, Errno> {
+        let socket = self.files.socket(fd)?;
+        let peer = match socket.opening {
+            Opening::Deferred(peer) => Some(peer),
+            _ => socket.connection().and_then(|id| self.stack.names(id)).map(|(_, peer)| peer),
+        };
+        let name = name_bytes(socket.domain.to_user(peer.ok_or(Errno::ENOTCONN)?));
+        if name.len() < room { Err(Errno::EINVAL) } else { Ok(name) }
     }
 
     /// `SO_ERROR`: what waits to be told, or else what ICMP has said since the last progress (`sk_err_soft`).
@@ -285,9 +402,24 @@ impl Sockets {
 /// `SO_MEMINFO`, which libc does not name for every target.
 const SO_MEMINFO: i32 = 55;
 const SO_INCOMING_NAPI_ID: i32 = 56;
+const SO_COOKIE: i32 = 57;
+const SO_PEERGROUPS: i32 = 59;
+
+/// `SO_TXTIME`: `CLOCK_MONOTONIC` or another, and two flags.
+fn txtime(value: Given<'_>) -> Result<[i32; 2], Errno> {
+    if value.len() != TXTIME_LEN {
+        return Err(Errno::EINVAL);
+    }
+    let value = value.all()?;
+    let [clock, flags] =
+        [0, 4].map(|at| value[at..].first_chunk().map_or(0, |part| i32::from_ne_bytes(*part)));
+    let known = [libc::CLOCK_REALTIME, libc::CLOCK_MONOTONIC, libc::CLOCK_TAI].contains(&clock);
+    if !known || flags & !0b11 != 0 { Err(Errno::EINVAL) } else { Ok([clock, flags]) }
+}
 
 /// A `timeval`: none of it is for ever, a negative one is not at all (`sock_set_timeout`).
-fn timeout(value: &[u8]) -> Result<Option<Duration>, Errno> {
+fn timeout(value: Given<'_>) -> Result<Option<Duration>, Errno> {
+    let value = value.first(2 * size_of::<i64>())?;
     let secs = value.first_chunk().map(|bytes| i64::from_ne_bytes(*bytes)).ok_or(Errno::EINVAL)?;
     let micros = value.get(8..).and_then(|rest| rest.first_chunk()).ok_or(Errno::EINVAL)?;
     let micros = u32::try_from(i64::from_ne_bytes(*micros)).ok().filter(|micros| *micros < 1_000_000);

@@ -1,13 +1,13 @@
 //! Options of `IPPROTO_TCP` (Linux's `do_tcp_setsockopt` and `do_tcp_getsockopt`).
 
-use super::{Setting, bytes, flag, int, seconds, switch, whole_seconds};
+use super::{Asked, Given, Setting, Untold, bytes, flag, seconds, switch, whole_seconds};
 use crate::errno::Errno;
-use crate::socket::{Opening, Role};
+use crate::socket::{Domain, Role};
 use crate::sockets::Sockets;
 use crate::tcp_info;
 use core::time::Duration;
 use proto::fast_open::KeyRing;
-use proto::{CongestionControl, Instant, SocketOption, fastopen};
+use proto::{CongestionControl, Instant, SocketOption, State, fastopen};
 
 /// Linux's numbers that libc does not name.
 const TCP_REPAIR_WINDOW: i32 = 29;
@@ -16,6 +16,17 @@ const TCP_IS_MPTCP: i32 = 43;
 const TCP_RTO_MAX_MS: i32 = 44;
 const TCP_RTO_MIN_US: i32 = 45;
 const TCP_DELACK_MAX_US: i32 = 46;
+const TCP_MD5SIG_EXT: i32 = 32;
+const TCP_TX_DELAY: i32 = 37;
+const TCP_AO_REPAIR: i32 = 42;
+/// `struct tcp_md5sig`: its size, and where it has the length of the key behind an address, flags and a prefix length.
+const MD5SIG_LEN: usize = 216;
+const MD5SIG_KEYLEN_AT: usize = 130;
+const MD5SIG_KEY_MAX: u16 = 80;
+/// Linux's `TCP_FASTOPEN_KEY_LENGTH`.
+const KEY_LEN: usize = 16;
+/// Bytes that timestamps take of every segment.
+const TIMESTAMPS_LEN: i32 = 12;
 /// Size of `struct tcp_repair_window`.
 const REPAIR_WINDOW_LEN: usize = 20;
 /// Linux's `TCP_CA_NAME_MAX`.
@@ -27,16 +38,37 @@ impl Sockets {
     pub(super) fn set_tcp_option(&mut self, setting: &Setting<'_>) -> Result<(), Errno> {
         let Setting { fd, name, value, .. } = *setting;
         match name {
-            libc::TCP_CONGESTION => return self.set_congestion(fd, value),
+            libc::TCP_CONGESTION => {
+                let wanted = name_in(value)?;
+                return self.set_congestion(setting, wanted);
+            }
+            // There are no upper-layer protocols here.
+            libc::TCP_ULP => return name_in(value).and(Err(Errno::ENOENT)),
             libc::TCP_FASTOPEN_KEY => {
-                let key = KeyRing::from_bytes(value).map_err(|_| Errno::EINVAL)?;
+                if value.len() != KEY_LEN && value.len() != 2 * KEY_LEN {
+                    return Err(Errno::EINVAL);
+                }
+                let key = KeyRing::from_bytes(value.all()?).map_err(|_| Errno::EINVAL)?;
                 self.files.socket_mut(fd)?.options.fast_open_key = Some(key);
                 return Ok(());
             }
             _ => {}
         }
-        let number = int(value)?;
+        let number = value.int()?;
         match name {
+            libc::TCP_MD5SIG | TCP_MD5SIG_EXT => md5_key(self.files.socket(fd)?.domain, value),
+            TCP_AO_REPAIR if matches!(self.files.socket(fd)?.role, Role::Listener(_)) => Err(Errno::EPERM),
+            libc::TCP_SAVE_SYN => {
+                if !(0..=2).contains(&number) {
+                    return Err(Errno::EINVAL);
+                }
+                self.files.socket_mut(fd)?.options.save_syn = number;
+                self.set_engine(setting, SocketOption::SaveSyn(number != 0))
+            }
+            TCP_TX_DELAY => {
+                let delay = u64::try_from(number).map_err(|_| Errno::EINVAL)?;
+                self.set_engine(setting, SocketOption::TxDelay(Duration::from_micros(delay)))
+            }
             libc::TCP_FASTOPEN | libc::TCP_FASTOPEN_CONNECT | libc::TCP_FASTOPEN_NO_COOKIE => {
                 self.set_fast_open(fd, name, number)
             }
@@ -51,11 +83,14 @@ impl Sockets {
                 Ok(())
             }
             libc::TCP_WINDOW_CLAMP if number == 0 => self.unclamp_window(fd),
+            libc::TCP_WINDOW_CLAMP => {
+                self.set_engine(setting, SocketOption::WindowClamp(number.max(0).cast_unsigned()))
+            }
             // Only who may take a stream over from another host's memory, which no application of this stack can.
             libc::TCP_REPAIR | libc::TCP_REPAIR_QUEUE | TCP_REPAIR_WINDOW | libc::TCP_TIMESTAMP => {
                 Err(Errno::EPERM)
             }
-            libc::TCP_QUEUE_SEQ if self.files.socket(fd)?.role != Role::Fresh => Err(Errno::EPERM),
+            libc::TCP_QUEUE_SEQ if !self.files.socket(fd)?.is_closed() => Err(Errno::EPERM),
             libc::TCP_QUEUE_SEQ | libc::TCP_REPAIR_OPTIONS => Err(Errno::EINVAL),
             libc::TCP_THIN_DUPACK => switch(number).map(|_| ()),
             _ => self.set_engine(setting, engine_option(name, number)?),
@@ -65,7 +100,7 @@ impl Sockets {
     /// Only before there is a window to be clamped.
     fn unclamp_window(&mut self, fd: i32) -> Result<(), Errno> {
         let socket = self.files.socket_mut(fd)?;
-        if socket.role != Role::Fresh {
+        if !socket.is_closed() {
             return Err(Errno::EINVAL);
         }
         socket.options.engine.window_clamp = None;
@@ -83,13 +118,14 @@ impl Sockets {
 
     fn set_fast_open(&mut self, fd: i32, name: i32, number: i32) -> Result<(), Errno> {
         let client = self.stack.config().tcp_fastopen & fastopen::CLIENT != 0;
+        let most = self.stack.config().somaxconn;
         let socket = self.files.socket_mut(fd)?;
-        let fresh = socket.role == Role::Fresh && socket.opening == Opening::Unconnected;
+        let fresh = socket.is_closed();
         let listens = matches!(socket.role, Role::Listener(_));
         match name {
             libc::TCP_FASTOPEN if fresh || listens => {
                 let qlen = u32::try_from(number).map_err(|_| Errno::EINVAL)?;
-                socket.options.fast_open_qlen = Some(qlen);
+                socket.options.fast_open_qlen = Some(qlen.min(most));
             }
             libc::TCP_FASTOPEN_CONNECT => {
                 let on = switch(number)?;
@@ -109,14 +145,9 @@ impl Sockets {
         Ok(())
     }
 
-    fn set_congestion(&mut self, fd: i32, value: &[u8]) -> Result<(), Errno> {
-        let name = value.split(|byte| *byte == 0).next().unwrap_or_default();
-        if name.is_empty() {
-            return Err(Errno::EINVAL);
-        }
+    fn set_congestion(&mut self, setting: &Setting<'_>, name: &[u8]) -> Result<(), Errno> {
         let known = CongestionControl::ALL.iter().find(|known| congestion_name(**known).as_bytes() == name);
-        self.files.socket_mut(fd)?.options.engine.congestion = Some(*known.ok_or(Errno::ENOENT)?);
-        Ok(())
+        self.set_engine(setting, SocketOption::Congestion(*known.ok_or(Errno::ENOENT)?))
     }
 
     pub(super) fn tcp_option(
@@ -124,8 +155,9 @@ impl Sockets {
         now: Instant,
         fd: i32,
         name: i32,
-        room: usize,
-    ) -> Result<Vec<u8>, Errno> {
+        asked: Asked,
+    ) -> Result<Vec<u8>, Untold> {
+        let room = usize::try_from(asked.room).unwrap_or(0);
         let socket = self.files.socket(fd)?;
         let options = &socket.options;
         let engine = &options.engine;
@@ -173,23 +205,52 @@ impl Sockets {
             libc::TCP_CONGESTION => self.congestion(fd)?,
             libc::TCP_INFO => tcp_info::bytes(self, now, fd)?,
             libc::TCP_CC_INFO | libc::TCP_ULP => Vec::new(),
+            libc::TCP_SAVE_SYN => bytes(options.save_syn),
+            libc::TCP_SAVED_SYN => self.saved_syn(fd, asked)?,
+            TCP_TX_DELAY => bytes(i32::try_from(engine.tx_delay.as_micros()).unwrap_or(i32::MAX)),
+            libc::TCP_TIMESTAMP => {
+                let connected = socket.connection().and_then(|id| self.stack.timestamp(now, id));
+                // The lowest bit would tell of a clock of microseconds.
+                bytes((connected.unwrap_or(now.as_millis() as u32) & !1).cast_signed())
+            }
+            TCP_AO_REPAIR if matches!(socket.role, Role::Listener(_)) => return Err(Errno::EPERM.into()),
             libc::TCP_THIN_LINEAR_TIMEOUTS => flag(engine.thin_linear_timeouts),
             libc::TCP_THIN_DUPACK | libc::TCP_REPAIR | TCP_IS_MPTCP => flag(false),
-            libc::TCP_REPAIR_QUEUE | libc::TCP_QUEUE_SEQ => return Err(Errno::EINVAL),
+            libc::TCP_REPAIR_QUEUE | libc::TCP_QUEUE_SEQ => return Err(Errno::EINVAL.into()),
             TCP_REPAIR_WINDOW => {
-                return Err(if room == REPAIR_WINDOW_LEN { Errno::EPERM } else { Errno::EINVAL });
+                return Err(if room == REPAIR_WINDOW_LEN { Errno::EPERM } else { Errno::EINVAL }.into());
             }
-            _ => return Err(Errno::ENOPROTOOPT),
+            _ => return Err(Errno::ENOPROTOOPT.into()),
         })
+    }
+
+    /// `TCP_SAVED_SYN`: told once, and whole or not at all.
+    fn saved_syn(&mut self, fd: i32, asked: Asked) -> Result<Vec<u8>, Untold> {
+        let Some(id) = self.files.socket(fd)?.connection() else { return Ok(Vec::new()) };
+        let Some(syn) = self.stack.saved_syn(id).map(<[u8]>::to_vec) else { return Ok(Vec::new()) };
+        if usize::try_from(asked.room).unwrap_or(0) < syn.len() {
+            return Err(Untold { errno: Errno::EINVAL, needed: Some(syn.len()) });
+        }
+        if !asked.faulty {
+            self.stack.forget_saved_syn(id);
+        }
+        Ok(syn)
     }
 
     fn mss(&self, fd: i32) -> Result<i32, Errno> {
         let socket = self.files.socket(fd)?;
         let info = socket.connection().and_then(|id| self.stack.info(id));
+        let listens = matches!(socket.role, Role::Listener(_));
         let asked = socket.options.engine.max_segment.map(i32::from);
-        Ok(match info {
-            Some(info) => info.snd_mss.into(),
-            None => asked.unwrap_or(MSS_DEFAULT),
+        let asked = asked.filter(|_| socket.is_closed() || listens);
+        Ok(match (asked, info) {
+            (Some(asked), _) => asked,
+            // What a SYN-ACK may still allow is not known: no more than the default, less what timestamps take.
+            (None, Some(info)) if info.state == State::SynSent && self.stack.config().tcp_timestamps => {
+                i32::from(info.snd_mss) - TIMESTAMPS_LEN
+            }
+            (None, Some(info)) => info.snd_mss.into(),
+            (None, None) => MSS_DEFAULT,
         })
     }
 
@@ -208,6 +269,32 @@ impl Sockets {
         let mut name = congestion_name(info.map_or(chosen, |info| info.congestion)).as_bytes().to_vec();
         name.resize(CONGESTION_NAME_MAX, 0);
         Ok(name)
+    }
+}
+
+/// A name, which ends at a zero or where its length or its room do.
+///
+/// # Errors
+/// `EINVAL` for no length, `EFAULT`.
+fn name_in(value: Given<'_>) -> Result<&[u8], Errno> {
+    if value.len() == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let bytes = value.first(value.len().min(CONGESTION_NAME_MAX - 1))?;
+    Ok(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
+}
+
+/// Keys of RFC 2385's signatures, which are not made here: there is none to be deleted, and none can be added (`tcp_v4_parse_md5_keys`).
+fn md5_key(domain: Domain, value: Given<'_>) -> Result<(), Errno> {
+    let value = value.first(MD5SIG_LEN)?;
+    let family = i32::from(u16::from_ne_bytes([value[0], value[1]]));
+    let key_len = u16::from_ne_bytes([value[MD5SIG_KEYLEN_AT], value[MD5SIG_KEYLEN_AT + 1]]);
+    let wanted = if domain == Domain::V4 { libc::AF_INET } else { libc::AF_INET6 };
+    match key_len {
+        _ if family != wanted => Err(Errno::EINVAL),
+        0 => Err(Errno::ENOENT),
+        1..=MD5SIG_KEY_MAX => Err(Errno::EOPNOTSUPP),
+        _ => Err(Errno::EINVAL),
     }
 }
 
@@ -256,7 +343,6 @@ fn engine_option(name: i32, number: i32) -> Result<SocketOption, Errno> {
         libc::TCP_SYNCNT => SocketOption::SynRetries(Some(byte(number)?)),
         libc::TCP_LINGER2 if number < 0 => SocketOption::Linger2(Some(Duration::ZERO)),
         libc::TCP_LINGER2 => SocketOption::Linger2(Some(seconds(number)?).filter(|wait| !wait.is_zero())),
-        libc::TCP_WINDOW_CLAMP => SocketOption::WindowClamp(positive(number)? as u32),
         libc::TCP_USER_TIMEOUT => SocketOption::UserTimeout(Some(Duration::from_millis(positive(number)?))),
         libc::TCP_NOTSENT_LOWAT => SocketOption::NotsentLowat(Some(number as u32).filter(|lowat| *lowat > 0)),
         TCP_RTO_MAX_MS => SocketOption::RtoMax(Some(Duration::from_millis(positive(number)?))),

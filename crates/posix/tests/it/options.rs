@@ -1,8 +1,9 @@
 //! Options: ranges, errors and what is read back (Linux's `do_tcp_setsockopt`, `sk_setsockopt`), and the layout of `TCP_INFO`.
 
-use crate::wire::{DELAY, Wire, send};
+use crate::wire::{DELAY, Wire, recv, send};
 use libc::{IPPROTO_IP, IPPROTO_TCP, SOL_SOCKET};
-use posix::{Errno, tcp_info};
+use posix::{Asked, Connect, Errno, Untold, tcp_info};
+use std::time::Duration;
 
 fn set(wire: &mut Wire, fd: i32, level: i32, name: i32, value: i32) -> Result<(), Errno> {
     wire.client.set_option(wire.now, fd, level, name, &value.to_ne_bytes())
@@ -121,4 +122,169 @@ fn tcp_info_lies_as_in_linux() {
     assert_eq!(word(84), 1448, "advmss");
     assert_eq!(word(148), 20_000, "min_rtt");
     assert_eq!(long(200), 3000, "bytes_sent");
+}
+
+#[test]
+fn a_listener_keeps_the_headers_of_each_syn_until_they_are_read() {
+    let mut wire = Wire::new();
+    let listener = wire.listen();
+    wire.server
+        .set_option(wire.now, listener, IPPROTO_TCP, libc::TCP_SAVE_SYN, &1_i32.to_ne_bytes())
+        .unwrap();
+    let client = wire.socket();
+    wire.connect(client).unwrap_err();
+    wire.run(DELAY * 3);
+    let (child, peer) = wire.server.accept(wire.now, listener, 0).unwrap();
+    let option = (IPPROTO_TCP, libc::TCP_SAVED_SYN);
+    let asked = |room, faulty| Asked { room, faulty };
+    let short = wire.server.option_asked(wire.now, child, option, asked(59, false));
+    assert_eq!(short, Err(Untold { errno: Errno::EINVAL, needed: Some(60) }));
+    let lost = wire.server.option_asked(wire.now, child, option, asked(60, true)).unwrap();
+    let syn = wire.server.option_asked(wire.now, child, option, asked(99, false)).unwrap();
+    assert_eq!(syn, lost, "a place that cannot be written does not lose it");
+    assert_eq!(syn.len(), 60, "20 bytes of IP, 40 of TCP, without data");
+    assert_eq!((syn[0], &syn[12..20]), (0x45, &[10, 0, 0, 1, 10, 0, 0, 2][..]));
+    assert_eq!(syn[20..24], [peer.port().to_be_bytes(), 80_u16.to_be_bytes()].concat());
+    assert_eq!(syn[33], 2, "SYN and nothing else");
+    assert_eq!(wire.server.option_asked(wire.now, child, option, asked(99, false)), Ok(vec![]), "once");
+}
+
+#[test]
+fn what_a_socket_sends_leaves_later_by_its_delay() {
+    let mut wire = Wire::new();
+    let listener = wire.listen();
+    let fd = wire.socket();
+    set(&mut wire, fd, IPPROTO_TCP, 37, 50_000).unwrap();
+    assert_eq!(get(&mut wire, fd, IPPROTO_TCP, 37), Ok(50_000));
+    assert_eq!(set(&mut wire, fd, IPPROTO_TCP, 37, 1 << 28), Err(Errno::EINVAL));
+    wire.connect(fd).unwrap_err();
+    // The SYN leaves after 50 ms and is answered after 20 more, the ACK takes 60.
+    wire.run(Duration::from_micros(129_999));
+    assert_eq!(wire.server.accept(wire.now, listener, 0), Err(Errno::EAGAIN.into()));
+    wire.run(Duration::from_micros(1));
+    let (child, _) = wire.server.accept(wire.now, listener, 0).unwrap();
+    let info = wire.client.option(wire.now, fd, IPPROTO_TCP, libc::TCP_INFO, 280).unwrap();
+    let rtt = |info: &[u8]| u32::from_ne_bytes(info[68..72].try_into().unwrap());
+    assert_eq!(rtt(&info), 70_000, "the delay is measured with the path");
+    set(&mut wire, fd, IPPROTO_TCP, 37, 20_000).unwrap();
+    let info = wire.client.option(wire.now, fd, IPPROTO_TCP, libc::TCP_INFO, 280).unwrap();
+    assert_eq!(rtt(&info), 40_000, "and leaves the measurement when it is taken back");
+    send(&mut wire.client, wire.now, fd, b"late").unwrap();
+    wire.run(Duration::from_micros(29_999));
+    assert_eq!(recv(&mut wire.server, wire.now, child, 9, libc::MSG_DONTWAIT), Err(Errno::EAGAIN));
+    wire.run(Duration::from_micros(1));
+    assert_eq!(recv(&mut wire.server, wire.now, child, 9, 0).unwrap(), b"late");
+}
+
+#[test]
+fn who_comes_from_too_far_away_is_not_heard() {
+    let mut wire = Wire::new();
+    let listener = wire.listen();
+    wire.server.set_option(wire.now, listener, IPPROTO_IP, 21, &255_i32.to_ne_bytes()).unwrap();
+    let far = wire.socket();
+    wire.connect(far).unwrap_err();
+    wire.run(DELAY * 3);
+    assert_eq!(wire.server.accept(wire.now, listener, 0), Err(Errno::EAGAIN.into()));
+    assert_eq!(wire.server.stack().counters().tcp_min_ttl_drop, 1);
+    let near = wire.socket();
+    set(&mut wire, near, IPPROTO_IP, libc::IP_TTL, 255).unwrap();
+    wire.connect(near).unwrap_err();
+    wire.run(DELAY * 3);
+    let (child, _) = wire.server.accept(wire.now, listener, 0).unwrap();
+    // The child has inherited it.
+    set(&mut wire, near, IPPROTO_IP, libc::IP_TTL, 254).unwrap();
+    send(&mut wire.client, wire.now, near, b"x").unwrap();
+    wire.run(DELAY);
+    assert_eq!(recv(&mut wire.server, wire.now, child, 9, libc::MSG_DONTWAIT), Err(Errno::EAGAIN));
+    assert_eq!(wire.server.stack().counters().tcp_min_ttl_drop, 2);
+}
+
+#[test]
+fn a_socket_chooses_among_the_ports_it_was_given() {
+    let mut wire = Wire::new();
+    let range = 40_000 | 40_001 << 16;
+    let mut ports = Vec::new();
+    for _ in 0..2 {
+        let fd = wire.socket();
+        set(&mut wire, fd, IPPROTO_IP, 51, range).unwrap();
+        assert_eq!(wire.connect(fd), Err(Errno::EINPROGRESS));
+        ports.push(wire.client.local_name(fd).unwrap().port());
+    }
+    ports.sort_unstable();
+    assert_eq!(ports, [40_000, 40_001]);
+    let fd = wire.socket();
+    set(&mut wire, fd, IPPROTO_IP, 51, range).unwrap();
+    assert_eq!(wire.connect(fd), Err(Errno::EADDRNOTAVAIL), "both are taken");
+    let other = "10.0.0.2:81".parse().unwrap();
+    let elsewhere = Connect::new(fd, Some(other)).attempt(&mut wire.client, wire.now);
+    assert_eq!(elsewhere, Err(Errno::EINPROGRESS.into()), "but not towards another port");
+}
+
+#[test]
+fn a_name_without_a_port_leaves_it_to_connect() {
+    let mut wire = Wire::new();
+    let fd = wire.socket();
+    set(&mut wire, fd, IPPROTO_IP, 24, 1).unwrap();
+    wire.client.bind(fd, "10.0.0.1:0".parse().unwrap()).unwrap();
+    assert_eq!(wire.client.local_name(fd).unwrap().to_string(), "10.0.0.1:0");
+    assert_eq!(wire.connect(fd), Err(Errno::EINPROGRESS));
+    assert_ne!(wire.client.local_name(fd).unwrap().port(), 0);
+    let listener = wire.socket();
+    set(&mut wire, listener, IPPROTO_IP, 24, 1).unwrap();
+    wire.client.bind(listener, "10.0.0.1:0".parse().unwrap()).unwrap();
+    wire.client.listen(wire.now, listener, 1).unwrap();
+    assert_ne!(wire.client.local_name(listener).unwrap().port(), 0, "who listens needs one");
+}
+
+#[test]
+fn an_open_connection_changes_its_congestion_control_and_keeps_its_window() {
+    let mut wire = Wire::new();
+    let (client, _) = wire.connected();
+    let name = |wire: &mut Wire| {
+        wire.client.option(wire.now, client, IPPROTO_TCP, libc::TCP_CONGESTION, 16).unwrap()
+    };
+    assert!(name(&mut wire).starts_with(b"cubic\0"));
+    send(&mut wire.client, wire.now, client, &[0; 14_480]).unwrap();
+    wire.run(DELAY * 2);
+    let cwnd = |wire: &mut Wire| {
+        let info = wire.client.option(wire.now, client, IPPROTO_TCP, libc::TCP_INFO, 280).unwrap();
+        u32::from_ne_bytes(info[80..84].try_into().unwrap())
+    };
+    let before = cwnd(&mut wire);
+    assert!(before > 10, "it has grown to {before}");
+    for algorithm in ["reno", "bbr", "vegas", "cubic"] {
+        wire.client
+            .set_option(wire.now, client, IPPROTO_TCP, libc::TCP_CONGESTION, algorithm.as_bytes())
+            .unwrap();
+        assert!(name(&mut wire).starts_with(algorithm.as_bytes()), "{algorithm}");
+        assert_eq!(cwnd(&mut wire), before, "{algorithm}");
+    }
+}
+
+#[test]
+fn every_socket_has_a_cookie_of_its_own() {
+    let mut wire = Wire::new();
+    let (one, other) = (wire.socket(), wire.socket());
+    let cookie = |wire: &mut Wire, fd| wire.client.option(wire.now, fd, SOL_SOCKET, 57, 8).unwrap();
+    let first = cookie(&mut wire, one);
+    assert_ne!(first, cookie(&mut wire, other));
+    assert_eq!(first, cookie(&mut wire, one), "always the same");
+    let again = wire.client.duplicate(one, 0, false).unwrap();
+    assert_eq!(first, cookie(&mut wire, again), "whatever its number");
+}
+
+#[test]
+fn a_buffer_that_is_unlocked_grows_again() {
+    let mut wire = Wire::new();
+    let (client, accepted) = wire.connected();
+    set(&mut wire, client, SOL_SOCKET, libc::SO_SNDBUF, 20_000).unwrap();
+    assert_eq!(get(&mut wire, client, SOL_SOCKET, 72), Ok(1), "chosen is locked");
+    assert!(send(&mut wire.client, wire.now, client, &[0; 100_000]).unwrap() < 30_000);
+    set(&mut wire, client, SOL_SOCKET, 72, 0).unwrap();
+    for _ in 0..8 {
+        wire.run(DELAY * 2);
+        while recv(&mut wire.server, wire.now, accepted, 99_999, 0).is_ok_and(|got| !got.is_empty()) {}
+        let _ = send(&mut wire.client, wire.now, client, &[0; 100_000]);
+    }
+    assert!(get(&mut wire, client, SOL_SOCKET, libc::SO_SNDBUF).unwrap() > 80_000);
 }

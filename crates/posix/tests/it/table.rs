@@ -5,6 +5,7 @@
 mod cases;
 mod options;
 mod readiness;
+mod sweep;
 
 use libc::{
     c_int, c_ulong, c_void, epoll_event, iovec, msghdr, pollfd, sockaddr, socklen_t, ssize_t, timeval,
@@ -61,6 +62,8 @@ macro_rules! calls {
         trait Calls {
             /// Lets arrive what was sent.
             fn deliver(&self);
+            /// The same, where it is waited for anyway.
+            fn deliver_at_once(&self);
             $(fn $name(&self $(, $argument: $type)*) -> Given;)+
         }
 
@@ -69,6 +72,8 @@ macro_rules! calls {
             fn deliver(&self) {
                 std::thread::sleep(Duration::from_millis(2));
             }
+
+            fn deliver_at_once(&self) {}
             $(fn $name(&self $(, $argument: $type)*) -> Given {
                 // SAFETY: the cases pass null or what is as long as they say.
                 unsafe { $theirs }.given()
@@ -80,6 +85,10 @@ macro_rules! calls {
                 while let Some((_, packet)) = self.0.next_packet(Duration::ZERO) {
                     self.0.inject(packet);
                 }
+            }
+
+            fn deliver_at_once(&self) {
+                self.deliver();
             }
             $(fn $name(&self $(, $argument: $type)*) -> Given {
                 let $process = &self.0;

@@ -28,6 +28,14 @@ impl Stack {
 
     pub(super) fn transmit(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         packet.payload.clear();
+        if self.attention.is_some() {
+            return self.transmit_attentively(now, packet);
+        }
+        self.transmit_next(now, packet)
+    }
+
+    /// The next packet, whether or not its socket wants it to leave later.
+    pub(super) fn transmit_next(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         if self.replies.pop_into(packet) {
             return true;
         }
@@ -60,7 +68,9 @@ impl Stack {
 
     /// Might [`poll_transmit`](Stack::poll_transmit) have something? True may be wrong, false never is.
     pub fn is_transmit_pending(&self) -> bool {
-        !self.replies.is_empty() || !self.agenda.ready.is_empty()
+        !self.replies.is_empty()
+            || !self.agenda.ready.is_empty()
+            || self.attention.as_ref().is_some_and(|attention| attention.is_due())
     }
 
     /// The next event; events of one socket are merged until they are polled.
@@ -113,6 +123,7 @@ impl Stack {
     }
 
     fn expire_others(&mut self, now: Instant) {
+        self.release_put_off(now);
         self.time_wait.expire(now);
         self.guard.expire(now);
         self.shared.blocks.shrink(now);
@@ -160,7 +171,9 @@ impl Stack {
 
     fn look_at_others(&mut self) {
         let requests = self.request_timers.next().unwrap_or(NEVER);
-        self.agenda.deadlines.others = self.time_wait.next_deadline().unwrap_or(NEVER).min(requests);
+        let put_off = self.attention.as_ref().and_then(|attention| attention.next()).unwrap_or(NEVER);
+        let time_wait = self.time_wait.next_deadline().unwrap_or(NEVER);
+        self.agenda.deadlines.others = time_wait.min(requests).min(put_off);
     }
 
     /// Connections that are gone leave their places in the list: it must not outgrow those that are there.

@@ -22,6 +22,9 @@ impl Stack {
 
     /// True: it was for us, and of what is left of it nobody has any use.
     pub(super) fn claim_packet(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
+        if self.attention.is_some() {
+            self.note_packet(packet);
+        }
         if self.trace.is_some() {
             return self.take_packet_traced(now, packet);
         }
@@ -160,6 +163,9 @@ impl Stack {
     }
 
     pub(super) fn for_connection(&mut self, now: Instant, index: u32, segment: &mut Segment) {
+        if self.attention.is_some() && !self.is_near_enough(index) {
+            return;
+        }
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         let id = ConnId { index, generation };
         let end = segment.end();

@@ -65,6 +65,10 @@ impl Stack {
         segment: &mut Segment,
         min_isn: Option<SeqNum>,
     ) {
+        let least = self.listener(id).map_or(0, |listener| listener.socket.rare.min_hops);
+        if least > 0 && !self.came_from_near(least) {
+            return;
+        }
         if segment.has(Flags::RST) {
             return self.drops.count(DropReason::StrayReset);
         }
@@ -249,6 +253,7 @@ impl Stack {
         let Some(listener) = self.listener(id) else { return };
         let socket = listener.socket.clone();
         let hold = self.hold_time(now, id, &tuple);
+        let saved_syn = self.syn_to_save(&socket.rare);
         let syn_end = segment.end();
         let cookie_request = segment.payload.is_empty()
             && segment.header.options.fast_open.is_none_or(|option| option.cookie.is_none());
@@ -261,6 +266,7 @@ impl Stack {
         child.take_syn(cx, segment, self.isn.timestamp_offset(tuple.local, tuple.peer));
         child.fast_opened = true;
         child.parent = Some(id);
+        child.keep_syn(now, saved_syn);
         child.unaccepted = true;
         let room_left = usize::from(child.advmss).saturating_sub(segment.payload.len());
         let request_goes_on = room_left <= OPTIONS_MAX && !segment.has(Flags::FIN);
@@ -319,6 +325,8 @@ impl Stack {
     ) {
         let mut request = self.request_from_syn(now, id, tuple, segment);
         request.iss = iss;
+        let saved = self.listener(id).and_then(|listener| self.syn_to_save(&listener.socket.rare));
+        request.saved_syn = saved.map(Box::new);
         let Some(listener) = self.listener_mut(id) else { return };
         listener.requests += 1;
         listener.young += 1;
@@ -356,6 +364,7 @@ impl Stack {
             last_answer: LastAnswer::default(),
             acked: false,
             timer: TimerHandle::default(),
+            saved_syn: None,
             waiting: false,
         }
     }

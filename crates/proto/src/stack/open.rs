@@ -308,6 +308,7 @@ impl Stack {
         let id_of_connection: ConnId = self.insert_connection(connection);
         if let Some(connection) = self.connections.get_mut(id_of_connection.index) {
             connection.take_request(self.shared.context(now), &request);
+            connection.keep_syn(now, request.saved_syn.map(|syn| *syn));
             connection.unaccepted = true;
         }
         self.shared.counters.passive_opens += 1;

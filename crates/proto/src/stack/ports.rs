@@ -42,10 +42,10 @@ impl Stack {
         &mut self,
         now: Instant,
         local: Addr,
-        peer: Addr,
-        peer_port: u16,
+        (peer, peer_port): (Addr, u16),
+        range: Option<(u16, u16)>,
     ) -> Result<(u16, bool), ConnectError> {
-        let (low, high) = (self.shared.config.port_low, self.shared.config.port_high);
+        let (low, high) = self.port_range(range);
         let count = high.saturating_sub(low) + 1;
         let tuple = |local_port| FourTuple { local, local_port, peer, peer_port };
         let hash = self.isn.port_hash(local, peer, peer_port);
@@ -60,6 +60,14 @@ impl Stack {
             }
         }
         spare.map(|port| (port, false)).ok_or(ConnectError::NoPorts)
+    }
+
+    /// The ports that may be chosen: the stack's, within what a socket asks for (`inet_sk_get_local_port_range`).
+    pub fn port_range(&self, asked: Option<(u16, u16)>) -> (u32, u32) {
+        let own = (self.shared.config.port_low, self.shared.config.port_high);
+        let (low, high) = asked.map_or(own, |(low, high)| (u32::from(low), u32::from(high)));
+        let within = |port: u32, otherwise| if (own.0..=own.1).contains(&port) { port } else { otherwise };
+        (within(low, own.0), within(high, own.1))
     }
 
     /// Is this the tuple of a TIME-WAIT that may be cut short? Timestamps keep the segments of the old connection out of the new one

@@ -33,6 +33,8 @@ pub(super) struct Request {
     /// The final ACK has come and made no connection, for want of room or of data: the peer believes itself connected.
     pub(super) acked: bool,
     pub(super) timer: TimerHandle,
+    /// Headers of the SYN, where the listener keeps them.
+    pub(super) saved_syn: Option<Box<Box<[u8]>>>,
     /// In its listener's row of those who wait for room.
     pub(super) waiting: bool,
 }

@@ -105,6 +105,7 @@ impl Stack {
             last_answer: LastAnswer::default(),
             acked: true,
             timer: TimerHandle::default(),
+            saved_syn: None,
             waiting: false,
         })
     }

@@ -142,16 +142,30 @@ impl Stack {
     /// # Errors
     /// As [`read`](Stack::read).
     pub fn peek(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
+        self.peek_from(now, id, 0, buf)
+    }
+
+    /// As [`peek`](Stack::peek), without the next `skip` bytes (`SO_PEEK_OFF`).
+    ///
+    /// # Errors
+    /// As [`read`](Stack::read); [`ReadError::Blocked`] if there are no more than `skip`.
+    pub fn peek_from(
+        &mut self,
+        now: Instant,
+        id: ConnId,
+        skip: usize,
+        buf: &mut [u8],
+    ) -> Result<usize, ReadError> {
         if buf.is_empty() {
             return self.owned(id).map(|_| 0).ok_or(ReadError::NotFound);
         }
         let connection = self.owned(id).ok_or(ReadError::NotFound)?;
-        let skip = usize::from(connection.is_urgent_next());
-        if connection.rcv.buffer.len() <= skip {
+        let first = usize::from(connection.is_urgent_next()) + skip;
+        if connection.rcv.buffer.len() <= first {
             return self.nothing_to_read(now, id).map(|()| 0);
         }
-        let most = connection.up_to_mark(buf.len());
-        Ok(connection.rcv.buffer.peek(skip, &mut buf[..most]))
+        let most = connection.up_to_mark(skip.saturating_add(buf.len())).saturating_sub(skip);
+        Ok(connection.rcv.buffer.peek(first, &mut buf[..most]))
     }
 
     /// Reads at most `max` bytes without copying. `Ok(None)` is the end of the stream.
@@ -225,6 +239,8 @@ impl Stack {
         let cx = self.shared.context(now);
         let connection = self.connections.get_mut(id.index).ok_or(OptionError::NotFound)?;
         connection.set_option(cx, option)?;
+        let options = connection.options.clone();
+        self.attend(&options);
         self.settle(now, id.index);
         Ok(())
     }

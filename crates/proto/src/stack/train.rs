@@ -28,7 +28,9 @@ impl Stack {
                 touched = at + self.touch_ahead(&batch[at..]);
             }
             let train = match &batch[at..] {
-                [first, second, ..] if self.trace.is_none() => Train::between(first, second),
+                [first, second, ..] if self.trace.is_none() && self.attention.is_none() => {
+                    Train::between(first, second)
+                }
                 _ => None,
             };
             if !self.claim_packet(now, &mut batch[at]) {

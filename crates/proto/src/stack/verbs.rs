@@ -3,6 +3,7 @@
 use super::Stack;
 use super::listener::Listener;
 use crate::fast_open::{ClientInputs, ClientPlan, decide};
+use crate::socket_options::Options;
 use crate::tcp::connection::Connection;
 use crate::tcp::handshake::{ActiveOpen, Handshake};
 use crate::tuple::FourTuple;
@@ -35,9 +36,12 @@ impl Stack {
         if same_port.iter().any(|id| listeners.get(id.index).is_some_and(conflicts)) {
             return Err(ListenError::AddrInUse);
         }
-        let (index, generation) = self.listeners.insert(Listener::new(&self.shared.config, local, options));
+        let listener = Listener::new(&self.shared.config, local, options);
+        let socket = listener.socket.rare.clone();
+        let (index, generation) = self.listeners.insert(listener);
         let id = ListenerId { index, generation };
         same_port.push(id);
+        self.attend(&socket);
         Ok(id)
     }
 
@@ -89,6 +93,8 @@ impl Stack {
         }
         if let Some(listener) = self.listeners.get_mut(id.index) {
             listener.set_options(&self.shared.config, options);
+            let options = listener.socket.rare.clone();
+            self.attend(&options);
         }
         self.admit_waiting(now, id);
         true
@@ -162,12 +168,14 @@ impl Stack {
         }
         let min_isn = if is_free { None } else { self.recycle(&tuple) };
         let iss = self.choose_isn(now, &tuple, min_isn);
+        let socket: Options = options.socket.clone().into();
+        self.attend(&socket.rare);
         let plan = self.plan_fast_open(now, &tuple, &options);
         let plain = matches!(plan, ClientPlan::Plain(_));
         let path_srtt = if plain { None } else { self.remembered_rtt(now, &tuple) };
         let route = self.route_to(tuple.peer);
         let cx = self.shared.context(now);
-        let connection = Connection::new(cx, tuple, State::SynSent, iss, options.socket.into(), route);
+        let connection = Connection::new(cx, tuple, State::SynSent, iss, socket, route);
         let id = self.insert_connection(connection);
         let cx = self.shared.context(now);
         let Some(connection) = self.connections.get_mut(id.index) else {
@@ -235,7 +243,8 @@ impl Stack {
         };
         let port = options.local.map_or(0, |local| local.port());
         if port == 0 {
-            let (local_port, is_free) = self.choose_port(now, local, peer_addr, peer.port())?;
+            let (local_port, is_free) =
+                self.choose_port(now, local, (peer_addr, peer.port()), options.local_ports)?;
             return Ok((FourTuple { local, local_port, peer: peer_addr, peer_port: peer.port() }, is_free));
         }
         let tuple = FourTuple { local, local_port: port, peer: peer_addr, peer_port: peer.port() };

@@ -3,7 +3,7 @@
 use super::connection::{Connection, Context, send_limit};
 use super::nagle::Nagle;
 use super::timers::Timer;
-use crate::{OptionError, SocketOption, SocketOptions};
+use crate::{OptionError, SocketOption, SocketOptions, State};
 
 impl Connection {
     /// Changes one option; what it lets go leaves with the next packets.
@@ -23,9 +23,18 @@ impl Connection {
                 }
                 return Ok(());
             }
+            SocketOption::TxDelay(delay) => {
+                let before = self.options.tx_delay;
+                self.options.set(option)?;
+                if self.state == State::Established {
+                    self.rtt.shift(before, delay);
+                }
+                return Ok(());
+            }
             _ => self.options.set(option)?,
         }
         match option {
+            SocketOption::Congestion(_) => self.change_congestion(cx),
             SocketOption::MaxSegment(_) => self.clamp_mss(cx),
             SocketOption::QuickAck(on) => self.set_quickack(&cx.config, on),
             SocketOption::RtoMin(_) | SocketOption::RtoMax(_) => self.bound_rto(&cx.config),
@@ -33,6 +42,7 @@ impl Connection {
             SocketOption::RecvBuffer(_) | SocketOption::WindowClamp(_) => {
                 self.rcv.space.choose(&cx.config, &self.options);
             }
+            SocketOption::RecvBufferGrows => self.rcv.space.unlock(),
             SocketOption::KeepAlive(true) if self.is_open() && !self.timers.is_set(Timer::Life) => {
                 self.start_keepalive(cx);
             }

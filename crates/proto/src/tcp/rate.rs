@@ -14,6 +14,17 @@ impl Connection {
         self.congestion_from(cx, self.initial_window(&cx.config))
     }
 
+    /// Another algorithm takes over with the window there is (`tcp_reinit_congestion_control`).
+    pub(super) fn change_congestion(&mut self, cx: &Context) {
+        let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
+        let before = self.congestion.algorithm();
+        let mut next = self.congestion_from(cx, cwnd);
+        if next.algorithm() != before {
+            next.on_undo(cwnd, ssthresh);
+            self.congestion = next;
+        }
+    }
+
     fn congestion_from(&self, cx: &Context, initial_window: u32) -> Congestion {
         let config = &cx.config;
         let smss = u32::from(self.smss());

@@ -33,11 +33,20 @@ pub(crate) struct Special {
     pub(super) urgent: Urgent,
     /// What is to be told of bytes sent and received.
     pub(super) reports: Option<Box<Reports>>,
+    /// Headers of the SYN that began it, for who asks.
+    pub(crate) saved_syn: Option<Box<[u8]>>,
     /// The last ICMP error believed.
     pub(crate) icmp: Option<Box<IcmpReport>>,
 }
 
 impl Connection {
+    /// The headers of the SYN that began it, if they are kept.
+    pub(crate) fn keep_syn(&mut self, now: Instant, headers: Option<Box<[u8]>>) {
+        if headers.is_some() {
+            Special::of(&mut self.special, now).saved_syn = headers;
+        }
+    }
+
     /// The application has shut its reading direction.
     pub(crate) fn read_no_more(&mut self, now: Instant) {
         Special::of(&mut self.special, now).reads_no_more = true;

@@ -90,6 +90,11 @@ impl WindowSpace {
         self.measure_full();
     }
 
+    /// The application has chosen no buffer after all: it grows from what it is.
+    pub(crate) fn unlock(&mut self) {
+        self.locked = false;
+    }
+
     /// A segment larger than any before: `payload` bytes in `memory`.
     pub(crate) fn measure(&mut self, payload: usize, memory: usize) {
         if !self.locked {

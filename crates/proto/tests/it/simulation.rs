@@ -358,6 +358,7 @@ impl World {
             let ahead = self.random.size(plan.up as u64).min(20_000);
             let first_bytes: Bytes = (0..ahead).map(|at| byte_at(1, at)).collect();
             let options = ConnectOptions {
+                local_ports: None,
                 fast_open: self.random.pick(&[FastOpen::Off, FastOpen::Auto, FastOpen::Auto]),
                 data_less: self.random.chance(30),
                 fin: ahead == plan.up && self.random.chance(50),

@@ -7,7 +7,7 @@ use libc::{c_int, iovec, msghdr, pollfd, sockaddr};
 
 type Case = fn(&mut Told<'_>);
 
-pub(super) const ALL: [(&str, Case); 11] = [
+pub(super) const ALL: [(&str, Case); 14] = [
     ("socket", socket),
     ("names", names),
     ("names shared", names_shared),
@@ -17,6 +17,9 @@ pub(super) const ALL: [(&str, Case); 11] = [
     ("shutdown", shutdown),
     ("descriptors", descriptors),
     ("options", options::options),
+    ("peek offset", options::peek_offset),
+    ("saved SYN", options::saved_syn),
+    ("zero copy", options::zerocopy_receive),
     ("readiness", readiness::readiness),
     ("ancillary", readiness::ancillary),
 ];
@@ -34,7 +37,7 @@ pub(super) const WRONG: c_int = 99_999;
 const BYTES: [u8; 8] = *b"abcdefgh";
 
 /// A `sockaddr` as bytes.
-fn name(addr: &str) -> Vec<u8> {
+pub(super) fn name(addr: &str) -> Vec<u8> {
     match addr.parse().unwrap() {
         SocketAddr::V4(v4) => {
             let head = [libc::AF_INET as u16, v4.port().to_be()].map(u16::to_ne_bytes).concat();
@@ -47,11 +50,11 @@ fn name(addr: &str) -> Vec<u8> {
     }
 }
 
-fn to(bytes: &[u8]) -> *const sockaddr {
+pub(super) fn to(bytes: &[u8]) -> *const sockaddr {
     bytes.as_ptr().cast()
 }
 
-fn with_port(mut name: Vec<u8>, port: [u8; 2]) -> Vec<u8> {
+pub(super) fn with_port(mut name: Vec<u8>, port: [u8; 2]) -> Vec<u8> {
     name[2..4].copy_from_slice(&port);
     name
 }
@@ -146,7 +149,7 @@ impl<'a> Told<'a> {
     }
 
     /// A listener on loopback, and its name.
-    fn listener(&mut self) -> (c_int, Vec<u8>) {
+    pub(super) fn listener(&mut self) -> (c_int, Vec<u8>) {
         let fd = self.fresh(libc::AF_INET);
         self.bind("bind to loopback", fd, &name("127.0.0.1:0"));
         let calls = self.calls;

@@ -153,3 +153,107 @@ pub(super) fn options(t: &mut Told<'_>) {
     }
     t.get(fd, IPPROTO_IP, libc::IP_MTU, 4);
 }
+
+/// `SO_PEEK_OFF`: peeking goes on where it ended, reading takes what was peeked at away from under it.
+pub(super) fn peek_offset(t: &mut Told<'_>) {
+    let k = t.calls;
+    let (client, server) = t.connected();
+    let peek = |t: &mut Told<'_>, len: usize| {
+        t.recv("peek", server, len, libc::MSG_PEEK);
+        t.get(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 4);
+    };
+    t.get(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 4);
+    t.send("eight bytes", client, 8, 0);
+    k.deliver();
+    peek(t, 3);
+    t.set(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 0);
+    for len in [3, 2, 9, 1] {
+        peek(t, len);
+    }
+    t.send("eight more", client, 8, 0);
+    k.deliver();
+    peek(t, 4);
+    t.recv("read", server, 5, 0);
+    peek(t, 2);
+    t.recv("read", server, 9, 0);
+    t.get(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 4);
+    t.set(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 1);
+    peek(t, 9);
+    t.set(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 100);
+    peek(t, 1);
+    t.recv("read over it", server, 9, 0);
+    t.set(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, -1);
+    peek(t, 1);
+    t.set(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, -7);
+    t.send("eight again", client, 8, 0);
+    k.deliver();
+    peek(t, 2);
+    peek(t, 2);
+    t.set(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 2);
+    t.recv("with MSG_TRUNC", server, 3, libc::MSG_PEEK | libc::MSG_TRUNC);
+    t.get(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 4);
+    t.recv("thrown away", server, 3, libc::MSG_TRUNC);
+    t.get(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 4);
+}
+
+/// `TCP_SAVE_SYN`, as long as the headers are, which on loopback is the same.
+pub(super) fn saved_syn(t: &mut Told<'_>) {
+    use libc::{IPPROTO_TCP, TCP_SAVE_SYN, TCP_SAVED_SYN};
+    let k = t.calls;
+    for saving in [0, 1] {
+        let (listener, addr) = t.listener();
+        t.set(listener, IPPROTO_TCP, TCP_SAVE_SYN, saving);
+        let client = t.fresh(libc::AF_INET);
+        t.say("connect", k.connect(client, super::cases::to(&addr), 16));
+        k.deliver();
+        let child = t.fd("accept", k.accept4(listener, null_mut(), null_mut(), libc::SOCK_NONBLOCK));
+        t.get(child, IPPROTO_TCP, TCP_SAVE_SYN, 4);
+        let ask = |t: &mut Told<'_>, fd, room: u32, null: bool| {
+            let mut syn = [0_u8; 256];
+            let to = if null { null_mut() } else { syn.as_mut_ptr().cast() };
+            let mut len = room;
+            let given = k.getsockopt(fd, (IPPROTO_TCP, TCP_SAVED_SYN), to, &raw mut len);
+            // Version and length of IP, the flags of TCP.
+            t.say(&format!("its SYN into {room}: {len} {:x} {:x}", syn[0], syn[33]), given);
+        };
+        ask(t, listener, 256, false);
+        ask(t, client, 256, false);
+        ask(t, child, 0, false);
+        ask(t, child, 59, false);
+        ask(t, child, 60, true);
+        ask(t, child, 60, false);
+        ask(t, child, 60, false);
+        ask(t, child, 0, true);
+    }
+}
+
+/// `TCP_ZEROCOPY_RECEIVE` without a mapping: what fits is copied, of what does not the length is told.
+pub(super) fn zerocopy_receive(t: &mut Told<'_>) {
+    let k = t.calls;
+    let (client, server) = t.connected();
+    let ask = |t: &mut Told<'_>, what: &str, room: i32, len: u32| {
+        let mut copied = [0_u8; 16];
+        let mut value = [0_u64; 8];
+        value[3] = copied.as_mut_ptr() as u64;
+        value[4] = u64::from(room.cast_unsigned());
+        let mut len = len;
+        let option = (libc::IPPROTO_TCP, libc::TCP_ZEROCOPY_RECEIVE);
+        let given = k.getsockopt(server, option, value.as_mut_ptr().cast(), &raw mut len);
+        value[3] = 0;
+        t.say(&format!("{what}, {len}: {value:x?} {copied:?}"), given);
+    };
+    ask(t, "nothing yet", 16, 64);
+    t.send("eight bytes", client, 8, 0);
+    k.deliver();
+    for len in [12, 16, 20, 24, 32, 36, 40, 48, 56, 60, 64] {
+        ask(t, "without a buffer", 0, len);
+    }
+    ask(t, "too small a buffer", 7, 64);
+    ask(t, "into a buffer", 16, 64);
+    t.send("eight more", client, 8, 0);
+    k.deliver();
+    ask(t, "just large enough", 8, 64);
+    t.say("the peer ends", k.shutdown(client, 1));
+    k.deliver();
+    ask(t, "the end", 8, 64);
+}

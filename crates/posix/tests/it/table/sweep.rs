@@ -1,0 +1,373 @@
+//! Every option of every level, set to many values and read back in every state: of the kernel's sockets and of ours.
+//!
+//! What differs is in [`EXCEPTIONS`], with the reason, and nothing else may. Each of them must still be met.
+
+use super::cases::{name, to, with_port};
+use super::{Calls, Given, Kernel, Ours};
+use core::ptr::{null, null_mut};
+use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET, c_int, pollfd};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+/// The options there may be.
+const OPTIONS: c_int = 90;
+const LEVELS: [(&str, c_int); 4] =
+    [("SOL_SOCKET", SOL_SOCKET), ("TCP", IPPROTO_TCP), ("IP", IPPROTO_IP), ("IPV6", IPPROTO_IPV6)];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Fresh,
+    Bound,
+    Listening,
+    Connecting,
+    Established,
+    Accepted,
+    PeerClosed,
+    Shut,
+    Reset,
+}
+
+const STATES: [State; 9] = [
+    State::Fresh,
+    State::Bound,
+    State::Listening,
+    State::Connecting,
+    State::Established,
+    State::Accepted,
+    State::PeerClosed,
+    State::Shut,
+    State::Reset,
+];
+
+/// How far an exception goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Excused {
+    /// The value that is read; its length is the same.
+    Value,
+    /// Whatever is done with it.
+    All,
+}
+
+/// Level, option, how far, and why.
+type Exception = (c_int, c_int, Excused, &'static str);
+
+const EXCEPTIONS: &[Exception] = &[
+    (
+        SOL_SOCKET,
+        libc::SO_SNDBUF,
+        Excused::Value,
+        "the kernel's buffer grows with segments and their bookkeeping, ours with bytes",
+    ),
+    (SOL_SOCKET, libc::SO_PEERNAME, Excused::Value, "the port differs"),
+    (SOL_SOCKET, libc::SO_INCOMING_CPU, Excused::Value, "our packets come by no CPU's queue"),
+    (
+        SOL_SOCKET,
+        libc::SO_ATTACH_BPF,
+        Excused::All,
+        "no programs are run, so that it is not looked whether a number is one",
+    ),
+    (SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_EBPF, Excused::All, "no programs are run"),
+    (SOL_SOCKET, 55, Excused::Value, "SO_MEMINFO: the kernel charges its packet buffers"),
+    (SOL_SOCKET, 57, Excused::Value, "SO_COOKIE: a number that no other socket has"),
+    (
+        SOL_SOCKET,
+        62,
+        Excused::All,
+        "SO_BINDTOIFINDEX: the kernel takes numbers of devices that do not exist; our only device has none",
+    ),
+    (SOL_SOCKET, 71, Excused::Value, "SO_NETNS_COOKIE: the number of a namespace"),
+    (IPPROTO_TCP, libc::TCP_INFO, Excused::Value, "times, and what follows from them"),
+    (
+        IPPROTO_TCP,
+        libc::TCP_WINDOW_CLAMP,
+        Excused::Value,
+        "where none was set the kernel tells of its window's present bound",
+    ),
+    (IPPROTO_TCP, libc::TCP_QUICKACK, Excused::Value, "2 asks for one acknowledgement, if one is on its way"),
+    (IPPROTO_TCP, libc::TCP_REPAIR, Excused::All, "connections are not taken over from other hosts"),
+    (IPPROTO_TCP, libc::TCP_TIMESTAMP, Excused::Value, "the time"),
+    (
+        IPPROTO_TCP,
+        libc::TCP_FASTOPEN_KEY,
+        Excused::All,
+        "our key is drawn at the start, the kernel's when it is first needed",
+    ),
+    (IPPROTO_TCP, 44, Excused::Value, "TCP_RTO_MAX_MS: the kernel's time-outs are whole ticks"),
+    (IPPROTO_TCP, 45, Excused::Value, "TCP_RTO_MIN_US: whole ticks"),
+    (IPPROTO_TCP, 46, Excused::Value, "TCP_DELACK_MAX_US: whole ticks"),
+    (IPPROTO_IP, 4, Excused::All, "IP_OPTIONS: none are sent"),
+    (IPPROTO_IP, 16, Excused::All, "IP_IPSEC_POLICY: no IPsec"),
+    (IPPROTO_IP, 17, Excused::All, "IP_XFRM_POLICY: no IPsec"),
+    (IPPROTO_IP, libc::IP_MULTICAST_TTL, Excused::Value, "the kernel keeps the hop limit of the SYN there"),
+    (IPPROTO_IP, 41, Excused::All, "IP_MSFILTER: no multicast"),
+    (IPPROTO_IP, 52, Excused::Value, "IP_PROTOCOL is the local port"),
+    (IPPROTO_IP, 64, Excused::All, "netfilter's"),
+    (IPPROTO_IP, 65, Excused::All, "netfilter's"),
+    (IPPROTO_IP, 66, Excused::All, "netfilter's"),
+    (IPPROTO_IP, 67, Excused::All, "netfilter's"),
+    (IPPROTO_IP, 80, Excused::All, "netfilter's"),
+    (IPPROTO_IP, 83, Excused::All, "netfilter's"),
+    (IPPROTO_IPV6, libc::IPV6_MULTICAST_IF, Excused::Value, "the kernel keeps the device of the SYN there"),
+    (
+        IPPROTO_IPV6,
+        libc::IPV6_MULTICAST_HOPS,
+        Excused::Value,
+        "the kernel keeps the hop limit of the SYN there",
+    ),
+    (IPPROTO_IPV6, 32, Excused::All, "IPV6_FLOWLABEL_MGR: flow labels are not given out"),
+    (IPPROTO_IPV6, 34, Excused::All, "IPV6_IPSEC_POLICY: no IPsec"),
+    (IPPROTO_IPV6, 35, Excused::All, "IPV6_XFRM_POLICY: no IPsec"),
+    (IPPROTO_IPV6, libc::IPV6_HOPOPTS, Excused::All, "no extension headers are sent"),
+    (IPPROTO_IPV6, 55, Excused::All, "IPV6_RTHDRDSTOPTS: no extension headers are sent"),
+    (IPPROTO_IPV6, libc::IPV6_DSTOPTS, Excused::All, "no extension headers are sent"),
+    (IPPROTO_IPV6, 64, Excused::All, "netfilter's"),
+    (IPPROTO_IPV6, 65, Excused::All, "netfilter's"),
+    (IPPROTO_IPV6, 68, Excused::All, "netfilter's"),
+    (IPPROTO_IPV6, 69, Excused::All, "netfilter's"),
+    (IPPROTO_IPV6, 80, Excused::All, "netfilter's"),
+];
+
+/// A socket in a state, and what must stay open for that.
+struct Stage<'a> {
+    calls: &'a dyn Calls,
+    fd: c_int,
+    others: Vec<c_int>,
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        for fd in self.others.iter().chain([&self.fd]) {
+            let _ = self.calls.close(*fd);
+        }
+    }
+}
+
+fn until(calls: &dyn Calls, fd: c_int, events: i16) {
+    calls.deliver_at_once();
+    let mut entry = pollfd { fd, events, revents: 0 };
+    assert_eq!(calls.poll(&raw mut entry, 1, 2000), Ok(1), "nothing happens");
+}
+
+impl<'a> Stage<'a> {
+    fn set(calls: &'a dyn Calls, domain: c_int, state: State) -> Stage<'a> {
+        let socket = || calls.socket(domain, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0).unwrap() as c_int;
+        let mut stage = Stage { calls, fd: socket(), others: Vec::new() };
+        let any = name(if domain == libc::AF_INET { "127.0.0.1:0" } else { "[::1]:0" });
+        let bind = |fd| calls.bind(fd, to(&any), any.len() as u32).unwrap();
+        match state {
+            State::Fresh => return stage,
+            State::Bound => {
+                bind(stage.fd);
+                return stage;
+            }
+            State::Listening => {
+                bind(stage.fd);
+                calls.listen(stage.fd, 5).unwrap();
+                return stage;
+            }
+            _ => {}
+        }
+        let listener = socket();
+        stage.others.push(listener);
+        bind(listener);
+        // With no backlog one connection fits, and a second one finds no room.
+        calls.listen(listener, 0).unwrap();
+        let mut buf = [0_u8; 28];
+        let mut len = 28;
+        calls.getsockname(listener, buf.as_mut_ptr().cast(), &raw mut len).unwrap();
+        let addr = with_port(any.clone(), [buf[2], buf[3]]);
+        let client = stage.fd;
+        let connect =
+            |fd| assert_eq!(calls.connect(fd, to(&addr), addr.len() as u32), Err(libc::EINPROGRESS));
+        if state == State::Connecting {
+            let first = socket();
+            stage.others.push(first);
+            connect(first);
+            until(calls, first, libc::POLLOUT);
+            until(calls, listener, libc::POLLIN);
+            connect(client);
+            calls.deliver_at_once();
+            return stage;
+        }
+        connect(client);
+        until(calls, client, libc::POLLOUT);
+        until(calls, listener, libc::POLLIN);
+        let server = calls.accept4(listener, null_mut(), null_mut(), libc::SOCK_NONBLOCK).unwrap() as c_int;
+        match state {
+            State::Accepted => stage.fd = server,
+            State::PeerClosed => {
+                calls.shutdown(server, libc::SHUT_WR).unwrap();
+                until(calls, client, libc::POLLRDHUP);
+            }
+            State::Shut => {
+                calls.shutdown(client, libc::SHUT_WR).unwrap();
+                until(calls, server, libc::POLLRDHUP);
+            }
+            State::Reset => {
+                let linger = [1, 0];
+                let option = (SOL_SOCKET, libc::SO_LINGER);
+                calls.setsockopt(server, option, linger.as_ptr().cast(), 8).unwrap();
+                calls.close(server).unwrap();
+                until(calls, client, libc::POLLHUP);
+                return stage;
+            }
+            _ => {}
+        }
+        stage.others.push(if state == State::Accepted { client } else { server });
+        stage
+    }
+}
+
+/// What one step was, and what it gave: for reads the value apart.
+struct Step {
+    what: String,
+    given: Given,
+    len: Option<u32>,
+    value: Vec<u8>,
+}
+
+/// Makes every call about one option.
+fn steps(calls: &dyn Calls, fd: c_int, option: (c_int, c_int)) -> Vec<Step> {
+    let mut all = Vec::new();
+    let read = |what: &str, fill: u8, room: u32, null_value: bool| {
+        let mut value = vec![fill; 512];
+        let mut len = room;
+        let to = if null_value { null_mut() } else { value.as_mut_ptr().cast() };
+        let given = calls.getsockopt(fd, option, to, &raw mut len);
+        value.truncate((len as usize).min(512));
+        if given.is_err() {
+            value.clear();
+        }
+        Step { what: format!("{what} into {room}"), given, len: Some(len), value }
+    };
+    let full = |all: &mut Vec<Step>| all.push(read("get", 0, 16, false));
+    for room in [0, 1, 2, 3, 4, 5, 8, 12, 16, 20, 64, 280, 300, u32::MAX] {
+        all.push(read("get", 0, room, false));
+        all.push(read("get filled", 0xee, room, false));
+    }
+    for room in [0, 4, 64] {
+        all.push(read("get null", 0, room, true));
+    }
+    all.push(Step {
+        what: "get without length".into(),
+        given: calls.getsockopt(fd, option, null_mut(), null_mut()),
+        len: None,
+        value: Vec::new(),
+    });
+    let write = |all: &mut Vec<Step>, number: i32, len: u32| {
+        let mut value = [0_u8; 64];
+        value[..4].copy_from_slice(&number.to_ne_bytes());
+        let given = calls.setsockopt(fd, option, value.as_ptr().cast(), len);
+        all.push(Step { what: format!("set {number} of {len}"), given, len: None, value: Vec::new() });
+        full(all);
+    };
+    for number in
+        [0, 1, -1, 2, 3, 5, 31, 87, 100, 255, 256, 1000, 5000, 65_535, 65_536, 200_000, i32::MAX, i32::MIN]
+    {
+        write(&mut all, number, 4);
+    }
+    for len in [0, 1, 2, 3, 5, 8, 12, 16, 20, 40, 64, u32::MAX] {
+        write(&mut all, 1, len);
+    }
+    for len in [0, 1, 4, 16, 40] {
+        let given = calls.setsockopt(fd, option, null(), len);
+        all.push(Step { what: format!("set null of {len}"), given, len: None, value: Vec::new() });
+        full(&mut all);
+    }
+    all
+}
+
+impl Step {
+    fn line(&self) -> String {
+        let mut line = format!("{} = ", self.what);
+        match self.given {
+            Ok(value) => write!(line, "{value}"),
+            Err(errno) => write!(line, "{:?}", posix::Errno(errno)),
+        }
+        .unwrap();
+        if let Some(len) = self.len {
+            write!(line, " len {len} {:?}", self.value).unwrap();
+        }
+        line
+    }
+
+    fn excused(&self, own: &Step, excused: Excused) -> bool {
+        match excused {
+            Excused::All => true,
+            Excused::Value => self.given == own.given && self.len == own.len,
+        }
+    }
+}
+
+/// No packet of ours is larger, and the kernel's loopback begins with one byte more.
+fn set_loopback_mtu(mtu: c_int) {
+    // SAFETY: a zeroed request is one; the name is shorter than its place, and the descriptor is closed.
+    unsafe {
+        let mut request: libc::ifreq = core::mem::zeroed();
+        (request.ifr_name[0], request.ifr_name[1]) = (b'l' as _, b'o' as _);
+        request.ifr_ifru.ifru_mtu = mtu;
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0);
+        assert_eq!(libc::ioctl(fd, libc::SIOCSIFMTU, &raw const request), 0);
+        libc::close(fd);
+    }
+}
+
+#[test]
+fn every_option_answers_as_the_kernels_do() {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    if !release.starts_with("6.18.") {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: needs Linux 6.18, whose options these are");
+        return;
+    }
+    testnet::in_namespace(|| {
+        testnet::sysctl("net.ipv4.tcp_fastopen", "1");
+        // As they are on a machine of middling size, and ours.
+        testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 6291456");
+        testnet::sysctl("net.ipv4.tcp_wmem", "4096 16384 4194304");
+        testnet::sysctl("net.ipv4.tcp_congestion_control", "cubic");
+        set_loopback_mtu(65_535);
+        let (mut differing, mut met) = (Vec::new(), BTreeSet::new());
+        for domain in [libc::AF_INET, libc::AF_INET6] {
+            for state in STATES {
+                for (level_name, level) in LEVELS {
+                    for number in 0..=OPTIONS {
+                        let option = (level, number);
+                        let ours = Ours::new();
+                        let [theirs, own] = [&Kernel as &dyn Calls, &ours].map(|calls| {
+                            let stage = Stage::set(calls, domain, state);
+                            steps(calls, stage.fd, option)
+                        });
+                        for (theirs, own) in theirs.iter().zip(&own) {
+                            let (one, other) = (theirs.line(), own.line());
+                            if one == other {
+                                continue;
+                            }
+                            let excused = EXCEPTIONS.iter().find(|(level, number, how, _)| {
+                                (*level, *number) == option && theirs.excused(own, *how)
+                            });
+                            match excused {
+                                Some(exception) => _ = met.insert((exception.0, exception.1)),
+                                None => differing.push(format!(
+                                    "{domain} {state:?} {level_name} {number}: the kernel: {one}\n{domain} {state:?} {level_name} {number}:       ours: {other}"
+                                )),
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        if let Ok(file) = std::env::var("FIRSTBYTE_DIFFERENCES") {
+            std::fs::write(file, differing.join("\n")).unwrap();
+        }
+        assert!(
+            differing.is_empty(),
+            "{} differ:\n{}",
+            differing.len(),
+            differing[..differing.len().min(200)].join("\n")
+        );
+        for (level, number, _, why) in EXCEPTIONS {
+            assert!(met.contains(&(*level, *number)), "{level} {number} differs no more: {why}");
+        }
+    });
+}

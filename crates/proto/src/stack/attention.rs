@@ -1,0 +1,174 @@
+//! What only some sockets ask of packets: that the headers of a SYN are kept, that few hops were taken, that they leave later. As long as
+//! no socket has asked, a packet costs one look at a null pointer.
+
+use super::Stack;
+use crate::socket_options::RareOptions;
+use crate::tuple::FourTuple;
+use crate::{ConnId, DropReason, Instant};
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+use wire::{Flags, IpHeader, RxPacket, TxPacket, protocol};
+
+/// Packets that may wait to leave; more leave at once.
+const LATER_MAX: usize = 65_536;
+/// Where a TCP header has its length, in words, and its flags.
+const OFFSET_AT: usize = 12;
+const FLAGS_AT: usize = 13;
+
+/// Kept from the first socket on that asks for anything of it.
+#[derive(Default)]
+pub(super) struct Attention {
+    /// Hop limit of the packet that is being handled, and its IP and TCP headers if it is a SYN.
+    hops: u8,
+    syn: Option<Box<[u8]>>,
+    /// What leaves later, in that order; the number tells apart what leaves at once.
+    later: BTreeMap<(Instant, u64), TxPacket>,
+    count: u64,
+    /// Whose time has come.
+    due: VecDeque<TxPacket>,
+}
+
+impl Attention {
+    /// When the next packet leaves that was put off.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.later.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    pub(super) fn pop_due(&mut self, packet: &mut TxPacket) -> bool {
+        let due = self.due.pop_front();
+        let is_one = due.is_some();
+        *packet = due.unwrap_or_default();
+        is_one
+    }
+
+    fn release(&mut self, now: Instant) {
+        while let Some(first) = self.later.first_entry()
+            && first.key().0 <= now
+        {
+            self.due.push_back(first.remove());
+        }
+    }
+}
+
+impl Stack {
+    /// A socket with these options begins.
+    pub(super) fn attend(&mut self, options: &RareOptions) {
+        if options.save_syn || !options.tx_delay.is_zero() || options.min_hops > 0 {
+            self.attention.get_or_insert_default();
+        }
+    }
+
+    /// A packet is going to be handled.
+    #[cold]
+    pub(super) fn note_packet(&mut self, packet: &RxPacket) {
+        let Some(attention) = self.attention.as_deref_mut() else { return };
+        (attention.hops, attention.syn) = (u8::MAX, None);
+        let Ok((ip, payload)) = IpHeader::parse(&packet.data) else { return };
+        attention.hops = ip.hop_limit;
+        let Some([offset, flags]) = packet.data.get(payload.start + OFFSET_AT..=payload.start + FLAGS_AT)
+        else {
+            return;
+        };
+        let is_syn =
+            Flags::from_bits_truncate(u16::from(*flags)).intersection(Flags::SYN | Flags::ACK) == Flags::SYN;
+        if ip.protocol == protocol::TCP && is_syn {
+            let end = payload.start + usize::from(offset >> 4) * 4;
+            attention.syn = packet.data.get(..end).map(Box::from);
+        }
+    }
+
+    /// The headers of the SYN that is being handled, for a socket that keeps them (`tcp_reqsk_record_syn`).
+    pub(super) fn syn_to_save(&self, options: &RareOptions) -> Option<Box<[u8]>> {
+        let attention = self.attention.as_deref()?;
+        attention.syn.clone().filter(|_| options.save_syn)
+    }
+
+    /// As [`came_from_near`](Self::came_from_near), for a connection.
+    #[cold]
+    pub(super) fn is_near_enough(&mut self, index: u32) -> bool {
+        let least = self.connections.get(index).map_or(0, |connection| connection.options.min_hops);
+        self.came_from_near(least)
+    }
+
+    /// Did the packet that is being handled take no more hops than a socket allows? Else it is dropped (RFC 5082 §3).
+    pub(super) fn came_from_near(&mut self, least: u8) -> bool {
+        let is_near = self.attention.as_deref().is_none_or(|attention| attention.hops >= least);
+        if !is_near {
+            self.shared.counters.tcp_min_ttl_drop += 1;
+            self.drops.count(DropReason::HopLimit);
+        }
+        is_near
+    }
+
+    /// The next packet that leaves now: one that was put off until now, or that need not wait.
+    #[cold]
+    pub(super) fn transmit_attentively(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
+        if self.attention.as_deref_mut().is_some_and(|attention| attention.pop_due(packet)) {
+            return true;
+        }
+        while self.transmit_next(now, packet) {
+            if !self.put_off(now, packet) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Puts a packet off, if its socket wants that.
+    fn put_off(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
+        let delay = self.tx_delay_of(packet);
+        let Some(attention) = self.attention.as_deref_mut() else { return false };
+        if delay.is_zero() || attention.later.len() >= LATER_MAX {
+            return false;
+        }
+        let at = now + delay;
+        attention.count += 1;
+        attention.later.insert((at, attention.count), std::mem::take(packet));
+        self.agenda.deadlines.note_other(at);
+        true
+    }
+
+    /// That of its connection; of a SYN-ACK its listener's (`tcp_add_tx_delay`).
+    fn tx_delay_of(&self, packet: &TxPacket) -> Duration {
+        let Some(((local, local_port), (peer, peer_port))) = wire::ends_of(packet.header()) else {
+            return Duration::ZERO;
+        };
+        let tuple = FourTuple { local, local_port, peer, peer_port };
+        if let Some(connection) = self.find_connection(&tuple).and_then(|index| self.connections.get(index)) {
+            return connection.options.tx_delay;
+        }
+        let request = self.request_at(tuple.hash(&self.hash_key), &tuple);
+        let listener = request.and_then(|index| self.requests.get(index)).map(|request| request.listener);
+        let listener = listener.and_then(|id| self.listener(id));
+        listener.map_or(Duration::ZERO, |listener| listener.socket.rare.tx_delay)
+    }
+
+    /// What was put off until now leaves.
+    pub(super) fn release_put_off(&mut self, now: Instant) {
+        if let Some(attention) = self.attention.as_deref_mut() {
+            attention.release(now);
+        }
+    }
+
+    /// The IP and TCP headers of the SYN that began a passive open, if its listener kept them
+    /// ([`save_syn`](field@crate::SocketOptions::save_syn)); not of one that came back as a SYN cookie.
+    pub fn saved_syn(&self, id: ConnId) -> Option<&[u8]> {
+        self.connection(id)?.special.as_deref()?.saved_syn.as_deref()
+    }
+
+    /// Forgets them.
+    pub fn forget_saved_syn(&mut self, id: ConnId) {
+        if let Some(special) = self.owned(id).and_then(|connection| connection.special.as_deref_mut()) {
+            special.saved_syn = None;
+        }
+    }
+
+    /// TSval of a segment that would be sent now (`TCP_TIMESTAMP`).
+    pub fn timestamp(&self, now: Instant, id: ConnId) -> Option<u32> {
+        self.connection(id).map(|connection| (now.as_millis() as u32).wrapping_add(connection.ts_offset))
+    }
+}
