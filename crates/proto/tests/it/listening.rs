@@ -382,3 +382,63 @@ fn a_syn_with_another_number_ends_a_request() {
         assert_eq!(p.sizes(), (0, usize::from(!ends), 0));
     }
 }
+
+/// RFC 5082: who asks for few hops hears only whose packets took them, listener and connection alike.
+#[test]
+fn what_comes_from_too_far_away_is_dropped() {
+    for config in profiles() {
+        let mut p = Peer::new(config);
+        let listener = p.listen_with(ListenOptions {
+            backlog: 4,
+            socket: SocketOptions { min_hops: 65, ..SocketOptions::default() },
+            ..ListenOptions::default()
+        });
+        p.send("S 0 <mss 1000>");
+        p.expect_nothing();
+        let near = |p: &Peer, text: &str| {
+            // The header's checksum changes with the hop limit.
+            let mut packet = p.packet(text).to_vec();
+            let sum = u16::from_be_bytes([packet[10], packet[11]]);
+            let sum = sum.checked_sub(0x0100).unwrap_or(sum.wrapping_sub(0x0101));
+            packet[8] += 1;
+            packet[10..12].copy_from_slice(&sum.to_be_bytes());
+            RxPacket::new(packet.into())
+        };
+        let syn = near(&p, "S 0 <mss 1000>");
+        p.send_rx(syn);
+        p.expect("SA 0 ack 1");
+        let ack = near(&p, "A 1 ack 1");
+        p.send_rx(ack);
+        let id = p.accept(listener);
+        p.send_bytes("A 1 ack 1", b"far");
+        assert_eq!(p.read(id), Err(ReadError::Blocked));
+        assert_eq!(p.stack.counters().tcp_min_ttl_drop, 2);
+        assert_eq!(p.stack.drops().get(DropReason::HopLimit), 2);
+    }
+}
+
+/// What a listener keeps of a SYN is its headers, byte for byte, and only of those that come after it was told.
+#[test]
+fn the_headers_of_a_syn_are_kept_for_who_asks() {
+    let mut p = Peer::new(Config::linux());
+    let options = |save_syn| ListenOptions {
+        backlog: 4,
+        socket: SocketOptions { save_syn, ..SocketOptions::default() },
+        ..ListenOptions::default()
+    };
+    let listener = p.listen_with(options(false));
+    half_open(&mut p, 1);
+    p.send("A 1 ack 1");
+    let without = p.accept(listener);
+    assert_eq!(p.stack.saved_syn(without), None);
+    let now = p.now;
+    p.stack.set_listen_options(now, listener, options(true));
+    client(&mut p, 2);
+    let syn = p.packet("S 0 <mss 1000>");
+    half_open(&mut p, 2);
+    p.send("A 1 ack 1");
+    let id = p.accept(listener);
+    assert_eq!(p.stack.saved_syn(id), Some(&syn[..]));
+    p.stack.forget_saved_syn(id);
+    assert_eq!(p.stack.saved_syn(id), None);
+}
