@@ -251,6 +251,24 @@ settings! {
     tcp_syn_linear_timeouts: u32 = "net.ipv4.tcp_syn_linear_timeouts", ours 4, linux 4, range 0..=127,
     /// Retransmissions of a SYN-ACK before the request is dropped.
     tcp_synack_retries: u32 = "net.ipv4.tcp_synack_retries", ours 5, linux 5, range 0..=255,
+    /// After so long as that many retransmissions take whose time-outs double from 200 ms on, the path is suspected (RFC 1122's R1): see
+    /// `tcp_mtu_probing`.
+    tcp_retries1: u32 = "net.ipv4.tcp_retries1", ours 3, linux 3, range 0..=255,
+    /// The largest packets that a path carries are found by sending them (RFC 4821), not only by ICMP's telling: 0 never, 1 where nothing
+    /// gets through after `tcp_retries1`, 2 from the beginning. (1 costs nothing where packets get through, and where large ones do not, and
+    /// ICMP is dropped as well, the connection lives.)
+    tcp_mtu_probing: u32 = "net.ipv4.tcp_mtu_probing", ours 1, linux 0, range 0..=2,
+    /// Payload of the segments that the search begins with, bytes.
+    tcp_base_mss: u32 = "net.ipv4.tcp_base_mss", ours 1024, linux 1024, range _,
+    /// Least payload that it goes down to while nothing gets through, bytes.
+    tcp_mtu_probe_floor: u32 = "net.ipv4.tcp_mtu_probe_floor", ours 48, linux 48, range _,
+    /// The search ends when the largest packet that got through and the least that did not are nearer than this, bytes.
+    tcp_probe_threshold: u32 = "net.ipv4.tcp_probe_threshold", ours 8, linux 8, range _,
+    /// After so many seconds another search begins.
+    tcp_probe_interval: Duration = "net.ipv4.tcp_probe_interval", ours Duration::from_secs(600), linux Duration::from_secs(600), range _,
+    /// With `tcp_mtu_probing` 2 a passive open sends segments of full size until its first probe, which is smaller; otherwise of
+    /// `tcp_base_mss`, like an active one.
+    mtu_search_from_full: bool = "firstbyte.mtu_search_from_full", ours false, linux true, range _,
     /// Data goes unanswered for so long as that many retransmissions take whose time-outs double from 200 ms on; the first time-out
     /// after it ends the connection (RFC 1122's R2). Window probes: that many unanswered ones.
     tcp_retries2: u32 = "net.ipv4.tcp_retries2", ours 15, linux 15, range 1..=255,
@@ -306,6 +324,9 @@ settings! {
     /// Added to the time that a segment which may only be reordered is waited for: what timers cost the machine's rest (Linux's
     /// `TCP_TIMEOUT_MIN_US`).
     reo_timer_slack: Duration = "firstbyte.reo_timer_slack", ours Duration::ZERO, linux Duration::from_millis(2), range _,
+    /// The rest of a packet whose beginning was acknowledged by itself counts as having been overtaken when it is acknowledged, so that the
+    /// path is held to reorder.
+    partial_ack_reorders: bool = "firstbyte.partial_ack_reorders", ours false, linux true, range _,
     /// RACK's round trip is that of whatever an acknowledgement tells of last, so that of an old segment keeps others from being held lost;
     /// otherwise that of the segment sent last (RFC 8985 §6.2 step 2).
     rack_rtt_of_last: bool = "firstbyte.rack_rtt_of_last", ours false, linux true, range _,

@@ -57,6 +57,10 @@ counters! {
     tcp_fastopen_blackhole = "TCPFastOpenBlackhole";
     /// Cookies of the backup key accepted (server).
     tcp_fastopen_passive_alt_key = "TCPFastOpenPassiveAltKey";
+    /// Probes of the path's MTU that were acknowledged, and that were lost.
+    mtup_success = "TCPMTUPSuccess";
+    /// See above.
+    mtup_fail = "TCPMTUPFail";
     /// Retransmission time-outs.
     timeouts = "TCPTimeouts";
     /// Fast recoveries at peers with SACK.

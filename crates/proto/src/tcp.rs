@@ -1,7 +1,7 @@
 //! TCP: one connection at a time.
 //!
 //! `connection` holds the parts: `send_queue` over `send_blocks`, `receiver` with `receive_buffer` and `window_space`, `autotune` (how
-//! large buffers are), `segment_size` (how large segments are),
+//! large buffers are), `segment_size` (how large segments are), `mtu_search` (how large they may be),
 //! `congestion` (how much) with `rate` and `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `limits` (what
 //! holds it back), `tcp_info` (what can be seen), `pacer` (when), `burst` (how much at once), `patience` (for how long), `ecn`,
 //! `timers`, `handshake`, `reports` (what became of bytes), `special` (state of what few use),
@@ -20,6 +20,7 @@ pub(crate) mod handshake;
 pub(crate) mod input;
 mod keepalive;
 pub(crate) mod limits;
+mod mtu_search;
 pub(crate) mod nagle;
 pub(crate) mod negotiation;
 mod options;

@@ -188,9 +188,13 @@ impl Connection {
         if mtu >= self.path_mtu || locked {
             return;
         }
+        let smss = self.smss();
         self.set_path_mtu(mtu);
         let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
         (path.path_mtu, path.path_mtu_at) = (Some(mtu), cx.now);
+        if smss == self.smss() && self.loses_probe_alone(cx) {
+            return;
+        }
         match self.handshake.as_deref_mut() {
             Some(Handshake::Active(active)) if active.data_sent > 0 && !active.plain => {
                 active.cut_short = Some(CutShort::TooBig);

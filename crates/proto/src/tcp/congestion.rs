@@ -139,6 +139,8 @@ pub(crate) trait Controller {
     fn on_unused(&mut self, unused: &Unused);
     /// The last loss was none: `cwnd` and `ssthresh` were these before it (RFC 4015).
     fn on_undo(&mut self, cwnd: u32, ssthresh: u32);
+    /// Segments have another size from now on; the window is `cwnd` for that.
+    fn on_resize(&mut self, _cwnd: u32) {}
     /// Congestion that leaves nothing to repair.
     fn on_signal(&mut self, lost: &Lost, _signal: Signal) {
         self.on_loss(lost);
@@ -249,6 +251,9 @@ impl Controller for Congestion {
     }
     fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
         chosen!(self, algorithm => algorithm.on_undo(cwnd, ssthresh));
+    }
+    fn on_resize(&mut self, cwnd: u32) {
+        chosen!(self, algorithm => algorithm.on_resize(cwnd));
     }
     fn on_signal(&mut self, lost: &Lost, signal: Signal) {
         chosen!(self, algorithm => algorithm.on_signal(lost, signal));

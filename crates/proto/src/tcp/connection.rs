@@ -426,6 +426,7 @@ impl Connection {
     /// Takes over what the SYNs agreed; the congestion window starts from the agreed MSS.
     pub(crate) fn agree(&mut self, cx: &Context, agreed: Negotiated) {
         self.agreed = agreed;
+        self.search_mtu_from_start(cx);
         self.smss = self.smss_now();
         self.congestion = self.new_congestion(cx);
         self.expand_send_buffer(&cx.config);

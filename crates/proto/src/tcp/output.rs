@@ -10,7 +10,9 @@ mod syn;
 
 use super::connection::{Connection, Context};
 use super::handshake::Handshake;
+use super::mtu_search::Next;
 use super::nagle::Nagle;
+use super::patience::{BASE, patience};
 use super::receiver::AckOwed;
 use super::recovery::{Phase, Purpose, Undo};
 use super::tcp_info::{self, CaState};
@@ -118,6 +120,16 @@ impl Connection {
         if !self.pacing_allows(cx) {
             return false;
         }
+        if self.special.is_some() {
+            match self.next_mtu_probe(cx, unsent) {
+                Next::Probe(payload) => {
+                    self.mtu_probe_leaves(payload);
+                    return self.send_range(cx, self.snd.nxt, payload.into(), false, packet);
+                }
+                Next::Wait => return false,
+                Next::Nothing => {}
+            }
+        }
         // CWR goes with one segment.
         let told = self.agreed.ecn && self.ecn.cwr_due() && !cx.config.cwr_bursts;
         let allowed = if told { allowed.min(self.segment_max().into()) } else { allowed };
@@ -181,15 +193,18 @@ impl Connection {
         let (ecn_flags, ecn) = self.ecn_of_data(seq, len);
         let in_flight = self.pipe();
         let (taken, push) = self.snd.queue.transmit((cx.now, in_flight), seq, len, &mut packet.payload);
-        let push = push || cx.config.push_bursts && taken > u32::from(self.segment_max());
+        let segment = u32::from(self.segment_max());
+        let is_probe = self.special.is_some() && self.is_mtu_probe(seq, taken);
+        let push = push || cx.config.push_bursts && taken > segment && !is_probe;
         let fin = fin && taken == len;
         let end = seq + taken + u32::from(fin);
         let repeats = seq.before(self.snd.max);
         if repeats {
             self.recovery.resent(cx.now, taken);
             self.counts(cx.now).bytes_retrans += u64::from(taken);
+            self.forget_mtu_probe();
         }
-        if !repeats && !taken.is_multiple_of(u32::from(self.segment_max())) {
+        if !repeats && !taken.is_multiple_of(segment) && !is_probe {
             self.snd.small_end = end;
         }
         let again = seq.before(self.snd.nxt);
@@ -269,6 +284,9 @@ impl Connection {
         self.count_failed_recovery(cx);
         self.suspect_stall(cx);
         let silence = self.recovery.silence(cx.now);
+        if self.timeouts > 1 && silence >= patience(cx.config.tcp_retries1, BASE, self.rtt.max_rto()) {
+            self.suspect_large_packets(cx);
+        }
         if self.gives_up_on_data(cx, silence) {
             return;
         }

@@ -4,7 +4,8 @@
 //! (of SYNs: the initial time-out) and each time-out doubles. So a path with a large or small time-out of its own is given up
 //! after as long as any other, at its first time-out beyond.
 //!
-//! R1, after which the network layer should look for another route, has no meaning here: there is one route.
+//! At R1, which comes before (`tcp_retries1`), the network layer should look for another route. Here there is one, but perhaps it carries
+//! smaller packets: `mtu_search`.
 
 use super::connection::{Connection, Context};
 use super::timers::Timer;
@@ -12,7 +13,7 @@ use crate::{CloseReason, Config, Instant};
 use core::time::Duration;
 
 /// The time-out that the doubling starts from (Linux's `TCP_RTO_MIN`).
-const BASE: Duration = Duration::from_millis(200);
+pub(super) const BASE: Duration = Duration::from_millis(200);
 /// No wait is shorter: Linux's jiffy, where it counts a thousand a second.
 const TICK: Duration = Duration::from_millis(1);
 /// An orphan's retransmissions with `tcp_orphan_retries` 0.

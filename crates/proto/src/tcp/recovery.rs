@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `newreno` | peers without SACK: three duplicate ACKs, partial ACKs (RFC 6582), limited transmit (RFC 3042), their undo |
 //! | `scoreboard` | what a peer with SACK holds, what is lost, what was sent again; the pipe (RFC 6675) |
+//! | `arrived` | what one ACK told |
 //! | `marks` | the bits on the segments, and their sums |
 //! | `rack` | loss told by time (RFC 8985), with the adaptive reordering window |
 //! | `tlp` | the last segments of a flight: a probe before the time-out (RFC 8985 §7) |
@@ -12,6 +13,7 @@
 //!
 //! A connection in order holds none of this: each state is allocated when the first sign of trouble comes, and freed after it.
 
+mod arrived;
 mod marks;
 mod newreno;
 mod prr;
@@ -20,10 +22,11 @@ mod scoreboard;
 mod tlp;
 mod undo;
 
+pub(crate) use arrived::Arrived;
 pub(crate) use marks::LostTransmission;
 pub(crate) use newreno::{Duplicate, Verdict};
 pub(crate) use rack::ReoWindow;
-pub(crate) use scoreboard::{Arrived, Phase, dsack};
+pub(crate) use scoreboard::{Phase, dsack};
 pub(crate) use tlp::{Probe, probe_timeout};
 pub(crate) use undo::{Needless, Undo};
 

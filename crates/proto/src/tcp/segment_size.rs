@@ -1,6 +1,7 @@
 //! How large segments are: what the peer takes, what the path carries, what the device cuts, and what we tell the peer.
 
 use super::connection::{Connection, Context, Sender};
+use super::mtu_search::MtuSearch;
 use super::nagle::Nagle;
 use super::negotiation::{self, TIMESTAMPS_LEN};
 use crate::route::{Route, RouteMetrics};
@@ -48,7 +49,9 @@ impl Connection {
 
     pub(super) fn smss_now(&self) -> u16 {
         let headers = self.tuple.ip_header_len() as u16 + 20;
-        let mut mss = self.agreed.peer_mss.min(self.path_mtu.saturating_sub(headers));
+        let search = self.special.as_deref().and_then(|special| special.mtu_search.as_deref());
+        let packet = search.and_then(MtuSearch::bound).map_or(self.path_mtu, |low| low.min(self.path_mtu));
+        let mut mss = self.agreed.peer_mss.min(packet.saturating_sub(headers));
         mss = mss.min(negotiation::mss_clamp(&self.options));
         let options = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
         let most = self.snd.half_window(u32::from(SEGMENT_MIN.saturating_sub(options)));

@@ -34,6 +34,8 @@ pub(crate) struct TxSegment {
     pub(crate) lost: bool,
     /// Sent again, and of that transmission nothing is known yet.
     pub(crate) retransmitted: bool,
+    /// What is left of a packet whose first bytes were acknowledged by themselves.
+    pub(crate) begun: bool,
     /// When it was last handed over.
     pub(crate) sent_at: Instant,
     /// What was delivered by then.
@@ -61,6 +63,7 @@ impl TxSegment {
             sacked: false,
             lost: false,
             retransmitted: false,
+            begun: false,
             sent_at: Instant::ZERO,
             snapshot: Snapshot::default(),
             parts: SmallVec::new(),
@@ -614,11 +617,11 @@ impl SendQueue {
         (taken, push)
     }
 
-    /// Drops everything before `una`, shows it to `gone`, and gives its memory back to `blocks`. Returns when the first and the
-    /// last byte acknowledged only now were sent, if each such segment was sent once.
+    /// Drops everything before `una`, shows it to `gone`, and gives its memory back to `blocks`. Packets were of `smss`. Returns when the
+    /// first and the last byte acknowledged only now were sent, if each such segment was sent once.
     pub(crate) fn acknowledge(
         &mut self,
-        una: SeqNum,
+        (una, smss): (SeqNum, u32),
         blocks: &mut SendBlocks,
         mut gone: impl FnMut(&TxSegment),
     ) -> Option<(Instant, Instant)> {
@@ -635,7 +638,10 @@ impl SendQueue {
             }
             if first.end().after(una) {
                 let acknowledged = una.since(first.seq);
+                let begun = first.begun || first.len <= smss;
+                held.segments[0].begun = false;
                 held.split_at(0, acknowledged);
+                held.segments[1].begun = begun;
             }
             let Some(first) = held.segments.pop_front() else { break };
             if !first.sacked {

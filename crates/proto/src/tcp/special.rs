@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, Context};
 use super::limits::Clocks;
+use super::mtu_search::MtuSearch;
 use super::pacer::Pacer;
 use super::reports::Reports;
 use crate::rate_limit::LastAnswer;
@@ -17,6 +18,8 @@ pub(crate) struct Special {
     /// When the first window probe since the window closed went; kept for the user time-out.
     pub(super) probing_since: Option<Instant>,
     pub(super) counts: Counts,
+    /// Of a path whose MTU is being looked for.
+    pub(super) mtu_search: Option<Box<MtuSearch>>,
     /// Of a sender that paces.
     pub(super) pacer: Pacer,
     /// Of what held the sender back.

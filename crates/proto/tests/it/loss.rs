@@ -85,7 +85,7 @@ fn rtt_and_rto_follow_rfc_6298() {
 
 #[test]
 fn the_timer_backs_off_and_gives_up_after_tcp_retries2() {
-    let mut config = Config::default();
+    let mut config = Config { tcp_mtu_probing: 0, ..Config::default() };
     config.set("net.ipv4.tcp_retries2", "5").unwrap();
     let (mut p, id) = established_with(config);
     p.write(id, &pattern(1, 1000));

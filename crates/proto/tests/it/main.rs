@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `opening`, `closing`, `orphans`, `time_wait` | handshakes, every way to end |
 //! | `queues`, `listening`, `syn_cookies` | a listener's queues, and what happens when they are full |
-//! | `arrival`, `icmp` | which segments and errors count |
+//! | `arrival`, `icmp`, `mtu_search` | which segments and errors count; how large packets may be |
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
 //! | `rfc_examples` | what the documents on loss recovery work out |
 //! | `routes`, `paths` | values per destination, and what is remembered of them |
@@ -15,6 +15,7 @@
 //! | `habits`, `records`, `bursts`, `delayed_ack` | what small segments wait for; push, records, how much may wait; large bursts; what ACKs wait for |
 //! | `keepalive`, `user_timeout`, `urgent`, `options` | silence; patience; the urgent pointer; what else an application may ask of a connection |
 //! | `counters`, `snmp`, `tcp_info`, `trace` | what can be seen |
+//! | `settings` | settings that no other module shows |
 //! | `fairness`, `pacing`, `ecn` | what flows get of a link, and how evenly they send |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
@@ -46,6 +47,7 @@ mod listening;
 mod loss;
 mod lossy;
 mod memory;
+mod mtu_search;
 mod mutation;
 mod opening;
 mod options;
@@ -58,6 +60,7 @@ mod requirements;
 mod rfc_examples;
 mod routes;
 mod sack;
+mod settings;
 mod simulation;
 mod snmp;
 mod state_table;

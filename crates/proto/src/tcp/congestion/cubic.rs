@@ -217,6 +217,10 @@ impl Controller for Cubic {
     }
 
     /// The next epoch begins where the window was: K is 0.
+    fn on_resize(&mut self, cwnd: u32) {
+        self.cwnd = cwnd;
+    }
+
     fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
         self.cwnd = self.cwnd.max(cwnd);
         self.ssthresh = self.ssthresh.max(ssthresh);

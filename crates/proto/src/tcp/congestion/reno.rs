@@ -71,6 +71,10 @@ impl Controller for Reno {
         (self.cwnd, self.ssthresh) = unused.decay(self.cwnd, self.ssthresh);
     }
 
+    fn on_resize(&mut self, cwnd: u32) {
+        self.cwnd = cwnd;
+    }
+
     fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
         self.cwnd = self.cwnd.max(cwnd);
         self.ssthresh = self.ssthresh.max(ssthresh);

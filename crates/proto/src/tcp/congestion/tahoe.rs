@@ -47,6 +47,10 @@ impl Controller for Tahoe {
         self.reno.on_unused(unused);
     }
 
+    fn on_resize(&mut self, cwnd: u32) {
+        self.reno.on_resize(cwnd);
+    }
+
     fn on_undo(&mut self, cwnd: u32, ssthresh: u32) {
         self.reno.on_undo(cwnd, ssthresh);
     }

@@ -224,12 +224,20 @@ impl Connection {
         let fin_acked = self.snd.fin_seq().is_some_and(|fin| ack.after(fin));
         let data_ack = ack.earliest(self.snd.queue.end());
         let data_before = self.snd.queue.len();
+        let smss = u32::from(self.smss());
         let mut board = self.recovery.board_mut();
-        let sent_at = self.snd.queue.acknowledge(data_ack, &mut cx.blocks, |segment| {
+        let mut rest = None;
+        let sent_at = self.snd.queue.acknowledge((data_ack, smss), &mut cx.blocks, |segment| {
+            if segment.begun {
+                rest = Some(segment.seq).filter(|_| segment.transmissions == 1 && !segment.sacked);
+            }
             if let (Some(board), Some(arrived)) = (&mut board, &mut arrived) {
                 board.acknowledged(segment, arrived);
             }
         });
+        if let Some(rest) = rest {
+            self.rest_arrived(cx, rest, arrived.as_deref_mut());
+        }
         let told = arrived.as_ref().map(|arrived| arrived.delivered);
         let sacked_at = arrived.and_then(|arrived| arrived.sacked_sent_at);
         let sent_at = sent_at.or(sacked_at.map(|at| (at, at)));
@@ -237,7 +245,6 @@ impl Connection {
             cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
         }
         let acked = (data_before - self.snd.queue.len()) as u32;
-        let smss = u32::from(self.smss());
         // What had been reported before, by SACK or by a duplicate ACK, counted then.
         let delivered = told.unwrap_or_else(|| self.recovery.not_reported(acked, smss));
         self.snd.una = ack;
@@ -281,6 +288,9 @@ impl Connection {
         }
         if self.snd.queue.is_empty() {
             self.events |= Events::SENT_ALL;
+        }
+        if self.special.is_some() {
+            self.judge_mtu_probe(cx, ack);
         }
         // A FIN alone is no data.
         Newly { delivered, rtt, grows: !answers && (acked > 0 || delivered > 0) }

@@ -30,6 +30,7 @@ impl Connection {
             self.recovery.on_duplicate(&duplicate, || cx.first_reordering(&self.tuple));
         cx.counters.reno_reorder += u64::from(reordered);
         match verdict {
+            Verdict::Loss if self.mtu_probe_is_lost(cx) => {}
             Verdict::Loss => {
                 cx.counters.reno_recovery += 1;
                 // What limited transmit sent beyond cwnd does not count (RFC 5681 §3.2 step 2).

@@ -10,6 +10,7 @@ use crate::tcp::recovery::{
 use crate::tcp::special::Counts;
 use crate::tcp::timers::Timer;
 use core::time::Duration;
+use wire::SeqNum;
 
 /// `tcp_early_retrans`: probes are sent from this value on.
 const TLP: u32 = 3;
@@ -69,9 +70,9 @@ impl Connection {
         let progress = una.after(arrived.snd_una);
         let Some(board) = self.recovery.board_mut() else { return false };
         if board.note_reordering(&cx.config, arrived) {
-            cx.counters.sack_reorder += 1;
-            Counts::of(&mut self.special, cx.now).reord_seen += 1;
+            self.count_reordering(cx);
         }
+        let Some(board) = self.recovery.board_mut() else { return false };
         if progress && board.reneges(&self.snd.queue, una) {
             self.suspect_reneging(cx.now);
             self.reduce_window(arrived.delivered, true);
@@ -98,6 +99,25 @@ impl Connection {
         }
         self.recovery.forget();
         needless.is_some()
+    }
+
+    /// A packet from `rest` on is acknowledged whose beginning had been before: it lies behind what was acknowledged by then, and so is
+    /// taken for one that came late (`partial_ack_reorders`, Linux's `tcp_clean_rtx_queue`).
+    #[cold]
+    pub(super) fn rest_arrived(&mut self, cx: &mut Context, rest: SeqNum, arrived: Option<&mut Arrived>) {
+        if !cx.config.partial_ack_reorders || !self.agreed.sack {
+            return;
+        }
+        let Some(arrived) = arrived else {
+            self.recovery.make_board(rest, || cx.first_reordering(&self.tuple)).saw_reordering();
+            return self.count_reordering(cx);
+        };
+        arrived.came_late(rest);
+    }
+
+    fn count_reordering(&mut self, cx: &mut Context) {
+        cx.counters.sack_reorder += 1;
+        Counts::of(&mut self.special, cx.now).reord_seen += 1;
     }
 
     /// The peer acknowledged up to something that it had reported to hold, but not that: perhaps it has let go of it, which it may
@@ -187,7 +207,10 @@ impl Connection {
         let more = board.pipe(self.snd.flight_size()) < before;
         let lost = board.take_lost();
         if more && !board.repairs() {
-            self.enter_recovery(cx, prior_pipe);
+            let reducing = board.shrinks();
+            if reducing || !self.repairs_lost_probe(cx) {
+                self.enter_recovery(cx, prior_pipe);
+            }
         }
         self.segments_lost(lost);
         if more && self.snd.fin_sent() && self.snd.queue.ends_lost() {

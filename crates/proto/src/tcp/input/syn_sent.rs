@@ -119,7 +119,8 @@ impl Connection {
         if self.special.is_some() {
             self.report_acknowledged(cx, ack);
         }
-        self.snd.queue.acknowledge(ack.earliest(self.snd.queue.end()), &mut cx.blocks, |_| ());
+        let data_ack = ack.earliest(self.snd.queue.end());
+        self.snd.queue.acknowledge((data_ack, self.smss().into()), &mut cx.blocks, |_| ());
         self.segments_delivered(cx);
         self.bytes_acked += u64::from(data_acked);
         self.snd.una = ack;

@@ -111,11 +111,13 @@ impl Connection {
     }
 
     /// The size the device shall cut to, 0 = one segment; counts what that makes. A SYN is one segment, whatever its data was measured
-    /// by.
+    /// by, and so is a probe of the path's MTU.
     #[inline(always)]
     fn gso_size(&mut self, cx: &mut Context, out: &Outgoing) -> u16 {
         let most = self.segment_max();
-        let cut = usize::from(most) < out.payload_len && !out.flags.contains(Flags::SYN);
+        let cut = usize::from(most) < out.payload_len
+            && !out.flags.contains(Flags::SYN)
+            && !self.is_mtu_probe(out.seq, out.payload_len as u32);
         // A payload is far below 2³²: the division is of 32 bits.
         let segments = if cut { (out.payload_len as u32).div_ceil(u32::from(most)) } else { 1 };
         if out.again {

@@ -1,7 +1,7 @@
 //! RACK (RFC 8985 §6): what was sent well before something that has been delivered is lost.
 
+use super::arrived::Arrived;
 use super::marks::Marks;
-use super::scoreboard::Arrived;
 use crate::Instant;
 use crate::tcp::send_queue::{SendQueue, TxSegment};
 use core::time::Duration;

@@ -3,6 +3,7 @@
 //! The payload stays where it is: a mark is a bit of its segment. Whatever blocks a peer sends, an ACK costs at most one walk over the
 //! segments in flight per block, and cuts none that was one packet.
 
+use super::arrived::Arrived;
 use super::marks::{LostTransmission, Marks};
 use super::prr::Prr;
 use super::rack::{Rack, ReoWindow};
@@ -30,45 +31,6 @@ pub(crate) enum Phase {
     Recovery,
     /// After a time-out, until the recovery point is acknowledged.
     Loss,
-}
-
-/// An ACK, and what it told.
-#[derive(Debug)]
-pub(crate) struct Arrived {
-    pub(crate) now: Instant,
-    pub(crate) min_rtt: Duration,
-    /// The time the peer echoes, as milliseconds of our clock.
-    pub(crate) echo: Option<u32>,
-    /// `snd_una` before it.
-    pub(crate) snd_una: SeqNum,
-    pub(crate) snd_nxt: SeqNum,
-    pub(crate) smss: u32,
-    /// See `rack_rtt_of_last`.
-    pub(super) rtt_of_last: bool,
-    /// Bytes that were in flight before it.
-    pub(crate) prior_pipe: u32,
-    /// What it reports to have arrived twice.
-    pub(crate) duplicate: Option<Block>,
-    /// It brings nothing: no text, no block, no window.
-    pub(crate) bare: bool,
-    /// Later ACKs came before it.
-    pub(crate) overtaken: bool,
-    /// Bytes known only now to be delivered.
-    pub(crate) delivered: u32,
-    /// Earliest transmission of what was selectively acknowledged and sent once.
-    pub(crate) sacked_sent_at: Option<Instant>,
-    /// Something sent only once, before the recovery began, is among it.
-    original: bool,
-    /// Highest segment delivered before it; first one delivered now although later ones had been.
-    prior_fack: SeqNum,
-    reordered_from: Option<SeqNum>,
-}
-
-impl Arrived {
-    /// Is what the peer echoes older than this transmission?
-    pub(super) fn echoes_before(&self, sent_at: Instant) -> bool {
-        self.echo.is_some_and(|echo| (echo.wrapping_sub(sent_at.as_millis() as u32) as i32) < 0)
-    }
 }
 
 /// The state of a connection on which something was delivered out of order, or lost.
@@ -264,8 +226,7 @@ impl Scoreboard {
         rack.on_delivered(segment, arrived);
         arrived.original |= segment.transmissions == 1 && segment.end().before_or_eq(point);
         if segment.transmissions == 1 && segment.end().before_or_eq(arrived.prior_fack) {
-            let first = arrived.reordered_from.map_or(segment.seq, |seq| seq.earliest(segment.seq));
-            arrived.reordered_from = Some(first);
+            arrived.came_late(segment.seq);
         }
     }
 
@@ -277,6 +238,11 @@ impl Scoreboard {
         self.rack.reordering_seen = true;
         self.rack.dup_thresh = self.rack.dup_thresh.max(segments.min(config.tcp_max_reordering));
         true
+    }
+
+    /// The path reorders.
+    pub(crate) fn saw_reordering(&mut self) {
+        self.rack.reordering_seen = true;
     }
 
     /// Something arrived twice. On a path that reorders, a segment may have been held to be lost too soon; a probe tells nothing of it.
@@ -378,6 +344,24 @@ impl Scoreboard {
             self.rack.fack = snd_una;
         }
         reneged
+    }
+
+    /// What lies in `from..to` is lost, and the window does not answer for it. It goes again as after a time-out.
+    pub(crate) fn lose_range(
+        &mut self,
+        queue: &mut SendQueue,
+        (from, to): (SeqNum, SeqNum),
+        snd_nxt: SeqNum,
+    ) {
+        if !self.repairs() {
+            (self.phase, self.point) = (Phase::Loss, snd_nxt);
+            (self.undo, self.probe) = (None, None);
+        }
+        for segment in queue.mark_from(from).take_while(|segment| segment.seq.before(to)) {
+            if !segment.sacked && (!segment.lost || segment.retransmitted) {
+                self.marks.lose(segment);
+            }
+        }
     }
 
     /// The FIN goes again with what is lost: what was sent before the loss was found ends before it.
@@ -621,7 +605,7 @@ mod tests {
             board.on_sent(&mut queue, (SeqNum(seq), 100), true, at(ms));
         }
         let mut ack = arrived(&board, 0, 1000, 110);
-        queue.acknowledge(SeqNum(500), &mut SendBlocks::new(0), |segment| {
+        queue.acknowledge((SeqNum(500), MSS), &mut SendBlocks::new(0), |segment| {
             board.acknowledged(segment, &mut ack)
         });
         board.on_progress(SeqNum(500), SeqNum(1000));
@@ -643,7 +627,7 @@ mod tests {
             assert_eq!(queue.delivery.delivered(), delivered);
         }
         for (una, delivered) in [(400, 600), (1000, 1000)] {
-            queue.acknowledge(SeqNum(una), &mut SendBlocks::new(0), |segment| {
+            queue.acknowledge((SeqNum(una), MSS), &mut SendBlocks::new(0), |segment| {
                 board.acknowledged(segment, &mut ack)
             });
             assert_eq!(queue.delivery.delivered(), delivered);
@@ -663,7 +647,7 @@ mod tests {
                 match step {
                     0 if at < 400 => {
                         una = (una + at).min(nxt);
-                        queue.acknowledge(SeqNum(una), &mut SendBlocks::new(0), |segment| board.acknowledged(segment, &mut ack));
+                        queue.acknowledge((SeqNum(una), MSS), &mut SendBlocks::new(0), |segment| board.acknowledged(segment, &mut ack));
                         board.on_progress(SeqNum(una), SeqNum(nxt));
                     }
                     1 | 2 => {

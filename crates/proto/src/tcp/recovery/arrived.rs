@@ -1,0 +1,50 @@
+//! What one ACK tells of segments.
+
+use super::scoreboard::Block;
+use crate::Instant;
+use core::time::Duration;
+use wire::SeqNum;
+
+/// An ACK, and what it told.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) now: Instant,
+    pub(crate) min_rtt: Duration,
+    /// The time the peer echoes, as milliseconds of our clock.
+    pub(crate) echo: Option<u32>,
+    /// `snd_una` before it.
+    pub(crate) snd_una: SeqNum,
+    pub(crate) snd_nxt: SeqNum,
+    pub(crate) smss: u32,
+    /// See `rack_rtt_of_last`.
+    pub(super) rtt_of_last: bool,
+    /// Bytes that were in flight before it.
+    pub(crate) prior_pipe: u32,
+    /// What it reports to have arrived twice.
+    pub(crate) duplicate: Option<Block>,
+    /// It brings nothing: no text, no block, no window.
+    pub(crate) bare: bool,
+    /// Later ACKs came before it.
+    pub(crate) overtaken: bool,
+    /// Bytes known only now to be delivered.
+    pub(crate) delivered: u32,
+    /// Earliest transmission of what was selectively acknowledged and sent once.
+    pub(crate) sacked_sent_at: Option<Instant>,
+    /// Something sent only once, before the recovery began, is among it.
+    pub(super) original: bool,
+    /// Highest segment delivered before it; first one delivered now although later ones had been.
+    pub(super) prior_fack: SeqNum,
+    pub(super) reordered_from: Option<SeqNum>,
+}
+
+impl Arrived {
+    /// What was sent once, from `seq` on, was delivered after what was sent later.
+    pub(crate) fn came_late(&mut self, seq: SeqNum) {
+        self.reordered_from = Some(self.reordered_from.map_or(seq, |first| seq.earliest(first)));
+    }
+
+    /// Is what the peer echoes older than this transmission?
+    pub(super) fn echoes_before(&self, sent_at: Instant) -> bool {
+        self.echo.is_some_and(|echo| (echo.wrapping_sub(sent_at.as_millis() as u32) as i32) < 0)
+    }
+}
