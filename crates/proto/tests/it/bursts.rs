@@ -41,6 +41,10 @@ fn a_slow_path_gets_small_bursts() {
     assert_eq!(sizes(Config::default(), 100), [2000; 5]);
     assert_eq!(sizes(set("min_tso_segs", "4"), 100), [4000, 4000, 2000]);
     assert_eq!(sizes(set("pacing_ss_ratio", "1000"), 20), [4000, 4000, 2000], "5 MB/s in 2⁻¹⁰ s: 4882 bytes");
+    // No longer in slow start, as far as anybody knows: 120 % are too few, 1000 % as above.
+    let known = |config: Config| Config { initial_ssthresh: 10, ..config };
+    assert_eq!(sizes(known(set("pacing_ss_ratio", "1000")), 20), [2000; 5]);
+    assert_eq!(sizes(known(set("pacing_ca_ratio", "1000")), 20), [4000, 4000, 2000]);
     // Four halvings of 64 KiB by 2 ms: 8 segments at least; and 20000 bytes in 2 ms are 9765 in 2⁻¹⁰ s.
     assert_eq!(sizes(Config::default(), 2), [10_000]);
     // 2^20 µs have not passed: a near peer.

@@ -1,5 +1,5 @@
-//! `docs/rfc9293.md`, `docs/rfcs.md` and `docs/counters.md` stay true: every requirement and every counter once, and every file, function
-//! and test they name exists.
+//! `docs/rfc9293.md`, `docs/rfcs.md`, `docs/counters.md` and `docs/settings.md` stay true: every requirement, counter and setting once, and
+//! every file, function and test they name exists.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ fn rows(page: &str) -> Vec<(usize, Vec<String>)> {
     };
     let numbered = text.lines().enumerate();
     let rows = numbered.filter_map(|(at, line)| Some((at + 1, cells(line)?)));
-    rows.filter(|(_, cells)| cells[0] != "id" && cells[0] != "RFC").collect()
+    rows.filter(|(_, cells)| !["id", "RFC", "file"].contains(&cells[0].as_str())).collect()
 }
 
 /// The code spans of a cell that name a file: (path, function).
@@ -152,5 +152,54 @@ fn every_counter_and_field_is_shown_or_has_a_reason() {
     assert_eq!(fields, TCP_INFO_FIELDS);
     let gone = rows_of.iter().filter(|(name, here)| **here && !name.starts_with("tcpi_"));
     problems.extend(gone.map(|(name, _)| format!("{page}: {name} is not counted any more")));
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
+
+/// Files `/proc/sys/net/ipv4/tcp_*` of Linux 6.18.
+const SETTINGS: usize = 92;
+
+/// A setting is shown where its name stands: in a test, by which it is set, or in a script.
+#[test]
+fn every_setting_of_linux_is_there_or_has_a_reason() {
+    let page = "docs/settings.md";
+    let known: Vec<String> =
+        proto::Config::default().all().into_iter().map(|(name, _)| name.to_owned()).collect();
+    let mut problems = Vec::new();
+    let mut seen = BTreeMap::new();
+    for (line, cells) in rows(page) {
+        let [file, here, shown] = &cells[..] else {
+            problems.push(format!("{page}:{line}: not three columns"));
+            continue;
+        };
+        let is_known = known.contains(&format!("net.ipv4.{file}"));
+        if is_known != (here == "a setting") {
+            problems.push(format!("{page}:{line}: {file}: the engine says otherwise"));
+        }
+        if seen.insert(file.clone(), line).is_some() {
+            problems.push(format!("{page}:{line}: {file} is there twice"));
+        }
+        let path = shown.trim_matches('`').split(' ').next().unwrap_or_default();
+        let named = || fs::read_to_string(root().join("crates").join(path)).unwrap_or_default();
+        let short = file.strip_prefix("tcp_").unwrap_or(file);
+        match here.as_str() {
+            "a setting" if !named().contains(short) => {
+                problems.push(format!("{page}:{line}: {file}: `{path}` does not set it"));
+            }
+            "a setting" => {
+                let wrong = broken(shown, true);
+                problems.extend(wrong.into_iter().map(|wrong| format!("{page}:{line}: {file}: {wrong}")));
+            }
+            _ if shown.len() < 20 && shown != "as above" => {
+                problems.push(format!("{page}:{line}: {file}: no reason"));
+            }
+            _ => {}
+        }
+    }
+    let ours = known
+        .iter()
+        .filter_map(|name| name.strip_prefix("net.ipv4."))
+        .filter(|name| name.starts_with("tcp_"));
+    problems.extend(ours.filter(|name| !seen.contains_key(*name)).map(|name| format!("{name} is missing")));
+    assert_eq!(seen.len(), SETTINGS);
     assert!(problems.is_empty(), "\n{}", problems.join("\n"));
 }

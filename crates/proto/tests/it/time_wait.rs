@@ -57,6 +57,15 @@ fn without_timestamps_it_lasts_its_minute() {
     assert!(connect(&mut p).is_ok());
 }
 
+#[test]
+fn tcp_tw_reuse_delay_counts_milliseconds() {
+    let mut p = client(Config { tcp_tw_reuse_delay: 5000, ..Config::default() }, "TS 110 0");
+    p.expect_nothing_for(4900);
+    assert_eq!(connect(&mut p), Err(ConnectError::NoPorts));
+    p.expect_nothing_for(110);
+    assert!(connect(&mut p).is_ok());
+}
+
 /// Linux's default is 2: loopback only.
 #[test]
 fn the_setting_may_forbid_it() {
