@@ -31,6 +31,7 @@ mod option {
     pub(super) const WSCALE: u8 = 4;
     pub(super) const ECN: u8 = 8;
     pub(super) const SYN_DATA: u8 = 32;
+    pub(super) const FAST_OPEN_CHILD: u8 = 128;
 }
 
 /// What `getsockopt(TCP_INFO)` gives.
@@ -154,7 +155,8 @@ impl Layout {
             micros(info.rttvar),
             ssthresh,
             whole_segments(info.cwnd, info.snd_mss),
-            u32::from(tcp.advmss) - if info.timestamps { TIMESTAMPS_LEN } else { 0 },
+            u32::from(tcp.advmss)
+                - if info.timestamps && info.established_at.is_some() { TIMESTAMPS_LEN } else { 0 },
             tcp.reordering,
             micros(tcp.rcv_rtt.unwrap_or_default()),
             tcp.rcv_space.unwrap_or(0),
@@ -167,8 +169,8 @@ impl Layout {
         self.longs([
             info.pacing_rate.unwrap_or(0),
             tcp.max_pacing_rate.map_or(u64::MAX, u64::from),
-            info.bytes_acked,
-            info.bytes_received,
+            info.bytes_acked + u64::from(tcp.controls_acked),
+            info.bytes_received + u64::from(tcp.fin_received),
         ]);
         let min_rtt = info.min_rtt.map_or(u32::MAX, micros);
         self.words([
@@ -195,7 +197,8 @@ impl Layout {
         // A SYN and its data are one segment.
         let acked = info.bytes_acked.saturating_sub(info.syn_data_acked as u64);
         let acked = u32::try_from(acked).unwrap_or(u32::MAX);
-        let delivered = established + segments(acked.saturating_add(tcp.sacked), info.snd_mss);
+        let fin = u32::from(tcp.fin_delivered);
+        let delivered = established + fin + segments(acked.saturating_add(tcp.sacked), info.snd_mss);
         self.words([delivered, 0]);
         self.longs([tcp.bytes_sent, tcp.bytes_retrans]);
         self.words([tcp.dsack_dups, tcp.reord_seen, tcp.rcv_ooopack, info.snd_wnd, info.rcv_wnd, 0]);
@@ -214,6 +217,7 @@ fn options(info: &ConnectionInfo) -> u8 {
         | bit(info.window_scaling, option::WSCALE)
         | bit(info.ecn, option::ECN)
         | bit(syn_data, option::SYN_DATA)
+        | bit(info.tcp_info.fast_open_child, option::FAST_OPEN_CHILD)
 }
 
 fn state_number(state: State) -> u8 {

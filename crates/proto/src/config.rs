@@ -232,6 +232,14 @@ settings! {
     /// A SYN with another number inside the window of a half-open request ends it by a reset (RFC 9293 §3.10.7.4: back to LISTEN);
     /// otherwise it is acknowledged, and a client that has restarted gets through.
     syn_ends_request: bool = "firstbyte.syn_ends_request", ours false, linux true, range _,
+    /// The SYN-ACK that answers a repeated SYN echoes its timestamp (RFC 7323 §4.3); otherwise that of the first.
+    echo_repeated_syn: bool = "firstbyte.echo_repeated_syn", ours true, linux false, range _,
+    /// Until its handshake is complete a Fast Open child takes segments as a half-open request does, which knows only the SYN (Linux's
+    /// `tcp_check_req`); otherwise as any connection in SYN-RECEIVED (RFC 9293 §3.10.7.4).
+    fast_open_child_as_request: bool = "firstbyte.fast_open_child_as_request", ours false, linux true, range _,
+    /// Text that reaches beyond the peer's own FIN resets the connection (Linux's `tcp_rcv_state_process`); otherwise it is ignored (RFC 9293
+    /// §3.10.7.4).
+    reset_text_beyond_fin: bool = "firstbyte.reset_text_beyond_fin", ours false, linux true, range _,
     /// A server whose SYN is acknowledged without the data it had sent before sends that data again at once.
     resend_after_synack: bool = "firstbyte.resend_after_synack", ours true, linux true, range _,
     /// Nothing is left to later connections when one ends.

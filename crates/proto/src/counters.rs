@@ -31,7 +31,7 @@ counters! {
     estab_resets = "EstabResets";
     /// Segments received, bad ones included.
     in_segs = "InSegs";
-    /// Segments sent, resets included, but not those that were sent again.
+    /// Segments sent, resets included, but not those that were sent again (as Linux, repeated SYN-ACKs of passive opens all the same).
     out_segs = "OutSegs";
     /// Segments sent again.
     retrans_segs = "RetransSegs";
@@ -266,6 +266,8 @@ counters! {
     syn_data_rejected_bytes = "SynDataRejectedBytes";
     /// Ours: SYN-ACKs that carried the answer, or the FIN.
     synack_data = "SynAckData";
+    /// Ours: SYN-ACKs of passive opens sent again, which are among `OutSegs` too, as Linux counts them.
+    syn_ack_retrans = "SynAckRetrans";
     /// Ours: SYNs with a valid cookie that the replay guard had seen before.
     replay_guard_hits = "ReplayGuardHits";
     /// Ours: SYNs with a valid cookie refused because the guard could not remember more.
@@ -288,8 +290,14 @@ const TCP_GROUP: [&str; 10] = [
     "OutRsts",
 ];
 /// Counters that Linux does not have.
-const OWN: [&str; 5] =
-    ["SynDataRejectedBytes", "SynAckData", "ReplayGuardHits", "ReplayGuardFull", "CookieOnOverflow"];
+const OWN: [&str; 6] = [
+    "SynDataRejectedBytes",
+    "SynAckData",
+    "SynAckRetrans",
+    "ReplayGuardHits",
+    "ReplayGuardFull",
+    "CookieOnOverflow",
+];
 
 /// A counter that is a sum of others, so that nothing has to be added to it per packet.
 type Sum = (&'static str, fn(&Counters) -> u64);
@@ -297,7 +305,7 @@ type Sum = (&'static str, fn(&Counters) -> u64);
 const SUMS: [Sum; 4] = [
     ("IpInReceives", |c| IN_DELIVERS(c) + c.ip_in_hdr_errors + c.ip_in_addr_errors + c.ip_in_unknown_protos),
     ("IpInDelivers", IN_DELIVERS),
-    ("IpOutRequests", |c| c.out_segs + c.retrans_segs + c.icmp_out_echo_reps),
+    ("IpOutRequests", |c| c.out_segs + c.retrans_segs - c.syn_ack_retrans + c.icmp_out_echo_reps),
     ("IcmpOutMsgs", |c| c.icmp_out_echo_reps),
 ];
 

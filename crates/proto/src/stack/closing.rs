@@ -21,6 +21,7 @@ impl Stack {
             }
             _ => connection.queue_fin(),
         }
+        connection.arm_persist(self.shared.context(now));
         connection.release_synack();
         self.settle(now, id.index);
         Ok(())
@@ -61,6 +62,7 @@ impl Stack {
             return self.abort_connection(now, id.index);
         }
         connection.queue_fin();
+        connection.arm_persist(self.shared.context(now));
         connection.release_synack();
         if let Some(linger) = connection.options.linger {
             connection.timers.set(Timer::Life, now + linger);
@@ -78,7 +80,7 @@ impl Stack {
     pub(super) fn abort_connection(&mut self, now: Instant, index: u32) {
         self.orphan(index);
         if let Some(connection) = self.connections.get_mut(index) {
-            connection.abort();
+            connection.abort(&mut self.shared.counters);
         }
         self.settle(now, index);
     }

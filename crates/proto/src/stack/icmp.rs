@@ -169,12 +169,11 @@ impl Connection {
     /// later it is a soft error that retransmission will outlive or confirm (RFC 1122 §4.2.3.9).
     fn unreachable(&mut self, cx: &mut Context, reason: CloseReason) {
         match self.handshake.as_deref() {
-            Some(Handshake::Active(_)) => {
-                cx.counters.attempt_fails += 1;
-                self.terminate(reason);
-            }
+            Some(Handshake::Active(_)) => self.terminate(&mut cx.counters, reason),
             // A Fast Open child the application has not accepted yet, or a simultaneous open.
-            Some(Handshake::Passive(_)) if self.unaccepted || self.parent.is_none() => self.terminate(reason),
+            Some(Handshake::Passive(_)) if self.unaccepted || self.parent.is_none() => {
+                self.terminate(&mut cx.counters, reason);
+            }
             _ => self.soft_error = Some(reason),
         }
     }

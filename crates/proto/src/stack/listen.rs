@@ -265,6 +265,9 @@ impl Stack {
         let cx = self.shared.context(now);
         child.take_syn(cx, segment, self.isn.timestamp_offset(tuple.local, tuple.peer));
         child.fast_opened = true;
+        child.tally.came(segment.payload.len(), segment.gso_size);
+        // Until there is a sample (Linux's `tcp_init_metrics`; RFC 6298 §5.7 if there never is).
+        child.rtt.on_syn_retransmitted();
         child.parent = Some(id);
         child.keep_syn(now, saved_syn);
         child.unaccepted = true;
@@ -344,8 +347,7 @@ impl Stack {
     ) -> Request {
         let config = &self.shared.config;
         let options = &segment.header.options;
-        let agreed =
-            Negotiated::from_syn(config, tuple.peer.is_v4(), options).with_ecn(config, segment.header.flags);
+        let agreed = Negotiated::from_syn(config, tuple.peer.is_v4(), options).with_ecn(config, segment);
         let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket.rare);
         Request {
             tuple,
@@ -402,7 +404,7 @@ impl Connection {
     ) {
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
-        self.begin_agreed(cx, agreed.with_ecn(&cx.config, segment.header.flags), segment.seq());
+        self.begin_agreed(cx, agreed.with_ecn(&cx.config, segment), segment.seq());
         self.ts_offset = ts_offset;
         self.remember_timestamp(cx.now, options.timestamps.map_or(0, |timestamps| timestamps.tsval));
         self.snd.wnd = segment.header.window.into();

@@ -3,7 +3,7 @@
 use super::Stack;
 use super::ingress::ResetNumbers;
 use super::listener::AtTimeout;
-use super::request::{CookieReply, Request};
+use super::request::{AnotherTime, CookieReply, Request};
 use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation::{self, TIMESTAMPS_LEN};
@@ -77,9 +77,9 @@ impl Stack {
         if request.transmissions > 0 {
             self.shared.counters.retrans_segs += 1;
             self.shared.counters.syn_retrans += 1;
-        } else {
-            self.shared.counters.out_segs += 1;
+            self.shared.counters.syn_ack_retrans += 1;
         }
+        self.shared.counters.out_segs += 1;
         request.transmissions = request.transmissions.saturating_add(1);
         request.sent_at = now;
         let (tuple, listener) = (request.tuple, request.listener);
@@ -129,7 +129,6 @@ impl Stack {
     }
 
     fn expire_request(&mut self, now: Instant, index: u32) {
-        self.shared.counters.attempt_fails += 1;
         self.forget_request(now, index);
     }
 
@@ -153,35 +152,31 @@ impl Stack {
     /// A segment for a half-open request (RFC 9293 §3.10.7.4 in SYN-RECEIVED).
     pub(super) fn for_request(&mut self, now: Instant, index: u32, segment: &mut Segment) {
         let Some(request) = self.requests.get(index) else { return };
-        let (tuple, irs, iss) = (request.tuple, request.irs, request.iss);
-        let expected = segment.seq() == irs + 1;
-        if segment.has(Flags::RST) {
-            if expected {
-                self.shared.counters.attempt_fails += 1;
-                self.shared.counters.embryonic_rsts += 1;
-                self.remove_request(index);
-            } else {
-                self.drops.count(DropReason::StrayReset);
-            }
-            return;
-        }
-        let of_another_time = self.is_of_another_time(index, segment);
-        let repeated_syn = segment.has(Flags::SYN) && !segment.has(Flags::ACK) && segment.seq() == irs;
-        if repeated_syn && !of_another_time {
+        let (tuple, id, irs, iss) = (request.tuple, request.listener, request.irs, request.iss);
+        let of_another_time = request.of_another_time(segment);
+        let flags = segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST);
+        if flags == Flags::SYN && segment.seq() == irs && of_another_time != Some(AnotherTime::Earlier) {
             self.note_repeated_syn(index, segment);
             return self.repeat_syn_ack(now, index, segment);
         }
-        if segment.has(Flags::ACK) && segment.header.ack != iss + 1 {
-            return self.reset_stranger(now, &tuple, segment);
+        if segment.has(Flags::ACK) && !segment.has(Flags::RST) && segment.header.ack != iss + 1 {
+            // Not of this request; a SYN cookie of the listener's, perhaps.
+            return self.for_listener(now, id, tuple, segment, None);
         }
-        // Text may overtake the final ACK: everything that starts in the window will do.
-        let beyond = segment.end().before(irs + 1) || segment.seq().since(irs + 1) > u32::from(u16::MAX);
-        let other_syn = segment.has(Flags::SYN) && segment.seq() != irs;
-        if of_another_time || beyond && !repeated_syn || other_syn && !self.shared.config.syn_ends_request {
+        if of_another_time.is_some() || !self.is_in_window(index, segment) {
+            let counters = &mut self.shared.counters;
+            counters.paws_estab_rejected += u64::from(of_another_time == Some(AnotherTime::Earlier));
+            counters.tsecr_rejected += u64::from(of_another_time == Some(AnotherTime::Foreign));
             return self.acknowledge_request(now, index, segment);
         }
-        if other_syn {
-            return self.end_by_syn(now, index, segment);
+        if segment.has(Flags::RST) {
+            return self.reset_request(now, index, segment.seq() == irs + 1);
+        }
+        if segment.has(Flags::SYN) && segment.seq() != irs {
+            if self.shared.config.syn_ends_request {
+                return self.end_by_syn(now, index, segment);
+            }
+            return self.acknowledge_request(now, index, segment);
         }
         if !segment.has(Flags::ACK) {
             return self.drops.count(DropReason::NotForListener);
@@ -192,9 +187,43 @@ impl Stack {
         self.promote(now, index, segment);
     }
 
-    /// "If an incoming segment is not acceptable, an acknowledgment should be sent in reply": a peer whose SYN has another number, since
-    /// it has forgotten the first, resets the request by its answer to that.
+    /// RFC 9293 §3.10.7.4's first check, against the window that the SYN-ACK told. Text may overtake the final ACK.
+    fn is_in_window(&self, index: u32, segment: &Segment) -> bool {
+        let Some(request) = self.requests.get(index) else { return false };
+        let (seq, start) = (segment.seq(), request.irs + 1);
+        if seq == start {
+            return true;
+        }
+        let end = start + u32::from(self.syn_ack_of(request, 0, None).window);
+        segment.end().after(start) && seq.before(end) || seq == end && segment.end() == end
+    }
+
+    /// A reset in the window. Only one with the very next number is certain to be the peer's, others are challenged (RFC 5961 §3.2).
+    fn reset_request(&mut self, now: Instant, index: u32, exact: bool) {
+        if exact {
+            self.shared.counters.attempt_fails += 1;
+            self.shared.counters.embryonic_rsts += 1;
+            self.remove_request(index);
+            return;
+        }
+        let config = &self.shared.config;
+        let (interval, limit) = (config.invalid_ratelimit(), config.tcp_challenge_ack_limit);
+        let Some(request) = self.requests.get_mut(index) else { return };
+        if !request.last_answer.may_answer(now, interval) {
+            self.shared.counters.ack_skipped_challenge += 1;
+            self.drops.count(DropReason::RateLimited);
+        } else if self.shared.challenge.take(now, limit) {
+            self.shared.counters.challenge_ack += 1;
+            self.send_request_ack(now, index);
+        }
+    }
+
+    /// "If an incoming segment is not acceptable, an acknowledgment should be sent in reply (unless the RST bit is set)": a peer whose SYN
+    /// has another number, since it has forgotten the first, resets the request by its answer to that.
     fn acknowledge_request(&mut self, now: Instant, index: u32, segment: &Segment) {
+        if segment.has(Flags::RST) {
+            return self.drops.count(DropReason::StrayReset);
+        }
         let interval = self.shared.config.invalid_ratelimit();
         let text = segment.len() > 0 && !segment.has(Flags::SYN);
         let Some(request) = self.requests.get_mut(index) else { return };
@@ -202,9 +231,14 @@ impl Stack {
             self.shared.counters.ack_skipped_syn_recv += 1;
             return self.drops.count(DropReason::RateLimited);
         }
+        self.send_request_ack(now, index);
+    }
+
+    /// What the SYN-ACK has told, as an ACK.
+    fn send_request_ack(&mut self, now: Instant, index: u32) {
+        let Some(request) = self.requests.get(index) else { return };
         let (tuple, listener, shift) = (request.tuple, request.listener, request.rcv_wscale);
         let shift = if request.agreed.snd_wscale.is_some() { shift } else { 0 };
-        let Some(request) = self.requests.get(index) else { return };
         let syn_ack = self.syn_ack_of(request, now.as_millis() as u32, None);
         let timestamps = syn_ack.options.timestamps;
         let header = TcpHeader {
@@ -226,21 +260,6 @@ impl Stack {
         self.reset_stranger(now, &request.tuple, segment);
     }
 
-    /// A timestamp that is older than the SYN's, or echoes none of our SYN-ACKs: of an earlier connection, or forged (RFC 7323 §5.3, and
-    /// Linux's `tcp_check_req`).
-    fn is_of_another_time(&mut self, index: u32, segment: &Segment) -> bool {
-        let Some(request) = self.requests.get(index) else { return false };
-        let timestamps = segment.header.options.timestamps.filter(|_| request.agreed.timestamps);
-        let Some(Timestamps { tsval, tsecr }) = timestamps else { return false };
-        let (first, last) = (request.first_sent_ms, request.sent_at.as_millis() as u32);
-        let echoed = tsecr.wrapping_sub(request.ts_offset);
-        let old = (request.ts_recent.wrapping_sub(tsval) as i32) > 0;
-        let foreign = !old && tsecr != 0 && echoed.wrapping_sub(first) > last.wrapping_sub(first);
-        self.shared.counters.paws_estab_rejected += u64::from(old);
-        self.shared.counters.tsecr_rejected += u64::from(foreign);
-        old || foreign
-    }
-
     /// A bare ACK, where the listener waits for data first (Linux's `tcp_check_req`).
     fn is_deferred(&mut self, index: u32, segment: &Segment) -> bool {
         let Some(request) = self.requests.get_mut(index) else { return false };
@@ -253,9 +272,9 @@ impl Stack {
 
     /// The newer timestamp is echoed, so that the client can tell which of its SYNs is answered (RFC 7323 §4.3).
     fn note_repeated_syn(&mut self, index: u32, segment: &Segment) {
-        if let Some(request) = self.requests.get_mut(index)
+        if self.shared.config.echo_repeated_syn
+            && let Some(request) = self.requests.get_mut(index)
             && let Some(Timestamps { tsval, .. }) = segment.header.options.timestamps
-            && segment.seq() == request.irs
             && (tsval.wrapping_sub(request.ts_recent) as i32) > 0
         {
             request.ts_recent = tsval;
@@ -267,10 +286,10 @@ impl Stack {
         let Some(request) = self.requests.get(index) else { return };
         let id = request.listener;
         if self.listener(id).is_none_or(|listener| listener.accept_queue_full()) {
-            return self.no_room_for_request(now, index, DropReason::AcceptQueueFull);
+            return self.no_room_for_request(now, index, segment, DropReason::AcceptQueueFull);
         }
         if self.too_many_connections() {
-            return self.no_room_for_request(now, index, DropReason::TooManyConnections);
+            return self.no_room_for_request(now, index, segment, DropReason::TooManyConnections);
         }
         let Some(request) = self.remove_request(index) else { return };
         self.establish(now, request, segment);
@@ -286,7 +305,7 @@ impl Stack {
             if self.requests.contains(index, generation)
                 && let Some(request) = self.remove_request(index)
             {
-                let index = self.open_request(now, request);
+                let index = self.open_request(now, request, None);
                 self.settle(now, index);
             }
         }
@@ -294,12 +313,12 @@ impl Stack {
 
     /// The request becomes a connection; `segment` completed its handshake.
     pub(super) fn establish(&mut self, now: Instant, request: Request, segment: &mut Segment) {
-        let index = self.open_request(now, request);
+        let index = self.open_request(now, request, Some(&segment.header));
         self.for_connection(now, index, segment);
     }
 
-    /// A connection that the application may accept, by its index.
-    fn open_request(&mut self, now: Instant, request: Request) -> u32 {
+    /// A connection that the application may accept, by its index. `ack`: the final ACK, if it has just come.
+    fn open_request(&mut self, now: Instant, request: Request, ack: Option<&TcpHeader>) -> u32 {
         let id = request.listener;
         let socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
         let route = self.route_to(request.tuple.peer);
@@ -307,7 +326,7 @@ impl Stack {
         let connection = Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);
         let id_of_connection: ConnId = self.insert_connection(connection);
         if let Some(connection) = self.connections.get_mut(id_of_connection.index) {
-            connection.take_request(self.shared.context(now), &request);
+            connection.take_request(self.shared.context(now), &request, ack);
             connection.keep_syn(now, request.saved_syn.map(|syn| *syn));
             connection.unaccepted = true;
         }
@@ -321,14 +340,16 @@ impl Stack {
 
     /// The request stays, unless `tcp_abort_on_overflow` says otherwise: a later ACK, or the answer to a repeated SYN-ACK, may find
     /// room.
-    fn no_room_for_request(&mut self, now: Instant, index: u32, reason: DropReason) {
+    fn no_room_for_request(&mut self, now: Instant, index: u32, segment: &Segment, reason: DropReason) {
         let Some(id) = self.requests.get(index).map(|request| request.listener) else { return };
         self.drop_at_listener(id, reason);
         if self.shared.config.tcp_abort_on_overflow {
-            if let Some(request) = self.remove_request(index) {
-                self.reset_embryo(now, &request);
+            let Some(request) = self.remove_request(index) else { return };
+            self.shared.counters.embryonic_rsts += 1;
+            if let Some(listener) = self.listener_mut(request.listener) {
+                listener.drops.reset += 1;
             }
-            return;
+            return self.reset_stranger(now, &request.tuple, segment);
         }
         let Some(generation) = self.requests.generation(index) else { return };
         let Some(request) = self.requests.get_mut(index) else { return };
@@ -350,7 +371,14 @@ impl Stack {
 }
 
 impl Connection {
-    fn take_request(&mut self, cx: &mut crate::tcp::connection::Context, request: &Request) {
+    fn take_request(
+        &mut self,
+        cx: &mut crate::tcp::connection::Context,
+        request: &Request,
+        ack: Option<&TcpHeader>,
+    ) {
+        // Its SYN.
+        self.tally.came(0, 0);
         self.rcv.wscale = request.rcv_wscale;
         self.begin_agreed(cx, request.agreed, request.irs);
         self.rcv.last_ack_sent = self.rcv.nxt;
@@ -358,7 +386,10 @@ impl Connection {
         self.remember_timestamp(cx.now, request.ts_recent);
         self.snd.una = request.iss + 1;
         self.snd.advance_nxt(request.iss + 1);
-        self.snd.wnd = request.peer_window.into();
+        // The largest window ever seen is not that of the SYN, which is not scaled (as Linux's `tcp_create_openreq_child`).
+        self.snd.wnd = ack.map_or(request.peer_window.into(), |ack| {
+            u32::from(ack.window) << request.agreed.snd_wscale.unwrap_or(0)
+        });
         self.snd.wnd_max = self.snd.wnd;
         self.window_grew();
         self.snd.wl1 = request.irs;
@@ -366,12 +397,16 @@ impl Connection {
         self.established_at = cx.now;
         self.early_confirmed = true;
         self.syns_were_lost(cx, request.timeouts);
-        match request.transmissions {
-            // A cookie does not remember when it was sent; an earlier ACK would have been the measure.
-            0 => {}
-            1 if request.acked => {}
-            1 => self.rtt.on_sample(cx.now.since(request.sent_at), self.snd.span()),
-            _ => self.rtt.on_syn_retransmitted(),
+        if request.transmissions > 1 {
+            let since_first = (cx.now.as_millis() as u32).wrapping_sub(request.first_sent_ms);
+            let retrans = u32::from(request.transmissions) - 1;
+            self.counts(cx.now).begin_late(retrans, request.timeouts.into(), since_first);
+        }
+        match request.round_trip(cx, ack.and_then(|ack| ack.options.timestamps)) {
+            Some(rtt) => self.rtt.on_sample(rtt, self.snd.span()),
+            // Of a cookie it is not known that it was sent twice.
+            None if request.transmissions > 1 => self.rtt.on_syn_retransmitted(),
+            None => {}
         }
         self.recall_path(cx);
     }

@@ -1,11 +1,14 @@
 //! An ordinary half-open peer in the SYN queue: what is needed to repeat the SYN-ACK and to make the connection, no buffers.
 
 use crate::rate_limit::LastAnswer;
+use crate::tcp::connection::Context;
+use crate::tcp::input::Segment;
 use crate::tcp::negotiation::Negotiated;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::{Instant, ListenerId};
-use wire::{FastOpenOption, SeqNum};
+use core::time::Duration;
+use wire::{FastOpenOption, SeqNum, Timestamps};
 
 /// SYN-RECEIVED of an ordinary passive open.
 #[derive(Debug)]
@@ -37,6 +40,50 @@ pub(super) struct Request {
     pub(super) saved_syn: Option<Box<Box<[u8]>>>,
     /// In its listener's row of those who wait for room.
     pub(super) waiting: bool,
+}
+
+/// Milliseconds: an echo is not older.
+const ECHO_MOST: u32 = u32::MAX / 2 / 1000;
+
+/// Why a segment's timestamps show that it does not belong to a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnotherTime {
+    /// Older than the SYN's: of an earlier connection (RFC 7323 §5.3).
+    Earlier,
+    /// An echo of none of our SYN-ACKs: forged, or of an earlier connection (Linux's `tcp_check_req`).
+    Foreign,
+}
+
+impl Request {
+    pub(super) fn of_another_time(&self, segment: &Segment) -> Option<AnotherTime> {
+        let Timestamps { tsval, tsecr } =
+            segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?;
+        let (first, last) = (self.first_sent_ms, self.sent_at.as_millis() as u32);
+        let echoed = tsecr.wrapping_sub(self.ts_offset);
+        // Zero: some hosts begin to count behind their SYN (as Linux's `tcp_paws_check`).
+        if self.ts_recent != 0 && (self.ts_recent.wrapping_sub(tsval) as i32) > 0 {
+            return Some(AnotherTime::Earlier);
+        }
+        let foreign = tsecr != 0 && echoed.wrapping_sub(first) > last.wrapping_sub(first);
+        foreign.then_some(AnotherTime::Foreign)
+    }
+
+    /// What the final ACK tells of the round trip. Where the SYN-ACK went more than once only its timestamp says which was answered
+    /// (RFC 7323 §4.1), and so with a SYN cookie.
+    pub(super) fn round_trip(&self, cx: &Context, timestamps: Option<Timestamps>) -> Option<Duration> {
+        let now_ms = cx.now.as_millis() as u32;
+        match self.transmissions {
+            // An earlier ACK would have been the measure.
+            1 if self.acked && !cx.config.rtt_of_first => None,
+            1 => Some(cx.now.since(self.sent_at)),
+            _ => {
+                let Timestamps { tsecr, .. } = timestamps.filter(|_| self.agreed.timestamps)?;
+                let passed = now_ms.wrapping_sub(tsecr.wrapping_sub(self.ts_offset));
+                let sensible = tsecr != 0 && passed < ECHO_MOST;
+                sensible.then(|| Duration::from_millis(passed.max(1).into()))
+            }
+        }
+    }
 }
 
 const _: () = assert!(size_of::<Request>() <= 128, "a half-open peer must stay small");

@@ -168,6 +168,11 @@ impl Sender {
         self.fin_queued.then(|| self.queue.end())
     }
 
+    /// The FIN was acknowledged, and had gone without text.
+    pub(crate) fn lone_fin_acked(&self) -> bool {
+        self.nagle.contains(Nagle::FIN_ALONE) && self.fin_seq().is_some_and(|fin| self.una.after(fin))
+    }
+
     /// The FIN has been sent (and not rewound).
     pub(crate) fn fin_sent(&self) -> bool {
         self.fin_queued && self.nxt.after(self.queue.end())
@@ -494,15 +499,26 @@ impl Connection {
     }
 
     /// Ends at once, for `reason`; nothing more is sent except what `reset_due` says.
-    pub(crate) fn terminate(&mut self, reason: CloseReason) {
+    pub(crate) fn terminate(&mut self, counters: &mut Counters, reason: CloseReason) {
         if self.state == State::Closed {
             return;
+        }
+        // RFC 4022's transitions to CLOSED. An attempt that the application itself gives up is none that failed (as Linux's `tcp_done`).
+        match self.state {
+            State::Established | State::CloseWait => counters.estab_resets += 1,
+            State::SynSent | State::SynReceived if reason != CloseReason::Aborted => {
+                counters.attempt_fails += 1
+            }
+            _ => {}
         }
         self.state = State::Closed;
         self.close_reason.get_or_insert(reason);
         self.timers.stop_all();
         self.rcv.ack_owed = AckOwed::No;
-        self.rcv.drop_early();
+        if !self.reset_due {
+            // A reset still tells of it.
+            self.rcv.drop_early();
+        }
         self.snd.queue.clear();
         self.snd.probe_due = false;
         self.handshake = None;
@@ -526,9 +542,9 @@ impl Connection {
     }
 
     /// Sends a reset and ends.
-    pub(crate) fn abort(&mut self) {
+    pub(crate) fn abort(&mut self, counters: &mut Counters) {
         self.reset_due = self.is_open() && !matches!(self.handshake.as_deref(), Some(Handshake::Active(_)));
-        self.terminate(CloseReason::Aborted);
+        self.terminate(counters, CloseReason::Aborted);
     }
 
     /// The sending direction ends behind what is queued.
@@ -546,7 +562,7 @@ impl Connection {
         }
         if self.fin_wait2_time(&cx.config).is_none() {
             cx.counters.abort_on_linger += 1;
-            self.abort();
+            self.abort(&mut cx.counters);
         }
     }
 

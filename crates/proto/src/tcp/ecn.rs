@@ -73,11 +73,14 @@ impl EcnState {
 }
 
 impl Negotiated {
-    /// What a SYN's or SYN-ACK's `flags` say about ECN. A SYN-ACK that reflects both flags says nothing (RFC 3168 §6.1.1).
-    pub(crate) fn with_ecn(self, config: &Config, flags: Flags) -> Negotiated {
+    /// What a SYN or SYN-ACK says about ECN. A SYN-ACK that reflects both flags says nothing (RFC 3168 §6.1.1), nor does a SYN that is itself
+    /// ECN-capable, which only a later kind of ECN sends (as Linux's `tcp_ecn_create_request`).
+    pub(crate) fn with_ecn(self, config: &Config, segment: &Segment) -> Negotiated {
+        let flags = segment.header.flags;
+        let plain = segment.ecn == Ecn::NotEct || flags.contains(Flags::AE);
         let ecn = match flags & SETUP {
             setup if flags.contains(Flags::ACK) => config.tcp_ecn == ASK && setup == Flags::ECE,
-            setup => config.tcp_ecn != 0 && setup == SETUP,
+            setup => config.tcp_ecn != 0 && setup == SETUP && plain,
         };
         Negotiated { ecn, ..self }
     }

@@ -5,6 +5,7 @@
 
 mod ack;
 mod duplicate;
+mod embryo;
 mod loss;
 mod reset;
 mod sequence;
@@ -73,6 +74,13 @@ impl Connection {
     }
 
     fn arrives_later(&mut self, cx: &mut Context, segment: &mut Segment) -> Result<(), Stop> {
+        if self.is_embryo(cx) {
+            self.check_embryo(cx, segment)?;
+        }
+        if !segment.header.flags.intersects(Flags::ACK | Flags::RST | Flags::SYN) {
+            // No peer that is synchronized sends it: it is not worth an answer, wherever it lies (as Linux).
+            return Err(Reply::Nothing);
+        }
         self.check_sequence(cx, segment)?;
         self.check_reset(cx, segment)?;
         self.check_syn(cx, segment)?;

@@ -59,7 +59,7 @@ impl Connection {
         if dead {
             cx.counters.abort_on_timeout += 1;
             self.reset_due = true;
-            return self.terminate(self.soft_error.unwrap_or(CloseReason::TimedOut));
+            return self.terminate(&mut cx.counters, self.soft_error.unwrap_or(CloseReason::TimedOut));
         }
         special.unanswered += 1;
         cx.counters.keep_alive += 1;

@@ -19,6 +19,8 @@ bitflags::bitflags! {
         const AT_ONCE = 0x10;
         /// `fill_small_windows` as it was when the connection began.
         const FILLS_WINDOWS = 0x20;
+        /// Kept here for want of room: the FIN was first sent without text.
+        const FIN_ALONE = 0x40;
     }
 }
 

@@ -113,7 +113,9 @@ impl Connection {
         let unsent = self.unsent();
         let fin_waits = self.snd.fin_queued && !self.snd.fin_sent();
         if unsent == 0 {
-            return fin_waits && self.send_range(cx, self.snd.nxt, 0, true, packet);
+            return fin_waits
+                && !self.fin_is_kept_back()
+                && self.send_range(cx, self.snd.nxt, 0, true, packet);
         }
         self.new_data_leaves(cx);
         let Some(allowed) = self.allowed_now(unsent) else { return false };
@@ -137,7 +139,14 @@ impl Connection {
         // What goes again does so by itself.
         let again = self.snd.max.earliest(self.snd.queue.end());
         let burst = if self.snd.nxt.before(again) { burst.min(again.since(self.snd.nxt)) } else { burst };
-        self.send_range(cx, self.snd.nxt, burst, fin_waits && burst == unsent, packet)
+        let fin = fin_waits && burst == unsent && !self.fin_is_kept_back();
+        self.send_range(cx, self.snd.nxt, burst, fin, packet)
+    }
+
+    /// A FIN takes a number, for which the peer's window has no room (RFC 9293 §3.8.6).
+    fn fin_is_kept_back(&self) -> bool {
+        let fin = self.snd.queue.end();
+        !fin.before(self.snd.una + self.snd.wnd) && !fin.before(self.snd.max)
     }
 
     /// Bytes written and not sent (or to be sent again).
@@ -148,7 +157,8 @@ impl Connection {
     /// Something waits that the peer's window keeps back.
     pub(crate) fn is_window_limited(&self) -> bool {
         let unsent = self.unsent();
-        unsent > 0 && self.allowed_now(unsent).is_none()
+        let fin_waits = || self.snd.fin_queued && !self.snd.fin_sent() && self.fin_is_kept_back();
+        if unsent > 0 { self.allowed_now(unsent).is_none() } else { fin_waits() }
     }
 
     /// Bytes that may go now: whole segments, or a smaller last one if it need not wait.
@@ -199,6 +209,9 @@ impl Connection {
         let fin = fin && taken == len;
         let end = seq + taken + u32::from(fin);
         let repeats = seq.before(self.snd.max);
+        if fin && !repeats {
+            self.snd.nagle.set(Nagle::FIN_ALONE, taken == 0);
+        }
         if repeats {
             self.recovery.resent(cx.now, taken);
             self.counts(cx.now).bytes_retrans += u64::from(taken);
@@ -252,7 +265,7 @@ impl Connection {
         if self.timers.expired(Timer::Life, now) {
             if self.orphan {
                 // Its lingering close has run out of time.
-                return self.abort();
+                return self.abort(&mut cx.counters);
             }
             self.keepalive_timeout(cx);
         }
@@ -279,6 +292,10 @@ impl Connection {
         use super::congestion::{Controller, Lost};
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
+        if self.timeouts > 1 && (!self.agreed.sack || self.snd.queue.is_empty()) {
+            // What the last time-out sent again; with SACK the scoreboard knows it, unless it is a FIN.
+            cx.counters.lost_retransmit += 1;
+        }
         let first = self.timeouts == 1;
         self.counts(cx.now).timed_out(cx.now, first);
         self.count_failed_recovery(cx);

@@ -93,7 +93,7 @@ impl Connection {
     fn end_if(&mut self, cx: &mut Context, expired: bool) -> bool {
         if expired {
             cx.counters.abort_on_timeout += 1;
-            self.terminate(self.soft_error.unwrap_or(CloseReason::TimedOut));
+            self.terminate(&mut cx.counters, self.soft_error.unwrap_or(CloseReason::TimedOut));
         }
         expired
     }
@@ -106,7 +106,7 @@ impl Connection {
             || cx.memory.is_exhausted() && self.holds_much();
         if too_many {
             cx.counters.abort_on_memory += 1;
-            self.abort();
+            self.abort(&mut cx.counters);
         }
         too_many
     }

@@ -331,6 +331,14 @@ impl Receiver {
         self.early.get_or_insert_default().duplicate = Some(part);
     }
 
+    /// The next acknowledgement does not.
+    pub(crate) fn forget_report(&mut self) {
+        if let Some(early) = &mut self.early {
+            early.duplicate = None;
+            self.early.take_if(|early| early.is_empty());
+        }
+    }
+
     /// An acknowledgement with up to `max` blocks has gone; another is owed if it had no room for all that is new.
     pub(crate) fn reported(&mut self, max: usize) {
         let Some(early) = &mut self.early else { return };

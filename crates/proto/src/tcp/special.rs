@@ -107,7 +107,17 @@ impl Counts {
         &mut Special::of(special, now).counts
     }
 
-    pub(super) fn timed_out(&mut self, now: Instant, first: bool) {
+    /// Of a passive open whose SYN-ACK went again `retrans` times, `timeouts` of them by the timer, in `since_first` milliseconds.
+    pub(crate) fn begin_late(&mut self, retrans: u32, timeouts: u32, since_first: u32) {
+        self.total_retrans = retrans;
+        if timeouts > 0 {
+            self.total_rto = timeouts;
+            self.total_rto_recoveries = 1;
+            self.total_rto_ms = since_first;
+        }
+    }
+
+    pub(crate) fn timed_out(&mut self, now: Instant, first: bool) {
         self.total_rto = self.total_rto.saturating_add(1);
         if first {
             self.total_rto_recoveries = self.total_rto_recoveries.saturating_add(1);

@@ -112,6 +112,14 @@ pub struct TcpInfo {
     pub bytes_retrans: u64,
     /// Segments sent again.
     pub total_retrans: u32,
+    /// Sequence numbers acknowledged beside those of the payload, as Linux counts them: our FIN's, and of an active open the SYN's.
+    pub controls_acked: u8,
+    /// The peer's FIN is received, which counts as a byte in Linux.
+    pub fin_received: bool,
+    /// Our FIN was acknowledged that went without text, and so is a segment delivered.
+    pub fin_delivered: bool,
+    /// It began as the child of a Fast Open (`TCPI_OPT_TFO_CHILD`).
+    pub fast_open_child: bool,
     /// Bytes delivered, acknowledged or reported by SACK.
     pub delivered: u32,
     /// Of those, what was acknowledged with an echo of congestion (RFC 3168).
@@ -173,6 +181,10 @@ impl TcpInfo {
             bytes_sent: first_sent(c) + counts.bytes_retrans,
             bytes_retrans: counts.bytes_retrans,
             total_retrans: counts.total_retrans,
+            controls_acked: c.controls_acked(),
+            fin_received: c.rcv.fin_received,
+            fin_delivered: c.snd.lone_fin_acked(),
+            fast_open_child: c.fast_opened && c.outcome == Outcome::Pending,
             delivered: c.snd.queue.delivery.delivered(),
             delivered_ce: counts.delivered_ce,
             dsack_dups: counts.dsack_dups,
@@ -206,6 +218,18 @@ fn first_sent(c: &Connection) -> u64 {
 }
 
 impl Connection {
+    /// See [`TcpInfo::controls_acked`].
+    fn controls_acked(&self) -> u8 {
+        let fin = self.snd.fin_seq().is_some_and(|fin| self.snd.una.after(fin));
+        let syn = self.is_established() && self.outcome != Outcome::Pending;
+        u8::from(fin) + u8::from(syn)
+    }
+
+    /// Sequence numbers acknowledged, but for the SYN of a passive open.
+    pub(super) fn numbers_acked(&self) -> u64 {
+        self.bytes_acked + u64::from(self.controls_acked())
+    }
+
     /// Segments sent again.
     pub(crate) fn total_retrans(&self) -> u32 {
         self.special.as_ref().map_or(0, |special| special.counts.total_retrans)

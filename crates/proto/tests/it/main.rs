@@ -50,6 +50,7 @@ mod memory;
 mod mtu_search;
 mod mutation;
 mod opening;
+mod openings_counted;
 mod options;
 mod orphans;
 mod pacing;

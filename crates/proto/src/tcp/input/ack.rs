@@ -43,8 +43,9 @@ impl Connection {
             return Err(Reply::Nothing);
         }
         if ack.before(self.snd.una) {
-            // RFC 5961 §5.2: older than any window we were offered: someone guesses.
-            if ack.before(self.snd.una - self.snd.wnd_max) {
+            // RFC 5961 §5.2: older than any window we were offered, or than what was ever acknowledged (as Linux): someone guesses.
+            let passed = u32::try_from(self.numbers_acked()).unwrap_or(u32::MAX);
+            if ack.before(self.snd.una - self.snd.wnd_max.min(passed)) {
                 self.challenge(cx);
                 return Err(Reply::Nothing);
             }
@@ -281,6 +282,7 @@ impl Connection {
             self.arm_rto(cx.now);
         }
         if fin_acked {
+            cx.counters.delivered += u64::from(self.snd.lone_fin_acked());
             self.transition(Transition::FinAcked);
         }
         if self.snd.blocked {
@@ -339,7 +341,7 @@ impl Connection {
             // Nobody holds it, and it is not to wait for the peer's FIN.
             State::FinWait2 if self.orphan && self.fin_wait2_time(&cx.config).is_none() => {
                 cx.counters.abort_on_linger += 1;
-                self.terminate(CloseReason::Aborted);
+                self.terminate(&mut cx.counters, CloseReason::Aborted);
                 return Err(Reply::Reset);
             }
             _ => {}
@@ -351,8 +353,12 @@ impl Connection {
     /// A closed window with data waiting and nothing in flight is probed (RFC 9293 §3.8.6.1).
     #[inline]
     pub(crate) fn arm_persist(&mut self, cx: &Context) {
-        let nothing_waits =
-            || self.unsent() == 0 && !self.snd.probe_due && !self.timers.is_set(Timer::Retransmit);
+        let nothing_waits = || {
+            self.unsent() == 0
+                && (!self.snd.fin_queued || self.snd.fin_sent())
+                && !self.snd.probe_due
+                && !self.timers.is_set(Timer::Retransmit)
+        };
         if !self.recovery.is_idle() || self.snd.flight_size() == 0 && !nothing_waits() {
             self.arm_persist_now(cx);
         }

@@ -312,6 +312,7 @@ impl Connection {
             self.snd.unsend_fin();
             board.ends_before_fin(self.snd.queue.end());
         }
+        cx.counters.lost_retransmit += u64::from(board.take_lost_retransmits());
         board.take_lost()
     }
 

@@ -28,8 +28,7 @@ impl Connection {
     }
 
     pub(super) fn reset_by_peer(&mut self, cx: &mut Context) {
-        cx.counters.estab_resets += u64::from(self.handshake.is_none());
-        self.terminate(CloseReason::Reset);
+        self.terminate(&mut cx.counters, CloseReason::Reset);
     }
 
     /// "If the SYN bit is set … MUST send a challenge ACK" (RFC 5961 §4.2).
@@ -46,8 +45,7 @@ impl Connection {
             }
             return Ok(());
         }
-        cx.counters.syn_challenge += 1;
-        self.challenge(cx);
+        self.challenge_syn(cx);
         Err(Reply::Nothing)
     }
 }

@@ -1,6 +1,7 @@
 //! First check: is the segment acceptable? (RFC 9293 §3.10.7.4, RFC 7323 §5)
 
 use super::{Reply, Segment, Stop};
+use crate::State;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::Handshake;
 use crate::tcp::receiver::AckOwed;
@@ -25,7 +26,8 @@ impl Connection {
         // As Linux's `tcp_sequence`: anything that touches the window from the left edge on. Text is trimmed later.
         let beyond = segment.seq().after(self.rcv.adv.latest(self.rcv.nxt));
         if beyond || segment.end().before(self.rcv.nxt) {
-            cx.counters.beyond_window += u64::from(beyond && !segment.has(Flags::RST));
+            let counts = beyond && !segment.header.flags.intersects(Flags::RST | Flags::SYN);
+            cx.counters.beyond_window += u64::from(counts);
             return Err(self.out_of_window(cx, segment));
         }
         Ok(())
@@ -39,7 +41,7 @@ impl Connection {
     }
 
     /// RFC 7413 §4.2.2: the SYN-ACK goes again, without data or option if it has gone before.
-    fn answer_duplicate_syn(&mut self, cx: &mut Context) -> Reply {
+    pub(super) fn answer_duplicate_syn(&mut self, cx: &mut Context) -> Reply {
         self.release_synack();
         let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut() else { return Reply::Nothing };
         if passive.due || Special::may_answer(&mut self.special, cx) {
@@ -57,6 +59,8 @@ impl Connection {
         let timestamps = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?;
         let age = self.ts_recent.wrapping_sub(timestamps.tsval) as i32;
         if age <= cx.config.paws_slack.cast_signed()
+            // Some hosts begin to count behind their SYN (as Linux's `tcp_paws_check`).
+            || self.ts_recent == 0
             || segment.has(Flags::RST)
             || self.ts_recent_expired(cx.now)
         {
@@ -117,8 +121,7 @@ impl Connection {
             return Reply::Nothing;
         }
         if segment.has(Flags::SYN) {
-            cx.counters.syn_challenge += 1;
-            self.challenge(cx);
+            self.challenge_syn(cx);
         } else if !self.answer_nonsense(cx, segment) {
             cx.counters.ack_skipped_seq += 1;
         }
@@ -143,6 +146,14 @@ impl Connection {
             self.rcv.delay.alarm();
             self.note_duplicate(cx, segment);
         }
+    }
+
+    /// "If the SYN bit is set, irrespective of the sequence number, TCP endpoints MUST send a challenge ACK" (RFC 5961 §4.2).
+    pub(super) fn challenge_syn(&mut self, cx: &mut Context) {
+        // Linux counts it as an error where nothing else explains it.
+        cx.counters.in_errs += u64::from(self.state == State::Established && self.handshake.is_none());
+        cx.counters.syn_challenge += 1;
+        self.challenge(cx);
     }
 
     /// A challenge ACK (RFC 5961), within what the connection and the stack may send of them.

@@ -84,14 +84,13 @@ impl Connection {
             self.snd.rewind();
             return;
         }
-        cx.counters.attempt_fails += 1;
-        self.terminate(CloseReason::Refused);
+        self.terminate(&mut cx.counters, CloseReason::Refused);
     }
 
     fn note_syn(&mut self, cx: &Context, segment: &Segment) {
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
-        self.agree(cx, agreed.with_ecn(&cx.config, segment.header.flags));
+        self.agree(cx, agreed.with_ecn(&cx.config, segment));
         self.start_receiver(cx, segment.seq());
         self.set_send_window(segment);
         if let Some(timestamps) = options.timestamps {

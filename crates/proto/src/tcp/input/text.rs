@@ -19,8 +19,19 @@ impl Connection {
         let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
         if !segment.payload.is_empty() {
             if self.rcv.fin_received || !self.is_open() {
+                let text_end = segment.seq() + segment.payload.len() as u32;
+                if cx.config.reset_text_beyond_fin
+                    && self.is_open()
+                    && segment.seq().before(self.rcv.nxt)
+                    && text_end.after(self.rcv.nxt)
+                {
+                    cx.counters.abort_on_data += 1;
+                    self.reset_by_peer(cx);
+                    return Err(Reply::Reset);
+                }
                 // Nothing may follow a FIN: "Ignore the segment text." What came before is acknowledged again.
                 if segment.seq().before(self.rcv.nxt) {
+                    cx.counters.delayed_ack_lost += u64::from(!segment.end().after(self.rcv.nxt));
                     self.note_duplicate(cx, segment);
                     self.ack_now();
                 }
@@ -34,7 +45,7 @@ impl Connection {
             if self.orphan && segment.end().after(self.rcv.nxt) {
                 // Nobody will read it (RFC 1122 §4.2.2.13: "SHOULD send a RST to show that data was lost").
                 cx.counters.abort_on_data += 1;
-                self.terminate(CloseReason::Aborted);
+                self.terminate(&mut cx.counters, CloseReason::Aborted);
                 return Err(Reply::Reset);
             }
             if !self.has_memory_for_text(cx) {
@@ -46,13 +57,20 @@ impl Connection {
                 full_sized: segment.payload.len() + 40 >= usize::from(self.advmss),
                 pushed: segment.has(Flags::PSH),
             };
+            let owed = self.rcv.ack_owed;
             let accepted = self.take_text(cx, segment);
+            if fin == Some(self.rcv.nxt) && cx.config.ack_habit == AckHabit::QuickStart {
+                // That some of the text came before is not reported any more (as Linux's `tcp_fin`).
+                self.rcv.ack_owed = owed;
+                self.rcv.forget_report();
+            }
             if accepted > 0 && fin.is_some() {
                 self.measure_delay(cx, &came);
             }
             if self.follow_with_fin(fin, &cx.config) {
                 let quick = cx.config.ack_habit == AckHabit::QuickStart && !segment.has(Flags::SYN);
-                if quick && self.rcv.has_much_to_acknowledge() {
+                // What filled the gap before a FIN that was early is acknowledged at once (RFC 5681 §4.2).
+                if quick && (fin.is_none() || self.rcv.has_much_to_acknowledge()) {
                     self.ack_now();
                 }
                 self.arm_delayed_ack(cx);
@@ -66,12 +84,24 @@ impl Connection {
             }
         } else if fin.is_some_and(|fin| fin != self.rcv.nxt) {
             // Repeated, or ahead of what is missing (RFC 5681 §4.2: an ACK at once).
+            self.count_stray_fin(cx, segment);
             self.note_duplicate(cx, segment);
             self.ack_now();
         }
         self.follow_with_fin(fin, &cx.config);
         self.arm_delayed_ack(cx);
         Ok(())
+    }
+
+    /// A FIN alone that is not the next number.
+    #[cold]
+    fn count_stray_fin(&mut self, cx: &mut Context, segment: &Segment) {
+        if segment.seq().before(self.rcv.nxt) {
+            cx.counters.delayed_ack_lost += 1;
+        } else if !self.rcv.fin_received {
+            cx.counters.ofo_queue += 1;
+            self.counts(cx.now).rcv_ooopack += 1;
+        }
     }
 
     /// RFC 2883: what arrives twice is reported, so that the sender learns which of its retransmissions were in vain.
@@ -111,6 +141,7 @@ impl Connection {
         }
         let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
         let len = segment.payload.len() as u32;
+        let end = segment.end();
         let accepted = self.rcv.accept(
             cx.now,
             seq,
@@ -136,7 +167,7 @@ impl Connection {
             if !cx.memory.is_under_pressure() {
                 self.rcv.fit_gap(seq + len, &cx.config);
             }
-        } else {
+        } else if !end.after(self.rcv.nxt) {
             cx.counters.delayed_ack_lost += 1;
         }
         self.keep_within_memory(cx);

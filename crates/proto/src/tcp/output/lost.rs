@@ -72,7 +72,6 @@ impl Connection {
         } else {
             let (seq, len) = self.last_missing();
             let fin = self.snd.fin_sent() && seq + len == self.snd.queue.end();
-            cx.counters.fast_retrans += 1;
             self.send_range(cx, seq, len, fin, packet);
         }
         cx.counters.loss_probes += 1;
@@ -106,6 +105,8 @@ impl Connection {
             return false;
         }
         match self.recovery.board().map(|board| board.phase) {
+            // What the time-out itself sends again is counted as that.
+            Some(Phase::Loss) if self.timeouts > 0 && seq == self.snd.una => {}
             Some(Phase::Loss) => cx.counters.slow_start_retrans += 1,
             _ => cx.counters.fast_retrans += 1,
         }

@@ -126,7 +126,9 @@ impl Connection {
             counts.total_retrans = counts.total_retrans.wrapping_add(segments);
         } else {
             cx.counters.out_segs += u64::from(segments);
-            cx.counters.orig_data_sent += u64::from(if out.payload_len > 0 { segments } else { 0 });
+            // As Linux counts, a FIN that goes alone is data.
+            let counts = out.payload_len > 0 || out.flags.contains(Flags::FIN);
+            cx.counters.orig_data_sent += u64::from(if counts { segments } else { 0 });
         }
         self.tally.went(out.payload_len, segments);
         if cut { most } else { 0 }

@@ -129,8 +129,7 @@ impl Connection {
             if active.answer_allowed && !early_fallback && self.timeouts < 2 {
                 cx.third_timeout_of_fast_open();
             }
-            cx.counters.attempt_fails += 1;
-            return self.terminate(CloseReason::TimedOut);
+            return self.terminate(&mut cx.counters, CloseReason::TimedOut);
         }
         active.due = true;
         let fast_open = active.answer_allowed;
@@ -160,6 +159,7 @@ impl Connection {
             out.again = true;
             cx.counters.syn_retrans += 1;
         }
+        let fast_open = passive.fast_open;
         passive.due = false;
         passive.transmissions = passive.transmissions.saturating_add(1);
         passive.sent_at = cx.now;
@@ -173,7 +173,18 @@ impl Connection {
         self.handshake = Some(handshake);
         let window = self.syn_window();
         self.finish_packet(cx, &out, window, options, packet);
+        if fast_open {
+            self.count_syn_ack_of_request(cx, &out);
+        }
         true
+    }
+
+    /// As for any passive open (Linux's `tcp_rtx_synack`): a repeated SYN-ACK is a segment sent too, and one without data none of the
+    /// connection's.
+    fn count_syn_ack_of_request(&mut self, cx: &mut Context, out: &Outgoing) {
+        cx.counters.out_segs += u64::from(out.again);
+        cx.counters.syn_ack_retrans += u64::from(out.again);
+        self.tally.segs_out -= u32::from(out.payload_len == 0);
     }
 
     fn answer_on_syn_ack(
@@ -219,12 +230,17 @@ impl Connection {
     pub(super) fn syn_ack_timeout(&mut self, cx: &mut Context) {
         let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut() else { return };
         passive.due = true;
+        let fast_open = passive.fast_open;
         let stacks = cx.config.tcp_synack_retries + u32::from(passive.fast_open);
         let retries = self.options.syn_retries.map_or(stacks, u32::from);
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
+        if fast_open {
+            let first = self.timeouts == 1;
+            self.counts(cx.now).timed_out(cx.now, first);
+        }
         if u32::from(self.timeouts) > retries {
-            self.terminate(CloseReason::TimedOut);
+            self.terminate(&mut cx.counters, CloseReason::TimedOut);
         }
     }
 
