@@ -334,7 +334,7 @@ impl Scoreboard {
                 if segment.is_thought_in_flight() {
                     self.marks.newly_lost.push(((segment.seq, segment.len), segment.snapshot));
                 }
-                segment.retransmitted = false;
+                self.marks.lost_retransmits += u32::from(std::mem::take(&mut segment.retransmitted));
                 segment.lost = !segment.sacked;
             }
             self.marks.count(segment);
