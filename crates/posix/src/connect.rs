@@ -1,19 +1,18 @@
 //! `connect`, plain and with Fast Open (Linux's `__inet_stream_connect`, `tcp_sendmsg_fastopen`, `tcp_fastopen_defer_connect`).
 
 use crate::errno::{Errno, Stop};
-use crate::socket::{Opening, Role};
+use crate::send::Destination;
+use crate::socket::{Opening, Role, Socket};
 use crate::sockets::Sockets;
 use bytes::Bytes;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use proto::{ConnectError, ConnectOptions, FastOpen, Instant, State, fastopen};
 
 /// One call of `connect`.
 #[derive(Debug)]
 pub struct Connect {
-    /// Whom to connect.
-    pub fd: i32,
-    /// To whom; `None` is `AF_UNSPEC`, which ends an association.
-    pub peer: Option<SocketAddr>,
+    fd: i32,
+    peer: Destination,
     waiting: Option<Waiting>,
 }
 
@@ -26,7 +25,13 @@ pub(crate) struct Waiting {
 
 impl Connect {
     /// A call not yet begun.
+    /// `fd` is whom to connect, `peer` to whom; `None` is `AF_UNSPEC`, which ends an association.
     pub fn new(fd: i32, peer: Option<SocketAddr>) -> Connect {
+        Connect::to(fd, peer.map_or(Destination::Unspecified, Destination::Address))
+    }
+
+    /// As [`new`](Self::new), to what is perhaps no address: that matters only where a connection could begin.
+    pub(crate) fn to(fd: i32, peer: Destination) -> Connect {
         Connect { fd, peer, waiting: None }
     }
 
@@ -38,12 +43,15 @@ impl Connect {
         if let Some(waiting) = self.waiting {
             return sockets.await_handshake(now, self.fd, waiting);
         }
-        let Some(peer) = self.peer else { return Ok(sockets.disconnect(now, self.fd)?) };
+        if self.peer == Destination::Unspecified {
+            return Ok(sockets.disconnect(now, self.fd)?);
+        }
         let otherwise = match sockets.files.socket(self.fd)?.opening {
             Opening::Connected | Opening::Deferred(_) => return Err(Errno::EISCONN.into()),
+            Opening::Disconnecting => return Err(Errno::EINVAL.into()),
             Opening::Connecting => Errno::EALREADY,
             Opening::Unconnected => {
-                if sockets.begin(now, self.fd, peer)? {
+                if sockets.begin(now, self.fd, self.peer)? {
                     return Ok(());
                 }
                 Errno::EINPROGRESS
@@ -57,12 +65,12 @@ impl Connect {
 
 impl Sockets {
     /// Begins to connect. True: nothing was sent, since the SYN is to carry the first data.
-    fn begin(&mut self, now: Instant, fd: i32, peer: SocketAddr) -> Result<bool, Errno> {
+    fn begin(&mut self, now: Instant, fd: i32, peer: Destination) -> Result<bool, Errno> {
         let socket = self.files.socket(fd)?;
         if matches!(socket.role, Role::Listener(_)) {
             return Err(Errno::EISCONN);
         }
-        let peer = socket.peer_named(peer)?;
+        let peer = self.peer_named(socket, peer.address()?.ok_or(Errno::EINVAL)?)?;
         let wanted = socket.options.fast_open_connect;
         let local = socket.bound.map(|bound| bound.ip());
         if wanted && self.stack.fast_open_is_ready(now, peer.ip(), local, self.fast_open(fd)?) {
@@ -73,6 +81,19 @@ impl Sockets {
         let fast_open = if wanted { self.fast_open(fd)? } else { FastOpen::Off };
         self.dial(now, fd, peer, fast_open, Bytes::new())?;
         Ok(false)
+    }
+
+    /// Whom an address means: nobody's own is this host (BSD's habit; Linux's `ip_route_output_key`, `tcp_v6_connect`).
+    fn peer_named(&self, socket: &Socket, addr: SocketAddr) -> Result<SocketAddr, Errno> {
+        let mut peer = socket.peer_named(addr)?;
+        if peer.ip().is_unspecified() {
+            let own = |ip: &IpAddr| ip.is_ipv4() == peer.is_ipv4();
+            let bound = socket.bound.map(|bound| bound.ip()).filter(|ip| !ip.is_unspecified());
+            let loopback = || self.stack.addresses().find(|ip| own(ip) && ip.is_loopback());
+            let first = || self.stack.addresses().find(|ip| own(ip));
+            peer.set_ip(bound.or_else(loopback).or_else(first).ok_or(Errno::ENETUNREACH)?);
+        }
+        Ok(peer)
     }
 
     fn fast_open(&self, fd: i32) -> Result<FastOpen, Errno> {
@@ -125,7 +146,7 @@ impl Sockets {
         &mut self,
         now: Instant,
         fd: i32,
-        peer: Option<SocketAddr>,
+        peer: Destination,
         data: &[u8],
     ) -> Result<(usize, Waiting), Errno> {
         if self.stack.config().tcp_fastopen & fastopen::CLIENT == 0 {
@@ -138,8 +159,9 @@ impl Sockets {
             Opening::Connected => return Err(Errno::EISCONN),
             Opening::Connecting => return Ok((0, Waiting { deadline, otherwise: Errno::EALREADY })),
             Opening::Deferred(peer) => peer,
+            Opening::Disconnecting => return Err(Errno::EINVAL),
             Opening::Unconnected if matches!(socket.role, Role::Listener(_)) => return Err(Errno::EISCONN),
-            Opening::Unconnected => socket.peer_named(peer.ok_or(Errno::EINVAL)?)?,
+            Opening::Unconnected => self.peer_named(socket, peer.address()?.ok_or(Errno::EINVAL)?)?,
         };
         let taken = self.dial(
             now,
@@ -166,7 +188,7 @@ impl Sockets {
         let socket = self.files.socket_mut(fd)?;
         if socket.ended {
             let error = socket.take_error().unwrap_or(Errno::ECONNABORTED);
-            socket.opening = Opening::Unconnected;
+            self.disconnect(now, fd)?;
             return Err(error.into());
         }
         if !matches!(state, State::SynSent | State::SynReceived) {

@@ -21,6 +21,15 @@ pub const FIONCLEX: u64 = 0x5450;
 /// Linux's `FIONBIO`; its argument is read, not written.
 pub const FIONBIO: u64 = 0x5421;
 
+/// Linux's `FIOASYNC`: signals when something happens, which there are none of here.
+pub const FIOASYNC: u64 = 0x5452;
+/// Linux's `FIOGETOWN` and `SIOCGPGRP`: who gets them.
+const FIOGETOWN: u64 = 0x8903;
+const SIOCGPGRP: u64 = 0x8904;
+/// Linux's `SIOCGSTAMP_OLD` and `SIOCGSTAMPNS_OLD`.
+const SIOCGSTAMP: u64 = 0x8906;
+const SIOCGSTAMPNS: u64 = 0x8907;
+
 impl Sockets {
     /// `ioctl` that answers with an int.
     ///
@@ -30,7 +39,12 @@ impl Sockets {
         let File::Socket(socket) = self.files.get(fd)? else { return Err(Errno::ENOTTY) };
         let known = matches!(request, SIOCINQ | SIOCOUTQ | SIOCOUTQNSD | SIOCATMARK);
         match socket.role {
+            // Nobody is told of it by a signal.
+            _ if matches!(request, FIOGETOWN | SIOCGPGRP) => Ok(0),
+            // Of the packet that was read last, if stamps are asked for: `recvmsg` tells them.
+            _ if matches!(request, SIOCGSTAMP | SIOCGSTAMPNS) => Err(Errno::ENOENT),
             _ if !known => Err(Errno::ENOTTY),
+            Role::Listener(_) if request == SIOCATMARK => Ok(0),
             Role::Listener(_) => Err(Errno::EINVAL),
             Role::Fresh => Ok(0),
             Role::Connection(_) => Ok(self.queue(socket, request)),

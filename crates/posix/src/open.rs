@@ -2,10 +2,10 @@
 
 use crate::errno::{Errno, Stop};
 use crate::files::File;
-use crate::socket::{Domain, Opening, Role, Socket};
+use crate::socket::{Chosen, Domain, Opening, Role, Socket};
 use crate::sockets::{Sockets, wait};
 use core::net::{IpAddr, SocketAddr};
-use proto::{AcceptError, ConnId, Instant, ListenError, SocketOption};
+use proto::{AcceptError, ConnId, Instant, ListenError, SocketOption, State};
 
 impl Sockets {
     /// `socket`: a TCP socket, which is all there is here.
@@ -43,7 +43,7 @@ impl Sockets {
         if !own {
             return Err(Errno::EADDRNOTAVAIL);
         }
-        if socket.role != Role::Fresh || socket.is_named() {
+        if !socket.is_closed() || socket.is_named() {
             return Err(Errno::EINVAL);
         }
         let port = match addr.port() {
@@ -54,6 +54,7 @@ impl Sockets {
         };
         let socket = self.files.socket_mut(fd)?;
         socket.bound = Some(SocketAddr::new(ip, port));
+        socket.chosen = Chosen { address: !ip.is_unspecified(), port: addr.port() != 0 };
         // With an address of IPv6 it speaks nothing else.
         socket.options.v6_only |= ip.is_ipv6() && !ip.is_unspecified();
         Ok(())
@@ -65,8 +66,8 @@ impl Sockets {
         let (Ok(open), Ok(own)) = (self.files.open(fd), self.files.socket(fd)) else { return true };
         self.files.iter().any(|(other, file)| {
             let File::Socket(socket) = file else { return false };
-            let connected =
-                || socket.connection().and_then(|id| self.stack.names(id)).map(|(local, _)| local);
+            let connection = socket.connection().filter(|_| !socket.ended);
+            let connected = || connection.and_then(|id| self.stack.names(id)).map(|(local, _)| local);
             let Some(bound) = socket.bound.or_else(connected) else { return false };
             if other == open || bound.port() != port || !overlap((own, ip), (socket, bound.ip())) {
                 return false;
@@ -151,6 +152,7 @@ impl Sockets {
         let mut child = Socket::new(listener.domain, flags & libc::SOCK_NONBLOCK != 0);
         child.options = listener.options.clone();
         child.opening = Opening::Connected;
+        child.chosen = Chosen { address: listener.chosen.address, port: false };
         child.bound = self.stack.names(conn).map(|(local, _)| local);
         let named = child.domain.to_user(peer);
         let close_on_exec = flags & libc::SOCK_CLOEXEC != 0;
@@ -188,7 +190,11 @@ impl Sockets {
     pub fn local_name(&self, fd: i32) -> Result<SocketAddr, Errno> {
         let socket = self.files.socket(fd)?;
         let connected = socket.connection().and_then(|id| self.stack.names(id)).map(|(local, _)| local);
-        let name = connected.or(socket.bound).unwrap_or(socket.domain.unspecified());
+        let again = socket.bound.filter(|bound| socket.ended && bound.port() != 0);
+        let mut name = again.or(connected).or(socket.bound).unwrap_or(socket.domain.unspecified());
+        if name.port() == 0 {
+            name.set_port(socket.former_port);
+        }
         Ok(socket.domain.to_user(name))
     }
 
@@ -198,7 +204,8 @@ impl Sockets {
     /// `ENOTCONN`, `EBADF`, `ENOTSOCK`.
     pub fn peer_name(&self, fd: i32) -> Result<SocketAddr, Errno> {
         let socket = self.files.socket(fd)?;
-        let id = socket.connection().filter(|_| !socket.ended).ok_or(Errno::ENOTCONN)?;
+        let open = |id: &ConnId| !socket.ended && self.state(*id) != State::SynSent;
+        let id = socket.connection().filter(open).ok_or(Errno::ENOTCONN)?;
         let (_, peer) = self.stack.names(id).ok_or(Errno::ENOTCONN)?;
         Ok(socket.domain.to_user(peer))
     }

@@ -97,6 +97,7 @@ impl Sockets {
             Role::Listener(id) if self.stack.accept_queue(id) > 0 => READABLE,
             Role::Listener(_) => Ready::empty(),
             Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => WRITABLE | error,
+            Role::Fresh if socket.shut.read => WRITABLE | READABLE | Ready::RDHUP | Ready::HUP | error,
             Role::Fresh => WRITABLE | Ready::HUP | error,
             Role::Connection(id) => self.connection_readiness(socket, id) | error,
         }

@@ -40,7 +40,8 @@ impl Receive {
                 return wait_to_receive(now, self.deadline(sockets, now)?);
             }
             Role::Fresh if self.flags & libc::MSG_OOB != 0 => return Err(Errno::EINVAL.into()),
-            Role::Fresh | Role::Listener(_) => return Err(Errno::ENOTCONN.into()),
+            Role::Fresh => return Ok(sockets.nothing_to_receive(self.fd)?),
+            Role::Listener(_) => return Err(Errno::ENOTCONN.into()),
         };
         if self.flags & libc::MSG_OOB != 0 {
             return Ok(sockets.take_urgent(self.fd, id, buf, self.flags & libc::MSG_PEEK == 0)?);
@@ -97,6 +98,16 @@ fn wait_to_receive<T>(now: Instant, deadline: Option<Instant>) -> Result<T, Stop
 }
 
 impl Sockets {
+    /// Of a socket that is not connected: an error that waits to be told, the end that was asked for, or that there is nobody.
+    fn nothing_to_receive(&mut self, fd: i32) -> Result<usize, Errno> {
+        let socket = self.files.socket_mut(fd)?;
+        match socket.take_error() {
+            Some(error) => Err(error),
+            None if socket.shut.read => Ok(0),
+            None => Err(Errno::ENOTCONN),
+        }
+    }
+
     /// How many bytes a call waits for (`sock_rcvlowat`).
     fn target(&self, fd: i32, flags: i32, len: usize) -> Result<usize, Errno> {
         let lowat = self.files.socket(fd)?.options.rcvlowat;
@@ -128,13 +139,13 @@ impl Sockets {
         if waiting == 0 && finished { Err(Errno::EIO) } else { Ok(waiting) }
     }
 
-    /// Bytes left, or 1 for the end of the stream (`tcp_inq_hint`).
+    /// Bytes left; the end of the stream counts as one (`tcp_inq_hint`).
     pub(crate) fn inq_hint(&self, fd: i32) -> Result<i32, Errno> {
         let socket = self.files.socket(fd)?;
         let queues = socket.connection().and_then(|id| self.stack.queues(id));
-        Ok(queues.map_or(0, |queues| match i32::try_from(queues.received).unwrap_or(i32::MAX) {
-            0 => i32::from(socket.peer_finished || peer_has_finished(queues.state)),
-            left => left,
+        Ok(queues.map_or(0, |queues| {
+            let finished = socket.peer_finished || peer_has_finished(queues.state);
+            i32::try_from(queues.received).unwrap_or(i32::MAX).saturating_add(finished.into())
         }))
     }
 
@@ -143,17 +154,14 @@ impl Sockets {
         Ok(self.files.socket_mut(fd)?.take_error())
     }
 
-    /// What a `recvmsg` tells with `TCP_INQ`: bytes left, or 1 for the end of the stream.
+    /// What a `recvmsg` tells with `TCP_INQ`: bytes left, and one for the end of the stream.
     ///
     /// # Errors
     /// `EBADF`, `ENOTSOCK`.
     pub fn left_to_read(&self, fd: i32) -> Result<Option<i32>, Errno> {
         let socket = self.files.socket(fd)?;
-        let queues = socket.connection().and_then(|id| self.stack.queues(id)).filter(|_| socket.options.inq);
-        Ok(queues.map(|queues| match i32::try_from(queues.received).unwrap_or(i32::MAX) {
-            0 => i32::from(socket.peer_finished || peer_has_finished(queues.state)),
-            left => left,
-        }))
+        let wanted = socket.options.inq && socket.connection().is_some();
+        wanted.then(|| self.inq_hint(fd)).transpose()
     }
 
     /// What is there, up to an urgent byte that is not in the stream.

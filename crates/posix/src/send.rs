@@ -25,6 +25,22 @@ pub enum Destination {
     Unspecified,
     /// There.
     Address(SocketAddr),
+    /// What is none for this socket, and is that error where it matters.
+    Unusable(Errno),
+}
+
+impl Destination {
+    /// The address, if there is one.
+    ///
+    /// # Errors
+    /// What makes it none.
+    pub(crate) fn address(self) -> Result<Option<SocketAddr>, Errno> {
+        match self {
+            Destination::None | Destination::Unspecified => Ok(None),
+            Destination::Address(addr) => Ok(Some(addr)),
+            Destination::Unusable(errno) => Err(errno),
+        }
+    }
 }
 
 /// One call that sends.
@@ -129,15 +145,10 @@ impl<'a> Send<'a> {
         if self.flags & libc::MSG_FASTOPEN == 0 && !deferred {
             return Ok(());
         }
-        let to = match self.to {
-            Destination::Unspecified => return Err(Errno::EOPNOTSUPP.into()),
-            Destination::None => None,
-            Destination::Address(addr) => Some(addr),
-        };
-        if self.source.faulty && self.source.data.is_empty() {
-            return Err(Errno::EFAULT.into());
+        if self.to == Destination::Unspecified {
+            return Err(Errno::EOPNOTSUPP.into());
         }
-        let (sent, waiting) = sockets.send_with_syn(now, self.fd, to, self.source.data)?;
+        let (sent, waiting) = sockets.send_with_syn(now, self.fd, self.to, self.source.data)?;
         (self.sent, self.sent_with_syn) = (sent, sent);
         self.handshake = Some(Waiting { deadline: self.deadline, ..waiting });
         Ok(())

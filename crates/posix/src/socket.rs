@@ -66,6 +66,15 @@ pub(crate) enum Opening {
     Deferred(SocketAddr),
     Connecting,
     Connected,
+    /// `shutdown` came before the outcome was told: only an end of the association helps (`SS_DISCONNECTING`).
+    Disconnecting,
+}
+
+/// Parts of a name that `bind` was told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) address: bool,
+    pub(crate) port: bool,
 }
 
 /// Which directions the application, or the end of the connection, has shut (Linux's `sk_shutdown`).
@@ -82,7 +91,16 @@ pub(crate) struct Socket {
     pub(crate) nonblocking: bool,
     pub(crate) role: Role,
     pub(crate) opening: Opening,
+    /// What it holds of a name; port 0: an address alone.
     pub(crate) bound: Option<SocketAddr>,
+    /// Which part of that the application said itself, and keeps when the connection ends (`SOCK_BINDADDR_LOCK`, `SOCK_BINDPORT_LOCK`).
+    pub(crate) chosen: Chosen,
+    /// The port it had, which it is still told.
+    pub(crate) former_port: u16,
+    /// MSS of the connection it had.
+    pub(crate) former_mss: Option<i32>,
+    /// `O_APPEND` and `O_NOATIME`, which mean nothing to a socket.
+    pub(crate) status: i32,
     /// Of a listener.
     pub(crate) backlog: u32,
     pub(crate) shut: Shut,
@@ -224,6 +242,10 @@ impl Socket {
             role: Role::Fresh,
             opening: Opening::Unconnected,
             bound: None,
+            chosen: Chosen::default(),
+            former_port: 0,
+            former_mss: None,
+            status: 0,
             backlog: 0,
             shut: Shut::default(),
             error: None,
@@ -240,6 +262,21 @@ impl Socket {
         match self.role {
             Role::Connection(id) => Some(id),
             _ => None,
+        }
+    }
+
+    /// The connection is over: what of its name was not chosen is free again (`tcp_set_state`, `tcp_disconnect`).
+    pub(crate) fn let_go_of_name(&mut self, named: Option<SocketAddr>) {
+        self.former_port = named.or(self.bound).map_or(self.former_port, |name| name.port());
+        self.bound = self.bound.filter(|_| self.chosen != Chosen::default());
+        if let Some(bound) = &mut self.bound {
+            if !self.chosen.port {
+                bound.set_port(0);
+            }
+            if !self.chosen.address {
+                let any = if bound.is_ipv4() { IpAddr::from([0; 4]) } else { Ipv6Addr::UNSPECIFIED.into() };
+                bound.set_ip(any);
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::errno::{self, Errno, Stop};
 use crate::files::{File, Files, Open};
 use crate::readiness::Ready;
-use crate::socket::{Opening, Role, Socket};
+use crate::socket::{Opening, Role, Shut, Socket};
 use core::time::Duration;
 use proto::{ConnId, Events, Instant, SocketId, Stack, State};
 use std::collections::{BTreeSet, HashMap};
@@ -132,6 +132,7 @@ impl Sockets {
         if !std::mem::replace(&mut socket.ended, true) {
             socket.error = errno::of_end(reason, had_finished, socket.unreachable.map(|(errno, _)| errno));
             socket.release_all();
+            socket.let_go_of_name(None);
         }
     }
 
@@ -230,7 +231,7 @@ impl Sockets {
     /// `EBADF`.
     pub fn flags(&self, fd: i32) -> Result<i32, Errno> {
         let (mode, nonblocking) = match self.files.get(fd)? {
-            File::Socket(socket) => (libc::O_RDWR, socket.nonblocking),
+            File::Socket(socket) => (libc::O_RDWR | socket.status, socket.nonblocking),
             File::Epoll(_) => (libc::O_RDWR, false),
             File::Pipe(end) => (end.mode(), end.nonblocking),
         };
@@ -240,11 +241,16 @@ impl Sockets {
     /// `fcntl(F_SETFL)`: of the flags only `O_NONBLOCK` means something here.
     ///
     /// # Errors
-    /// `EBADF`.
+    /// `EBADF`; `EINVAL` for `O_DIRECT`, `EOPNOTSUPP` for `O_ASYNC`: no signal tells of a socket.
     pub fn set_flags(&mut self, fd: i32, flags: i32) -> Result<(), Errno> {
         let nonblocking = flags & libc::O_NONBLOCK != 0;
         match self.files.get_mut(fd)? {
-            File::Socket(socket) => socket.nonblocking = nonblocking,
+            File::Socket(_) if flags & libc::O_DIRECT != 0 => return Err(Errno::EINVAL),
+            File::Socket(_) if flags & libc::O_ASYNC != 0 => return Err(Errno::EOPNOTSUPP),
+            File::Socket(socket) => {
+                socket.nonblocking = nonblocking;
+                socket.status = flags & (libc::O_APPEND | libc::O_NOATIME);
+            }
             File::Pipe(end) => end.nonblocking = nonblocking,
             File::Epoll(_) => {}
         }
@@ -304,33 +310,47 @@ impl Sockets {
         Ok(new)
     }
 
-    /// `shutdown`.
+    /// `shutdown` (Linux's `inet_shutdown`). Even where there is nothing to be shut, it is remembered.
     ///
     /// # Errors
     /// `EINVAL` for another `how`, `ENOTCONN` for a socket that is not connected.
     pub fn shutdown(&mut self, now: Instant, fd: i32, how: i32) -> Result<(), Errno> {
-        let socket = self.files.socket(fd)?;
         let (read, write) = match how {
             libc::SHUT_RD => (true, false),
             libc::SHUT_WR => (false, true),
             libc::SHUT_RDWR => (true, true),
-            _ => return Err(Errno::EINVAL),
+            _ => {
+                self.files.socket(fd)?;
+                return Err(Errno::EINVAL);
+            }
         };
+        if let Some(id) = self.files.socket(fd)?.connection() {
+            self.notice_state(fd, id);
+        }
+        let socket = self.files.socket(fd)?;
+        let state = socket.connection().map(|id| self.state(id));
+        let opening = matches!(state, Some(State::SynSent | State::SynReceived)) || socket.is_closed();
+        let socket = self.files.socket_mut(fd)?;
+        if socket.opening == Opening::Connecting {
+            socket.opening = if opening { Opening::Disconnecting } else { Opening::Connected };
+        }
         match socket.role {
+            Role::Listener(_) if !read => Ok(()),
+            Role::Listener(_) => self.disconnect(now, fd),
             Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => self.disconnect(now, fd),
-            Role::Fresh => Err(Errno::ENOTCONN),
-            Role::Listener(_) if read => self.disconnect(now, fd),
-            Role::Listener(_) => Ok(()),
-            Role::Connection(id) if self.state(id) == State::SynSent => self.disconnect(now, fd),
-            Role::Connection(id) => self.shut(now, fd, id, read, write),
+            Role::Connection(_) if state == Some(State::SynSent) => self.disconnect(now, fd),
+            Role::Connection(id) if !socket.ended => self.shut(now, fd, id, read, write),
+            Role::Fresh | Role::Connection(_) => {
+                socket.shut.read |= read;
+                socket.shut.write |= write;
+                self.stir(fd);
+                Err(Errno::ENOTCONN)
+            }
         }
     }
 
     fn shut(&mut self, now: Instant, fd: i32, id: ConnId, read: bool, write: bool) -> Result<(), Errno> {
         let socket = self.files.socket_mut(fd)?;
-        if socket.ended {
-            return Err(Errno::ENOTCONN);
-        }
         socket.shut.read |= read;
         socket.shut.write |= write;
         if read {
@@ -344,14 +364,22 @@ impl Sockets {
         Ok(())
     }
 
-    /// Back to a socket that is not connected (`AF_UNSPEC`, `shutdown` before the handshake is over).
+    /// Back to a socket that is not connected (`AF_UNSPEC`, `shutdown` before the handshake is over; Linux's `tcp_disconnect`). An error
+    /// that waits to be told still does.
     pub(crate) fn disconnect(&mut self, now: Instant, fd: i32) -> Result<(), Errno> {
+        let named = self.files.socket(fd)?.connection().and_then(|id| self.stack.names(id));
+        let info = self.files.socket(fd)?.connection().and_then(|id| self.stack.info(id));
+        let segment = info.map(|info| self.segment_of(&info));
         let socket = self.files.socket_mut(fd)?;
+        socket.former_mss = segment.or(socket.former_mss);
+        if socket.role != Role::Fresh {
+            socket.let_go_of_name(named.map(|(local, _)| local));
+        }
         let role = std::mem::replace(&mut socket.role, Role::Fresh);
         socket.opening = Opening::Unconnected;
         socket.ended = false;
         socket.peer_finished = false;
-        socket.error = None;
+        socket.shut = Shut::default();
         socket.unreachable = None;
         if let Some(id) = role.id() {
             self.owners.remove(&id);
@@ -360,10 +388,16 @@ impl Sockets {
             Role::Fresh => {}
             Role::Listener(id) => self.stack.close_listener(now, id),
             Role::Connection(id) => {
-                // What ends so is reset, and its own application is told of it, too (Linux's `tcp_disconnect`).
-                let live = !matches!(self.state(id), State::Closed | State::TimeWait);
+                // What ends so is reset, and its own application is told of it, too.
+                let unsent = self.stack.queues(id).is_some_and(|queues| queues.unsent > 0);
+                let told = match self.state(id) {
+                    State::Closed | State::TimeWait => false,
+                    State::Closing | State::LastAck => unsent,
+                    _ => true,
+                };
                 self.stack.abort(now, id);
-                self.files.socket_mut(fd)?.error = live.then_some(Errno::ECONNRESET);
+                let socket = self.files.socket_mut(fd)?;
+                socket.error = told.then_some(Errno::ECONNRESET).or(socket.error);
             }
         }
         self.stir(fd);

@@ -12,7 +12,7 @@ const SIN6_LEN_MIN: usize = 24;
 /// An address that an application gave, for a socket of this family.
 ///
 /// # Errors
-/// `EFAULT`, `EINVAL` if it is too short, `EAFNOSUPPORT` for another family.
+/// `EFAULT`, `EINVAL` if it is too short for a family. What is no address of this socket's is told later.
 ///
 /// # Safety
 /// `addr` is null, or `len` bytes there can be read.
@@ -50,9 +50,9 @@ pub(super) unsafe fn read(
             let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
             Ok(Destination::Address(SocketAddr::new(ip.into(), u16::from_be(v6.sin6_port))))
         }
-        (_, Domain::V4) if len < size_of::<sockaddr_in>() => Err(Errno::EINVAL),
-        (_, Domain::V6) if len < SIN6_LEN_MIN => Err(Errno::EINVAL),
-        _ => Err(Errno::EAFNOSUPPORT),
+        (_, Domain::V4) if len < size_of::<sockaddr_in>() => Ok(Destination::Unusable(Errno::EINVAL)),
+        (_, Domain::V6) if len < SIN6_LEN_MIN => Ok(Destination::Unusable(Errno::EINVAL)),
+        _ => Ok(Destination::Unusable(Errno::EAFNOSUPPORT)),
     }
 }
 

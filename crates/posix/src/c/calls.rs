@@ -6,7 +6,6 @@ use crate::errno::Errno;
 use crate::open::Accept;
 use crate::options::{Asked, Given};
 use crate::send::Destination;
-use core::net::SocketAddr;
 use libc::{c_int, c_void, sockaddr, socklen_t};
 
 /// `socket`.
@@ -49,6 +48,7 @@ pub unsafe fn bind(
     // SAFETY: as the caller says.
     let name = match unsafe { addr::read(domain, addr, len)? } {
         Destination::Address(name) => name,
+        Destination::Unusable(errno) => return Err(errno),
         // SAFETY: as the caller says.
         _ => unsafe { addr::unspecified(domain, addr, len)? },
     };
@@ -90,11 +90,7 @@ pub unsafe fn connect(
 ) -> Result<i32, Errno> {
     let domain = process.call(|sockets, _| sockets.domain(fd))?;
     // SAFETY: as the caller says.
-    let peer: Option<SocketAddr> = match unsafe { addr::read(domain, addr, len)? } {
-        Destination::Address(peer) => Some(peer),
-        _ => None,
-    };
-    let mut connect = Connect::new(fd, peer);
+    let mut connect = Connect::to(fd, unsafe { addr::read(domain, addr, len)? });
     process.wait_for(watch(&fd), |sockets, now| connect.attempt(sockets, now)).map(|()| 0)
 }
 

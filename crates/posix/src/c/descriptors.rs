@@ -2,7 +2,7 @@
 
 use super::{Process, watch};
 use crate::errno::Errno;
-use crate::ioctl::{FIOCLEX, FIONBIO, FIONCLEX};
+use crate::ioctl::{FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX};
 use crate::send::{Destination, Send, Source};
 use crate::sockets::Close;
 use libc::{c_int, off_t};
@@ -45,10 +45,15 @@ pub fn fcntl(process: &impl Process, fd: c_int, command: c_int, argument: c_int)
             libc::F_SETFD => sockets.set_close_on_exec(fd, argument & libc::FD_CLOEXEC != 0).map(|()| 0),
             libc::F_DUPFD => sockets.duplicate(fd, argument, false),
             libc::F_DUPFD_CLOEXEC => sockets.duplicate(fd, argument, true),
+            libc::F_GETOWN | F_GETSIG => Ok(0),
+            libc::F_GETPIPE_SZ | libc::F_SETPIPE_SZ if !sockets.is_pipe(fd) => Err(Errno::EBADF),
             _ => Err(Errno::EINVAL),
         }
     })
 }
+
+/// Linux's number, which libc does not name: the signal that tells of a socket.
+const F_GETSIG: c_int = 11;
 
 /// `ioctl` with an int, or without.
 ///
@@ -70,6 +75,11 @@ pub unsafe fn ioctl(
             let on = unsafe { *argument.as_ref().ok_or(Errno::EFAULT)? };
             let flags = if on == 0 { flags & !libc::O_NONBLOCK } else { flags | libc::O_NONBLOCK };
             return process.call(|sockets, _| sockets.set_flags(fd, flags)).map(|()| 0);
+        }
+        FIOASYNC => {
+            // SAFETY: as the caller says.
+            let on = unsafe { *argument.as_ref().ok_or(Errno::EFAULT)? };
+            return if on == 0 { Ok(0) } else { Err(Errno::EOPNOTSUPP) };
         }
         _ => {}
     }

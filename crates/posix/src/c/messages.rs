@@ -33,6 +33,10 @@ pub unsafe fn writev(
     // SAFETY: as the caller says.
     unsafe {
         let iovecs = memory::iovecs(iov, memory::count(count)?)?;
+        if iovecs.iter().all(|entry| entry.iov_len == 0) {
+            // Linux's `vfs_writev` does not come to the socket.
+            return process.call(|sockets, _| sockets.flags(fd)).map(|_| 0);
+        }
         send_from(process, fd, iovecs, (0, None), Destination::None)
     }
 }
@@ -88,7 +92,11 @@ unsafe fn destination(
     }
     let domain = process.call(|sockets, _| sockets.domain(fd))?;
     // SAFETY: as the caller says.
-    unsafe { addr::read(domain, to, len) }
+    match unsafe { addr::read(domain, to, len) } {
+        // Too short even for a family, which is only looked at where it matters.
+        Err(Errno::EINVAL) if len < 2 => Ok(Destination::Unusable(Errno::EINVAL)),
+        read => read,
+    }
 }
 
 unsafe fn send_from(

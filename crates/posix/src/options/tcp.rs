@@ -7,7 +7,7 @@ use crate::sockets::Sockets;
 use crate::tcp_info;
 use core::time::Duration;
 use proto::fast_open::KeyRing;
-use proto::{CongestionControl, Instant, SocketOption, State, fastopen};
+use proto::{CongestionControl, ConnectionInfo, Instant, SocketOption, State, fastopen};
 
 /// Linux's numbers that libc does not name.
 const TCP_REPAIR_WINDOW: i32 = 29;
@@ -243,15 +243,14 @@ impl Sockets {
         let listens = matches!(socket.role, Role::Listener(_));
         let asked = socket.options.engine.max_segment.map(i32::from);
         let asked = asked.filter(|_| socket.is_closed() || listens);
-        Ok(match (asked, info) {
-            (Some(asked), _) => asked,
-            // What a SYN-ACK may still allow is not known: no more than the default, less what timestamps take.
-            (None, Some(info)) if info.state == State::SynSent && self.stack.config().tcp_timestamps => {
-                i32::from(info.snd_mss) - TIMESTAMPS_LEN
-            }
-            (None, Some(info)) => info.snd_mss.into(),
-            (None, None) => MSS_DEFAULT,
-        })
+        let found = info.map(|info| self.segment_of(&info));
+        Ok(asked.or(found).or(socket.former_mss).unwrap_or(MSS_DEFAULT))
+    }
+
+    /// What a SYN-ACK may still allow is not known: no more than the default, less what timestamps take.
+    pub(crate) fn segment_of(&self, info: &ConnectionInfo) -> i32 {
+        let timestamps = unanswered(info) && self.stack.config().tcp_timestamps;
+        i32::from(info.snd_mss) - if timestamps { TIMESTAMPS_LEN } else { 0 }
     }
 
     fn acknowledges_quickly(&self, fd: i32) -> Result<bool, Errno> {
@@ -270,6 +269,11 @@ impl Sockets {
         name.resize(CONGESTION_NAME_MAX, 0);
         Ok(name)
     }
+}
+
+/// No SYN-ACK has come.
+fn unanswered(info: &ConnectionInfo) -> bool {
+    info.state == State::SynSent || info.state == State::Closed && info.established_at.is_none()
 }
 
 /// A name, which ends at a zero or where its length or its room do.

@@ -5,6 +5,8 @@
 mod cases;
 mod options;
 mod readiness;
+mod stage;
+mod states;
 mod sweep;
 
 use libc::{

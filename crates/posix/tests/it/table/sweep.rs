@@ -2,10 +2,10 @@
 //!
 //! What differs is in [`EXCEPTIONS`], with the reason, and nothing else may. Each of them must still be met.
 
-use super::cases::{name, to, with_port};
+use super::stage::{STATES, Stage};
 use super::{Calls, Given, Kernel, Ours};
 use core::ptr::{null, null_mut};
-use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET, c_int, pollfd};
+use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET, c_int};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -14,31 +14,6 @@ use std::io::Write as _;
 const OPTIONS: c_int = 90;
 const LEVELS: [(&str, c_int); 4] =
     [("SOL_SOCKET", SOL_SOCKET), ("TCP", IPPROTO_TCP), ("IP", IPPROTO_IP), ("IPV6", IPPROTO_IPV6)];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Fresh,
-    Bound,
-    Listening,
-    Connecting,
-    Established,
-    Accepted,
-    PeerClosed,
-    Shut,
-    Reset,
-}
-
-const STATES: [State; 9] = [
-    State::Fresh,
-    State::Bound,
-    State::Listening,
-    State::Connecting,
-    State::Established,
-    State::Accepted,
-    State::PeerClosed,
-    State::Shut,
-    State::Reset,
-];
 
 /// How far an exception goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,97 +102,6 @@ const EXCEPTIONS: &[Exception] = &[
     (IPPROTO_IPV6, 69, Excused::All, "netfilter's"),
     (IPPROTO_IPV6, 80, Excused::All, "netfilter's"),
 ];
-
-/// A socket in a state, and what must stay open for that.
-struct Stage<'a> {
-    calls: &'a dyn Calls,
-    fd: c_int,
-    others: Vec<c_int>,
-}
-
-impl Drop for Stage<'_> {
-    fn drop(&mut self) {
-        for fd in self.others.iter().chain([&self.fd]) {
-            let _ = self.calls.close(*fd);
-        }
-    }
-}
-
-fn until(calls: &dyn Calls, fd: c_int, events: i16) {
-    calls.deliver_at_once();
-    let mut entry = pollfd { fd, events, revents: 0 };
-    assert_eq!(calls.poll(&raw mut entry, 1, 2000), Ok(1), "nothing happens");
-}
-
-impl<'a> Stage<'a> {
-    fn set(calls: &'a dyn Calls, domain: c_int, state: State) -> Stage<'a> {
-        let socket = || calls.socket(domain, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0).unwrap() as c_int;
-        let mut stage = Stage { calls, fd: socket(), others: Vec::new() };
-        let any = name(if domain == libc::AF_INET { "127.0.0.1:0" } else { "[::1]:0" });
-        let bind = |fd| calls.bind(fd, to(&any), any.len() as u32).unwrap();
-        match state {
-            State::Fresh => return stage,
-            State::Bound => {
-                bind(stage.fd);
-                return stage;
-            }
-            State::Listening => {
-                bind(stage.fd);
-                calls.listen(stage.fd, 5).unwrap();
-                return stage;
-            }
-            _ => {}
-        }
-        let listener = socket();
-        stage.others.push(listener);
-        bind(listener);
-        // With no backlog one connection fits, and a second one finds no room.
-        calls.listen(listener, 0).unwrap();
-        let mut buf = [0_u8; 28];
-        let mut len = 28;
-        calls.getsockname(listener, buf.as_mut_ptr().cast(), &raw mut len).unwrap();
-        let addr = with_port(any.clone(), [buf[2], buf[3]]);
-        let client = stage.fd;
-        let connect =
-            |fd| assert_eq!(calls.connect(fd, to(&addr), addr.len() as u32), Err(libc::EINPROGRESS));
-        if state == State::Connecting {
-            let first = socket();
-            stage.others.push(first);
-            connect(first);
-            until(calls, first, libc::POLLOUT);
-            until(calls, listener, libc::POLLIN);
-            connect(client);
-            calls.deliver_at_once();
-            return stage;
-        }
-        connect(client);
-        until(calls, client, libc::POLLOUT);
-        until(calls, listener, libc::POLLIN);
-        let server = calls.accept4(listener, null_mut(), null_mut(), libc::SOCK_NONBLOCK).unwrap() as c_int;
-        match state {
-            State::Accepted => stage.fd = server,
-            State::PeerClosed => {
-                calls.shutdown(server, libc::SHUT_WR).unwrap();
-                until(calls, client, libc::POLLRDHUP);
-            }
-            State::Shut => {
-                calls.shutdown(client, libc::SHUT_WR).unwrap();
-                until(calls, server, libc::POLLRDHUP);
-            }
-            State::Reset => {
-                let linger = [1, 0];
-                let option = (SOL_SOCKET, libc::SO_LINGER);
-                calls.setsockopt(server, option, linger.as_ptr().cast(), 8).unwrap();
-                calls.close(server).unwrap();
-                until(calls, client, libc::POLLHUP);
-                return stage;
-            }
-            _ => {}
-        }
-        stage.others.push(if state == State::Accepted { client } else { server });
-        stage
-    }
-}
 
 /// What one step was, and what it gave: for reads the value apart.
 struct Step {
