@@ -21,7 +21,6 @@ const CACHE_LINE: usize = 64;
 /// Packets on their way.
 pub struct Link {
     queue: Vec<RxPacket>,
-    scratch: [u8; SMALL],
     ring: Ring,
     bursts: Ring,
     /// Where in a buffer the packets of a burst lie.
@@ -40,15 +39,7 @@ impl Link {
     pub fn new(mtu: usize, has_checksums: bool) -> Link {
         let ring = Ring::new(mtu.next_multiple_of(BUFFER_MIN), RING);
         let bursts = Ring::new(BURST, RING);
-        Link {
-            queue: Vec::new(),
-            scratch: [0; SMALL],
-            ring,
-            bursts,
-            cut: Vec::new(),
-            has_checksums,
-            packets: 0,
-        }
+        Link { queue: Vec::new(), ring, bursts, cut: Vec::new(), has_checksums, packets: 0 }
     }
 
     /// Packets sent since the beginning.
@@ -58,10 +49,26 @@ impl Link {
 
     /// Puts a packet, or what it is to be cut into, on the link; returns how many packets that were.
     pub fn send(&mut self, packet: &TxPacket) -> usize {
-        if packet.len() <= SMALL && packet.gso_size == 0 {
-            self.send_small(packet);
+        let len = packet.len();
+        if len <= SMALL && packet.gso_size == 0 {
+            self.send_small(packet, len);
             return 1;
         }
+        self.send_large(packet)
+    }
+
+    #[inline]
+    fn send_small(&mut self, packet: &TxPacket, len: usize) {
+        let has_checksums = self.has_checksums;
+        let data = self.ring.place(len, |place| {
+            copy(packet, place, has_checksums);
+        });
+        self.packets += 1;
+        self.queue.push(RxPacket { data, truesize: len, checksum: self.checksum(), gso_size: 0 });
+    }
+
+    #[inline(never)]
+    fn send_large(&mut self, packet: &TxPacket) -> usize {
         let before = self.packets;
         if let Some(segments) = packet.cut() {
             let mut segments = if self.has_checksums { segments } else { segments.without_sums() };
@@ -74,13 +81,6 @@ impl Link {
             self.push(buffer, len);
         }
         (self.packets - before) as usize
-    }
-
-    fn send_small(&mut self, packet: &TxPacket) {
-        let len = copy(packet, &mut self.scratch, self.has_checksums);
-        let data = self.ring.copy(&self.scratch[..len]);
-        self.packets += 1;
-        self.queue.push(RxPacket { data, truesize: len, checksum: self.checksum(), gso_size: 0 });
     }
 
     fn checksum(&self) -> RxChecksum {
@@ -126,6 +126,7 @@ impl Link {
     }
 }
 
+#[inline(always)]
 fn copy(packet: &TxPacket, buffer: &mut [u8], has_checksums: bool) -> usize {
     if has_checksums { packet.copy_into(buffer) } else { copy_raw(packet, buffer) }
 }

@@ -15,7 +15,7 @@ const RECENT: usize = 4;
 pub struct Ring {
     /// Oldest first.
     lent: VecDeque<Bytes>,
-    /// The rest of a block for small packets.
+    /// The rest of a block for small packets; its bytes mean nothing.
     block: BytesMut,
     buffer_len: usize,
     most: usize,
@@ -52,12 +52,26 @@ impl Ring {
 
     /// A copy of a small packet, close to others in one block (a driver's `rx_copybreak`): it does not pin a buffer.
     pub fn copy(&mut self, packet: &[u8]) -> Bytes {
-        if self.block.capacity() < packet.len() {
-            // The same memory again if all packets in it are forgotten.
-            self.block.reserve(BLOCK.max(packet.len()));
+        self.place(packet.len(), |place| place.copy_from_slice(packet))
+    }
+
+    /// As [`copy`](Self::copy), of a packet that `write` makes where it lies: all of its `len` bytes, which mean nothing before.
+    #[inline]
+    pub fn place(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Bytes {
+        if self.block.len() < len {
+            self.next_block(len);
         }
-        self.block.extend_from_slice(packet);
-        self.block.split().freeze()
+        let mut packet = self.block.split_to(len);
+        write(&mut packet);
+        packet.freeze()
+    }
+
+    #[cold]
+    fn next_block(&mut self, least: usize) {
+        self.block.clear();
+        // The same memory again if all packets in it are forgotten.
+        self.block.reserve(BLOCK.max(least));
+        self.block.resize(BLOCK.max(least), 0);
     }
 
     /// Frees what the ring keeps.

@@ -185,6 +185,7 @@ impl TxPacket {
     ///
     /// # Panics
     /// If `buf` is shorter than `len()`.
+    #[inline]
     pub fn copy_into(&self, buf: &mut [u8]) -> usize {
         let header_len = usize::from(self.header_len);
         let Some((start, field)) = self.partial_field() else {
@@ -197,11 +198,10 @@ impl TxPacket {
         let (header, payload) = buf.split_at_mut(header_len);
         let mut sum = self.copy_header(header, start);
         let mut len = header_len;
-        if !self.payload.is_empty() {
-            let payload_len = self.payload_len();
-            len += payload_len;
-            copy_slices(&self.payload, &mut payload[..payload_len], |to, from| sum.copy_and_add(to, from));
-        }
+        copy_slices(&self.payload, payload, |to, from| {
+            sum.copy_and_add(to, from);
+            len += from.len();
+        });
         header[field..field + 2].copy_from_slice(&sum.finish().to_be_bytes());
         len
     }
