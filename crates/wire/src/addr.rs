@@ -66,8 +66,10 @@ impl From<IpAddr> for Addr {
 
 impl From<Ipv4Addr> for Addr {
     fn from(v4: Ipv4Addr) -> Addr {
-        let [a, b, c, d] = v4.octets();
-        Addr([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d])
+        let mut bytes = [0; 16];
+        bytes[..MAPPED_PREFIX.len()].copy_from_slice(&MAPPED_PREFIX);
+        bytes[MAPPED_PREFIX.len()..].copy_from_slice(&v4.octets());
+        Addr(bytes)
     }
 }
 

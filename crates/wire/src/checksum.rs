@@ -1,7 +1,7 @@
 //! The Internet checksum (RFC 1071): pseudo-headers, 64-bit words, copy fused with sum.
 //!
 //! Words are read in the machine's own byte order; the sum is turned to network order once, at the end (RFC 1071 §2(B)).
-use crate::Addr;
+use crate::{Addr, protocol};
 
 /// A running one's-complement sum. Parts of odd length may be added in any number: the parity is kept.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,8 +22,10 @@ impl Checksum {
     pub(crate) fn is_right_for(self, segment: &[u8]) -> bool {
         debug_assert!(!self.odd);
         // All ones in one's complement, however it is folded, is a multiple of 0xffff (RFC 1071 §2).
-        let bare: Result<&[u8; BARE_ACK_LEN], _> = segment.try_into();
-        let sum = bare.map_or_else(|_| sum_native(segment), |ack| sum_short(ack));
+        let sum = match <&[u8; BARE_ACK_LEN]>::try_from(segment) {
+            Ok(ack) => sum_short(ack),
+            Err(_) => sum_native(segment),
+        };
         (self.sum + sum).is_multiple_of(0xffff)
     }
 
@@ -38,6 +40,14 @@ impl Checksum {
         };
         let sum = addresses + u64::from(len.to_be()) + u64::from(u32::from(protocol).to_be());
         Checksum { sum, odd: false }
+    }
+
+    /// The same of TCP over IPv4, from the addresses as they lie in the header, in the machine's order.
+    #[inline(always)]
+    pub(crate) fn pseudo_header_v4(src: u32, dst: u32, len: u32) -> Checksum {
+        let addresses = u64::from(src) + u64::from(dst);
+        let protocol = u32::from(protocol::TCP).to_be();
+        Checksum { sum: addresses + u64::from(len.to_be()) + u64::from(protocol), odd: false }
     }
 
     /// Adds bytes.

@@ -6,7 +6,7 @@ mod plain;
 mod segments;
 mod train;
 
-pub use plain::PlainSegment;
+pub use plain::{Layout, PlainSegment};
 pub use segments::Segments;
 pub use train::{Train, ends_of};
 

@@ -9,7 +9,7 @@ use crate::{ConnId, DropReason, Instant, ListenerId};
 use bytes::Buf;
 use core::ops::Range;
 use wire::{
-    Addr, Flags, IpError, IpHeader, PlainSegment, RxChecksum, RxPacket, SeqNum, TcpError, TcpHeader,
+    Addr, Flags, IpError, IpHeader, Layout, PlainSegment, RxChecksum, RxPacket, SeqNum, TcpError, TcpHeader,
     TcpOptions, Timestamps, protocol,
 };
 
@@ -34,7 +34,7 @@ impl Stack {
     #[inline]
     pub(super) fn take_packet(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
         match PlainSegment::read(&packet.data, packet.checksum == RxChecksum::Verify) {
-            Some((plain, text)) => self.take_plain(now, &plain, text, packet),
+            Some((plain, layout)) => self.take_plain(now, &plain, layout, packet),
             None => self.take_any(now, packet),
         }
     }
@@ -45,7 +45,7 @@ impl Stack {
         &mut self,
         now: Instant,
         plain: &PlainSegment,
-        text: Range<usize>,
+        Layout { options, text }: Layout,
         packet: &mut RxPacket,
     ) -> bool {
         let (peer, local) = plain.addresses;
@@ -61,6 +61,9 @@ impl Stack {
             gso_size: packet.gso_size,
             ecn: plain.ecn,
         };
+        if !options.is_empty() {
+            segment.header.options = TcpOptions::parse(&segment.payload[options]);
+        }
         segment.payload.truncate(text.end);
         segment.payload.advance(text.start);
         let tuple = FourTuple { local, local_port: plain.ports.1, peer, peer_port: plain.ports.0 };

@@ -1,5 +1,5 @@
 //! The header of nearly every packet of a connection: IPv4, no options or timestamps alone. Written, and read, in one pass, every offset
-//! constant.
+//! constant. Reading leaves other options of TCP to [`TcpOptions::parse`].
 //!
 //! The same bytes as [`TxPacket::write_tcp`] writes for such a header, and the same values as [`IpHeader::parse`](crate::IpHeader::parse) and
 //! [`TcpHeader::parse`](crate::TcpHeader::parse) find in it; anything else is left to them.
@@ -50,46 +50,51 @@ pub struct PlainSegment {
     pub payload_len: usize,
 }
 
+/// Where things lie in a packet that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// TCP's options, unless there are none or timestamps alone: then it is empty.
+    pub options: Range<usize>,
+    /// The payload.
+    pub text: Range<usize>,
+}
+
 impl PlainSegment {
-    /// Takes a packet apart, and returns where its payload lies. `verify`: the TCP checksum, too. `None` says only that the packet is not
-    /// plain, or not right.
+    /// Takes a packet apart. `verify`: the TCP checksum, too. `None` says only that the packet is not plain, or not right. Where the layout
+    /// tells of options, they are not looked at.
     #[inline(always)]
-    pub fn read(packet: &[u8], verify: bool) -> Option<(PlainSegment, Range<usize>)> {
+    pub fn read(packet: &[u8], verify: bool) -> Option<(PlainSegment, Layout)> {
         let ip: &[u8; IP_LEN] = packet.first_chunk()?;
-        let [version_ihl, traffic_class, l0, l1, _, _, f0, f1, hop_limit, protocol, _, _, addresses @ ..] =
-            *ip;
+        let [version_ihl, traffic_class, l0, l1, _, _, f0, f1, hop_limit, protocol, ..] = *ip;
         let end = usize::from(u16::from_be_bytes([l0, l1]));
         let segment = packet.get(IP_LEN..end)?;
         let tcp: &[u8; TCP_HEADER_LEN] = segment.first_chunk()?;
         let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, o, flags, w0, w1, _, _, u0, u1] = *tcp;
-        let [src @ .., _, _, _, _] = addresses;
-        let [_, _, _, _, dst @ ..] = addresses;
+        let (words, _) = ip.as_chunks::<4>();
+        let (src, dst) = (u32::from_ne_bytes(words[3]), u32::from_ne_bytes(words[4]));
         let plain_ip = version_ihl == NO_OPTIONS && u16::from_be_bytes([f0, f1]) & FRAGMENT == 0;
         let ports = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
         let flags = Flags::from_bits_truncate(u16::from_be_bytes([o, flags]));
         if !plain_ip
             || protocol != protocol::TCP
             || !sum_is_right(ip)
-            || is_group(src)
+            || is_group(src.to_ne_bytes())
             || ports.0 == 0
             || ports.1 == 0
             || [u0, u1] != [0, 0]
         {
             return None;
         }
-        let (timestamps, header_len) = match o >> 4 {
-            5 => (None, TCP_HEADER_LEN),
-            8 => (Some(lone_timestamps(segment.get(TCP_HEADER_LEN..LEN - IP_LEN)?)?), LEN - IP_LEN),
-            _ => return None,
-        };
-        let (src, dst) = (Addr::from(Ipv4Addr::from(src)), Addr::from(Ipv4Addr::from(dst)));
-        if verify
-            && !Checksum::pseudo_header(src, dst, protocol::TCP, segment.len() as u32).is_right_for(segment)
-        {
+        if verify && !Checksum::pseudo_header_v4(src, dst, segment.len() as u32).is_right_for(segment) {
             return None;
         }
+        let header_len = usize::from(o >> 4) * 4;
+        let options = segment.get(TCP_HEADER_LEN..header_len)?;
+        let timestamps = lone_timestamps(options);
+        let first_option = if timestamps.is_some() { header_len } else { TCP_HEADER_LEN };
+        let addr = |word: u32| Addr::from(Ipv4Addr::from(word.to_ne_bytes()));
         let plain = PlainSegment {
-            addresses: (src, dst),
+            addresses: (addr(src), addr(dst)),
             ports,
             seq: SeqNum(u32::from_be_bytes([q0, q1, q2, q3])),
             ack: SeqNum(u32::from_be_bytes([a0, a1, a2, a3])),
@@ -101,7 +106,8 @@ impl PlainSegment {
             hop_limit,
             payload_len: segment.len() - header_len,
         };
-        Some((plain, IP_LEN + header_len..end))
+        let text = IP_LEN + header_len..end;
+        Some((plain, Layout { options: IP_LEN + first_option..text.start, text }))
     }
 
     /// The TCP header alone.
@@ -123,6 +129,7 @@ impl PlainSegment {
 impl TxPacket {
     /// Writes the headers over whatever was there; the payload is there already. Don't fragment. False, and nothing is written, for
     /// IPv6.
+    #[inline(always)]
     pub fn write_plain(&mut self, segment: &PlainSegment, gso_size: u16, partial: bool) -> bool {
         let (Some(src), Some(dst)) = (segment.addresses.0.v4_bytes(), segment.addresses.1.v4_bytes()) else {
             return false;
@@ -167,6 +174,7 @@ impl TxPacket {
     }
 
     /// The field holds the pseudo-header's sum; now that of everything.
+    #[inline(never)]
     fn complete_checksum(&mut self) {
         let mut sum = Checksum::new();
         sum.add(&self.header[IP_LEN..usize::from(self.header_len)]);

@@ -5,7 +5,7 @@ use core::net::Ipv4Addr;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::{
-    Addr, Ecn, Flags, IpHeader, MAX_HEADER, PlainSegment, RxChecksum, RxPacket, SeqNum, TcpHeader,
+    Addr, Ecn, Flags, IpHeader, Layout, MAX_HEADER, PlainSegment, RxChecksum, RxPacket, SeqNum, TcpHeader,
     TcpOptions, Timestamps, TxChecksum, TxPacket, build_tcp_packet, parse_tcp_packet, protocol,
 };
 
@@ -176,8 +176,9 @@ proptest! {
         prop_assert_eq!(plain.to_bytes(), general.to_bytes());
         let written = general.to_bytes();
         let text = written.len() - general.payload_len()..written.len();
+        let layout = Layout { options: text.start..text.start, text };
         let is_right = tcp.src_port != 0 && tcp.dst_port != 0 && !src.is_multicast();
-        prop_assert_eq!(PlainSegment::read(&written, true), is_right.then_some((segment, text)));
+        prop_assert_eq!(PlainSegment::read(&written, true), is_right.then_some((segment, layout)));
         let six = PlainSegment { addresses: (v6("fd00::1"), v6("fd00::2")), ..segment };
         prop_assert!(!plain.write_plain(&six, 0, partial));
     }
@@ -199,13 +200,18 @@ proptest! {
         let mut packet = TxPacket::tcp(&ip(), &tcp, slices(&[payload]), 0, false).to_bytes().to_vec();
         let place = place.index(packet.len());
         packet[place] ^= change;
-        if let Some((plain, text)) = PlainSegment::read(&packet, verify) {
+        if let Some((plain, Layout { options, text })) = PlainSegment::read(&packet, verify) {
             let (ip, range) = IpHeader::parse(&packet).unwrap();
             let addresses = verify.then_some(plain.addresses);
             let (tcp, rest) = TcpHeader::parse(&packet[range.clone()], addresses).unwrap();
             prop_assert_eq!((ip.src, ip.dst), plain.addresses);
             prop_assert_eq!((ip.ecn, ip.dscp, ip.hop_limit), (plain.ecn, plain.dscp, plain.hop_limit));
-            prop_assert_eq!(plain.header(), tcp);
+            let mut header = plain.header();
+            if !options.is_empty() {
+                prop_assert_eq!(options.end, text.start);
+                header.options = TcpOptions::parse(&packet[options]);
+            }
+            prop_assert_eq!(header, tcp);
             prop_assert_eq!(text.clone(), range.start + rest.start..range.start + rest.end);
             prop_assert_eq!(text.len(), plain.payload_len);
         }
