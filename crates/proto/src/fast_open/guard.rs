@@ -18,7 +18,6 @@
 //! application whose requests may be repeated.
 
 use crate::Instant;
-use core::hash::Hasher;
 use core::time::Duration;
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
@@ -114,13 +113,13 @@ impl ReplayGuard {
     }
 
     fn id(&self, client: (Addr, u16), server: (Addr, u16), isn: SeqNum) -> u64 {
-        let mut hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
-        hasher.write(&client.0.0);
-        hasher.write(&server.0.0);
-        hasher.write(&client.1.to_be_bytes());
-        hasher.write(&server.1.to_be_bytes());
-        hasher.write(&isn.0.to_be_bytes());
-        hasher.finish()
+        let mut bytes = [0; 40];
+        bytes[..16].copy_from_slice(&client.0.0);
+        bytes[16..32].copy_from_slice(&server.0.0);
+        bytes[32..34].copy_from_slice(&client.1.to_be_bytes());
+        bytes[34..36].copy_from_slice(&server.1.to_be_bytes());
+        bytes[36..].copy_from_slice(&isn.0.to_be_bytes());
+        SipHasher13::new_with_keys(self.key.0, self.key.1).hash(&bytes)
     }
 }
 

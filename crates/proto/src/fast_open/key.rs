@@ -8,7 +8,6 @@
 //! SYN-ACK brings one of the primary.
 
 use core::fmt;
-use core::hash::Hasher;
 use core::str::FromStr;
 use siphasher::sip::SipHasher24;
 use wire::{Addr, Cookie};
@@ -34,18 +33,12 @@ impl Key {
     }
 
     fn cookie_bytes(&self, client: Addr, server: Addr) -> [u8; COOKIE_LEN] {
-        let mut hasher = SipHasher24::new_with_key(&self.0);
-        match (client.v4_bytes(), server.v4_bytes()) {
-            (Some(client), Some(server)) => {
-                hasher.write(&client);
-                hasher.write(&server);
-            }
-            _ => {
-                hasher.write(&client.0);
-                hasher.write(&server.0);
-            }
-        }
-        hasher.finish().to_le_bytes()
+        let hasher = SipHasher24::new_with_key(&self.0);
+        let hash = match (client.v4_bytes(), server.v4_bytes()) {
+            (Some(client), Some(server)) => hasher.hash([client, server].as_flattened()),
+            _ => hasher.hash([client.0, server.0].as_flattened()),
+        };
+        hash.to_le_bytes()
     }
 }
 

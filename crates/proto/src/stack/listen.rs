@@ -183,35 +183,42 @@ impl Stack {
         let of_route =
             || self.routes.lookup(tuple.peer).is_some_and(|route| route.metrics.fastopen_no_cookie);
         let no_cookie = bits & fastopen::SERVER_NO_COOKIE != 0 || listener.no_cookie || of_route();
-        let keys = listener.keys.as_ref().unwrap_or(&self.keys);
-        let fresh = option.map(|FastOpenOption { kind, .. }| FastOpenOption {
-            kind,
-            cookie: Some(keys.cookie(tuple.peer, tuple.local)),
-        });
-        let check = check_cookie(keys, tuple, option);
+        let check = check_cookie(self.keys_of(listener), tuple, option);
         let wants_slot = no_cookie || check != CookieCheck::Invalid;
         if (wants_slot || !self.shared.config.cookie_on_overflow) && !self.admit_pending(now, id) {
             if !self.shared.config.cookie_on_overflow {
                 return FastOpenServer::Refuse(None);
             }
-            self.shared.counters.cookie_on_overflow += u64::from(fresh.is_some());
-            return FastOpenServer::Refuse(fresh);
+            self.shared.counters.cookie_on_overflow += u64::from(option.is_some());
+            return FastOpenServer::Refuse(self.fresh_cookie(id, tuple, option));
         }
         if !wants_slot {
             let full = self.listener(id).is_some_and(|listener| listener.pending.is_full());
-            self.shared.counters.cookie_on_overflow += u64::from(full && fresh.is_some());
+            self.shared.counters.cookie_on_overflow += u64::from(full && option.is_some());
             self.shared.counters.tcp_fastopen_passive_fail += u64::from(option.is_some() && !requested);
-            return FastOpenServer::Refuse(fresh);
+            return FastOpenServer::Refuse(self.fresh_cookie(id, tuple, option));
         }
         if !self.first_sight(now, tuple, segment) {
-            return FastOpenServer::Refuse(fresh);
+            return FastOpenServer::Refuse(self.fresh_cookie(id, tuple, option));
         }
         self.shared.counters.tcp_fastopen_passive += 1;
         if !no_cookie && check == CookieCheck::Backup {
             self.shared.counters.tcp_fastopen_passive_alt_key += 1;
-            return FastOpenServer::Accept(fresh);
+            return FastOpenServer::Accept(self.fresh_cookie(id, tuple, option));
         }
         FastOpenServer::Accept(None)
+    }
+
+    /// The listener's, or the stack's.
+    fn keys_of<'a>(&'a self, listener: &'a Listener) -> &'a KeyRing {
+        listener.keys.as_ref().unwrap_or(&self.keys)
+    }
+
+    /// The cookie that answers a Fast Open option, in its kind.
+    fn fresh_cookie(&self, id: ListenerId, tuple: &FourTuple, option: Option<FastOpenOption>) -> CookieReply {
+        let (FastOpenOption { kind, .. }, listener) = (option?, self.listener(id)?);
+        let cookie = self.keys_of(listener).cookie(tuple.peer, tuple.local);
+        Some(FastOpenOption { kind, cookie: Some(cookie) })
     }
 
     fn admit_pending(&mut self, now: Instant, id: ListenerId) -> bool {
