@@ -109,6 +109,12 @@ impl<T> Slab<T> {
         self.entry_mut(index).filter(|(now, _)| *now == generation).map(|(_, value)| value)
     }
 
+    /// The same, to be read.
+    pub(crate) fn find(&self, index: u32, generation: u32) -> Option<&T> {
+        let slot = self.slot(index)?;
+        slot.value.as_ref().filter(|_| slot.generation == generation)
+    }
+
     /// The generation an occupied index has now.
     pub(crate) fn generation(&self, index: u32) -> Option<u32> {
         self.slot(index).filter(|slot| slot.value.is_some()).map(|slot| slot.generation)

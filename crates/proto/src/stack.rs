@@ -17,6 +17,7 @@ mod open;
 mod ports;
 mod replies;
 mod request;
+mod request_timers;
 mod routes;
 mod seeing;
 mod settle;
@@ -56,6 +57,7 @@ use listener::Listener;
 use ports::PortCounters;
 use replies::Replies;
 use request::Request;
+use request_timers::RequestTimers;
 use std::collections::BTreeMap;
 use syn_cookie::SynCookies;
 use wire::{Addr, Capabilities};
@@ -85,7 +87,7 @@ pub struct Stack {
     listeners_by_port: BTreeMap<u16, Vec<ListenerId>>,
     time_wait: TimeWaitTable,
     timers: TimerWheel,
-    request_timers: TimerWheel,
+    request_timers: RequestTimers,
     agenda: Agenda,
     replies: Replies,
     resets: RateLimit,
@@ -147,7 +149,7 @@ impl Stack {
             listeners_by_port: BTreeMap::new(),
             time_wait: TimeWaitTable::new(config.tcp_max_tw_buckets as usize, rng.next_key()),
             timers: TimerWheel::new(),
-            request_timers: TimerWheel::new(),
+            request_timers: RequestTimers::new(),
             agenda: Agenda::new(),
             replies: Replies::default(),
             resets: RateLimit::new(),
@@ -289,9 +291,7 @@ impl Stack {
     }
 
     fn connection(&self, id: ConnId) -> Option<&Connection> {
-        self.connections
-            .get(id.index)
-            .filter(|c| self.connections.contains(id.index, id.generation) && !c.orphan)
+        self.connections.find(id.index, id.generation).filter(|connection| !connection.orphan)
     }
 
     /// The round trip of earlier connections, while it is to be believed.
@@ -301,14 +301,11 @@ impl Stack {
     }
 
     fn listener(&self, id: ListenerId) -> Option<&Listener> {
-        self.listeners.get(id.index).filter(|_| self.listeners.contains(id.index, id.generation))
+        self.listeners.find(id.index, id.generation)
     }
 
     fn listener_mut(&mut self, id: ListenerId) -> Option<&mut Listener> {
-        if !self.listeners.contains(id.index, id.generation) {
-            return None;
-        }
-        self.listeners.get_mut(id.index)
+        self.listeners.find_mut(id.index, id.generation)
     }
 
     fn find_connection(&self, tuple: &FourTuple) -> Option<u32> {

@@ -79,6 +79,7 @@ impl Stack {
         if self.agenda.events.is_empty() { None } else { self.take_event() }
     }
 
+    #[inline(always)]
     fn take_event(&mut self) -> Option<(SocketId, Events)> {
         while let Some(id) = self.agenda.events.pop_front() {
             match id {
@@ -113,6 +114,7 @@ impl Stack {
 
     /// The time is `now`: everything due until then happens. Nearly free when nothing is: a driver with packets to handle may call it
     /// before every batch, and [`poll_timeout`](Stack::poll_timeout) only when it has nothing to do.
+    #[inline]
     pub fn handle_timeout(&mut self, now: Instant) {
         if now >= self.agenda.deadlines.others {
             self.expire_others(now);
@@ -122,20 +124,19 @@ impl Stack {
         }
     }
 
+    #[inline(never)]
     fn expire_others(&mut self, now: Instant) {
         self.release_put_off(now);
         self.time_wait.expire(now);
         self.guard.expire(now);
         self.shared.blocks.shrink(now);
-        while let Some(index) = self.request_timers.pop_expired(now) {
-            if let Some(request) = self.requests.get_mut(index) {
-                request.timer = TimerHandle::default();
-            }
+        while let Some(index) = self.request_timers.pop_expired(&mut self.requests, now) {
             self.request_timeout(now, index);
         }
         self.look_at_others();
     }
 
+    #[inline(never)]
     fn expire_connections(&mut self, now: Instant) {
         self.arm_moved();
         self.guard.expire(now);
@@ -170,7 +171,7 @@ impl Stack {
     }
 
     fn look_at_others(&mut self) {
-        let requests = self.request_timers.next().unwrap_or(NEVER);
+        let requests = self.request_timers.next(&self.requests).unwrap_or(NEVER);
         let put_off = self.attention.as_ref().and_then(|attention| attention.next()).unwrap_or(NEVER);
         let time_wait = self.time_wait.next_deadline().unwrap_or(NEVER);
         self.agenda.deadlines.others = time_wait.min(requests).min(put_off);
@@ -206,7 +207,10 @@ impl Stack {
     fn arm_last_moved(&mut self) {
         let Some(index) = self.agenda.deadlines.moved.pop() else { return };
         let Some(connection) = self.connections.get_mut(index) else { return };
-        connection.deadline_moved = false;
+        if !std::mem::take(&mut connection.deadline_moved) {
+            // The place was another's, who is gone.
+            return;
+        }
         let deadline = connection.next_deadline();
         if deadline == NEVER {
             self.timers.clear(&mut connection.timer);

@@ -23,7 +23,7 @@ impl Stack {
 
     pub(super) fn remove_request(&mut self, index: u32) -> Option<Request> {
         let mut request = self.requests.remove(index)?;
-        self.request_timers.clear(&mut request.timer);
+        self.request_timers.clear(&mut request);
         let hash = request.tuple.hash(&self.hash_key);
         self.requests_by_tuple.remove(hash, index);
         if let Some(listener) = self.listener_mut(request.listener) {
@@ -120,11 +120,11 @@ impl Stack {
 
     /// The time-out doubles with each that has passed.
     fn arm_request(&mut self, now: Instant, index: u32) {
-        let Some(request) = self.requests.get_mut(index) else { return };
+        let Some(request) = self.requests.get(index) else { return };
         let backoff = u32::from(request.timeouts).min(16);
         let wait = self.shared.config.rto_initial.saturating_mul(1 << backoff);
         let at = now + wait.min(self.shared.config.rto_max());
-        self.request_timers.set(&mut request.timer, index, at);
+        self.request_timers.set(&mut self.requests, index, at);
         self.agenda.deadlines.note_other(at);
     }
 
