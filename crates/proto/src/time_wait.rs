@@ -67,6 +67,9 @@ const FIN_AWAITED: u32 = 0x2;
 /// The longest time-out, so that ends compare modulo 2³⁰: 12 days.
 const MAX_TIMEOUT: Duration = Duration::from_secs(12 * 86_400);
 
+/// Places for so many entries are kept while there are none (128 KB).
+const KEPT: usize = 2048;
+
 /// An entry as it is stored.
 struct Slot {
     tuple: FourTuple,
@@ -129,7 +132,8 @@ impl TimeWaitTable {
     /// before their time because of the limit, those that end first; with a limit of 0 that is this one.
     pub(crate) fn insert(&mut self, now: Instant, entry: TimeWait, timeout: Duration) -> usize {
         self.observe(now);
-        if let Some(old) = self.lookup(&entry.tuple) {
+        let hash = entry.tuple.hash(&self.hash_key);
+        if let Some(old) = self.lookup_hashed(hash, &entry.tuple) {
             self.remove(old);
         }
         if self.max == 0 {
@@ -143,7 +147,7 @@ impl TimeWaitTable {
         }
         let index = self.store(Slot::new(&entry));
         let (slots, key) = (&self.slots, &self.hash_key);
-        self.index.insert_unique(entry.tuple.hash(key), index, |&i| slots[i as usize].tuple.hash(key));
+        self.index.insert_unique(hash, index, |&i| slots[i as usize].tuple.hash(key));
         self.link_last(index, now, timeout);
         excess
     }
@@ -160,10 +164,11 @@ impl TimeWaitTable {
 
     /// Finds the entry of a connection.
     pub(crate) fn lookup(&self, tuple: &FourTuple) -> Option<TimeWaitIndex> {
-        if self.len == 0 {
-            return None;
-        }
-        let found = self.index.find(tuple.hash(&self.hash_key), |&i| self.slots[i as usize].tuple == *tuple);
+        if self.len == 0 { None } else { self.lookup_hashed(tuple.hash(&self.hash_key), tuple) }
+    }
+
+    fn lookup_hashed(&self, hash: u64, tuple: &FourTuple) -> Option<TimeWaitIndex> {
+        let found = self.index.find(hash, |&i| self.slots[i as usize].tuple == *tuple);
         found.map(|index| TimeWaitIndex(*index))
     }
 
@@ -218,11 +223,20 @@ impl TimeWaitTable {
         }
         self.len -= 1;
         if self.len == 0 {
-            self.slots = Vec::new();
-            self.free = Link::NONE;
-            self.index = HashTable::new();
+            self.empty();
         }
         removed
+    }
+
+    /// Nobody is here any more. A small table is kept: those who close connections now and then fill it again and again.
+    fn empty(&mut self) {
+        self.free = Link::NONE;
+        if self.slots.capacity() > KEPT {
+            (self.slots, self.index) = (Vec::new(), HashTable::new());
+        } else {
+            self.slots.clear();
+            self.index.clear();
+        }
     }
 
     /// When [`expire`](Self::expire) has something to do.
@@ -398,7 +412,7 @@ mod tests {
 
     /// Ends are rounded up to 2.1 ms: never early.
     #[test]
-    fn entries_end_in_time_and_free_their_memory() {
+    fn entries_end_in_time() {
         let mut table = table(10);
         for port in 0..5u16 {
             table.insert(at(u64::from(port) * 100), entry(port), MINUTE);
@@ -409,10 +423,22 @@ mod tests {
         assert_eq!(table.expire(first), 1);
         assert_eq!(table.expire(at(60_310)), 3);
         assert_eq!(table.expire(at(70_000)), 1);
-        assert_eq!(
-            (table.len(), table.next_deadline(), table.slots.capacity(), table.fifos.len()),
-            (0, None, 0, 0)
-        );
+        assert_eq!((table.len(), table.next_deadline(), table.fifos.len()), (0, None, 0));
+    }
+
+    #[test]
+    fn a_small_table_keeps_its_places_and_a_large_one_frees_its_memory() {
+        let mut table = table(3 * KEPT);
+        for (entries, kept) in [(5, 5..=KEPT), (KEPT as u16 + 1, 0..=0), (5, 5..=KEPT)] {
+            for port in 0..entries {
+                table.insert(at(0), entry(port), MINUTE);
+            }
+            assert_eq!(table.expire(at(61_000)), usize::from(entries));
+            assert!(kept.contains(&table.slots.capacity()), "{}", table.slots.capacity());
+            table.insert(at(0), entry(7), MINUTE);
+            assert!(table.lookup(&entry(7).tuple).is_some() && table.lookup(&entry(3).tuple).is_none());
+            table.expire(at(61_000));
+        }
     }
 
     #[test]
