@@ -115,10 +115,13 @@ impl RouteTable {
     }
 
     /// The route of the longest prefix that `peer` lies in.
+    #[inline]
     pub(crate) fn lookup(&self, peer: Addr) -> Option<&Arc<Route>> {
-        if self.routes.is_empty() {
-            return None;
-        }
+        if self.routes.is_empty() { None } else { self.longest_prefix(peer) }
+    }
+
+    #[inline(never)]
+    fn longest_prefix(&self, peer: Addr) -> Option<&Arc<Route>> {
         let width = if peer.is_v4() { 32 } else { 128 };
         let lengths = self.lengths.range(..=width).rev();
         lengths.map(|(length, _)| Network::new(peer, *length)).find_map(|network| self.routes.get(&network))

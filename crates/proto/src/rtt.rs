@@ -133,6 +133,7 @@ impl RttEstimator {
     }
 
     /// A sample that may contain a wait for the peer's application, such as that of a SYN-ACK with data: not for the minimum.
+    #[inline]
     pub(crate) fn on_delayed_sample(&mut self, rtt: Duration, span: (SeqNum, SeqNum)) {
         if self.windowed {
             self.estimate_by_window(micros(rtt).max(1), span);
@@ -151,6 +152,7 @@ impl RttEstimator {
         }
     }
 
+    #[inline(always)]
     fn estimate(&mut self, rtt: u32) {
         if self.srtt == 0 {
             self.srtt = rtt;
@@ -162,6 +164,7 @@ impl RttEstimator {
     }
 
     /// As `tcp_rtt_estimator`, to the microsecond.
+    #[inline(never)]
     fn estimate_by_window(&mut self, rtt: u32, (una, nxt): (SeqNum, SeqNum)) {
         let least = self.min_rto_micros;
         if self.srtt == 0 {
@@ -248,6 +251,11 @@ impl RttEstimator {
         } else {
             time(self.deviation.into())
         }
+    }
+
+    /// The same in nanoseconds.
+    pub(crate) fn rttvar_nanos(&self) -> u64 {
+        if self.windowed { u64::from(self.deviation >> 2) * 1_000 } else { nanos(self.deviation.into()) }
     }
 
     /// Lowest sample; `None` before the first.

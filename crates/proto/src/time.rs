@@ -25,6 +25,11 @@ impl Instant {
     pub(crate) const fn plus_nanos(self, nanos: u64) -> Instant {
         Instant(self.0.saturating_add(nanos))
     }
+    /// Nanoseconds from `earlier` to `self`; 0 if `earlier` is later.
+    #[inline]
+    pub(crate) const fn nanos_since(self, earlier: Instant) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
     /// Time from `earlier` to `self`; zero if `earlier` is later.
     pub fn since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

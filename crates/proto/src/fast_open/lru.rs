@@ -61,12 +61,18 @@ impl<K: Hash + Eq + Copy, V> Lru<K, V> {
     pub(super) fn use_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let index = match self.find(&key) {
             Some(index) => {
-                self.unlink(index);
+                if index != self.head {
+                    self.unlink(index);
+                    self.link_first(index);
+                }
                 index
             }
-            None => self.insert(key, make()),
+            None => {
+                let index = self.insert(key, make());
+                self.link_first(index);
+                index
+            }
         };
-        self.link_first(index);
         &mut self.nodes[index as usize].value
     }
 
@@ -100,11 +106,17 @@ impl<K: Hash + Eq + Copy, V> Lru<K, V> {
         index
     }
 
+    #[inline(always)]
     fn find(&self, key: &K) -> Option<u32> {
         // Asked for in a row, mostly; and an empty map needs no hash either.
         if self.nodes.get(self.head as usize)?.key == *key {
             return Some(self.head);
         }
+        self.find_by_hash(key)
+    }
+
+    #[inline(never)]
+    fn find_by_hash(&self, key: &K) -> Option<u32> {
         self.table.find(hash(self.hash_key, key), |&i| self.nodes[i as usize].key == *key).copied()
     }
 

@@ -13,8 +13,9 @@ use core::time::Duration;
 /// What a connection knows of its path when it ends.
 #[derive(Clone, Copy, Debug)]
 struct Learnt {
-    srtt: Duration,
-    rttvar: Duration,
+    /// Nanoseconds, and its variation.
+    srtt: u64,
+    rttvar: u64,
     /// Segments.
     cwnd: u32,
     /// Segments; `None` while there is none: the first slow start did not end.
@@ -102,12 +103,14 @@ impl Connection {
     /// `None` without a round trip, or while time-outs go unanswered.
     fn learnt(&self, config: &Config) -> Option<Learnt> {
         use crate::tcp::congestion::Controller;
-        let srtt = self.rtt.srtt().filter(|_| !self.rtt.is_backed_off())?;
+        if self.rtt.srtt().is_none() || self.rtt.is_backed_off() {
+            return None;
+        }
         let smss = u32::from(self.smss());
         let ssthresh = self.congestion.ssthresh();
         Some(Learnt {
-            srtt,
-            rttvar: self.rtt.rttvar(),
+            srtt: self.rtt.srtt_nanos(),
+            rttvar: self.rtt.rttvar_nanos(),
             cwnd: self.congestion.cwnd().min(self.cwnd_clamp()) / smss,
             ssthresh: (ssthresh < u32::MAX).then_some(ssthresh / smss),
             open: !self.recovery.is_recovering(self.snd.una),
@@ -181,10 +184,10 @@ impl PathEntry {
     }
 
     /// Too long a time-out costs less than too short a one, so a longer round trip counts in full.
-    fn learn_rtt(&mut self, srtt: Duration, rttvar: Duration) {
+    fn learn_rtt(&mut self, srtt: u64, rttvar: u64) {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let (kept, srtt) = (nanos(self.rtt.unwrap_or_default()), nanos(srtt));
-        let (known, deviation) = (nanos(self.rttvar), kept.abs_diff(srtt).max(nanos(rttvar)));
+        let kept = nanos(self.rtt.unwrap_or_default());
+        let (known, deviation) = (nanos(self.rttvar), kept.abs_diff(srtt).max(rttvar));
         let rtt = if srtt >= kept { srtt } else { kept - (kept - srtt) / 8 };
         self.rtt = Some(Duration::from_nanos(rtt));
         let rttvar = if deviation >= known { deviation } else { known - (known - deviation) / 4 };
@@ -202,6 +205,7 @@ mod tests {
     use crate::fast_open::PathCache;
     use core::net::Ipv4Addr;
 
+    const MS: u64 = 1_000_000;
     const HOUR: Duration = Duration::from_secs(3600);
     const FREE: Locks = Locks { cwnd: false, ssthresh: false };
 
@@ -215,7 +219,7 @@ mod tests {
     }
 
     fn learnt(cwnd: u32, ssthresh: Option<u32>, open: bool) -> Learnt {
-        Learnt { srtt: ms(100), rttvar: ms(10), cwnd, ssthresh, open, reordering: Some(7) }
+        Learnt { srtt: 100 * MS, rttvar: 10 * MS, cwnd, ssthresh, open, reordering: Some(7) }
     }
 
     /// The windows, in segments, after each of these connections.
@@ -237,7 +241,7 @@ mod tests {
         let mut path = entry();
         let mut seen = Vec::new();
         for (srtt, rttvar) in [(100, 10), (180, 10), (100, 10), (170, 5)] {
-            path.learn_rtt(ms(srtt), ms(rttvar));
+            path.learn_rtt(srtt * MS, rttvar * MS);
             seen.push((path.rtt.unwrap().as_micros(), path.rttvar.as_micros()));
         }
         assert_eq!(seen, [(100_000, 100_000), (180_000, 95_000), (170_000, 91_250), (170_000, 69_687)]);

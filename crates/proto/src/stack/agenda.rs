@@ -20,7 +20,7 @@ impl Agenda {
     }
 
     /// A connection has changed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn note(&mut self, now: Instant, id: ConnId, connection: &mut Connection) {
         self.deadlines.note(id.index, connection);
         if !connection.ready {

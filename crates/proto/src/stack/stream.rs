@@ -1,6 +1,7 @@
 //! The application's verbs on a stream of bytes: write, push, read, peek.
 
 use super::replies::Replies;
+use super::settle::settle_ordinary;
 use super::{MANY, Shared, Stack};
 use crate::slab::Slab;
 use crate::tcp::connection::{Connection, Context};
@@ -86,7 +87,9 @@ impl Stack {
         connection.after_write(if taken < len { WriteFlags::empty() } else { flags });
         connection.snd.blocked |= taken < len;
         connection.written(self.shared.context(now));
-        self.settle(now, id.index);
+        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
+            self.settle_turn(now, id);
+        }
         Ok(taken)
     }
 
@@ -124,15 +127,19 @@ impl Stack {
             connection.pass_urgent();
         }
         if connection.rcv.buffer.is_empty() {
-            if !buf.is_empty() && !connection.is_at_end()? {
-                self.reader_waits(now, id.index);
-                return Err(ReadError::Blocked);
+            if buf.is_empty() || connection.is_at_end()? {
+                return Ok(0);
             }
-            return Ok(0);
+            if connection.handshake.is_some() {
+                self.reader_waits(now, id.index);
+            }
+            return Err(ReadError::Blocked);
         }
         let most = if connection.special.is_some() { connection.up_to_mark(buf.len()) } else { buf.len() };
         let read = connection.rcv.buffer.read(&mut buf[..most], &mut self.shared.spare);
-        self.window_may_open(now, id.index);
+        if was_read(&mut self.shared, now, connection) {
+            self.settle(now, id.index);
+        }
         Ok(read)
     }
 
@@ -180,7 +187,11 @@ impl Stack {
         }
         let most = connection.up_to_mark(max.max(1));
         let chunk = connection.rcv.buffer.pop(most);
-        self.window_may_open(now, id.index);
+        if let Some(connection) = self.connections.get_mut(id.index)
+            && was_read(&mut self.shared, now, connection)
+        {
+            self.settle(now, id.index);
+        }
         Ok(chunk)
     }
 
@@ -201,31 +212,6 @@ impl Stack {
             && (passive.wrote || passive.request_goes_on)
         {
             connection.release_synack();
-            self.settle(now, index);
-        }
-    }
-
-    /// The peer is told of room in the buffer when it is worth a packet (RFC 9293 §3.8.6.2.2).
-    fn window_may_open(&mut self, now: Instant, index: u32) {
-        let Some(connection) = self.connections.get_mut(index) else { return };
-        self.shared.charge(now, connection);
-        if connection.rcv.tuner.is_some() && !self.shared.memory.is_under_pressure() {
-            connection.rcv.fit_buffer(now, &self.shared.config);
-        }
-        if connection.rcv.refuses && connection.ends_refusal(&self.shared.config, &self.shared.memory) {
-            connection.rcv.ack_owed = AckOwed::Now;
-            return self.settle(now, index);
-        }
-        if connection.acknowledge_what_was_read(&self.shared.config) {
-            return self.settle(now, index);
-        }
-        // While the peer may send more than half of the buffer there is nothing to tell.
-        if connection.rcv.is_window_ample() || !connection.synchronized() || connection.rcv.fin_received {
-            return;
-        }
-        let mss = u32::from(connection.advmss);
-        if connection.rcv.window_opened(mss) {
-            connection.rcv.ack_owed = AckOwed::Now;
             self.settle(now, index);
         }
     }
@@ -295,6 +281,31 @@ pub(super) fn writable<'a>(
     let goal = Goal { segment, push_span: connection.snd.wnd_max / 2 };
     let room = connection.send_room(&shared.config, segment, shared.least_send_buffer());
     Ok((connection, goal, room))
+}
+
+/// The application has read. The peer is told of room in the buffer when it is worth a packet (RFC 9293 §3.8.6.2.2): true if so.
+#[inline]
+fn was_read(shared: &mut Shared, now: Instant, connection: &mut Connection) -> bool {
+    shared.charge(now, connection);
+    if connection.rcv.tuner.is_some() && !shared.memory.is_under_pressure() {
+        connection.rcv.fit_buffer(now, &shared.config);
+    }
+    if connection.rcv.refuses && connection.ends_refusal(&shared.config, &shared.memory) {
+        connection.rcv.ack_owed = AckOwed::Now;
+        return true;
+    }
+    if connection.acknowledge_what_was_read(&shared.config) {
+        return true;
+    }
+    // While the peer may send more than half of the buffer there is nothing to tell.
+    if connection.rcv.is_window_ample() || !connection.synchronized() || connection.rcv.fin_received {
+        return false;
+    }
+    let opened = connection.rcv.window_opened(u32::from(connection.advmss));
+    if opened {
+        connection.rcv.ack_owed = AckOwed::Now;
+    }
+    opened
 }
 
 /// What a write sends while it goes on waits with the replies, so that its packets leave in their order.

@@ -14,13 +14,19 @@ const AHEAD: usize = 16;
 
 impl Stack {
     /// A batch: acknowledgements are decided at its end. Packets nobody claims are left in it.
+    #[inline]
     pub fn handle_packets(&mut self, now: Instant, batch: &mut Vec<RxPacket>) {
-        if let [packet] = &mut batch[..] {
-            if self.claim_packet(now, packet) {
-                batch.clear();
+        match &mut batch[..] {
+            [packet] => {
+                if self.claim_packet(now, packet) {
+                    batch.clear();
+                }
             }
-            return;
+            _ => self.handle_batch(now, batch),
         }
+    }
+
+    fn handle_batch(&mut self, now: Instant, batch: &mut Vec<RxPacket>) {
         let (mut at, mut unclaimed, mut touched) = (0, 0, 0);
         let many = batch.len() > 1 && self.connections.len() >= super::MANY;
         while at < batch.len() {

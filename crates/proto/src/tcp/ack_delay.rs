@@ -17,6 +17,7 @@ const QUICK_ACKS: u8 = 16;
 const TICK: Duration = Duration::from_millis(1);
 /// Longest delay while the exchange goes one way.
 const ONE_WAY_MAX: Duration = Duration::from_millis(500);
+const NANOS_PER_MS: u64 = 1_000_000;
 /// The delay is begun, and no longer than the least.
 const LEAST: u16 = 1;
 
@@ -162,11 +163,13 @@ impl Connection {
     /// Data of ours leaves: soon after some of the peer's, the exchange goes back and forth. (What came with a SYN counts for this only
     /// in the fewest-packets habit: Linux measures from the first segment behind it.)
     pub(super) fn answered(&mut self, cx: &Context) {
-        let (rcv, least) = (&mut self.rcv, cx.config.delayed_ack);
+        let rcv = &mut self.rcv;
         let measured = rcv.delay.ato > 0 || cx.config.ack_habit == AckHabit::Merge;
-        let came = rcv.bytes_received > 0 && measured;
-        if came && cx.now.since(rcv.last_data_at) < rcv.delay.ato(least) {
-            rcv.delay.pingpong = rcv.delay.pingpong.saturating_add(1);
+        if rcv.bytes_received > 0 && measured {
+            let gap = cx.now.nanos_since(rcv.last_data_at);
+            let soon = gap < u64::from(rcv.delay.ato) * NANOS_PER_MS
+                || u128::from(gap) < cx.config.delayed_ack.as_nanos();
+            rcv.delay.pingpong = rcv.delay.pingpong.saturating_add(soon.into());
         }
     }
 
@@ -179,6 +182,7 @@ impl Connection {
         }
     }
 
+    #[inline]
     fn delay_ack(&mut self, cx: &Context) {
         let delay = self.ack_delay(&cx.config);
         let running = self.timers.is_set(Timer::DelayedAck);

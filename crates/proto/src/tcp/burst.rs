@@ -31,8 +31,12 @@ impl Connection {
     }
 
     /// Bytes of the burst that may leave now, of `allowed` by the windows; `None`: it waits.
+    #[inline]
     pub(super) fn burst(&mut self, cx: &Context, allowed: u32, unsent: u32) -> Option<u32> {
         let segment = u32::from(self.segment_max());
+        if unsent <= segment {
+            return Some(allowed);
+        }
         let goal = match cx.config.write_by_segment {
             false => self.size_goal(&cx.capabilities),
             true => self.device_goal(&cx.capabilities, u32::MAX),

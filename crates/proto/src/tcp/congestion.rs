@@ -224,12 +224,42 @@ macro_rules! chosen {
     };
 }
 
-impl Controller for Congestion {
-    fn cwnd(&self) -> u32 {
+/// What every packet asks of the algorithm that nearly all have is answered without looking which of the others it is.
+impl Congestion {
+    #[cold]
+    fn other_cwnd(&self) -> u32 {
         chosen!(self, algorithm => algorithm.cwnd())
     }
-    fn ssthresh(&self) -> u32 {
+
+    #[cold]
+    fn other_ssthresh(&self) -> u32 {
         chosen!(self, algorithm => algorithm.ssthresh())
+    }
+
+    #[cold]
+    fn other_pacing_rate(&self) -> Option<u64> {
+        chosen!(self, algorithm => algorithm.pacing_rate())
+    }
+
+    #[cold]
+    fn others_shape_recovery(&self) -> bool {
+        chosen!(self, algorithm => algorithm.shapes_recovery())
+    }
+
+    #[cold]
+    fn other_holds_back(&self) -> bool {
+        chosen!(self, algorithm => algorithm.holds_back())
+    }
+}
+
+impl Controller for Congestion {
+    #[inline]
+    fn cwnd(&self) -> u32 {
+        if let Congestion::Cubic(cubic) = self { cubic.cwnd() } else { self.other_cwnd() }
+    }
+    #[inline]
+    fn ssthresh(&self) -> u32 {
+        if let Congestion::Cubic(cubic) = self { cubic.ssthresh() } else { self.other_ssthresh() }
     }
     fn on_ack(&mut self, acked: &Acked) {
         chosen!(self, algorithm => algorithm.on_ack(acked));
@@ -270,17 +300,24 @@ impl Controller for Congestion {
     fn on_sample(&mut self, sample: &Sample) {
         chosen!(self, algorithm => algorithm.on_sample(sample));
     }
+    #[inline]
     fn pacing_rate(&self) -> Option<u64> {
-        chosen!(self, algorithm => algorithm.pacing_rate())
+        if let Congestion::Cubic(cubic) = self { cubic.pacing_rate() } else { self.other_pacing_rate() }
     }
+    #[inline]
     fn shapes_recovery(&self) -> bool {
-        chosen!(self, algorithm => algorithm.shapes_recovery())
+        if let Congestion::Cubic(cubic) = self {
+            cubic.shapes_recovery()
+        } else {
+            self.others_shape_recovery()
+        }
     }
     fn starts_over(&self) -> bool {
         chosen!(self, algorithm => algorithm.starts_over())
     }
+    #[inline]
     fn holds_back(&self) -> bool {
-        chosen!(self, algorithm => algorithm.holds_back())
+        if let Congestion::Cubic(cubic) = self { cubic.holds_back() } else { self.other_holds_back() }
     }
 }
 

@@ -578,7 +578,12 @@ impl Connection {
 
     /// cwnd, as recovery changes it.
     pub(crate) fn congestion_window(&self) -> u32 {
-        let own = self.recovery.window(self.congestion.cwnd(), !self.congestion.shapes_recovery());
+        let cwnd = self.congestion.cwnd();
+        let own = if self.recovery.is_idle() {
+            cwnd
+        } else {
+            self.recovery.window(cwnd, !self.congestion.shapes_recovery())
+        };
         own.min(self.cwnd_clamp())
     }
 
@@ -588,6 +593,7 @@ impl Connection {
     }
 
     /// Bytes that both windows let go now: the peer's holds all that is not acknowledged, cwnd what is in the network.
+    #[inline(always)]
     pub(crate) fn usable_window(&self) -> u32 {
         let offered = self.snd.wnd.saturating_sub(self.snd.flight_size());
         offered.min(self.congestion_window().saturating_sub(self.pipe()))

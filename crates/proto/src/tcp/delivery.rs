@@ -270,7 +270,8 @@ impl Delivery {
             (sent_at.wrapping_sub(then.first_sent_at), now.wrapping_sub(then.delivered_at));
         let micros = sending.max(acknowledging);
         // The difference of two truncated moments may lack one.
-        let too_fast = |least: Duration| u128::from(micros) + 1 < least.as_micros();
+        let too_fast =
+            |least: Duration| u64::from(micros) + 1 < u64::try_from(least.as_micros()).unwrap_or(u64::MAX);
         let rtt = Duration::from_micros(now.wrapping_sub(sent_at).into());
         let sample = RateSample {
             newly_acked,

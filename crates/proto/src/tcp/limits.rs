@@ -134,15 +134,20 @@ impl SenderLimits {
 
 impl Connection {
     /// To be called when nothing more can be sent now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note_limit(&mut self, now: Instant) {
         let by = self.limited_by();
         if by != self.limited_by {
-            let before = std::mem::replace(&mut self.limited_by, by);
-            self.busy.switch(before, by, now);
-            if timed(before).is_some() || timed(by).is_some() {
-                Special::of(&mut self.special, now).clocks.switch(before, now);
-            }
+            self.switch_limit(by, now);
+        }
+    }
+
+    #[inline(never)]
+    fn switch_limit(&mut self, by: LimitedBy, now: Instant) {
+        let before = std::mem::replace(&mut self.limited_by, by);
+        self.busy.switch(before, by, now);
+        if timed(before).is_some() || timed(by).is_some() {
+            Special::of(&mut self.special, now).clocks.switch(before, now);
         }
     }
 
@@ -162,6 +167,7 @@ impl Connection {
     }
 
     /// By what, if anything is unsent or unacknowledged?
+    #[inline(never)]
     fn held_back_by(&self, unsent: u32) -> LimitedBy {
         if self.handshake.is_some() {
             return LimitedBy::Handshake;

@@ -24,6 +24,7 @@ use wire::{Flags, SeqNum, TxPacket};
 impl Connection {
     /// Might [`poll_transmit`](Self::poll_transmit) have something? True may be wrong, false never is: only then is it called. Whatever
     /// makes it send something must be seen here.
+    #[inline(always)]
     pub(crate) fn may_transmit(&self) -> bool {
         if self.rcv.ack_owed == AckOwed::Now || self.reset_due {
             return true;
@@ -59,20 +60,8 @@ impl Connection {
             None => {}
         }
         if self.is_open() {
-            if self.recovery.wants_head()
-                && self.pacing_allows(cx)
-                && self.recovery.take_retransmit_head()
-                && self.retransmit_head(cx, packet)
-            {
-                return true;
-            }
-            if self.send_loss_probe(cx, packet) {
-                return true;
-            }
-            let sent = match self.next_lost(cx) {
-                Some(lost) => self.retransmit_lost(cx, lost, packet),
-                None => self.send_new(cx, packet),
-            };
+            let in_order = self.recovery.is_idle();
+            let sent = if in_order { self.send_new(cx, packet) } else { self.send_amid_losses(cx, packet) };
             if sent {
                 return true;
             }
@@ -88,6 +77,25 @@ impl Connection {
             }
         }
         self.owed_ack(cx, packet)
+    }
+
+    /// What is lost goes before new data.
+    #[inline(never)]
+    fn send_amid_losses(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
+        if self.recovery.wants_head()
+            && self.pacing_allows(cx)
+            && self.recovery.take_retransmit_head()
+            && self.retransmit_head(cx, packet)
+        {
+            return true;
+        }
+        if self.send_loss_probe(cx, packet) {
+            return true;
+        }
+        match self.next_lost(cx) {
+            Some(lost) => self.retransmit_lost(cx, lost, packet),
+            None => self.send_new(cx, packet),
+        }
     }
 
     fn owed_ack(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
@@ -162,13 +170,14 @@ impl Connection {
     }
 
     /// Bytes that may go now: whole segments, or a smaller last one if it need not wait.
+    #[inline]
     pub(crate) fn allowed_now(&self, unsent: u32) -> Option<u32> {
         let most = u32::from(self.segment_max());
         // Nothing joins a record that has ended: it need not wait for more, unless it is the last.
         let record = self.snd.queue.record_len(self.snd.nxt).filter(|record| *record < unsent);
         let unsent = record.unwrap_or(unsent);
         let usable = unsent.min(self.usable_window());
-        let small = usable % most;
+        let small = if usable < most { usable } else { usable % most };
         if usable == unsent && (record.is_some() || self.small_may_go(small)) {
             return Some(usable);
         }
@@ -217,7 +226,8 @@ impl Connection {
             self.counts(cx.now).bytes_retrans += u64::from(taken);
             self.forget_mtu_probe();
         }
-        if !repeats && !taken.is_multiple_of(segment) && !is_probe {
+        let is_small = taken > 0 && (taken < segment || !taken.is_multiple_of(segment));
+        if !repeats && is_small && !is_probe {
             self.snd.small_end = end;
         }
         let again = seq.before(self.snd.nxt);
@@ -225,12 +235,13 @@ impl Connection {
         if let Some(board) = self.recovery.board_mut() {
             board.on_sent(&mut self.snd.queue, (seq, taken), again, cx.now);
         }
-        self.data_left(cx, taken);
+        let flight_size = self.snd.flight_size();
+        self.data_left(cx, taken, flight_size);
         let head_again = again && self.agreed.sack && seq == self.snd.una;
         if self.handshake.is_none() {
             let stopped = !self.timers.is_set(Timer::Retransmit);
             let may_probe = !again && (stopped || self.purpose == Purpose::Probe);
-            let probes = may_probe && self.arm_probe(cx);
+            let probes = may_probe && self.arm_probe(cx, flight_size);
             if !probes && (head_again || stopped) {
                 self.arm_rto(cx.now);
             }

@@ -35,13 +35,19 @@ impl Pacer {
 
 impl Connection {
     /// Bytes per second at which data leaves; `None`: as fast as the window allows.
+    #[inline]
     pub(crate) fn pacing_rate(&self, config: &Config) -> Option<u64> {
+        if !config.pacing && self.options.max_pacing_rate.is_none() {
+            return self.congestion.pacing_rate().map(|rate| rate.max(1));
+        }
+        self.paced_rate(config)
+    }
+
+    #[inline(never)]
+    fn paced_rate(&self, config: &Config) -> Option<u64> {
         let most = self.options.max_pacing_rate.map_or(u64::MAX, u64::from);
         if let Some(rate) = self.congestion.pacing_rate() {
             return Some(rate.min(most).max(1));
-        }
-        if !config.pacing && self.options.max_pacing_rate.is_none() {
-            return None;
         }
         let Some(rate) = self.window_rate(config) else { return (most != u64::MAX).then_some(most) };
         Some(rate.min(most).max(1))
@@ -59,8 +65,15 @@ impl Connection {
     }
 
     /// The initial window is not paced (as in Linux: its first ten segments).
+    #[inline]
     pub(super) fn pace(&mut self, cx: &Context, bytes: u32) {
-        let Some(rate) = self.pacing_rate(&cx.config) else { return };
+        if let Some(rate) = self.pacing_rate(&cx.config) {
+            self.pace_at(cx, bytes, rate);
+        }
+    }
+
+    #[inline(never)]
+    fn pace_at(&mut self, cx: &Context, bytes: u32, rate: u64) {
         let initial = self.snd.max.since(self.snd.iss) <= self.initial_window(&cx.config);
         if !initial {
             // Not more than a quarter of the window at once.

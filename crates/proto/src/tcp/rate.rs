@@ -86,11 +86,12 @@ impl Connection {
         self.congestion.on_idle(&Idle { now: cx.now, idle, rto, initial_window, app_limited, srtt });
     }
 
-    /// Data (`bytes` of it) or FIN has been sent.
-    pub(super) fn data_left(&mut self, cx: &Context, bytes: u32) {
+    /// Data (`bytes` of it) or FIN has been sent, and so much is in flight.
+    #[inline(always)]
+    pub(super) fn data_left(&mut self, cx: &Context, bytes: u32, flight_size: u32) {
         self.pace(cx, bytes);
         let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
-        let in_flight = self.pipe();
+        let in_flight = self.recovery.pipe(flight_size);
         let (una, nxt, smss) = (self.snd.una, self.snd.nxt, u32::from(self.smss()));
         let sent = Sent { now: cx.now, una, nxt, in_flight, cwnd, ssthresh, smss };
         self.window_use.on_sent(self.snd.queue.round_mut(), &sent);
@@ -100,6 +101,7 @@ impl Connection {
             && !full_buffer
             && !self.snd.queue.round().limits(cwnd, ssthresh)
             && !self.recovery.is_recovering(self.snd.una)
+            && self.window_use.may_be_unused(cx.now, &self.rtt)
             && let Some(used) = self.window_use.take_unused(cx.now, self.rtt.rto_nanos())
         {
             let initial_window = self.initial_window(&cx.config);

@@ -93,6 +93,7 @@ impl Receiver {
 
     /// The field of a segment that leaves now; `shift` is 0 on SYNs. Notes the right edge. True with it: it would be zero, had the peer
     /// not been offered more before.
+    #[inline(always)]
     pub(crate) fn advertise(&mut self, mss: u32, shift: u8) -> (u16, bool) {
         if self.refuses {
             // The edge stays where it was told to be: what fits before it is taken when there is memory again.

@@ -153,12 +153,19 @@ impl Recovery {
     }
 
     /// May a probe be sent? Not while anything is out of order or lost, nor while one is unanswered.
+    #[inline]
     pub(crate) fn may_probe(&self) -> bool {
         self.board().is_none_or(|board| board.is_quiet() && board.probe.is_none())
     }
 
     /// Bytes thought to be in the network, of `flight_size` that are not acknowledged (RFC 6675 §4's pipe).
+    #[inline]
     pub(crate) fn pipe(&self, flight_size: u32) -> u32 {
+        if self.is_idle() { flight_size } else { self.pipe_in_trouble(flight_size) }
+    }
+
+    #[inline(never)]
+    fn pipe_in_trouble(&self, flight_size: u32) -> u32 {
         match (self.board(), self.newreno()) {
             (Some(board), _) => board.pipe(flight_size),
             (None, Some(newreno)) => newreno.pipe(flight_size),
@@ -168,6 +175,7 @@ impl Recovery {
 
     /// The congestion window now, where `cwnd` is the algorithm's: recovery lowers it gradually if `prr`, or adds what has left the
     /// network.
+    #[inline(never)]
     pub(crate) fn window(&self, cwnd: u32, prr: bool) -> u32 {
         match (self.board(), self.newreno()) {
             (Some(board), _) if prr => board.window(cwnd),

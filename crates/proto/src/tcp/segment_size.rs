@@ -59,6 +59,7 @@ impl Connection {
     }
 
     /// The peer has offered more than ever before.
+    #[inline(never)]
     pub(crate) fn window_grew(&mut self) {
         self.smss = self.smss_now();
     }

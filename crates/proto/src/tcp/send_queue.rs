@@ -166,7 +166,15 @@ impl Held {
         self.segments.capacity()
     }
 
+    #[inline]
     fn freeze_tail(&mut self) {
+        if self.tail.is_some() {
+            self.freeze_open_tail();
+        }
+    }
+
+    #[inline(never)]
+    fn freeze_open_tail(&mut self) {
         if let (Some(tail), Some(last)) = (&mut self.tail, self.segments.back_mut())
             && !tail.is_empty()
         {

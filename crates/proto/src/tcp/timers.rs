@@ -39,6 +39,7 @@ pub(crate) struct Several {
 }
 
 impl Several {
+    #[inline(never)]
     fn change(&mut self, timer: Timer, at: Instant) {
         self.deadlines[timer as usize] = at;
         self.earliest = self.deadlines.iter().copied().fold(NEVER, Instant::min);
@@ -46,7 +47,7 @@ impl Several {
 }
 
 impl Timers {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
         match self {
             Timers::One(set, _) if *set != timer => self.set_another(timer, at),
@@ -64,7 +65,7 @@ impl Timers {
         *self = Timers::Several(several);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn stop(&mut self, timer: Timer) {
         match self {
             Timers::One(set, _) if *set == timer => *self = Timers::Idle,

@@ -4,6 +4,7 @@
 //! it has not been full. What follows from it is the congestion controller's business.
 
 use crate::Instant;
+use crate::rtt::RttEstimator;
 use core::time::Duration;
 use wire::SeqNum;
 
@@ -106,6 +107,12 @@ impl WindowUse {
         } else {
             self.used = self.used.max(sent.in_flight);
         }
+    }
+
+    /// Might [`take_unused`](Self::take_unused) have something? No time-out is shorter than the least, or the round trip.
+    #[inline]
+    pub(super) fn may_be_unused(&self, now: Instant, rtt: &RttEstimator) -> bool {
+        now.nanos_since(self.unfilled_since) >= rtt.min_rto_nanos()
     }
 
     /// Most bytes in flight since the window was last full, once that is `rto` ns ago; the measurement starts anew.

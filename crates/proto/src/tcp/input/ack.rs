@@ -71,8 +71,8 @@ impl Connection {
             self.read_ack(cx, segment, window_changed);
         }
         self.segments_delivered(cx);
-        if self.snd.flight_size() > 0 && ack.after(prior_una) && self.purpose == Purpose::Timeout {
-            self.arm_probe(cx);
+        if ack.after(prior_una) && self.purpose == Purpose::Timeout {
+            self.arm_probe(cx, self.snd.flight_size());
         }
         self.after_ack(cx)
     }
@@ -322,6 +322,7 @@ impl Connection {
         u32::from(segment.header.window) << shift
     }
 
+    #[inline(always)]
     pub(super) fn set_send_window(&mut self, segment: &Segment) {
         self.snd.wnd = self.offered_by(segment);
         if self.snd.wnd > self.snd.wnd_max {
@@ -353,15 +354,19 @@ impl Connection {
     /// A closed window with data waiting and nothing in flight is probed (RFC 9293 §3.8.6.1).
     #[inline]
     pub(crate) fn arm_persist(&mut self, cx: &Context) {
-        let nothing_waits = || {
-            self.unsent() == 0
-                && (!self.snd.fin_queued || self.snd.fin_sent())
-                && !self.snd.probe_due
-                && !self.timers.is_set(Timer::Retransmit)
-        };
-        if !self.recovery.is_idle() || self.snd.flight_size() == 0 && !nothing_waits() {
+        if !self.recovery.is_idle() || self.snd.flight_size() == 0 && !self.goes_without_persist_timer() {
             self.arm_persist_now(cx);
         }
+    }
+
+    /// Of a connection with nothing in flight, whose timer is off: nothing waits, or what does may go at once.
+    fn goes_without_persist_timer(&self) -> bool {
+        let goes = match self.unsent() {
+            0 => !self.snd.fin_queued || self.snd.fin_sent(),
+            _ if self.snd.nagle.intersects(Nagle::CORK.union(Nagle::MORE)) => false,
+            unsent => unsent <= self.send_window(),
+        };
+        goes && !self.snd.probe_due && !self.timers.is_set(Timer::Retransmit)
     }
 
     #[inline(never)]

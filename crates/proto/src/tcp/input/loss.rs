@@ -324,8 +324,7 @@ impl Connection {
     /// Lets the timer bring a probe first, where one may go (RFC 8985 §7.2). False: none may. New data puts off one that was set before,
     /// but not beyond the time-out of what was sent first: else who writes every now and then would never be repeated.
     #[inline(always)]
-    pub(crate) fn arm_probe(&mut self, cx: &Context) -> bool {
-        let flight_size = self.snd.flight_size();
+    pub(crate) fn arm_probe(&mut self, cx: &Context, flight_size: u32) -> bool {
         if !self.agreed.sack
             || cx.config.tcp_early_retrans < TLP
             || flight_size == 0

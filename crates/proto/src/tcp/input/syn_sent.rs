@@ -16,6 +16,7 @@ use wire::{Flags, SeqNum, Timestamps};
 const SYN_AFTER_RESET: Duration = Duration::from_millis(2);
 
 impl Connection {
+    #[inline(never)]
     pub(super) fn arrives_in_syn_sent(&mut self, cx: &mut Context, segment: &mut Segment) -> Reply {
         let ack = segment.header.ack;
         let acked = segment.has(Flags::ACK);

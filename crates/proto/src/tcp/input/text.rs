@@ -183,7 +183,7 @@ impl Connection {
     }
 
     /// A FIN with this segment, or one that came early, is now in order.
-    #[inline]
+    #[inline(always)]
     fn follow_with_fin(&mut self, fin: Option<SeqNum>, config: &Config) -> bool {
         if fin.is_none() && !self.rcv.awaits_fin() {
             return false;
@@ -198,6 +198,7 @@ impl Connection {
 
     /// The peer has ended its direction. The application is about to close, and one FIN-ACK will acknowledge everything: so what
     /// is owed waits for it, as `tcp_fin` does by entering pingpong mode. Linux still answers at once what it already owed so.
+    #[inline(never)]
     fn fin_received(&mut self, config: &Config) {
         self.events |= Events::READABLE;
         self.enter_pingpong(config);

@@ -56,6 +56,7 @@ impl Connection {
     }
 
     /// Nearly every segment: nothing but timestamps to tell. False: this one is not so.
+    #[inline(always)]
     fn write_plain(&mut self, cx: &mut Context, out: &Outgoing, window: u16, packet: &mut TxPacket) -> bool {
         let segment = PlainSegment {
             addresses: (self.tuple.local, self.tuple.peer),
@@ -70,11 +71,11 @@ impl Connection {
             hop_limit: self.hop_limit(&cx.config),
             payload_len: out.payload_len,
         };
-        if !self.tuple.peer.is_v4() {
-            return false;
+        let written = packet.write_plain(&segment, 0, cx.capabilities.tx_checksum);
+        if written {
+            packet.gso_size = self.gso_size(cx, out);
         }
-        let gso_size = self.gso_size(cx, out);
-        packet.write_plain(&segment, gso_size, cx.capabilities.tx_checksum)
+        written
     }
 
     fn hop_limit(&self, config: &Config) -> u8 {

@@ -40,7 +40,7 @@ impl Probe {
 
 /// PTO: two round trips and some slack, or the delay of a lone segment's acknowledgement; never later than the time-out (RFC 8985 §7.2).
 /// Nanoseconds.
-#[inline]
+#[inline(always)]
 pub(crate) fn probe_timeout(rtt: &RttEstimator, lone: bool) -> u64 {
     let (rto, srtt) = (rtt.rto_nanos(), rtt.srtt_nanos());
     if srtt == 0 {
