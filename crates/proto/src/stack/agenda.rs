@@ -51,13 +51,15 @@ pub(super) struct Deadlines {
     pub(super) moved: Vec<u32>,
     /// No deadline of a connection is earlier.
     pub(super) of_connections: Instant,
+    /// Connections with a deadline not after this have been asked for.
+    pub(super) foreseen: Instant,
     /// No other deadline is earlier: of TIME-WAIT, of a request.
     pub(super) others: Instant,
 }
 
 impl Deadlines {
     fn new() -> Deadlines {
-        Deadlines { moved: Vec::new(), of_connections: NEVER, others: NEVER }
+        Deadlines { moved: Vec::new(), of_connections: NEVER, foreseen: Instant::ZERO, others: NEVER }
     }
 
     /// A connection has changed.

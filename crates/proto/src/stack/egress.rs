@@ -1,6 +1,6 @@
 //! What goes out, what is reported, and when the stack wants to be called again.
 
-use super::Stack;
+use super::{MANY, Stack};
 use crate::tcp::timers::NEVER;
 use crate::timer_wheel::TimerHandle;
 use crate::{Events, Instant, SocketId};
@@ -167,7 +167,21 @@ impl Stack {
 
     fn look_at_connections(&mut self) {
         self.arm_moved();
-        self.agenda.deadlines.of_connections = self.timers.next().unwrap_or(NEVER);
+        let next = self.timers.next().unwrap_or(NEVER);
+        self.agenda.deadlines.of_connections = next;
+        if next > self.agenda.deadlines.foreseen && next != NEVER && self.connections.len() >= MANY {
+            self.foresee(next);
+        }
+    }
+
+    /// Connections whose deadlines come soon are asked for at once: one by one each would be waited for.
+    #[inline(never)]
+    fn foresee(&mut self, next: Instant) {
+        let (last, few) = self.timers.next_few(next);
+        for connection in few.take(FORESEEN).filter_map(|index| self.connections.get(index)) {
+            connection.touch();
+        }
+        self.agenda.deadlines.foreseen = last;
     }
 
     fn look_at_others(&mut self) {
@@ -223,6 +237,8 @@ impl Stack {
 
 /// Connections that are asked for at once.
 const AHEAD: usize = 16;
+/// The same of those whose deadlines come next.
+const FORESEEN: usize = 64;
 /// So many places in the list are always tolerated.
 const MOVED_MIN: usize = 1024;
 /// Empty, it keeps memory for no more.
