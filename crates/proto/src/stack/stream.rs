@@ -67,7 +67,7 @@ impl Stack {
             connection.snd.blocked = true;
             return Err(WriteError::Blocked);
         }
-        connection.before_write();
+        connection.before_write(goal.segment);
         let mut taken = 0;
         loop {
             let part = taken..len.min(taken + room);

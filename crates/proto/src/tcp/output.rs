@@ -292,8 +292,8 @@ impl Connection {
             Some(Handshake::Passive(_)) => self.syn_ack_timeout(cx),
             None if self.snd.flight_size() == 0 => self.probe_timeout(cx),
             None if purpose == Purpose::Reordering => self.reordering_timeout(cx),
-            None if self.snd.wnd == 0 => self.probe_timeout(cx),
             None if purpose == Purpose::Probe => self.loss_probe_timeout(cx),
+            None if self.snd.wnd == 0 => self.probe_timeout(cx),
             None => self.data_timeout(cx),
         }
     }

@@ -73,6 +73,13 @@ impl Connection {
         self.hasten_rto(now, silence);
     }
 
+    /// The same when none has gone yet: then nothing counts.
+    pub(super) fn hasten_next_probe(&mut self, now: Instant) {
+        if self.special.as_ref().is_some_and(|special| special.probing_since.is_some()) {
+            self.hasten_probe(now);
+        }
+    }
+
     /// A window probe is due. A peer that answers them may keep the window closed as long as it likes (RFC 9293 §3.8.6.1), but not
     /// that of a connection which nobody holds: that one ends when the back-off has reached its greatest. True: it has.
     pub(super) fn gives_up_probing(&mut self, cx: &mut Context) -> bool {

@@ -341,10 +341,18 @@ impl SendQueue {
     fn grow_last(&mut self, by: u32) {
         if let Some(last) = self.segments.back_mut() {
             last.len += by;
-            last.push = false;
         }
         self.end += by;
         self.len += by;
+    }
+
+    /// A write begins: the segment that it joins, with room up to `goal`, need not be handed on before it ends.
+    pub(crate) fn join_last(&mut self, goal: u32) {
+        if self.room_in_last(goal) > 0
+            && let Some(last) = self.held.as_mut().and_then(|held| held.segments.back_mut())
+        {
+            last.push = false;
+        }
     }
 
     /// The last byte written is worth handing to the peer's application at once.
@@ -417,6 +425,11 @@ impl SendQueue {
     /// When the first segment that is not acknowledged was last sent.
     pub(crate) fn oldest_sent_at(&self) -> Option<Instant> {
         self.segments.front().map(|segment| segment.sent_at)
+    }
+
+    /// Of what was sent before `nxt`, no more than one segment is not acknowledged.
+    pub(crate) fn is_lone(&self, nxt: SeqNum) -> bool {
+        self.segments.get(1).is_none_or(|second| second.seq.after_or_eq(nxt))
     }
 
     /// Segments held.

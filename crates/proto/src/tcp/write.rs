@@ -59,12 +59,13 @@ impl Connection {
         self.wake_writer(&cx.config);
     }
 
-    /// A write begins.
-    pub(crate) fn before_write(&mut self) {
+    /// A write begins, of segments that grow to `goal`.
+    pub(crate) fn before_write(&mut self, goal: u32) {
         if self.snd.nagle.contains(Nagle::PUSH) && self.unsent() == 0 {
             // What was pushed has gone.
             self.snd.nagle.remove(Nagle::PUSH);
         }
+        self.snd.queue.join_last(goal);
     }
 
     /// All its bytes are queued, or as many as there was room for. RFC 9293 §3.9.1: the last of them is pushed, unless more was

@@ -348,6 +348,9 @@ impl Connection {
             _ => {}
         }
         self.arm_persist(cx);
+        if self.snd.flight_size() == 0 && self.unsent() > 0 {
+            self.put_off_window_probe(cx);
+        }
         Ok(())
     }
 
@@ -387,6 +390,14 @@ impl Connection {
             }
             self.timers.stop(Timer::Retransmit);
             self.snd.probe_due = false;
+        }
+    }
+
+    /// The peer has just told its window, which is still too small: the wait for the next probe begins anew (Linux's `tcp_ack_probe`).
+    fn put_off_window_probe(&mut self, cx: &Context) {
+        if self.timers.is_set(Timer::Retransmit) && self.is_window_limited() {
+            self.arm_rto(cx.now);
+            self.hasten_next_probe(cx.now);
         }
     }
 

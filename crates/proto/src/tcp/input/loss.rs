@@ -328,13 +328,13 @@ impl Connection {
         if !self.agreed.sack
             || cx.config.tcp_early_retrans < TLP
             || flight_size == 0
-            || self.snd.wnd == 0
             || self.timeouts > 0
             || !self.recovery.may_probe()
         {
             return false;
         }
-        let wait = probe_timeout(&self.rtt, flight_size <= u32::from(self.smss()));
+        let lone = flight_size <= u32::from(self.smss()) && self.snd.queue.is_lone(self.snd.nxt);
+        let wait = probe_timeout(&self.rtt, lone);
         let mut at = cx.now.plus_nanos(wait);
         if self.purpose == Purpose::Probe
             && let Some(oldest) = self.snd.queue.oldest_sent_at()

@@ -3,6 +3,7 @@
 use super::segment::Outgoing;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recovery::{Phase, Probe};
+use crate::tcp::timers::Timer;
 use wire::{Ecn, Flags, SeqNum, TxPacket};
 
 impl Connection {
@@ -71,6 +72,13 @@ impl Connection {
             self.send_range(cx, self.snd.nxt, new, fin, packet);
         } else {
             let (seq, len) = self.last_missing();
+            if seq != self.snd.una && seq.after_or_eq(self.snd.una + self.snd.wnd) {
+                // The window was closed over it. The time-out counts from the first transmission, as if there had been no probe.
+                let oldest = self.snd.queue.oldest_sent_at().unwrap_or(cx.now);
+                let at = oldest.plus_nanos(self.rtt.rto_nanos()).max(cx.now.plus_nanos(1));
+                self.timers.set(Timer::Retransmit, at);
+                return false;
+            }
             let fin = self.snd.fin_sent() && seq + len == self.snd.queue.end();
             self.send_range(cx, seq, len, fin, packet);
         }
