@@ -11,6 +11,7 @@
 //! | module | what |
 //! |---|---|
 //! | `files`, `socket` | descriptors, and what a socket is |
+//! | `parting` | the names of those that are closed and not gone |
 //! | `open`, `connect`, `send`, `receive`, `sockets` | the calls; those that wait are values that are tried again ([`Connect`], [`Accept`],
 //! [`Send`], [`Receive`], [`Close`]) |
 //! | `error_queue` | time stamps, ends of sends without a copy, ICMP errors |
@@ -32,6 +33,7 @@ mod files;
 pub mod ioctl;
 mod open;
 mod options;
+mod parting;
 mod pipe;
 mod readiness;
 mod real_time;

@@ -2,6 +2,7 @@
 
 use crate::errno::{Errno, Stop};
 use crate::files::File;
+use crate::parting::Asks;
 use crate::socket::{Chosen, Domain, Opening, Role, Socket};
 use crate::sockets::{Sockets, wait};
 use core::net::{IpAddr, SocketAddr};
@@ -52,6 +53,7 @@ impl Sockets {
             port if self.is_taken(fd, ip, port, Sharing::AsAsked) => return Err(Errno::EADDRINUSE),
             port => port,
         };
+        self.forget_parted(port);
         let socket = self.files.socket_mut(fd)?;
         socket.bound = Some(SocketAddr::new(ip, port));
         socket.chosen = Chosen { address: !ip.is_unspecified(), port: addr.port() != 0 };
@@ -64,7 +66,13 @@ impl Sockets {
     /// `SO_REUSEADDR` unless one listens.
     fn is_taken(&self, fd: i32, ip: IpAddr, port: u16, sharing: Sharing) -> bool {
         let (Ok(open), Ok(own)) = (self.files.open(fd), self.files.socket(fd)) else { return true };
-        self.files.iter().any(|(other, file)| {
+        let asks = Asks {
+            ip,
+            v6_only: own.options.v6_only,
+            reuse_addr: own.options.reuse_addr,
+            reuse_port: own.options.reuse_port,
+        };
+        let held = self.files.iter().any(|(other, file)| {
             let File::Socket(socket) = file else { return false };
             let connection = socket.connection().filter(|_| !socket.ended);
             let connected = || connection.and_then(|id| self.stack.names(id)).map(|(local, _)| local);
@@ -76,7 +84,8 @@ impl Sockets {
             let shared = own.options.reuse_port && socket.options.reuse_port
                 || own.options.reuse_addr && socket.options.reuse_addr && !listening;
             sharing == Sharing::Never || !shared
-        })
+        });
+        held || self.is_parting(asks, port, sharing == Sharing::AsAsked)
     }
 
     /// A port that no socket has that could be in the way.

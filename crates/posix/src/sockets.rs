@@ -5,8 +5,9 @@
 
 use crate::errno::{self, Errno, Stop};
 use crate::files::{File, Files, Open};
+use crate::parting::Parting;
 use crate::readiness::Ready;
-use crate::socket::{Opening, Role, Shut, Socket};
+use crate::socket::{Opening, Options, Role, Shut, Socket};
 use core::time::Duration;
 use proto::{ConnId, Events, Instant, SocketId, Stack, State};
 use std::collections::{BTreeSet, HashMap};
@@ -21,6 +22,8 @@ pub struct Sockets {
     pub(crate) epolls: Vec<Open>,
     /// The port `bind` tries next when it is to choose.
     pub(crate) next_port: u16,
+    /// Names that closed sockets still hold.
+    pub(crate) parting: Parting,
     /// `SO_COOKIE`s given out.
     cookies: u64,
     /// Files to which something has happened.
@@ -44,6 +47,7 @@ impl Sockets {
             owners: HashMap::new(),
             epolls: Vec::new(),
             next_port: 0,
+            parting: Parting::default(),
             cookies: 0,
             stirred: BTreeSet::new(),
             epoch: Duration::ZERO,
@@ -221,7 +225,13 @@ impl Sockets {
         match socket.role {
             Role::Fresh => {}
             Role::Listener(id) => self.stack.close_listener(now, id),
-            Role::Connection(id) => self.stack.close(now, id),
+            Role::Connection(id) => {
+                if let Some((local, _)) = self.stack.names(id) {
+                    let Options { reuse_addr, reuse_port, .. } = socket.options;
+                    self.parting.note((local.ip(), local.port()), reuse_addr, reuse_port);
+                }
+                self.stack.close(now, id);
+            }
         }
     }
 

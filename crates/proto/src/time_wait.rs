@@ -16,7 +16,7 @@ use crate::rate_limit::LastAnswer;
 use crate::tuple::FourTuple;
 use core::time::Duration;
 use hashbrown::HashTable;
-use wire::SeqNum;
+use wire::{Addr, SeqNum};
 
 /// What is kept of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +170,15 @@ impl TimeWaitTable {
     fn lookup_hashed(&self, hash: u64, tuple: &FourTuple) -> Option<TimeWaitIndex> {
         let found = self.index.find(hash, |&i| self.slots[i as usize].tuple == *tuple);
         found.map(|index| TimeWaitIndex(*index))
+    }
+
+    /// Has an entry this local name? Looks at all of them, in any order.
+    pub(crate) fn has_local(&self, local: Addr, port: u16) -> bool {
+        let named = |index: &u32| {
+            let tuple = &self.slots[*index as usize].tuple;
+            tuple.local_port == port && tuple.local == local
+        };
+        self.index.iter().any(named)
     }
 
     /// Reads an entry.

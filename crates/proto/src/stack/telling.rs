@@ -2,9 +2,10 @@
 //! was read had come, which ICMP error came last.
 
 use super::Stack;
+use crate::tcp::connection::Connection;
 use crate::{ConnId, IcmpReport, Instant, ListenerId, Queues, ReportKinds, SendReport, State, WriteError};
-use core::net::SocketAddr;
-use wire::SeqNum;
+use core::net::{IpAddr, SocketAddr};
+use wire::{Addr, SeqNum};
 
 impl Stack {
     /// State of a connection; `None`: no such connection.
@@ -15,6 +16,17 @@ impl Stack {
     /// Local and remote name of a connection.
     pub fn names(&self, id: ConnId) -> Option<(SocketAddr, SocketAddr)> {
         self.connection(id).map(|c| (c.tuple.local_addr(), c.tuple.peer_addr()))
+    }
+
+    /// Is there a connection with this local name whose application has let go of it, be it in TIME-WAIT? All of them are looked at: a
+    /// question for who takes a name, not for who sends.
+    pub fn is_port_parting(&self, local: IpAddr, port: u16) -> bool {
+        let local = Addr::from(local);
+        let named = |connection: &Connection| {
+            connection.orphan && connection.tuple.local_port == port && connection.tuple.local == local
+        };
+        self.time_wait.has_local(local, port)
+            || self.connections.iter().any(|(_, connection)| named(connection))
     }
 
     /// How full a connection's buffers are.

@@ -7,10 +7,11 @@ use libc::{c_int, iovec, msghdr, pollfd, sockaddr};
 
 type Case = fn(&mut Told<'_>);
 
-pub(super) const ALL: [(&str, Case); 14] = [
+pub(super) const ALL: [(&str, Case); 15] = [
     ("socket", socket),
     ("names", names),
     ("names shared", names_shared),
+    ("names of the departed", departed),
     ("IPv6", v6),
     ("connect", connect),
     ("send and receive", transfer),
@@ -299,6 +300,47 @@ fn names_shared(t: &mut Told<'_>) {
         t.say("close the first", k.close(first));
         t.say("listen on the second now", k.listen(second, 1));
         t.say("close the second", k.close(second));
+    }
+}
+
+/// Connections outlive their sockets: in TIME-WAIT, waiting for the peer's FIN, or unread by the peer.
+fn departed(t: &mut Told<'_>) {
+    let k = t.calls;
+    for (reuse, peer_ends) in [(0, true), (1, true), (0, false), (1, false)] {
+        let first = t.fresh(libc::AF_INET);
+        t.set(first, libc::SOL_SOCKET, libc::SO_REUSEADDR, reuse);
+        t.bind("bind", first, &name("127.0.0.1:0"));
+        t.say("listen", k.listen(first, 5));
+        let addr = with_port(name("127.0.0.1:0"), t.port(first));
+        let client = t.fresh(libc::AF_INET);
+        t.say("connect", k.connect(client, to(&addr), 16));
+        k.deliver();
+        let child = t.fd("accept", k.accept4(first, null_mut(), null_mut(), libc::SOCK_NONBLOCK));
+        t.say("close the listener", k.close(first));
+        let try_all = |t: &mut Told<'_>, what: &str| {
+            for (reuse, ip) in [(0, "127.0.0.1:0"), (1, "127.0.0.1:0"), (0, "0.0.0.0:0"), (1, "0.0.0.0:0")] {
+                let fd = t.fresh(libc::AF_INET);
+                t.set(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, reuse);
+                t.bind(&format!("{what}: bind {ip} {reuse}"), fd, &with_port(name(ip), [addr[2], addr[3]]));
+                t.say("close", k.close(fd));
+            }
+            let fd = t.fresh(libc::AF_INET6);
+            t.bind(&format!("{what}: bind IPv6"), fd, &with_port(name("[::]:0"), [addr[2], addr[3]]));
+            t.say("close", k.close(fd));
+        };
+        try_all(t, "connected");
+        t.say("close the child", k.close(child));
+        k.deliver();
+        if peer_ends {
+            t.say("close the client", k.close(client));
+            k.deliver();
+        }
+        try_all(t, "departed");
+        let again = t.fresh(libc::AF_INET);
+        t.set(again, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1);
+        t.bind("bind again", again, &addr);
+        t.say("listen again", k.listen(again, 5));
+        t.say("close", k.close(again));
     }
 }
 
