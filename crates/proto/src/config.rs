@@ -237,6 +237,12 @@ settings! {
     /// Until its handshake is complete a Fast Open child takes segments as a half-open request does, which knows only the SYN (Linux's
     /// `tcp_check_req`); otherwise as any connection in SYN-RECEIVED (RFC 9293 §3.10.7.4).
     fast_open_child_as_request: bool = "firstbyte.fast_open_child_as_request", ours false, linux true, range _,
+    /// The MSS of a peer that was connected to without Fast Open is remembered for SYN data, too.
+    mss_of_plain_opens: bool = "firstbyte.mss_of_plain_opens", ours true, linux false, range _,
+    /// Data on a SYN-ACK that refuses ours is not taken: it comes again behind (Linux's `tcp_rcv_fastopen_synack`).
+    refusal_brings_no_answer: bool = "firstbyte.refusal_brings_no_answer", ours false, linux true, range _,
+    /// A FIN that goes alone is a segment for which the congestion window must have room; otherwise it takes none (RFC 5681 counts data).
+    fin_takes_cwnd: bool = "firstbyte.fin_takes_cwnd", ours false, linux true, range _,
     /// Text that reaches beyond the peer's own FIN resets the connection (Linux's `tcp_rcv_state_process`); otherwise it is ignored (RFC 9293
     /// §3.10.7.4).
     reset_text_beyond_fin: bool = "firstbyte.reset_text_beyond_fin", ours false, linux true, range _,

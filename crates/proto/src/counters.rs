@@ -228,8 +228,10 @@ counters! {
     abort_on_linger = "TCPAbortOnLinger";
     /// Connections given up after retransmissions.
     abort_on_timeout = "TCPAbortOnTimeout";
-    /// Connections that entered TIME-WAIT.
+    /// Connections of which only the numbers are kept: in TIME-WAIT, or in FIN-WAIT-2 when nobody holds them.
     time_wait = "TW";
+    /// The same for four seconds or less.
+    time_wait_killed = "TWKilled";
     /// TIME-WAIT entries that gave their tuple to a connect.
     time_wait_recycled = "TWRecycled";
     /// TIME-WAIT entries that had to make room.

@@ -210,7 +210,6 @@ impl Stack {
             }
             TimeWaitAction::Ack => self.acknowledge_time_wait(now, index, &facts),
             TimeWaitAction::FinReceived => {
-                self.shared.counters.time_wait += 1;
                 self.time_wait.fin_received(index);
                 self.time_wait.restart(index, now, timeout, ts_recent);
                 self.acknowledge_time_wait(now, index, &facts);
@@ -219,7 +218,6 @@ impl Stack {
                 self.time_wait.remove(index);
             }
             TimeWaitAction::Reset => {
-                self.shared.counters.abort_on_data += 1;
                 self.time_wait.remove(index);
                 self.reset_stranger(now, &entry.tuple, segment);
             }

@@ -90,7 +90,10 @@ impl Stack {
         }
         self.timers.clear(&mut connection.timer);
         if let Some(timeout) = numbers_are_kept(&cx.config, connection) {
-            cx.counters.time_wait += u64::from(connection.state == State::TimeWait);
+            // As Linux counts what is kept of a connection, FIN-WAIT-2 too, and apart if it is not for long.
+            let brief = timeout <= BRIEF;
+            cx.counters.time_wait += u64::from(!brief);
+            cx.counters.time_wait_killed += u64::from(brief);
             let entry = time_wait_of(connection);
             cx.counters.time_wait_overflow += self.time_wait.insert(now, entry, timeout) as u64;
             self.agenda.deadlines.note_other(now + timeout);
@@ -127,6 +130,9 @@ impl Stack {
         }
     }
 }
+
+/// Linux's `TCP_TIMEWAIT`s of four seconds or less are its `TWKilled`.
+const BRIEF: Duration = Duration::from_secs(4);
 
 /// Settles a change that concerns nobody but the connection. False: [`Stack::settle_turn`] must do it.
 #[inline]

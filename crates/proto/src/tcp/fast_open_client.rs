@@ -27,7 +27,10 @@ impl Connection {
     /// Decides the outcome and writes down what was learnt.
     pub(super) fn judge(&mut self, cx: &mut Context, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
         let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
-        if let Some(mss) = syn_ack.mss {
+        let asked = !matches!(active.plan, ClientPlan::Plain(_));
+        if let Some(mss) = syn_ack.mss
+            && (asked || cx.config.mss_of_plain_opens)
+        {
             path.mss = Some(mss);
         }
         let outcome = match active.plan {

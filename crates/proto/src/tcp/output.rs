@@ -121,9 +121,8 @@ impl Connection {
         let unsent = self.unsent();
         let fin_waits = self.snd.fin_queued && !self.snd.fin_sent();
         if unsent == 0 {
-            return fin_waits
-                && !self.fin_is_kept_back()
-                && self.send_range(cx, self.snd.nxt, 0, true, packet);
+            let may_go = fin_waits && !self.fin_is_kept_back() && !self.fin_exceeds_cwnd(cx);
+            return may_go && self.send_range(cx, self.snd.nxt, 0, true, packet);
         }
         self.new_data_leaves(cx);
         let Some(allowed) = self.allowed_now(unsent) else { return false };
@@ -155,6 +154,20 @@ impl Connection {
     fn fin_is_kept_back(&self) -> bool {
         let fin = self.snd.queue.end();
         !fin.before(self.snd.una + self.snd.wnd) && !fin.before(self.snd.max)
+    }
+
+    /// It is a segment, for which cwnd has no room (`fin_takes_cwnd`). As few are in flight then, they are counted.
+    fn fin_exceeds_cwnd(&self, cx: &Context) -> bool {
+        let pipe = self.pipe();
+        if !cx.config.fin_takes_cwnd || pipe == 0 || self.snd.queue.end().before(self.snd.max) {
+            return false;
+        }
+        let most = (self.congestion_window() / u32::from(self.smss())).max(1);
+        let sent =
+            self.snd.queue.starting(self.snd.una).take_while(|segment| !segment.lost && !segment.sacked);
+        let retransmitted =
+            self.snd.queue.starting(self.snd.una).filter(|segment| segment.retransmitted).count();
+        (sent.count() + retransmitted) as u32 >= most
     }
 
     /// Bytes written and not sent (or to be sent again).

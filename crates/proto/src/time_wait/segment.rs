@@ -68,7 +68,8 @@ pub(crate) fn on_segment(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: b
         return on_syn(entry, segment);
     }
     if !flags.contains(Flags::ACK) {
-        return TimeWaitAction::Ignore;
+        // Nothing like it is acceptable any more: whoever sent it is told where we are (RFC 9293 §3.10.7.4, first).
+        return TimeWaitAction::Ack;
     }
     let expected = segment.seq == entry.rcv_nxt && !is_old(entry, segment);
     let empty = segment.payload_len == 0 && !flags.contains(Flags::FIN);
@@ -92,16 +93,25 @@ fn on_segment_in_fin_wait_2(entry: &TimeWait, segment: &TimeWaitSegment) -> Time
     let fin = u32::from(flags.contains(Flags::FIN));
     let end = segment.seq + segment.payload_len + fin;
     let window_end = entry.rcv_nxt + u32::from(entry.rcv_wnd);
-    let outside = end.before(entry.rcv_nxt) || segment.seq.after(window_end);
-    if flags.contains(Flags::SYN) || outside || is_old(entry, segment) {
+    let inside = segment.seq == entry.rcv_nxt
+        || end.after(entry.rcv_nxt) && segment.seq.before(window_end)
+        || segment.seq == window_end && end == window_end;
+    if flags.contains(Flags::SYN) || !inside || is_old(entry, segment) {
         return TimeWaitAction::Ack;
     }
     let new = end.after(entry.rcv_nxt);
     match () {
-        () if !flags.contains(Flags::ACK) || segment.ack != entry.snd_nxt || !new => TimeWaitAction::Ignore,
+        () if !flags.contains(Flags::ACK) || !is_plausible(entry, segment.ack) || !new => {
+            TimeWaitAction::Ignore
+        }
         () if fin == 1 && end == entry.rcv_nxt + 1 => TimeWaitAction::FinReceived,
         () => TimeWaitAction::Reset,
     }
+}
+
+/// It acknowledges something that was sent, if long ago: the largest window is as long (RFC 5961 §5.2).
+fn is_plausible(entry: &TimeWait, ack: SeqNum) -> bool {
+    ack.before_or_eq(entry.snd_nxt) && ack.after(entry.snd_nxt - (1 << 30))
 }
 
 /// Only the exact number counts (RFC 5961 §3.2), and here, where old duplicates are what is waited for, only with a timestamp that is not
@@ -180,7 +190,7 @@ mod tests {
         assert_eq!(act(NEXT - 1, Flags::ACK, 0, None), TimeWaitAction::Ack);
         assert_eq!(act(NEXT, Flags::ACK, 10, None), TimeWaitAction::RestartAndAck);
         assert_eq!(act(NEXT - 10, Flags::ACK, 10, None), TimeWaitAction::Ack);
-        assert_eq!(act(NEXT, Flags::empty(), 10, None), TimeWaitAction::Ignore);
+        assert_eq!(act(NEXT, Flags::empty(), 10, None), TimeWaitAction::Ack);
     }
 
     #[test]
@@ -243,7 +253,8 @@ mod tests {
         let fin = Flags::FIN.union(Flags::ACK);
         assert_eq!(act(NEXT, fin, 0, 7_000), TimeWaitAction::FinReceived);
         assert_eq!(act(NEXT - 5, fin, 5, 7_000), TimeWaitAction::FinReceived, "its text was here before");
-        assert_eq!(act(NEXT, fin, 0, 6_999), TimeWaitAction::Ignore, "a guess");
+        assert_eq!(act(NEXT, fin, 0, 6_999), TimeWaitAction::FinReceived, "an old acknowledgement");
+        assert_eq!(act(NEXT, fin, 0, 7_001), TimeWaitAction::Ignore, "a guess");
         assert_eq!(act(NEXT, fin, 1, 7_000), TimeWaitAction::Reset);
         assert_eq!(act(NEXT + 9, fin, 0, 7_000), TimeWaitAction::Reset, "text is missing before it");
         assert_eq!(act(NEXT, Flags::ACK, 1, 7_000), TimeWaitAction::Reset);

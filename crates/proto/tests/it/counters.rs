@@ -71,7 +71,7 @@ fn an_active_open_counts_segments_both_ways() {
         p.send("SA 0 ack 1 win 65535 <mss 1460>");
         p.expect("A 1 ack 1");
     });
-    assert_eq!(counts, [("ActiveOpens", 1), ("InSegs", 1), ("OutSegs", 2)]);
+    assert_eq!(counts, [("ActiveOpens", 1), ("InSegs", 1), ("OutSegs", 2), ("TCPDelivered", 1)]);
 }
 
 #[test]

@@ -198,3 +198,34 @@ fn a_reset_ends_a_child() {
     let id = p.accept(listener);
     assert_eq!(p.state(id), State::Closed);
 }
+
+/// FIN-WAIT-2 that nobody holds counts like TIME-WAIT, or apart where it is brief; that its FIN comes does not count again.
+#[test]
+fn what_is_kept_of_a_connection_counts_by_its_time() {
+    for (secs, counted) in [(60, (1, 0)), (2, (0, 1))] {
+        let mut p = Peer::new(Config { tcp_fin_timeout: Duration::from_secs(secs), ..Config::linux() });
+        let listener = p.listen();
+        let id = p.establish_with(listener, SACK);
+        p.close(id);
+        p.expect("FA 1 ack 1");
+        p.send("A 1 ack 2");
+        let seen = |p: &Peer| (p.stack.counters().time_wait, p.stack.counters().time_wait_killed);
+        assert_eq!(seen(&p), counted);
+        p.send("FA 1 ack 2");
+        p.expect("A 2 ack 2");
+        assert_eq!(seen(&p), counted);
+    }
+}
+
+/// Each time-out of a SYN after the first finds that lost which the one before had sent.
+#[test]
+fn a_syn_that_is_lost_again_is_a_lost_retransmission() {
+    let mut p = Peer::new(Config::linux());
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    for _ in 0..3 {
+        p.skip_until_sent();
+    }
+    assert_eq!(p.stack.counters().lost_retransmit, 2);
+    assert_eq!(p.stack.info(id).unwrap().tcp_info.total_rto, 3);
+}

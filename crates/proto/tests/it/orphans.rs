@@ -68,7 +68,7 @@ fn fin_wait_2_of_an_orphan_resets_who_sends_text() {
     p.expect_nothing();
     p.send("PA 1:11 ack 2");
     p.expect("R 2");
-    assert_eq!((p.sizes(), p.stack.counters().abort_on_data), ((0, 0, 0), 1));
+    assert_eq!((p.sizes(), p.stack.counters().out_rsts), ((0, 0, 0), 1));
 }
 
 /// A delayed acknowledgement goes before the connection does.

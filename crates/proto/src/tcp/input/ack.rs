@@ -338,7 +338,10 @@ impl Connection {
         self.snd.nagle.remove(Nagle::MORE);
         match self.state {
             // The last ACK of LAST-ACK or CLOSING completes it; RFC 9293 owes the peer nothing more.
-            State::Closed | State::TimeWait => self.finish(),
+            State::Closed | State::TimeWait => {
+                self.finish();
+                return Err(Reply::Nothing);
+            }
             // Nobody holds it, and it is not to wait for the peer's FIN.
             State::FinWait2 if self.orphan && self.fin_wait2_time(&cx.config).is_none() => {
                 cx.counters.abort_on_linger += 1;

@@ -4,6 +4,7 @@ use super::Segment;
 use crate::Instant;
 use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context};
+use crate::tcp::nagle::Nagle;
 use crate::tcp::recovery::{
     Arrived, LostTransmission, Needless, Phase, Purpose, ReoWindow, Undo, dsack, probe_timeout,
 };
@@ -333,7 +334,9 @@ impl Connection {
         {
             return false;
         }
-        let lone = flight_size <= u32::from(self.smss()) && self.snd.queue.is_lone(self.snd.nxt);
+        // A FIN that went alone is a segment of its own.
+        let lone_fin = self.snd.fin_sent() && self.snd.nagle.contains(Nagle::FIN_ALONE) && flight_size > 1;
+        let lone = flight_size <= u32::from(self.smss()) && self.snd.queue.is_lone(self.snd.nxt) && !lone_fin;
         let wait = probe_timeout(&self.rtt, lone);
         let mut at = cx.now.plus_nanos(wait);
         if self.purpose == Purpose::Probe

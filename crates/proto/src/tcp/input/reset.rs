@@ -2,7 +2,7 @@
 
 use super::{Reply, Segment, Stop};
 use crate::tcp::connection::{Connection, Context};
-use crate::{CloseReason, State};
+use crate::{CloseReason, Outcome, State};
 use wire::Flags;
 
 impl Connection {
@@ -16,6 +16,10 @@ impl Connection {
         if segment.seq() == self.rcv.nxt || self.resets_behind_fin(segment) || behind_early() {
             self.reset_by_peer(cx);
         } else {
+            if self.fast_opened && self.outcome != Outcome::Pending && self.tally.data_segs_in == 0 {
+                // Somebody between us and the peer may not like what the SYN carried (Linux's `tcp_validate_incoming`).
+                cx.blackhole_suspected();
+            }
             self.challenge(cx);
         }
         Err(Reply::Nothing)

@@ -123,6 +123,8 @@ impl Connection {
         self.snd.queue.acknowledge((data_ack, self.smss().into()), &mut cx.blocks, |_| ());
         self.segments_delivered(cx);
         self.bytes_acked += u64::from(data_acked);
+        // A SYN counts as a segment delivered.
+        cx.counters.delivered += 1;
         self.snd.una = ack;
         self.snd.nxt = ack;
         self.established_at = cx.now;
@@ -134,13 +136,14 @@ impl Connection {
         self.resend_syn_data(cx);
         self.close_as_queued(ack);
         self.owe_handshake_ack(cx, active.writer_waits);
-        let reply = if active.answer_allowed && brings_answer {
+        let refused = data_acked < active.data_sent && cx.config.refusal_brings_no_answer;
+        let reply = if active.answer_allowed && brings_answer && !refused {
             self.take_answer(cx, segment)
         } else {
             Reply::Nothing
         };
         self.arm_delayed_ack(cx);
-        if active.answer_allowed && segment.has(Flags::FIN) {
+        if active.answer_allowed && segment.has(Flags::FIN) && !refused {
             self.await_close(cx);
         }
         self.arm_persist(cx);

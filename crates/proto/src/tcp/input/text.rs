@@ -17,6 +17,9 @@ impl Connection {
         segment: &mut Segment,
     ) -> Result<(), Stop> {
         let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
+        if self.orphan && segment.len() > 0 && !self.rcv.fin_received && self.is_open() {
+            self.refuse_text(cx, segment)?;
+        }
         if !segment.payload.is_empty() {
             if self.rcv.fin_received || !self.is_open() {
                 let text_end = segment.seq() + segment.payload.len() as u32;
@@ -40,12 +43,6 @@ impl Connection {
             if self.resets_unread(segment) {
                 cx.counters.abort_on_data += 1;
                 self.reset_by_peer(cx);
-                return Err(Reply::Reset);
-            }
-            if self.orphan && segment.end().after(self.rcv.nxt) {
-                // Nobody will read it (RFC 1122 §4.2.2.13: "SHOULD send a RST to show that data was lost").
-                cx.counters.abort_on_data += 1;
-                self.terminate(&mut cx.counters, CloseReason::Aborted);
                 return Err(Reply::Reset);
             }
             if !self.has_memory_for_text(cx) {
@@ -91,6 +88,17 @@ impl Connection {
         self.follow_with_fin(fin, &cx.config);
         self.arm_delayed_ack(cx);
         Ok(())
+    }
+
+    /// Nobody will read what comes, or what is missing before a FIN (RFC 1122 §4.2.2.13: "SHOULD send a RST to show that data was lost").
+    fn refuse_text(&mut self, cx: &mut Context, segment: &Segment) -> Result<(), Stop> {
+        let fin = u32::from(segment.has(Flags::FIN));
+        if !(segment.end() - fin).after(self.rcv.nxt) {
+            return Ok(());
+        }
+        cx.counters.abort_on_data += 1;
+        self.terminate(&mut cx.counters, CloseReason::Aborted);
+        Err(Reply::Reset)
     }
 
     /// A FIN alone that is not the next number.

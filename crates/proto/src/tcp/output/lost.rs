@@ -2,6 +2,7 @@
 
 use super::segment::Outgoing;
 use crate::tcp::connection::{Connection, Context};
+use crate::tcp::nagle::Nagle;
 use crate::tcp::recovery::{Phase, Probe};
 use crate::tcp::timers::Timer;
 use wire::{Ecn, Flags, SeqNum, TxPacket};
@@ -94,9 +95,14 @@ impl Connection {
     /// The last segment in flight, as far as one packet holds it; without bytes if only the FIN is.
     fn last_missing(&self) -> (SeqNum, u32) {
         let end = self.snd.queue.end().earliest(self.snd.nxt);
+        if self.snd.fin_sent() && self.snd.nagle.contains(Nagle::FIN_ALONE) {
+            return (end, 0);
+        }
         let (seq, len) = self.snd.queue.last_before(end).unwrap_or((end, 0));
-        let fits = len.min(u32::from(self.segment_max()));
-        (seq + (len - fits), fits)
+        let most = u32::from(self.segment_max());
+        // Of a burst, what the device made the last segment.
+        let before = len.saturating_sub(1) / most * most;
+        (seq + before, len - before)
     }
 
     /// Sends that again if the windows and the pacer let it: something always may when nothing is in the network.
@@ -118,7 +124,9 @@ impl Connection {
             Some(Phase::Loss) => cx.counters.slow_start_retrans += 1,
             _ => cx.counters.fast_retrans += 1,
         }
-        let fin = self.snd.fin_queued && seq + len == self.snd.queue.end() && self.snd.nxt == seq + len;
+        // A FIN that has never gone waits for its own turn.
+        let fin_went = self.snd.fin_queued && self.snd.max.after(self.snd.queue.end());
+        let fin = fin_went && seq + len == self.snd.queue.end() && self.snd.nxt == seq + len;
         self.send_range(cx, seq, len, fin, packet)
     }
 }

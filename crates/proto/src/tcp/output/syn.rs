@@ -137,6 +137,10 @@ impl Connection {
         if !early_fallback {
             self.timeouts += 1;
             cx.counters.timeouts += 1;
+            // The SYN that the last time-out sent again.
+            cx.counters.lost_retransmit += u64::from(self.timeouts > 1);
+            let first = self.timeouts == 1;
+            self.counts(cx.now).timed_out(cx.now, first);
             if fast_open && self.timeouts == 3 {
                 cx.third_timeout_of_fast_open();
             }
