@@ -34,6 +34,12 @@ impl Line {
         &self.0[..PLACES]
     }
 
+    /// May somebody with this mark be here? All words are compared at once; the count has no mark, unless it is huge.
+    #[inline]
+    fn has_mark(&self, mark: u32, index_most: u32) -> bool {
+        self.0.iter().fold(false, |has, word| has | (word & !index_most == mark))
+    }
+
     /// Those who were passed on to the lines behind.
     #[inline]
     fn overflow(&self) -> u32 {
@@ -74,7 +80,8 @@ impl TupleTable {
         let mut at = self.home(hash);
         for _ in 0..self.lines.len() {
             let line = self.lines.get(at)?;
-            for place in line.places() {
+            let places = if line.has_mark(mark, most) { line.places() } else { &[] };
+            for place in places {
                 // Of another mark something is left above the index, and a mark is left of a free place.
                 let index = place ^ mark;
                 if index <= most && same(index) {
