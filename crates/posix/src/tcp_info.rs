@@ -201,7 +201,7 @@ impl Layout {
         let delivered = established + fin + segments(acked.saturating_add(tcp.sacked), info.snd_mss);
         self.words([delivered, 0]);
         self.longs([tcp.bytes_sent, tcp.bytes_retrans]);
-        self.words([tcp.dsack_dups, tcp.reord_seen, tcp.rcv_ooopack, info.snd_wnd, info.rcv_wnd, 0]);
+        self.words([tcp.dsack_dups, tcp.reord_seen, tcp.rcv_ooopack, info.snd_wnd, tcp.rcv_wnd, 0]);
         self.short(tcp.total_rto);
         self.short(tcp.total_rto_recoveries);
         self.words([u32::try_from(tcp.total_rto_time.as_millis()).unwrap_or(u32::MAX)]);

@@ -27,8 +27,8 @@ pub struct VirtualProcess {
 struct Inner {
     sockets: Sockets,
     now: Instant,
-    /// Packets that have left, cut as the wire takes them, and when.
-    sent: VecDeque<(Instant, Bytes)>,
+    /// Packets that have left, cut as the wire takes them, when, and how many TCP packets had come by then.
+    sent: VecDeque<(Instant, Bytes, u64)>,
     /// The thread that drives time.
     driver: ThreadId,
     /// Until when each sleeping call sleeps.
@@ -55,7 +55,8 @@ const STALLED: Duration = Duration::from_millis(40);
 
 impl VirtualProcess {
     /// The clock shows `now`; the calling thread drives it.
-    pub fn new(sockets: Sockets, now: Instant) -> VirtualProcess {
+    pub fn new(mut sockets: Sockets, now: Instant) -> VirtualProcess {
+        sockets.stack_mut().tap_has_read(Some(0));
         let inner = Inner {
             sockets,
             now,
@@ -191,7 +192,7 @@ impl VirtualProcess {
         self.settle(&mut inner);
     }
 
-    /// The next packet that left, and when. If there is none yet, time passes until there is one, `most` at most. `None`: none came.
+    /// The next packet that left, and when: whoever reads it has seen all that came before it. If there is none yet, time passes until there is one, `most` at most. `None`: none came.
     pub fn next_packet(&self, most: Duration) -> Option<(Instant, Bytes)> {
         let mut inner = self.quiesce(self.lock());
         inner.calls += 1;
@@ -201,7 +202,9 @@ impl VirtualProcess {
             self.advance(&mut inner, next);
             inner = self.quiesce(inner);
         }
-        inner.sent.pop_front()
+        let (at, packet, came) = inner.sent.pop_front()?;
+        inner.sockets.stack_mut().tap_has_read(Some(came));
+        Some((at, packet))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -246,7 +249,8 @@ impl VirtualProcess {
         let mut any = false;
         loop {
             while let Some(packet) = inner.sockets.stack_mut().poll_transmit(now) {
-                inner.sent.extend(packet.segments().into_iter().map(|packet| (now, packet)));
+                let came = inner.sockets.stack_mut().counters().in_segs;
+                inner.sent.extend(packet.segments().into_iter().map(|packet| (now, packet, came)));
             }
             if !inner.sockets.notice() {
                 break;

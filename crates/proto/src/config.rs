@@ -32,6 +32,17 @@ pub enum AckHabit {
     QuickStart,
 }
 
+/// How the receive buffer is counted, and its window is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiveAccounting {
+    /// By payload. The right edge of the window moves by what is worth a segment (RFC 9293 §3.8.6.2.2), whatever packets take; memory is
+    /// bounded apart from it.
+    Payload,
+    /// Packet by packet, with what each takes in a kernel (`sk_rmem_alloc`). The window is what the memory that is left holds of payload, and
+    /// grows with what arrives (`__tcp_select_window`, `tcp_grow_window`); what fits no more is refused.
+    Packets,
+}
+
 /// How the variation of round trips becomes the retransmission time-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttVariation {
@@ -158,6 +169,7 @@ macro_rules! choice {
 choice!(SynDataRoom { "exact" => SynDataRoom::Exact, "reserve40" => SynDataRoom::Reserve40 });
 choice!(CongestionControl { "reno" => CongestionControl::Reno, "cubic" => CongestionControl::Cubic, "vegas" => CongestionControl::Vegas, "tahoe" => CongestionControl::Tahoe, "bbr" => CongestionControl::Bbr });
 choice!(RttVariation { "rfc6298" => RttVariation::Rfc6298, "windowed" => RttVariation::Windowed });
+choice!(ReceiveAccounting { "payload" => ReceiveAccounting::Payload, "packets" => ReceiveAccounting::Packets });
 choice!(AckHabit { "merge" => AckHabit::Merge, "quickstart" => AckHabit::QuickStart });
 
 macro_rules! settings {
@@ -381,8 +393,17 @@ settings! {
     /// Ticks by which a timestamp may be older than TS.Recent without being taken for a wrapped one (Linux's `TCP_PAWS_WINDOW`; RFC 7323
     /// §5.3 has none).
     paws_slack: u32 = "firstbyte.paws_slack", ours 0, linux 1, range 0..=1000,
-    /// The right edge of our window moves by a segment or half the buffer (RFC 9293 §3.8.6.2.2), otherwise by any amount.
-    window_by_segment: bool = "firstbyte.window_by_segment", ours true, linux false, range _,
+    /// How the receive buffer is counted, and which window follows.
+    receive_accounting: ReceiveAccounting = "firstbyte.receive_accounting", ours ReceiveAccounting::Payload, linux ReceiveAccounting::Packets, range _,
+    /// Of an accounting by packets: the right edge may retreat when memory runs out, on connections that scale windows.
+    tcp_shrink_window: bool = "net.ipv4.tcp_shrink_window", ours false, linux false, range _,
+    /// Acknowledgements of packets out of order that one may stand for, once three have gone at once; of an accounting by packets, with
+    /// SACK. 0 = each goes at once.
+    tcp_comp_sack_nr: u32 = "net.ipv4.tcp_comp_sack_nr", ours 0, linux 44, range 0..=255,
+    /// Such a one waits so long at most, ns.
+    tcp_comp_sack_delay_ns: u32 = "net.ipv4.tcp_comp_sack_delay_ns", ours 1_000_000, linux 1_000_000, range _,
+    /// And no longer than this part of a round trip, per cent.
+    tcp_comp_sack_rtt_percent: u32 = "net.ipv4.tcp_comp_sack_rtt_percent", ours 33, linux 33, range 1..=1000,
     /// The window begins with what the first segment told of it, and grows by twice what arrives.
     window_slow_start: bool = "firstbyte.window_slow_start", ours false, linux true, range _,
     /// Receive buffer in bytes: least, initial, most. What it holds in payload is measured; half of it at first.

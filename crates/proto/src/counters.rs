@@ -152,6 +152,12 @@ counters! {
     delayed_ack_lost = "DelayedACKLost";
     /// Segments queued out of order.
     ofo_queue = "TCPOFOQueue";
+    /// Segments out of order that were dropped for want of memory.
+    ofo_drop = "TCPOFODrop";
+    /// Packets out of order that brought nothing new, or were covered by a later one; of an accounting by packets.
+    ofo_merge = "TCPOFOMerge";
+    /// Acknowledgements of segments out of order that were left out, because one said it all.
+    ack_compressed = "TCPAckCompressed";
     /// Time-outs in fast recovery at peers with SACK.
     sack_recovery_fail = "TCPSackRecoveryFail";
     /// Time-outs in fast recovery at peers without SACK.

@@ -167,6 +167,10 @@ pub struct Queues {
     pub received: usize,
     /// What the receive buffer may hold.
     pub recv_buffer: u32,
+    /// Memory that what was received takes, and what is set aside for more, bytes (Linux's `sk_rmem_alloc`, `sk_forward_alloc`).
+    pub recv_memory: u32,
+    /// See `recv_memory`.
+    pub recv_set_aside: u32,
     /// Written and not acknowledged.
     pub unacknowledged: usize,
     /// Of those, not sent.

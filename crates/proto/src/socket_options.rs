@@ -59,6 +59,9 @@ pub struct SocketOptions {
     /// doubles the number for its bookkeeping, which is not in it, and offers the same window. `None`: `tcp_rmem`'s initial size, and it
     /// follows what the application takes in a round trip.
     pub recv_buffer: Option<u32>,
+    /// The application reads no less than so many bytes at once (`SO_RCVLOWAT`): the buffer is made to hold twice as many, where it is
+    /// counted by packets.
+    pub recv_lowat: Option<u32>,
     /// Bound of the window that is offered, 1152 bytes at least (`TCP_WINDOW_CLAMP`). The buffer behind it may be larger.
     pub window_clamp: Option<u32>,
     /// The last urgent byte is not in the stream but read apart, by `read_urgent` (`SO_OOBINLINE` off, with which BSD's and Linux's sockets
@@ -119,6 +122,8 @@ pub enum SocketOption {
     RecvBufferGrows,
     /// [`SocketOptions::recv_buffer`]; what the peer was offered beyond a smaller one it may still send.
     RecvBuffer(u32),
+    /// [`SocketOptions::recv_lowat`].
+    RecvLowat(u32),
     /// [`SocketOptions::window_clamp`].
     WindowClamp(u32),
     /// [`SocketOptions::keepalive`].
@@ -232,6 +237,7 @@ impl SocketOptions {
             SocketOption::SendBufferGrows => self.send_buffer = None,
             SocketOption::RecvBufferGrows => self.recv_buffer = None,
             SocketOption::RecvBuffer(bytes) => self.recv_buffer = Some(bytes),
+            SocketOption::RecvLowat(bytes) => self.recv_lowat = Some(bytes).filter(|bytes| *bytes > 1),
             SocketOption::WindowClamp(bytes) => self.window_clamp = Some(bytes.max(WINDOW_CLAMP_MIN)),
             SocketOption::KeepAlive(on) => self.keepalive = on,
             SocketOption::KeepAliveTime(time) => self.keepalive_time = checked(time, KEEPALIVE)?,
@@ -308,6 +314,7 @@ static ORDINARY: SocketOptions = SocketOptions {
     notsent_lowat: None,
     send_buffer: None,
     recv_buffer: None,
+    recv_lowat: None,
     window_clamp: None,
     urgent_apart: false,
     dscp: 0,

@@ -136,6 +136,7 @@ impl Stack {
                 spare: Spare::default(),
                 orphans: 0,
                 memory: Memory::new(&config),
+                tap_read: None,
                 config: config.clone(),
             },
             addresses: Vec::new(),

@@ -26,6 +26,7 @@ pub(crate) mod negotiation;
 mod options;
 pub(crate) mod output;
 mod pacer;
+mod packets;
 mod patience;
 mod prune;
 mod rate;

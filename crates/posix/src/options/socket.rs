@@ -19,8 +19,10 @@ const BUFFER_MAX: u32 = i32::MAX as u32 / 2;
 const LINGER_LEN: usize = 8;
 /// Fields of `SO_MEMINFO`, and the place of some.
 const MEMINFO_FIELDS: usize = 9;
+const MEMINFO_RMEM_ALLOC: usize = 0;
 const MEMINFO_RCVBUF: usize = 1;
 const MEMINFO_SNDBUF: usize = 3;
+const MEMINFO_FWD_ALLOC: usize = 4;
 const MEMINFO_WMEM_QUEUED: usize = 5;
 
 /// Linux's numbers that libc does not name for every target: options with 64-bit seconds, and some that mean nothing here.
@@ -118,7 +120,7 @@ impl Sockets {
                 return self.set_receive_buffer(setting, number.cast_unsigned().min(most));
             }
             libc::SO_RCVBUFFORCE => return self.set_receive_buffer(setting, number.max(0).cast_unsigned()),
-            libc::SO_RCVLOWAT => return self.set_receive_lowat(fd, number),
+            libc::SO_RCVLOWAT => return self.set_receive_lowat(setting, number),
             libc::SO_MAX_PACING_RATE => {
                 let wide = value.all()?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
                 let unlimited = wide.map_or(number == -1, |wide| wide == u64::MAX);
@@ -200,13 +202,15 @@ impl Sockets {
     }
 
     /// No more than half of what the receive buffer may come to hold (Linux's `tcp_set_rcvlowat`).
-    fn set_receive_lowat(&mut self, fd: i32, number: i32) -> Result<(), Errno> {
+    fn set_receive_lowat(&mut self, setting: &Setting<'_>, number: i32) -> Result<(), Errno> {
         let largest = self.stack.config().tcp_rmem[2];
-        let options = &mut self.files.socket_mut(fd)?.options;
+        let options = &mut self.files.socket_mut(setting.fd)?.options;
         let most = i32::try_from(options.rcvbuf.unwrap_or(largest) / 2).unwrap_or(i32::MAX);
         let lowat = if number < 0 { i32::MAX } else { number };
         options.rcvlowat = lowat.min(most).max(1);
-        self.stir(fd);
+        let lowat = options.rcvlowat.cast_unsigned();
+        self.set_engine(setting, SocketOption::RecvLowat(lowat))?;
+        self.stir(setting.fd);
         Ok(())
     }
 
@@ -391,7 +395,10 @@ impl Sockets {
         let socket = self.files.socket(fd)?;
         let queues = socket.connection().and_then(|id| self.stack.queues(id));
         let queued = queues.map_or(0, |queues| queues.send_buffer_used);
+        let told = |size: u32| i32::try_from(size).unwrap_or(i32::MAX);
         let mut fields = [0; MEMINFO_FIELDS];
+        fields[MEMINFO_RMEM_ALLOC] = told(queues.map_or(0, |queues| queues.recv_memory));
+        fields[MEMINFO_FWD_ALLOC] = told(queues.map_or(0, |queues| queues.recv_set_aside));
         fields[MEMINFO_SNDBUF] = send;
         fields[MEMINFO_RCVBUF] = receive;
         fields[MEMINFO_WMEM_QUEUED] = i32::try_from(queued).unwrap_or(i32::MAX);

@@ -57,6 +57,7 @@ impl Stack {
         let mut segment = Segment {
             header: plain.header(),
             payload: std::mem::take(&mut packet.data),
+            headers: text.start as u16,
             truesize: packet.truesize,
             gso_size: packet.gso_size,
             ecn: plain.ecn,
@@ -110,6 +111,7 @@ impl Stack {
         let mut segment = Segment {
             header: TcpHeader::new(0, 0),
             payload: std::mem::take(&mut packet.data),
+            headers: 0,
             truesize: packet.truesize,
             gso_size: packet.gso_size,
             ecn: ip.ecn,
@@ -124,6 +126,7 @@ impl Stack {
             peer: ip.src,
             peer_port: segment.header.src_port,
         };
+        segment.headers = (payload.start + text.start) as u16;
         segment.payload.truncate(payload.start + text.end);
         segment.payload.advance(payload.start + text.start);
         self.dispatch(now, tuple, &mut segment);

@@ -424,7 +424,10 @@ impl Connection {
     /// Data, and the FIN, of an accepted Fast Open SYN.
     fn take_syn_data(&mut self, cx: &mut crate::tcp::connection::Context, segment: &mut Segment) {
         let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
-        if !segment.payload.is_empty() {
+        if self.rcv.space.packets().is_some() && !segment.payload.is_empty() {
+            self.queue_syn_packet(cx, segment);
+            self.events |= Events::READABLE;
+        } else if !segment.payload.is_empty() {
             self.rcv.accept(
                 cx.now,
                 segment.seq() + 1,

@@ -314,6 +314,9 @@ impl Stack {
     /// The request becomes a connection; `segment` completed its handshake.
     pub(super) fn establish(&mut self, now: Instant, request: Request, segment: &mut Segment) {
         let index = self.open_request(now, request, Some(&segment.header));
+        if let Some(connection) = self.connections.get_mut(index) {
+            connection.guess_rcv_mss(segment);
+        }
         self.for_connection(now, index, segment);
     }
 

@@ -287,6 +287,9 @@ pub(super) fn writable<'a>(
 #[inline]
 fn was_read(shared: &mut Shared, now: Instant, connection: &mut Connection) -> bool {
     shared.charge(now, connection);
+    if connection.rcv.space.packets().is_some() {
+        return connection.packets_were_read(shared.context(now));
+    }
     if connection.rcv.tuner.is_some() && !shared.memory.is_under_pressure() {
         connection.rcv.fit_buffer(now, &shared.config);
     }

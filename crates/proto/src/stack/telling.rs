@@ -35,12 +35,24 @@ impl Stack {
             state: c.state,
             received: c.rcv.buffer.len(),
             recv_buffer: c.rcv.space.rcvbuf(),
+            recv_memory: c.rcv.space.packets().map_or(c.rcv.memory(), |packets| packets.allocated()),
+            recv_set_aside: c
+                .rcv
+                .space
+                .packets()
+                .map_or(0, |packets| packets.forward().max(0).cast_unsigned()),
             unacknowledged: c.snd.queue.len(),
             unsent: c.unsent(),
             send_buffer: c.snd.queue.limit,
             send_buffer_used: c.send_buffer_used(self.config()),
             writable: c.is_writable(self.config()),
         })
+    }
+
+    /// A tap beside the stack (a capturing socket) has read so many of the TCP packets that came. It shares each with the stack until then,
+    /// so that nothing is copied behind its payload where buffers are counted by packets; `None`: there is no tap.
+    pub fn tap_has_read(&mut self, packets: Option<u64>) {
+        self.shared.tap_read = packets.map(|packets| packets as u32);
     }
 
     /// Connections that can be accepted.

@@ -67,9 +67,45 @@ impl AckDelay {
         }
     }
 
+    /// The same, whether or not any data came: up to `segments`, half of the window (Linux's `tcp_enter_quickack_mode`).
+    pub(super) fn enter_quick(&mut self, segments: u32) {
+        self.quicken(quick_acks(segments));
+        self.pingpong = 0;
+        self.ato = LEAST;
+    }
+
+    /// The next acknowledgements go at once.
+    pub(super) fn is_quick(&self) -> bool {
+        self.quick > 0
+    }
+
+    /// At least one more does.
+    pub(super) fn one_more_quick(&mut self) {
+        self.quick |= 1;
+    }
+
+    /// The next to go acknowledges nothing that came: it is none of the quick ones.
+    pub(super) fn spare_one(&mut self) {
+        self.quick += u8::from(self.ato > 0 && self.quick > 0);
+    }
+
+    /// None does: there is hardly any room left.
+    pub(super) fn no_more_quick(&mut self) {
+        self.quick = 0;
+    }
+
+    /// Small segments, up to two, that no acknowledgement has gone for.
+    pub(super) fn pushed(&self) -> u8 {
+        self.pushed
+    }
+
+    pub(super) fn set_pushed(&mut self, pushed: u8) {
+        self.pushed = pushed;
+    }
+
     /// Data came, `gap` after other data (Linux's `tcp_event_data_recv`). `segments`: half of the window, in segments.
     fn data_came(&mut self, gap: Duration, segments: u32, least: Duration, rto: Duration) {
-        let quick = segments.clamp(2, QUICK_ACKS.into()) as u8;
+        let quick = quick_acks(segments);
         if self.ato == 0 {
             self.quick = quick;
             self.ato = LEAST;
@@ -118,10 +154,16 @@ impl AckDelay {
     }
 }
 
+/// As many as half of the window holds `segments`, but two where that is none.
+fn quick_acks(segments: u32) -> u8 {
+    if segments == 0 { 2 } else { segments.min(QUICK_ACKS.into()) as u8 }
+}
+
 impl Connection {
     /// The delay adapts to when text comes.
     pub(super) fn measure_delay(&mut self, cx: &Context, came: &Came) {
-        let (segments, gap) = (self.rcv.wnd() / (2 * self.rcv.mss()), cx.now.since(came.before));
+        let window = if self.rcv.space.packets().is_some() { self.rcv.told() } else { self.rcv.wnd() };
+        let (segments, gap) = (window / (2 * self.rcv.mss()), cx.now.since(came.before));
         self.rcv.delay.data_came(gap, segments, cx.config.delayed_ack, self.rtt.rto());
     }
 
@@ -232,6 +274,14 @@ impl Connection {
     /// The delayed-ACK timer has fired.
     pub(super) fn delayed_ack_timeout(&mut self, cx: &mut Context) {
         if self.rcv.ack_owed == AckOwed::Delayed {
+            if let Some(packets) = self.rcv.space.packets_mut()
+                && packets.compression.waiting > 0
+                && packets.compression.at <= cx.now
+            {
+                packets.compression.waiting -= 1;
+                self.rcv.ack_owed = AckOwed::Now;
+                return;
+            }
             let thresh = cx.config.tcp_pingpong_thresh;
             self.rcv.delay.missed(cx.config.delayed_ack, self.rtt.rto(), thresh);
             cx.counters.delayed_acks += 1;
@@ -245,13 +295,19 @@ impl Connection {
         if self.rcv.ack_owed != AckOwed::Delayed || config.ack_habit != AckHabit::QuickStart {
             return false;
         }
-        let pushed = self.rcv.delay.pushed;
-        let all_read = self.rcv.memory() == 0 && (pushed > 1 || pushed > 0 && !self.in_pingpong(config));
-        let now = all_read || self.rcv.nxt.since(self.rcv.last_ack_sent) > self.rcv.mss();
+        let now = self.acknowledges_read(config, self.rcv.memory() == 0);
         if now {
             self.rcv.ack_owed = AckOwed::Now;
         }
         now
+    }
+
+    /// An acknowledgement that waits goes now that the application has read; `none_left`: everything.
+    pub(super) fn acknowledges_read(&self, config: &Config, none_left: bool) -> bool {
+        let pushed = self.rcv.delay.pushed;
+        let all_read = none_left && (pushed > 1 || pushed > 0 && !self.in_pingpong(config));
+        self.rcv.ack_owed != AckOwed::No
+            && (all_read || self.rcv.nxt.since(self.rcv.last_ack_sent) > self.rcv.mss())
     }
 
     /// `TCP_QUICKACK` was set: quick ACKs now and for a while, or none until answers stop carrying them.

@@ -94,6 +94,15 @@ impl Tuner {
 }
 
 impl Receiver {
+    /// Round trip, and most bytes the application took in one, as far as they are known.
+    pub(crate) fn measured(&self) -> (Option<Duration>, Option<u32>) {
+        match (self.space.packets(), &self.tuner) {
+            (Some(packets), _) => (packets.rounds.rtt(), Some(packets.rounds.space())),
+            (None, Some(tuner)) => tuner.measured(),
+            (None, None) => (None, None),
+        }
+    }
+
     /// Does it receive in bulk, into a buffer that may grow?
     pub(crate) fn is_tunable(&self) -> bool {
         self.bytes_received > BULK && !self.space.is_locked()
@@ -146,8 +155,10 @@ impl Receiver {
     }
 
     fn raise(&mut self, window: u64, config: &Config) {
-        if config.tcp_moderate_rcvbuf {
-            self.space.raise(window, config.tcp_rmem[2]);
+        if config.tcp_moderate_rcvbuf
+            && let Some(space) = self.space.payload_mut()
+        {
+            space.raise(window, config.tcp_rmem[2]);
         }
     }
 
@@ -159,7 +170,7 @@ impl Receiver {
     }
 
     /// Number of the next byte the application reads.
-    fn copied(&self) -> SeqNum {
+    pub(super) fn copied(&self) -> SeqNum {
         self.nxt - u32::from(self.fin_received) - self.buffer.len() as u32
     }
 }

@@ -16,7 +16,7 @@ use super::special::Special;
 use super::state::{self, Transition};
 use super::tcp_info::Tally;
 use super::timers::{NEVER, Timer, Timers};
-use super::window_space::{WindowSpace, whole_segments};
+use super::window_space::{Space, whole_segments};
 use super::window_use::WindowUse;
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
 use crate::memory::Memory;
@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     /// Connections of the stack whose application has let go.
     pub(crate) orphans: u32,
     pub(crate) memory: Memory,
+    /// See [`Stack::tap_has_read`](crate::Stack::tap_has_read).
+    pub(crate) tap_read: Option<u32>,
 }
 
 /// The same while it is lent to a connection.
@@ -318,7 +320,7 @@ impl Connection {
             smss: 0,
             advmss: advmss(cx, &tuple, route.as_deref(), &options),
             snd: Sender { nagle: nagle.in_stack(&cx.config), ..Sender::new(iss, send_limit) },
-            rcv: Receiver::new(SeqNum(0), WindowSpace::new(&cx.config, &options), shift),
+            rcv: Receiver::new(SeqNum(0), Space::new(&cx.config, &options), shift),
             rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min(), cx.config.rtt_variation),
             congestion: Congestion::new(CongestionControl::Reno, &Start::default()),
             window_use: WindowUse::new(cx.now),
@@ -405,18 +407,25 @@ impl Connection {
     /// Begins to receive: the peer's SYN has come.
     pub(crate) fn start_receiver(&mut self, cx: &Context, irs: SeqNum) {
         let config = &cx.config;
-        let mut space = WindowSpace::new(config, &self.options);
+        let mut space = Space::new(config, &self.options);
         let mss = self.window_segment();
         let mut first = space.full();
         let routes = self.route_metrics().is_some_and(|route| route.initrwnd.is_some());
-        if config.window_slow_start || routes {
+        if config.window_slow_start || routes || space.packets().is_some() {
             first = whole_segments(first.min(self.initial_rcv_wnd(mss)), mss);
-            space.begin_at(first);
+            if let Some(payload) = space.payload_mut() {
+                payload.begin_at(first);
+            }
         }
-        let shift = self.agreed.snd_wscale.map_or(0, |_| self.rcv.wscale);
-        self.rcv.begin(irs, space, shift);
+        let shift = self.agreed.snd_wscale.map(|_| self.rcv.wscale);
+        if let Some(packets) = space.packets_mut() {
+            packets.begin(cx.now, first, shift, (self.advmss.into(), irs + 1));
+            packets.predicts = self.state != State::SynSent || shift.is_none();
+        }
+        self.rcv.begin(irs, space, shift.unwrap_or(0));
         // Our SYN told this window, or our SYN-ACK will: data may come right behind the peer's SYN.
         self.rcv.adv = self.rcv.nxt + first.min(u32::from(u16::MAX));
+        self.begin_packets(first);
         if let Some(on) = self.options.quickack {
             self.set_quickack(config, on);
         }
@@ -617,7 +626,16 @@ macro_rules! landmarks {
     };
 }
 
-landmarks!(tally.segs_in, busy, agreed.peer_mss, snd.una, rcv.nxt, tuple.peer_port, ts_recent, state);
+landmarks!(
+    tally.segs_in,
+    busy,
+    agreed.peer_mss,
+    snd.una,
+    rcv.last_ack_sent,
+    tuple.peer_port,
+    ts_recent,
+    state
+);
 
 /// Bytes the send buffer takes, at first or for good.
 pub(crate) fn send_limit(config: &Config, options: &SocketOptions) -> u32 {

@@ -7,6 +7,7 @@ mod ack;
 mod duplicate;
 mod embryo;
 mod loss;
+mod packets;
 mod reset;
 mod sequence;
 mod syn_sent;
@@ -23,6 +24,8 @@ use wire::{Ecn, Flags, SeqNum, TcpHeader};
 pub(crate) struct Segment {
     pub(crate) header: TcpHeader,
     pub(crate) payload: Bytes,
+    /// Bytes before the payload: the IP header and TCP's.
+    pub(crate) headers: u16,
     /// Memory the payload pins.
     pub(crate) truesize: usize,
     /// Payload bytes per original segment when merged, else 0.
@@ -81,11 +84,19 @@ impl Connection {
             // No peer that is synchronized sends it: it is not worth an answer, wherever it lies (as Linux).
             return Err(Reply::Nothing);
         }
+        let counts_packets = self.rcv.space.packets().is_some();
+        if counts_packets {
+            self.predict_packet(cx, segment);
+        }
         self.check_sequence(cx, segment)?;
         self.check_reset(cx, segment)?;
         self.check_syn(cx, segment)?;
         let before = self.ecn_before_ack(segment);
+        let offered = self.snd.wnd;
         self.check_ack(cx, segment)?;
+        if counts_packets {
+            self.acknowledged_packets(cx, segment, offered);
+        }
         if self.agreed.ecn {
             self.ecn_after_ack(cx, segment, before);
         }

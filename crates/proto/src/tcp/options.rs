@@ -39,8 +39,15 @@ impl Connection {
             SocketOption::QuickAck(on) => self.set_quickack(&cx.config, on),
             SocketOption::RtoMin(_) | SocketOption::RtoMax(_) => self.bound_rto(&cx.config),
             SocketOption::SendBuffer(_) => self.snd.queue.limit = send_limit(&cx.config, &self.options),
-            SocketOption::RecvBuffer(_) | SocketOption::WindowClamp(_) => {
-                self.rcv.space.choose(&cx.config, &self.options);
+            SocketOption::RecvBuffer(_) => self.rcv.space.choose_buffer(&cx.config, &self.options),
+            SocketOption::RecvLowat(bytes) => {
+                if let Some(packets) = self.rcv.space.packets_mut() {
+                    packets.make_room_for(bytes);
+                }
+            }
+            SocketOption::WindowClamp(_) => {
+                let told = self.rcv.told();
+                self.rcv.space.choose_clamp(&cx.config, &self.options, told);
             }
             SocketOption::RecvBufferGrows => self.rcv.space.unlock(),
             SocketOption::KeepAlive(true) if self.is_open() && !self.timers.is_set(Timer::Life) => {

@@ -56,8 +56,10 @@ impl Connection {
     #[inline]
     pub(crate) fn keep_within_memory(&mut self, cx: &mut Context) {
         if cx.memory.is_under_pressure() {
-            let mss = u32::from(self.advmss);
-            self.rcv.space.shrink_to(SEGMENTS_UNDER_PRESSURE * mss);
+            let window = SEGMENTS_UNDER_PRESSURE * u32::from(self.advmss);
+            if let Some(space) = self.rcv.space.payload_mut() {
+                space.shrink_to(window);
+            }
         }
         let most = self.rcv.space.rcvbuf();
         if self.rcv.memory() > most {

@@ -81,6 +81,21 @@ impl Reassembly {
         *self = Reassembly { fin: self.fin, ..Reassembly::default() };
     }
 
+    /// What lies from this number on is forgotten.
+    pub(crate) fn cut(&mut self, from: SeqNum) {
+        while let Some(last) = self.runs.back_mut().filter(|last| last.end().after(from)) {
+            if last.seq.before(from) {
+                last.bytes.truncate(from.since(last.seq) as usize);
+            } else {
+                self.runs.pop_back();
+            }
+        }
+        self.memory = self.runs.iter().map(|run| run.bytes.memory()).sum();
+        if self.fin.is_some_and(|fin| !fin.before(from)) {
+            self.forget_fin();
+        }
+    }
+
     /// Bytes of memory the runs take.
     pub(crate) fn memory(&self) -> u32 {
         self.memory

@@ -215,6 +215,22 @@ impl ReceiveBuffer {
         self.held.take()
     }
 
+    /// Forgets all but the first `len` bytes, at least one.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        let Some(held) = &mut self.held else { return };
+        let before = held.len;
+        held.freeze_small();
+        let mut rest = len - held.first.len().min(len);
+        held.first.truncate(len);
+        held.chunks.retain_mut(|chunk| {
+            chunk.truncate(rest);
+            rest -= chunk.len();
+            !chunk.is_empty()
+        });
+        held.len = held.len.min(len as u32);
+        held.memory = (u64::from(held.memory) * u64::from(held.len) / u64::from(before.max(1))) as u32;
+    }
+
     /// Copies the payloads together. False: there is nothing to gain.
     pub(crate) fn collapse(&mut self) -> bool {
         let (len, memory) = (self.len() as u32, self.memory());

@@ -4,7 +4,7 @@ use super::ack_delay::AckDelay;
 use super::autotune::Tuner;
 use super::reassembly::Reassembly;
 use super::receive_buffer::{ReceiveBuffer, Spare, pinned};
-use super::window_space::WindowSpace;
+use super::window_space::{Space, WindowSpace};
 use crate::Instant;
 use bytes::Bytes;
 use wire::{SackBlocks, SeqNum};
@@ -35,13 +35,13 @@ pub(crate) struct Receiver {
     /// RFC 7323's Last.ACK.sent.
     pub(crate) last_ack_sent: SeqNum,
     /// Largest payload per segment seen: what a full-sized segment is here.
-    rcv_mss: u16,
+    pub(super) rcv_mss: u16,
     pub(in crate::tcp) delay: AckDelay,
     /// When data last arrived.
     pub(crate) last_data_at: Instant,
     /// There was no memory for what came: the peer is told of a closed window.
     pub(crate) refuses: bool,
-    pub(crate) space: WindowSpace,
+    pub(crate) space: Space,
     pub(crate) tuner: Option<Box<Tuner>>,
     pub(crate) buffer: ReceiveBuffer,
     pub(super) early: Option<Box<Reassembly>>,
@@ -49,7 +49,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(irs: SeqNum, space: WindowSpace, wscale: u8) -> Receiver {
+    pub(crate) fn new(irs: SeqNum, space: Space, wscale: u8) -> Receiver {
         Receiver {
             irs,
             nxt: irs + 1,
@@ -71,7 +71,7 @@ impl Receiver {
     }
 
     /// The peer's SYN has come to a receiver that has not received anything yet.
-    pub(crate) fn begin(&mut self, irs: SeqNum, space: WindowSpace, wscale: u8) {
+    pub(crate) fn begin(&mut self, irs: SeqNum, space: Space, wscale: u8) {
         (self.irs, self.nxt, self.adv, self.last_ack_sent) = (irs, irs + 1, irs + 1, irs);
         (self.space, self.wscale) = (space, wscale);
         (self.ack_owed, self.delay, self.tuner) = (AckOwed::No, AckDelay::new(), None);
@@ -86,25 +86,39 @@ impl Receiver {
         self.rcv_mss
     }
 
+    /// The window as it was last told, whatever has come since.
+    pub(crate) fn told(&self) -> u32 {
+        if self.adv.after(self.last_ack_sent) { self.adv.since(self.last_ack_sent) } else { 0 }
+    }
+
     /// The window to advertise now. Never moves the right edge back.
-    pub(crate) fn offer(&self, mss: u32) -> u32 {
-        self.space.offer(self.wnd(), self.buffer.len() as u32, mss)
+    fn offer(&self, space: &WindowSpace, mss: u32) -> u32 {
+        space.offer(self.wnd(), self.buffer.len() as u32, mss)
+    }
+
+    /// The window of a SYN or SYN-ACK, before it is made whole segments.
+    pub(crate) fn first_window(&self, mss: u32) -> u32 {
+        match &self.space {
+            Space::Payload(payload) => self.offer(payload, mss),
+            Space::Packets(packets) => packets.full().min(packets.clamp().into()) as u32,
+        }
     }
 
     /// The field of a segment that leaves now; `shift` is 0 on SYNs. Notes the right edge. True with it: it would be zero, had the peer
     /// not been offered more before.
     #[inline(always)]
     pub(crate) fn advertise(&mut self, mss: u32, shift: u8) -> (u16, bool) {
+        let Space::Payload(space) = &self.space else { return (0, false) };
         if self.refuses {
             // The edge stays where it was told to be: what fits before it is taken when there is memory again.
             self.ack_owed = AckOwed::No;
             return (0, false);
         }
-        let (offered, offer) = (self.wnd(), self.offer(mss));
+        let (offered, offer) = (self.wnd(), self.offer(space, mss));
         let (mut up, mut wants_zero) = ((1 << shift) - 1, false);
         if offer <= offered {
             let free = self.free();
-            wants_zero = free < mss.min(self.space.full() / 2);
+            wants_zero = free < mss.min(space.full() / 2);
             if offered > free {
                 // Rounded down a little more than what was told before would be taken back (RFC 7323 §2.4).
                 up = 0;
@@ -112,10 +126,23 @@ impl Receiver {
         }
         let field = ((offer + up) >> shift).min(u32::from(u16::MAX));
         self.adv = self.adv.latest(self.nxt + (field << shift));
+        self.acknowledged();
+        (field as u16, wants_zero && field > 0)
+    }
+
+    /// A segment that is not taken is answered at once.
+    pub(super) fn answer_nonsense(&mut self) {
+        if self.ack_owed == AckOwed::No {
+            self.delay.spare_one();
+        }
+        self.ack_owed = AckOwed::Now;
+    }
+
+    /// An acknowledgement leaves.
+    pub(super) fn acknowledged(&mut self) {
         self.last_ack_sent = self.nxt;
         self.delay.acknowledged(self.ack_owed != AckOwed::No);
         self.ack_owed = AckOwed::No;
-        (field as u16, wants_zero && field > 0)
     }
 
     /// Too much is open to the peer for [`window_opened`](Self::window_opened) whatever the MSS.
@@ -125,16 +152,13 @@ impl Receiver {
 
     /// The application has read: is the peer to be told of the room now?
     pub(crate) fn window_opened(&self, mss: u32) -> bool {
-        self.space.is_worth_telling(self.wnd(), self.offer(mss), mss)
+        let Space::Payload(space) = &self.space else { return false };
+        space.is_worth_telling(self.wnd(), self.offer(space, mss), mss)
     }
 
-    /// More than a segment is not acknowledged, and the right edge of the window would move with an acknowledgement as far as what has
-    /// come (Linux's `__tcp_ack_snd_check`); else the reader will bring it about.
+    /// More than a segment is not acknowledged, and the window is not closing; else the reader will bring it about.
     pub(super) fn has_much_to_acknowledge(&self) -> bool {
-        self.nxt.since(self.last_ack_sent) > self.mss() && {
-            let told = self.adv.since(self.last_ack_sent);
-            self.space.select(told, self.buffer.len() as u32, self.mss(), self.wscale) >= told
-        }
+        self.nxt.since(self.last_ack_sent) > self.mss() && self.free() >= self.wnd()
     }
 
     /// Room in the buffer, bytes of payload.
@@ -206,9 +230,13 @@ impl Receiver {
         let filled = self.early.is_some() && self.fill_from_early();
         if full > self.rcv_mss {
             self.rcv_mss = full;
-            self.space.measure(whole, pinned(whole, truesize));
+            if let Space::Payload(space) = &mut self.space {
+                space.measure(whole, pinned(whole, truesize));
+            }
         }
-        self.space.grow(self.nxt.since(before), self.rcv_mss.into(), self.buffer.len() as u32);
+        if let Space::Payload(space) = &mut self.space {
+            space.grow(self.nxt.since(before), self.rcv_mss.into(), self.buffer.len() as u32);
+        }
         // RFC 9293 §3.8.6.3: at least every second full-sized segment; small ones wait for company.
         if filled || merged || (second && self.nxt.since(self.last_ack_sent) >= 2 * u32::from(self.rcv_mss)) {
             self.ack_owed = AckOwed::Now;
@@ -217,7 +245,7 @@ impl Receiver {
     }
 
     #[inline(always)]
-    fn append(&mut self, payload: Bytes, truesize: usize, spare: &mut Spare) {
+    pub(super) fn append(&mut self, payload: Bytes, truesize: usize, spare: &mut Spare) {
         self.nxt += payload.len() as u32;
         self.bytes_received += payload.len() as u64;
         self.buffer.push(payload, truesize, spare);
@@ -239,8 +267,32 @@ impl Receiver {
         filled || more
     }
 
+    /// What came early and is in order now follows what waits to be read.
+    pub(super) fn join_early_text(&mut self) {
+        self.fill_from_early();
+    }
+
+    /// What came early from this number on must come again.
+    pub(super) fn cut_early(&mut self, from: SeqNum) {
+        if let Some(early) = &mut self.early {
+            early.cut(from);
+            self.early.take_if(|early| early.is_empty());
+        }
+    }
+
+    /// Copies payloads together.
+    pub(super) fn compact(&mut self) {
+        self.buffer.collapse();
+        if let Some(early) = &mut self.early {
+            early.collapse();
+        }
+    }
+
     /// Number behind everything that came early.
     pub(crate) fn early_end(&self) -> Option<SeqNum> {
+        if let Some(packets) = self.space.packets() {
+            return packets.sacks.end();
+        }
         self.early.as_ref()?.told_end()
     }
 
@@ -265,7 +317,7 @@ impl Receiver {
     }
 
     /// The FIN is in order. True.
-    fn take_fin(&mut self) -> bool {
+    pub(super) fn take_fin(&mut self) -> bool {
         self.fin_received = true;
         self.nxt += 1;
         if let Some(early) = &mut self.early {
@@ -312,9 +364,19 @@ impl Receiver {
         self.early.is_some()
     }
 
+    /// Is there anything to report by SACK?
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.early.is_some() || self.space.packets().is_some_and(|packets| !packets.sacks.is_empty())
+    }
+
     /// SACK blocks to report, most recent first.
     pub(crate) fn sack_blocks(&self, max: usize) -> SackBlocks {
-        self.early.as_ref().map_or_else(SackBlocks::default, |early| early.sack_blocks(max))
+        match &self.space {
+            Space::Packets(packets) => packets.sacks.told(max),
+            Space::Payload(_) => {
+                self.early.as_ref().map_or_else(SackBlocks::default, |early| early.sack_blocks(max))
+            }
+        }
     }
 
     /// The first part of `len` bytes from `seq` on that had arrived before, and whether it is in order.
@@ -329,11 +391,18 @@ impl Receiver {
 
     /// The next acknowledgement reports that this arrived twice (RFC 2883).
     pub(crate) fn report_duplicate(&mut self, part: (SeqNum, SeqNum)) {
+        if let Space::Packets(packets) = &mut self.space {
+            packets.sacks.duplicate = Some(part);
+            return;
+        }
         self.early.get_or_insert_default().duplicate = Some(part);
     }
 
     /// The next acknowledgement does not.
     pub(crate) fn forget_report(&mut self) {
+        if let Space::Packets(packets) = &mut self.space {
+            packets.sacks.duplicate = None;
+        }
         if let Some(early) = &mut self.early {
             early.duplicate = None;
             self.early.take_if(|early| early.is_empty());
@@ -342,6 +411,10 @@ impl Receiver {
 
     /// An acknowledgement with up to `max` blocks has gone; another is owed if it had no room for all that is new.
     pub(crate) fn reported(&mut self, max: usize) {
+        if let Space::Packets(packets) = &mut self.space {
+            packets.sacks.duplicate = None;
+            return;
+        }
         let Some(early) = &mut self.early else { return };
         if early.reported(max) {
             self.ack_owed = AckOwed::Now;
@@ -383,11 +456,10 @@ mod tests {
         fn the_edge_that_is_told_never_retreats(
             shift in 0u8..=14,
             buffer in 4096u32..4 << 20,
-            by_segment: bool,
             steps in proptest::collection::vec((1usize..3000, 0usize..6000), 1..60),
         ) {
-            let config = Config { tcp_rmem: [4096, buffer, buffer], window_by_segment: by_segment, ..Config::default() };
-            let space = WindowSpace::new(&config, &SocketOptions::default());
+            let config = Config { tcp_rmem: [4096, buffer, buffer], ..Config::default() };
+            let space = Space::new(&config, &SocketOptions::default());
             let mut receiver = Receiver::new(SeqNum(u32::MAX - 5000), space, shift);
             let mut edge = receiver.nxt + u32::from(receiver.advertise(1460, 0).0);
             for (arrives, read) in steps {

@@ -88,6 +88,8 @@ pub struct TcpInfo {
     pub last_ack_recv: Option<Instant>,
     /// The window does not grow beyond this for now, bytes; `u32::MAX` = no such bound.
     pub rcv_ssthresh: u32,
+    /// The window last told to the peer, bytes, from the number on that was acknowledged with it.
+    pub rcv_wnd: u32,
     /// The receiver's estimate of the round trip; `None` while it has none.
     pub rcv_rtt: Option<Duration>,
     /// Most bytes the application took in a round trip; `None` while it is not measured.
@@ -143,7 +145,7 @@ impl TcpInfo {
         let counts = c.special.as_ref().map(|special| special.counts).unwrap_or_default();
         let closed = c.snd.wnd == 0 && c.is_established();
         let (sacked, lost, retrans) = c.recovery.sums(c.snd.flight_size(), c.smss().into());
-        let (rcv_rtt, rcv_space) = c.rcv.tuner.as_ref().map_or((None, None), |tuner| tuner.measured());
+        let (rcv_rtt, rcv_space) = c.rcv.measured();
         TcpInfo {
             ca_state: ca_state(c),
             retransmits: if closed { 0 } else { c.timeouts },
@@ -169,6 +171,7 @@ impl TcpInfo {
                 .map(|special| special.heard_at)
                 .filter(|at| *at > Instant::ZERO),
             rcv_ssthresh: c.rcv.space.ssthresh(),
+            rcv_wnd: c.rcv.told(),
             rcv_rtt,
             rcv_space,
             reordering: c.recovery.reordering().unwrap_or(config.tcp_reordering),

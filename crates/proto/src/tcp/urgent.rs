@@ -40,6 +40,9 @@ impl Connection {
             self.pass_urgent();
             let special = self.special.get_or_insert_default();
             (special.urgent_byte, special.urgent) = (Some(byte), Urgent::InStream);
+            if let Some(packets) = self.rcv.space.packets_mut() {
+                packets.predicts = false;
+            }
             self.events |= Events::URGENT;
         }
         self.keep_urgent(segment);

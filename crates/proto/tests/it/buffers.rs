@@ -65,14 +65,14 @@ fn also_without_timestamps() {
     assert!(share > 0.98, "{share}");
 }
 
-/// Row 199: a window of 64 KiB, 80 KiB once the buffer's true use is known, and so much per round trip.
+/// Row 199: a window of 64 KiB, 81 KiB once the buffer's true use is known (1448 bytes take 2304), and so much per round trip.
 #[test]
 fn without_moderation_the_window_stays() {
     let config = with(Config::linux(), &[("net.ipv4.tcp_moderate_rcvbuf", "0")]);
     let mut transfer = long_fat(Config::linux(), config);
     transfer.run_for(4000);
     let rcv_wnd = transfer.receiver_info().rcv_wnd;
-    assert!((100_000..131_072).contains(&rcv_wnd), "{rcv_wnd}");
+    assert!((75_000..82_944).contains(&rcv_wnd), "{rcv_wnd}");
     assert!(transfer.received < 41 * u64::from(rcv_wnd));
     assert_eq!(transfer.sender_info().limits.by(), LimitedBy::Receiver);
 }
@@ -84,9 +84,9 @@ fn the_buffer_does_not_grow_beyond_its_most() {
     let mut transfer = long_fat(Config::linux(), config);
     transfer.run_for(4000);
     let rcv_wnd = transfer.receiver_info().rcv_wnd;
-    assert!((200_000..=262_144).contains(&rcv_wnd), "{rcv_wnd}");
+    assert!((150_000..=165_888).contains(&rcv_wnd), "{rcv_wnd}");
     let rate = transfer.received as f64 / 4.0;
-    assert!((1.2e6..2.6e6).contains(&rate), "{rate}");
+    assert!((1.2e6..1.7e6).contains(&rate), "{rate}");
 }
 
 /// An application that reads slowly takes little per round trip, so its buffer does not grow.
@@ -134,7 +134,7 @@ fn a_chosen_send_buffer_is_capped_by_wmem_max() {
     }
 }
 
-/// Row 91: `SO_RCVBUF` is the window, whatever the application takes.
+/// Row 91: `SO_RCVBUF` bounds the window, whatever the application takes: twice as much memory, of which 162 of 256 bytes are payload.
 #[test]
 fn a_chosen_receive_buffer_stays() {
     let pair = Pair::new(Config::linux(), Config::linux(), 50);
@@ -142,8 +142,8 @@ fn a_chosen_receive_buffer_stays() {
     let mut transfer = Transfer::new(pair, SocketOptions::default(), server);
     transfer.run_for(3000);
     let info = transfer.receiver_info();
-    assert!(info.rcv_wnd < 64_000 + 128, "{}", info.rcv_wnd);
-    assert!((28 * 62_000..=31 * 64_128).contains(&transfer.received), "{}", transfer.received);
+    assert!(info.rcv_wnd < 81_000 + 128, "{}", info.rcv_wnd);
+    assert!((28 * 62_000..=31 * 81_128).contains(&transfer.received), "{}", transfer.received);
 }
 
 /// `TCP_WINDOW_CLAMP`, at once and changed later.

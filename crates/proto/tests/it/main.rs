@@ -54,6 +54,7 @@ mod openings_counted;
 mod options;
 mod orphans;
 mod pacing;
+mod packets;
 mod paths;
 mod queues;
 mod records;

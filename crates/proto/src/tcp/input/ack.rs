@@ -317,7 +317,7 @@ impl Connection {
     }
 
     /// The window that a segment offers, bytes.
-    pub(super) fn offered_by(&self, segment: &Segment) -> u32 {
+    pub(in crate::tcp) fn offered_by(&self, segment: &Segment) -> u32 {
         let shift = if segment.has(Flags::SYN) { 0 } else { self.agreed.snd_wscale.unwrap_or(0) };
         u32::from(segment.header.window) << shift
     }

@@ -4,7 +4,6 @@ use super::{Reply, Segment, Stop};
 use crate::State;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::Handshake;
-use crate::tcp::receiver::AckOwed;
 use crate::tcp::special::Special;
 use wire::Flags;
 
@@ -22,6 +21,12 @@ impl Connection {
                 return Err(self.out_of_window(cx, segment));
             }
             return Err(self.refuse_stale(cx, segment, stale));
+        }
+        if self.rcv.space.packets().is_some() {
+            let Some(beyond) = self.packets_refuse(segment) else { return Ok(()) };
+            cx.counters.beyond_window +=
+                u64::from(beyond && !segment.header.flags.intersects(Flags::RST | Flags::SYN));
+            return Err(self.out_of_window(cx, segment));
         }
         // As Linux's `tcp_sequence`: anything that touches the window from the left edge on. Text is trimmed later.
         let beyond = segment.seq().after(self.rcv.adv.latest(self.rcv.nxt));
@@ -134,7 +139,7 @@ impl Connection {
         let answered = segment.len() > 0 || Special::may_answer(&mut self.special, cx);
         if answered {
             self.answer_repetition(cx, segment);
-            self.rcv.ack_owed = AckOwed::Now;
+            self.rcv.answer_nonsense();
         }
         answered
     }
@@ -143,8 +148,13 @@ impl Connection {
     fn answer_repetition(&mut self, cx: &mut Context, segment: &Segment) {
         if segment.len() > 0 && segment.seq().before(self.rcv.nxt) {
             cx.counters.delayed_ack_lost += 1;
-            self.rcv.delay.alarm();
-            self.note_duplicate(cx, segment);
+            match self.rcv.space.packets() {
+                Some(_) => self.packet_repeated(cx, segment),
+                None => {
+                    self.rcv.delay.alarm();
+                    self.note_duplicate(cx, segment);
+                }
+            }
         }
     }
 
@@ -162,7 +172,7 @@ impl Connection {
             cx.counters.ack_skipped_challenge += 1;
         } else if cx.challenge.take(cx.now, cx.config.tcp_challenge_ack_limit) {
             cx.counters.challenge_ack += 1;
-            self.rcv.ack_owed = AckOwed::Now;
+            self.rcv.answer_nonsense();
         }
     }
 }

@@ -45,6 +45,11 @@ impl Connection {
                 self.reset_by_peer(cx);
                 return Err(Reply::Reset);
             }
+            if self.rcv.space.packets().is_some() {
+                self.queue_packet(cx, segment);
+                self.owe_packet_ack(cx);
+                return Ok(());
+            }
             if !self.has_memory_for_text(cx) {
                 return Ok(());
             }
@@ -79,6 +84,12 @@ impl Connection {
                     self.ack_now();
                 }
             }
+        } else if self.rcv.space.packets().is_some() && !self.rcv.fin_received && self.is_open() {
+            if fin.is_some() {
+                self.queue_packet(cx, segment);
+            }
+            self.owe_packet_ack(cx);
+            return Ok(());
         } else if fin.is_some_and(|fin| fin != self.rcv.nxt) {
             // Repeated, or ahead of what is missing (RFC 5681 §4.2: an ACK at once).
             self.count_stray_fin(cx, segment);
@@ -207,7 +218,7 @@ impl Connection {
     /// The peer has ended its direction. The application is about to close, and one FIN-ACK will acknowledge everything: so what
     /// is owed waits for it, as `tcp_fin` does by entering pingpong mode. Linux still answers at once what it already owed so.
     #[inline(never)]
-    fn fin_received(&mut self, config: &Config) {
+    pub(super) fn fin_received(&mut self, config: &Config) {
         self.events |= Events::READABLE;
         self.enter_pingpong(config);
         self.rcv.tuner = None;

@@ -46,6 +46,7 @@ impl Connection {
         });
         let goes_on = synchronized
             && !self.orphan
+            && self.rcv.space.packets().is_none()
             && self.rcv.in_order()
             && !self.rcv.refuses
             && self.recovery.is_idle()

@@ -15,7 +15,7 @@ impl Connection {
 
     /// Bytes of the SACK option of a segment that leaves now.
     pub(crate) fn sack_len(&self) -> usize {
-        if !self.rcv.has_holes() {
+        if !self.rcv.has_blocks() {
             return 0;
         }
         match self.holes().len() {

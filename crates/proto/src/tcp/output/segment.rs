@@ -35,6 +35,22 @@ impl Connection {
                 out.urgent = pointer.unwrap_or(0);
             }
         }
+        let window = match self.rcv.space.packets() {
+            None => self.advertise(cx),
+            Some(_) => self.rcv.tell_window(cx),
+        };
+        self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
+        if !self.rcv.has_blocks() && out.urgent == 0 && self.write_plain(cx, &out, window, packet) {
+            return;
+        }
+        let options = self.options_now(cx.now);
+        self.finish_packet(cx, &out, window, options, packet);
+        self.rcv.reported(self.sack_max());
+    }
+
+    /// The window of a buffer that is counted by payload.
+    #[inline]
+    fn advertise(&mut self, cx: &mut Context) -> u16 {
         let mss = u32::from(self.advmss);
         if self.rcv.refuses {
             self.ends_refusal(&cx.config, &cx.memory);
@@ -46,13 +62,7 @@ impl Connection {
             cx.counters.from_zero_window_adv += u64::from(was_closed);
             cx.counters.to_zero_window_adv += u64::from(!was_closed);
         }
-        self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
-        if !self.rcv.has_holes() && out.urgent == 0 && self.write_plain(cx, &out, window, packet) {
-            return;
-        }
-        let options = self.options_now(cx.now);
-        self.finish_packet(cx, &out, window, options, packet);
-        self.rcv.reported(self.sack_max());
+        window
     }
 
     /// Nearly every segment: nothing but timestamps to tell. False: this one is not so.

@@ -250,7 +250,7 @@ impl Connection {
 
     fn syn_window(&mut self) -> u16 {
         let mss = self.window_segment();
-        let window = self.rcv.offer(mss).min(SYN_WINDOW_MAX).min(self.initial_rcv_wnd(mss));
+        let window = self.rcv.first_window(mss).min(SYN_WINDOW_MAX).min(self.initial_rcv_wnd(mss));
         // As Linux: 44 × 1460 = 64240, with timestamps agreed 45 × 1448 = 65160.
         let whole = whole_segments(window, mss);
         self.rcv.adv = self.rcv.adv.latest(self.rcv.nxt + whole);
