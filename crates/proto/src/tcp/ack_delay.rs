@@ -79,9 +79,11 @@ impl AckDelay {
         self.quick > 0
     }
 
-    /// At least one more does.
+    /// At least one more does. Should that be before any text in order, the delay has begun with it (Linux's `tcp_dec_quickack_mode`): there
+    /// is no phase of quick ones at the start then.
     pub(super) fn one_more_quick(&mut self) {
         self.quick |= 1;
+        self.ato = self.ato.max(LEAST);
     }
 
     /// The next to go acknowledges nothing that came: it is none of the quick ones.

@@ -40,9 +40,9 @@ impl Sacks {
         self.duplicate.into_iter().chain(self.blocks.iter().copied()).take(max).collect()
     }
 
-    /// The blocks are forgotten.
+    /// Everything is forgotten, what came twice as well (Linux's `tcp_sack_reset`).
     pub(crate) fn reset(&mut self) {
-        self.blocks.clear();
+        *self = Sacks::default();
     }
 
     /// `part` came twice, in the segment that is looked at: true if nothing of it did until now.
@@ -123,7 +123,7 @@ impl PacketSpace {
         let mut placed = Placed { merged: false, covers: 0, copied: false };
         let part = (packet.seq, packet.end);
         if self.early.is_empty() {
-            self.sacks.reset();
+            self.sacks.blocks.clear();
         }
         self.insert_early(packet, &mut placed, twice);
         if sack {
@@ -220,7 +220,7 @@ impl PacketSpace {
     /// What is reported no longer lies beyond `rcv_nxt`.
     pub(crate) fn pass_blocks(&mut self, rcv_nxt: SeqNum) {
         if self.early.is_empty() {
-            self.sacks.reset();
+            self.sacks.blocks.clear();
         }
         self.sacks.pass(rcv_nxt);
     }
