@@ -199,6 +199,15 @@ fn without_sack_forward_progress_tells() {
     assert_eq!((counters.spurious_rtos, counters.loss_undo, counters.retrans_segs), (1, 1, 1));
 }
 
+/// The peer's window takes less than a segment beyond what was sent: nothing new can go, so what is missing goes.
+#[test]
+fn without_sack_a_window_too_small_for_news_lets_lost_ones_go() {
+    let (mut p, _) = ten_in_flight("S 0 win 65535 <mss 1000>", &[]);
+    p.expect_after(300, "A 1:1001 ack 1");
+    p.send("A 1 ack 1001 win 9500");
+    assert_eq!(sent(&mut p), [1, 2], "the window of the congestion, two segments");
+}
+
 #[test]
 fn without_sack_a_duplicate_tells_that_the_timeout_was_right() {
     let (mut p, id) = ten_in_flight(BARE, &[]);

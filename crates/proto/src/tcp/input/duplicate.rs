@@ -77,11 +77,15 @@ impl Connection {
         self.snd.advance_nxt(self.snd.max);
     }
 
-    /// After an ACK that made progress: F-RTO's second step.
+    /// After an ACK that made progress: F-RTO's second step, if something new may go (RFC 5682 §2.1 step 2). A window that takes less than a
+    /// segment would leave the lost ones waiting for the next time-out.
     pub(super) fn try_forward(&mut self, cx: &Context) {
-        let new = self.snd.queue.end().after(self.snd.max);
-        let fits = self.snd.wnd > self.snd.max.since(self.snd.una);
-        if self.recovery.tries_forward(self.snd.una, new && fits) {
+        let (end, max) = (self.snd.queue.end(), self.snd.max);
+        let new = if end.after(max) { end.since(max) } else { 0 };
+        let room = self.snd.wnd.saturating_sub(self.snd.max.since(self.snd.una));
+        let segment = u32::from(self.segment_max());
+        let fits = room >= segment.min(new) && (new >= segment || self.small_may_go(new));
+        if self.recovery.tries_forward(self.snd.una, new > 0 && fits) {
             self.snd.advance_nxt(self.snd.max);
             self.arm_rto(cx.now);
         }
