@@ -12,8 +12,9 @@
  * hosts of one small network. Whoever may open /dev/net/tun may start one; `device loopback` needs no rights and reaches nobody but
  * this program itself, which is enough for tests.
  *
- * DESCRIPTORS.  They are the library's, not the kernel's: fb_ calls take only what fb_ calls gave, and no other call takes them. They
- * begin at 512 (`first-descriptor`), so that the first 512 fit into an fd_set. They are not inherited: see FORK AND EXEC.
+ * DESCRIPTORS.  They are the library's, not the kernel's: fb_ calls take only what fb_ calls gave, and no other call takes them. Only
+ * fb_poll(), fb_select() and fb_epoll_ctl() take the kernel's too. They begin at 512 (`first-descriptor`), so that the first 512 fit into
+ * an fd_set. They are not inherited: see FORK AND EXEC.
  *
  * BAD POINTERS.  A null pointer where the kernel would read or write is EFAULT. Any other pointer is believed, as by libc's own
  * functions: one that leads nowhere ends the program by SIGSEGV where the kernel would have answered EFAULT.
@@ -71,7 +72,7 @@ struct mmsghdr; /* whole in <sys/socket.h> with _GNU_SOURCE */
  *   sysctl DIRECTORY          a tree of files in the form of /proc/sys/net, read again every second while the stack runs
  *   route PREFIX METRIC...    what connections to and from PREFIX begin with, in the words of `ip route`, e.g. default initcwnd 20
  *   cache FILE                remember paths (Fast Open cookies and failures, round trips): read now if it is there, replaced at the end
- *   first-descriptor NUMBER   [512]
+ *   first-descriptor NUMBER   numbers below are the kernel's [512]
  *   linger SECONDS            how long the end of the process may wait for peers, 0 to 3600 [5]
  *
  * NULL takes the text from the environment variable FIRSTBYTE. Returns 0.
@@ -199,14 +200,13 @@ int fb_pipe2(int fds[2], int flags);
 /* ---- readiness ------------------------------------------------------------------------------------------------------------------- */
 
 /*
- * Only descriptors of the library: others are POLLNVAL, and cannot be watched by fb_epoll_ctl() (EBADF). A program that waits for both
- * kinds gives one of them a thread.
+ * The kernel's descriptors may stand among the library's in all of these: numbers below `first-descriptor` are the kernel's. A thread
+ * that waits takes one descriptor of the kernel's for itself (an eventfd), an instance that watches the kernel's another one: EMFILE or
+ * ENFILE where there are none left. The mask of fb_ppoll(), fb_pselect() and fb_epoll_pwait() is set and the wait begun in one step, as
+ * in the kernel: a signal that only the mask lets through is never missed.
  */
 
-/*
- * EFAULT, EINVAL (too many, time-out), EINTR; ENETDOWN: no stack. The mask of fb_ppoll(), fb_pselect() and fb_epoll_pwait() holds while
- * they wait, but a signal that comes just before they begin to wait does not end that wait, as it would in the kernel.
- */
+/* EFAULT, EINVAL (too many, time-out), EINTR; ENETDOWN: no stack. */
 int fb_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 int fb_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask);
 
@@ -219,7 +219,11 @@ int fb_pselect(int count, fd_set *read, fd_set *write, fd_set *except, const str
 int fb_epoll_create(int size);
 int fb_epoll_create1(int flags);
 
-/* EBADF, EINVAL (no epoll, or itself; operation), EEXIST, ENOENT, ELOOP, EFAULT. Level, EPOLLET, EPOLLONESHOT. */
+/*
+ * EBADF, EINVAL (no epoll, or itself; operation), EEXIST, ENOENT, ELOOP, EFAULT; EPERM (a file of the kernel's that is always ready).
+ * Level, EPOLLET, EPOLLONESHOT. An instance that another one watches with EPOLLET is told again while a descriptor of the kernel's in it
+ * is ready.
+ */
 int fb_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
 
 /* EBADF, EINVAL (no epoll; max not positive; time-out), EFAULT, EINTR. */

@@ -4,28 +4,31 @@
 //! what the system call would return or the errno it would set ([`returned`] makes the one into the other). A null pointer is `EFAULT`,
 //! as in the kernel; any other pointer is believed, as everywhere in C.
 //!
-//! `addr`, `memory` and `control` are the ways between C and values, `calls`, `descriptors`, `messages` and `waiting` the calls. [`life`] is the
-//! one stack of a process whose calls name none.
+//! `addr`, `memory` and `control` are the ways between C and values, `calls`, `descriptors`, `messages`, `polling` and `epolling` the calls;
+//! `kernel` is what the last two ask of the kernel. [`life`] is the one stack of a process whose calls name none.
 #![expect(unsafe_code, reason = "C passes pointers")]
 
 mod addr;
 mod calls;
 mod control;
 mod descriptors;
+mod epolling;
+pub(crate) mod kernel;
 pub mod life;
 mod memory;
 mod messages;
-mod waiting;
+mod polling;
 mod zerocopy;
 
 pub(crate) use addr::name_bytes;
 pub use calls::*;
 pub use descriptors::*;
+pub use epolling::*;
 pub use messages::*;
-pub use waiting::*;
+pub use polling::*;
 
 use crate::errno::{Errno, Stop};
-use crate::real_time::Watch;
+use crate::real_time::{Look, Waits, Watch};
 use crate::sockets::Sockets;
 use core::time::Duration;
 use libc::{c_int, ssize_t, timespec};
@@ -53,6 +56,46 @@ pub trait Process {
     ) -> Result<R, Errno> {
         let _ = watch;
         self.wait(attempt)
+    }
+
+    /// Who knows a number: where there is no kernel's descriptor to be waited for, the library alone.
+    fn sides(&self, fd: c_int) -> Sides {
+        Sides::ours(fd)
+    }
+
+    /// Waits until `look` finds something, or time is up. Here only the library's descriptors are looked at, and no signal ends it.
+    ///
+    /// # Errors
+    /// `look`'s own; `EINTR` where there are signals.
+    fn wait_ready(&self, waits: &Waits<'_>, look: &mut impl Look) -> Result<(), Errno> {
+        let mut until = None;
+        self.wait_for(Watch { fds: waits.ours }, |sockets, now| {
+            let until = *until.get_or_insert(waits.timeout.map(|timeout| now + timeout));
+            let any = look.ours(sockets)?;
+            if any || until.is_some_and(|until| now >= until) { Ok(()) } else { Err(Stop::Wait(until)) }
+        })
+    }
+}
+
+/// Behind a number that an application waits for: a descriptor of the library's, one of the kernel's, or both at once (an epoll instance
+/// that watches both kinds).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sides {
+    /// The library's own number.
+    pub ours: Option<c_int>,
+    /// The kernel's.
+    pub kernels: Option<c_int>,
+}
+
+impl Sides {
+    /// The library knows it.
+    pub fn ours(fd: c_int) -> Sides {
+        Sides { ours: Some(fd), kernels: None }
+    }
+
+    /// The kernel knows it.
+    pub fn kernels(fd: c_int) -> Sides {
+        Sides { ours: None, kernels: Some(fd) }
     }
 }
 
@@ -110,7 +153,7 @@ pub(crate) fn without_signals<R>(start: impl FnOnce() -> R) -> R {
 
 /// What a call about one descriptor waits for.
 fn watch(fd: &c_int) -> Watch<'_> {
-    Watch { fds: core::slice::from_ref(fd), is_poll: false }
+    Watch { fds: core::slice::from_ref(fd) }
 }
 
 /// A `timespec` that is a time.

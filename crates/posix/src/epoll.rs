@@ -2,6 +2,9 @@
 //!
 //! As in Linux, a wake-up puts an entry on the ready list, and `epoll_wait` asks the file itself what it is ready for. A level-triggered
 //! entry that had something goes to the end of the list again; the others wait for the next wake-up.
+//!
+//! What an instance watches of the kernel's descriptors is in an instance of the kernel's beside it. Nothing here asks that one: who waits
+//! does, and says what it found.
 
 use crate::errno::{Errno, Stop};
 use crate::files::{File, Open};
@@ -9,6 +12,8 @@ use crate::readiness::Ready;
 use crate::sockets::Sockets;
 use proto::Instant;
 use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// Report changes only (`EPOLLET`).
 pub const EDGE: u32 = 1 << 31;
@@ -40,17 +45,28 @@ const EXCLUSIVE: u32 = 1 << 28;
 /// What may stand beside it (Linux's `EPOLLEXCLUSIVE_OK_BITS`).
 const EXCLUSIVE_OK: u32 =
     EXCLUSIVE | EDGE | 1 << 29 | (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP) as u32;
+/// What an instance is ready for that has something.
+const SOMETHING: Ready = Ready::IN.union(Ready::RDNORM);
 /// How deep instances may watch each other (Linux's `EP_MAX_NESTS`).
 const NESTED_MAX: usize = 4;
 
 /// A file, and the number it was added by: another number of it is another entry.
 type Key = (Open, i32);
 
+/// An instance that has one of the kernel's beside it, and that one.
+pub(crate) type Part = (Open, Arc<OwnedFd>);
+
 /// One epoll instance.
 #[derive(Debug, Default)]
 pub(crate) struct Epoll {
     watched: BTreeMap<Key, Watch>,
     ready: VecDeque<Key>,
+    /// The kernel's instance beside it.
+    kernel: Option<Arc<OwnedFd>>,
+    /// That one had something when it was last asked.
+    kernel_ready: bool,
+    /// The kernel's came first the last time.
+    turned: bool,
 }
 
 #[derive(Debug)]
@@ -78,7 +94,7 @@ impl Epoll {
 
     pub(crate) fn may_be_ready(&self, readiness: impl Fn(Open) -> Ready) -> bool {
         let wanted = |key: &Key| self.watched.get(key).map_or(0, |watch| watch.interest.events);
-        self.ready.iter().any(|key| readiness(key.0).bits() & wanted(key) != 0)
+        self.kernel_ready || self.ready.iter().any(|key| readiness(key.0).bits() & wanted(key) != 0)
     }
 }
 
@@ -179,6 +195,19 @@ impl Sockets {
         if most == 0 {
             return Err(Errno::EINVAL.into());
         }
+        let found = self.epoll_found(epoll, most)?;
+        match deadline {
+            _ if !found.is_empty() => Ok(found),
+            Some(deadline) if now >= deadline => Ok(found),
+            deadline => Err(Stop::Wait(deadline)),
+        }
+    }
+
+    /// At most `most` entries that have something now.
+    ///
+    /// # Errors
+    /// `EBADF`, `EINVAL`.
+    pub(crate) fn epoll_found(&mut self, epoll: i32, most: usize) -> Result<Vec<Interest>, Errno> {
         let mut found = Vec::new();
         let listed = self.epoll_mut(epoll)?.ready.len();
         for _ in 0..listed {
@@ -200,28 +229,99 @@ impl Sockets {
                 instance.list(key);
             }
         }
-        match deadline {
-            _ if !found.is_empty() => Ok(found),
-            Some(deadline) if now >= deadline => Ok(found),
-            deadline => Err(Stop::Wait(deadline)),
+        Ok(found)
+    }
+
+    /// The kernel's instance beside this one.
+    ///
+    /// # Errors
+    /// `EBADF`, `EINVAL`.
+    pub(crate) fn kernel_part(&mut self, epoll: i32) -> Result<Option<Arc<OwnedFd>>, Errno> {
+        Ok(self.epoll_mut(epoll)?.kernel.clone())
+    }
+
+    /// Puts one beside it, unless another thread has.
+    ///
+    /// # Errors
+    /// As [`kernel_part`](Self::kernel_part).
+    pub(crate) fn give_kernel_part(&mut self, epoll: i32, part: OwnedFd) -> Result<Arc<OwnedFd>, Errno> {
+        let part = Arc::clone(self.epoll_mut(epoll)?.kernel.get_or_insert_with(|| Arc::new(part)));
+        // Who waits is to sleep on it, too.
+        self.wake_epolls(self.files.open(epoll)?, SOMETHING);
+        Ok(part)
+    }
+
+    /// Is it the kernel's turn to come first? Where there is no room for both, neither is always left out.
+    ///
+    /// # Errors
+    /// As [`kernel_part`](Self::kernel_part).
+    pub(crate) fn turn_to_kernel(&mut self, epoll: i32) -> Result<bool, Errno> {
+        let instance = self.epoll_mut(epoll)?;
+        instance.turned = !instance.turned;
+        Ok(instance.turned)
+    }
+
+    /// The kernel's instances beside these, and beside those that they watch and that could make them ready.
+    pub(crate) fn kernel_parts(&self, fds: &[i32]) -> Vec<Part> {
+        let mut parts = Vec::new();
+        if !self.epolls.is_empty() {
+            let files = fds.iter().filter_map(|fd| self.files.open(*fd).ok());
+            files.for_each(|open| self.add_parts(open, &mut parts));
+        }
+        parts
+    }
+
+    fn add_parts(&self, open: Open, parts: &mut Vec<Part>) {
+        let Ok(File::Epoll(instance)) = self.files.at(open) else { return };
+        if let Some(part) = &instance.kernel
+            && !parts.iter().any(|(known, _)| *known == open)
+        {
+            parts.push((open, Arc::clone(part)));
+        }
+        let counts = |watch: &Watch| !watch.disarmed && watch.interest.events & SOMETHING.bits() != 0;
+        let counting = instance.watched.iter().filter(|(_, watch)| counts(watch));
+        counting.for_each(|((watched, _), _)| self.add_parts(*watched, parts));
+    }
+
+    /// What the kernel's instance beside one has come to. While it has something, who watches the instance is told each time: whether
+    /// that is the same as before is not known here.
+    pub(crate) fn note_kernel_part(&mut self, open: Open, ready: bool) {
+        if let Some(File::Epoll(instance)) = self.files.file_at(open) {
+            instance.kernel_ready = ready;
+            if ready {
+                self.list_upwards(open);
+            }
+        }
+    }
+
+    fn list_upwards(&mut self, open: Open) {
+        for epoll in self.list_in_epolls(open, SOMETHING) {
+            self.list_upwards(epoll);
         }
     }
 
     /// Something happened to a file: who watches it for that, or waits for it, looks again.
     pub(crate) fn wake_epolls(&mut self, open: Open, ready: Ready) {
         self.note_stirred(open);
-        for at in 0..self.epolls.len() {
-            let epoll = self.epolls[at];
-            let Some(File::Epoll(instance)) = self.files.file_at(epoll) else { continue };
+        for epoll in self.list_in_epolls(open, ready) {
+            self.wake_epolls(epoll, SOMETHING);
+        }
+    }
+
+    /// Puts a file on the ready lists of those that watch it for that.
+    fn list_in_epolls(&mut self, open: Open, ready: Ready) -> Vec<Open> {
+        let mut watching = Vec::new();
+        for epoll in &self.epolls {
+            let Some(File::Epoll(instance)) = self.files.file_at(*epoll) else { continue };
             let wanted = |(_, watch): &(&Key, &Watch)| watch.interest.events & ready.bits() != 0;
             let entries = instance.watched.range((open, i32::MIN)..=(open, i32::MAX));
             let keys: Vec<Key> = entries.filter(wanted).map(|(key, _)| *key).collect();
-            let any = !keys.is_empty();
-            keys.into_iter().for_each(|key| instance.list(key));
-            if any {
-                self.wake_epolls(epoll, Ready::IN | Ready::RDNORM);
+            if !keys.is_empty() {
+                watching.push(*epoll);
             }
+            keys.into_iter().for_each(|key| instance.list(key));
         }
+        watching
     }
 
     pub(crate) fn forget_in_epolls(&mut self, open: Open) {

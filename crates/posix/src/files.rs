@@ -108,6 +108,11 @@ impl Files {
         Ok(())
     }
 
+    /// The lowest number a descriptor may have.
+    pub(crate) fn lowest(&self) -> i32 {
+        self.base
+    }
+
     /// The highest number a descriptor may have.
     pub(crate) fn highest(&self) -> i32 {
         self.base.saturating_add(FILES_MAX as i32 - 1)

@@ -53,7 +53,7 @@ pub use error_queue::{Ancillary, QueuedError};
 pub use open::Accept;
 pub use options::{Asked, Given, Untold};
 pub use readiness::{PollFd, Ready};
-pub use real_time::{Ended, RealProcess, Running, Waiting, Watch};
+pub use real_time::{Ended, Look, RealProcess, Running, Waiting, Waits, Watch};
 pub use receive::Receive;
 pub use send::{Destination, Send, Source};
 pub use socket::Domain;

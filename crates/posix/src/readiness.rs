@@ -57,17 +57,22 @@ impl Sockets {
         deadline: Option<Instant>,
     ) -> Result<usize, Stop> {
         for entry in fds.iter_mut() {
-            let always = Ready::ERR | Ready::HUP | Ready::NVAL;
-            entry.found = match entry.fd {
-                fd if fd < 0 => Ready::empty(),
-                fd => self.readiness(fd).unwrap_or(Ready::NVAL) & (entry.events | always),
-            };
+            entry.found = self.found(entry);
         }
         let count = fds.iter().filter(|entry| !entry.found.is_empty()).count();
         match deadline {
             _ if count > 0 => Ok(count),
             Some(deadline) if now >= deadline => Ok(0),
             deadline => Err(Stop::Wait(deadline)),
+        }
+    }
+
+    /// What there is of what an entry asks for.
+    pub(crate) fn found(&self, entry: &PollFd) -> Ready {
+        let always = Ready::ERR | Ready::HUP | Ready::NVAL;
+        match entry.fd {
+            fd if fd < 0 => Ready::empty(),
+            fd => self.readiness(fd).unwrap_or(Ready::NVAL) & (entry.events | always),
         }
     }
 

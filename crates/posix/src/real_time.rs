@@ -2,22 +2,28 @@
 //!
 //! The calls are those of [`VirtualProcess`](crate::VirtualProcess); only the clock differs, and who moves it. [`RealProcess`] is the
 //! sockets behind a lock that is never held across a system call: a call makes one attempt, and if that has to wait, its thread sleeps
-//! until something happens to a descriptor it waits for (`waiters`), its time-out comes, or a signal (`parker`). Packets and time come
-//! from a thread of its own, which [`Running`] starts: [`host::Pump`] between the stack and any [`device::Device`] (`driver`).
+//! until something happens to a descriptor it waits for (`waiters`), its time-out comes, or a signal (`parker`; `ready` where it waits for
+//! readiness, of the kernel's descriptors too). Packets and time come from a thread of its own, which [`Running`] starts: [`host::Pump`]
+//! between the stack and any [`device::Device`] (`driver`).
 //!
 //! **Signals.** A handler interrupts a sleeping call as it does in Linux: with a time-out, and in `poll`, `select` and `epoll_wait`
 //! always (`EINTR`), else unless it was installed with `SA_RESTART`. Calls are not async-signal-safe: none may be made in a handler.
 
+mod bell;
 mod driver;
 mod parker;
+mod ready;
 mod waiters;
 
 pub use driver::{Ended, Running};
+pub use ready::{Look, Waits};
 
+use crate::c::Sides;
 use crate::errno::{Errno, Stop};
 use crate::files::Open;
 use crate::sockets::Sockets;
 use host::{Clock, Exchange, Phase, Pumped, RealClock, turn};
+use libc::c_int;
 use parker::{Parked, Parker};
 use proto::{Instant, RxPacket, TxPacket};
 use std::collections::VecDeque;
@@ -30,8 +36,6 @@ use waiters::Waiters;
 pub struct Watch<'a> {
     /// Descriptors to which something must happen; none: anything is worth another attempt.
     pub fds: &'a [i32],
-    /// A signal handler always ends it (`poll`, `select`, `epoll_wait`).
-    pub is_poll: bool,
 }
 
 /// The sockets of one process, and its threads that wait.
@@ -40,6 +44,8 @@ pub struct RealProcess<C = RealClock> {
     clock: C,
     /// Tells the driver that there is work.
     notify: Box<dyn Fn() + Send + Sync>,
+    /// The library's descriptors begin here: below are the kernel's.
+    first_descriptor: i32,
 }
 
 /// A call that is tried until it need not wait; see [`RealProcess::waiting`]. Dropped, it waits no more.
@@ -120,6 +126,7 @@ impl<C: Clock> RealProcess<C> {
     /// `notify` is called, without the lock, when a call may have left work for the [`host::Pump`] of this process: at most once until
     /// the pump has stepped.
     pub fn new(sockets: Sockets, clock: C, notify: impl Fn() + Send + Sync + 'static) -> RealProcess<C> {
+        let first_descriptor = sockets.first_descriptor();
         let inner = Inner {
             sockets,
             waiters: Waiters::default(),
@@ -127,7 +134,7 @@ impl<C: Clock> RealProcess<C> {
             notified: false,
             next_exchange: None,
         };
-        RealProcess { inner: Mutex::new(inner), clock, notify: Box::new(notify) }
+        RealProcess { inner: Mutex::new(inner), clock, notify: Box::new(notify), first_descriptor }
     }
 
     /// The clock.
@@ -161,7 +168,7 @@ impl<C: Clock> RealProcess<C> {
                 Err(Stop::Wait(deadline)) => deadline,
             };
             let left = deadline.map(|deadline| deadline.since(self.clock.now()));
-            if parker.park(left, watch.is_poll) == Parked::Interrupted {
+            if parker.park(left) == Parked::Interrupted {
                 return Err(Errno::EINTR);
             }
         }
@@ -287,6 +294,14 @@ impl<C: Clock> crate::c::Process for RealProcess<C> {
         attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>,
     ) -> Result<R, Errno> {
         RealProcess::wait(self, watch, attempt)
+    }
+
+    fn sides(&self, fd: c_int) -> Sides {
+        if fd >= self.first_descriptor { Sides::ours(fd) } else { Sides::kernels(fd) }
+    }
+
+    fn wait_ready(&self, waits: &Waits<'_>, look: &mut impl Look) -> Result<(), Errno> {
+        RealProcess::wait_ready(self, waits, look)
     }
 }
 

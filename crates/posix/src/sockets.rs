@@ -83,6 +83,11 @@ impl Sockets {
         &mut self.stack
     }
 
+    /// No descriptor is lower.
+    pub(crate) fn first_descriptor(&self) -> i32 {
+        self.files.lowest()
+    }
+
     /// Is this descriptor open?
     pub fn is_open(&self, fd: i32) -> bool {
         self.files.get(fd).is_ok()

@@ -2,12 +2,12 @@
 //!
 //! An instance is the kernel's; from the first socket of ours that it watches it has a part of the stack's too. A wait asks both.
 
-use crate::numbers::{self, last_error, ours};
-use crate::{mixed, real, stack};
+use crate::numbers::{self, ours};
+use crate::{real, stack};
 use core::time::Duration;
-use libc::{c_int, epoll_event, pollfd, sigset_t, timespec};
-use posix::c::{self, life::current, returned_int};
-use posix::{Errno, Interest};
+use libc::{c_int, epoll_event, sigset_t, timespec};
+use posix::Errno;
+use posix::c::{self, life::with, millis, returned_int, time};
 
 /// `epoll_ctl`.
 ///
@@ -55,7 +55,7 @@ fn ensure_epoll(number: c_int) -> Result<(), Errno> {
 }
 
 /// # Safety
-/// `events` is null, or `most` entries there can be written.
+/// `events` is null, or `most` entries there can be written; `mask` is null or can be read.
 unsafe fn wait(
     (epoll, part): (c_int, c_int),
     events: *mut epoll_event,
@@ -63,38 +63,8 @@ unsafe fn wait(
     timeout: Option<Duration>,
     mask: *const sigset_t,
 ) -> Result<c_int, Errno> {
-    let process = current().ok_or(Errno::EBADF)?;
-    let most = usize::try_from(most).ok().filter(|most| *most > 0).ok_or(Errno::EINVAL)?;
-    if events.is_null() {
-        return Err(Errno::EFAULT);
-    }
-    let mut ours: Vec<Interest> = Vec::new();
-    let found = mixed::wait(
-        process,
-        &[part],
-        |sockets, now| {
-            ours = sockets.epoll_wait(now, part, most, None)?;
-            Ok(ours.len())
-        },
-        |already| {
-            let room = most - already;
-            if room == 0 {
-                return Ok(0);
-            }
-            // SAFETY: `room` entries behind the first `already` can be written.
-            let found = unsafe { real::epoll_wait(epoll, events.add(already), room as c_int, 0) };
-            usize::try_from(found).map_err(|_| last_error())
-        },
-        &[pollfd { fd: epoll, events: libc::POLLIN, revents: 0 }],
-        timeout,
-        mask,
-    )?;
-    for (at, interest) in ours.iter().enumerate() {
-        let event = epoll_event { events: interest.events, u64: interest.data };
-        // SAFETY: no more than `most` were found.
-        unsafe { events.add(at).write_unaligned(event) };
-    }
-    Ok(found as c_int)
+    // SAFETY: as the caller says.
+    with(|p| unsafe { c::epoll_wait_with(p, (part, epoll), (events, most), timeout, mask) })
 }
 
 /// `epoll_wait`.
@@ -124,11 +94,10 @@ pub unsafe extern "C" fn epoll_pwait(
     timeout: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    let time = mixed::milliseconds(timeout);
     // SAFETY: as the caller says.
     unsafe {
         match numbers::epoll_part(epoll) {
-            Some(part) => returned_int(wait((epoll, part), events, most, time, mask)),
+            Some(part) => returned_int(wait((epoll, part), events, most, millis(timeout), mask)),
             None => real::epoll_pwait(epoll, events, most, timeout, mask),
         }
     }
@@ -150,8 +119,7 @@ pub unsafe extern "C" fn epoll_pwait2(
     unsafe {
         match numbers::epoll_part(epoll) {
             Some(part) => {
-                let time = mixed::time(timeout);
-                returned_int(time.and_then(|time| wait((epoll, part), events, most, time, mask)))
+                returned_int(time(timeout).and_then(|time| wait((epoll, part), events, most, time, mask)))
             }
             None => real::epoll_pwait2(epoll, events, most, timeout, mask),
         }

@@ -15,7 +15,7 @@
 //! | `stack` | the stack, started when it is first needed |
 //! | `calls` | calls about one descriptor |
 //! | `descriptors` | `close`, `dup`, `fcntl` |
-//! | `mixed`, `poll`, `epoll` | waiting for ours and the kernel's at once |
+//! | `poll`, `epoll` | waiting for ours and the kernel's at once |
 //!
 //! What it cannot do: descriptors of ours do not survive `fork` in the child, `exec`, or a way around libc's names (`fdopen` and the
 //! streams of stdio, io_uring, programs without libc or linked statically).
@@ -24,7 +24,6 @@
 pub mod calls;
 pub mod descriptors;
 pub mod epoll;
-mod mixed;
 mod numbers;
 pub mod poll;
 mod real;

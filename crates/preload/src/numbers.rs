@@ -6,7 +6,9 @@
 
 use crate::real;
 use libc::c_int;
-use posix::Errno;
+use posix::c::{Process, Sides};
+use posix::{Errno, Look, RealProcess, Sockets, Stop, Waits};
+use proto::Instant;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Numbers that may be ours; what `RLIMIT_NOFILE` rarely exceeds.
@@ -83,6 +85,35 @@ pub(crate) fn set_epoll_part(number: c_int, fd: c_int) -> Result<Option<c_int>, 
 
 pub(crate) fn take_epoll_part(number: c_int) -> Option<c_int> {
     EPOLLS.take(number)
+}
+
+/// Is the stack asked too when this number is waited for?
+pub(crate) fn is_watched(number: c_int) -> bool {
+    ours(number).or(epoll_part(number)).is_some()
+}
+
+/// The sockets of the stack, by the numbers that the application knows.
+pub(crate) struct Both(pub(crate) &'static RealProcess);
+
+impl Process for Both {
+    fn call<R>(&self, call: impl FnOnce(&mut Sockets, Instant) -> R) -> R {
+        self.0.call(call)
+    }
+
+    fn wait<R>(&self, attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>) -> Result<R, Errno> {
+        Process::wait(self.0, attempt)
+    }
+
+    fn sides(&self, number: c_int) -> Sides {
+        match (ours(number), epoll_part(number)) {
+            (Some(fd), _) => Sides::ours(fd),
+            (None, ours) => Sides { ours, kernels: Some(number) },
+        }
+    }
+
+    fn wait_ready(&self, waits: &Waits<'_>, look: &mut impl Look) -> Result<(), Errno> {
+        self.0.wait_ready(waits, look)
+    }
 }
 
 /// What libc has just said.

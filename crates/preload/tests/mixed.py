@@ -103,6 +103,29 @@ def by_epoll(fds, seconds):
         return sorted((fd for fd, _ in epoll.poll(seconds)), key=fds.index)
 
 
+def by_poll_of_epoll(fds, seconds):
+    with select.epoll() as epoll:
+        for fd in fds:
+            epoll.register(fd, select.EPOLLIN)
+        ready = by_poll([epoll.fileno()], seconds)
+        found = sorted((fd for fd, _ in epoll.poll(0)), key=fds.index)
+        assert bool(ready) == bool(found)
+        return found
+
+
+def one_at_a_time():
+    client, server = pair(13)
+    r, w = os.pipe()
+    client.send(b"1"), os.write(w, b"1")
+    while len(by_poll([server.fileno(), r], 5)) < 2:
+        pass
+    with select.epoll() as epoll:
+        epoll.register(server, select.EPOLLIN), epoll.register(r, select.EPOLLIN)
+        seen = [epoll.poll(5, maxevents=1)[0][0] for _ in range(10)]
+    assert seen.count(r) == 5, seen
+    client.close(), server.close(), os.close(r), os.close(w)
+
+
 def asyncio_serves():
     async def echo(reader, writer):
         while data := await reader.read(65536):
@@ -182,6 +205,8 @@ what_is_not_tcp_is_the_kernels()
 waits(10, by_select)
 waits(11, by_poll)
 waits(12, by_epoll)
+waits(14, by_poll_of_epoll)
+one_at_a_time()
 asyncio_serves()
 files_are_sent()
 handlers_interrupt()

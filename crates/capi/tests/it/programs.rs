@@ -17,3 +17,8 @@ fn every_error_is_linuxs_with_the_static_library() {
 fn calls_wait_in_many_threads_and_end_by_signals_and_with_the_stack() {
     succeed(&mut Command::new(program("tests/c/threads.c", Link::Shared)));
 }
+
+#[test]
+fn readiness_is_the_kernels_with_its_descriptors_and_every_signal() {
+    succeed(&mut Command::new(program("tests/c/readiness.c", Link::Shared)));
+}

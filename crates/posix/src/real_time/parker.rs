@@ -19,9 +19,6 @@ pub(super) struct Parker {
 const EMPTY: u32 = 0;
 const WOKEN: u32 = 1;
 
-/// Longest single sleep of a call that every handler is to end: only a wait with a time-out does.
-const LONG: Duration = Duration::from_secs(3600);
-
 /// Why a thread sleeps no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parked {
@@ -47,11 +44,7 @@ impl Parker {
     }
 
     /// Sleeps, for ever without `most`. Who was woken before does not sleep.
-    pub(super) fn park(&self, most: Option<Duration>, always_interruptible: bool) -> Parked {
-        let most = match most {
-            None if always_interruptible => Some(LONG),
-            most => most,
-        };
+    pub(super) fn park(&self, most: Option<Duration>) -> Parked {
         loop {
             if self.state.swap(EMPTY, Ordering::Acquire) == WOKEN {
                 return Parked::Over;
@@ -91,9 +84,9 @@ mod tests {
     fn who_was_woken_before_does_not_sleep() {
         let parker = Parker::current();
         parker.waker().wake();
-        assert_eq!(parker.park(None, false), Parked::Over);
+        assert_eq!(parker.park(None), Parked::Over);
         let begun = Instant::now();
-        assert_eq!(parker.park(Some(Duration::from_millis(5)), true), Parked::Over);
+        assert_eq!(parker.park(Some(Duration::from_millis(5))), Parked::Over);
         assert!(begun.elapsed() >= Duration::from_millis(5), "the token was used up");
     }
 
@@ -102,7 +95,7 @@ mod tests {
         let parker = Parker::current();
         let waker = parker.waker();
         let other = std::thread::spawn(move || waker.wake());
-        assert_eq!(parker.park(None, true), Parked::Over);
+        assert_eq!(parker.park(None), Parked::Over);
         other.join().unwrap();
     }
 }

@@ -30,7 +30,7 @@ fn listener(host: &Running) -> i32 {
 }
 
 fn on(fd: &i32) -> Watch<'_> {
-    Watch { fds: std::slice::from_ref(fd), is_poll: false }
+    Watch { fds: std::slice::from_ref(fd) }
 }
 
 fn connected(host: &Running) -> i32 {

@@ -1,0 +1,140 @@
+//! Waiting until a descriptor is ready: the library's, and the kernel's beside them.
+//!
+//! The thread sleeps in the kernel's `ppoll`, where a bell stands for ours. So signals, and the mask that holds while it sleeps, are the
+//! kernel's business alone: one that only the mask lets through ends the wait, whenever it comes.
+
+use super::RealProcess;
+use super::bell::Bell;
+use crate::c::kernel;
+use crate::epoll::Part;
+use crate::errno::{Errno, Stop};
+use crate::sockets::Sockets;
+use core::time::Duration;
+use host::Clock;
+use libc::{pollfd, sigset_t};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+/// A look at descriptors, of which some may be the kernel's.
+pub trait Look {
+    /// At the library's: has one of them something?
+    ///
+    /// # Errors
+    /// The call's own.
+    fn ours(&mut self, sockets: &mut Sockets) -> Result<bool, Errno>;
+
+    /// At the kernel's, without sleeping.
+    ///
+    /// # Errors
+    /// The call's own.
+    fn kernels(&mut self) -> Result<bool, Errno>;
+}
+
+/// What a call waits for that looks for readiness, and what may end it.
+#[derive(Clone, Copy, Default)]
+pub struct Waits<'a> {
+    /// The library's descriptors.
+    pub ours: &'a [i32],
+    /// Those of them that are to be read: of an epoll instance nothing else can come.
+    pub read: &'a [i32],
+    /// The kernel's.
+    pub kernels: &'a [pollfd],
+    /// For ever without one.
+    pub timeout: Option<Duration>,
+    /// The signals that are blocked meanwhile; none: as they are.
+    pub mask: Option<sigset_t>,
+    /// A signal that the mask lets through ends also a call that does not wait (`poll` and `select`; Linux's `ep_poll` does not ask then).
+    pub hears_at_once: bool,
+}
+
+impl std::fmt::Debug for Waits<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waits")
+            .field("ours", &self.ours)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: Clock> RealProcess<C> {
+    /// Waits until `look` finds something, or time is up.
+    ///
+    /// # Errors
+    /// `look`'s own; `EINTR`; `ENETDOWN` when the stack ends meanwhile; `EMFILE` if the thread can have no descriptor to sleep on.
+    pub fn wait_ready(&self, waits: &Waits<'_>, look: &mut impl Look) -> Result<(), Errno> {
+        let bell = Bell::own()?;
+        let deadline = waits.timeout.map(|timeout| self.clock().now() + timeout);
+        let mut waiting = self.waiting(bell.waker());
+        let mut parts = Parts::default();
+        loop {
+            parts.look()?;
+            let mut others = None;
+            let looked = waiting.attempt(waits.ours, |sockets, _| {
+                let now_there = sockets.kernel_parts(waits.read);
+                if !parts.are(&now_there) {
+                    others = Some(now_there);
+                    return Err(Stop::Wait(None));
+                }
+                parts.tell(sockets);
+                if look.ours(sockets)? { Ok(()) } else { Err(Stop::Wait(None)) }
+            });
+            if let Some(others) = others {
+                parts = Parts::new(others);
+                continue;
+            }
+            let ours = match looked {
+                Ok(()) => true,
+                Err(Stop::Wait(_)) => false,
+                Err(Stop::Errno(errno)) => return Err(errno),
+            };
+            if look.kernels()? || ours {
+                return Ok(());
+            }
+            let left = deadline.map(|deadline| deadline.since(self.clock().now()));
+            if left == Some(Duration::ZERO) {
+                if waits.hears_at_once && waits.mask.is_some() {
+                    kernel::sleep(&mut [], left, waits.mask.as_ref())?;
+                }
+                return Ok(());
+            }
+            let bell_entry = pollfd { fd: bell.fd(), events: libc::POLLIN, revents: 0 };
+            let mut sleepers = vec![bell_entry];
+            sleepers.extend(parts.entries.iter().chain(waits.kernels));
+            kernel::sleep(&mut sleepers, left, waits.mask.as_ref())?;
+            if sleepers[0].revents != 0 {
+                bell.silence();
+            }
+        }
+    }
+}
+
+/// What the watched epoll instances have of the kernel's.
+#[derive(Default)]
+struct Parts {
+    parts: Vec<Part>,
+    entries: Vec<pollfd>,
+}
+
+impl Parts {
+    fn new(parts: Vec<Part>) -> Parts {
+        let entry = |(_, part): &Part| pollfd { fd: part.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let entries = parts.iter().map(entry).collect();
+        Parts { parts, entries }
+    }
+
+    fn are(&self, others: &[Part]) -> bool {
+        let same = |(one, other): (&Part, &Part)| one.0 == other.0 && Arc::ptr_eq(&one.1, &other.1);
+        self.parts.len() == others.len() && self.parts.iter().zip(others).all(same)
+    }
+
+    /// Which have something now?
+    fn look(&mut self) -> Result<(), Errno> {
+        kernel::look(&mut self.entries).map(|_| ())
+    }
+
+    fn tell(&self, sockets: &mut Sockets) {
+        for ((open, _), entry) in self.parts.iter().zip(&self.entries) {
+            sockets.note_kernel_part(*open, entry.revents != 0);
+        }
+    }
+}
