@@ -97,7 +97,8 @@ impl Sockets {
         for _ in low..=high {
             let port = self.next_port.clamp(low, high);
             self.next_port = if port == high { low } else { port + 1 };
-            if !self.is_taken(fd, ip, port, Sharing::Never) {
+            let reserved = self.stack.config().ip_local_reserved_ports.contains(port);
+            if !reserved && !self.is_taken(fd, ip, port, Sharing::Never) {
                 return Ok(port);
             }
         }

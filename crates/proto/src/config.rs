@@ -3,6 +3,7 @@
 //! [`Config::default`] is ours, [`Config::linux`] is what Linux 6.18 does. Every difference between the two is a row of this
 //! table; the engine never asks which profile it runs. Rows without a name in Linux carry a `firstbyte.` name.
 
+use crate::port_set::PortSet;
 use core::time::Duration;
 
 /// Why a setting was not taken.
@@ -504,6 +505,10 @@ settings! {
     port_low: u32 = "firstbyte.ip_local_port_low", ours 32_768, linux 32_768, range 1..=65_535,
     /// Ephemeral ports: highest.
     port_high: u32 = "firstbyte.ip_local_port_high", ours 60_999, linux 60_999, range 1..=65_535,
+    /// Ports that are never chosen, though they may be asked for.
+    ip_local_reserved_ports: PortSet = "net.ipv4.ip_local_reserved_ports", ours PortSet::default(), linux PortSet::default(), range _,
+    /// What a listener that closes has not handed over goes to another one that shares its port; otherwise its clients are reset.
+    tcp_migrate_req: bool = "net.ipv4.tcp_migrate_req", ours true, linux false, range _,
     /// Least milliseconds between two answers to segments of one connection, or one half-open request, that are not taken and bring no
     /// text.
     tcp_invalid_ratelimit: u32 = "net.ipv4.tcp_invalid_ratelimit", ours 500, linux 500, range _,

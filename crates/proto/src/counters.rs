@@ -186,6 +186,11 @@ counters! {
     syncookies_failed = "SyncookiesFailed";
     /// Final ACKs without data that a listener deferred.
     defer_accept_drop = "TCPDeferAcceptDrop";
+    /// Half-open requests, and connections nobody had accepted, of a listener that closed and whose port others share (`tcp_migrate_req`):
+    /// one of those has them.
+    migrate_req_success = "TCPMigrateReqSuccess";
+    /// The same where none was left.
+    migrate_req_failure = "TCPMigrateReqFailure";
     /// Half-open requests ended by a reset, the peer's or ours.
     embryonic_rsts = "EmbryonicRsts";
     /// Challenge ACKs (RFC 5961).

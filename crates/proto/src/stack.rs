@@ -13,6 +13,7 @@ mod icmp;
 mod ingress;
 mod listen;
 mod listener;
+mod migration;
 mod open;
 mod ports;
 mod replies;

@@ -4,6 +4,7 @@
 
 mod cases;
 mod options;
+mod ports;
 mod readiness;
 mod stage;
 mod states;

@@ -52,6 +52,9 @@ impl Stack {
         let mut spare = None;
         for _ in 0..count {
             let port = (low + self.ports.advance(hash) % count) as u16;
+            if self.shared.config.ip_local_reserved_ports.contains(port) {
+                continue;
+            }
             if self.tuple_is_free(&tuple(port)) {
                 return Ok((port, true));
             }

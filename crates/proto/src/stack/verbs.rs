@@ -126,12 +126,14 @@ impl Stack {
         matches!(plan, ClientPlan::Data { .. })
     }
 
-    /// Closes a listener. Connections it has not handed over are reset, half-open requests forgotten (and with
-    /// `firstbyte.reset_unaccepted` reset, if they believe themselves connected).
+    /// Closes a listener. Another one that shares its port takes what it has not handed over, if `tcp_migrate_req` says so. Otherwise
+    /// such connections are reset, half-open requests forgotten (and with `firstbyte.reset_unaccepted` reset, if they believe themselves
+    /// connected).
     pub fn close_listener(&mut self, now: Instant, id: ListenerId) {
         if self.listener(id).is_none() {
             return;
         }
+        self.bequeath(now, id);
         let requests: Vec<u32> =
             self.requests.iter().filter(|(_, r)| r.listener == id).map(|(index, _)| index).collect();
         requests.into_iter().for_each(|index| self.forget_request(now, index));

@@ -444,3 +444,52 @@ fn the_headers_of_a_syn_are_kept_for_who_asks() {
     p.stack.forget_saved_syn(id);
     assert_eq!(p.stack.saved_syn(id), None);
 }
+
+/// One of two listeners of a port closes: with `tcp_migrate_req` its clients are the other one's, whether accepted by the stack or half
+/// open; without, they are reset. When that one closes too there is nobody.
+#[test]
+fn who_closes_leaves_its_clients_to_those_who_share_the_port() {
+    for migrates in [true, false] {
+        let options = ListenOptions { backlog: 16, share_port: true, ..ListenOptions::default() };
+        let mut p = Peer::new(Config { tcp_migrate_req: migrates, ..Config::linux() });
+        let listeners = [p.listen_with(options.clone()), p.listen_with(options)];
+        for number in 0..16 {
+            half_open(&mut p, number);
+            if number % 2 == 0 {
+                p.send("A 1 ack 1");
+            }
+        }
+        let queues = |p: &Peer, id| {
+            let info = p.stack.listener_info(id).unwrap();
+            (info.accept_queue, info.syn_queue, info.syn_queue_young)
+        };
+        let (first, second) = (queues(&p, listeners[0]), queues(&p, listeners[1]));
+        assert_eq!((first.0 + second.0, first.1 + second.1), (8, 8));
+        assert!(first.0 > 0 && second.0 > 0 && first.1 > 0 && second.1 > 0, "each has some of them");
+        p.events();
+        p.stack.close_listener(p.now, listeners[0]);
+        let counted = |p: &Peer| {
+            let counters = p.stack.counters();
+            (counters.migrate_req_success, counters.migrate_req_failure)
+        };
+        if !migrates {
+            assert_eq!(queues(&p, listeners[1]), second);
+            assert_eq!((p.sent_now().len(), counted(&p)), (first.0, (0, 0)), "resets");
+            continue;
+        }
+        assert_eq!(queues(&p, listeners[1]), (8, 8, 8));
+        assert_eq!(counted(&p), ((first.0 + first.1) as u64, 0));
+        p.expect_nothing();
+        assert!(p.events().iter().any(|(id, _)| *id == SocketId::Listener(listeners[1])), "it is told");
+        for number in (1..16).step_by(2) {
+            client(&mut p, number);
+            p.send("A 1 ack 1");
+        }
+        let peers: Vec<u16> =
+            (0..16).map(|_| p.stack.accept(p.now, listeners[1]).unwrap().1.port() - 40_000).collect();
+        assert!((0..16).all(|number| peers.contains(&number)), "{peers:?}");
+        half_open(&mut p, 20);
+        p.stack.close_listener(p.now, listeners[1]);
+        assert_eq!(counted(&p), ((first.0 + first.1) as u64, 1));
+    }
+}

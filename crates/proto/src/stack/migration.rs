@@ -1,0 +1,91 @@
+//! What a listener leaves behind when it closes, and who takes it over.
+//!
+//! Listeners that share a port are one service to their clients, who cannot know which of them is about to close: with `tcp_migrate_req`
+//! the others take what has not been accepted, each client by the hash that chose its listener.
+
+use super::Stack;
+use crate::tuple::FourTuple;
+use crate::{Instant, ListenerId};
+
+impl Stack {
+    /// Hands over a listener's requests and the connections it has not accepted; what nobody takes stays.
+    pub(super) fn bequeath(&mut self, now: Instant, id: ListenerId) {
+        let Some(listener) = self.listener(id).filter(|listener| listener.share_port) else { return };
+        if !self.shared.config.tcp_migrate_req {
+            return;
+        }
+        let local = listener.local;
+        let shares = |other: &ListenerId| {
+            self.listener(*other).is_some_and(|other| other.local == local && other.share_port)
+        };
+        let same_port = self.listeners_by_port.get(&local.port()).into_iter().flatten();
+        let heirs: Vec<ListenerId> =
+            same_port.copied().filter(|other| *other != id && shares(other)).collect();
+        self.bequeath_requests(id, &heirs);
+        self.bequeath_connections(id, &heirs);
+        heirs.into_iter().for_each(|heir| self.admit_waiting(now, heir));
+    }
+
+    fn bequeath_requests(&mut self, id: ListenerId, heirs: &[ListenerId]) {
+        let own = self.requests.iter().filter(|(_, request)| request.listener == id);
+        let own: Vec<(u32, FourTuple)> = own.map(|(index, request)| (index, request.tuple)).collect();
+        let waiting = self.listener_mut(id).map(|listener| std::mem::take(&mut listener.waiting));
+        for (index, tuple) in own {
+            let Some(heir) = self.heir(&tuple, heirs) else { continue };
+            let Some(request) = self.requests.get_mut(index) else { continue };
+            request.listener = heir;
+            let young = u32::from(request.timeouts == 0);
+            if let Some(listener) = self.listener_mut(id) {
+                listener.requests -= 1;
+                listener.young -= young;
+            }
+            if let Some(listener) = self.listener_mut(heir) {
+                listener.requests += 1;
+                listener.young += young;
+            }
+        }
+        for (index, generation) in waiting.into_iter().flatten() {
+            let request = self.requests.get(index).filter(|_| self.requests.contains(index, generation));
+            let heir = request.map(|request| request.listener);
+            if let Some(listener) = heir.and_then(|heir| self.listener_mut(heir)) {
+                listener.waiting.push_back((index, generation));
+            }
+        }
+    }
+
+    fn bequeath_connections(&mut self, id: ListenerId, heirs: &[ListenerId]) {
+        let queue = self.listener_mut(id).map(|listener| std::mem::take(&mut listener.accept_queue));
+        for conn in queue.into_iter().flatten() {
+            let Some(connection) = self.connections.find_mut(conn.index, conn.generation) else { continue };
+            let tuple = connection.tuple;
+            let Some(heir) = self.heir(&tuple, heirs) else {
+                self.listener_mut(id).into_iter().for_each(|listener| listener.accept_queue.push_back(conn));
+                continue;
+            };
+            let connection = self.connections.find_mut(conn.index, conn.generation);
+            let pending = connection.is_some_and(|connection| {
+                // A Fast Open child whose handshake is not complete counts against its listener.
+                connection.parent = connection.parent.map(|_| heir);
+                connection.parent.is_some()
+            });
+            if let Some(listener) = self.listener_mut(heir) {
+                listener.accept_queue.push_back(conn);
+                if pending {
+                    listener.pending.admitted();
+                }
+            }
+            self.announce_acceptable(heir);
+        }
+    }
+
+    /// Who takes over this client.
+    fn heir(&mut self, tuple: &FourTuple, heirs: &[ListenerId]) -> Option<ListenerId> {
+        let counters = &mut self.shared.counters;
+        if heirs.is_empty() {
+            counters.migrate_req_failure += 1;
+            return None;
+        }
+        counters.migrate_req_success += 1;
+        heirs.get((tuple.hash(&self.hash_key) % heirs.len() as u64) as usize).copied()
+    }
+}
