@@ -16,6 +16,7 @@ use device::Device as _;
 use device::tun::Tun;
 use proto::Config;
 use rustix::net::sockopt::set_tcp_congestion;
+use rustix::net::{AddressFamily, SocketType, connect, socket};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -174,8 +175,7 @@ impl End {
         let chunk = vec![b'g'; CHUNK];
         match self {
             End::Linux { host, algorithm, streams } => {
-                let mut stream = host.run(|| TcpStream::connect(peer)).expect("a connection");
-                set_tcp_congestion(&stream, algorithm).expect("an algorithm of the kernel");
+                let mut stream = host.run(|| connect_by(algorithm, peer)).expect("a connection");
                 keep(streams, &stream);
                 thread::spawn(move || while stream.write_all(&chunk).is_ok() {});
             }
@@ -208,6 +208,14 @@ impl End {
             }
         }
     }
+}
+
+/// The algorithm is chosen before the connection begins: one that was BBR's would go on being paced.
+fn connect_by(algorithm: &str, peer: SocketAddr) -> rustix::io::Result<TcpStream> {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    set_tcp_congestion(&socket, algorithm)?;
+    connect(&socket, &peer)?;
+    Ok(socket.into())
 }
 
 fn keep(streams: &Mutex<Vec<TcpStream>>, stream: &TcpStream) {
