@@ -357,6 +357,9 @@ settings! {
     /// RACK's round trip is that of whatever an acknowledgement tells of last, so that of an old segment keeps others from being held lost;
     /// otherwise that of the segment sent last (RFC 8985 §6.2 step 2).
     rack_rtt_of_last: bool = "firstbyte.rack_rtt_of_last", ours false, linux true, range _,
+    /// On a path so slow that its bursts are of `tcp_min_tso_segs`, what the window leaves of one waits for the rest of it too. It may wait
+    /// for a round trip there, with nothing gained.
+    least_bursts_wait: bool = "firstbyte.least_bursts_wait", ours false, linux true, range _,
     /// A reduction starts from the congestion window, and a time-out amid a recovery adds none; otherwise from what is in flight, and it
     /// does (RFC 5681 §3.1, §4.3).
     reduce_from_cwnd: bool = "firstbyte.reduce_from_cwnd", ours false, linux true, range _,
@@ -364,8 +367,6 @@ settings! {
     ecn_prr: bool = "firstbyte.ecn_prr", ours false, linux true, range _,
     /// On a path that is known to reorder, what SACK tells makes the window grow at once, not when it is acknowledged.
     grow_by_sack: bool = "firstbyte.grow_by_sack", ours false, linux true, range _,
-    /// The acknowledgement that ends a recovery, or shows it to be needless, lets the window grow like any other.
-    grow_at_exit: bool = "firstbyte.grow_at_exit", ours false, linux true, range _,
     /// What arrives twice is reported (D-SACK, RFC 2883).
     tcp_dsack: bool = "net.ipv4.tcp_dsack", ours true, linux true, range _,
     /// 3 or 4: a probe goes before the retransmission time-out (tail loss probe, RFC 8985 §7); less: none.

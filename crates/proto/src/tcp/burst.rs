@@ -2,7 +2,7 @@
 //! `tcp_tso_should_defer`.
 //!
 //! A burst is what passes in 2⁻¹⁰ s at the rate of the window, so that a slow path is not filled by one packet; near peers, whom
-//! large bursts do not hurt, get more. A burst that the windows would make small waits for an ACK that is about to come.
+//! large bursts do not hurt, get more. A burst that the windows would make small waits for an ACK that is about to come, unless none would be large.
 
 use super::congestion::Controller;
 use super::connection::{Connection, Context};
@@ -52,7 +52,8 @@ impl Connection {
         }
         let most = self.autosized(cx, segment).min(goal).min(self.share_of_window(cx, segment));
         let most = if cx.config.write_by_segment { self.joined(most, segment) } else { most };
-        if !self.is_worth_waiting(cx, queued, most) {
+        let least = most <= cx.config.tcp_min_tso_segs * segment && !cx.config.least_bursts_wait;
+        if least || !self.is_worth_waiting(cx, queued, most) {
             return Some(burst.min(most));
         }
         if self.cwnd_keeps_back(queued) {

@@ -74,6 +74,7 @@ fn a_small_burst_waits_for_the_ack_that_is_due() {
 fn a_window_grows_whose_last_segment_waits_for_its_burst() {
     let mut config = set("congestion_control", "reno");
     config.set("firstbyte.initial_ssthresh", "7").unwrap();
+    config.set("firstbyte.least_bursts_wait", "1").unwrap();
     let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
     let mut p = Peer::with(config, device);
     assert!(p.stack.set_route(p.now, "10.0.0.1/32".parse().unwrap(), "initcwnd 7".parse().unwrap()));
@@ -86,6 +87,37 @@ fn a_window_grows_whose_last_segment_waits_for_its_burst() {
         bursts(&mut p);
     }
     assert_eq!(p.stack.info(id).unwrap().cwnd, 11_000, "one segment per round trip");
+}
+
+/// Bursts are of two segments here, and the peer acknowledges pairs: an odd segment is acknowledged with the next round trip's first. What
+/// the window grows by leaves at once; where the least bursts wait it would wait for as long.
+#[test]
+fn on_a_slow_path_what_the_window_grows_by_leaves_at_once() {
+    let flights = |waits: &str| {
+        let mut config = set("congestion_control", "reno");
+        config.set("firstbyte.initial_ssthresh", "7").unwrap();
+        config.set("firstbyte.least_bursts_wait", waits).unwrap();
+        let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
+        let mut p = Peer::with(config, device);
+        assert!(p.stack.set_route(p.now, "10.0.0.1/32".parse().unwrap(), "initcwnd 7".parse().unwrap()));
+        let (mut p, id) = established_by(p, 20);
+        p.write(id, &pattern(1, 60_000));
+        let mut sent: usize = bursts(&mut p).iter().sum();
+        let mut acked = 0;
+        let mut flight_after_round = || {
+            p.skip(20);
+            let arrived = sent;
+            while acked + 2000 <= arrived {
+                acked += 2000;
+                p.send(&format!("A 1 ack {}", acked + 1));
+                sent += bursts(&mut p).iter().sum::<usize>();
+            }
+            (sent - acked) / 1000
+        };
+        [(); 5].map(|()| flight_after_round())
+    };
+    assert_eq!(flights("0"), [7, 8, 9, 10, 11]);
+    assert_eq!(flights("1"), [7, 7, 9, 9, 11]);
 }
 
 #[test]
