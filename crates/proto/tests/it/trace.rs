@@ -105,13 +105,14 @@ fn retransmissions_say_why() {
             "1000.010000 ssthresh none -> 7000",
             "1000.010000 again seq len 1000: lost",
             "1000.010000 recovery ends",
+            "1000.010000 cwnd 7000 -> 7453",
         ]
     );
     p.skip(3000);
     let told = lines(&mut p.stack);
     assert!(told.iter().any(|line| line.ends_with("len 1000: tail loss probe")), "{told:?}");
     assert!(told.iter().any(|line| line.ends_with("len 1000: time-out")), "{told:?}");
-    assert!(told.iter().any(|line| line.ends_with("cwnd 7000 -> 1000")), "{told:?}");
+    assert!(told.iter().any(|line| line.ends_with("cwnd 7453 -> 1000")), "{told:?}");
 
     let mut p = Peer::ours();
     p.stack.set_trace(TraceMask::RETRANSMITTED);

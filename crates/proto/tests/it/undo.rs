@@ -47,8 +47,8 @@ fn a_timeout_answered_by_the_original_is_undone() {
     assert_eq!(windows(&p, id), (1000, 5000));
     p.expect_nothing_for(50);
     p.send("A 1 ack 1001 <TS 300 100>");
-    assert_eq!(windows(&p, id), (10_000, u32::MAX));
-    assert_eq!(sent(&mut p), [10], "nothing goes again");
+    assert_eq!(windows(&p, id), (11_000, u32::MAX), "and grows by what was acknowledged");
+    assert_eq!(sent(&mut p), [10, 11], "nothing goes again");
     let counters = p.stack.counters();
     assert_eq!((counters.loss_undo, counters.spurious_rtos, counters.retrans_segs), (1, 0, 1));
 }
@@ -71,7 +71,7 @@ fn forward_progress_of_originals_undoes_a_timeout() {
     p.send("A 1 ack 1001");
     assert_eq!(sent(&mut p), [10, 11]);
     p.send("A 1 ack 2001");
-    assert_eq!(windows(&p, id), (10_000, u32::MAX));
+    assert_eq!(windows(&p, id), (11_000, u32::MAX));
     p.send("A 1 ack 4001");
     assert_eq!(sent(&mut p)[..2], [12, 13]);
     let counters = p.stack.counters();
@@ -128,16 +128,17 @@ fn a_late_report_still_undoes_it() {
     assert_eq!(windows(&p, id), (10_000, u32::MAX));
 }
 
-/// Eifel in fast recovery: undone by an ACK that ends it, or by an earlier one.
+/// Eifel in fast recovery: undone by an ACK that ends it, or by an earlier one; the window then grows by what that told of (at most two
+/// segments).
 #[test]
 fn a_fast_recovery_answered_by_the_original_is_undone() {
-    for (ack, full, partial) in [(10_001, 1, 0), (4001, 0, 1)] {
+    for (ack, full, partial, cwnd) in [(10_001, 1, 0, 12_000), (4001, 0, 1, 11_000)] {
         let (mut p, id) = ten_in_flight(STAMPED, &[]);
         p.expect_nothing_for(100);
         p.send("A 1 ack 1 <TS 300 100,sack 1001:4001>");
         assert_eq!(sent(&mut p), [0, 10]);
         p.send(&format!("A 1 ack {ack} <TS 301 100>"));
-        assert_eq!(windows(&p, id), (10_000, u32::MAX));
+        assert_eq!(windows(&p, id), (cwnd, u32::MAX));
         let counters = p.stack.counters();
         assert_eq!((counters.full_undo, counters.partial_undo, counters.retrans_segs), (full, partial, 1));
     }

@@ -101,7 +101,6 @@ impl Connection {
     fn read_ack(&mut self, cx: &mut Context, segment: &Segment, window_changed: bool) {
         let (ack, prior_una) = (segment.header.ack, self.snd.una);
         let was_recovering = self.recovery.is_recovering(prior_una);
-        let was_shrinking = self.recovery.shrinking_window().is_some();
         let mut arrived = self.read_sack(cx, segment, window_changed);
         let mut acked = None;
         if ack.after(prior_una) {
@@ -115,10 +114,8 @@ impl Connection {
             self.probes_answered();
         }
         if let Some(arrived) = arrived {
-            let needless = self.recover(cx, &arrived);
-            if (was_shrinking || needless) && !cx.config.grow_at_exit {
-                acked = acked.map(|acked| Newly { grows: false, ..acked });
-            }
+            // The acknowledgement that ends a recovery, or shows it to be needless, lets the window grow like any other.
+            self.recover(cx, &arrived);
             acked = acked.or_else(|| Some(self.reported(cx, &arrived)));
         } else if self.snd.una.after(prior_una) && !self.agreed.sack {
             self.try_forward(cx);

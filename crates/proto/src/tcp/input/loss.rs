@@ -65,27 +65,26 @@ impl Connection {
         }
     }
 
-    /// After the cumulative acknowledgement: is a recovery over, is more lost, how much may go? True: a recovery was needless.
-    pub(super) fn recover(&mut self, cx: &mut Context, arrived: &Arrived) -> bool {
+    /// After the cumulative acknowledgement: is a recovery over, is more lost, how much may go?
+    pub(super) fn recover(&mut self, cx: &mut Context, arrived: &Arrived) {
         let una = self.snd.una;
         let progress = una.after(arrived.snd_una);
-        let Some(board) = self.recovery.board_mut() else { return false };
+        let Some(board) = self.recovery.board_mut() else { return };
         if board.note_reordering(&cx.config, arrived) {
             self.count_reordering(cx);
         }
-        let Some(board) = self.recovery.board_mut() else { return false };
+        let Some(board) = self.recovery.board_mut() else { return };
         if progress && board.reneges(&self.snd.queue, una) {
             self.suspect_reneging(cx.now);
             self.reduce_window(arrived.delivered, true);
-            return false;
+            return;
         }
         board.new_data_first = false;
-        let needless = board.needless(arrived, progress);
-        match needless {
+        match board.needless(arrived, progress) {
             Some(why) => self.undo(cx, why),
             None => self.watch_forward(arrived),
         }
-        let Some(board) = self.recovery.board_mut() else { return false };
+        let Some(board) = self.recovery.board_mut() else { return };
         let repairs = board.repairs();
         if progress {
             board.on_progress(una, self.snd.nxt);
@@ -99,7 +98,6 @@ impl Connection {
             self.reduce_window(arrived.delivered, progress && !more_lost);
         }
         self.recovery.forget();
-        needless.is_some()
     }
 
     /// A packet from `rest` on is acknowledged whose beginning had been before: it lies behind what was acknowledged by then, and so is
