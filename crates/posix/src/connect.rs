@@ -6,7 +6,7 @@ use crate::socket::{Opening, Role, Socket};
 use crate::sockets::Sockets;
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
-use proto::{ConnectError, ConnectOptions, FastOpen, Instant, State, fastopen};
+use proto::{ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, State, fastopen};
 
 /// One call of `connect`.
 #[derive(Debug)]
@@ -72,8 +72,7 @@ impl Sockets {
         }
         let peer = self.peer_named(socket, peer.address()?.ok_or(Errno::EINVAL)?)?;
         let wanted = socket.options.fast_open_connect;
-        let local = socket.bound.map(|bound| bound.ip());
-        if wanted && self.stack.fast_open_is_ready(now, peer.ip(), local, self.fast_open(fd)?) {
+        if wanted && self.note_cookie(now, fd, peer)? {
             let socket = self.files.socket_mut(fd)?;
             socket.opening = Opening::Deferred(peer);
             return Ok(true);
@@ -94,6 +93,15 @@ impl Sockets {
             peer.set_ip(bound.or_else(loopback).or_else(first).ok_or(Errno::ENETUNREACH)?);
         }
         Ok(peer)
+    }
+
+    /// Would the SYN carry data? If it would not for want of a cookie, `TCP_INFO` tells it.
+    fn note_cookie(&mut self, now: Instant, fd: i32, peer: SocketAddr) -> Result<bool, Errno> {
+        let mode = self.fast_open(fd)?;
+        let local = self.files.socket(fd)?.bound.map(|bound| bound.ip());
+        let readiness = self.stack.fast_open_readiness(now, peer.ip(), local, mode);
+        self.files.socket_mut(fd)?.lacks_cookie |= readiness == FastOpenReadiness::LacksCookie;
+        Ok(readiness == FastOpenReadiness::Ready)
     }
 
     fn fast_open(&self, fd: i32) -> Result<FastOpen, Errno> {
@@ -126,6 +134,7 @@ impl Sockets {
         let taken = self.stack.queues(id).map_or(0, |queues| queues.unacknowledged);
         self.own(fd, Role::Connection(id))?;
         let socket = self.files.socket_mut(fd)?;
+        socket.numbers_skipped = 0;
         socket.opening = Opening::Connecting;
         socket.error = None;
         Ok(taken)
@@ -163,13 +172,10 @@ impl Sockets {
             Opening::Unconnected if matches!(socket.role, Role::Listener(_)) => return Err(Errno::EISCONN),
             Opening::Unconnected => self.peer_named(socket, peer.address()?.ok_or(Errno::EINVAL)?)?,
         };
-        let taken = self.dial(
-            now,
-            fd,
-            peer,
-            fast_open,
-            Bytes::copy_from_slice(&data[..data.len().min(SYN_DATA_MAX)]),
-        )?;
+        self.let_go_of_failed(now, fd)?;
+        self.note_cookie(now, fd, peer)?;
+        let first = Bytes::copy_from_slice(&data[..data.len().min(SYN_DATA_MAX)]);
+        let taken = self.dial(now, fd, peer, fast_open, first)?;
         Ok((taken, Waiting { deadline, otherwise: Errno::EINPROGRESS }))
     }
 

@@ -9,6 +9,8 @@ mod kept;
 mod socket;
 mod tcp;
 
+pub(crate) use tcp::unanswered;
+
 use crate::errno::Errno;
 use crate::socket::{Domain, Role};
 use crate::sockets::Sockets;

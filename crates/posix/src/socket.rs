@@ -5,7 +5,7 @@ use crate::error_queue::{ErrorQueue, Stamping};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use proto::fast_open::KeyRing;
-use proto::{ConnId, ListenOptions, ListenerId, SeqNum, SocketId, SocketOptions};
+use proto::{ConnId, ConnectionInfo, ListenOptions, ListenerId, SeqNum, SocketId, SocketOptions};
 
 /// Address family of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,8 +97,12 @@ pub(crate) struct Socket {
     pub(crate) chosen: Chosen,
     /// The port it had, which it is still told.
     pub(crate) former_port: u16,
-    /// MSS of the connection it had.
-    pub(crate) former_mss: Option<i32>,
+    /// The connection it had, of which `TCP_INFO` still tells (Linux's `tcp_disconnect`).
+    pub(crate) former: Option<Box<Former>>,
+    /// Numbers between the last one sent and the first of the next connection: it begins beyond the window of those before.
+    pub(crate) numbers_skipped: u32,
+    /// A cookie was wanted for its connection, and none was there (`TFO_COOKIE_UNAVAILABLE`).
+    pub(crate) lacks_cookie: bool,
     /// `O_APPEND` and `O_NOATIME`, which mean nothing to a socket.
     pub(crate) status: i32,
     /// Of a listener.
@@ -116,6 +120,14 @@ pub(crate) struct Socket {
     pub(crate) cookie: Option<u64>,
     pub(crate) errors: ErrorQueue,
     pub(crate) options: Options,
+}
+
+/// What a socket keeps of a connection that it has no more.
+#[derive(Debug)]
+pub(crate) struct Former {
+    /// As `TCP_MAXSEG` tells it.
+    pub(crate) mss: i32,
+    pub(crate) info: ConnectionInfo,
 }
 
 /// Options of a socket. What the engine understands is in `engine`, and goes there when the connection is made.
@@ -244,7 +256,9 @@ impl Socket {
             bound: None,
             chosen: Chosen::default(),
             former_port: 0,
-            former_mss: None,
+            former: None,
+            numbers_skipped: 0,
+            lacks_cookie: false,
             status: 0,
             backlog: 0,
             shut: Shut::default(),

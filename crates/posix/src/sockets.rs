@@ -7,7 +7,7 @@ use crate::errno::{self, Errno, Stop};
 use crate::files::{File, Files, Open};
 use crate::parting::Parting;
 use crate::readiness::Ready;
-use crate::socket::{Opening, Options, Role, Shut, Socket};
+use crate::socket::{Former, Opening, Options, Role, Shut, Socket};
 use core::time::Duration;
 use proto::{ConnId, Events, Instant, SocketId, Stack, State};
 use std::collections::{BTreeSet, HashMap};
@@ -384,9 +384,13 @@ impl Sockets {
     pub(crate) fn disconnect(&mut self, now: Instant, fd: i32) -> Result<(), Errno> {
         let named = self.files.socket(fd)?.connection().and_then(|id| self.stack.names(id));
         let info = self.files.socket(fd)?.connection().and_then(|id| self.stack.info(id));
-        let segment = info.map(|info| self.segment_of(&info));
+        let former = info.map(|info| Box::new(Former { mss: self.segment_of(&info), info }));
+        let skipped =
+            former.as_deref().map_or(0, |former| former.info.tcp_info.notsent_bytes + former.info.snd_wnd);
         let socket = self.files.socket_mut(fd)?;
-        socket.former_mss = segment.or(socket.former_mss);
+        socket.numbers_skipped = socket.numbers_skipped.wrapping_add(skipped).wrapping_add(2);
+        socket.former = former.or(socket.former.take());
+        socket.lacks_cookie = false;
         if socket.role != Role::Fresh {
             socket.let_go_of_name(named.map(|(local, _)| local));
         }

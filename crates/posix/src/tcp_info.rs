@@ -4,7 +4,8 @@
 //! meaning here: `fackets`, `last_ack_sent` (in Linux too), `rehash`, `delivered_ce` and all of accurate ECN.
 
 use crate::errno::Errno;
-use crate::socket::{Opening, Role};
+use crate::options::unanswered;
+use crate::socket::{Opening, Role, Socket};
 use crate::sockets::Sockets;
 use core::time::Duration;
 use proto::{CaState, Config, ConnectionInfo, Instant, ListenerInfo, NotAcknowledged, State};
@@ -41,13 +42,15 @@ pub(crate) fn bytes(sockets: &Sockets, now: Instant, fd: i32) -> Result<Vec<u8>,
     match socket.role {
         Role::Fresh => {
             let deferred = matches!(socket.opening, Opening::Deferred(_));
-            out.fresh(if deferred { TCP_SYN_SENT } else { TCP_CLOSE }, sockets.stack.config(), now);
+            let state = if deferred { TCP_SYN_SENT } else { TCP_CLOSE };
+            out.fresh(state, socket, sockets.stack.config(), now);
         }
         Role::Listener(id) => {
             out.listener(&sockets.stack.listener_info(id).ok_or(Errno::EINVAL)?, sockets.stack.config())
         }
         Role::Connection(id) => {
-            out.connection(&sockets.stack.info(id).ok_or(Errno::EINVAL)?, socket.ended, now);
+            let config = sockets.stack.config();
+            out.connection(&sockets.stack.info(id).ok_or(Errno::EINVAL)?, config, socket, now);
         }
     }
     out.bytes.resize(SIZE, 0);
@@ -77,15 +80,27 @@ impl Layout {
         self.bytes.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
     }
 
-    /// What a connection would begin with (`tcp_init_sock`).
-    fn fresh(&mut self, state: u8, config: &Config, now: Instant) {
-        self.bytes.extend([state, 0, 0, 0, 0, 0, 0, 1]);
+    /// What a connection would begin with (`tcp_init_sock`), and what is left of the one before (`tcp_disconnect`).
+    fn fresh(&mut self, state: u8, socket: &Socket, config: &Config, now: Instant) {
+        let former = socket.former.as_deref().map(|former| &former.info);
+        let of = |what: fn(&ConnectionInfo) -> u32| former.map_or(0, what);
+        let ecn = former.is_some_and(|info| info.ecn || asks_for_ecn(info, config));
+        let retransmits = former.map_or(0, |info| info.tcp_info.retransmits);
+        let fail = u8::from(socket.lacks_cookie) << 1;
+        self.bytes.extend([state, 0, retransmits, 0, 0, if ecn { option::ECN } else { 0 }, 0, 1 | fail]);
         let uptime = now.as_millis() as u32;
         let rto = micros(config.rto_initial);
-        self.words([rto, 0, MSS_DEFAULT, 0, 0, 0, 0, 0, 0, uptime, 0, uptime, uptime, 0, 0, 0, rto / 4]);
-        self.words([SSTHRESH_INFINITE, config.initcwnd, 0, config.tcp_reordering, 0, 0, 0]);
+        let mss = former.map_or(MSS_DEFAULT, |info| snd_mss(info, config));
+        let pmtu = of(|info| info.tcp_info.pmtu.into());
+        self.words([rto, 0, mss, 0, 0, 0, 0, 0, 0, uptime, 0, uptime, uptime, pmtu, 0, 0, rto / 4]);
+        let advmss = of(advmss);
+        self.words([SSTHRESH_INFINITE, config.initcwnd, advmss, config.tcp_reordering, 0, 0, 0]);
         self.longs([u64::MAX, u64::MAX, 0, 0]);
-        self.words([0, 0, 0, u32::MAX]);
+        self.words([0, 0, socket.numbers_skipped, u32::MAX, 0, 0]);
+        self.longs([0; 4]);
+        self.words([0, 0]);
+        self.longs([0; 2]);
+        self.words([0, 0, 0, of(|info| info.snd_wnd)]);
     }
 
     /// Linux tells of the accept queue where a connection tells of segments.
@@ -98,17 +113,17 @@ impl Layout {
         self.longs([u64::MAX, u64::MAX]);
     }
 
-    fn connection(&mut self, info: &ConnectionInfo, ended: bool, now: Instant) {
-        self.head(info, ended);
+    fn connection(&mut self, info: &ConnectionInfo, config: &Config, socket: &Socket, now: Instant) {
+        self.head(info, config, socket);
         self.segments(info);
         self.times(info, now);
         self.totals(info, now);
         self.tail(info);
     }
 
-    fn head(&mut self, info: &ConnectionInfo, ended: bool) {
+    fn head(&mut self, info: &ConnectionInfo, config: &Config, socket: &Socket) {
         let tcp = &info.tcp_info;
-        self.byte(if ended { TCP_CLOSE } else { state_number(info.state) });
+        self.byte(if socket.ended { TCP_CLOSE } else { state_number(info.state) });
         self.byte(match tcp.ca_state {
             CaState::Open => 0,
             CaState::Disorder => 1,
@@ -116,22 +131,28 @@ impl Layout {
             CaState::Recovery => 3,
             CaState::Loss => 4,
         });
-        self.bytes.extend([tcp.retransmits, tcp.probes, tcp.backoff, options(info)]);
-        let agreed = info.state != State::SynSent;
-        self.byte(if agreed { info.snd_wscale & 0xf | info.rcv_wscale << 4 } else { 0 });
+        self.bytes.extend([tcp.retransmits, tcp.probes, tcp.backoff, options(info, config)]);
+        self.byte(if info.window_scaling { info.snd_wscale & 0xf | info.rcv_wscale << 4 } else { 0 });
         let fail = match tcp.fastopen_client_fail {
-            None => 0,
+            None => u8::from(socket.lacks_cookie),
             Some(NotAcknowledged::Lost) => 3,
             Some(_) => 2,
         };
         // Until the first sample the rate is the application's.
         let app_limited = info.delivery_rate_app_limited || info.delivery_rate.is_none();
         self.byte(u8::from(app_limited) | fail << 1);
-        self.words([micros(info.rto), micros(tcp.ato), info.snd_mss.into(), tcp.rcv_mss.into()]);
+        self.words([micros(info.rto), micros(tcp.ato), snd_mss(info, config), tcp.rcv_mss.into()]);
     }
 
     fn segments(&mut self, info: &ConnectionInfo) {
         let tcp = &info.tcp_info;
+        let never_answered = info.state == State::Closed && unanswered(info);
+        if tcp.syn_in_flight || never_answered {
+            let sent = 1 + u32::from(info.syn_data_len > 0);
+            let lost = tcp.retransmits > 0;
+            let unacked = if never_answered { 0 } else { sent };
+            return self.words([unacked, 0, if lost { sent } else { 0 }, lost.into(), 0]);
+        }
         let count = |bytes: u32| segments(bytes, info.snd_mss);
         self.words([count(info.flight_size), count(tcp.sacked), count(tcp.lost), count(tcp.retrans), 0]);
     }
@@ -154,9 +175,8 @@ impl Layout {
             micros(info.srtt.unwrap_or_default()),
             micros(info.rttvar),
             ssthresh,
-            whole_segments(info.cwnd, info.snd_mss),
-            u32::from(tcp.advmss)
-                - if info.timestamps && info.established_at.is_some() { TIMESTAMPS_LEN } else { 0 },
+            tcp.cwnd_segs,
+            advmss(info),
             tcp.reordering,
             micros(tcp.rcv_rtt.unwrap_or_default()),
             tcp.rcv_space.unwrap_or(0),
@@ -208,16 +228,32 @@ impl Layout {
     }
 }
 
-fn options(info: &ConnectionInfo) -> u8 {
+/// While nobody knows whether the peer takes timestamps they are taken off.
+fn snd_mss(info: &ConnectionInfo, config: &Config) -> u32 {
+    let offered = unanswered(info) && config.tcp_timestamps;
+    u32::from(info.snd_mss).saturating_sub(if offered { TIMESTAMPS_LEN } else { 0 })
+}
+
+fn advmss(info: &ConnectionInfo) -> u32 {
+    let timestamps = if info.timestamps && info.established_at.is_some() { TIMESTAMPS_LEN } else { 0 };
+    u32::from(info.tcp_info.advmss) - timestamps
+}
+
+fn options(info: &ConnectionInfo, config: &Config) -> u8 {
     let all_acked = info.syn_data_acked > 0 && info.syn_data_acked == info.syn_data_len;
     let syn_data = all_acked || info.early_data.len > 0;
     let bit = |on: bool, bit: u8| if on { bit } else { 0 };
     bit(info.timestamps, option::TIMESTAMPS)
         | bit(info.sack, option::SACK)
         | bit(info.window_scaling, option::WSCALE)
-        | bit(info.ecn, option::ECN)
+        | bit(info.ecn || asks_for_ecn(info, config), option::ECN)
         | bit(syn_data, option::SYN_DATA)
         | bit(info.tcp_info.fast_open_child, option::FAST_OPEN_CHILD)
+}
+
+/// Its SYN asked, and nothing has come.
+fn asks_for_ecn(info: &ConnectionInfo, config: &Config) -> bool {
+    unanswered(info) && config.tcp_ecn == 1
 }
 
 fn state_number(state: State) -> u8 {

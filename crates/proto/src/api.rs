@@ -121,6 +121,16 @@ pub enum FastOpen {
     /// SYN data without any option (`TCP_FASTOPEN_NO_COOKIE`): only where both ends agreed.
     NoCookie,
 }
+/// Whether data of an active open would ride on its SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastOpenReadiness {
+    /// It would.
+    Ready,
+    /// It would, were there a cookie: the SYN asks for one.
+    LacksCookie,
+    /// Fast Open is off, paused, or there is no route.
+    Unavailable,
+}
 /// How to connect.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectOptions {

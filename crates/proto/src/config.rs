@@ -254,6 +254,11 @@ settings! {
     mss_of_plain_opens: bool = "firstbyte.mss_of_plain_opens", ours true, linux false, range _,
     /// Data on a SYN-ACK that refuses ours is not taken: it comes again behind (Linux's `tcp_rcv_fastopen_synack`).
     refusal_brings_no_answer: bool = "firstbyte.refusal_brings_no_answer", ours false, linux true, range _,
+    /// Where SYNs have crossed, the SYN-ACK offers all that our SYN did (Linux sends the same segment, with ACK); otherwise what the peer's SYN
+    /// offered, too (RFC 7323 §2.2, §3.2).
+    crossed_syn_ack_offers_all: bool = "firstbyte.crossed_syn_ack_offers_all", ours false, linux true, range _,
+    /// Where SYNs have crossed, what ours carried goes again as soon as the SYN is acknowledged alone; otherwise after a time-out.
+    crossed_syn_data_again: bool = "firstbyte.crossed_syn_data_again", ours true, linux false, range _,
     /// A FIN that goes alone is a segment for which the congestion window must have room; otherwise it takes none (RFC 5681 counts data).
     fin_takes_cwnd: bool = "firstbyte.fin_takes_cwnd", ours false, linux true, range _,
     /// Text that reaches beyond the peer's own FIN resets the connection (Linux's `tcp_rcv_state_process`); otherwise it is ignored (RFC 9293

@@ -56,6 +56,7 @@ pub use blackhole::Blackhole;
 pub use cache::{PathCache, PathEntry, TryExperimental};
 pub use client::{
     ClientInputs, ClientPlan, SynDataLimits, SynDataPolicy, decide, fallback_after, syn_data_max,
+    syn_data_mss,
 };
 pub use guard::{Guard, ReplayGuard};
 pub use key::{CookieCheck, Key, KeyError, KeyRing};

@@ -4,10 +4,11 @@
 //! a number space of its own that only rises (for 4.5 minutes, longer than any segment lives), so that old segments fall behind a new connection, and
 //! who does not know the secret cannot guess the numbers of another tuple.
 //!
-//! The timestamp offset hides the host's uptime. It depends on the two addresses only, so that TSval rises over all
-//! connections of a pair, which is what lets a SYN end a TIME-WAIT (RFC 6191).
+//! The timestamp offset hides the host's uptime. It is a tuple's, as in Linux 6.18 (`secure_tcp_seq_and_ts_off`): over the connections of
+//! a tuple TSval rises, which is what lets a SYN end a TIME-WAIT (RFC 6191).
 
 use crate::Instant;
+use crate::tuple::FourTuple;
 use core::cell::Cell;
 use siphasher::sip::SipHasher24;
 use wire::{Addr, SeqNum};
@@ -19,29 +20,21 @@ const TICK_NANOS: u64 = 64;
 /// Keyed generator of initial sequence numbers and timestamp offsets.
 pub(crate) struct IsnGenerator {
     key: (u64, u64),
-    /// The last answers: whoever connects, or is connected to, is often the same.
-    offset: Cell<Option<(Addr, Addr, u32)>>,
+    /// The last answers.
+    tuple: Cell<Option<(FourTuple, u64)>>,
     port: Cell<Option<(Addr, Addr, u16, u64)>>,
 }
 
 impl IsnGenerator {
     /// `key` must be secret and drawn once per stack.
     pub(crate) fn new(key: (u64, u64)) -> IsnGenerator {
-        IsnGenerator { key, offset: Cell::new(None), port: Cell::new(None) }
+        IsnGenerator { key, tuple: Cell::new(None), port: Cell::new(None) }
     }
 
     /// The ISN of a connection opened now.
-    pub(crate) fn isn(
-        &self,
-        now: Instant,
-        local: Addr,
-        local_port: u16,
-        peer: Addr,
-        peer_port: u16,
-    ) -> SeqNum {
-        let ports = (u32::from(local_port) << 16 | u32::from(peer_port)).to_be_bytes();
+    pub(crate) fn isn(&self, now: Instant, tuple: &FourTuple) -> SeqNum {
         let ticks = now.as_nanos() / TICK_NANOS;
-        SeqNum(ticks.wrapping_add(self.hash(*b"isn ", local, peer, ports)) as u32)
+        SeqNum(ticks.wrapping_add(self.of_tuple(tuple)) as u32)
     }
 
     /// Where the search for a local port towards this destination begins (RFC 6056 §3.3.4's F).
@@ -60,14 +53,21 @@ impl IsnGenerator {
         }
     }
 
-    /// What is added to the millisecond clock for TSval between two addresses.
-    pub(crate) fn timestamp_offset(&self, local: Addr, peer: Addr) -> u32 {
-        match self.offset.get() {
-            Some((last_local, last, offset)) if last == peer && last_local == local => offset,
+    /// What is added to the millisecond clock for TSval: of each connection something else (RFC 7323 §7.1), so that one who connects to us
+    /// does not learn from it what others are told.
+    pub(crate) fn timestamp_offset(&self, tuple: &FourTuple) -> u32 {
+        (self.of_tuple(tuple) >> 32) as u32
+    }
+
+    /// The lower half is the sequence number's, the upper the timestamp's; who opens a connection asks for both.
+    fn of_tuple(&self, tuple: &FourTuple) -> u64 {
+        match self.tuple.get() {
+            Some((last, hash)) if last == *tuple => hash,
             _ => {
-                let offset = self.hash(*b"tsv ", local, peer, [0; 4]) as u32;
-                self.offset.set(Some((local, peer, offset)));
-                offset
+                let ports = u32::from(tuple.local_port) << 16 | u32::from(tuple.peer_port);
+                let hash = self.hash(*b"isn ", tuple.local, tuple.peer, ports.to_be_bytes());
+                self.tuple.set(Some((*tuple, hash)));
+                hash
             }
         }
     }
@@ -96,8 +96,12 @@ mod tests {
         Ipv4Addr::new(10, 0, 0, last).into()
     }
 
+    fn tuple(local: Addr, local_port: u16, peer: Addr, peer_port: u16) -> FourTuple {
+        FourTuple { local, local_port, peer, peer_port }
+    }
+
     fn isn(at: Duration, local_port: u16, peer_port: u16) -> SeqNum {
-        IsnGenerator::new((3, 4)).isn(Instant::ZERO + at, addr(1), local_port, addr(2), peer_port)
+        IsnGenerator::new((3, 4)).isn(Instant::ZERO + at, &tuple(addr(1), local_port, addr(2), peer_port))
     }
 
     #[test]
@@ -115,19 +119,24 @@ mod tests {
         let start = isn(Duration::ZERO, 1, 2);
         assert_ne!(isn(Duration::ZERO, 2, 1), start);
         assert_ne!(isn(Duration::ZERO, 1, 3), start);
-        let other_secret = IsnGenerator::new((3, 5)).isn(Instant::ZERO, addr(1), 1, addr(2), 2);
+        let other_secret = IsnGenerator::new((3, 5)).isn(Instant::ZERO, &tuple(addr(1), 1, addr(2), 2));
         assert_ne!(other_secret, start);
         let generator = IsnGenerator::new((3, 4));
-        assert_ne!(generator.isn(Instant::ZERO, addr(2), 1, addr(1), 2), start);
+        assert_ne!(generator.isn(Instant::ZERO, &tuple(addr(2), 1, addr(1), 2)), start);
     }
 
     #[test]
-    fn offsets_depend_on_both_addresses_and_the_secret() {
+    fn offsets_depend_on_the_tuple_and_the_secret() {
+        let one = tuple(addr(1), 1, addr(2), 2);
         let generator = IsnGenerator::new((3, 4));
-        let offset = generator.timestamp_offset(addr(1), addr(2));
-        assert_eq!(IsnGenerator::new((3, 4)).timestamp_offset(addr(1), addr(2)), offset);
-        assert_ne!(generator.timestamp_offset(addr(1), addr(3)), offset);
-        assert_ne!(generator.timestamp_offset(addr(3), addr(2)), offset);
-        assert_ne!(IsnGenerator::new((4, 4)).timestamp_offset(addr(1), addr(2)), offset);
+        let offset = generator.timestamp_offset(&one);
+        assert_eq!(IsnGenerator::new((3, 4)).timestamp_offset(&one), offset);
+        for other in
+            [tuple(addr(1), 1, addr(3), 2), tuple(addr(3), 1, addr(2), 2), tuple(addr(1), 3, addr(2), 2)]
+        {
+            assert_ne!(generator.timestamp_offset(&other), offset);
+        }
+        assert_ne!(IsnGenerator::new((4, 4)).timestamp_offset(&one), offset);
+        assert_eq!(generator.timestamp_offset(&one), offset);
     }
 }

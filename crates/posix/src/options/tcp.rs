@@ -244,7 +244,7 @@ impl Sockets {
         let asked = socket.options.engine.max_segment.map(i32::from);
         let asked = asked.filter(|_| socket.is_closed() || listens);
         let found = info.map(|info| self.segment_of(&info));
-        Ok(asked.or(found).or(socket.former_mss).unwrap_or(MSS_DEFAULT))
+        Ok(asked.or(found).or(socket.former.as_deref().map(|former| former.mss)).unwrap_or(MSS_DEFAULT))
     }
 
     /// What a SYN-ACK may still allow is not known: no more than the default, less what timestamps take.
@@ -272,7 +272,7 @@ impl Sockets {
 }
 
 /// No SYN-ACK has come.
-fn unanswered(info: &ConnectionInfo) -> bool {
+pub(crate) fn unanswered(info: &ConnectionInfo) -> bool {
     info.state == State::SynSent || info.state == State::Closed && info.established_at.is_none()
 }
 

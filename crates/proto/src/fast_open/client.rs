@@ -114,8 +114,8 @@ const TCP_HEADER: usize = 20;
 /// All of the option space, bytes.
 const MAX_OPTIONS: usize = 40;
 
-/// The most data the SYN takes, bytes. An MSS counts data and options (RFC 6691), so options come off it.
-pub fn syn_data_max(limits: &SynDataLimits) -> usize {
+/// The peer's MSS, as far as it is known before it tells it, and the path carries it, bytes.
+pub fn syn_data_mss(limits: &SynDataLimits) -> usize {
     let v6 = limits.ip_header_len == 40;
     let policy = limits.policy;
     let peer_mss = match limits.cached_mss {
@@ -126,11 +126,16 @@ pub fn syn_data_max(limits: &SynDataLimits) -> usize {
     };
     let mss = peer_mss.min(limits.user_mss.unwrap_or(u16::MAX));
     let path_mss = limits.path_mtu.saturating_sub(limits.ip_header_len + TCP_HEADER);
-    let options = match policy.room {
+    path_mss.min(usize::from(mss))
+}
+
+/// The most data the SYN takes, bytes. An MSS counts data and options (RFC 6691), so options come off it.
+pub fn syn_data_max(limits: &SynDataLimits) -> usize {
+    let options = match limits.policy.room {
         SynDataRoom::Reserve40 => MAX_OPTIONS,
         SynDataRoom::Exact => limits.option_bytes,
     };
-    path_mss.min(usize::from(mss)).saturating_sub(options)
+    syn_data_mss(limits).saturating_sub(options)
 }
 
 /// The fallback is no sooner than this: a server's scheduling and a SYN-ACK hold must not look like loss.

@@ -189,6 +189,7 @@ impl Connection {
         }
         let smss = self.smss();
         self.set_path_mtu(mtu);
+        self.lower_advmss(&cx.config);
         let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
         (path.path_mtu, path.path_mtu_at) = (Some(mtu), cx.now);
         if smss == self.smss() && self.loses_probe_alone(cx) {

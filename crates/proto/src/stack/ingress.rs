@@ -248,7 +248,7 @@ impl Stack {
             } += 1;
             return self.drops.count(DropReason::RateLimited);
         }
-        let ts_offset = self.isn.timestamp_offset(entry.tuple.local, entry.tuple.peer);
+        let ts_offset = self.isn.timestamp_offset(&entry.tuple);
         let timestamps = entry.ts_recent.map(|ts_recent| Timestamps {
             tsval: (now.as_millis() as u32).wrapping_add(ts_offset),
             tsecr: ts_recent,

@@ -158,8 +158,7 @@ impl Stack {
     /// Where everything the last connection of this tuple used ends, if it was in TIME-WAIT: RFC 6528's clock ticks every 4 µs, and may
     /// be behind what a fast connection has sent.
     pub(super) fn choose_isn(&self, now: Instant, tuple: &FourTuple, min_isn: Option<SeqNum>) -> SeqNum {
-        min_isn
-            .unwrap_or_else(|| self.isn.isn(now, tuple.local, tuple.local_port, tuple.peer, tuple.peer_port))
+        min_isn.unwrap_or_else(|| self.isn.isn(now, tuple))
     }
 
     /// The order of Linux's `tcp_try_fastopen`, with two differences that are settings: a full queue still hands out cookies, and
@@ -270,7 +269,7 @@ impl Stack {
         let child_id = self.insert_connection(child);
         let Some(child) = self.connections.get_mut(child_id.index) else { return };
         let cx = self.shared.context(now);
-        child.take_syn(cx, segment, self.isn.timestamp_offset(tuple.local, tuple.peer));
+        child.take_syn(cx, segment, self.isn.timestamp_offset(&tuple));
         child.fast_opened = true;
         child.tally.came(segment.payload.len(), segment.gso_size);
         // Until there is a sample (Linux's `tcp_init_metrics`; RFC 6298 §5.7 if there never is).
@@ -290,6 +289,7 @@ impl Stack {
         }
         child.handshake = Some(Box::new(Handshake::Passive(PassiveOpen {
             fast_open: true,
+            crossed: None,
             cookie,
             data_allowed,
             due,
@@ -365,7 +365,7 @@ impl Stack {
             rcv_wscale: agreed.snd_wscale.and(self.listener(id)).map_or(0, shift),
             peer_window: segment.header.window,
             ts_recent: options.timestamps.map_or(0, |timestamps| timestamps.tsval),
-            ts_offset: self.isn.timestamp_offset(tuple.local, tuple.peer),
+            ts_offset: self.isn.timestamp_offset(&tuple),
             transmissions: 0,
             timeouts: 0,
             sent_at: now,

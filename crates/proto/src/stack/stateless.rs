@@ -84,7 +84,7 @@ impl Stack {
         let (irs, iss) = (segment.seq() - 1, segment.header.ack - 1);
         let peer_mss = self.syn_cookies.check(now, &tuple, irs, iss)?;
         let timestamps = segment.header.options.timestamps.filter(|_| config.tcp_timestamps);
-        let offset = self.isn.timestamp_offset(tuple.local, tuple.peer);
+        let offset = self.isn.timestamp_offset(&tuple);
         let stamp = timestamps.map(|timestamps| timestamps.tsecr.wrapping_sub(offset));
         let agreed = syn_cookie::unpack(config, peer_mss, stamp)?;
         let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket.rare);

@@ -8,8 +8,8 @@ use crate::tcp::connection::Connection;
 use crate::tcp::handshake::{ActiveOpen, Handshake};
 use crate::tuple::FourTuple;
 use crate::{
-    AcceptError, ConnId, ConnectError, ConnectOptions, FastOpen, Instant, ListenError, ListenOptions,
-    ListenerId, Outcome, Skipped, State, WriteFlags, fastopen,
+    AcceptError, ConnId, ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, ListenError,
+    ListenOptions, ListenerId, Outcome, Skipped, State, WriteFlags, fastopen,
 };
 use core::net::{IpAddr, SocketAddr};
 use wire::Addr;
@@ -102,16 +102,18 @@ impl Stack {
 
     /// Would data of a [`connect`](Stack::connect) now ride on the SYN? Asking changes nothing, and negative verdicts are not looked at.
     /// Without `local` it is the address that would be chosen.
-    pub fn fast_open_is_ready(
+    pub fn fast_open_readiness(
         &self,
         now: Instant,
         peer: IpAddr,
         local: Option<IpAddr>,
         mode: FastOpen,
-    ) -> bool {
+    ) -> FastOpenReadiness {
         let peer = Addr::from(peer);
         let named = local.filter(|local| !local.is_unspecified()).map(Addr::from);
-        let Some(local) = named.or_else(|| self.source_address(peer)) else { return false };
+        let Some(local) = named.or_else(|| self.source_address(peer)) else {
+            return FastOpenReadiness::Unavailable;
+        };
         let plan = decide(&ClientInputs {
             bits: self.shared.config.tcp_fastopen,
             mode,
@@ -123,7 +125,11 @@ impl Stack {
             syn_fin_verdict: false,
             paused: self.shared.blackhole.paused(now),
         });
-        matches!(plan, ClientPlan::Data { .. })
+        match plan {
+            ClientPlan::Data { .. } => FastOpenReadiness::Ready,
+            ClientPlan::Request(_) => FastOpenReadiness::LacksCookie,
+            ClientPlan::Plain(_) => FastOpenReadiness::Unavailable,
+        }
     }
 
     /// Closes a listener. Another one that shares its port takes what it has not handed over, if `tcp_migrate_req` says so. Otherwise
@@ -184,7 +190,7 @@ impl Stack {
             return Err(ConnectError::TooMany);
         };
         connection.begin(cx);
-        connection.ts_offset = self.isn.timestamp_offset(tuple.local, tuple.peer);
+        connection.ts_offset = self.isn.timestamp_offset(&tuple);
         connection.outcome = match plan {
             ClientPlan::Plain(why) => Outcome::Skipped(why),
             _ => Outcome::Pending,

@@ -596,6 +596,11 @@ impl Connection {
         own.min(self.cwnd_clamp())
     }
 
+    /// cwnd, as it is told: without what duplicates allow.
+    pub(crate) fn cwnd_told(&self) -> u32 {
+        self.recovery.shrinking_window().unwrap_or(self.congestion.cwnd()).min(self.cwnd_clamp())
+    }
+
     /// The smaller of the peer's window and cwnd.
     pub(crate) fn send_window(&self) -> u32 {
         self.snd.wnd.min(self.congestion_window())

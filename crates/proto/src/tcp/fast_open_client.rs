@@ -28,7 +28,7 @@ impl Connection {
     pub(super) fn judge(&mut self, cx: &mut Context, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
         let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
         let asked = !matches!(active.plan, ClientPlan::Plain(_));
-        if let Some(mss) = syn_ack.mss
+        if let Some(mss) = syn_ack.mss.filter(|mss| *mss > 0)
             && (asked || cx.config.mss_of_plain_opens)
         {
             path.mss = Some(mss);

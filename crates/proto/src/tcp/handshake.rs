@@ -54,6 +54,8 @@ pub(crate) enum CutShort {
 pub(crate) struct PassiveOpen {
     /// Fast Open (not a simultaneous open): the application may read and write.
     pub(crate) fast_open: bool,
+    /// Of a simultaneous open: what became of our SYN.
+    pub(crate) crossed: Option<Crossed>,
     /// Option of the first SYN-ACK: a new cookie.
     pub(crate) cookie: Option<FastOpenOption>,
     /// The peer can be answered on the SYN-ACK.
@@ -72,4 +74,16 @@ pub(crate) struct PassiveOpen {
     pub(crate) fin_waits: bool,
     /// The SYN was full: likely more of the request waits for the SYN-ACK, and a reader that has read it all waits for that.
     pub(crate) request_goes_on: bool,
+}
+
+/// Our SYN and the peer's have crossed: the SYN-ACK repeats our SYN's number, and goes on with its time-outs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crossed {
+    /// SYNs sent before the SYN-ACK.
+    pub(crate) syns: u8,
+    /// Time-outs of the SYN that did not double the next.
+    pub(crate) linear: u8,
+    /// The window that our SYN told, and the shift it offered.
+    pub(crate) window: u16,
+    pub(crate) wscale: u8,
 }

@@ -1,6 +1,6 @@
 //! What congestion control hears of a connection: data sent, data acknowledged, silence.
 
-use super::congestion::{Acked, Congestion, Controller, Idle, Sample, Start, Unused};
+use super::congestion::{Acked, Congestion, Controller, Idle, Lost, Sample, Start, Unused};
 use super::connection::{Connection, Context};
 use super::delivery::RateSample;
 use super::recovery::LostTransmission;
@@ -67,6 +67,13 @@ impl Connection {
         if enough > 0 && u32::from(lost) >= enough {
             self.congestion = self.congestion_from(cx, u32::from(self.smss()));
         }
+    }
+
+    /// For as long as the SYN is not answered: then the window begins anew.
+    pub(super) fn syn_is_lost(&mut self, cx: &Context) {
+        let in_flight = self.reduction_base(cx, self.snd.flight_size());
+        let smss = u32::from(self.smss());
+        self.congestion.on_loss(&Lost { in_flight, smss, timeout: true, left: 0, again: false });
     }
 
     /// Data is about to be sent. What a time-out sends again does not follow silence.

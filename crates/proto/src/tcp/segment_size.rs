@@ -6,7 +6,7 @@ use super::nagle::Nagle;
 use super::negotiation::{self, TIMESTAMPS_LEN};
 use crate::route::{Route, RouteMetrics};
 use crate::tuple::FourTuple;
-use crate::{SocketOptions, State};
+use crate::{Config, SocketOptions, State};
 use wire::Capabilities;
 
 /// Windows up to this are not halved (Linux's `TCP_MSS_DEFAULT`), bytes.
@@ -14,6 +14,9 @@ const BOUND_TO_HALF: u32 = 536;
 
 /// The least segment that small windows lead to, headers of TCP included (Linux's), bytes.
 const SEGMENT_MIN: u16 = 48;
+
+/// Least MSS told that follows from a path's MTU, bytes.
+const ADVMSS_MIN: u16 = 256;
 
 impl Sender {
     /// Most bytes of a segment, `least` at least, where it may not take more than half of the largest window (Linux's
@@ -47,15 +50,35 @@ impl Connection {
         self.smss = self.smss_now();
     }
 
+    /// What the path carries is known better: the next SYN tells it, where it is to.
+    pub(crate) fn lower_advmss(&mut self, config: &Config) {
+        if config.mss_of_path && self.state == State::SynSent {
+            self.advmss = self.advmss.min(of_path(self.path_mtu, &self.tuple));
+        }
+    }
+
+    /// The MSS that the cache holds for the peer's is taken for it until it tells it.
+    pub(crate) fn assume_mss(&mut self, cx: &Context, mss: u16) {
+        self.agreed.peer_mss = mss;
+        self.smss = self.smss_now();
+        self.congestion = self.new_congestion(cx);
+    }
+
     pub(super) fn smss_now(&self) -> u16 {
+        let options = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
+        let most = self.snd.half_window(u32::from(SEGMENT_MIN.saturating_sub(options)));
+        self.whole_segment().min(u16::try_from(most).unwrap_or(u16::MAX))
+    }
+
+    /// The SMSS as it would be, were the peer's window no bound.
+    pub(crate) fn whole_segment(&self) -> u16 {
         let headers = self.tuple.ip_header_len() as u16 + 20;
         let search = self.special.as_deref().and_then(|special| special.mtu_search.as_deref());
         let packet = search.and_then(MtuSearch::bound).map_or(self.path_mtu, |low| low.min(self.path_mtu));
         let mut mss = self.agreed.peer_mss.min(packet.saturating_sub(headers));
         mss = mss.min(negotiation::mss_clamp(&self.options));
         let options = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
-        let most = self.snd.half_window(u32::from(SEGMENT_MIN.saturating_sub(options)));
-        mss.saturating_sub(options).max(8).min(u16::try_from(most).unwrap_or(u16::MAX))
+        mss.saturating_sub(options).max(8)
     }
 
     /// The peer has offered more than ever before.
@@ -104,6 +127,14 @@ pub(super) fn first_path_mtu(cx: &Context, tuple: &FourTuple, metrics: Option<&R
 
 /// MSS we tell the peer: what the device and the route let it be, and the application.
 pub(super) fn advmss(cx: &Context, tuple: &FourTuple, route: Option<&Route>, options: &SocketOptions) -> u16 {
-    let own = negotiation::advertised_mss(&cx.capabilities, tuple, route.map(|route| &route.metrics));
+    let metrics = route.map(|route| &route.metrics);
+    let own = negotiation::advertised_mss(&cx.capabilities, tuple, metrics);
+    let own =
+        if cx.config.mss_of_path { own.min(of_path(first_path_mtu(cx, tuple, metrics), tuple)) } else { own };
     own.min(negotiation::mss_clamp(options))
+}
+
+/// What a packet of the path's MTU carries, but nothing absurd (Linux's `ip_rt_min_advmss`).
+fn of_path(mtu: u16, tuple: &FourTuple) -> u16 {
+    mtu.saturating_sub(tuple.ip_header_len() as u16 + 20).max(ADVMSS_MIN)
 }

@@ -1,9 +1,10 @@
 //! What Linux's `tcp_info` tells of a connection, under its names.
 
 use super::connection::Connection;
+use super::handshake::Handshake;
 use super::recovery::Phase;
 use super::special::Counts;
-use crate::{Config, Instant, NotAcknowledged, Outcome};
+use crate::{Config, Instant, NotAcknowledged, Outcome, State};
 use core::time::Duration;
 
 /// Segments of one connection, both ways; a merged or a cut one counts as often as it is on the wire.
@@ -56,6 +57,10 @@ pub enum CaState {
 pub struct TcpInfo {
     /// Where loss recovery is.
     pub ca_state: CaState,
+    /// Our SYN is not acknowledged, which counts as a segment in Linux: with data as two.
+    pub syn_in_flight: bool,
+    /// The congestion window, whole segments: as large as the path and the peer's MSS let them be, whatever its window does.
+    pub cwnd_segs: u32,
     /// Time-outs in a row without progress, of data.
     pub retransmits: u8,
     /// Probes of a closed window in a row.
@@ -147,10 +152,12 @@ impl TcpInfo {
         let (sacked, lost, retrans) = c.recovery.sums(c.snd.flight_size(), c.smss().into());
         let (rcv_rtt, rcv_space) = c.rcv.measured();
         TcpInfo {
-            ca_state: ca_state(c),
+            ca_state: if syn_was_lost(c) { CaState::Loss } else { ca_state(c) },
+            cwnd_segs: c.cwnd_told() / u32::from(c.whole_segment().max(1)),
+            syn_in_flight: syn_in_flight(c),
             retransmits: if closed { 0 } else { c.timeouts },
             probes: if closed { c.timeouts } else { 0 },
-            backoff: c.rtt.backoff(),
+            backoff: if c.state == State::SynSent { c.syn_doublings(config) as u8 } else { c.rtt.backoff() },
             fastopen_client_fail: match c.outcome {
                 Outcome::NotAcknowledged(why) => Some(why),
                 _ => None,
@@ -198,6 +205,24 @@ impl TcpInfo {
             total_rto_time: Duration::from_millis(counts.total_rto_ms.into()),
         }
     }
+}
+
+/// Neither a passive open nor a Fast Open child has one: they send a SYN-ACK.
+fn syn_in_flight(c: &Connection) -> bool {
+    match c.handshake.as_deref() {
+        Some(Handshake::Active(active)) => active.transmissions > 0,
+        Some(Handshake::Passive(passive)) => passive.crossed.is_some(),
+        None => false,
+    }
+}
+
+/// After time-outs of the SYN Linux's state lasts until what was out then is acknowledged, and without SACK a little more.
+fn syn_was_lost(c: &Connection) -> bool {
+    let never_answered = c.state == State::Closed && !c.is_established();
+    let active = c.handshake.is_some() && syn_in_flight(c) || never_answered;
+    let timed_out = c.special.as_ref().is_some_and(|special| special.counts.total_rto > 0);
+    let una_still = c.is_established() && c.snd.una == c.snd.iss + 1 && !c.agreed.sack;
+    timed_out && (active || una_still && c.outcome != Outcome::Pending)
 }
 
 pub(super) fn ca_state(c: &Connection) -> CaState {

@@ -52,7 +52,8 @@ pub(crate) struct Peer {
     sent: VecDeque<Bytes>,
     /// The stack's initial number towards each remote port.
     isns: BTreeMap<u16, SeqNum>,
-    ts_bases: BTreeMap<u16, u32>,
+    /// Its first timestamp of each connection, by the ports.
+    ts_bases: BTreeMap<(u16, u16), u32>,
 }
 
 /// A segment in relative numbers.
@@ -188,7 +189,7 @@ impl Peer {
         let mut options = parsed.options.unwrap_or_default();
         let isn = self.isn(self.remote.port());
         if let Some(timestamps) = &mut options.timestamps {
-            let base = self.ts_bases.get(&self.remote.port()).copied().unwrap_or(0);
+            let base = self.ts_bases.get(&(self.local.port(), self.remote.port())).copied().unwrap_or(0);
             if parsed.ack.is_some() {
                 timestamps.tsecr = timestamps.tsecr.wrapping_add(base);
             }
@@ -295,7 +296,7 @@ impl Peer {
         if header.flags.contains(Flags::SYN) {
             self.isns.insert(header.dst_port, header.seq);
             if let Some(timestamps) = header.options.timestamps {
-                self.ts_bases.entry(header.dst_port).or_insert(timestamps.tsval);
+                self.ts_bases.entry((header.src_port, header.dst_port)).or_insert(timestamps.tsval);
             }
         }
     }
@@ -389,7 +390,7 @@ impl Peer {
             text += &format!(" ack {}", header.ack.since(PEER_ISN));
         }
         text += &format!(" win {}", header.window);
-        let base = self.ts_bases.get(&header.dst_port).copied().unwrap_or(0);
+        let base = self.ts_bases.get(&(header.src_port, header.dst_port)).copied().unwrap_or(0);
         text + " <" + &show_options(&header.options, base) + ">"
     }
 }

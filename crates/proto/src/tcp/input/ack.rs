@@ -11,7 +11,7 @@ use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::{CloseReason, Config, Events, State};
 use core::time::Duration;
-use wire::{Flags, SeqNum};
+use wire::{Flags, SeqNum, Timestamps};
 
 /// Bytes that an acknowledgement told of, and its sample of the round trip.
 struct Newly {
@@ -141,12 +141,22 @@ impl Connection {
         let Handshake::Passive(passive) = &*handshake else { return };
         self.timers.stop(Timer::SynAckHold);
         self.timers.stop(Timer::Retransmit);
-        self.syns_were_lost(cx, passive.transmissions.saturating_sub(1));
-        if passive.transmissions == 1 {
-            self.rtt.on_sample(cx.now.since(passive.sent_at), self.snd.span());
-        } else {
-            self.rtt.on_syn_retransmitted();
+        let syns = passive.crossed.map_or(0, |crossed| crossed.syns.saturating_sub(1));
+        self.syns_were_lost(cx, syns.saturating_add(passive.transmissions).saturating_sub(1));
+        let once = syns == 0 && passive.transmissions == 1;
+        let sample = once.then(|| cx.now.since(passive.sent_at));
+        let echoed = || self.echoed_rtt(cx, segment).filter(|_| passive.crossed.is_some());
+        match sample.or_else(echoed) {
+            Some(rtt) => self.rtt.on_sample(rtt, self.snd.span()),
+            None => self.rtt.on_syn_retransmitted(),
         }
+        if passive.crossed.is_some() && self.timeouts > 0 {
+            // The handshake's time-outs are over; the transfer begins with its own window.
+            self.congestion = self.new_congestion(cx);
+            self.syns_were_lost(cx, syns.saturating_add(passive.transmissions).saturating_sub(1));
+        }
+        // A SYN of ours that is acknowledged was delivered.
+        cx.counters.delivered += u64::from(passive.crossed.is_some());
         self.recall_path(cx);
         self.timeouts = 0;
         self.snd.una = self.snd.iss + 1;
@@ -171,7 +181,7 @@ impl Connection {
     /// The SYN alone is acknowledged though data went on or with the SYN-ACK: a client that took only the plain SYN-ACK threw
     /// the data away, so it is sent again at once instead of after a time-out.
     fn answer_was_missed(&self, passive: &PassiveOpen, ack: SeqNum) -> bool {
-        let only_syn = ack == self.snd.iss + 1;
+        let only_syn = ack == self.snd.iss + 1 && passive.crossed.is_none();
         only_syn && (passive.transmissions > 1 || passive.data_sent > 0 || passive.fin_sent)
     }
 
@@ -201,7 +211,13 @@ impl Connection {
     /// at least.
     #[cold]
     fn echoed_rtt(&self, cx: &Context, segment: &Segment) -> Option<Duration> {
-        let timestamps = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?;
+        self.rtt_by_echo(cx, segment.header.options.timestamps?)
+    }
+
+    pub(super) fn rtt_by_echo(&self, cx: &Context, timestamps: Timestamps) -> Option<Duration> {
+        if !self.agreed.timestamps {
+            return None;
+        }
         let echo = timestamps.tsecr.wrapping_sub(self.ts_offset);
         let passed = (cx.now.as_millis() as u32).wrapping_sub(echo);
         let sensible = timestamps.tsecr != 0 && passed < ECHO_MOST;

@@ -41,12 +41,18 @@ impl Connection {
             return Ok(());
         }
         // Simultaneous open: the peer's SYN-ACK repeats the SYN that put us into SYN-RECEIVED. As anything that comes twice it is
-        // acknowledged at once, and reported (RFC 2883; as Linux's `tcp_data_queue`).
-        if self.handshake.is_some() && segment.has(Flags::ACK) && segment.seq() == self.rcv.irs {
-            if self.snd.iss.before(segment.header.ack) && segment.header.ack.before_or_eq(self.snd.max) {
-                self.note_repeated_syn(cx);
-                self.ack_now();
-            }
+        // acknowledged at once, and reported (RFC 2883; as Linux's `tcp_data_queue`). Exactly that: any other is challenged.
+        let (ack, bare) = (segment.header.ack, segment.len() == 1);
+        if self.handshake.is_some()
+            && segment.has(Flags::ACK)
+            && segment.seq() == self.rcv.irs
+            && bare
+            && self.snd.iss.before(ack)
+            && ack.before_or_eq(self.snd.max)
+        {
+            cx.counters.delayed_ack_lost += 1;
+            self.note_repeated_syn(cx);
+            self.ack_now();
             return Ok(());
         }
         self.challenge_syn(cx);

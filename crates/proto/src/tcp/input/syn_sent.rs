@@ -2,8 +2,9 @@
 
 use super::{Reply, Segment};
 use crate::tcp::connection::{Connection, Context};
+use crate::tcp::ecn::ecn_of_syn;
 use crate::tcp::fast_open_client::SynAck;
-use crate::tcp::handshake::{ActiveOpen, CutShort, Handshake, PassiveOpen};
+use crate::tcp::handshake::{ActiveOpen, Crossed, CutShort, Handshake, PassiveOpen};
 use crate::tcp::negotiation::Negotiated;
 use crate::tcp::receiver::AckOwed;
 use crate::tcp::state::Transition;
@@ -39,11 +40,12 @@ impl Connection {
         }
         let Some(handshake) = self.handshake.take() else { return Reply::Nothing };
         let Handshake::Active(active) = &*handshake else { return Reply::Nothing };
+        let told = (self.rcv.adv.since(self.rcv.nxt) as u16, self.rcv.wscale);
         self.note_syn(cx, segment);
         if acked {
             return self.syn_ack_arrived(cx, segment, active);
         }
-        self.simultaneous_open(cx, active);
+        self.simultaneous_open(cx, active, told);
         Reply::Nothing
     }
 
@@ -115,6 +117,10 @@ impl Connection {
         self.syn_data_acked = data_acked as u16;
 
         self.timers.stop(Timer::Retransmit);
+        // RFC 5682: what was never sent again is acknowledged, so the time-out was none.
+        let needless = self.timeouts > 0 && data_acked > 0;
+        cx.counters.spurious_rtos += u64::from(needless);
+        cx.counters.loss_undo += u64::from(needless);
         self.timeouts = 0;
         if self.special.is_some() {
             self.report_acknowledged(cx, ack);
@@ -165,11 +171,11 @@ impl Connection {
         if sent_at != Some(active.first_sent_at) {
             self.syns_were_lost(cx, lost);
         }
-        let Some(sent_at) = sent_at else {
+        let echoed = timestamps.and_then(|timestamps| self.rtt_by_echo(cx, timestamps));
+        let Some(rtt) = sent_at.map(|sent_at| cx.now.since(sent_at)).or(echoed) else {
             self.rtt.on_syn_retransmitted();
             return self.recall_path(cx);
         };
-        let rtt = cx.now.since(sent_at);
         if brings_answer && active.answer_allowed {
             self.rtt.on_delayed_sample(rtt, self.snd.span());
         } else {
@@ -225,8 +231,12 @@ impl Connection {
         reply
     }
 
-    /// The peer's SYN crossed ours: both are in SYN-RECEIVED, and only the SYN is acknowledged (RFC 7413 §4.2.2).
-    fn simultaneous_open(&mut self, cx: &mut Context, active: &ActiveOpen) {
+    /// The peer's SYN crossed ours: both are in SYN-RECEIVED, and only the SYN is acknowledged (RFC 7413 §4.2.2). The SYN-ACK tells the
+    /// window that the SYN told (RFC 9293 §3.8.6: windows do not shrink), and the timer of our SYN runs on (RFC 6298 §5.1).
+    fn simultaneous_open(&mut self, cx: &mut Context, active: &ActiveOpen, (window, wscale): (u16, u8)) {
+        // RFC 3168 §6.1.1: who has sent a SYN that does not ask for it does without.
+        self.agreed.ecn &= !ecn_of_syn(&cx.config, active.transmissions > 1).is_empty();
+        self.rcv.adv = self.rcv.nxt + u32::from(window);
         if active.data_sent > 0 || active.answer_allowed {
             self.outcome = Outcome::Skipped(Skipped::Simultaneous);
         }
@@ -234,10 +244,13 @@ impl Connection {
         if self.snd.fin_queued {
             self.transition(Transition::Close);
         }
-        self.snd.rewind();
-        self.timers.set(Timer::Retransmit, cx.now + self.rtt.rto());
+        if cx.config.crossed_syn_data_again {
+            self.snd.rewind();
+        }
+        let linear = u32::from(self.timeouts).min(cx.config.tcp_syn_linear_timeouts) as u8;
         self.handshake = Some(Box::new(Handshake::Passive(PassiveOpen {
             fast_open: false,
+            crossed: Some(Crossed { syns: active.transmissions, linear, window, wscale }),
             cookie: None,
             data_allowed: false,
             due: true,

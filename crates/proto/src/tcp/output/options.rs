@@ -40,7 +40,7 @@ impl Connection {
     /// Of a SYN: everything we can do.
     pub(super) fn options_of_syn(&self, cx: &Context, fast_open: Option<FastOpenOption>) -> TcpOptions {
         TcpOptions {
-            mss: Some(self.mss_of_syn(cx)),
+            mss: Some(self.advmss),
             window_scale: cx.config.tcp_window_scaling.then_some(self.rcv.wscale),
             sack_permitted: cx.config.tcp_sack,
             timestamps: cx.config.tcp_timestamps.then(|| Timestamps { tsval: self.tsval(cx.now), tsecr: 0 }),
@@ -49,10 +49,13 @@ impl Connection {
         }
     }
 
-    fn mss_of_syn(&self, cx: &Context) -> u16 {
-        let mss = self.advmss;
-        let path = self.path_mtu.saturating_sub(self.tuple.ip_header_len() as u16 + 20);
-        if cx.config.mss_of_path { mss.min(path) } else { mss }
+    /// Of the SYN-ACK where SYNs have crossed: as the SYN's, but for what came with the peer's.
+    pub(super) fn options_of_crossed_syn(&self, cx: &Context, wscale: u8) -> TcpOptions {
+        let options = self.options_of_syn(cx, None);
+        let window_scale = options.window_scale.map(|_| wscale);
+        let echo = if self.agreed.timestamps { self.ts_recent } else { 0 };
+        let timestamps = options.timestamps.map(|timestamps| Timestamps { tsecr: echo, ..timestamps });
+        TcpOptions { window_scale, timestamps, ..options }
     }
 
     /// Of a SYN-ACK: what the SYN offered and we take.

@@ -1,15 +1,16 @@
 //! SYN and SYN-ACK, their data, and their time-outs.
 
 use super::segment::Outgoing;
-use crate::CloseReason;
-use crate::fast_open::{ClientPlan, SynDataLimits, SynDataPolicy, syn_data_max};
+use crate::fast_open::{ClientPlan, SynDataLimits, SynDataPolicy, syn_data_max, syn_data_mss};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::ecn::ecn_of_syn;
 use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen};
 use crate::tcp::negotiation;
 use crate::tcp::patience::patience;
+use crate::tcp::receiver::AckOwed;
 use crate::tcp::timers::Timer;
 use crate::tcp::window_space::whole_segments;
+use crate::{CloseReason, Config};
 use core::time::Duration;
 use wire::{FastOpenOption, Flags, TcpOptions, TxPacket};
 
@@ -39,9 +40,9 @@ impl Connection {
             cx.counters.syn_retrans += 1;
         }
         let wait = if active.transmissions == 1 && active.answer_allowed && cx.config.fast_fallback {
-            crate::fast_open::fallback_after(active.path_srtt).min(self.syn_rto(cx))
+            crate::fast_open::fallback_after(active.path_srtt).min(self.syn_rto(&cx.config))
         } else {
-            self.syn_rto(cx)
+            self.syn_rto(&cx.config)
         };
         self.timers.set(Timer::Retransmit, cx.now + wait);
         if active.transmissions > 1 {
@@ -49,7 +50,7 @@ impl Connection {
         }
         self.snd.advance_nxt(self.snd.nxt.latest(self.snd.iss + 1));
         self.handshake = Some(handshake);
-        let window = self.syn_window();
+        let window = if out.again { self.rcv.adv.since(self.rcv.nxt) as u16 } else { self.syn_window() };
         self.finish_packet(cx, &out, window, options, packet);
         true
     }
@@ -65,7 +66,9 @@ impl Connection {
         let ClientPlan::Data { fin, .. } = active.plan else {
             return Outgoing::bare(self.snd.iss, Flags::SYN);
         };
-        let room = self.syn_data_room(cx, options) as u32;
+        let limits = self.syn_data_limits(cx, options);
+        let room = syn_data_max(&limits) as u32;
+        self.assume_mss(cx, syn_data_mss(&limits) as u16);
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
         self.snd.queue.begin_flight(cx.now);
@@ -91,8 +94,12 @@ impl Connection {
     }
 
     fn syn_data_room(&self, cx: &Context, options: &TcpOptions) -> usize {
+        syn_data_max(&self.syn_data_limits(cx, options))
+    }
+
+    fn syn_data_limits(&self, cx: &Context, options: &TcpOptions) -> SynDataLimits {
         let cached = cx.paths.lookup(self.tuple.local, self.tuple.peer);
-        syn_data_max(&SynDataLimits {
+        SynDataLimits {
             advmss: negotiation::advertised_mss(&cx.capabilities, &self.tuple, self.route_metrics()),
             cached_mss: cached.and_then(|path| path.mss),
             path_mtu: usize::from(self.path_mtu),
@@ -104,13 +111,16 @@ impl Connection {
                 limit_uncached: cx.config.syn_data_default_mss,
                 clamp_cached: cx.config.syn_data_default_mss,
             },
-        })
+        }
     }
 
     /// The first few wait the initial time-out each, then it doubles (Linux's `tcp_syn_linear_timeouts`).
-    fn syn_rto(&self, cx: &Context) -> Duration {
-        let doublings = u32::from(self.timeouts).saturating_sub(cx.config.tcp_syn_linear_timeouts).min(16);
-        cx.config.rto_initial.saturating_mul(1 << doublings).min(self.rtt.max_rto())
+    pub(crate) fn syn_rto(&self, config: &Config) -> Duration {
+        config.rto_initial.saturating_mul(1 << self.syn_doublings(config)).min(self.rtt.max_rto())
+    }
+
+    pub(crate) fn syn_doublings(&self, config: &Config) -> u32 {
+        u32::from(self.timeouts).saturating_sub(config.tcp_syn_linear_timeouts).min(16)
     }
 
     /// No answer to a SYN. The first time a Fast Open SYN goes unanswered, this is the fallback to the plain one and no loss.
@@ -125,16 +135,21 @@ impl Connection {
         let longest = self.options.user_timeout().unwrap_or(longest);
         let late = self.timeouts > 0 && cx.now.since(active.first_sent_at) >= longest;
         if late || u32::from(self.timeouts) >= limit {
-            // Given up before the third time-out: as suspect as the third would have been.
-            if active.answer_allowed && !early_fallback && self.timeouts < 2 {
+            // Given up before the third time-out: as suspect as the third is.
+            if active.answer_allowed && !early_fallback && self.timeouts <= 2 {
                 cx.third_timeout_of_fast_open();
             }
+            cx.counters.timeouts += 1;
+            cx.counters.abort_on_timeout += 1;
             return self.terminate(&mut cx.counters, CloseReason::TimedOut);
         }
         active.due = true;
         let fast_open = active.answer_allowed;
         self.snd.rewind();
         if !early_fallback {
+            if self.timeouts == 0 {
+                self.syn_is_lost(cx);
+            }
             self.timeouts += 1;
             cx.counters.timeouts += 1;
             // The SYN that the last time-out sent again.
@@ -152,7 +167,12 @@ impl Connection {
         let Some(mut handshake) = self.handshake.take() else { return false };
         let Handshake::Passive(passive) = &mut *handshake else { return false };
         let first = passive.transmissions == 0;
-        let options = self.options_of_syn_ack(cx, if first { passive.cookie } else { None });
+        let options = match passive.crossed {
+            Some(crossed) if cx.config.crossed_syn_ack_offers_all => {
+                self.options_of_crossed_syn(cx, crossed.wscale)
+            }
+            _ => self.options_of_syn_ack(cx, if first { passive.cookie } else { None }),
+        };
         let mut out = if first && passive.data_allowed {
             self.answer_on_syn_ack(cx, passive, &options, packet)
         } else {
@@ -163,23 +183,32 @@ impl Connection {
             out.again = true;
             cx.counters.syn_retrans += 1;
         }
-        let fast_open = passive.fast_open;
+        let (fast_open, crossed) = (passive.fast_open, passive.crossed);
         passive.due = false;
         passive.transmissions = passive.transmissions.saturating_add(1);
         passive.sent_at = cx.now;
         self.snd.advance_nxt(self.snd.nxt.latest(self.snd.iss + 1));
         self.timers.stop(Timer::SynAckHold);
         if !self.timers.is_set(Timer::Retransmit) {
-            let backoff = u32::from(self.timeouts).min(16);
+            let linear = crossed.map_or(0, |crossed| crossed.linear);
+            let backoff = u32::from(self.timeouts.saturating_sub(linear)).min(16);
             let wait = cx.config.rto_initial.saturating_mul(1 << backoff).min(self.rtt.max_rto());
             self.timers.set(Timer::Retransmit, cx.now + wait);
         }
         self.handshake = Some(handshake);
-        let window = self.syn_window();
+        let window = match crossed {
+            Some(crossed) => {
+                self.synack_acknowledges();
+                crossed.window
+            }
+            None => self.syn_window(),
+        };
         self.finish_packet(cx, &out, window, options, packet);
         if fast_open {
             self.count_syn_ack_of_request(cx, &out);
         }
+        // Our SYN's number has been sent before, if not in this segment (RFC 4022's `tcpOutSegs`).
+        cx.counters.out_segs -= u64::from(crossed.is_some() && first);
         true
     }
 
@@ -235,15 +264,24 @@ impl Connection {
         let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut() else { return };
         passive.due = true;
         let fast_open = passive.fast_open;
-        let stacks = cx.config.tcp_synack_retries + u32::from(passive.fast_open);
+        let stacks = match passive.crossed {
+            // It is our SYN that is not acknowledged.
+            Some(_) => cx.config.tcp_syn_retries,
+            None => cx.config.tcp_synack_retries + u32::from(passive.fast_open),
+        };
         let retries = self.options.syn_retries.map_or(stacks, u32::from);
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
-        if fast_open {
-            let first = self.timeouts == 1;
-            self.counts(cx.now).timed_out(cx.now, first);
+        let first = self.timeouts == 1;
+        self.counts(cx.now).timed_out(cx.now, first);
+        if !fast_open {
+            cx.counters.lost_retransmit += u64::from(!first);
+            if first {
+                self.syn_is_lost(cx);
+            }
         }
         if u32::from(self.timeouts) > retries {
+            cx.counters.abort_on_timeout += u64::from(!fast_open);
             self.terminate(&mut cx.counters, CloseReason::TimedOut);
         }
     }
@@ -254,10 +292,14 @@ impl Connection {
         // As Linux: 44 × 1460 = 64240, with timestamps agreed 45 × 1448 = 65160.
         let whole = whole_segments(window, mss);
         self.rcv.adv = self.rcv.adv.latest(self.rcv.nxt + whole);
-        self.rcv.last_ack_sent = self.rcv.nxt;
-        self.rcv.ack_owed = crate::tcp::receiver::AckOwed::No;
-        self.timers.stop(Timer::DelayedAck);
+        self.synack_acknowledges();
         whole as u16
+    }
+
+    fn synack_acknowledges(&mut self) {
+        self.rcv.last_ack_sent = self.rcv.nxt;
+        self.rcv.ack_owed = AckOwed::No;
+        self.timers.stop(Timer::DelayedAck);
     }
 }
 

@@ -146,10 +146,7 @@ fn a_request_that_brings_no_cookie_is_stripped() {
         let until = p.stack.path_cache().verdicts().next().unwrap().1.until;
         p.skip(until.since(p.now).as_millis() as u64);
         let id = p.connect(auto(b"hello"));
-        p.expect(&format!(
-            "S 0 <mss 1460,sackOK,TS {} 0,wscale 7,{format}>",
-            p.now.since(Instant::ZERO).as_millis() - 1_000_000
-        ));
+        p.expect(&format!("S 0 <mss 1460,sackOK,TS 0 0,wscale 7,{format}>"));
         p.send("SA 0 ack 1 <mss 1460>");
         p.expect("PA 1:6 ack 1");
         p.stack.abort(p.now, id);
