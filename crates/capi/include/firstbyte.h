@@ -236,7 +236,9 @@ int fb_epoll_pwait2(int epoll, struct epoll_event *events, int max, const struct
 
 /*
  * SOL_SOCKET, IPPROTO_TCP, IPPROTO_IP and IPPROTO_IPV6 with Linux's ranges and read-back, struct tcp_info in Linux's layout. EBADF,
- * ENOTSOCK, EFAULT, EINVAL (value or length), ENOPROTOOPT (no such option, or none that would have an effect here).
+ * ENOTSOCK, EFAULT, EINVAL (value or length), ENOPROTOOPT (no such option, or none that would have an effect here). What needs
+ * CAP_NET_ADMIN of the kernel's sockets is allowed: the process is its stack's administrator. So TCP_REPAIR and what belongs to it, by
+ * which a live connection goes to another socket, the kernel's too (tests/c/moving.c): EPERM (listens, or not in this state).
  */
 int fb_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 int fb_setsockopt(int fd, int level, int name, const void *value, socklen_t len);

@@ -2,11 +2,11 @@
 
 use crate::errno::{Errno, Stop};
 use crate::send::Destination;
-use crate::socket::{Opening, Role, Socket};
+use crate::socket::{Domain, Opening, Role, Socket};
 use crate::sockets::Sockets;
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
-use proto::{ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, State, fastopen};
+use proto::{ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, Repair, State, fastopen};
 
 /// One call of `connect`.
 #[derive(Debug)]
@@ -71,6 +71,10 @@ impl Sockets {
             return Err(Errno::EISCONN);
         }
         let peer = self.peer_named(socket, peer.address()?.ok_or(Errno::EINVAL)?)?;
+        if socket.repair.on {
+            self.connect_repaired(now, fd, peer)?;
+            return Ok(false);
+        }
         let wanted = socket.options.fast_open_connect;
         if wanted && self.note_cookie(now, fd, peer)? {
             let socket = self.files.socket_mut(fd)?;
@@ -138,6 +142,28 @@ impl Sockets {
         socket.opening = Opening::Connecting;
         socket.error = None;
         Ok(taken)
+    }
+
+    /// The connection is there, without a packet (Linux's `tcp_connect` in repair).
+    fn connect_repaired(&mut self, now: Instant, fd: i32, peer: SocketAddr) -> Result<(), Errno> {
+        self.let_go_of_failed(now, fd)?;
+        let socket = self.files.socket(fd)?;
+        let repair = socket.repair;
+        let any = if peer.is_ipv4() { Domain::V4 } else { Domain::V6 }.unspecified();
+        let local = socket.bound.filter(|bound| bound.is_ipv4() == peer.is_ipv4());
+        let local = local.unwrap_or(SocketAddr::new(any.ip(), socket.bound.map_or(0, |bound| bound.port())));
+        let options = socket.options.engine_for(peer.is_ipv4());
+        let numbers = (repair.write_seq, repair.rcv_nxt);
+        let id = self.stack.open_repaired(now, (local, peer), numbers, options).map_err(of_connect)?;
+        let tsval = (now.as_millis() as u32).wrapping_add(repair.ts_offset);
+        // It has just been made.
+        let _ = self.stack.repair(now, id, Repair::TsVal(tsval));
+        self.own(fd, Role::Connection(id))?;
+        let socket = self.files.socket_mut(fd)?;
+        socket.opening = Opening::Connecting;
+        socket.error = None;
+        socket.repair.put = 0;
+        Ok(())
     }
 
     /// A socket whose connection failed may try again.

@@ -72,6 +72,9 @@ impl Sockets {
             reuse_addr: own.options.reuse_addr,
             reuse_port: own.options.reuse_port,
         };
+        if own.repair.forces_reuse && sharing == Sharing::AsAsked {
+            return false;
+        }
         let held = self.files.iter().any(|(other, file)| {
             let File::Socket(socket) = file else { return false };
             let connection = socket.connection().filter(|_| !socket.ended);

@@ -1,9 +1,9 @@
 //! `read`, `recv`, `recvfrom`, `recvmsg` (Linux's `tcp_recvmsg_locked`).
 
 use crate::errno::{Errno, Stop};
-use crate::socket::{Opening, Role};
+use crate::socket::{Opening, Queue, Role};
 use crate::sockets::{Sockets, peer_has_finished};
-use proto::{ConnId, Instant, ReadError, State, UrgentError};
+use proto::{ConnId, Instant, Queues, ReadError, State, UrgentError};
 
 /// One call that receives.
 #[derive(Debug)]
@@ -31,9 +31,20 @@ impl Receive {
     /// Goes on with it: how many bytes are in `buf`, 0 at the end of the stream.
     ///
     /// # Errors
-    /// `EAGAIN`, `ENOTCONN`, `EINVAL` (`MSG_OOB` without an urgent byte), `ECONNRESET` …, once; [`Stop::Wait`].
+    /// `EAGAIN`, `ENOTCONN`, `EINVAL` (`MSG_OOB` without an urgent byte), `ECONNRESET` …, once; `EPERM` in repair; [`Stop::Wait`].
     pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant, buf: &mut [u8]) -> Result<usize, Stop> {
         let socket = sockets.files.socket(self.fd)?;
+        let listens = matches!(socket.role, Role::Listener(_));
+        if socket.repair.on && !listens && self.flags & libc::MSG_OOB == 0 {
+            if self.flags & libc::MSG_PEEK == 0 {
+                return Err(Errno::EPERM.into());
+            }
+            match socket.repair.queue {
+                Queue::None => return Err(Errno::EINVAL.into()),
+                Queue::Receive => {}
+                Queue::Send => return Ok(sockets.look_at_sent(self.fd, buf)?),
+            }
+        }
         let id = match socket.role {
             Role::Connection(id) => id,
             Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => {
@@ -108,6 +119,18 @@ impl Sockets {
         }
     }
 
+    /// What was written and is not acknowledged, as far as there is room, and how much that is (Linux's `tcp_peek_sndq`).
+    ///
+    /// # Errors
+    /// `EBADF`, `ENOTSOCK`.
+    fn look_at_sent(&self, fd: i32, buf: &mut [u8]) -> Result<usize, Errno> {
+        let id = self.files.socket(fd)?.connection();
+        let all = id.and_then(|id| self.stack.unacknowledged(id)).unwrap_or_default();
+        let told = all.len().min(buf.len());
+        buf[..told].copy_from_slice(&all[..told]);
+        Ok(all.len())
+    }
+
     /// How many bytes a call waits for (`sock_rcvlowat`).
     fn target(&self, fd: i32, flags: i32, len: usize) -> Result<usize, Errno> {
         let lowat = self.files.socket(fd)?.options.rcvlowat;
@@ -120,7 +143,9 @@ impl Sockets {
         let socket = self.files.socket(fd);
         let queues = socket.ok().and_then(|socket| self.stack.queues(socket.connection()?));
         // Whoever waits for more than there is waits for no more than the buffer may come to hold, twice.
-        queues.map_or(room, |queues| queues.received.max(queues.recv_buffer as usize).saturating_mul(2))
+        let most =
+            |queues: Queues| queues.received.max(queues.recv_buffer as usize).max(queues.unacknowledged);
+        queues.map_or(room, |queues| most(queues).saturating_mul(2))
     }
 
     /// Bytes that `TCP_ZEROCOPY_RECEIVE` could map.

@@ -2,10 +2,10 @@
 
 use crate::connect::Waiting;
 use crate::errno::{Errno, Stop};
-use crate::socket::{Opening, Role};
-use crate::sockets::Sockets;
+use crate::socket::{Opening, Queue, Role};
+use crate::sockets::{Sockets, peer_has_finished};
 use core::net::SocketAddr;
-use proto::{Instant, SeqNum, State, WriteError, WriteFlags};
+use proto::{ConnId, Instant, Repair, SeqNum, State, WriteError, WriteFlags};
 
 /// Where the bytes come from.
 #[derive(Clone, Copy, Debug)]
@@ -142,7 +142,7 @@ impl<'a> Send<'a> {
             self.zerocopy = Some(Zerocopy { joins: sockets.zerocopy_begin(self.fd)? });
         }
         self.deadline = if at_once { Some(now) } else { sockets.send_deadline(now, self.fd)? };
-        if self.flags & libc::MSG_FASTOPEN == 0 && !deferred {
+        if self.flags & libc::MSG_FASTOPEN == 0 && !deferred || sockets.files.socket(self.fd)?.repair.on {
             return Ok(());
         }
         if self.to == Destination::Unspecified {
@@ -168,6 +168,7 @@ impl<'a> Send<'a> {
         }
         if self.source.data.is_empty() {
             sockets.may_send(now, self.fd, self.deadline)?;
+            sockets.repaired_queue(self.fd)?;
         }
         Ok(self.sent)
     }
@@ -202,6 +203,15 @@ impl<'a> Send<'a> {
         sockets.may_send(now, self.fd, self.deadline)?;
         let id = sockets.files.socket(self.fd)?.connection().ok_or(Errno::EPIPE)?;
         let rest = &self.source.data[self.sent..];
+        if let Some(queue) = sockets.repaired_queue(self.fd)? {
+            return match sockets.put_into(now, self.fd, id, (queue, rest))? {
+                0 => wait_to_send(now, self.deadline),
+                taken => {
+                    self.sent += taken;
+                    Ok(())
+                }
+            };
+        }
         match sockets.stack.write_with(now, id, rest, write_flags(self.flags)) {
             Ok(taken) => {
                 self.sent += taken;
@@ -251,6 +261,50 @@ impl Sockets {
             return wait_to_send(now, deadline);
         }
         Ok(())
+    }
+
+    /// Into which queue a socket in repair puts what it sends, instead of sending it.
+    ///
+    /// # Errors
+    /// `EINVAL` if none was chosen.
+    fn repaired_queue(&self, fd: i32) -> Result<Option<Queue>, Errno> {
+        let repair = &self.files.socket(fd)?.repair;
+        match repair.queue {
+            _ if !repair.on => Ok(None),
+            Queue::None => Err(Errno::EINVAL),
+            queue => Ok(Some(queue)),
+        }
+    }
+
+    /// What fits is taken (Linux's `tcp_send_rcvq`, and `tcp_write_xmit` where it does not transmit).
+    fn put_into(
+        &mut self,
+        now: Instant,
+        fd: i32,
+        id: ConnId,
+        (queue, data): (Queue, &[u8]),
+    ) -> Result<usize, Errno> {
+        if queue == Queue::Receive && peer_has_finished(self.state(id)) {
+            // Nobody reads behind the end.
+            return Ok(data.len());
+        }
+        let Some(queues) = self.stack.queues(id) else { return Err(Errno::EPIPE) };
+        let taken = match queue {
+            Queue::Receive if queues.received + data.len() > queues.recv_buffer as usize => {
+                return Err(Errno::ENOMEM);
+            }
+            Queue::Receive => data.len(),
+            _ => (queues.send_buffer as usize).saturating_sub(queues.unacknowledged).min(data.len()),
+        };
+        let part = &data[..taken];
+        let piece = if queue == Queue::Receive { Repair::Received(part) } else { Repair::Sent(part) };
+        if queue == Queue::Send {
+            self.files.socket_mut(fd)?.repair.put += taken as u64;
+        }
+        if taken > 0 {
+            self.stack.repair(now, id, piece).map_err(|_| Errno::EPIPE)?;
+        }
+        Ok(taken)
     }
 
     /// Why nothing can be sent: the error that waits to be told, else `EPIPE`.

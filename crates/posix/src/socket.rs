@@ -5,7 +5,7 @@ use crate::error_queue::{ErrorQueue, Stamping};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use proto::fast_open::KeyRing;
-use proto::{ConnId, ConnectionInfo, ListenOptions, ListenerId, SeqNum, SocketId, SocketOptions};
+use proto::{ConnId, ConnectionInfo, ListenOptions, ListenerId, SeqNum, SocketId, SocketOptions, Windows};
 
 /// Address family of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,31 @@ pub(crate) struct Shut {
     pub(crate) write: bool,
 }
 
+/// Which of its queues a socket in repair is read out of, or written into (`TCP_REPAIR_QUEUE`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Queue {
+    #[default]
+    None = 0,
+    Receive = 1,
+    Send = 2,
+}
+
+/// `TCP_REPAIR`, and what a connection will begin with that is put together by it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Repairing {
+    pub(crate) on: bool,
+    pub(crate) queue: Queue,
+    /// It may have any name (Linux's `SK_FORCE_REUSE`).
+    pub(crate) forces_reuse: bool,
+    pub(crate) write_seq: SeqNum,
+    pub(crate) rcv_nxt: SeqNum,
+    pub(crate) windows: Windows,
+    /// Bytes that were put into its send queue instead of being sent.
+    pub(crate) put: u64,
+    /// Of its time stamps from the stack's clock, ms.
+    pub(crate) ts_offset: u32,
+}
+
 /// One socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -119,6 +144,7 @@ pub(crate) struct Socket {
     /// `SO_COOKIE`, once somebody has asked.
     pub(crate) cookie: Option<u64>,
     pub(crate) errors: ErrorQueue,
+    pub(crate) repair: Repairing,
     pub(crate) options: Options,
 }
 
@@ -268,6 +294,7 @@ impl Socket {
             unreachable: None,
             cookie: None,
             errors: ErrorQueue::default(),
+            repair: Repairing::default(),
             options: Options::default(),
         }
     }

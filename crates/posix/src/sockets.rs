@@ -230,6 +230,7 @@ impl Sockets {
         match socket.role {
             Role::Fresh => {}
             Role::Listener(id) => self.stack.close_listener(now, id),
+            Role::Connection(id) if socket.repair.on => self.stack.discard(now, id),
             Role::Connection(id) => {
                 if let Some((local, _)) = self.stack.names(id) {
                     let Options { reuse_addr, reuse_port, .. } = socket.options;
@@ -395,6 +396,10 @@ impl Sockets {
             socket.let_go_of_name(named.map(|(local, _)| local));
         }
         let role = std::mem::replace(&mut socket.role, Role::Fresh);
+        let repaired = socket.repair.on;
+        if repaired {
+            socket.error = Some(Errno::ECONNABORTED);
+        }
         socket.opening = Opening::Unconnected;
         socket.ended = false;
         socket.peer_finished = false;
@@ -406,6 +411,7 @@ impl Sockets {
         match role {
             Role::Fresh => {}
             Role::Listener(id) => self.stack.close_listener(now, id),
+            Role::Connection(id) if repaired => self.stack.discard(now, id),
             Role::Connection(id) => {
                 // What ends so is reset, and its own application is told of it, too.
                 let unsent = self.stack.queues(id).is_some_and(|queues| queues.unsent > 0);
@@ -455,7 +461,7 @@ impl Close {
             let linger = socket.options.linger.filter(|linger| !linger.is_zero());
             let unread = |id| sockets.stack.queues(id).is_some_and(|queues| queues.received > 0);
             match (socket.connection(), linger) {
-                (Some(id), Some(linger)) if !unread(id) => {
+                (Some(id), Some(linger)) if !unread(id) && !socket.repair.on => {
                     // An end that has been reached already is no error.
                     let _ = sockets.stack.shutdown(now, id);
                     self.lingering = Some((socket, id, now + linger));

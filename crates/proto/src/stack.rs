@@ -16,6 +16,7 @@ mod listener;
 mod migration;
 mod open;
 mod ports;
+mod repair;
 mod replies;
 mod request;
 mod request_timers;

@@ -34,6 +34,7 @@ mod reassembly;
 pub(crate) mod receive_buffer;
 pub(crate) mod receiver;
 mod recovery;
+mod repair;
 pub(crate) mod reports;
 mod segment_size;
 pub(crate) mod send_blocks;

@@ -124,3 +124,11 @@ fn the_client_says_whether_the_kernel_took_its_request_off_the_syn() {
         assert_eq!(counters().of("TCPFastOpenPassive") - before.of("TCPFastOpenPassive"), 2);
     });
 }
+
+#[test]
+fn a_live_connection_goes_from_the_library_to_the_kernel_and_back() {
+    in_namespace(|| {
+        // It is the same machine with both names for a while.
+        succeed(&mut command(program("tests/c/moving.c", Link::Shared)));
+    });
+}

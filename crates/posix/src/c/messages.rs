@@ -318,7 +318,7 @@ unsafe fn receive_into(
     };
     if flags & libc::MSG_TRUNC == 0 {
         // SAFETY: the buffers have this room and can be written.
-        unsafe { memory::scatter(&buf[..got], iovecs) };
+        unsafe { memory::scatter(&buf[..got.min(buf.len())], iovecs) };
     }
     Ok(got)
 }

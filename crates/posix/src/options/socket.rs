@@ -9,6 +9,8 @@ use crate::sockets::Sockets;
 use core::time::Duration;
 use proto::SocketOption;
 
+/// Linux's `SK_FORCE_REUSE`, as it is read back.
+const FORCE_REUSE: i32 = 2;
 /// Linux's `SOCK_MIN_SNDBUF`.
 const SNDBUF_MIN: u32 = 4608;
 /// Linux's `SOCK_MIN_RCVBUF`.
@@ -69,9 +71,13 @@ impl Sockets {
         }
         let number = value.int()?;
         let on = number != 0;
-        let options = &mut self.files.socket_mut(fd)?.options;
+        let socket = self.files.socket_mut(fd)?;
+        let options = &mut socket.options;
         match name {
-            libc::SO_REUSEADDR => options.reuse_addr = on,
+            libc::SO_REUSEADDR => {
+                options.reuse_addr = on;
+                socket.repair.forces_reuse = false;
+            }
             libc::SO_REUSEPORT => options.reuse_port = on,
             libc::SO_ZEROCOPY => options.zerocopy = super::switch(number)?,
             // The second advises against a route, of which there is one.
@@ -293,6 +299,7 @@ impl Sockets {
             libc::SO_DOMAIN if socket.domain == Domain::V4 => bytes(libc::AF_INET),
             libc::SO_DOMAIN => bytes(libc::AF_INET6),
             libc::SO_ACCEPTCONN => flag(matches!(socket.role, Role::Listener(_))),
+            libc::SO_REUSEADDR if socket.repair.forces_reuse => bytes(FORCE_REUSE),
             libc::SO_REUSEADDR => flag(options.reuse_addr),
             libc::SO_REUSEPORT => flag(options.reuse_port),
             libc::SO_OOBINLINE => flag(!options.engine.urgent_apart),

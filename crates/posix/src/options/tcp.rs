@@ -10,7 +10,6 @@ use proto::fast_open::KeyRing;
 use proto::{CongestionControl, ConnectionInfo, Instant, SocketOption, State, fastopen};
 
 /// Linux's numbers that libc does not name.
-const TCP_REPAIR_WINDOW: i32 = 29;
 const TCP_INQ: i32 = 36;
 const TCP_IS_MPTCP: i32 = 43;
 const TCP_RTO_MAX_MS: i32 = 44;
@@ -27,8 +26,6 @@ const MD5SIG_KEY_MAX: u16 = 80;
 const KEY_LEN: usize = 16;
 /// Bytes that timestamps take of every segment.
 const TIMESTAMPS_LEN: i32 = 12;
-/// Size of `struct tcp_repair_window`.
-const REPAIR_WINDOW_LEN: usize = 20;
 /// Linux's `TCP_CA_NAME_MAX`.
 const CONGESTION_NAME_MAX: usize = 16;
 /// MSS of a socket that is not connected (Linux's `TCP_MSS_DEFAULT`).
@@ -55,6 +52,9 @@ impl Sockets {
             _ => {}
         }
         let number = value.int()?;
+        if let Some(result) = self.set_repair_option(setting, number) {
+            return result;
+        }
         match name {
             libc::TCP_MD5SIG | TCP_MD5SIG_EXT => md5_key(self.files.socket(fd)?.domain, value),
             TCP_AO_REPAIR if matches!(self.files.socket(fd)?.role, Role::Listener(_)) => Err(Errno::EPERM),
@@ -86,12 +86,6 @@ impl Sockets {
             libc::TCP_WINDOW_CLAMP => {
                 self.set_engine(setting, SocketOption::WindowClamp(number.max(0).cast_unsigned()))
             }
-            // Only who may take a stream over from another host's memory, which no application of this stack can.
-            libc::TCP_REPAIR | libc::TCP_REPAIR_QUEUE | TCP_REPAIR_WINDOW | libc::TCP_TIMESTAMP => {
-                Err(Errno::EPERM)
-            }
-            libc::TCP_QUEUE_SEQ if !self.files.socket(fd)?.is_closed() => Err(Errno::EPERM),
-            libc::TCP_QUEUE_SEQ | libc::TCP_REPAIR_OPTIONS => Err(Errno::EINVAL),
             libc::TCP_THIN_DUPACK => switch(number).map(|_| ()),
             _ => self.set_engine(setting, engine_option(name, number)?),
         }
@@ -157,7 +151,9 @@ impl Sockets {
         name: i32,
         asked: Asked,
     ) -> Result<Vec<u8>, Untold> {
-        let room = usize::try_from(asked.room).unwrap_or(0);
+        if let Some(told) = self.repair_option(fd, name, asked) {
+            return told;
+        }
         let socket = self.files.socket(fd)?;
         let options = &socket.options;
         let engine = &options.engine;
@@ -210,16 +206,13 @@ impl Sockets {
             TCP_TX_DELAY => bytes(i32::try_from(engine.tx_delay.as_micros()).unwrap_or(i32::MAX)),
             libc::TCP_TIMESTAMP => {
                 let connected = socket.connection().and_then(|id| self.stack.timestamp(now, id));
+                let own = (now + self.ts_offset(fd)?).as_millis() as u32;
                 // The lowest bit would tell of a clock of microseconds.
-                bytes((connected.unwrap_or(now.as_millis() as u32) & !1).cast_signed())
+                bytes((connected.unwrap_or(own) & !1).cast_signed())
             }
             TCP_AO_REPAIR if matches!(socket.role, Role::Listener(_)) => return Err(Errno::EPERM.into()),
             libc::TCP_THIN_LINEAR_TIMEOUTS => flag(engine.thin_linear_timeouts),
-            libc::TCP_THIN_DUPACK | libc::TCP_REPAIR | TCP_IS_MPTCP => flag(false),
-            libc::TCP_REPAIR_QUEUE | libc::TCP_QUEUE_SEQ => return Err(Errno::EINVAL.into()),
-            TCP_REPAIR_WINDOW => {
-                return Err(if room == REPAIR_WINDOW_LEN { Errno::EPERM } else { Errno::EINVAL }.into());
-            }
+            libc::TCP_THIN_DUPACK | TCP_IS_MPTCP => flag(false),
             _ => return Err(Errno::ENOPROTOOPT.into()),
         })
     }
@@ -243,7 +236,9 @@ impl Sockets {
         let listens = matches!(socket.role, Role::Listener(_));
         let asked = socket.options.engine.max_segment.map(i32::from);
         let asked = asked.filter(|_| socket.is_closed() || listens);
-        let found = info.map(|info| self.segment_of(&info));
+        let repaired =
+            socket.connection().filter(|_| socket.repair.on).and_then(|id| self.stack.peer_mss(id));
+        let found = repaired.map(i32::from).or(info.map(|info| self.segment_of(&info)));
         Ok(asked.or(found).or(socket.former.as_deref().map(|former| former.mss)).unwrap_or(MSS_DEFAULT))
     }
 

@@ -6,6 +6,7 @@ mod cases;
 mod options;
 mod ports;
 mod readiness;
+mod repair;
 mod stage;
 mod states;
 mod sweep;

@@ -86,7 +86,7 @@ impl Stack {
     }
 
     /// Nobody holds the connection any more.
-    fn orphan(&mut self, index: u32) {
+    pub(super) fn orphan(&mut self, index: u32) {
         if let Some(connection) = self.connections.get_mut(index)
             && !std::mem::replace(&mut connection.orphan, true)
         {

@@ -31,6 +31,15 @@ impl PortCounters {
     }
 }
 
+/// Who asks for a tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// A connection that begins.
+    Opens,
+    /// One that began elsewhere, perhaps at a listener of the same name.
+    Takes,
+}
+
 impl Stack {
     /// The first local address of the peer's family.
     pub(super) fn source_address(&self, peer: Addr) -> Option<Addr> {
@@ -55,7 +64,7 @@ impl Stack {
             if self.shared.config.ip_local_reserved_ports.contains(port) {
                 continue;
             }
-            if self.tuple_is_free(&tuple(port)) {
+            if self.tuple_is_free(&tuple(port), Claim::Opens) {
                 return Ok((port, true));
             }
             if spare.is_none() && self.can_be_recycled(now, &tuple(port)) {
@@ -99,11 +108,11 @@ impl Stack {
         Some(self.time_wait.remove(index).snd_nxt + ISN_DISTANCE)
     }
 
-    pub(super) fn tuple_is_free(&self, tuple: &FourTuple) -> bool {
+    pub(super) fn tuple_is_free(&self, tuple: &FourTuple, claim: Claim) -> bool {
         let hash = tuple.hash(&self.hash_key);
         self.connection_at(hash, tuple).is_none()
             && self.request_at(hash, tuple).is_none()
             && self.time_wait.lookup(tuple).is_none()
-            && self.find_listener(tuple).is_none()
+            && (claim == Claim::Takes || self.find_listener(tuple).is_none())
     }
 }

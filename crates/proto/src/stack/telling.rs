@@ -65,6 +65,16 @@ impl Stack {
         self.connection(id).map(|c| (c.snd.una, c.snd.queue.end()))
     }
 
+    /// Number of the next byte that is to come.
+    pub fn rcv_nxt(&self, id: ConnId) -> Option<SeqNum> {
+        self.connection(id).map(|c| c.rcv.nxt)
+    }
+
+    /// The MSS that the peer's SYN told, bytes.
+    pub fn peer_mss(&self, id: ConnId) -> Option<u16> {
+        self.connection(id).map(|c| c.agreed.peer_mss)
+    }
+
     /// To be told of the last byte that was written ([`Events::REPORT`](crate::Events::REPORT), [`take_report`](Self::take_report)). Of
     /// several that share a segment only the last is told of.
     ///

@@ -2,6 +2,7 @@
 
 use super::Stack;
 use super::listener::Listener;
+use super::ports::Claim;
 use crate::fast_open::{ClientInputs, ClientPlan, decide};
 use crate::socket_options::Options;
 use crate::tcp::connection::Connection;
@@ -167,7 +168,7 @@ impl Stack {
         peer: SocketAddr,
         options: ConnectOptions,
     ) -> Result<ConnId, ConnectError> {
-        let (tuple, is_free) = self.choose_tuple(now, peer, &options)?;
+        let (tuple, is_free) = self.choose_tuple(now, peer, &options, Claim::Opens)?;
         if self.connections.len() >= self.shared.config.max_connections as usize {
             return Err(ConnectError::TooMany);
         }
@@ -223,11 +224,12 @@ impl Stack {
     }
 
     /// A tuple, and whether nobody has it; else a TIME-WAIT spares it.
-    fn choose_tuple(
+    pub(super) fn choose_tuple(
         &mut self,
         now: Instant,
         peer: SocketAddr,
         options: &ConnectOptions,
+        claim: Claim,
     ) -> Result<(FourTuple, bool), ConnectError> {
         let peer_addr = Addr::from(peer.ip());
         if peer.port() == 0 || peer_addr.is_unspecified() || peer_addr.is_multicast() {
@@ -256,8 +258,9 @@ impl Stack {
             return Ok((FourTuple { local, local_port, peer: peer_addr, peer_port: peer.port() }, is_free));
         }
         let tuple = FourTuple { local, local_port: port, peer: peer_addr, peer_port: peer.port() };
-        let is_free = self.tuple_is_free(&tuple);
-        let can_be_had = is_free || self.can_be_recycled(now, &tuple);
+        let is_free = self.tuple_is_free(&tuple, claim);
+        let parting = claim == Claim::Takes && self.time_wait.lookup(&tuple).is_some();
+        let can_be_had = is_free || parting || self.can_be_recycled(now, &tuple);
         if can_be_had { Ok((tuple, is_free)) } else { Err(ConnectError::AddrInUse) }
     }
 

@@ -15,6 +15,7 @@
 //! | `habits`, `records`, `bursts`, `delayed_ack` | what small segments wait for; push, records, how much may wait; large bursts; what ACKs wait for |
 //! | `keepalive`, `user_timeout`, `urgent`, `options` | silence; patience; the urgent pointer; what else an application may ask of a connection |
 //! | `counters`, `snmp`, `tcp_info`, `trace` | what can be seen |
+//! | `moving` | connections that go from one stack to another |
 //! | `settings` | settings that no other module shows |
 //! | `fairness`, `pacing`, `ecn` | what flows get of a link, and how evenly they send |
 //! | `fast_open` | RFC 7413, both ends |
@@ -47,6 +48,7 @@ mod listening;
 mod loss;
 mod lossy;
 mod memory;
+mod moving;
 mod mtu_search;
 mod mutation;
 mod opening;

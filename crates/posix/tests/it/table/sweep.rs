@@ -60,7 +60,6 @@ const EXCEPTIONS: &[Exception] = &[
         "where none was set the kernel tells of its window's present bound",
     ),
     (IPPROTO_TCP, libc::TCP_QUICKACK, Excused::Value, "2 asks for one acknowledgement, if one is on its way"),
-    (IPPROTO_TCP, libc::TCP_REPAIR, Excused::All, "connections are not taken over from other hosts"),
     (IPPROTO_TCP, libc::TCP_TIMESTAMP, Excused::Value, "the time"),
     (
         IPPROTO_TCP,

@@ -1,0 +1,144 @@
+//! Connections that go from one stack to another, or are put together by hand, without a packet that tells of it.
+
+use crate::peer::*;
+use core::time::Duration;
+use proto::*;
+
+/// The peer's stack knows nothing of it; the new one has what the old one had.
+fn another(p: &mut Peer) -> Stack {
+    let wire = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+    let mut stack = Stack::new(p.stack.config().clone(), wire, [9; 32]);
+    for address in p.stack.addresses().collect::<Vec<_>>() {
+        stack.add_address(address, 24);
+    }
+    std::mem::replace(&mut p.stack, stack)
+}
+
+const SYN: &str = "S 0 win 64240 <mss 1000,sackOK,TS 500 0,wscale 7>";
+
+/// Text that was sent and lost, text that waits for the window, text that was not read: all of it goes along. The new stack asks where the
+/// peer is, and what was lost goes again after a time-out.
+#[test]
+fn what_was_sent_and_what_was_not_goes_along() {
+    let mut p = Peer::new(Config { tcp_early_retrans: 0, ..Config::linux() });
+    let listener = p.listen();
+    let id = p.establish_with(listener, SYN);
+    p.send("PA 1:101 ack 1 win 20 <TS 510 0>");
+    p.skip(50);
+    p.send("A 101 ack 1 win 20 <TS 510 0>");
+    let text = pattern(1, 4000);
+    p.write(id, &text);
+    // 20 << 7 bytes of window; segments of 988.
+    p.expect("A 1:989 ack 101");
+    p.expect("A 989:1977 ack 101");
+    p.expect_nothing();
+    let before = p.stack.info(id).unwrap();
+    let saved = p.stack.save_connection(p.now, id).unwrap();
+    assert_eq!((&saved.unacknowledged[..], saved.unsent), (&text[..], 4000 - 1976));
+    assert_eq!(saved.unread, pattern(1, 100));
+    assert_eq!((saved.peer_mss, saved.window_scale, saved.sack), (1000, Some((7, 7)), true));
+    assert_eq!((saved.windows.snd_wnd, saved.windows.max_window), (20 << 7, 65_535 << 7));
+    p.stack.discard(p.now, id);
+    p.expect_nothing();
+    assert_eq!((p.stack.state(id), p.sizes()), (None, (0, 0, 0)));
+
+    let mut old = another(&mut p);
+    let id = p.stack.restore_connection(p.now, &saved, SocketOptions::default()).unwrap();
+    assert_eq!(
+        p.stack.save_connection(p.now, id).unwrap(),
+        SavedConnection {
+            // The window counts from the peer's next answer.
+            windows: Windows { snd_wl1: saved.rcv_nxt - 1, ..saved.windows },
+            ..saved.clone()
+        }
+    );
+    let after = p.stack.info(id).unwrap();
+    assert_eq!((after.state, after.snd_mss), (State::Established, before.snd_mss));
+    // A window probe: an old number.
+    p.expect("A 0 ack 101");
+    p.expect_nothing();
+    assert_eq!(p.read(id).unwrap(), pattern(1, 100));
+    // The peer has the first segment, and opens its window.
+    p.send("A 101 ack 989 win 60 <TS 520 0>");
+    p.expect("A 1977:2965 ack 101");
+    p.expect("A 2965:3953 ack 101");
+    p.expect("PA 3953:4001 ack 101");
+    p.send("A 101 ack 989 win 60 <TS 530 0,sack 1977:4001>");
+    p.expect("PA 989:1977 ack 101");
+    p.send("A 101 ack 4001 win 60 <TS 540 0>");
+    assert_eq!(p.stack.queues(id).unwrap().unacknowledged, 0);
+    assert!(old.poll_transmit(p.now).is_none(), "the old one is silent");
+}
+
+/// Nobody answers: what was sent before goes again after the first time-out, a second, and no round trip is measured by what the peer
+/// acknowledges then.
+#[test]
+fn without_an_answer_a_time_out_repeats_what_was_sent() {
+    let mut p = Peer::new(Config { tcp_early_retrans: 0, ..Config::linux() });
+    let listener = p.listen();
+    let id = p.establish_with(listener, SYN);
+    p.write(id, &pattern(1, 500));
+    p.expect("PA 1:501 ack 1");
+    let saved = p.stack.save_connection(p.now, id).unwrap();
+    p.stack.discard(p.now, id);
+    another(&mut p);
+    let id = p.stack.restore_connection(p.now, &saved, SocketOptions::default()).unwrap();
+    p.expect("A 0 ack 1");
+    p.expect_after(1000, "PA 1:501 ack 1");
+    p.skip(30);
+    p.send("A 1 ack 501 win 500");
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((info.flight_size, info.srtt), (0, None));
+}
+
+/// What cannot be moved, and where it cannot go.
+#[test]
+fn only_established_connections_move_and_only_to_free_names() {
+    let mut p = Peer::new(Config::default());
+    let listener = p.listen();
+    let id = p.establish_with(listener, SYN);
+    let saved = p.stack.save_connection(p.now, id).unwrap();
+    let options = SocketOptions::default;
+    assert_eq!(p.stack.restore_connection(p.now, &saved, options()), Err(ConnectError::AddrInUse));
+    let elsewhere = SavedConnection { local: "192.0.2.1:80".parse().unwrap(), ..saved.clone() };
+    assert_eq!(p.stack.restore_connection(p.now, &elsewhere, options()), Err(ConnectError::AddrNotAvailable));
+    let nobody = SavedConnection { peer: "10.0.0.9:0".parse().unwrap(), ..saved.clone() };
+    assert_eq!(p.stack.restore_connection(p.now, &nobody, options()), Err(ConnectError::InvalidPeer));
+    p.stack.shutdown(p.now, id).unwrap();
+    assert_eq!(p.stack.save_connection(p.now, id), None, "its FIN is on its way");
+    p.stack.discard(p.now, id);
+    p.sent_now();
+    assert_eq!(p.stack.save_connection(p.now, id), None, "it is gone");
+    // The listener of the same name is in nobody's way.
+    let id = p.stack.restore_connection(p.now, &saved, options()).unwrap();
+    assert_eq!(p.state(id), State::Established);
+    assert_eq!(p.stack.repair(p.now, id, Repair::Mss(500)), Ok(()));
+    p.stack.abort(p.now, id);
+    assert_eq!(p.stack.repair(p.now, id, Repair::Sack), Err(WriteError::NotFound));
+}
+
+/// Values that no stack would save: whatever they say, nothing panics, and what follows is a connection like others.
+#[test]
+fn nonsense_is_borne() {
+    for (scale, mss, wnd) in [(Some((200, 200)), 0, u32::MAX), (Some((0, 14)), 1, 0), (None, u16::MAX, 1)] {
+        let mut p = Peer::new(Config::default());
+        let saved = SavedConnection {
+            local: p.local,
+            peer: p.remote,
+            snd_una: SeqNum(u32::MAX - 2),
+            unacknowledged: pattern(1, 3000).into(),
+            unsent: 10_000,
+            rcv_nxt: SeqNum(1),
+            unread: pattern(1, 300_000).into(),
+            peer_mss: mss,
+            window_scale: scale,
+            sack: true,
+            timestamps: Some((7, 0)),
+            windows: Windows { snd_wnd: wnd, rcv_wnd: wnd, ..Windows::default() },
+        };
+        let id = p.stack.restore_connection(p.now, &saved, SocketOptions::default()).unwrap();
+        assert_eq!(p.read(id).unwrap().len(), 300_000);
+        p.skip(120_000);
+        p.stack.handle_timeout(p.now + Duration::from_secs(4000));
+    }
+}
