@@ -171,7 +171,8 @@ impl Sockets {
             return self.read_pipe(now, from, &mut buf);
         }
         let source = Source { data: &queued, faulty: false };
-        let sent = Send::new(to, source, libc::MSG_DONTWAIT, Destination::None).attempt(self, now)?;
+        let more = if flags & SPLICE_F_MORE != 0 { libc::MSG_MORE } else { 0 };
+        let sent = Send::new(to, source, libc::MSG_DONTWAIT | more, Destination::None).attempt(self, now)?;
         self.pipe_end(from, false)?.lock().bytes.drain(..sent);
         self.stir_pipes();
         Ok(sent)
@@ -180,3 +181,5 @@ impl Sockets {
 
 /// Linux's `SPLICE_F_NONBLOCK`.
 const SPLICE_F_NONBLOCK: i32 = 2;
+/// Linux's `SPLICE_F_MORE`: as `MSG_MORE` where the bytes go to a socket.
+const SPLICE_F_MORE: i32 = 4;

@@ -154,7 +154,7 @@ impl Layout {
             return self.words([unacked, 0, if lost { sent } else { 0 }, lost.into(), 0]);
         }
         let count = |bytes: u32| segments(bytes, info.snd_mss);
-        self.words([count(info.flight_size), count(tcp.sacked), count(tcp.lost), count(tcp.retrans), 0]);
+        self.words([count(tcp.unacked), count(tcp.sacked), count(tcp.lost), count(tcp.retrans), 0]);
     }
 
     fn times(&mut self, info: &ConnectionInfo, now: Instant) {
@@ -215,10 +215,9 @@ impl Layout {
         let tcp = &info.tcp_info;
         let established = u32::from(info.established_at.is_some());
         // A SYN and its data are one segment.
-        let acked = info.bytes_acked.saturating_sub(info.syn_data_acked as u64);
-        let acked = u32::try_from(acked).unwrap_or(u32::MAX);
+        let with_syn = segments(info.syn_data_acked as u32, info.snd_mss);
         let fin = u32::from(tcp.fin_delivered);
-        let delivered = established + fin + segments(acked.saturating_add(tcp.sacked), info.snd_mss);
+        let delivered = established + fin + segments(tcp.delivered, info.snd_mss).saturating_sub(with_syn);
         self.words([delivered, 0]);
         self.longs([tcp.bytes_sent, tcp.bytes_retrans]);
         self.words([tcp.dsack_dups, tcp.reord_seen, tcp.rcv_ooopack, info.snd_wnd, tcp.rcv_wnd, 0]);

@@ -374,8 +374,13 @@ settings! {
     grow_by_sack: bool = "firstbyte.grow_by_sack", ours false, linux true, range _,
     /// What arrives twice is reported (D-SACK, RFC 2883).
     tcp_dsack: bool = "net.ipv4.tcp_dsack", ours true, linux true, range _,
+    /// A needless retransmission that is reported to have arrived counts as delivered (Linux); otherwise only what was missing does.
+    dsack_delivers: bool = "firstbyte.dsack_delivers", ours false, linux true, range _,
     /// 3 or 4: a probe goes before the retransmission time-out (tail loss probe, RFC 8985 §7); less: none.
     tcp_early_retrans: u32 = "net.ipv4.tcp_early_retrans", ours 3, linux 3, range 0..=4,
+    /// A probe that new data puts off goes no later than a time-out counted from when the first segment was last sent (Linux's
+    /// `tcp_rto_delta_us`); otherwise the acknowledgements since put that off, too (RFC 6298 §5.3).
+    probe_by_oldest: bool = "firstbyte.probe_by_oldest", ours false, linux true, range _,
     /// Not 0: a time-out is watched for being needless (F-RTO, RFC 5682).
     tcp_frto: u32 = "net.ipv4.tcp_frto", ours 2, linux 2, range 0..=2,
     /// Segments delivered beyond a hole that make it a loss, until the path is seen to reorder more.
@@ -442,6 +447,9 @@ settings! {
     /// CUBIC counts whole segments, and slow start ends by the older HyStart, at once (Linux); otherwise RFC 9438 in bytes, with HyStart++
     /// (RFC 9406). Read when a connection begins.
     cubic_by_segments: bool = "firstbyte.cubic_by_segments", ours false, linux true, range _,
+    /// Whatever a segment holds, the congestion window and what follows from it count it as a whole one (Linux counts segments); otherwise
+    /// bytes count.
+    count_segments: bool = "firstbyte.count_segments", ours false, linux true, range _,
     /// Spread what the congestion window allows over the round trip, even where a socket sets no limit.
     pacing: bool = "firstbyte.pacing", ours false, linux false, range _,
     /// Least segments of a burst that the device cuts, however slow the path.
@@ -470,6 +478,9 @@ settings! {
     tcp_pacing_ca_ratio: u32 = "net.ipv4.tcp_pacing_ca_ratio", ours 120, linux 120, range 1..=1000,
     /// A congestion window that was not used for a retransmission time-out decays (RFC 2861).
     tcp_slow_start_after_idle: bool = "net.ipv4.tcp_slow_start_after_idle", ours true, linux true, range _,
+    /// A window is held to be used, too, when an acknowledgement may have let it grow (Linux's `snd_cwnd_stamp`); otherwise only when it is
+    /// full (RFC 2861).
+    acks_use_window: bool = "firstbyte.acks_use_window", ours false, linux true, range _,
     /// Initial congestion window in segments (RFC 6928); 0 = two to four by the MSS (RFC 5681 §3.1).
     initcwnd: u32 = "firstbyte.initcwnd", ours 10, linux 10, range 0..=1000,
     /// A route's `cwnd` and `ssthresh` hold as they stand. Otherwise `cwnd` does so only with `lock`, and `ssthresh` is merely what the

@@ -107,6 +107,8 @@ counters! {
     dsack_ofo_recv = "TCPDSACKOfoRecv";
     /// Segments that they told of, full ones.
     dsack_recv_segs = "TCPDSACKRecvSegs";
+    /// D-SACKs of more than was ever sent again.
+    dsack_ignored_dubious = "TCPDSACKIgnoredDubious";
     /// Segments with data sent for the first time.
     orig_data_sent = "TCPOrigDataSent";
     /// Segments with data that peers were found to have, acknowledged or reported; what was written small and acknowledged together with

@@ -1,6 +1,7 @@
 //! ICMP: echo is answered; errors are believed only when they quote a segment that is in flight (RFC 5927 §4.1).
 
 use super::Stack;
+use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::{CutShort, Handshake};
 use crate::tuple::FourTuple;
@@ -190,6 +191,10 @@ impl Connection {
         let smss = self.smss();
         self.set_path_mtu(mtu);
         self.lower_advmss(&cx.config);
+        if cx.config.count_segments {
+            let segments = self.congestion.cwnd() / u32::from(smss);
+            self.congestion.on_resize(segments.saturating_mul(self.smss().into()).max(self.smss().into()));
+        }
         let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
         (path.path_mtu, path.path_mtu_at) = (Some(mtu), cx.now);
         if smss == self.smss() && self.loses_probe_alone(cx) {

@@ -68,6 +68,7 @@ impl Stack {
             return Err(WriteError::Blocked);
         }
         connection.before_write(goal.segment);
+        let mut moments = None;
         let mut taken = 0;
         loop {
             let part = taken..len.min(taken + room);
@@ -77,7 +78,9 @@ impl Stack {
                 break;
             }
             if !flags.contains(WriteFlags::URGENT) {
-                send_meanwhile(connection, self.shared.context(now), &mut self.replies);
+                let moments = moments.get_or_insert_with(|| connection.moments_of_write(now, len));
+                let moment = moments.next().unwrap_or(now);
+                send_meanwhile(connection, self.shared.context(moment), &mut self.replies);
             }
             room = connection.send_room(&self.shared.config, goal.segment, self.shared.least_send_buffer());
             if room == 0 {

@@ -25,7 +25,7 @@ impl Connection {
         let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
         let percent =
             if cwnd < ssthresh / 2 { config.tcp_pacing_ss_ratio } else { config.tcp_pacing_ca_ratio };
-        let window = u64::from(cwnd.max(self.snd.flight_size())) * u64::from(percent) / 100;
+        let window = u64::from(cwnd.max(self.in_flight())) * u64::from(percent) / 100;
         let micros = (srtt.as_micros() as u64).max(1);
         Some(window * 1_000_000 / micros)
     }

@@ -195,6 +195,21 @@ impl Sender {
     /// Everything from `una` on is to be sent again.
     pub(crate) fn rewind(&mut self) {
         self.nxt = self.first();
+        self.weigh();
+    }
+
+    /// Nothing of that is to be sent again.
+    pub(crate) fn skip_to_max(&mut self) {
+        self.nxt = self.max;
+        self.weigh();
+    }
+
+    /// What counts as in flight is what was sent up to `nxt`.
+    #[inline(always)]
+    pub(crate) fn weigh(&mut self) {
+        if self.nagle.contains(Nagle::COUNTS_SEGMENTS) {
+            self.queue.weigh(self.nxt);
+        }
     }
 
     /// The first byte, or FIN, that is not acknowledged. (Not told by `iss`: after two gigabytes that looks like the future.)

@@ -231,7 +231,7 @@ impl Delivery {
     /// A segment is acknowledged for the first time (cumulatively or by SACK).
     pub(super) fn on_delivered(&mut self, flight: &mut Flight, segment: &TxSegment) {
         let once = segment.transmissions == 1;
-        self.note(flight, (segment.len, segment.sent_at, once), &segment.snapshot);
+        self.note(flight, (segment.weight, segment.sent_at, once), &segment.snapshot);
     }
 
     /// `bytes` were delivered, last sent at `sent_at`, and only then if `once`.
@@ -243,6 +243,11 @@ impl Delivery {
     ) {
         self.delivered = self.delivered.wrapping_add(bytes);
         flight.note(bytes, sent_at, once, snapshot);
+    }
+
+    /// What had been delivered before was delivered again.
+    pub(super) fn count_again(&mut self, bytes: u32) {
+        self.delivered = self.delivered.wrapping_add(bytes);
     }
 
     /// Bytes acknowledged, cumulatively or not, modulo 2³².

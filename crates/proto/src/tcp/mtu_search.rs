@@ -116,7 +116,7 @@ impl Connection {
                 (search.bounds, search.probe) = (true, None);
             }
         }
-        self.smss = self.smss_now();
+        self.resize();
         let segments = (self.congestion.cwnd() / was).max(1);
         self.congestion.on_resize(segments.saturating_mul(self.smss().into()));
     }
@@ -201,7 +201,7 @@ impl Connection {
         if let Some(search) = self.search_mut() {
             (search.low, search.bounds, search.probe) = (probe.size, true, None);
         }
-        self.smss = self.smss_now();
+        self.resize();
         cx.counters.mtup_success += 1;
         let smss = u32::from(self.smss());
         let cwnd = self.congestion.cwnd() / u32::from(was).max(1);

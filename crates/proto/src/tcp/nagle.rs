@@ -21,13 +21,17 @@ bitflags::bitflags! {
         const FILLS_WINDOWS = 0x20;
         /// Kept here for want of room: the FIN was first sent without text.
         const FIN_ALONE = 0x40;
+        /// And so is `count_segments` as it was when the connection began.
+        const COUNTS_SEGMENTS = 0x80;
     }
 }
 
 impl Nagle {
     /// With the stack's habit.
     pub(crate) fn in_stack(self, config: &Config) -> Nagle {
-        if config.fill_small_windows { self.union(Nagle::FILLS_WINDOWS) } else { self }
+        let fills = if config.fill_small_windows { Nagle::FILLS_WINDOWS } else { Nagle::empty() };
+        let counts = if config.count_segments { Nagle::COUNTS_SEGMENTS } else { Nagle::empty() };
+        self.union(fills).union(counts)
     }
 }
 

@@ -18,6 +18,8 @@ impl Connection {
             }
             SocketOption::Cork(on) => {
                 self.snd.nagle.set(Nagle::CORK, on);
+                // An earlier MSG_MORE holds back what that write brought; now everything is looked at anew.
+                self.snd.nagle.remove(Nagle::MORE);
                 if !on && self.snd.nagle.contains(Nagle::OFF) {
                     self.push_queued();
                 }

@@ -15,8 +15,10 @@ use super::nagle::Nagle;
 use super::patience::{BASE, patience};
 use super::receiver::AckOwed;
 use super::recovery::{Phase, Purpose, Undo};
+use super::send_queue::Sending;
 use super::tcp_info::{self, CaState};
 use super::timers::Timer;
+use super::write::SENDING_NANOS;
 use crate::Instant;
 use segment::Outgoing;
 use wire::{Flags, SeqNum, TxPacket};
@@ -223,8 +225,11 @@ impl Connection {
         // What is owed goes along: one timer is enough then, for what is sent.
         self.timers.stop(Timer::DelayedAck);
         let (ecn_flags, ecn) = self.ecn_of_data(seq, len);
-        let in_flight = self.pipe();
-        let (taken, push) = self.snd.queue.transmit((cx.now, in_flight), seq, len, &mut packet.payload);
+        let again = seq.before(self.snd.nxt);
+        let unit = self.segment_unit();
+        let now = if again { time_of_repetition(cx) } else { cx.now };
+        let sending = Sending { now, in_flight: self.pipe(), unit, again };
+        let (taken, push) = self.snd.queue.transmit(sending, seq, len, &mut packet.payload);
         let segment = u32::from(self.segment_max());
         let is_probe = self.special.is_some() && self.is_mtu_probe(seq, taken);
         let push = push || cx.config.push_bursts && taken > segment && !is_probe;
@@ -243,18 +248,17 @@ impl Connection {
         if !repeats && is_small && !is_probe {
             self.snd.small_end = end;
         }
-        let again = seq.before(self.snd.nxt);
         self.snd.advance_nxt(self.snd.nxt.latest(end));
         if let Some(board) = self.recovery.board_mut() {
             board.on_sent(&mut self.snd.queue, (seq, taken), again, cx.now);
         }
-        let flight_size = self.snd.flight_size();
-        self.data_left(cx, taken, flight_size);
-        let head_again = again && self.agreed.sack && seq == self.snd.una;
+        let in_flight = self.in_flight();
+        self.data_left(cx, taken, in_flight);
+        let head_again = again && self.agreed.sack && seq == self.snd.una && !self.waits_for_reordered();
         if self.handshake.is_none() {
             let stopped = !self.timers.is_set(Timer::Retransmit);
             let may_probe = !again && (stopped || self.purpose == Purpose::Probe);
-            let probes = may_probe && self.arm_probe(cx, flight_size);
+            let probes = may_probe && self.arm_probe(cx, in_flight);
             if !probes && (head_again || stopped) {
                 self.arm_rto(cx.now);
             }
@@ -321,6 +325,7 @@ impl Connection {
             cx.counters.lost_retransmit += 1;
         }
         let first = self.timeouts == 1;
+        self.snd.weigh();
         self.counts(cx.now).timed_out(cx.now, first);
         self.count_failed_recovery(cx);
         self.suspect_stall(cx);
@@ -333,7 +338,7 @@ impl Connection {
         }
         let before = (self.congestion.cwnd(), self.congestion.ssthresh());
         let was = self.recovery.board().map_or(Phase::Open, |board| board.phase);
-        let in_flight = self.reduction_base(cx, self.snd.flight_size());
+        let in_flight = self.reduction_base(cx, self.in_flight());
         let again = cx.config.reduce_from_cwnd && self.is_reduced_already();
         let mut lost = if self.agreed.sack { self.mark_timed_out(cx) } else { Vec::new() };
         if self.timeouts == 1 {
@@ -440,6 +445,13 @@ impl Connection {
     pub(crate) fn next_deadline(&self) -> Instant {
         self.timers.next()
     }
+}
+
+/// What goes again may be stamped with the time of the ACK that asked for it, before what is new.
+#[cold]
+fn time_of_repetition(cx: &Context) -> Instant {
+    let earlier = if cx.config.rack_rtt_of_last { SENDING_NANOS } else { 0 };
+    Instant::from_nanos(cx.now.as_nanos().saturating_sub(earlier))
 }
 
 /// Segments in flight of a stream that is not thin, and time-outs of a thin one that do not double.

@@ -64,7 +64,7 @@ impl Connection {
         false
     }
 
-    /// The initial window is not paced (as in Linux: its first ten segments).
+    /// The first segments are not paced (as in Linux).
     #[inline]
     pub(super) fn pace(&mut self, cx: &Context, bytes: u32) {
         if let Some(rate) = self.pacing_rate(&cx.config) {
@@ -74,7 +74,8 @@ impl Connection {
 
     #[inline(never)]
     fn pace_at(&mut self, cx: &Context, bytes: u32, rate: u64) {
-        let initial = self.snd.max.since(self.snd.iss) <= self.initial_window(&cx.config);
+        let segments = bytes.div_ceil(self.segment_max().into());
+        let initial = self.tally.data_segs_out.wrapping_add(segments) < UNPACED_SEGMENTS;
         if !initial {
             // Not more than a quarter of the window at once.
             let slack = cx.config.pacing_slack.min(self.rtt.srtt().unwrap_or_default() / 4);
@@ -82,6 +83,9 @@ impl Connection {
         }
     }
 }
+
+/// Segments of data of which only the last closes the gate.
+const UNPACED_SEGMENTS: u32 = 10;
 
 #[cfg(test)]
 mod tests {

@@ -191,6 +191,9 @@ impl Connection {
         if self.ecn.forbids_growth() {
             return;
         }
+        if cx.config.acks_use_window {
+            self.window_use.acknowledged(cx.now);
+        }
         let limited = self.snd.queue.round().limits(self.congestion.cwnd(), self.congestion.ssthresh());
         if !limited && self.congestion.on_ack_unlimited(cx.now) {
             return;

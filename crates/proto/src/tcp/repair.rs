@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Context};
 use super::packets::Packet;
-use super::send_queue::Slices;
+use super::send_queue::{Sending, Slices};
 use super::timers::Timer;
 use crate::{Events, Repair, SavedConnection, Windows};
 use bytes::Bytes;
@@ -67,19 +67,20 @@ impl Connection {
         self.snd.queue.write(data, goal, &mut cx.blocks);
         self.snd.queue.mark_push();
         let mut unused = Slices::new();
-        for _ in 0..2 {
-            let in_flight = self.pipe();
+        let unit = self.segment_unit();
+        for again in [false, true] {
+            let sending = Sending { now: cx.now, in_flight: self.pipe(), unit, again };
             let mut at = seq;
             while at.before(seq + len) {
                 let left = (seq + len).since(at);
-                at += self.snd.queue.transmit((cx.now, in_flight), at, left, &mut unused).0;
+                at += self.snd.queue.transmit(sending, at, left, &mut unused).0;
             }
             unused.clear();
         }
         self.snd.advance_nxt(seq + len);
         self.recovery.resent(cx.now, len);
-        let flight_size = self.snd.flight_size();
-        self.data_left(cx, len, flight_size);
+        let in_flight = self.in_flight();
+        self.data_left(cx, len, in_flight);
         if !self.timers.is_set(Timer::Retransmit) {
             self.arm_rto(cx.now);
         }

@@ -47,7 +47,25 @@ impl Connection {
     /// Packets may be of this size from now on.
     pub(crate) fn set_path_mtu(&mut self, mtu: u16) {
         self.path_mtu = mtu;
-        self.smss = self.smss_now();
+        self.resize();
+    }
+
+    /// What segments are made for may have changed.
+    #[inline]
+    pub(super) fn resize(&mut self) {
+        let smss = self.smss_now();
+        if smss != self.smss {
+            self.resize_to(smss);
+        }
+    }
+
+    #[inline(never)]
+    fn resize_to(&mut self, smss: u16) {
+        self.smss = smss;
+        self.snd.queue.resize(smss.into());
+        if let Some(board) = self.recovery.board_mut() {
+            board.weigh(&mut self.snd.queue);
+        }
     }
 
     /// What the path carries is known better: the next SYN tells it, where it is to.
@@ -84,7 +102,7 @@ impl Connection {
     /// The peer has offered more than ever before.
     #[inline(never)]
     pub(crate) fn window_grew(&mut self) {
-        self.smss = self.smss_now();
+        self.resize();
     }
 
     /// Largest payload of the next segment: the SMSS less the SACK blocks it must carry (RFC 9293 §3.7.1's Eff.snd.MSS).
@@ -109,7 +127,7 @@ impl Connection {
     /// The application's clamp of the MSS has changed.
     pub(crate) fn clamp_mss(&mut self, cx: &Context) {
         self.advmss = advmss(cx, &self.tuple, self.route.as_deref(), &self.options);
-        self.smss = self.smss_now();
+        self.resize();
     }
 }
 

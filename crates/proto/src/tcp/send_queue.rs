@@ -3,6 +3,9 @@
 //! A [`TxSegment`] is formed at write, up to the size goal, and split on demand, so that each one is either wholly sent or wholly
 //! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
 
+mod segment;
+mod weight;
+
 use super::delivery::{Delivery, Flight, LostSegment, RateSample, Snapshot};
 use super::send_blocks::SendBlocks;
 use super::window_use::Round;
@@ -10,97 +13,14 @@ use crate::Instant;
 use bytes::{Bytes, BytesMut};
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
+pub(crate) use segment::TxSegment;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use weight::whole;
 use wire::SeqNum;
 
 /// Payload of one transmission: slices in order.
 pub(crate) type Slices = SmallVec<[Bytes; 2]>;
-
-/// A run of bytes that is sent, acknowledged and retransmitted as one.
-#[derive(Debug)]
-pub(crate) struct TxSegment {
-    pub(crate) seq: SeqNum,
-    pub(crate) len: u32,
-    /// Times it was handed to the device.
-    pub(crate) transmissions: u8,
-    /// The last byte of an application's write ends here, or enough of a long one to hand it on.
-    pub(crate) push: bool,
-    /// A record ends here: what follows is never sent in the same segment.
-    pub(crate) eor: bool,
-    /// The peer holds it, though it is not acknowledged (RFC 2018).
-    pub(crate) sacked: bool,
-    /// Held to be lost, once at least.
-    pub(crate) lost: bool,
-    /// Sent again, and of that transmission nothing is known yet.
-    pub(crate) retransmitted: bool,
-    /// What is left of a packet whose first bytes were acknowledged by themselves.
-    pub(crate) begun: bool,
-    /// When it was last handed over.
-    pub(crate) sent_at: Instant,
-    /// What was delivered by then.
-    pub(super) snapshot: Snapshot,
-    parts: SmallVec<[Bytes; 1]>,
-}
-
-impl TxSegment {
-    pub(crate) fn end(&self) -> SeqNum {
-        self.seq + self.len
-    }
-
-    /// Its last transmission is neither known to have arrived nor held to be lost.
-    pub(crate) fn is_thought_in_flight(&self) -> bool {
-        !self.sacked && (!self.lost || self.retransmitted)
-    }
-
-    fn new(seq: SeqNum) -> TxSegment {
-        TxSegment {
-            seq,
-            len: 0,
-            transmissions: 0,
-            push: false,
-            eor: false,
-            sacked: false,
-            lost: false,
-            retransmitted: false,
-            begun: false,
-            sent_at: Instant::ZERO,
-            snapshot: Snapshot::default(),
-            parts: SmallVec::new(),
-        }
-    }
-
-    /// Cuts off everything from `at` bytes on. All bytes must be frozen.
-    fn split_off(&mut self, at: u32) -> TxSegment {
-        let mut rest = TxSegment {
-            seq: self.seq + at,
-            len: self.len - at,
-            push: self.push,
-            eor: self.eor,
-            parts: SmallVec::new(),
-            ..*self
-        };
-        let mut keep = at as usize;
-        let mut kept = SmallVec::new();
-        for mut part in self.parts.drain(..) {
-            if keep == 0 {
-                rest.parts.push(part);
-            } else if part.len() <= keep {
-                keep -= part.len();
-                kept.push(part);
-            } else {
-                rest.parts.push(part.split_off(keep));
-                keep = 0;
-                kept.push(part);
-            }
-        }
-        self.parts = kept;
-        self.len = at;
-        self.push = false;
-        self.eor = false;
-        rest
-    }
-}
 
 /// What becomes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +63,18 @@ impl From<u32> for Goal {
     }
 }
 
+/// A transmission.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    pub(crate) now: Instant,
+    /// Bytes in the network before it.
+    pub(crate) in_flight: u32,
+    /// Segments weigh multiples of so many bytes; 1: their own.
+    pub(crate) unit: u32,
+    /// What is sent is in flight already.
+    pub(crate) again: bool,
+}
+
 /// What a queue holds, and what is known only as long as it does. The queue derefs to it; emptied, it serves the next queue
 /// (`send_blocks`).
 #[derive(Debug)]
@@ -153,6 +85,14 @@ pub(crate) struct Held {
     pushed: SeqNum,
     /// The end of a record is, or was lately, among the segments.
     has_records: bool,
+    /// Segments weigh multiples of so many bytes.
+    unit: u32,
+    /// What those in flight weigh.
+    sent_weight: u32,
+    /// What was acknowledged last weighed.
+    acked_weight: u32,
+    /// One in flight weighs something else than it did: sums over marks are to be taken anew.
+    reweighed: bool,
     segments: VecDeque<TxSegment>,
     /// Bytes of the last segment that are still open for appending.
     tail: Option<BytesMut>,
@@ -186,7 +126,11 @@ impl Held {
         if index + 1 == self.segments.len() {
             self.freeze_tail();
         }
-        let rest = self.segments[index].split_off(at);
+        let first = &mut self.segments[index];
+        let mut rest = first.split_off(at);
+        // Both weigh what they did together: a segment of which a part is acknowledged counts until all of it is.
+        rest.weight = whole(rest.len, self.unit).min(first.weight);
+        first.weight -= rest.weight;
         self.segments.insert(index + 1, rest);
     }
 }
@@ -196,6 +140,10 @@ const EMPTY: Held = Held {
     round: Round::NONE,
     pushed: SeqNum(0),
     has_records: false,
+    unit: 1,
+    sent_weight: 0,
+    acked_weight: 0,
+    reweighed: false,
     segments: VecDeque::new(),
     tail: None,
     has_blocks: false,
@@ -288,6 +236,7 @@ impl SendQueue {
             let mut held = blocks.queue();
             (held.flight, held.round) = (self.delivery.new_flight(), Round::at(self.end));
             (held.pushed, held.has_records) = (self.end, false);
+            (held.sent_weight, held.reweighed) = (0, false);
             self.held = Some(held);
         }
     }
@@ -437,6 +386,11 @@ impl SendQueue {
         self.segments.len()
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &TxSegment> {
+        self.segments.iter()
+    }
+
     /// Segments from the one that holds `seq` on.
     pub(crate) fn starting(&self, seq: SeqNum) -> impl Iterator<Item = &TxSegment> {
         self.segments.range(self.index_of(seq)..)
@@ -568,7 +522,7 @@ impl SendQueue {
         match self.segments.get(index) {
             Some(segment) if segment.seq.before(seq) => {
                 let at = seq.since(segment.seq);
-                self.split_at(index, at);
+                self.cut_at(index, at);
                 index + 1
             }
             _ => index,
@@ -597,11 +551,11 @@ impl SendQueue {
         }
     }
 
-    /// Marks up to `max` bytes from `seq` on, but none beyond its record, as sent now, with `in_flight` before them, and adds their slices
-    /// to `slices`; returns their number, and whether a write ends there.
+    /// Marks up to `max` bytes from `seq` on, but none beyond its record, as sent now, and adds their slices to `slices`; returns their
+    /// number, and whether a write ends there.
     pub(crate) fn transmit(
         &mut self,
-        (now, mut in_flight): (Instant, u32),
+        Sending { now, mut in_flight, unit, again }: Sending,
         seq: SeqNum,
         max: u32,
         slices: &mut Slices,
@@ -612,15 +566,28 @@ impl SendQueue {
             return (taken, push);
         }
         let mut index = self.cut(seq);
-        while taken < max && index < self.segments.len() {
-            if self.segments[index].len > max - taken {
-                self.split_at(index, max - taken);
-            } else if index + 1 == self.segments.len() {
-                self.freeze_tail();
+        let Some(held) = self.held.as_deref_mut() else { return (taken, push) };
+        held.unit = unit;
+        while taken < max && index < held.segments.len() {
+            if held.segments[index].len > max - taken {
+                if again {
+                    held.cut_at(index, max - taken);
+                } else {
+                    held.split_at(index, max - taken);
+                }
+            } else if index + 1 == held.segments.len() {
+                held.freeze_tail();
             }
-            in_flight = in_flight.saturating_add(self.segments[index].len);
-            let snapshot = self.delivery.snapshot(&self.flight, in_flight);
-            let segment = &mut self.segments[index];
+            let weight = whole(taken + held.segments[index].len, unit) - whole(taken, unit);
+            if again {
+                held.reweigh(index, weight);
+            } else {
+                held.sent_weight += weight;
+            }
+            in_flight = in_flight.saturating_add(weight);
+            let snapshot = self.delivery.snapshot(&held.flight, in_flight);
+            let segment = &mut held.segments[index];
+            segment.weight = weight;
             segment.transmissions = segment.transmissions.saturating_add(1);
             segment.sent_at = now;
             segment.snapshot = snapshot;
@@ -651,6 +618,7 @@ impl SendQueue {
             // What is left of the last block would keep it from coming back.
             held.tail = None;
         }
+        held.acked_weight = 0;
         let mut sample = None;
         let mut ambiguous = false;
         while let Some(first) = held.segments.front() {
@@ -665,7 +633,10 @@ impl SendQueue {
                 held.segments[1].begun = begun;
             }
             let Some(first) = held.segments.pop_front() else { break };
-            if !first.sacked {
+            held.sent_weight = held.sent_weight.saturating_sub(first.weight);
+            held.acked_weight += first.weight;
+            // A part of a segment that is counted as a whole one tells nothing yet.
+            if !first.sacked && (first.weight > 0 || held.unit == 1) {
                 ambiguous |= first.transmissions != 1;
                 let earliest = sample.map_or(first.sent_at, |(earliest, _)| earliest);
                 sample = Some((earliest, first.sent_at));
@@ -683,7 +654,8 @@ impl SendQueue {
     #[cfg(test)]
     pub(crate) fn sent(&mut self, now: Instant, seq: SeqNum, max: u32) -> (Slices, u32, bool) {
         let mut slices = Slices::new();
-        let (taken, push) = self.transmit((now, 0), seq, max, &mut slices);
+        let sending = Sending { now, in_flight: 0, unit: 1, again: false };
+        let (taken, push) = self.transmit(sending, seq, max, &mut slices);
         (slices, taken, push)
     }
 

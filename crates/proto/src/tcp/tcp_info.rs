@@ -79,6 +79,8 @@ pub struct TcpInfo {
     pub advmss: u16,
     /// Path MTU, bytes.
     pub pmtu: u16,
+    /// Sent and not acknowledged, bytes; where segments count (`firstbyte.count_segments`), those of whole ones, as all that follows.
+    pub unacked: u32,
     /// In flight and delivered out of order, bytes.
     pub sacked: u32,
     /// Held to be lost, bytes.
@@ -149,7 +151,7 @@ impl TcpInfo {
     pub(crate) fn of(c: &Connection, config: &Config) -> TcpInfo {
         let counts = c.special.as_ref().map(|special| special.counts).unwrap_or_default();
         let closed = c.snd.wnd == 0 && c.is_established();
-        let (sacked, lost, retrans) = c.recovery.sums(c.snd.flight_size(), c.smss().into());
+        let (sacked, lost, retrans) = c.recovery.sums(c.in_flight(), c.smss().into());
         let (rcv_rtt, rcv_space) = c.rcv.measured();
         TcpInfo {
             ca_state: if syn_was_lost(c) { CaState::Loss } else { ca_state(c) },
@@ -167,6 +169,7 @@ impl TcpInfo {
             pingpong: c.in_pingpong(config),
             advmss: c.advmss,
             pmtu: c.path_mtu,
+            unacked: c.in_flight(),
             sacked,
             lost,
             retrans,

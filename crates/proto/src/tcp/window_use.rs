@@ -86,6 +86,11 @@ impl WindowUse {
         self.unfilled_since = now;
     }
 
+    /// What was sent is acknowledged: only what follows may leave the window unused.
+    pub(super) fn acknowledged(&mut self, now: Instant) {
+        self.unfilled_since = now;
+    }
+
     pub(super) fn last_sent_at(&self) -> Instant {
         self.last_sent_at
     }

@@ -4,7 +4,7 @@ use super::congestion::Controller;
 use super::connection::{Connection, Context};
 use super::handshake::Handshake;
 use super::nagle::Nagle;
-use crate::{Config, Events, WriteFlags};
+use crate::{Config, Events, Instant, WriteFlags};
 
 impl Connection {
     /// Bytes that may be written now: up to where room is asked for again, of segments that grow to `goal`. `least`: all the send buffer
@@ -83,6 +83,15 @@ impl Connection {
         }
     }
 
+    /// When what leaves in the middle of a write of `len` bytes is sent: a little before the rest, and one after the other, so that loss
+    /// detection by time tells them apart as in Linux, whose `tcp_write_xmit` reads the clock each time.
+    pub(crate) fn moments_of_write(&self, now: Instant, len: usize) -> impl Iterator<Item = Instant> + use<> {
+        let most = len as u64 / u64::from(self.smss()) * SENDING_NANOS;
+        let begun_at = Instant::from_nanos(now.as_nanos().saturating_sub(most));
+        let begun_at = begun_at.max(self.window_use.last_sent_at().min(now));
+        (0..).map(move |sent| begun_at.plus_nanos(sent * SENDING_NANOS).min(now))
+    }
+
     /// A segment is full and the write goes on: what leaves now, as from Linux's `tcp_sendmsg_locked`? All of it where a push is due; else
     /// one burst, if nothing older waits.
     pub(crate) fn leaves_meanwhile(&mut self) -> Meanwhile {
@@ -97,6 +106,9 @@ impl Connection {
         if alone { Meanwhile::Burst } else { Meanwhile::Nothing }
     }
 }
+
+/// Between two bursts of one write, or what goes again and what is new: no more than it takes to tell them apart.
+pub(super) const SENDING_NANOS: u64 = 100;
 
 /// What is sent in the middle of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -176,8 +176,25 @@ fn a_duplicate_of_something_out_of_order_is_reported_and_believed() {
     let (mut p, id) = established(Config::default(), SACK);
     p.write(id, &pattern(1, 5000));
     p.sent_now();
-    let counts = grown(&mut p, |p| p.send("A 1 ack 1 win 512 <sack 2001:3001 2001:4001>"));
-    assert!(counts.contains(&("TCPDSACKRecv", 1)) && counts.contains(&("TCPDSACKOfoRecv", 1)), "{counts:?}");
+    p.send("A 1 ack 1 win 512 <sack 1001:4001>");
+    assert_eq!(p.sent_now().len(), 1, "the first goes again");
+    let counts = grown(&mut p, |p| p.send("A 1 ack 1 win 512 <sack 2001:3001 1001:4001>"));
+    assert!(counts.contains(&("TCPDSACKOfoRecv", 1)), "{counts:?}");
+    assert!(counts.contains(&("TCPDSACKRecvSegs", 1)), "{counts:?}");
+    let counts = grown(&mut p, |p| p.send("A 1 ack 4001 win 512 <sack 1:1001>"));
+    assert!(counts.contains(&("TCPDSACKRecv", 1)), "{counts:?}");
+    assert_eq!(p.stack.info(id).unwrap().tcp_info.dsack_dups, 2);
+}
+
+/// RFC 3708 §2: what arrives twice though it was sent once is the network's doing, and tells nothing of our retransmissions.
+#[test]
+fn more_duplicates_than_were_sent_again_are_not_believed() {
+    let (mut p, id) = established(Config::default(), SACK);
+    p.write(id, &pattern(1, 5000));
+    p.sent_now();
+    let counts = grown(&mut p, |p| p.send("A 1 ack 2001 win 512 <sack 1:1001>"));
+    assert!(counts.contains(&("TCPDSACKIgnoredDubious", 1)), "{counts:?}");
+    assert!(counts.iter().all(|(name, _)| *name != "TCPDSACKRecvSegs"), "{counts:?}");
     assert_eq!(p.stack.info(id).unwrap().tcp_info.dsack_dups, 1);
 }
 

@@ -72,7 +72,7 @@ impl Connection {
         }
         self.segments_delivered(cx);
         if ack.after(prior_una) && self.purpose == Purpose::Timeout {
-            self.arm_probe(cx, self.snd.flight_size());
+            self.arm_probe(cx, self.in_flight());
         }
         self.after_ack(cx)
     }
@@ -129,6 +129,7 @@ impl Connection {
     }
 
     /// An ACK without progress. If the peer answers our window probes, it may keep us waiting as long as it likes (RFC 9293 §3.8.6.1).
+    #[inline(never)]
     fn probes_answered(&mut self) {
         if self.snd.wnd == 0 || self.pipe() == 0 {
             self.timeouts = 0;
@@ -259,8 +260,9 @@ impl Connection {
             cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
         }
         let acked = (data_before - self.snd.queue.len()) as u32;
+        let weight = if self.counts_segments() { self.snd.queue.acked_weight() } else { acked };
         // What had been reported before, by SACK or by a duplicate ACK, counted then.
-        let delivered = told.unwrap_or_else(|| self.recovery.not_reported(acked, smss));
+        let delivered = told.unwrap_or_else(|| self.recovery.not_reported(weight, smss));
         self.snd.una = ack;
         self.snd.nxt = self.snd.nxt.latest(ack);
         self.bytes_acked += u64::from(acked);
@@ -288,10 +290,13 @@ impl Connection {
             }
         }
         let answers =
-            self.recovery.board().is_none() && self.recovery.on_progress(ack, acked, smss) != Verdict::Open;
+            self.recovery.board().is_none() && self.recovery.on_progress(ack, weight, smss) != Verdict::Open;
         let rtt = sent_at.map(|(_, last)| cx.now.since(last));
-        self.timers.stop(Timer::Retransmit);
-        if self.snd.flight_size() > 0 {
+        // A part of a segment that counts as a whole one gives it no more time.
+        if self.snd.flight_size() == 0 {
+            self.timers.stop(Timer::Retransmit);
+            self.snd.weigh();
+        } else if weight > 0 || acked == 0 || !self.timers.is_set(Timer::Retransmit) {
             self.arm_rto(cx.now);
         }
         if fin_acked {

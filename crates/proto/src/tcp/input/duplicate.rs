@@ -34,7 +34,7 @@ impl Connection {
             Verdict::Loss => {
                 cx.counters.reno_recovery += 1;
                 // What limited transmit sent beyond cwnd does not count (RFC 5681 §3.2 step 2).
-                let in_flight = self.reduction_base(cx, self.snd.flight_size().min(before.0));
+                let in_flight = self.reduction_base(cx, self.in_flight().min(before.0));
                 self.recovery_begins(&Lost {
                     in_flight,
                     smss: duplicate.smss,
@@ -74,7 +74,7 @@ impl Connection {
         cx.counters.ts_reorder += u64::from(reordered);
         self.congestion.on_undo(undo.cwnd, undo.ssthresh);
         self.ecn.on_undo();
-        self.snd.advance_nxt(self.snd.max);
+        self.snd.skip_to_max();
     }
 
     /// After an ACK that made progress: F-RTO's second step, if something new may go (RFC 5682 §2.1 step 2). A window that takes less than a
@@ -86,7 +86,7 @@ impl Connection {
         let segment = u32::from(self.segment_max());
         let fits = room >= segment.min(new) && (new >= segment || self.small_may_go(new));
         if self.recovery.tries_forward(self.snd.una, new > 0 && fits) {
-            self.snd.advance_nxt(self.snd.max);
+            self.snd.skip_to_max();
             self.arm_rto(cx.now);
         }
     }

@@ -9,7 +9,7 @@ use crate::tcp::recovery::{
     Arrived, LostTransmission, Needless, Phase, Purpose, ReoWindow, Undo, dsack, probe_timeout,
 };
 use crate::tcp::special::Counts;
-use crate::tcp::timers::Timer;
+use crate::tcp::timers::{NEVER, Timer};
 use core::time::Duration;
 use wire::SeqNum;
 
@@ -35,22 +35,45 @@ impl Connection {
         let echo = echo.map(|timestamps| timestamps.tsecr.wrapping_sub(self.ts_offset));
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
         let smss = u32::from(self.smss());
+        let in_flight = self.in_flight();
         let span = self.snd.span();
         let board = self.recovery.make_board(span.0, || cx.first_reordering(&self.tuple));
-        let mut arrived = board.arrival((cx.now, echo, min_rtt), span, (smss, cx.config.rack_rtt_of_last));
+        let mut arrived = board.arrival(
+            (cx.now, echo, min_rtt),
+            (span.0, span.1, in_flight),
+            (smss, cx.config.rack_rtt_of_last),
+        );
         let duplicate = dsack(&options.sack, segment.header.ack);
-        let blocks = &options.sack[usize::from(duplicate.is_some())..];
+        let blocks_of_missing = &options.sack[usize::from(duplicate.is_some())..];
+        let duplicate = duplicate.filter(|part| {
+            *match part.0.before(segment.header.ack) {
+                true => &mut cx.counters.dsack_recv,
+                false => &mut cx.counters.dsack_ofo_recv,
+            } += 1;
+            let segments = part.1.since(part.0).div_ceil(smss.max(1));
+            let counts = Counts::of(&mut self.special, cx.now);
+            let fits = part.1.since(part.0) <= self.snd.wnd_max;
+            counts.dsack_dups += if fits { segments } else { 0 };
+            // More than was ever sent again arrived twice: that was the network's doing.
+            let ours = fits && counts.dsack_dups <= counts.total_retrans;
+            *match ours {
+                true => &mut cx.counters.dsack_recv_segs,
+                false => &mut cx.counters.dsack_ignored_dubious,
+            } += if ours { u64::from(segments) } else { 1 };
+            ours
+        });
         if let Some(part) = duplicate {
-            cx.counters.dsack_recv += 1;
-            Counts::of(&mut self.special, cx.now).dsack_dups += 1;
-            cx.counters.dsack_ofo_recv += u64::from(part.1.after(segment.header.ack));
-            cx.counters.dsack_recv_segs += u64::from(part.1.since(part.0).div_ceil(smss.max(1)));
             board.on_dsack(span.1, part);
+            if cx.config.dsack_delivers {
+                let delivered = part.1.since(part.0).div_ceil(smss.max(1)) * smss;
+                arrived.delivered += delivered;
+                self.snd.queue.delivery.count_again(delivered);
+            }
         }
         arrived.overtaken = segment.header.ack.before(span.0);
         arrived.duplicate = duplicate;
         arrived.bare = options.sack.is_empty() && segment.payload.is_empty() && !window_changed;
-        let senseless = board.read(&mut self.snd.queue, blocks, self.snd.max, &mut arrived);
+        let senseless = board.read(&mut self.snd.queue, blocks_of_missing, self.snd.max, &mut arrived);
         cx.counters.sack_discard += u64::from(senseless);
         Some(arrived)
     }
@@ -199,11 +222,12 @@ impl Connection {
     /// Marks what is lost by now, and enters recovery for it. True if there was more.
     fn find_losses(&mut self, cx: &mut Context, prior_pipe: u32) -> bool {
         let how = self.reo_window(cx);
+        let in_flight = self.in_flight();
         let Some(board) = self.recovery.board_mut() else { return false };
-        let before = board.pipe(self.snd.flight_size());
+        let before = board.pipe(in_flight);
         let wait = board.detect(&mut self.snd.queue, (self.snd.una, self.snd.nxt), cx.now, &how);
         cx.counters.lost_retransmit += u64::from(board.take_lost_retransmits());
-        let more = board.pipe(self.snd.flight_size()) < before;
+        let more = board.pipe(in_flight) < before;
         let lost = board.take_lost();
         if more && !board.repairs() {
             let reducing = board.shrinks();
@@ -231,7 +255,11 @@ impl Connection {
         let in_flight = self.reduction_base(cx, in_flight);
         let undo = Undo::new((self.congestion.cwnd(), self.congestion.ssthresh()), self.snd.una);
         let reducing = self.recovery.is_reducing();
-        self.recovery_begins(&Lost { in_flight, smss, timeout: false, left: 0, again: false });
+        if reducing {
+            self.congestion.on_recovery();
+        } else {
+            self.recovery_begins(&Lost { in_flight, smss, timeout: false, left: 0, again: false });
+        }
         cx.counters.sack_recovery += 1;
         if self.congestion.starts_over() {
             return self.lose_everything(cx);
@@ -265,12 +293,17 @@ impl Connection {
     }
 
     fn reduce_window(&mut self, delivered: u32, safe: bool) {
-        let (flight_size, smss) = (self.snd.flight_size(), u32::from(self.smss()));
+        let (in_flight, smss) = (self.in_flight(), u32::from(self.smss()));
         if let Some(board) = self.recovery.board_mut()
             && board.shrinks()
         {
-            board.reduce(delivered, flight_size, safe, smss);
+            board.reduce(delivered, in_flight, safe, smss);
         }
+    }
+
+    /// That timer goes on when the first segment goes again (as in Linux's `tcp_xmit_retransmit_queue`).
+    pub(in crate::tcp) fn waits_for_reordered(&self) -> bool {
+        self.purpose == Purpose::Reordering && self.timers.is_set(Timer::Retransmit)
     }
 
     fn wait_for_reordered(&mut self, now: Instant, wait: Duration) {
@@ -317,31 +350,59 @@ impl Connection {
 
     /// Bytes thought to be in the network.
     pub(crate) fn pipe(&self) -> u32 {
-        self.recovery.pipe(self.snd.flight_size())
+        self.recovery.pipe(self.in_flight())
     }
 
-    /// Lets the timer bring a probe first, where one may go (RFC 8985 §7.2). False: none may. New data puts off one that was set before,
-    /// but not beyond the time-out of what was sent first: else who writes every now and then would never be repeated.
+    /// FlightSize as the congestion window counts it: bytes, or whole segments' (`count_segments`).
+    pub(crate) fn in_flight(&self) -> u32 {
+        let flight_size = self.snd.flight_size();
+        if self.counts_segments() { self.weight_of(flight_size) } else { flight_size }
+    }
+
+    #[cold]
+    fn weight_of(&self, flight_size: u32) -> u32 {
+        match self.snd.queue.sent_weight() {
+            Some(weight) if flight_size > 0 && !self.snd.queue.is_empty() => weight,
+            _ => flight_size,
+        }
+    }
+
+    /// A segment counts in multiples of so many bytes.
+    pub(in crate::tcp) fn segment_unit(&self) -> u32 {
+        if self.counts_segments() { self.smss().into() } else { 1 }
+    }
+
+    /// `count_segments`, as it was when the connection began.
+    #[inline]
+    pub(in crate::tcp) fn counts_segments(&self) -> bool {
+        self.snd.nagle.contains(Nagle::COUNTS_SEGMENTS)
+    }
+
+    /// Lets the timer bring a probe first, where one may go (RFC 8985 §7.2). False: none may. New data puts off one that was set before, but not beyond the time-out of what was sent first: else who writes every now and then would never be repeated.
     #[inline(always)]
-    pub(crate) fn arm_probe(&mut self, cx: &Context, flight_size: u32) -> bool {
+    pub(crate) fn arm_probe(&mut self, cx: &Context, in_flight: u32) -> bool {
         if !self.agreed.sack
             || cx.config.tcp_early_retrans < TLP
-            || flight_size == 0
+            || in_flight == 0
             || self.timeouts > 0
             || !self.recovery.may_probe()
         {
             return false;
         }
         // A FIN that went alone is a segment of its own.
-        let lone_fin = self.snd.fin_sent() && self.snd.nagle.contains(Nagle::FIN_ALONE) && flight_size > 1;
-        let lone = flight_size <= u32::from(self.smss()) && self.snd.queue.is_lone(self.snd.nxt) && !lone_fin;
+        let lone_fin = self.snd.fin_sent() && self.snd.nagle.contains(Nagle::FIN_ALONE) && in_flight > 1;
+        let lone = in_flight <= u32::from(self.smss()) && self.snd.queue.is_lone(self.snd.nxt) && !lone_fin;
         let wait = probe_timeout(&self.rtt, lone);
         let mut at = cx.now.plus_nanos(wait);
         if self.purpose == Purpose::Probe
             && let Some(oldest) = self.snd.queue.oldest_sent_at()
         {
             let timeout = oldest.plus_nanos(self.rtt.rto_nanos());
-            at = at.min(timeout.max(self.timers.deadline(Timer::Retransmit)));
+            at = at.min(match cx.config.probe_by_oldest {
+                false => timeout.max(self.timers.deadline(Timer::Retransmit)),
+                true if timeout > cx.now => timeout,
+                true => NEVER,
+            });
         }
         self.purpose = Purpose::Probe;
         self.timers.set(Timer::Retransmit, at);

@@ -133,6 +133,7 @@ impl Connection {
         cx.counters.delivered += 1;
         self.snd.una = ack;
         self.snd.nxt = ack;
+        self.snd.weigh();
         self.established_at = cx.now;
         if let Some(special) = &mut self.special {
             special.heard(cx.now, true);
@@ -203,7 +204,7 @@ impl Connection {
     fn resend_syn_data(&mut self, cx: &mut Context) {
         let sent = self.snd.max.earliest(self.snd.queue.end());
         if sent.after(self.snd.una) {
-            self.snd.nxt = self.snd.max;
+            self.snd.skip_to_max();
             self.lose_everything(cx);
         }
     }

@@ -4,6 +4,7 @@ use super::segment::Outgoing;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::nagle::Nagle;
 use crate::tcp::recovery::{Phase, Probe};
+use crate::tcp::send_queue::Sending;
 use crate::tcp::timers::Timer;
 use wire::{Ecn, Flags, SeqNum, TxPacket};
 
@@ -34,8 +35,9 @@ impl Connection {
             return self.send_bare(cx, una - 1, Flags::ACK, packet);
         }
         let len = sent.since(una).min(u32::from(self.segment_max()));
-        let in_flight = self.pipe();
-        let (taken, push) = self.snd.queue.transmit((cx.now, in_flight), una, len, &mut packet.payload);
+        let unit = self.segment_unit();
+        let sending = Sending { now: cx.now, in_flight: self.pipe(), unit, again: true };
+        let (taken, push) = self.snd.queue.transmit(sending, una, len, &mut packet.payload);
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         let ecn = Ecn::NotEct;
         let out = Outgoing { seq: una, flags, payload_len: taken as usize, ecn, urgent: 0, again: true };

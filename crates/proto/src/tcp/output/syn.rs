@@ -8,6 +8,7 @@ use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen};
 use crate::tcp::negotiation;
 use crate::tcp::patience::patience;
 use crate::tcp::receiver::AckOwed;
+use crate::tcp::send_queue::Sending;
 use crate::tcp::timers::Timer;
 use crate::tcp::window_space::whole_segments;
 use crate::{CloseReason, Config};
@@ -72,7 +73,8 @@ impl Connection {
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
         self.snd.queue.begin_flight(cx.now);
-        let (taken, _) = self.snd.queue.transmit((cx.now, 0), start, len, &mut packet.payload);
+        let sending = Sending { now: cx.now, in_flight: 0, unit: 1, again: false };
+        let (taken, _) = self.snd.queue.transmit(sending, start, len, &mut packet.payload);
         // So that a server which takes it only from a later segment hands it on at once (as Linux's `tcp_send_syn_data`).
         self.snd.queue.push_before(start + taken);
         let fin = fin && self.snd.fin_queued && taken as usize == self.snd.queue.len();
@@ -231,7 +233,8 @@ impl Connection {
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
         self.snd.queue.begin_flight(cx.now);
-        let (taken, push) = self.snd.queue.transmit((cx.now, 0), start, len, &mut packet.payload);
+        let sending = Sending { now: cx.now, in_flight: 0, unit: 1, again: false };
+        let (taken, push) = self.snd.queue.transmit(sending, start, len, &mut packet.payload);
         let fin = self.snd.fin_queued && taken as usize == self.snd.queue.len();
         passive.data_sent = taken;
         passive.fin_sent = fin;

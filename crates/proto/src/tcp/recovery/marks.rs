@@ -5,12 +5,33 @@ use crate::tcp::delivery::Snapshot;
 use crate::tcp::send_queue::{SendQueue, TxSegment};
 use wire::SeqNum;
 
-/// Sums over the marks, bytes.
+/// Sums over segments with a mark, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    /// What they count as. Where segments are counted that is nothing for what went behind others in one packet.
+    pub(super) weight: u32,
+    /// What they are: something, if there are any.
+    pub(super) len: u32,
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, segment: &TxSegment) {
+        self.weight += segment.weight;
+        self.len += segment.len;
+    }
+
+    fn sub(&mut self, segment: &TxSegment) {
+        self.weight = self.weight.saturating_sub(segment.weight);
+        self.len = self.len.saturating_sub(segment.len);
+    }
+}
+
+/// Sums over the marks.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
-    pub(super) sacked: u32,
-    pub(super) lost: u32,
-    pub(super) retransmitted: u32,
+    pub(super) sacked: Sum,
+    pub(super) lost: Sum,
+    pub(super) retransmitted: Sum,
     /// Nothing before it waits to be sent again.
     pub(super) resend_from: SeqNum,
     /// Segments lost again after having been sent again, since last asked.
@@ -29,12 +50,12 @@ impl Marks {
         }
         if segment.retransmitted {
             segment.retransmitted = false;
-            self.retransmitted = self.retransmitted.saturating_sub(segment.len);
+            self.retransmitted.sub(segment);
             self.lost_retransmits += 1;
         }
         if !segment.lost {
             segment.lost = true;
-            self.lost += segment.len;
+            self.lost.add(segment);
         }
         self.resend_from = self.resend_from.earliest(segment.seq);
     }
@@ -44,7 +65,7 @@ impl Marks {
         segment.lost = false;
         segment.retransmitted = false;
         segment.sacked = true;
-        self.sacked += segment.len;
+        self.sacked.add(segment);
     }
 
     /// Adds the marks of a segment to the sums.
@@ -54,7 +75,9 @@ impl Marks {
             (segment.lost, &mut self.lost),
             (segment.retransmitted, &mut self.retransmitted),
         ] {
-            *sum += if marked { segment.len } else { 0 };
+            if marked {
+                sum.add(segment);
+            }
         }
     }
 
@@ -64,13 +87,22 @@ impl Marks {
             (segment.lost, &mut self.lost),
             (segment.retransmitted, &mut self.retransmitted),
         ] {
-            *sum = sum.saturating_sub(if marked { segment.len } else { 0 });
+            if marked {
+                sum.sub(segment);
+            }
         }
+    }
+
+    /// The sums anew, where segments weigh something else than they did.
+    #[cold]
+    pub(super) fn weigh(&mut self, queue: &SendQueue) {
+        (self.sacked, self.lost, self.retransmitted) = Default::default();
+        queue.all().for_each(|segment| self.count(segment));
     }
 
     /// Nothing is marked.
     pub(super) fn is_clear(&self) -> bool {
-        self.sacked == 0 && self.lost == 0 && self.retransmitted == 0
+        self.sacked.len == 0 && self.lost.len == 0 && self.retransmitted.len == 0
     }
 
     /// IsLost of RFC 6675 §4: enough segments beyond it, or runs of them, are there. What was sent again is left to the timer.
@@ -82,11 +114,11 @@ impl Marks {
             runs += u32::from(segment.sacked && !in_run);
             in_run = segment.sacked;
         }
-        let mut above = self.sacked;
+        let mut above = self.sacked.weight;
         in_run = false;
         for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(rack.fack)) {
             if segment.sacked {
-                above -= segment.len;
+                above = above.saturating_sub(segment.weight);
                 runs -= u32::from(!in_run);
             } else if !segment.lost
                 && segment.transmissions == 1

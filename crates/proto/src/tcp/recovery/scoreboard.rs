@@ -83,12 +83,13 @@ impl Scoreboard {
 
     /// Bytes in flight: delivered out of order, held to be lost, sent again.
     pub(crate) fn sums(&self) -> (u32, u32, u32) {
-        (self.marks.sacked, self.marks.lost, self.marks.retransmitted)
+        (self.marks.sacked.weight, self.marks.lost.weight, self.marks.retransmitted.weight)
     }
 
     /// SetPipe of RFC 6675 §4, by sums.
     pub(crate) fn pipe(&self, flight_size: u32) -> u32 {
-        (flight_size + self.marks.retransmitted).saturating_sub(self.marks.sacked + self.marks.lost)
+        let Marks { sacked, lost, retransmitted, .. } = &self.marks;
+        (flight_size + retransmitted.weight).saturating_sub(sacked.weight + lost.weight)
     }
 
     /// The congestion window now, where `cwnd` is the algorithm's.
@@ -123,24 +124,24 @@ impl Scoreboard {
 
     /// The first segment that is not acknowledged was reported to be there.
     pub(crate) fn reneges(&self, queue: &SendQueue, snd_una: SeqNum) -> bool {
-        self.marks.sacked > 0 && queue.starting(snd_una).next().is_some_and(|head| head.sacked)
+        self.marks.sacked.len > 0 && queue.starting(snd_una).next().is_some_and(|head| head.sacked)
     }
 
     /// Something is held to be lost.
     pub(crate) fn any_lost(&self) -> bool {
-        self.marks.lost > 0
+        self.marks.lost.len > 0
     }
 
     /// Of what is held to be lost, not all was sent again.
     pub(super) fn resending_waits(&self) -> bool {
-        self.marks.lost > self.marks.retransmitted
+        self.marks.lost.len > self.marks.retransmitted.len
     }
 
     /// Notes what the ACK knew before its blocks are read.
     pub(crate) fn arrival(
         &self,
         (now, echo, min_rtt): (Instant, Option<u32>, Duration),
-        (snd_una, snd_nxt): (SeqNum, SeqNum),
+        (snd_una, snd_nxt, in_flight): (SeqNum, SeqNum, u32),
         (smss, rtt_of_last): (u32, bool),
     ) -> Arrived {
         Arrived {
@@ -151,7 +152,7 @@ impl Scoreboard {
             snd_nxt,
             smss,
             rtt_of_last,
-            prior_pipe: self.pipe(snd_nxt.since(snd_una)),
+            prior_pipe: self.pipe(in_flight),
             duplicate: None,
             bare: false,
             overtaken: false,
@@ -176,8 +177,10 @@ impl Scoreboard {
         };
         // A FIN, or what goes again from the start, is not marked.
         let clipped = |block: &Block| (block.0, block.1.earliest(arrived.snd_nxt));
-        let valid: SmallVec<[Block; 4]> =
+        let mut valid: SmallVec<[Block; 4]> =
             blocks.iter().filter(sensible).map(clipped).filter(|block| block.0.before(block.1)).collect();
+        // In the order they were sent, whatever order they are reported in: the last of them gives RACK's round trip.
+        valid.sort_unstable_by_key(|block| block.0.since(arrived.snd_una));
         let mut whole: SmallVec<[Block; 4]> = SmallVec::new();
         for block in &valid {
             let block = queue.cut_packets(*block, arrived.smss.max(1));
@@ -192,7 +195,16 @@ impl Scoreboard {
         let overtaken = blocks.iter().filter(|block| block.1.before_or_eq(arrived.snd_una)).count();
         let senseless = blocks.len() - valid.len() - if arrived.overtaken { overtaken } else { 0 };
         self.known = whole;
+        self.weigh(queue);
         senseless as u32
+    }
+
+    /// Segments may weigh something else than they did.
+    #[inline]
+    pub(crate) fn weigh(&mut self, queue: &mut SendQueue) {
+        if queue.take_reweighed() {
+            self.marks.weigh(queue);
+        }
     }
 
     fn sack(&mut self, queue: &mut SendQueue, block: Block, arrived: &mut Arrived) {
@@ -222,7 +234,7 @@ impl Scoreboard {
     }
 
     fn delivered(rack: &mut Rack, point: SeqNum, segment: &TxSegment, arrived: &mut Arrived) {
-        arrived.delivered += segment.len;
+        arrived.delivered += segment.weight;
         rack.on_delivered(segment, arrived);
         arrived.original |= segment.transmissions == 1 && segment.end().before_or_eq(point);
         if segment.transmissions == 1 && segment.end().before_or_eq(arrived.prior_fack) {
@@ -261,7 +273,7 @@ impl Scoreboard {
         now: Instant,
         how: &ReoWindow,
     ) -> Option<Duration> {
-        if self.marks.sacked == 0 && !self.repairs() {
+        if self.marks.sacked.len == 0 && !self.repairs() {
             return None;
         }
         if how.flags & RACK == 0 {
@@ -291,8 +303,8 @@ impl Scoreboard {
     ///
     /// Retransmissions of an earlier one may still be on their way: what acknowledges them does not prove this one needless.
     pub(crate) fn begin_recovery(&mut self, snd_nxt: SeqNum, in_flight: u32, ssthresh: u32, mut undo: Undo) {
-        if self.marks.retransmitted > 0 {
-            undo.inherit(self.resent_since, self.marks.retransmitted);
+        if self.marks.retransmitted.len > 0 {
+            undo.inherit(self.resent_since, self.marks.retransmitted.weight);
         }
         self.undo = Some(undo);
         self.phase = Phase::Recovery;
@@ -462,7 +474,7 @@ impl Scoreboard {
         snd_nxt: SeqNum,
         max: u32,
     ) -> Option<(SeqNum, u32)> {
-        if self.marks.lost == 0 || self.new_data_first {
+        if self.marks.lost.len == 0 || self.new_data_first {
             None
         } else {
             self.marks.next_lost(queue, snd_nxt, max)
@@ -477,19 +489,21 @@ impl Scoreboard {
         again: bool,
         now: Instant,
     ) {
-        self.prr.on_sent(len);
+        let sent = queue.starting(seq).take_while(|segment| segment.end().before_or_eq(seq + len));
+        self.prr.on_sent(sent.map(|segment| segment.weight).sum());
         if !again {
             return;
         }
-        let before = self.marks.retransmitted;
+        let before = self.marks.retransmitted.len;
         // What only a probe repeats is not held to be lost, and stays as it was.
         for segment in queue.mark_from(seq).take_while(|segment| segment.end().before_or_eq(seq + len)) {
             if !segment.retransmitted && segment.lost {
                 segment.retransmitted = true;
-                self.marks.retransmitted += segment.len;
+                self.marks.retransmitted.add(segment);
             }
         }
-        if self.marks.retransmitted == before {
+        self.weigh(queue);
+        if self.marks.retransmitted.len == before {
             return;
         }
         if before == 0 || self.resent_since.is_none() {
@@ -501,11 +515,11 @@ impl Scoreboard {
     }
 }
 
-/// The duplicate that the first block reports (RFC 2883 §4): it is acknowledged, or lies within the second.
+/// The duplicate that the first block reports (RFC 2883 §4): it begins with what is acknowledged, or lies within the second.
 pub(crate) fn dsack(blocks: &[Block], ack: SeqNum) -> Option<Block> {
     let first = *blocks.first()?;
     let within = |outer: &Block| outer.0.before_or_eq(first.0) && first.1.before_or_eq(outer.1);
-    let duplicate = first.1.before_or_eq(ack) || blocks.get(1).is_some_and(within);
+    let duplicate = first.0.before(ack) || blocks.get(1).is_some_and(within);
     (first.0.before(first.1) && duplicate).then_some(first)
 }
 
@@ -547,7 +561,11 @@ mod tests {
 
     fn arrived(board: &Scoreboard, una: u32, nxt: u32, ms: u64) -> Arrived {
         let now = Instant::from_nanos(ms * 1_000_000);
-        board.arrival((now, None, Duration::from_millis(1)), (SeqNum(una), SeqNum(nxt)), (MSS, false))
+        board.arrival(
+            (now, None, Duration::from_millis(1)),
+            (SeqNum(una), SeqNum(nxt), nxt - una),
+            (MSS, false),
+        )
     }
 
     #[test]
@@ -609,7 +627,7 @@ mod tests {
             board.acknowledged(segment, &mut ack)
         });
         board.on_progress(SeqNum(500), SeqNum(1000));
-        assert_eq!((board.phase, board.marks.retransmitted), (Phase::Open, 100));
+        assert_eq!((board.phase, board.marks.retransmitted.len), (Phase::Open, 100));
         board.begin_recovery(SeqNum(1000), 500, 500, Undo::new((7, 7), SeqNum(500)));
         let ack = Arrived { echo: Some(90), ..arrived(&board, 500, 1000, 140) };
         assert_eq!(board.needless(&ack, true), None);
@@ -670,7 +688,7 @@ mod tests {
                     _ => {}
                 }
                 let marks = &board.marks;
-                prop_assert_eq!(sums(&queue), (marks.sacked, marks.lost, marks.retransmitted));
+                prop_assert_eq!(sums(&queue), (marks.sacked.len, marks.lost.len, marks.retransmitted.len));
                 prop_assert!(queue.count() <= 3 * 40 + 8, "{} segments", queue.count());
             }
         }

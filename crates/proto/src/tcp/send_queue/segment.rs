@@ -1,0 +1,95 @@
+//! One segment of the send queue: its bytes, and what recovery needs to know of its transmissions.
+
+use crate::Instant;
+use crate::tcp::delivery::Snapshot;
+use bytes::Bytes;
+use smallvec::SmallVec;
+use wire::SeqNum;
+
+/// A run of bytes that is sent, acknowledged and retransmitted as one.
+#[derive(Debug)]
+pub(crate) struct TxSegment {
+    pub(crate) seq: SeqNum,
+    pub(crate) len: u32,
+    /// Bytes it counts as for the congestion window, once sent: its own, or those of whole segments (`count_segments`).
+    pub(crate) weight: u32,
+    /// Times it was handed to the device.
+    pub(crate) transmissions: u8,
+    /// The last byte of an application's write ends here, or enough of a long one to hand it on.
+    pub(crate) push: bool,
+    /// A record ends here: what follows is never sent in the same segment.
+    pub(crate) eor: bool,
+    /// The peer holds it, though it is not acknowledged (RFC 2018).
+    pub(crate) sacked: bool,
+    /// Held to be lost, once at least.
+    pub(crate) lost: bool,
+    /// Sent again, and of that transmission nothing is known yet.
+    pub(crate) retransmitted: bool,
+    /// What is left of a packet whose first bytes were acknowledged by themselves.
+    pub(crate) begun: bool,
+    /// When it was last handed over.
+    pub(crate) sent_at: Instant,
+    /// What was delivered by then.
+    pub(in crate::tcp) snapshot: Snapshot,
+    pub(super) parts: SmallVec<[Bytes; 1]>,
+}
+
+impl TxSegment {
+    pub(crate) fn end(&self) -> SeqNum {
+        self.seq + self.len
+    }
+
+    /// Its last transmission is neither known to have arrived nor held to be lost.
+    pub(crate) fn is_thought_in_flight(&self) -> bool {
+        !self.sacked && (!self.lost || self.retransmitted)
+    }
+
+    pub(super) fn new(seq: SeqNum) -> TxSegment {
+        TxSegment {
+            seq,
+            len: 0,
+            weight: 0,
+            transmissions: 0,
+            push: false,
+            eor: false,
+            sacked: false,
+            lost: false,
+            retransmitted: false,
+            begun: false,
+            sent_at: Instant::ZERO,
+            snapshot: Snapshot::default(),
+            parts: SmallVec::new(),
+        }
+    }
+
+    /// Cuts off everything from `at` bytes on. All bytes must be frozen.
+    pub(super) fn split_off(&mut self, at: u32) -> TxSegment {
+        let mut rest = TxSegment {
+            seq: self.seq + at,
+            len: self.len - at,
+            push: self.push,
+            eor: self.eor,
+            parts: SmallVec::new(),
+            ..*self
+        };
+        let mut keep = at as usize;
+        let mut kept = SmallVec::new();
+        for mut part in self.parts.drain(..) {
+            if keep == 0 {
+                rest.parts.push(part);
+            } else if part.len() <= keep {
+                keep -= part.len();
+                kept.push(part);
+            } else {
+                rest.parts.push(part.split_off(keep));
+                keep = 0;
+                kept.push(part);
+            }
+        }
+        self.parts = kept;
+        self.len = at;
+        self.push = false;
+        self.eor = false;
+        rest
+    }
+}
