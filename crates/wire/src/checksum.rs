@@ -21,12 +21,18 @@ impl Checksum {
     #[inline(always)]
     pub(crate) fn is_right_for(self, segment: &[u8]) -> bool {
         debug_assert!(!self.odd);
-        // All ones in one's complement, however it is folded, is a multiple of 0xffff (RFC 1071 §2).
         let sum = match <&[u8; BARE_ACK_LEN]>::try_from(segment) {
             Ok(ack) => sum_short(ack),
             Err(_) => sum_native(segment),
         };
-        (self.sum + sum).is_multiple_of(0xffff)
+        Checksum { sum: self.sum + sum, odd: false }.is_right()
+    }
+
+    /// Is this the sum of something whose checksum field is right? Not for sums that are all zero.
+    #[inline(always)]
+    pub(crate) fn is_right(self) -> bool {
+        // All ones in one's complement, however it is folded, is a multiple of 0xffff (RFC 1071 §2).
+        self.sum.is_multiple_of(0xffff)
     }
 
     /// The pseudo-header of either IP version (by `src.is_v4()`; RFC 9293 §3.1, RFC 8200 §8.1).

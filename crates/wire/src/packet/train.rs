@@ -125,7 +125,7 @@ impl Train {
             let mut sum = self.pseudo_header;
             sum.add_u32(segment.len() as u32);
             sum.add(segment);
-            if sum.finish() != 0 {
+            if !sum.is_right() {
                 return None;
             }
         }
@@ -143,7 +143,7 @@ impl Train {
             for varies in [2, 4, 10] {
                 sum.add_u16(u16::from_be_bytes([ip[varies], ip[varies + 1]]));
             }
-            sum.finish() == 0 && usize::from(u16::from_be_bytes([ip[2], ip[3]])) == packet.len()
+            sum.is_right() && usize::from(u16::from_be_bytes([ip[2], ip[3]])) == packet.len()
         } else {
             usize::from(u16::from_be_bytes([ip[4], ip[5]])) == packet.len() - V6_LEN
         }
