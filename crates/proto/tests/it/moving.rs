@@ -1,6 +1,8 @@
 //! Connections that go from one stack to another, or are put together by hand, without a packet that tells of it.
 
+use crate::pair::{CLIENT, Pair, SERVER};
 use crate::peer::*;
+use crate::simulation::Random;
 use core::time::Duration;
 use proto::*;
 
@@ -141,4 +143,84 @@ fn nonsense_is_borne() {
         p.skip(120_000);
         p.stack.handle_timeout(p.now + Duration::from_secs(4000));
     }
+}
+
+const SEEDS: u64 = 25;
+const BYTES: usize = 150_000;
+
+/// The connection is taken out of its stack and put back, as another stack would: what is on its way meanwhile arrives.
+fn moved(pair: &mut Pair, side: usize, id: ConnId) -> ConnId {
+    let (now, stack) = (pair.now, &mut pair.stacks[side]);
+    let Some(saved) = stack.save_connection(now, id) else { return id };
+    stack.discard(now, id);
+    stack.restore_connection(now, &saved, SocketOptions::default()).unwrap()
+}
+
+/// Bytes both ways on a path that loses, reorders and duplicates, while either end moves again and again: each arrives once, in order.
+fn exchange(seed: u64) -> u64 {
+    let mut random = Random(seed);
+    let mut config = || Config {
+        tcp_timestamps: random.chance(70),
+        tcp_sack: random.chance(70),
+        tcp_window_scaling: random.chance(80),
+        tcp_congestion_control: random.pick(CongestionControl::ALL),
+        ..if random.chance(50) { Config::linux() } else { Config::default() }
+    };
+    let mut pair = Pair::new(config(), config(), 20);
+    let (loss, reorder, duplicate) = (random.below(6), random.below(8), random.below(4));
+    let mut dice = Random(seed ^ 0x5eed);
+    pair.filter = Box::new(move |sent| sent.len == 0 || !dice.chance(loss));
+    let mut dice = Random(seed ^ 0xd1ce);
+    pair.copies = Box::new(move |_| {
+        let late = if dice.chance(reorder) { Duration::from_millis(dice.below(60)) } else { Duration::ZERO };
+        if dice.chance(duplicate) { vec![late, Duration::from_millis(3)] } else { vec![late] }
+    });
+    let listener = pair.listen(0);
+    let id = pair.connect(ConnectOptions::default());
+    pair.run(4000);
+    let mut ids = [id, pair.accept(listener).expect("accepted")];
+    let data = [pattern(1, BYTES), pattern(77, BYTES)];
+    let (begun, mut moves) = (pair.now, 0);
+    let (mut written, mut heard) = ([0; 2], [Vec::new(), Vec::new()]);
+    while heard.iter().any(|heard| heard.len() < BYTES) {
+        let now = pair.now;
+        for side in [CLIENT, SERVER] {
+            let rest = &data[side][written[side]..];
+            written[side] += pair.stacks[side].write(now, ids[side], rest).unwrap_or(0);
+            if random.chance(4) {
+                ids[side] = moved(&mut pair, side, ids[side]);
+                moves += 1;
+            }
+        }
+        pair.run(10);
+        for side in [CLIENT, SERVER] {
+            // Sometimes what came is left where it is, and goes along.
+            if random.chance(60) {
+                heard[1 - side].extend(pair.read(side, ids[side]).unwrap_or_default());
+            }
+        }
+        let got = heard.each_ref().map(Vec::len);
+        assert!(pair.ms_since(begun) < 900_000, "seed {seed}: stuck at {got:?} of {BYTES}");
+    }
+    assert!(heard == data, "seed {seed}: the bytes are not those sent");
+    pair.run(20_000);
+    for side in [CLIENT, SERVER] {
+        let info = pair.stacks[side].info(ids[side]).expect("still open");
+        assert_eq!(
+            (info.state, info.send_queue, info.flight_size),
+            (State::Established, 0, 0),
+            "seed {seed}"
+        );
+    }
+    let now = pair.now;
+    [CLIENT, SERVER].into_iter().for_each(|side| pair.stacks[side].close(now, ids[side]));
+    pair.run(200_000);
+    assert!(pair.stacks.iter().all(|stack| stack.table_sizes().connections == 0), "seed {seed}: still there");
+    moves
+}
+
+#[test]
+fn every_byte_arrives_once_however_often_either_end_moves() {
+    let moves: u64 = (0..SEEDS).map(exchange).sum();
+    assert!(moves > SEEDS, "{moves}");
 }
