@@ -167,6 +167,8 @@ impl Sockets {
         child.opening = Opening::Connected;
         child.chosen = Chosen { address: listener.chosen.address, port: false };
         child.bound = self.stack.names(conn).map(|(local, _)| local);
+        child.options.engine.md5_keys = child.options.engine.md5_keys.narrowed(peer.ip());
+        let md5_keys = child.options.engine.md5_keys.clone();
         let named = child.domain.to_user(peer);
         let close_on_exec = flags & libc::SOCK_CLOEXEC != 0;
         let Ok(new) = self.files.insert(File::Socket(Box::new(child)), close_on_exec) else {
@@ -175,6 +177,10 @@ impl Sockets {
         };
         self.own(new, Role::Connection(conn))?;
         self.speak_as(now, new, conn)?;
+        if !md5_keys.is_empty() {
+            // A connection that is gone by now has none.
+            let _ = self.stack.set_md5_keys(now, conn, md5_keys);
+        }
         self.notice_state(new, conn);
         Ok((new, named))
     }

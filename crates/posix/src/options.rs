@@ -6,6 +6,7 @@
 mod ip;
 mod ipv6;
 mod kept;
+mod md5;
 mod repair;
 mod socket;
 mod tcp;

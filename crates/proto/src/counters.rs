@@ -195,6 +195,12 @@ counters! {
     migrate_req_failure = "TCPMigrateReqFailure";
     /// Half-open requests ended by a reset, the peer's or ours.
     embryonic_rsts = "EmbryonicRsts";
+    /// Segments without a signature from peers with a key (RFC 2385).
+    md5_not_found = "TCPMD5NotFound";
+    /// Segments with a signature from peers without a key.
+    md5_unexpected = "TCPMD5Unexpected";
+    /// Segments with a wrong signature.
+    md5_failure = "TCPMD5Failure";
     /// Challenge ACKs (RFC 5961).
     challenge_ack = "TCPChallengeACK";
     /// Segments that begin beyond the window.
@@ -398,6 +404,8 @@ drop_reasons! {
     StrayReset;
     /// A smaller hop limit than the socket takes.
     HopLimit;
+    /// Not signed as its socket asks (RFC 2385).
+    Signature;
 }
 
 /// Dropped packets by reason.

@@ -4,8 +4,8 @@
 //! Ranges are Linux's. Inside, a connection that asks for nothing special keeps no copy, and the children of a listener share one
 //! ([`Options`]).
 
-use crate::CongestionControl;
 use crate::tcp::nagle::Nagle;
+use crate::{CongestionControl, Md5Keys};
 use core::ops::{Deref, RangeInclusive};
 use core::time::Duration;
 use std::sync::Arc;
@@ -81,6 +81,8 @@ pub struct SocketOptions {
     pub save_syn: bool,
     /// Every packet leaves so much later than it would (`TCP_TX_DELAY`), less than 2²⁸ µs.
     pub tx_delay: Duration,
+    /// Peers whose segments are signed, and the keys (`TCP_MD5SIG`, RFC 2385). There is no Fast Open with them.
+    pub md5_keys: Md5Keys,
     /// Segments that come with a smaller hop limit are dropped (`IP_MINTTL`, `IPV6_MINHOPCOUNT`, RFC 5082).
     pub min_hops: u8,
 }
@@ -284,6 +286,10 @@ impl From<SocketOptions> for Options {
 pub(crate) struct RareOptions(Option<Arc<SocketOptions>>);
 
 impl RareOptions {
+    pub(crate) fn set_md5_keys(&mut self, md5_keys: Md5Keys) {
+        self.0 = Some(Arc::new(SocketOptions { md5_keys, ..SocketOptions::clone(self) }));
+    }
+
     /// Changes one.
     pub(crate) fn set(&mut self, option: SocketOption) -> Result<(), OptionError> {
         let mut changed = SocketOptions::clone(self);
@@ -324,6 +330,7 @@ static ORDINARY: SocketOptions = SocketOptions {
     receive_times: false,
     save_syn: false,
     tx_delay: Duration::ZERO,
+    md5_keys: Md5Keys::NONE,
     min_hops: 0,
 };
 

@@ -23,6 +23,7 @@ mod request_timers;
 mod routes;
 mod seeing;
 mod settle;
+mod signing;
 mod stateless;
 mod stream;
 mod syn_cookie;

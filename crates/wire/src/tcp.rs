@@ -1,15 +1,17 @@
 //! TCP header (RFC 9293 §3.1) and options.
 //!
 //! [`TcpHeader`] here; [`Cookie`] and the Fast Open option in `tcp/cookie.rs`; [`TcpOptions`] in `tcp/options.rs` over the raw walk in
-//! `tcp/raw_options.rs`, which the display uses too, with the values of `tcp/option_values.rs`.
+//! `tcp/raw_options.rs`, which the display uses too, with the values of `tcp/option_values.rs`; MD5 signatures in `tcp/signature.rs`.
 mod cookie;
 mod option_values;
 mod options;
 pub(crate) mod raw_options;
+mod signature;
 
 pub use cookie::*;
 pub use option_values::*;
 pub use options::*;
+pub use signature::*;
 
 use crate::{Addr, Checksum, SeqNum, protocol};
 use core::fmt;

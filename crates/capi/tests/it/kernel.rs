@@ -132,3 +132,10 @@ fn a_live_connection_goes_from_the_library_to_the_kernel_and_back() {
         succeed(&mut command(program("tests/c/moving.c", Link::Shared)));
     });
 }
+
+#[test]
+fn signed_connections_are_understood_by_the_kernel() {
+    in_namespace(|| {
+        succeed(&mut command(program("tests/c/signed.c", Link::Shared)));
+    });
+}

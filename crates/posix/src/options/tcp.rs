@@ -1,8 +1,9 @@
 //! Options of `IPPROTO_TCP` (Linux's `do_tcp_setsockopt` and `do_tcp_getsockopt`).
 
+use super::md5::TCP_MD5SIG_EXT;
 use super::{Asked, Given, Setting, Untold, bytes, flag, seconds, switch, whole_seconds};
 use crate::errno::Errno;
-use crate::socket::{Domain, Role};
+use crate::socket::Role;
 use crate::sockets::Sockets;
 use crate::tcp_info;
 use core::time::Duration;
@@ -15,13 +16,8 @@ const TCP_IS_MPTCP: i32 = 43;
 const TCP_RTO_MAX_MS: i32 = 44;
 const TCP_RTO_MIN_US: i32 = 45;
 const TCP_DELACK_MAX_US: i32 = 46;
-const TCP_MD5SIG_EXT: i32 = 32;
 const TCP_TX_DELAY: i32 = 37;
 const TCP_AO_REPAIR: i32 = 42;
-/// `struct tcp_md5sig`: its size, and where it has the length of the key behind an address, flags and a prefix length.
-const MD5SIG_LEN: usize = 216;
-const MD5SIG_KEYLEN_AT: usize = 130;
-const MD5SIG_KEY_MAX: u16 = 80;
 /// Linux's `TCP_FASTOPEN_KEY_LENGTH`.
 const KEY_LEN: usize = 16;
 /// Bytes that timestamps take of every segment.
@@ -56,7 +52,7 @@ impl Sockets {
             return result;
         }
         match name {
-            libc::TCP_MD5SIG | TCP_MD5SIG_EXT => md5_key(self.files.socket(fd)?.domain, value),
+            libc::TCP_MD5SIG | TCP_MD5SIG_EXT => self.set_md5_key(setting),
             TCP_AO_REPAIR if matches!(self.files.socket(fd)?.role, Role::Listener(_)) => Err(Errno::EPERM),
             libc::TCP_SAVE_SYN => {
                 if !(0..=2).contains(&number) {
@@ -281,20 +277,6 @@ fn name_in(value: Given<'_>) -> Result<&[u8], Errno> {
     }
     let bytes = value.first(value.len().min(CONGESTION_NAME_MAX - 1))?;
     Ok(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
-}
-
-/// Keys of RFC 2385's signatures, which are not made here: there is none to be deleted, and none can be added (`tcp_v4_parse_md5_keys`).
-fn md5_key(domain: Domain, value: Given<'_>) -> Result<(), Errno> {
-    let value = value.first(MD5SIG_LEN)?;
-    let family = i32::from(u16::from_ne_bytes([value[0], value[1]]));
-    let key_len = u16::from_ne_bytes([value[MD5SIG_KEYLEN_AT], value[MD5SIG_KEYLEN_AT + 1]]);
-    let wanted = if domain == Domain::V4 { libc::AF_INET } else { libc::AF_INET6 };
-    match key_len {
-        _ if family != wanted => Err(Errno::EINVAL),
-        0 => Err(Errno::ENOENT),
-        1..=MD5SIG_KEY_MAX => Err(Errno::EOPNOTSUPP),
-        _ => Err(Errno::EINVAL),
-    }
 }
 
 /// As the time-outs of a SYN-ACK make it: 1, 3, 7 … seconds (Linux's `secs_to_retrans`, `retrans_to_secs`).

@@ -1,7 +1,8 @@
-//! What only some sockets ask of packets: that the headers of a SYN are kept, that few hops were taken, that they leave later. As long as
-//! no socket has asked, a packet costs one look at a null pointer.
+//! What only some sockets ask of packets: that the headers of a SYN are kept, that few hops were taken, that they leave later, that they
+//! are signed (`signing`). As long as no socket has asked, a packet costs one look at a null pointer.
 
 use super::Stack;
+use super::signing::Signing;
 use crate::socket_options::RareOptions;
 use crate::tuple::FourTuple;
 use crate::{ConnId, DropReason, Instant};
@@ -21,6 +22,7 @@ pub(super) struct Attention {
     /// Hop limit of the packet that is being handled, and its IP and TCP headers if it is a SYN.
     hops: u8,
     syn: Option<Box<[u8]>>,
+    pub(super) signing: Signing,
     /// What leaves later, in that order; the number tells apart what leaves at once.
     later: BTreeMap<(Instant, u64), TxPacket>,
     count: u64,
@@ -57,7 +59,8 @@ impl Attention {
 impl Stack {
     /// A socket with these options begins.
     pub(super) fn attend(&mut self, options: &RareOptions) {
-        if options.save_syn || !options.tx_delay.is_zero() || options.min_hops > 0 {
+        let asks = options.save_syn || !options.tx_delay.is_zero() || options.min_hops > 0;
+        if asks || !options.md5_keys.is_empty() {
             self.attention.get_or_insert_default();
         }
     }
@@ -67,8 +70,10 @@ impl Stack {
     pub(super) fn note_packet(&mut self, packet: &RxPacket) {
         let Some(attention) = self.attention.as_deref_mut() else { return };
         (attention.hops, attention.syn) = (u8::MAX, None);
+        attention.signing.note(None);
         let Ok((ip, payload)) = IpHeader::parse(&packet.data) else { return };
         attention.hops = ip.hop_limit;
+        attention.signing.note(packet.data.get(payload.clone()));
         let Some([offset, flags]) = packet.data.get(payload.start + OFFSET_AT..=payload.start + FLAGS_AT)
         else {
             return;
@@ -111,7 +116,7 @@ impl Stack {
             return true;
         }
         while self.transmit_next(now, packet) {
-            if !self.put_off(now, packet) {
+            if self.sign(packet) && !self.put_off(now, packet) {
                 return true;
             }
         }

@@ -145,6 +145,11 @@ impl Stack {
     #[inline]
     pub(super) fn dispatch(&mut self, now: Instant, tuple: FourTuple, segment: &mut Segment) {
         let hash = tuple.hash(&self.hash_key);
+        if (segment.header.options.md5 || self.attention.is_some())
+            && !self.is_signed_as_due(hash, &tuple, segment)
+        {
+            return;
+        }
         if let Some(index) = self.connection_at(hash, &tuple) {
             return self.for_connection(now, index, segment);
         }

@@ -176,7 +176,8 @@ impl Stack {
         let bits = self.shared.config.tcp_fastopen;
         let Some(listener) = self.listener(id) else { return FastOpenServer::Refuse(None) };
         let offered = option.is_some() || !segment.payload.is_empty();
-        if bits & fastopen::SERVER == 0 || !offered || listener.pending.max_qlen() == 0 {
+        let signed = listener.socket.rare.md5_keys.for_peer(tuple.peer.to_ip()).is_some();
+        if bits & fastopen::SERVER == 0 || !offered || listener.pending.max_qlen() == 0 || signed {
             return FastOpenServer::Refuse(None);
         }
         let of_route =
@@ -354,7 +355,12 @@ impl Stack {
     ) -> Request {
         let config = &self.shared.config;
         let options = &segment.header.options;
-        let agreed = Negotiated::from_syn(config, tuple.peer.is_v4(), options).with_ecn(config, segment);
+        let mut agreed = Negotiated::from_syn(config, tuple.peer.is_v4(), options).with_ecn(config, segment);
+        let keys = self.listener(id).map(|listener| &listener.socket.rare.md5_keys);
+        if keys.is_some_and(|keys| keys.for_peer(tuple.peer.to_ip()).is_some()) {
+            // There is no room for blocks beside both (Linux's `tcp_synack_options`).
+            agreed.timestamps &= !agreed.sack;
+        }
         let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket.rare);
         Request {
             tuple,

@@ -80,6 +80,10 @@ impl Stack {
                 self.replies.unpush();
                 break;
             }
+            if let Some(key) = connection.md5_key() {
+                // Whose it was is not known any more when it leaves.
+                place.sign(&key.secret);
+            }
         }
         if connection.fast_open_was_swallowed() {
             cx.blackhole_suspected();
@@ -95,9 +99,15 @@ impl Stack {
             cx.counters.time_wait += u64::from(!brief);
             cx.counters.time_wait_killed += u64::from(brief);
             let entry = time_wait_of(connection);
+            let key = connection.md5_key().map(|key| (connection.tuple, key.clone()));
             cx.counters.time_wait_overflow += self.time_wait.insert(now, entry, timeout) as u64;
             self.agenda.deadlines.note_other(now + timeout);
+            if let Some((tuple, key)) = key {
+                self.keep_key(tuple, key);
+            }
         }
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let cx = self.shared.context(now);
         if let Some((tuple, irs)) = opening_to_remember(&cx.config, now, connection) {
             self.remember_opening(now, &tuple, irs);
         }

@@ -265,7 +265,8 @@ impl Stack {
     }
 
     fn plan_fast_open(&mut self, now: Instant, tuple: &FourTuple, options: &ConnectOptions) -> ClientPlan {
-        if options.fast_open == FastOpen::Off {
+        let signed = options.socket.md5_keys.for_peer(tuple.peer.to_ip()).is_some();
+        if options.fast_open == FastOpen::Off || signed {
             return ClientPlan::Plain(Skipped::NotAsked);
         }
         let key = self.shared.context(now).verdict_key(tuple);

@@ -222,6 +222,9 @@ impl Connection {
         fin: bool,
         packet: &mut TxPacket,
     ) -> bool {
+        // Each segment has a signature of its own.
+        let most = if self.md5_key().is_some() { self.segment_max().into() } else { u32::MAX };
+        let (len, fin) = (len.min(most), fin && len <= most);
         // What is owed goes along: one timer is enough then, for what is sent.
         self.timers.stop(Timer::DelayedAck);
         let (ecn_flags, ecn) = self.ecn_of_data(seq, len);

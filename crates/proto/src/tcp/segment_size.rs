@@ -6,7 +6,7 @@ use super::nagle::Nagle;
 use super::negotiation::{self, TIMESTAMPS_LEN};
 use crate::route::{Route, RouteMetrics};
 use crate::tuple::FourTuple;
-use crate::{Config, SocketOptions, State};
+use crate::{Config, Md5Key, Md5Keys, SocketOptions, State};
 use wire::Capabilities;
 
 /// Windows up to this are not halved (Linux's `TCP_MSS_DEFAULT`), bytes.
@@ -83,7 +83,7 @@ impl Connection {
     }
 
     pub(super) fn smss_now(&self) -> u16 {
-        let options = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
+        let options = self.every_option_len();
         let most = self.snd.half_window(u32::from(SEGMENT_MIN.saturating_sub(options)));
         self.whole_segment().min(u16::try_from(most).unwrap_or(u16::MAX))
     }
@@ -95,8 +95,13 @@ impl Connection {
         let packet = search.and_then(MtuSearch::bound).map_or(self.path_mtu, |low| low.min(self.path_mtu));
         let mut mss = self.agreed.peer_mss.min(packet.saturating_sub(headers));
         mss = mss.min(negotiation::mss_clamp(&self.options));
-        let options = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
-        mss.saturating_sub(options).max(8)
+        mss.saturating_sub(self.every_option_len()).max(8)
+    }
+
+    /// Bytes of the options of every segment.
+    fn every_option_len(&self) -> u16 {
+        let timestamps = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
+        timestamps + self.signature_len()
     }
 
     /// The peer has offered more than ever before.
@@ -110,6 +115,22 @@ impl Connection {
         self.smss().saturating_sub(self.sack_len() as u16).max(8)
     }
 
+    /// The key by which segments of this connection are signed.
+    pub(crate) fn md5_key(&self) -> Option<&Md5Key> {
+        let keys = &self.options.md5_keys;
+        if keys.is_empty() { None } else { keys.for_peer(self.tuple.peer.to_ip()) }
+    }
+
+    /// Bytes that its signature takes of every segment.
+    pub(crate) fn signature_len(&self) -> u16 {
+        if self.md5_key().is_some() { wire::SIGNATURE_OPTION_LEN } else { 0 }
+    }
+
+    pub(crate) fn set_md5_keys(&mut self, keys: Md5Keys) {
+        self.options.set_md5_keys(keys);
+        self.smss = self.smss_now();
+    }
+
     /// Bytes one write's segment grows to: as much as the device cuts for us, in whole segments.
     pub(crate) fn size_goal(&self, capabilities: &Capabilities) -> u32 {
         // No burst takes more than half of the largest window the peer ever offered (Linux's `tcp_bound_to_half_wnd`).
@@ -120,7 +141,9 @@ impl Connection {
     /// Bytes that the device cuts for us, in whole segments, `most` at most.
     pub(crate) fn device_goal(&self, capabilities: &Capabilities, most: u32) -> u32 {
         let segment = u32::from(self.segment_max());
-        let device = capabilities.gso_max_size.min(usize::from(u16::MAX) - wire::MAX_HEADER) as u32;
+        // The device would give all segments of a burst the signature of one.
+        let cut = if self.signature_len() > 0 { 0 } else { capabilities.gso_max_size };
+        let device = cut.min(usize::from(u16::MAX) - wire::MAX_HEADER) as u32;
         (device.min(most) / segment).max(1) * segment
     }
 

@@ -16,6 +16,7 @@
 //! | `keepalive`, `user_timeout`, `urgent`, `options` | silence; patience; the urgent pointer; what else an application may ask of a connection |
 //! | `counters`, `snmp`, `tcp_info`, `trace` | what can be seen |
 //! | `moving` | connections that go from one stack to another |
+//! | `signed` | MD5 signatures (RFC 2385) |
 //! | `settings` | settings that no other module shows |
 //! | `fairness`, `pacing`, `ecn` | what flows get of a link, and how evenly they send |
 //! | `fast_open` | RFC 7413, both ends |
@@ -65,6 +66,7 @@ mod rfc_examples;
 mod routes;
 mod sack;
 mod settings;
+mod signed;
 mod simulation;
 mod snmp;
 mod state_table;

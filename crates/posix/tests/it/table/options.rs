@@ -1,6 +1,6 @@
 //! Options: lengths, pointers, ranges, and what is read back.
 
-use super::cases::{Told, WRONG};
+use super::cases::{Told, WRONG, name};
 use core::ptr::{null, null_mut};
 
 pub(super) fn options(t: &mut Told<'_>) {
@@ -256,4 +256,63 @@ pub(super) fn zerocopy_receive(t: &mut Told<'_>) {
     t.say("the peer ends", k.shutdown(client, 1));
     k.deliver();
     ask(t, "the end", 8, 64);
+}
+
+/// `TCP_MD5SIG` and `TCP_MD5SIG_EXT`: families, prefixes, lengths, flags, and which key is there to be taken away; of every kind of socket.
+pub(super) fn md5_keys(t: &mut Told<'_>) {
+    let k = t.calls;
+    let (client, server) = t.connected();
+    let (listener, _) = t.listener();
+    let fds = [t.fresh(libc::AF_INET), t.fresh(libc::AF_INET6), client, server, listener];
+    let names = [
+        name("127.0.0.1:0"),
+        name("10.1.2.3:80"),
+        name("0.0.0.0:0"),
+        name("[::1]:0"),
+        name("[fd00::7]:0"),
+        name("[::ffff:10.1.2.3]:0"),
+        vec![0; 16],
+    ];
+    for fd in fds {
+        for (at, name) in names.iter().enumerate() {
+            for (option, flags, prefix_len, key_len, device) in [
+                (14, 0, 0, 0, 0),
+                (14, 0, 0, 7, 0),
+                (14, 0, 0, 7, 0),
+                (14, 1, 8, 9, 0),
+                (32, 1, 8, 9, 0),
+                (32, 1, 32, 9, 0),
+                (32, 1, 33, 9, 0),
+                (32, 1, 128, 80, 0),
+                (32, 1, 129, 80, 0),
+                (32, 0, 200, 80, 0),
+                (32, 0, 0, 81, 0),
+                (14, 0, 0, u16::MAX, 0),
+                (32, 2, 0, 5, 0),
+                (32, 2, 0, 5, 77),
+                (14, 2, 0, 5, 77),
+                (32, 3, 16, 5, 0),
+                (32, 4, 16, 5, 77),
+                (32, 1, 8, 0, 0),
+                (32, 1, 9, 0, 0),
+                (32, 3, 16, 0, 0),
+                (32, 2, 0, 0, 0),
+                (14, 0, 0, 0, 0),
+                (14, 0, 0, 0, 0),
+            ] {
+                let mut value = [0_u8; 220];
+                value[..name.len()].copy_from_slice(name);
+                (value[128], value[129]) = (flags, prefix_len);
+                value[130..132].copy_from_slice(&u16::to_ne_bytes(key_len));
+                value[132..136].copy_from_slice(&i32::to_ne_bytes(device));
+                for len in [216, 215, 220] {
+                    let given = k.setsockopt(fd, (libc::IPPROTO_TCP, option), value.as_ptr().cast(), len);
+                    t.say(&format!("{at}: {option} {flags} {prefix_len} {key_len} {device} of {len}"), given);
+                }
+            }
+        }
+        t.say("from null", k.setsockopt(fd, (libc::IPPROTO_TCP, 14), null(), 216));
+        t.get(fd, libc::IPPROTO_TCP, 14, 216);
+        t.get(fd, libc::IPPROTO_TCP, 32, 216);
+    }
 }

@@ -6,6 +6,8 @@ use wire::{FastOpenOption, SackBlocks, TcpOptions, Timestamps};
 
 /// Blocks that fit beside timestamps, and without them (RFC 2018 §3).
 const SACK_BLOCKS: [usize; 2] = [3, 4];
+/// The same beside a signature.
+const SACK_BLOCKS_SIGNED: [usize; 2] = [0, 2];
 
 impl Connection {
     /// Of a segment after the handshake.
@@ -30,7 +32,8 @@ impl Connection {
 
     /// Most blocks of the SACK option of a segment that leaves now.
     pub(super) fn sack_max(&self) -> usize {
-        if self.agreed.sack { SACK_BLOCKS[usize::from(!self.agreed.timestamps)] } else { 0 }
+        let blocks = if self.signature_len() > 0 { SACK_BLOCKS_SIGNED } else { SACK_BLOCKS };
+        if self.agreed.sack { blocks[usize::from(!self.agreed.timestamps)] } else { 0 }
     }
 
     pub(super) fn timestamps(&self, now: Instant) -> Option<Timestamps> {

@@ -1,0 +1,180 @@
+//! Segments signed by MD5 (RFC 2385): who has a key for a peer takes nothing else from it, and says nothing without.
+
+use crate::pair::{CLIENT, Pair, SERVER};
+use crate::peer::{Peer, pattern};
+use crate::simulation::Random;
+use proto::*;
+use std::net::IpAddr;
+
+fn keys(peer: &str, prefix_len: u8, secret: &str) -> SocketOptions {
+    let mut md5_keys = Md5Keys::default();
+    let address = peer.parse().unwrap();
+    md5_keys.insert(Md5Key { address, prefix_len, of_domain: false, secret: secret.as_bytes().into() });
+    SocketOptions { md5_keys, ..SocketOptions::default() }
+}
+
+fn listen(pair: &mut Pair, socket: SocketOptions) -> ListenerId {
+    let options = ListenOptions { socket, fast_open: Some(9), ..ListenOptions::default() };
+    pair.stacks[SERVER].listen(pair.now, pair.server, options).unwrap()
+}
+
+fn connect(pair: &mut Pair, socket: SocketOptions) -> ConnId {
+    pair.connect(ConnectOptions { socket, fast_open: FastOpen::Auto, ..ConnectOptions::default() })
+}
+
+/// Bytes both ways over a path that loses and reorders, from SYN to TIME-WAIT: every packet is signed, and rightly.
+fn exchange(seed: u64) {
+    let mut random = Random(seed);
+    let mut config = || Config {
+        tcp_timestamps: random.chance(70),
+        tcp_sack: random.chance(70),
+        ..if random.chance(50) { Config::linux() } else { Config::default() }
+    };
+    let mut pair = Pair::new(config(), config(), 20);
+    let v6 = random.chance(50);
+    let (wide, client, server) =
+        if v6 { ("fd00::", "fd00::1", "fd00::2") } else { ("10.0.0.0", "10.0.0.1", "10.0.0.2") };
+    pair.server.set_ip(server.parse::<IpAddr>().unwrap());
+    let loss = random.below(6);
+    let mut dice = Random(seed ^ 0x5eed);
+    pair.filter = Box::new(move |sent| {
+        assert!(sent.header.options.md5, "unsigned: {:?}", sent.header);
+        sent.len == 0 || !dice.chance(loss)
+    });
+    let by_prefix = random.chance(50);
+    let (own, whole) = if by_prefix { (wide, 8) } else { (client, if v6 { 128 } else { 32 }) };
+    let listener = listen(&mut pair, keys(own, whole, "secret"));
+    let id = connect(&mut pair, keys(server, if v6 { 128 } else { 32 }, "secret"));
+    pair.run(4000);
+    let child = pair.accept(listener).expect("accepted");
+    let data = pattern(1, 60_000);
+    let (mut written, mut heard) = ([0; 2], [Vec::new(), Vec::new()]);
+    let begun = pair.now;
+    while heard.iter().any(|heard| heard.len() < data.len()) {
+        let now = pair.now;
+        for (side, id) in [(CLIENT, id), (SERVER, child)] {
+            written[side] += pair.stacks[side].write(now, id, &data[written[side]..]).unwrap_or(0);
+        }
+        pair.run(10);
+        for (side, id) in [(CLIENT, id), (SERVER, child)] {
+            heard[side].extend(pair.read(side, id).unwrap_or_default());
+        }
+        assert!(pair.ms_since(begun) < 600_000, "seed {seed}: stuck");
+    }
+    assert!(heard.iter().all(|heard| *heard == data), "seed {seed}");
+    let now = pair.now;
+    pair.stacks[CLIENT].close(now, id);
+    pair.run(5000);
+    let now = pair.now;
+    pair.stacks[SERVER].close(now, child);
+    pair.run(200_000);
+    for stack in &pair.stacks {
+        let counters = stack.counters();
+        let wrong = (counters.md5_not_found, counters.md5_unexpected, counters.md5_failure);
+        assert_eq!((wrong, stack.table_sizes().connections), ((0, 0, 0), 0), "seed {seed}");
+    }
+}
+
+#[test]
+fn every_packet_of_a_signed_connection_is_signed() {
+    (0..30).for_each(exchange);
+}
+
+/// The client's SYN is dropped and counted, in each of the three ways to be wrong; nobody answers.
+#[test]
+fn what_is_not_signed_as_due_is_not_answered() {
+    let client =
+        |secret: Option<&str>| secret.map_or(SocketOptions::default(), |secret| keys("10.0.0.2", 32, secret));
+    for (server, secret, counted) in [
+        (keys("10.0.0.1", 32, "right"), None, (1, 0, 0)),
+        (SocketOptions::default(), Some("right"), (0, 1, 0)),
+        (keys("10.0.0.9", 32, "right"), Some("right"), (0, 1, 0)),
+        (keys("10.0.0.1", 32, "right"), Some("wrong"), (0, 0, 1)),
+    ] {
+        let mut pair = Pair::ours();
+        listen(&mut pair, server);
+        let id = connect(&mut pair, client(secret));
+        pair.run(100);
+        let counters = pair.stacks[SERVER].counters();
+        let wrong = (counters.md5_not_found, counters.md5_unexpected, counters.md5_failure);
+        assert_eq!((wrong, pair.ladder().len()), (counted, 1), "{secret:?}");
+        assert_eq!(pair.stacks[CLIENT].state(id), Some(State::SynSent));
+    }
+    // Where nobody listens who signs is not reset, who does not is.
+    for (secret, packets) in [(Some("right"), 1), (None, 2)] {
+        let mut pair = Pair::ours();
+        pair.connect(ConnectOptions { socket: client(secret), ..ConnectOptions::default() });
+        pair.run(100);
+        assert_eq!(pair.ladder().len(), packets, "{secret:?}");
+    }
+}
+
+/// A signature takes 20 bytes of every segment; a key that changes on one side ends what is understood until the other one's does.
+#[test]
+fn keys_change_under_a_connection() {
+    let mut pair = Pair::ours();
+    let listener = listen(&mut pair, keys("10.0.0.1", 32, "one"));
+    let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
+    pair.run(200);
+    let child = pair.accept(listener).unwrap();
+    // 1460, with timestamps given up for SACK.
+    assert_eq!(pair.stacks[CLIENT].info(id).unwrap().snd_mss, 1440);
+    let now = pair.now;
+    pair.stacks[CLIENT].set_md5_keys(now, id, keys("10.0.0.2", 32, "two").md5_keys).unwrap();
+    pair.write(CLIENT, id, b"hello");
+    pair.run(1000);
+    assert_eq!(pair.read(SERVER, child), Err(ReadError::Blocked));
+    assert!(pair.stacks[SERVER].counters().md5_failure > 0);
+    let now = pair.now;
+    pair.stacks[SERVER].set_md5_keys(now, child, keys("10.0.0.1", 32, "two").md5_keys).unwrap();
+    pair.run(5000);
+    assert_eq!(pair.read(SERVER, child), Ok(b"hello".to_vec()));
+    let now = pair.now;
+    for (side, id) in [(CLIENT, id), (SERVER, child)] {
+        pair.stacks[side].set_md5_keys(now, id, Md5Keys::default()).unwrap();
+    }
+    assert_eq!(pair.stacks[CLIENT].info(id).unwrap().snd_mss, 1460);
+    pair.write(CLIENT, id, b"plain");
+    pair.run(1000);
+    assert_eq!(pair.read(SERVER, child), Ok(b"plain".to_vec()));
+    assert!(!pair.log.last().unwrap().header.options.md5);
+}
+
+/// A listener's reset of what it does not know is signed; one of ours that ends a connection, too.
+#[test]
+fn resets_are_signed() {
+    let mut pair = Pair::ours();
+    let listener = listen(&mut pair, keys("10.0.0.1", 32, "one"));
+    let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
+    pair.run(200);
+    let child = pair.accept(listener).unwrap();
+    let now = pair.now;
+    pair.stacks[CLIENT].abort(now, id);
+    pair.run(200);
+    assert_eq!(pair.read(SERVER, child), Err(ReadError::Closed(CloseReason::Reset)));
+    let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
+    pair.run(200);
+    let child = pair.accept(listener).unwrap();
+    let now = pair.now;
+    pair.stacks[SERVER].discard(now, child);
+    pair.write(CLIENT, id, b"who?");
+    pair.run(200);
+    assert_eq!(pair.read(CLIENT, id), Err(ReadError::Closed(CloseReason::Reset)));
+}
+
+/// An ACK with a signature nobody asked for does not complete a handshake; the plain one behind it does.
+#[test]
+fn a_signature_that_nobody_expects_is_dropped() {
+    let mut p = Peer::new(Config::linux());
+    let listener = p.listen();
+    p.send("S 0 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    let mut signed = TxPacket::new(&p.packet("A 1 ack 1"), Default::default());
+    assert!(signed.sign(b"a key"));
+    p.send_rx(RxPacket::new(signed.segments().pop().unwrap()));
+    p.expect_nothing();
+    assert_eq!(p.stack.counters().md5_unexpected, 1);
+    assert!(p.stack.accept(p.now, listener).is_err());
+    p.send("A 1 ack 1");
+    p.accept(listener);
+}
