@@ -493,3 +493,26 @@ fn who_closes_leaves_its_clients_to_those_who_share_the_port() {
         assert_eq!(counted(&p), ((first.0 + first.1) as u64, 1));
     }
 }
+
+/// A Fast Open child whose handshake is not complete goes along, and counts against the queue of who takes it.
+#[test]
+fn a_pending_fast_open_child_is_left_to_those_who_share_the_port() {
+    let config = Config { tcp_fastopen: 0x203, tcp_migrate_req: true, ..Config::linux() };
+    let mut p = Peer::new(config);
+    let options = ListenOptions { fast_open: Some(5), share_port: true, ..ListenOptions::default() };
+    let listeners = [p.listen_with(options.clone()), p.listen_with(options)];
+    p.send("S 0:10(10) <mss 1000>");
+    p.expect("SA 0 ack 11");
+    let pending =
+        |p: &Peer, id| p.stack.listener_info(id).map(|info| (info.accept_queue, info.fast_open_pending));
+    let [first, second] = listeners;
+    let (old, heir) = if pending(&p, first) == Some((1, 1)) { (first, second) } else { (second, first) };
+    assert_eq!((pending(&p, old), pending(&p, heir)), (Some((1, 1)), Some((0, 0))));
+    p.stack.close_listener(p.now, old);
+    p.expect_nothing();
+    assert_eq!((pending(&p, old), pending(&p, heir)), (None, Some((1, 1))));
+    p.send("A 11 ack 1");
+    assert_eq!(pending(&p, heir), Some((1, 0)));
+    let id = p.accept(heir);
+    assert_eq!(p.read(id).unwrap().len(), 10);
+}
