@@ -217,7 +217,9 @@ impl Layout {
         // A SYN and its data are one segment.
         let with_syn = segments(info.syn_data_acked as u32, info.snd_mss);
         let fin = u32::from(tcp.fin_delivered);
-        let delivered = established + fin + segments(tcp.delivered, info.snd_mss).saturating_sub(with_syn);
+        let delivered = established * (1 + u32::from(tcp.crossed))
+            + fin
+            + segments(tcp.delivered, info.snd_mss).saturating_sub(with_syn);
         self.words([delivered, 0]);
         self.longs([tcp.bytes_sent, tcp.bytes_retrans]);
         self.words([tcp.dsack_dups, tcp.reord_seen, tcp.rcv_ooopack, info.snd_wnd, tcp.rcv_wnd, 0]);

@@ -375,7 +375,7 @@ impl ConnectionInfo {
             synack_data_len: c.synack_data_len.into(),
             srtt: c.rtt.srtt(),
             rttvar: c.rtt.rttvar(),
-            rto: if c.state == State::SynSent { c.syn_rto(config) } else { c.rtt.rto() },
+            rto: c.handshake_rto(config).unwrap_or(c.rtt.rto()),
             min_rtt: c.rtt.min_rtt(),
             congestion: c.congestion.algorithm(),
             cwnd: c.cwnd_told(),

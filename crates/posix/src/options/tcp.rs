@@ -264,7 +264,8 @@ impl Sockets {
 
 /// No SYN-ACK has come.
 pub(crate) fn unanswered(info: &ConnectionInfo) -> bool {
-    info.state == State::SynSent || info.state == State::Closed && info.established_at.is_none()
+    let heard = info.established_at.is_some() || info.tcp_info.crossed;
+    info.state == State::SynSent || info.state == State::Closed && !heard
 }
 
 /// A name, which ends at a zero or where its length or its room do.

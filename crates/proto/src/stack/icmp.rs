@@ -190,7 +190,6 @@ impl Connection {
         }
         let smss = self.smss();
         self.set_path_mtu(mtu);
-        self.lower_advmss(&cx.config);
         if cx.config.count_segments {
             let segments = self.congestion.cwnd() / u32::from(smss);
             self.congestion.on_resize(segments.saturating_mul(self.smss().into()).max(self.smss().into()));

@@ -7,7 +7,7 @@ use super::request::{AnotherTime, CookieReply, Request};
 use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation::{self, TIMESTAMPS_LEN};
-use crate::tcp::window_space::{WindowSpace, whole_segments};
+use crate::tcp::window_space::{WindowSpace, first_field};
 use crate::{ConnId, DropReason, Instant, ListenerId, State};
 use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
@@ -44,7 +44,7 @@ impl Stack {
         let segment = u32::from(own_mss.saturating_sub(timestamps_len));
         let first = initrwnd.map_or(u32::MAX, |segments| segments.saturating_mul(segment));
         let space = socket.map(|socket| WindowSpace::new(config, socket).full()).unwrap_or_default();
-        let window = whole_segments(space.min(u32::from(u16::MAX)).min(first), segment);
+        let window = first_field(config, space.min(first), segment);
         let tsval = clock.wrapping_add(request.ts_offset);
         TcpHeader {
             src_port: request.tuple.local_port,

@@ -100,7 +100,10 @@ impl Connection {
         if self.agreed.ecn {
             self.ecn_after_ack(cx, segment, before);
         }
-        self.note_timestamp(cx, segment);
+        // An ACK older than the last says nothing of now (as Linux's `tcp_ack`): whoever guesses a number has not read the others.
+        if !segment.header.ack.before(self.snd.una) {
+            self.note_timestamp(cx, segment);
+        }
         if segment.has(Flags::URG) {
             self.check_urgent(cx, segment);
         }

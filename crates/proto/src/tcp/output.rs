@@ -56,7 +56,7 @@ impl Connection {
                     return false;
                 }
                 if !passive.fast_open {
-                    return self.owed_ack(cx, packet);
+                    return self.fin_of_crossed(cx, packet) || self.owed_ack(cx, packet);
                 }
             }
             None => {}
@@ -98,6 +98,12 @@ impl Connection {
             Some(lost) => self.retransmit_lost(cx, lost, packet),
             None => self.send_new(cx, packet),
         }
+    }
+
+    /// SYNs have crossed, and the application has closed: RFC 9293 §3.10.4 lets the FIN go at once, if there is nothing to be sent before.
+    fn fin_of_crossed(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
+        let due = self.snd.fin_queued && !self.snd.fin_sent() && self.unsent() == 0;
+        due && !self.fin_is_kept_back() && self.send_range(cx, self.snd.nxt, 0, true, packet)
     }
 
     fn owed_ack(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {

@@ -70,7 +70,7 @@ impl Connection {
     }
 
     /// For as long as the SYN is not answered: then the window begins anew.
-    pub(super) fn syn_is_lost(&mut self, cx: &Context) {
+    pub(in crate::tcp) fn syn_is_lost(&mut self, cx: &Context) {
         let in_flight = self.reduction_base(cx, self.snd.flight_size());
         let smss = u32::from(self.smss());
         self.congestion.on_loss(&Lost { in_flight, smss, timeout: true, left: 0, again: false });

@@ -96,11 +96,11 @@ impl Receiver {
         space.offer(self.wnd(), self.buffer.len() as u32, mss)
     }
 
-    /// The window of a SYN or SYN-ACK, before it is made whole segments.
-    pub(crate) fn first_window(&self, mss: u32) -> u32 {
+    /// The window of a SYN or SYN-ACK, before it is made whole segments; `None`: that of an empty buffer.
+    pub(crate) fn first_window(&self, mss: u32) -> Option<u32> {
         match &self.space {
-            Space::Payload(payload) => self.offer(payload, mss),
-            Space::Packets(packets) => packets.full().min(packets.clamp().into()) as u32,
+            Space::Payload(payload) => Some(self.offer(payload, mss)),
+            Space::Packets(_) => None,
         }
     }
 

@@ -6,7 +6,7 @@ use super::nagle::Nagle;
 use super::negotiation::{self, TIMESTAMPS_LEN};
 use crate::route::{Route, RouteMetrics};
 use crate::tuple::FourTuple;
-use crate::{Config, Md5Key, Md5Keys, SocketOptions, State};
+use crate::{Md5Key, Md5Keys, SocketOptions, State};
 use wire::Capabilities;
 
 /// Windows up to this are not halved (Linux's `TCP_MSS_DEFAULT`), bytes.
@@ -68,17 +68,19 @@ impl Connection {
         }
     }
 
-    /// What the path carries is known better: the next SYN tells it, where it is to.
-    pub(crate) fn lower_advmss(&mut self, config: &Config) {
-        if config.mss_of_path && self.state == State::SynSent {
-            self.advmss = self.advmss.min(of_path(self.path_mtu, &self.tuple));
+    /// A SYN goes again, and tells what is known of the path by now, from other connections too (Linux's `tcp_advertise_mss`).
+    pub(crate) fn tell_path_mss(&mut self, cx: &Context) {
+        let mtu = first_path_mtu(cx, &self.tuple, self.route_metrics());
+        if mtu < self.path_mtu {
+            self.set_path_mtu(mtu);
         }
+        self.advmss = self.advmss.min(of_path(self.path_mtu, &self.tuple));
     }
 
     /// The MSS that the cache holds for the peer's is taken for it until it tells it.
     pub(crate) fn assume_mss(&mut self, cx: &Context, mss: u16) {
         self.agreed.peer_mss = mss;
-        self.smss = self.smss_now();
+        self.resize();
         self.congestion = self.new_congestion(cx);
     }
 

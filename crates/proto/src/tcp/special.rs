@@ -88,6 +88,8 @@ impl Special {
 /// What `tcp_info` counts of events that most connections never see.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
+    /// Its SYN and the peer's have crossed.
+    pub(super) crossed: bool,
     pub(super) bytes_retrans: u64,
     pub(super) total_retrans: u32,
     pub(super) dsack_dups: u32,

@@ -61,6 +61,8 @@ pub struct TcpInfo {
     pub syn_in_flight: bool,
     /// The congestion window, whole segments: as large as the path and the peer's MSS let them be, whatever its window does.
     pub cwnd_segs: u32,
+    /// SYNs have crossed.
+    pub crossed: bool,
     /// Time-outs in a row without progress, of data.
     pub retransmits: u8,
     /// Probes of a closed window in a row.
@@ -157,9 +159,10 @@ impl TcpInfo {
             ca_state: if syn_was_lost(c) { CaState::Loss } else { ca_state(c) },
             cwnd_segs: c.cwnd_told() / u32::from(c.whole_segment().max(1)),
             syn_in_flight: syn_in_flight(c),
+            crossed: counts.crossed,
             retransmits: if closed { 0 } else { c.timeouts },
             probes: if closed { c.timeouts } else { 0 },
-            backoff: if c.state == State::SynSent { c.syn_doublings(config) as u8 } else { c.rtt.backoff() },
+            backoff: c.handshake_doublings(config).map_or(c.rtt.backoff(), |doublings| doublings as u8),
             fastopen_client_fail: match c.outcome {
                 Outcome::NotAcknowledged(why) => Some(why),
                 _ => None,
@@ -186,12 +189,12 @@ impl TcpInfo {
             rcv_space,
             reordering: c.recovery.reordering().unwrap_or(config.tcp_reordering),
             max_pacing_rate: c.options.max_pacing_rate,
-            notsent_bytes: c.unsent(),
+            notsent_bytes: notsent(c),
             segs_out: c.tally.segs_out,
             data_segs_out: c.tally.data_segs_out,
             segs_in: c.tally.segs_in,
             data_segs_in: c.tally.data_segs_in,
-            bytes_sent: first_sent(c) + counts.bytes_retrans,
+            bytes_sent: first_sent(c).max(c.syn_data_len.into()) + counts.bytes_retrans,
             bytes_retrans: counts.bytes_retrans,
             total_retrans: counts.total_retrans,
             controls_acked: c.controls_acked(),
@@ -222,7 +225,7 @@ fn syn_in_flight(c: &Connection) -> bool {
 /// After time-outs of the SYN Linux's state lasts until what was out then is acknowledged, and without SACK a little more.
 fn syn_was_lost(c: &Connection) -> bool {
     let never_answered = c.state == State::Closed && !c.is_established();
-    let active = c.handshake.is_some() && syn_in_flight(c) || never_answered;
+    let active = syn_in_flight(c) || never_answered;
     let timed_out = c.special.as_ref().is_some_and(|special| special.counts.total_rto > 0);
     let una_still = c.is_established() && c.snd.una == c.snd.iss + 1 && !c.agreed.sack;
     timed_out && (active || una_still && c.outcome != Outcome::Pending)
@@ -239,6 +242,13 @@ pub(super) fn ca_state(c: &Connection) -> CaState {
         _ if disorder => CaState::Disorder,
         _ => CaState::Open,
     }
+}
+
+/// Written and never sent; a FIN that waits behind it counts as a byte, as in Linux.
+fn notsent(c: &Connection) -> u32 {
+    let end = c.snd.queue.end() + u32::from(c.snd.fin_queued && c.is_open());
+    let sent = if c.handshake.is_some() { c.snd.max } else { c.snd.nxt.latest(c.snd.una) };
+    if end.after(sent) { end.since(sent.latest(c.snd.iss + 1)) } else { 0 }
 }
 
 /// Payload bytes sent at least once: what is acknowledged, and what of the rest was ever sent.

@@ -210,6 +210,16 @@ impl WindowSpace {
     }
 }
 
+/// The window field of a SYN or SYN-ACK, which is not scaled: as many whole segments of `space` as it holds. Where packets are counted it
+/// is the buffer that is whole segments, not the field (Linux's `tcp_select_initial_window`).
+pub(crate) fn first_field(config: &Config, space: u32, mss: u32) -> u32 {
+    let most = u32::from(u16::MAX);
+    match config.receive_accounting {
+        ReceiveAccounting::Payload => whole_segments(space.min(most), mss),
+        ReceiveAccounting::Packets => whole_segments(space, mss).min(most),
+    }
+}
+
 /// Whole segments of a first window.
 pub(crate) fn whole_segments(window: u32, mss: u32) -> u32 {
     if window > mss { window / mss.max(1) * mss } else { window }

@@ -118,7 +118,8 @@ impl Connection {
 
         self.timers.stop(Timer::Retransmit);
         // RFC 5682: what was never sent again is acknowledged, so the time-out was none.
-        let needless = self.timeouts > 0 && data_acked > 0;
+        let needless =
+            self.timeouts > 0 && data_acked > 0 && data_acked == active.data_sent && self.agreed.sack;
         cx.counters.spurious_rtos += u64::from(needless);
         cx.counters.loss_undo += u64::from(needless);
         self.timeouts = 0;
@@ -127,7 +128,12 @@ impl Connection {
         }
         let data_ack = ack.earliest(self.snd.queue.end());
         self.snd.queue.acknowledge((data_ack, self.smss().into()), &mut cx.blocks, |_| ());
+        let delivered = cx.counters.delivered;
         self.segments_delivered(cx);
+        if data_acked < active.data_sent {
+            // No segment until it is all there.
+            cx.counters.delivered = delivered;
+        }
         self.bytes_acked += u64::from(data_acked);
         // A SYN counts as a segment delivered.
         cx.counters.delivered += 1;
@@ -247,6 +253,10 @@ impl Connection {
         }
         if cx.config.crossed_syn_data_again {
             self.snd.rewind();
+        }
+        self.counts(cx.now).crossed = true;
+        if self.timeouts > 0 {
+            self.syn_is_lost(cx);
         }
         let linear = u32::from(self.timeouts).min(cx.config.tcp_syn_linear_timeouts) as u8;
         self.handshake = Some(Box::new(Handshake::Passive(PassiveOpen {

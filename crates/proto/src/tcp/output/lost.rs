@@ -117,18 +117,29 @@ impl Connection {
         let pipe = self.pipe();
         let room = self.congestion_window().saturating_sub(pipe);
         let beyond = (seq + len).after(self.snd.una + self.snd.wnd) && seq != self.snd.una;
-        if self.snd.wnd == 0 || beyond || (pipe > 0 && (room < len || !self.pacing_allows(cx))) {
+        let closed = self.snd.wnd == 0 && !self.tries_closed_window(cx, seq);
+        if closed || beyond || (pipe > 0 && (room < len || !self.pacing_allows(cx))) {
             return false;
         }
         match self.recovery.board().map(|board| board.phase) {
             // What the time-out itself sends again is counted as that.
             Some(Phase::Loss) if self.timeouts > 0 && seq == self.snd.una => {}
-            Some(Phase::Loss) => cx.counters.slow_start_retrans += 1,
-            _ => cx.counters.fast_retrans += 1,
+            Some(Phase::Loss) => cx.counters.slow_start_retrans += self.segments_of(len),
+            _ => cx.counters.fast_retrans += self.segments_of(len),
         }
         // A FIN that has never gone waits for its own turn.
         let fin_went = self.snd.fin_queued && self.snd.max.after(self.snd.queue.end());
         let fin = fin_went && seq + len == self.snd.queue.end() && self.snd.nxt == seq + len;
         self.send_range(cx, seq, len, fin, packet)
+    }
+
+    fn segments_of(&self, len: u32) -> u64 {
+        len.div_ceil(u32::from(self.segment_max())).max(1).into()
+    }
+
+    /// The SYN-ACK closed the window, and did not acknowledge what the SYN carried: a segment of that goes all the same, once.
+    fn tries_closed_window(&self, cx: &Context, seq: SeqNum) -> bool {
+        let refused = seq == self.snd.una && seq == self.snd.iss + 1 && self.syn_data_len > 0;
+        cx.config.syn_data_into_closed_window && refused && self.timeouts == 0
     }
 }

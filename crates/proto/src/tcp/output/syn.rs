@@ -10,13 +10,10 @@ use crate::tcp::patience::patience;
 use crate::tcp::receiver::AckOwed;
 use crate::tcp::send_queue::Sending;
 use crate::tcp::timers::Timer;
-use crate::tcp::window_space::whole_segments;
-use crate::{CloseReason, Config};
+use crate::tcp::window_space::{Space, first_field};
+use crate::{CloseReason, Config, State};
 use core::time::Duration;
 use wire::{FastOpenOption, Flags, TcpOptions, TxPacket};
-
-/// Window of a SYN in bytes: the field is not scaled. Linux's initial window of 64240 fits it in whole segments.
-const SYN_WINDOW_MAX: u32 = 65_535;
 
 impl Connection {
     /// The SYN. The first carries what the plan says, all others are plain (RFC 7413 §4.2.2).
@@ -24,6 +21,9 @@ impl Connection {
         let Some(mut handshake) = self.handshake.take() else { return false };
         let Handshake::Active(active) = &mut *handshake else { return false };
         let option = if active.plain { None } else { option_of(&active.plan) };
+        if cx.config.mss_of_path && active.transmissions > 0 {
+            self.tell_path_mss(cx);
+        }
         let options = self.options_of_syn(cx, option);
         let mut out = if active.plain {
             Outgoing::bare(self.snd.iss, Flags::SYN)
@@ -51,7 +51,7 @@ impl Connection {
         }
         self.snd.advance_nxt(self.snd.nxt.latest(self.snd.iss + 1));
         self.handshake = Some(handshake);
-        let window = if out.again { self.rcv.adv.since(self.rcv.nxt) as u16 } else { self.syn_window() };
+        let window = if out.again { self.rcv.adv.since(self.rcv.nxt) as u16 } else { self.syn_window(cx) };
         self.finish_packet(cx, &out, window, options, packet);
         true
     }
@@ -117,12 +117,23 @@ impl Connection {
     }
 
     /// The first few wait the initial time-out each, then it doubles (Linux's `tcp_syn_linear_timeouts`).
-    pub(crate) fn syn_rto(&self, config: &Config) -> Duration {
-        config.rto_initial.saturating_mul(1 << self.syn_doublings(config)).min(self.rtt.max_rto())
+    fn syn_rto(&self, config: &Config) -> Duration {
+        self.handshake_rto(config).unwrap_or(config.rto_initial)
     }
 
-    pub(crate) fn syn_doublings(&self, config: &Config) -> u32 {
-        u32::from(self.timeouts).saturating_sub(config.tcp_syn_linear_timeouts).min(16)
+    /// The time-out of a SYN of ours that is not acknowledged.
+    pub(crate) fn handshake_rto(&self, config: &Config) -> Option<Duration> {
+        let doublings = self.handshake_doublings(config)?;
+        Some(config.rto_initial.saturating_mul(1 << doublings).min(self.rtt.max_rto()))
+    }
+
+    pub(crate) fn handshake_doublings(&self, config: &Config) -> Option<u32> {
+        let linear = match self.handshake.as_deref() {
+            None if self.state != State::SynSent => return None,
+            Some(Handshake::Passive(passive)) => passive.crossed?.linear.into(),
+            _ => config.tcp_syn_linear_timeouts,
+        };
+        Some(u32::from(self.timeouts).saturating_sub(linear).min(16))
     }
 
     /// No answer to a SYN. The first time a Fast Open SYN goes unanswered, this is the fallback to the plain one and no loss.
@@ -203,7 +214,7 @@ impl Connection {
                 self.synack_acknowledges();
                 crossed.window
             }
-            None => self.syn_window(),
+            None => self.syn_window(cx),
         };
         self.finish_packet(cx, &out, window, options, packet);
         if fast_open {
@@ -289,11 +300,14 @@ impl Connection {
         }
     }
 
-    fn syn_window(&mut self) -> u16 {
+    fn syn_window(&mut self, cx: &Context) -> u16 {
         let mss = self.window_segment();
-        let window = self.rcv.first_window(mss).min(SYN_WINDOW_MAX).min(self.initial_rcv_wnd(mss));
-        // As Linux: 44 × 1460 = 64240, with timestamps agreed 45 × 1448 = 65160.
-        let whole = whole_segments(window, mss);
+        // That a Fast Open SYN has filled some of the buffer does not count where packets do (Linux takes it from the request).
+        let empty = || Space::new(&cx.config, &self.options).full();
+        let space = self.rcv.first_window(mss).unwrap_or_else(empty);
+        let window = space.min(self.initial_rcv_wnd(mss));
+        // As Linux: of 65536 bytes 44 × 1460 = 64240, with timestamps agreed 45 × 1448 = 65160.
+        let whole = first_field(&cx.config, window, mss);
         self.rcv.adv = self.rcv.adv.latest(self.rcv.nxt + whole);
         self.synack_acknowledges();
         whole as u16
