@@ -83,6 +83,7 @@ impl Sockets {
         }
         let fast_open = if wanted { self.fast_open(fd)? } else { FastOpen::Off };
         self.dial(now, fd, peer, fast_open, Bytes::new())?;
+        self.files.socket_mut(fd)?.fast_open_begun = wanted;
         Ok(false)
     }
 
@@ -190,6 +191,9 @@ impl Sockets {
         let deadline = self.send_deadline(now, fd)?;
         let fast_open = self.fast_open(fd)?;
         let socket = self.files.socket(fd)?;
+        if socket.fast_open_begun {
+            return Err(Errno::EALREADY);
+        }
         let peer = match socket.opening {
             Opening::Connected => return Err(Errno::EISCONN),
             Opening::Connecting => return Ok((0, Waiting { deadline, otherwise: Errno::EALREADY })),

@@ -116,7 +116,8 @@ impl Sockets {
         let mut ready = Ready::empty();
         ready.set(Ready::HUP, rcv_shut && snd_shut);
         ready.set(READABLE | Ready::RDHUP, rcv_shut);
-        if queues.state == State::SynSent {
+        let crossed = queues.state == State::SynReceived && socket.opening != Opening::Connected;
+        if queues.state == State::SynSent || crossed {
             return ready;
         }
         let lowat = usize::try_from(socket.options.rcvlowat).unwrap_or(1).max(1);

@@ -126,6 +126,8 @@ pub(crate) struct Socket {
     pub(crate) former: Option<Box<Former>>,
     /// Numbers between the last one sent and the first of the next connection: it begins beyond the window of those before.
     pub(crate) numbers_skipped: u32,
+    /// `connect` has begun a Fast Open (`TCP_FASTOPEN_CONNECT`) that asks for a cookie: `MSG_FASTOPEN` comes too late until the end.
+    pub(crate) fast_open_begun: bool,
     /// A cookie was wanted for its connection, and none was there (`TFO_COOKIE_UNAVAILABLE`).
     pub(crate) lacks_cookie: bool,
     /// `O_APPEND` and `O_NOATIME`, which mean nothing to a socket.
@@ -284,6 +286,7 @@ impl Socket {
             former_port: 0,
             former: None,
             numbers_skipped: 0,
+            fast_open_begun: false,
             lacks_cookie: false,
             status: 0,
             backlog: 0,

@@ -353,7 +353,10 @@ impl Sockets {
         match socket.role {
             Role::Listener(_) if !read => Ok(()),
             Role::Listener(_) => self.disconnect(now, fd),
-            Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => self.disconnect(now, fd),
+            Role::Fresh if matches!(socket.opening, Opening::Deferred(_)) => {
+                socket.error = Some(Errno::ECONNRESET);
+                self.disconnect(now, fd)
+            }
             Role::Connection(_) if state == Some(State::SynSent) => self.disconnect(now, fd),
             Role::Connection(id) if !socket.ended => self.shut(now, fd, id, read, write),
             Role::Fresh | Role::Connection(_) => {
@@ -392,6 +395,7 @@ impl Sockets {
         socket.numbers_skipped = socket.numbers_skipped.wrapping_add(skipped).wrapping_add(2);
         socket.former = former.or(socket.former.take());
         socket.lacks_cookie = false;
+        socket.fast_open_begun = false;
         if socket.role != Role::Fresh {
             socket.let_go_of_name(named.map(|(local, _)| local));
         }

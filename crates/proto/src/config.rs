@@ -257,6 +257,9 @@ settings! {
     /// Where SYNs have crossed, the SYN-ACK offers all that our SYN did (Linux sends the same segment, with ACK); otherwise what the peer's SYN
     /// offered, too (RFC 7323 §2.2, §3.2).
     crossed_syn_ack_offers_all: bool = "firstbyte.crossed_syn_ack_offers_all", ours false, linux true, range _,
+    /// A SYN that has crossed ours is answered each time it comes; otherwise it is challenged when it comes again (RFC 5961 §4.2), and the
+    /// SYN-ACK waits for its timer.
+    crossed_syn_repeats_answer: bool = "firstbyte.crossed_syn_repeats_answer", ours true, linux false, range _,
     /// SYN data that the SYN-ACK does not take goes again even if that closes the window (Linux's `tcp_non_congestion_loss_retransmit`).
     syn_data_into_closed_window: bool = "firstbyte.syn_data_into_closed_window", ours false, linux true, range _,
     /// Where SYNs have crossed, what ours carried goes again as soon as the SYN is acknowledged alone; otherwise after a time-out.

@@ -103,7 +103,10 @@ impl Connection {
     /// SYNs have crossed, and the application has closed: RFC 9293 §3.10.4 lets the FIN go at once, if there is nothing to be sent before.
     fn fin_of_crossed(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let due = self.snd.fin_queued && !self.snd.fin_sent() && self.unsent() == 0;
-        due && !self.fin_is_kept_back() && self.send_range(cx, self.snd.nxt, 0, true, packet)
+        // After a time-out the congestion window is full of the SYN.
+        due && self.timeouts == 0
+            && !self.fin_is_kept_back()
+            && self.send_range(cx, self.snd.nxt, 0, true, packet)
     }
 
     fn owed_ack(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {

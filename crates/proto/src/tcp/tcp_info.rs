@@ -246,6 +246,9 @@ pub(super) fn ca_state(c: &Connection) -> CaState {
 
 /// Written and never sent; a FIN that waits behind it counts as a byte, as in Linux.
 fn notsent(c: &Connection) -> u32 {
+    if c.state == State::Closed && !c.is_established() {
+        return 0;
+    }
     let end = c.snd.queue.end() + u32::from(c.snd.fin_queued && c.is_open());
     let sent = if c.handshake.is_some() { c.snd.max } else { c.snd.nxt.latest(c.snd.una) };
     if end.after(sent) { end.since(sent.latest(c.snd.iss + 1)) } else { 0 }

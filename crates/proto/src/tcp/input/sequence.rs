@@ -9,7 +9,7 @@ use wire::Flags;
 
 impl Connection {
     pub(super) fn check_sequence(&mut self, cx: &mut Context, segment: &Segment) -> Result<(), Stop> {
-        if self.is_duplicate_syn(segment) {
+        if self.is_duplicate_syn(cx, segment) {
             if self.fails_paws(cx, segment).is_none() {
                 // So that the client can tell which of its SYNs is answered (RFC 7323 §4.3).
                 self.note_timestamp(cx, segment);
@@ -39,8 +39,8 @@ impl Connection {
     }
 
     /// The client repeats the SYN of a handshake that is not complete.
-    fn is_duplicate_syn(&self, segment: &Segment) -> bool {
-        matches!(self.handshake.as_deref(), Some(Handshake::Passive(_)))
+    fn is_duplicate_syn(&self, cx: &Context, segment: &Segment) -> bool {
+        matches!(self.handshake.as_deref(), Some(Handshake::Passive(passive)) if passive.fast_open || cx.config.crossed_syn_repeats_answer)
             && segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
             && segment.seq() == self.rcv.irs
     }

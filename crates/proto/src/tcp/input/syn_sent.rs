@@ -130,10 +130,9 @@ impl Connection {
         self.snd.queue.acknowledge((data_ack, self.smss().into()), &mut cx.blocks, |_| ());
         let delivered = cx.counters.delivered;
         self.segments_delivered(cx);
-        if data_acked < active.data_sent {
-            // No segment until it is all there.
-            cx.counters.delivered = delivered;
-        }
+        // The SYN's data was one segment, whatever the peer's MSS, and is none until it is all there.
+        let whole = data_acked > 0 && data_acked == active.data_sent;
+        cx.counters.delivered = delivered + u64::from(whole);
         self.bytes_acked += u64::from(data_acked);
         // A SYN counts as a segment delivered.
         cx.counters.delivered += 1;

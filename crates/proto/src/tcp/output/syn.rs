@@ -180,6 +180,9 @@ impl Connection {
         let Some(mut handshake) = self.handshake.take() else { return false };
         let Handshake::Passive(passive) = &mut *handshake else { return false };
         let first = passive.transmissions == 0;
+        if cx.config.mss_of_path && passive.crossed.is_some() {
+            self.tell_path_mss(cx);
+        }
         let options = match passive.crossed {
             Some(crossed) if cx.config.crossed_syn_ack_offers_all => {
                 self.options_of_crossed_syn(cx, crossed.wscale)
