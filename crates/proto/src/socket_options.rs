@@ -286,6 +286,12 @@ impl From<SocketOptions> for Options {
 pub(crate) struct RareOptions(Option<Arc<SocketOptions>>);
 
 impl RareOptions {
+    /// The application asks for nothing but what ordinary connections set.
+    #[inline(always)]
+    pub(crate) fn is_ordinary(&self) -> bool {
+        self.0.is_none()
+    }
+
     pub(crate) fn set_md5_keys(&mut self, md5_keys: Md5Keys) {
         self.0 = Some(Arc::new(SocketOptions { md5_keys, ..SocketOptions::clone(self) }));
     }

@@ -118,12 +118,18 @@ impl Connection {
     }
 
     /// The key by which segments of this connection are signed.
+    #[inline(always)]
     pub(crate) fn md5_key(&self) -> Option<&Md5Key> {
-        let keys = &self.options.md5_keys;
-        if keys.is_empty() { None } else { keys.for_peer(self.tuple.peer.to_ip()) }
+        if self.options.is_ordinary() { None } else { self.own_md5_key() }
+    }
+
+    #[cold]
+    fn own_md5_key(&self) -> Option<&Md5Key> {
+        self.options.md5_keys.for_peer(self.tuple.peer.to_ip())
     }
 
     /// Bytes that its signature takes of every segment.
+    #[inline(always)]
     pub(crate) fn signature_len(&self) -> u16 {
         if self.md5_key().is_some() { wire::SIGNATURE_OPTION_LEN } else { 0 }
     }
