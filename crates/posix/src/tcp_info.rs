@@ -118,7 +118,7 @@ impl Layout {
         self.segments(info);
         self.times(info, now);
         self.totals(info, now);
-        self.tail(info);
+        self.tail(info, now);
     }
 
     fn head(&mut self, info: &ConnectionInfo, config: &Config, socket: &Socket) {
@@ -187,7 +187,7 @@ impl Layout {
     fn totals(&mut self, info: &ConnectionInfo, now: Instant) {
         let tcp = &info.tcp_info;
         self.longs([
-            info.pacing_rate.unwrap_or(0),
+            info.pacing_rate.or(tcp.window_rate).unwrap_or(0),
             tcp.max_pacing_rate.map_or(u64::MAX, u64::from),
             info.bytes_acked + u64::from(tcp.controls_acked),
             info.bytes_received + u64::from(tcp.fin_received),
@@ -211,7 +211,7 @@ impl Layout {
         ]);
     }
 
-    fn tail(&mut self, info: &ConnectionInfo) {
+    fn tail(&mut self, info: &ConnectionInfo, now: Instant) {
         let tcp = &info.tcp_info;
         let established = u32::from(info.established_at.is_some());
         // A SYN and its data are one segment.
@@ -225,7 +225,8 @@ impl Layout {
         self.words([tcp.dsack_dups, tcp.reord_seen, tcp.rcv_ooopack, info.snd_wnd, tcp.rcv_wnd, 0]);
         self.short(tcp.total_rto);
         self.short(tcp.total_rto_recoveries);
-        self.words([u32::try_from(tcp.total_rto_time.as_millis()).unwrap_or(u32::MAX)]);
+        let since = tcp.rto_since.map_or(Duration::ZERO, |since| now.since(since));
+        self.words([u32::try_from((tcp.total_rto_time + since).as_millis()).unwrap_or(u32::MAX)]);
     }
 }
 

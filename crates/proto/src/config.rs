@@ -358,6 +358,8 @@ settings! {
     /// Bits: 0x1 loss is told by time (RACK, RFC 8985; otherwise by RFC 6675's counting), 0x2 the reordering window stays a quarter of
     /// the least RTT, 0x4 three segments beyond a hole do not make it a loss by themselves.
     tcp_recovery: u32 = "net.ipv4.tcp_recovery", ours 0x1, linux 0x1, range 0..=7,
+    /// Loss is told by time whatever `tcp_recovery`'s first bit says (Linux since 6.17, which counts no more).
+    rack_always: bool = "firstbyte.rack_always", ours false, linux true, range _,
     /// Added to the time that a segment which may only be reordered is waited for: what timers cost the machine's rest (Linux's
     /// `TCP_TIMEOUT_MIN_US`).
     reo_timer_slack: Duration = "firstbyte.reo_timer_slack", ours Duration::ZERO, linux Duration::from_millis(2), range _,
@@ -365,7 +367,7 @@ settings! {
     /// path is held to reorder.
     partial_ack_reorders: bool = "firstbyte.partial_ack_reorders", ours false, linux true, range _,
     /// RACK's round trip is that of whatever an acknowledgement tells of last, so that of an old segment keeps others from being held lost;
-    /// otherwise that of the segment sent last (RFC 8985 §6.2 step 2).
+    /// and one that tells of none finds no losses; otherwise that of the segment sent last (RFC 8985 §6.2 step 2), and each is looked at.
     rack_rtt_of_last: bool = "firstbyte.rack_rtt_of_last", ours false, linux true, range _,
     /// On a path so slow that its bursts are of `tcp_min_tso_segs`, what the window leaves of one waits for the rest of it too. It may wait
     /// for a round trip there, with nothing gained.

@@ -127,6 +127,15 @@ impl AckDelay {
         Duration::from_millis(self.ato.into()).max(least)
     }
 
+    /// The delay there would be, as `tcp_info` tells it. Where it is estimated there is none before the first text.
+    pub(super) fn told(&self, config: &Config) -> Duration {
+        match config.ack_habit {
+            AckHabit::QuickStart if self.ato == 0 => Duration::ZERO,
+            AckHabit::QuickStart => self.ato(config.delayed_ack),
+            AckHabit::Merge => config.delayed_ack,
+        }
+    }
+
     fn set_ato(&mut self, ato: Duration) {
         self.ato = ato.as_millis().clamp(LEAST.into(), u16::MAX.into()) as u16;
     }

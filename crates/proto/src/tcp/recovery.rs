@@ -26,7 +26,7 @@ pub(crate) use arrived::Arrived;
 pub(crate) use marks::LostTransmission;
 pub(crate) use newreno::{Duplicate, Verdict};
 pub(crate) use rack::ReoWindow;
-pub(crate) use scoreboard::{Phase, dsack};
+pub(crate) use scoreboard::{Phase, RACK, dsack};
 pub(crate) use tlp::{Probe, probe_timeout};
 pub(crate) use undo::{Needless, Undo};
 

@@ -105,6 +105,8 @@ pub struct TcpInfo {
     pub rcv_space: Option<u32>,
     /// Segments delivered beyond a hole that make it a loss.
     pub reordering: u32,
+    /// The congestion window per round trip, and some more of it: what bursts are made for where nothing paces them, bytes per second.
+    pub window_rate: Option<u64>,
     /// Most bytes per second the application allows.
     pub max_pacing_rate: Option<u32>,
     /// Written and not sent, bytes.
@@ -147,6 +149,8 @@ pub struct TcpInfo {
     pub total_rto_recoveries: u32,
     /// How long the rows lasted that are over.
     pub total_rto_time: Duration,
+    /// When a row of them began that is not over: it does not count there yet.
+    pub rto_since: Option<Instant>,
 }
 
 impl TcpInfo {
@@ -167,7 +171,7 @@ impl TcpInfo {
                 Outcome::NotAcknowledged(why) => Some(why),
                 _ => None,
             },
-            ato: config.delayed_ack,
+            ato: c.rcv.delay.told(config),
             rcv_mss: c.rcv.rcv_mss(),
             pingpong: c.in_pingpong(config),
             advmss: c.advmss,
@@ -188,6 +192,7 @@ impl TcpInfo {
             rcv_rtt,
             rcv_space,
             reordering: c.recovery.reordering().unwrap_or(config.tcp_reordering),
+            window_rate: c.window_rate(config),
             max_pacing_rate: c.options.max_pacing_rate,
             notsent_bytes: notsent(c),
             segs_out: c.tally.segs_out,
@@ -209,6 +214,7 @@ impl TcpInfo {
             total_rto: counts.total_rto,
             total_rto_recoveries: counts.total_rto_recoveries,
             total_rto_time: Duration::from_millis(counts.total_rto_ms.into()),
+            rto_since: counts.rto_since,
         }
     }
 }

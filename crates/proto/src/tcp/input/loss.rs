@@ -6,7 +6,7 @@ use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::nagle::Nagle;
 use crate::tcp::recovery::{
-    Arrived, LostTransmission, Needless, Phase, Purpose, ReoWindow, Undo, dsack, probe_timeout,
+    Arrived, LostTransmission, Needless, Phase, Purpose, RACK, ReoWindow, Undo, dsack, probe_timeout,
 };
 use crate::tcp::special::Counts;
 use crate::tcp::timers::{NEVER, Timer};
@@ -115,7 +115,9 @@ impl Connection {
             self.rtt.on_sample(cx.now.since(sent_at), self.snd.span());
         }
         self.judge_probe(cx, arrived, progress);
-        let more_lost = self.find_losses(cx, arrived.prior_pipe);
+        let advanced = self.recovery.board_mut().is_some_and(|board| board.take_advanced());
+        let look = advanced || !cx.config.rack_rtt_of_last;
+        let more_lost = self.find_losses(cx, arrived.prior_pipe, look);
         if !(arrived.overtaken && repairs) {
             // Amid a recovery an old ACK leaves the window as it is, so that what it reports makes room (as Linux).
             self.reduce_window(arrived.delivered, progress && !more_lost);
@@ -201,7 +203,7 @@ impl Connection {
     pub(crate) fn reordering_timeout(&mut self, cx: &mut Context) {
         let pipe = self.pipe();
         let repairs = self.recovery.board().is_some_and(|board| board.repairs());
-        self.find_losses(cx, pipe);
+        self.find_losses(cx, pipe, true);
         // What was delivered in order to find that is worth a segment (as in Linux).
         let delivered = if repairs { 0 } else { self.smss().into() };
         self.reduce_window(delivered, false);
@@ -215,21 +217,23 @@ impl Connection {
             min_rtt: self.rtt.min_rtt().unwrap_or_default(),
             srtt: self.rtt.srtt().unwrap_or_default(),
             smss: u32::from(self.smss()),
-            flags: cx.config.tcp_recovery,
+            flags: cx.config.tcp_recovery | if cx.config.rack_always { RACK } else { 0 },
         }
     }
 
-    /// Marks what is lost by now, and enters recovery for it. True if there was more.
-    fn find_losses(&mut self, cx: &mut Context, prior_pipe: u32) -> bool {
+    /// Marks what is lost by now if there is reason to `look`, and enters recovery for it. True if there was more.
+    fn find_losses(&mut self, cx: &mut Context, prior_pipe: u32, look: bool) -> bool {
         let how = self.reo_window(cx);
         let in_flight = self.in_flight();
         let Some(board) = self.recovery.board_mut() else { return false };
         let before = board.pipe(in_flight);
-        let wait = board.detect(&mut self.snd.queue, (self.snd.una, self.snd.nxt), cx.now, &how);
+        let span = (self.snd.una, self.snd.nxt);
+        let wait = if look { board.detect(&mut self.snd.queue, span, cx.now, &how) } else { None };
         cx.counters.lost_retransmit += u64::from(board.take_lost_retransmits());
         let more = board.pipe(in_flight) < before;
         let lost = board.take_lost();
-        if more && !board.repairs() {
+        // What went for the first time in a recovery that is over, and is lost, is another loss (RFC 5681 §4.3).
+        if (more || board.any_lost()) && !board.repairs() {
             let reducing = board.shrinks();
             if reducing || !self.repairs_lost_probe(cx) {
                 self.enter_recovery(cx, prior_pipe);

@@ -48,11 +48,12 @@ impl Connection {
     /// A peer with SACK: the next run of bytes that is lost and was not sent again since.
     pub(super) fn next_lost(&mut self, cx: &Context) -> Option<(SeqNum, u32)> {
         let segment = u32::from(self.segment_max());
-        let most = if cx.config.resend_bursts { self.lost_burst(cx, segment) } else { segment };
-        let (seq, len) = self.recovery.board_mut()?.next_lost(&self.snd.queue, self.snd.nxt, most)?;
-        // What was not sent together does not go again together.
-        let together = if len > segment { self.snd.queue.left_of_segment(seq) } else { len };
-        Some((seq, len.min(together)))
+        let most = match cx.config.resend_bursts {
+            // What was not sent together goes again together only where it fits whole (Linux's `tcp_retrans_try_collapse`).
+            true => (self.lost_burst(cx, segment), segment),
+            false => (segment, u32::MAX),
+        };
+        self.recovery.board_mut()?.next_lost(&self.snd.queue, self.snd.nxt, most)
     }
 
     /// Whole segments that the window lets go again at once, one at least (Linux's `tcp_xmit_retransmit_queue`).

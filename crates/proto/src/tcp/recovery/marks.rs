@@ -130,12 +130,13 @@ impl Marks {
         }
     }
 
-    /// NextSeg of RFC 6675 §4, rule 1: the first run of lost bytes that was not sent again, at most `max` of it.
+    /// NextSeg of RFC 6675 §4, rule 1: the first run of lost bytes that was not sent again, at most `max` of it. Several segments only if
+    /// together they are no more than `packet`.
     pub(super) fn next_lost(
         &mut self,
         queue: &SendQueue,
         snd_nxt: SeqNum,
-        max: u32,
+        (max, packet): (u32, u32),
     ) -> Option<(SeqNum, u32)> {
         let mut run: Option<(SeqNum, u32)> = None;
         let in_flight = |segment: &&TxSegment| segment.seq.before(snd_nxt);
@@ -144,7 +145,9 @@ impl Marks {
             match &mut run {
                 None if waits => run = Some((segment.seq, segment.len)),
                 None => {}
-                Some((_, len)) if waits && *len < max => *len += segment.len,
+                Some((_, len)) if waits && *len < max && segment.len <= packet.saturating_sub(*len) => {
+                    *len += segment.len
+                }
                 Some(_) => break,
             }
         }

@@ -20,6 +20,8 @@ pub(super) struct Rack {
     xmit_at: Instant,
     end: SeqNum,
     rtt: Duration,
+    /// A round trip was measured since last asked.
+    pub(super) advanced: bool,
     /// End of the highest segment delivered (RACK.fack).
     pub(super) fack: SeqNum,
     pub(super) reordering_seen: bool,
@@ -47,6 +49,7 @@ impl Rack {
             xmit_at: Instant::ZERO,
             end: snd_una,
             rtt: Duration::ZERO,
+            advanced: false,
             fack: snd_una,
             reordering_seen: false,
             reo_wnd_mult: 1,
@@ -67,6 +70,7 @@ impl Rack {
             // An earlier transmission was delivered: this says nothing about the last.
             return;
         }
+        self.advanced = true;
         let later = sent_after((segment.sent_at, end), (self.xmit_at, self.end));
         if later || arrived.rtt_of_last {
             self.rtt = rtt;

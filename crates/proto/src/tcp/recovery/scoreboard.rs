@@ -18,7 +18,7 @@ use wire::SeqNum;
 pub(crate) type Block = (SeqNum, SeqNum);
 
 /// `tcp_recovery`: loss is told by time (else by RFC 6675's counting).
-const RACK: u32 = 0x1;
+pub(crate) const RACK: u32 = 0x1;
 
 /// Where the sender is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,6 +265,11 @@ impl Scoreboard {
         }
     }
 
+    /// A round trip was measured since last asked: something may be late by it.
+    pub(crate) fn take_advanced(&mut self) -> bool {
+        std::mem::take(&mut self.rack.advanced)
+    }
+
     /// Marks what is lost by now. Returns how long to wait until more may be.
     pub(crate) fn detect(
         &mut self,
@@ -467,18 +472,17 @@ impl Scoreboard {
         std::mem::take(&mut self.marks.newly_lost)
     }
 
-    /// What to send again next: number and length, at most `max`.
+    /// What to send again next: number and length, at most `max`, and of several segments no more than `packet`.
     pub(crate) fn next_lost(
         &mut self,
         queue: &SendQueue,
         snd_nxt: SeqNum,
-        max: u32,
+        max: (u32, u32),
     ) -> Option<(SeqNum, u32)> {
         if self.marks.lost.len == 0 || self.new_data_first {
-            None
-        } else {
-            self.marks.next_lost(queue, snd_nxt, max)
+            return None;
         }
+        self.marks.next_lost(queue, snd_nxt, max)
     }
 
     /// `len` bytes from `seq` on were handed over, `again` or for the first time.
@@ -598,10 +602,10 @@ mod tests {
         let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: MSS, flags: 0 };
         board.detect(&mut queue, (SeqNum(0), SeqNum(1000)), ack.now, &how);
         assert_eq!((sums(&queue), board.pipe(1000)), ((300, 100, 0), 600));
-        assert_eq!(board.next_lost(&queue, SeqNum(1000), MSS), Some((SeqNum(0), 100)));
+        assert_eq!(board.next_lost(&queue, SeqNum(1000), (MSS, MSS)), Some((SeqNum(0), 100)));
         queue.sent(ack.now, SeqNum(0), 100);
         board.on_sent(&mut queue, (SeqNum(0), 100), true, ack.now);
-        assert_eq!((board.pipe(1000), board.next_lost(&queue, SeqNum(1000), MSS)), (700, None));
+        assert_eq!((board.pipe(1000), board.next_lost(&queue, SeqNum(1000), (MSS, MSS))), (700, None));
     }
 
     /// Segment 0 is lost and sent again at 60 ms; its recovery ends only with the acknowledgement that also shows 5 to be lost, which
@@ -677,7 +681,7 @@ mod tests {
                         board.detect(&mut queue, span, ack.now, &how);
                     }
                     4 => {
-                        if let Some((seq, len)) = board.next_lost(&queue, span.1, MSS) {
+                        if let Some((seq, len)) = board.next_lost(&queue, span.1, (MSS, MSS)) {
                             prop_assert!(len > 0 && seq.after_or_eq(span.0));
                             queue.sent(ack.now, seq, len);
                             board.on_sent(&mut queue, (seq, len), true, ack.now);
