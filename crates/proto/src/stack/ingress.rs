@@ -142,7 +142,7 @@ impl Stack {
     }
 
     /// Connection, half-open request, TIME-WAIT, listener, stranger.
-    #[inline]
+    #[inline(always)]
     pub(super) fn dispatch(&mut self, now: Instant, tuple: FourTuple, segment: &mut Segment) {
         let hash = tuple.hash(&self.hash_key);
         if (segment.header.options.md5 || self.attention.is_some())

@@ -22,11 +22,16 @@ impl Sender {
     /// Most bytes of a segment, `least` at least, where it may not take more than half of the largest window (Linux's
     /// `tcp_bound_to_half_wnd`).
     fn half_window(&self, least: u32) -> u32 {
-        if !self.nagle.contains(Nagle::FILLS_WINDOWS) || self.wnd_max == 0 {
+        if !self.bounds_by_window() || self.wnd_max == 0 {
             return u32::MAX;
         }
         let half = if self.wnd_max > BOUND_TO_HALF { self.wnd_max / 2 } else { self.wnd_max };
         half.max(least)
+    }
+
+    #[inline]
+    fn bounds_by_window(&self) -> bool {
+        self.nagle.contains(Nagle::FILLS_WINDOWS)
     }
 }
 
@@ -59,7 +64,7 @@ impl Connection {
         }
     }
 
-    #[inline(never)]
+    #[cold]
     fn resize_to(&mut self, smss: u16) {
         self.smss = smss;
         self.snd.queue.resize(smss.into());
@@ -107,9 +112,11 @@ impl Connection {
     }
 
     /// The peer has offered more than ever before.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn window_grew(&mut self) {
-        self.resize();
+        if self.snd.bounds_by_window() {
+            self.resize();
+        }
     }
 
     /// Largest payload of the next segment: the SMSS less the SACK blocks it must carry (RFC 9293 §3.7.1's Eff.snd.MSS).
