@@ -4,7 +4,6 @@
 use crate::pair::{CLIENT, Pair, SERVER};
 use crate::peer::pattern;
 use crate::simulation::Random;
-use core::time::Duration;
 use proto::*;
 
 const SEEDS: u64 = 150;
@@ -27,13 +26,7 @@ fn transfer(seed: u64) -> Counters {
     let mut random = Random(seed);
     let mut pair = Pair::new(config(&mut random), config(&mut random), 20);
     let (loss, reorder, duplicate) = (random.below(8), random.below(10), random.below(4));
-    let mut dice = Random(seed ^ 0x5eed);
-    pair.filter = Box::new(move |sent| sent.len == 0 || !dice.chance(loss));
-    let mut dice = Random(seed ^ 0xd1ce);
-    pair.copies = Box::new(move |_| {
-        let late = if dice.chance(reorder) { Duration::from_millis(dice.below(60)) } else { Duration::ZERO };
-        if dice.chance(duplicate) { vec![late, Duration::from_millis(3)] } else { vec![late] }
-    });
+    pair.trouble(seed, [loss, reorder, duplicate]);
     let listener = pair.listen(0);
     let id = pair.connect(ConnectOptions::default());
     pair.run(4000);

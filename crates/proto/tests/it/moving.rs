@@ -168,13 +168,7 @@ fn exchange(seed: u64) -> u64 {
     };
     let mut pair = Pair::new(config(), config(), 20);
     let (loss, reorder, duplicate) = (random.below(6), random.below(8), random.below(4));
-    let mut dice = Random(seed ^ 0x5eed);
-    pair.filter = Box::new(move |sent| sent.len == 0 || !dice.chance(loss));
-    let mut dice = Random(seed ^ 0xd1ce);
-    pair.copies = Box::new(move |_| {
-        let late = if dice.chance(reorder) { Duration::from_millis(dice.below(60)) } else { Duration::ZERO };
-        if dice.chance(duplicate) { vec![late, Duration::from_millis(3)] } else { vec![late] }
-    });
+    pair.trouble(seed, [loss, reorder, duplicate]);
     let listener = pair.listen(0);
     let id = pair.connect(ConnectOptions::default());
     pair.run(4000);

@@ -1,5 +1,6 @@
 //! Two stacks, a wire with a delay, a virtual clock, and a log of every packet.
 
+use crate::simulation::Random;
 use bytes::Bytes;
 use core::time::Duration;
 use proto::*;
@@ -157,6 +158,18 @@ impl Pair {
         }
         self.flush();
         true
+    }
+
+    /// So many of a hundred segments with data are lost, so many packets come late, and so many twice.
+    pub(crate) fn trouble(&mut self, seed: u64, [lost, late, twice]: [u64; 3]) {
+        let mut dice = Random(seed ^ 0x5eed);
+        self.filter = Box::new(move |sent| sent.len == 0 || !dice.chance(lost));
+        let mut dice = Random(seed ^ 0xd1ce);
+        self.copies = Box::new(move |_| {
+            let delay =
+                if dice.chance(late) { Duration::from_millis(dice.below(60)) } else { Duration::ZERO };
+            if dice.chance(twice) { vec![delay, Duration::from_millis(3)] } else { vec![delay] }
+        });
     }
 
     /// Runs for `ms` of virtual time.
