@@ -80,10 +80,7 @@ impl Stack {
                 self.replies.unpush();
                 break;
             }
-            if let Some(key) = connection.md5_key() {
-                // Whose it was is not known any more when it leaves.
-                place.sign(&key.secret);
-            }
+            connection.sign_ahead(place);
         }
         if connection.fast_open_was_swallowed() {
             cx.blackhole_suspected();

@@ -3,6 +3,7 @@
 
 use super::Stack;
 use crate::md5::Md5Key;
+use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
 use crate::tuple::FourTuple;
 use crate::{ConnId, DropReason, Instant, Md5Keys, OptionError};
@@ -127,6 +128,15 @@ impl Stack {
             signing.parted_max = 2 * signing.parted.len();
         }
         signing.parted.insert(tuple, key);
+    }
+}
+
+impl Connection {
+    /// Signs a packet that waits: whose it was may not be known any more when it leaves.
+    pub(super) fn sign_ahead(&self, packet: &mut TxPacket) {
+        if let Some(key) = self.md5_key() {
+            packet.sign(&key.secret);
+        }
     }
 }
 

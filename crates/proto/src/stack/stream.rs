@@ -325,6 +325,7 @@ fn send_meanwhile(connection: &mut Connection, cx: &mut Context, replies: &mut R
             replies.unpush();
             break;
         }
+        connection.sign_ahead(packet);
         if what == Meanwhile::Burst {
             break;
         }

@@ -140,6 +140,25 @@ fn keys_change_under_a_connection() {
     assert!(!pair.log.last().unwrap().header.options.md5);
 }
 
+/// Of a long write segments leave while it goes on; they are still there when the connection has ended.
+#[test]
+fn what_leaves_amid_a_write_is_signed_although_its_connection_ends() {
+    let mut pair = Pair::new(Config::linux(), Config::linux(), 20);
+    pair.filter = Box::new(|sent| {
+        assert!(sent.header.options.md5, "unsigned: {:?}", sent.header);
+        true
+    });
+    listen(&mut pair, keys("10.0.0.1", 32, "one"));
+    let id = connect(&mut pair, keys("10.0.0.2", 32, "one"));
+    pair.run(200);
+    let (now, before) = (pair.now, pair.log.len());
+    pair.stacks[CLIENT].write(now, id, &pattern(1, 8000)).unwrap();
+    pair.stacks[CLIENT].abort(now, id);
+    pair.run(200);
+    let texts = pair.log[before..].iter().filter(|sent| sent.len > 0).count();
+    assert!(texts > 0, "nothing left amid the write");
+}
+
 /// A listener's reset of what it does not know is signed; one of ours that ends a connection, too.
 #[test]
 fn resets_are_signed() {
