@@ -1,7 +1,9 @@
 //! The Internet checksum (RFC 1071): pseudo-headers, 64-bit words, copy fused with sum.
 //!
-//! Words are read in the machine's own byte order; the sum is turned to network order once, at the end (RFC 1071 §2(B)).
+//! Words are read in the machine's own byte order; the sum is turned to network order once, at the end (RFC 1071 §2(B)). What is long is
+//! summed with the widest vectors the processor has, which the first long sum asks it for; the result is the same with any.
 use crate::{Addr, protocol};
+use fearless_simd::{Level, dispatch, prelude::*, u8x64, u64x8};
 
 /// A running one's-complement sum. Parts of odd length may be added in any number: the parity is kept.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,7 +95,7 @@ impl Checksum {
             dst.copy_from_slice(src);
             sum_short(src)
         } else {
-            copy_and_sum_native(dst, src)
+            copy_and_sum_long(dst, src)
         };
         self.add_part(sum, src.len());
     }
@@ -134,70 +136,74 @@ const LONG: usize = 256;
 const LOW_HALF: u64 = 0xffff_ffff;
 type Word = [u8; 8];
 
-/// Sums of 64-bit words, without a carry in the loop: `high` sums the words' upper halves, which cannot overflow before 2³² words, and
-/// `wrapped` sums the whole words modulo 2⁶⁴. The sum of the lower halves is what is left, exactly.
-#[derive(Clone, Copy, Default)]
-struct Words {
-    wrapped: u64,
-    high: u64,
+/// Sums of 64-bit words, eight beside each other, without a carry in the loop: `high` sums the words' upper halves, which cannot overflow
+/// before 2³² words, and `wrapped` sums the whole words modulo 2⁶⁴. The sum of the lower halves is what is left, exactly.
+struct Sums<S: Simd> {
+    wrapped: u64x8<S>,
+    high: u64x8<S>,
 }
 
-impl Words {
+impl<S: Simd> Sums<S> {
     #[inline(always)]
-    fn add(&mut self, word: &Word) {
-        let word = u64::from_ne_bytes(*word);
-        self.wrapped = self.wrapped.wrapping_add(word);
-        self.high += word >> 32;
+    fn new(simd: S) -> Sums<S> {
+        Sums { wrapped: u64x8::splat(simd, 0), high: u64x8::splat(simd, 0) }
     }
 
-    /// Together with another: a sum of 32-bit words, of which 2³² fit.
     #[inline(always)]
-    fn total(self, other: Words) -> u64 {
-        let high = self.high + other.high;
-        let low = self.wrapped.wrapping_add(other.wrapped).wrapping_sub(high << 32);
-        high + low
+    fn add(&mut self, words: u64x8<S>) {
+        self.wrapped += words;
+        self.high += words >> 32;
+    }
+
+    /// A sum of 32-bit words, of which 2³² fit.
+    #[inline(always)]
+    fn total(self) -> u64 {
+        let high: u64 = self.high.as_slice().iter().sum();
+        let wrapped = self.wrapped.as_slice().iter().fold(0_u64, |sum, word| sum.wrapping_add(*word));
+        high + wrapped.wrapping_sub(high << 32)
     }
 }
 
 /// Inlined, so that a header of known length needs no loop.
 #[inline]
 fn sum_native(data: &[u8]) -> u64 {
-    if data.len() < LONG { sum_short(data) } else { sum_halves(data) }
+    if data.len() < LONG { sum_short(data) } else { sum_long(data) }
 }
 
 /// Bytes that the loops below take at a time.
 const STEP: usize = 64;
 
-/// Both halves at once: independent sums in a plain loop, which a compiler turns into vectors for whatever machine it compiles for.
-/// Whole steps of it: what is left is a few words.
-fn sum_halves(data: &[u8]) -> u64 {
-    let (body, tail) = data.split_at(data.len() / STEP * STEP);
-    let (words, _) = body.as_chunks::<8>();
-    let (first, second) = words.split_at(words.len() / 2);
-    let (mut one, mut other) = (Words::default(), Words::default());
-    for (a, b) in first.iter().zip(second) {
-        one.add(a);
-        other.add(b);
-    }
-    one.total(other) + sum_tail(tail)
+/// Sums what is long, with the widest vectors this machine has.
+fn sum_long(data: &[u8]) -> u64 {
+    let (steps, tail) = data.as_chunks();
+    dispatch!(Level::new(), simd => sum_steps(simd, steps)) + sum_tail(tail)
 }
 
-/// Not inlined: only as arguments are the two slices known to the compiler not to overlap, and that is worth half the time.
-#[inline(never)]
-fn copy_and_sum_native(dst: &mut [u8], src: &[u8]) -> u64 {
-    let (body, tail) = src.split_at(src.len() / STEP * STEP);
-    let (to_body, to_tail) = dst.split_at_mut(body.len());
-    to_tail.copy_from_slice(tail);
-    let ((words, _), (to, _)) = (body.as_chunks::<8>(), to_body.as_chunks_mut::<8>());
-    let half = words.len() / 2;
-    let ((first, second), (to_first, to_second)) = (words.split_at(half), to.split_at_mut(half));
-    let (mut one, mut other) = (Words::default(), Words::default());
-    for (((a, b), to_a), to_b) in first.iter().zip(second).zip(to_first).zip(to_second) {
-        (*to_a, *to_b) = (*a, *b);
-        one.add(a);
-        other.add(b);
+#[inline(always)]
+fn sum_steps<S: Simd>(simd: S, steps: &[[u8; STEP]]) -> u64 {
+    let mut sums = Sums::new(simd);
+    for step in steps {
+        sums.add(u8x64::from_slice(simd, step).bitcast());
     }
-    one.total(other) + sum_tail(tail)
+    sums.total()
+}
+
+/// As [`sum_long`], copying on the way.
+fn copy_and_sum_long(dst: &mut [u8], src: &[u8]) -> u64 {
+    let ((steps, tail), (to_steps, to_tail)) = (src.as_chunks(), dst.as_chunks_mut());
+    to_tail.copy_from_slice(tail);
+    dispatch!(Level::new(), simd => copy_and_sum_steps(simd, to_steps, steps)) + sum_tail(tail)
+}
+
+#[inline(always)]
+fn copy_and_sum_steps<S: Simd>(simd: S, to_steps: &mut [[u8; STEP]], steps: &[[u8; STEP]]) -> u64 {
+    let mut sums = Sums::new(simd);
+    for (to, step) in to_steps.iter_mut().zip(steps) {
+        let bytes = u8x64::from_slice(simd, step);
+        bytes.store_slice(to);
+        sums.add(bytes.bitcast());
+    }
+    sums.total()
 }
 
 /// Sums a few bytes; a last odd byte is padded with zero.
@@ -258,4 +264,25 @@ fn swapped(sum: u64) -> u64 {
 pub(crate) fn fold(sum: u64) -> u16 {
     let sum = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
     (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_and_wide_vectors_sum_alike() {
+        let data: Vec<u8> = (0..16 * STEP as u32).map(|n| ((n * 7 + n / 256 * 31) | 0x80) as u8).collect();
+        let (steps, _) = data.as_chunks();
+        let with = |level: Level| {
+            let mut copy = vec![0; data.len()];
+            let (to, _) = copy.as_chunks_mut();
+            let copied = dispatch!(level, simd => copy_and_sum_steps(simd, to, steps));
+            assert_eq!(copy, data);
+            assert_eq!(dispatch!(level, simd => sum_steps(simd, steps)), copied);
+            copied
+        };
+        assert_eq!(with(Level::new()), with(Level::baseline()));
+        assert_eq!(fold(with(Level::new())), fold(sum_tail(&data)));
+    }
 }
