@@ -312,14 +312,14 @@ settings! {
     /// The same for a connection whose application has let go. 0 = 8 while the time-out is below `tcp_rto_max_ms`, then none.
     tcp_orphan_retries: u32 = "net.ipv4.tcp_orphan_retries", ours 0, linux 0, range 0..=255,
     /// Connections whose application has let go and that still deliver; one more is reset at once. (Linux's default grows with the
-    /// memory.)
-    tcp_max_orphans: u32 = "net.ipv4.tcp_max_orphans", ours 131_072, linux 131_072, range _,
+    /// memory: half the slots of its table of connections, one for each 128 KiB. This is that of 16 GiB.)
+    tcp_max_orphans: u32 = "net.ipv4.tcp_max_orphans", ours 131_072, linux 65_536, range _,
     /// FIN-WAIT-2 of a connection whose application has let go.
     tcp_fin_timeout: Duration = "net.ipv4.tcp_fin_timeout", ours Duration::from_secs(60), linux Duration::from_secs(60), range _,
     /// TIME-WAIT (2 MSL; Linux has it as a constant).
     time_wait: Duration = "firstbyte.time_wait", ours Duration::from_secs(60), linux Duration::from_secs(60), range _,
-    /// TIME-WAIT entries; over it the oldest goes.
-    tcp_max_tw_buckets: u32 = "net.ipv4.tcp_max_tw_buckets", ours 262_144, linux 262_144, range _,
+    /// TIME-WAIT entries; over it the oldest goes. (Linux's default grows with the memory as `tcp_max_orphans` does.)
+    tcp_max_tw_buckets: u32 = "net.ipv4.tcp_max_tw_buckets", ours 262_144, linux 65_536, range _,
     /// A connect may take the tuple of a TIME-WAIT whose connection had timestamps, when no other is free: 0 never, 1 always, 2 to
     /// loopback addresses and our own.
     tcp_tw_reuse: u32 = "net.ipv4.tcp_tw_reuse", ours 1, linux 2, range 0..=2,
@@ -396,8 +396,8 @@ settings! {
     tcp_max_reordering: u32 = "net.ipv4.tcp_max_reordering", ours 300, linux 300, range 1..=65_535,
     /// Memory of all buffers, in pages of 4096 bytes: below the first all is well; above the second, until it is below the first, buffers
     /// do not grow and windows shrink to four segments; above the third nothing is taken in or written but what is needed to go on.
-    /// (Linux's defaults grow with the memory: these are those of 8 GiB.)
-    tcp_mem: [u32; 3] = "net.ipv4.tcp_mem", ours [98_304, 131_072, 196_608], linux [98_304, 131_072, 196_608], range _,
+    /// (Linux's defaults grow with the memory, of which the second is a sixteenth: these are those of 8 GiB and 16 GiB.)
+    tcp_mem: [u32; 3] = "net.ipv4.tcp_mem", ours [98_304, 131_072, 196_608], linux [196_608, 262_144, 393_216], range _,
     /// Largest receive buffer an application may choose, bytes of payload.
     rmem_max: u32 = "net.core.rmem_max", ours 4_194_304, linux 4_194_304, range 2304..,
     /// Largest send buffer an application may choose, bytes.
@@ -425,8 +425,9 @@ settings! {
     tcp_comp_sack_rtt_percent: u32 = "net.ipv4.tcp_comp_sack_rtt_percent", ours 33, linux 33, range 1..=1000,
     /// The window begins with what the first segment told of it, and grows by twice what arrives.
     window_slow_start: bool = "firstbyte.window_slow_start", ours false, linux true, range _,
-    /// Receive buffer in bytes: least, initial, most. What it holds in payload is measured; half of it at first.
-    tcp_rmem: [u32; 3] = "net.ipv4.tcp_rmem", ours [4096, 1_048_576, 6_291_456], linux [4096, 131_072, 6_291_456], range _,
+    /// Receive buffer in bytes: least, initial, most. What it holds in payload is measured; half of it at first. (Linux's most is a 128th of
+    /// the memory, and 32 MiB where there are 4 GiB.)
+    tcp_rmem: [u32; 3] = "net.ipv4.tcp_rmem", ours [4096, 1_048_576, 6_291_456], linux [4096, 131_072, 33_554_432], range _,
     /// Send buffer in congestion windows, as far as `tcp_wmem` lets it.
     sndbuf_windows: u32 = "firstbyte.sndbuf_windows", ours 2, linux 2, range 1..=100,
     /// Bytes that the send buffer counts for each segment beside its payload; if any, an application's choice is doubled for them. (Of
@@ -521,8 +522,9 @@ settings! {
     /// SYN cookies: 0 never, 1 while a SYN queue is full, 2 always.
     tcp_syncookies: u32 = "net.ipv4.tcp_syncookies", ours 1, linux 1, range 0..=2,
     /// Without SYN cookies, half-open requests of a listener; the last quarter is for peers whose round-trip time is remembered. With
-    /// them the backlog alone counts.
-    tcp_max_syn_backlog: u32 = "net.ipv4.tcp_max_syn_backlog", ours 4096, linux 4096, range 1..,
+    /// them the backlog alone counts. (Linux's default grows with the memory: one for each 128 slots of its table of connections, from 128
+    /// to 4096. This is that of 16 GiB.)
+    tcp_max_syn_backlog: u32 = "net.ipv4.tcp_max_syn_backlog", ours 4096, linux 1024, range 1..,
     /// Full connections of the stack.
     max_connections: u32 = "firstbyte.max_connections", ours 1 << 20, linux 1 << 20, range 1..,
     /// Ephemeral ports: lowest.

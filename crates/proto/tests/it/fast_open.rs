@@ -30,9 +30,9 @@ use wire::{Cookie, FastOpenKind};
 const KEY: &str = "00010203-04050607-08090a0b-0c0d0e0f";
 const OTHER_KEY: &str = "deadbeef-00000001-00000002-00000003";
 
-/// Linux's profile with client and server on.
+/// Linux's profile with client and server on, and with the window scale that our own profile has, so that one conversation shows both.
 fn linux() -> Config {
-    Config { tcp_fastopen: 0x3, ..Config::linux() }
+    Config { tcp_fastopen: 0x3, tcp_rmem: [4096, 131_072, 6_291_456], ..Config::linux() }
 }
 
 fn ring(text: &str) -> KeyRing {

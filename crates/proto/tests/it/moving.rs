@@ -38,7 +38,7 @@ fn what_was_sent_and_what_was_not_goes_along() {
     let saved = p.stack.save_connection(p.now, id).unwrap();
     assert_eq!((&saved.unacknowledged[..], saved.unsent), (&text[..], 4000 - 1976));
     assert_eq!(saved.unread, pattern(1, 100));
-    assert_eq!((saved.peer_mss, saved.window_scale, saved.sack), (1000, Some((7, 7)), true));
+    assert_eq!((saved.peer_mss, saved.window_scale, saved.sack), (1000, Some((7, 10)), true));
     assert_eq!((saved.windows.snd_wnd, saved.windows.max_window), (20 << 7, 65_535 << 7));
     p.stack.discard(p.now, id);
     p.expect_nothing();

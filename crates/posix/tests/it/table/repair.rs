@@ -363,7 +363,7 @@ fn made_by_hand(calls: &dyn Calls) -> Vec<String> {
 fn connections_are_moved_as_the_kernels_are() {
     testnet::in_namespace(|| {
         // As it is on a machine of middling size, and ours.
-        testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 6291456");
+        testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 33554432");
         for case in [moved, made_by_hand] {
             assert_eq!(case(&Kernel), case(&Ours::new()), "the kernel's, and ours");
         }

@@ -206,7 +206,7 @@ fn every_option_answers_as_the_kernels_do() {
     testnet::in_namespace(|| {
         testnet::sysctl("net.ipv4.tcp_fastopen", "1");
         // As they are on a machine of middling size, and ours.
-        testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 6291456");
+        testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 33554432");
         testnet::sysctl("net.ipv4.tcp_wmem", "4096 16384 4194304");
         testnet::sysctl("net.ipv4.tcp_congestion_control", "cubic");
         set_loopback_mtu(65_535);
