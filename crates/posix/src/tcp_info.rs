@@ -148,7 +148,7 @@ impl Layout {
         let tcp = &info.tcp_info;
         let never_answered = info.state == State::Closed && unanswered(info);
         if tcp.syn_in_flight || never_answered {
-            let sent = 1 + u32::from(info.syn_data_len > 0);
+            let sent = 1 + u32::from(info.syn_data_len > 0 || tcp.empty_syn_data);
             let lost = tcp.retransmits > 0;
             let unacked = if never_answered { 0 } else { sent };
             return self.words([unacked, 0, if lost { sent } else { 0 }, lost.into(), 0]);
@@ -217,7 +217,7 @@ impl Layout {
         // A SYN and its data are one segment.
         let with_syn = segments(info.syn_data_acked as u32, info.snd_mss);
         let fin = u32::from(tcp.fin_delivered);
-        let delivered = established * (1 + u32::from(tcp.crossed))
+        let delivered = established * (1 + u32::from(tcp.crossed) + u32::from(tcp.empty_syn_data))
             + fin
             + segments(tcp.delivered, info.snd_mss).saturating_sub(with_syn);
         self.words([delivered, 0]);
@@ -232,7 +232,7 @@ impl Layout {
 
 /// While nobody knows whether the peer takes timestamps they are taken off.
 fn snd_mss(info: &ConnectionInfo, config: &Config) -> u32 {
-    let offered = unanswered(info) && config.tcp_timestamps;
+    let offered = unanswered(info) && config.timestamps();
     u32::from(info.snd_mss).saturating_sub(if offered { TIMESTAMPS_LEN } else { 0 })
 }
 

@@ -257,6 +257,9 @@ settings! {
     /// Where SYNs have crossed, the SYN-ACK offers all that our SYN did (Linux sends the same segment, with ACK); otherwise what the peer's SYN
     /// offered, too (RFC 7323 §2.2, §3.2).
     crossed_syn_ack_offers_all: bool = "firstbyte.crossed_syn_ack_offers_all", ours false, linux true, range _,
+    /// Where SYNs have crossed, our windows are told in the scale that we offered whatever the peer offers, and that of its SYN-ACK is taken
+    /// to be scaled (Linux's `tcp_rcv_synsent_state_process`, `tcp_rcv_state_process`); otherwise neither is (RFC 7323 §2.2).
+    crossed_syn_scales: bool = "firstbyte.crossed_syn_scales", ours false, linux true, range _,
     /// A SYN that has crossed ours is answered each time it comes; otherwise it is challenged when it comes again (RFC 5961 §4.2), and the
     /// SYN-ACK waits for its timer.
     crossed_syn_repeats_answer: bool = "firstbyte.crossed_syn_repeats_answer", ours true, linux false, range _,
@@ -343,8 +346,9 @@ settings! {
     tcp_rto_max_ms: u32 = "net.ipv4.tcp_rto_max_ms", ours 120_000, linux 120_000, range 1_000..=120_000,
     /// The first six time-outs of a connection with less than four segments in flight do not double.
     tcp_thin_linear_timeouts: bool = "net.ipv4.tcp_thin_linear_timeouts", ours false, linux false, range _,
-    /// Timestamps option (RFC 7323).
-    tcp_timestamps: bool = "net.ipv4.tcp_timestamps", ours true, linux true, range _,
+    /// Timestamps option (RFC 7323): 0 = never, 1 = each connection's count from a number of its own (§7.1), more = all are the stack's
+    /// clock in milliseconds.
+    tcp_timestamps: u32 = "net.ipv4.tcp_timestamps", ours 1, linux 1, range 0..=255,
     /// Explicit congestion notification (RFC 3168): 0 = never, 1 = asked for and granted, 2 = granted.
     tcp_ecn: u32 = "net.ipv4.tcp_ecn", ours 2, linux 2, range 0..=2,
     /// A repeated SYN does not ask for ECN.
@@ -456,7 +460,7 @@ settings! {
     /// (RFC 9406). Read when a connection begins.
     cubic_by_segments: bool = "firstbyte.cubic_by_segments", ours false, linux true, range _,
     /// Whatever a segment holds, the congestion window and what follows from it count it as a whole one (Linux counts segments); otherwise
-    /// bytes count.
+    /// bytes count. What a Fast Open SYN without data has no data of is a segment, too (Linux's `tcp_send_syn_data` queues it).
     count_segments: bool = "firstbyte.count_segments", ours false, linux true, range _,
     /// Spread what the congestion window allows over the round trip, even where a socket sets no limit.
     pacing: bool = "firstbyte.pacing", ours false, linux false, range _,
@@ -519,6 +523,9 @@ settings! {
     reset_unaccepted: bool = "firstbyte.reset_unaccepted", ours true, linux false, range _,
     /// Such a client is accepted as soon as there is room; otherwise when it next sends something.
     admit_waiting: bool = "firstbyte.admit_waiting", ours true, linux false, range _,
+    /// A SYN cookie knows only sizes that whole paths have, and a peer that takes less is sent the least of them (Linux's `msstab`);
+    /// otherwise there are smaller ones below, and none is sent more than it takes.
+    syn_cookie_whole_mss: bool = "firstbyte.syn_cookie_whole_mss", ours false, linux true, range _,
     /// SYN cookies: 0 never, 1 while a SYN queue is full, 2 always.
     tcp_syncookies: u32 = "net.ipv4.tcp_syncookies", ours 1, linux 1, range 0..=2,
     /// Without SYN cookies, half-open requests of a listener; the last quarter is for peers whose round-trip time is remembered. With
@@ -567,6 +574,11 @@ pub mod fastopen {
 }
 
 impl Config {
+    /// Are timestamps asked for and granted?
+    pub fn timestamps(&self) -> bool {
+        self.tcp_timestamps > 0
+    }
+
     /// [`tcp_invalid_ratelimit`](Config::tcp_invalid_ratelimit) as a time.
     pub(crate) fn invalid_ratelimit(&self) -> Duration {
         Duration::from_millis(self.tcp_invalid_ratelimit.into())
@@ -623,44 +635,4 @@ impl Config {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_row_shows_what_it_parses() {
-        for mut config in [Config::default(), Config::linux()] {
-            let before = config.clone();
-            for (name, value) in before.all() {
-                assert_eq!(config.set(name, &value), Ok(None), "{name} = {value}");
-            }
-            assert_eq!(config, before);
-        }
-    }
-
-    #[test]
-    fn obsolete_fast_open_bits_are_refused_with_a_warning() {
-        let mut config = Config::default();
-        let warning = config.set("net.ipv4.tcp_fastopen", "0x903").unwrap().unwrap();
-        assert!(warning.contains("0x900"), "{warning}");
-        assert_eq!(config.tcp_fastopen, 0x3);
-    }
-
-    #[test]
-    fn a_setting_that_means_nothing_any_more_says_so() {
-        let mut config = Config::default();
-        let warning = config.set("net.ipv4.tcp_adv_win_scale", "-2").unwrap().unwrap();
-        assert!(warning.contains("no effect"), "{warning}");
-        assert!(config.set("net.ipv4.tcp_adv_win_scale", "x").is_err());
-        assert_eq!(config, Config::default());
-    }
-
-    #[test]
-    fn values_out_of_range_change_nothing() {
-        let mut config = Config::default();
-        assert!(matches!(config.set("net.ipv4.tcp_syn_retries", "0"), Err(SettingError::Invalid(_))));
-        assert!(matches!(config.set("net.ipv4.tcp_rmem", "1 2"), Err(SettingError::Invalid(_))));
-        assert!(matches!(config.set("firstbyte.synack_hold", "1 fortnight"), Err(SettingError::Invalid(_))));
-        assert_eq!(config.set("net.ipv4.no_such", "1"), Err(SettingError::Unknown));
-        assert_eq!(config, Config::default());
-    }
-}
+mod tests;

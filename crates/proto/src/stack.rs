@@ -104,6 +104,13 @@ pub struct Stack {
     drops: Drops,
 }
 
+impl Stack {
+    /// What a connection adds to the stack's clock for its timestamps (`tcp_timestamps`).
+    fn timestamp_offset(&self, tuple: &FourTuple) -> u32 {
+        if self.shared.config.tcp_timestamps == 1 { self.isn.timestamp_offset(tuple) } else { 0 }
+    }
+}
+
 impl Shared {
     /// All that a send buffer may hold, if the stack has no memory.
     fn least_send_buffer(&self) -> Option<u32> {

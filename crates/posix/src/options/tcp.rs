@@ -240,7 +240,7 @@ impl Sockets {
 
     /// What a SYN-ACK may still allow is not known: no more than the default, less what timestamps take.
     pub(crate) fn segment_of(&self, info: &ConnectionInfo) -> i32 {
-        let timestamps = unanswered(info) && self.stack.config().tcp_timestamps;
+        let timestamps = unanswered(info) && self.stack.config().timestamps();
         i32::from(info.snd_mss) - if timestamps { TIMESTAMPS_LEN } else { 0 }
     }
 

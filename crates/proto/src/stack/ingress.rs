@@ -197,7 +197,7 @@ impl Stack {
     fn for_time_wait(&mut self, now: Instant, index: TimeWaitIndex, segment: &mut Segment) {
         let entry = self.time_wait.get(index);
         // RFC 6191 §2: timestamps that the old connection did not use tell of a new one only if that would use them.
-        let used = entry.ts_recent.is_some() || self.shared.config.tcp_timestamps;
+        let used = entry.ts_recent.is_some() || self.shared.config.timestamps();
         let facts = TimeWaitSegment {
             seq: segment.seq(),
             ack: segment.header.ack,
@@ -253,7 +253,7 @@ impl Stack {
             } += 1;
             return self.drops.count(DropReason::RateLimited);
         }
-        let ts_offset = self.isn.timestamp_offset(&entry.tuple);
+        let ts_offset = self.timestamp_offset(&entry.tuple);
         let timestamps = entry.ts_recent.map(|ts_recent| Timestamps {
             tsval: (now.as_millis() as u32).wrapping_add(ts_offset),
             tsecr: ts_recent,

@@ -268,9 +268,10 @@ impl Stack {
         let cx = self.shared.context(now);
         let child = Connection::new(cx, tuple, State::SynReceived, iss, socket, route);
         let child_id = self.insert_connection(child);
+        let ts_offset = self.timestamp_offset(&tuple);
         let Some(child) = self.connections.get_mut(child_id.index) else { return };
         let cx = self.shared.context(now);
-        child.take_syn(cx, segment, self.isn.timestamp_offset(&tuple));
+        child.take_syn(cx, segment, ts_offset);
         child.fast_opened = true;
         child.tally.came(segment.payload.len(), segment.gso_size);
         // Until there is a sample (Linux's `tcp_init_metrics`; RFC 6298 §5.7 if there never is).
@@ -371,7 +372,7 @@ impl Stack {
             rcv_wscale: agreed.snd_wscale.and(self.listener(id)).map_or(0, shift),
             peer_window: segment.header.window,
             ts_recent: options.timestamps.map_or(0, |timestamps| timestamps.tsval),
-            ts_offset: self.isn.timestamp_offset(&tuple),
+            ts_offset: self.timestamp_offset(&tuple),
             transmissions: 0,
             timeouts: 0,
             sent_at: now,

@@ -120,7 +120,7 @@ impl Stack {
         let cx = self.shared.context(now);
         let connection = Connection::new(cx, tuple, State::Established, snd_nxt - 1, socket.into(), route);
         let id = self.insert_connection(connection);
-        let ts_offset = self.isn.timestamp_offset(&tuple);
+        let ts_offset = self.timestamp_offset(&tuple);
         let cx = self.shared.context(now);
         if let Some(connection) = self.connections.get_mut(id.index) {
             connection.ts_offset = ts_offset;

@@ -24,7 +24,8 @@ impl Stack {
         fast_open: CookieReply,
     ) {
         let mut request = self.request_from_syn(now, id, tuple, segment);
-        let (iss, peer_mss) = self.syn_cookies.isn(now, &tuple, request.irs, request.agreed.peer_mss);
+        let (iss, peer_mss) =
+            self.syn_cookies.isn(&self.shared.config, now, &tuple, request.irs, request.agreed.peer_mss);
         request.iss = iss;
         request.agreed.peer_mss = peer_mss;
         if !request.agreed.timestamps {
@@ -82,9 +83,9 @@ impl Stack {
     ) -> Option<Request> {
         let config = &self.shared.config;
         let (irs, iss) = (segment.seq() - 1, segment.header.ack - 1);
-        let peer_mss = self.syn_cookies.check(now, &tuple, irs, iss)?;
-        let timestamps = segment.header.options.timestamps.filter(|_| config.tcp_timestamps);
-        let offset = self.isn.timestamp_offset(&tuple);
+        let peer_mss = self.syn_cookies.check(config, now, &tuple, irs, iss)?;
+        let timestamps = segment.header.options.timestamps.filter(|_| config.timestamps());
+        let offset = self.timestamp_offset(&tuple);
         let stamp = timestamps.map(|timestamps| timestamps.tsecr.wrapping_sub(offset));
         let agreed = syn_cookie::unpack(config, peer_mss, stamp)?;
         let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket.rare);

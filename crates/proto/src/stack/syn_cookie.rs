@@ -29,10 +29,13 @@ pub(super) const VALID: Duration = Duration::from_secs(120);
 const COUNTER_SHIFT: u32 = 24;
 const HASH_MASK: u32 = (1 << COUNTER_SHIFT) - 1;
 
-/// Linux's four values, which are what real paths have, and smaller ones below them: a peer is never sent more than it asked for.
+/// Linux's four values, which are what real paths have, and smaller ones below them, so that a peer is never sent more than it takes.
 const MSS_V4: [u16; 8] = [88, 168, 256, 400, 536, 1300, 1440, 1460];
 /// Of 1280, 1480, 1500 and 9000 bytes of MTU, and smaller ones.
 const MSS_V6: [u16; 8] = [88, 256, 536, 1000, 1220, 1420, 1440, 8940];
+
+/// The smaller ones, which come first.
+const MSS_SMALL: usize = 4;
 
 /// Bits of TSval that carry options, as Linux packs them: window shift (15: none), SACK, ECN.
 const STAMP_MASK: u32 = 0x3f;
@@ -51,9 +54,16 @@ impl SynCookies {
         SynCookies { key }
     }
 
-    /// The ISN of a SYN-ACK that leaves now, and the MSS it remembers: the largest of the table that the peer takes.
-    pub(super) fn isn(&self, now: Instant, tuple: &FourTuple, irs: SeqNum, peer_mss: u16) -> (SeqNum, u16) {
-        let table = mss_table(tuple);
+    /// The ISN of a SYN-ACK that leaves now, and the MSS it remembers: the largest of the table that the peer takes, or the least.
+    pub(super) fn isn(
+        &self,
+        config: &Config,
+        now: Instant,
+        tuple: &FourTuple,
+        irs: SeqNum,
+        peer_mss: u16,
+    ) -> (SeqNum, u16) {
+        let table = mss_table(config, tuple);
         let index = table.iter().rposition(|mss| *mss <= peer_mss).unwrap_or(0);
         let counter = counter(now);
         let hash = self.hash(tuple, Some(counter)).wrapping_add(index as u32) & HASH_MASK;
@@ -62,7 +72,14 @@ impl SynCookies {
     }
 
     /// The MSS of a cookie that came back, if it is ours and young enough.
-    pub(super) fn check(&self, now: Instant, tuple: &FourTuple, irs: SeqNum, isn: SeqNum) -> Option<u16> {
+    pub(super) fn check(
+        &self,
+        config: &Config,
+        now: Instant,
+        tuple: &FourTuple,
+        irs: SeqNum,
+        isn: SeqNum,
+    ) -> Option<u16> {
         let rest = isn.0.wrapping_sub(self.base(tuple, irs));
         let now = counter(now);
         let age = now.wrapping_sub(rest >> COUNTER_SHIFT) & (u32::MAX >> COUNTER_SHIFT);
@@ -70,7 +87,7 @@ impl SynCookies {
             return None;
         }
         let index = rest.wrapping_sub(self.hash(tuple, Some(now.wrapping_sub(age)))) & HASH_MASK;
-        mss_table(tuple).get(index as usize).copied()
+        mss_table(config, tuple).get(index as usize).copied()
     }
 
     fn base(&self, tuple: &FourTuple, irs: SeqNum) -> u32 {
@@ -94,8 +111,9 @@ fn counter(now: Instant) -> u32 {
     (now.as_nanos() / PERIOD.as_nanos() as u64) as u32
 }
 
-fn mss_table(tuple: &FourTuple) -> &'static [u16; 8] {
-    if tuple.peer.is_v4() { &MSS_V4 } else { &MSS_V6 }
+fn mss_table(config: &Config, tuple: &FourTuple) -> &'static [u16] {
+    let table = if tuple.peer.is_v4() { &MSS_V4 } else { &MSS_V6 };
+    if config.syn_cookie_whole_mss { &table[MSS_SMALL..] } else { table }
 }
 
 /// The clock of TSval (ms, before its offset) at most 64 ms back, so that its low bits say what was agreed.
@@ -148,8 +166,8 @@ mod tests {
     #[test]
     fn the_mss_is_rounded_down_to_the_table() {
         let rounded = |tuple: &FourTuple, mss| {
-            let (isn, told) = cookies().isn(at(30), tuple, IRS, mss);
-            assert_eq!(cookies().check(at(30), tuple, IRS, isn), Some(told));
+            let (isn, told) = cookies().isn(&Config::default(), at(30), tuple, IRS, mss);
+            assert_eq!(cookies().check(&Config::default(), at(30), tuple, IRS, isn), Some(told));
             told
         };
         assert_eq!(
@@ -163,11 +181,22 @@ mod tests {
     }
 
     #[test]
+    fn the_least_mss_of_whole_paths_may_be_more_than_the_peer_takes() {
+        let config = Config { syn_cookie_whole_mss: true, ..Config::default() };
+        for (tuple, asked, told) in [(v4(), 400, 536), (v4(), 1400, 1300), (v6(), 1000, 1220)] {
+            let (isn, mss) = cookies().isn(&config, at(30), &tuple, IRS, asked);
+            assert_eq!((mss, cookies().check(&config, at(30), &tuple, IRS, isn)), (told, Some(told)));
+            assert_eq!(cookies().check(&config, at(30), &tuple, IRS + 3, isn), None);
+        }
+    }
+
+    #[test]
     fn a_cookie_lives_through_its_period_and_the_next() {
         for tuple in [v4(), v6()] {
             for (made, last) in [(0, 119), (59, 119), (60, 179), (3599, 3659)] {
-                let (isn, mss) = cookies().isn(at(made), &tuple, IRS, 1460);
-                let good = |secs| cookies().check(at(secs), &tuple, IRS, isn) == Some(mss);
+                let (isn, mss) = cookies().isn(&Config::default(), at(made), &tuple, IRS, 1460);
+                let good =
+                    |secs| cookies().check(&Config::default(), at(secs), &tuple, IRS, isn) == Some(mss);
                 assert!(good(made) && good(last) && !good(last + 1), "made at {made} s");
             }
         }
@@ -176,19 +205,19 @@ mod tests {
     /// The counter's 8 bits in the cookie wrap after 256 minutes, but the hash knows the whole counter.
     #[test]
     fn a_cookie_does_not_come_back_to_life() {
-        let (isn, mss) = cookies().isn(at(100), &v4(), IRS, 1460);
+        let (isn, mss) = cookies().isn(&Config::default(), at(100), &v4(), IRS, 1460);
         for secs in [100 + 256 * 60, 100 + 65_536 * 60] {
-            assert_eq!(cookies().check(at(secs), &v4(), IRS, isn), None);
+            assert_eq!(cookies().check(&Config::default(), at(secs), &v4(), IRS, isn), None);
         }
         // Across the wrap itself it stays good.
-        let (isn, _) = cookies().isn(at(255 * 60 + 59), &v4(), IRS, 1460);
-        assert_eq!(cookies().check(at(256 * 60), &v4(), IRS, isn), Some(mss));
+        let (isn, _) = cookies().isn(&Config::default(), at(255 * 60 + 59), &v4(), IRS, 1460);
+        assert_eq!(cookies().check(&Config::default(), at(256 * 60), &v4(), IRS, isn), Some(mss));
     }
 
     #[test]
     fn a_cookie_is_good_for_one_tuple_one_number_and_one_key() {
-        let (isn, mss) = cookies().isn(at(100), &v4(), IRS, 1460);
-        let check = |tuple: &FourTuple, irs| cookies().check(at(100), tuple, irs, isn);
+        let (isn, mss) = cookies().isn(&Config::default(), at(100), &v4(), IRS, 1460);
+        let check = |tuple: &FourTuple, irs| cookies().check(&Config::default(), at(100), tuple, irs, isn);
         assert_eq!(check(&v4(), IRS), Some(mss));
         // Nearer numbers may stand for another MSS.
         assert_eq!([check(&v4(), IRS - 1), check(&v4(), IRS + 8)], [None; 2]);
@@ -196,15 +225,16 @@ mod tests {
         assert_eq!(check(&FourTuple { local_port: 81, ..v4() }, IRS), None);
         assert_eq!(check(&FourTuple { peer: v4().local, ..v4() }, IRS), None);
         assert_eq!(check(&v6(), IRS), None);
-        assert_eq!(SynCookies::new((5, 7)).check(at(100), &v4(), IRS, isn), None);
+        assert_eq!(SynCookies::new((5, 7)).check(&Config::default(), at(100), &v4(), IRS, isn), None);
     }
 
     /// Guessing: of 2²⁴ numbers with the right upper bits, the eight of the table pass.
     #[test]
     fn of_a_sixteenth_million_neighbours_only_the_table_passes() {
-        let (isn, _) = cookies().isn(at(100), &v4(), IRS, 88);
-        let passing =
-            (0..1 << 20).filter(|n| cookies().check(at(100), &v4(), IRS, isn + *n).is_some()).count();
+        let (isn, _) = cookies().isn(&Config::default(), at(100), &v4(), IRS, 88);
+        let passing = (0..1 << 20)
+            .filter(|n| cookies().check(&Config::default(), at(100), &v4(), IRS, isn + *n).is_some())
+            .count();
         assert_eq!(passing, MSS_V4.len());
     }
 

@@ -186,12 +186,13 @@ impl Stack {
         let cx = self.shared.context(now);
         let connection = Connection::new(cx, tuple, State::SynSent, iss, socket, route);
         let id = self.insert_connection(connection);
+        let ts_offset = self.timestamp_offset(&tuple);
         let cx = self.shared.context(now);
         let Some(connection) = self.connections.get_mut(id.index) else {
             return Err(ConnectError::TooMany);
         };
         connection.begin(cx);
-        connection.ts_offset = self.isn.timestamp_offset(&tuple);
+        connection.ts_offset = ts_offset;
         connection.outcome = match plan {
             ClientPlan::Plain(why) => Outcome::Skipped(why),
             _ => Outcome::Pending,

@@ -543,6 +543,7 @@ impl Connection {
             // A reset still tells of it.
             self.rcv.drop_early();
         }
+        self.note_bytes_in_vain();
         self.snd.queue.clear();
         self.snd.probe_due = false;
         self.handshake = None;

@@ -83,7 +83,6 @@ pub(crate) struct Crossed {
     pub(crate) syns: u8,
     /// Time-outs of the SYN that did not double the next.
     pub(crate) linear: u8,
-    /// The window that our SYN told, and the shift it offered.
-    pub(crate) window: u16,
+    /// The shift that our SYN offered.
     pub(crate) wscale: u8,
 }

@@ -38,7 +38,7 @@ impl Negotiated {
                 .window_scale
                 .filter(|_| config.tcp_window_scaling)
                 .map(|shift| shift.min(WSCALE_MAX)),
-            timestamps: config.tcp_timestamps && options.timestamps.is_some(),
+            timestamps: config.timestamps() && options.timestamps.is_some(),
             sack: config.tcp_sack && options.sack_permitted,
             ecn: false,
         }

@@ -119,12 +119,16 @@ impl Connection {
     }
 
     /// Number of a segment without text: behind everything ever sent, lest a peer that has received it find the segment old; but
-    /// not beyond its window (Linux's `tcp_acceptable_seq`).
+    /// not beyond its window, but for what that may have lost to its scale (Linux's `tcp_acceptable_seq`).
     fn seq_of_empty(&self) -> SeqNum {
-        if self.handshake.is_some() {
-            return self.snd.nxt;
+        match self.handshake.as_deref() {
+            Some(Handshake::Passive(passive)) if passive.crossed.is_some() => {}
+            Some(_) => return self.snd.nxt,
+            None => {}
         }
-        self.snd.max.earliest(self.snd.una + self.snd.wnd)
+        let rounding = if self.agreed.snd_wscale.is_some() { (1 << self.rcv.wscale) - 1 } else { 0 };
+        let edge = self.snd.una + self.snd.wnd;
+        if self.snd.max.before_or_eq(edge + rounding) { self.snd.max } else { edge }
     }
 
     /// Everything still to be sent, as far as the windows, the device and Nagle let it.

@@ -90,7 +90,11 @@ impl Special {
 pub(crate) struct Counts {
     /// Its SYN and the peer's have crossed.
     pub(super) crossed: bool,
+    /// Its Fast Open SYN carried no data, and a segment of none counts (`count_segments`).
+    pub(super) empty_syn_data: bool,
     pub(super) bytes_retrans: u64,
+    /// Sent once at least, and not acknowledged when the connection ended.
+    pub(super) bytes_in_vain: u32,
     pub(super) total_retrans: u32,
     pub(super) dsack_dups: u32,
     pub(super) reord_seen: u32,

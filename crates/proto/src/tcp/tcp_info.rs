@@ -63,6 +63,8 @@ pub struct TcpInfo {
     pub cwnd_segs: u32,
     /// SYNs have crossed.
     pub crossed: bool,
+    /// A segment without data was sent with a Fast Open SYN, and counts as one.
+    pub empty_syn_data: bool,
     /// Time-outs in a row without progress, of data.
     pub retransmits: u8,
     /// Probes of a closed window in a row.
@@ -81,7 +83,7 @@ pub struct TcpInfo {
     pub advmss: u16,
     /// Path MTU, bytes.
     pub pmtu: u16,
-    /// Sent and not acknowledged, bytes; where segments count (`firstbyte.count_segments`), those of whole ones, as all that follows.
+    /// Sent and not acknowledged, bytes (0 once the connection has ended, as its queue is thrown away); where segments count (`firstbyte.count_segments`), those of whole ones, as all that follows.
     pub unacked: u32,
     /// In flight and delivered out of order, bytes.
     pub sacked: u32,
@@ -157,6 +159,7 @@ impl TcpInfo {
     pub(crate) fn of(c: &Connection, config: &Config) -> TcpInfo {
         let counts = c.special.as_ref().map(|special| special.counts).unwrap_or_default();
         let closed = c.snd.wnd == 0 && c.is_established();
+        let ended = c.state == State::Closed;
         let (sacked, lost, retrans) = c.recovery.sums(c.in_flight(), c.smss().into());
         let (rcv_rtt, rcv_space) = c.rcv.measured();
         TcpInfo {
@@ -164,9 +167,10 @@ impl TcpInfo {
             cwnd_segs: c.cwnd_told() / u32::from(c.whole_segment().max(1)),
             syn_in_flight: syn_in_flight(c),
             crossed: counts.crossed,
+            empty_syn_data: counts.empty_syn_data,
             retransmits: if closed { 0 } else { c.timeouts },
             probes: if closed { c.timeouts } else { 0 },
-            backoff: c.handshake_doublings(config).map_or(c.rtt.backoff(), |doublings| doublings as u8),
+            backoff: if ended { 0 } else { c.doublings(config) },
             fastopen_client_fail: match c.outcome {
                 Outcome::NotAcknowledged(why) => Some(why),
                 _ => None,
@@ -176,7 +180,7 @@ impl TcpInfo {
             pingpong: c.in_pingpong(config),
             advmss: c.advmss,
             pmtu: c.path_mtu,
-            unacked: c.in_flight(),
+            unacked: if ended { 0 } else { c.in_flight() },
             sacked,
             lost,
             retrans,
@@ -199,7 +203,9 @@ impl TcpInfo {
             data_segs_out: c.tally.data_segs_out,
             segs_in: c.tally.segs_in,
             data_segs_in: c.tally.data_segs_in,
-            bytes_sent: first_sent(c).max(c.syn_data_len.into()) + counts.bytes_retrans,
+            bytes_sent: (c.bytes_acked + u64::from(sent_unacked(c) + counts.bytes_in_vain))
+                .max(c.syn_data_len.into())
+                + counts.bytes_retrans,
             bytes_retrans: counts.bytes_retrans,
             total_retrans: counts.total_retrans,
             controls_acked: c.controls_acked(),
@@ -260,14 +266,19 @@ fn notsent(c: &Connection) -> u32 {
     if end.after(sent) { end.since(sent.latest(c.snd.iss + 1)) } else { 0 }
 }
 
-/// Payload bytes sent at least once: what is acknowledged, and what of the rest was ever sent.
-fn first_sent(c: &Connection) -> u64 {
+/// Payload bytes sent at least once and not acknowledged.
+fn sent_unacked(c: &Connection) -> u32 {
     let sent = c.snd.max.earliest(c.snd.queue.end());
     let first = c.snd.queue.end() - c.snd.queue.len() as u32;
-    c.bytes_acked + u64::from(if sent.after(first) { sent.since(first) } else { 0 })
+    if sent.after(first) { sent.since(first) } else { 0 }
 }
 
 impl Connection {
+    /// How often the time-out that runs was doubled.
+    fn doublings(&self, config: &Config) -> u8 {
+        self.handshake_doublings(config).map_or(self.rtt.backoff(), |doublings| doublings as u8)
+    }
+
     /// See [`TcpInfo::controls_acked`].
     fn controls_acked(&self) -> u8 {
         let fin = self.snd.fin_seq().is_some_and(|fin| self.snd.una.after(fin));
@@ -278,6 +289,19 @@ impl Connection {
     /// Sequence numbers acknowledged, but for the SYN of a passive open.
     pub(super) fn numbers_acked(&self) -> u64 {
         self.bytes_acked + u64::from(self.controls_acked())
+    }
+
+    /// The send queue is about to be thrown away.
+    pub(super) fn note_bytes_in_vain(&mut self) {
+        let bytes = sent_unacked(self);
+        if bytes > 0 {
+            self.counts(Instant::ZERO).bytes_in_vain = bytes;
+        }
+    }
+
+    /// See [`TcpInfo::empty_syn_data`].
+    pub(super) fn sent_empty_syn_data(&self) -> bool {
+        self.special.as_ref().is_some_and(|special| special.counts.empty_syn_data)
     }
 
     /// Segments sent again.

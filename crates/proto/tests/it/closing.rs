@@ -545,7 +545,7 @@ fn linger_has_nothing_to_say_when_everything_was_delivered_before() {
 }
 
 fn without_timestamps() -> Config {
-    Config { tcp_timestamps: false, ..Config::linux() }
+    Config { tcp_timestamps: 0, ..Config::linux() }
 }
 
 fn established_with_sack() -> (Peer, ConnId) {

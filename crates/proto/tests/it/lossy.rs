@@ -11,7 +11,7 @@ const BYTES: usize = 300_000;
 
 fn config(random: &mut Random) -> Config {
     Config {
-        tcp_timestamps: random.chance(70),
+        tcp_timestamps: random.chance(70).into(),
         tcp_sack: random.chance(85),
         tcp_dsack: random.chance(80),
         tcp_recovery: random.pick(&[0, 1, 1, 1, 3, 5]),

@@ -160,7 +160,7 @@ fn moved(pair: &mut Pair, side: usize, id: ConnId) -> ConnId {
 fn exchange(seed: u64) -> u64 {
     let mut random = Random(seed);
     let mut config = || Config {
-        tcp_timestamps: random.chance(70),
+        tcp_timestamps: random.chance(70).into(),
         tcp_sack: random.chance(70),
         tcp_window_scaling: random.chance(80),
         tcp_congestion_control: random.pick(CongestionControl::ALL),

@@ -623,7 +623,7 @@ fn the_window_scale_is_the_one_that_the_syn_told() {
 #[test]
 fn closing_before_the_syn_is_answered() {
     for (config, delivers) in [(Config::default(), true), (Config::linux(), false)] {
-        let mut p = Peer::new(Config { tcp_timestamps: false, ..config });
+        let mut p = Peer::new(Config { tcp_timestamps: 0, ..config });
         let first_bytes = pattern(1, 10).into();
         let id = p.connect(ConnectOptions { first_bytes, ..Default::default() });
         p.expect("S 0");

@@ -3,7 +3,7 @@
 use crate::peer::{Peer, pattern};
 use crate::sack::established_with;
 use core::time::Duration;
-use proto::{Config, ListenOptions, SocketOptions};
+use proto::{Config, ConnectOptions, ListenOptions, SocketOptions};
 
 /// Five segments beyond a hole mean a loss; four are waited for, a quarter of the least round trip.
 #[test]
@@ -45,4 +45,24 @@ fn keepalive_asks_as_the_settings_say() {
     p.expect_after(10_000, "A 0 ack 1");
     p.expect_after(3000, "A 0 ack 1");
     p.expect_after(3000, "RA 1 ack 1");
+}
+
+/// RFC 7323 §7.1's offset is of `tcp_timestamps` 1 alone; with 2 all connections tell the same clock, SYN cookies' but for their low bits.
+#[test]
+fn tcp_timestamps_may_tell_the_plain_clock() {
+    for (tcp_timestamps, tcp_syncookies, plain) in [(1, 0, false), (2, 0, true), (3, 2, true)] {
+        let config = Config { tcp_timestamps, tcp_syncookies, ..Config::default() };
+        let mut p = Peer::new(config.clone());
+        p.now = p.now + Duration::from_millis(12_345);
+        p.connect(ConnectOptions::default());
+        let syn = p.expect("S 0").options.timestamps.unwrap();
+        let mut p = Peer::new(config);
+        p.listen();
+        p.now = p.now + Duration::from_millis(12_345);
+        p.send("S 0 <mss 1460,TS 100 0>");
+        let syn_ack = p.expect("SA 0 ack 1").options.timestamps.unwrap();
+        let clock = p.now.as_millis() as u32;
+        assert_eq!(syn.tsval == clock, plain);
+        assert_eq!(clock.wrapping_sub(syn_ack.tsval) < 64, plain);
+    }
 }

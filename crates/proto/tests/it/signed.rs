@@ -26,7 +26,7 @@ fn connect(pair: &mut Pair, socket: SocketOptions) -> ConnId {
 fn exchange(seed: u64) {
     let mut random = Random(seed);
     let mut config = || Config {
-        tcp_timestamps: random.chance(70),
+        tcp_timestamps: random.chance(70).into(),
         tcp_sack: random.chance(70),
         ..if random.chance(50) { Config::linux() } else { Config::default() }
     };

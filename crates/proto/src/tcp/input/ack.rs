@@ -155,9 +155,11 @@ impl Connection {
             // The handshake's time-outs are over; the transfer begins with its own window.
             self.congestion = self.new_congestion(cx);
             self.syns_were_lost(cx, syns.saturating_add(passive.transmissions).saturating_sub(1));
+            // Linux holds them for needless: nothing says which of the SYNs is acknowledged (`tcp_packet_delayed`).
+            cx.counters.loss_undo += u64::from(self.agreed.sack);
         }
         // A SYN of ours that is acknowledged was delivered.
-        cx.counters.delivered += u64::from(passive.crossed.is_some());
+        cx.counters.delivered += u64::from(passive.crossed.is_some()) + u64::from(self.sent_empty_syn_data());
         self.recall_path(cx);
         self.timeouts = 0;
         self.snd.una = self.snd.iss + 1;
@@ -165,6 +167,9 @@ impl Connection {
         self.established_at = cx.now;
         self.early_confirmed = true;
         self.set_send_window(segment);
+        if cx.config.crossed_syn_scales && passive.crossed.is_some() && segment.has(Flags::SYN) {
+            self.snd.wnd <<= self.agreed.snd_wscale.unwrap_or(0);
+        }
         self.transition(Transition::SynAcked);
         if passive.fin_waits {
             self.queue_fin();

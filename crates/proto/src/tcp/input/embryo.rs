@@ -32,6 +32,8 @@ impl Connection {
             let text = segment.len() > 0 && !segment.has(Flags::SYN);
             if text || Special::may_answer(&mut self.special, cx) {
                 self.rcv.ack_owed = AckOwed::Now;
+                // The request's, and no segment of the connection's (Linux's `tcp_v4_reqsk_send_ack`).
+                self.tally.segs_out = self.tally.segs_out.wrapping_sub(1);
             } else {
                 cx.counters.ack_skipped_syn_recv += 1;
             }

@@ -67,7 +67,7 @@ impl Connection {
         };
         let first = self.tsval(active.first_sent_at);
         let now = self.tsval(cx.now);
-        cx.config.tcp_timestamps
+        cx.config.timestamps()
             && timestamps.tsecr != 0
             && timestamps.tsecr.wrapping_sub(first) > now.wrapping_sub(first)
     }
@@ -135,7 +135,7 @@ impl Connection {
         cx.counters.delivered = delivered + u64::from(whole);
         self.bytes_acked += u64::from(data_acked);
         // A SYN counts as a segment delivered.
-        cx.counters.delivered += 1;
+        cx.counters.delivered += 1 + u64::from(self.sent_empty_syn_data());
         self.snd.una = ack;
         self.snd.nxt = ack;
         self.snd.weigh();
@@ -243,6 +243,9 @@ impl Connection {
         // RFC 3168 §6.1.1: who has sent a SYN that does not ask for it does without.
         self.agreed.ecn &= !ecn_of_syn(&cx.config, active.transmissions > 1).is_empty();
         self.rcv.adv = self.rcv.nxt + u32::from(window);
+        if cx.config.crossed_syn_scales && cx.config.tcp_window_scaling {
+            self.rcv.wscale = wscale;
+        }
         if active.data_sent > 0 || active.answer_allowed {
             self.outcome = Outcome::Skipped(Skipped::Simultaneous);
         }
@@ -260,7 +263,7 @@ impl Connection {
         let linear = u32::from(self.timeouts).min(cx.config.tcp_syn_linear_timeouts) as u8;
         self.handshake = Some(Box::new(Handshake::Passive(PassiveOpen {
             fast_open: false,
-            crossed: Some(Crossed { syns: active.transmissions, linear, window, wscale }),
+            crossed: Some(Crossed { syns: active.transmissions, linear, wscale }),
             cookie: None,
             data_allowed: false,
             due: true,

@@ -46,7 +46,7 @@ impl Connection {
             mss: Some(self.advmss),
             window_scale: cx.config.tcp_window_scaling.then_some(self.rcv.wscale),
             sack_permitted: cx.config.tcp_sack,
-            timestamps: cx.config.tcp_timestamps.then(|| Timestamps { tsval: self.tsval(cx.now), tsecr: 0 }),
+            timestamps: cx.config.timestamps().then(|| Timestamps { tsval: self.tsval(cx.now), tsecr: 0 }),
             fast_open,
             ..TcpOptions::default()
         }

@@ -59,7 +59,7 @@ impl Connection {
     /// SYN with option, data and FIN as planned.
     fn first_syn(
         &mut self,
-        cx: &Context,
+        cx: &mut Context,
         active: &mut ActiveOpen,
         options: &TcpOptions,
         packet: &mut TxPacket,
@@ -80,6 +80,10 @@ impl Connection {
         let fin = fin && self.snd.fin_queued && taken as usize == self.snd.queue.len();
         active.data_sent = taken;
         active.fin_sent = fin;
+        if taken == 0 && cx.config.count_segments {
+            cx.counters.orig_data_sent += 1;
+            self.counts(cx.now).empty_syn_data = true;
+        }
         self.syn_data_len = taken as u16;
         self.snd.advance_nxt(start + taken + u32::from(fin));
         let mut flags = Flags::SYN;
@@ -213,9 +217,10 @@ impl Connection {
         }
         self.handshake = Some(handshake);
         let window = match crossed {
-            Some(crossed) => {
+            Some(_) => {
                 self.synack_acknowledges();
-                crossed.window
+                // What the SYN told; an ACK since may have rounded it up to whole units of the scale.
+                self.rcv.adv.since(self.rcv.nxt).min(u16::MAX.into()) as u16
             }
             None => self.syn_window(cx),
         };

@@ -121,7 +121,7 @@ fn a_syn_overtaken_by_its_own_fallback() {
 #[test]
 fn a_syn_overtaken_by_its_own_fallback_meets_time_wait() {
     for config in [Config::default(), linux()] {
-        let mut p = server(Config { tcp_timestamps: false, ..config });
+        let mut p = server(Config { tcp_timestamps: 0, ..config });
         let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
         p.send("S 0 <mss 1000,TS 20 0>");
         p.expect("SA 0 ack 1 <mss 1460>");
