@@ -379,6 +379,13 @@ settings! {
     /// A reduction starts from the congestion window, and a time-out amid a recovery adds none; otherwise from what is in flight, and it
     /// does (RFC 5681 §3.1, §4.3).
     reduce_from_cwnd: bool = "firstbyte.reduce_from_cwnd", ours false, linux true, range _,
+    /// Small segments go again as one, where no record ends between them; with 0 along their old borders.
+    tcp_retrans_collapse: bool = "net.ipv4.tcp_retrans_collapse", ours true, linux true, range _,
+    /// Without SACK, too, what is lost is marked segment by segment: a time-out's recovery sends again along old borders what the window lets
+    /// go, never what was acknowledged meanwhile, and fast recovery shrinks the window with what is delivered (proportional rate
+    /// reduction). Otherwise RFC 6582's way, and a time-out starts over from the first missing byte (RFC 5681 §3.1), so that small
+    /// segments go again as whole ones.
+    mark_without_sack: bool = "firstbyte.mark_without_sack", ours false, linux true, range _,
     /// When congestion is echoed the window shrinks with what is delivered (proportional rate reduction); otherwise at once.
     ecn_prr: bool = "firstbyte.ecn_prr", ours false, linux true, range _,
     /// On a path that is known to reorder, what SACK tells makes the window grow at once, not when it is acknowledged.

@@ -199,6 +199,7 @@ impl Connection {
         if smss == self.smss() && self.loses_probe_alone(cx) {
             return;
         }
+        let marks = self.marks_losses(cx);
         match self.handshake.as_deref_mut() {
             Some(Handshake::Active(active)) if active.data_sent > 0 && !active.plain => {
                 active.cut_short = Some(CutShort::TooBig);
@@ -207,7 +208,7 @@ impl Connection {
                 self.snd.rewind();
             }
             Some(_) => {}
-            None if self.agreed.sack => self.lose_everything(cx),
+            None if marks => self.lose_everything(cx),
             None => self.snd.rewind(),
         }
     }

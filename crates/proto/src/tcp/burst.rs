@@ -20,9 +20,23 @@ const WORTH_SEGS: u32 = 3;
 impl Connection {
     /// The congestion window per round trip, times `tcp_pacing_ss_ratio` while it may still double, else times `tcp_pacing_ca_ratio`:
     /// Linux's `sk_pacing_rate`, bytes per second. `None` before the first sample.
+    ///
+    /// It is that of the last acknowledgement: amid losses, what a time-out or a transmission does to the window shows with the next.
     pub(super) fn window_rate(&self, config: &Config) -> Option<u64> {
+        let noted = self.recovery.board().and_then(|board| board.window_rate);
+        noted.or_else(|| self.window_rate_now(config))
+    }
+
+    /// An acknowledgement was worked through, or something else is about to change the window, that is none.
+    pub(super) fn note_window_rate(&mut self, rate: Option<u64>) {
+        if let Some(board) = self.recovery.board_mut() {
+            board.window_rate = rate;
+        }
+    }
+
+    pub(super) fn window_rate_now(&self, config: &Config) -> Option<u64> {
         let srtt = self.rtt.srtt()?;
-        let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
+        let (cwnd, ssthresh) = (self.cwnd_told(), self.congestion.ssthresh());
         let percent =
             if cwnd < ssthresh / 2 { config.tcp_pacing_ss_ratio } else { config.tcp_pacing_ca_ratio };
         let window = u64::from(cwnd.max(self.in_flight())) * u64::from(percent) / 100;

@@ -245,9 +245,19 @@ impl Delivery {
         flight.note(bytes, sent_at, once, snapshot);
     }
 
-    /// What had been delivered before was delivered again.
-    pub(super) fn count_again(&mut self, bytes: u32) {
+    /// Something was delivered of which no segment tells: it arrived twice, or behind others.
+    pub(super) fn delivered_besides(&mut self, flight: &mut Flight, now: Instant, bytes: u32) {
         self.delivered = self.delivered.wrapping_add(bytes);
+        flight.delivered_at = micros(now);
+        flight.lull &= !is_before(flight.lull_end, self.delivered);
+    }
+
+    /// Of what was acknowledged just now, in segments of so many bytes, so much had been counted before.
+    pub(super) fn was_delivered_before(&mut self, flight: &mut Flight, bytes: u32, segment: u32) {
+        self.delivered = self.delivered.wrapping_sub(bytes);
+        flight.news = flight.news.saturating_sub(bytes);
+        let runs = u8::try_from(bytes.div_ceil(segment.max(1))).unwrap_or(u8::MAX);
+        flight.runs = flight.runs.saturating_sub(runs);
     }
 
     /// Bytes acknowledged, cumulatively or not, modulo 2³².

@@ -141,7 +141,7 @@ impl Connection {
         let lost = Lost { in_flight, smss: u32::from(self.smss()), timeout: false, left: 0, again: false };
         self.congestion.on_signal(&lost, Signal::Mark);
         self.ecn.on_reduction(self.snd.max);
-        if cx.config.ecn_prr && self.agreed.sack && !self.congestion.shapes_recovery() {
+        if cx.config.ecn_prr && self.marks_losses(cx) && !self.congestion.shapes_recovery() {
             let delivered = self.snd.queue.delivery.delivered().wrapping_sub(before.delivered);
             self.begin_reduction(cx, in_flight, (delivered, self.snd.una.after(before.snd_una)));
         }

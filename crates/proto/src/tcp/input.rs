@@ -8,6 +8,7 @@ mod duplicate;
 mod embryo;
 mod loss;
 mod packets;
+mod reported;
 mod reset;
 mod sequence;
 mod syn_sent;

@@ -229,7 +229,7 @@ impl Connection {
 
     fn lose_probe(&mut self, cx: &Context, probe: Probe) -> bool {
         let (una, nxt) = (self.snd.una, self.snd.nxt);
-        let board = self.recovery.make_board(una, || cx.first_reordering(&self.tuple));
+        let board = self.recovery.make_board((una, self.agreed.sack), || cx.first_reordering(&self.tuple));
         board.lose_range(&mut self.snd.queue, (probe.from, probe.end), nxt);
         let lost = board.take_lost();
         self.segments_lost(lost);
@@ -238,7 +238,7 @@ impl Connection {
 
     /// The path has told that it takes no packets so large, and it is the probe alone that was. True: no more than that is lost.
     pub(crate) fn loses_probe_alone(&mut self, cx: &Context) -> bool {
-        let probe = self.search().and_then(|search| search.probe).filter(|_| self.agreed.sack);
+        let probe = self.search().and_then(|search| search.probe).filter(|_| self.marks_losses(cx));
         probe.is_some_and(|probe| {
             self.forget_mtu_probe();
             self.lose_probe(cx, probe)

@@ -270,7 +270,7 @@ impl Connection {
         }
         let in_flight = self.in_flight();
         self.data_left(cx, taken, in_flight);
-        let head_again = again && self.agreed.sack && seq == self.snd.una && !self.waits_for_reordered();
+        let head_again = again && self.marks_losses(cx) && seq == self.snd.una && !self.waits_for_reordered();
         if self.handshake.is_none() {
             let stopped = !self.timers.is_set(Timer::Retransmit);
             let may_probe = !again && (stopped || self.purpose == Purpose::Probe);
@@ -336,8 +336,9 @@ impl Connection {
         use super::congestion::{Controller, Lost};
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
-        if self.timeouts > 1 && (!self.agreed.sack || self.snd.queue.is_empty()) {
-            // What the last time-out sent again; with SACK the scoreboard knows it, unless it is a FIN.
+        let marks = self.marks_losses(cx);
+        if self.timeouts > 1 && (!marks || self.snd.queue.is_empty()) {
+            // What the last time-out sent again; where there is one the scoreboard knows it, unless it is a FIN.
             cx.counters.lost_retransmit += 1;
         }
         let first = self.timeouts == 1;
@@ -354,11 +355,12 @@ impl Connection {
         }
         let before = (self.congestion.cwnd(), self.congestion.ssthresh());
         let was = self.recovery.board().map_or(Phase::Open, |board| board.phase);
+        let rate = self.window_rate(&cx.config);
         let in_flight = self.reduction_base(cx, self.in_flight());
         let again = cx.config.reduce_from_cwnd && self.is_reduced_already();
-        let mut lost = if self.agreed.sack { self.mark_timed_out(cx) } else { Vec::new() };
+        let mut lost = if marks { self.mark_timed_out(cx) } else { Vec::new() };
         if self.timeouts == 1 {
-            let left = if self.agreed.sack { self.pipe() } else { 0 };
+            let left = if marks { self.pipe() } else { 0 };
             self.congestion.on_loss(&Lost {
                 in_flight,
                 smss: u32::from(self.smss()),
@@ -373,7 +375,7 @@ impl Connection {
         } else {
             self.rtt.on_timeout();
         }
-        if !self.agreed.sack {
+        if !marks {
             let begun = Undo::new(before, self.snd.una);
             let watch = cx.config.tcp_frto > 0;
             let span = (self.snd.una, self.snd.max);
@@ -384,8 +386,9 @@ impl Connection {
         self.segments_lost(lost);
         self.recovery.fell_silent(cx.now, self.timeouts == 1);
         if let Some(board) = self.recovery.board_mut() {
-            board.watch_timeout(was, before, self.snd.una, cx.config.tcp_frto > 0);
+            board.watch_timeout((was, self.timeouts == 1), before, self.snd.una, cx.config.tcp_frto > 0);
         }
+        self.note_window_rate(rate);
         self.arm_rto(cx.now);
         self.hasten_rto(cx.now, self.recovery.silence(cx.now));
     }
@@ -451,7 +454,9 @@ impl Connection {
         }
         self.rtt.on_timeout();
         // What was in flight when the peer shrank its window to nothing waits, too.
-        self.lose_everything(cx);
+        if self.snd.flight_size() > 0 {
+            self.lose_everything(cx);
+        }
         self.snd.probe_due = true;
         self.arm_rto(cx.now);
         self.hasten_probe(cx.now);

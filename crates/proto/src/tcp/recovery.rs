@@ -7,6 +7,8 @@
 //! | `arrived` | what one ACK told |
 //! | `marks` | the bits on the segments, and their sums |
 //! | `rack` | loss told by time (RFC 8985), with the adaptive reordering window |
+//! | `scoreboard/timeout` | what a time-out marks, and what shows it to be needless |
+//! | `scoreboard/reported` | the same scoreboard for peers without SACK: what duplicate ACKs tell instead (`mark_without_sack`) |
 //! | `tlp` | the last segments of a flight: a probe before the time-out (RFC 8985 §7) |
 //! | `undo` | needless recoveries: Eifel (RFC 3522), D-SACK (RFC 3708), F-RTO (RFC 5682) |
 //! | `prr` | how fast the window shrinks while recovering (RFC 6937 and its successor) |
@@ -23,10 +25,10 @@ mod tlp;
 mod undo;
 
 pub(crate) use arrived::Arrived;
-pub(crate) use marks::LostTransmission;
+pub(crate) use marks::{LostTransmission, Resend};
 pub(crate) use newreno::{Duplicate, Verdict};
 pub(crate) use rack::ReoWindow;
-pub(crate) use scoreboard::{Phase, RACK, dsack};
+pub(crate) use scoreboard::{Phase, RACK, Timeout, dsack};
 pub(crate) use tlp::{Probe, probe_timeout};
 pub(crate) use undo::{Needless, Undo};
 
@@ -64,14 +66,14 @@ struct Trouble {
 }
 
 impl Recovery {
-    /// The scoreboard, made now if there was none.
+    /// The scoreboard, made now if there was none. `sack`: the peer has it.
     pub(crate) fn make_board(
         &mut self,
-        snd_una: SeqNum,
+        (snd_una, sack): (SeqNum, bool),
         reordering: impl FnOnce() -> u32,
     ) -> &mut Scoreboard {
         let trouble = self.trouble.get_or_insert_default();
-        trouble.board.get_or_insert_with(|| Scoreboard::new(reordering(), snd_una))
+        trouble.board.get_or_insert_with(|| Scoreboard::new(reordering(), snd_una, sack))
     }
 
     /// The scoreboard, if there is one.

@@ -415,6 +415,20 @@ impl SendQueue {
         }
     }
 
+    /// Something was delivered besides what segments tell (see [`Delivery`]).
+    pub(crate) fn delivered_besides(&mut self, now: Instant, bytes: u32) {
+        if let Some(held) = &mut self.held {
+            self.delivery.delivered_besides(&mut held.flight, now, bytes);
+        }
+    }
+
+    /// So many of the bytes just acknowledged had been counted before.
+    pub(crate) fn was_delivered_before(&mut self, bytes: u32, segment: u32) {
+        if let Some(held) = &mut self.held {
+            self.delivery.was_delivered_before(&mut held.flight, bytes, segment);
+        }
+    }
+
     /// The next segment is sent with nothing in flight.
     pub(super) fn begin_flight(&mut self, now: Instant) {
         if let Some(held) = &mut self.held {
@@ -526,6 +540,17 @@ impl SendQueue {
                 index + 1
             }
             _ => index,
+        }
+    }
+
+    /// What was just sent as one, up to `end`, is one segment from now on. No record ends within.
+    #[cold]
+    pub(crate) fn join_before(&mut self, end: SeqNum) {
+        let Some(held) = &mut self.held else { return };
+        held.freeze_tail();
+        while held.segments.get(1).is_some_and(|next| next.end().before_or_eq(end)) {
+            let Some(next) = held.segments.remove(1) else { return };
+            held.segments[0].absorb(next);
         }
     }
 

@@ -123,6 +123,14 @@ impl Counts {
         }
     }
 
+    /// What the row of time-outs lost is repaired.
+    pub(super) fn recovered(&mut self, now: Instant) {
+        if let Some(since) = self.rto_since.take() {
+            let took = u32::try_from(now.since(since).as_millis()).unwrap_or(u32::MAX);
+            self.total_rto_ms = self.total_rto_ms.saturating_add(took);
+        }
+    }
+
     pub(crate) fn timed_out(&mut self, now: Instant, first: bool) {
         self.total_rto = self.total_rto.saturating_add(1);
         if first {

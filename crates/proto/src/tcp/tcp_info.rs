@@ -314,14 +314,18 @@ impl Connection {
         Counts::of(&mut self.special, now)
     }
 
-    /// The row of time-outs is over.
+    /// Progress was made: the row of time-outs is over. It counts until what was sent before it is acknowledged (as in Linux).
     #[cold]
     pub(super) fn timeouts_over(&mut self, now: Instant) {
         self.timeouts = 0;
-        let counts = self.counts(now);
-        if let Some(since) = counts.rto_since.take() {
-            let took = now.since(since).as_millis();
-            counts.total_rto_ms = counts.total_rto_ms.saturating_add(u32::try_from(took).unwrap_or(u32::MAX));
+        self.note_end_of_loss(now);
+    }
+
+    pub(super) fn note_end_of_loss(&mut self, now: Instant) {
+        if self.special.as_ref().is_some_and(|special| special.counts.rto_since.is_some())
+            && ca_state(self) != CaState::Loss
+        {
+            self.counts(now).recovered(now);
         }
     }
 }

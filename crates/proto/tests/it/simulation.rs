@@ -132,7 +132,9 @@ fn config(random: &mut Random) -> Config {
     let mut config = if random.chance(50) { Config::default() } else { Config::linux() };
     config.tcp_fastopen = 3;
     config.tcp_timestamps = random.chance(80).into();
-    config.tcp_sack = random.chance(80);
+    config.tcp_sack = random.chance(75);
+    config.mark_without_sack ^= random.chance(20);
+    config.tcp_retrans_collapse = random.chance(80);
     config.pacing = random.chance(30);
     config.tcp_ecn = random.below(3) as u32;
     config.tcp_window_scaling = random.chance(80);

@@ -75,6 +75,26 @@ fn a_row_of_timeouts() {
     );
 }
 
+/// It counts until what was out at the first is acknowledged; progress within that is not enough.
+#[test]
+fn a_row_of_timeouts_counts_until_its_losses_are_repaired() {
+    let (mut p, id) = established(SocketOptions::default());
+    for (setting, value) in [("net.ipv4.tcp_early_retrans", "0"), ("net.ipv4.tcp_frto", "0")] {
+        p.stack.set(p.now, setting, value).unwrap();
+    }
+    p.write(id, &pattern(1, 3000));
+    p.sent_now();
+    p.expect_after_exactly(p.stack.info(id).unwrap().rto, "A 1:1001 ack 1");
+    p.skip(30);
+    p.send("A 1 ack 1001");
+    p.sent_now();
+    p.skip(20);
+    p.send("A 1 ack 2001");
+    assert_eq!((info(&p, id).total_rto_time, info(&p, id).retransmits), (Duration::ZERO, 0));
+    p.send("A 1 ack 3001");
+    assert_eq!(info(&p, id).total_rto_time, 50 * MS);
+}
+
 /// What an application has asked for, and what keepalive keeps.
 #[test]
 fn options_and_keepalive() {

@@ -14,8 +14,8 @@ use core::time::Duration;
 use wire::{Flags, SeqNum, Timestamps};
 
 /// Bytes that an acknowledgement told of, and its sample of the round trip.
-struct Newly {
-    delivered: u32,
+pub(super) struct Newly {
+    pub(super) delivered: u32,
     rtt: Option<Duration>,
     /// The window may grow by it.
     grows: bool,
@@ -53,7 +53,7 @@ impl Connection {
             return Ok(());
         }
         let prior_una = self.snd.una;
-        let window_changed = self.update_send_window(&cx.config, segment);
+        let (window_told, window_changed) = self.update_send_window(&cx.config, segment);
         self.count_predicted(cx, segment, ack.after(prior_una), settled && !window_changed);
         if let Some(special) = &mut self.special {
             special.heard(cx.now, self.snd.wnd > 0);
@@ -67,6 +67,8 @@ impl Connection {
             } else {
                 self.probes_answered();
             }
+        } else if self.marks_losses(cx) && !self.agreed.sack {
+            self.read_reporting_ack(cx, segment, window_told);
         } else {
             self.read_ack(cx, segment, window_changed);
         }
@@ -107,7 +109,7 @@ impl Connection {
             if !self.agreed.sack {
                 self.undo_without_sack(cx, segment);
             }
-            acked = Some(self.acknowledge(cx, segment, arrived.as_mut()));
+            acked = Some(self.acknowledge_amid_trouble(cx, segment, arrived.as_mut()));
         } else if !self.agreed.sack && self.is_duplicate_ack(segment, window_changed) {
             self.on_duplicate_ack(cx);
         } else {
@@ -126,11 +128,13 @@ impl Connection {
         if was_recovering && !self.recovery.is_recovering(self.snd.una) {
             self.congestion.on_recovered();
         }
+        self.note_end_of_loss(cx.now);
+        self.note_window_rate(self.window_rate_now(&cx.config));
     }
 
     /// An ACK without progress. If the peer answers our window probes, it may keep us waiting as long as it likes (RFC 9293 §3.8.6.1).
     #[inline(never)]
-    fn probes_answered(&mut self) {
+    pub(super) fn probes_answered(&mut self) {
         if self.snd.wnd == 0 || self.pipe() == 0 {
             self.timeouts = 0;
         }
@@ -193,7 +197,7 @@ impl Connection {
 
     /// The window grows by what was acknowledged, unless losses are being repaired or it shrinks.
     #[inline]
-    fn grow(&mut self, cx: &mut Context, acked: Newly) {
+    pub(super) fn grow(&mut self, cx: &mut Context, acked: Newly) {
         if let Some(rtt) = acked.rtt {
             let (una, nxt, smss) = (self.snd.una, self.snd.nxt, u32::from(self.smss()));
             self.congestion.on_round_trip(&RoundTrip { now: cx.now, rtt, una, nxt, smss });
@@ -228,6 +232,16 @@ impl Connection {
         let passed = (cx.now.as_millis() as u32).wrapping_sub(echo);
         let sensible = timestamps.tsecr != 0 && passed < ECHO_MOST;
         sensible.then(|| Duration::from_millis(passed.max(1).into()))
+    }
+
+    #[inline(never)]
+    pub(super) fn acknowledge_amid_trouble(
+        &mut self,
+        cx: &mut Context,
+        segment: &Segment,
+        arrived: Option<&mut Arrived>,
+    ) -> Newly {
+        self.acknowledge(cx, segment, arrived)
     }
 
     /// What was told. The window does not grow by it while duplicates from a peer without SACK are answered.
@@ -267,9 +281,13 @@ impl Connection {
         let acked = (data_before - self.snd.queue.len()) as u32;
         let weight = if self.counts_segments() { self.snd.queue.acked_weight() } else { acked };
         // What had been reported before, by SACK or by a duplicate ACK, counted then.
-        let delivered = told.unwrap_or_else(|| self.recovery.not_reported(weight, smss));
         self.snd.una = ack;
         self.snd.nxt = self.snd.nxt.latest(ack);
+        let delivered = match told {
+            Some(told) if self.agreed.sack => told,
+            Some(_) => self.reported_is_acknowledged(cx, weight),
+            None => self.recovery.not_reported(weight, smss),
+        };
         self.bytes_acked += u64::from(acked);
         if self.timeouts > 0 {
             self.timeouts_over(cx.now);
@@ -322,8 +340,8 @@ impl Connection {
     }
 
     /// SND.WND from a segment that is newer than the last that set it: by its numbers, or (as with Linux) because it acknowledges more.
-    /// True if it changed.
-    fn update_send_window(&mut self, config: &Config, segment: &Segment) -> bool {
+    /// Was it, and did the window change?
+    fn update_send_window(&mut self, config: &Config, segment: &Segment) -> (bool, bool) {
         let (seq, ack) = (segment.seq(), segment.header.ack);
         let repeats = self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack);
         let counts = || {
@@ -332,11 +350,11 @@ impl Connection {
         };
         let newer = self.snd.wl1.before(seq) || ack.after(self.snd.una) || repeats && counts();
         if !newer || segment.has(Flags::SYN) {
-            return false;
+            return (false, false);
         }
         let before = self.snd.wnd;
         self.set_send_window(segment);
-        before != self.snd.wnd
+        (true, before != self.snd.wnd)
     }
 
     /// The window that a segment offers, bytes.

@@ -37,7 +37,7 @@ impl Connection {
         let smss = u32::from(self.smss());
         let in_flight = self.in_flight();
         let span = self.snd.span();
-        let board = self.recovery.make_board(span.0, || cx.first_reordering(&self.tuple));
+        let board = self.recovery.make_board((span.0, self.agreed.sack), || cx.first_reordering(&self.tuple));
         let mut arrived = board.arrival(
             (cx.now, echo, min_rtt),
             (span.0, span.1, in_flight),
@@ -67,7 +67,7 @@ impl Connection {
             if cx.config.dsack_delivers {
                 let delivered = part.1.since(part.0).div_ceil(smss.max(1)) * smss;
                 arrived.delivered += delivered;
-                self.snd.queue.delivery.count_again(delivered);
+                self.snd.queue.delivered_besides(cx.now, delivered);
             }
         }
         arrived.overtaken = segment.header.ack.before(span.0);
@@ -133,7 +133,9 @@ impl Connection {
             return;
         }
         let Some(arrived) = arrived else {
-            self.recovery.make_board(rest, || cx.first_reordering(&self.tuple)).saw_reordering();
+            self.recovery
+                .make_board((rest, self.agreed.sack), || cx.first_reordering(&self.tuple))
+                .saw_reordering();
             return self.count_reordering(cx);
         };
         arrived.came_late(rest);
@@ -229,7 +231,7 @@ impl Connection {
         let before = board.pipe(in_flight);
         let span = (self.snd.una, self.snd.nxt);
         let wait = if look { board.detect(&mut self.snd.queue, span, cx.now, &how) } else { None };
-        cx.counters.lost_retransmit += u64::from(board.take_lost_retransmits());
+        cx.counters.lost_retransmit += board.take_lost_again(how.smss);
         let more = board.pipe(in_flight) < before;
         let lost = board.take_lost();
         // What went for the first time in a recovery that is over, and is lost, is another loss (RFC 5681 §4.3).
@@ -251,7 +253,7 @@ impl Connection {
     }
 
     /// RFC 6675 §5 step 4; the window shrinks by proportional rate reduction.
-    fn enter_recovery(&mut self, cx: &mut Context, in_flight: u32) {
+    pub(super) fn enter_recovery(&mut self, cx: &mut Context, in_flight: u32) {
         let smss = u32::from(self.smss());
         // A batch of packets takes segments out of flight before any can follow: what it left is not what the window had filled.
         let in_flight =
@@ -264,7 +266,10 @@ impl Connection {
         } else {
             self.recovery_begins(&Lost { in_flight, smss, timeout: false, left: 0, again: false });
         }
-        cx.counters.sack_recovery += 1;
+        *match self.agreed.sack {
+            true => &mut cx.counters.sack_recovery,
+            false => &mut cx.counters.reno_recovery,
+        } += 1;
         if self.congestion.starts_over() {
             return self.lose_everything(cx);
         }
@@ -282,7 +287,8 @@ impl Connection {
 
     /// Congestion was echoed by an ACK that told of `delivered` bytes, and perhaps made progress: the window shrinks from now on.
     pub(in crate::tcp) fn begin_reduction(&mut self, cx: &Context, in_flight: u32, told: (u32, bool)) {
-        let board = self.recovery.make_board(self.snd.una, || cx.first_reordering(&self.tuple));
+        let board =
+            self.recovery.make_board((self.snd.una, self.agreed.sack), || cx.first_reordering(&self.tuple));
         board.begin_reduction(self.snd.nxt, in_flight, self.congestion.cwnd());
         self.reduce_window(told.0, told.1);
     }
@@ -296,7 +302,7 @@ impl Connection {
         }
     }
 
-    fn reduce_window(&mut self, delivered: u32, safe: bool) {
+    pub(super) fn reduce_window(&mut self, delivered: u32, safe: bool) {
         let (in_flight, smss) = (self.in_flight(), u32::from(self.smss()));
         if let Some(board) = self.recovery.board_mut()
             && board.shrinks()
@@ -320,7 +326,7 @@ impl Connection {
 
     /// Whatever is in flight is held to be lost, and goes again: after a time-out, or when it was too big for the path.
     pub(crate) fn lose_everything(&mut self, cx: &mut Context) {
-        if !self.agreed.sack {
+        if !self.marks_losses(cx) {
             let span = (self.snd.una, self.snd.max);
             self.recovery.on_timeout(span, None, false, || cx.first_reordering(&self.tuple));
             let lost = self.snd.queue.sent_in(self.snd.una, self.snd.nxt);
@@ -331,15 +337,15 @@ impl Connection {
         self.segments_lost(lost);
     }
 
-    /// The retransmission timer fired, and the peer has SACK: what is lost by that.
+    /// The retransmission timer fired, and losses are marked: what is lost by that.
     pub(crate) fn mark_timed_out(&mut self, cx: &mut Context) -> Vec<LostTransmission> {
-        let how = self.reo_window(cx);
-        self.mark_lost(cx, Some(&how))
+        let how = self.agreed.sack.then(|| self.reo_window(cx));
+        self.mark_lost(cx, how.as_ref())
     }
 
     fn mark_lost(&mut self, cx: &mut Context, spare: Option<&ReoWindow>) -> Vec<LostTransmission> {
-        let span = (self.snd.una, self.snd.nxt);
-        let board = self.recovery.make_board(span.0, || cx.first_reordering(&self.tuple));
+        let (span, smss) = ((self.snd.una, self.snd.nxt), u32::from(self.smss()));
+        let board = self.recovery.make_board((span.0, self.agreed.sack), || cx.first_reordering(&self.tuple));
         if board.on_timeout(&mut self.snd.queue, span, spare.map(|how| (cx.now, how))) {
             cx.counters.sack_reneging += 1;
         }
@@ -348,7 +354,7 @@ impl Connection {
             self.snd.unsend_fin();
             board.ends_before_fin(self.snd.queue.end());
         }
-        cx.counters.lost_retransmit += u64::from(board.take_lost_retransmits());
+        cx.counters.lost_retransmit += board.take_lost_again(smss);
         board.take_lost()
     }
 
@@ -416,7 +422,9 @@ impl Connection {
     /// Nothing was heard of the last segments: the probe goes now, and the time-out counts from it.
     pub(crate) fn loss_probe_timeout(&mut self, cx: &mut Context) {
         if self.recovery.may_probe() {
-            let board = self.recovery.make_board(self.snd.una, || cx.first_reordering(&self.tuple));
+            let board = self
+                .recovery
+                .make_board((self.snd.una, self.agreed.sack), || cx.first_reordering(&self.tuple));
             board.probe_due = true;
         }
         self.arm_rto(cx.now);

@@ -3,7 +3,7 @@
 use super::segment::Outgoing;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::nagle::Nagle;
-use crate::tcp::recovery::{Phase, Probe};
+use crate::tcp::recovery::{Phase, Probe, Resend};
 use crate::tcp::send_queue::Sending;
 use crate::tcp::timers::Timer;
 use wire::{Ecn, Flags, SeqNum, TxPacket};
@@ -45,15 +45,27 @@ impl Connection {
         true
     }
 
-    /// A peer with SACK: the next run of bytes that is lost and was not sent again since.
+    /// Where losses are marked: the next run of bytes that is lost and was not sent again since.
     pub(super) fn next_lost(&mut self, cx: &Context) -> Option<(SeqNum, u32)> {
         let segment = u32::from(self.segment_max());
-        let most = match cx.config.resend_bursts {
-            // What was not sent together goes again together only where it fits whole (Linux's `tcp_retrans_try_collapse`).
-            true => (self.lost_burst(cx, segment), segment),
-            false => (segment, u32::MAX),
+        let joins = cx.config.tcp_retrans_collapse;
+        let how = match cx.config.resend_bursts {
+            // What was not sent together goes again together only where it fits whole; then what is not lost may go along (Linux's
+            // `tcp_retrans_try_collapse`).
+            true => Resend {
+                most: self.lost_burst(cx, segment),
+                together: if joins { segment } else { 0 },
+                until: self.snd.una + self.snd.wnd,
+                all_lost: false,
+            },
+            false => Resend {
+                most: segment,
+                together: if joins { u32::MAX } else { 0 },
+                until: self.snd.nxt,
+                all_lost: true,
+            },
         };
-        self.recovery.board_mut()?.next_lost(&self.snd.queue, self.snd.nxt, most)
+        self.recovery.board_mut()?.next_lost(&self.snd.queue, self.snd.nxt, &how)
     }
 
     /// Whole segments that the window lets go again at once, one at least (Linux's `tcp_xmit_retransmit_queue`).

@@ -75,6 +75,7 @@ impl Connection {
         self.snd.queue.begin_flight(cx.now);
         let sending = Sending { now: cx.now, in_flight: 0, unit: 1, again: false };
         let (taken, _) = self.snd.queue.transmit(sending, start, len, &mut packet.payload);
+        self.snd.queue.join_before(start + taken);
         // So that a server which takes it only from a later segment hands it on at once (as Linux's `tcp_send_syn_data`).
         self.snd.queue.push_before(start + taken);
         let fin = fin && self.snd.fin_queued && taken as usize == self.snd.queue.len();

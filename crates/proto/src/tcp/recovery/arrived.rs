@@ -32,12 +32,20 @@ pub(crate) struct Arrived {
     pub(crate) sacked_sent_at: Option<Instant>,
     /// Something sent only once, before the recovery began, is among it.
     pub(super) original: bool,
+    /// So is something sent more than once. Kept where the peer has no SACK.
+    pub(super) repeated: bool,
     /// Highest segment delivered before it; first one delivered now although later ones had been.
     pub(super) prior_fack: SeqNum,
     pub(super) reordered_from: Option<SeqNum>,
 }
 
 impl Arrived {
+    /// All that was acknowledged, of what was sent before the recovery, went only once. (Of the rest nothing shows which of its transmissions
+    /// arrived.)
+    pub(super) fn is_original(&self) -> bool {
+        self.original && !self.repeated
+    }
+
     /// What was sent once, from `seq` on, was delivered after what was sent later.
     pub(crate) fn came_late(&mut self, seq: SeqNum) {
         self.reordered_from = Some(self.reordered_from.map_or(seq, |first| seq.earliest(first)));

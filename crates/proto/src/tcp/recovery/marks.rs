@@ -34,14 +34,34 @@ pub(super) struct Marks {
     pub(super) retransmitted: Sum,
     /// Nothing before it waits to be sent again.
     pub(super) resend_from: SeqNum,
-    /// Segments lost again after having been sent again, since last asked.
-    pub(super) lost_retransmits: u32,
+    /// What was lost again after having been sent again, since last asked.
+    pub(super) lost_again: Sum,
     /// Transmissions found to be lost since last asked.
     pub(super) newly_lost: Vec<LostTransmission>,
 }
 
 /// Number and length of what was lost, and what was told of its transmission.
 pub(crate) type LostTransmission = ((SeqNum, u32), Snapshot);
+
+/// How much goes again at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resend {
+    /// Bytes at most.
+    pub(crate) most: u32,
+    /// Several segments go together only if they are no more than this; 0: never.
+    pub(crate) together: u32,
+    /// And if what is beyond the first ends no later than this, ...
+    pub(crate) until: SeqNum,
+    /// ... and all of it is lost; otherwise the peer must only not have reported it.
+    pub(crate) all_lost: bool,
+}
+
+impl Resend {
+    fn joins(&self, segment: &TxSegment, before: u32) -> bool {
+        let may = if self.all_lost { segment.lost && !segment.retransmitted } else { !segment.sacked };
+        may && segment.len <= self.together.saturating_sub(before) && segment.end().before_or_eq(self.until)
+    }
+}
 
 impl Marks {
     pub(super) fn lose(&mut self, segment: &mut TxSegment) {
@@ -51,7 +71,7 @@ impl Marks {
         if segment.retransmitted {
             segment.retransmitted = false;
             self.retransmitted.sub(segment);
-            self.lost_retransmits += 1;
+            self.lost_again.add(segment);
         }
         if !segment.lost {
             segment.lost = true;
@@ -130,13 +150,12 @@ impl Marks {
         }
     }
 
-    /// NextSeg of RFC 6675 §4, rule 1: the first run of lost bytes that was not sent again, at most `max` of it. Several segments only if
-    /// together they are no more than `packet`.
+    /// NextSeg of RFC 6675 §4, rule 1: the first run of lost bytes that was not sent again.
     pub(super) fn next_lost(
         &mut self,
         queue: &SendQueue,
         snd_nxt: SeqNum,
-        (max, packet): (u32, u32),
+        how: &Resend,
     ) -> Option<(SeqNum, u32)> {
         let mut run: Option<(SeqNum, u32)> = None;
         let in_flight = |segment: &&TxSegment| segment.seq.before(snd_nxt);
@@ -145,13 +164,11 @@ impl Marks {
             match &mut run {
                 None if waits => run = Some((segment.seq, segment.len)),
                 None => {}
-                Some((_, len)) if waits && *len < max && segment.len <= packet.saturating_sub(*len) => {
-                    *len += segment.len
-                }
+                Some((_, len)) if *len < how.most && how.joins(segment, *len) => *len += segment.len,
                 Some(_) => break,
             }
         }
         self.resend_from = run.map_or(snd_nxt, |(seq, _)| seq);
-        run.map(|(seq, len)| (seq, len.min(max)))
+        run.map(|(seq, len)| (seq, len.min(how.most)))
     }
 }

@@ -3,8 +3,13 @@
 //! The payload stays where it is: a mark is a bit of its segment. Whatever blocks a peer sends, an ACK costs at most one walk over the
 //! segments in flight per block, and cuts none that was one packet.
 
+mod reported;
+mod timeout;
+
+pub(crate) use reported::Timeout;
+
 use super::arrived::Arrived;
-use super::marks::{LostTransmission, Marks};
+use super::marks::{LostTransmission, Marks, Resend};
 use super::prr::Prr;
 use super::rack::{Rack, ReoWindow};
 use super::{Needless, Probe, Undo};
@@ -46,20 +51,26 @@ pub(crate) struct Scoreboard {
     pub(crate) probe: Option<Probe>,
     /// What the recovery began from, while it may prove needless.
     pub(crate) undo: Option<Undo>,
+    /// Window per round trip when last acknowledged, bytes per second.
+    pub(crate) window_rate: Option<u64>,
     /// First time-out in a row, while any.
     pub(super) silent_since: Option<Instant>,
     /// When the first of what is sent again and still on its way was, in milliseconds.
     resent_since: Option<u32>,
+    /// F-RTO: nothing was acknowledged since the time-out, or only what may be the retransmission.
+    forward: bool,
     /// F-RTO: until the next ACK new data goes instead of what is lost.
     pub(crate) new_data_first: bool,
     /// What was sent before the loss was found ends here.
     point: SeqNum,
     /// Whole packets in the blocks of the last ACK: what repeats them is not looked at again.
     known: SmallVec<[Block; 4]>,
+    /// Where the peer has no SACK: bytes that its duplicates tell to have arrived behind the first missing segment.
+    reported: Option<u32>,
 }
 
 impl Scoreboard {
-    pub(crate) fn new(reordering: u32, snd_una: SeqNum) -> Scoreboard {
+    pub(crate) fn new(reordering: u32, snd_una: SeqNum, sack: bool) -> Scoreboard {
         Scoreboard {
             marks: Marks { resend_from: snd_una, ..Marks::default() },
             rack: Rack::new(reordering, snd_una),
@@ -68,11 +79,14 @@ impl Scoreboard {
             probe_due: false,
             probe: None,
             undo: None,
+            window_rate: None,
             silent_since: None,
             resent_since: None,
+            forward: false,
             new_data_first: false,
             point: snd_una,
             known: SmallVec::new(),
+            reported: (!sack).then_some(0),
         }
     }
 
@@ -83,13 +97,32 @@ impl Scoreboard {
 
     /// Bytes in flight: delivered out of order, held to be lost, sent again.
     pub(crate) fn sums(&self) -> (u32, u32, u32) {
-        (self.marks.sacked.weight, self.marks.lost.weight, self.marks.retransmitted.weight)
+        (
+            self.marks.sacked.weight + self.reported_bytes(),
+            self.marks.lost.weight,
+            self.marks.retransmitted.weight,
+        )
     }
 
     /// SetPipe of RFC 6675 §4, by sums.
     pub(crate) fn pipe(&self, flight_size: u32) -> u32 {
         let Marks { sacked, lost, retransmitted, .. } = &self.marks;
-        (flight_size + retransmitted.weight).saturating_sub(sacked.weight + lost.weight)
+        (flight_size + retransmitted.weight)
+            .saturating_sub(sacked.weight + lost.weight + self.reported_bytes())
+    }
+
+    /// What was sent before the loss was found ends here.
+    pub(crate) fn point(&self) -> SeqNum {
+        self.point
+    }
+
+    /// Something sent again is on its way.
+    pub(crate) fn any_resent(&self) -> bool {
+        self.marks.retransmitted.len > 0
+    }
+
+    fn reported_bytes(&self) -> u32 {
+        self.reported.unwrap_or(0)
     }
 
     /// The congestion window now, where `cwnd` is the algorithm's.
@@ -119,7 +152,7 @@ impl Scoreboard {
 
     /// Nothing is lost or delivered out of order.
     pub(crate) fn is_quiet(&self) -> bool {
-        !self.repairs() && self.marks.is_clear()
+        !self.repairs() && self.marks.is_clear() && self.reported_bytes() == 0
     }
 
     /// The first segment that is not acknowledged was reported to be there.
@@ -159,6 +192,7 @@ impl Scoreboard {
             delivered: 0,
             sacked_sent_at: None,
             original: false,
+            repeated: false,
             prior_fack: self.rack.fack,
             reordered_from: None,
         }
@@ -228,7 +262,10 @@ impl Scoreboard {
     /// A segment is acknowledged and leaves the queue.
     pub(crate) fn acknowledged(&mut self, segment: &TxSegment, arrived: &mut Arrived) {
         self.marks.forget(segment);
-        if !segment.sacked {
+        if self.reported.is_some() {
+            arrived.repeated |= segment.transmissions > 1;
+            arrived.original |= segment.transmissions == 1 && segment.end().before_or_eq(self.point);
+        } else if !segment.sacked {
             Scoreboard::delivered(&mut self.rack, self.point, segment, arrived);
         }
     }
@@ -324,86 +361,13 @@ impl Scoreboard {
         self.prr.on_ack(delivered, pipe, safe, smss);
     }
 
-    /// The timer fired: the first segment is lost, and all else that is not selectively acknowledged, unless `spare` is given and it was
-    /// sent within a round trip (RFC 8985 §6.3; without RACK nothing is spared, RFC 6675 §5.1). A peer that let go of what it had
-    /// reported (its first segment was reported, and not acknowledged) has all of it to get again. True in that case.
-    pub(crate) fn on_timeout(
-        &mut self,
-        queue: &mut SendQueue,
-        (snd_una, snd_nxt): (SeqNum, SeqNum),
-        spare: Option<(Instant, &ReoWindow)>,
-    ) -> bool {
-        let reneged = queue.starting(snd_una).next().is_some_and(|head| head.sacked);
-        let spare = spare.filter(|(_, how)| !reneged && how.flags & RACK != 0);
-        let spare = spare.map(|(now, how)| (now, self.rack.reo_wnd(queue, snd_una, true, how), how.srtt));
-        self.phase = Phase::Loss;
-        self.probe = None;
-        self.new_data_first = false;
-        self.point = snd_nxt;
-        self.marks = Marks { resend_from: snd_una, ..Marks::default() };
-        let mut head = true;
-        for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(snd_nxt)) {
-            segment.sacked &= !reneged;
-            let rack = &self.rack;
-            let may_come = |(now, reo_wnd, srtt): (_, _, _)| rack.may_come(segment, now, reo_wnd, srtt);
-            let spared = !std::mem::take(&mut head) && spare.is_some_and(may_come);
-            if !spared {
-                if segment.is_thought_in_flight() {
-                    self.marks.newly_lost.push(((segment.seq, segment.len), segment.snapshot));
-                }
-                self.marks.lost_retransmits += u32::from(std::mem::take(&mut segment.retransmitted));
-                segment.lost = !segment.sacked;
-            }
-            self.marks.count(segment);
-        }
-        if reneged {
-            self.known.clear();
-            self.rack.fack = snd_una;
-        }
-        reneged
-    }
-
-    /// What lies in `from..to` is lost, and the window does not answer for it. It goes again as after a time-out.
-    pub(crate) fn lose_range(
-        &mut self,
-        queue: &mut SendQueue,
-        (from, to): (SeqNum, SeqNum),
-        snd_nxt: SeqNum,
-    ) {
-        if !self.repairs() {
-            (self.phase, self.point) = (Phase::Loss, snd_nxt);
-            (self.undo, self.probe) = (None, None);
-        }
-        for segment in queue.mark_from(from).take_while(|segment| segment.seq.before(to)) {
-            if !segment.sacked && (!segment.lost || segment.retransmitted) {
-                self.marks.lose(segment);
-            }
-        }
-    }
-
-    /// The FIN goes again with what is lost: what was sent before the loss was found ends before it.
-    pub(crate) fn ends_before_fin(&mut self, fin: SeqNum) {
-        self.point = self.point.earliest(fin);
-    }
-
-    /// After [`on_timeout`](Self::on_timeout) of a phase: `before` are the windows of before it. F-RTO watches it if `forward`, unless a
-    /// loss had been found already (as Linux).
-    pub(crate) fn watch_timeout(&mut self, was: Phase, before: (u32, u32), snd_una: SeqNum, forward: bool) {
-        if matches!(was, Phase::Open | Phase::Reducing) || self.undo.is_none() {
-            self.undo = Some(Undo::new(before, snd_una));
-        }
-        if let Some(undo) = &mut self.undo {
-            undo.forward = forward && was != Phase::Recovery;
-        }
-    }
-
     /// Does this ACK show that the recovery is, or was, needless?
     pub(crate) fn needless(&mut self, arrived: &Arrived, progress: bool) -> Option<Needless> {
         let undo = self.undo.as_mut()?;
         match () {
             () if arrived.duplicate.is_some_and(|part| undo.reported(part)) => Some(Needless::Duplicates),
             () if progress && undo.precedes(arrived.echo) => Some(Needless::Timestamp),
-            () if self.phase == Phase::Loss && undo.forward && arrived.original => {
+            () if self.phase == Phase::Loss && self.forward && arrived.original => {
                 Some(Needless::ForwardProgress)
             }
             () => None,
@@ -413,19 +377,6 @@ impl Scoreboard {
     /// Does an acknowledgement up to here end the recovery?
     pub(crate) fn ends_by(&self, snd_una: SeqNum) -> bool {
         snd_una.after_or_eq(self.point)
-    }
-
-    /// F-RTO's steps 2 and 3 (RFC 5682 §3.1): after the first progress new data goes if `can_send`, and what the next ACK tells
-    /// decides.
-    pub(crate) fn watch_forward(&mut self, arrived: &Arrived, snd_una: SeqNum, can_send: bool) {
-        let Some(undo) = self.undo.as_mut().filter(|undo| undo.forward) else { return };
-        let first = arrived.snd_nxt.before_or_eq(self.point);
-        let partial = snd_una.after(arrived.snd_una) && snd_una.before(self.point);
-        if first && partial && can_send {
-            self.new_data_first = true;
-        } else if !first || partial {
-            undo.forward = false;
-        }
     }
 
     /// Nothing was lost after all; what is reported to be there stays so.
@@ -441,12 +392,16 @@ impl Scoreboard {
         }
         self.phase = Phase::Open;
         self.undo = None;
+        self.forward = false;
         self.new_data_first = false;
     }
 
     /// `snd_una` moved, perhaps beyond the recovery.
     pub(crate) fn on_progress(&mut self, snd_una: SeqNum, snd_nxt: SeqNum) {
         self.rack.on_progress(snd_una);
+        if self.is_held(snd_una) {
+            return;
+        }
         if self.phase == Phase::Reducing && snd_una.after(self.point) {
             // More is acknowledged than the peer had when it echoed: it has seen CWR (as Linux).
             self.phase = Phase::Open;
@@ -462,9 +417,9 @@ impl Scoreboard {
         self.undo.take_if(gone);
     }
 
-    /// Of the segments lost again after having been sent again: how many since last asked.
-    pub(crate) fn take_lost_retransmits(&mut self) -> u32 {
-        std::mem::take(&mut self.marks.lost_retransmits)
+    /// What was lost again after having been sent again, in segments of so many bytes: how many since last asked.
+    pub(crate) fn take_lost_again(&mut self, smss: u32) -> u64 {
+        std::mem::take(&mut self.marks.lost_again).weight.div_ceil(smss.max(1)).into()
     }
 
     /// Transmissions found to be lost since last asked.
@@ -472,17 +427,17 @@ impl Scoreboard {
         std::mem::take(&mut self.marks.newly_lost)
     }
 
-    /// What to send again next: number and length, at most `max`, and of several segments no more than `packet`.
+    /// What to send again next: number and length.
     pub(crate) fn next_lost(
         &mut self,
         queue: &SendQueue,
         snd_nxt: SeqNum,
-        max: (u32, u32),
+        how: &Resend,
     ) -> Option<(SeqNum, u32)> {
         if self.marks.lost.len == 0 || self.new_data_first {
             return None;
         }
-        self.marks.next_lost(queue, snd_nxt, max)
+        self.marks.next_lost(queue, snd_nxt, how)
     }
 
     /// `len` bytes from `seq` on were handed over, `again` or for the first time.
@@ -548,6 +503,7 @@ mod tests {
     use proptest::prelude::*;
 
     const MSS: u32 = 100;
+    const WHOLE: Resend = Resend { most: MSS, together: MSS, until: SeqNum(u32::MAX / 2), all_lost: true };
 
     fn sums(queue: &SendQueue) -> (u32, u32, u32) {
         let sum = |marked: fn(&TxSegment) -> bool| {
@@ -596,16 +552,16 @@ mod tests {
     fn the_pipe_is_what_the_rfc_counts() {
         let config = Config { tcp_recovery: 0, ..Config::default() };
         let mut queue = sent(10);
-        let mut board = Scoreboard::new(config.tcp_reordering, SeqNum(0));
+        let mut board = Scoreboard::new(config.tcp_reordering, SeqNum(0), true);
         let mut ack = arrived(&board, 0, 1000, 50);
         board.read(&mut queue, &[(SeqNum(100), SeqNum(400))], SeqNum(1000), &mut ack);
         let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: MSS, flags: 0 };
         board.detect(&mut queue, (SeqNum(0), SeqNum(1000)), ack.now, &how);
         assert_eq!((sums(&queue), board.pipe(1000)), ((300, 100, 0), 600));
-        assert_eq!(board.next_lost(&queue, SeqNum(1000), (MSS, MSS)), Some((SeqNum(0), 100)));
+        assert_eq!(board.next_lost(&queue, SeqNum(1000), &WHOLE), Some((SeqNum(0), 100)));
         queue.sent(ack.now, SeqNum(0), 100);
         board.on_sent(&mut queue, (SeqNum(0), 100), true, ack.now);
-        assert_eq!((board.pipe(1000), board.next_lost(&queue, SeqNum(1000), (MSS, MSS))), (700, None));
+        assert_eq!((board.pipe(1000), board.next_lost(&queue, SeqNum(1000), &WHOLE)), (700, None));
     }
 
     /// Segment 0 is lost and sent again at 60 ms; its recovery ends only with the acknowledgement that also shows 5 to be lost, which
@@ -613,7 +569,7 @@ mod tests {
     #[test]
     fn a_retransmission_of_the_last_recovery_does_not_undo_this_one() {
         let mut queue = sent(10);
-        let mut board = Scoreboard::new(3, SeqNum(0));
+        let mut board = Scoreboard::new(3, SeqNum(0), true);
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         for (seq, ms) in [(0, 60), (500, 90)] {
             let mut ack = arrived(&board, 0, 1000, ms);
@@ -642,7 +598,7 @@ mod tests {
     #[test]
     fn every_segment_is_delivered_once() {
         let mut queue = sent(10);
-        let mut board = Scoreboard::new(3, SeqNum(0));
+        let mut board = Scoreboard::new(3, SeqNum(0), true);
         let mut ack = arrived(&board, 0, 1000, 50);
         for (block, delivered) in [((300, 500), 200), ((300, 500), 200), ((200, 600), 400)] {
             board.read(&mut queue, &[(SeqNum(block.0), SeqNum(block.1))], SeqNum(1000), &mut ack);
@@ -661,7 +617,7 @@ mod tests {
         #[test]
         fn the_sums_are_those_of_the_marks(steps in proptest::collection::vec((0u8..6, 0u32..4000, 1u32..600), 1..120)) {
             let mut queue = sent(40);
-            let mut board = Scoreboard::new(3, SeqNum(0));
+            let mut board = Scoreboard::new(3, SeqNum(0), true);
             let (mut una, nxt) = (0, 4000);
             for (ms, (step, at, len)) in steps.into_iter().enumerate() {
                 let mut ack = arrived(&board, una, nxt, 20 + ms as u64);
@@ -681,7 +637,7 @@ mod tests {
                         board.detect(&mut queue, span, ack.now, &how);
                     }
                     4 => {
-                        if let Some((seq, len)) = board.next_lost(&queue, span.1, (MSS, MSS)) {
+                        if let Some((seq, len)) = board.next_lost(&queue, span.1, &WHOLE) {
                             prop_assert!(len > 0 && seq.after_or_eq(span.0));
                             queue.sent(ack.now, seq, len);
                             board.on_sent(&mut queue, (seq, len), true, ack.now);

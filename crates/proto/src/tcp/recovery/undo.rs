@@ -28,13 +28,11 @@ pub(crate) struct Undo {
     first_resent: Option<u32>,
     /// Bytes sent again and not reported to have arrived twice.
     unreported: u32,
-    /// F-RTO: nothing was acknowledged since the time-out, or only what may be the retransmission.
-    pub(super) forward: bool,
 }
 
 impl Undo {
     pub(crate) fn new((cwnd, ssthresh): (u32, u32), snd_una: SeqNum) -> Undo {
-        Undo { cwnd, ssthresh, from: snd_una, until: None, first_resent: None, unreported: 0, forward: false }
+        Undo { cwnd, ssthresh, from: snd_una, until: None, first_resent: None, unreported: 0 }
     }
 
     /// What was sent again before, since `first`, and is still on its way: `bytes` of it.
@@ -51,6 +49,12 @@ impl Undo {
     pub(super) fn precedes(&self, echo: Option<u32>) -> bool {
         let older = |(echo, first): (u32, u32)| (echo.wrapping_sub(first) as i32) < 0;
         self.until.is_none() && echo.zip(self.first_resent).is_some_and(older)
+    }
+
+    /// An ACK that made progress, but not beyond the recovery if `amid` it, came of what was sent before the first retransmission: by what it
+    /// echoes, or because nothing has gone again yet (Linux's `tcp_packet_delayed`).
+    pub(crate) fn was_delayed(&self, echo: Option<u32>, amid: bool) -> bool {
+        if self.first_resent.is_some() { self.precedes(echo) } else { amid }
     }
 
     /// True if with this all that was sent again had arrived before.

@@ -62,6 +62,14 @@ impl TxSegment {
         }
     }
 
+    /// Takes over the bytes of the next one. They must be frozen.
+    pub(super) fn absorb(&mut self, next: TxSegment) {
+        self.len += next.len;
+        self.weight += next.weight;
+        (self.push, self.eor) = (next.push, next.eor);
+        self.parts.extend(next.parts);
+    }
+
     /// Cuts off everything from `at` bytes on. All bytes must be frozen.
     pub(super) fn split_off(&mut self, at: u32) -> TxSegment {
         let mut rest = TxSegment {

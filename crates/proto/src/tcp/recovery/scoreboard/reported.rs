@@ -1,0 +1,135 @@
+//! Peers without SACK, where losses are marked all the same: each duplicate ACK tells that some segment behind the first missing one
+//! arrived, and counts as if SACK had told which (Linux's `tcp_add_reno_sack` and `tcp_remove_reno_sacks`).
+
+use super::{Phase, Scoreboard};
+use crate::tcp::recovery::arrived::Arrived;
+use crate::tcp::send_queue::SendQueue;
+use wire::SeqNum;
+
+/// Bytes that a segment counts as, and `tcp_max_reordering`.
+pub(crate) type Measure = (u32, u32);
+
+/// What a time-out's recovery takes the ACK for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timeout {
+    /// It was needless: something that had never gone again is acknowledged.
+    Forward,
+    /// New data may tell more than another repetition.
+    TryNew,
+    /// It goes on.
+    Goes,
+    /// Everything from before it is acknowledged.
+    Ends,
+}
+
+impl Scoreboard {
+    /// Everything sent before the loss was found is acknowledged, and nothing more: duplicates that follow may answer needless
+    /// repetitions, so the recovery is held to go on (RFC 6582 §3.2 step 1; as Linux).
+    pub(crate) fn is_held(&self, snd_una: SeqNum) -> bool {
+        self.reported.is_some() && self.repairs() && snd_una == self.point
+    }
+
+    /// A duplicate ACK. Returns the bytes that are known by it to be delivered, and whether it shows reordering: it is one more than
+    /// there are segments behind the missing.
+    pub(crate) fn hear_duplicate(&mut self, in_flight: u32, measure: Measure) -> (u32, bool) {
+        let before = self.reported_bytes();
+        self.reported = Some(before.saturating_add(measure.0));
+        let reordered = self.limit_reported(in_flight, 0, measure);
+        (self.reported_bytes().saturating_sub(before), reordered)
+    }
+
+    /// `acked` bytes were acknowledged, and `in_flight` are left: the first was missing, and what is behind it had been told of, as far
+    /// as duplicates came. Returns and shows the same.
+    pub(crate) fn reported_is_acknowledged(
+        &mut self,
+        acked: u32,
+        in_flight: u32,
+        measure: Measure,
+    ) -> (u32, bool) {
+        let reported = self.reported_bytes();
+        let delivered = acked.saturating_sub(reported).max(acked.min(measure.0));
+        self.reported = Some(reported.saturating_sub(acked.saturating_sub(measure.0)));
+        (delivered, self.limit_reported(in_flight, acked, measure))
+    }
+
+    /// The path was seen to deliver out of order, by so many segments.
+    fn reorders(&mut self, segments: u32) {
+        self.rack.reordering_seen = true;
+        self.rack.dup_thresh = segments;
+    }
+
+    /// No more can have arrived than is in flight without what is missing.
+    fn limit_reported(&mut self, in_flight: u32, acked: u32, (segment, most): Measure) -> bool {
+        let missing = self.sums().1.max(segment).min(in_flight);
+        if self.reported_bytes().saturating_add(missing) <= in_flight {
+            return false;
+        }
+        self.reported = Some(in_flight - missing);
+        self.reorders((in_flight + acked).div_ceil(segment.max(1)).min(most));
+        true
+    }
+
+    /// What begins at `from` was delivered although what ends at `behind` had been (Linux's `tcp_check_sack_reordering`).
+    pub(crate) fn came_late(&mut self, from: SeqNum, behind: SeqNum, (segment, most): Measure) {
+        let segments = behind.since(from).div_ceil(segment.max(1)).min(most);
+        self.reorders(segments.max(self.reordering()));
+    }
+
+    /// What duplicates told belongs to what is acknowledged by now.
+    pub(crate) fn forget_reported(&mut self) {
+        self.reported = Some(0);
+    }
+
+    /// Duplicates have told of as many segments as make a loss.
+    pub(crate) fn enough_reported(&self, segment: u32) -> bool {
+        self.reported_bytes() >= self.reordering().saturating_mul(segment)
+    }
+
+    /// The first segment is lost. Several that went as one are cut where the device cut them.
+    pub(crate) fn lose_head(&mut self, queue: &mut SendQueue, snd_una: SeqNum, segment: u32) {
+        queue.cut(snd_una + segment);
+        if let Some(head) = queue.mark_from(snd_una).next().filter(|head| !head.lost) {
+            self.marks.lose(head);
+        }
+    }
+
+    /// A time-out's recovery (F-RTO, RFC 5682 §2, and Linux's `tcp_process_loss`): what does an ACK mean to it, a `duplicate` or one that
+    /// makes progress?
+    pub(crate) fn judge_timeout(
+        &mut self,
+        arrived: &Arrived,
+        snd_una: SeqNum,
+        duplicate: bool,
+        can_send: bool,
+    ) -> Timeout {
+        let ends = self.ends_by(snd_una);
+        if self.forward {
+            if arrived.is_original() {
+                return Timeout::Forward;
+            }
+            let news = arrived.snd_nxt.after(self.point);
+            let partial = snd_una.after(arrived.snd_una) && !ends;
+            if !news && partial && can_send {
+                return Timeout::TryNew;
+            }
+            self.forward &= if news { !duplicate } else { !partial };
+        }
+        if ends { Timeout::Ends } else { Timeout::Goes }
+    }
+
+    /// Nothing is lost after all, and nothing was sent again.
+    pub(crate) fn unmark(&mut self, queue: &mut SendQueue, snd_una: SeqNum) {
+        for segment in queue.mark_from(snd_una).filter(|segment| segment.lost || segment.retransmitted) {
+            self.marks.forget(segment);
+            (segment.lost, segment.retransmitted) = (false, false);
+        }
+    }
+
+    /// Nothing is held to be lost any more; with what is `reported`, segments are still out of order.
+    pub(crate) fn open(&mut self) {
+        self.phase = Phase::Open;
+        self.new_data_first = false;
+        self.forward = false;
+        self.undo = None;
+    }
+}

@@ -1,0 +1,112 @@
+//! After a time-out: what is lost by it, and whether it was needless (F-RTO, RFC 5682).
+
+use super::{Marks, Phase, Scoreboard};
+use crate::Instant;
+use crate::tcp::recovery::arrived::Arrived;
+use crate::tcp::recovery::scoreboard::RACK;
+use crate::tcp::recovery::{ReoWindow, Undo};
+use crate::tcp::send_queue::SendQueue;
+use wire::SeqNum;
+
+impl Scoreboard {
+    /// The timer fired: the first segment is lost, and all else that is not selectively acknowledged, unless `spare` is given and it was
+    /// sent within a round trip (RFC 8985 §6.3; without RACK nothing is spared, RFC 6675 §5.1). A peer that let go of what it had
+    /// reported (its first segment was reported, and not acknowledged) has all of it to get again. True in that case.
+    pub(crate) fn on_timeout(
+        &mut self,
+        queue: &mut SendQueue,
+        (snd_una, snd_nxt): (SeqNum, SeqNum),
+        spare: Option<(Instant, &ReoWindow)>,
+    ) -> bool {
+        let reneged = queue.starting(snd_una).next().is_some_and(|head| head.sacked);
+        let spare = spare.filter(|(_, how)| !reneged && how.flags & RACK != 0);
+        let spare = spare.map(|(now, how)| (now, self.rack.reo_wnd(queue, snd_una, true, how), how.srtt));
+        self.phase = Phase::Loss;
+        self.probe = None;
+        self.new_data_first = false;
+        self.point = snd_nxt;
+        self.marks = Marks { resend_from: snd_una, ..Marks::default() };
+        self.reported = self.reported.map(|_| 0);
+        let mut head = true;
+        for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(snd_nxt)) {
+            segment.sacked &= !reneged;
+            let rack = &self.rack;
+            let may_come = |(now, reo_wnd, srtt): (_, _, _)| rack.may_come(segment, now, reo_wnd, srtt);
+            let spared = !std::mem::take(&mut head) && spare.is_some_and(may_come);
+            if !spared {
+                if segment.is_thought_in_flight() {
+                    self.marks.newly_lost.push(((segment.seq, segment.len), segment.snapshot));
+                }
+                if std::mem::take(&mut segment.retransmitted) {
+                    self.marks.lost_again.add(segment);
+                }
+                segment.lost = !segment.sacked;
+            }
+            self.marks.count(segment);
+        }
+        if reneged {
+            self.known.clear();
+            self.rack.fack = snd_una;
+        }
+        reneged
+    }
+
+    /// What lies in `from..to` is lost, and the window does not answer for it. It goes again as after a time-out.
+    pub(crate) fn lose_range(
+        &mut self,
+        queue: &mut SendQueue,
+        (from, to): (SeqNum, SeqNum),
+        snd_nxt: SeqNum,
+    ) {
+        if !self.repairs() {
+            (self.phase, self.point) = (Phase::Loss, snd_nxt);
+            (self.undo, self.probe) = (None, None);
+        }
+        for segment in queue.mark_from(from).take_while(|segment| segment.seq.before(to)) {
+            if !segment.sacked && (!segment.lost || segment.retransmitted) {
+                self.marks.lose(segment);
+            }
+        }
+    }
+
+    /// The FIN goes again with what is lost: what was sent before the loss was found ends before it.
+    pub(crate) fn ends_before_fin(&mut self, fin: SeqNum) {
+        self.point = self.point.earliest(fin);
+    }
+
+    /// After [`on_timeout`](Self::on_timeout) of a phase: `before` are the windows of before it, and it is the `first` since progress was
+    /// made. Amid a recovery that had begun the windows are those of before that, unless it was a time-out's and this is another loss. F-RTO
+    /// watches it if `forward`, unless a loss had been found already (RFC 5682 §3.1 step 1; as Linux).
+    pub(crate) fn watch_timeout(
+        &mut self,
+        (was, first): (Phase, bool),
+        before: (u32, u32),
+        snd_una: SeqNum,
+        forward: bool,
+    ) {
+        let begins = match was {
+            Phase::Open | Phase::Reducing => true,
+            Phase::Loss => first,
+            Phase::Recovery => false,
+        };
+        if begins || self.undo.is_none() {
+            self.undo = Some(Undo::new(before, snd_una));
+        }
+        self.forward = forward && (matches!(was, Phase::Open | Phase::Reducing) || !first);
+    }
+
+    /// F-RTO's steps 2 and 3 (RFC 5682 §3.1): after the first progress new data goes if `can_send`, and what the next ACK tells
+    /// decides.
+    pub(crate) fn watch_forward(&mut self, arrived: &Arrived, snd_una: SeqNum, can_send: bool) {
+        if !self.forward {
+            return;
+        }
+        let first = arrived.snd_nxt.before_or_eq(self.point);
+        let partial = snd_una.after(arrived.snd_una) && snd_una.before(self.point);
+        if first && partial && can_send {
+            self.new_data_first = true;
+        } else if !first || partial {
+            self.forward = false;
+        }
+    }
+}
