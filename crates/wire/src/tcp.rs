@@ -1,13 +1,16 @@
 //! TCP header (RFC 9293 §3.1) and options.
 //!
 //! [`TcpHeader`] here; [`Cookie`] and the Fast Open option in `tcp/cookie.rs`; [`TcpOptions`] in `tcp/options.rs` over the raw walk in
-//! `tcp/raw_options.rs`, which the display uses too, with the values of `tcp/option_values.rs`; MD5 signatures in `tcp/signature.rs`.
+//! `tcp/raw_options.rs`, which the display uses too, with the values of `tcp/option_values.rs`; MD5 signatures in `tcp/signature.rs`;
+//! counters of ECN marks in `tcp/accurate_ecn.rs`.
+mod accurate_ecn;
 mod cookie;
 mod option_values;
 mod options;
 pub(crate) mod raw_options;
 mod signature;
 
+pub use accurate_ecn::*;
 pub use cookie::*;
 pub use option_values::*;
 pub use options::*;
@@ -33,11 +36,11 @@ bitflags::bitflags! {
         const ACK = 0x10;
         /// The urgent pointer is meaningful.
         const URG = 0x20;
-        /// ECN echo (RFC 3168).
+        /// ECN echo (RFC 3168); of Accurate ECN the lowest bit of the ACE field (RFC 9768 §3.2.2).
         const ECE = 0x40;
-        /// Congestion window reduced (RFC 3168).
+        /// Congestion window reduced (RFC 3168); the middle bit of ACE.
         const CWR = 0x80;
-        /// Accurate ECN (formerly NS).
+        /// Accurate ECN (RFC 9768 §3.1), formerly NS: the highest bit of ACE.
         const AE = 0x100;
     }
 }

@@ -1,7 +1,7 @@
 //! A TCP segment in tcpdump's words.
 use super::{Depth, Part};
 use crate::tcp::raw_options::{FAST_OPEN_EXID, RawOption, RawOptions, kind};
-use crate::{Flags, TCP_HEADER_LEN};
+use crate::{AccurateEcnOption, AccurateEcnOrder, Ecn, Flags, TCP_HEADER_LEN};
 use core::fmt;
 
 pub(super) fn segment(f: &mut fmt::Formatter<'_>, part: &Part<'_>) -> fmt::Result {
@@ -111,6 +111,7 @@ fn known_option(f: &mut fmt::Formatter<'_>, kind: u8, body: &[u8]) -> fmt::Resul
             f.write_str("tfo  ")?;
             fast_open(f, cookie)
         }
+        (kind::ACCURATE_ECN_0 | kind::ACCURATE_ECN_1, counters) => accurate_ecn(f, kind, counters),
         (kind::EXPERIMENT, [e0, e1, cookie @ ..]) if [*e0, *e1] == FAST_OPEN_EXID => {
             f.write_str("exp-tfo ")?;
             fast_open(f, cookie)
@@ -136,6 +137,21 @@ fn sack(f: &mut fmt::Formatter<'_>, blocks: &[u8]) -> fmt::Result {
     blocks.iter().try_for_each(|&[l0, l1, l2, l3, r0, r1, r2, r3]| {
         let (left, right) = (u32::from_be_bytes([l0, l1, l2, l3]), u32::from_be_bytes([r0, r1, r2, r3]));
         write!(f, "{{{left}:{right}}}")
+    })
+}
+
+/// The counters under the names of RFC 9768's fields (§3.2.3), without their `E`.
+fn accurate_ecn(f: &mut fmt::Formatter<'_>, kind: u8, body: &[u8]) -> fmt::Result {
+    let Some(option) = AccurateEcnOption::from_body(kind, body) else { return Ok(()) };
+    let order = u8::from(option.order() == AccurateEcnOrder::Ect1First);
+    write!(f, "accecn{order}")?;
+    option.counters().try_for_each(|(codepoint, bytes)| {
+        let name = match codepoint {
+            Ecn::Ect0 => "e0b",
+            Ecn::Ect1 => "e1b",
+            Ecn::Ce | Ecn::NotEct => "ceb",
+        };
+        write!(f, " {name} {bytes}")
     })
 }
 

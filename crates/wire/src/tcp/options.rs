@@ -1,6 +1,6 @@
 //! Every TCP option as values: parsing and emission.
 use super::raw_options::{FAST_OPEN_EXID, RawOption, RawOptions, kind};
-use super::{FastOpenKind, FastOpenOption, SackBlocks, TCP_OPTIONS_MAX, UnknownOptions};
+use super::{AccurateEcnOption, FastOpenKind, FastOpenOption, SackBlocks, TCP_OPTIONS_MAX, UnknownOptions};
 use crate::SeqNum;
 use smallvec::SmallVec;
 
@@ -82,6 +82,8 @@ pub struct TcpOptions {
     /// Fast Open (kind 34 or 254/0xF989); with an invalid length (RFC 7413 §4.1.1) it is ignored: this stays as it was.
     /// Parsed on any segment: the engine looks only at SYNs.
     pub fast_open: Option<FastOpenOption>,
+    /// Accurate ECN (kinds 172 and 174).
+    pub accurate_ecn: Option<AccurateEcnOption>,
     /// MD5 (kind 19) present. The option itself is kept in `unknown`, and emitted from there.
     pub md5: bool,
     /// TCP-AO (kind 29) present. The option itself is kept in `unknown`, and emitted from there.
@@ -129,6 +131,9 @@ impl TcpOptions {
             (kind::EXPERIMENT, [e0, e1, cookie @ ..]) if [*e0, *e1] == FAST_OPEN_EXID => {
                 self.take_fast_open(FastOpenKind::Experimental, cookie, kind, body);
             }
+            (kind::ACCURATE_ECN_0 | kind::ACCURATE_ECN_1, counters) => {
+                self.accurate_ecn = AccurateEcnOption::from_body(kind, counters);
+            }
             _ => {
                 self.md5 |= kind == kind::MD5;
                 self.ao |= kind == kind::AO;
@@ -150,9 +155,10 @@ impl TcpOptions {
 
     /// Bytes when emitted, a multiple of 4; more than 40 cannot be sent.
     ///
-    /// The order is Linux's: MSS; SACK-permitted with timestamps, or NOP NOP and one of the two; NOP window scale; NOP NOP SACK blocks; then
-    /// unknown options, and Fast Open last; NOPs fill the last word. Only when this takes more than 40 bytes are the NOPs inside left
-    /// out, so that whatever was parsed can be emitted.
+    /// The order is Linux's: MSS; SACK-permitted with timestamps, or NOP NOP and timestamps; Accurate ECN; NOP NOP SACK-permitted; NOP window
+    /// scale; NOP NOP SACK blocks; then unknown options, and Fast Open last; NOPs fill the last word. What Accurate ECN has beyond whole
+    /// words takes the place of NOPs that follow. Only when this takes more than 40 bytes are the NOPs inside left out, so that whatever
+    /// was parsed can be emitted.
     pub fn emit_len(&self) -> usize {
         match self.usual() {
             Some(Usual::Nothing) => 0,
@@ -164,7 +170,8 @@ impl TcpOptions {
 
     /// The sets of options that nearly all segments have.
     fn usual(&self) -> Option<Usual> {
-        if !self.sack.is_empty() || self.fast_open.is_some() || !self.unknown.is_empty() {
+        let rare = self.fast_open.is_some() || self.accurate_ecn.is_some();
+        if !self.sack.is_empty() || rare || !self.unknown.is_empty() {
             return None;
         }
         match (self.timestamps, self.mss, self.window_scale, self.sack_permitted) {
@@ -188,6 +195,10 @@ impl TcpOptions {
     fn len_as(&self, alignment: Alignment) -> usize {
         let nops = |count: usize| if alignment == Alignment::Words { count } else { 0 };
         let mss = self.mss.map_or(0, |_| 4);
+        let accurate_ecn = self.accurate_ecn.map_or(0, |option| match alignment {
+            Alignment::Words => self.words_of(option),
+            Alignment::Packed => option.emit_len(),
+        });
         let sack_permitted_timestamps = match (self.sack_permitted, self.timestamps) {
             (true, Some(_)) => 2 + 10,
             (true, None) => nops(2) + 2,
@@ -198,7 +209,16 @@ impl TcpOptions {
         let sack = if self.sack.is_empty() { 0 } else { nops(2) + 2 + 8 * self.sack.len() };
         let unknown: usize = self.unknown.iter().map(|(_, body)| 2 + body.len()).sum();
         let fast_open = self.fast_open.map_or(0, |option| option.emit_len());
-        (mss + sack_permitted_timestamps + window_scale + sack + unknown + fast_open).next_multiple_of(4)
+        let usual = mss + sack_permitted_timestamps + window_scale + sack;
+        (usual + accurate_ecn + unknown + fast_open).next_multiple_of(4)
+    }
+
+    /// Bytes that Accurate ECN takes beside NOPs of other options, in whole words.
+    fn words_of(&self, option: AccurateEcnOption) -> usize {
+        let (words, rest) = (option.emit_len() & !3, option.emit_len() & 3);
+        let two = self.sack_permitted && self.timestamps.is_none() || !self.sack.is_empty();
+        let room = if two { 2 } else { usize::from(self.window_scale.is_some()) };
+        words + if rest > room { 4 } else { 0 }
     }
 
     /// Writes the options to the front of `buf` and returns their length.
@@ -225,20 +245,25 @@ impl TcpOptions {
     fn emit_all(&self, buf: &mut [u8]) -> usize {
         let (alignment, len) = self.layout();
         assert!(len <= TCP_OPTIONS_MAX, "{len} bytes of TCP options");
-        let mut out = Writer { alignment, rest: &mut buf[..len] };
+        let mut out = Writer { alignment, rest: &mut buf[..len], waiting: ([kind::NOP; 2], 0) };
         if let Some(mss) = self.mss {
             out.put(&[kind::MSS, 4]);
             out.put(&mss.to_be_bytes());
         }
-        if self.sack_permitted != self.timestamps.is_some() {
-            out.put_nops(2);
-        }
-        if self.sack_permitted {
-            out.put(&[kind::SACK_PERMITTED, 2]);
-        }
         if let Some(timestamps) = self.timestamps {
+            match self.sack_permitted {
+                true => out.put(&[kind::SACK_PERMITTED, 2]),
+                false => out.put_nops(2),
+            }
             out.put(&[kind::TIMESTAMPS, 10]);
             out.put(&timestamps.to_bytes());
+        }
+        if let Some(option) = self.accurate_ecn {
+            out.put_accurate_ecn(option);
+        }
+        if self.sack_permitted && self.timestamps.is_none() {
+            out.put_nops(2);
+            out.put(&[kind::SACK_PERMITTED, 2]);
         }
         if let Some(shift) = self.window_scale {
             out.put_nops(1);
@@ -252,6 +277,7 @@ impl TcpOptions {
                 out.put(&right.0.to_be_bytes());
             }
         }
+        out.put_waiting();
         for (kind, body) in self.unknown.iter() {
             out.put(&[*kind, (2 + body.len()) as u8]);
             out.put(body);
@@ -287,6 +313,8 @@ fn sack_block(block: &[u8; 8]) -> (SeqNum, SeqNum) {
 struct Writer<'a> {
     alignment: Alignment,
     rest: &'a mut [u8],
+    /// The end of an option beyond whole words, and its length: it goes where NOPs would.
+    waiting: ([u8; 2], usize),
 }
 
 impl Writer<'_> {
@@ -297,8 +325,39 @@ impl Writer<'_> {
     }
 
     fn put_nops(&mut self, count: usize) {
-        if self.alignment == Alignment::Words {
-            self.put(&[kind::NOP; 2][..count]);
+        if self.alignment == Alignment::Packed {
+            return;
+        }
+        let (waiting, len) = self.waiting;
+        if len <= count {
+            self.waiting = ([kind::NOP; 2], 0);
+            return self.put(&waiting[..count]);
+        }
+        self.put(&[kind::NOP; 2][..count]);
+    }
+
+    /// What has found no NOPs takes a word of its own.
+    fn put_waiting(&mut self) {
+        if self.waiting.1 > 0 {
+            self.put_nops(2);
+            self.put_nops(2);
+        }
+    }
+
+    fn put_accurate_ecn(&mut self, option: AccurateEcnOption) {
+        let (bytes, len) = option.to_bytes();
+        let rest = if self.alignment == Alignment::Packed { 0 } else { len & 3 };
+        match rest {
+            // As three bytes fit beside no other option, a NOP follows them.
+            3 => {
+                self.put(&bytes[..len]);
+                self.put(&[kind::NOP]);
+            }
+            rest => {
+                self.put(&bytes[..len - rest]);
+                self.waiting.0[..rest].copy_from_slice(&bytes[len - rest..len]);
+                self.waiting.1 = rest;
+            }
         }
     }
 

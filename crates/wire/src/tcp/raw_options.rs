@@ -12,6 +12,8 @@ pub(crate) mod kind {
     pub(crate) const MD5: u8 = 19;
     pub(crate) const AO: u8 = 29;
     pub(crate) const FAST_OPEN: u8 = 34;
+    pub(crate) const ACCURATE_ECN_0: u8 = 172;
+    pub(crate) const ACCURATE_ECN_1: u8 = 174;
     /// RFC 6994: the first two bytes of the body are an ExID.
     pub(crate) const EXPERIMENT: u8 = 254;
 }

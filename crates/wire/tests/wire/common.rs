@@ -3,8 +3,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wire::{
-    Addr, Cookie, Ecn, FastOpenKind, FastOpenOption, Flags, IpHeader, SeqNum, TCP_OPTIONS_MAX, TcpHeader,
-    TcpOptions, Timestamps,
+    AccurateEcnOption, AccurateEcnOrder, Addr, Cookie, Ecn, FastOpenKind, FastOpenOption, Flags, IpHeader,
+    SeqNum, TCP_OPTIONS_MAX, TcpHeader, TcpOptions, Timestamps,
 };
 
 pub(crate) fn v4(a: u8, b: u8, c: u8, d: u8) -> Addr {
@@ -74,7 +74,8 @@ pub(crate) fn fast_open() -> impl Strategy<Value = FastOpenOption> {
 
 /// An option without a meaning, or with a length its kind cannot have.
 fn unknown_option() -> impl Strategy<Value = (u8, Vec<u8>)> {
-    let kind = prop_oneof![3 => 2..=255u8, 1 => prop::sample::select(vec![2, 3, 4, 5, 8, 19, 29, 34, 254])];
+    let kind =
+        prop_oneof![3 => 2..=255u8, 1 => prop::sample::select(vec![2, 3, 4, 5, 8, 19, 29, 34, 172, 254])];
     (kind, vec(any::<u8>(), 0..24)).prop_filter("has a meaning", |(kind, body)| match kind {
         2 => body.len() != 2,
         3 => body.len() != 1,
@@ -82,8 +83,16 @@ fn unknown_option() -> impl Strategy<Value = (u8, Vec<u8>)> {
         5 => body.is_empty() || body.len() % 8 != 0,
         8 => body.len() != 8,
         34 => body.len() % 2 == 1 || body.len() == 2 || body.len() > 16,
+        172 | 174 => false,
         254 => !body.starts_with(&[0xf9, 0x89]),
         _ => true,
+    })
+}
+
+fn accurate_ecn() -> impl Strategy<Value = AccurateEcnOption> {
+    (any::<bool>(), 0..=3usize, any::<u32>()).prop_map(|(ect0_first, fields, bytes)| {
+        let order = if ect0_first { AccurateEcnOrder::Ect0First } else { AccurateEcnOrder::Ect1First };
+        AccurateEcnOption::new(order, fields, |codepoint| bytes.rotate_left(codepoint.bits().into()))
     })
 }
 
@@ -93,7 +102,8 @@ pub(crate) fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     let timestamps = option::of((any::<u32>(), any::<u32>()));
     let unknown = vec(unknown_option(), 0..3);
     let known = (option::of(any::<u16>()), option::of(any::<u8>()), any::<bool>(), timestamps, sack);
-    (known, option::of(fast_open()), unknown).prop_map(|(known, fast_open, unknown)| {
+    let rare = (option::of(fast_open()), option::of(accurate_ecn()));
+    (known, rare, unknown).prop_map(|(known, (fast_open, accurate_ecn), unknown)| {
         let (mss, window_scale, sack_permitted, timestamps, sack) = known;
         let mut options = TcpOptions {
             mss,
@@ -102,6 +112,7 @@ pub(crate) fn tcp_options() -> impl Strategy<Value = TcpOptions> {
             timestamps: timestamps.map(|(tsval, tsecr)| Timestamps { tsval, tsecr }),
             sack: sack.into_iter().map(|(left, right)| (SeqNum(left), SeqNum(right))).collect(),
             fast_open,
+            accurate_ecn,
             unknown: unknown.into_iter().map(|(kind, body)| (kind, body.into())).collect(),
             ..TcpOptions::default()
         };
@@ -116,8 +127,8 @@ fn make_fit(options: &mut TcpOptions) {
     while options.emit_len() > TCP_OPTIONS_MAX {
         if options.sack.len() > 1 {
             options.sack.pop();
-        } else if options.unknown.pop().is_none() {
-            options.fast_open = None;
+        } else if options.unknown.pop().is_none() && options.fast_open.take().is_none() {
+            options.accurate_ecn = None;
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The lines are those of `tcpdump -n -S` 4.99, without the names of upper protocols it guesses; quotes and defects are ours.
 use crate::common::{hex, v4, v6};
 use wire::{
-    Cookie, FastOpenKind, FastOpenOption, Flags, Icmp, IcmpError, IpHeader, SeqNum, Summary, TcpHeader,
-    TcpOptions, Timestamps, build_icmp_packet, build_tcp_packet, protocol,
+    AccurateEcnOption, AccurateEcnOrder, Cookie, FastOpenKind, FastOpenOption, Flags, Icmp, IcmpError,
+    IpHeader, SeqNum, Summary, TcpHeader, TcpOptions, Timestamps, build_icmp_packet, build_tcp_packet,
+    protocol,
 };
 
 fn ip() -> IpHeader {
@@ -91,6 +92,22 @@ fn every_flag_has_its_letter() {
         line(&build_tcp_packet(&ip(), &none, b"")),
         "IP 10.0.0.1.40000 > 10.0.0.2.80: Flags [none], win 64240, length 0"
     );
+}
+
+#[test]
+fn counters_of_marks() {
+    let shown = |order, fields| {
+        let option = AccurateEcnOption::new(order, fields, |codepoint| codepoint.bits().into());
+        let options = TcpOptions { accurate_ecn: Some(option), ..TcpOptions::default() };
+        line(&build_tcp_packet(&ip(), &tcp(Flags::ACK | Flags::AE, options), b""))
+    };
+    assert_eq!(
+        shown(AccurateEcnOrder::Ect1First, 3),
+        "IP 10.0.0.1.40000 > 10.0.0.2.80: Flags [.e], ack 5, win 64240, options [accecn1 e1b 1 ceb 3 e0b 2,nop], \
+         length 0"
+    );
+    assert!(shown(AccurateEcnOrder::Ect0First, 2).contains("options [accecn0 e0b 2 ceb 3],"));
+    assert!(shown(AccurateEcnOrder::Ect0First, 0).contains("options [accecn0,nop,nop],"));
 }
 
 #[test]

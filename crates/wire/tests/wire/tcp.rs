@@ -1,8 +1,8 @@
 //! TCP headers and options: bytes captured from Linux, and the rules of RFC 7413 §4.1.1.
 use crate::common::{hex, v4};
 use wire::{
-    Cookie, FastOpenKind, FastOpenOption, Flags, IpHeader, PacketError, SeqNum, TcpError, TcpHeader,
-    TcpOptions, Timestamps, build_tcp_packet, parse_tcp_packet,
+    AccurateEcnOption, AccurateEcnOrder, Cookie, Ecn, FastOpenKind, FastOpenOption, Flags, IpHeader,
+    PacketError, SeqNum, TcpError, TcpHeader, TcpOptions, Timestamps, build_tcp_packet, parse_tcp_packet,
 };
 
 /// Linux 6.18 repeats a Fast Open connection to itself. The checksum field holds the pseudo-header's sum (loopback offload).
@@ -143,6 +143,68 @@ fn options_are_emitted_in_the_order_of_linux() {
         ..TcpOptions::default()
     };
     assert_eq!(emitted(&syn_without_timestamps), hex("0204 05b4 0101 0402 0103 0307 fe04 f989"));
+}
+
+/// RFC 9768 §3.2.3: both orders, and the shorter forms.
+#[test]
+fn counters_of_marks_are_told_in_either_order() {
+    let of = |codepoint: Ecn| u32::from(codepoint.bits()) * 0x01_0203;
+    let ect1_first = |fields| TcpOptions {
+        accurate_ecn: Some(AccurateEcnOption::new(AccurateEcnOrder::Ect1First, fields, of)),
+        ..TcpOptions::default()
+    };
+    assert_eq!(emitted(&ect1_first(3)), hex("ae0b 0102 0303 0609 0204 0601"));
+    assert_eq!(emitted(&ect1_first(2)), hex("ae08 0102 0303 0609"));
+    assert_eq!(emitted(&ect1_first(1)), hex("ae05 0102 0301 0101"));
+    assert_eq!(emitted(&ect1_first(0)), hex("ae02 0101"));
+    let parsed = options(&hex("ac0b 0204 0603 0609 0102 0301")).accurate_ecn.expect("an option");
+    assert_eq!(parsed.order(), AccurateEcnOrder::Ect0First);
+    let counters: Vec<(Ecn, u32)> = parsed.counters().collect();
+    assert_eq!(counters, [Ecn::Ect0, Ecn::Ce, Ecn::Ect1].map(|codepoint| (codepoint, of(codepoint))));
+}
+
+/// As Linux lays them out (`tcp_options_write`): what there is beyond whole words goes where NOPs would.
+#[test]
+fn counters_of_marks_use_the_room_of_nops() {
+    let of = |_| 0x0a_0b0c;
+    let counters = |fields| Some(AccurateEcnOption::new(AccurateEcnOrder::Ect1First, fields, of));
+    let syn_ack = TcpOptions { mss: Some(1460), window_scale: Some(7), ..TcpOptions::default() };
+    let one = TcpOptions { accurate_ecn: counters(1), ..syn_ack.clone() };
+    assert_eq!(emitted(&one), hex("0204 05b4 ae05 0a0b 0c03 0307"));
+    let none = TcpOptions { accurate_ecn: counters(0), sack_permitted: true, ..syn_ack };
+    assert_eq!(emitted(&none), hex("0204 05b4 ae02 0402 0103 0307"));
+    let blocks = [(SeqNum(1), SeqNum(2))];
+    let with_sack = |fields| TcpOptions {
+        accurate_ecn: counters(fields),
+        sack: blocks.into_iter().collect(),
+        ..TcpOptions::default()
+    };
+    assert_eq!(emitted(&with_sack(0)), hex("ae02 050a 0000 0001 0000 0002"));
+    assert_eq!(emitted(&with_sack(1)), hex("ae05 0a0b 0c01 050a 0000 0001 0000 0002"));
+    assert_eq!(emitted(&with_sack(2)), hex("ae08 0a0b 0c0a 0b0c 0101 050a 0000 0001 0000 0002"));
+}
+
+/// Whole counters count, three at most, whatever length is told; of two options the last (as Linux).
+#[test]
+fn counters_of_marks_of_odd_lengths_count_as_far_as_they_are_whole() {
+    let fields = |bytes: &str| options(&hex(bytes)).accurate_ecn.map(|option| option.fields_len());
+    assert_eq!(fields("ac03 ff01"), Some(0));
+    assert_eq!(fields("ae06 0000 01ff 0101"), Some(1));
+    assert_eq!(fields("ac0f 0000 0100 0002 0000 03ff ffff ff01"), Some(3));
+    assert_eq!(fields("ac0b 0000 0100 0002 0000 03ae 0200"), Some(0));
+    assert_eq!(fields("ac01 0000"), None);
+    assert_eq!(fields("ac0b 0000"), None);
+}
+
+/// 24 bits wrap (RFC 9768 §3.2.3).
+#[test]
+fn counts_of_24_bits_differ_by_less_than_half_of_them() {
+    use wire::accurate_ecn_difference as difference;
+    assert_eq!(difference(5, 3), 2);
+    assert_eq!(difference(1, 0xff_ffff), 2);
+    assert_eq!(difference(0xff_ffff, 1), -2);
+    assert_eq!(difference(0x7f_ffff, 0), 0x7f_ffff);
+    assert_eq!(difference(0x80_0000, 0), -0x80_0000);
 }
 
 #[test]
