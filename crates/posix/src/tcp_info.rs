@@ -1,7 +1,7 @@
 //! `TCP_INFO` in Linux's binary layout: 280 bytes, as in Linux 6.18.
 //!
 //! The engine counts bytes where Linux counts segments; a count here is as many segments of the MSS as hold them. Zero, for want of a
-//! meaning here: `fackets`, `last_ack_sent` (in Linux too), `rehash`, `delivered_ce` and all of accurate ECN.
+//! meaning here: `fackets`, `last_ack_sent` (in Linux too) and `rehash`.
 
 use crate::errno::Errno;
 use crate::options::unanswered;
@@ -31,6 +31,7 @@ mod option {
     pub(super) const SACK: u8 = 2;
     pub(super) const WSCALE: u8 = 4;
     pub(super) const ECN: u8 = 8;
+    pub(super) const ECN_SEEN: u8 = 16;
     pub(super) const SYN_DATA: u8 = 32;
     pub(super) const FAST_OPEN_CHILD: u8 = 128;
 }
@@ -84,10 +85,10 @@ impl Layout {
     fn fresh(&mut self, state: u8, socket: &Socket, config: &Config, now: Instant) {
         let former = socket.former.as_deref().map(|former| &former.info);
         let of = |what: fn(&ConnectionInfo) -> u32| former.map_or(0, what);
-        let ecn = former.is_some_and(|info| info.ecn || asks_for_ecn(info, config));
+        let ecn = former.map_or(0, |info| ecn_options(info, config));
         let retransmits = former.map_or(0, |info| info.tcp_info.retransmits);
         let fail = u8::from(socket.lacks_cookie) << 1;
-        self.bytes.extend([state, 0, retransmits, 0, 0, if ecn { option::ECN } else { 0 }, 0, 1 | fail]);
+        self.bytes.extend([state, 0, retransmits, 0, 0, ecn, 0, 1 | fail]);
         let uptime = now.as_millis() as u32;
         let rto = micros(config.rto_initial);
         let mss = former.map_or(MSS_DEFAULT, |info| snd_mss(info, config));
@@ -220,13 +221,25 @@ impl Layout {
         let delivered = established * (1 + u32::from(tcp.crossed) + u32::from(tcp.empty_syn_data))
             + fin
             + segments(tcp.delivered, info.snd_mss).saturating_sub(with_syn);
-        self.words([delivered, 0]);
+        self.words([delivered, tcp.delivered_ce]);
         self.longs([tcp.bytes_sent, tcp.bytes_retrans]);
         self.words([tcp.dsack_dups, tcp.reord_seen, tcp.rcv_ooopack, info.snd_wnd, tcp.rcv_wnd, 0]);
         self.short(tcp.total_rto);
         self.short(tcp.total_rto_recoveries);
         let since = tcp.rto_since.map_or(Duration::ZERO, |since| now.since(since));
         self.words([u32::try_from((tcp.total_rto_time + since).as_millis()).unwrap_or(u32::MAX)]);
+        let marks = &tcp.accurate_ecn;
+        self.words([
+            marks.received_ce,
+            marks.delivered_e1_bytes,
+            marks.delivered_e0_bytes,
+            marks.delivered_ce_bytes,
+            marks.received_e1_bytes,
+            marks.received_e0_bytes,
+            marks.received_ce_bytes,
+        ]);
+        self.short(marks.fail_mode.into());
+        self.short(marks.opt_seen.into());
     }
 }
 
@@ -244,18 +257,22 @@ fn advmss(info: &ConnectionInfo) -> u32 {
 fn options(info: &ConnectionInfo, config: &Config) -> u8 {
     let all_acked = info.syn_data_acked > 0 && info.syn_data_acked == info.syn_data_len;
     let syn_data = all_acked || info.early_data.len > 0;
-    let bit = |on: bool, bit: u8| if on { bit } else { 0 };
-    bit(info.timestamps, option::TIMESTAMPS)
+    ecn_options(info, config)
+        | bit(info.timestamps, option::TIMESTAMPS)
         | bit(info.sack, option::SACK)
         | bit(info.window_scaling, option::WSCALE)
-        | bit(info.ecn || asks_for_ecn(info, config), option::ECN)
         | bit(syn_data, option::SYN_DATA)
         | bit(info.tcp_info.fast_open_child, option::FAST_OPEN_CHILD)
 }
 
-/// Its SYN asked, and nothing has come.
-fn asks_for_ecn(info: &ConnectionInfo, config: &Config) -> bool {
-    unanswered(info) && config.tcp_ecn == 1
+fn bit(on: bool, bit: u8) -> u8 {
+    if on { bit } else { 0 }
+}
+
+/// Agreed, or its SYN asked and nothing has come; and what came since.
+fn ecn_options(info: &ConnectionInfo, config: &Config) -> u8 {
+    let asks = unanswered(info) && config.asks_for_ecn();
+    bit(info.ecn || asks, option::ECN) | bit(info.tcp_info.ecn_seen, option::ECN_SEEN)
 }
 
 fn state_number(state: State) -> u8 {

@@ -4,6 +4,7 @@
 //! table; the engine never asks which profile it runs. Rows without a name in Linux carry a `firstbyte.` name.
 
 use crate::port_set::PortSet;
+use crate::tcp::ecn::Asked;
 use core::time::Duration;
 
 /// Why a setting was not taken.
@@ -349,10 +350,24 @@ settings! {
     /// Timestamps option (RFC 7323): 0 = never, 1 = each connection's count from a number of its own (§7.1), more = all are the stack's
     /// clock in milliseconds.
     tcp_timestamps: u32 = "net.ipv4.tcp_timestamps", ours 1, linux 1, range 0..=255,
-    /// Explicit congestion notification (RFC 3168): 0 = never, 1 = asked for and granted, 2 = granted.
-    tcp_ecn: u32 = "net.ipv4.tcp_ecn", ours 2, linux 2, range 0..=2,
-    /// A repeated SYN does not ask for ECN.
+    /// Explicit congestion notification: 0 = never; RFC 3168's is 1 = asked for and granted, 2 = granted; Accurate ECN (RFC 9768), or
+    /// RFC 3168's where the peer knows no other, is 3 = asked for and granted, 4 = granted, and RFC 3168's asked for, 5 = granted. (Linux 6.18
+    /// has all that in its code and documentation, but its sysctl ends at 2.)
+    tcp_ecn: u32 = "net.ipv4.tcp_ecn", ours 2, linux 2, range 0..=5,
+    /// A repeated SYN does not ask for ECN; and who is told that its SYN or SYN-ACK was marked, which cannot be, sends nothing that can
+    /// (RFC 9768 §3.2.2.3).
     tcp_ecn_fallback: bool = "net.ipv4.tcp_ecn_fallback", ours true, linux true, range _,
+    /// The option of Accurate ECN, once the peer has sent one: 0 = never, not on a SYN-ACK either; 1 = after a change, and so often that no
+    /// counter wraps unseen; 2 = on every segment.
+    tcp_ecn_option: u32 = "net.ipv4.tcp_ecn_option", ours 2, linux 2, range 0..=2,
+    /// Where not every segment has it, least options of Accurate ECN per round trip; 0 = none without need.
+    tcp_ecn_option_beacon: u32 = "net.ipv4.tcp_ecn_option_beacon", ours 3, linux 3, range 0..=3,
+    /// What a SYN-ACK says of our SYN's IP-ECN field is always looked at (RFC 9768 §3.2.2.3); otherwise only of one that is marked itself.
+    accurate_ecn_checks_syn_ack: bool = "firstbyte.accurate_ecn_checks_syn_ack", ours true, linux false, range _,
+    /// Marks are counted as long as packets come (RFC 9768 §3.2.1); otherwise until either end has closed.
+    accurate_ecn_counts_always: bool = "firstbyte.accurate_ecn_counts_always", ours true, linux false, range _,
+    /// A SYN-ACK, or the ACK of a SYN cookie, with a code of Accurate ECN is believed though only RFC 3168's was on offer.
+    accurate_ecn_unasked: bool = "firstbyte.accurate_ecn_unasked", ours false, linux true, range _,
     /// Window scale option (RFC 7323).
     tcp_window_scaling: bool = "net.ipv4.tcp_window_scaling", ours true, linux true, range _,
     /// SACK option (RFC 2018).
@@ -599,6 +614,11 @@ impl Config {
     /// [`tcp_rto_max_ms`](Config::tcp_rto_max_ms) as a time.
     pub(crate) fn rto_max(&self) -> Duration {
         Duration::from_millis(self.tcp_rto_max_ms.into())
+    }
+
+    /// A SYN asks for ECN, of either kind (`tcp_ecn`).
+    pub fn asks_for_ecn(&self) -> bool {
+        Asked::by(self) != Asked::Nothing
     }
 
     /// `ip_default_ttl` as the header has it.

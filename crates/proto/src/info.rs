@@ -94,7 +94,7 @@ pub struct ConnectionInfo {
     pub timestamps: bool,
     /// SACK permitted by both.
     pub sack: bool,
-    /// ECN agreed by both.
+    /// ECN agreed by both, of either kind.
     pub ecn: bool,
     /// Bytes written, not yet acknowledged.
     pub send_queue: usize,

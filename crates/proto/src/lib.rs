@@ -84,7 +84,7 @@ pub use socket_options::{OptionError, SocketOption, SocketOptions};
 pub use stack::Stack;
 pub use tcp::limits::{LimitedBy, SenderLimits};
 pub use tcp::reports::{ReportKind, ReportKinds, SendReport};
-pub use tcp::tcp_info::{CaState, TcpInfo};
+pub use tcp::tcp_info::{AccurateEcnInfo, CaState, TcpInfo};
 pub use time::*;
 pub use trace::{DropWhy, RetransmitWhy, SegmentSummary, TraceEvent, TraceMask, Traced};
 pub use wire::{Addr, Capabilities, RxPacket, SeqNum, TxPacket};

@@ -403,7 +403,7 @@ impl ConnectionInfo {
             window_scaling: c.agreed.snd_wscale.is_some(),
             timestamps: c.agreed.timestamps,
             sack: c.agreed.sack,
-            ecn: c.agreed.ecn,
+            ecn: !c.agreed.ecn.is_off(),
             send_queue: c.snd.queue.len(),
             send_buffer_used: c.send_buffer_used(config),
             writable: c.is_writable(config),

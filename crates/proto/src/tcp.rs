@@ -8,6 +8,7 @@
 //! `negotiation`, `state`. `input` reads in the order of RFC 9293 §3.10.7, `output` decides which one segment goes now,
 //! `fast_open_client` judges what became of Fast Open. Whom a segment belongs to is not decided here (see `stack`).
 
+pub(crate) mod accurate_ecn;
 pub(crate) mod ack_delay;
 mod autotune;
 mod burst;

@@ -3,7 +3,7 @@
 //! Times are microseconds. Sequence numbers are the script's own: what they stand for in packets, the runner decides. Lines count from 1
 //! and take no part in comparisons: two scripts are equal when they say the same.
 
-use wire::{Ecn, Flags};
+use wire::{AccurateEcnOrder, Ecn, Flags};
 
 /// A whole script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -181,6 +181,13 @@ pub enum TcpOption {
     FastOpen(Vec<u8>),
     /// Kind 254 with 0xF989: likewise.
     FastOpenExperimental(Vec<u8>),
+    /// Kinds 172 and 174: the counters of marks that there are, in their order.
+    AccurateEcn {
+        /// Which counter comes first.
+        order: AccurateEcnOrder,
+        /// 24 bits each, three at most.
+        counters: Vec<u32>,
+    },
     /// Any other, seen in a packet; scripts have no words for it.
     Other {
         /// Its number.

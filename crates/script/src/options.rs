@@ -1,6 +1,7 @@
 //! TCP options between values and bytes, in the order and with the padding that is given.
 
 use crate::ast::TcpOption;
+use wire::{AccurateEcnOption, AccurateEcnOrder, Ecn};
 
 /// Kind numbers (IANA); 254 is the experimental one, whose first bytes say which experiment it is (RFC 6994).
 mod kind {
@@ -13,6 +14,8 @@ mod kind {
     pub(super) const TIMESTAMPS: u8 = 8;
     pub(super) const MD5: u8 = 19;
     pub(super) const FAST_OPEN: u8 = 34;
+    pub(super) const ACCURATE_ECN_0: u8 = 172;
+    pub(super) const ACCURATE_ECN_1: u8 = 174;
     pub(super) const EXPERIMENTAL: u8 = 254;
 }
 
@@ -40,6 +43,8 @@ impl TcpOption {
             TcpOption::Md5(_) => kind::MD5,
             TcpOption::FastOpen(_) => kind::FAST_OPEN,
             TcpOption::FastOpenExperimental(_) => kind::EXPERIMENTAL,
+            TcpOption::AccurateEcn { order: AccurateEcnOrder::Ect0First, .. } => kind::ACCURATE_ECN_0,
+            TcpOption::AccurateEcn { order: AccurateEcnOrder::Ect1First, .. } => kind::ACCURATE_ECN_1,
             TcpOption::Other { kind, .. } => *kind,
         }
     }
@@ -57,6 +62,9 @@ impl TcpOption {
             TcpOption::Timestamps { val, ecr } => [val.to_be_bytes(), ecr.to_be_bytes()].concat(),
             TcpOption::Md5(data) | TcpOption::FastOpen(data) | TcpOption::Other { data, .. } => data.clone(),
             TcpOption::FastOpenExperimental(cookie) => [&FAST_OPEN_MAGIC, cookie.as_slice()].concat(),
+            TcpOption::AccurateEcn { counters, .. } => {
+                counters.iter().flat_map(|counter| counter.to_be_bytes().into_iter().skip(1)).collect()
+            }
         }
     }
 }
@@ -110,9 +118,36 @@ fn value(kind: u8, data: &[u8]) -> TcpOption {
         (kind::TIMESTAMPS, _) if data.len() == 8 => TcpOption::Timestamps { val: word(0), ecr: word(4) },
         (kind::MD5, _) if data.len() == 16 => TcpOption::Md5(data.to_vec()),
         (kind::FAST_OPEN, _) => TcpOption::FastOpen(data.to_vec()),
+        (kind::ACCURATE_ECN_0 | kind::ACCURATE_ECN_1, _) => match counters(data) {
+            Some(counters) => TcpOption::AccurateEcn { order: order_of(kind), counters },
+            None => TcpOption::Other { kind, data: data.to_vec() },
+        },
         (kind::EXPERIMENTAL, [a, b, cookie @ ..]) if [*a, *b] == FAST_OPEN_MAGIC => {
             TcpOption::FastOpenExperimental(cookie.to_vec())
         }
         _ => TcpOption::Other { kind, data: data.to_vec() },
     }
+}
+
+fn order_of(kind: u8) -> AccurateEcnOrder {
+    match kind {
+        kind::ACCURATE_ECN_0 => AccurateEcnOrder::Ect0First,
+        _ => AccurateEcnOrder::Ect1First,
+    }
+}
+
+/// Whole counters of 24 bits, three at most; `None` if there is anything else.
+fn counters(data: &[u8]) -> Option<Vec<u32>> {
+    let (counters, rest) = data.as_chunks::<3>();
+    let whole = rest.is_empty() && counters.len() <= AccurateEcnOption::FIELDS_MAX;
+    whole.then(|| counters.iter().map(|&[a, b, c]| u32::from_be_bytes([0, a, b, c])).collect())
+}
+
+/// The names of Accurate ECN's counters, in this order, as scripts have them.
+pub(crate) fn counter_names(order: AccurateEcnOrder) -> impl Iterator<Item = &'static str> {
+    order.codepoints().into_iter().map(|codepoint| match codepoint {
+        Ecn::Ect0 => "e0b",
+        Ecn::Ect1 => "e1b",
+        Ecn::Ce | Ecn::NotEct => "ceb",
+    })
 }

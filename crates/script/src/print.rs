@@ -4,6 +4,7 @@ use crate::ast::{
     Action, Body, Call, Direction, Event, Expr, Icmp, Ip, Packet, Script, ScriptOption, Segment, TcpOption,
     Tos, When,
 };
+use crate::options::counter_names;
 use std::fmt::{self, Display, Formatter};
 use wire::{Ecn, Flags};
 
@@ -171,6 +172,10 @@ impl Display for TcpOption {
             TcpOption::FastOpen(cookie) => f.write_str(format!("FO {}", hex(cookie)).trim_end()),
             TcpOption::FastOpenExperimental(cookie) => {
                 f.write_str(format!("FOEXP {}", hex(cookie)).trim_end())
+            }
+            TcpOption::AccurateEcn { order, counters } => {
+                f.write_str("ECN")?;
+                counter_names(*order).zip(counters).try_for_each(|(name, count)| write!(f, " {name} {count}"))
             }
             TcpOption::Other { kind, data } => f.write_str(format!("kind-{kind} {}", hex(data)).trim_end()),
         }

@@ -5,6 +5,7 @@ use super::listener::Listener;
 use super::request::{CookieReply, Request};
 use crate::fast_open::{CookieCheck, Guard, KeyRing};
 use crate::rate_limit::LastAnswer;
+use crate::tcp::accurate_ecn::OptionSeen;
 use crate::tcp::connection::Connection;
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::input::Segment;
@@ -382,6 +383,7 @@ impl Stack {
             timer: TimerHandle::default(),
             saved_syn: None,
             waiting: false,
+            option_seen: OptionSeen::Nothing,
         }
     }
 
@@ -419,6 +421,8 @@ impl Connection {
         let options = &segment.header.options;
         let agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
         self.begin_agreed(cx, agreed.with_ecn(&cx.config, segment), segment.seq());
+        self.marks_agreed_by_syn(cx, 1);
+        self.count_syn_data(segment);
         self.ts_offset = ts_offset;
         self.remember_timestamp(cx.now, options.timestamps.map_or(0, |timestamps| timestamps.tsval));
         self.snd.wnd = segment.header.window.into();

@@ -4,11 +4,13 @@ use super::Stack;
 use super::ingress::ResetNumbers;
 use super::listener::AtTimeout;
 use super::request::{AnotherTime, CookieReply, Request};
+use crate::tcp::accurate_ecn::add_to_syn_ack;
 use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation::{self, TIMESTAMPS_LEN};
 use crate::tcp::window_space::{WindowSpace, first_field};
-use crate::{ConnId, DropReason, Instant, ListenerId, State};
+use crate::tuple::FourTuple;
+use crate::{ConnId, DropReason, Instant, ListenerId, SocketOptions, State};
 use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
 impl Stack {
@@ -46,6 +48,19 @@ impl Stack {
         let space = socket.map(|socket| WindowSpace::new(config, socket).full()).unwrap_or_default();
         let window = first_field(config, space.min(first), segment);
         let tsval = clock.wrapping_add(request.ts_offset);
+        let mut options = TcpOptions {
+            mss: Some(socket.map_or(own_mss, |socket| own_mss.min(negotiation::mss_clamp(socket)))),
+            window_scale: request.agreed.snd_wscale.map(|_| request.rcv_wscale),
+            sack_permitted: request.agreed.sack,
+            timestamps: request.agreed.timestamps.then_some(Timestamps { tsval, tsecr: request.ts_recent }),
+            fast_open: cookie,
+            ..TcpOptions::default()
+        };
+        if request.timeouts == 0 && request.agreed.ecn.is_accurate() {
+            let signs = socket.is_some_and(|socket| signs(socket, &request.tuple));
+            let signature = if signs { wire::SIGNATURE_OPTION_LEN } else { 0 };
+            add_to_syn_ack(config, request.agreed.ecn, signature, &mut options);
+        }
         TcpHeader {
             src_port: request.tuple.local_port,
             dst_port: request.tuple.peer_port,
@@ -54,22 +69,17 @@ impl Stack {
             flags: Flags::SYN | Flags::ACK | request.agreed.ecn_of_syn_ack(),
             window: window as u16,
             urgent: 0,
-            options: TcpOptions {
-                mss: Some(socket.map_or(own_mss, |socket| own_mss.min(negotiation::mss_clamp(socket)))),
-                window_scale: request.agreed.snd_wscale.map(|_| request.rcv_wscale),
-                sack_permitted: request.agreed.sack,
-                timestamps: request
-                    .agreed
-                    .timestamps
-                    .then_some(Timestamps { tsval, tsecr: request.ts_recent }),
-                fast_open: cookie,
-                ..TcpOptions::default()
-            },
+            options,
         }
     }
 
     /// Sends or repeats the SYN-ACK; only the first carries a Fast Open option (RFC 7413 §4.2.2, R33).
     pub(super) fn send_request_syn_ack(&mut self, now: Instant, index: u32, cookie: CookieReply) {
+        self.send_syn_ack_after(now, index, cookie, 0);
+    }
+
+    /// `timeouts`: one, if that is why it goes. What it carries is decided by those before (as Linux's `reqsk_timer_handler`).
+    fn send_syn_ack_after(&mut self, now: Instant, index: u32, cookie: CookieReply, timeouts: u8) {
         let Some(request) = self.requests.get(index) else { return };
         let cookie = cookie.filter(|_| request.transmissions == 0);
         let header = self.syn_ack_of(request, now.as_millis() as u32, cookie);
@@ -81,6 +91,7 @@ impl Stack {
         }
         self.shared.counters.out_segs += 1;
         request.transmissions = request.transmissions.saturating_add(1);
+        request.timeouts = request.timeouts.saturating_add(timeouts);
         request.sent_at = now;
         let (tuple, listener) = (request.tuple, request.listener);
         self.arm_request(now, index);
@@ -111,10 +122,12 @@ impl Stack {
             return self.expire_request(now, index);
         }
         listener.young -= u32::from(timeouts == 0);
-        request.timeouts = request.timeouts.saturating_add(1);
         match fate {
-            AtTimeout::Repeat => self.send_request_syn_ack(now, index, None),
-            _ => self.arm_request(now, index),
+            AtTimeout::Repeat => self.send_syn_ack_after(now, index, None, 1),
+            _ => {
+                request.timeouts = request.timeouts.saturating_add(1);
+                self.arm_request(now, index);
+            }
         }
     }
 
@@ -180,6 +193,12 @@ impl Stack {
         }
         if !segment.has(Flags::ACK) {
             return self.drops.count(DropReason::NotForListener);
+        }
+        if let Some(request) = self.requests.get_mut(index)
+            && request.agreed.ecn.is_accurate()
+        {
+            let option = segment.header.options.accurate_ecn;
+            request.option_seen = request.option_seen.after(option.as_ref());
         }
         if self.is_deferred(index, segment) {
             return self.drops.count(DropReason::Deferred);
@@ -313,9 +332,11 @@ impl Stack {
 
     /// The request becomes a connection; `segment` completed its handshake.
     pub(super) fn establish(&mut self, now: Instant, request: Request, segment: &mut Segment) {
+        let option_seen = request.option_seen;
         let index = self.open_request(now, request, Some(&segment.header));
         if let Some(connection) = self.connections.get_mut(index) {
             connection.guess_rcv_mss(segment);
+            connection.marks_agreed_by_request(self.shared.context(now), option_seen, segment);
         }
         self.for_connection(now, index, segment);
     }
@@ -371,6 +392,11 @@ impl Stack {
         }
         listener.waiting.push_back(handle);
     }
+}
+
+/// Segments to this peer are signed.
+fn signs(socket: &SocketOptions, tuple: &FourTuple) -> bool {
+    socket.md5_keys.for_peer(tuple.peer.to_ip()).is_some()
 }
 
 impl Connection {

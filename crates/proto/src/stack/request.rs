@@ -1,6 +1,7 @@
 //! An ordinary half-open peer in the SYN queue: what is needed to repeat the SYN-ACK and to make the connection, no buffers.
 
 use crate::rate_limit::LastAnswer;
+use crate::tcp::accurate_ecn::OptionSeen;
 use crate::tcp::connection::Context;
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation::Negotiated;
@@ -38,6 +39,8 @@ pub(super) struct Request {
     pub(super) timer: TimerHandle,
     /// Headers of the SYN, where the listener keeps them.
     pub(super) saved_syn: Option<Box<Box<[u8]>>>,
+    /// What was seen of the peer's counts of marks.
+    pub(super) option_seen: OptionSeen,
     /// In its listener's row of those who wait for room.
     pub(super) waiting: bool,
 }

@@ -98,6 +98,8 @@ mod tests {
     use super::*;
     use crate::ListenerId;
     use crate::rate_limit::LastAnswer;
+    use crate::tcp::accurate_ecn::OptionSeen;
+    use crate::tcp::ecn::EcnMode;
     use crate::tcp::negotiation::Negotiated;
     use crate::tuple::FourTuple;
     use core::net::Ipv4Addr;
@@ -121,7 +123,7 @@ mod tests {
         /// One that times out a second after `ms`.
         fn open(&mut self, ms: u64) -> u32 {
             let host = Ipv4Addr::LOCALHOST.into();
-            let (peer_mss, timestamps, sack, ecn) = (1460, false, false, false);
+            let (peer_mss, timestamps, sack, ecn) = (1460, false, false, EcnMode::Off);
             let request = Request {
                 tuple: FourTuple { local: host, local_port: 80, peer: host, peer_port: 1 },
                 listener: ListenerId { index: 0, generation: 0 },
@@ -141,6 +143,7 @@ mod tests {
                 timer: TimerHandle::default(),
                 waiting: false,
                 saved_syn: None,
+                option_seen: OptionSeen::Nothing,
             };
             let (index, _) = self.requests.insert(request);
             self.timers.set(&mut self.requests, index, at(ms + 1000));

@@ -5,12 +5,14 @@ use super::listener::Listener;
 use super::request::{CookieReply, Request};
 use super::syn_cookie::{self, VALID};
 use crate::rate_limit::LastAnswer;
+use crate::tcp::accurate_ecn::OptionSeen;
+use crate::tcp::ecn::{EcnMode, counts_marks};
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::{DropReason, Instant, ListenerId};
-use wire::Flags;
+use wire::{Ecn, Flags};
 
 impl Stack {
     /// The SYN-ACK says everything that the ACK must bring back; it is sent once. It may carry a Fast Open cookie, which is as
@@ -31,7 +33,7 @@ impl Stack {
         if !request.agreed.timestamps {
             request.agreed.snd_wscale = None;
             request.agreed.sack = false;
-            request.agreed.ecn = false;
+            request.agreed.ecn = EcnMode::Off;
         }
         let Some(listener) = self.listener_mut(id) else { return };
         listener.cookie_sent_at = Some(now);
@@ -87,7 +89,10 @@ impl Stack {
         let timestamps = segment.header.options.timestamps.filter(|_| config.timestamps());
         let offset = self.timestamp_offset(&tuple);
         let stamp = timestamps.map(|timestamps| timestamps.tsecr.wrapping_sub(offset));
-        let agreed = syn_cookie::unpack(config, peer_mss, stamp)?;
+        let mut agreed = syn_cookie::unpack(config, peer_mss, stamp)?;
+        if agreed.ecn == EcnMode::Classic && counts_marks(config, segment.header.flags) {
+            agreed.ecn = EcnMode::Accurate(Ecn::NotEct);
+        }
         let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket.rare);
         Some(Request {
             tuple,
@@ -108,6 +113,7 @@ impl Stack {
             timer: TimerHandle::default(),
             saved_syn: None,
             waiting: false,
+            option_seen: OptionSeen::Nothing,
         })
     }
 

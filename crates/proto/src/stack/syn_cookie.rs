@@ -12,6 +12,7 @@
 //!
 //! Not here: when a cookie is sent and what it opens (`stateless`).
 
+use crate::tcp::ecn::EcnMode;
 use crate::tcp::negotiation::Negotiated;
 use crate::tuple::FourTuple;
 use crate::{Config, Instant};
@@ -120,7 +121,7 @@ fn mss_table(config: &Config, tuple: &FourTuple) -> &'static [u16] {
 pub(super) fn pack(clock: u32, agreed: &Negotiated) -> u32 {
     let shift = agreed.snd_wscale.map_or(STAMP_WSCALE, u32::from);
     let flag = |set: bool, bit: u32| if set { bit } else { 0 };
-    let bits = shift | flag(agreed.sack, STAMP_SACK) | flag(agreed.ecn, STAMP_ECN);
+    let bits = shift | flag(agreed.sack, STAMP_SACK) | flag(!agreed.ecn.is_off(), STAMP_ECN);
     let back = if bits > clock & STAMP_MASK { STAMP_MASK + 1 } else { 0 };
     (clock & !STAMP_MASK | bits).wrapping_sub(back)
 }
@@ -128,9 +129,10 @@ pub(super) fn pack(clock: u32, agreed: &Negotiated) -> u32 {
 /// What [`pack`] put into the TSval that came back (less its offset), `None` without timestamps. Refused if it names an option that
 /// is off here: we never sent it.
 pub(super) fn unpack(config: &Config, peer_mss: u16, stamp: Option<u32>) -> Option<Negotiated> {
-    let plain = Negotiated { peer_mss, snd_wscale: None, timestamps: false, sack: false, ecn: false };
+    let plain = Negotiated { peer_mss, snd_wscale: None, timestamps: false, sack: false, ecn: EcnMode::Off };
     let Some(stamp) = stamp else { return Some(plain) };
     let ecn = stamp & STAMP_ECN != 0 && config.tcp_ecn != 0;
+    let ecn = if ecn { EcnMode::Classic } else { EcnMode::Off };
     let sack = stamp & STAMP_SACK != 0;
     let shift = (stamp & STAMP_WSCALE) as u8;
     let snd_wscale = (u32::from(shift) != STAMP_WSCALE).then_some(shift);
@@ -242,7 +244,8 @@ mod tests {
     fn options_come_back_in_the_timestamp() {
         let config = Config::default();
         for snd_wscale in (0..=14).map(Some).chain([None]) {
-            for (sack, ecn) in [(false, false), (true, false), (false, true), (true, true)] {
+            let (off, on) = (EcnMode::Off, EcnMode::Classic);
+            for (sack, ecn) in [(false, off), (true, off), (false, on), (true, on)] {
                 let agreed = Negotiated { peer_mss: 1460, snd_wscale, timestamps: true, sack, ecn };
                 for clock in [0, 5, 63, 64, 1_000_000, u32::MAX] {
                     let stamp = pack(clock, &agreed);
@@ -252,7 +255,7 @@ mod tests {
             }
         }
         let plain =
-            Negotiated { peer_mss: 536, snd_wscale: None, timestamps: false, sack: false, ecn: false };
+            Negotiated { peer_mss: 536, snd_wscale: None, timestamps: false, sack: false, ecn: EcnMode::Off };
         assert_eq!(unpack(&config, 536, None), Some(plain));
     }
 

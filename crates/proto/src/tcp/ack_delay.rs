@@ -74,6 +74,13 @@ impl AckDelay {
         self.ato = LEAST;
     }
 
+    /// The next two go at once, once any text has come before.
+    pub(super) fn unmarked_came(&mut self) {
+        if self.ato > 0 {
+            self.enter_quick(2);
+        }
+    }
+
     /// The next acknowledgements go at once.
     pub(super) fn is_quick(&self) -> bool {
         self.quick > 0

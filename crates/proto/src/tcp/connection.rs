@@ -1,7 +1,7 @@
 //! A connection: its parts, and the verbs of the application on it. No algorithm lives here.
 
 use super::congestion::{Congestion, Controller, Start};
-use super::ecn::EcnState;
+use super::ecn::{EcnMode, EcnState};
 use super::handshake::Handshake;
 use super::limits::{Busy, LimitedBy};
 use super::nagle::Nagle;
@@ -329,7 +329,7 @@ impl Connection {
                 snd_wscale: None,
                 timestamps: false,
                 sack: false,
-                ecn: false,
+                ecn: EcnMode::Off,
             },
             path_mtu: first_path_mtu(cx, &tuple, route.as_ref().map(|route| &route.metrics)),
             smss: 0,

@@ -194,6 +194,11 @@ impl Flight {
         self.news > 0
     }
 
+    /// Bytes, and in how many runs.
+    pub(super) fn news(&self) -> (u32, u8) {
+        (self.news, self.runs)
+    }
+
     /// A segment was acknowledged for the first time.
     fn note(&mut self, bytes: u32, sent_at: Instant, once: bool, snapshot: &Snapshot) {
         let sent_at = micros(sent_at);

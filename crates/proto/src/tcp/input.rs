@@ -92,13 +92,13 @@ impl Connection {
         self.check_sequence(cx, segment)?;
         self.check_reset(cx, segment)?;
         self.check_syn(cx, segment)?;
-        let before = self.ecn_before_ack(segment);
+        let before = self.ecn_before_ack(cx, segment);
         let offered = self.snd.wnd;
         self.check_ack(cx, segment)?;
         if counts_packets {
             self.acknowledged_packets(cx, segment, offered);
         }
-        if self.agreed.ecn {
+        if !self.agreed.ecn.is_off() {
             self.ecn_after_ack(cx, segment, before);
         }
         // An ACK older than the last says nothing of now (as Linux's `tcp_ack`): whoever guesses a number has not read the others.
@@ -108,6 +108,10 @@ impl Connection {
         if segment.has(Flags::URG) {
             self.check_urgent(cx, segment);
         }
-        self.process_text_and_fin(cx, segment)
+        let ended = self.process_text_and_fin(cx, segment);
+        if self.agreed.ecn.is_accurate() {
+            self.acknowledge_change();
+        }
+        ended
     }
 }

@@ -130,7 +130,7 @@ impl Connection {
         if search.probe.is_some()
             || !quiet
             || cwnd < WINDOW_MIN
-            || self.sack_len() > 0
+            || self.varying_options_len() > 0
             || self.urgent_end().is_some()
         {
             return Next::Nothing;

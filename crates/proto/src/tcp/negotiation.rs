@@ -1,5 +1,6 @@
 //! What the two SYNs agreed on.
 
+use super::ecn::EcnMode;
 use super::window_space::WindowSpace;
 use crate::tuple::FourTuple;
 use crate::{Config, RouteMetrics, SocketOptions};
@@ -22,7 +23,7 @@ pub(crate) struct Negotiated {
     pub(crate) timestamps: bool,
     pub(crate) sack: bool,
     /// Explicit congestion notification.
-    pub(crate) ecn: bool,
+    pub(crate) ecn: EcnMode,
 }
 
 impl Negotiated {
@@ -40,7 +41,7 @@ impl Negotiated {
                 .map(|shift| shift.min(WSCALE_MAX)),
             timestamps: config.timestamps() && options.timestamps.is_some(),
             sack: config.tcp_sack && options.sack_permitted,
-            ecn: false,
+            ecn: EcnMode::Off,
         }
     }
 }

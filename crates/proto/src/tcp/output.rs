@@ -9,6 +9,7 @@ mod segment;
 mod syn;
 
 use super::connection::{Connection, Context};
+use super::ecn::EcnMode;
 use super::handshake::Handshake;
 use super::mtu_search::Next;
 use super::nagle::Nagle;
@@ -42,6 +43,9 @@ impl Connection {
 
     /// Writes the next packet; its payload must be empty. False: there is none until something changes.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
+        if self.agreed.ecn.is_accurate() {
+            self.refresh_marks(cx);
+        }
         if self.reset_due {
             self.reset_due = false;
             return self.send_bare(cx, self.seq_of_empty(), Flags::RST | Flags::ACK, packet);
@@ -155,7 +159,7 @@ impl Connection {
             }
         }
         // CWR goes with one segment.
-        let told = self.agreed.ecn && self.ecn.cwr_due() && !cx.config.cwr_bursts;
+        let told = self.agreed.ecn == EcnMode::Classic && self.ecn.cwr_due() && !cx.config.cwr_bursts;
         let allowed = if told { allowed.min(self.segment_max().into()) } else { allowed };
         let Some(burst) = self.burst(cx, allowed, unsent) else { return false };
         // What goes again does so by itself.

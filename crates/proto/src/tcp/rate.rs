@@ -3,6 +3,7 @@
 use super::congestion::{Acked, Congestion, Controller, Idle, Lost, Sample, Start, Unused};
 use super::connection::{Connection, Context};
 use super::delivery::RateSample;
+use super::ecn::EcnMode;
 use super::recovery::LostTransmission;
 use super::window_use::{Round, Sent};
 use crate::{Config, CongestionControl};
@@ -150,6 +151,9 @@ impl Connection {
     #[inline(never)]
     fn tell_of_delivery(&mut self, cx: &mut Context) {
         let now = cx.now;
+        if self.ecn.is_echoed() {
+            self.echo_forbids_growth();
+        }
         let Some(rate) = self.snd.queue.take_sample(now, self.rtt.min_rtt()) else { return };
         self.count_delivered(cx, &rate);
         let in_flight = self.pipe();
@@ -171,10 +175,10 @@ impl Connection {
         let full = rate.newly_acked.div_ceil(self.smss().into());
         let segments = u64::from(full.max(rate.runs.into()));
         cx.counters.delivered += segments;
-        if self.ecn.forbids_growth() {
+        if self.ecn.is_echoed() && self.agreed.ecn == EcnMode::Classic {
             cx.counters.delivered_ce += segments;
             let counts = self.counts(now);
-            counts.delivered_ce = counts.delivered_ce.wrapping_add(rate.newly_acked);
+            counts.delivered_ce = counts.delivered_ce.wrapping_add(segments as u32);
         }
     }
 
@@ -188,7 +192,7 @@ impl Connection {
 
     /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave.
     pub(super) fn window_may_grow(&mut self, cx: &mut Context, bytes: u32, rtt: Option<Duration>) {
-        if self.ecn.forbids_growth() {
+        if self.ecn.is_echoed() && self.echo_forbids_growth() {
             return;
         }
         if cx.config.acks_use_window {

@@ -7,7 +7,7 @@ use super::negotiation::{self, TIMESTAMPS_LEN};
 use crate::route::{Route, RouteMetrics};
 use crate::tuple::FourTuple;
 use crate::{Md5Key, Md5Keys, SocketOptions, State};
-use wire::Capabilities;
+use wire::{Capabilities, TCP_OPTIONS_MAX};
 
 /// Windows up to this are not halved (Linux's `TCP_MSS_DEFAULT`), bytes.
 const BOUND_TO_HALF: u32 = 536;
@@ -105,6 +105,11 @@ impl Connection {
         mss.saturating_sub(self.every_option_len()).max(8)
     }
 
+    /// What they leave of the room for options.
+    pub(super) fn options_room(&self) -> u16 {
+        (TCP_OPTIONS_MAX as u16).saturating_sub(self.every_option_len())
+    }
+
     /// Bytes of the options of every segment.
     fn every_option_len(&self) -> u16 {
         let timestamps = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
@@ -119,9 +124,9 @@ impl Connection {
         }
     }
 
-    /// Largest payload of the next segment: the SMSS less the SACK blocks it must carry (RFC 9293 §3.7.1's Eff.snd.MSS).
+    /// Largest payload of the next segment: the SMSS less the SACK blocks and counts of marks it must carry (RFC 9293 §3.7.1's Eff.snd.MSS).
     pub(crate) fn segment_max(&self) -> u16 {
-        self.smss().saturating_sub(self.sack_len() as u16).max(8)
+        self.smss().saturating_sub(self.varying_options_len() as u16).max(8)
     }
 
     /// The key by which segments of this connection are signed.

@@ -471,6 +471,11 @@ impl SendQueue {
         self.flight.has_news()
     }
 
+    /// Bytes acknowledged since the last sample, and in how many runs.
+    pub(super) fn news(&self) -> (u32, u8) {
+        self.flight.news()
+    }
+
     /// See [`Delivery::take_sample`].
     pub(super) fn take_sample(&mut self, now: Instant, min_rtt: Option<Duration>) -> Option<RateSample> {
         let held = self.held.as_mut()?;

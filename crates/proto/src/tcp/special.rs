@@ -1,5 +1,6 @@
 //! State of what few connections use. It is allocated on first use, so that an ordinary connection holds a null pointer.
 
+use super::accurate_ecn::AccurateEcn;
 use super::connection::{Connection, Context};
 use super::limits::Clocks;
 use super::mtu_search::MtuSearch;
@@ -18,6 +19,8 @@ pub(crate) struct Special {
     /// When the first window probe since the window closed went; kept for the user time-out.
     pub(super) probing_since: Option<Instant>,
     pub(super) counts: Counts,
+    /// Of who counts marks.
+    pub(super) accurate_ecn: Option<Box<AccurateEcn>>,
     /// Of a path whose MTU is being looked for.
     pub(super) mtu_search: Option<Box<MtuSearch>>,
     /// Of a sender that paces.

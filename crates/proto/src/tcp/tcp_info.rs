@@ -50,6 +50,31 @@ pub enum CaState {
     Loss,
 }
 
+/// What Linux's `tcp_info` tells of Accurate ECN (RFC 9768). Counts wrap at 2³².
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccurateEcnInfo {
+    /// Packets received with a mark.
+    pub received_ce: u32,
+    /// Packets of ours that the peer received with a mark, as far as it has told.
+    pub delivered_ce: u32,
+    /// Payload bytes received as ECT(1).
+    pub received_e1_bytes: u32,
+    /// As ECT(0).
+    pub received_e0_bytes: u32,
+    /// With a mark.
+    pub received_ce_bytes: u32,
+    /// Payload bytes of ours that the peer received as ECT(1).
+    pub delivered_e1_bytes: u32,
+    /// As ECT(0).
+    pub delivered_e0_bytes: u32,
+    /// With a mark.
+    pub delivered_ce_bytes: u32,
+    /// What the path does not carry: 2, the IP-ECN field; 8, the option.
+    pub fail_mode: u16,
+    /// Of the peer's options: 0 none was seen, 1 an empty one, 2 one with counters, 3 one that was zeroed, or none for too long.
+    pub opt_seen: u16,
+}
+
 /// Linux's `tcp_info`: what [`ConnectionInfo`](crate::ConnectionInfo) does not tell already. `docs/counters.md` has every field of
 /// Linux 6.18's, where it is here, or why it means nothing. Sizes are in bytes where Linux counts segments, since this engine does.
 /// Counts wrap at 2³².
@@ -137,8 +162,12 @@ pub struct TcpInfo {
     pub fast_open_child: bool,
     /// Bytes delivered, acknowledged or reported by SACK.
     pub delivered: u32,
-    /// Of those, what was acknowledged with an echo of congestion (RFC 3168).
+    /// Segments that were acknowledged with an echo of congestion (RFC 3168), or that the peer counted as marked (RFC 9768).
     pub delivered_ce: u32,
+    /// Something that could have been marked has come (`TCPI_OPT_ECN_SEEN`).
+    pub ecn_seen: bool,
+    /// The counts of Accurate ECN; zeros where it was not agreed.
+    pub accurate_ecn: AccurateEcnInfo,
     /// D-SACKs received.
     pub dsack_dups: u32,
     /// Acknowledgements that told of reordering.
@@ -158,6 +187,8 @@ pub struct TcpInfo {
 impl TcpInfo {
     pub(crate) fn of(c: &Connection, config: &Config) -> TcpInfo {
         let counts = c.special.as_ref().map(|special| special.counts).unwrap_or_default();
+        let marks = c.special.as_ref().and_then(|special| special.accurate_ecn.as_ref());
+        let accurate_ecn = marks.map(|marks| marks.info()).unwrap_or_default();
         let closed = c.snd.wnd == 0 && c.is_established();
         let ended = c.state == State::Closed;
         let (sacked, lost, retrans) = c.recovery.sums(c.in_flight(), c.smss().into());
@@ -213,7 +244,9 @@ impl TcpInfo {
             fin_delivered: c.snd.lone_fin_acked(),
             fast_open_child: c.fast_opened && c.outcome == Outcome::Pending,
             delivered: c.snd.queue.delivery.delivered(),
-            delivered_ce: counts.delivered_ce,
+            delivered_ce: counts.delivered_ce.wrapping_add(accurate_ecn.delivered_ce),
+            ecn_seen: c.ecn.ect_seen(),
+            accurate_ecn,
             dsack_dups: counts.dsack_dups,
             reord_seen: counts.reord_seen,
             rcv_ooopack: counts.rcv_ooopack,

@@ -18,7 +18,7 @@
 //! | `moving` | connections that go from one stack to another |
 //! | `signed` | MD5 signatures (RFC 2385) |
 //! | `settings` | settings that no other module shows |
-//! | `fairness`, `pacing`, `ecn` | what flows get of a link, and how evenly they send |
+//! | `fairness`, `pacing`, `ecn`, `accurate_ecn` | what flows get of a link, and how evenly they send |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -28,6 +28,7 @@ mod pair;
 mod peer;
 mod transfer;
 
+mod accurate_ecn;
 mod arrival;
 mod buffers;
 mod bursts;

@@ -6,8 +6,8 @@
 //! SA 0:10(10) ack 1 win 64240 <mss 1460,sackOK,TS 0 100,wscale 7,FO 0102030405060708>
 //! ```
 //!
-//! Flags are letters of `S F R P A U E W` in any order; `1:11` or `1:11(10)` or only `1` (no payload); a payload is a [`pattern`] of its
-//! number. Options: `mss N`, `wscale N`, `sackOK`, `sack A:B C:D`, `TS VAL ECR`, `FO`, `FO HEX`, `FOEXP`, `FOEXP HEX`. The stack's
+//! Flags are letters of `S F R P A U E W`, and `e` for AE, in any order; `1:11` or `1:11(10)` or only `1` (no payload); a payload is a [`pattern`] of its
+//! number. Options: `mss N`, `wscale N`, `sackOK`, `sack A:B C:D`, `TS VAL ECR`, `FO`, `FO HEX`, `FOEXP`, `FOEXP HEX`, `ECN E1B CEB E0B`. The stack's
 //! timestamps are relative to its first. What an expectation does not name (window, options) is not compared.
 
 use bytes::Bytes;
@@ -15,12 +15,15 @@ use core::time::Duration;
 use proto::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use wire::{Cookie, FastOpenKind, FastOpenOption, Flags, IpHeader, TcpHeader, TcpOptions, Timestamps};
+use wire::{
+    AccurateEcnOption, AccurateEcnOrder, Cookie, Ecn, FastOpenKind, FastOpenOption, Flags, IpHeader,
+    TcpHeader, TcpOptions, Timestamps,
+};
 
 /// The hand-made peer's initial sequence number: soon to wrap.
 pub(crate) const PEER_ISN: SeqNum = SeqNum(0xffff_ff00);
 
-const FLAGS: [(Flags, char); 8] = [
+const FLAGS: [(Flags, char); 9] = [
     (Flags::SYN, 'S'),
     (Flags::FIN, 'F'),
     (Flags::RST, 'R'),
@@ -29,6 +32,7 @@ const FLAGS: [(Flags, char); 8] = [
     (Flags::URG, 'U'),
     (Flags::ECE, 'E'),
     (Flags::CWR, 'W'),
+    (Flags::AE, 'e'),
 ];
 
 /// The byte of a stream with relative sequence number `at`.
@@ -410,6 +414,9 @@ fn show_options(options: &TcpOptions, ts_base: u32) -> String {
         let name = if option.kind == FastOpenKind::Standard { "FO" } else { "FOEXP" };
         option.cookie.map_or(name.to_string(), |cookie| format!("{name} {cookie}"))
     }));
+    parts.extend(options.accurate_ecn.map(|option| {
+        format!("ECN{}", option.counters().map(|(_, count)| format!(" {count}")).collect::<String>())
+    }));
     parts.join(",")
 }
 
@@ -481,6 +488,16 @@ fn parse_options(text: &str) -> TcpOptions {
             "FO" | "FOEXP" => {
                 let kind = if name == "FO" { FastOpenKind::Standard } else { FastOpenKind::Experimental };
                 options.fast_open = Some(FastOpenOption { kind, cookie: words.next().map(parse_cookie) });
+            }
+            "ECN" => {
+                let counters: Vec<u32> = words.map(|word| word.parse().unwrap()).collect();
+                let at = |codepoint| match codepoint {
+                    Ecn::Ect1 => counters[0],
+                    Ecn::Ce => counters[1],
+                    _ => counters[2],
+                };
+                let order = AccurateEcnOrder::Ect1First;
+                options.accurate_ecn = Some(AccurateEcnOption::new(order, counters.len(), at));
             }
             _ => panic!("option {part}"),
         }

@@ -3,8 +3,9 @@
 use super::Parser;
 use crate::ast::{Body, Direction, Icmp, Ip, Packet, Segment, TcpOption, Tos};
 use crate::lex::Token;
+use crate::options::counter_names;
 use crate::problem::Problem;
-use wire::{Ecn, Flags, TCP_OPTIONS_MAX};
+use wire::{AccurateEcnOrder, Ecn, Flags, TCP_OPTIONS_MAX};
 
 impl Parser<'_> {
     pub(super) fn packet(&mut self, direction: Direction) -> Result<Packet, Problem> {
@@ -205,13 +206,37 @@ impl Parser<'_> {
             "md5" => TcpOption::Md5(self.blob(16, 16)?),
             "FO" => TcpOption::FastOpen(self.blob(0, 32)?),
             "FOEXP" => TcpOption::FastOpenExperimental(self.blob(0, 32)?),
+            "ECN" => self.accurate_ecn()?,
             other => {
                 let message = format!(
-                    "`{other}` is none of the TCP options known here: nop, eol, mss, wscale, sackOK, sack, TS, md5, FO, FOEXP"
+                    "`{other}` is none of the TCP options known here: nop, eol, mss, wscale, sackOK, sack, TS, md5, FO, FOEXP, ECN"
                 );
                 return Err(Problem::new(self.source, place, message));
             }
         })
+    }
+
+    /// `e0b N ceb N e1b N` or the other way round, of which the end may be left out.
+    fn accurate_ecn(&mut self) -> Result<TcpOption, Problem> {
+        let order = match self.is_next("e0b") {
+            true => AccurateEcnOrder::Ect0First,
+            false => AccurateEcnOrder::Ect1First,
+        };
+        let mut counters = Vec::new();
+        for name in counter_names(order) {
+            if !counters.is_empty() && !self.is_next(name) {
+                break;
+            }
+            self.keyword(name)?;
+            let place = self.place();
+            let counter: u32 = self.number("a count of bytes")?;
+            if counter >> 24 != 0 {
+                let message = format!("{counter} does not fit into the 24 bits of the counter");
+                return Err(Problem::new(self.source, place, message));
+            }
+            counters.push(counter);
+        }
+        Ok(TcpOption::AccurateEcn { order, counters })
     }
 
     fn keyword(&mut self, wanted: &str) -> Result<(), Problem> {

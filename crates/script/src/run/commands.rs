@@ -19,8 +19,7 @@ use std::path::Path;
 /// Files within files.
 const DEPTH_MAX: u32 = 4;
 /// Settings that Linux has and that do nothing, or nothing that a stack without them could not do.
-const IGNORED: [&str; 4] =
-    ["net.ipv4.tcp_fack", "net.ipv4.tcp_frto", "net.ipv4.tcp_ecn_option", "net.ipv4.tcp_autocorking"];
+const IGNORED: [&str; 3] = ["net.ipv4.tcp_fack", "net.ipv4.tcp_frto", "net.ipv4.tcp_autocorking"];
 
 impl Runner<'_> {
     /// Does what a command means.

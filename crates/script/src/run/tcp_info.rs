@@ -45,7 +45,21 @@ const FIELDS: &[(usize, usize, &[&str])] = &[
     (200, 8, &["bytes_sent", "bytes_retrans"]),
     (216, 4, &["dsack_dups", "reord_seen", "rcv_ooopack", "snd_wnd", "rcv_wnd", "rehash"]),
     (240, 2, &["total_rto", "total_rto_recoveries"]),
-    (244, 4, &["total_rto_time"]),
+    (
+        244,
+        4,
+        &[
+            "total_rto_time",
+            "received_ce",
+            "delivered_e1_bytes",
+            "delivered_e0_bytes",
+            "delivered_ce_bytes",
+            "received_e1_bytes",
+            "received_e0_bytes",
+            "received_ce_bytes",
+        ],
+    ),
+    (276, 2, &["accecn_fail_mode", "accecn_opt_seen"]),
 ];
 
 const CONSTANTS: &[(&str, i128)] = &[

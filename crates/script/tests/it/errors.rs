@@ -27,6 +27,8 @@ fn the_sentence_says_what_to_write() {
         ("+0 > S 0:0(0) <mss 1000,nop>", "1:15: the options take 5 bytes: fill up to a multiple of 4"),
         ("+0 > S 0:0(0) <msss 1000>", "1:16: `msss` is none of the TCP options known here"),
         ("+0 > S 0:0(0) <FO abc>", "1:19: an even number of hexadecimal digits"),
+        ("+0 > S 0:0(0) <ECN e1b 16777216>", "1:24: 16777216 does not fit into the 24 bits of the counter"),
+        ("+0 > S 0:0(0) <ECN ceb 1>", "1:20: `e1b` is expected"),
         ("+0 > udp (1000)", "1:6: `udp`: only TCP and ICMP"),
         ("+0 > [ect3] . 1:1(0) ack 1", "1:7: `ect3` says nothing of an IP header"),
         ("+0 read(3, ..., 1.5) = 1", "1:17: `1.5` is no whole number"),

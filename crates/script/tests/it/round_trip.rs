@@ -28,6 +28,9 @@ fn a_script_of_everything() {
 +0...0.2 read(FD, ..., 1000) = -1 EAGAIN (Resource temporarily unavailable)
 +0 < [noecn,ttl 3] SEW 0:0(0) win 1 <FO 0123456789abcdef,nop,nop,FOEXP>
 +0 > S.5 0:0(0) ack 1
++0 > SEWA 0:0(0) <ECN e1b 1 ceb 0 e0b 16777215,nop>
++0 < [ce] .7 1:1(0) ack 1 win 1 <nop,nop,nop,ECN e0b 5>
++0 < . 1:1(0) ack 1 win 1 <ECN e1b 1 ceb 2>
 +0 > - 1:1(0) <sack 1:11 21:31,nop,nop>
 +0 < icmp unreachable frag_needed mtu 1000 [1:1001(1000)]
 +0 poll([{fd=3, events=POLLIN|POLLOUT, revents=POLLIN}], 1, -1) = 1
@@ -47,6 +50,9 @@ fn a_script_of_everything() {
 +0...0.2 read(4, ..., 1000) = -1 EAGAIN (Resource temporarily unavailable)
 +0 < [noecn,ttl 3] SEW 0:0(0) win 1 <FO 0123456789abcdef,nop,nop,FOEXP>
 +0 > S.5 0:0(0) ack 1
++0 > SEWA 0:0(0) <ECN e1b 1 ceb 0 e0b 16777215,nop>
++0 < [ce] .7 1:1(0) ack 1 win 1 <nop,nop,nop,ECN e0b 5>
++0 < . 1:1(0) ack 1 win 1 <ECN e1b 1 ceb 2>
 +0 > - 1:1(0) <sack 1:11 21:31,nop,nop>
 +0 < icmp unreachable frag_needed mtu 1000 [1:1001(1000)]
 +0 poll([{fd=3, events=POLLIN|POLLOUT, revents=POLLIN}], 1, -1) = 1

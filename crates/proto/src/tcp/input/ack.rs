@@ -144,6 +144,7 @@ impl Connection {
     fn syn_acknowledged(&mut self, cx: &mut Context, segment: &Segment) {
         let Some(handshake) = self.handshake.take() else { return };
         let Handshake::Passive(passive) = &*handshake else { return };
+        self.marks_of_completing_ack(&cx.config, segment);
         self.timers.stop(Timer::SynAckHold);
         self.timers.stop(Timer::Retransmit);
         let syns = passive.crossed.map_or(0, |crossed| crossed.syns.saturating_sub(1));

@@ -40,6 +40,7 @@ impl Connection {
         if !segment.has(Flags::SYN) {
             return Ok(());
         }
+        self.reflect_again(segment);
         // Simultaneous open: the peer's SYN-ACK repeats the SYN that put us into SYN-RECEIVED. As anything that comes twice it is
         // acknowledged at once, and reported (RFC 2883; as Linux's `tcp_data_queue`). Exactly that: any other is challenged.
         let (ack, bare) = (segment.header.ack, segment.len() == 1);

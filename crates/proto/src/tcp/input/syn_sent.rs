@@ -2,7 +2,7 @@
 
 use super::{Reply, Segment};
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::ecn::ecn_of_syn;
+use crate::tcp::ecn;
 use crate::tcp::fast_open_client::SynAck;
 use crate::tcp::handshake::{ActiveOpen, Crossed, CutShort, Handshake, PassiveOpen};
 use crate::tcp::negotiation::Negotiated;
@@ -45,6 +45,8 @@ impl Connection {
         if acked {
             return self.syn_ack_arrived(cx, segment, active);
         }
+        self.agreed.ecn = ecn::crossed(&cx.config, active.transmissions > 1, segment);
+        self.marks_agreed_by_syn(cx, 0);
         self.simultaneous_open(cx, active, told);
         Reply::Nothing
     }
@@ -103,6 +105,7 @@ impl Connection {
 
     fn syn_ack_arrived(&mut self, cx: &mut Context, segment: &mut Segment, active: &ActiveOpen) -> Reply {
         let ack = segment.header.ack;
+        self.marks_agreed_by_syn_ack(cx, segment);
         let data_acked = ack.since(self.snd.iss + 1).min(active.data_sent);
         let brings_answer = !segment.payload.is_empty() || segment.has(Flags::FIN);
         self.take_rtt_of_syn(cx, active, segment.header.options.timestamps, brings_answer);
@@ -240,8 +243,6 @@ impl Connection {
     /// The peer's SYN crossed ours: both are in SYN-RECEIVED, and only the SYN is acknowledged (RFC 7413 §4.2.2). The SYN-ACK tells the
     /// window that the SYN told (RFC 9293 §3.8.6: windows do not shrink), and the timer of our SYN runs on (RFC 6298 §5.1).
     fn simultaneous_open(&mut self, cx: &mut Context, active: &ActiveOpen, (window, wscale): (u16, u8)) {
-        // RFC 3168 §6.1.1: who has sent a SYN that does not ask for it does without.
-        self.agreed.ecn &= !ecn_of_syn(&cx.config, active.transmissions > 1).is_empty();
         self.rcv.adv = self.rcv.nxt + u32::from(window);
         if cx.config.crossed_syn_scales && cx.config.tcp_window_scaling {
             self.rcv.wscale = wscale;

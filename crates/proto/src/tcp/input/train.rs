@@ -46,6 +46,7 @@ impl Connection {
         });
         let goes_on = synchronized
             && !self.orphan
+            && !self.agreed.ecn.is_accurate()
             && self.rcv.space.packets().is_none()
             && self.rcv.in_order()
             && !self.rcv.refuses

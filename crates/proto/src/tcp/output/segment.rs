@@ -27,6 +27,10 @@ impl Outgoing {
 impl Connection {
     /// A segment of an open connection, with window, acknowledgement and options as they are now.
     pub(super) fn build(&mut self, cx: &mut Context, mut out: Outgoing, packet: &mut TxPacket) {
+        if self.agreed.ecn.is_accurate() {
+            let (flags, ecn) = self.tell_marks(out.payload_len == 0 && out.flags == Flags::ACK);
+            (out.flags, out.ecn) = (out.flags | flags, ecn);
+        }
         if !out.flags.contains(Flags::RST) {
             out.flags |= self.ecn_echo();
             if self.special.is_some() {
@@ -40,12 +44,14 @@ impl Connection {
             Some(_) => self.rcv.tell_window(cx),
         };
         self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
-        if !self.rcv.has_blocks() && out.urgent == 0 && self.write_plain(cx, &out, window, packet) {
+        let tells_more = self.rcv.has_blocks() || self.agreed.ecn.is_accurate() && self.tells_option();
+        if !tells_more && out.urgent == 0 && self.write_plain(cx, &out, window, packet) {
             return;
         }
-        let options = self.options_now(cx.now);
+        let options = self.options_now(cx);
+        let blocks = if options.accurate_ecn.is_some() { options.sack.len() } else { self.sack_max() };
         self.finish_packet(cx, &out, window, options, packet);
-        self.rcv.reported(self.sack_max());
+        self.rcv.reported(blocks);
     }
 
     /// The window of a buffer that is counted by payload.

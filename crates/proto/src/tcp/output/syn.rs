@@ -190,7 +190,7 @@ impl Connection {
         }
         let options = match passive.crossed {
             Some(crossed) if cx.config.crossed_syn_ack_offers_all => {
-                self.options_of_crossed_syn(cx, crossed.wscale)
+                self.options_of_crossed_syn(cx, crossed.wscale, first)
             }
             _ => self.options_of_syn_ack(cx, if first { passive.cookie } else { None }),
         };
@@ -203,6 +203,9 @@ impl Connection {
         if !first {
             out.again = true;
             cx.counters.syn_retrans += 1;
+        }
+        if passive.crossed.is_some() && options.accurate_ecn.is_some() {
+            self.syn_ack_told_marks(cx);
         }
         let (fast_open, crossed) = (passive.fast_open, passive.crossed);
         passive.due = false;
