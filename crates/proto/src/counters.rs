@@ -116,7 +116,11 @@ counters! {
     delivered = "TCPDelivered";
     /// Of those, the ones whose acknowledgement echoed congestion (RFC 3168).
     delivered_ce = "TCPDeliveredCE";
-    /// Slow starts that HyStart++ ended because the round trip had grown.
+    /// Slow starts that HyStart ended because acknowledgements came as a train half a round trip long (`firstbyte.cubic_by_segments`).
+    hystart_train_detect = "TCPHystartTrainDetect";
+    /// Their windows at that time, segments in all.
+    hystart_train_cwnd = "TCPHystartTrainCwnd";
+    /// Slow starts that HyStart, or HyStart++, ended because the round trip had grown.
     hystart_delay_detect = "TCPHystartDelayDetect";
     /// Their windows at that time, segments in all.
     hystart_delay_cwnd = "TCPHystartDelayCwnd";

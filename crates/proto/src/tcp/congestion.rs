@@ -123,13 +123,24 @@ pub(crate) struct Sample {
     pub(crate) window_full: bool,
 }
 
+/// The signs by which HyStart ends slow start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FullPath {
+    /// Acknowledgements come one behind the other for as long as half the round trip.
+    pub(crate) train: bool,
+    /// The round trip has grown.
+    pub(crate) delay: bool,
+}
+
 /// What every algorithm does. All quantities are bytes.
 pub(crate) trait Controller {
     fn cwnd(&self) -> u32;
     fn ssthresh(&self) -> u32;
     fn on_ack(&mut self, acked: &Acked);
-    /// Told before [`on_ack`](Self::on_ack).
-    fn on_round_trip(&mut self, _sample: &RoundTrip) {}
+    /// Told before [`on_ack`](Self::on_ack). What it tells of a full path may end slow start.
+    fn on_round_trip(&mut self, _sample: &RoundTrip) -> FullPath {
+        FullPath::default()
+    }
     /// Data was acknowledged, but the window does not keep the sender back. True: that is all it has to hear.
     fn on_ack_unlimited(&mut self, _now: Instant) -> bool {
         false
@@ -264,8 +275,8 @@ impl Controller for Congestion {
     fn on_ack(&mut self, acked: &Acked) {
         chosen!(self, algorithm => algorithm.on_ack(acked));
     }
-    fn on_round_trip(&mut self, sample: &RoundTrip) {
-        chosen!(self, algorithm => algorithm.on_round_trip(sample));
+    fn on_round_trip(&mut self, sample: &RoundTrip) -> FullPath {
+        chosen!(self, algorithm => algorithm.on_round_trip(sample))
     }
     fn on_ack_unlimited(&mut self, now: Instant) -> bool {
         chosen!(self, algorithm => algorithm.on_ack_unlimited(now))

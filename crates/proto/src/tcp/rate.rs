@@ -1,6 +1,6 @@
 //! What congestion control hears of a connection: data sent, data acknowledged, silence.
 
-use super::congestion::{Acked, Congestion, Controller, Idle, Lost, Sample, Start, Unused};
+use super::congestion::{Acked, Congestion, Controller, FullPath, Idle, Lost, Sample, Start, Unused};
 use super::connection::{Connection, Context};
 use super::delivery::RateSample;
 use super::ecn::EcnMode;
@@ -221,16 +221,24 @@ impl Connection {
             min_rtt: self.rtt.min_rtt(),
         });
         if before == u32::MAX && self.congestion.ssthresh() < before {
-            self.left_slow_start(cx);
+            // No loss did that. Of Vegas it is the habit, of the others HyStart++.
+            let delay = self.congestion.algorithm() != CongestionControl::Vegas;
+            self.path_is_full(cx, FullPath { delay, train: false });
         }
     }
 
-    /// No loss did that. Of Vegas it is the habit, of the others HyStart++.
+    /// Slow start ends, and no loss was the reason.
     #[cold]
-    fn left_slow_start(&self, cx: &mut Context) {
-        if self.congestion.algorithm() != CongestionControl::Vegas {
-            cx.counters.hystart_delay_detect += 1;
-            cx.counters.hystart_delay_cwnd += u64::from(self.congestion.cwnd() / u32::from(self.smss()));
+    pub(super) fn path_is_full(&self, cx: &mut Context, FullPath { train, delay }: FullPath) {
+        let segments = u64::from(self.congestion.cwnd() / u32::from(self.smss()));
+        let counters = &mut cx.counters;
+        if train {
+            counters.hystart_train_detect += 1;
+            counters.hystart_train_cwnd += segments;
+        }
+        if delay {
+            counters.hystart_delay_detect += 1;
+            counters.hystart_delay_cwnd += segments;
         }
     }
 }

@@ -120,7 +120,7 @@ pub struct TcpInfo {
     pub last_data_sent: Option<Instant>,
     /// When data last came.
     pub last_data_recv: Option<Instant>,
-    /// When anything was last acknowledged, where keepalive keeps it.
+    /// When the peer last acknowledged anything, if only again what it had before; to the millisecond.
     pub last_ack_recv: Option<Instant>,
     /// The window does not grow beyond this for now, bytes; `u32::MAX` = no such bound.
     pub rcv_ssthresh: u32,
@@ -217,11 +217,7 @@ impl TcpInfo {
             retrans,
             last_data_sent: (c.tally.data_segs_out > 0).then(|| c.window_use.last_sent_at()),
             last_data_recv: (c.tally.data_segs_in > 0).then_some(c.rcv.last_data_at),
-            last_ack_recv: c
-                .special
-                .as_ref()
-                .map(|special| special.heard_at)
-                .filter(|at| *at > Instant::ZERO),
+            last_ack_recv: c.heard_at(),
             rcv_ssthresh: c.rcv.space.ssthresh(),
             rcv_wnd: c.rcv.told(),
             rcv_rtt,

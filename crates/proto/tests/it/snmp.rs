@@ -107,6 +107,41 @@ fn hystart_ends_slow_start_once() {
     }
 }
 
+/// Linux's CUBIC ends slow start for either of two signs, told from each other (`hystart_update`): the round trip grows by 4 ms or an
+/// eighth, or the acknowledgements of a round come for longer than half the least round trip, which is as short as ever.
+#[test]
+fn hystart_of_linux_tells_trains_from_delay() {
+    // Each segment is later than the one before by so much, and so many are written at a time.
+    for (micros, written, times, expected) in [(200, 100, 1, (0, 1)), (0, 1, 400, (1, 0))] {
+        let mut pair = Pair::new(Config::linux(), Config::linux(), 20);
+        let mut sent = 0;
+        pair.copies = Box::new(move |packet| {
+            sent += u64::from(packet.len > 0);
+            vec![Duration::from_micros(micros * sent)]
+        });
+        let listener = pair.listen(0);
+        let socket = SocketOptions { send_buffer: Some(400_000), ..SocketOptions::default() };
+        let id = pair.connect(ConnectOptions { socket, ..ConnectOptions::default() });
+        pair.run(200);
+        let child = pair.accept(listener).unwrap();
+        let segment = usize::from(pair.stacks[CLIENT].info(id).unwrap().snd_mss);
+        for _ in 0..times {
+            pair.write(CLIENT, id, &vec![7; written * segment]);
+            pair.run(1);
+            let _ = pair.read(SERVER, child);
+        }
+        for _ in 0..100 {
+            pair.run(20);
+            let _ = pair.read(SERVER, child);
+        }
+        let counters = pair.stacks[CLIENT].counters().clone();
+        assert_eq!((counters.hystart_train_detect, counters.hystart_delay_detect), expected);
+        let info = pair.stacks[CLIENT].info(id).unwrap();
+        let segments = u64::from(info.ssthresh / u32::from(info.snd_mss));
+        assert_eq!(counters.hystart_train_cwnd + counters.hystart_delay_cwnd, segments);
+    }
+}
+
 /// The last segment fits, but nothing behind it does: a window that is open cannot be taken back.
 #[test]
 fn a_window_that_would_be_closed() {

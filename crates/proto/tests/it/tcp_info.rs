@@ -110,8 +110,22 @@ fn options_and_keepalive() {
     let heard = info(&p, id);
     assert_eq!((heard.max_pacing_rate, heard.last_ack_recv), (Some(125_000), Some(p.now)));
     assert_eq!((heard.ato, heard.rcv_mss), (40 * MS, 536));
-    let plain = established(SocketOptions::default());
-    assert_eq!(info(&plain.0, plain.1).last_ack_recv, None, "nobody keeps it");
+}
+
+/// An acknowledgement counts whether or not it tells anything new, and without keepalive, too.
+#[test]
+fn when_the_peer_last_acknowledged() {
+    let (mut p, id) = established(SocketOptions::default());
+    let begun = p.now;
+    assert_eq!(info(&p, id).last_ack_recv, Some(begun), "the handshake's last");
+    p.skip(500);
+    assert_eq!(info(&p, id).last_ack_recv, Some(begun));
+    p.send("A 1 ack 1");
+    assert_eq!(info(&p, id).last_ack_recv, Some(p.now));
+    p.skip(700);
+    p.write(id, &pattern(1, 1000));
+    p.expect("PA 1:1001 ack 1");
+    assert_eq!(info(&p, id).last_ack_recv, Some(p.now - 700 * MS));
 }
 
 /// The window of Linux's profile begins with what fits the first segments, less one in reserve, and grows by twice what arrives; a reader who takes what

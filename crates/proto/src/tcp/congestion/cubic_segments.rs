@@ -5,7 +5,7 @@
 //! of a round come in a train as long as half of the least delay, or when the round's delay has grown by an eighth.
 
 use super::cube_root::cube_root;
-use super::{Acked, Controller, Idle, Lost, RoundTrip, Start, Unused};
+use super::{Acked, Controller, FullPath, Idle, Lost, RoundTrip, Start, Unused};
 use wire::SeqNum;
 
 /// β = 717/1024 ≈ 0.7.
@@ -99,10 +99,11 @@ impl CubicSegments {
         bytes / smss
     }
 
-    fn listen(&mut self, sample: &RoundTrip) {
+    fn listen(&mut self, sample: &RoundTrip) -> FullPath {
+        let mut found = FullPath::default();
         let now_ms = sample.now.as_millis() as u32;
         if self.epoch.is_some_and(|epoch| now_ms.wrapping_sub(epoch) < DELAY_AFTER_MS) {
-            return;
+            return found;
         }
         let delay = (sample.rtt.as_micros() as u32).max(1);
         if self.least_delay == 0 || delay < self.least_delay {
@@ -119,19 +120,23 @@ impl CubicSegments {
                     ..Train::default()
                 };
             }
-            if self.cwnd / sample.smss.max(1) >= LOW_WINDOW && self.path_is_full(now, delay) {
+            if self.cwnd / sample.smss.max(1) >= LOW_WINDOW {
+                found = self.look_for_full_path(now, delay);
+            }
+            if found.train || found.delay {
                 self.train.found = true;
                 self.ssthresh = self.cwnd;
             }
         }
+        found
     }
 
-    fn path_is_full(&mut self, now: u32, delay: u32) -> bool {
+    fn look_for_full_path(&mut self, now: u32, delay: u32) -> FullPath {
         let train = &mut self.train;
-        let mut found = false;
+        let mut found = FullPath::default();
         if now.wrapping_sub(train.last_at) <= TRAIN_GAP_MICROS {
             train.last_at = now;
-            found = now.wrapping_sub(train.begun_at) > self.least_delay.saturating_add(BURST_MICROS) / 2;
+            found.train = now.wrapping_sub(train.begun_at) > self.least_delay.saturating_add(BURST_MICROS) / 2;
         }
         train.delay = train.delay.min(delay);
         if train.samples < MIN_SAMPLES {
@@ -140,7 +145,8 @@ impl CubicSegments {
         }
         let (least, most) = DELAY_GROWTH_MICROS;
         let growth = (self.least_delay / 8).clamp(least, most);
-        found || train.delay > self.least_delay.saturating_add(growth)
+        found.delay = train.delay > self.least_delay.saturating_add(growth);
+        found
     }
 
     /// How many segments the next one costs.
@@ -242,8 +248,8 @@ impl Controller for CubicSegments {
         }
     }
 
-    fn on_round_trip(&mut self, sample: &RoundTrip) {
-        self.listen(sample);
+    fn on_round_trip(&mut self, sample: &RoundTrip) -> FullPath {
+        self.listen(sample)
     }
 
     fn on_loss(&mut self, lost: &Lost) {

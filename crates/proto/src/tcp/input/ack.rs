@@ -1,7 +1,7 @@
 //! Fifth check: the ACK field (RFC 9293 §3.10.7.4, RFC 5961 §5, RFC 5681).
 
 use super::{Reply, Segment, Stop};
-use crate::tcp::congestion::{Controller, RoundTrip};
+use crate::tcp::congestion::{Controller, FullPath, RoundTrip};
 use crate::tcp::connection::{Connection, Context, ParentEvent};
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::nagle::Nagle;
@@ -55,6 +55,7 @@ impl Connection {
         let prior_una = self.snd.una;
         let (window_told, window_changed) = self.update_send_window(&cx.config, segment);
         self.count_predicted(cx, segment, ack.after(prior_una), settled && !window_changed);
+        self.heard(cx.now);
         if let Some(special) = &mut self.special {
             special.heard(cx.now, self.snd.wnd > 0);
             self.report_acknowledged(cx, ack);
@@ -169,7 +170,7 @@ impl Connection {
         self.timeouts = 0;
         self.snd.una = self.snd.iss + 1;
         self.snd.nxt = self.snd.nxt.latest(self.snd.una);
-        self.established_at = cx.now;
+        self.establish(cx.now);
         self.early_confirmed = true;
         self.set_send_window(segment);
         if cx.config.crossed_syn_scales && passive.crossed.is_some() && segment.has(Flags::SYN) {
@@ -201,7 +202,10 @@ impl Connection {
     pub(super) fn grow(&mut self, cx: &mut Context, acked: Newly) {
         if let Some(rtt) = acked.rtt {
             let (una, nxt, smss) = (self.snd.una, self.snd.nxt, u32::from(self.smss()));
-            self.congestion.on_round_trip(&RoundTrip { now: cx.now, rtt, una, nxt, smss });
+            let full = self.congestion.on_round_trip(&RoundTrip { now: cx.now, rtt, una, nxt, smss });
+            if full != FullPath::default() {
+                self.path_is_full(cx, full);
+            }
         }
         if acked.grows && !self.recovery.board().is_some_and(|board| board.shrinks()) {
             self.window_may_grow(cx, acked.delivered, acked.rtt);

@@ -142,7 +142,7 @@ impl Connection {
         self.snd.una = ack;
         self.snd.nxt = ack;
         self.snd.weigh();
-        self.established_at = cx.now;
+        self.establish(cx.now);
         if let Some(special) = &mut self.special {
             special.heard(cx.now, true);
         }
