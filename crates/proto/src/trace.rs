@@ -16,6 +16,7 @@ mod event;
 pub use event::{DropWhy, RetransmitWhy, SegmentSummary, TraceEvent, TraceMask, Traced};
 
 use crate::tcp::connection::Connection;
+use crate::tcp::tcp_info::{CaState, ca_state};
 use crate::tuple::FourTuple;
 use crate::{Instant, LimitedBy, State};
 use core::time::Duration;
@@ -28,7 +29,7 @@ struct Look {
     cwnd: u32,
     ssthresh: u32,
     srtt: Option<Duration>,
-    recovering: bool,
+    ca_state: CaState,
     limited_by: LimitedBy,
 }
 
@@ -40,7 +41,7 @@ impl Look {
             cwnd: c.congestion_window(),
             ssthresh: c.congestion.ssthresh(),
             srtt: c.rtt.srtt(),
-            recovering: c.recovery.is_recovering(c.snd.una),
+            ca_state: ca_state(c),
             limited_by: c.limited_by,
         }
     }
@@ -134,8 +135,8 @@ impl Tracer {
         if before.is_none_or(|before| before.state != now.state) {
             tell(Traced::State { from: before.map(|before| before.state), to: now.state });
         }
-        if old.recovering != now.recovering {
-            tell(Traced::Recovery { begins: now.recovering });
+        if old.ca_state != now.ca_state {
+            tell(Traced::CaState { from: old.ca_state, to: now.ca_state });
         }
         if old.cwnd != now.cwnd {
             tell(Traced::Cwnd { from: old.cwnd, to: now.cwnd });

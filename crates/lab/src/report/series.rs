@@ -1,7 +1,7 @@
 //! Windows and round trips over time, as comma-separated values for a spreadsheet or a plotting program.
 //!
 //! ```text
-//! run,end,connection,ms,cwnd,ssthresh,srtt_ms,rttvar_ms,rto_ms,recovery,limited_by
+//! run,end,connection,ms,cwnd,ssthresh,srtt_ms,rttvar_ms,rto_ms,ca_state,limited_by
 //! cubic,server,1,60.048,14480,,40.048,20.024,200.0,false,cwnd
 //! ```
 
@@ -10,7 +10,7 @@ use super::connections::Connections;
 use super::trace::each_once;
 use crate::ladder::milliseconds;
 use core::time::Duration;
-use proto::{Instant, LimitedBy, TraceEvent, Traced};
+use proto::{CaState, Instant, LimitedBy, TraceEvent, Traced};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -46,8 +46,8 @@ struct Row {
     srtt_ms: Option<f64>,
     rttvar_ms: Option<f64>,
     rto_ms: Option<f64>,
-    /// Losses are being repaired.
-    recovery: bool,
+    /// Of loss recovery, as `ss -i` has it.
+    ca_state: &'static str,
     /// What keeps the sender from sending more.
     limited_by: &'static str,
 }
@@ -63,10 +63,20 @@ impl Row {
                 (self.srtt_ms, self.rttvar_ms, self.rto_ms) = (known(srtt), known(rttvar), known(rto));
             }
             Traced::Limited { to, .. } => self.limited_by = limit(*to),
-            Traced::Recovery { begins } => self.recovery = *begins,
+            Traced::CaState { to, .. } => self.ca_state = ca_state(*to),
             _ => return false,
         }
         true
+    }
+}
+
+fn ca_state(state: CaState) -> &'static str {
+    match state {
+        CaState::Open => "open",
+        CaState::Disorder => "disorder",
+        CaState::Reducing => "cwr",
+        CaState::Recovery => "recovery",
+        CaState::Loss => "loss",
     }
 }
 
@@ -105,7 +115,7 @@ fn rows(recording: &Recording<'_>) -> Vec<Row> {
             srtt_ms: None,
             rttvar_ms: None,
             rto_ms: None,
-            recovery: false,
+            ca_state: ca_state(CaState::Open),
             limited_by: "",
         });
         if !now.learn(event) {

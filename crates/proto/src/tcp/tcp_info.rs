@@ -272,7 +272,7 @@ fn syn_was_lost(c: &Connection) -> bool {
     timed_out && (active || una_still && c.outcome != Outcome::Pending)
 }
 
-pub(super) fn ca_state(c: &Connection) -> CaState {
+pub(crate) fn ca_state(c: &Connection) -> CaState {
     let recovering = c.recovery.is_recovering(c.snd.una);
     let disorder = c.recovery.is_disordered();
     match c.recovery.board().map(|board| board.phase) {

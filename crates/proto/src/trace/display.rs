@@ -30,8 +30,7 @@ impl fmt::Display for Traced {
                 write!(f, "srtt {} rttvar {} rto {}", Ms(*srtt), Ms(*rttvar), Ms(*rto))
             }
             Traced::Limited { from, to } => write!(f, "limited by {} -> {}", limit(*from), limit(*to)),
-            Traced::Recovery { begins: true } => f.write_str("recovery begins"),
-            Traced::Recovery { begins: false } => f.write_str("recovery ends"),
+            Traced::CaState { from, to } => write!(f, "ca_state {from:?} -> {to:?}"),
             Traced::Retransmitted { seq, len, why } => {
                 let why = match why {
                     RetransmitWhy::Handshake => "no answer to the handshake",

@@ -1,6 +1,6 @@
 //! What a trace tells.
 
-use crate::{Counters, DropReason, Instant, LimitedBy, State};
+use crate::{CaState, Counters, DropReason, Instant, LimitedBy, State};
 use core::net::SocketAddr;
 use core::time::Duration;
 use wire::{Flags, SeqNum, TcpHeader};
@@ -19,8 +19,8 @@ bitflags::bitflags! {
         const RTT = 0x008;
         /// [`Traced::Limited`].
         const LIMITED = 0x010;
-        /// [`Traced::Recovery`].
-        const RECOVERY = 0x020;
+        /// [`Traced::CaState`].
+        const CA_STATE = 0x020;
         /// [`Traced::Retransmitted`].
         const RETRANSMITTED = 0x040;
         /// [`Traced::Dropped`].
@@ -83,10 +83,13 @@ pub enum Traced {
         /** now */
         to: LimitedBy,
     },
-    /// A loss was found, or all that was sent before it is acknowledged.
-    Recovery {
-        /** it begins; otherwise it ends */
-        begins: bool,
+    /// Loss recovery goes on to another state: by duplicates or RACK to `Recovery`, by a time-out to `Loss`, back to `Open` when all that was
+    /// sent before is acknowledged.
+    CaState {
+        /** before */
+        from: CaState,
+        /** now */
+        to: CaState,
     },
     /// Something went again.
     Retransmitted {
@@ -114,7 +117,7 @@ impl Traced {
             Traced::Ssthresh { .. } => TraceMask::SSTHRESH,
             Traced::Rtt { .. } => TraceMask::RTT,
             Traced::Limited { .. } => TraceMask::LIMITED,
-            Traced::Recovery { .. } => TraceMask::RECOVERY,
+            Traced::CaState { .. } => TraceMask::CA_STATE,
             Traced::Retransmitted { .. } => TraceMask::RETRANSMITTED,
             Traced::Dropped(_) => TraceMask::DROPPED,
             Traced::Received(_) => TraceMask::RECEIVED,

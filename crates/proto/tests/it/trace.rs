@@ -100,11 +100,11 @@ fn retransmissions_say_why() {
         told,
         [
             "1000.000000 state",
-            "1000.010000 recovery begins",
+            "1000.010000 ca_state Open -> Recovery",
             "1000.010000 cwnd 10000 -> 7000",
             "1000.010000 ssthresh none -> 7000",
             "1000.010000 again seq len 1000: lost",
-            "1000.010000 recovery ends",
+            "1000.010000 ca_state Recovery -> Open",
             "1000.010000 cwnd 7000 -> 7453",
         ]
     );
@@ -112,6 +112,7 @@ fn retransmissions_say_why() {
     let told = lines(&mut p.stack);
     assert!(told.iter().any(|line| line.ends_with("len 1000: tail loss probe")), "{told:?}");
     assert!(told.iter().any(|line| line.ends_with("len 1000: time-out")), "{told:?}");
+    assert!(told.iter().any(|line| line.ends_with("ca_state Open -> Loss")), "{told:?}");
     assert!(told.iter().any(|line| line.ends_with("cwnd 7453 -> 1000")), "{told:?}");
 
     let mut p = Peer::ours();

@@ -136,7 +136,8 @@ impl CubicSegments {
         let mut found = FullPath::default();
         if now.wrapping_sub(train.last_at) <= TRAIN_GAP_MICROS {
             train.last_at = now;
-            found.train = now.wrapping_sub(train.begun_at) > self.least_delay.saturating_add(BURST_MICROS) / 2;
+            found.train =
+                now.wrapping_sub(train.begun_at) > self.least_delay.saturating_add(BURST_MICROS) / 2;
         }
         train.delay = train.delay.min(delay);
         if train.samples < MIN_SAMPLES {
