@@ -106,6 +106,8 @@ pub struct ConnectionInfo {
     pub bytes_acked: u64,
     /// Payload bytes received in order.
     pub bytes_received: u64,
+    /// What the algorithm of congestion control has measured itself.
+    pub congestion_info: CongestionInfo,
     /// What else Linux's `tcp_info` tells.
     pub tcp_info: TcpInfo,
     /// When the SYN was first sent or received, and when the handshake completed.
@@ -122,6 +124,35 @@ impl ConnectionInfo {
         let per_second = window * 1_000_000_000 / self.srtt?.as_nanos().max(1);
         Some(u64::try_from(per_second).unwrap_or(u64::MAX))
     }
+}
+
+/// What some algorithms of congestion control measure for themselves (Linux's `TCP_CC_INFO`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CongestionInfo {
+    /// Of an algorithm that does not.
+    Nothing,
+    /// Vegas: Linux's `tcpvegas_info`.
+    Vegas {
+        /** it compares round trips: no loss and no silence has just thrown away what it knew */
+        enabled: bool,
+        /** round trips measured since the last judgement */
+        samples: u8,
+        /** the shortest ever; `None`: none yet */
+        base_rtt: Option<Duration>,
+        /** the shortest since the last judgement; `None`: none yet */
+        min_rtt: Option<Duration>,
+    },
+    /// BBR: Linux's `tcp_bbr_info`.
+    Bbr {
+        /** what the path is held to deliver, bytes per second */
+        bandwidth: u64,
+        /** the shortest round trip of the last ten seconds; `None`: none yet */
+        min_rtt: Option<Duration>,
+        /** percent of `bandwidth` at which data leaves */
+        pacing_gain: u32,
+        /** percent of `bandwidth` times `min_rtt` that may be in flight */
+        cwnd_gain: u32,
+    },
 }
 
 /// How much a stack holds.

@@ -385,6 +385,7 @@ impl ConnectionInfo {
             rto: c.handshake_rto(config).unwrap_or(c.rtt.rto()),
             min_rtt: c.rtt.min_rtt(),
             congestion: c.congestion.algorithm(),
+            congestion_info: c.congestion.info(),
             cwnd: c.cwnd_told(),
             ssthresh: c.congestion.ssthresh(),
             pacing_rate: c.pacing_rate(config),

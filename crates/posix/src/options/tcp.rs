@@ -8,7 +8,7 @@ use crate::sockets::Sockets;
 use crate::tcp_info;
 use core::time::Duration;
 use proto::fast_open::KeyRing;
-use proto::{CongestionControl, ConnectionInfo, Instant, SocketOption, State, fastopen};
+use proto::{CongestionControl, CongestionInfo, ConnectionInfo, Instant, SocketOption, State, fastopen};
 
 /// Linux's numbers that libc does not name.
 const TCP_INQ: i32 = 36;
@@ -196,7 +196,8 @@ impl Sockets {
             TCP_DELACK_MAX_US => micros(engine.delack_max, config.delayed_ack_max),
             libc::TCP_CONGESTION => self.congestion(fd)?,
             libc::TCP_INFO => tcp_info::bytes(self, now, fd)?,
-            libc::TCP_CC_INFO | libc::TCP_ULP => Vec::new(),
+            libc::TCP_CC_INFO => self.congestion_info(fd)?,
+            libc::TCP_ULP => Vec::new(),
             libc::TCP_SAVE_SYN => bytes(options.save_syn),
             libc::TCP_SAVED_SYN => self.saved_syn(fd, asked)?,
             TCP_TX_DELAY => bytes(i32::try_from(engine.tx_delay.as_micros()).unwrap_or(i32::MAX)),
@@ -259,6 +260,37 @@ impl Sockets {
         let mut name = congestion_name(info.map_or(chosen, |info| info.congestion)).as_bytes().to_vec();
         name.resize(CONGESTION_NAME_MAX, 0);
         Ok(name)
+    }
+
+    /// `tcpvegas_info` or `tcp_bbr_info`; before it is connected, a socket's algorithm has measured nothing.
+    fn congestion_info(&self, fd: i32) -> Result<Vec<u8>, Errno> {
+        let socket = self.files.socket(fd)?;
+        let default = self.stack.config().tcp_congestion_control;
+        let chosen = socket.options.engine.congestion.unwrap_or(default);
+        let words = match socket.connection().and_then(|id| self.stack.info(id)) {
+            Some(info) => congestion_words(info.congestion_info),
+            None if chosen == CongestionControl::Vegas => vec![0; 4],
+            None if chosen == CongestionControl::Bbr => vec![0; 5],
+            None => Vec::new(),
+        };
+        Ok(words.into_iter().flat_map(u32::to_ne_bytes).collect())
+    }
+}
+
+fn congestion_words(info: CongestionInfo) -> Vec<u32> {
+    let micros = |rtt: Option<Duration>| rtt.map_or(u32::MAX, |rtt| rtt.as_micros() as u32);
+    match info {
+        CongestionInfo::Nothing => Vec::new(),
+        CongestionInfo::Vegas { enabled, samples, base_rtt, min_rtt } => {
+            // Linux's `INFINITE_RTT`.
+            let least = |rtt: Option<Duration>| micros(rtt).min(0x7fff_ffff);
+            vec![enabled.into(), samples.into(), least(base_rtt), least(min_rtt)]
+        }
+        CongestionInfo::Bbr { bandwidth, min_rtt, pacing_gain, cwnd_gain } => {
+            let gain = |percent: u32| percent * 256 / 100;
+            let (low, high) = (bandwidth as u32, (bandwidth >> 32) as u32);
+            vec![low, high, micros(min_rtt), gain(pacing_gain), gain(cwnd_gain)]
+        }
     }
 }
 

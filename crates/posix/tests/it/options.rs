@@ -261,6 +261,41 @@ fn an_open_connection_changes_its_congestion_control_and_keeps_its_window() {
     }
 }
 
+/// `TCP_CC_INFO` is what the algorithm measures itself: 16 bytes of Vegas, 20 of BBR, nothing of the others.
+#[test]
+fn what_an_algorithm_measures() {
+    let mut wire = Wire::new();
+    let words = |wire: &mut Wire, fd| -> Vec<u32> {
+        let info = wire.client.option(wire.now, fd, IPPROTO_TCP, libc::TCP_CC_INFO, 64).unwrap();
+        info.chunks(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect()
+    };
+    let choose = |wire: &mut Wire, fd, name: &str| {
+        wire.client.set_option(wire.now, fd, IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes()).unwrap();
+    };
+    let fresh = wire.socket();
+    for (algorithm, length) in [("reno", 0), ("cubic", 0), ("vegas", 4), ("bbr", 5)] {
+        choose(&mut wire, fresh, algorithm);
+        assert_eq!(words(&mut wire, fresh), vec![0; length], "{algorithm}, not connected");
+    }
+
+    let (client, _) = wire.connected();
+    choose(&mut wire, client, "bbr");
+    send(&mut wire.client, wire.now, client, &[0; 14_480]).unwrap();
+    wire.run(DELAY * 2);
+    let round_trip = 2 * DELAY.as_micros() as u32;
+    let [bandwidth, 0, min_rtt, 709, 512] = words(&mut wire, client)[..] else {
+        panic!("BBR begins with 2.77 and 2")
+    };
+    assert_eq!(min_rtt, round_trip);
+    let ten_segments = 14_480 * (1_000_000 / round_trip);
+    assert!((ten_segments * 99 / 100..=ten_segments).contains(&bandwidth), "{bandwidth}, not {ten_segments}");
+
+    choose(&mut wire, client, "vegas");
+    send(&mut wire.client, wire.now, client, &[0; 2896]).unwrap();
+    wire.run(DELAY * 2);
+    assert_eq!(words(&mut wire, client), [1, 0, round_trip, 0x7fff_ffff], "another round has just begun");
+}
+
 #[test]
 fn every_socket_has_a_cookie_of_its_own() {
     let mut wire = Wire::new();

@@ -16,7 +16,7 @@ mod validation;
 mod vegas;
 
 use super::delivery::{LostSegment, RateSample};
-use crate::{CongestionControl, Instant};
+use crate::{CongestionControl, CongestionInfo, Instant};
 use bbr::Bbr;
 use core::time::Duration;
 use cubic::Cubic;
@@ -217,6 +217,14 @@ impl Congestion {
             Congestion::Vegas(_) => CongestionControl::Vegas,
             Congestion::Tahoe(_) => CongestionControl::Tahoe,
             Congestion::Bbr(_) => CongestionControl::Bbr,
+        }
+    }
+
+    pub(crate) fn info(&self) -> CongestionInfo {
+        match self {
+            Congestion::Vegas(vegas) => vegas.info(),
+            Congestion::Bbr(bbr) => bbr.info(),
+            _ => CongestionInfo::Nothing,
         }
     }
 }

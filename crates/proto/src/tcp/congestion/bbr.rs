@@ -35,8 +35,8 @@ mod startup;
 mod undo;
 
 use super::{Controller, Idle, Lost, Sample, Signal, Start, Unused};
-use crate::Instant;
 use crate::tcp::delivery::LostSegment;
+use crate::{CongestionInfo, Instant};
 use aggregation::Aggregation;
 use bounds::Bounds;
 use control::Control;
@@ -138,6 +138,15 @@ impl Bbr {
         if self.min_rtt.begin(now, srtt) {
             self.aggregation.restart(now);
             self.control.set_initial_rate(srtt, State::Startup.pacing_gain());
+        }
+    }
+
+    pub(super) fn info(&self) -> CongestionInfo {
+        CongestionInfo::Bbr {
+            bandwidth: self.bw(),
+            min_rtt: self.min_rtt.value,
+            pacing_gain: self.state.pacing_gain(),
+            cwnd_gain: self.state.cwnd_gain(),
         }
     }
 

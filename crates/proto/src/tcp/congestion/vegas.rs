@@ -9,6 +9,7 @@
 
 use super::reno::Reno;
 use super::{Acked, Controller, Idle, Lost, Start, Unused};
+use crate::CongestionInfo;
 use core::time::Duration;
 use wire::SeqNum;
 
@@ -46,6 +47,16 @@ impl Vegas {
             round_end: SeqNum(0),
             samples: 0,
             begun: false,
+        }
+    }
+
+    pub(super) fn info(&self) -> CongestionInfo {
+        let known = |micros: u32| (micros != INFINITE).then(|| Duration::from_micros(micros.into()));
+        CongestionInfo::Vegas {
+            enabled: self.begun,
+            samples: self.samples,
+            base_rtt: known(self.base_rtt),
+            min_rtt: known(self.min_rtt),
         }
     }
 
