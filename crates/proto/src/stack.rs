@@ -413,7 +413,7 @@ impl ConnectionInfo {
             bytes_acked: c.bytes_acked,
             bytes_received: c.rcv.bytes_received,
             tcp_info: TcpInfo::of(c, config),
-            opened_at: c.opened_at,
+            opened_at: c.moments.opened_at,
             established_at: c.established_at(),
         }
     }

@@ -423,7 +423,7 @@ impl Connection {
         self.window_grew();
         self.snd.wl1 = request.irs;
         self.snd.wl2 = request.iss;
-        self.establish(cx.now);
+        self.moments.establish(cx.now);
         self.early_confirmed = true;
         self.syns_were_lost(cx, request.timeouts);
         if request.transmissions > 1 {

@@ -185,7 +185,7 @@ fn opening_to_remember(
     connection: &Connection,
 ) -> Option<(FourTuple, SeqNum)> {
     let plain = connection.opened_passively() && !connection.fast_opened;
-    let recent = now < connection.opened_at + REPLAY_GENERATION;
+    let recent = now < connection.moments.opened_at + REPLAY_GENERATION;
     let in_doubt = plain && recent && connection.state != State::TimeWait && config.replay_guard;
     in_doubt.then_some((connection.tuple, connection.rcv.irs))
 }

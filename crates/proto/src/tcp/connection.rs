@@ -4,6 +4,7 @@ use super::congestion::{Congestion, Controller, Start};
 use super::ecn::{EcnMode, EcnState};
 use super::handshake::Handshake;
 use super::limits::{Busy, LimitedBy};
+use super::moments::Moments;
 use super::nagle::Nagle;
 use super::negotiation::{self, Negotiated};
 use super::receive_buffer::Spare;
@@ -283,11 +284,7 @@ pub(crate) struct Connection {
     pub(crate) fast_opened: bool,
     pub(crate) tally: Tally,
     pub(crate) bytes_acked: u64,
-    pub(crate) opened_at: Instant,
-    /// Microseconds from then to the end of the handshake, or [`NOT_YET`].
-    established_after: u32,
-    /// When the peer last acknowledged something, milliseconds modulo 2³²; since the handshake is complete.
-    heard_ms: u32,
+    pub(crate) moments: Moments,
     pub(crate) close_reason: Option<CloseReason>,
     /// What ICMP last said about the path, since the last progress.
     pub(crate) soft_error: Option<CloseReason>,
@@ -361,9 +358,7 @@ impl Connection {
             fast_opened: false,
             tally: Tally::default(),
             bytes_acked: 0,
-            opened_at: cx.now,
-            established_after: NOT_YET,
-            heard_ms: 0,
+            moments: Moments::opened(cx.now),
             close_reason: None,
             soft_error: None,
             reset_due: false,
@@ -498,34 +493,17 @@ impl Connection {
 
     /// The handshake has been completed.
     pub(crate) fn is_established(&self) -> bool {
-        self.established_after != NOT_YET
+        self.moments.is_established()
     }
 
     /// When the handshake was complete.
     pub(crate) fn established_at(&self) -> Option<Instant> {
-        let after = Duration::from_micros(self.established_after.into());
-        self.is_established().then_some(self.opened_at + after)
+        self.moments.established_at()
     }
 
-    /// The handshake is complete.
-    pub(crate) fn establish(&mut self, now: Instant) {
-        let after = now.since(self.opened_at).as_micros();
-        self.established_after = u32::try_from(after).unwrap_or(NOT_YET).min(NOT_YET - 1);
-        self.heard(now);
-    }
-
-    /// The peer has acknowledged something, or nothing new.
-    #[inline]
-    pub(crate) fn heard(&mut self, now: Instant) {
-        self.heard_ms = now.as_millis() as u32;
-    }
-
-    /// When it last did, to the millisecond: the moment with these lower digits that is next to when anything else last happened.
+    /// When the peer last acknowledged something, to the millisecond.
     pub(crate) fn heard_at(&self) -> Option<Instant> {
-        let busy = self.established_at()?.max(self.window_use.last_sent_at()).max(self.rcv.last_data_at);
-        let later = self.heard_ms.wrapping_sub(busy.as_millis() as u32).cast_signed();
-        let millis = busy.as_millis().saturating_add_signed(later.into());
-        Some(Instant::ZERO + Duration::from_millis(millis))
+        self.moments.heard_at(self.window_use.last_sent_at().max(self.rcv.last_data_at))
     }
 
     /// What came in the SYN (passive opens).
@@ -682,9 +660,6 @@ landmarks!(
     ts_recent,
     state
 );
-
-/// No handshake takes so long.
-const NOT_YET: u32 = u32::MAX;
 
 /// Bytes the send buffer takes, at first or for good.
 pub(crate) fn send_limit(config: &Config, options: &SocketOptions) -> u32 {

@@ -16,7 +16,7 @@ impl Connection {
         self.snd.una = snd_nxt;
         self.snd.advance_nxt(snd_nxt);
         (self.snd.wl1, self.snd.wl2) = (rcv_nxt - 1, snd_nxt);
-        self.establish(cx.now);
+        self.moments.establish(cx.now);
         self.recall_path(cx);
     }
 

@@ -55,7 +55,7 @@ impl Connection {
         let prior_una = self.snd.una;
         let (window_told, window_changed) = self.update_send_window(&cx.config, segment);
         self.count_predicted(cx, segment, ack.after(prior_una), settled && !window_changed);
-        self.heard(cx.now);
+        self.moments.heard(cx.now);
         if let Some(special) = &mut self.special {
             special.heard(cx.now, self.snd.wnd > 0);
             self.report_acknowledged(cx, ack);
@@ -170,7 +170,7 @@ impl Connection {
         self.timeouts = 0;
         self.snd.una = self.snd.iss + 1;
         self.snd.nxt = self.snd.nxt.latest(self.snd.una);
-        self.establish(cx.now);
+        self.moments.establish(cx.now);
         self.early_confirmed = true;
         self.set_send_window(segment);
         if cx.config.crossed_syn_scales && passive.crossed.is_some() && segment.has(Flags::SYN) {

@@ -142,7 +142,7 @@ impl Connection {
         self.snd.una = ack;
         self.snd.nxt = ack;
         self.snd.weigh();
-        self.establish(cx.now);
+        self.moments.establish(cx.now);
         if let Some(special) = &mut self.special {
             special.heard(cx.now, true);
         }
