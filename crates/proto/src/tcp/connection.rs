@@ -651,7 +651,7 @@ macro_rules! landmarks {
 }
 
 landmarks!(
-    tally.segs_in,
+    moments.opened_at,
     busy,
     agreed.peer_mss,
     snd.una,
