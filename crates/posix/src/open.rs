@@ -97,9 +97,17 @@ impl Sockets {
         let (low, high) = self.stack.port_range(Some(asked).filter(|range| *range != (0, 0)));
         let low = u16::try_from(low).unwrap_or(u16::MAX);
         let high = u16::try_from(high).unwrap_or(u16::MAX).max(low);
-        for _ in low..=high {
-            let port = self.next_port.clamp(low, high);
-            self.next_port = if port == high { low } else { port + 1 };
+        let count = u32::from(high - low) + 1;
+        let by_parity = self.stack.config().ports_by_parity;
+        let (odd, even) = (count / 2, count.div_ceil(2));
+        for tried in 0..count {
+            let offset = match by_parity {
+                true if tried < odd => self.next_port % odd * 2 + 1,
+                true => self.next_port % even * 2,
+                false => self.next_port % count,
+            };
+            self.next_port = self.next_port.wrapping_add(1);
+            let port = low + offset as u16;
             let reserved = self.stack.config().ip_local_reserved_ports.contains(port);
             if !reserved && !self.is_taken(fd, ip, port, Sharing::Never) {
                 return Ok(port);

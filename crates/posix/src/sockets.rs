@@ -20,8 +20,8 @@ pub struct Sockets {
     pub(crate) owners: HashMap<SocketId, Open>,
     /// Which of the files are epoll instances.
     pub(crate) epolls: Vec<Open>,
-    /// The port `bind` tries next when it is to choose.
-    pub(crate) next_port: u16,
+    /// Where in its range `bind` looks next for a port when it is to choose.
+    pub(crate) next_port: u32,
     /// Names that closed sockets still hold.
     pub(crate) parting: Parting,
     /// `SO_COOKIE`s given out.

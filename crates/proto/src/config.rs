@@ -560,6 +560,9 @@ settings! {
     port_low: u32 = "firstbyte.ip_local_port_low", ours 32_768, linux 32_768, range 1..=65_535,
     /// Ephemeral ports: highest.
     port_high: u32 = "firstbyte.ip_local_port_high", ours 60_999, linux 60_999, range 1..=65_535,
+    /// An active open prefers the first, third … port of the range, unless its socket names one, and `bind` those between, lest they take each
+    /// other's (Linux's `__inet_hash_connect`, `inet_csk_find_open_port`).
+    ports_by_parity: bool = "firstbyte.ports_by_parity", ours false, linux true, range _,
     /// Ports that are never chosen, though they may be asked for.
     ip_local_reserved_ports: PortSet = "net.ipv4.ip_local_reserved_ports", ours PortSet::default(), linux PortSet::default(), range _,
     /// What a listener that closes has not handed over goes to another one that shares its port; otherwise its clients are reset.

@@ -11,9 +11,9 @@ use core::ops::Range;
 use smallvec::smallvec;
 use wire::{Icmp, IcmpError, IcmpParseError, IpHeader, QuotedTcp, RxPacket, SeqNum, TxPacket};
 
-/// Least path MTU believed: what every host must be able to send in one piece (RFC 791, RFC 8200 §5), lest a forger make us send
-/// tiny packets.
+/// Least path MTU of IPv4 believed, lest a forger make us send tiny packets.
 const MTU_MIN_V4: u32 = 552;
+/// No path of IPv6 carries less (RFC 8200 §5); who tells of one is not heard (RFC 8201 §4).
 const MTU_MIN_V6: u32 = 1280;
 
 impl Stack {
@@ -181,8 +181,10 @@ impl Connection {
 
     /// RFC 1191, RFC 8201: smaller packets from here on; what did not get through goes again at once.
     fn packet_too_big(&mut self, cx: &mut Context, mtu: u32) {
-        let least = if self.tuple.peer.is_v4() { MTU_MIN_V4 } else { MTU_MIN_V6 };
-        let least = least.max(cx.config.tcp_min_snd_mss + self.tuple.ip_header_len() as u32 + 20);
+        if !self.tuple.peer.is_v4() && mtu < MTU_MIN_V6 {
+            return;
+        }
+        let least = MTU_MIN_V4.max(cx.config.tcp_min_snd_mss + self.tuple.ip_header_len() as u32 + 20);
         let mtu = mtu.max(least).min(u32::from(u16::MAX)) as u16;
         let locked = self.route_metrics().and_then(|route| route.mtu).is_some_and(|mtu| mtu.locked);
         if mtu >= self.path_mtu || locked {

@@ -56,11 +56,19 @@ impl Stack {
     ) -> Result<(u16, bool), ConnectError> {
         let (low, high) = self.port_range(range);
         let count = high.saturating_sub(low) + 1;
+        let (even, odd) = (count.div_ceil(2), count / 2);
+        let by_parity = self.shared.config.ports_by_parity && range.is_none();
         let tuple = |local_port| FourTuple { local, local_port, peer, peer_port };
         let hash = self.isn.port_hash(local, peer, peer_port);
         let mut spare = None;
-        for _ in 0..count {
-            let port = (low + self.ports.advance(hash) % count) as u16;
+        for tried in 0..count {
+            let offset = self.ports.advance(hash);
+            let offset = match by_parity {
+                true if tried < even => offset % even * 2,
+                true => offset % odd * 2 + 1,
+                false => offset % count,
+            };
+            let port = (low + offset) as u16;
             if self.shared.config.ip_local_reserved_ports.contains(port) {
                 continue;
             }

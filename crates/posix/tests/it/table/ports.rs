@@ -113,6 +113,36 @@ fn reserved_ports_are_left_to_who_names_them() {
     assert_eq!(found, expected);
 }
 
+/// `connect` begins with every second port, `bind` with those between.
+#[test]
+fn bind_and_connect_choose_from_two_halves() {
+    let found = of_both(|calls, sysctl| {
+        sysctl("net.ipv4.ip_local_port_range", "40000 40004");
+        let any = name("127.0.0.1:0");
+        let listener = fresh(calls);
+        calls.bind(listener, to(&at(80)), 16).unwrap();
+        calls.listen(listener, 64).unwrap();
+        let two = |connects: bool| {
+            let fds = [fresh(calls), fresh(calls)];
+            fds.map(|fd| {
+                end_by_reset(calls, fd);
+                let begun = match connects {
+                    true => calls.connect(fd, to(&at(80)), 16),
+                    false => calls.bind(fd, to(&any), 16),
+                };
+                assert!(matches!(begun, Ok(_) | Err(libc::EINPROGRESS)));
+                (fd, port(calls, fd) % 2)
+            })
+            .map(|(fd, odd)| {
+                calls.close(fd).unwrap();
+                odd
+            })
+        };
+        [two(true), two(false)]
+    });
+    assert_eq!(found, [[0, 0], [1, 1]]);
+}
+
 /// Listeners that share a port, and its name.
 fn sharing(calls: &dyn Calls, count: usize) -> (Vec<c_int>, Vec<u8>) {
     let mut addr = name("127.0.0.1:0");
