@@ -62,7 +62,7 @@ impl Sockets {
             SIOCINQ => self.readable_now(socket, id),
             SIOCOUTQ | SIOCOUTQNSD if opening => 0,
             SIOCOUTQ => queues.unacknowledged + usize::from(fin_unacked),
-            SIOCOUTQNSD => queues.unsent as usize,
+            SIOCOUTQNSD => self.stack.info(id).map_or(0, |info| info.tcp_info.notsent_bytes) as usize,
             _ => usize::from(self.stack.urgent_mark(id) == Some(0)),
         };
         i32::try_from(count).unwrap_or(i32::MAX)

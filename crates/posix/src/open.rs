@@ -142,10 +142,12 @@ impl Sockets {
             local.set_port(self.choose_port(fd, local.ip())?);
             self.files.socket_mut(fd)?.bound = Some(local);
         }
-        let socket = self.files.socket(fd)?;
         if self.is_taken(fd, local.ip(), local.port(), Sharing::AsAsked) {
             return Err(Errno::EADDRINUSE);
         }
+        // Linux's `inet_csk_delack_init`.
+        self.files.socket_mut(fd)?.options.engine.quickack = None;
+        let socket = self.files.socket(fd)?;
         let id = self.stack.listen(now, local, socket.listen_options()).map_err(|error| match error {
             ListenError::AddrInUse => Errno::EADDRINUSE,
             ListenError::AddrNotAvailable => Errno::EADDRNOTAVAIL,

@@ -204,7 +204,7 @@ pub struct Queues {
     pub recv_set_aside: u32,
     /// Written and not acknowledged.
     pub unacknowledged: usize,
-    /// Of those, not sent.
+    /// Of those, never sent.
     pub unsent: u32,
     /// What the send buffer may hold.
     pub send_buffer: u32,

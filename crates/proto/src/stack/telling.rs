@@ -42,7 +42,7 @@ impl Stack {
                 .packets()
                 .map_or(0, |packets| packets.forward().max(0).cast_unsigned()),
             unacknowledged: c.snd.queue.len(),
-            unsent: c.unsent(),
+            unsent: c.never_sent(),
             send_buffer: c.snd.queue.limit,
             send_buffer_used: c.send_buffer_used(self.config()),
             writable: c.is_writable(self.config()),

@@ -186,7 +186,7 @@ impl Connection {
         let window = match config.sndbuf_overhead {
             0 => window,
             // As Linux's `tcp_sndbuf_expand`: each segment in memory of its own, which comes in powers of two.
-            _ => (window / smss).saturating_mul(
+            _ => (window / u32::from(self.whole_segment())).max(SEGMENTS_MIN).saturating_mul(
                 (u32::from(self.agreed.peer_mss) + HEADROOM).next_power_of_two() + DESCRIPTOR,
             ),
         };

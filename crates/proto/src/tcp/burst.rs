@@ -76,10 +76,30 @@ impl Connection {
         None
     }
 
-    /// A burst takes of what was written as the next segment, and of the one behind it (Linux's `tcp_grow_skb`), at least one segment.
+    /// What was written as the next segment takes of the one behind it, as far as cwnd has room for the burst that they make, and whether or
+    /// not the peer's window has (Linux's `tcp_grow_skb`).
+    #[inline(never)]
+    pub(super) fn join_next(&mut self, cx: &Context) {
+        let segment = u32::from(self.segment_max());
+        let room = self.congestion_window().saturating_sub(self.pipe()) / segment * segment;
+        if room == 0 || self.snd.nxt != self.snd.max {
+            return;
+        }
+        let most = self.autosized(cx, segment).min(self.share_of_window(cx, segment));
+        self.snd.queue.join_next(self.snd.nxt, most.min(room));
+    }
+
+    /// A burst is of one segment as it was written, with what joined it. Its end may be a small one, unless the peer's window cuts it and
+    /// Nagle keeps that back (Linux's `tcp_mss_split_point`).
     fn joined(&self, most: u32, segment: u32) -> u32 {
-        let two: u32 = self.snd.queue.starting(self.snd.nxt).take(2).map(|part| part.len).sum();
-        if two >= most || two >= self.unsent() { most } else { (two / segment).max(1) * segment }
+        let written = self.snd.queue.left_of_segment(self.snd.nxt);
+        let room = self.snd.wnd.saturating_sub(self.snd.flight_size());
+        if written >= most || written >= self.unsent() {
+            return most;
+        }
+        let needed = written.min(room);
+        let small = needed % segment;
+        if most <= room || needed < segment || self.small_may_go(small) { written } else { needed - small }
     }
 
     /// Linux's `tcp_cwnd_test`.

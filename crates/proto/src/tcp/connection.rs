@@ -143,7 +143,7 @@ impl Sender {
             nxt: iss,
             max: iss,
             wnd: 0,
-            wl1: iss,
+            wl1: SeqNum(0),
             wl2: iss,
             wnd_max: 0,
             small_end: iss,
@@ -174,6 +174,11 @@ impl Sender {
     /// The FIN was acknowledged, and had gone without text.
     pub(crate) fn lone_fin_acked(&self) -> bool {
         self.nagle.contains(Nagle::FIN_ALONE) && self.fin_seq().is_some_and(|fin| self.una.after(fin))
+    }
+
+    /// The FIN was sent without text, once at least.
+    pub(crate) fn lone_fin_sent(&self) -> bool {
+        self.nagle.contains(Nagle::FIN_ALONE)
     }
 
     /// The FIN has been sent (and not rewound).

@@ -144,6 +144,9 @@ impl Connection {
             return may_go && self.send_range(cx, self.snd.nxt, 0, true, packet);
         }
         self.new_data_leaves(cx);
+        if cx.config.write_by_segment && unsent > self.segment_max().into() {
+            self.join_next(cx);
+        }
         let Some(allowed) = self.allowed_now(unsent) else { return false };
         if !self.pacing_allows(cx) {
             return false;
@@ -192,6 +195,12 @@ impl Connection {
     /// Bytes written and not sent (or to be sent again).
     pub(crate) fn unsent(&self) -> u32 {
         if self.snd.fin_sent() { 0 } else { self.snd.queue.end().since(self.snd.nxt) }
+    }
+
+    /// Bytes written and never sent.
+    pub(crate) fn never_sent(&self) -> u32 {
+        let end = self.snd.queue.end();
+        if end.after(self.snd.max) { end.since(self.snd.max) } else { 0 }
     }
 
     /// Something waits that the peer's window keeps back.

@@ -195,7 +195,7 @@ impl TcpInfo {
         let (rcv_rtt, rcv_space) = c.rcv.measured();
         TcpInfo {
             ca_state: if syn_was_lost(c) { CaState::Loss } else { ca_state(c) },
-            cwnd_segs: c.cwnd_told() / u32::from(c.whole_segment().max(1)),
+            cwnd_segs: (c.cwnd_told() / u32::from(c.whole_segment().max(1))).max(1),
             syn_in_flight: syn_in_flight(c),
             crossed: counts.crossed,
             empty_syn_data: counts.empty_syn_data,
@@ -291,8 +291,7 @@ fn notsent(c: &Connection) -> u32 {
         return 0;
     }
     let end = c.snd.queue.end() + u32::from(c.snd.fin_queued && c.is_open());
-    let sent = if c.handshake.is_some() { c.snd.max } else { c.snd.nxt.latest(c.snd.una) };
-    if end.after(sent) { end.since(sent.latest(c.snd.iss + 1)) } else { 0 }
+    if end.after(c.snd.max) { end.since(c.snd.max.latest(c.snd.iss + 1)) } else { 0 }
 }
 
 /// Payload bytes sent at least once and not acknowledged.

@@ -110,7 +110,7 @@ pub(super) fn rcvbuf_of(config: &Config, options: &SocketOptions) -> (u32, bool)
     let chosen = options.recv_buffer.map(|size| 2 * size.min(config.rmem_max).min(RECV_BUFFER_MAX));
     let lowat = options.recv_lowat.filter(|_| config.receive_accounting == ReceiveAccounting::Packets);
     let initial = config.tcp_rmem[1].max(lowat.unwrap_or(0).saturating_mul(2));
-    (chosen.unwrap_or(initial).max(RCVBUF_MIN), chosen.is_some())
+    (chosen.map_or(initial, |size| size.max(RCVBUF_MIN)), chosen.is_some())
 }
 
 /// Bounds of a window that is counted by payload.

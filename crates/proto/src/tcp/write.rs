@@ -13,20 +13,22 @@ impl Connection {
         let limit = least.map_or(self.snd.queue.limit, |least| least.min(self.snd.queue.limit));
         let lowat = self.notsent_lowat(config);
         if config.write_by_segment {
-            let free = self.send_buffer_used(config) < u64::from(limit) && self.unsent() < lowat;
+            let free = self.send_buffer_used(config) < u64::from(limit) && self.never_sent() < lowat;
             let begun = self.snd.queue.room_in_last(goal);
             return if begun == 0 && free { goal as usize } else { begun as usize };
         }
         let room = (limit as usize).saturating_sub(self.snd.queue.len());
         match lowat {
             u32::MAX => room,
-            most => room.min(most.saturating_sub(self.unsent()) as usize),
+            most => room.min(most.saturating_sub(self.never_sent()) as usize),
         }
     }
 
     /// What the send buffer counts, bytes.
     pub(crate) fn send_buffer_used(&self, config: &Config) -> u64 {
-        let segments = self.snd.queue.count() as u64;
+        // A FIN that went by itself is one more.
+        let fin = self.snd.lone_fin_sent() && !self.snd.lone_fin_acked() && self.is_open();
+        let segments = self.snd.queue.count() as u64 + u64::from(fin);
         self.snd.queue.len() as u64 + segments * u64::from(config.sndbuf_overhead)
     }
 
@@ -39,7 +41,7 @@ impl Connection {
     /// Linux's `sk_stream_is_writeable`).
     pub(crate) fn is_writable(&self, config: &Config) -> bool {
         self.send_buffer_used(config) * 3 <= u64::from(self.snd.queue.limit) * 2
-            && u64::from(self.unsent()) * 2 < u64::from(self.notsent_lowat(config))
+            && u64::from(self.never_sent()) * 2 < u64::from(self.notsent_lowat(config))
     }
 
     /// A writer that found no room may try again.

@@ -93,8 +93,10 @@ fn the_path_mtu_has_a_floor() {
     assert_eq!(p.stack.info(id).unwrap().snd_mss, 512);
     let (mut p, id) = established(Peer::ours().v6(), "S 0 win 65535 <mss 1440>");
     let packet = first_of(&mut p, id, 1440);
-    error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 100 });
-    assert_eq!(p.stack.info(id).unwrap().snd_mss, 1220);
+    for (mtu, snd_mss) in [(100, 1440), (1279, 1440), (1280, 1220)] {
+        error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu });
+        assert_eq!(p.stack.info(id).unwrap().snd_mss, snd_mss, "RFC 8201 §4");
+    }
 }
 
 #[test]

@@ -89,3 +89,28 @@ fn records_are_never_sent_together() {
     assert_eq!(queue.sent(T, SeqNum(1), 10).1, 2, "nor again");
     assert_eq!(queue.sent(T, SeqNum(3), 10).1, 4);
 }
+
+#[test]
+fn a_segment_about_to_leave_takes_of_the_next() {
+    let mut queue = SendQueue::new(SeqNum(0));
+    queue.write(b"abcdefgh", 3, &mut none());
+    queue.mark_push();
+    queue.join_next(SeqNum(0), 4);
+    assert_eq!(queue.shape(), [(0, 4, 0), (4, 2, 0), (6, 2, 0)]);
+    queue.join_next(SeqNum(0), 4);
+    assert_eq!(queue.shape(), [(0, 4, 0), (4, 2, 0), (6, 2, 0)], "it is full");
+    queue.join_next(SeqNum(0), 100);
+    queue.join_next(SeqNum(0), 100);
+    assert_eq!(queue.shape(), [(0, 8, 0)]);
+    queue.write(b"ij", 10, &mut none());
+    let (slices, len, push) = queue.sent(T, SeqNum(0), 9);
+    assert_eq!((bytes(&slices).as_slice(), len, push), (b"abcdefghi".as_slice(), 9, false));
+    queue.write(b"k", 1, &mut none());
+    queue.join_next(SeqNum(0), 100);
+    assert_eq!(queue.shape(), [(0, 9, 1), (9, 1, 0), (10, 1, 0)], "what was sent stays as it is");
+    queue.end_record();
+    queue.write(b"l", 1, &mut none());
+    queue.join_next(SeqNum(9), 100);
+    queue.join_next(SeqNum(9), 100);
+    assert_eq!(queue.shape(), [(0, 9, 1), (9, 2, 0), (11, 1, 0)], "a record ends");
+}
