@@ -43,6 +43,9 @@ fn main() -> ExitCode {
     }
 }
 
+/// Of the simulation in each of its worlds; a bare `cargo test` plays fewer.
+const SEEDS: &str = "1000";
+
 fn test() -> Result<(), String> {
     let begun = Instant::now();
     packages::install_missing()?;
@@ -50,7 +53,7 @@ fn test() -> Result<(), String> {
     tidy::check()?;
     cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"], &[])?;
     cargo(&["build", "--release", "--locked", "--package", "firstbyte-cli"], &[])?;
-    cargo(&["test", "--workspace", "--locked"], &[])?;
+    cargo(&["test", "--workspace", "--locked"], &[("FIRSTBYTE_SEEDS", SEEDS)])?;
     cargo(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "--deny warnings")])?;
     cargo(&["run", "--release", "--locked", "--", "lab", "fast-open"], &[])?;
     // Last, so that what it shows is seen: a count that has changed is no failure, but somebody must mean it.
