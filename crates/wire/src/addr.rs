@@ -51,7 +51,10 @@ impl Addr {
 
     /// 127/8 or ::1.
     pub fn is_loopback(&self) -> bool {
-        self.to_ip().is_loopback()
+        match self.v4_bytes() {
+            Some(bytes) => bytes[0] == 127,
+            None => u128::from_be_bytes(self.0) == 1,
+        }
     }
 }
 

@@ -326,3 +326,21 @@ fn packets_that_are_not_ours_come_back() {
     assert_eq!(batch.len(), 1, "only what nobody claims is left");
     p.expect_nothing();
 }
+
+/// Nobody can be at such an address, so nobody is answered there (RFC 1122 §3.2.1.3).
+#[test]
+fn a_source_that_cannot_be_is_not_answered() {
+    let mut p = Peer::ours();
+    p.listen();
+    let syn = wire::TcpHeader { flags: wire::Flags::SYN, window: 65_535, ..wire::TcpHeader::new(1, 80) };
+    for source in ["127.0.0.1", "127.1.2.3", "224.0.0.5", "255.255.255.255"] {
+        let mut ip = p.ip();
+        ip.src = source.parse::<std::net::IpAddr>().unwrap().into();
+        let packet = wire::build_tcp_packet(&ip, &syn, b"");
+        assert!(p.stack.handle_packet(p.now, RxPacket::new(packet)).is_none(), "{source}");
+        p.expect_nothing();
+    }
+    assert_eq!((p.stack.drops().get(DropReason::BadAddress), p.sizes()), (4, (0, 0, 0)));
+    p.send("S 0 win 65535 <mss 1000>");
+    p.expect("SA 0 ack 1");
+}
