@@ -52,6 +52,26 @@ impl fmt::Display for Value {
     }
 }
 
+/// Is there nothing in a snippet that could never be understood?
+///
+/// # Errors
+/// A sentence that says what.
+pub fn check(code: &str) -> Result<(), String> {
+    statements(code)?.iter().try_for_each(|statement| refused(statement))
+}
+
+/// Statements of Python's that have no meaning here.
+fn refused(tokens: &[Token]) -> Result<(), String> {
+    match tokens {
+        [Token::Name(word), ..]
+            if ["import", "from", "if", "for", "while", "def"].contains(&word.as_str()) =>
+        {
+            Err(format!("`{word}` is not understood in snippets: only assertions and assignments are"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What snippets have assigned: it lasts from one to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
@@ -85,13 +105,9 @@ impl Variables {
     }
 
     fn statement(&mut self, tokens: &[Token], known: Known<'_>) -> Result<(), String> {
+        refused(tokens)?;
         match tokens {
             [Token::Name(word), rest @ ..] if word == "assert" => self.assert(rest, known),
-            [Token::Name(word), ..]
-                if ["import", "from", "if", "for", "while", "def"].contains(&word.as_str()) =>
-            {
-                Err(format!("`{word}` is not understood in snippets: only assertions and assignments are"))
-            }
             [Token::Name(name), Token::Sign(sign), rest @ ..] if is_assignment(sign) => {
                 let mut value = self.value(rest, known)?;
                 if let Some(operator) = sign.strip_suffix('=').filter(|operator| !operator.is_empty()) {

@@ -4,20 +4,25 @@
 //! |---|---|
 //! | `setup` | addresses, ports, tolerance |
 //! | `world` | one host, its clock, the packets that left, the call that waits |
+//! | `files` | the files `open` finds |
 //! | `flow`, `segment` | a connection's numbers; packets between values and bytes |
 //! | `packets` | packets that come, and that are expected |
-//! | `values`, `calls` | arguments, and system calls |
-//! | `commands` | the shell commands that are understood |
+//! | `constants`, `values`, `calls` | names of numbers, arguments, and system calls |
+//! | `shell`, `commands`, `settings` | the shell commands that are understood; `sysctl`'s names |
 //! | `tcp_info` | what snippets ask |
 //! | `failure` | what did not hold |
 
 mod calls;
 mod commands;
+mod constants;
 mod failure;
+mod files;
 mod flow;
 mod packets;
 mod segment;
+mod settings;
 mod setup;
+mod shell;
 mod tcp_info;
 mod values;
 mod world;
@@ -29,10 +34,11 @@ use crate::ast::{Action, Call, Direction, Event, Script, When};
 use crate::code::Variables;
 use crate::print::Seconds;
 use core::time::Duration;
+use files::OpenFile;
 use flow::Flow;
 use posix::Sockets;
 use proto::{Capabilities, Config, Counters, Instant, Stack};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use world::{Ended, World};
 
 /// The stack's time when a script begins: far enough from zero for what was "long ago".
@@ -60,6 +66,18 @@ pub fn run(script: &Script, setup: Setup) -> Result<(), Failure> {
     runner.finish_call()
 }
 
+/// Is everything in a script understood: calls, names, commands, snippets? Nothing is run.
+///
+/// # Errors
+/// The first event that is not.
+pub fn check(script: &Script, setup: Setup) -> Result<(), Failure> {
+    let mut runner = Runner::new(setup.with_options_of(script)?);
+    if let Some(init) = &script.init {
+        runner.check_command(init.line, &init.value)?;
+    }
+    script.events.iter().try_for_each(|event| runner.check_action(event.action.line, &event.action.value))
+}
+
 struct Runner<'a> {
     setup: Setup,
     world: World,
@@ -69,8 +87,10 @@ struct Runner<'a> {
     next_peer_port: u16,
     /// Descriptors of the script and of the stack.
     fds: BTreeMap<i64, i32>,
-    /// The script's descriptors of files that were opened: they hold zeros.
-    zero_files: BTreeSet<i64>,
+    /// Files that commands made, and how long they are: they hold zeros.
+    files: BTreeMap<String, u64>,
+    /// The script's descriptors of files that were opened.
+    open_files: BTreeMap<i64, OpenFile>,
     pending: Option<Pending<'a>>,
     /// Script's time of the event before, microseconds.
     before: i64,
@@ -104,7 +124,8 @@ impl<'a> Runner<'a> {
             flows: Vec::new(),
             under_test: 0,
             fds: BTreeMap::new(),
-            zero_files: BTreeSet::new(),
+            files: BTreeMap::new(),
+            open_files: BTreeMap::new(),
             pending: None,
             before: 0,
             variables: Variables::default(),
@@ -149,6 +170,18 @@ impl<'a> Runner<'a> {
         }
     }
 
+    fn check_action(&mut self, line: usize, action: &Action) -> Result<(), Failure> {
+        match action {
+            Action::Packet(packet) => segment::check(packet, self.setup.local.is_ipv4()),
+            Action::Command(text) => return self.check_command(line, text),
+            Action::Code(text) => crate::code::check(text),
+            Action::Call(call) => {
+                self.check_call(call).map_err(|message| format!("{}: {message}", call.name))
+            }
+        }
+        .map_err(|message| Failure::new(line, message))
+    }
+
     /// How far an event may be off that comes so long after the one before.
     fn tolerance(&self, since: i64) -> i64 {
         let part = since as f64 * self.setup.tolerance_percent / 100.0;
@@ -161,6 +194,7 @@ impl<'a> Runner<'a> {
         let attempt =
             self.attempt(call).map_err(|message| Failure::new(line, format!("{}: {message}", call.name)))?;
         self.world.begin(attempt);
+        self.learn_local_ends();
         let Some(end) = call.end else {
             while self.world.is_waiting() && self.world.step(begun + CALL_PATIENCE) {}
             return match self.world.take_ended() {

@@ -59,7 +59,8 @@ fn tokens(code: &str) -> Result<Vec<Token>, String> {
             rest = more;
             continue;
         }
-        let Some(first) = rest.chars().next() else { return Ok(tokens) };
+        // The line that a backslash goes on to may be the empty one before `}%`.
+        let Some(first) = rest.chars().next().filter(|_| rest != "\\") else { return Ok(tokens) };
         if first == '#' {
             rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
         } else if first == '\'' || first == '"' {

@@ -7,6 +7,8 @@ mod transfer;
 
 use crate::ast::{Call, Expr};
 use crate::run::Runner;
+use crate::run::constants::constant;
+use crate::run::files::OpenFile;
 use crate::run::flow::Flow;
 use crate::run::values::{int, is_null, number, only, size};
 use crate::run::world::{Answer, Attempt, Told};
@@ -28,6 +30,10 @@ fn value(value: impl Into<i64>) -> Answer {
     Answer { value: value.into(), ..Answer::default() }
 }
 
+fn descriptor(new: i32) -> Answer {
+    Answer { descriptor: Some(new), ..value(new) }
+}
+
 /// How many.
 fn count(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
@@ -36,30 +42,38 @@ fn count(count: usize) -> i64 {
 impl Runner<'_> {
     /// What to do for a call. An error is a sentence about the script.
     pub(super) fn attempt(&mut self, call: &Call) -> Result<Attempt, String> {
+        call.errno.as_deref().map(errno_named).transpose()?;
         match (call.name.as_str(), call.arguments.as_slice()) {
             ("socket", [domain, kind, protocol]) => self.socket(domain, kind, protocol),
-            ("bind", [fd, address, _]) => self.bind(fd, address),
+            ("bind", [fd, address, Expr::Ellipsis]) => self.bind(fd, address),
             ("listen", [fd, backlog]) => {
                 let (fd, backlog) = (self.fd(fd)?, int(backlog)?);
                 Ok(at_once(move |sockets, now| zero(sockets.listen(now, fd, backlog))))
             }
-            ("accept", [fd, _, _]) => self.accept(fd, 0),
-            ("accept4", [fd, _, _, flags]) => self.accept(fd, int(flags)?),
-            ("connect", [fd, address, _]) => self.connect(fd, address),
+            ("accept", [fd, Expr::Ellipsis, Expr::Ellipsis]) => self.accept(fd, 0),
+            ("accept4", [fd, Expr::Ellipsis, Expr::Ellipsis, flags]) => self.accept(fd, int(flags)?),
+            ("connect", [fd, address, Expr::Ellipsis]) => self.connect(fd, address),
             ("shutdown", [fd, how]) => {
                 let (fd, how) = (self.fd(fd)?, int(how)?);
                 Ok(at_once(move |sockets, now| zero(sockets.shutdown(now, fd, how))))
             }
             ("close", [fd]) => {
-                if self.zero_files.contains(&number(fd)?) {
+                if self.open_files.contains_key(&number(fd)?) {
                     return Ok(at_once(|_, _| Ok(Answer::default())));
                 }
                 let mut close = Close::new(self.fd(fd)?);
                 Ok(Box::new(move |sockets, now| close.attempt(sockets, now).map(|()| Answer::default())))
             }
-            ("fcntl", [fd, command, rest @ ..]) => self.fcntl(fd, command, rest.first()),
-            ("ioctl", [fd, request, argument]) => self.ioctl(fd, request, argument),
-            ("open", [Expr::Text(_), _]) => Ok(at_once(|_, _| Ok(Answer::default()))),
+            ("fcntl", [fd, command]) => self.fcntl(fd, command, None),
+            ("fcntl", [fd, command, argument]) => self.fcntl(fd, command, Some(argument)),
+            ("ioctl", [fd, request]) => self.ioctl(fd, request, None),
+            ("ioctl", [fd, request, argument]) => self.ioctl(fd, request, Some(argument)),
+            ("open", [Expr::Text(name), flags]) => {
+                let file = self.open(name, int(flags)?);
+                Ok(at_once(move |_, _| {
+                    file.clone().map(|file| Answer { file: Some(file), ..Answer::default() })
+                }))
+            }
             ("pipe", [ends]) => pipe(ends),
             ("splice", [from, off_in, to, off_out, len, flags]) => {
                 if !is_null(off_in) || !is_null(off_out) {
@@ -80,11 +94,24 @@ impl Runner<'_> {
         }
     }
 
+    /// Is it understood? What it would open is taken for open by the calls behind it.
+    pub(super) fn check_call(&mut self, call: &Call) -> Result<(), String> {
+        self.attempt(call).map(drop)?;
+        if call.result == Expr::Ellipsis {
+            return Ok(());
+        }
+        let result = int(&call.result)?;
+        if call.name == "open" && result >= 0 {
+            self.open_files.insert(result.into(), OpenFile::default());
+        }
+        Ok(())
+    }
+
     fn socket(&mut self, domain: &Expr, kind: &Expr, protocol: &Expr) -> Result<Attempt, String> {
         let usual = if self.setup.local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let domain = if *domain == Expr::Ellipsis { usual } else { int(domain)? };
         let (kind, protocol) = (int(kind)?, int(protocol)?);
-        Ok(at_once(move |sockets, _| sockets.socket(domain, kind, protocol).map(value)))
+        Ok(at_once(move |sockets, _| sockets.socket(domain, kind, protocol).map(descriptor)))
     }
 
     fn bind(&mut self, fd: &Expr, address: &Expr) -> Result<Attempt, String> {
@@ -101,7 +128,7 @@ impl Runner<'_> {
         let mut accept = Accept::new(fd, flags);
         Ok(Box::new(move |sockets, now| {
             let (new, peer) = accept.attempt(sockets, now)?;
-            Ok(Answer { peer: Some(peer), ..value(new) })
+            Ok(Answer { peer: Some(peer), ..descriptor(new) })
         }))
     }
 
@@ -128,21 +155,37 @@ impl Runner<'_> {
     fn fcntl(&mut self, fd: &Expr, command: &Expr, argument: Option<&Expr>) -> Result<Attempt, String> {
         let (fd, command) = (self.fd(fd)?, int(command)?);
         let argument = argument.map(int).transpose()?.unwrap_or(0);
+        let known = [
+            libc::F_GETFL,
+            libc::F_SETFL,
+            libc::F_GETFD,
+            libc::F_SETFD,
+            libc::F_DUPFD,
+            libc::F_DUPFD_CLOEXEC,
+            libc::F_GETOWN,
+        ];
+        if !known.contains(&command) {
+            return Err(format!("command {command} is not understood here"));
+        }
         Ok(at_once(move |sockets, _| match command {
             libc::F_GETFL => sockets.flags(fd).map(value),
             libc::F_SETFL => zero(sockets.set_flags(fd, argument)),
-            libc::F_GETFD => sockets.flags(fd).map(|_| value(libc::FD_CLOEXEC)),
-            libc::F_SETFD => sockets.flags(fd).map(|_| value(0)),
-            _ => Err(Errno::EINVAL),
+            libc::F_GETFD => {
+                sockets.closes_on_exec(fd).map(|closes| value(i32::from(closes) * libc::FD_CLOEXEC))
+            }
+            libc::F_SETFD => zero(sockets.set_close_on_exec(fd, argument & libc::FD_CLOEXEC != 0)),
+            // Nobody is told by signals.
+            libc::F_GETOWN => sockets.flags(fd).map(|_| value(0)),
+            _ => sockets.duplicate(fd, argument, command == libc::F_DUPFD_CLOEXEC).map(descriptor),
         }))
     }
 
-    fn ioctl(&mut self, fd: &Expr, request: &Expr, argument: &Expr) -> Result<Attempt, String> {
+    fn ioctl(&mut self, fd: &Expr, request: &Expr, argument: Option<&Expr>) -> Result<Attempt, String> {
         let fd = self.fd(fd)?;
         let request = number(request)?.cast_unsigned();
         let expected = match argument {
-            Expr::Ellipsis => None,
-            argument => Some(i64::from(int(only(argument)?)?)),
+            None | Some(Expr::Ellipsis) => None,
+            Some(argument) => Some(i64::from(int(only(argument)?)?)),
         };
         Ok(at_once(move |sockets, _| {
             let seen = i64::from(sockets.ioctl(fd, request)?);
@@ -151,17 +194,19 @@ impl Runner<'_> {
         }))
     }
 
-    /// Is this what the script says the call returns? A descriptor is, whatever its number.
+    /// Is this what the script says the call returns? A descriptor is, whatever its number; an error is, whatever its name, where none is
+    /// given.
     pub(super) fn is_expected(&self, call: &Call, result: &Result<Answer, Errno>) -> Result<bool, String> {
+        let errno = call.errno.as_deref().map(errno_named).transpose()?;
         if call.result == Expr::Ellipsis {
             return Ok(true);
         }
-        let expected = number(&call.result)?;
+        let expected = i64::from(int(&call.result)?);
         Ok(match result {
-            Err(errno) => expected == -1 && call.errno.as_deref() == Some(format!("{errno:?}").as_str()),
-            Ok(_) if gives_descriptor(&call.name) => expected >= 0,
-            Ok(_) if matches!(call.name.as_str(), "pipe" | "open") => expected >= 0,
-            Ok(answer) => expected == answer.value && call.errno.is_none(),
+            Err(seen) => expected == -1 && errno.is_none_or(|errno| errno == seen.0),
+            Ok(_) if errno.is_some() => false,
+            Ok(answer) if answer.is_descriptor() => expected >= 0,
+            Ok(answer) => expected == answer.value,
         })
     }
 
@@ -169,11 +214,16 @@ impl Runner<'_> {
     pub(super) fn learn(&mut self, call: &Call, answer: Option<Answer>) {
         let Some(answer) = answer else { return };
         let first = call.arguments.first().and_then(|fd| number(fd).ok());
-        let live = i32::try_from(answer.value).unwrap_or(-1);
-        if gives_descriptor(&call.name)
+        let live = answer.descriptor.unwrap_or(-1);
+        if answer.descriptor.is_some()
             && let Ok(script) = number(&call.result)
         {
             self.fds.insert(script, live);
+        }
+        if let Some(file) = answer.file
+            && let Ok(script) = number(&call.result)
+        {
+            self.open_files.insert(script, file);
         }
         match call.name.as_str() {
             "socket" => {
@@ -184,13 +234,14 @@ impl Runner<'_> {
             }
             "accept" | "accept4" => self.accepted(live, answer.peer),
             "listen" => self.listens(first),
-            "pipe" => self.learn_pipe(call, answer.value),
-            "open" => self.zero_files.extend(number(&call.result)),
+            "pipe" => self.learn_pipe(call, answer.ends),
             "close" => {
                 if let Some(script) = first {
-                    self.zero_files.remove(&script);
+                    self.open_files.remove(&script);
                 }
-                if let Some(live) = first.and_then(|script| self.fds.remove(&script)) {
+                if let Some(live) = first.and_then(|script| self.fds.remove(&script))
+                    && !self.fds.values().any(|other| *other == live)
+                {
                     self.flows
                         .iter_mut()
                         .filter(|flow| flow.fd == Some(live))
@@ -218,29 +269,41 @@ impl Runner<'_> {
         }
     }
 
-    fn learn_pipe(&mut self, call: &Call, ends: i64) {
+    fn learn_pipe(&mut self, call: &Call, ends: Option<(i32, i32)>) {
         if let Some(Expr::List(names)) = call.arguments.first()
             && let [read, write] = names.as_slice()
             && let (Ok(read), Ok(write)) = (number(read), number(write))
+            && let Some((reads, writes)) = ends
         {
-            self.fds.insert(read, (ends >> 32) as i32);
-            self.fds.insert(write, ends as i32);
+            self.fds.insert(read, reads);
+            self.fds.insert(write, writes);
+        }
+    }
+
+    /// Sockets that connect have a name from then on, by which their packets are told from those of others.
+    pub(super) fn learn_local_ends(&mut self) {
+        for flow in self.flows.iter_mut().filter(|flow| flow.connects) {
+            let name = flow.fd.and_then(|fd| self.world.sockets.local_name(fd).ok());
+            if let Some(name) = name.filter(|name| name.port() != 0) {
+                flow.bound = Some(SocketAddr::new(name.ip().to_canonical(), name.port()));
+            }
         }
     }
 }
 
-/// Do scripts name the descriptor this call returns?
-fn gives_descriptor(name: &str) -> bool {
-    matches!(name, "socket" | "accept" | "accept4" | "epoll_create")
+/// The number of an error's name.
+pub(super) fn errno_named(name: &str) -> Result<i32, String> {
+    let known = name.starts_with('E').then(|| constant(name)).flatten();
+    known
+        .and_then(|errno| i32::try_from(errno).ok())
+        .ok_or_else(|| format!("`{name}` is the name of no error"))
 }
 
-/// What it gives has both ends in one number: the one to read from in the upper half.
 fn pipe(ends: &Expr) -> Result<Attempt, String> {
     match ends {
-        Expr::List(list) if list.len() == 2 => Ok(at_once(|sockets, _| {
-            let (read, write) = sockets.pipe()?;
-            Ok(value(i64::from(read) << 32 | i64::from(write)))
-        })),
+        Expr::List(list) if list.len() == 2 => {
+            Ok(at_once(|sockets, _| Ok(Answer { ends: Some(sockets.pipe()?), ..Answer::default() })))
+        }
         other => Err(format!("`{other}`: two descriptors in brackets are expected")),
     }
 }

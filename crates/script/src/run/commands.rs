@@ -6,20 +6,45 @@
 //! | `….py /proc/sys/net/…=value …`, `echo value > /proc/sys/net/…` | likewise |
 //! | `nstat` | counts from now on; `nstat … \| grep Name` fails if no such counter has moved since; `-s` does not count anew, `-a` counts from the beginning |
 //! | `ip tcp_metrics flush` | forgets paths |
-//! | `tc qdisc … pfifo` | nothing: packets leave at once |
-//! | `sleep seconds`, `true`, `:` | time passes; nothing |
+//! | `rm`, `dd if=/dev/zero of=FILE`, `touch`, `truncate -s` | files for `open`, which only the script sees |
+//! | `tc qdisc … pfifo`, `ethtool -K DEVICE tso off …` | nothing, and can do nothing (see [`Command::Nothing`]) |
+//! | `sleep seconds`, `true`, `:`, `false`, `echo` | time passes; nothing; failure |
 //! | `file.sh` | the commands in it, looked up beside the script |
+//!
+//! A command that fails fails the script, unless `||` says what else to do.
 
-use crate::code::{Value, Variables};
 use crate::run::Runner;
 use crate::run::failure::Failure;
-use proto::{Counters, SettingError};
-use std::path::Path;
+use crate::run::settings;
+use crate::run::shell::{Joined, Simple, pipelines};
+use proto::Counters;
+use std::path::{Path, PathBuf};
 
 /// Files within files.
 const DEPTH_MAX: u32 = 4;
-/// Settings that Linux has and that do nothing, or nothing that a stack without them could not do.
-const IGNORED: [&str; 3] = ["net.ipv4.tcp_fack", "net.ipv4.tcp_frto", "net.ipv4.tcp_autocorking"];
+/// Blocks that `dd` copies if it is not told (coreutils): the whole of /dev/zero never ends.
+const BLOCK: u64 = 512;
+
+/// What a command asks for.
+#[derive(Debug, PartialEq)]
+enum Command {
+    /// Nothing that could be seen: packets leave at once, whatever a queue below is called; TCP makes bursts whatever a device says of
+    /// segmentation (Linux's `sk_setup_caps` asks for it always), and they are cut to the wire's size here as there.
+    Nothing,
+    /// A status other than 0.
+    Failure,
+    Sleep(f64),
+    Settings(Vec<String>),
+    Nstat {
+        flags: String,
+        wanted: Option<String>,
+    },
+    FlushPaths,
+    /// A file that comes to be, or becomes, of so many zeros.
+    File(String, u64),
+    Remove(Vec<String>, bool),
+    Commands(PathBuf),
+}
 
 impl Runner<'_> {
     /// Does what a command means.
@@ -28,151 +53,206 @@ impl Runner<'_> {
         self.commands(text, &folder, 0).map_err(|message| Failure::new(line, message))
     }
 
+    /// Is it understood? Nothing is done.
+    pub(super) fn check_command(&self, line: usize, text: &str) -> Result<(), Failure> {
+        let folder = self.setup.folder.clone();
+        self.check_commands(text, &folder, 0).map_err(|message| Failure::new(line, message))
+    }
+
     fn commands(&mut self, text: &str, folder: &Path, depth: u32) -> Result<(), String> {
-        let text = text.replace("\\\n", " ");
-        for command in text.lines().flat_map(|line| split(line, ';')) {
-            let words = words(&command)?;
-            if !words.is_empty() {
-                self.one(&words, folder, depth)?;
+        let mut status = Ok(());
+        for pipeline in pipelines(text)? {
+            match pipeline.joined {
+                Joined::Then => status?,
+                Joined::And if status.is_err() => continue,
+                Joined::Or if status.is_ok() => continue,
+                Joined::And | Joined::Or => {}
+            }
+            status = self.carry_out(understood(&pipeline.commands, folder)?, depth)?;
+        }
+        status
+    }
+
+    fn check_commands(&self, text: &str, folder: &Path, depth: u32) -> Result<(), String> {
+        for pipeline in pipelines(text)? {
+            match understood(&pipeline.commands, folder)? {
+                Command::Settings(all) => {
+                    for assignment in &all {
+                        settings::check(assignment)?;
+                    }
+                }
+                Command::Commands(path) if depth < DEPTH_MAX => {
+                    self.check_commands(&text_of(&path)?, path.parent().unwrap_or(folder), depth + 1)?;
+                }
+                _ => {}
             }
         }
         Ok(())
     }
 
-    fn one(&mut self, words: &[String], folder: &Path, depth: u32) -> Result<(), String> {
-        let name = words[0].as_str();
-        let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
-        match (name, arguments.as_slice()) {
-            ("true" | ":", _) | ("tc", ["qdisc", _, .., "pfifo"]) => Ok(()),
-            ("sleep", [seconds]) => {
-                let seconds: f64 = seconds.parse().map_err(|_| format!("`{seconds}` is no time"))?;
+    /// The outer error: it cannot be done here. The inner: it fails, as it does on Linux.
+    fn carry_out(&mut self, command: Command, depth: u32) -> Result<Result<(), String>, String> {
+        match command {
+            Command::Nothing => {}
+            Command::Failure => return Ok(Err("the command fails".into())),
+            Command::Sleep(seconds) => {
                 let until = self.world.micros() + (seconds * 1e6) as i64;
                 self.world.wait_until(until);
-                Ok(())
             }
-            ("sysctl", words) => {
-                words.iter().filter(|word| !word.starts_with('-')).try_for_each(|word| self.assign(word))
+            Command::Settings(all) => {
+                // sysctl goes on behind one that it cannot set.
+                let mut status = Ok(());
+                for assignment in &all {
+                    status = status
+                        .and(self.world.call(|sockets, now| settings::assign(sockets, now, assignment))?);
+                }
+                return Ok(status);
             }
-            ("echo", [value, ">", file]) if file.starts_with("/proc/sys/") => {
-                self.assign(&format!("{file}={value}"))
+            Command::Nstat { flags, wanted } => return Ok(self.nstat(&flags, wanted.as_deref())),
+            Command::FlushPaths => self.world.sockets.stack_mut().path_cache_mut().clear(),
+            Command::File(name, len) => {
+                self.files.insert(name, len);
             }
-            ("nstat", rest) => self.nstat(rest),
-            ("ip", ["tcp_metrics", "flush", ..]) => {
-                self.world.sockets.stack_mut().path_cache_mut().clear();
-                Ok(())
+            Command::Remove(names, forced) => {
+                for name in names {
+                    if self.files.remove(&name).is_none() && !forced {
+                        return Ok(Err(format!("there is no `{name}` to remove")));
+                    }
+                }
             }
-            (name, words) if name.ends_with(".py") && !words.is_empty() => {
-                words.iter().try_for_each(|word| self.assign(word))
-            }
-            (name, _) if name.ends_with(".sh") && depth < DEPTH_MAX => {
-                let path = folder.join(name);
-                let text =
-                    std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-                self.commands(&text, path.parent().unwrap_or(folder), depth + 1)
-            }
-            _ => {
-                let known = "sysctl, nstat, `ip tcp_metrics flush`, sleep, true, and files of these";
-                Err(format!("`{}` is not understood: commands are {known}", words.join(" ")))
+            Command::Commands(path) => {
+                if depth >= DEPTH_MAX {
+                    return Err(format!("{}: files within files, too deep", path.display()));
+                }
+                let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+                self.commands(&text_of(&path)?, &folder, depth + 1)?;
             }
         }
-    }
-
-    /// `net.ipv4.tcp_sack=1`, `net/ipv4/tcp_sack=1` or with /proc/sys/ in front.
-    fn assign(&mut self, assignment: &str) -> Result<(), String> {
-        let (name, value) =
-            assignment.split_once('=').ok_or_else(|| format!("`{assignment}` is not name=value"))?;
-        let name = name.trim().trim_start_matches("/proc/sys/").replace('/', ".");
-        let value = value.trim();
-        if IGNORED.contains(&name.as_str()) {
-            return Ok(());
-        }
-        let set = self.world.call(|sockets, now| sockets.stack_mut().set(now, &name, value));
-        set.map(|_| ()).map_err(|error| match error {
-            SettingError::Unknown => format!("{name} is no setting of the stack"),
-            SettingError::Invalid(text) => format!("{name}={value}: {text}"),
-        })
+        Ok(Ok(()))
     }
 
     /// As nstat does it: `-n` and a bare `nstat` begin to count anew, `-s` does not, `-a` counts from the beginning.
-    fn nstat(&mut self, words: &[&str]) -> Result<(), String> {
+    fn nstat(&mut self, flags: &str, wanted: Option<&str>) -> Result<(), String> {
         let now = self.world.sockets.stack().counters().clone();
-        let own = words.iter().take_while(|word| **word != "|");
-        let has = |flag: char| own.clone().any(|word| word.starts_with('-') && word.contains(flag));
-        let before = if has('a') { Counters::default() } else { self.counted.clone() };
-        if !has('s') {
+        let before = if flags.contains('a') { Counters::default() } else { self.counted.clone() };
+        if !flags.contains('s') {
             self.counted = now.clone();
         }
-        let mut rest = words.iter().skip_while(|word| **word != "|").skip(1);
-        let Some(grep) = rest.next() else { return Ok(()) };
-        let wanted = rest.find(|word| !word.starts_with('-')).filter(|_| *grep == "grep");
-        let wanted = wanted.ok_or("behind nstat only `| grep Name` is understood")?;
+        let Some(wanted) = wanted else { return Ok(()) };
         let mut pairs = now.nstat().zip(before.nstat());
-        let moved = pairs.any(|((name, now), (_, then))| name.contains(*wanted) && now > then);
+        let moved = pairs.any(|((name, now), (_, then))| name.contains(wanted) && now > then);
         if moved { Ok(()) } else { Err(format!("no counter like `{wanted}` has moved")) }
     }
 }
 
-/// Parts between signs that stand outside quotes.
-fn split(text: &str, sign: char) -> Vec<String> {
-    let mut parts = Vec::new();
-    let mut part = String::new();
-    let mut quote = None;
-    for c in text.chars() {
-        if quote.is_none() && c == sign {
-            parts.push(std::mem::take(&mut part));
-            continue;
-        }
-        match quote {
-            Some(open) if open == c => quote = None,
-            None if c == '"' || c == '\'' => quote = Some(c),
-            _ => {}
-        }
-        part.push(c);
-    }
-    parts.push(part);
-    parts
+fn text_of(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Words of a command, without quotes, comments and where its output goes; `$((…))` is worked out.
-fn words(command: &str) -> Result<Vec<String>, String> {
-    let command = worked_out(command)?;
-    let mut words = Vec::new();
-    let mut rest = command.trim_start();
-    while !rest.is_empty() && !rest.starts_with('#') {
-        let mut word = String::new();
-        let mut quote = None;
-        let mut len = 0;
-        for c in rest.chars() {
-            match quote {
-                None if c.is_whitespace() => break,
-                None if c == '"' || c == '\'' => quote = Some(c),
-                Some(open) if open == c => quote = None,
-                _ => word.push(c),
+/// What commands with `|` between them mean. An error says what is not understood.
+fn understood(commands: &[Simple], folder: &Path) -> Result<Command, String> {
+    let refused = || {
+        let known = "sysctl, nstat, `ip tcp_metrics flush`, rm, dd, touch, truncate, sleep, true, false, echo, and files of these";
+        let text: Vec<String> = commands.iter().map(|command| command.words.join(" ")).collect();
+        Err(format!("`{}` is not understood: commands are {known}", text.join(" | ")))
+    };
+    let words = |command: &Simple| command.words.clone();
+    let (first, behind) = match commands {
+        [one] => (words(one), None),
+        [nstat, grep] if nstat.words[0] == "nstat" && grep.words[0] == "grep" && nstat.output.is_none() => {
+            (words(nstat), Some(words(grep)))
+        }
+        _ => return refused(),
+    };
+    let name = first[0].rsplit_once("bin/").map_or(first[0].as_str(), |(_, name)| name);
+    let arguments: Vec<&str> = first[1..].iter().map(String::as_str).collect();
+    let output = commands.last().and_then(|command| command.output.as_deref());
+    if let Some(file) = output {
+        return match (name, arguments.as_slice()) {
+            ("echo", [value]) if file.starts_with("/proc/sys/") => {
+                Ok(Command::Settings(vec![format!("{file}={value}")]))
             }
-            len += c.len_utf8();
+            ("true" | ":", []) => Ok(Command::File(file.to_owned(), 0)),
+            _ => refused(),
+        };
+    }
+    Ok(match (name, arguments.as_slice()) {
+        ("true" | ":" | "echo", _) | ("tc", ["qdisc", _, .., "pfifo"]) => Command::Nothing,
+        ("false", _) => Command::Failure,
+        ("ethtool", ["-K", _, features @ ..]) if says_only_of_bursts(features) => Command::Nothing,
+        ("sleep", [seconds]) => {
+            let seconds: f64 = seconds.parse().map_err(|_| format!("`{seconds}` is no time"))?;
+            Command::Sleep(seconds)
         }
-        rest = rest[len..].trim_start();
-        words.push(word);
-    }
-    // Where the output goes does not matter, unless it is a setting.
-    words.retain(|word| word != "2>&1" && word != "2>/dev/null");
-    if let Some(at) = words.iter().position(|word| word == ">")
-        && words.get(at + 1).is_some_and(|file| file == "/dev/null")
-    {
-        words.drain(at..at + 2);
-    }
-    Ok(words)
+        ("sysctl", words) => {
+            let (flags, all): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
+            if flags.iter().any(|flag| !flag[1..].chars().all(|c| matches!(c, 'q' | 'w'))) || all.is_empty() {
+                return refused();
+            }
+            Command::Settings(all.into_iter().map(str::to_owned).collect())
+        }
+        ("nstat", rest) => {
+            let wanted = behind.map(|grep| grep[1..].iter().find(|word| !word.starts_with('-')).cloned());
+            if rest.iter().any(|word| !word.starts_with('-')) || wanted == Some(None) {
+                return refused();
+            }
+            Command::Nstat { flags: rest.concat(), wanted: wanted.flatten() }
+        }
+        ("ip", ["tcp_metrics", "flush", ..]) => Command::FlushPaths,
+        ("rm", ["-f", files @ ..]) => Command::Remove(files.iter().map(ToString::to_string).collect(), true),
+        ("rm", files @ [first, ..]) if !first.starts_with('-') => {
+            Command::Remove(files.iter().map(ToString::to_string).collect(), false)
+        }
+        ("dd", operands) => copied_zeros(operands)?,
+        ("touch", [file]) => Command::File(file.to_string(), 0),
+        ("truncate", ["-s", len, file]) => {
+            Command::File(file.to_string(), len.parse().map_err(|_| format!("`{len}` is no length"))?)
+        }
+        (_, words) if name.ends_with(".py") && !words.is_empty() => {
+            Command::Settings(words.iter().map(ToString::to_string).collect())
+        }
+        (_, _) if name.ends_with(".sh") => Command::Commands(folder.join(&first[0])),
+        _ => return refused(),
+    })
 }
 
-fn worked_out(command: &str) -> Result<String, String> {
-    let mut text = command.to_owned();
-    while let Some(from) = text.find("$((") {
-        let inside = &text[from + 3..];
-        let len = inside.find("))").ok_or("`$((` never ends")?;
-        let Value::Int(value) = Variables::default().evaluate(&inside[..len], &|_| None)? else {
-            return Err("`$((…))` is no number".into());
-        };
-        text.replace_range(from..from + 3 + len + 2, &value.to_string());
+/// Pairs of a feature and `on` or `off`.
+fn says_only_of_bursts(features: &[&str]) -> bool {
+    let (pairs, rest) = features.as_chunks::<2>();
+    !pairs.is_empty()
+        && rest.is_empty()
+        && pairs.iter().all(|[feature, state]| {
+            matches!(*feature, "tso" | "gso" | "gro" | "lro") && matches!(*state, "on" | "off")
+        })
+}
+
+/// `dd if=/dev/zero of=FILE bs=… count=…`
+fn copied_zeros(operands: &[&str]) -> Result<Command, String> {
+    let (mut file, mut from, mut bs, mut count) = (None, None, BLOCK, None);
+    for operand in operands {
+        match operand.split_once('=') {
+            Some(("if", name)) => from = Some(name),
+            Some(("of", name)) => file = Some(name.to_owned()),
+            Some(("bs", size)) => bs = bytes(size).ok_or_else(|| format!("`{operand}` of dd is no size"))?,
+            Some(("count", number)) => count = number.parse::<u64>().ok(),
+            Some(("status", _)) => {}
+            _ => return Err(format!("`{operand}` of dd is not understood")),
+        }
     }
-    Ok(text)
+    match (file, from, count.and_then(|count| count.checked_mul(bs))) {
+        (Some(file), Some("/dev/zero"), Some(len)) => Ok(Command::File(file, len)),
+        _ => Err("dd is understood as `dd if=/dev/zero of=FILE bs=BYTES count=NUMBER`".into()),
+    }
+}
+
+/// `512`, `4k`, `1M`.
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(['k', 'K', 'M']);
+    let unit = match &text[digits.len()..] {
+        "" => 1,
+        "k" | "K" => 1 << 10,
+        "M" => 1 << 20,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
 }

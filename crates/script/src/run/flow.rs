@@ -14,6 +14,8 @@ pub(crate) struct Flow {
     pub(crate) listening: bool,
     /// `connect` was called: a SYN that left tells the local end.
     pub(crate) connects: bool,
+    /// The local end its socket has, from which its next attempt comes.
+    pub(crate) bound: Option<SocketAddr>,
     /// The stack's descriptor, once there is one.
     pub(crate) fd: Option<i32>,
     pub(crate) local: SocketAddr,
@@ -45,6 +47,7 @@ impl Flow {
         Flow {
             listening: false,
             connects: false,
+            bound: None,
             fd,
             local,
             remote,
@@ -71,7 +74,8 @@ impl Flow {
         }
         let first = live.flags & (Flags::SYN | Flags::ACK) == Flags::SYN;
         let known = from == self.local && self.local_numbers.known && self.local_numbers.live == live.seq;
-        if self.connects && first && !known {
+        let own = self.bound.is_none_or(|bound| bound == from);
+        if self.connects && first && own && !known {
             self.local = from;
             self.local_numbers = Numbers::default();
             self.remote_numbers = Numbers::default();

@@ -7,7 +7,7 @@ use crate::run::failure::Failure;
 use crate::run::flow::Flow;
 use crate::run::segment;
 use core::net::SocketAddr;
-use wire::{Ecn, Flags};
+use wire::{Ecn, Flags, IpHeader};
 
 /// So long a packet is waited for, microseconds.
 const PATIENCE: i64 = 200_000_000;
@@ -83,18 +83,20 @@ impl Runner<'_> {
         if self.flows.is_empty() {
             return Err(Failure::new(line, "a packet is expected of no socket: there is none yet"));
         }
-        let (at, ip, mut seen) = self.next_of_flow(line, packet, expected)?;
+        let (mut at, mut ip, mut seen) = self.next_of_flow(line, packet, expected)?;
+        let mut last = seen.clone();
         while seen.len < expected.len && !self.setup.strict_segments && seen.len > 0 {
-            let (_, _, more) = self.next_of_flow(line, packet, expected)?;
-            if !continues(&seen, &more) {
+            let (when, header, more) = self.next_of_flow(line, packet, expected)?;
+            let missing = expected.len - seen.len;
+            if !continues(&last, &more) || (more.len < missing && more.len != last.len) {
                 let (len, wanted) = (seen.len, expected.len);
                 let message =
                     format!("the packet ends after {len} of {wanted} bytes, and the next does not go on");
-                let more = show(packet, expected, ip, more);
+                let more = show(packet, expected, header, more);
                 return Err(Failure::new(line, message).beside(packet.to_string(), more));
             }
-            seen.flags |= more.flags & (Flags::PSH | Flags::FIN);
-            seen.len = seen.len.saturating_add(more.len);
+            seen = merged(&seen, &more);
+            (at, ip, last) = (when, header, more);
         }
         let differing = self.differing(packet, expected, ip, &seen);
         if differing.is_empty() {
@@ -123,11 +125,23 @@ impl Runner<'_> {
                 let message = format!("no packet left by {} s", Seconds(latest));
                 return Err(Failure::new(line, message).beside(packet.to_string(), "nothing"));
             };
+            if let Err(error) = IpHeader::parse(&bytes) {
+                return Err(Failure::new(
+                    line,
+                    format!("what left at {} s is no IP packet: {error}", Seconds(at)),
+                ));
+            }
             let Some((from, to, ip, live)) = segment::read(&bytes) else { continue };
             if let Some(flow) = self.flows.get_mut(of_packet)
                 && flow.owns(expected, from, to, &live)
             {
-                return Ok((at, ip, flow.seen_of(&live, expected)));
+                let seen = flow.seen_of(&live, expected);
+                if let Some(wrong) = segment::wrong_in(&bytes) {
+                    let message = format!("the packet at {} s has {wrong}", Seconds(at));
+                    let seen = show(packet, expected, ip, seen);
+                    return Err(Failure::new(line, message).beside(packet.to_string(), seen));
+                }
+                return Ok((at, ip, seen));
             }
         }
     }
@@ -167,15 +181,27 @@ impl Runner<'_> {
     }
 }
 
-/// Are these two segments of one burst?
-fn continues(seen: &Segment, more: &Segment) -> bool {
-    let last = Flags::PSH | Flags::FIN;
+/// Are these two segments of one burst? Its first may say CWR (RFC 3168 §6.1.2), its last PSH and FIN.
+fn continues(before: &Segment, more: &Segment) -> bool {
+    let own = Flags::PSH | Flags::FIN | Flags::CWR;
+    let options =
+        |segment: &Segment| segment.options.iter().flatten().map(TcpOption::wire_len).sum::<usize>();
     more.len > 0
-        && more.seq == seen.end()
-        && more.ack == seen.ack
-        && more.window == seen.window
-        && more.flags.difference(last) == seen.flags.difference(last)
-        && !seen.flags.contains(Flags::FIN)
+        && more.seq == before.end()
+        && more.ack == before.ack
+        && more.window == before.window
+        && more.urgent == before.urgent
+        && more.flags.difference(own) == before.flags.difference(own)
+        && options(more) == options(before)
+        && !before.flags.contains(Flags::FIN)
+}
+
+/// The segment that was cut into `first`, which may itself be of several, and `more`: its header is the last one's, but for where it begins
+/// and CWR.
+fn merged(first: &Segment, more: &Segment) -> Segment {
+    let mut flags = more.flags;
+    flags.set(Flags::CWR, first.flags.contains(Flags::CWR));
+    Segment { seq: first.seq, len: first.len.saturating_add(more.len), flags, ..more.clone() }
 }
 
 /// Of timestamps, how much TSval has grown is compared where the script says what a tick is; TSecr is not.

@@ -1,6 +1,6 @@
-//! Packets between values and bytes. Payload is zeros, and is not compared.
+//! Packets between values and bytes. Payload is zeros.
 
-use crate::ast::{Icmp, Ip, Segment, Tos};
+use crate::ast::{Body, Direction, Icmp, Ip, Packet, Segment, Tos};
 use crate::options;
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -58,6 +58,38 @@ pub(crate) fn read(packet: &[u8]) -> Option<(SocketAddr, SocketAddr, Ip, Segment
     Some((src, dst, said, segment))
 }
 
+/// What is wrong in a TCP packet of the stack whatever a script says of it: its checksum, or payload that nobody wrote.
+pub(crate) fn wrong_in(packet: &[u8]) -> Option<&'static str> {
+    let (ip, payload) = IpHeader::parse(packet).ok()?;
+    let tcp = packet.get(payload)?;
+    let mut sum = Checksum::pseudo_header(ip.src, ip.dst, ip.protocol, tcp.len() as u32);
+    sum.add(tcp);
+    if sum.finish() != 0 {
+        return Some("a wrong checksum");
+    }
+    let header_len = usize::from(tcp.get(12)? >> 4) * 4;
+    let written = tcp.get(header_len..)?.iter().all(|byte| *byte == 0);
+    (!written).then_some("other bytes than were written: all are 0")
+}
+
+/// Could the packet be made, or be expected?
+pub(crate) fn check(packet: &Packet, is_v4: bool) -> Result<(), String> {
+    match (&packet.body, packet.direction) {
+        (Body::Tcp(_), _) => Ok(()),
+        (Body::Icmp(icmp), Direction::In) => kind_and_code(icmp, is_v4).map(drop),
+        (Body::Icmp(_), Direction::Out) => Err("only TCP packets can be expected here".into()),
+    }
+}
+
+fn kind_and_code(icmp: &Icmp, is_v4: bool) -> Result<(u8, u8), String> {
+    let kind = number(KINDS, is_v4, &icmp.kind, "type_").ok_or(format!("`{}` is no ICMP type", icmp.kind))?;
+    let code = match &icmp.code {
+        None => 0,
+        Some(code) => number(CODES, is_v4, code, "code_").ok_or(format!("`{code}` is no ICMP code"))?,
+    };
+    Ok((kind, code))
+}
+
 /// An ICMP error from `remote` about a segment from `local`, which begins at `seq` on the wire.
 pub(crate) fn emit_icmp(
     local: SocketAddr,
@@ -67,11 +99,7 @@ pub(crate) fn emit_icmp(
     seq: u32,
 ) -> Result<Bytes, String> {
     let is_v4 = local.is_ipv4();
-    let kind = number(KINDS, is_v4, &icmp.kind, "type_").ok_or(format!("`{}` is no ICMP type", icmp.kind))?;
-    let code = match &icmp.code {
-        None => 0,
-        Some(code) => number(CODES, is_v4, code, "code_").ok_or(format!("`{code}` is no ICMP code"))?,
-    };
+    let (kind, code) = kind_and_code(icmp, is_v4)?;
     let quoted = Segment {
         ports: None,
         flags: Flags::ACK,

@@ -1,5 +1,6 @@
 //! One host in virtual time: sockets over a stack, a clock that jumps, the packets that left, and at most one call that waits.
 
+use crate::run::files::OpenFile;
 use bytes::Bytes;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -14,6 +15,19 @@ pub(crate) struct Answer {
     pub(crate) told: Vec<Told>,
     /// Whom `accept` names.
     pub(crate) peer: Option<SocketAddr>,
+    /// The stack's descriptor that came to be.
+    pub(crate) descriptor: Option<i32>,
+    /// The two of a pipe: the one to read from first.
+    pub(crate) ends: Option<(i32, i32)>,
+    /// The file that was opened.
+    pub(crate) file: Option<OpenFile>,
+}
+
+impl Answer {
+    /// Is its value a number that scripts choose for themselves?
+    pub(crate) fn is_descriptor(&self) -> bool {
+        self.descriptor.is_some() || self.file.is_some()
+    }
 }
 
 /// A number a call told, beside the one the script expects.

@@ -4,5 +4,6 @@
 mod connections;
 mod errors;
 mod failures;
+mod judging;
 mod round_trip;
 mod scripts;

@@ -1,6 +1,6 @@
 //! `poll` and `epoll`.
 
-use super::{at_once, count, deadline, value};
+use super::{at_once, count, deadline, descriptor, value};
 use crate::ast::{Call, Expr};
 use crate::run::Runner;
 use crate::run::values::{field, fields, int, number, size};
@@ -10,18 +10,21 @@ use posix::{Control, Interest, PollFd, Ready};
 impl Runner<'_> {
     pub(super) fn readiness_call(&mut self, call: &Call) -> Option<Result<Attempt, String>> {
         Some(match (call.name.as_str(), call.arguments.as_slice()) {
-            ("poll", [fds, _, timeout]) => self.poll(fds, timeout),
-            ("epoll_create", [_]) => Ok(at_once(|sockets, _| sockets.epoll_create(false).map(value))),
+            ("poll", [fds, number, timeout]) => self.poll(fds, number, timeout),
+            ("epoll_create", [_]) => Ok(at_once(|sockets, _| sockets.epoll_create(false).map(descriptor))),
             ("epoll_ctl", [epoll, operation, fd, event]) => self.epoll_ctl(epoll, operation, fd, event),
             ("epoll_wait", [epoll, events, most, timeout]) => self.epoll_wait(epoll, events, most, timeout),
             _ => return None,
         })
     }
 
-    fn poll(&mut self, fds: &Expr, timeout: &Expr) -> Result<Attempt, String> {
+    fn poll(&mut self, fds: &Expr, how_many: &Expr, timeout: &Expr) -> Result<Attempt, String> {
         let Expr::List(list) = fds else {
             return Err(format!("`{fds}`: descriptors in brackets are expected"));
         };
+        if size(how_many)? != list.len() {
+            return Err(format!("{how_many} descriptors are said, and {} are there", list.len()));
+        }
         let mut entries = Vec::new();
         let mut expected = Vec::new();
         for entry in list {

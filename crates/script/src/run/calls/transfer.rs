@@ -1,13 +1,13 @@
 //! Calls that send and receive. What is sent is zeros, as many as the script says.
 
 use super::messages::{Expected, compare};
-use super::{count, value};
+use super::{at_once, count, value};
 use crate::ast::{Call, Expr};
 use crate::run::Runner;
-use crate::run::values::{field, fields, int, is_null, number, size};
+use crate::run::values::{field, fields, int, is_null, number, only, size};
 use crate::run::world::Attempt;
 use core::net::SocketAddr;
-use posix::{Destination, Receive, Send, Source};
+use posix::{Destination, Errno, Receive, Send, Source};
 
 /// What can be sent in one call.
 static ZEROS: [u8; 1 << 24] = [0; 1 << 24];
@@ -19,18 +19,20 @@ impl Runner<'_> {
         Some(match (call.name.as_str(), call.arguments.as_slice()) {
             ("write", [fd, data, len]) => self.send(fd, (data, len), zero, none),
             ("send", [fd, data, len, flags]) => self.send(fd, (data, len), flags, none),
-            ("sendto", [fd, data, len, flags, to, _]) => self.send(fd, (data, len), flags, to),
-            ("writev", [fd, vector, _]) => {
-                total(vector).and_then(|len| self.send(fd, (&Expr::Ellipsis, &len), zero, none))
+            ("sendto", [fd, data, len, flags, to, Expr::Ellipsis]) => self.send(fd, (data, len), flags, to),
+            ("writev" | "readv", [fd, vector, number]) if is_null(vector) => self.null_vector(fd, number),
+            ("writev", [fd, vector, number]) => {
+                vectors(vector, number).and_then(|len| self.send(fd, (&Expr::Ellipsis, &len), zero, none))
             }
             ("sendmsg", [fd, message, flags]) => self.sendmsg(fd, message, flags),
             ("read", [fd, data, len]) => self.receive(fd, (data, len), zero, Vec::new()),
             ("recv", [fd, data, len, flags]) => self.receive(fd, (data, len), flags, Vec::new()),
-            ("recvfrom", [fd, data, len, flags, _, _]) => self.receive(fd, (data, len), flags, Vec::new()),
-            ("readv", [fd, vector, _]) => {
-                total(vector).and_then(|len| self.receive(fd, (&Expr::Ellipsis, &len), zero, Vec::new()))
+            ("recvfrom", [fd, data, len, flags, Expr::Ellipsis, Expr::Ellipsis]) => {
+                self.receive(fd, (data, len), flags, Vec::new())
             }
-            ("sendfile", [to, file, _, len]) => self.sendfile(to, file, len),
+            ("readv", [fd, vector, number]) => vectors(vector, number)
+                .and_then(|len| self.receive(fd, (&Expr::Ellipsis, &len), zero, Vec::new())),
+            ("sendfile", [to, file, offset, len]) => self.sendfile(to, file, offset, len),
             _ => return None,
         })
     }
@@ -42,6 +44,10 @@ impl Runner<'_> {
         flags: &Expr,
         to: &Expr,
     ) -> Result<Attempt, String> {
+        is_buffer(data)?;
+        if self.open_files.contains_key(&number(fd)?) {
+            return Err("files are only read here".into());
+        }
         let (fd, len, flags) = (self.fd(fd)?, size(len)?, int(flags)?);
         let to = self.address(to, SocketAddr::new(self.setup.remote, self.setup.connect_port))?;
         if flags & libc::MSG_FASTOPEN != 0 {
@@ -65,6 +71,15 @@ impl Runner<'_> {
         }))
     }
 
+    /// Where the buffers are is read before anything else (Linux's `import_iovec`).
+    fn null_vector(&self, fd: &Expr, number: &Expr) -> Result<Attempt, String> {
+        let (fd, number) = (self.fd(fd)?, size(number)?);
+        Ok(at_once(move |sockets, _| match sockets.flags(fd) {
+            Ok(_) if number > 0 => Err(Errno::EFAULT),
+            open => open.map(|_| value(0)),
+        }))
+    }
+
     fn sendmsg(&mut self, fd: &Expr, message: &Expr, flags: &Expr) -> Result<Attempt, String> {
         let fields = fields(message)?;
         let len = total(field(fields, "msg_iov").ok_or("msg_iov is missing")?)?;
@@ -72,12 +87,18 @@ impl Runner<'_> {
         self.send(fd, (&Expr::Ellipsis, &len), flags, to)
     }
 
-    /// Files hold zeros, as many as anybody asks for: nothing of the system is read.
-    fn sendfile(&mut self, to: &Expr, file: &Expr, len: &Expr) -> Result<Attempt, String> {
-        if !self.zero_files.contains(&number(file)?) {
+    /// From where `[offset]` says, or else from where the file was read to.
+    fn sendfile(&mut self, to: &Expr, file: &Expr, offset: &Expr, len: &Expr) -> Result<Attempt, String> {
+        let most = size(len)?;
+        let Some(opened) = self.open_files.get_mut(&number(file)?) else {
             return Err(format!("`{file}` was not opened"));
-        }
-        self.send(to, (&Expr::Ellipsis, len), &Expr::Int(0), &Expr::Word("NULL".into()))
+        };
+        let len = match offset {
+            null if is_null(null) => opened.read(most),
+            offset => opened.has(size(only(offset)?)? as u64, most),
+        };
+        let len = Expr::Int(count(len));
+        self.send(to, (&Expr::Ellipsis, &len), &Expr::Int(0), &Expr::Word("NULL".into()))
     }
 
     /// `expected`: what the call must tell beside the bytes, if that is asked.
@@ -88,11 +109,23 @@ impl Runner<'_> {
         flags: &Expr,
         expected: Vec<Expected>,
     ) -> Result<Attempt, String> {
-        let (fd, flags) = (self.fd(fd)?, int(flags)?);
-        if is_null(data) && flags & libc::MSG_TRUNC == 0 {
-            return Err("receiving into NULL is not understood here".into());
-        }
+        is_buffer(data)?;
+        let (script, flags) = (number(fd)?, int(flags)?);
+        let fd = self.fd(fd)?;
         let mut buf = vec![0; size(len)?.min(ZEROS.len())];
+        let faulty = is_null(data) && flags & libc::MSG_TRUNC == 0 && !buf.is_empty();
+        if let Some(file) = self.open_files.get_mut(&script) {
+            let got = file.read(if faulty { 0 } else { buf.len() });
+            return Ok(at_once(move |_, _| if faulty { Err(Errno::EFAULT) } else { Ok(value(count(got))) }));
+        }
+        if faulty {
+            // That there is something for a bad place is an error; that there is nothing comes first.
+            let mut receive = Receive::new(fd, flags | libc::MSG_PEEK);
+            return Ok(Box::new(move |sockets, now| match receive.attempt(sockets, now, &mut [0])? {
+                0 => Ok(value(0)),
+                _ => Err(Errno::EFAULT.into()),
+            }));
+        }
         let mut receive = Receive::new(fd, flags);
         let (peeked, tolerance) = (flags & libc::MSG_PEEK != 0, self.setup.tolerance_usecs);
         Ok(Box::new(move |sockets, now| {
@@ -110,6 +143,26 @@ impl Runner<'_> {
     }
 }
 
+/// A buffer holds zeros, or is at no good address: scripts cannot say what is in it.
+fn is_buffer(data: &Expr) -> Result<(), String> {
+    match data {
+        Expr::Ellipsis => Ok(()),
+        null if is_null(null) => Ok(()),
+        other => Err(format!("`{other}`: a buffer is `...` or NULL")),
+    }
+}
+
+/// How many bytes the buffers of `writev` and `readv` are, of which there are so many.
+fn vectors(vector: &Expr, number: &Expr) -> Result<Expr, String> {
+    let len = total(vector)?;
+    match vector {
+        Expr::List(entries) if size(number)? != entries.len() => {
+            Err(format!("{number} buffers are said, and {} are there", entries.len()))
+        }
+        _ => Ok(len),
+    }
+}
+
 /// How many bytes `[{..., 100}, {..., 20}]` names.
 pub(super) fn total(vector: &Expr) -> Result<Expr, String> {
     let Expr::List(entries) = vector else {
@@ -118,7 +171,9 @@ pub(super) fn total(vector: &Expr) -> Result<Expr, String> {
     let mut sum = 0_usize;
     for entry in entries {
         match entry {
-            Expr::Tuple(pair) if pair.len() == 2 => sum = sum.saturating_add(size(&pair[1])?),
+            Expr::Tuple(pair) if pair.len() == 2 && pair[0] == Expr::Ellipsis => {
+                sum = sum.saturating_add(size(&pair[1])?);
+            }
             other => return Err(format!("`{other}`: a buffer is `{{..., length}}`")),
         }
     }

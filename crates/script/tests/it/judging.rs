@@ -1,0 +1,211 @@
+//! How a script's events are judged: what packetdrill compares, and how it merges what was cut.
+
+use script::{Script, Setup, check, run};
+
+const OPENING: &str = "`sysctl -q net.ipv4.tcp_timestamps=0`
+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 setsockopt(3, SOL_SOCKET, SO_REUSEADDR, [1], 4) = 0
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 0:0(0) win 32792 <mss 1000,nop,nop,sackOK>
++0 > S. 0:0(0) ack 1 <...>
++.01 < . 1:1(0) ack 1 win 32792
++0 accept(3, ..., ...) = 4
+";
+
+fn outcome(source: &str) -> Result<(), String> {
+    let script = Script::parse(source).map_err(|problem| problem.to_string())?;
+    run(&script, Setup::default()).map_err(|failure| failure.in_source(source).to_string())
+}
+
+fn on_connection(events: &str) -> Result<(), String> {
+    outcome(&format!("{OPENING}{events}\n"))
+}
+
+fn holds(events: &str) {
+    on_connection(events).unwrap_or_else(|message| panic!("{events}\n{message}"));
+}
+
+fn fails(events: &str, with: &str) {
+    let message = on_connection(events).expect_err(events);
+    assert!(message.contains(with), "{events}\n{message}");
+}
+
+/// `run_system_call.c` compares the error's number where one is named; where none is, any will do.
+#[test]
+fn a_call_that_fails_may_do_so_without_a_name_of_its_error() {
+    holds("+0 fcntl(4, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n+0 read(4, ..., 10) = -1");
+    holds("+0 fcntl(4, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n+0 read(4, ..., 10) = -1 EWOULDBLOCK");
+    fails("+0 fcntl(4, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n+0 read(4, ..., 10) = -1 EINVAL", "-1 EAGAIN");
+    fails("+0 read(4, ..., 10) = -1 ENONSENSE", "`ENONSENSE` is the name of no error");
+}
+
+/// `packet.c` takes the header of the last.
+#[test]
+fn segments_that_are_merged_have_the_push_of_the_last() {
+    let two = "+0 setsockopt(4, SOL_TCP, TCP_NODELAY, [1], 4) = 0\n+0 send(4, ..., 1000, 0) = 1000\n\
+               +0 send(4, ..., 1000, MSG_MORE) = 1000\n";
+    holds(&format!("{two}+0 > . 1:2001(2000) ack 1"));
+    fails(&format!("{two}+0 > P. 1:2001(2000) ack 1"), "differs in flags");
+}
+
+/// All but the last are of one length (`verify_packet_fragments`).
+#[test]
+fn segments_of_different_lengths_are_not_of_one_burst() {
+    let three = "+0 setsockopt(4, SOL_TCP, TCP_NODELAY, [1], 4) = 0\n+0 write(4, ..., 300) = 300\n\
+                 +0 write(4, ..., 100) = 100\n+0 write(4, ..., 100) = 100\n";
+    fails(&format!("{three}+0 > P. 1:501(500) ack 1"), "the packet ends after 300 of 500 bytes");
+    holds(&format!("{three}+0 > P. 1:401(400) ack 1\n+0 > P. 401:501(100) ack 1"));
+}
+
+/// A SYN is of the socket from whose port it comes.
+#[test]
+fn a_syn_repeated_by_another_socket_passes_unnoticed() {
+    let source = "`sysctl -q net.ipv4.tcp_timestamps=0`
+    0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+   +0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0
+   +0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)
+   +0 > S 0:0(0) <mss 1460,nop,nop,sackOK,nop,wscale 10>
+ +1.5 socket(..., SOCK_STREAM, IPPROTO_TCP) = 4
+   +0 setsockopt(4, SOL_TCP, TCP_MAXSEG, [1000], 4) = 0
+   +0 fcntl(4, F_SETFL, O_RDWR|O_NONBLOCK) = 0
+   +0 connect(4, ..., ...) = -1 EINPROGRESS (Operation now in progress)
+   +0 > S 0:0(0) <mss 1000,nop,nop,sackOK,nop,wscale 10>
+";
+    outcome(source).unwrap();
+}
+
+#[test]
+fn a_family_alone_is_an_address() {
+    let source = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+   +0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0
+   +0 sendto(3, ..., 0, MSG_FASTOPEN, AF_UNSPEC, ...) = -1 EOPNOTSUPP (Operation not supported)
+   +0 connect(3, AF_INET, ...) = -1 EINPROGRESS (Operation now in progress)
+";
+    outcome(source).unwrap();
+    let message = outcome(&source.replace("AF_INET", "AF_INET6")).unwrap_err();
+    assert!(message.contains("is not the family"), "{message}");
+}
+
+/// With nothing to copy there is nothing that could go to a bad place (Linux's `tcp_recvmsg_locked`).
+#[test]
+fn to_receive_into_nowhere_is_an_error_once_there_is_something() {
+    holds(
+        "+0 recv(4, NULL, 10, MSG_DONTWAIT) = -1 EAGAIN (Resource temporarily unavailable)
++0 < P. 1:11(10) ack 1 win 32792
++0 > . 1:1(0) ack 11
++0 read(4, NULL, 10) = -1 EFAULT (Bad address)
++0 readv(4, NULL, 1) = -1 EFAULT (Bad address)
++0 writev(4, NULL, 2) = -1 EFAULT (Bad address)
++0 read(4, ..., 100) = 10",
+    );
+}
+
+#[test]
+fn what_is_said_beside_a_call_is_compared_or_refused() {
+    fails("+0 write(4, \"AAAA\", 4) = 4", "a buffer is `...` or NULL");
+    fails("+0 writev(4, [{..., 4}], 2) = 4", "2 buffers are said, and 1 are there");
+    fails("+0 poll([{fd=4, events=POLLIN, revents=0}], 2, 0) = 0", "2 descriptors are said, and 1 are there");
+    fails("+0 fcntl(4, F_SETSIG, 1) = 0", "`F_SETSIG` is no name");
+    fails("+0 fcntl(4, F_SETOWN, 1) = 0", "is not understood here");
+    holds("+0 fcntl(4, F_GETFD) = 0\n+0 fcntl(4, F_SETFD, FD_CLOEXEC) = 0\n+0 fcntl(4, F_GETFD) = 1");
+}
+
+#[test]
+fn a_descriptor_and_its_copy_are_one_socket() {
+    holds(
+        "+0 fcntl(4, F_DUPFD, 9) = 9
++0 close(4) = 0
++0 write(9, ..., 10) = 10
++0 > P. 1:11(10) ack 1
++0 close(9) = 0
++0 > F. 11:11(0) ack 1",
+    );
+}
+
+/// Only the script's own files are there, and /dev/zero.
+#[test]
+fn files_are_as_long_as_commands_made_them() {
+    holds(
+        "+0 open(\"file\", O_RDONLY) = -1 ENOENT (No such file or directory)
++0 `dd if=/dev/zero of=file bs=1k count=2 status=none`
++0 open(\"file\", O_RDONLY) = 5
++0 read(5, ..., 2000) = 2000
++0 read(5, ..., 2000) = 48
++0 sendfile(4, 5, [1048], 5000) = 1000
++0 > P. 1:1001(1000) ack 1
++0 close(5) = 0
++0 `rm file`
++0 open(\"file\", O_RDONLY) = -1 ENOENT (No such file or directory)
++0 open(\"/dev/zero\", O_RDONLY) = 5
++0 read(5, ..., 9) = 9",
+    );
+    fails("+0 `rm file`", "there is no `file` to remove");
+}
+
+#[test]
+fn commands_are_joined_as_a_shell_joins_them() {
+    holds("+0 `sysctl -q net.ipv4.tcp_fastopen_cookies=0 &> /dev/null || ip tcp_metrics flush all`");
+    holds("+0 `ethtool -K tun0 tso off gso off`\n+0 `false && sysctl net.ipv4.tcp_sack=9 || true`");
+    fails("+0 `sysctl -q net.ipv4.tcp_fastopen_cookies=0`", "no setting of the stack, nor of Linux");
+    fails("+0 `sysctl -q net.ipv4.tcp_reflect_tos=1 || true`", "a setting of Linux's that is not here");
+    fails("+0 `true && false`", "the command fails");
+    fails("+0 `ethtool -K tun0 tx off`", "is not understood");
+    fails("+0 `rm -rf / || true`", "is not understood");
+}
+
+/// A setting does something, or is one of those that Linux takes and does not look at, in Linux's range.
+#[test]
+fn every_setting_is_taken_or_refused() {
+    fails("+0 `sysctl -q net.ipv4.tcp_frto=77`", "net.ipv4.tcp_frto=77");
+    fails("+0 `sysctl -q net.ipv4.tcp_fack=256`", "it is 0 to 255");
+    holds("+0 `sysctl -q net.ipv4.tcp_fack=77`");
+}
+
+/// F-RTO (RFC 5682) as the engine does it: without it, what is lost is sent again in slow start.
+#[test]
+fn tcp_frto_takes_effect() {
+    let after_timeout = |frto: u8, then: &str| {
+        on_connection(&format!(
+            "+0 `sysctl -q net.ipv4.tcp_frto={frto} net.ipv4.tcp_early_retrans=0 net.ipv4.tcp_recovery=0`
++0 write(4, ..., 12000) = 12000
++0 > P. 1:10001(10000) ack 1
++.2~+.22 > . 1:1001(1000) ack 1
++.01 < . 1:1(0) ack 1001 win 32792
+{then}"
+        ))
+    };
+    let anew = "+0 > P. 10001:12001(2000) ack 1";
+    let again = "+0 > . 1001:3001(2000) ack 1";
+    assert_eq!(after_timeout(2, anew), Ok(()));
+    assert_eq!(after_timeout(0, again), Ok(()));
+}
+
+/// What goes on behind a backslash may be nothing.
+#[test]
+fn a_snippet_may_end_in_a_backslash() {
+    holds("+0 %{ assert tcpi_state == 1;\\\n}%");
+}
+
+#[test]
+fn what_is_not_understood_is_said_without_a_run() {
+    let said = |event: &str| {
+        let script = Script::parse(&format!("{OPENING}{event}\n")).unwrap();
+        check(&script, Setup::default()).map_err(|failure| failure.to_string())
+    };
+    for (event, with) in [
+        ("+0 bogus(1) = 0", "10: bogus: no such system call"),
+        ("+0 socket(..., SOCK_NOPE, 0) = 3", "`SOCK_NOPE` is no name"),
+        ("+0 close(4) = -1 ENONSENSE", "`ENONSENSE` is the name of no error"),
+        ("+0 close(4) = NOTHING", "`NOTHING` is no name"),
+        ("+0 `rm -rf x`", "`rm -rf x` is not understood"),
+        ("+0 `sysctl -q net.ipv4.tcp_sack=7 || true`", "net.ipv4.tcp_sack=7"),
+        ("+0 %{ import os }%", "`import` is not understood"),
+        ("+0 < icmp unreachable nowhere [1:1(0)]", "`nowhere` is no ICMP code"),
+    ] {
+        let message = said(event).expect_err(event);
+        assert!(message.contains(with), "{event}: {message}");
+    }
+    let fine = "+9 > P. 1:2(1) ack 7\n+0 open(\"x\", O_RDONLY) = 5\n+0 sendfile(4, 5, [0], 9) = 9\n+0 `true`";
+    assert_eq!(said(fine), Ok(()));
+}
