@@ -5,7 +5,7 @@ mod args;
 pub(crate) use args::LabArgs;
 
 use crate::failure::Failure;
-use crate::terminal::page_style;
+use crate::terminal::{page_style, print};
 use ::lab::report::{Page, Report, traces, write_pcapng, write_series};
 use ::lab::scenario::{self, CATALOGUE};
 use args::{
@@ -14,7 +14,7 @@ use args::{
 };
 use firstbyte::CongestionControl;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -164,17 +164,6 @@ fn list() -> String {
     text.push_str("\nStart with: firstbyte lab fast-open --rtt 170ms --count 10\n");
     text.push_str("Options of one: firstbyte lab SCENARIO --help\n");
     text
-}
-
-/// A reader that has gone (`| head`) is no error.
-fn print(text: &str) -> Result<ExitCode, Failure> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::failed(format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
 }
 
 fn size(number: u32) -> usize {

@@ -1,5 +1,6 @@
 //! `firstbyte script`: runs packetdrill's scripts in virtual time.
 use crate::failure::Failure;
+use crate::terminal::print;
 use ::script::{Script, Setup};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -43,10 +44,12 @@ pub(crate) fn run(args: &ScriptArgs) -> Result<ExitCode, Failure> {
         let name = file.display();
         match outcome(args, file, &source) {
             Ok(()) if args.quiet => {}
-            Ok(()) => println!("ok    {name}"),
+            Ok(()) => {
+                print(&format!("ok    {name}\n"))?;
+            }
             Err(message) => {
                 failed += 1;
-                println!("FAIL  {name}:{message}");
+                print(&format!("FAIL  {name}:{message}\n"))?;
             }
         }
     }
@@ -59,10 +62,8 @@ pub(crate) fn run(args: &ScriptArgs) -> Result<ExitCode, Failure> {
 
 fn outcome(args: &ScriptArgs, file: &Path, source: &str) -> Result<(), String> {
     let script = Script::parse_with(source, &args.define).map_err(|problem| problem.to_string())?;
-    if args.check {
-        return Ok(());
-    }
     let folder = file.parent().unwrap_or(Path::new("")).to_owned();
     let setup = Setup { seed: args.seed, folder, ..Setup::default() };
-    ::script::run(&script, setup).map_err(|failure| failure.in_source(source).to_string())
+    let outcome = if args.check { ::script::check(&script, setup) } else { ::script::run(&script, setup) };
+    outcome.map_err(|failure| failure.in_source(source).to_string())
 }

@@ -1,6 +1,19 @@
-//! What the output may look like: colour only on a terminal and without `NO_COLOR`, and the terminal's width.
+//! Standard output, and what it may look like: colour only on a terminal and without `NO_COLOR`, and the terminal's width.
+use crate::failure::Failure;
 use ::lab::report::PageStyle;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Writes to standard output. A reader that has gone (`| head`) is no error.
+pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
 
 /// The page that fits standard output.
 pub(crate) fn page_style() -> PageStyle {
