@@ -38,7 +38,7 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use virtio::{GsoType, HEADER_LEN, VirtioNetHeader};
+use virtio::{GsoType, HEADER_LEN, TCP_CWR, TCP_FLAGS_OFFSET, VirtioNetHeader};
 use wire::{Capabilities, MAX_HEADER, RxChecksum, RxPacket, TxChecksum, TxPacket};
 
 /// Room for the largest merged frame: virtio header, IPv6 header, 65535 bytes after it.
@@ -210,6 +210,8 @@ impl Tun {
         match packet.checksum {
             _ if !self.has_offload() => None,
             TxChecksum::Complete if is_cut => None,
+            // Linux's cutting of what comes from a TUN leaves CWR to the first segment only (`tcp_gso_segment`).
+            _ if is_cut && packet.repeats_cwr && has_cwr(packet) => None,
             TxChecksum::Complete => Some(VirtioNetHeader::default()),
             TxChecksum::Partial { start, offset } => {
                 Some(VirtioNetHeader::for_partial(packet.header(), start, offset, packet.gso_size, is_cut))
@@ -274,6 +276,13 @@ enum Written {
 }
 
 /// A segment of `packet` that is complete.
+/// A TCP packet with CWR.
+fn has_cwr(packet: &TxPacket) -> bool {
+    let TxChecksum::Partial { start, .. } = packet.checksum else { return false };
+    let flags = packet.header().get(usize::from(start) + TCP_FLAGS_OFFSET).copied().unwrap_or(0);
+    flags & TCP_CWR != 0
+}
+
 fn whole(packet: &TxPacket, segment: Bytes) -> TxPacket {
     let header_len = packet.header().len();
     let payload = (segment.len() > header_len).then(|| segment.slice(header_len..));

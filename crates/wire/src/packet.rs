@@ -85,6 +85,9 @@ pub struct TxPacket {
     pub gso_size: u16,
     /// Checksum state.
     pub checksum: TxChecksum,
+    /// When this is cut, every segment has CWR if the packet does: there it is a bit of a counter (RFC 9768 §3.2.2). Otherwise only the
+    /// first (RFC 3168 §6.1.2), which is what devices do.
+    pub repeats_cwr: bool,
 }
 
 /// Nothing yet: a place for a stack to write a packet into.
@@ -96,6 +99,7 @@ impl Default for TxPacket {
             payload: SmallVec::new(),
             gso_size: 0,
             checksum: TxChecksum::Complete,
+            repeats_cwr: false,
         }
     }
 }
@@ -109,13 +113,7 @@ impl TxPacket {
         assert!(header.len() <= MAX_HEADER, "header of {} bytes", header.len());
         let mut inline = [0; MAX_HEADER];
         inline[..header.len()].copy_from_slice(header);
-        TxPacket {
-            header: inline,
-            header_len: header.len() as u8,
-            payload,
-            gso_size: 0,
-            checksum: TxChecksum::Complete,
-        }
+        TxPacket { header: inline, header_len: header.len() as u8, payload, ..TxPacket::default() }
     }
 
     /// A whole TCP packet. With `partial` the TCP checksum is left to the device ([`Capabilities::tx_checksum`]), as it should be when
@@ -235,7 +233,7 @@ impl TxPacket {
     }
 
     /// Cuts a GSO packet into the packets that go on a wire, as Linux's software GSO does: TCP sequence numbers, IP lengths, IPv4
-    /// identifications counted up, CWR only on the first, PSH and FIN only on the last, checksums. `None` when `gso_size` is 0, or
+    /// identifications counted up, CWR only on the first or as `repeats_cwr` says, PSH and FIN only on the last, checksums. `None` when `gso_size` is 0, or
     /// when the payload needs no cut, or when the header is not TCP over IP.
     pub fn cut(&self) -> Option<Segments<'_>> {
         Segments::new(self)

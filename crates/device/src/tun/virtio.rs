@@ -17,8 +17,8 @@ const GSO_TCPV6: u8 = 4;
 const GSO_ECN: u8 = 0x80;
 
 /// CWR in the byte of TCP flags, 13 bytes into the header.
-const TCP_FLAGS_OFFSET: usize = 13;
-const TCP_CWR: u8 = 0x80;
+pub(super) const TCP_FLAGS_OFFSET: usize = 13;
+pub(super) const TCP_CWR: u8 = 0x80;
 
 /// What the frame is a merge of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

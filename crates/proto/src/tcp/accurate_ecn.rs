@@ -117,6 +117,9 @@ pub(crate) struct AccurateEcn {
     option_sent_at: Instant,
     /// Segments that leave now have the option: see [`Connection::refresh_marks`].
     tells: bool,
+    /// They have room for it, as all have that leave at once with one that has it.
+    reserves: bool,
+    refreshed_at: Instant,
     /// s.cep less what it began with: our packets that the peer received with CE.
     delivered_ce: u32,
     delivered: ByteCounts,
@@ -147,6 +150,8 @@ impl AccurateEcn {
             demand,
             option_sent_at: Instant::ZERO,
             tells: false,
+            reserves: false,
+            refreshed_at: Instant::ZERO,
             delivered_ce: 0,
             delivered: ByteCounts::default(),
             estimated: None,

@@ -11,9 +11,11 @@
 use super::accurate_ecn::Ace;
 use super::congestion::{Controller, Lost, Signal};
 use super::connection::{Connection, Context};
+use super::handshake::Handshake;
 use super::input::Segment;
 use super::negotiation::Negotiated;
 use super::receiver::AckOwed;
+use super::tcp_info::{CaState, ca_state};
 use crate::Config;
 use wire::{Ecn, Flags, SeqNum};
 
@@ -87,7 +89,7 @@ pub(crate) struct EcnState {
 /// What was so before an acknowledgement, on connections that have agreed on ECN.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BeforeAck {
-    in_flight: u32,
+    pub(super) in_flight: u32,
     /// See `Delivery::delivered`.
     pub(super) delivered: u32,
     pub(super) snd_una: SeqNum,
@@ -253,11 +255,13 @@ impl Connection {
         if echoed && segment.header.ack.after_or_eq(self.snd.una) {
             self.reduce_for_echo(cx, before);
         }
-        if segment.payload.is_empty() {
-            return;
-        }
+        // Some hosts say it by a pure ACK (as Linux's `tcp_ecn_accept_cwr`).
         if segment.has(Flags::CWR) {
             self.ecn.marks -= Marks::ECHO;
+        }
+        // RFC 3168 §6.1.5: what came before, or lies outside of the window, is no sign of congestion now.
+        if segment.payload.is_empty() || !segment.end().after(self.rcv.nxt) {
+            return;
         }
         self.note_codepoint(segment.ecn);
         if segment.ecn == Ecn::Ce && !self.ecn.marks.contains(Marks::ECHO) {
@@ -279,8 +283,15 @@ impl Connection {
 
     /// The acknowledgement tells of congestion: the window does not grow by it.
     #[inline(never)]
-    pub(super) fn echo_forbids_growth(&mut self) -> bool {
-        !self.agreed.ecn.is_accurate() || self.ace_tells_of_marks()
+    pub(super) fn echo_forbids_growth(&mut self, cx: &Context) -> bool {
+        let told = !self.agreed.ecn.is_accurate() || self.ace_tells_of_marks();
+        told && !self.echo_is_late(cx)
+    }
+
+    /// What was in flight is lost: the window cannot shrink for the same once more, and grows anew (as Linux, whose `tcp_enter_cwr` is for the
+    /// states before).
+    fn echo_is_late(&self, cx: &Context) -> bool {
+        cx.config.ecn_prr && ca_state(self) == CaState::Loss
     }
 
     pub(super) fn reduce_for_echo(&mut self, cx: &mut Context, before: BeforeAck) {
@@ -288,6 +299,7 @@ impl Connection {
             || self.ecn.is_reduced_for(self.snd.una)
             || self.recovery.is_recovering(self.snd.una)
             || self.recovery.is_reducing()
+            || self.echo_is_late(cx)
         {
             return;
         }
@@ -304,7 +316,12 @@ impl Connection {
     /// Flags of data that leaves, and whether it is ECT: only what was never sent before.
     pub(super) fn ecn_of_data(&mut self, seq: SeqNum, len: u32) -> (Flags, Ecn) {
         let classic = self.agreed.ecn == EcnMode::Classic;
-        if !classic || len == 0 || self.handshake.is_some() || seq.before(self.snd.max) {
+        let agreed = match self.handshake.as_deref() {
+            Some(Handshake::Passive(passive)) => classic && passive.fast_open,
+            Some(Handshake::Active(_)) => false,
+            None => classic,
+        };
+        if !agreed || len == 0 || seq.before(self.snd.max) {
             return (Flags::empty(), Ecn::NotEct);
         }
         let cwr = self.ecn.take(Marks::CWR_DUE);

@@ -152,7 +152,7 @@ impl Connection {
     fn tell_of_delivery(&mut self, cx: &mut Context) {
         let now = cx.now;
         if self.ecn.is_echoed() {
-            self.echo_forbids_growth();
+            self.echo_forbids_growth(cx);
         }
         let Some(rate) = self.snd.queue.take_sample(now, self.rtt.min_rtt()) else { return };
         self.count_delivered(cx, &rate);
@@ -192,7 +192,7 @@ impl Connection {
 
     /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave.
     pub(super) fn window_may_grow(&mut self, cx: &mut Context, bytes: u32, rtt: Option<Duration>) {
-        if self.ecn.is_echoed() && self.echo_forbids_growth() {
+        if self.ecn.is_echoed() && self.echo_forbids_growth(cx) {
             return;
         }
         if cx.config.acks_use_window {

@@ -26,7 +26,8 @@ impl<'a> Segments<'a> {
         if gso_size == 0 || left <= gso_size {
             return None;
         }
-        let headers = Headers::parse(packet.header())?;
+        let mut headers = Headers::parse(packet.header())?;
+        headers.first_only.set(Flags::CWR, !packet.repeats_cwr);
         let rest = packet.payload.iter();
         Some(Segments { headers, gso_size, current: &[], rest, left, offset: 0, sums: true })
     }
@@ -97,6 +98,8 @@ struct Headers {
     seq: SeqNum,
     /// The first segment's, and the last's.
     flags: Flags,
+    /// Those that the others do not have.
+    first_only: Flags,
     data_offset: u8,
 }
 
@@ -127,7 +130,20 @@ impl Headers {
         let mut tcp_sum = Checksum::pseudo_header(ip.src, ip.dst, protocol::TCP, 0);
         tcp_sum.add(tcp);
         let len = header.len();
-        Some(Headers { bytes, ip_len, len, is_v4, ip_sum, tcp_sum, ident: ip.ident, seq, flags, data_offset })
+        let (ident, first_only) = (ip.ident, Flags::empty());
+        Some(Headers {
+            bytes,
+            ip_len,
+            len,
+            is_v4,
+            ip_sum,
+            tcp_sum,
+            ident,
+            seq,
+            flags,
+            first_only,
+            data_offset,
+        })
     }
 
     /// Copies what is the same in every segment to the front of one. Of a long one the room for payload behind it is overwritten, too:
@@ -183,7 +199,7 @@ impl Headers {
     fn flags_of(&self, is_first: bool, is_last: bool) -> Flags {
         let mut flags = self.flags;
         if !is_first {
-            flags.remove(Flags::CWR);
+            flags.remove(self.first_only);
         }
         if !is_last {
             flags.remove(Flags::FIN | Flags::PSH);

@@ -96,6 +96,18 @@ fn gso_cuts_as_the_kernel_does() {
     assert!(parsed.iter().all(|(_, parsed, _)| parsed.options == tcp(Flags::ACK).options));
 }
 
+/// RFC 9768 §3.2.2: the three flags are a counter, the same in each segment (Linux's `SKB_GSO_TCP_ACCECN`).
+#[test]
+fn a_counter_of_marks_is_cut_into_every_segment() {
+    let flags = Flags::ACK | Flags::AE | Flags::CWR;
+    let mut packet = TxPacket::tcp(&ip(), &tcp(flags), slices(&[vec![1; 2500]]), 1000, true);
+    packet.repeats_cwr = true;
+    for segment in packet.segments() {
+        let (_, parsed, _) = parse_tcp_packet(&segment).expect("valid");
+        assert_eq!(parsed.flags, flags);
+    }
+}
+
 #[test]
 fn without_sums_all_is_cut_alike_but_the_checksums() {
     let parts = [vec![1; 700], vec![2; 800], vec![3; 1]];

@@ -23,7 +23,7 @@ pub(super) struct Arriving {
     /// `None`: its code was the handshake's.
     pub(super) ace: Option<Ace>,
     option: Option<AccurateEcnOption>,
-    prior_una: SeqNum,
+    pub(super) prior_una: SeqNum,
     /// See `Delivery::delivered`.
     prior_delivered: u32,
     /// It cannot be one that was overtaken: its timestamp is newer than the last.
@@ -185,10 +185,11 @@ impl Connection {
         }
         self.ace_tells_of_marks();
         let newly = self.accurate_ecn().map_or(0, |marks| std::mem::take(&mut marks.newly_marked));
-        if !segment.payload.is_empty() {
+        if !segment.payload.is_empty() && segment.end().after(self.rcv.nxt) {
             self.note_codepoint(segment.ecn);
         }
-        cx.counters.delivered_ce += u64::from(newly);
+        // As Linux: what is told while nothing is in flight is about what was counted as delivered long ago.
+        cx.counters.delivered_ce += u64::from(if before.in_flight > 0 { newly } else { 0 });
         newly > 0
     }
 }

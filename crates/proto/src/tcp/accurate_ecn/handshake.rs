@@ -118,7 +118,13 @@ impl Connection {
     }
 
     /// The SYN-ACK that we have sent as a connection is acknowledged.
-    pub(in crate::tcp) fn marks_of_completing_ack(&mut self, config: &Config, segment: &Segment) {
+    pub(in crate::tcp) fn marks_of_completing_ack(
+        &mut self,
+        config: &Config,
+        segment: &Segment,
+        crossed: bool,
+    ) {
+        let first = self.snd.iss + 1;
         if self.agreed.ecn.is_accurate()
             && let Some(marks) = self.accurate_ecn()
         {
@@ -126,6 +132,8 @@ impl Connection {
             marks.completes = false;
             if let Some(arriving) = &mut marks.arriving {
                 arriving.ace = None;
+                // That a child's SYN-ACK is acknowledged is no progress.
+                arriving.prior_una = if crossed { arriving.prior_una } else { first };
             }
         }
     }

@@ -86,6 +86,9 @@ impl Connection {
         let silent = cx.now.since(marks.option_sent_at).as_micros();
         let due = || option >= ALWAYS || marks.demand > 0 || beacon > 0 && silent * beacon >= srtt;
         marks.tells = option != NEVER && marks.seen != OptionSeen::Nothing && due();
+        // Segments of one write are equally long (Linux's `tcp_write_xmit` asks for their size once).
+        marks.reserves = marks.tells || marks.reserves && marks.refreshed_at == cx.now;
+        marks.refreshed_at = cx.now;
     }
 
     /// Flags that say how many marked packets have come, and whether the segment may be marked itself.
@@ -109,22 +112,22 @@ impl Connection {
         marks.is_some_and(|marks| marks.tells)
     }
 
-    fn option_fit(&self, blocks: usize) -> (usize, Option<usize>) {
+    fn option_fit(&self, blocks: usize, wanted: fn(&AccurateEcn) -> bool) -> (usize, Option<usize>) {
         let marks = self.special.as_deref().and_then(|special| special.accurate_ecn.as_deref());
-        let Some(marks) = marks.filter(|marks| marks.tells) else { return (blocks, None) };
+        let Some(marks) = marks.filter(|marks| wanted(marks)) else { return (blocks, None) };
         fit(usize::from(self.options_room()), blocks, marks.least_fields.into())
     }
 
-    /// Bytes of SACK blocks and of the option of a segment that leaves now.
+    /// Bytes of SACK blocks and of the option, or of room for it, of a segment that leaves now.
     pub(in crate::tcp) fn marks_and_sack_len(&self, blocks: usize) -> usize {
-        let (blocks, fields) = self.option_fit(blocks);
+        let (blocks, fields) = self.option_fit(blocks, |marks| marks.reserves);
         let nops = if blocks > 0 { 2 } else { 0 };
         sack_len(blocks) + fields.map_or(0, |fields| padded(fields, nops))
     }
 
     /// Adds the option to those of a segment that leaves now, which may cost a SACK block.
     pub(in crate::tcp) fn add_marks(&mut self, cx: &Context, options: &mut TcpOptions) {
-        let (blocks, fields) = self.option_fit(options.sack.len());
+        let (blocks, fields) = self.option_fit(options.sack.len(), |marks| marks.tells);
         let Some(fields) = fields else { return };
         options.sack = options.sack.iter().copied().take(blocks).collect::<SackBlocks>();
         if let Some(marks) = self.accurate_ecn() {

@@ -3,6 +3,7 @@
 use super::{Reply, Segment, Stop};
 use crate::tcp::congestion::{Controller, FullPath, RoundTrip};
 use crate::tcp::connection::{Connection, Context, ParentEvent};
+use crate::tcp::ecn::EcnMode;
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::nagle::Nagle;
 use crate::tcp::receiver::AckOwed;
@@ -145,7 +146,7 @@ impl Connection {
     fn syn_acknowledged(&mut self, cx: &mut Context, segment: &Segment) {
         let Some(handshake) = self.handshake.take() else { return };
         let Handshake::Passive(passive) = &*handshake else { return };
-        self.marks_of_completing_ack(&cx.config, segment);
+        self.marks_of_completing_ack(&cx.config, segment, passive.crossed.is_some());
         self.timers.stop(Timer::SynAckHold);
         self.timers.stop(Timer::Retransmit);
         let syns = passive.crossed.map_or(0, |crossed| crossed.syns.saturating_sub(1));
@@ -328,7 +329,12 @@ impl Connection {
             self.arm_rto(cx.now);
         }
         if fin_acked {
-            cx.counters.delivered += u64::from(self.snd.lone_fin_acked());
+            let lone = u64::from(self.snd.lone_fin_acked());
+            cx.counters.delivered += lone;
+            if self.ecn.is_echoed() && self.agreed.ecn == EcnMode::Classic {
+                cx.counters.delivered_ce += lone;
+                self.counts(cx.now).delivered_ce += lone as u32;
+            }
             self.transition(Transition::FinAcked);
         }
         if self.snd.blocked {

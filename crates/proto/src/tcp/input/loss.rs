@@ -118,8 +118,10 @@ impl Connection {
         let advanced = self.recovery.board_mut().is_some_and(|board| board.take_advanced());
         let look = advanced || !cx.config.rack_rtt_of_last;
         let more_lost = self.find_losses(cx, arrived.prior_pipe, look);
-        if !(arrived.overtaken && repairs) {
-            // Amid a recovery an old ACK leaves the window as it is, so that what it reports makes room (as Linux).
+        let nothing_sent = arrived.snd_una == self.snd.max;
+        if !(arrived.overtaken && repairs || nothing_sent) {
+            // Amid a recovery an old ACK leaves the window as it is, so that what it reports makes room (as Linux); and so does one that
+            // finds nothing to acknowledge.
             self.reduce_window(arrived.delivered, progress && !more_lost);
         }
         self.recovery.forget();
@@ -282,7 +284,7 @@ impl Connection {
 
     /// What a reduction starts from (`reduce_from_cwnd`), where `in_flight` is in the network.
     pub(in crate::tcp) fn reduction_base(&self, cx: &Context, in_flight: u32) -> u32 {
-        if cx.config.reduce_from_cwnd { self.congestion.cwnd() } else { in_flight }
+        if cx.config.reduce_from_cwnd { self.cwnd_told() } else { in_flight }
     }
 
     /// Congestion was echoed by an ACK that told of `delivered` bytes, and perhaps made progress: the window shrinks from now on.

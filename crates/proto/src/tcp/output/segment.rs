@@ -31,19 +31,18 @@ impl Connection {
             let (flags, ecn) = self.tell_marks(out.payload_len == 0 && out.flags == Flags::ACK);
             (out.flags, out.ecn) = (out.flags | flags, ecn);
         }
-        if !out.flags.contains(Flags::RST) {
-            out.flags |= self.ecn_echo();
-            if self.special.is_some() {
-                let pointer = self.urgent_pointer(out.seq);
-                out.flags |= urgent::flag(pointer);
-                out.urgent = pointer.unwrap_or(0);
-            }
+        out.flags |= self.ecn_echo();
+        if self.special.is_some() && !out.flags.contains(Flags::RST) {
+            let pointer = self.urgent_pointer(out.seq);
+            out.flags |= urgent::flag(pointer);
+            out.urgent = pointer.unwrap_or(0);
         }
         let window = match self.rcv.space.packets() {
             None => self.advertise(cx),
             Some(_) => self.rcv.tell_window(cx),
         };
         self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
+        packet.repeats_cwr = self.agreed.ecn.is_accurate();
         let tells_more = self.rcv.has_blocks() || self.agreed.ecn.is_accurate() && self.tells_option();
         if !tells_more && out.urgent == 0 && self.write_plain(cx, &out, window, packet) {
             return;
