@@ -6,7 +6,10 @@ use crate::socket::{Domain, Opening, Role, Socket};
 use crate::sockets::Sockets;
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
-use proto::{ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, Repair, State, fastopen};
+use proto::{
+    ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, Repair, SocketOptions, State,
+    fastopen,
+};
 
 /// One call of `connect`.
 #[derive(Debug)]
@@ -131,7 +134,7 @@ impl Sockets {
             first_bytes,
             syn_only: true,
             data_less: true,
-            socket: socket.options.engine_for(peer.is_ipv4()),
+            socket: self.options_of(socket, peer),
             local_ports: Some(socket.options.local_ports).filter(|range| *range != (0, 0)),
             ..ConnectOptions::default()
         };
@@ -153,7 +156,7 @@ impl Sockets {
         let any = if peer.is_ipv4() { Domain::V4 } else { Domain::V6 }.unspecified();
         let local = socket.bound.filter(|bound| bound.is_ipv4() == peer.is_ipv4());
         let local = local.unwrap_or(SocketAddr::new(any.ip(), socket.bound.map_or(0, |bound| bound.port())));
-        let options = socket.options.engine_for(peer.is_ipv4());
+        let options = self.options_of(socket, peer);
         let numbers = (repair.write_seq, repair.rcv_nxt);
         let id = self.stack.open_repaired(now, (local, peer), numbers, options).map_err(of_connect)?;
         let tsval = (now.as_millis() as u32).wrapping_add(repair.ts_offset);
@@ -165,6 +168,15 @@ impl Sockets {
         socket.error = None;
         socket.repair.put = 0;
         Ok(())
+    }
+
+    /// What was the default when the socket was made still is, though the stack's is another by now.
+    fn options_of(&self, socket: &Socket, peer: SocketAddr) -> SocketOptions {
+        let mut options = socket.options.engine_for(peer.is_ipv4());
+        let default = self.stack.config().tcp_congestion_control;
+        let first = socket.options.first_congestion.filter(|first| *first != default);
+        options.congestion = options.congestion.or(first);
+        options
     }
 
     /// A socket whose connection failed may try again.

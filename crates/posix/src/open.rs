@@ -15,7 +15,8 @@ impl Sockets {
     /// `EAFNOSUPPORT`, `ESOCKTNOSUPPORT`, `EPROTONOSUPPORT`, `EINVAL` for unknown flags, `EMFILE`.
     pub fn socket(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<i32, Errno> {
         let (domain, flags) = kind_of(domain, kind, protocol)?;
-        let socket = Socket::new(domain, flags & libc::SOCK_NONBLOCK != 0);
+        let mut socket = Socket::new(domain, flags & libc::SOCK_NONBLOCK != 0);
+        socket.options.first_congestion = Some(self.stack.config().tcp_congestion_control);
         self.files.insert(File::Socket(Box::new(socket)), flags & libc::SOCK_CLOEXEC != 0)
     }
 

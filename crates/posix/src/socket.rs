@@ -5,7 +5,10 @@ use crate::error_queue::{ErrorQueue, Stamping};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use proto::fast_open::KeyRing;
-use proto::{ConnId, ConnectionInfo, ListenOptions, ListenerId, SeqNum, SocketId, SocketOptions, Windows};
+use proto::{
+    CongestionControl, ConnId, ConnectionInfo, ListenOptions, ListenerId, SeqNum, SocketId, SocketOptions,
+    Windows,
+};
 
 /// Address family of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +165,8 @@ pub(crate) struct Former {
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) engine: SocketOptions,
+    /// The default when the socket was made, which is its own from then on (Linux's `tcp_init_sock`).
+    pub(crate) first_congestion: Option<CongestionControl>,
     pub(crate) reuse_addr: bool,
     pub(crate) reuse_port: bool,
     pub(crate) v6_only: bool,
@@ -217,6 +222,7 @@ impl Default for Options {
         Options {
             // Sockets begin so, unlike the engine (`SO_OOBINLINE` off).
             engine: SocketOptions { urgent_apart: true, ..SocketOptions::default() },
+            first_congestion: None,
             reuse_addr: false,
             reuse_port: false,
             v6_only: false,

@@ -537,7 +537,7 @@ settings! {
     /// Answers soon after what they answer until an exchange is held to go back and forth: then acknowledgements wait for them.
     tcp_pingpong_thresh: u32 = "net.ipv4.tcp_pingpong_thresh", ours 1, linux 1, range 1..=255,
     /// Cap of a listener's backlog, which limits its accept queue and its SYN queue.
-    somaxconn: u32 = "net.core.somaxconn", ours 4096, linux 4096, range 1..,
+    somaxconn: u32 = "net.core.somaxconn", ours 4096, linux 4096, range _,
     /// A final ACK that finds the accept queue full is answered by a reset, which ends the request.
     tcp_abort_on_overflow: bool = "net.ipv4.tcp_abort_on_overflow", ours false, linux false, range _,
     /// A client that has completed the handshake but found no room in the accept queue is reset when its request expires;
@@ -553,7 +553,7 @@ settings! {
     /// Without SYN cookies, half-open requests of a listener; the last quarter is for peers whose round-trip time is remembered. With
     /// them the backlog alone counts. (Linux's default grows with the memory: one for each 128 slots of its table of connections, from 128
     /// to 4096. This is that of 16 GiB.)
-    tcp_max_syn_backlog: u32 = "net.ipv4.tcp_max_syn_backlog", ours 4096, linux 1024, range 1..,
+    tcp_max_syn_backlog: u32 = "net.ipv4.tcp_max_syn_backlog", ours 4096, linux 1024, range _,
     /// Full connections of the stack.
     max_connections: u32 = "firstbyte.max_connections", ours 1 << 20, linux 1 << 20, range 1..,
     /// Ephemeral ports: lowest.

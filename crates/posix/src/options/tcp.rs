@@ -256,7 +256,8 @@ impl Sockets {
         let socket = self.files.socket(fd)?;
         let info = socket.connection().and_then(|id| self.stack.info(id));
         let default = self.stack.config().tcp_congestion_control;
-        let chosen = socket.options.engine.congestion.unwrap_or(default);
+        let options = &socket.options;
+        let chosen = options.engine.congestion.or(options.first_congestion).unwrap_or(default);
         let mut name = congestion_name(info.map_or(chosen, |info| info.congestion)).as_bytes().to_vec();
         name.resize(CONGESTION_NAME_MAX, 0);
         Ok(name)

@@ -17,24 +17,25 @@ impl Connection {
 
     /// Another algorithm takes over with the window there is (`tcp_reinit_congestion_control`).
     pub(super) fn change_congestion(&mut self, cx: &Context) {
-        let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
-        let before = self.congestion.algorithm();
-        let mut next = self.congestion_from(cx, cwnd);
-        if next.algorithm() != before {
-            next.on_undo(cwnd, ssthresh);
+        let next = self.congestion_with(cx, self.congestion.cwnd(), self.congestion.ssthresh());
+        if next.algorithm() != self.congestion.algorithm() {
             self.congestion = next;
         }
     }
 
     fn congestion_from(&self, cx: &Context, initial_window: u32) -> Congestion {
-        let config = &cx.config;
         let smss = u32::from(self.smss());
         let of_route = self.route.as_ref().and_then(|route| route.ssthresh);
         let known = of_route.or_else(|| self.remembered_ssthresh(cx));
-        let ssthresh = match known.unwrap_or(config.initial_ssthresh) {
+        let ssthresh = match known.unwrap_or(cx.config.initial_ssthresh) {
             0 => u32::MAX,
             segments => segments.saturating_mul(smss),
         };
+        self.congestion_with(cx, initial_window, ssthresh)
+    }
+
+    fn congestion_with(&self, cx: &Context, initial_window: u32, ssthresh: u32) -> Congestion {
+        let config = &cx.config;
         let algorithm = self.options.congestion.or(self.route_metrics().and_then(|route| route.congctl));
         let algorithm = algorithm.unwrap_or(config.tcp_congestion_control);
         Congestion::new(
