@@ -1,4 +1,4 @@
-//! What snippets ask: Linux's `tcp_info` by the names of its fields, counters by `nstat`'s names, and the constants that are compared
+//! What snippets ask: Linux's `tcp_info` by the names of its fields, `SO_MEMINFO` by packetdrill's, counters by `nstat`'s names, and the constants that are compared
 //! with them.
 
 use crate::run::Runner;
@@ -61,6 +61,21 @@ const FIELDS: &[(usize, usize, &[&str])] = &[
     ),
     (276, 2, &["accecn_fail_mode", "accecn_opt_seen"]),
 ];
+
+/// `SO_MEMINFO`'s numbers, in their order, by packetdrill's names.
+const MEMINFO: [&str; 9] = [
+    "RMEM_ALLOC",
+    "RCVBUF",
+    "WMEM_ALLOC",
+    "SNDBUF",
+    "FWD_ALLOC",
+    "WMEM_QUEUED",
+    "OPTMEM",
+    "BACKLOG",
+    "DROPS",
+];
+/// Linux's number, which libc does not name for every target.
+const SO_MEMINFO: i32 = 55;
 
 const CONSTANTS: &[(&str, i128)] = &[
     ("TCP_ESTABLISHED", 1),
@@ -131,6 +146,16 @@ impl Runner<'_> {
         let bits = number(7, 1);
         values.insert("tcpi_delivery_rate_app_limited".into(), bits & 1);
         values.insert("tcpi_fastopen_client_fail".into(), bits >> 1 & 3);
+        self.add_meminfo(fd, &mut values);
         values
+    }
+
+    fn add_meminfo(&mut self, fd: i32, values: &mut BTreeMap<String, i128>) {
+        let len = MEMINFO.len() * 4;
+        let told = self.world.call(|sockets, now| sockets.option(now, fd, libc::SOL_SOCKET, SO_MEMINFO, len));
+        let numbers = told.unwrap_or_default();
+        for (name, bytes) in MEMINFO.iter().zip(numbers.as_chunks().0) {
+            values.insert(format!("SK_MEMINFO_{name}"), u32::from_ne_bytes(*bytes).into());
+        }
     }
 }

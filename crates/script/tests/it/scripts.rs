@@ -1,6 +1,7 @@
 //! Our own scripts, all of them, at several places: other ports, seeds and initial sequence numbers.
 
 use script::{Script, Setup, run};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 fn scripts(folder: &Path) -> Vec<PathBuf> {
@@ -30,6 +31,34 @@ fn places() -> Vec<Setup> {
     vec![usual.clone(), other(2, 1_234_567, 80), other(3, u32::MAX - 50, 40_000), other(4, 0x7fff_ffff, 5000)]
 }
 
+/// The comment a script opens with, on one line.
+fn opening(source: &str) -> String {
+    let lines = source.lines().map_while(|line| line.strip_prefix("//"));
+    lines.map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_script_says_what_it_shows_and_follows() {
+    for path in scripts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts")) {
+        let said = opening(&std::fs::read_to_string(&path).unwrap());
+        assert!(said.len() > 30 && said.ends_with(['.', ')']), "{}: say what it shows", path.display());
+        let follows = ["RFC ", "Linux"].iter().any(|word| said.contains(word));
+        assert!(follows, "{}: name the RFC section, or what Linux does: {said}", path.display());
+    }
+}
+
+#[test]
+fn no_script_is_another_once_more() {
+    let mut seen = BTreeMap::new();
+    for path in scripts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts")) {
+        let source = std::fs::read_to_string(&path).unwrap();
+        let conversation: Vec<&str> =
+            source.lines().filter(|line| !line.starts_with("//") && !line.is_empty()).collect();
+        let before = seen.insert(conversation.join("\n"), path.clone());
+        assert_eq!(before, None, "{} is the same", path.display());
+    }
+}
+
 #[test]
 fn every_script_holds_everywhere() {
     let found = scripts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts"));
@@ -38,7 +67,6 @@ fn every_script_holds_everywhere() {
     for path in &found {
         let source = std::fs::read_to_string(path).unwrap();
         let script = Script::parse(&source).unwrap_or_else(|problem| panic!("{}:{problem}", path.display()));
-        assert!(source.starts_with("// "), "{}: say what it shows", path.display());
         assert_eq!(Script::parse(&script.to_string()).as_ref(), Ok(&script), "{}", path.display());
         for place in places() {
             let seed = place.seed;
