@@ -138,14 +138,15 @@ impl Connection {
         }
     }
 
-    /// The peer repeats its SYN, or SYN-ACK: what answers it says once more how that arrived (Linux's `tcp_validate_incoming`).
-    pub(in crate::tcp) fn reflect_again(&mut self, segment: &Segment) {
+    /// The peer repeats its SYN, or SYN-ACK. If that is `challenged`, the answer says once more how the first arrived (Linux's
+    /// `tcp_validate_incoming`).
+    pub(in crate::tcp) fn hear_again(&mut self, segment: &Segment, challenged: bool) {
         if !self.agreed.ecn.is_accurate() {
             return;
         }
         let option = segment.header.options.accurate_ecn;
         if let Some(marks) = self.accurate_ecn() {
-            marks.reflects = true;
+            marks.reflects = challenged;
             if option.is_some() && marks.seen < OptionSeen::Counters {
                 marks.see_option(option.as_ref());
                 marks.demand = marks.demand.max(1);

@@ -40,7 +40,6 @@ impl Connection {
         if !segment.has(Flags::SYN) {
             return Ok(());
         }
-        self.reflect_again(segment);
         // Simultaneous open: the peer's SYN-ACK repeats the SYN that put us into SYN-RECEIVED. As anything that comes twice it is
         // acknowledged at once, and reported (RFC 2883; as Linux's `tcp_data_queue`). Exactly that: any other is challenged.
         let (ack, bare) = (segment.header.ack, segment.len() == 1);
@@ -51,11 +50,13 @@ impl Connection {
             && self.snd.iss.before(ack)
             && ack.before_or_eq(self.snd.max)
         {
+            self.hear_again(segment, false);
             cx.counters.delayed_ack_lost += 1;
             self.note_repeated_syn(cx);
             self.ack_now();
             return Ok(());
         }
+        self.hear_again(segment, true);
         self.challenge_syn(cx);
         Err(Reply::Nothing)
     }
