@@ -394,6 +394,15 @@ settings! {
     /// A reduction starts from the congestion window, and a time-out amid a recovery adds none; otherwise from what is in flight, and it
     /// does (RFC 5681 §3.1, §4.3).
     reduce_from_cwnd: bool = "firstbyte.reduce_from_cwnd", ours false, linux true, range _,
+    /// Whether the application or the path limits the rate is asked when the application writes: it does if less than a segment waits, and
+    /// the window has room. Otherwise after each transmission and acknowledgement, if nothing waits.
+    lull_at_writes: bool = "firstbyte.lull_at_writes", ours false, linux true, range _,
+    /// What an acknowledgement shows amid fast recovery, that it was needless, counts only when nothing that went again is on its way: until
+    /// then nothing more does. Otherwise at once (RFC 4015 §3).
+    undo_needs_quiet: bool = "firstbyte.undo_needs_quiet", ours false, linux true, range _,
+    /// What goes again after a time-out and is found to be lost once more is another loss, and begins a fast recovery; otherwise slow start
+    /// goes on.
+    lost_again_recovers: bool = "firstbyte.lost_again_recovers", ours false, linux true, range _,
     /// Small segments go again as one, where no record ends between them; with 0 along their old borders.
     tcp_retrans_collapse: bool = "net.ipv4.tcp_retrans_collapse", ours true, linux true, range _,
     /// Without SACK, too, what is lost is marked segment by segment: a time-out's recovery sends again along old borders what the window lets

@@ -67,7 +67,7 @@ impl Stack {
             connection.snd.blocked = true;
             return Err(WriteError::Blocked);
         }
-        connection.before_write(goal.segment);
+        connection.before_write(&self.shared.config, goal.segment);
         let mut moments = None;
         let mut taken = 0;
         loop {

@@ -37,8 +37,12 @@ impl Connection {
     pub(super) fn window_rate_now(&self, config: &Config) -> Option<u64> {
         let srtt = self.rtt.srtt()?;
         let (cwnd, ssthresh) = (self.cwnd_told(), self.congestion.ssthresh());
-        let percent =
-            if cwnd < ssthresh / 2 { config.tcp_pacing_ss_ratio } else { config.tcp_pacing_ca_ratio };
+        let segment = u32::from(self.smss());
+        let percent = if cwnd / segment < ssthresh / segment / 2 {
+            config.tcp_pacing_ss_ratio
+        } else {
+            config.tcp_pacing_ca_ratio
+        };
         let window = u64::from(cwnd.max(self.in_flight())) * u64::from(percent) / 100;
         let micros = (srtt.as_micros() as u64).max(1);
         Some(window * 1_000_000 / micros)

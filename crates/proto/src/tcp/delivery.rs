@@ -251,10 +251,12 @@ impl Delivery {
     }
 
     /// Something was delivered of which no segment tells: it arrived twice, or behind others.
-    pub(super) fn delivered_besides(&mut self, flight: &mut Flight, now: Instant, bytes: u32) {
+    pub(super) fn delivered_besides(&mut self, flight: Option<&mut Flight>, now: Instant, bytes: u32) {
         self.delivered = self.delivered.wrapping_add(bytes);
-        flight.delivered_at = micros(now);
-        flight.lull &= !is_before(flight.lull_end, self.delivered);
+        if let Some(flight) = flight {
+            flight.delivered_at = micros(now);
+            flight.lull &= !is_before(flight.lull_end, self.delivered);
+        }
     }
 
     /// Of what was acknowledged just now, in segments of so many bytes, so much had been counted before.

@@ -98,10 +98,16 @@ impl Connection {
         if self.send_loss_probe(cx, packet) {
             return true;
         }
-        match self.next_lost(cx) {
+        let sent = match self.next_lost(cx) {
             Some(lost) => self.retransmit_lost(cx, lost, packet),
             None => self.send_new(cx, packet),
+        };
+        let board = self.recovery.board().is_some();
+        if !sent && board && self.unsent() > 0 && self.pipe() >= self.congestion_window() {
+            // New data waits for the window: it is used, whatever was sent last.
+            self.rest_of_window_waits(cx);
         }
+        sent
     }
 
     /// SYNs have crossed, and the application has closed: RFC 9293 §3.10.4 lets the FIN go at once, if there is nothing to be sent before.
@@ -282,7 +288,7 @@ impl Connection {
             board.on_sent(&mut self.snd.queue, (seq, taken), again, cx.now);
         }
         let in_flight = self.in_flight();
-        self.data_left(cx, taken, in_flight);
+        self.data_left(cx, taken, in_flight, again);
         let head_again = again && self.marks_losses(cx) && seq == self.snd.una && !self.waits_for_reordered();
         if self.handshake.is_none() {
             let stopped = !self.timers.is_set(Timer::Retransmit);

@@ -95,16 +95,20 @@ impl Connection {
         self.congestion.on_idle(&Idle { now: cx.now, idle, rto, initial_window, app_limited, srtt });
     }
 
-    /// Data (`bytes` of it) or FIN has been sent, and so much is in flight.
+    /// Data (`bytes` of it) or FIN has been sent, and so much is in flight. What goes `again` does not show how the window is used (as
+    /// in Linux).
     #[inline(always)]
-    pub(super) fn data_left(&mut self, cx: &Context, bytes: u32, flight_size: u32) {
+    pub(super) fn data_left(&mut self, cx: &Context, bytes: u32, flight_size: u32, again: bool) {
         self.pace(cx, bytes);
-        let (cwnd, ssthresh) = (self.congestion.cwnd(), self.congestion.ssthresh());
         let in_flight = self.recovery.pipe(flight_size);
+        self.note_lull_amid(cx, in_flight);
+        if again {
+            return self.window_use.sent_again(cx.now);
+        }
+        let (cwnd, ssthresh) = (self.congestion_window(), self.congestion.ssthresh());
         let (una, nxt, smss) = (self.snd.una, self.snd.nxt, u32::from(self.smss()));
-        let sent = Sent { now: cx.now, una, nxt, in_flight, cwnd, ssthresh, smss };
+        let sent = Sent { now: cx.now, una, nxt, in_flight, outstanding: flight_size, cwnd, ssthresh, smss };
         self.window_use.on_sent(self.snd.queue.round_mut(), &sent);
-        self.note_lull(in_flight);
         let full_buffer = self.snd.blocked;
         if cx.config.tcp_slow_start_after_idle
             && !full_buffer
@@ -122,20 +126,28 @@ impl Connection {
     /// `tcp_tso_should_defer`), and may grow. Otherwise it never would where a segment always waits.
     #[cold]
     pub(super) fn rest_of_window_waits(&mut self, cx: &Context) {
-        let in_flight = self.pipe();
+        let outstanding = self.in_flight();
         if let Some(round) = self.snd.queue.round_mut() {
-            *round = Round::full(in_flight, self.snd.nxt);
+            *round = Round::full(outstanding, self.snd.nxt);
             self.window_use.restart(cx.now);
         }
     }
 
-    /// The window has room, and nothing waits to be sent: rates measured from now on are the application's.
+    /// Unless only writes tell of lulls (`lull_at_writes`): nothing waits to be sent, and the window has room for a segment.
     #[inline]
-    fn note_lull(&mut self, in_flight: u32) {
-        if self.unsent() > 0 || self.recovery.resending_waits() {
+    fn note_lull_amid(&mut self, cx: &Context, in_flight: u32) {
+        if !cx.config.lull_at_writes && self.unsent() == 0 {
+            self.note_lull(in_flight, self.smss().into());
+        }
+    }
+
+    /// Nothing waits to be sent. If the window has `room`, rates measured from now on are the application's.
+    #[inline]
+    pub(super) fn note_lull(&mut self, in_flight: u32, room: u32) {
+        if self.recovery.resending_waits() {
             return;
         }
-        if in_flight.saturating_add(u32::from(self.smss())) <= self.congestion_window() {
+        if in_flight.saturating_add(room) <= self.congestion_window() {
             self.snd.queue.lull(in_flight);
         }
     }
@@ -168,7 +180,7 @@ impl Connection {
         if self.congestion.holds_back() {
             self.snd.queue.lull(in_flight);
         }
-        self.note_lull(in_flight);
+        self.note_lull_amid(cx, in_flight);
     }
 
     fn count_delivered(&mut self, cx: &mut Context, rate: &RateSample) {

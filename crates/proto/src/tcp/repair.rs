@@ -80,7 +80,7 @@ impl Connection {
         self.snd.advance_nxt(seq + len);
         self.recovery.resent(cx.now, len);
         let in_flight = self.in_flight();
-        self.data_left(cx, len, in_flight);
+        self.data_left(cx, len, in_flight, false);
         if !self.timers.is_set(Timer::Retransmit) {
             self.arm_rto(cx.now);
         }

@@ -418,9 +418,7 @@ impl SendQueue {
 
     /// Something was delivered besides what segments tell (see [`Delivery`]).
     pub(crate) fn delivered_besides(&mut self, now: Instant, bytes: u32) {
-        if let Some(held) = &mut self.held {
-            self.delivery.delivered_besides(&mut held.flight, now, bytes);
-        }
+        self.delivery.delivered_besides(self.held.as_mut().map(|held| &mut held.flight), now, bytes);
     }
 
     /// So many of the bytes just acknowledged had been counted before.

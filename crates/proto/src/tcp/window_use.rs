@@ -14,8 +14,9 @@ pub(super) struct Sent {
     pub(super) now: Instant,
     pub(super) una: SeqNum,
     pub(super) nxt: SeqNum,
-    /// Bytes in flight with it.
+    /// Bytes thought to be in the network with it, and all that are not acknowledged.
     pub(super) in_flight: u32,
+    pub(super) outstanding: u32,
     /// Congestion window, bytes.
     pub(super) cwnd: u32,
     /// Slow-start threshold, bytes.
@@ -28,7 +29,7 @@ pub(super) struct Sent {
 pub(crate) struct Round {
     /// The window was full.
     filled: bool,
-    /// Most bytes in flight, or when the window was last full.
+    /// Most bytes outstanding, or when the window was last full.
     most: u32,
     /// It ends with the acknowledgement of this.
     until: SeqNum,
@@ -50,8 +51,8 @@ impl Round {
     fn on_sent(&mut self, sent: &Sent) {
         let filled = sent.in_flight.saturating_add(sent.smss) > sent.cwnd;
         let new_round = sent.una.after_or_eq(self.until);
-        if new_round || filled || (!self.filled && sent.in_flight > self.most) {
-            *self = Round { filled, most: sent.in_flight, until: sent.nxt };
+        if new_round || filled || (!self.filled && sent.outstanding > self.most) {
+            *self = Round { filled, most: sent.outstanding, until: sent.nxt };
         }
     }
 
@@ -100,6 +101,11 @@ impl WindowUse {
         now.since(self.last_sent_at)
     }
 
+    /// What goes again does not show how the window is used.
+    pub(super) fn sent_again(&mut self, now: Instant) {
+        self.last_sent_at = now;
+    }
+
     /// `round` is that in flight, unless only a FIN is.
     pub(super) fn on_sent(&mut self, round: Option<&mut Round>, sent: &Sent) {
         self.last_sent_at = sent.now;
@@ -110,7 +116,7 @@ impl WindowUse {
         if round.is_some_and(limits) {
             self.restart(sent.now);
         } else {
-            self.used = self.used.max(sent.in_flight);
+            self.used = self.used.max(sent.outstanding);
         }
     }
 
@@ -142,6 +148,7 @@ mod tests {
             una: SeqNum(una),
             nxt: SeqNum(nxt),
             in_flight: nxt - una,
+            outstanding: nxt - una,
             cwnd,
             ssthresh: u32::MAX,
             smss: MSS,

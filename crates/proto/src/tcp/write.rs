@@ -62,7 +62,10 @@ impl Connection {
     }
 
     /// A write begins, of segments that grow to `goal`.
-    pub(crate) fn before_write(&mut self, goal: u32) {
+    pub(crate) fn before_write(&mut self, config: &Config, goal: u32) {
+        if config.lull_at_writes && self.unsent() < u32::from(self.smss()) {
+            self.note_lull(self.pipe(), 1);
+        }
         if self.snd.nagle.contains(Nagle::PUSH) && self.unsent() == 0 {
             // What was pushed has gone.
             self.snd.nagle.remove(Nagle::PUSH);

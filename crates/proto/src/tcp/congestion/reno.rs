@@ -49,8 +49,9 @@ impl Controller for Reno {
         let round = self.cwnd - self.cwnd % acked.smss.max(1);
         self.bytes_acked = self.bytes_acked.saturating_add(acked.bytes);
         if self.bytes_acked >= round {
-            self.bytes_acked -= round;
-            self.cwnd = self.cwnd.saturating_add(acked.smss);
+            let rounds = self.bytes_acked / round.max(1);
+            self.bytes_acked -= rounds * round;
+            self.cwnd = self.cwnd.saturating_add(rounds.saturating_mul(acked.smss));
         }
     }
 

@@ -218,8 +218,8 @@ impl Connection {
         let reorders = self.recovery.reordering().is_some_and(|segments| segments > cx.config.tcp_reordering);
         Newly {
             delivered: arrived.delivered,
-            rtt: arrived.sacked_sent_at.map(|sent_at| cx.now.since(sent_at)),
-            grows: cx.config.grow_by_sack && reorders && arrived.delivered > 0,
+            rtt: arrived.sacked_sent_at.map(|(_, sent_at)| cx.now.since(sent_at)),
+            grows: cx.config.grow_by_sack && reorders && arrived.reported,
         }
     }
 
@@ -280,7 +280,11 @@ impl Connection {
         }
         let told = arrived.as_ref().map(|arrived| arrived.delivered);
         let sacked_at = arrived.and_then(|arrived| arrived.sacked_sent_at);
-        let sent_at = sent_at.or(sacked_at.map(|at| (at, at)));
+        // What was reported last was sent last.
+        let sent_at = match (sent_at, sacked_at) {
+            (Some((first, _)), Some((_, last))) => Some((first, last)),
+            (cumulative, sacked) => cumulative.or(sacked),
+        };
         if self.fast_opened && self.bytes_acked == u64::from(self.syn_data_acked) {
             cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
         }
@@ -314,6 +318,7 @@ impl Connection {
                 if acked > 0
                     && let Some(rtt) = self.echoed_rtt(cx, segment)
                 {
+                    self.rtt.note_min(rtt);
                     self.rtt.on_delayed_sample(rtt, self.snd.span());
                 }
             }

@@ -35,13 +35,10 @@ impl Connection {
                 cx.counters.reno_recovery += 1;
                 // What limited transmit sent beyond cwnd does not count (RFC 5681 §3.2 step 2).
                 let in_flight = self.reduction_base(cx, self.in_flight().min(before.0));
-                self.recovery_begins(&Lost {
-                    in_flight,
-                    smss: duplicate.smss,
-                    timeout: false,
-                    left: 0,
-                    again: false,
-                });
+                self.recovery_begins(
+                    cx,
+                    &Lost { in_flight, smss: duplicate.smss, timeout: false, left: 0, again: false },
+                );
                 if self.congestion.starts_over() {
                     return self.lose_everything(cx);
                 }

@@ -93,7 +93,7 @@ impl Connection {
         let una = self.snd.una;
         let progress = una.after(arrived.snd_una);
         let Some(board) = self.recovery.board_mut() else { return };
-        if board.note_reordering(&cx.config, arrived) {
+        for _ in 0..board.note_reordering(&cx.config, arrived) {
             self.count_reordering(cx);
         }
         let Some(board) = self.recovery.board_mut() else { return };
@@ -103,7 +103,13 @@ impl Connection {
             return;
         }
         board.new_data_first = false;
-        match board.needless(arrived, progress) {
+        if progress && cx.config.undo_needs_quiet && self.was_late(cx, arrived) {
+            // It is not undone yet, but nothing more is held to be lost or goes again.
+            self.reduce_window(arrived.delivered, true);
+            return self.recovery.forget();
+        }
+        let Some(board) = self.recovery.board_mut() else { return };
+        match board.needless(arrived, una) {
             Some(why) => self.undo(cx, why),
             None => self.watch_forward(arrived),
         }
@@ -111,8 +117,9 @@ impl Connection {
         let repairs = board.repairs();
         if progress {
             board.on_progress(una, self.snd.nxt);
-        } else if let Some(sent_at) = arrived.sacked_sent_at {
-            self.rtt.on_sample(cx.now.since(sent_at), self.snd.span());
+        } else if let Some((sent_at, last)) = arrived.sacked_sent_at {
+            self.rtt.note_min(cx.now.since(last));
+            self.rtt.on_delayed_sample(cx.now.since(sent_at), self.snd.span());
         }
         self.judge_probe(cx, arrived, progress);
         let advanced = self.recovery.board_mut().is_some_and(|board| board.take_advanced());
@@ -140,7 +147,27 @@ impl Connection {
                 .saw_reordering();
             return self.count_reordering(cx);
         };
-        arrived.came_late(rest);
+        arrived.came_late(rest, true);
+    }
+
+    /// A partial acknowledgement amid fast recovery comes of a segment that was late, so that the path reorders. True if something that went
+    /// again is still on its way (Linux's `tcp_try_undo_partial`).
+    fn was_late(&mut self, cx: &mut Context, arrived: &Arrived) -> bool {
+        let una = self.snd.una;
+        let Some(board) = self.recovery.board_mut() else { return false };
+        let amid = board.phase == Phase::Recovery && !board.ends_by(una);
+        if !amid || !board.undo.is_some_and(|undo| undo.was_delayed(arrived.echo, true)) {
+            return false;
+        }
+        let measure = (arrived.smss, cx.config.tcp_max_reordering);
+        let late = board.is_late(arrived.snd_una, board.reported_end(una), measure);
+        board.new_data_first = board.any_resent();
+        let waits = board.new_data_first;
+        if late {
+            cx.counters.ts_reorder += 1;
+            Counts::of(&mut self.special, cx.now).reord_seen += 1;
+        }
+        waits
     }
 
     fn count_reordering(&mut self, cx: &mut Context) {
@@ -233,11 +260,14 @@ impl Connection {
         let before = board.pipe(in_flight);
         let span = (self.snd.una, self.snd.nxt);
         let wait = if look { board.detect(&mut self.snd.queue, span, cx.now, &how) } else { None };
-        cx.counters.lost_retransmit += board.take_lost_again(how.smss);
+        let lost_again = board.take_lost_again(how.smss);
+        cx.counters.lost_retransmit += lost_again;
         let more = board.pipe(in_flight) < before;
         let lost = board.take_lost();
         // What went for the first time in a recovery that is over, and is lost, is another loss (RFC 5681 §4.3).
-        if (more || board.any_lost()) && !board.repairs() {
+        let goes_on = board.repairs()
+            && !(board.phase == Phase::Loss && lost_again > 0 && cx.config.lost_again_recovers);
+        if (more || board.any_lost()) && !goes_on {
             let reducing = board.shrinks();
             if reducing || !self.repairs_lost_probe(cx) {
                 self.enter_recovery(cx, prior_pipe);
@@ -266,7 +296,7 @@ impl Connection {
         if reducing {
             self.congestion.on_recovery();
         } else {
-            self.recovery_begins(&Lost { in_flight, smss, timeout: false, left: 0, again: false });
+            self.recovery_begins(cx, &Lost { in_flight, smss, timeout: false, left: 0, again: false });
         }
         *match self.agreed.sack {
             true => &mut cx.counters.sack_recovery,
@@ -295,10 +325,11 @@ impl Connection {
         self.reduce_window(told.0, told.1);
     }
 
-    /// The window is reduced, unless it was already for what is in flight (RFC 3168 §6.1.2, RFC 5681 §4.3).
-    pub(super) fn recovery_begins(&mut self, lost: &Lost) {
+    /// The window is reduced, unless it was already for what is in flight (RFC 3168 §6.1.2, RFC 5681 §4.3). Where a reduction is a phase of its
+    /// own that does not arise in one; a lost probe is none (as in Linux).
+    pub(super) fn recovery_begins(&mut self, cx: &Context, lost: &Lost) {
         self.congestion.on_recovery();
-        if !self.ecn.is_reduced_for(self.snd.una) {
+        if cx.config.ecn_prr || !self.ecn.is_reduced_for(self.snd.una) {
             self.congestion.on_loss(lost);
             self.ecn.on_reduction(self.snd.max);
         }

@@ -103,7 +103,8 @@ impl Connection {
                 } else if progress && delayed {
                     // A segment was late, not lost: the path reorders.
                     let behind = if board.sums().0 > 0 { nxt } else { una };
-                    board.came_late(arrived.snd_una, behind, (arrived.smss, cx.config.tcp_max_reordering));
+                    let measure = (arrived.smss, cx.config.tcp_max_reordering);
+                    board.is_late(arrived.snd_una, behind, measure);
                     cx.counters.ts_reorder += 1;
                     Counts::of(&mut self.special, cx.now).reord_seen += 1;
                     if board.any_resent() {

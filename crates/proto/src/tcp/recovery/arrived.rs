@@ -28,15 +28,18 @@ pub(crate) struct Arrived {
     pub(crate) overtaken: bool,
     /// Bytes known only now to be delivered.
     pub(crate) delivered: u32,
-    /// Earliest transmission of what was selectively acknowledged and sent once.
-    pub(crate) sacked_sent_at: Option<Instant>,
+    /// Something was selectively acknowledged only now.
+    pub(crate) reported: bool,
+    /// Of what was selectively acknowledged and sent once, in the order it was read: when the first and the last were sent.
+    pub(crate) sacked_sent_at: Option<(Instant, Instant)>,
     /// Something sent only once, before the recovery began, is among it.
     pub(super) original: bool,
     /// So is something sent more than once. Kept where the peer has no SACK.
     pub(super) repeated: bool,
-    /// Highest segment delivered before it; first one delivered now although later ones had been.
+    /// Highest segment delivered before it; first one delivered now although later ones had been, of those
+    /// reported and of those acknowledged.
     pub(super) prior_fack: SeqNum,
-    pub(super) reordered_from: Option<SeqNum>,
+    pub(super) reordered_from: [Option<SeqNum>; 2],
 }
 
 impl Arrived {
@@ -47,8 +50,9 @@ impl Arrived {
     }
 
     /// What was sent once, from `seq` on, was delivered after what was sent later.
-    pub(crate) fn came_late(&mut self, seq: SeqNum) {
-        self.reordered_from = Some(self.reordered_from.map_or(seq, |first| seq.earliest(first)));
+    pub(crate) fn came_late(&mut self, seq: SeqNum, acknowledged: bool) {
+        let from = &mut self.reordered_from[usize::from(acknowledged)];
+        *from = Some(from.map_or(seq, |first| seq.earliest(first)));
     }
 
     /// Is what the peer echoes older than this transmission?

@@ -190,11 +190,12 @@ impl Scoreboard {
             bare: false,
             overtaken: false,
             delivered: 0,
+            reported: false,
             sacked_sent_at: None,
             original: false,
             repeated: false,
             prior_fack: self.rack.fack,
-            reordered_from: None,
+            reordered_from: [None; 2],
         }
     }
 
@@ -249,11 +250,12 @@ impl Scoreboard {
             if segment.sacked || segment.seq.before(block.0) {
                 return Told::Nothing;
             }
-            Scoreboard::delivered(&mut self.rack, self.point, segment, arrived);
+            Scoreboard::delivered(&mut self.rack, self.point, (segment, false), arrived);
             if segment.transmissions == 1 {
-                let earliest = arrived.sacked_sent_at.map_or(segment.sent_at, |at| at.min(segment.sent_at));
-                arrived.sacked_sent_at = Some(earliest);
+                let (first, _) = arrived.sacked_sent_at.unwrap_or((segment.sent_at, segment.sent_at));
+                arrived.sacked_sent_at = Some((first, segment.sent_at));
             }
+            arrived.reported = true;
             self.marks.sack(segment);
             Told::Delivered
         });
@@ -266,26 +268,47 @@ impl Scoreboard {
             arrived.repeated |= segment.transmissions > 1;
             arrived.original |= segment.transmissions == 1 && segment.end().before_or_eq(self.point);
         } else if !segment.sacked {
-            Scoreboard::delivered(&mut self.rack, self.point, segment, arrived);
+            Scoreboard::delivered(&mut self.rack, self.point, (segment, true), arrived);
         }
     }
 
-    fn delivered(rack: &mut Rack, point: SeqNum, segment: &TxSegment, arrived: &mut Arrived) {
+    fn delivered(
+        rack: &mut Rack,
+        point: SeqNum,
+        (segment, acknowledged): (&TxSegment, bool),
+        arrived: &mut Arrived,
+    ) {
         arrived.delivered += segment.weight;
         rack.on_delivered(segment, arrived);
         arrived.original |= segment.transmissions == 1 && segment.end().before_or_eq(point);
         if segment.transmissions == 1 && segment.end().before_or_eq(arrived.prior_fack) {
-            arrived.came_late(segment.seq);
+            arrived.came_late(segment.seq, acknowledged);
         }
     }
 
     /// RFC 8985 §6.2 step 3: something sent once was delivered after what was sent later. Raises the number of segments that mean a
-    /// loss to as many as it was late, at most `tcp_max_reordering`. True if it was reordered.
-    pub(crate) fn note_reordering(&mut self, config: &Config, arrived: &Arrived) -> bool {
-        let Some(from) = arrived.reordered_from else { return false };
-        let segments = self.rack.fack.since(from).div_ceil(arrived.smss.max(1));
+    /// loss to as many as it was late, at most `tcp_max_reordering`. Returns how often: once by what is reported (not amid a time-out's
+    /// recovery that cannot prove needless), once by what is acknowledged.
+    pub(crate) fn note_reordering(&mut self, config: &Config, arrived: &Arrived) -> u32 {
+        let [mut reported, acknowledged] = arrived.reordered_from;
+        if self.phase == Phase::Loss && self.undo.is_none() {
+            reported = None;
+        }
+        let mut times = 0;
+        for from in [reported, acknowledged].into_iter().flatten() {
+            times += u32::from(self.is_late(from, self.rack.fack, (arrived.smss, config.tcp_max_reordering)));
+        }
+        times
+    }
+
+    /// What begins at `from` was delivered although what ends at `behind` had been (Linux's `tcp_check_sack_reordering`).
+    pub(crate) fn is_late(&mut self, from: SeqNum, behind: SeqNum, (segment, most): (u32, u32)) -> bool {
+        if !from.before(behind) {
+            return false;
+        }
+        let segments = behind.since(from).div_ceil(segment.max(1)).min(most);
         self.rack.reordering_seen = true;
-        self.rack.dup_thresh = self.rack.dup_thresh.max(segments.min(config.tcp_max_reordering));
+        self.rack.dup_thresh = self.rack.dup_thresh.max(segments);
         true
     }
 
@@ -315,10 +338,10 @@ impl Scoreboard {
         now: Instant,
         how: &ReoWindow,
     ) -> Option<Duration> {
-        if self.marks.sacked.len == 0 && !self.repairs() {
-            return None;
-        }
         if how.flags & RACK == 0 {
+            if self.marks.sacked.len == 0 && !self.repairs() {
+                return None;
+            }
             self.marks.count_losses(queue, span.0, &self.rack, how.smss);
             return None;
         }
@@ -362,11 +385,13 @@ impl Scoreboard {
     }
 
     /// Does this ACK show that the recovery is, or was, needless?
-    pub(crate) fn needless(&mut self, arrived: &Arrived, progress: bool) -> Option<Needless> {
+    pub(crate) fn needless(&mut self, arrived: &Arrived, snd_una: SeqNum) -> Option<Needless> {
+        let progress = snd_una.after(arrived.snd_una);
+        let amid = self.repairs() && !self.ends_by(snd_una);
         let undo = self.undo.as_mut()?;
         match () {
             () if arrived.duplicate.is_some_and(|part| undo.reported(part)) => Some(Needless::Duplicates),
-            () if progress && undo.precedes(arrived.echo) => Some(Needless::Timestamp),
+            () if progress && undo.was_delayed(arrived.echo, amid) => Some(Needless::Timestamp),
             () if self.phase == Phase::Loss && self.forward && arrived.original => {
                 Some(Needless::ForwardProgress)
             }
@@ -590,9 +615,25 @@ mod tests {
         assert_eq!((board.phase, board.marks.retransmitted.len), (Phase::Open, 100));
         board.begin_recovery(SeqNum(1000), 500, 500, Undo::new((7, 7), SeqNum(500)));
         let ack = Arrived { echo: Some(90), ..arrived(&board, 500, 1000, 140) };
-        assert_eq!(board.needless(&ack, true), None);
+        assert_eq!(board.needless(&ack, SeqNum(600)), None);
         let ack = Arrived { echo: Some(59), ..arrived(&board, 500, 1000, 140) };
-        assert_eq!(board.needless(&ack, true), Some(Needless::Timestamp));
+        assert_eq!(board.needless(&ack, SeqNum(600)), Some(Needless::Timestamp));
+    }
+
+    /// Nothing is reported, and no recovery goes on: what was sent before the segment that was acknowledged is lost all the same.
+    #[test]
+    fn time_tells_losses_behind_a_retransmission() {
+        let mut queue = sent(4);
+        let mut board = Scoreboard::new(3, SeqNum(0), true);
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        queue.sent(at(50), SeqNum(0), 100);
+        let mut ack = arrived(&board, 0, 400, 100);
+        queue.acknowledge((SeqNum(100), MSS), &mut SendBlocks::new(0), |segment| {
+            board.acknowledged(segment, &mut ack)
+        });
+        let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: 100, flags: RACK };
+        board.detect(&mut queue, (SeqNum(100), SeqNum(400)), at(100), &how);
+        assert_eq!((board.phase, board.marks.lost.len), (Phase::Open, 300));
     }
 
     #[test]

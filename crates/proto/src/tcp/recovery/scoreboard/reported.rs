@@ -69,12 +69,6 @@ impl Scoreboard {
         true
     }
 
-    /// What begins at `from` was delivered although what ends at `behind` had been (Linux's `tcp_check_sack_reordering`).
-    pub(crate) fn came_late(&mut self, from: SeqNum, behind: SeqNum, (segment, most): Measure) {
-        let segments = behind.since(from).div_ceil(segment.max(1)).min(most);
-        self.reorders(segments.max(self.reordering()));
-    }
-
     /// What duplicates told belongs to what is acknowledged by now.
     pub(crate) fn forget_reported(&mut self) {
         self.reported = Some(0);
@@ -131,5 +125,10 @@ impl Scoreboard {
         self.new_data_first = false;
         self.forward = false;
         self.undo = None;
+    }
+
+    /// Highest number that SACK reported.
+    pub(crate) fn reported_end(&self, snd_una: SeqNum) -> SeqNum {
+        if self.marks.sacked.len > 0 { self.rack.fack } else { snd_una }
     }
 }

@@ -90,7 +90,12 @@ impl Scoreboard {
             Phase::Recovery => false,
         };
         if begins || self.undo.is_none() {
-            self.undo = Some(Undo::new(before, snd_una));
+            let mut undo = Undo::new(before, snd_una);
+            if was == Phase::Loss {
+                // What went again before may still be on its way.
+                undo.inherit(self.resent_since, 0);
+            }
+            self.undo = Some(undo);
         }
         self.forward = forward && (matches!(was, Phase::Open | Phase::Reducing) || !first);
     }
