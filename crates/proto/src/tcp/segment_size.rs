@@ -125,6 +125,7 @@ impl Connection {
     }
 
     /// Largest payload of the next segment: the SMSS less the SACK blocks and counts of marks it must carry (RFC 9293 §3.7.1's Eff.snd.MSS).
+    #[inline(always)]
     pub(crate) fn segment_max(&self) -> u16 {
         self.smss().saturating_sub(self.varying_options_len() as u16).max(8)
     }
