@@ -449,6 +449,10 @@ settings! {
     paws_slack: u32 = "firstbyte.paws_slack", ours 0, linux 1, range 0..=1000,
     /// How the receive buffer is counted, and which window follows.
     receive_accounting: ReceiveAccounting = "firstbyte.receive_accounting", ours ReceiveAccounting::Payload, linux ReceiveAccounting::Packets, range _,
+    /// Of an accounting by packets: 2⁻ⁿ of a new buffer is set aside for the application, and a segment at least; 0 = nothing is.
+    tcp_app_win: u32 = "net.ipv4.tcp_app_win", ours 31, linux 31, range 0..=31,
+    /// A peer that offers no window scaling is never told more than 32767 bytes, lest it take the number for a signed one.
+    tcp_workaround_signed_windows: bool = "net.ipv4.tcp_workaround_signed_windows", ours false, linux false, range _,
     /// Of an accounting by packets: the right edge may retreat when memory runs out, on connections that scale windows.
     tcp_shrink_window: bool = "net.ipv4.tcp_shrink_window", ours false, linux false, range _,
     /// Acknowledgements of packets out of order that one may stand for, once three have gone at once; of an accounting by packets, with
@@ -585,6 +589,8 @@ settings! {
     replies_per_second: u32 = "firstbyte.replies_per_second", ours 1000, linux 1000, range _,
     /// How long new connections keep to a path MTU that an ICMP error told.
     mtu_expires: Duration = "net.ipv4.route.mtu_expires", ours Duration::from_secs(600), linux Duration::from_secs(600), range _,
+    /// SYN-ACKs, and connections that are accepted, have the class of the SYN (RFC 2474) and not that of the listener.
+    tcp_reflect_tos: bool = "net.ipv4.tcp_reflect_tos", ours false, linux false, range _,
     /// Hop limit of what we send, where a socket sets none.
     ip_default_ttl: u32 = "net.ipv4.ip_default_ttl", ours 64, linux 64, range 1..=255,
     /// Answer ICMP echo requests.

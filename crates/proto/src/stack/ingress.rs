@@ -2,10 +2,11 @@
 
 use super::Stack;
 use super::settle::settle_ordinary;
+use crate::socket_options::Options;
 use crate::tcp::input::{Reply, Segment};
 use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
 use crate::tuple::FourTuple;
-use crate::{ConnId, DropReason, Instant, ListenerId};
+use crate::{ConnId, DropReason, Instant, ListenerId, SocketOption};
 use bytes::Buf;
 use core::ops::Range;
 use wire::{
@@ -61,6 +62,7 @@ impl Stack {
             truesize: packet.truesize,
             gso_size: packet.gso_size,
             ecn: plain.ecn,
+            dscp: plain.dscp,
         };
         if !options.is_empty() {
             segment.header.options = TcpOptions::parse(&segment.payload[options]);
@@ -115,6 +117,7 @@ impl Stack {
             truesize: packet.truesize,
             gso_size: packet.gso_size,
             ecn: ip.ecn,
+            dscp: ip.dscp,
         };
         let text = match segment.header.read(&segment.payload[payload.clone()], verify) {
             Ok(text) => text,
@@ -306,19 +309,29 @@ impl Stack {
         self.reply_for(None, local, peer, header);
     }
 
-    /// One on behalf of a listener, with its DiffServ code point and hop limit.
+    /// A connection that a SYN of this class begins has it, too, if it shall (`tcp_reflect_tos`).
+    pub(super) fn reflect_class(&self, socket: &mut Options, dscp: u8) {
+        if self.shared.config.tcp_reflect_tos && socket.rare.dscp != dscp {
+            // Six bits are a class.
+            let _ = socket.rare.set(SocketOption::Dscp(dscp));
+        }
+    }
+
+    /// One on behalf of a listener, with its hop limit, and its DiffServ code point or the SYN's.
     pub(super) fn reply_for(
         &mut self,
-        listener: Option<ListenerId>,
+        request: Option<(ListenerId, u8)>,
         local: Addr,
         peer: Addr,
         header: &TcpHeader,
     ) {
+        let (listener, class) = request.unzip();
         let socket =
             listener.and_then(|id| self.listeners.get(id.index)).map(|listener| &*listener.socket.rare);
         let hop_limit = socket.and_then(|socket| socket.hop_limit);
+        let class = class.filter(|_| self.shared.config.tcp_reflect_tos);
         let ip = IpHeader {
-            dscp: socket.map_or(0, |socket| socket.dscp),
+            dscp: class.unwrap_or(socket.map_or(0, |socket| socket.dscp)),
             hop_limit: hop_limit.unwrap_or(self.shared.config.hop_limit()),
             ..IpHeader::new(local, peer, protocol::TCP)
         };

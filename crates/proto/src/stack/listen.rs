@@ -259,7 +259,8 @@ impl Stack {
         cookie: CookieReply,
     ) {
         let Some(listener) = self.listener(id) else { return };
-        let socket = listener.socket.clone();
+        let mut socket = listener.socket.clone();
+        self.reflect_class(&mut socket, segment.dscp);
         let hold = self.hold_time(now, id, &tuple);
         let saved_syn = self.syn_to_save(&socket.rare);
         let syn_end = segment.end();
@@ -380,6 +381,7 @@ impl Stack {
             first_sent_ms: now.as_millis() as u32,
             last_answer: LastAnswer::default(),
             acked: false,
+            dscp: segment.dscp,
             timer: TimerHandle::default(),
             saved_syn: None,
             waiting: false,

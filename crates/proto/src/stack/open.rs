@@ -94,9 +94,9 @@ impl Stack {
         request.transmissions = request.transmissions.saturating_add(1);
         request.timeouts = request.timeouts.saturating_add(timeouts);
         request.sent_at = now;
-        let (tuple, listener) = (request.tuple, request.listener);
+        let (tuple, listener, dscp) = (request.tuple, request.listener, request.dscp);
         self.arm_request(now, index);
-        self.reply_for(Some(listener), tuple.local, tuple.peer, &header);
+        self.reply_for(Some((listener, dscp)), tuple.local, tuple.peer, &header);
     }
 
     /// The peer has sent something that shows it lacks the SYN-ACK. Many such segments are a flood, perhaps towards somebody whose
@@ -257,7 +257,8 @@ impl Stack {
     /// What the SYN-ACK has told, as an ACK.
     fn send_request_ack(&mut self, now: Instant, index: u32) {
         let Some(request) = self.requests.get(index) else { return };
-        let (tuple, listener, shift) = (request.tuple, request.listener, request.rcv_wscale);
+        let (tuple, shift) = (request.tuple, request.rcv_wscale);
+        let listener = (request.listener, request.dscp);
         let shift = if request.agreed.snd_wscale.is_some() { shift } else { 0 };
         let syn_ack = self.syn_ack_of(request, now.as_millis() as u32, None);
         let timestamps = syn_ack.options.timestamps;
@@ -345,7 +346,8 @@ impl Stack {
     /// A connection that the application may accept, by its index. `ack`: the final ACK, if it has just come.
     fn open_request(&mut self, now: Instant, request: Request, ack: Option<&TcpHeader>) -> u32 {
         let id = request.listener;
-        let socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
+        let mut socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
+        self.reflect_class(&mut socket, request.dscp);
         let route = self.route_to(request.tuple.peer);
         let cx = self.shared.context(now);
         let connection = Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);

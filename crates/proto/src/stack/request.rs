@@ -37,6 +37,8 @@ pub(super) struct Request {
     /// The final ACK has come and made no connection, for want of room or of data: the peer believes itself connected.
     pub(super) acked: bool,
     pub(super) timer: TimerHandle,
+    /// Class of the SYN.
+    pub(super) dscp: u8,
     /// Headers of the SYN, where the listener keeps them.
     pub(super) saved_syn: Option<Box<Box<[u8]>>>,
     /// What was seen of the peer's counts of marks.

@@ -140,6 +140,7 @@ mod tests {
                 first_sent_ms: ms as u32,
                 last_answer: LastAnswer::default(),
                 acked: false,
+                dscp: 0,
                 timer: TimerHandle::default(),
                 waiting: false,
                 saved_syn: None,

@@ -42,7 +42,7 @@ impl Stack {
         self.shared.counters.out_segs += 1;
         let clock = syn_cookie::pack(now.as_millis() as u32, &request.agreed);
         let header = self.syn_ack_of(&request, clock, fast_open);
-        self.reply_for(Some(request.listener), tuple.local, tuple.peer, &header);
+        self.reply_for(Some((id, request.dscp)), tuple.local, tuple.peer, &header);
     }
 
     /// An ACK for a listener: a cookie coming back, or a stranger's.
@@ -110,6 +110,7 @@ impl Stack {
             first_sent_ms: now.as_millis() as u32,
             last_answer: LastAnswer::default(),
             acked: true,
+            dscp: 0,
             timer: TimerHandle::default(),
             saved_syn: None,
             waiting: false,

@@ -17,7 +17,7 @@ use super::special::Special;
 use super::state::{self, Transition};
 use super::tcp_info::Tally;
 use super::timers::{Timer, Timers};
-use super::window_space::{Space, whole_segments};
+use super::window_space::{SIGNED_MOST, Space, whole_segments};
 use super::window_use::WindowUse;
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
 use crate::memory::Memory;
@@ -431,13 +431,16 @@ impl Connection {
         let routes = self.route_metrics().is_some_and(|route| route.initrwnd.is_some());
         if config.window_slow_start || routes || space.packets().is_some() {
             first = whole_segments(first.min(self.initial_rcv_wnd(mss)), mss);
+            if config.tcp_workaround_signed_windows {
+                first = first.min(SIGNED_MOST);
+            }
             if let Some(payload) = space.payload_mut() {
                 payload.begin_at(first);
             }
         }
         let shift = self.agreed.snd_wscale.map(|_| self.rcv.wscale);
         if let Some(packets) = space.packets_mut() {
-            packets.begin(cx.now, first, shift, (self.advmss.into(), irs + 1));
+            packets.begin(cx.now, first, shift, (self.advmss.into(), config.tcp_app_win, irs + 1));
             packets.predicts = self.state != State::SynSent || shift.is_none();
         }
         self.rcv.begin(irs, space, shift.unwrap_or(0));

@@ -33,6 +33,8 @@ pub(crate) struct Segment {
     pub(crate) gso_size: u16,
     /// Of the IP header.
     pub(crate) ecn: Ecn,
+    /// Its class (RFC 2474).
+    pub(crate) dscp: u8,
 }
 
 impl Segment {

@@ -13,6 +13,9 @@ const RATIO_AT_FIRST: u8 = 128;
 /// Least receive buffer, memory (Linux's `SOCK_MIN_RCVBUF`).
 const RCVBUF_MIN: u32 = 2304;
 
+/// Largest window that is the same as a signed number (Linux's `MAX_TCP_WINDOW`).
+pub(crate) const SIGNED_MOST: u32 = 32_767;
+
 /// How the window is found.
 #[derive(Debug)]
 pub(crate) enum Space {
@@ -213,7 +216,7 @@ impl WindowSpace {
 /// The window field of a SYN or SYN-ACK, which is not scaled: as many whole segments of `space` as it holds. Where packets are counted it
 /// is the buffer that is whole segments, not the field (Linux's `tcp_select_initial_window`).
 pub(crate) fn first_field(config: &Config, space: u32, mss: u32) -> u32 {
-    let most = u32::from(u16::MAX);
+    let most = if config.tcp_workaround_signed_windows { SIGNED_MOST } else { u32::from(u16::MAX) };
     match config.receive_accounting {
         ReceiveAccounting::Payload => whole_segments(space.min(most), mss),
         ReceiveAccounting::Packets => whole_segments(space, mss).min(most),

@@ -2,8 +2,10 @@
 
 use crate::peer::{Peer, pattern};
 use crate::sack::established_with;
+use bytes::Bytes;
 use core::time::Duration;
 use proto::{Config, ConnectOptions, ListenOptions, SocketOptions};
+use wire::RxPacket;
 
 /// Five segments beyond a hole mean a loss; four are waited for, a quarter of the least round trip.
 #[test]
@@ -64,5 +66,60 @@ fn tcp_timestamps_may_tell_the_plain_clock() {
         let clock = p.now.as_millis() as u32;
         assert_eq!(syn.tsval == clock, plain);
         assert_eq!(clock.wrapping_sub(syn_ack.tsval) < 64, plain);
+    }
+}
+
+/// A SYN of class 46 (RFC 3246): its SYN-ACK and all that follows go in that, with `tcp_reflect_tos`; else in the listener's.
+#[test]
+fn tcp_reflect_tos_answers_in_the_class_of_the_syn() {
+    for (tcp_reflect_tos, class) in [(true, 46), (false, 8)] {
+        let mut p = Peer::new(Config { tcp_reflect_tos, ..Config::linux() });
+        p.listen_with(ListenOptions {
+            socket: SocketOptions { dscp: 8, ..SocketOptions::default() },
+            ..ListenOptions::default()
+        });
+        let mut classes = Vec::new();
+        for text in ["S 0 <mss 1460>", "A 1 ack 1", "PA 1:2 ack 1"] {
+            let mut packet = p.packet(text);
+            if text.starts_with('S') {
+                let mut bytes = packet.to_vec();
+                bytes[1] = 46 << 2;
+                // The header's sum, anew.
+                let sum = u16::from_be_bytes([bytes[10], bytes[11]]);
+                let (sum, carry) = sum.overflowing_sub(46 << 2);
+                bytes[10..12].copy_from_slice(&(sum - u16::from(carry)).to_be_bytes());
+                packet = Bytes::from(bytes);
+            }
+            p.send_rx(RxPacket::new(packet));
+            classes.extend(std::iter::from_fn(|| p.take_packet()).map(|packet| packet[1] >> 2));
+        }
+        assert_eq!(classes, [class, class], "the SYN-ACK, and the ACK of text");
+    }
+}
+
+/// 2⁻ⁿ of the buffer is the application's, and a segment at least: where there is nothing of it the window grows further.
+#[test]
+fn tcp_app_win_sets_a_part_of_the_buffer_aside() {
+    let clamp = |tcp_app_win| {
+        let mut p = Peer::new(Config { tcp_app_win, ..Config::linux() });
+        let listener = p.listen();
+        let id = p.establish_with(listener, "S 0 win 65535 <mss 1460,wscale 7>");
+        p.stack.info(id).unwrap().tcp_info.rcv_ssthresh
+    };
+    assert_eq!([0, 31, 3, 1].map(clamp), [64_240, 64_076, 57_344, 32_768]);
+}
+
+/// Neither the SYN-ACK nor what follows tells of more than a signed number holds, if the peer scales no windows.
+#[test]
+fn tcp_workaround_signed_windows_bounds_what_is_told() {
+    for (config, first) in [(Config::default(), 22 * 1460), (Config::linux(), 32_767)] {
+        let mut p = Peer::new(Config { tcp_workaround_signed_windows: true, ..config });
+        p.listen();
+        p.send("S 0 win 65535 <mss 1460>");
+        assert_eq!(p.expect("SA 0 ack 1").window, first);
+        p.send("A 1 ack 1");
+        p.send("A 1:1461 ack 1");
+        p.skip_until_sent();
+        assert!(p.expect("A 1 ack 1461").window <= 32_767);
     }
 }

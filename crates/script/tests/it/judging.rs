@@ -148,7 +148,7 @@ fn commands_are_joined_as_a_shell_joins_them() {
     holds("+0 `sysctl -q net.ipv4.tcp_fastopen_cookies=0 &> /dev/null || ip tcp_metrics flush all`");
     holds("+0 `ethtool -K tun0 tso off gso off`\n+0 `false && sysctl net.ipv4.tcp_sack=9 || true`");
     fails("+0 `sysctl -q net.ipv4.tcp_fastopen_cookies=0`", "no setting of the stack, nor of Linux");
-    fails("+0 `sysctl -q net.ipv4.tcp_reflect_tos=1 || true`", "a setting of Linux's that is not here");
+    fails("+0 `sysctl -q net.ipv4.tcp_l3mdev_accept=1 || true`", "a setting of Linux's that is not here");
     fails("+0 `true && false`", "the command fails");
     fails("+0 `ethtool -K tun0 tx off`", "is not understood");
     fails("+0 `rm -rf / || true`", "is not understood");

@@ -3,6 +3,7 @@
 use crate::Config;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::urgent;
+use crate::tcp::window_space::SIGNED_MOST;
 use wire::{Ecn, Flags, IpHeader, PlainSegment, SeqNum, TcpHeader, TcpOptions, TxPacket};
 
 /// A segment that has been decided.
@@ -40,6 +41,10 @@ impl Connection {
         let window = match self.rcv.space.packets() {
             None => self.advertise(cx),
             Some(_) => self.rcv.tell_window(cx),
+        };
+        let window = match cx.config.tcp_workaround_signed_windows && self.rcv.wscale == 0 {
+            true => window.min(SIGNED_MOST as u16),
+            false => window,
         };
         self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
         packet.repeats_cwr = self.agreed.ecn.is_accurate();

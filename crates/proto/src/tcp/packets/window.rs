@@ -74,26 +74,29 @@ impl PacketSpace {
         now: Instant,
         window: u32,
         shift: Option<u8>,
-        (advmss, rcv_nxt): (u32, SeqNum),
+        (advmss, app_win, rcv_nxt): (u32, u32, SeqNum),
     ) {
         self.ssthresh = window;
         if self.locked {
             self.clamp = self.clamp.min(self.full() as u32);
         }
         self.clamp = self.clamp.min(65_535 << shift.unwrap_or(0));
-        self.bound_clamp(advmss);
+        self.bound_clamp(advmss, app_win);
         let space = self.ssthresh.min(window).min(10 * advmss);
         self.rounds.begin(now, rcv_nxt, space);
         self.stamp = now;
     }
 
-    /// `tcp_app_win` of 31: as good as nothing of the buffer is set aside for the application, but a segment is.
-    fn bound_clamp(&mut self, advmss: u32) {
+    /// What `tcp_app_win` sets aside for the application.
+    fn bound_clamp(&mut self, advmss: u32, app_win: u32) {
         let most = self.full() as u32;
         if self.clamp >= most {
             self.clamp = most;
+            if app_win > 0 && most > 4 * advmss {
+                self.clamp = (most - (most >> app_win)).max(4 * advmss);
+            }
         }
-        if self.clamp > 2 * advmss && self.clamp + advmss > most {
+        if app_win > 0 && self.clamp > 2 * advmss && self.clamp + advmss > most {
             self.clamp = (2 * advmss).max(most.saturating_sub(advmss));
         }
         self.ssthresh = self.ssthresh.min(self.clamp);
