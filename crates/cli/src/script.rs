@@ -17,6 +17,21 @@ pub(crate) struct ScriptArgs {
     /// Let a name in scripts mean a value; may be given several times.
     #[arg(short = 'D', long, value_name = "NAME=VALUE", value_parser = definition)]
     define: Vec<(String, String)>,
+    /// Addresses and sockets: ipv4, ipv6 or ipv4-mapped-ipv6. What scripts say of themselves comes before this and what follows.
+    #[arg(long, alias = "ip_version", value_name = "VERSION")]
+    ip_version: Option<String>,
+    /// The stack's address.
+    #[arg(long, alias = "local_ip", value_name = "ADDRESS")]
+    local_ip: Option<String>,
+    /// The other end's.
+    #[arg(long, alias = "remote_ip", value_name = "ADDRESS")]
+    remote_ip: Option<String>,
+    /// Largest IP packet, bytes.
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<String>,
+    /// How far events may be off, microseconds.
+    #[arg(long, alias = "tolerance_usecs", value_name = "MICROSECONDS")]
+    tolerance_usecs: Option<String>,
     /// Seed of the stack's random numbers: ports, initial sequence numbers.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -38,11 +53,12 @@ fn definition(text: &str) -> Result<(String, String), String> {
 
 /// Runs the verb: exit code 1 if a script does not hold.
 pub(crate) fn run(args: &ScriptArgs) -> Result<ExitCode, Failure> {
+    let setup = setup(args).map_err(Failure::usage)?;
     let mut failed = 0;
     for file in &args.file {
         let source = std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?;
         let name = file.display();
-        match outcome(args, file, &source) {
+        match outcome(args, &setup, file, &source) {
             Ok(()) if args.quiet => {}
             Ok(()) => {
                 print(&format!("ok    {name}\n"))?;
@@ -60,10 +76,27 @@ pub(crate) fn run(args: &ScriptArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn outcome(args: &ScriptArgs, file: &Path, source: &str) -> Result<(), String> {
+/// Where scripts run, before they say anything of it.
+fn setup(args: &ScriptArgs) -> Result<Setup, String> {
+    let mut setup = Setup { seed: args.seed, ..Setup::default() };
+    for (name, value) in [
+        ("ip_version", &args.ip_version),
+        ("local_ip", &args.local_ip),
+        ("remote_ip", &args.remote_ip),
+        ("mtu", &args.mtu),
+        ("tolerance_usecs", &args.tolerance_usecs),
+    ] {
+        if let Some(value) = value {
+            setup.set(name, Some(value))?;
+        }
+    }
+    Ok(setup)
+}
+
+fn outcome(args: &ScriptArgs, setup: &Setup, file: &Path, source: &str) -> Result<(), String> {
     let script = Script::parse_with(source, &args.define).map_err(|problem| problem.to_string())?;
     let folder = file.parent().unwrap_or(Path::new("")).to_owned();
-    let setup = Setup { seed: args.seed, folder, ..Setup::default() };
+    let setup = Setup { folder, ..setup.clone() };
     let outcome = if args.check { ::script::check(&script, setup) } else { ::script::run(&script, setup) };
     outcome.map_err(|failure| failure.in_source(source).to_string())
 }

@@ -1,7 +1,8 @@
 //! The snippets between `%{` and `}%`: assertions about numbers.
 //!
 //! The part of Python that they use: `assert condition, message`, assignments, `print`, comparison (chained too), `and or not in`,
-//! arithmetic and bits, `%` for texts, `abs min max`, tuples. Everything else is refused by name. Numbers are whole.
+//! arithmetic and bits, `a if condition else b`, `%` and `.format` for texts, `abs len max min`, tuples and lists and what they have at a
+//! place. Everything else is refused by name. Numbers are whole.
 
 mod expression;
 mod tokens;
@@ -20,6 +21,8 @@ pub enum Value {
     Text(String),
     /// `(a, b)`
     Tuple(Vec<Value>),
+    /// `[a, b]`
+    List(Vec<Value>),
 }
 
 impl Value {
@@ -27,7 +30,7 @@ impl Value {
         match self {
             Value::Int(value) => *value != 0,
             Value::Text(text) => !text.is_empty(),
-            Value::Tuple(values) => !values.is_empty(),
+            Value::Tuple(values) | Value::List(values) => !values.is_empty(),
         }
     }
 
@@ -44,10 +47,8 @@ impl fmt::Display for Value {
         match self {
             Value::Int(value) => write!(f, "{value}"),
             Value::Text(text) => f.write_str(text),
-            Value::Tuple(values) => {
-                let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-                write!(f, "({})", values.join(", "))
-            }
+            Value::Tuple(values) => write!(f, "({})", shown(values)),
+            Value::List(values) => write!(f, "[{}]", shown(values)),
         }
     }
 }
@@ -70,6 +71,11 @@ fn refused(tokens: &[Token]) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+fn shown(values: &[Value]) -> String {
+    let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+    values.join(", ")
 }
 
 /// What snippets have assigned: it lasts from one to the next.
@@ -182,6 +188,10 @@ mod tests {
             "print(tcpi_snd_cwnd, 'a'); assert -1 < 0x10 | 1 and 1 << 4 == 2 * 8",
             "assert abs(3 - 5) == 2 and max(1, 2) == 2 and 3 in (1, 2, 3)",
             "assert '%d of %s' % (1, 'two') == '1 of two'",
+            "assert (1 if tcpi_snd_cwnd else 2) == 1 and (1 if tcpi_snd_cwnd > 10 else 2) == 2",
+            "x = [1, 2, (3, 4)]; assert x[0] == 1 and x[-1][1] == 4 and 2 in x and len(x) == 3",
+            "assert '{} of {}: {1}{{}}'.format(1, 'two') == '1 of two: two{}'",
+            "assert [tcpi_snd_cwnd,\n 2] == [10, 2] and [1] != (1, 1)",
             "",
         ] {
             assert_eq!(run(code), Ok(()), "{code}");
@@ -207,6 +217,11 @@ mod tests {
             ("assert 'a", "a text never ends"),
             ("assert open('x')", "`open` is no function"),
             ("assert 1 // 0", "division by 0"),
+            ("assert 1 if 2", "`else` is expected"),
+            ("assert [1][1]", "there is no 1 in [1]"),
+            ("assert '{}'.format()", "a value is missing"),
+            ("assert 'a'.upper()", "`.upper` is not understood"),
+            ("assert 1.5", "`.5` is not understood"),
         ] {
             let message = run(code).unwrap_err();
             assert!(message.starts_with(said), "{code}: {message}");

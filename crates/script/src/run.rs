@@ -55,7 +55,14 @@ const CALL_PATIENCE: i64 = 1_000_000_000;
 /// # Errors
 /// The first event that does not hold.
 pub fn run(script: &Script, setup: Setup) -> Result<(), Failure> {
-    let mut runner = Runner::new(setup.with_options_of(script)?);
+    let setup = setup.with_options_of(script)?;
+    if setup.dry_run {
+        return check_in(script, setup);
+    }
+    let mut runner = Runner::new(setup);
+    for file in runner.setup.init_scripts.clone() {
+        runner.command(1, &file)?;
+    }
     if let Some(init) = &script.init {
         runner.command(init.line, &init.value)?;
     }
@@ -71,7 +78,14 @@ pub fn run(script: &Script, setup: Setup) -> Result<(), Failure> {
 /// # Errors
 /// The first event that is not.
 pub fn check(script: &Script, setup: Setup) -> Result<(), Failure> {
-    let mut runner = Runner::new(setup.with_options_of(script)?);
+    check_in(script, setup.with_options_of(script)?)
+}
+
+fn check_in(script: &Script, setup: Setup) -> Result<(), Failure> {
+    let mut runner = Runner::new(setup);
+    for file in &runner.setup.init_scripts {
+        runner.check_command(1, file)?;
+    }
     if let Some(init) = &script.init {
         runner.check_command(init.line, &init.value)?;
     }
@@ -286,12 +300,12 @@ fn check_time(
     if (from - tolerance..=to + tolerance).contains(&happened) {
         return Ok(());
     }
-    let what = match action {
-        Action::Packet(_) => "the packet is right, but not its time",
-        _ => "time has gone on beyond this event",
+    let (what, text) = match action {
+        Action::Packet(packet) => ("the packet is right, but not its time", format!("{packet} ")),
+        _ => ("time has gone on beyond this event", String::new()),
     };
     let range =
         if from == to { Seconds(from).to_string() } else { format!("{}~{}", Seconds(from), Seconds(to)) };
-    let expected = format!("at {range} s (give or take {} s)", Seconds(tolerance));
-    Err(Failure::new(line, what).beside(expected, format!("at {} s", Seconds(happened))))
+    let expected = format!("{text}at {range} s (give or take {} s)", Seconds(tolerance));
+    Err(Failure::new(line, what).beside(expected, format!("{text}at {} s", Seconds(happened))))
 }

@@ -47,9 +47,22 @@ impl<'a> Parser<'a> {
         Ok(Value::Tuple(values))
     }
 
-    /// `a and b or c`
+    /// `a if b else c`
     pub(super) fn test(&mut self) -> Result<Value, String> {
-        self.or(0)
+        self.choice(0)
+    }
+
+    fn choice(&mut self, depth: u32) -> Result<Value, String> {
+        let value = self.or(depth)?;
+        if !self.name("if") {
+            return Ok(value);
+        }
+        let condition = self.or(depth)?;
+        if !self.name("else") {
+            return Err("`else` is expected".into());
+        }
+        let otherwise = self.choice(depth + 1)?;
+        Ok(if condition.is_true() { value } else { otherwise })
     }
 
     fn or(&mut self, depth: u32) -> Result<Value, String> {
@@ -93,8 +106,10 @@ impl<'a> Parser<'a> {
             }
             let right = self.level(0, depth)?;
             let result = match (operator, &right) {
-                (None, Value::Tuple(values)) => values.contains(&left),
-                (None, other) => return Err(format!("`in` looks into a tuple, and {other} is none")),
+                (None, Value::Tuple(values) | Value::List(values)) => values.contains(&left),
+                (None, other) => {
+                    return Err(format!("`in` looks into a tuple or a list, and {other} is none"));
+                }
                 (Some("=="), right) => left == *right,
                 (Some("!="), right) => left != *right,
                 (Some(operator), right) => compare(operator, left.int()?, right.int()?),
@@ -124,7 +139,36 @@ impl<'a> Parser<'a> {
         if self.sign("~") {
             return Ok(Value::Int(!self.unary(depth + 1)?.int()?));
         }
-        self.atom(depth)
+        let mut value = self.atom(depth)?;
+        loop {
+            if self.sign("[") {
+                let at = self.choice(depth + 1)?.int()?;
+                if !self.sign("]") {
+                    return Err("`]` is expected".into());
+                }
+                value = at_place(&value, at)?;
+            } else if self.sign(".") {
+                value = self.method(&value, depth)?;
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    /// What stands behind a point.
+    fn method(&mut self, value: &Value, depth: u32) -> Result<Value, String> {
+        match (self.peek().cloned(), value) {
+            (Some(Token::Name(name)), Value::Text(text)) if name == "format" => {
+                self.next += 1;
+                if !self.sign("(") {
+                    return Err("`(` is expected".into());
+                }
+                let (values, _) = self.arguments(")", depth)?;
+                fill_in(text, &values).map(Value::Text)
+            }
+            (Some(token), _) => Err(format!("`.{token}` is not understood in snippets")),
+            (None, _) => Err("`.` is not understood in snippets".into()),
+        }
     }
 
     fn atom(&mut self, depth: u32) -> Result<Value, String> {
@@ -133,12 +177,13 @@ impl<'a> Parser<'a> {
         match token {
             Token::Int(value) => Ok(Value::Int(value)),
             Token::Text(text) => Ok(Value::Text(text)),
+            Token::Sign("[") => Ok(Value::List(self.arguments("]", depth)?.0)),
             Token::Sign("(") => {
-                let (mut values, commas) = self.arguments(depth)?;
+                let (mut values, commas) = self.arguments(")", depth)?;
                 Ok(if values.len() == 1 && !commas { values.remove(0) } else { Value::Tuple(values) })
             }
             Token::Name(name) if self.sign("(") => {
-                let (values, _) = self.arguments(depth)?;
+                let (values, _) = self.arguments(")", depth)?;
                 function(&name, &values)
             }
             Token::Name(name) => match name.as_str() {
@@ -150,16 +195,16 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Values up to `)`, and whether a comma stood among them.
-    fn arguments(&mut self, depth: u32) -> Result<(Vec<Value>, bool), String> {
+    /// Values up to the sign that closes them, and whether a comma stood among them.
+    fn arguments(&mut self, close: &'static str, depth: u32) -> Result<(Vec<Value>, bool), String> {
         let mut values = Vec::new();
         let mut commas = false;
-        while !self.sign(")") {
-            values.push(self.or(depth + 1)?);
+        while !self.sign(close) {
+            values.push(self.choice(depth + 1)?);
             if self.sign(",") {
                 commas = true;
-            } else if self.peek() != Some(&Token::Sign(")")) {
-                return Err("`)` is expected".into());
+            } else if self.peek() != Some(&Token::Sign(close)) {
+                return Err(format!("`{close}` is expected"));
             }
         }
         Ok((values, commas))
@@ -229,8 +274,50 @@ fn function(name: &str, values: &[Value]) -> Result<Value, String> {
         "abs" => Ok(Value::Int(ints()?.first().ok_or_else(none)?.wrapping_abs())),
         "min" => ints()?.into_iter().min().map(Value::Int).ok_or_else(none),
         "max" => ints()?.into_iter().max().map(Value::Int).ok_or_else(none),
-        _ => Err(format!("`{name}` is no function that snippets know: abs, max, min, print")),
+        "len" => match values {
+            [Value::Tuple(values) | Value::List(values)] => Ok(Value::Int(values.len() as i128)),
+            [Value::Text(text)] => Ok(Value::Int(text.chars().count() as i128)),
+            _ => Err("len needs a text, a tuple or a list".into()),
+        },
+        _ => Err(format!("`{name}` is no function that snippets know: abs, len, max, min, print")),
     }
+}
+
+/// What a tuple or a list has there; negative places count from the end.
+fn at_place(value: &Value, at: i128) -> Result<Value, String> {
+    let (Value::Tuple(values) | Value::List(values)) = value else {
+        return Err(format!("`[` needs a tuple or a list before it, and {value} is none"));
+    };
+    let place = if at < 0 { at + values.len() as i128 } else { at };
+    let found = usize::try_from(place).ok().and_then(|place| values.get(place));
+    found.cloned().ok_or_else(|| format!("there is no {at} in {value}"))
+}
+
+/// `'{} of {1}'.format(1, 2)`: each `{}` takes the next value, or the one whose place it says.
+fn fill_in(text: &str, values: &[Value]) -> Result<String, String> {
+    let mut out = String::new();
+    let mut next = 0..;
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        out.push_str(&rest[..at]);
+        let doubled = ["{{", "}}"].into_iter().find(|doubled| rest[at..].starts_with(doubled));
+        if let Some(doubled) = doubled {
+            out.push_str(&doubled[..1]);
+            rest = &rest[at + 2..];
+            continue;
+        }
+        let inside = rest[at..].strip_prefix('{').and_then(|inside| inside.split_once('}'));
+        let (field, behind) = inside.ok_or_else(|| format!("'{text}' ends in the middle of a format"))?;
+        let place = match field {
+            "" => next.next(),
+            number => number.parse().ok(),
+        };
+        let place = place.ok_or_else(|| format!("`{{{field}}}` of a format is not understood"))?;
+        out.push_str(&values.get(place).ok_or("a value is missing")?.to_string());
+        rest = behind;
+    }
+    out.push_str(rest);
+    Ok(out)
 }
 
 /// `'%d of %s' % (1, 2)`: each `%` and its letter take the next value.

@@ -22,9 +22,9 @@ impl fmt::Display for Token {
 }
 
 /// Longer ones first.
-const SIGNS: [&str; 31] = [
+const SIGNS: [&str; 34] = [
     "//=", "<<", ">>", "==", "!=", "<=", ">=", "+=", "-=", "*=", "%=", "|=", "&=", "//", "+", "-", "*", "/",
-    "%", "&", "|", "^", "~", "<", ">", "=", "(", ")", ",", ";", "\n",
+    "%", "&", "|", "^", "~", "<", ">", "=", "(", ")", "[", "]", ".", ",", ";", "\n",
 ];
 
 /// Statements end at `;` and at the end of a line, unless a parenthesis is open or a backslash ends the line.
@@ -33,8 +33,8 @@ pub(super) fn statements(code: &str) -> Result<Vec<Vec<Token>>, String> {
     let mut depth = 0_i32;
     for token in tokens(code)? {
         match token {
-            Token::Sign("(") => depth += 1,
-            Token::Sign(")") => depth -= 1,
+            Token::Sign("(" | "[") => depth += 1,
+            Token::Sign(")" | "]") => depth -= 1,
             Token::Sign("\n") if depth > 0 => continue,
             Token::Sign(";" | "\n") => {
                 statements.push(Vec::new());

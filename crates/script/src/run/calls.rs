@@ -108,7 +108,8 @@ impl Runner<'_> {
     }
 
     fn socket(&mut self, domain: &Expr, kind: &Expr, protocol: &Expr) -> Result<Attempt, String> {
-        let usual = if self.setup.local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let v4 = self.setup.of_calls(self.setup.local).is_ipv4();
+        let usual = if v4 { libc::AF_INET } else { libc::AF_INET6 };
         let domain = if *domain == Expr::Ellipsis { usual } else { int(domain)? };
         let (kind, protocol) = (int(kind)?, int(protocol)?);
         Ok(at_once(move |sockets, _| sockets.socket(domain, kind, protocol).map(descriptor)))
@@ -148,7 +149,8 @@ impl Runner<'_> {
     fn connects_to(&mut self, fd: i32, peer: Option<SocketAddr>) {
         if let Some(flow) = self.flows.iter_mut().find(|flow| flow.fd == Some(fd) && !flow.listening) {
             flow.connects = true;
-            flow.remote = peer.unwrap_or(flow.remote);
+            let canonical = |peer: SocketAddr| SocketAddr::new(peer.ip().to_canonical(), peer.port());
+            flow.remote = peer.map_or(flow.remote, canonical);
         }
     }
 

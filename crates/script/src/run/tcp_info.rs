@@ -100,6 +100,9 @@ const CONSTANTS: &[(&str, i128)] = &[
     ("TCPI_OPT_ECN", 8),
     ("TCPI_OPT_ECN_SEEN", 16),
     ("TCPI_OPT_SYN_DATA", 32),
+    ("TCPI_OPT_USEC_TS", 64),
+    ("TCPI_OPT_TFO_CHILD", 128),
+    ("TCP_INFINITE_SSTHRESH", 0x7fff_ffff),
 ];
 
 impl Runner<'_> {
@@ -129,12 +132,7 @@ impl Runner<'_> {
         let bytes =
             self.world.call(|sockets, now| sockets.option(now, fd, libc::IPPROTO_TCP, libc::TCP_INFO, 280));
         let Ok(bytes) = bytes else { return values };
-        let number = |at: usize, len: usize| {
-            let mut eight = [0; 8];
-            let found = bytes.get(at..at + len).unwrap_or_default();
-            eight[..found.len()].copy_from_slice(found);
-            i128::from(u64::from_le_bytes(eight))
-        };
+        let number = |at: usize, len: usize| number(&bytes, at, len);
         for (from, len, names) in FIELDS {
             for (at, name) in names.iter().enumerate() {
                 values.insert(format!("tcpi_{name}"), number(from + at * len, *len));
@@ -147,6 +145,9 @@ impl Runner<'_> {
         values.insert("tcpi_delivery_rate_app_limited".into(), bits & 1);
         values.insert("tcpi_fastopen_client_fail".into(), bits >> 1 & 3);
         self.add_meminfo(fd, &mut values);
+        let asked =
+            self.world.call(|sockets, now| sockets.option(now, fd, libc::IPPROTO_TCP, libc::TCP_CC_INFO, 20));
+        values.extend(of_congestion_control(&asked.unwrap_or_default()));
         values
     }
 
@@ -158,4 +159,31 @@ impl Runner<'_> {
             values.insert(format!("SK_MEMINFO_{name}"), u32::from_ne_bytes(*bytes).into());
         }
     }
+}
+
+/// What the congestion control tells of itself: BBR's structure has five words, Vegas's four (Linux's `union tcp_cc_info`). The names are
+/// packetdrill's.
+fn of_congestion_control(bytes: &[u8]) -> Vec<(String, i128)> {
+    let word = |at: usize| number(bytes, at * 4, 4);
+    let named = |names: &[&str]| {
+        names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), word(at))).collect::<Vec<_>>()
+    };
+    match bytes.len() {
+        20 => {
+            let mut values =
+                named(&["bbr_bw_lo", "bbr_bw_hi", "bbr_min_rtt", "bbr_pacing_gain", "bbr_cwnd_gain"]);
+            values.push(("bbr_bw".into(), word(1) << 32 | word(0)));
+            values
+        }
+        16 => named(&["tcpv_enabled", "tcpv_rttcnt", "tcp_rtt", "tcp_minrtt"]),
+        _ => Vec::new(),
+    }
+}
+
+/// A field of a structure as C has it; 0 where the structure ends before.
+fn number(bytes: &[u8], at: usize, len: usize) -> i128 {
+    let mut eight = [0; 8];
+    let found = bytes.get(at..at + len).unwrap_or_default();
+    eight[..found.len()].copy_from_slice(found);
+    i128::from(u64::from_le_bytes(eight))
 }

@@ -17,7 +17,20 @@ pub(super) fn number(expr: &Expr) -> Result<i64, String> {
             [port] => number(port),
             _ => Err("htons takes one number".into()),
         },
+        // As it lies in memory: the network's order.
+        Expr::Apply(name, arguments) if name == "inet_addr" => match address_of(arguments)? {
+            IpAddr::V4(address) => Ok(i32::from_ne_bytes(address.octets()).into()),
+            IpAddr::V6(_) => Err(format!("`{expr}` is no address of IPv4")),
+        },
         other => Err(format!("`{other}` is no number")),
+    }
+}
+
+/// The address in `("192.0.2.1")`.
+pub(super) fn address_of(arguments: &[Expr]) -> Result<IpAddr, String> {
+    match arguments {
+        [Expr::Text(text)] => text.parse().map_err(|_| format!("`{text}` is no address")),
+        _ => Err("an address is one text: `inet_addr(\"192.0.2.1\")`".into()),
     }
 }
 
@@ -65,6 +78,7 @@ impl Runner<'_> {
 
     /// An address; `...` stands for `usual`.
     pub(super) fn address(&self, expr: &Expr, usual: SocketAddr) -> Result<Destination, String> {
+        let usual = SocketAddr::new(self.setup.of_calls(usual.ip()), usual.port());
         if *expr == Expr::Ellipsis {
             return Ok(Destination::Address(usual));
         }
@@ -88,14 +102,8 @@ impl Runner<'_> {
         let port = field(fields, "sin_port").or(field(fields, "sin6_port")).ok_or("sin_port is missing")?;
         let port = u16::try_from(number(port)?).map_err(|_| "a port is 0 to 65535")?;
         let ip = field(fields, "sin_addr").or(field(fields, "sin6_addr")).ok_or("sin_addr is missing")?;
-        let text = match ip {
-            Expr::Apply(_, arguments) => match arguments.as_slice() {
-                [Expr::Text(text)] => text,
-                _ => return Err(format!("`{ip}` is no address")),
-            },
-            _ => return Err(format!("`{ip}` is no address")),
-        };
-        let ip: IpAddr = text.parse().map_err(|_| format!("`{text}` is no address"))?;
+        let Expr::Apply(_, arguments) = ip else { return Err(format!("`{ip}` is no address")) };
+        let ip = address_of(arguments)?;
         Ok(Destination::Address(SocketAddr::new(ip, port)))
     }
 }

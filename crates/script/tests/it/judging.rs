@@ -209,3 +209,60 @@ fn what_is_not_understood_is_said_without_a_run() {
     let fine = "+9 > P. 1:2(1) ack 7\n+0 open(\"x\", O_RDONLY) = 5\n+0 sendfile(4, 5, [0], 9) = 9\n+0 `true`";
     assert_eq!(said(fine), Ok(()));
 }
+
+/// What `getsockopt` writes is as long as the script says (`syscall_getsockopt`).
+#[test]
+fn the_length_of_an_option_is_compared() {
+    holds("+0 getsockopt(4, SOL_TCP, TCP_NODELAY, [0], [4]) = 0");
+    fails("+0 getsockopt(4, SOL_TCP, TCP_NODELAY, [0], [8]) = 0", "[0] takes 4 bytes, and 8 are said");
+    fails("+0 getsockopt(4, SOL_TCP, TCP_NODELAY, ..., [8]) = 0", "bytes: 8");
+    fails("+0 getsockopt(4, SOL_TCP, TCP_CC_INFO, [0], [4]) = 0", "bytes: 4");
+    fails("+0 getsockopt(4, SOL_TCP, TCP_CONGESTION, \"cubic\", [16]) = 0", "takes 5 bytes, and 16 are said");
+    holds("+0 getsockopt(4, SOL_TCP, TCP_CONGESTION, \"cubic\", [5]) = 0");
+    fails("+0 getsockopt(4, SOL_TCP, TCP_NODELAY, [0], 4) = 0", "one value in brackets");
+}
+
+#[test]
+fn options_of_a_script_say_where_it_runs() {
+    let under = |options: &str, events: &str| outcome(&format!("{options}\n{events}"));
+    let mapped = OPENING.replace("socket(...,", "socket(AF_INET6,");
+    assert_eq!(under("--ip_version=ipv4-mapped-ipv6", OPENING), Ok(()));
+    assert_eq!(under("--ip_version=ipv4-mapped-ipv6", &mapped), Ok(()));
+    let connects = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0
++0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)\n+0 > S 0:0(0) <...>
++.01 < S. 0:0(0) ack 1 win 1000 <mss 1000>\n+0 > . 1:1(0) ack 1\n";
+    for options in [
+        "--ip_version=ipv4-mapped-ipv6",
+        "--ip_version=ipv6",
+        "--remote_ip=198.51.100.7/24 --is_anyip --send_omit_free --speed=100",
+        "--tolerance_percent=10 --tolerance_usecs=100",
+    ] {
+        let timestamps_off = format!("`sysctl -q net.ipv4.tcp_timestamps=0`\n{connects}");
+        assert_eq!(under(options, &timestamps_off), Ok(()), "{options}");
+    }
+    assert_eq!(under("--dry_run", "0 close(3) = 7\n"), Ok(()));
+    for (options, with) in [
+        ("--remote_ip=192.0.2.1/33", "--remote_ip=33 is not in 0..=32"),
+        ("--tolerance_usecs=0", "--tolerance_usecs=0 is not in 1..="),
+        ("--is_anyip=1", "--is_anyip takes no value"),
+        ("--bind_port=0", "`0` is no value of --bind_port"),
+        ("--mss=1000", "--mss is no option of a script that is known here"),
+        ("--init_scripts=nowhere.sh", "nowhere.sh"),
+    ] {
+        let message = under(options, "0 close(3) = -1\n").expect_err(options);
+        assert!(message.contains(with), "{message}");
+    }
+}
+
+#[test]
+fn a_packet_at_another_time_is_shown() {
+    fails("+.02 write(4, ..., 10) = 10\n+.03 > P. 1:11(10) ack 1", "seen      > P. 1:11(10) ack 1 at 0.03 s");
+}
+
+#[test]
+fn snippets_ask_for_the_congestion_control_too() {
+    holds(
+        "+0 setsockopt(4, SOL_TCP, TCP_CONGESTION, \"vegas\", 5) = 0\n+0 %{ assert tcpv_enabled in (0, 1), tcpv_enabled }%",
+    );
+    fails("+0 %{ assert tcpv_enabled == 1 }%", "`tcpv_enabled` has no value");
+}

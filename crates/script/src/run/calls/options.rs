@@ -1,10 +1,11 @@
 //! `getsockopt` and `setsockopt`.
 
-use super::at_once;
+use super::{at_once, count};
 use crate::ast::{Call, Expr};
 use crate::run::Runner;
-use crate::run::values::{field, int, is_null, size};
+use crate::run::values::{address_of, field, int, is_null, only, size};
 use crate::run::world::{Answer, Attempt, Told};
+use core::net::IpAddr;
 
 impl Runner<'_> {
     pub(super) fn option_call(&mut self, call: &Call) -> Option<Result<Attempt, String>> {
@@ -24,9 +25,7 @@ impl Runner<'_> {
     ) -> Result<Attempt, String> {
         let (fd, level, name) = (self.fd(fd)?, int(level)?, int(name)?);
         let mut bytes = bytes(value)?;
-        if *len != Expr::Ellipsis {
-            bytes.resize(size(len)?.min(1 << 16), 0);
-        }
+        bytes.resize(size(len)?.min(1 << 16), 0);
         Ok(at_once(move |sockets, now| {
             sockets.set_option(now, fd, level, name, &bytes).map(|()| Answer::default())
         }))
@@ -40,15 +39,16 @@ impl Runner<'_> {
         len: &Expr,
     ) -> Result<Attempt, String> {
         let (fd, level, name) = (self.fd(fd)?, int(level)?, int(name)?);
+        let room = size(only(len)?)?;
         let expected = if *value == Expr::Ellipsis { None } else { Some(bytes(value)?) };
-        let room = match len {
-            Expr::List(list) => size(list.first().ok_or("the length is missing")?)?,
-            _ => expected.as_ref().map_or(256, Vec::len),
-        };
+        if let Some(expected) = expected.as_ref().filter(|expected| expected.len() != room) {
+            return Err(format!("{value} takes {} bytes, and {room} are said", expected.len()));
+        }
         Ok(at_once(move |sockets, now| {
             let mut seen = sockets.option(now, fd, level, name, room)?;
             seen.truncate(room);
-            let mut told = Vec::new();
+            let mut told =
+                vec![Told { what: "bytes:".into(), expected: count(room), seen: count(seen.len()) }];
             for (at, wanted) in expected.iter().flat_map(|bytes| bytes.chunks(4)).enumerate() {
                 let found = seen.get(at * 4..).unwrap_or_default();
                 let found = &found[..found.len().min(wanted.len())];
@@ -77,12 +77,15 @@ fn bytes(value: &Expr) -> Result<Vec<u8>, String> {
             }
             Ok(bytes)
         }
-        Expr::Text(text) => Ok([text.as_bytes(), &[0]].concat()),
+        Expr::Text(text) => Ok(text.as_bytes().to_vec()),
+        Expr::Apply(name, arguments) if name == "inet6_addr" => match address_of(arguments)? {
+            IpAddr::V6(address) => Ok(address.octets().to_vec()),
+            IpAddr::V4(_) => Err(format!("`{value}` is no address of IPv6")),
+        },
         Expr::Fields(fields) => match (field(fields, "onoff"), field(fields, "linger")) {
             (Some(on), Some(linger)) => Ok([int(on)?.to_ne_bytes(), int(linger)?.to_ne_bytes()].concat()),
             _ => Err(format!("`{value}` is no structure that is known here")),
         },
-        Expr::Ellipsis => Ok(vec![0; 4]),
         null if is_null(null) => Ok(Vec::new()),
         other => Err(format!("`{other}` is no value of an option")),
     }
