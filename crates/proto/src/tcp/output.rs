@@ -296,6 +296,9 @@ impl Connection {
             let probes = may_probe && self.arm_probe(cx, in_flight);
             if !probes && (head_again || stopped) {
                 self.arm_rto(cx.now);
+                if head_again && self.timeouts > 0 {
+                    self.hasten_rto(cx.now, self.recovery.silence(cx.now));
+                }
             }
         }
         if taken > 0 {
