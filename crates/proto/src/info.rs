@@ -133,7 +133,7 @@ pub enum CongestionInfo {
     Nothing,
     /// Vegas: Linux's `tcpvegas_info`.
     Vegas {
-        /** it compares round trips: no loss and no silence has just thrown away what it knew */
+        /** it compares round trips: no loss is being repaired */
         enabled: bool,
         /** round trips measured since the last judgement */
         samples: u8,

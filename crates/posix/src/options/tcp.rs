@@ -263,12 +263,13 @@ impl Sockets {
         Ok(name)
     }
 
-    /// `tcpvegas_info` or `tcp_bbr_info`; before it is connected, a socket's algorithm has measured nothing.
+    /// `tcpvegas_info` or `tcp_bbr_info`; until the handshake is complete an algorithm has not begun (`tcp_init_transfer`).
     fn congestion_info(&self, fd: i32) -> Result<Vec<u8>, Errno> {
         let socket = self.files.socket(fd)?;
         let default = self.stack.config().tcp_congestion_control;
         let chosen = socket.options.engine.congestion.unwrap_or(default);
-        let words = match socket.connection().and_then(|id| self.stack.info(id)) {
+        let info = socket.connection().and_then(|id| self.stack.info(id));
+        let words = match info.filter(|info| info.established_at.is_some()) {
             Some(info) => congestion_words(info.congestion_info),
             None if chosen == CongestionControl::Vegas => vec![0; 4],
             None if chosen == CongestionControl::Bbr => vec![0; 5],

@@ -34,6 +34,8 @@ pub(crate) struct Vegas {
     round_end: SeqNum,
     samples: u8,
     begun: bool,
+    /// A loss is being repaired: round trips are not compared.
+    disabled: bool,
 }
 
 const _: () = assert!(size_of::<Vegas>() <= 64);
@@ -47,13 +49,14 @@ impl Vegas {
             round_end: SeqNum(0),
             samples: 0,
             begun: false,
+            disabled: false,
         }
     }
 
     pub(super) fn info(&self) -> CongestionInfo {
         let known = |micros: u32| (micros != INFINITE).then(|| Duration::from_micros(micros.into()));
         CongestionInfo::Vegas {
-            enabled: self.begun,
+            enabled: !self.disabled,
             samples: self.samples,
             base_rtt: known(self.base_rtt),
             min_rtt: known(self.min_rtt),
@@ -87,6 +90,7 @@ impl Vegas {
 
     fn begin_round(&mut self, nxt: SeqNum) {
         self.begun = true;
+        self.disabled = false;
         self.round_end = nxt;
         self.min_rtt = INFINITE;
         self.samples = 0;
@@ -126,7 +130,7 @@ impl Controller for Vegas {
     /// What was measured before is of another window.
     fn on_loss(&mut self, lost: &Lost) {
         self.reno.on_loss(lost);
-        self.begun = false;
+        (self.begun, self.disabled) = (false, true);
     }
 
     fn on_idle(&mut self, idle: &Idle) {
