@@ -18,7 +18,7 @@
 //!
 //! Karn's rule (no samples of retransmitted segments) is the caller's, who knows what was retransmitted.
 
-use crate::RttVariation;
+use crate::{RttVariation, time};
 use core::time::Duration;
 use wire::SeqNum;
 
@@ -271,7 +271,7 @@ fn micros(duration: Duration) -> u32 {
 
 /// A sample of zero (both ends at the same instant of a virtual clock) is still a sample.
 fn units(rtt: Duration) -> u32 {
-    let nanos = rtt.as_nanos().min(u128::from(MAX_RTO) * 1_000) as u64;
+    let nanos = time::nanos(rtt).min(u64::from(MAX_RTO) * 1_000);
     (nanos * UNITS_PER_MICRO / 1_000).max(1) as u32
 }
 

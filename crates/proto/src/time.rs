@@ -35,16 +35,22 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
+/// Whole nanoseconds of a time, as many as fit (584 years).
+#[inline]
+pub(crate) const fn nanos(time: Duration) -> u64 {
+    time.as_secs().saturating_mul(1_000_000_000).saturating_add(time.subsec_nanos() as u64)
+}
+
 impl Add<Duration> for Instant {
     type Output = Instant;
     fn add(self, d: Duration) -> Instant {
-        Instant(self.0.saturating_add(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
+        Instant(self.0.saturating_add(nanos(d)))
     }
 }
 impl Sub<Duration> for Instant {
     type Output = Instant;
     fn sub(self, d: Duration) -> Instant {
-        Instant(self.0.saturating_sub(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
+        Instant(self.0.saturating_sub(nanos(d)))
     }
 }
 impl core::fmt::Debug for Instant {

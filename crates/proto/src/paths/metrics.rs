@@ -6,8 +6,9 @@
 
 use crate::fast_open::PathEntry;
 use crate::tcp::connection::{Connection, Context};
+use crate::time::nanos;
 use crate::tuple::FourTuple;
-use crate::{Config, Instant};
+use crate::{Config, Instant, Metric, RouteMetrics};
 use core::time::Duration;
 
 /// What a connection knows of its path when it ends.
@@ -31,6 +32,17 @@ struct Learnt {
 struct Locks {
     cwnd: bool,
     ssthresh: bool,
+}
+
+impl Locks {
+    fn of(config: &Config, route: Option<&RouteMetrics>) -> Locks {
+        let locked = |metric: Option<Metric>| metric.is_some_and(|metric| metric.locked);
+        Locks {
+            cwnd: route.is_some_and(|route| locked(route.cwnd)),
+            ssthresh: config.tcp_no_ssthresh_metrics_save
+                || route.is_some_and(|route| locked(route.ssthresh)),
+        }
+    }
 }
 
 impl Connection {
@@ -78,17 +90,15 @@ impl Connection {
         let (local, peer) = (self.tuple.local, self.tuple.peer);
         match self.learnt(&cx.config) {
             Some(learnt) => {
-                let route = self.route_metrics().copied().unwrap_or_default();
-                let locks = Locks {
-                    cwnd: route.cwnd.is_some_and(|metric| metric.locked),
-                    ssthresh: cx.config.tcp_no_ssthresh_metrics_save
-                        || route.ssthresh.is_some_and(|metric| metric.locked),
-                };
+                let route = self.route_metrics();
+                let locks = Locks::of(&cx.config, route);
                 let life = cx.config.path_metrics_life;
                 let path = cx.paths.entry(cx.now, local, peer);
                 path.forget_if_old(cx.now, life);
-                path.ssthresh = path.ssthresh.or(route.ssthresh.map(|metric| metric.value));
-                path.cwnd = path.cwnd.or(route.cwnd.map(|metric| metric.value));
+                if let Some(route) = route {
+                    path.ssthresh = path.ssthresh.or(route.ssthresh.map(|metric| metric.value));
+                    path.cwnd = path.cwnd.or(route.cwnd.map(|metric| metric.value));
+                }
                 path.learn(cx.now, &learnt, locks);
             }
             // It could not tell how long the path is: perhaps what we believed is wrong.
@@ -185,8 +195,7 @@ impl PathEntry {
 
     /// Too long a time-out costs less than too short a one, so a longer round trip counts in full.
     fn learn_rtt(&mut self, srtt: u64, rttvar: u64) {
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let kept = nanos(self.rtt.unwrap_or_default());
+        let kept = self.rtt.map_or(0, nanos);
         let (known, deviation) = (nanos(self.rttvar), kept.abs_diff(srtt).max(rttvar));
         let rtt = if srtt >= kept { srtt } else { kept - (kept - srtt) / 8 };
         self.rtt = Some(Duration::from_nanos(rtt));
