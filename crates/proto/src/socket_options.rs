@@ -9,6 +9,7 @@ use crate::{CongestionControl, Md5Keys};
 use core::ops::{Deref, RangeInclusive};
 use core::time::Duration;
 use std::sync::Arc;
+use wire::Addr;
 
 /// Options of one connection. A number out of range counts as the nearest in range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -208,6 +209,12 @@ impl SocketOptions {
         self
     }
 
+    /// Segments to this peer are signed, and must be by it.
+    #[inline]
+    pub(crate) fn signs(&self, peer: &Addr) -> bool {
+        !self.md5_keys.is_empty() && self.md5_keys.for_peer(peer.to_ip()).is_some()
+    }
+
     pub(crate) fn user_timeout(&self) -> Option<Duration> {
         self.user_timeout.filter(|time| !time.is_zero())
     }
@@ -271,13 +278,12 @@ pub(crate) struct Options {
 }
 
 impl From<SocketOptions> for Options {
-    fn from(options: SocketOptions) -> Options {
+    fn from(mut options: SocketOptions) -> Options {
         let mut nagle = Nagle::empty();
-        nagle.set(Nagle::OFF, options.nodelay);
-        nagle.set(Nagle::CORK, options.cork);
-        let rest = SocketOptions { nodelay: false, cork: false, ..options };
-        let is_rare = rest != ORDINARY;
-        Options { nagle, rare: RareOptions(is_rare.then(|| Arc::new(rest.into_range()))) }
+        nagle.set(Nagle::OFF, std::mem::take(&mut options.nodelay));
+        nagle.set(Nagle::CORK, std::mem::take(&mut options.cork));
+        let is_rare = options != ORDINARY;
+        Options { nagle, rare: RareOptions(is_rare.then(|| Arc::new(options.into_range()))) }
     }
 }
 

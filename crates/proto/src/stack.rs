@@ -41,6 +41,7 @@ use crate::rng::Rng;
 use crate::route::RouteTable;
 use crate::slab::Slab;
 use crate::tcp::connection::{Connection, Shared};
+use crate::tcp::fresh::Fresh;
 use crate::tcp::receive_buffer::Spare;
 use crate::tcp::send_blocks::SendBlocks;
 use crate::time_wait::TimeWaitTable;
@@ -98,6 +99,8 @@ pub struct Stack {
     isn: IsnGenerator,
     ports: PortCounters,
     guard: ReplayGuard,
+    /// Some listener has served Fast Open.
+    serves_fast_open: bool,
     keys: KeyRing,
     syn_cookies: SynCookies,
     routes: RouteTable,
@@ -147,6 +150,7 @@ impl Stack {
                 orphans: 0,
                 memory: Memory::new(&config),
                 tap_read: None,
+                fresh: Fresh::new(&config),
                 config: config.clone(),
             },
             addresses: Vec::new(),
@@ -168,6 +172,7 @@ impl Stack {
             isn: IsnGenerator::new(rng.next_key()),
             ports: PortCounters::new(),
             guard: ReplayGuard::new(rng.next_key(), config.replay_guard_entries as usize, REPLAY_GENERATION),
+            serves_fast_open: false,
             keys: KeyRing::new(Key::from_bytes(rng.next_bytes16())),
             syn_cookies: SynCookies::new(rng.next_key()),
             routes: RouteTable::default(),
@@ -284,6 +289,7 @@ impl Stack {
             return Ok(None);
         }
         let warning = self.shared.config.set(name, value)?;
+        self.shared.fresh = Fresh::new(&self.shared.config);
         let pause = self.shared.config.tcp_fastopen_blackhole_timeout_sec;
         self.shared.blackhole.set_timeout(Duration::from_secs(pause.into()));
         self.time_wait.set_max(self.shared.config.tcp_max_tw_buckets as usize);
@@ -355,16 +361,6 @@ impl Stack {
         let (key, connections) = (&self.hash_key, &self.connections);
         self.by_tuple.insert(hash, index, |index| connections.get(index).map_or(0, |c| c.tuple.hash(key)));
         ConnId { index, generation }
-    }
-
-    /// Makes a connection unfindable: its packets are no longer its own.
-    fn unmap(&mut self, index: u32) {
-        let Some(connection) = self.connections.get_mut(index) else { return };
-        if !std::mem::take(&mut connection.mapped) {
-            return;
-        }
-        let hash = connection.tuple.hash(&self.hash_key);
-        self.by_tuple.remove(hash, index);
     }
 }
 

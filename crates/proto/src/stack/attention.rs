@@ -5,7 +5,7 @@ use super::Stack;
 use super::signing::Signing;
 use crate::socket_options::RareOptions;
 use crate::tuple::FourTuple;
-use crate::{ConnId, DropReason, Instant};
+use crate::{ConnId, DropReason, Instant, ListenerId};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Flags, IpHeader, RxPacket, TxPacket, protocol};
@@ -99,8 +99,15 @@ impl Stack {
         self.came_from_near(least)
     }
 
+    /// The same for a listener.
+    #[cold]
+    pub(super) fn is_near_enough_for_listener(&mut self, id: ListenerId) -> bool {
+        let least = self.listener(id).map_or(0, |listener| listener.socket.rare.min_hops);
+        self.came_from_near(least)
+    }
+
     /// Did the packet that is being handled take no more hops than a socket allows? Else it is dropped (RFC 5082 §3).
-    pub(super) fn came_from_near(&mut self, least: u8) -> bool {
+    fn came_from_near(&mut self, least: u8) -> bool {
         let is_near = self.attention.as_deref().is_none_or(|attention| attention.hops >= least);
         if !is_near {
             self.shared.counters.tcp_min_ttl_drop += 1;

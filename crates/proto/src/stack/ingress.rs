@@ -161,13 +161,13 @@ impl Stack {
 
     #[inline(never)]
     fn dispatch_to_others(&mut self, now: Instant, hash: u64, tuple: FourTuple, segment: &mut Segment) {
+        if let Some(index) = self.request_at(hash, &tuple) {
+            return self.for_request(now, index, segment);
+        }
         // RFC 1122 §3.2.1.3: nothing from a loopback address may come from outside.
         let martian = tuple.peer.is_loopback() && !tuple.local.is_loopback();
         if martian || tuple.peer.is_multicast() || tuple.peer.is_unspecified() {
             return self.drops.count(DropReason::BadAddress);
-        }
-        if let Some(index) = self.request_at(hash, &tuple) {
-            return self.for_request(now, index, segment);
         }
         if let Some(index) = self.time_wait.lookup(&tuple) {
             return self.for_time_wait(now, index, segment);

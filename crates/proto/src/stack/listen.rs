@@ -9,12 +9,12 @@ use crate::tcp::accurate_ecn::OptionSeen;
 use crate::tcp::connection::Connection;
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::input::Segment;
-use crate::tcp::negotiation::{self, Negotiated};
+use crate::tcp::negotiation::Negotiated;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
-use crate::{DropReason, Events, Instant, ListenerId, State, fastopen};
+use crate::{ConnId, DropReason, Events, Instant, ListenerId, SocketId, State, fastopen};
 use core::time::Duration;
 use wire::{FastOpenOption, Flags, SeqNum};
 
@@ -66,8 +66,7 @@ impl Stack {
         segment: &mut Segment,
         min_isn: Option<SeqNum>,
     ) {
-        let least = self.listener(id).map_or(0, |listener| listener.socket.rare.min_hops);
-        if least > 0 && !self.came_from_near(least) {
+        if self.attention.is_some() && !self.is_near_enough_for_listener(id) {
             return;
         }
         if segment.has(Flags::RST) {
@@ -84,9 +83,12 @@ impl Stack {
             return self.drops.count(DropReason::NotForListener);
         }
         // Who had a connection here has proved its address: its request is queued without limit, as Linux does.
-        let room = if min_isn.is_some() { Room::SynQueue } else { self.room_for_request(now, id, &tuple) };
+        let Some(listener) = self.listener(id) else { return };
+        let room =
+            if min_isn.is_some() { Room::SynQueue } else { self.room_for_request(now, listener, &tuple) };
+        let lacking = self.no_room_for_syn(listener, room);
         self.shared.counters.req_q_full_do_cookies += u64::from(room == Room::Cookie);
-        if let Some(reason) = self.no_room_for_syn(id, room) {
+        if let Some(reason) = lacking {
             return self.drop_at_listener(id, reason);
         }
         let decision = if room == Room::SynQueue || self.shared.config.fast_open_past_syn_queue {
@@ -112,9 +114,8 @@ impl Stack {
         }
     }
 
-    fn room_for_request(&self, now: Instant, id: ListenerId, tuple: &FourTuple) -> Room {
+    fn room_for_request(&self, now: Instant, listener: &Listener, tuple: &FourTuple) -> Room {
         let config = &self.shared.config;
-        let Some(listener) = self.listener(id) else { return Room::Nowhere };
         let full = listener.syn_queue_full();
         let known = || self.remembered_rtt(now, tuple).is_some();
         match config.tcp_syncookies {
@@ -125,8 +126,7 @@ impl Stack {
         }
     }
 
-    fn no_room_for_syn(&self, id: ListenerId, room: Room) -> Option<DropReason> {
-        let listener = self.listener(id)?;
+    fn no_room_for_syn(&self, listener: &Listener, room: Room) -> Option<DropReason> {
         let past_queue = self.shared.config.fast_open_past_syn_queue;
         match () {
             () if room == Room::Nowhere && !past_queue => Some(DropReason::SynQueueFull),
@@ -175,10 +175,12 @@ impl Stack {
         let requested = option.is_some_and(|option| option.cookie.is_none());
         self.shared.counters.tcp_fastopen_cookie_reqd += u64::from(requested);
         let bits = self.shared.config.tcp_fastopen;
-        let Some(listener) = self.listener(id) else { return FastOpenServer::Refuse(None) };
         let offered = option.is_some() || !segment.payload.is_empty();
-        let signed = listener.socket.rare.md5_keys.for_peer(tuple.peer.to_ip()).is_some();
-        if bits & fastopen::SERVER == 0 || !offered || listener.pending.max_qlen() == 0 || signed {
+        if bits & fastopen::SERVER == 0 || !offered {
+            return FastOpenServer::Refuse(None);
+        }
+        let Some(listener) = self.listener(id) else { return FastOpenServer::Refuse(None) };
+        if listener.pending.max_qlen() == 0 || listener.socket.rare.signs(&tuple.peer) {
             return FastOpenServer::Refuse(None);
         }
         let of_route =
@@ -309,9 +311,8 @@ impl Stack {
         self.shared.counters.passive_opens += 1;
         if let Some(listener) = self.listener_mut(id) {
             listener.pending.admitted();
-            listener.accept_queue.push_back(child_id);
         }
-        self.announce_acceptable(id);
+        self.queue_acceptable(id, child_id);
         self.settle(now, child_id.index);
     }
 
@@ -339,8 +340,10 @@ impl Stack {
     ) {
         let mut request = self.request_from_syn(now, id, tuple, segment);
         request.iss = iss;
-        let saved = self.listener(id).and_then(|listener| self.syn_to_save(&listener.socket.rare));
-        request.saved_syn = saved.map(Box::new);
+        if self.attention.is_some() {
+            let saved = self.listener(id).and_then(|listener| self.syn_to_save(&listener.socket.rare));
+            request.saved_syn = saved.map(Box::new);
+        }
         let Some(listener) = self.listener_mut(id) else { return };
         listener.requests += 1;
         listener.young += 1;
@@ -359,19 +362,19 @@ impl Stack {
         let config = &self.shared.config;
         let options = &segment.header.options;
         let mut agreed = Negotiated::from_syn(config, tuple.peer.is_v4(), options).with_ecn(config, segment);
-        let keys = self.listener(id).map(|listener| &listener.socket.rare.md5_keys);
-        if keys.is_some_and(|keys| keys.for_peer(tuple.peer.to_ip()).is_some()) {
+        let socket = self.listener(id).map(|listener| &listener.socket.rare);
+        if socket.is_some_and(|socket| socket.signs(&tuple.peer)) {
             // There is no room for blocks beside both (Linux's `tcp_synack_options`).
             agreed.timestamps &= !agreed.sack;
         }
-        let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket.rare);
+        let shift = |socket| self.shared.fresh.window_shift(config, socket);
         Request {
             tuple,
             listener: id,
             irs: segment.seq(),
             iss: SeqNum(0),
             agreed,
-            rcv_wscale: agreed.snd_wscale.and(self.listener(id)).map_or(0, shift),
+            rcv_wscale: agreed.snd_wscale.and(socket).map_or(0, shift),
             peer_window: segment.header.window,
             ts_recent: options.timestamps.map_or(0, |timestamps| timestamps.tsval),
             ts_offset: self.timestamp_offset(&tuple),
@@ -389,12 +392,12 @@ impl Stack {
         }
     }
 
-    /// Tells the application that something can be accepted.
-    pub(super) fn announce_acceptable(&mut self, id: ListenerId) {
-        if let Some(listener) = self.listener_mut(id)
-            && !std::mem::replace(&mut listener.listed, true)
-        {
-            self.agenda.events.push_back(crate::SocketId::Listener(id));
+    /// A connection may be accepted, which the application is told.
+    pub(super) fn queue_acceptable(&mut self, id: ListenerId, connection: ConnId) {
+        let Some(listener) = self.listener_mut(id) else { return };
+        listener.accept_queue.push_back(connection);
+        if !std::mem::replace(&mut listener.listed, true) {
+            self.agenda.events.push_back(SocketId::Listener(id));
         }
     }
 }

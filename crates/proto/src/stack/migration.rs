@@ -68,13 +68,10 @@ impl Stack {
                 connection.parent = connection.parent.map(|_| heir);
                 connection.parent.is_some()
             });
-            if let Some(listener) = self.listener_mut(heir) {
-                listener.accept_queue.push_back(conn);
-                if pending {
-                    listener.pending.admitted();
-                }
+            if pending && let Some(listener) = self.listener_mut(heir) {
+                listener.pending.admitted();
             }
-            self.announce_acceptable(heir);
+            self.queue_acceptable(heir, conn);
         }
     }
 

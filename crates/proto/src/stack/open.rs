@@ -8,9 +8,8 @@ use crate::tcp::accurate_ecn::add_to_syn_ack;
 use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation::{self, TIMESTAMPS_LEN};
-use crate::tcp::window_space::{WindowSpace, first_field};
-use crate::tuple::FourTuple;
-use crate::{ConnId, DropReason, Instant, ListenerId, SocketOptions, State};
+use crate::tcp::window_space::first_field;
+use crate::{ConnId, DropReason, Instant, ListenerId, State};
 use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
 impl Stack {
@@ -41,12 +40,12 @@ impl Stack {
         let route = self.routes.lookup(request.tuple.peer).map(|route| &route.metrics);
         let own_mss = negotiation::advertised_mss(&self.shared.capabilities, &request.tuple, route);
         let initrwnd = route.and_then(|route| route.initrwnd);
-        let socket = self.listeners.get(request.listener.index).map(|listener| &*listener.socket.rare);
+        let socket = self.listeners.get(request.listener.index).map(|listener| &listener.socket.rare);
         let timestamps_len = if request.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
         let told = socket.map_or(own_mss, |socket| own_mss.min(negotiation::mss_clamp(socket)));
         let segment = u32::from(told.saturating_sub(timestamps_len));
         let first = initrwnd.map_or(u32::MAX, |segments| segments.saturating_mul(segment));
-        let space = socket.map(|socket| WindowSpace::new(config, socket).full()).unwrap_or_default();
+        let space = socket.map(|socket| self.shared.fresh.window(config, socket)).unwrap_or_default();
         let window = first_field(config, space.min(first), segment);
         let tsval = clock.wrapping_add(request.ts_offset);
         let mut options = TcpOptions {
@@ -58,7 +57,7 @@ impl Stack {
             ..TcpOptions::default()
         };
         if request.timeouts == 0 && request.agreed.ecn.is_accurate() {
-            let signs = socket.is_some_and(|socket| signs(socket, &request.tuple));
+            let signs = socket.is_some_and(|socket| socket.signs(&request.tuple.peer));
             let signature = if signs { wire::SIGNATURE_OPTION_LEN } else { 0 };
             add_to_syn_ack(config, request.agreed.ecn, signature, &mut options);
         }
@@ -135,9 +134,7 @@ impl Stack {
     /// The time-out doubles with each that has passed.
     fn arm_request(&mut self, now: Instant, index: u32) {
         let Some(request) = self.requests.get(index) else { return };
-        let backoff = u32::from(request.timeouts).min(16);
-        let wait = self.shared.config.rto_initial.saturating_mul(1 << backoff);
-        let at = now + wait.min(self.shared.config.rto_max());
+        let at = now + self.shared.fresh.handshake_rto(&self.shared.config, request.timeouts);
         self.request_timers.set(&mut self.requests, index, at);
         self.agenda.deadlines.note_other(at);
     }
@@ -358,10 +355,7 @@ impl Stack {
             connection.unaccepted = true;
         }
         self.shared.counters.passive_opens += 1;
-        if let Some(listener) = self.listener_mut(id) {
-            listener.accept_queue.push_back(id_of_connection);
-        }
-        self.announce_acceptable(id);
+        self.queue_acceptable(id, id_of_connection);
         id_of_connection.index
     }
 
@@ -395,11 +389,6 @@ impl Stack {
         }
         listener.waiting.push_back(handle);
     }
-}
-
-/// Segments to this peer are signed.
-fn signs(socket: &SocketOptions, tuple: &FourTuple) -> bool {
-    socket.md5_keys.for_peer(tuple.peer.to_ip()).is_some()
 }
 
 impl Connection {

@@ -2,7 +2,9 @@
 //! events are noted, and it is freed when nobody needs it any more.
 
 use super::agenda::Agenda;
+use super::listener::Listener;
 use super::{REPLAY_GENERATION, Shared, Stack, is_live};
+use crate::slab::Slab;
 use crate::tcp::connection::{Connection, ParentEvent};
 use crate::time_wait::TimeWait;
 use crate::tuple::FourTuple;
@@ -24,11 +26,10 @@ impl Stack {
     #[inline(never)]
     pub(super) fn settle_turn(&mut self, now: Instant, id: ConnId) {
         let index = id.index;
-        let Some(connection) = self.connections.get(index) else { return };
+        let Some(connection) = self.connections.get_mut(index) else { return };
         if connection.parent_event.is_some() {
-            self.tell_listener(now, index);
+            tell_listener(&mut self.listeners, now, connection);
         }
-        let Some(connection) = self.connections.get(index) else { return };
         if is_over(connection) {
             let (mapped, orphan) = (connection.mapped, connection.orphan);
             if self.trace.is_some() {
@@ -46,20 +47,6 @@ impl Stack {
         self.agenda.note(now, id, connection);
         if self.trace.is_some() {
             self.trace_changes(now, index);
-        }
-    }
-
-    /// A Fast Open child's handshake is over, one way or the other.
-    fn tell_listener(&mut self, now: Instant, index: u32) {
-        let Some(connection) = self.connections.get_mut(index) else { return };
-        let Some(event) = connection.parent_event.take() else { return };
-        let accepted = !connection.unaccepted;
-        let Some(parent) = connection.parent.take() else { return };
-        let Some(listener) = self.listener_mut(parent) else { return };
-        match event {
-            ParentEvent::Established => listener.pending.on_established(),
-            ParentEvent::Reset => listener.pending.on_reset(now, accepted),
-            ParentEvent::Closed => listener.pending.on_closed(),
         }
     }
 
@@ -99,16 +86,17 @@ impl Stack {
             let key = connection.md5_key().map(|key| (connection.tuple, key.clone()));
             cx.counters.time_wait_overflow += self.time_wait.insert(now, entry, timeout) as u64;
             self.agenda.deadlines.note_other(now + timeout);
-            if let Some((tuple, key)) = key {
-                self.keep_key(tuple, key);
+            if let (Some(attention), Some((tuple, key))) = (&mut self.attention, key) {
+                attention.signing.keep_key(&self.time_wait, tuple, key);
             }
         }
-        let Some(connection) = self.connections.get_mut(index) else { return };
-        let cx = self.shared.context(now);
-        if let Some((tuple, irs)) = opening_to_remember(&cx.config, now, connection) {
+        connection.mapped = false;
+        self.by_tuple.remove(connection.tuple.hash(&self.hash_key), index);
+        if self.serves_fast_open
+            && let Some((tuple, irs)) = opening_to_remember(&cx.config, now, connection)
+        {
             self.remember_opening(now, &tuple, irs);
         }
-        self.unmap(index);
     }
 
     /// See [`opening_to_remember`].
@@ -135,6 +123,19 @@ impl Stack {
         if self.connections.len() == 0 {
             self.shared.blocks.clear();
         }
+    }
+}
+
+/// A Fast Open child's handshake is over, one way or the other.
+fn tell_listener(listeners: &mut Slab<Listener>, now: Instant, connection: &mut Connection) {
+    let Some(event) = connection.parent_event.take() else { return };
+    let accepted = !connection.unaccepted;
+    let Some(parent) = connection.parent.take() else { return };
+    let Some(listener) = listeners.find_mut(parent.index, parent.generation) else { return };
+    match event {
+        ParentEvent::Established => listener.pending.on_established(),
+        ParentEvent::Reset => listener.pending.on_reset(now, accepted),
+        ParentEvent::Closed => listener.pending.on_closed(),
     }
 }
 

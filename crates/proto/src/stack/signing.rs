@@ -5,6 +5,7 @@ use super::Stack;
 use crate::md5::Md5Key;
 use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
+use crate::time_wait::TimeWaitTable;
 use crate::tuple::FourTuple;
 use crate::{ConnId, DropReason, Instant, Md5Keys, OptionError};
 use std::collections::HashMap;
@@ -27,6 +28,15 @@ pub(super) struct Signing {
 impl Signing {
     pub(super) fn note(&mut self, segment: Option<&[u8]>) {
         self.header = segment.and_then(|segment| Some((*segment.first_chunk()?, segment.len() as u32)));
+    }
+
+    /// A connection enters TIME-WAIT: what is still to be said for it is signed as it was.
+    pub(super) fn keep_key(&mut self, time_wait: &TimeWaitTable, tuple: FourTuple, key: Md5Key) {
+        if self.parted.len() >= self.parted_max.max(PARTED_MIN) {
+            self.parted.retain(|tuple, _| time_wait.lookup(tuple).is_some());
+            self.parted_max = 2 * self.parted.len();
+        }
+        self.parted.insert(tuple, key);
     }
 }
 
@@ -115,19 +125,6 @@ impl Stack {
             Owner::Nobody => None,
         };
         key.is_none_or(|key| packet.sign(&key.secret))
-    }
-
-    /// A connection enters TIME-WAIT: what is still to be said for it is signed as it was.
-    pub(super) fn keep_key(&mut self, tuple: FourTuple, key: Md5Key) {
-        let Some(signing) = self.attention.as_deref_mut().map(|attention| &mut attention.signing) else {
-            return;
-        };
-        if signing.parted.len() >= signing.parted_max.max(PARTED_MIN) {
-            let time_wait = &self.time_wait;
-            signing.parted.retain(|tuple, _| time_wait.lookup(tuple).is_some());
-            signing.parted_max = 2 * signing.parted.len();
-        }
-        signing.parted.insert(tuple, key);
     }
 }
 

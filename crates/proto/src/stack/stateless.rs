@@ -8,7 +8,6 @@ use crate::rate_limit::LastAnswer;
 use crate::tcp::accurate_ecn::OptionSeen;
 use crate::tcp::ecn::{EcnMode, counts_marks};
 use crate::tcp::input::Segment;
-use crate::tcp::negotiation;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::{DropReason, Instant, ListenerId};
@@ -93,7 +92,7 @@ impl Stack {
         if agreed.ecn == EcnMode::Classic && counts_marks(config, segment.header.flags) {
             agreed.ecn = EcnMode::Accurate(Ecn::NotEct);
         }
-        let shift = |listener: &Listener| negotiation::window_shift(config, &listener.socket.rare);
+        let shift = |listener: &Listener| self.shared.fresh.window_shift(config, &listener.socket.rare);
         Some(Request {
             tuple,
             listener: id,

@@ -39,6 +39,7 @@ impl Stack {
         }
         let listener = Listener::new(&self.shared.config, local, options);
         let socket = listener.socket.rare.clone();
+        self.serves_fast_open |= listener.pending.max_qlen() > 0;
         let (index, generation) = self.listeners.insert(listener);
         let id = ListenerId { index, generation };
         same_port.push(id);
@@ -94,6 +95,7 @@ impl Stack {
         }
         if let Some(listener) = self.listeners.get_mut(id.index) {
             listener.set_options(&self.shared.config, options);
+            self.serves_fast_open |= listener.pending.max_qlen() > 0;
             let options = listener.socket.rare.clone();
             self.attend(&options);
         }
@@ -177,9 +179,10 @@ impl Stack {
         }
         let min_isn = if is_free { None } else { self.recycle(&tuple) };
         let iss = self.choose_isn(now, &tuple, min_isn);
-        let socket: Options = options.socket.clone().into();
-        self.attend(&socket.rare);
         let plan = self.plan_fast_open(now, &tuple, &options);
+        let ConnectOptions { socket, mut first_bytes, fin, syn_only, .. } = options;
+        let socket = Options::from(socket);
+        self.attend(&socket.rare);
         let plain = matches!(plan, ClientPlan::Plain(_));
         let path_srtt = if plain { None } else { self.remembered_rtt(now, &tuple) };
         let route = self.route_to(tuple.peer);
@@ -212,13 +215,12 @@ impl Stack {
             writer_waits: false,
         })));
         let goal = connection.size_goal(&self.shared.capabilities);
-        let mut first_bytes = options.first_bytes;
-        if options.syn_only {
+        if syn_only {
             first_bytes.truncate(connection.first_syn_room(self.shared.context(now), &plan));
         }
         connection.snd.queue.write_bytes(first_bytes, goal, &mut self.shared.blocks);
         connection.after_write(WriteFlags::empty());
-        connection.snd.fin_queued = options.fin;
+        connection.snd.fin_queued = fin;
         self.shared.counters.active_opens += 1;
         self.settle(now, id.index);
         Ok(id)
@@ -266,8 +268,7 @@ impl Stack {
     }
 
     fn plan_fast_open(&mut self, now: Instant, tuple: &FourTuple, options: &ConnectOptions) -> ClientPlan {
-        let signed = options.socket.md5_keys.for_peer(tuple.peer.to_ip()).is_some();
-        if options.fast_open == FastOpen::Off || signed {
+        if options.fast_open == FastOpen::Off || options.socket.signs(&tuple.peer) {
             return ClientPlan::Plain(Skipped::NotAsked);
         }
         let key = self.shared.context(now).verdict_key(tuple);

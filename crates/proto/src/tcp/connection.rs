@@ -2,6 +2,7 @@
 
 use super::congestion::{Congestion, Controller, Start};
 use super::ecn::{EcnMode, EcnState};
+use super::fresh::Fresh;
 use super::handshake::Handshake;
 use super::limits::{Busy, LimitedBy};
 use super::moments::Moments;
@@ -17,7 +18,7 @@ use super::special::Special;
 use super::state::{self, Transition};
 use super::tcp_info::Tally;
 use super::timers::{Timer, Timers};
-use super::window_space::{SIGNED_MOST, Space, whole_segments};
+use super::window_space::{SIGNED_MOST, whole_segments};
 use super::window_use::WindowUse;
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
 use crate::memory::Memory;
@@ -30,15 +31,11 @@ use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::tuple_table::TupleTable;
 use crate::{
-    CloseReason, Config, CongestionControl, Counters, EarlyData, Events, Instant, ListenerId, Outcome,
-    SocketOptions, State,
+    CloseReason, Config, CongestionControl, Counters, EarlyData, Events, Instant, ListenerId, Outcome, State,
 };
 use core::time::Duration;
 use std::sync::Arc;
 use wire::{Capabilities, SeqNum};
-
-/// Largest send buffer, bytes: sequence numbers compare within 2³¹.
-const SEND_BUFFER_MAX: u32 = 1 << 30;
 
 /// The age of a timestamp is kept in units of 2³⁰ ns (1.07 s).
 const TS_AGE_UNIT: u32 = 30;
@@ -54,6 +51,8 @@ pub(crate) struct Shared {
     /// The caller's time, since [`context`](Self::context).
     pub(crate) now: Instant,
     pub(crate) config: Config,
+    /// What follows from it for a new connection.
+    pub(crate) fresh: Fresh,
     pub(crate) capabilities: Capabilities,
     pub(crate) counters: Counters,
     pub(crate) paths: PathCache,
@@ -318,8 +317,9 @@ impl Connection {
         Options { nagle, rare: options }: Options,
         route: Option<Arc<Route>>,
     ) -> Connection {
-        let shift = negotiation::window_shift(&cx.config, &options);
-        let send_limit = send_limit(&cx.config, &options);
+        let (config, fresh) = (&cx.config, &cx.fresh);
+        let shift = fresh.window_shift(config, &options);
+        let send_limit = fresh.send_limit(config, &options);
         Connection {
             tuple,
             state,
@@ -338,9 +338,9 @@ impl Connection {
             path_mtu: first_path_mtu(cx, &tuple, route.as_ref().map(|route| &route.metrics)),
             smss: 0,
             advmss: advmss(cx, &tuple, route.as_deref(), &options),
-            snd: Sender { nagle: nagle.in_stack(&cx.config), ..Sender::new(iss, send_limit) },
-            rcv: Receiver::new(SeqNum(0), Space::new(&cx.config, &options), shift),
-            rtt: RttEstimator::new(cx.config.rto_initial, cx.config.rto_min(), cx.config.rtt_variation),
+            snd: Sender { nagle: nagle.in_stack(config), ..Sender::new(iss, send_limit) },
+            rcv: Receiver::new(SeqNum(0), fresh.space(config, &options), shift),
+            rtt: fresh.rtt,
             congestion: Congestion::new(CongestionControl::Reno, &Start::default()),
             window_use: WindowUse::new(cx.now),
             charged: 0,
@@ -394,6 +394,9 @@ impl Connection {
     }
 
     fn obey_options(&mut self, cx: &Context) {
+        if self.options.is_ordinary() && self.route.is_none() {
+            return;
+        }
         self.bound_rto(&cx.config);
         if self.options.keepalive {
             self.start_keepalive(cx);
@@ -425,7 +428,7 @@ impl Connection {
     /// Begins to receive: the peer's SYN has come.
     pub(crate) fn start_receiver(&mut self, cx: &Context, irs: SeqNum) {
         let config = &cx.config;
-        let mut space = Space::new(config, &self.options);
+        let mut space = cx.fresh.space(config, &self.options);
         let mss = self.window_segment();
         let mut first = space.full();
         let routes = self.route_metrics().is_some_and(|route| route.initrwnd.is_some());
@@ -668,14 +671,6 @@ landmarks!(
     ts_recent,
     state
 );
-
-/// Bytes the send buffer takes, at first or for good.
-pub(crate) fn send_limit(config: &Config, options: &SocketOptions) -> u32 {
-    let chosen = options.send_buffer.map(|limit| limit.min(config.wmem_max).min(SEND_BUFFER_MAX));
-    // Where segments count more than their payload, the choice is of payload (Linux's `sk_setsockopt` doubles it).
-    let chosen = chosen.map(|payload| if config.sndbuf_overhead > 0 { payload * 2 } else { payload });
-    chosen.unwrap_or(config.tcp_wmem[1]).max(config.tcp_wmem[0])
-}
 
 /// All that an idle connection takes; its timer has gone. What only a busy or special one needs belongs into a box.
 const _: () = assert!(Slab::<Connection>::SLOT + TupleTable::BYTES_MOST <= 512);

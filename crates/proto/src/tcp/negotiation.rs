@@ -55,6 +55,7 @@ pub(crate) fn mss_min(config: &Config) -> u16 {
 const MSS_MIN: u16 = 88;
 
 /// The application's clamp of the MSS in both directions (`TCP_MAXSEG`), within reason.
+#[inline]
 pub(crate) fn mss_clamp(options: &SocketOptions) -> u16 {
     options.max_segment.map_or(u16::MAX, |clamp| clamp.max(MSS_MIN))
 }

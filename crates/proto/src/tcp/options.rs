@@ -1,6 +1,7 @@
 //! Options of an open connection, and what follows from changing one.
 
-use super::connection::{Connection, Context, send_limit};
+use super::connection::{Connection, Context};
+use super::fresh::send_limit;
 use super::nagle::Nagle;
 use super::timers::Timer;
 use crate::{OptionError, SocketOption, SocketOptions, State};

@@ -22,7 +22,7 @@ impl Sender {
     /// Most bytes of a segment, `least` at least, where it may not take more than half of the largest window (Linux's
     /// `tcp_bound_to_half_wnd`).
     fn half_window(&self, least: u32) -> u32 {
-        if !self.bounds_by_window() || self.wnd_max == 0 {
+        if self.wnd_max == 0 {
             return u32::MAX;
         }
         let half = if self.wnd_max > BOUND_TO_HALF { self.wnd_max / 2 } else { self.wnd_max };
@@ -90,9 +90,13 @@ impl Connection {
     }
 
     pub(super) fn smss_now(&self) -> u16 {
+        let whole = self.whole_segment();
+        if !self.snd.bounds_by_window() {
+            return whole;
+        }
         let options = self.every_option_len();
         let most = self.snd.half_window(u32::from(SEGMENT_MIN.saturating_sub(options)));
-        self.whole_segment().min(u16::try_from(most).unwrap_or(u16::MAX))
+        whole.min(u16::try_from(most).unwrap_or(u16::MAX))
     }
 
     /// The SMSS as it would be, were the peer's window no bound.
@@ -101,7 +105,9 @@ impl Connection {
         let search = self.special.as_deref().and_then(|special| special.mtu_search.as_deref());
         let packet = search.and_then(MtuSearch::bound).map_or(self.path_mtu, |low| low.min(self.path_mtu));
         let mut mss = self.agreed.peer_mss.min(packet.saturating_sub(headers));
-        mss = mss.min(negotiation::mss_clamp(&self.options));
+        if !self.options.is_ordinary() {
+            mss = mss.min(negotiation::mss_clamp(&self.options));
+        }
         mss.saturating_sub(self.every_option_len()).max(8)
     }
 
