@@ -49,6 +49,12 @@ struct Arguments {
     /// A setting of our stack by its name, as in net.ipv4.tcp_sack=0; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "write")]
     set: Vec<String>,
+    /// A setting of the kernel at its ends, as in net.ipv4.tcp_sack=0; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "write")]
+    kernel: Vec<String>,
+    /// Our stack does what Linux does, but for what --set changes.
+    #[arg(long, conflicts_with = "write")]
+    linux: bool,
     /// Write docs/goodput.md; needs every cell.
     #[arg(long)]
     write: bool,
@@ -67,20 +73,30 @@ impl Arguments {
     }
 
     fn effort(&self) -> Result<Effort, String> {
-        let mut config = Config::default();
+        let mut config = if self.linux { Config::linux() } else { Config::default() };
         for text in &self.set {
-            let (name, value) = text.split_once('=').ok_or_else(|| format!("{text}: not NAME=VALUE"))?;
+            let (name, value) = name_and_value(text)?;
             config.set(name, value).map_err(|error| format!("{text}: {error:?}"))?;
+        }
+        let mut sysctls = Vec::new();
+        for text in &self.kernel {
+            let (name, value) = name_and_value(text)?;
+            sysctls.push((name.to_owned(), value.to_owned()));
         }
         let (runs, seconds, lossy) = if self.quick { (1, 4, 6) } else { (5, 12, 40) };
         Ok(Effort {
             config,
+            sysctls,
             runs: self.runs.unwrap_or(runs),
             duration: Duration::from_secs(self.seconds.unwrap_or(seconds)),
             lossy_duration: Duration::from_secs(self.seconds.unwrap_or(lossy)),
             capacity_mbit: self.capacity,
         })
     }
+}
+
+fn name_and_value(text: &str) -> Result<(&str, &str), String> {
+    text.split_once('=').ok_or_else(|| format!("{text}: not NAME=VALUE"))
 }
 
 fn main() -> ExitCode {

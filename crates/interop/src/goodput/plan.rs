@@ -74,6 +74,8 @@ impl Cell {
 pub struct Effort {
     /// Settings of our stack.
     pub config: Config,
+    /// Settings of the kernel at its ends, beside those that every run sets: name, value.
+    pub sysctls: Vec<(String, String)>,
     /// Runs of each cell and pairing, with the seeds 1 to this.
     pub runs: u64,
     /// Length of each,
@@ -161,7 +163,9 @@ fn run_all(job: &Job, effort: &Effort) -> [Run; 3] {
     let duration = if lossy { effort.lossy_duration } else { effort.duration };
     thread::scope(|scope| {
         let started = Pairing::ALL.map(|pairing| {
-            scope.spawn(move || run(pairing, &effort.config, &job.cell.algorithm, path, duration))
+            scope.spawn(move || {
+                run(pairing, (&effort.config, &effort.sysctls), &job.cell.algorithm, path, duration)
+            })
         });
         started.map(|run| run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })

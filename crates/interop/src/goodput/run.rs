@@ -71,14 +71,26 @@ const QUEUE_LEN: u32 = 5000;
 const KERNEL_BUFFERS: [(&str, &str); 2] =
     [("net.ipv4.tcp_rmem", "4096 131072 6291456"), ("net.ipv4.tcp_wmem", "4096 16384 4194304")];
 
-/// Runs it, our end with these settings.
+/// Settings: our stack's, and names and values of the kernel's.
+pub type Settings<'a> = (&'a Config, &'a [(String, String)]);
+
+/// Runs it, our end and the kernel's with these settings.
 ///
 /// # Panics
-/// Where there are no namespaces (see [`testnet::can`]), or when no connection comes about.
-pub fn run(pairing: Pairing, config: &Config, algorithm: &str, path: Path, duration: Duration) -> Run {
-    let config = |ours| (pairing == ours).then_some(config);
-    let (sender, sender_wire) = End::new(1, config(Pairing::OursToLinux), algorithm);
-    let (receiver, receiver_wire) = End::new(2, config(Pairing::LinuxToOurs), algorithm);
+/// Where there are no namespaces (see [`testnet::can`]), where the kernel does not know a setting, or when no connection comes about.
+pub fn run(
+    pairing: Pairing,
+    (config, sysctls): Settings<'_>,
+    algorithm: &str,
+    path: Path,
+    duration: Duration,
+) -> Run {
+    let end = |n, ours| match pairing == ours {
+        true => End::ours(n, config, algorithm),
+        false => End::linux(n, sysctls, algorithm),
+    };
+    let (sender, sender_wire) = end(1, Pairing::OursToLinux);
+    let (receiver, receiver_wire) = end(2, Pairing::LinuxToOurs);
     let bottleneck = Bottleneck::start(sender_wire, receiver_wire, path);
     let received = Arc::new(AtomicU64::new(0));
     receiver.receive(&received);
@@ -100,27 +112,20 @@ enum End {
 }
 
 impl End {
-    /// The `n`-th end, and its side of the path.
-    fn new(n: u8, ours: Option<&Config>, algorithm: &str) -> (End, OwnedFd) {
-        let host = Host::bare(Addresses::nth(n));
-        let tun =
-            host.run(|| tun("tun0", host.addresses).route([10, 78, 0, 0].into(), 16).offload(false).open());
-        let wire = tun.expect("a TUN device").as_fd().expect("it has one").try_clone_to_owned();
-        let end = match ours {
-            Some(config) => End::ours(host, n, config, algorithm),
-            None => End::linux(host, algorithm),
-        };
-        (end, wire.expect("a descriptor"))
-    }
-
-    fn linux(host: Host, algorithm: &str) -> End {
+    /// The kernel as the `n`-th end, and its side of the path.
+    fn linux(n: u8, sysctls: &[(String, String)], algorithm: &str) -> (End, OwnedFd) {
+        let (host, wire) = host_with_wire(n);
         for (name, value) in KERNEL_BUFFERS {
             host.sysctl(name, value);
         }
-        End::Linux { host, algorithm: algorithm.to_owned(), streams: Arc::default() }
+        for (name, value) in sysctls {
+            host.sysctl(name, value);
+        }
+        (End::Linux { host, algorithm: algorithm.to_owned(), streams: Arc::default() }, wire)
     }
 
-    fn ours(host: Host, n: u8, config: &Config, algorithm: &str) -> End {
+    fn ours(n: u8, config: &Config, algorithm: &str) -> (End, OwnedFd) {
+        let (host, wire) = host_with_wire(n);
         let subnet = |host| Addresses { v4: [10, 78, n, host].into(), v6: Addresses::nth(n).v6 };
         let device = host.run(|| {
             testnet::sysctl("net.ipv4.ip_forward", "1");
@@ -128,7 +133,7 @@ impl End {
         });
         let stack = OurEnd::new(device, config.clone(), subnet(2), Addresses::nth(3 - n));
         stack.net.set("net.ipv4.tcp_congestion_control", algorithm).expect("an algorithm of ours");
-        End::Ours { _forwarding: host, stack, address: SocketAddr::new(subnet(2).v4.into(), PORT) }
+        (End::Ours { _forwarding: host, stack, address: SocketAddr::new(subnet(2).v4.into(), PORT) }, wire)
     }
 
     fn address(&self) -> SocketAddr {
@@ -208,6 +213,14 @@ impl End {
             }
         }
     }
+}
+
+/// The `n`-th host, and the path's side of its device.
+fn host_with_wire(n: u8) -> (Host, OwnedFd) {
+    let host = Host::bare(Addresses::nth(n));
+    let tun = host.run(|| tun("tun0", host.addresses).route([10, 78, 0, 0].into(), 16).offload(false).open());
+    let wire = tun.expect("a TUN device").as_fd().expect("it has one").try_clone_to_owned();
+    (host, wire.expect("a descriptor"))
 }
 
 /// The algorithm is chosen before the connection begins: one that was BBR's would go on being paced.

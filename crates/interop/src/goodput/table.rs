@@ -177,6 +177,7 @@ mod tests {
     fn render(lines: &[Line], previous: &str) -> String {
         let effort = Effort {
             config: Config::default(),
+            sysctls: Vec::new(),
             runs: 5,
             duration: Duration::from_secs(12),
             lossy_duration: Duration::from_secs(40),

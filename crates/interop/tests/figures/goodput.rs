@@ -14,7 +14,7 @@ fn a_path_of_ten_megabits() {
     let path =
         Path { rtt: Duration::from_millis(20), rate: 10_000_000, loss: Probability::percent(0.5), seed: 1 };
     for pairing in Pairing::ALL {
-        let run = run(pairing, &Config::default(), "cubic", path, Duration::from_secs(2));
+        let run = run(pairing, (&Config::default(), &[]), "cubic", path, Duration::from_secs(2));
         println!("{}: {run:?}", pairing.name());
         assert!((2e6..1e7).contains(&run.goodput), "{}: {run:?}", pairing.name());
         assert!(run.crossed.lost > 0 && run.retransmitted >= run.crossed.lost, "{run:?}");
