@@ -111,6 +111,11 @@ impl Recovery {
         newreno || self.board().is_some_and(|board| board.repairs())
     }
 
+    /// Progress gives what is in flight a new time-out.
+    pub(crate) fn restarts_timer(&self) -> bool {
+        self.newreno().is_none_or(NewReno::restarts_timer)
+    }
+
     /// The window shrinks because congestion was echoed.
     pub(crate) fn is_reducing(&self) -> bool {
         self.board().is_some_and(|board| board.phase == Phase::Reducing)

@@ -58,6 +58,16 @@ fn sender_address(flow: usize) -> String {
 impl Bottleneck {
     /// One flow per element of `algorithms`; once all are open they begin to send, and never stop.
     pub(crate) fn new(path: Path, algorithms: &[CongestionControl], seed: u64) -> Bottleneck {
+        Bottleneck::with(path, algorithms, seed, &Config::default())
+    }
+
+    /// Its senders with these settings.
+    pub(crate) fn with(
+        path: Path,
+        algorithms: &[CongestionControl],
+        seed: u64,
+        config: &Config,
+    ) -> Bottleneck {
         let half = path.rtt_ms * 500_000;
         let queue = (path.bdp() * path.queue_percent / 100).max(3000);
         let forward = LinkConfig::new()
@@ -81,7 +91,7 @@ impl Bottleneck {
             back: Link::new(LinkConfig::new().delay(half), seed),
         };
         for (number, algorithm) in algorithms.iter().enumerate() {
-            it.open(number, *algorithm, server, listener, seed);
+            it.open((number, *algorithm), server, listener, (seed, config));
         }
         it.begun = true;
         it
@@ -89,13 +99,12 @@ impl Bottleneck {
 
     fn open(
         &mut self,
-        number: usize,
-        algorithm: CongestionControl,
+        (number, algorithm): (usize, CongestionControl),
         server: SocketAddr,
         listener: ListenerId,
-        seed: u64,
+        (seed, config): (u64, &Config),
     ) {
-        let mut stack = Stack::new(Config::default(), capabilities(), [seed as u8 ^ (number + 1) as u8; 32]);
+        let mut stack = Stack::new(config.clone(), capabilities(), [seed as u8 ^ (number + 1) as u8; 32]);
         stack.add_address(sender_address(number).parse().unwrap(), 24);
         let socket = SocketOptions {
             congestion: Some(algorithm),

@@ -70,7 +70,9 @@ impl Connection {
                 self.probes_answered();
             }
         } else if self.marks_losses(cx) && !self.agreed.sack {
-            self.read_reporting_ack(cx, segment, window_told);
+            // Where a window may shrink, the same one is told again and again.
+            let told = if cx.config.peer_window_shrinks { window_changed } else { window_told };
+            self.read_reporting_ack(cx, segment, told);
         } else {
             self.read_ack(cx, segment, window_changed);
         }
@@ -330,7 +332,9 @@ impl Connection {
         if self.snd.flight_size() == 0 {
             self.timers.stop(Timer::Retransmit);
             self.snd.weigh();
-        } else if weight > 0 || acked == 0 || !self.timers.is_set(Timer::Retransmit) {
+        } else if self.recovery.restarts_timer() && (weight > 0 || acked == 0)
+            || !self.timers.is_set(Timer::Retransmit)
+        {
             self.arm_rto(cx.now);
         }
         if fin_acked {

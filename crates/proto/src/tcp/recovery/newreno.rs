@@ -1,8 +1,10 @@
 //! Loss at a peer without SACK: duplicate ACKs and the recovery that follows (RFC 5681 §3.2, RFC 6582, RFC 3042), and how it may prove
 //! needless (RFC 3522 by timestamps, RFC 5682 §2 by forward progress).
 //!
-//! Every partial acknowledgement restarts the retransmission timer: of RFC 6582 §4's two variants the slow but steady one, as in
-//! Linux. A full one leaves the window at ssthresh (§3.2 step 3, choice 2).
+//! Partial acknowledgements restart the retransmission timer as long as the duplicates between them are a clock; once they are none, only
+//! the first does: RFC 6582 §4's slow but steady variant as long as it is steady, and then the impatient one. Half a flight that a queue
+//! dropped is repaired by the time-out's slow start, not hole by hole, a round trip each. A full acknowledgement leaves the window at
+//! ssthresh (§3.2 step 3, choice 2).
 
 use super::Undo;
 use crate::Instant;
@@ -10,6 +12,9 @@ use wire::SeqNum;
 
 /// An advance of at most so many segments is a flight's own, not that of what had been received long before (RFC 6582 §4.1).
 const NEAR: u32 = 4;
+
+/// Fewer duplicates between two partial acknowledgements carry less than slow start's third round does.
+const CLOCK: u16 = 4;
 
 /// Recovery by duplicates.
 #[derive(Debug)]
@@ -29,6 +34,8 @@ pub(crate) struct NewReno {
     /// Set by a time-out: up to here everything is being sent again, and duplicates say nothing new. After either recovery they must
     /// not, until more than this is acknowledged (RFC 6582 §3.2 step 1's recover).
     recover: Option<SeqNum>,
+    /// Partial acknowledgements since the last that duplicates announced, up to two.
+    starved: u8,
     /// The first unacknowledged segment is to be sent again.
     pub(super) retransmit_head: bool,
     /// First time-out in a row, while any.
@@ -85,6 +92,7 @@ impl NewReno {
             last_advance: 0,
             recovery_point: None,
             recover: None,
+            starved: 0,
             retransmit_head: false,
             silent_since: None,
             undo: None,
@@ -160,8 +168,14 @@ impl NewReno {
         self.inflation = u32::from(self.dup_acks) * now.smss;
         self.recovery_point = Some(now.snd_max);
         self.recover = None;
+        self.starved = 0;
         self.retransmit_head = true;
         Verdict::Loss
+    }
+
+    /// A recovery that only creeps is left to the time-out.
+    pub(super) fn restarts_timer(&self) -> bool {
+        self.recovery_point.is_none() || self.starved < 2
     }
 
     /// Exactly what a recovery repeated is acknowledged, and duplicates follow. They answer needless repetitions if that ACK had
@@ -188,7 +202,7 @@ impl NewReno {
     /// `snd_una` moved by `acked` bytes. A partial acknowledgement means the next hole is lost too, and takes back as much inflation
     /// as it acknowledges, but for the segment that is sent in answer (RFC 6582 §3.2 step 3).
     pub(super) fn on_progress(&mut self, snd_una: SeqNum, acked: u32, smss: u32) -> Verdict {
-        self.dup_acks = 0;
+        let starved = std::mem::take(&mut self.dup_acks) < CLOCK;
         self.silent_since = None;
         self.last_advance = acked;
         self.recover = self.recover.filter(|recover| snd_una.before_or_eq(*recover));
@@ -201,6 +215,7 @@ impl NewReno {
             return Verdict::Open;
         };
         if snd_una.before(point) {
+            self.starved = if starved { (self.starved + 1).min(2) } else { 0 };
             self.retransmit_head = true;
             let answer = if acked >= smss { smss } else { 0 };
             self.inflation = self.inflation.saturating_sub(acked).saturating_add(answer);
@@ -297,6 +312,27 @@ mod tests {
         assert_eq!((recovery.inflation(), over(&recovery)), (0, false), "until more is acknowledged");
         assert_eq!(recovery.on_progress(SeqNum(6000), 1000, MSS), Verdict::Open);
         assert!(over(&recovery));
+    }
+
+    /// RFC 6582 §4: with a clock every partial ACK gives more time, without one only the first.
+    #[test]
+    fn a_recovery_without_a_clock_is_left_to_the_time_out() {
+        let mut recovery = recovery();
+        for _ in 0..9 {
+            recovery.on_duplicate(&duplicate(0, 50_000));
+        }
+        let mut partial = |una, duplicates| {
+            recovery.on_progress(SeqNum(una), MSS, MSS);
+            for _ in 0..duplicates {
+                recovery.on_duplicate(&duplicate(una, 50_000));
+            }
+            recovery.restarts_timer()
+        };
+        assert_eq!([partial(1000, 4), partial(2000, 3), partial(3000, 4)], [true; 3]);
+        assert_eq!([partial(4000, 3), partial(5000, 1), partial(6000, 1)], [true, true, false]);
+        assert_eq!([partial(7000, 4), partial(8000, 0)], [false, true], "the clock is back");
+        recovery.on_progress(SeqNum(50_000), MSS, MSS);
+        assert!(recovery.restarts_timer());
     }
 
     #[test]
