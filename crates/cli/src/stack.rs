@@ -101,7 +101,7 @@ impl StackArgs {
             Profile::Default => Config::default(),
             Profile::Linux => Config::linux(),
         };
-        for (name, value) in &self.set {
+        for (name, value) in self.set.iter().filter(|(name, _)| !is_of_device(name)) {
             match config.set(name, value) {
                 Ok(None) => {}
                 Ok(Some(warning)) => warn(warning),
@@ -151,7 +151,7 @@ impl StackArgs {
         if let Some(pcap) = &pcap {
             device = Box::new(pcap.watch(device));
         }
-        let mut builder = describe(Net::builder()).config(config);
+        let mut builder = describe(Net::builder()).config(config).device_name(name.as_str());
         for address in &addresses {
             builder = builder.address(address);
         }
@@ -159,6 +159,14 @@ impl StackArgs {
             .device(device)
             .start()
             .map_err(|error| Failure::failed(format!("cannot start the stack: {error}")))?;
+        for (setting, value) in self.set.iter().filter(|(setting, _)| is_of_device(setting)) {
+            net.set(setting, value).map_err(|error| match error {
+                SettingError::Unknown => Failure::usage(format!(
+                    "there is no setting `{setting}`; the stack's device is {name}: net.ipv4.conf.{name}.rp_filter and log_martians"
+                )),
+                SettingError::Invalid(why) => Failure::usage(format!("--set {setting}={value}: {why}")),
+            })?;
+        }
         for route in &self.route {
             net.set_route(route.destination, route.metrics);
         }
@@ -212,6 +220,11 @@ fn open_tun(name: &str, host_addresses: &[Cidr], offload: bool) -> Result<Tun, F
         let lab = "\n(firstbyte lab needs no rights at all)";
         Failure::failed(if text.contains("run as root") { text + lab } else { text })
     })
+}
+
+/// The device's own settings have its name, which only a running stack knows.
+fn is_of_device(name: &str) -> bool {
+    name.starts_with("net.ipv4.conf.") && !name.starts_with("net.ipv4.conf.all.")
 }
 
 /// Names that end alike, or all of them.

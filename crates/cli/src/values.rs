@@ -150,9 +150,8 @@ pub(crate) struct Route {
 
 /// `PREFIX METRIC VALUE …`, as `ip route` has it.
 pub(crate) fn route(text: &str) -> Result<Route, String> {
-    let (destination, metrics) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
-    let read = || Ok(Route { destination: destination.parse()?, metrics: metrics.parse()? });
-    let route = read().map_err(|error: firstbyte::RouteError| error.to_string())?;
+    let (destination, metrics) = firstbyte::parse_route(text).map_err(|error| error.to_string())?;
+    let route = Route { destination, metrics };
     if route.metrics == firstbyte::RouteMetrics::default() {
         return Err("say what holds there, such as '10.0.0.0/8 initcwnd 20'".to_owned());
     }
@@ -270,6 +269,7 @@ mod tests {
     fn routes_have_a_prefix_and_metrics() {
         let read = route("default initcwnd 20 mtu lock 1400").unwrap();
         assert_eq!((read.destination.to_string(), read.metrics.initcwnd), ("0.0.0.0/0".to_owned(), Some(20)));
+        assert_eq!(route("prohibit 10.0.0.0/8").unwrap().metrics.to_string(), "prohibit");
         for wrong in ["default", "10.0.0.0/40 initcwnd 2", "default initcwnd", "default via 10.0.0.1"] {
             assert!(route(wrong).is_err(), "{wrong}");
         }

@@ -89,6 +89,8 @@ pub struct Stats {
     pub rx_merged: u64,
     /// Frames from the other side that are not an IP packet or whose offload header makes no sense.
     pub rx_invalid: u64,
+    /// Packets dropped because too many waited to be received (a device in memory with a backlog).
+    pub rx_dropped: u64,
     /// Packets sent; one to be segmented by the other side counts once.
     pub tx_packets: u64,
     /// Bytes of those.

@@ -1,6 +1,6 @@
 //! Two devices joined in memory: what one sends, the other receives.
 //!
-//! Each direction is a bounded queue; a full one pushes back, as a device that would block. The two ends may live in two
+//! Each direction is a bounded queue; a full one pushes back, as a device that would block, or drops what comes ([`with_backlog`](MemoryDevice::with_backlog)). The two ends may live in two
 //! threads. A packet with a `gso_size` arrives merged when the receiving end accepts GSO packets of that size, else it is
 //! cut into segments. There is no loss, no delay and no rate: that is `qdisc`.
 //!
@@ -23,6 +23,7 @@ use crate::{Device, Stats, fits, is_ip};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wire::{Capabilities, RxChecksum, RxPacket, TxChecksum, TxPacket};
 
@@ -65,6 +66,8 @@ pub struct MemoryDevice {
 struct End {
     capabilities: Capabilities,
     queue_len: usize,
+    /// Packets that wait before more is dropped; 0 = none is.
+    backlog: AtomicU32,
     inbox: Mutex<Inbox>,
     notify: Mutex<Option<Notify>>,
 }
@@ -72,6 +75,8 @@ struct End {
 #[derive(Default)]
 struct Inbox {
     packets: VecDeque<RxPacket>,
+    /// What found the backlog full.
+    dropped: u64,
     /// The other end found no room, and wants to be told when there is some.
     sender_waits: bool,
     /// The other end was dropped.
@@ -79,6 +84,14 @@ struct Inbox {
 }
 
 impl MemoryDevice {
+    /// So many packets wait to be received here; what comes on top is dropped and counted ([`Stats::rx_dropped`]), as what Linux queues for
+    /// a CPU (`net.core.netdev_max_backlog`). 0: nothing is, and the sender is pushed back.
+    #[must_use]
+    pub fn with_backlog(self, packets: u32) -> MemoryDevice {
+        self.own.backlog.store(packets, Relaxed);
+        self
+    }
+
     /// Sets what is called when packets have come, when there is room again after a send that left packets, and when the
     /// other end is dropped. It runs in the other end's thread with no lock held, and must not block. It replaces the one set
     /// before.
@@ -93,7 +106,22 @@ impl MemoryDevice {
 
     /// Counters of this end.
     pub fn stats(&self) -> Stats {
-        self.stats
+        Stats { rx_dropped: lock(&self.own.inbox).dropped, ..self.stats }
+    }
+
+    /// Everything goes; what the other end has no room for is lost.
+    fn send_or_drop(&mut self, batch: &mut VecDeque<TxPacket>, backlog: usize) -> usize {
+        let mut arrived = Vec::with_capacity(batch.len());
+        let taken = self.convert(batch, usize::MAX, &mut arrived);
+        let mut inbox = lock(&self.peer.inbox);
+        let room = backlog.saturating_sub(inbox.packets.len()).min(arrived.len());
+        inbox.dropped += (arrived.len() - room) as u64;
+        inbox.packets.extend(arrived.drain(..room));
+        drop(inbox);
+        if room > 0 {
+            self.peer.call();
+        }
+        taken
     }
 
     /// Converts packets from the front of `batch` until `room` is used up; returns how many were taken.
@@ -146,6 +174,10 @@ impl Device for MemoryDevice {
         if lock(&self.own.inbox).sender_gone {
             return Err(other_end_gone());
         }
+        let backlog = self.peer.backlog.load(Relaxed);
+        if backlog > 0 {
+            return Ok(self.send_or_drop(batch, backlog as usize));
+        }
         let mut taken = 0;
         loop {
             // Only this end adds to the peer's inbox, so the room found here can only grow while packets are converted.
@@ -185,7 +217,13 @@ impl Drop for MemoryDevice {
 
 impl End {
     fn new(capabilities: Capabilities, queue_len: usize) -> End {
-        End { capabilities, queue_len, inbox: Mutex::default(), notify: Mutex::default() }
+        End {
+            capabilities,
+            queue_len,
+            backlog: AtomicU32::new(0),
+            inbox: Mutex::default(),
+            notify: Mutex::default(),
+        }
     }
 
     fn call(&self) {

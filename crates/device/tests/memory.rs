@@ -66,6 +66,25 @@ fn a_full_queue_pushes_back_and_calls_when_there_is_room() {
     assert_eq!(calls.load(Ordering::Relaxed), 2, "nobody waited for room any more");
 }
 
+/// What `net.core.netdev_max_backlog` does: nothing waits outside, and what finds no room is lost and counted.
+#[test]
+fn with_a_backlog_what_comes_on_top_is_dropped() {
+    let (mut a, b) = memory::pair_with(PLAIN, PLAIN, 2);
+    let mut b = b.with_backlog(3);
+    let mut send = |count: u8| {
+        let mut out: VecDeque<TxPacket> = (1..=count).map(|n| Flow::v4().data(vec![n], 0, false)).collect();
+        a.send(&mut out).unwrap()
+    };
+    assert_eq!(send(5), 5);
+    assert_eq!((b.backlog(), b.stats().rx_dropped), (3, 2));
+    assert_eq!(send(1), 1);
+    assert_eq!(b.stats().rx_dropped, 3);
+    let kept: Vec<Vec<u8>> = received(&mut b).iter().map(|packet| parse(&packet.data).2.to_vec()).collect();
+    assert_eq!(kept, [[1], [2], [3]]);
+    assert_eq!(send(2), 2);
+    assert_eq!((b.backlog(), b.stats().rx_dropped, b.stats().rx_packets), (2, 3, 3));
+}
+
 #[test]
 fn arriving_packets_call_the_receiver() {
     let (mut a, b) = memory::pair(PLAIN);

@@ -1,7 +1,8 @@
 //! From the engine's reasons to [`io::Error`], with the kinds a kernel's sockets give.
 use host::Error;
 use proto::{
-    AcceptError, CloseReason, ConnectError, ListenError, OptionError, ReadError, UrgentError, WriteError,
+    AcceptError, Barrier, CloseReason, ConnectError, ListenError, OptionError, ReadError, UrgentError,
+    WriteError,
 };
 use std::io::{self, ErrorKind};
 
@@ -16,6 +17,12 @@ pub(crate) fn connect(error: Error<ConnectError>) -> io::Error {
         }
         ConnectError::Unreachable => {
             (ErrorKind::NetworkUnreachable, "this stack has no address of the peer's family (IPv4 or IPv6)")
+        }
+        ConnectError::Barred(Barrier::Prohibit) => {
+            (ErrorKind::PermissionDenied, "a route of this stack says that the peer is prohibited")
+        }
+        ConnectError::Barred(_) => {
+            (ErrorKind::HostUnreachable, "a route of this stack says that the peer is not to be reached")
         }
         ConnectError::NoPorts => {
             (ErrorKind::AddrNotAvailable, "every local port towards this peer is in use")

@@ -41,6 +41,7 @@ impl Plugin {
         seed[..8].copy_from_slice(&flags.seed.to_le_bytes());
         let capabilities = Capabilities { mtu: flags.mtu, gso_max_size: GSO_MAX_SIZE, tx_checksum: true };
         let mut stack = Stack::new(Config::linux(), capabilities, seed);
+        stack.set_device_name("tun0");
         stack.add_address(flags.local, if flags.local.is_ipv4() { 16 } else { 64 });
         let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let files = Files {

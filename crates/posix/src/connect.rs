@@ -7,8 +7,8 @@ use crate::sockets::Sockets;
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use proto::{
-    ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, Repair, SocketOptions, State,
-    fastopen,
+    Barrier, ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, Repair, SocketOptions,
+    State, fastopen,
 };
 
 /// One call of `connect`.
@@ -256,6 +256,10 @@ fn of_connect(error: ConnectError) -> Errno {
             Errno::EADDRNOTAVAIL
         }
         ConnectError::Unreachable | ConnectError::InvalidPeer => Errno::ENETUNREACH,
+        // Linux's `fib_props`.
+        ConnectError::Barred(Barrier::Blackhole) => Errno::EINVAL,
+        ConnectError::Barred(Barrier::Unreachable) => Errno::EHOSTUNREACH,
+        ConnectError::Barred(Barrier::Prohibit) => Errno::EACCES,
         ConnectError::FastOpenDisabled => Errno::EOPNOTSUPP,
         ConnectError::TooMany => Errno::EAGAIN,
     }

@@ -32,6 +32,8 @@ pub struct Description {
     config: Config,
     /// Settings that only a stack has.
     keys: Option<String>,
+    /// The device's own, which has its name when the stack starts.
+    of_device: Vec<(String, String)>,
     routes: Vec<(Network, RouteMetrics)>,
     sysctl: Option<PathBuf>,
     /// Where what is learnt of paths is kept.
@@ -134,6 +136,7 @@ impl Description {
             offload: true,
             config: Config::default(),
             keys: None,
+            of_device: Vec::new(),
             routes: Vec::new(),
             sysctl: None,
             cache: None,
@@ -156,9 +159,7 @@ impl Description {
             "profile" => {}
             "set" => self.set(value)?,
             "route" => {
-                let (network, metrics) = value.split_once(char::is_whitespace).unwrap_or((value, ""));
-                let network = network.parse().map_err(Refused::invalid)?;
-                self.routes.push((network, metrics.parse().map_err(Refused::invalid)?));
+                self.routes.push(proto::parse_route(value).map_err(Refused::invalid)?);
             }
             "sysctl" => self.sysctl = Some(PathBuf::from(value)),
             "cache" => self.cache = Some(PathBuf::from(value)),
@@ -183,6 +184,10 @@ impl Description {
             self.keys = Some(value.to_owned());
             return Ok(());
         }
+        if name.starts_with("net.ipv4.conf.") && !name.starts_with("net.ipv4.conf.all.") {
+            self.of_device.push((name.to_owned(), value.to_owned()));
+            return Ok(());
+        }
         self.config.set(name, value).map(drop).map_err(|error| Refused::setting(name, error))
     }
 
@@ -197,7 +202,8 @@ impl Description {
             DeviceName::Loopback => {
                 let mtu = self.mtu.unwrap_or(LOOPBACK_MTU);
                 let capabilities = Capabilities { mtu, gso_max_size: 0, tx_checksum: true };
-                self.start_on(memory::loopback(capabilities), known)
+                let device = memory::loopback(capabilities).with_backlog(self.config.netdev_max_backlog);
+                self.start_on(device, known)
             }
             DeviceName::Tun(name) => {
                 let mut builder = Tun::builder().name(name).offload(self.offload);
@@ -220,6 +226,13 @@ impl Description {
         let seed = random_seed().map_err(|error| Refused::of("random numbers: ", &error))?;
         let mut stack = Stack::new(self.config.clone(), device.capabilities(), seed);
         let now = proto::Instant::ZERO;
+        stack.set_device_name(match &self.device {
+            DeviceName::Tun(name) => name,
+            DeviceName::Loopback => "lo",
+        });
+        for (name, value) in &self.of_device {
+            stack.set(now, name, value).map_err(|error| Refused::setting(name, error))?;
+        }
         for (address, len) in &self.addresses {
             stack.add_address(*address, *len);
         }

@@ -27,12 +27,12 @@ struct Known {
 impl SysctlTree {
     /// The tree at `root`, which stands for /proc/sys/net. Nothing is read yet.
     pub fn new(root: &Path, stack: &Stack) -> SysctlTree {
-        let own =
-            |name: &str| (name.to_string(), name.strip_prefix("net.").map(|rest| rest.replace('.', "/")));
-        let named = stack.config().all().into_iter().map(|(name, _)| own(name)).chain(EXTRA.map(own));
-        let files = named.filter_map(|(name, path)| {
-            let known = Known { name, seen: None, text: String::new() };
-            Some((root.join(path?), known))
+        let rows = stack.config().all().into_iter().map(|(name, _)| name.to_owned());
+        let of_device = stack.device_settings().into_iter().map(|(name, _)| name);
+        let names = rows.chain(EXTRA.map(str::to_owned)).chain(of_device);
+        let files = names.filter_map(|name| {
+            let path = root.join(name.strip_prefix("net.")?.replace('.', "/"));
+            Some((path, Known { name, seen: None, text: String::new() }))
         });
         SysctlTree { files: files.collect() }
     }

@@ -1,6 +1,6 @@
 //! What the application says and hears: handles, events, options of the verbs, errors, outcomes.
-use crate::SocketOptions;
 use crate::fast_open::KeyRing;
+use crate::{Barrier, SocketOptions};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -234,6 +234,8 @@ pub enum ConnectError {
     AddrNotAvailable,
     /// No local address of that family: the peer cannot be reached.
     Unreachable,
+    /// A route keeps us from the peer.
+    Barred(Barrier),
     /// Every ephemeral port towards this peer is in use.
     NoPorts,
     /// The peer's address or port is not one to connect to (unspecified, multicast, port 0).

@@ -3,9 +3,12 @@
 //! [`Config::default`] is ours, [`Config::linux`] is what Linux 6.18 does. Every difference between the two is a row of this
 //! table; the engine never asks which profile it runs. Rows without a name in Linux carry a `firstbyte.` name.
 
+mod value;
+
 use crate::port_set::PortSet;
 use crate::tcp::ecn::Asked;
 use core::time::Duration;
+pub(crate) use value::{Value, parse_value, show_value};
 
 /// Why a setting was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,111 +72,6 @@ pub enum CongestionControl {
     Bbr,
 }
 
-pub(crate) trait Value: Sized {
-    fn parse(text: &str) -> Result<Self, String>;
-    fn show(&self) -> String;
-}
-
-impl Value for u32 {
-    fn parse(text: &str) -> Result<u32, String> {
-        let parsed = match text.strip_prefix("0x") {
-            Some(hex) => u32::from_str_radix(hex, 16),
-            None => text.parse(),
-        };
-        parsed.map_err(|_| format!("`{text}` is not a number from 0 to {}", u32::MAX))
-    }
-    fn show(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Value for bool {
-    fn parse(text: &str) -> Result<bool, String> {
-        match text {
-            "0" => Ok(false),
-            "1" => Ok(true),
-            _ => Err(format!("`{text}` is neither 0 nor 1")),
-        }
-    }
-    fn show(&self) -> String {
-        u8::from(*self).to_string()
-    }
-}
-
-/// Three sizes that do not decrease: `tcp_rmem`, `tcp_wmem`, `tcp_mem`.
-impl Value for [u32; 3] {
-    fn parse(text: &str) -> Result<[u32; 3], String> {
-        let sizes = text.split_whitespace().map(u32::parse).collect::<Result<Vec<_>, _>>()?;
-        match sizes[..] {
-            [min, default, max] if min <= default && default <= max => Ok([min, default, max]),
-            [_, _, _] => Err("the three sizes must not decrease".into()),
-            _ => Err("three sizes are needed, as in `4096 131072 6291456`".into()),
-        }
-    }
-    fn show(&self) -> String {
-        format!("{} {} {}", self[0], self[1], self[2])
-    }
-}
-
-impl Value for Duration {
-    fn parse(text: &str) -> Result<Duration, String> {
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let number: u64 =
-            digits.parse().map_err(|_| format!("`{text}` is not a time such as 60s, 200ms or 500us"))?;
-        match &text[digits.len()..] {
-            "" | "s" => Ok(Duration::from_secs(number)),
-            "ms" => Ok(Duration::from_millis(number)),
-            "us" => Ok(Duration::from_micros(number)),
-            "ns" => Ok(Duration::from_nanos(number)),
-            unit => Err(format!("`{unit}` is not a unit of time: use s, ms, us or ns")),
-        }
-    }
-    fn show(&self) -> String {
-        let nanos = self.as_nanos();
-        match () {
-            () if nanos.is_multiple_of(1_000_000_000) => self.as_secs().to_string(),
-            () if nanos.is_multiple_of(1_000_000) => format!("{}ms", self.as_millis()),
-            () if nanos.is_multiple_of(1_000) => format!("{}us", self.as_micros()),
-            () => format!("{nanos}ns"),
-        }
-    }
-}
-
-pub(crate) fn parse_value<T: Value>(text: &str) -> Result<T, String> {
-    T::parse(text)
-}
-
-pub(crate) fn show_value(value: &impl Value) -> String {
-    value.show()
-}
-
-macro_rules! choice {
-    ($type:ty { $($word:literal => $value:path),+ }) => {
-        impl Value for $type {
-            fn parse(text: &str) -> Result<Self, String> {
-                match text {
-                    $($word => Ok($value),)+
-                    _ => Err(format!("`{text}` is not one of: {}", [$($word),+].join(", "))),
-                }
-            }
-            fn show(&self) -> String {
-                match self { $($value => $word.to_string()),+ }
-            }
-        }
-
-        impl $type {
-            /// Every choice there is.
-            pub const ALL: &[$type] = &[$($value),+];
-        }
-    };
-}
-
-choice!(SynDataRoom { "exact" => SynDataRoom::Exact, "reserve40" => SynDataRoom::Reserve40 });
-choice!(CongestionControl { "reno" => CongestionControl::Reno, "cubic" => CongestionControl::Cubic, "vegas" => CongestionControl::Vegas, "tahoe" => CongestionControl::Tahoe, "bbr" => CongestionControl::Bbr });
-choice!(RttVariation { "rfc6298" => RttVariation::Rfc6298, "windowed" => RttVariation::Windowed });
-choice!(ReceiveAccounting { "payload" => ReceiveAccounting::Payload, "packets" => ReceiveAccounting::Packets });
-choice!(AckHabit { "merge" => AckHabit::Merge, "quickstart" => AckHabit::QuickStart });
-
 macro_rules! settings {
     ($( $(#[$doc:meta])* $field:ident : $type:ty = $name:literal, ours $ours:expr, linux $linux:expr, range $range:pat, )+) => {
         /// Settings of a stack, read whenever they matter (a change is felt by the next packet) unless a row says otherwise.
@@ -216,6 +114,9 @@ settings! {
     tcp_fastopen: u32 = "net.ipv4.tcp_fastopen", ours 0x3, linux 0x1, range _,
     /// Seconds of the stack-wide pause after Fast Open black holes; 0 = off.
     tcp_fastopen_blackhole_timeout_sec: u32 = "net.ipv4.tcp_fastopen_blackhole_timeout_sec", ours 0, linux 0, range _,
+    /// The stack makes itself a new cookie key so often, and the one before becomes the backup: a cookie is good for this long at least, and
+    /// twice as long at most. Counted from the first SYN that a key is needed for; 0 = keys stay until they are set. Those of a listener stay.
+    fast_open_key_rotation: Duration = "firstbyte.fast_open_key_rotation", ours Duration::ZERO, linux Duration::ZERO, range _,
     /// Longest time a SYN-ACK that accepts Fast Open waits for the application's answer; zero sends it at once.
     synack_hold: Duration = "firstbyte.synack_hold", ours Duration::from_millis(1), linux Duration::ZERO, range _,
     /// The reply may ride on the SYN-ACK.
@@ -433,6 +334,12 @@ settings! {
     /// do not grow and windows shrink to four segments; above the third nothing is taken in or written but what is needed to go on.
     /// (Linux's defaults grow with the memory, of which the second is a sixteenth: these are those of 8 GiB and 16 GiB.)
     tcp_mem: [u32; 3] = "net.ipv4.tcp_mem", ours [98_304, 131_072, 196_608], linux [196_608, 262_144, 393_216], range _,
+    /// Above `tcp_mem`'s third size a listener takes no SYN, either: who opens tries again. Otherwise the few bytes that every connection may
+    /// hold are given to new ones, too (Linux).
+    refuse_without_memory: bool = "firstbyte.refuse_without_memory", ours true, linux false, range _,
+    /// Packets that a device in memory holds for the stack; what comes on top is dropped and counted (`Stats::rx_dropped`). 0: nothing is, and
+    /// the sender waits for room. Read when such a device is made.
+    netdev_max_backlog: u32 = "net.core.netdev_max_backlog", ours 0, linux 1000, range _,
     /// Largest receive buffer an application may choose, bytes of payload.
     rmem_max: u32 = "net.core.rmem_max", ours 4_194_304, linux 4_194_304, range 2304..,
     /// Largest send buffer an application may choose, bytes.
@@ -591,6 +498,15 @@ settings! {
     mtu_expires: Duration = "net.ipv4.route.mtu_expires", ours Duration::from_secs(600), linux Duration::from_secs(600), range _,
     /// SYN-ACKs, and connections that are accepted, have the class of the SYN (RFC 2474) and not that of the listener.
     tcp_reflect_tos: bool = "net.ipv4.tcp_reflect_tos", ours false, linux false, range _,
+    /// A source of IPv4 is believed only if a route leads back to it: 1 by the device it came by (RFC 3704 §2.2), 2 by any (§2.4). What holds is
+    /// the greater one of this and the device's own, `rp_filter`; a stack has one device, so 1 and 2 differ in nothing.
+    rp_filter_all: u32 = "net.ipv4.conf.all.rp_filter", ours 0, linux 0, range 0..=2,
+    /// The same of the stack's device: `net.ipv4.conf.NAME.rp_filter` once it has a name (`Stack::set_device_name`).
+    rp_filter: u32 = "firstbyte.rp_filter", ours 0, linux 0, range 0..=2,
+    /// Packets whose source cannot be right are told of by the trace (`Traced::Martian`), if this says so or the device's own.
+    log_martians_all: bool = "net.ipv4.conf.all.log_martians", ours false, linux false, range _,
+    /// The same of the stack's device: `net.ipv4.conf.NAME.log_martians`.
+    log_martians: bool = "firstbyte.log_martians", ours false, linux false, range _,
     /// Hop limit of what we send, where a socket sets none.
     ip_default_ttl: u32 = "net.ipv4.ip_default_ttl", ours 64, linux 64, range 1..=255,
     /// Answer ICMP echo requests.
@@ -612,6 +528,19 @@ pub mod fastopen {
     /// Bits that Linux once had: 0x100 (skip the cookie check) and 0x800 (queue size in the upper half).
     pub const OBSOLETE: u32 = 0x100 | 0x800;
 }
+
+/// What Linux has and does not use for TCP, and why.
+const WITHOUT_EFFECT: [(&str, &str); 3] = [
+    ("net.ipv4.tcp_adv_win_scale", "a window is what its buffer really holds (Linux since 6.6)"),
+    (
+        "net.core.rmem_default",
+        "a TCP socket begins with the second size of net.ipv4.tcp_rmem (tcp_init_sock)",
+    ),
+    (
+        "net.core.wmem_default",
+        "a TCP socket begins with the second size of net.ipv4.tcp_wmem (tcp_init_sock)",
+    ),
+];
 
 impl Config {
     /// Are timestamps asked for and granted?
@@ -639,6 +568,16 @@ impl Config {
         Asked::by(self) != Asked::Nothing
     }
 
+    /// The filter that holds (Linux's `IN_DEV_RPFILTER`).
+    pub(crate) fn reverse_path_filter(&self) -> u32 {
+        self.rp_filter_all.max(self.rp_filter)
+    }
+
+    /// (Linux's `IN_DEV_LOG_MARTIANS`.)
+    pub(crate) fn tells_martians(&self) -> bool {
+        self.log_martians_all || self.log_martians
+    }
+
     /// `ip_default_ttl` as the header has it.
     pub(crate) fn hop_limit(&self) -> u8 {
         self.ip_default_ttl.clamp(1, 255) as u8
@@ -646,7 +585,8 @@ impl Config {
 
     /// Sets one row by name. A decimal or 0x number, 0/1, three sizes, or a time with unit (seconds without).
     ///
-    /// Returns a warning when a part of the value was refused (obsolete `tcp_fastopen` bits), or all of it (`tcp_adv_win_scale`).
+    /// Returns a warning when a part of the value was refused (obsolete `tcp_fastopen` bits), or all of it (`tcp_adv_win_scale`,
+    /// `rmem_default`, `wmem_default`).
     ///
     /// # Errors
     /// [`SettingError::Unknown`] for a name that is not in the table, [`SettingError::Invalid`] for a value out of range.
@@ -658,14 +598,12 @@ impl Config {
     /// assert_eq!(config.tcp_fastopen, 0x3);
     /// ```
     pub fn set(&mut self, name: &str, value: &str) -> Result<Option<String>, SettingError> {
-        if name == "net.ipv4.tcp_adv_win_scale" {
+        if let Some((_, why)) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name) {
             value
                 .trim()
-                .parse::<i8>()
+                .parse::<i64>()
                 .map_err(|_| SettingError::Invalid(format!("`{value}` is not a number")))?;
-            return Ok(Some(format!(
-                "{name} has no effect: a window is what its buffer really holds (Linux since 6.6)"
-            )));
+            return Ok(Some(format!("{name} has no effect: {why}")));
         }
         self.assign(name, value.trim())?;
         let refused = self.tcp_fastopen & fastopen::OBSOLETE;

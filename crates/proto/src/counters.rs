@@ -265,8 +265,10 @@ counters! {
     ip_in_addr_errors = "IpInAddrErrors";
     /// Packets for us of another protocol; they go back to who handed them in.
     ip_in_unknown_protos = "IpInUnknownProtos";
-    /// Connects to peers of a family that we have no address of.
+    /// Connects to peers of a family that we have no address of, and packets from peers that a route keeps us from answering.
     ip_out_no_routes = "IpOutNoRoutes";
+    /// Packets from where no route leads back (`rp_filter`).
+    ip_reverse_path_filter = "IPReversePathFilter";
     /// ICMP messages received, of both versions.
     icmp_in_msgs = "IcmpInMsgs";
     /// Of those, malformed ones.
@@ -299,6 +301,10 @@ counters! {
     replay_guard_full = "ReplayGuardFull";
     /// Ours: cookies handed out although the Fast Open queue was full.
     cookie_on_overflow = "CookieOnOverflow";
+    /// Ours: cookie keys that the stack has made itself since it began (`firstbyte.fast_open_key_rotation`).
+    key_rotations = "FastOpenKeyRotations";
+    /// Ours: SYNs refused because buffers hold all the memory there is for them (`firstbyte.refuse_without_memory`).
+    refused_on_memory = "RefusedOnMemory";
 }
 
 /// Counters of Linux's `Tcp` group (RFC 4022); the others are of its `TcpExt`, or ours.
@@ -315,13 +321,15 @@ const TCP_GROUP: [&str; 10] = [
     "OutRsts",
 ];
 /// Counters that Linux does not have.
-const OWN: [&str; 6] = [
+const OWN: [&str; 8] = [
     "SynDataRejectedBytes",
     "SynAckData",
     "SynAckRetrans",
     "ReplayGuardHits",
     "ReplayGuardFull",
     "CookieOnOverflow",
+    "FastOpenKeyRotations",
+    "RefusedOnMemory",
 ];
 
 /// A counter that is a sum of others, so that nothing has to be added to it per packet.
@@ -396,6 +404,12 @@ drop_reasons! {
     AcceptQueueFull;
     /// Too many connections.
     TooManyConnections;
+    /// No memory for another connection (`tcp_mem`).
+    NoMemory;
+    /// No route leads back to the source (`rp_filter`).
+    ReversePath;
+    /// A route keeps us from answering the source.
+    NoRoute;
     /// A final ACK for a listener that waits for data.
     Deferred;
     /// A segment that means nothing to a listener or a half-open request.

@@ -25,6 +25,7 @@
 //! | term | what it is | here |
 //! |---|---|---|
 //! | key ring | makes and checks cookies; the same keys give Linux's cookies | [`KeyRing`] |
+//! | rotation | new keys by the clock, if they shall | `rotation` |
 //! | path cache | what a client knows of a path: cookie, MSS, SRTT | [`PathCache`] |
 //! | verdict | negative evidence: Fast Open is left off for one network, peer and port, for a growing time | [`VerdictKey`] |
 //! | pause | Linux's coarse counterpart: off for everyone | [`Blackhole`] |
@@ -50,6 +51,7 @@ mod guard;
 mod key;
 mod lru;
 mod pending;
+mod rotation;
 mod verdict;
 
 pub use blackhole::Blackhole;
@@ -61,4 +63,5 @@ pub use client::{
 pub use guard::{Guard, ReplayGuard};
 pub use key::{CookieCheck, Key, KeyError, KeyRing};
 pub use pending::PendingQueue;
+pub(crate) use rotation::Rotation;
 pub use verdict::{Network, VerdictEntry, VerdictKey};

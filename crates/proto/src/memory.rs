@@ -30,6 +30,11 @@ impl Memory {
         self.levels = config.tcp_mem.map(|pages| u64::from(pages) * PAGE);
     }
 
+    /// The three levels, bytes.
+    pub(crate) fn levels(&self) -> [u64; 3] {
+        self.levels
+    }
+
     /// Bytes held.
     pub(crate) fn held(&self) -> u64 {
         self.held

@@ -9,7 +9,7 @@
 
 mod text;
 
-pub use text::RouteError;
+pub use text::{RouteError, parse_route, show_route};
 
 use crate::fast_open::Network;
 use crate::{Config, CongestionControl};
@@ -30,6 +30,17 @@ pub struct Metric {
     pub locked: bool,
 }
 
+/// A route that leads nowhere, on purpose, in `ip route`'s words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barrier {
+    /// What would go there is lost without a word.
+    Blackhole,
+    /// The destination is said to be unreachable.
+    Unreachable,
+    /// It is said to be forbidden.
+    Prohibit,
+}
+
 /// What a route says about connections; `None`, or false, leaves it to the stack's settings. Read when a connection begins.
 ///
 /// ```
@@ -39,6 +50,8 @@ pub struct Metric {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteMetrics {
+    /// Nothing goes there: connects fail, and who comes from there is not answered. Connections there are go on.
+    pub barrier: Option<Barrier>,
     /// Largest packet, bytes. Locked: ICMP errors do not lower it.
     pub mtu: Option<Metric>,
     /// MSS to tell the peer, bytes, where the MTU has room for it.
@@ -69,6 +82,8 @@ pub(crate) struct Route {
     pub(crate) ssthresh: Option<u32>,
     /// Limit of the congestion window, segments.
     pub(crate) cwnd_clamp: Option<u32>,
+    /// That holds only where something is remembered of the path: the limit lies in Linux's memory of it (`tcp_init_metrics`).
+    clamp_wants_path: bool,
 }
 
 impl Route {
@@ -78,7 +93,16 @@ impl Route {
             metrics,
             ssthresh: metrics.ssthresh.filter(|_| unlocked).map(|metric| metric.value),
             cwnd_clamp: metrics.cwnd.filter(|metric| metric.locked || unlocked).map(|metric| metric.value),
+            clamp_wants_path: !unlocked,
         }
+    }
+
+    /// What it says of a path of which something is remembered, or not.
+    pub(crate) fn on_path(self: Arc<Route>, is_known: impl FnOnce() -> bool) -> Arc<Route> {
+        if self.clamp_wants_path && self.cwnd_clamp.is_some() && !is_known() {
+            return Arc::new(Route { cwnd_clamp: None, ..*self });
+        }
+        self
     }
 }
 
@@ -125,6 +149,12 @@ impl RouteTable {
         let width = if peer.is_v4() { 32 } else { 128 };
         let lengths = self.lengths.range(..=width).rev();
         lengths.map(|(length, _)| Network::new(peer, *length)).find_map(|network| self.routes.get(&network))
+    }
+
+    /// What keeps packets from `peer`.
+    #[inline]
+    pub(crate) fn barrier(&self, peer: Addr) -> Option<Barrier> {
+        self.lookup(peer).and_then(|route| route.metrics.barrier)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Network, RouteMetrics)> {

@@ -2,7 +2,7 @@
 //!
 //! `ingress` takes packets apart and finds whom they concern, `train` does so once for those that follow each other, `icmp` answers
 //! and believes ICMP, `listen` is LISTEN and the SYN queue with the server's half of Fast Open, `stateless` and `syn_cookie` are
-//! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `seeing` sums up, `telling` answers small questions, `settle` is what follows every change of a
+//! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `seeing` sums up, `telling` answers small questions, `sources` says where packets may come from, `settle` is what follows every change of a
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again.
 
 mod agenda;
@@ -24,6 +24,7 @@ mod routes;
 mod seeing;
 mod settle;
 mod signing;
+mod sources;
 mod stateless;
 mod stream;
 mod syn_cookie;
@@ -32,7 +33,7 @@ mod tracing;
 mod train;
 mod verbs;
 
-use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard};
+use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard, Rotation};
 use crate::isn::IsnGenerator;
 use crate::keyed_hash::HashKey;
 use crate::memory::Memory;
@@ -102,9 +103,11 @@ pub struct Stack {
     /// Some listener has served Fast Open.
     serves_fast_open: bool,
     keys: KeyRing,
+    rotation: Rotation,
     syn_cookies: SynCookies,
     routes: RouteTable,
     drops: Drops,
+    device_name: Box<str>,
 }
 
 impl Stack {
@@ -174,9 +177,11 @@ impl Stack {
             guard: ReplayGuard::new(rng.next_key(), config.replay_guard_entries as usize, REPLAY_GENERATION),
             serves_fast_open: false,
             keys: KeyRing::new(Key::from_bytes(rng.next_bytes16())),
+            rotation: Rotation::new(Rng::new(seed.map(|byte| byte.rotate_left(4)))),
             syn_cookies: SynCookies::new(rng.next_key()),
             routes: RouteTable::default(),
             drops: Drops::default(),
+            device_name: "".into(),
         }
     }
 
@@ -256,6 +261,11 @@ impl Stack {
         self.shared.memory.is_under_pressure()
     }
 
+    /// The three sizes of `tcp_mem`, bytes.
+    pub fn memory_levels(&self) -> [u64; 3] {
+        self.shared.memory.levels()
+    }
+
     /// Connections whose application has let go, and that still deliver.
     pub fn orphans(&self) -> usize {
         self.shared.orphans as usize
@@ -285,10 +295,11 @@ impl Stack {
     /// See [`Config::set`].
     pub fn set(&mut self, _now: Instant, name: &str, value: &str) -> Result<Option<String>, SettingError> {
         if name == "net.ipv4.tcp_fastopen_key" {
-            self.keys = value.parse().map_err(|error| SettingError::Invalid(format!("{error:?}")))?;
+            let keys = value.parse().map_err(|error| SettingError::Invalid(format!("{error:?}")))?;
+            self.set_fast_open_key(keys);
             return Ok(None);
         }
-        let warning = self.shared.config.set(name, value)?;
+        let warning = self.set_row(name, value)?;
         self.shared.fresh = Fresh::new(&self.shared.config);
         let pause = self.shared.config.tcp_fastopen_blackhole_timeout_sec;
         self.shared.blackhole.set_timeout(Duration::from_secs(pause.into()));
@@ -300,9 +311,10 @@ impl Stack {
     /// Replaces the stack's cookie keys. Listeners with keys of their own keep them.
     pub fn set_fast_open_key(&mut self, ring: KeyRing) {
         self.keys = ring;
+        self.rotation.restart();
     }
 
-    /// The stack's cookie keys.
+    /// The stack's cookie keys, as they were when one was last needed (`firstbyte.fast_open_key_rotation`).
     pub fn fast_open_key(&self) -> &KeyRing {
         &self.keys
     }

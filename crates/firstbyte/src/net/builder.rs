@@ -16,6 +16,7 @@ pub struct NetBuilder<D> {
     addresses: Vec<String>,
     seed: Option<[u8; 32]>,
     key: Option<fast_open::KeyRing>,
+    device_name: String,
     unclaimed: Option<Box<dyn FnMut(RxPacket) + Send>>,
 }
 
@@ -27,6 +28,7 @@ impl NetBuilder<()> {
             addresses: Vec::new(),
             seed: None,
             key: None,
+            device_name: String::new(),
             unclaimed: None,
         }
     }
@@ -36,8 +38,8 @@ impl<D> NetBuilder<D> {
     /// Where packets enter and leave.
     #[must_use]
     pub fn device<E: Device + Send + 'static>(self, device: E) -> NetBuilder<E> {
-        let NetBuilder { device: _, config, addresses, seed, key, unclaimed } = self;
-        NetBuilder { device, config, addresses, seed, key, unclaimed }
+        let NetBuilder { device: _, config, addresses, seed, key, device_name, unclaimed } = self;
+        NetBuilder { device, config, addresses, seed, key, device_name, unclaimed }
     }
 
     /// Adds an address of the stack with the length of its network's prefix in bits, as in `10.0.0.2/24` or
@@ -67,6 +69,13 @@ impl<D> NetBuilder<D> {
     #[must_use]
     pub fn fast_open_key(mut self, ring: fast_open::KeyRing) -> Self {
         self.key = Some(ring);
+        self
+    }
+
+    /// The device's name, under which it has settings of its own (`net.ipv4.conf.NAME.rp_filter`); none if not called.
+    #[must_use]
+    pub fn device_name(mut self, name: impl Into<String>) -> Self {
+        self.device_name = name.into();
         self
     }
 
@@ -100,6 +109,7 @@ impl<D: Device + Send + 'static> NetBuilder<D> {
         };
         let capabilities = self.device.capabilities();
         let mut stack = Stack::new(self.config, capabilities, seed);
+        stack.set_device_name(&self.device_name);
         for (addr, prefix_len) in addresses {
             stack.add_address(addr, prefix_len);
         }

@@ -29,6 +29,31 @@ fn what_changes_in_the_tree_changes_in_the_stack() {
     fs::remove_dir_all(&root).unwrap();
 }
 
+/// `conf/all`, and `conf/NAME` of the one device there is.
+#[test]
+fn the_devices_own_files_are_read_under_its_name() {
+    let root = std::env::temp_dir().join(format!("firstbyte-posix-conf-{}", std::process::id()));
+    for folder in ["all", "tun7", "tun8"] {
+        fs::create_dir_all(root.join("ipv4/conf").join(folder)).unwrap();
+    }
+    let ethernet = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
+    let mut stack = Stack::new(Config::linux(), ethernet, [1; 32]);
+    stack.set_device_name("tun7");
+    let mut tree = SysctlTree::new(&root, &stack);
+    let mut after = |file: &str, text: &str| {
+        fs::write(root.join("ipv4/conf").join(file), text).unwrap();
+        tree.refresh(Instant::ZERO, &mut stack);
+        let config = stack.config();
+        (config.rp_filter_all, config.rp_filter, config.log_martians_all, config.log_martians)
+    };
+    assert_eq!(after("all/rp_filter", "2\n"), (2, 0, false, false));
+    assert_eq!(after("tun7/rp_filter", "1\n"), (2, 1, false, false));
+    assert_eq!(after("tun8/rp_filter", "2\n"), (2, 1, false, false), "no device of ours");
+    assert_eq!(after("tun7/log_martians", "1\n"), (2, 1, false, true));
+    assert_eq!(after("all/rp_filter", "3\n"), (2, 1, false, true), "refused");
+    fs::remove_dir_all(&root).unwrap();
+}
+
 #[test]
 fn counters_are_two_lines_a_group() {
     let ethernet = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };

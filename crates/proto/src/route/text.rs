@@ -1,6 +1,6 @@
 //! Routes as text: `10.0.0.0/8 initcwnd 20 ssthresh lock 12`, the words of iproute2.
 
-use super::{Metric, RouteMetrics};
+use super::{Barrier, Metric, RouteMetrics};
 use crate::CongestionControl;
 use crate::config::{parse_value, show_value};
 use crate::fast_open::Network;
@@ -45,6 +45,47 @@ impl fmt::Display for Network {
     }
 }
 
+/// A route in one line: what `ip route` lists, without next hop and device.
+///
+/// ```
+/// use proto::fast_open::Network;
+/// let (network, metrics) = proto::parse_route("unreachable 192.0.2.0/24").unwrap();
+/// assert_eq!((network.to_string(), metrics.to_string()), ("192.0.2.0/24".into(), "unreachable".into()));
+/// assert_eq!(proto::show_route(&network, &metrics), "unreachable 192.0.2.0/24");
+/// ```
+///
+/// # Errors
+/// [`RouteError`] says which word is wrong.
+pub fn parse_route(text: &str) -> Result<(Network, RouteMetrics), RouteError> {
+    let mut words = text.split_whitespace().peekable();
+    let kind = words.next_if(|word| BARRIERS.iter().any(|(name, _)| name == word));
+    let network = words.next().ok_or_else(|| RouteError("a route begins with its prefix".into()))?.parse()?;
+    let rest: Vec<&str> = kind.into_iter().chain(words).collect();
+    Ok((network, rest.join(" ").parse()?))
+}
+
+/// The line that [`parse_route`] reads.
+pub fn show_route(network: &Network, metrics: &RouteMetrics) -> String {
+    let kind = metrics.barrier.map_or(String::new(), |barrier| format!("{} ", word_of(barrier)));
+    let rest = RouteMetrics { barrier: None, ..*metrics }.to_string();
+    format!("{kind}{network} {rest}").trim_end().to_owned()
+}
+
+/// Types of routes.
+const BARRIERS: [(&str, Barrier); 3] = [
+    ("blackhole", Barrier::Blackhole),
+    ("unreachable", Barrier::Unreachable),
+    ("prohibit", Barrier::Prohibit),
+];
+
+fn word_of(barrier: Barrier) -> &'static str {
+    match barrier {
+        Barrier::Blackhole => "blackhole",
+        Barrier::Unreachable => "unreachable",
+        Barrier::Prohibit => "prohibit",
+    }
+}
+
 impl FromStr for RouteMetrics {
     type Err = RouteError;
     fn from_str(text: &str) -> Result<RouteMetrics, RouteError> {
@@ -60,6 +101,9 @@ impl FromStr for RouteMetrics {
 impl RouteMetrics {
     fn take(&mut self, name: &str, words: &mut SplitWhitespace<'_>) -> Result<(), RouteError> {
         match name {
+            "blackhole" => self.barrier = Some(Barrier::Blackhole),
+            "unreachable" => self.barrier = Some(Barrier::Unreachable),
+            "prohibit" => self.barrier = Some(Barrier::Prohibit),
             "mtu" => self.mtu = Some(metric(name, words, 552..=65_535)?),
             "advmss" => self.advmss = Some(number(name, words, 88..=65_495)? as u16),
             "initcwnd" => self.initcwnd = Some(number(name, words, 1..=65_535)?),
@@ -73,7 +117,7 @@ impl RouteMetrics {
             _ => {
                 return Err(RouteError(format!(
                     "`{name}` is not one of: mtu, advmss, initcwnd, initrwnd, cwnd, ssthresh, rto_min, quickack, congctl, \
-                     fastopen_no_cookie"
+                     fastopen_no_cookie, blackhole, unreachable, prohibit"
                 )));
             }
         }
@@ -125,6 +169,7 @@ impl fmt::Display for RouteMetrics {
         };
         let flag = |name: &str, set: bool| set.then(|| format!("{name} 1"));
         let words = [
+            self.barrier.map(|barrier| word_of(barrier).to_owned()),
             lockable("mtu", self.mtu),
             self.advmss.map(|bytes| format!("advmss {bytes}")),
             self.initcwnd.map(|segments| format!("initcwnd {segments}")),
@@ -151,6 +196,9 @@ mod tests {
     fn what_is_shown_is_what_is_read() {
         let metrics: RouteMetrics = ALL.parse().unwrap();
         assert_eq!(metrics.to_string(), ALL);
+        for kind in ["blackhole", "unreachable", "prohibit"] {
+            assert_eq!(kind.parse::<RouteMetrics>().unwrap().to_string(), kind);
+        }
         assert_eq!("".parse(), Ok(RouteMetrics::default()));
         assert_eq!("10.1.2.3/8".parse::<Network>().unwrap().to_string(), "10.0.0.0/8");
         assert_eq!("default".parse::<Network>().unwrap().to_string(), "0.0.0.0/0");

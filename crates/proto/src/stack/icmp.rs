@@ -24,6 +24,9 @@ impl Stack {
         payload: Range<usize>,
         packet: &RxPacket,
     ) -> bool {
+        if self.is_martian(now, ip.dst, ip.src) {
+            return true;
+        }
         let message = payload.clone();
         let parsed = Icmp::parse(ip.src, ip.dst, &packet.data[payload]);
         self.count_icmp(&parsed);
@@ -61,6 +64,10 @@ impl Stack {
     }
 
     fn answer_echo(&mut self, now: Instant, request: &IpHeader, ident: u16, seq: u16, data: &[u8]) {
+        if self.routes.barrier(request.src).is_some() {
+            self.shared.counters.ip_out_no_routes += 1;
+            return self.drops.count(DropReason::NoRoute);
+        }
         if !self.resets.take(now, self.shared.config.replies_per_second) {
             self.shared.counters.icmp_out_rate_limit += 1;
             return self.drops.count(DropReason::RateLimited);

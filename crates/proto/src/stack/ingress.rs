@@ -164,10 +164,11 @@ impl Stack {
         if let Some(index) = self.request_at(hash, &tuple) {
             return self.for_request(now, index, segment);
         }
-        // RFC 1122 §3.2.1.3: nothing from a loopback address may come from outside.
-        let martian = tuple.peer.is_loopback() && !tuple.local.is_loopback();
-        if martian || tuple.peer.is_multicast() || tuple.peer.is_unspecified() {
-            return self.drops.count(DropReason::BadAddress);
+        if self.is_martian(now, tuple.local, tuple.peer) {
+            return;
+        }
+        if self.routes.barrier(tuple.peer).is_some() {
+            return self.cannot_answer(&tuple);
         }
         if let Some(index) = self.time_wait.lookup(&tuple) {
             return self.for_time_wait(now, index, segment);
@@ -175,6 +176,15 @@ impl Stack {
         match self.find_listener(&tuple) {
             Some(listener) => self.for_listener(now, listener, tuple, segment, None),
             None => self.reset_stranger(now, &tuple, segment),
+        }
+    }
+
+    /// A route keeps us from the peer: Linux looks for the way of its answer first, too (`tcp_conn_request`).
+    fn cannot_answer(&mut self, tuple: &FourTuple) {
+        self.shared.counters.ip_out_no_routes += 1;
+        match self.find_listener(tuple) {
+            Some(listener) => self.drop_at_listener(listener, DropReason::NoRoute),
+            None => self.drops.count(DropReason::NoRoute),
         }
     }
 

@@ -132,6 +132,9 @@ impl Stack {
             () if room == Room::Nowhere && !past_queue => Some(DropReason::SynQueueFull),
             () if listener.accept_queue_full() => Some(DropReason::AcceptQueueFull),
             () if self.too_many_connections() => Some(DropReason::TooManyConnections),
+            () if self.shared.config.refuse_without_memory && self.shared.memory.is_exhausted() => {
+                Some(DropReason::NoMemory)
+            }
             () => None,
         }
     }
@@ -146,6 +149,7 @@ impl Stack {
         let crowded = u64::from(reason == DropReason::SynQueueFull);
         self.shared.counters.listen_drops += 1;
         self.shared.counters.listen_overflows += overflow;
+        self.shared.counters.refused_on_memory += u64::from(reason == DropReason::NoMemory);
         if let Some(listener) = self.listener_mut(id) {
             listener.drops.dropped += 1;
             listener.drops.accept_queue_full += overflow;
@@ -183,6 +187,9 @@ impl Stack {
         if listener.pending.max_qlen() == 0 || listener.socket.rare.signs(&tuple.peer) {
             return FastOpenServer::Refuse(None);
         }
+        let every = self.shared.config.fast_open_key_rotation;
+        self.shared.counters.key_rotations += self.rotation.bring_up(now, every, &mut self.keys);
+        let Some(listener) = self.listener(id) else { return FastOpenServer::Refuse(None) };
         let of_route =
             || self.routes.lookup(tuple.peer).is_some_and(|route| route.metrics.fastopen_no_cookie);
         let no_cookie = bits & fastopen::SERVER_NO_COOKIE != 0 || listener.no_cookie || of_route();
@@ -268,7 +275,7 @@ impl Stack {
         let syn_end = segment.end();
         let cookie_request = segment.payload.is_empty()
             && segment.header.options.fast_open.is_none_or(|option| option.cookie.is_none());
-        let route = self.route_to(tuple.peer);
+        let route = self.route_of(&tuple);
         let cx = self.shared.context(now);
         let child = Connection::new(cx, tuple, State::SynReceived, iss, socket, route);
         let child_id = self.insert_connection(child);

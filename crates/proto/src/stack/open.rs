@@ -345,7 +345,7 @@ impl Stack {
         let id = request.listener;
         let mut socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
         self.reflect_class(&mut socket, request.dscp);
-        let route = self.route_to(request.tuple.peer);
+        let route = self.route_of(&request.tuple);
         let cx = self.shared.context(now);
         let connection = Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);
         let id_of_connection: ConnId = self.insert_connection(connection);

@@ -116,7 +116,7 @@ impl Stack {
         if !is_free {
             self.recycle(&tuple);
         }
-        let route = self.route_to(tuple.peer);
+        let route = self.route_of(&tuple);
         let cx = self.shared.context(now);
         let connection = Connection::new(cx, tuple, State::Established, snd_nxt - 1, socket.into(), route);
         let id = self.insert_connection(connection);

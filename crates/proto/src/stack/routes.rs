@@ -3,9 +3,9 @@
 use super::Stack;
 use crate::fast_open::Network;
 use crate::route::Route;
+use crate::tuple::FourTuple;
 use crate::{Instant, RouteMetrics};
 use std::sync::Arc;
-use wire::Addr;
 
 impl Stack {
     /// Sets what connections to and from `destination` begin with; the longest prefix counts. Connections there are keep what they have.
@@ -24,7 +24,8 @@ impl Stack {
         self.routes.iter()
     }
 
-    pub(super) fn route_to(&self, peer: Addr) -> Option<Arc<Route>> {
-        self.routes.lookup(peer).cloned()
+    pub(super) fn route_of(&self, tuple: &FourTuple) -> Option<Arc<Route>> {
+        let route = self.routes.lookup(tuple.peer)?.clone();
+        Some(route.on_path(|| self.shared.paths.lookup(tuple.local, tuple.peer).is_some()))
     }
 }

@@ -124,7 +124,7 @@ impl Stack {
         }
     }
 
-    fn tell(&mut self, now: Instant, tuple: Option<&FourTuple>, what: Traced) {
+    pub(super) fn tell(&mut self, now: Instant, tuple: Option<&FourTuple>, what: Traced) {
         if let Some(tracer) = &mut self.trace {
             tracer.tell(now, tuple, what);
         }

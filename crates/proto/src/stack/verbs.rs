@@ -185,7 +185,7 @@ impl Stack {
         self.attend(&socket.rare);
         let plain = matches!(plan, ClientPlan::Plain(_));
         let path_srtt = if plain { None } else { self.remembered_rtt(now, &tuple) };
-        let route = self.route_to(tuple.peer);
+        let route = self.route_of(&tuple);
         let cx = self.shared.context(now);
         let connection = Connection::new(cx, tuple, State::SynSent, iss, socket, route);
         let id = self.insert_connection(connection);
@@ -237,6 +237,9 @@ impl Stack {
         let peer_addr = Addr::from(peer.ip());
         if peer.port() == 0 || peer_addr.is_unspecified() || peer_addr.is_multicast() {
             return Err(ConnectError::InvalidPeer);
+        }
+        if let Some(barrier) = self.routes.barrier(peer_addr) {
+            return Err(ConnectError::Barred(barrier));
         }
         let wanted =
             options.local.filter(|local| !local.ip().is_unspecified()).map(|local| Addr::from(local.ip()));

@@ -44,6 +44,10 @@ impl fmt::Display for Traced {
             Traced::Dropped(DropWhy::Segment(counter)) => write!(f, "dropped: {counter}"),
             Traced::Received(segment) => write!(f, "in  {segment}"),
             Traced::Sent(segment) => write!(f, "out {segment}"),
+            // Linux's words (`ip_handle_martian_source`).
+            Traced::Martian { source, to, device } => {
+                write!(f, "martian source {to} from {source}, on dev {device}")
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a trace tells.
 
 use crate::{CaState, Counters, DropReason, Instant, LimitedBy, State};
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use wire::{Flags, SeqNum, TcpHeader};
 
@@ -29,6 +29,8 @@ bitflags::bitflags! {
         const RECEIVED = 0x100;
         /// [`Traced::Sent`].
         const SENT = 0x200;
+        /// [`Traced::Martian`].
+        const MARTIAN = 0x400;
     }
 }
 
@@ -106,6 +108,15 @@ pub enum Traced {
     Received(SegmentSummary),
     /// A segment (perhaps a burst that the device cuts) went out.
     Sent(SegmentSummary),
+    /// A packet came from where none can (`log_martians`).
+    Martian {
+        /** where it says that it is from */
+        source: IpAddr,
+        /** where it went */
+        to: IpAddr,
+        /** the device it came by; empty if that has no name */
+        device: String,
+    },
 }
 
 impl Traced {
@@ -122,6 +133,7 @@ impl Traced {
             Traced::Dropped(_) => TraceMask::DROPPED,
             Traced::Received(_) => TraceMask::RECEIVED,
             Traced::Sent(_) => TraceMask::SENT,
+            Traced::Martian { .. } => TraceMask::MARTIAN,
         }
     }
 }

@@ -13,6 +13,7 @@ mod loss;
 mod pause;
 mod pending;
 mod replay;
+mod rotation;
 mod syn;
 mod syn_ack;
 mod syn_received;

@@ -70,6 +70,7 @@ mod settings;
 mod signed;
 mod simulation;
 mod snmp;
+mod sources;
 mod state_table;
 mod syn_cookies;
 mod tcp_info;

@@ -216,3 +216,43 @@ fn a_transfer_through_little_memory_ends_with_none() {
         assert!(!transfer.pair.stacks[side].is_under_memory_pressure());
     }
 }
+
+/// Above the third level a SYN is refused and counted, and taken when it comes again and there is memory; connections go on meanwhile. In
+/// Linux's profile it is taken all the same.
+#[test]
+fn without_memory_new_connections_are_refused_and_counted() {
+    for refuses in [true, false] {
+        let mut p = Peer::new(Config { refuse_without_memory: refuses, ..with_mem("5 10 10") });
+        let listener = p.listen();
+        let id = p.establish(listener);
+        for seq in (1..).step_by(1000).take_while(|seq| *seq < 60_000) {
+            if p.stack.memory() > p.stack.memory_levels()[2] {
+                break;
+            }
+            p.send(&format!("A {seq}:{} ack 1", seq + 1000));
+            p.sent_now();
+        }
+        assert_eq!(p.stack.memory_levels(), [5, 10, 10].map(|pages| pages * 4096));
+        p.remote.set_port(40_001);
+        p.send("S 0 win 65535 <mss 1000>");
+        let counted = |p: &Peer| {
+            let counters = p.stack.counters();
+            let drops = p.stack.drops().get(DropReason::NoMemory);
+            (counters.refused_on_memory, counters.listen_drops, drops)
+        };
+        if !refuses {
+            p.expect("SA 0 ack 1");
+            assert_eq!(counted(&p), (0, 0, 0));
+            continue;
+        }
+        p.expect_nothing();
+        assert_eq!(counted(&p), (1, 1, 1));
+        assert_eq!(p.stack.listener_info(listener).unwrap().drops.dropped, 1);
+        assert!(p.stack.counters().nstat().any(|line| line == ("FirstbyteRefusedOnMemory".to_owned(), 1)));
+        assert!(!p.read(id).unwrap().is_empty());
+        p.sent_now();
+        p.send("S 0 win 65535 <mss 1000>");
+        p.expect("SA 0 ack 1");
+        assert_eq!(counted(&p), (1, 1, 1));
+    }
+}

@@ -1,0 +1,109 @@
+//! Values of settings as text: numbers, switches, three sizes, times and choices.
+
+use super::{AckHabit, CongestionControl, ReceiveAccounting, RttVariation, SynDataRoom};
+use core::time::Duration;
+
+pub(crate) trait Value: Sized {
+    fn parse(text: &str) -> Result<Self, String>;
+    fn show(&self) -> String;
+}
+
+impl Value for u32 {
+    fn parse(text: &str) -> Result<u32, String> {
+        let parsed = match text.strip_prefix("0x") {
+            Some(hex) => u32::from_str_radix(hex, 16),
+            None => text.parse(),
+        };
+        parsed.map_err(|_| format!("`{text}` is not a number from 0 to {}", u32::MAX))
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for bool {
+    fn parse(text: &str) -> Result<bool, String> {
+        match text {
+            "0" => Ok(false),
+            "1" => Ok(true),
+            _ => Err(format!("`{text}` is neither 0 nor 1")),
+        }
+    }
+    fn show(&self) -> String {
+        u8::from(*self).to_string()
+    }
+}
+
+/// Three sizes that do not decrease: `tcp_rmem`, `tcp_wmem`, `tcp_mem`.
+impl Value for [u32; 3] {
+    fn parse(text: &str) -> Result<[u32; 3], String> {
+        let sizes = text.split_whitespace().map(u32::parse).collect::<Result<Vec<_>, _>>()?;
+        match sizes[..] {
+            [min, default, max] if min <= default && default <= max => Ok([min, default, max]),
+            [_, _, _] => Err("the three sizes must not decrease".into()),
+            _ => Err("three sizes are needed, as in `4096 131072 6291456`".into()),
+        }
+    }
+    fn show(&self) -> String {
+        format!("{} {} {}", self[0], self[1], self[2])
+    }
+}
+
+impl Value for Duration {
+    fn parse(text: &str) -> Result<Duration, String> {
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let number: u64 =
+            digits.parse().map_err(|_| format!("`{text}` is not a time such as 60s, 200ms or 500us"))?;
+        match &text[digits.len()..] {
+            "" | "s" => Ok(Duration::from_secs(number)),
+            "ms" => Ok(Duration::from_millis(number)),
+            "us" => Ok(Duration::from_micros(number)),
+            "ns" => Ok(Duration::from_nanos(number)),
+            unit => Err(format!("`{unit}` is not a unit of time: use s, ms, us or ns")),
+        }
+    }
+    fn show(&self) -> String {
+        let nanos = self.as_nanos();
+        match () {
+            () if nanos.is_multiple_of(1_000_000_000) => self.as_secs().to_string(),
+            () if nanos.is_multiple_of(1_000_000) => format!("{}ms", self.as_millis()),
+            () if nanos.is_multiple_of(1_000) => format!("{}us", self.as_micros()),
+            () => format!("{nanos}ns"),
+        }
+    }
+}
+
+pub(crate) fn parse_value<T: Value>(text: &str) -> Result<T, String> {
+    T::parse(text)
+}
+
+pub(crate) fn show_value(value: &impl Value) -> String {
+    value.show()
+}
+
+macro_rules! choice {
+    ($type:ty { $($word:literal => $value:path),+ }) => {
+        impl Value for $type {
+            fn parse(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word => Ok($value),)+
+                    _ => Err(format!("`{text}` is not one of: {}", [$($word),+].join(", "))),
+                }
+            }
+            fn show(&self) -> String {
+                match self { $($value => $word.to_string()),+ }
+            }
+        }
+
+        impl $type {
+            /// Every choice there is.
+            pub const ALL: &[$type] = &[$($value),+];
+        }
+    };
+}
+
+choice!(SynDataRoom { "exact" => SynDataRoom::Exact, "reserve40" => SynDataRoom::Reserve40 });
+choice!(CongestionControl { "reno" => CongestionControl::Reno, "cubic" => CongestionControl::Cubic, "vegas" => CongestionControl::Vegas, "tahoe" => CongestionControl::Tahoe, "bbr" => CongestionControl::Bbr });
+choice!(RttVariation { "rfc6298" => RttVariation::Rfc6298, "windowed" => RttVariation::Windowed });
+choice!(ReceiveAccounting { "payload" => ReceiveAccounting::Payload, "packets" => ReceiveAccounting::Packets });
+choice!(AckHabit { "merge" => AckHabit::Merge, "quickstart" => AckHabit::QuickStart });

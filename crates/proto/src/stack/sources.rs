@@ -1,0 +1,74 @@
+//! Where packets may come from: the reverse path filter (RFC 3704, Linux's `rp_filter`), and sources that cannot be right.
+//!
+//! Asked of whatever belongs to no connection, as Linux does, whose connections remember the way (early demultiplexing), and to no
+//! half-open request, of which the SYN was asked. A stack has one device, so the way back is always the way a packet came, unless a route is a barrier.
+
+use super::Stack;
+use crate::trace::Traced;
+use crate::{DropReason, Instant, SettingError};
+use wire::Addr;
+
+impl Stack {
+    /// Gives the device a name, under which it has settings of its own: `net.ipv4.conf.NAME.rp_filter` and `….log_martians`. Without one it
+    /// has none.
+    pub fn set_device_name(&mut self, name: &str) {
+        self.device_name = name.into();
+    }
+
+    /// The device's name; empty if it has none.
+    pub fn device_name(&self) -> &str {
+        &self.device_name
+    }
+
+    /// The row of the table that `net.ipv4.conf.NAME.…` is of our device.
+    pub(super) fn row_of_device(&self, name: &str) -> Option<&'static str> {
+        let (device, row) = name.strip_prefix("net.ipv4.conf.")?.rsplit_once('.')?;
+        if device.is_empty() || device != &*self.device_name {
+            return None;
+        }
+        DEVICE_ROWS.iter().find(|(last, _)| *last == row).map(|(_, ours)| *ours)
+    }
+
+    /// The settings that the device has under its own name: (that name, value).
+    pub fn device_settings(&self) -> Vec<(String, String)> {
+        let all = self.config().all();
+        let value = |row: &str| all.iter().find(|(name, _)| *name == row).map(|(_, value)| value.clone());
+        let rows = DEVICE_ROWS.iter().filter(|_| !self.device_name.is_empty());
+        rows.filter_map(|(last, ours)| {
+            Some((format!("net.ipv4.conf.{}.{last}", self.device_name), value(ours)?))
+        })
+        .collect()
+    }
+
+    pub(super) fn set_row(&mut self, name: &str, value: &str) -> Result<Option<String>, SettingError> {
+        let row = self.row_of_device(name).unwrap_or(name);
+        self.shared.config.set(row, value)
+    }
+
+    /// Nothing of this source is to be had: it has been counted and told.
+    pub(super) fn is_martian(&mut self, now: Instant, local: Addr, peer: Addr) -> bool {
+        // RFC 1122 §3.2.1.3: nothing from a loopback address may come from outside.
+        let impossible = peer.is_loopback() && !local.is_loopback();
+        let reason = match () {
+            () if impossible || peer.is_multicast() || peer.is_unspecified() => DropReason::BadAddress,
+            () if self.fails_reverse_path(peer) => DropReason::ReversePath,
+            () => return false,
+        };
+        self.shared.counters.ip_reverse_path_filter += u64::from(reason == DropReason::ReversePath);
+        self.drops.count(reason);
+        if self.shared.config.tells_martians() {
+            let device = self.device_name.to_string();
+            self.tell(now, None, Traced::Martian { source: peer.to_ip(), to: local.to_ip(), device });
+        }
+        true
+    }
+
+    /// Of IPv4 alone, as in Linux.
+    fn fails_reverse_path(&self, peer: Addr) -> bool {
+        self.routes.barrier(peer).is_some() && peer.is_v4() && self.shared.config.reverse_path_filter() > 0
+    }
+}
+
+/// Settings of a device: the last word of their names, and the row.
+const DEVICE_ROWS: [(&str, &str); 2] =
+    [("rp_filter", "firstbyte.rp_filter"), ("log_martians", "firstbyte.log_martians")];
