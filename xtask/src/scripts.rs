@@ -33,6 +33,11 @@ pub(crate) fn run(packetdrill: &str, paths: &[&str]) -> Result<(), String> {
         collect(Path::new(path), &mut found)?;
     }
     found.sort();
+    let before = found.len();
+    found.retain(|script| !wants_our_settings(script));
+    if found.len() < before {
+        println!("SKIPPED {} scripts: they change settings that Linux does not have", before - found.len());
+    }
     if !takes_accurate_ecn() {
         let before = found.len();
         found.retain(|script| !wants_accurate_ecn(script));
@@ -60,6 +65,10 @@ fn takes_accurate_ecn() -> bool {
 fn wants_accurate_ecn(script: &Path) -> bool {
     let text = std::fs::read_to_string(script).unwrap_or_default();
     ["tcp_ecn=3", "tcp_ecn=4", "tcp_ecn=5"].iter().any(|setting| text.contains(setting))
+}
+
+fn wants_our_settings(script: &Path) -> bool {
+    std::fs::read_to_string(script).is_ok_and(|text| text.contains("firstbyte."))
 }
 
 /// Where system tools lie too.

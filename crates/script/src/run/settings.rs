@@ -62,6 +62,7 @@ pub(super) fn check(assignment: &str) -> Result<(), String> {
     let (name, value) = parts(assignment)?;
     let set = match name.as_str() {
         "net.ipv4.tcp_fastopen_key" => Ok(()),
+        "net.ipv4.conf.tun0.rp_filter" | "net.ipv4.conf.tun0.log_martians" => Ok(()),
         _ => Config::linux().set(&name, value).map(drop),
     };
     match set {

@@ -155,6 +155,25 @@ fn commands_are_joined_as_a_shell_joins_them() {
 }
 
 /// A setting does something, or is one of those that Linux takes and does not look at, in Linux's range.
+/// With the kernel's refusals; what leads nowhere is told by connect, as `fib_props` has it.
+#[test]
+fn routes_are_set_and_removed() {
+    holds("+0 `ip route add 192.0.2.1/32 dev tun0 initcwnd 4`\n+0 `ip route del 192.0.2.1`");
+    holds("+0 `ip route replace 192.0.2.0/24 via 192.168.0.2 dev tun0 rto_min 40ms quickack 1`");
+    holds("+0 `ip route del 192.0.2.1/32 || true`");
+    fails("+0 `ip route del 192.0.2.1/32`", "no route to 192.0.2.1/32");
+    fails("+0 `ip route change 192.0.2.1/32 initcwnd 2`", "no route to 192.0.2.1/32");
+    fails("+0 `ip route add 192.0.2.1/32 dev tun0\nip route add 192.0.2.1/32 dev tun0`", "already");
+    fails("+0 `ip route flush cache`", "`flush` of ip route is not understood");
+    fails("+0 `ip route add 192.0.2.1 hoplimit 7`", "`hoplimit` is not one of: mtu");
+    for (kind, errno) in [("blackhole", "EINVAL"), ("unreachable", "EHOSTUNREACH"), ("prohibit", "EACCES")] {
+        holds(&format!(
+            "+0 `ip route add {kind} 192.0.2.1/32`\n+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 5\n\
+             +0 connect(5, ..., ...) = -1 {errno} (no way)"
+        ));
+    }
+}
+
 #[test]
 fn every_setting_is_taken_or_refused() {
     fails("+0 `sysctl -q net.ipv4.tcp_frto=77`", "net.ipv4.tcp_frto=77");
