@@ -227,9 +227,7 @@ impl TimeWaitTable {
         let slot = &mut self.slots[index as usize];
         let removed = slot.unpack();
         slot.next = std::mem::replace(&mut self.free, Link::to(index));
-        if let Ok(found) = self.index.find_entry(removed.tuple.hash(&self.hash_key), |&i| i == index) {
-            found.remove();
-        }
+        self.unindex(removed.tuple.hash(&self.hash_key), index);
         self.len -= 1;
         if self.len == 0 {
             self.empty();
@@ -257,17 +255,51 @@ impl TimeWaitTable {
     pub(crate) fn expire(&mut self, now: Instant) -> usize {
         self.observe(now);
         let before = self.len;
-        while let Some(first) = self.first_to_end().map(TimeWaitIndex)
-            && self.deadline(first) <= now
-        {
-            self.remove(first);
+        let mut at = 0;
+        while let Some(fifo) = self.fifos.get(at) {
+            match fifo.first.index() {
+                Some(first) if self.end(&self.slots[first as usize]) <= now => self.end_first(at, first),
+                _ => at += 1,
+            }
+        }
+        if self.len < before {
+            self.fifos.retain(|fifo| fifo.first != Link::NONE);
+        }
+        if self.len == 0 && before > 0 {
+            self.empty();
         }
         before - self.len
     }
 
+    /// Removes `first`, which is the first of the fifo that lies `at` that place.
+    fn end_first(&mut self, at: usize, first: u32) {
+        let slot = &mut self.slots[first as usize];
+        let next = std::mem::replace(&mut slot.next, self.free);
+        let hash = slot.tuple.hash(&self.hash_key);
+        self.free = Link::to(first);
+        self.len -= 1;
+        let fifo = &mut self.fifos[at];
+        fifo.first = next;
+        match next.index() {
+            Some(next) => self.slots[next as usize].prev = Link::NONE,
+            None => fifo.last = Link::NONE,
+        }
+        self.unindex(hash, first);
+    }
+
+    /// An entry is not to be found any more.
+    fn unindex(&mut self, hash: u64, index: u32) {
+        if let Ok(found) = self.index.find_entry(hash, |&i| i == index) {
+            found.remove();
+        }
+    }
+
     /// Entries that stand for FIN-WAIT-2.
     pub(crate) fn awaiting_fin(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.end_and_flags & FIN_AWAITED != 0).count()
+        let slot = |link: Link| link.index().and_then(|index| self.slots.get(index as usize));
+        let after = |first| core::iter::successors(slot(first), |last| slot(last.next));
+        let entries = self.fifos.iter().flat_map(|fifo| after(fifo.first));
+        entries.filter(|slot| slot.end_and_flags & FIN_AWAITED != 0).count()
     }
 
     /// Number of entries.
@@ -433,6 +465,20 @@ mod tests {
         assert_eq!(table.expire(at(60_310)), 3);
         assert_eq!(table.expire(at(70_000)), 1);
         assert_eq!((table.len(), table.next_deadline(), table.fifos.len()), (0, None, 0));
+    }
+
+    #[test]
+    fn an_entry_that_is_gone_awaits_no_fin() {
+        let mut table = table(10);
+        // Of the first and the last the peer's FIN has not come.
+        for port in 3..=6 {
+            table.insert(at(0), entry(port), MINUTE);
+        }
+        assert_eq!(table.awaiting_fin(), 2);
+        for (port, left) in [(3, 1), (5, 1), (6, 0)] {
+            table.remove(table.lookup(&entry(port).tuple).unwrap());
+            assert_eq!(table.awaiting_fin(), left);
+        }
     }
 
     #[test]
