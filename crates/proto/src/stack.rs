@@ -1,6 +1,6 @@
 //! One host: its addresses, listeners and connections.
 //!
-//! `ingress` takes packets apart and finds whom they concern, `train` does so once for those that follow each other, `icmp` answers
+//! `ingress` takes packets apart and finds whom they concern (`holders`), `train` does so once for those that follow each other, `icmp` answers
 //! and believes ICMP, `listen` is LISTEN and the SYN queue with the server's half of Fast Open, `stateless` and `syn_cookie` are
 //! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `seeing` sums up, `telling` answers small questions, `sources` says where packets may come from, `settle` is what follows every change of a
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again.
@@ -9,6 +9,7 @@ mod agenda;
 mod attention;
 mod closing;
 mod egress;
+mod holders;
 mod icmp;
 mod ingress;
 mod listen;
@@ -43,13 +44,13 @@ use crate::route::RouteTable;
 use crate::slab::Slab;
 use crate::tcp::connection::{Connection, Shared};
 use crate::tcp::fresh::Fresh;
+use crate::tcp::handshake::SpareHandshakes;
 use crate::tcp::receive_buffer::Spare;
 use crate::tcp::send_blocks::SendBlocks;
 use crate::time_wait::TimeWaitTable;
 use crate::timer_wheel::TimerWheel;
 use crate::trace::Tracer;
 use crate::tuple::FourTuple;
-use crate::tuple_table::TupleTable;
 use crate::{
     CloseReason, Config, ConnId, ConnectionInfo, Counters, Drops, EarlyData, Instant, ListenerId,
     ListenerInfo, Outcome, SenderLimits, SettingError, State, TableSizes, TcpInfo,
@@ -58,6 +59,7 @@ use agenda::Agenda;
 use attention::Attention;
 use core::net::IpAddr;
 use core::time::Duration;
+use holders::{Holder, Holders};
 use listener::Listener;
 use ports::PortCounters;
 use replies::Replies;
@@ -85,9 +87,8 @@ pub struct Stack {
     /// While some socket asks something of packets.
     attention: Option<Box<Attention>>,
     connections: Slab<Connection>,
-    by_tuple: TupleTable,
     requests: Slab<Request>,
-    requests_by_tuple: TupleTable,
+    holders: Holders,
     listeners: Slab<Listener>,
     listeners_by_port: BTreeMap<u16, Vec<ListenerId>>,
     time_wait: TimeWaitTable,
@@ -149,6 +150,7 @@ impl Stack {
                 networks: Vec::new(),
                 challenge: ChallengeLimit::new(Rng::new(seed.map(|byte| !byte))),
                 blocks: SendBlocks::new(config.tcp_wmem[2] as usize),
+                handshakes: SpareHandshakes::default(),
                 spare: Spare::default(),
                 orphans: 0,
                 memory: Memory::new(&config),
@@ -160,9 +162,8 @@ impl Stack {
             trace: None,
             attention: None,
             connections: Slab::new(),
-            by_tuple: TupleTable::new(),
             requests: Slab::new(),
-            requests_by_tuple: TupleTable::new(),
+            holders: Holders::new(),
             listeners: Slab::new(),
             listeners_by_port: BTreeMap::new(),
             time_wait: TimeWaitTable::new(config.tcp_max_tw_buckets as usize, rng.next_key()),
@@ -337,41 +338,12 @@ impl Stack {
         self.listeners.find_mut(id.index, id.generation)
     }
 
-    fn find_connection(&self, tuple: &FourTuple) -> Option<u32> {
-        self.connection_at(tuple.hash(&self.hash_key), tuple)
-    }
-
-    /// The connection of a tuple with this hash.
-    fn connection_at(&self, hash: u64, tuple: &FourTuple) -> Option<u32> {
-        if self.connections.len() >= MANY {
-            return self.connection_among_many(hash, tuple);
-        }
-        self.by_tuple.find(hash, |index| self.connections.get(index).is_some_and(|c| c.tuple == *tuple))
-    }
-
-    /// The same where its memory is most likely in no cache.
-    #[inline(never)]
-    fn connection_among_many(&self, hash: u64, tuple: &FourTuple) -> Option<u32> {
-        let same = |connection: &Connection| {
-            connection.touch();
-            connection.tuple == *tuple
-        };
-        self.by_tuple.find(hash, |index| self.connections.get(index).is_some_and(same))
-    }
-
-    /// The request of a tuple with this hash.
-    fn request_at(&self, hash: u64, tuple: &FourTuple) -> Option<u32> {
-        self.requests_by_tuple
-            .find(hash, |index| self.requests.get(index).is_some_and(|request| request.tuple == *tuple))
-    }
-
-    /// Stores a connection and makes it findable.
-    fn insert_connection(&mut self, connection: Connection) -> ConnId {
+    /// Stores a connection and makes it findable; `before` had its tuple.
+    fn insert_connection(&mut self, connection: Connection, before: Option<Holder>) -> ConnId {
         self.bound_moved();
-        let hash = connection.tuple.hash(&self.hash_key);
+        let tuple = connection.tuple;
         let (index, generation) = self.connections.insert(connection);
-        let (key, connections) = (&self.hash_key, &self.connections);
-        self.by_tuple.insert(hash, index, |index| connections.get(index).map_or(0, |c| c.tuple.hash(key)));
+        self.hold(&tuple, Holder::Connection(index), before);
         ConnId { index, generation }
     }
 }

@@ -97,14 +97,17 @@ impl TupleTable {
     pub(crate) fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
         let (mark, most) = (self.mark(hash), self.index_most);
         let at = self.home(hash);
-        let index = self.lines.get(at)?.0[proposed(hash)] ^ mark;
+        let line = self.lines.get(at)?;
+        let index = line.0[proposed(hash)] ^ mark;
         if index <= most && same(index) {
             return Some(index);
         }
-        self.search(at, mark, same)
+        let absent = !line.has_mark(mark, most) && line.overflow() == 0;
+        if absent { None } else { self.search(at, mark, same) }
     }
 
     /// The same, wherever it lies from that line on.
+    #[inline(never)]
     fn search(&self, mut at: usize, mark: u32, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
         let most = self.index_most;
         for _ in 0..self.lines.len() {
@@ -142,25 +145,38 @@ impl TupleTable {
 
     /// Removes who is stored under this hash.
     pub(crate) fn remove(&mut self, hash: u64, index: u32) {
-        let word = self.word(hash, index);
-        let Some(found) = self.line_of(hash, word) else { return };
+        let Some((found, place)) = self.place_of(hash, index) else { return };
         let mut at = self.home(hash);
         while at != found {
             *self.lines[at].overflow_mut() -= 1;
             at = self.behind(at);
         }
-        let line = &mut self.lines[found];
-        if let Some(place) = line.place_of(word, proposed(hash)) {
-            line.0[place] = FREE;
-            self.len -= 1;
-        }
+        self.lines[found].0[place] = FREE;
+        self.len -= 1;
     }
 
-    /// Where something with this hash lies.
-    fn line_of(&self, hash: u64, word: u32) -> Option<usize> {
-        let from = self.home(hash);
-        let mut lines = (from..self.lines.len()).chain(0..from);
-        lines.find(|at| self.lines[*at].place_of(word, proposed(hash)).is_some())
+    /// `after` takes the place of `before`, stored under the same hash. False: `before` is not there any more, but there is no room for
+    /// so great an index.
+    pub(crate) fn replace(&mut self, hash: u64, before: u32, after: u32) -> bool {
+        if after > self.index_most {
+            self.remove(hash, before);
+            return false;
+        }
+        let Some((line, place)) = self.place_of(hash, before) else { return false };
+        self.lines[line].0[place] = self.word(hash, after);
+        true
+    }
+
+    /// Where something with this hash lies: in which line, and there.
+    fn place_of(&self, hash: u64, index: u32) -> Option<(usize, usize)> {
+        let (word, mut at) = (self.word(hash, index), self.home(hash));
+        for _ in 0..self.lines.len() {
+            if let Some(place) = self.lines[at].place_of(word, proposed(hash)) {
+                return Some((at, place));
+            }
+            at = self.behind(at);
+        }
+        None
     }
 
     fn put(&mut self, hash: u64, index: u32) {
@@ -251,6 +267,19 @@ mod tests {
     }
 
     #[test]
+    fn who_takes_over_a_tuple_takes_over_its_place() {
+        let mut table = TupleTable::new();
+        (0..40).for_each(|index| table.insert(hash_of(index), index, hash_of));
+        let before = table.lines.iter().map(Line::overflow).collect::<Vec<_>>();
+        assert!(table.replace(hash_of(7), 7, 0x8007));
+        assert_eq!(table.find(hash_of(7), |_| true), Some(0x8007));
+        assert_eq!((table.lines.iter().map(Line::overflow).collect::<Vec<_>>(), table.len), (before, 40));
+        // There is no room for so great an index beside the marks: it has to be inserted.
+        assert!(!table.replace(hash_of(8), 8, 0x1_0008));
+        assert_eq!((find(&table, 8), table.len), (None, 39));
+    }
+
+    #[test]
     fn a_great_index_has_room_beside_the_small_ones() {
         let mut table = TupleTable::new();
         let indices = [0, 1, 0xffff, 0x1_0000, 0x12_3456, 0x0fff_ffff];
@@ -286,8 +315,8 @@ mod tests {
         (0..count).for_each(|index| table.insert(hash_of(index), index, hash_of));
         assert_eq!(table.lines.len(), 1024);
         let lines = |index: u32| {
-            let (hash, word) = (hash_of(index), table.word(hash_of(index), index));
-            1 + (table.line_of(hash, word).unwrap() + 1024 - table.home(hash)) % 1024
+            let hash = hash_of(index);
+            1 + (table.place_of(hash, index).unwrap().0 + 1024 - table.home(hash)) % 1024
         };
         let sum: usize = (0..count).map(lines).sum();
         assert!(sum * 100 < count as usize * 115, "{sum} lines for {count}");

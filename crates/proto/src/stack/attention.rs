@@ -2,6 +2,7 @@
 //! are signed (`signing`). As long as no socket has asked, a packet costs one look at a null pointer.
 
 use super::Stack;
+use super::holders::Holder;
 use super::signing::Signing;
 use crate::socket_options::RareOptions;
 use crate::tuple::FourTuple;
@@ -150,13 +151,15 @@ impl Stack {
             return Duration::ZERO;
         };
         let tuple = FourTuple { local, local_port, peer, peer_port };
-        if let Some(connection) = self.find_connection(&tuple).and_then(|index| self.connections.get(index)) {
-            return connection.options.tx_delay;
-        }
-        let request = self.request_at(tuple.hash(&self.hash_key), &tuple);
-        let listener = request.and_then(|index| self.requests.get(index)).map(|request| request.listener);
-        let listener = listener.and_then(|id| self.listener(id));
-        listener.map_or(Duration::ZERO, |listener| listener.socket.rare.tx_delay)
+        let options = match self.holder_of(&tuple) {
+            Some(Holder::Connection(index)) => self.connections.get(index).map(|found| &found.options),
+            Some(Holder::Request(index)) => {
+                let listener = self.requests.get(index).and_then(|request| self.listener(request.listener));
+                listener.map(|listener| &listener.socket.rare)
+            }
+            None => None,
+        };
+        options.map_or(Duration::ZERO, |options| options.tx_delay)
     }
 
     /// What was put off until now leaves.

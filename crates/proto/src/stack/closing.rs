@@ -1,7 +1,8 @@
 //! The application's verbs that end a connection.
 
-use super::stream::writable;
-use super::{Stack, is_live};
+use super::settle::settle_ordinary;
+use super::stream::open_for_writing;
+use super::{Shared, Stack, is_live};
 use crate::tcp::connection::Connection;
 use crate::tcp::handshake::Handshake;
 use crate::tcp::timers::Timer;
@@ -14,7 +15,7 @@ impl Stack {
     /// # Errors
     /// [`WriteError::Shutdown`] the second time, [`WriteError::Closed`] when the connection ended before.
     pub fn shutdown(&mut self, now: Instant, id: ConnId) -> Result<(), WriteError> {
-        let (connection, ..) = writable(&mut self.connections, &self.shared, id)?;
+        let connection = open_for_writing(&mut self.connections, id)?;
         match connection.handshake.as_deref_mut() {
             Some(Handshake::Passive(passive)) if !self.shared.config.early_shutdown => {
                 passive.fin_waits = true;
@@ -23,7 +24,9 @@ impl Stack {
         }
         connection.arm_persist(self.shared.context(now));
         connection.release_synack();
-        self.settle(now, id.index);
+        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
+            self.settle_turn(now, id);
+        }
         Ok(())
     }
 
@@ -38,18 +41,17 @@ impl Stack {
     /// The application lets go: the id is no longer valid. Unread data, or linger 0, resets; otherwise what was written is still
     /// delivered, in the background.
     pub fn close(&mut self, now: Instant, id: ConnId) {
-        if self.owned(id).is_none() {
+        let Some(connection) = self.connections.find_mut(id.index, id.generation) else { return };
+        if !self.shared.let_go(connection) {
             return;
         }
-        self.orphan(id.index);
-        let Some(connection) = self.connections.get_mut(id.index) else { return };
         let too_many = self.shared.orphans > self.shared.config.tcp_max_orphans
             || self.shared.memory.is_exhausted() && connection.holds_much();
         let unread = !connection.rcv.buffer.is_empty();
         let promised = self.shared.config.deliver_after_early_close && !connection.snd.queue.is_empty();
         let nothing_promised = connection.state == State::SynSent && !promised;
         if !is_live(connection.state) {
-            return self.settle(now, id.index);
+            return self.settle_turn(now, id);
         }
         let gives_up = connection.options.linger == Some(Duration::ZERO);
         if unread || nothing_promised || gives_up {
@@ -67,7 +69,9 @@ impl Stack {
         if let Some(linger) = connection.options.linger {
             connection.timers.set(Timer::Life, now + linger);
         }
-        self.settle(now, id.index);
+        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
+            self.settle_turn(now, id);
+        }
     }
 
     /// Resets and forgets.
@@ -87,11 +91,8 @@ impl Stack {
 
     /// Nobody holds the connection any more.
     pub(super) fn orphan(&mut self, index: u32) {
-        if let Some(connection) = self.connections.get_mut(index)
-            && !std::mem::replace(&mut connection.orphan, true)
-        {
-            self.shared.orphans += 1;
-            connection.timers.stop(Timer::Life);
+        if let Some(connection) = self.connections.get_mut(index) {
+            self.shared.let_go(connection);
         }
     }
 
@@ -113,6 +114,18 @@ impl Stack {
         let undelivered = self.connections.iter().filter(|(_, connection)| is_undelivered(connection));
         let indices: Vec<u32> = undelivered.map(|(index, _)| index).collect();
         indices.into_iter().for_each(|index| self.abort_connection(now, index));
+    }
+}
+
+impl Shared {
+    /// The application lets go of a connection. False: it had before.
+    fn let_go(&mut self, connection: &mut Connection) -> bool {
+        if std::mem::replace(&mut connection.orphan, true) {
+            return false;
+        }
+        self.orphans += 1;
+        connection.timers.stop(Timer::Life);
+        true
     }
 }
 

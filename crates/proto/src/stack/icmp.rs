@@ -1,6 +1,7 @@
 //! ICMP: echo is answered; errors are believed only when they quote a segment that is in flight (RFC 5927 §4.1).
 
 use super::Stack;
+use super::holders::Holder;
 use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::{CutShort, Handshake};
@@ -96,11 +97,10 @@ impl Stack {
             peer: quoted.dst,
             peer_port: quoted.dst_port,
         };
-        let hash = tuple.hash(&self.hash_key);
-        let related = match (self.connection_at(hash, &tuple), self.request_at(hash, &tuple)) {
-            (Some(index), _) => self.connection_error(now, index, (error, report), quoted.seq),
-            (None, Some(index)) => self.request_error(now, index, error, quoted.seq),
-            (None, None) => return self.drops.count(DropReason::IcmpUnrelated),
+        let related = match self.holder_of(&tuple) {
+            Some(Holder::Connection(index)) => self.connection_error(now, index, (error, report), quoted.seq),
+            Some(Holder::Request(index)) => self.request_error(now, index, error, quoted.seq),
+            None => return self.drops.count(DropReason::IcmpUnrelated),
         };
         if !related {
             self.shared.counters.out_of_window_icmps += 1;

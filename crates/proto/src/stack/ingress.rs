@@ -1,6 +1,7 @@
 //! A packet arrives: IP, then whom it concerns.
 
 use super::Stack;
+use super::holders::Holder;
 use super::settle::settle_ordinary;
 use crate::socket_options::Options;
 use crate::tcp::input::{Reply, Segment};
@@ -153,15 +154,21 @@ impl Stack {
         {
             return;
         }
-        if let Some(index) = self.connection_at(hash, &tuple) {
-            return self.for_connection(now, index, segment);
+        match self.holder_at(hash, &tuple) {
+            Some(Holder::Connection(index)) => self.for_connection(now, index, segment),
+            holder => self.dispatch_to_others(now, holder, tuple, segment),
         }
-        self.dispatch_to_others(now, hash, tuple, segment);
     }
 
     #[inline(never)]
-    fn dispatch_to_others(&mut self, now: Instant, hash: u64, tuple: FourTuple, segment: &mut Segment) {
-        if let Some(index) = self.request_at(hash, &tuple) {
+    fn dispatch_to_others(
+        &mut self,
+        now: Instant,
+        holder: Option<Holder>,
+        tuple: FourTuple,
+        segment: &mut Segment,
+    ) {
+        if let Some(Holder::Request(index)) = holder {
             return self.for_request(now, index, segment);
         }
         if self.is_martian(now, tuple.local, tuple.peer) {

@@ -1,6 +1,7 @@
 //! LISTEN (RFC 9293 §3.10.7.2), the SYN queue, and the server's half of Fast Open (RFC 7413 §4.2).
 
 use super::Stack;
+use super::holders::Holder;
 use super::listener::Listener;
 use super::request::{CookieReply, Request};
 use crate::fast_open::{CookieCheck, Guard, KeyRing};
@@ -278,7 +279,7 @@ impl Stack {
         let route = self.route_of(&tuple);
         let cx = self.shared.context(now);
         let child = Connection::new(cx, tuple, State::SynReceived, iss, socket, route);
-        let child_id = self.insert_connection(child);
+        let child_id = self.insert_connection(child, None);
         let ts_offset = self.timestamp_offset(&tuple);
         let Some(child) = self.connections.get_mut(child_id.index) else { return };
         let cx = self.shared.context(now);
@@ -300,7 +301,7 @@ impl Stack {
         if !due {
             child.timers.set(Timer::SynAckHold, now + hold);
         }
-        child.handshake = Some(Box::new(Handshake::Passive(PassiveOpen {
+        child.handshake = Some(cx.handshakes.place(Handshake::Passive(PassiveOpen {
             fast_open: true,
             crossed: None,
             cookie,
@@ -354,7 +355,8 @@ impl Stack {
         let Some(listener) = self.listener_mut(id) else { return };
         listener.requests += 1;
         listener.young += 1;
-        let index = self.insert_request(request);
+        let (index, _) = self.requests.insert(request);
+        self.hold(&tuple, Holder::Request(index), None);
         self.send_request_syn_ack(now, index, cookie);
     }
 

@@ -1,6 +1,7 @@
 //! Half-open requests: the SYN-ACK, its repetition, and what becomes of them.
 
 use super::Stack;
+use super::holders::Holder;
 use super::ingress::ResetNumbers;
 use super::listener::AtTimeout;
 use super::request::{AnotherTime, CookieReply, Request};
@@ -13,20 +14,17 @@ use crate::{ConnId, DropReason, Instant, ListenerId, State};
 use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
 impl Stack {
-    pub(super) fn insert_request(&mut self, request: Request) -> u32 {
-        let hash = request.tuple.hash(&self.hash_key);
-        let (index, _) = self.requests.insert(request);
-        let (key, requests) = (self.hash_key, &self.requests);
-        let hash_of = |index| requests.get(index).map_or(0, |request| request.tuple.hash(&key));
-        self.requests_by_tuple.insert(hash, index, hash_of);
-        index
+    /// A request ends.
+    pub(super) fn remove_request(&mut self, index: u32) -> Option<Request> {
+        let request = self.take_request(index)?;
+        self.holders.remove(&self.hash_key, &request.tuple, Holder::Request(index));
+        Some(request)
     }
 
-    pub(super) fn remove_request(&mut self, index: u32) -> Option<Request> {
+    /// A request ends, and another takes over its tuple.
+    fn take_request(&mut self, index: u32) -> Option<Request> {
         let mut request = self.requests.remove(index)?;
         self.request_timers.clear(&mut request);
-        let hash = request.tuple.hash(&self.hash_key);
-        self.requests_by_tuple.remove(hash, index);
         if let Some(listener) = self.listener_mut(request.listener) {
             listener.requests -= 1;
             listener.young -= u32::from(request.timeouts == 0);
@@ -309,8 +307,8 @@ impl Stack {
         if self.too_many_connections() {
             return self.no_room_for_request(now, index, segment, DropReason::TooManyConnections);
         }
-        let Some(request) = self.remove_request(index) else { return };
-        self.establish(now, request, segment);
+        let Some(request) = self.take_request(index) else { return };
+        self.establish(now, request, Some(Holder::Request(index)), segment);
     }
 
     /// There is room again: who completed the handshake when there was none need not wait for a repeated SYN-ACK.
@@ -321,18 +319,24 @@ impl Stack {
             && let Some((index, generation)) = listener.waiting.pop_front()
         {
             if self.requests.contains(index, generation)
-                && let Some(request) = self.remove_request(index)
+                && let Some(request) = self.take_request(index)
             {
-                let index = self.open_request(now, request, None);
+                let index = self.open_request(now, request, Some(Holder::Request(index)), None);
                 self.settle(now, index);
             }
         }
     }
 
-    /// The request becomes a connection; `segment` completed its handshake.
-    pub(super) fn establish(&mut self, now: Instant, request: Request, segment: &mut Segment) {
+    /// The request becomes a connection in the place of `before`; `segment` completed its handshake.
+    pub(super) fn establish(
+        &mut self,
+        now: Instant,
+        request: Request,
+        before: Option<Holder>,
+        segment: &mut Segment,
+    ) {
         let option_seen = request.option_seen;
-        let index = self.open_request(now, request, Some(&segment.header));
+        let index = self.open_request(now, request, before, Some(&segment.header));
         if let Some(connection) = self.connections.get_mut(index) {
             connection.guess_rcv_mss(segment);
             connection.marks_agreed_by_request(self.shared.context(now), option_seen, segment);
@@ -341,14 +345,20 @@ impl Stack {
     }
 
     /// A connection that the application may accept, by its index. `ack`: the final ACK, if it has just come.
-    fn open_request(&mut self, now: Instant, request: Request, ack: Option<&TcpHeader>) -> u32 {
+    fn open_request(
+        &mut self,
+        now: Instant,
+        request: Request,
+        before: Option<Holder>,
+        ack: Option<&TcpHeader>,
+    ) -> u32 {
         let id = request.listener;
         let mut socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
         self.reflect_class(&mut socket, request.dscp);
         let route = self.route_of(&request.tuple);
         let cx = self.shared.context(now);
         let connection = Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);
-        let id_of_connection: ConnId = self.insert_connection(connection);
+        let id_of_connection: ConnId = self.insert_connection(connection, before);
         if let Some(connection) = self.connections.get_mut(id_of_connection.index) {
             connection.take_request(self.shared.context(now), &request, ack);
             connection.keep_syn(now, request.saved_syn.map(|syn| *syn));

@@ -117,9 +117,7 @@ impl Stack {
     }
 
     pub(super) fn tuple_is_free(&self, tuple: &FourTuple, claim: Claim) -> bool {
-        let hash = tuple.hash(&self.hash_key);
-        self.connection_at(hash, tuple).is_none()
-            && self.request_at(hash, tuple).is_none()
+        self.holder_of(tuple).is_none()
             && self.time_wait.lookup(tuple).is_none()
             && (claim == Claim::Takes || self.find_listener(tuple).is_none())
     }

@@ -119,7 +119,7 @@ impl Stack {
         let route = self.route_of(&tuple);
         let cx = self.shared.context(now);
         let connection = Connection::new(cx, tuple, State::Established, snd_nxt - 1, socket.into(), route);
-        let id = self.insert_connection(connection);
+        let id = self.insert_connection(connection, None);
         let ts_offset = self.timestamp_offset(&tuple);
         let cx = self.shared.context(now);
         if let Some(connection) = self.connections.get_mut(id.index) {

@@ -2,6 +2,7 @@
 //! events are noted, and it is freed when nobody needs it any more.
 
 use super::agenda::Agenda;
+use super::holders::Holder;
 use super::listener::Listener;
 use super::{REPLAY_GENERATION, Shared, Stack, is_live};
 use crate::slab::Slab;
@@ -91,7 +92,7 @@ impl Stack {
             }
         }
         connection.mapped = false;
-        self.by_tuple.remove(connection.tuple.hash(&self.hash_key), index);
+        self.holders.remove(&self.hash_key, &connection.tuple, Holder::Connection(index));
         if self.serves_fast_open
             && let Some((tuple, irs)) = opening_to_remember(&cx.config, now, connection)
         {

@@ -2,6 +2,7 @@
 //! a packet costs one look at a null pointer, and one at a flag of its options.
 
 use super::Stack;
+use super::holders::Holder;
 use crate::md5::Md5Key;
 use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
@@ -62,15 +63,15 @@ impl Stack {
     }
 
     fn owner_of(&self, hash: u64, tuple: &FourTuple) -> Owner {
-        let connection = self.connection_at(hash, tuple).and_then(|index| self.connections.get(index));
-        if let Some(connection) = connection {
-            return Owner::Socket(connection.options.md5_keys.clone());
-        }
-        let request = self.request_at(hash, tuple).and_then(|index| self.requests.get(index));
-        if request.is_none() && self.time_wait.lookup(tuple).is_some() {
-            return Owner::TimeWait;
-        }
-        let listener = request.map(|request| request.listener).or_else(|| self.find_listener(tuple));
+        let listener = match self.holder_at(hash, tuple) {
+            Some(Holder::Connection(index)) => {
+                let keys = self.connections.get(index).map(|connection| &connection.options.md5_keys);
+                return keys.map_or(Owner::Nobody, |keys| Owner::Socket(keys.clone()));
+            }
+            Some(Holder::Request(index)) => self.requests.get(index).map(|request| request.listener),
+            None if self.time_wait.lookup(tuple).is_some() => return Owner::TimeWait,
+            None => self.find_listener(tuple),
+        };
         match listener.and_then(|id| self.listener(id)) {
             Some(listener) => Owner::Socket(listener.socket.rare.md5_keys.clone()),
             None => Owner::Nobody,

@@ -123,7 +123,7 @@ impl Stack {
         let reason = match () {
             () if full => DropReason::AcceptQueueFull,
             () if self.too_many_connections() => DropReason::TooManyConnections,
-            () => return self.establish(now, request, segment),
+            () => return self.establish(now, request, None, segment),
         };
         self.drop_at_listener(request.listener, reason);
         if self.shared.config.reset_unaccepted {

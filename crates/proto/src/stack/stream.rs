@@ -261,12 +261,12 @@ impl Stack {
     }
 }
 
-/// The connection, how what it takes is cut, and the bytes it takes now.
-pub(super) fn writable<'a>(
-    connections: &'a mut Slab<Connection>,
-    shared: &Shared,
+/// The connection, if its application may still write.
+#[inline]
+pub(super) fn open_for_writing(
+    connections: &mut Slab<Connection>,
     id: ConnId,
-) -> Result<(&'a mut Connection, Goal, usize), WriteError> {
+) -> Result<&mut Connection, WriteError> {
     let many = connections.len() >= MANY;
     let found = connections.find_mut(id.index, id.generation);
     if many && let Some(connection) = &found {
@@ -275,11 +275,20 @@ pub(super) fn writable<'a>(
     let found = found.filter(|connection| !connection.orphan);
     let connection = found.ok_or(WriteError::NotFound)?;
     match connection.close_reason {
-        Some(CloseReason::Finished) => return Err(WriteError::Shutdown),
-        Some(reason) => return Err(WriteError::Closed(reason)),
-        None if connection.is_shut() => return Err(WriteError::Shutdown),
-        None => {}
+        Some(CloseReason::Finished) => Err(WriteError::Shutdown),
+        Some(reason) => Err(WriteError::Closed(reason)),
+        None if connection.is_shut() => Err(WriteError::Shutdown),
+        None => Ok(connection),
     }
+}
+
+/// The connection, how what it takes is cut, and the bytes it takes now.
+pub(super) fn writable<'a>(
+    connections: &'a mut Slab<Connection>,
+    shared: &Shared,
+    id: ConnId,
+) -> Result<(&'a mut Connection, Goal, usize), WriteError> {
+    let connection = open_for_writing(connections, id)?;
     let segment = connection.size_goal(&shared.capabilities);
     let goal = Goal { segment, push_span: connection.snd.wnd_max / 2 };
     let room = connection.send_room(&shared.config, segment, shared.least_send_buffer());

@@ -61,7 +61,7 @@ impl Stack {
         for (packet, found) in packets.iter().zip(&mut found) {
             let Some(((peer, peer_port), (local, local_port))) = ends_of(&packet.data) else { continue };
             let tuple = FourTuple { local, local_port, peer, peer_port };
-            *found = self.by_tuple.likely(tuple.hash(&self.hash_key));
+            *found = self.holders.likely_connection(tuple.hash(&self.hash_key));
         }
         for connection in found.into_iter().flatten().filter_map(|index| self.connections.get(index)) {
             connection.touch();

@@ -55,6 +55,7 @@ impl Stack {
         loop {
             let listener = self.listener_mut(id).ok_or(AcceptError::Closed)?;
             let conn = listener.accept_queue.pop_front().ok_or(AcceptError::Blocked)?;
+            let others_wait = !listener.waiting.is_empty();
             let Some(connection) = self.connections.find_mut(conn.index, conn.generation) else {
                 self.count_closed_before_accept(id);
                 continue;
@@ -66,7 +67,9 @@ impl Stack {
             if !is_open {
                 self.count_closed_before_accept(id);
             }
-            self.admit_waiting(now, id);
+            if others_wait {
+                self.admit_waiting(now, id);
+            }
             return Ok((conn, peer));
         }
     }
@@ -188,7 +191,7 @@ impl Stack {
         let route = self.route_of(&tuple);
         let cx = self.shared.context(now);
         let connection = Connection::new(cx, tuple, State::SynSent, iss, socket, route);
-        let id = self.insert_connection(connection);
+        let id = self.insert_connection(connection, None);
         let ts_offset = self.timestamp_offset(&tuple);
         let cx = self.shared.context(now);
         let Some(connection) = self.connections.get_mut(id.index) else {
@@ -200,7 +203,7 @@ impl Stack {
             ClientPlan::Plain(why) => Outcome::Skipped(why),
             _ => Outcome::Pending,
         };
-        connection.handshake = Some(Box::new(Handshake::Active(ActiveOpen {
+        connection.handshake = Some(cx.handshakes.place(Handshake::Active(ActiveOpen {
             plan,
             plain,
             due: true,

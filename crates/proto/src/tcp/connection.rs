@@ -3,7 +3,7 @@
 use super::congestion::{Congestion, Controller, Start};
 use super::ecn::{EcnMode, EcnState};
 use super::fresh::Fresh;
-use super::handshake::Handshake;
+use super::handshake::{Handshake, SpareHandshakes};
 use super::limits::{Busy, LimitedBy};
 use super::moments::Moments;
 use super::nagle::Nagle;
@@ -62,6 +62,7 @@ pub(crate) struct Shared {
     pub(crate) challenge: ChallengeLimit,
     /// Memory for what is written.
     pub(crate) blocks: SendBlocks,
+    pub(crate) handshakes: SpareHandshakes,
     /// Places for what is received.
     pub(crate) spare: Spare,
     /// Connections of the stack whose application has let go.

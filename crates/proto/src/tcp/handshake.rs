@@ -14,6 +14,36 @@ pub(crate) enum Handshake {
     Passive(PassiveOpen),
 }
 
+/// Boxes of openings that are over, for those that begin.
+#[derive(Debug, Default)]
+#[expect(clippy::vec_box, reason = "the boxes themselves are used again")]
+pub(crate) struct SpareHandshakes(Vec<Box<Handshake>>);
+
+impl SpareHandshakes {
+    /// More are given back to the allocator.
+    const MOST: usize = 16;
+
+    /// An opening begins.
+    #[inline]
+    pub(crate) fn place(&mut self, handshake: Handshake) -> Box<Handshake> {
+        match self.0.pop() {
+            Some(mut place) => {
+                *place = handshake;
+                place
+            }
+            None => Box::new(handshake),
+        }
+    }
+
+    /// One is over.
+    #[inline]
+    pub(crate) fn keep(&mut self, place: Box<Handshake>) {
+        if self.0.len() < Self::MOST {
+            self.0.push(place);
+        }
+    }
+}
+
 /// An active open.
 #[derive(Debug)]
 pub(crate) struct ActiveOpen {

@@ -188,6 +188,7 @@ impl Connection {
         if cx.config.resend_after_synack && self.answer_was_missed(passive, segment.header.ack) {
             self.snd.rewind();
         }
+        cx.handshakes.keep(handshake);
         if self.snd.flight_size() > 0 {
             self.arm_rto(cx.now);
         }

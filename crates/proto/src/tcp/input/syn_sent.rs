@@ -43,7 +43,9 @@ impl Connection {
         let told = (self.rcv.adv.since(self.rcv.nxt) as u16, self.rcv.wscale);
         self.note_syn(cx, segment);
         if acked {
-            return self.syn_ack_arrived(cx, segment, active);
+            let reply = self.syn_ack_arrived(cx, segment, active);
+            cx.handshakes.keep(handshake);
+            return reply;
         }
         self.agreed.ecn = ecn::crossed(&cx.config, active.transmissions > 1, segment);
         self.marks_agreed_by_syn(cx, 0);
@@ -262,7 +264,7 @@ impl Connection {
             self.syn_is_lost(cx);
         }
         let linear = u32::from(self.timeouts).min(cx.config.tcp_syn_linear_timeouts) as u8;
-        self.handshake = Some(Box::new(Handshake::Passive(PassiveOpen {
+        self.handshake = Some(cx.handshakes.place(Handshake::Passive(PassiveOpen {
             fast_open: false,
             crossed: Some(Crossed { syns: active.transmissions, linear, wscale }),
             cookie: None,

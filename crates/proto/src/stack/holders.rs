@@ -1,0 +1,127 @@
+//! Who has a four-tuple: a connection, or a half-open request. Both are in one table, so that one look tells whom a segment concerns, and
+//! the connection that a request becomes takes over its place.
+//!
+//! Not here: TIME-WAIT. Its entries may be many more, and would be in the way of those who are looked for.
+
+use super::request::Request;
+use super::{MANY, Stack};
+use crate::keyed_hash::HashKey;
+use crate::slab::Slab;
+use crate::tcp::connection::Connection;
+use crate::tuple::FourTuple;
+use crate::tuple_table::TupleTable;
+
+/// Who has a tuple; by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    Connection(u32),
+    Request(u32),
+}
+
+impl Holder {
+    /// As the table keeps it: the index above a bit.
+    #[inline]
+    fn code(self) -> u32 {
+        match self {
+            Holder::Connection(index) => index << 1,
+            Holder::Request(index) => index << 1 | 1,
+        }
+    }
+
+    #[inline]
+    fn of(code: u32) -> Holder {
+        let index = code >> 1;
+        if code & 1 == 0 { Holder::Connection(index) } else { Holder::Request(index) }
+    }
+}
+
+/// Where the holders are, with their tuples.
+struct Places<'a> {
+    connections: &'a Slab<Connection>,
+    requests: &'a Slab<Request>,
+}
+
+impl<'a> Places<'a> {
+    #[inline]
+    fn tuple_of(&self, holder: Holder) -> Option<&'a FourTuple> {
+        match holder {
+            Holder::Connection(index) => self.connections.get(index).map(|connection| &connection.tuple),
+            Holder::Request(index) => self.requests.get(index).map(|request| &request.tuple),
+        }
+    }
+}
+
+/// See the module.
+pub(super) struct Holders(TupleTable);
+
+impl Holders {
+    pub(super) fn new() -> Holders {
+        Holders(TupleTable::new())
+    }
+
+    /// The connection that will most likely be found under this hash.
+    #[inline]
+    pub(super) fn likely_connection(&self, hash: u64) -> Option<u32> {
+        match Holder::of(self.0.likely(hash)?) {
+            Holder::Connection(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// Nobody has the tuple any more that `holder` had.
+    pub(super) fn remove(&mut self, key: &HashKey, tuple: &FourTuple, holder: Holder) {
+        self.0.remove(tuple.hash(key), holder.code());
+    }
+}
+
+impl Stack {
+    /// Who has this tuple, whose hash it is.
+    #[inline]
+    pub(super) fn holder_at(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
+        if self.connections.len() >= MANY {
+            return self.holder_among_many(hash, tuple);
+        }
+        let places = Places { connections: &self.connections, requests: &self.requests };
+        self.holders.0.find(hash, |code| places.tuple_of(Holder::of(code)) == Some(tuple)).map(Holder::of)
+    }
+
+    /// The same where a connection's memory is most likely in no cache.
+    #[inline(never)]
+    fn holder_among_many(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
+        let places = Places { connections: &self.connections, requests: &self.requests };
+        let same = |code| {
+            let holder = Holder::of(code);
+            if let Holder::Connection(index) = holder
+                && let Some(connection) = places.connections.get(index)
+            {
+                connection.touch();
+            }
+            places.tuple_of(holder) == Some(tuple)
+        };
+        self.holders.0.find(hash, same).map(Holder::of)
+    }
+
+    /// Who has a tuple.
+    pub(super) fn holder_of(&self, tuple: &FourTuple) -> Option<Holder> {
+        self.holder_at(tuple.hash(&self.hash_key), tuple)
+    }
+
+    /// The connection that has a tuple.
+    pub(super) fn find_connection(&self, tuple: &FourTuple) -> Option<u32> {
+        match self.holder_of(tuple)? {
+            Holder::Connection(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// `holder` has this tuple from now on, which nobody had, or `before`.
+    pub(super) fn hold(&mut self, tuple: &FourTuple, holder: Holder, before: Option<Holder>) {
+        let (hash, key) = (tuple.hash(&self.hash_key), &self.hash_key);
+        if before.is_some_and(|before| self.holders.0.replace(hash, before.code(), holder.code())) {
+            return;
+        }
+        let places = Places { connections: &self.connections, requests: &self.requests };
+        let hash_of = |code| places.tuple_of(Holder::of(code)).map_or(0, |tuple| tuple.hash(key));
+        self.holders.0.insert(hash, holder.code(), hash_of);
+    }
+}
