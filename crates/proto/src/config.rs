@@ -289,6 +289,12 @@ settings! {
     /// RACK's round trip is that of whatever an acknowledgement tells of last, so that of an old segment keeps others from being held lost;
     /// and one that tells of none finds no losses; otherwise that of the segment sent last (RFC 8985 §6.2 step 2), and each is looked at.
     rack_rtt_of_last: bool = "firstbyte.rack_rtt_of_last", ours false, linux true, range _,
+    /// New data sets the timer of a loss probe whatever it was set for, although one is unanswered, or the window shrinks for an echo of congestion
+    /// and something was delivered out of order; otherwise not (RFC 8985 §7.2).
+    new_data_sets_probe: bool = "firstbyte.new_data_sets_probe", ours false, linux true, range _,
+    /// RACK's window widens at most once for what is delivered after it did, of which an acknowledgement has to tell; otherwise once for what
+    /// is outstanding (RFC 8985 §6.2 step 4), which lasts as long as the first segment is missing.
+    dsack_rounds_by_delivery: bool = "firstbyte.dsack_rounds_by_delivery", ours false, linux true, range _,
     /// On a path so slow that its bursts are of `tcp_min_tso_segs`, what the window leaves of one waits for the rest of it too. It may wait
     /// for a round trip there, with nothing gained.
     least_bursts_wait: bool = "firstbyte.least_bursts_wait", ours false, linux true, range _,

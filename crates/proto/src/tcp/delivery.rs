@@ -199,6 +199,11 @@ impl Flight {
         (self.news, self.runs)
     }
 
+    /// What had been delivered when the last sent of what was acknowledged since then left.
+    pub(super) fn delivered_before_newest(&self) -> Option<u32> {
+        self.has_news().then_some(self.newest.delivered)
+    }
+
     /// A segment was acknowledged for the first time.
     fn note(&mut self, bytes: u32, sent_at: Instant, once: bool, snapshot: &Snapshot) {
         let sent_at = micros(sent_at);

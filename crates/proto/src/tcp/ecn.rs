@@ -288,6 +288,11 @@ impl Connection {
         told && !self.echo_is_late(cx)
     }
 
+    /// The acknowledgement tells of congestion.
+    pub(super) fn is_congestion_echoed(&mut self) -> bool {
+        self.ecn.is_echoed() && (!self.agreed.ecn.is_accurate() || self.ace_tells_of_marks())
+    }
+
     /// What was in flight is lost: the window cannot shrink for the same once more, and grows anew (as Linux, whose `tcp_enter_cwr` is for the
     /// states before).
     fn echo_is_late(&self, cx: &Context) -> bool {

@@ -292,8 +292,9 @@ impl Connection {
         let head_again = again && self.marks_losses(cx) && seq == self.snd.una && !self.waits_for_reordered();
         if self.handshake.is_none() {
             let stopped = !self.timers.is_set(Timer::Retransmit);
-            let may_probe = !again && (stopped || self.purpose == Purpose::Probe);
-            let probes = may_probe && self.arm_probe(cx, in_flight);
+            let instead = self.purpose == Purpose::Probe || cx.config.new_data_sets_probe;
+            let may_probe = !again && (stopped || instead);
+            let probes = may_probe && self.arm_probe(cx, in_flight, true);
             if !probes && (head_again || stopped) {
                 self.arm_rto(cx.now);
                 if head_again && self.timeouts > 0 {
@@ -380,6 +381,10 @@ impl Connection {
         let rate = self.window_rate(&cx.config);
         let in_flight = self.reduction_base(cx, self.in_flight());
         let again = cx.config.reduce_from_cwnd && self.is_reduced_already();
+        if cx.config.reduce_from_cwnd && self.recovery.shrinking_window().is_some() && !again {
+            // The window that was being reduced is the one that is lost.
+            self.congestion.on_resize(self.cwnd_told());
+        }
         let mut lost = if marks { self.mark_timed_out(cx) } else { Vec::new() };
         if self.timeouts == 1 {
             let left = if marks { self.pipe() } else { 0 };

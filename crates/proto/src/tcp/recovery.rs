@@ -8,6 +8,7 @@
 //! | `marks` | the bits on the segments, and their sums |
 //! | `rack` | loss told by time (RFC 8985), with the adaptive reordering window |
 //! | `scoreboard/timeout` | what a time-out marks, and what shows it to be needless |
+//! | `scoreboard/duplicates` | what D-SACKs tell |
 //! | `scoreboard/reported` | the same scoreboard for peers without SACK: what duplicate ACKs tell instead (`mark_without_sack`) |
 //! | `tlp` | the last segments of a flight: a probe before the time-out (RFC 8985 §7) |
 //! | `undo` | needless recoveries: Eifel (RFC 3522), D-SACK (RFC 3708), F-RTO (RFC 5682) |
@@ -159,10 +160,18 @@ impl Recovery {
         self.board().is_some_and(|board| board.resending_waits())
     }
 
-    /// May a probe be sent? Not while anything is out of order or lost, nor while one is unanswered.
+    /// May a probe be thought of? Not while anything is out of order or lost, nor while one is unanswered. (`new_data_sets_probe` if `anyway`.)
     #[inline]
-    pub(crate) fn may_probe(&self) -> bool {
-        self.board().is_none_or(|board| board.is_quiet() && board.probe.is_none())
+    pub(crate) fn may_probe(&self, anyway: bool) -> bool {
+        self.board().is_none_or(|board| match anyway {
+            false => board.is_quiet() && board.probe.is_none(),
+            true => board.is_quiet() || board.phase == Phase::Reducing,
+        })
+    }
+
+    /// Its time has come: does it go? One at a time (RFC 8985 §7.3).
+    pub(crate) fn sends_probe(&self) -> bool {
+        self.board().is_none_or(|board| !board.repairs() && board.probe.is_none())
     }
 
     /// Bytes thought to be in the network, of `flight_size` that are not acknowledged (RFC 6675 §4's pipe).

@@ -4,6 +4,7 @@
 //! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
 
 mod join;
+mod repeated;
 mod segment;
 mod weight;
 

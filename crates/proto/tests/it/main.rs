@@ -8,6 +8,7 @@
 //! | `opening`, `closing`, `orphans`, `time_wait` | handshakes, every way to end |
 //! | `queues`, `listening`, `syn_cookies` | a listener's queues, and what happens when they are full |
 //! | `arrival`, `icmp`, `mtu_search` | which segments and errors count; how large packets may be |
+//! | `recovery_timers` | what the timer of loss is set for, and what is left of it
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
 //! | `rfc_examples` | what the documents on loss recovery work out |
 //! | `routes`, `paths` | values per destination, and what is remembered of them |
@@ -62,6 +63,7 @@ mod packets;
 mod paths;
 mod queues;
 mod records;
+mod recovery_timers;
 mod requirements;
 mod rfc_examples;
 mod routes;

@@ -78,7 +78,7 @@ impl Connection {
         }
         self.segments_delivered(cx);
         if ack.after(prior_una) && self.purpose == Purpose::Timeout {
-            self.arm_probe(cx, self.in_flight());
+            self.arm_probe(cx, self.in_flight(), false);
         }
         self.after_ack(cx)
     }
@@ -109,6 +109,11 @@ impl Connection {
         let was_recovering = self.recovery.is_recovering(prior_una);
         let mut arrived = self.read_sack(cx, segment, window_changed);
         let mut acked = None;
+        if let Some((_, sent_at)) = arrived.as_ref().and_then(|arrived| arrived.sacked_sent_at)
+            && ack == prior_una
+        {
+            self.hear_round_trip(cx, cx.now.since(sent_at));
+        }
         if ack.after(prior_una) {
             if !self.agreed.sack {
                 self.undo_without_sack(cx, segment);
@@ -201,16 +206,19 @@ impl Connection {
         only_syn && (passive.transmissions > 1 || passive.data_sent > 0 || passive.fin_sent)
     }
 
+    /// A round trip was measured. The congestion controller hears of it before it hears of losses that the same ACK tells (as in Linux).
+    #[inline]
+    fn hear_round_trip(&mut self, cx: &mut Context, rtt: Duration) {
+        let (una, nxt, smss) = (self.snd.una, self.snd.nxt, u32::from(self.smss()));
+        let full = self.congestion.on_round_trip(&RoundTrip { now: cx.now, rtt, una, nxt, smss });
+        if full != FullPath::default() {
+            self.path_is_full(cx, full);
+        }
+    }
+
     /// The window grows by what was acknowledged, unless losses are being repaired or it shrinks.
     #[inline]
     pub(super) fn grow(&mut self, cx: &mut Context, acked: Newly) {
-        if let Some(rtt) = acked.rtt {
-            let (una, nxt, smss) = (self.snd.una, self.snd.nxt, u32::from(self.smss()));
-            let full = self.congestion.on_round_trip(&RoundTrip { now: cx.now, rtt, una, nxt, smss });
-            if full != FullPath::default() {
-                self.path_is_full(cx, full);
-            }
-        }
         if acked.grows && !self.recovery.board().is_some_and(|board| board.shrinks()) {
             self.window_may_grow(cx, acked.delivered, acked.rtt);
         }
@@ -306,6 +314,7 @@ impl Connection {
             self.timeouts_over(cx.now);
         }
         self.soft_error = None;
+        let mut rtt = sent_at.map(|(_, last)| cx.now.since(last));
         match sent_at {
             Some((first, last)) => {
                 let first_sample = self.rtt.srtt().is_none();
@@ -319,16 +328,19 @@ impl Connection {
             // Without a sample the back-off stays (RFC 6298 §5.7).
             None => {
                 if acked > 0
-                    && let Some(rtt) = self.echoed_rtt(cx, segment)
+                    && let Some(echoed) = self.echoed_rtt(cx, segment)
                 {
-                    self.rtt.note_min(rtt);
-                    self.rtt.on_delayed_sample(rtt, self.snd.span());
+                    self.rtt.note_min(echoed);
+                    self.rtt.on_delayed_sample(echoed, self.snd.span());
+                    rtt = Some(echoed);
                 }
             }
         }
         let answers =
             self.recovery.board().is_none() && self.recovery.on_progress(ack, weight, smss) != Verdict::Open;
-        let rtt = sent_at.map(|(_, last)| cx.now.since(last));
+        if let Some(rtt) = rtt {
+            self.hear_round_trip(cx, rtt);
+        }
         // A part of a segment that counts as a whole one gives it no more time.
         if self.snd.flight_size() == 0 {
             self.timers.stop(Timer::Retransmit);
@@ -336,7 +348,10 @@ impl Connection {
         } else if self.recovery.restarts_timer() && (weight > 0 || acked == 0)
             || !self.timers.is_set(Timer::Retransmit)
         {
-            self.arm_rto(cx.now);
+            match told {
+                Some(_) => self.resume_rto(cx.now),
+                None => self.arm_rto(cx.now),
+            }
         }
         if fin_acked {
             let lone = u64::from(self.snd.lone_fin_acked());

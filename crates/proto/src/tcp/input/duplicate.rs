@@ -69,8 +69,10 @@ impl Connection {
         } += 1;
         cx.counters.spurious_rtos += u64::from(why == Needless::ForwardProgress);
         cx.counters.ts_reorder += u64::from(reordered);
-        self.congestion.on_undo(undo.cwnd, undo.ssthresh);
-        self.ecn.on_undo();
+        if let Some((cwnd, ssthresh)) = undo.windows {
+            self.congestion.on_undo(cwnd, ssthresh);
+            self.ecn.on_undo();
+        }
         self.snd.skip_to_max();
     }
 

@@ -63,7 +63,18 @@ impl Connection {
             ours
         });
         if let Some(part) = duplicate {
-            board.on_dsack(span.1, part);
+            board.on_dsack(&cx.config, span.1, part);
+            let ack = segment.header.ack;
+            let known = part.0.after(ack) || !part.1.after(ack);
+            if let Some(seq) = self.snd.queue.repeated_in_vain(part).filter(|_| known) {
+                arrived.came_late(seq, false);
+            }
+            // Of what is still known, what went only once arrived twice by the network's doing.
+            arrived.duplicate_bytes = match () {
+                () if !part.1.after(span.0) => part.1.since(part.0),
+                () if known => self.snd.queue.repeated_within(part),
+                () => 0,
+            };
             if cx.config.dsack_delivers {
                 let delivered = part.1.since(part.0).div_ceil(smss.max(1)) * smss;
                 arrived.delivered += delivered;
@@ -93,6 +104,9 @@ impl Connection {
         let una = self.snd.una;
         let progress = una.after(arrived.snd_una);
         let Some(board) = self.recovery.board_mut() else { return };
+        if let Some(delivered) = self.snd.queue.delivered_and_before().filter(|_| !arrived.overtaken) {
+            board.widen(delivered);
+        }
         for _ in 0..board.note_reordering(&cx.config, arrived) {
             self.count_reordering(cx);
         }
@@ -120,6 +134,11 @@ impl Connection {
         } else if let Some((sent_at, last)) = arrived.sacked_sent_at {
             self.rtt.note_min(cx.now.since(last));
             self.rtt.on_delayed_sample(cx.now.since(sent_at), self.snd.span());
+            if self.snd.queue.oldest_sent_at().is_some_and(|head| head > sent_at) {
+                // The time-out of the first segment counts anew, but not by what was sent after it went again: else it would be put off for
+                // as long as there is something to be reported (Linux's `tcp_clean_rtx_queue`).
+                self.resume_rto(cx.now);
+            }
         }
         self.judge_probe(cx, arrived, progress);
         let advanced = self.recovery.board_mut().is_some_and(|board| board.take_advanced());
@@ -196,8 +215,13 @@ impl Connection {
             _ => &mut cx.counters.partial_undo,
         } += 1;
         cx.counters.spurious_rtos += u64::from(why == Needless::ForwardProgress);
-        self.congestion.on_undo(undo.cwnd, undo.ssthresh);
-        self.ecn.on_undo();
+        if let Some((cwnd, ssthresh)) = undo.windows {
+            self.congestion.on_undo(cwnd, ssthresh);
+            self.ecn.on_undo();
+        }
+        if why == Needless::Duplicates {
+            board.counts_on();
+        }
         board.reopen(&mut self.snd.queue, una);
     }
 
@@ -234,12 +258,13 @@ impl Connection {
     pub(crate) fn reordering_timeout(&mut self, cx: &mut Context) {
         let pipe = self.pipe();
         let repairs = self.recovery.board().is_some_and(|board| board.repairs());
+        self.purpose = Purpose::Reordering;
         self.find_losses(cx, pipe, true);
         // What was delivered in order to find that is worth a segment (as in Linux).
         let delivered = if repairs { 0 } else { self.smss().into() };
         self.reduce_window(delivered, false);
         if !self.timers.is_set(Timer::Retransmit) {
-            self.arm_rto(cx.now);
+            self.resume_rto(cx.now);
         }
     }
 
@@ -291,7 +316,10 @@ impl Connection {
         let in_flight =
             if self.snd.queue.round().was_full() { self.congestion.cwnd().max(in_flight) } else { in_flight };
         let in_flight = self.reduction_base(cx, in_flight);
-        let undo = Undo::new((self.congestion.cwnd(), self.congestion.ssthresh()), self.snd.una);
+        let undo = match self.is_congestion_echoed() {
+            true => Undo::of_congestion(self.snd.una),
+            false => Undo::new((self.congestion.cwnd(), self.congestion.ssthresh()), self.snd.una),
+        };
         let reducing = self.recovery.is_reducing();
         if reducing {
             self.congestion.on_recovery();
@@ -306,7 +334,7 @@ impl Connection {
             return self.lose_everything(cx);
         }
         match self.recovery.board_mut() {
-            Some(board) if reducing => board.begin_recovery_reduced(),
+            Some(board) if reducing => board.begin_recovery_reduced(self.snd.una),
             Some(board) => board.begin_recovery(self.snd.nxt, in_flight, self.congestion.cwnd(), undo),
             None => {}
         }
@@ -350,11 +378,8 @@ impl Connection {
     }
 
     fn wait_for_reordered(&mut self, now: Instant, wait: Duration) {
-        let at = now + wait;
-        if at < self.timers.deadline(Timer::Retransmit) {
-            self.timers.set(Timer::Retransmit, at);
-            self.purpose = Purpose::Reordering;
-        }
+        self.timers.set(Timer::Retransmit, now + wait);
+        self.purpose = Purpose::Reordering;
     }
 
     /// Whatever is in flight is held to be lost, and goes again: after a time-out, or when it was too big for the path.
@@ -423,12 +448,12 @@ impl Connection {
 
     /// Lets the timer bring a probe first, where one may go (RFC 8985 §7.2). False: none may. New data puts off one that was set before, but not beyond the time-out of what was sent first: else who writes every now and then would never be repeated.
     #[inline(always)]
-    pub(crate) fn arm_probe(&mut self, cx: &Context, in_flight: u32) -> bool {
+    pub(crate) fn arm_probe(&mut self, cx: &Context, in_flight: u32, new_data: bool) -> bool {
         if !self.agreed.sack
             || cx.config.tcp_early_retrans < TLP
             || in_flight == 0
             || self.timeouts > 0
-            || !self.recovery.may_probe()
+            || !self.recovery.may_probe(cx.config.new_data_sets_probe)
         {
             return false;
         }
@@ -437,7 +462,7 @@ impl Connection {
         let lone = in_flight <= u32::from(self.smss()) && self.snd.queue.is_lone(self.snd.nxt) && !lone_fin;
         let wait = probe_timeout(&self.rtt, lone);
         let mut at = cx.now.plus_nanos(wait);
-        if self.purpose == Purpose::Probe
+        if (self.purpose == Purpose::Probe || new_data && cx.config.new_data_sets_probe)
             && let Some(oldest) = self.snd.queue.oldest_sent_at()
         {
             let timeout = oldest.plus_nanos(self.rtt.rto_nanos());
@@ -454,13 +479,25 @@ impl Connection {
 
     /// Nothing was heard of the last segments: the probe goes now, and the time-out counts from it.
     pub(crate) fn loss_probe_timeout(&mut self, cx: &mut Context) {
-        if self.recovery.may_probe() {
+        if self.recovery.sends_probe() {
             let board = self
                 .recovery
                 .make_board((self.snd.una, self.agreed.sack), || cx.first_reordering(&self.tuple));
             board.probe_due = true;
         }
-        self.arm_rto(cx.now);
+        self.purpose = Purpose::Probe;
+        self.resume_rto(cx.now);
+    }
+
+    /// The same, but where the timer was one for a probe, or for what may be reordered, the time-out goes on as if there had been none: it
+    /// counts from the last transmission of the first segment (Linux's `tcp_rearm_rto`).
+    pub(crate) fn resume_rto(&mut self, now: Instant) {
+        let instead = self.purpose != Purpose::Timeout;
+        self.arm_rto(now);
+        if let Some(sent_at) = self.snd.queue.oldest_sent_at().filter(|_| instead) {
+            let at = sent_at.plus_nanos(self.rtt.rto_nanos());
+            self.timers.set(Timer::Retransmit, at.max(now.plus_nanos(1)));
+        }
     }
 
     /// Starts the retransmission timer anew (RFC 6298 §5).

@@ -196,8 +196,8 @@ impl Connection {
         if unmark {
             board.unmark(&mut self.snd.queue, una);
         }
-        if let Some(undo) = board.undo.take() {
-            self.congestion.on_undo(undo.cwnd, undo.ssthresh);
+        if let Some((cwnd, ssthresh)) = board.undo.take().and_then(|undo| undo.windows) {
+            self.congestion.on_undo(cwnd, ssthresh);
             self.ecn.on_undo();
         }
     }

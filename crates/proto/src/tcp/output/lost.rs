@@ -3,9 +3,8 @@
 use super::segment::Outgoing;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::nagle::Nagle;
-use crate::tcp::recovery::{Phase, Probe, Resend};
+use crate::tcp::recovery::{Phase, Probe, Purpose, Resend};
 use crate::tcp::send_queue::Sending;
-use crate::tcp::timers::Timer;
 use wire::{Ecn, Flags, SeqNum, TxPacket};
 
 impl Connection {
@@ -90,9 +89,8 @@ impl Connection {
             let (seq, len) = self.last_missing();
             if seq != self.snd.una && seq.after_or_eq(self.snd.una + self.snd.wnd) {
                 // The window was closed over it. The time-out counts from the first transmission, as if there had been no probe.
-                let oldest = self.snd.queue.oldest_sent_at().unwrap_or(cx.now);
-                let at = oldest.plus_nanos(self.rtt.rto_nanos()).max(cx.now.plus_nanos(1));
-                self.timers.set(Timer::Retransmit, at);
+                self.purpose = Purpose::Probe;
+                self.resume_rto(cx.now);
                 return false;
             }
             let fin = self.snd.fin_sent() && seq + len == self.snd.queue.end();

@@ -22,6 +22,8 @@ pub(crate) struct Arrived {
     pub(crate) prior_pipe: u32,
     /// What it reports to have arrived twice.
     pub(crate) duplicate: Option<Block>,
+    /// Bytes of that which are known to have been sent again, or may have been.
+    pub(crate) duplicate_bytes: u32,
     /// It brings nothing: no text, no block, no window.
     pub(crate) bare: bool,
     /// Later ACKs came before it.

@@ -29,6 +29,9 @@ pub(super) struct Rack {
     reo_wnd_persist: u8,
     /// Until this is acknowledged, further D-SACKs tell of the same round.
     dsack_round: Option<SeqNum>,
+    /// `dsack_rounds_by_delivery`: a D-SACK came since; and bytes delivered when the window last widened.
+    dsack_seen: bool,
+    widened_at: Option<u32>,
     /// Segments delivered beyond a hole that make it a loss (`tcp_reordering`, raised when reordering was farther).
     pub(super) dup_thresh: u32,
 }
@@ -55,6 +58,8 @@ impl Rack {
             reo_wnd_mult: 1,
             reo_wnd_persist: 0,
             dsack_round: None,
+            dsack_seen: false,
+            widened_at: None,
             dup_thresh,
         }
     }
@@ -87,6 +92,27 @@ impl Rack {
             self.reo_wnd_mult = self.reo_wnd_mult.saturating_add(1);
             self.reo_wnd_persist = REO_WND_PERSIST;
         }
+    }
+
+    /// The same by what is delivered: the next ACK that tells of something widens the window.
+    pub(super) fn note_dsack(&mut self) {
+        self.dsack_seen = true;
+    }
+
+    /// An ACK told of something that had been sent when `before` bytes were delivered; `delivered` are by now (Linux's
+    /// `tcp_rack_update_reo_wnd`).
+    pub(super) fn widen(&mut self, (delivered, before): (u32, u32)) {
+        let same_round = |at: u32| (before.wrapping_sub(at) as i32) < 0;
+        if std::mem::take(&mut self.dsack_seen) && !self.widened_at.is_some_and(same_round) {
+            self.reo_wnd_mult = self.reo_wnd_mult.saturating_add(1);
+            self.reo_wnd_persist = REO_WND_PERSIST;
+            self.widened_at = Some(delivered);
+        }
+    }
+
+    /// D-SACKs show that a recovery was needless which has counted for the window already.
+    pub(super) fn on_needless(&mut self) {
+        self.reo_wnd_persist = (self.reo_wnd_persist + 1).min(REO_WND_PERSIST);
     }
 
     pub(super) fn on_progress(&mut self, snd_una: SeqNum) {

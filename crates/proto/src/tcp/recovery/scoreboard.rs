@@ -3,9 +3,11 @@
 //! The payload stays where it is: a mark is a bit of its segment. Whatever blocks a peer sends, an ACK costs at most one walk over the
 //! segments in flight per block, and cuts none that was one packet.
 
+mod duplicates;
 mod reported;
 mod timeout;
 
+pub(crate) use duplicates::dsack;
 pub(crate) use reported::Timeout;
 
 use super::arrived::Arrived;
@@ -187,6 +189,7 @@ impl Scoreboard {
             rtt_of_last,
             prior_pipe: self.pipe(in_flight),
             duplicate: None,
+            duplicate_bytes: 0,
             bare: false,
             overtaken: false,
             delivered: 0,
@@ -317,14 +320,6 @@ impl Scoreboard {
         self.rack.reordering_seen = true;
     }
 
-    /// Something arrived twice. On a path that reorders, a segment may have been held to be lost too soon; a probe tells nothing of it.
-    pub(crate) fn on_dsack(&mut self, snd_nxt: SeqNum, duplicate: Block) {
-        let probe = self.probe.as_ref().is_some_and(|probe| probe.is_reported_by(duplicate));
-        if self.rack.reordering_seen && !probe {
-            self.rack.on_dsack(snd_nxt);
-        }
-    }
-
     /// A round trip was measured since last asked: something may be late by it.
     pub(crate) fn take_advanced(&mut self) -> bool {
         std::mem::take(&mut self.rack.advanced)
@@ -358,8 +353,13 @@ impl Scoreboard {
         self.prr = Prr::begin(in_flight, ssthresh);
     }
 
-    /// Fast recovery begins where the window is being reduced already: it goes on so, and there is nothing to undo.
-    pub(crate) fn begin_recovery_reduced(&mut self) {
+    /// Fast recovery begins where the window is being reduced already: it goes on so.
+    pub(crate) fn begin_recovery_reduced(&mut self, snd_una: SeqNum) {
+        let mut undo = Undo::of_congestion(snd_una);
+        if self.marks.retransmitted.len > 0 {
+            undo.inherit(self.resent_since, self.marks.retransmitted.weight);
+        }
+        self.undo = Some(undo);
         self.phase = Phase::Recovery;
         self.probe = None;
     }
@@ -390,7 +390,9 @@ impl Scoreboard {
         let amid = self.repairs() && !self.ends_by(snd_una);
         let undo = self.undo.as_mut()?;
         match () {
-            () if arrived.duplicate.is_some_and(|part| undo.reported(part)) => Some(Needless::Duplicates),
+            () if arrived.duplicate.is_some_and(|part| undo.reported(part, arrived.duplicate_bytes)) => {
+                Some(Needless::Duplicates)
+            }
             () if progress && undo.was_delayed(arrived.echo, amid) => Some(Needless::Timestamp),
             () if self.phase == Phase::Loss && self.forward && arrived.original => {
                 Some(Needless::ForwardProgress)
@@ -497,14 +499,6 @@ impl Scoreboard {
             undo.on_resent(now, len);
         }
     }
-}
-
-/// The duplicate that the first block reports (RFC 2883 §4): it begins with what is acknowledged, or lies within the second.
-pub(crate) fn dsack(blocks: &[Block], ack: SeqNum) -> Option<Block> {
-    let first = *blocks.first()?;
-    let within = |outer: &Block| outer.0.before_or_eq(first.0) && first.1.before_or_eq(outer.1);
-    let duplicate = first.0.before(ack) || blocks.get(1).is_some_and(within);
-    (first.0.before(first.1) && duplicate).then_some(first)
 }
 
 /// What of `block` is in none of `known`.

@@ -18,8 +18,8 @@ pub(crate) enum Needless {
 /// What a recovery began from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Undo {
-    pub(crate) cwnd: u32,
-    pub(crate) ssthresh: u32,
+    /// cwnd and ssthresh, which come back. None do where congestion was echoed, too: that was no mistake (RFC 4015 §3.2).
+    pub(crate) windows: Option<(u32, u32)>,
     /// `snd_una` then.
     from: SeqNum,
     /// Once the recovery is over: D-SACKs may come until more than this is acknowledged.
@@ -31,8 +31,13 @@ pub(crate) struct Undo {
 }
 
 impl Undo {
-    pub(crate) fn new((cwnd, ssthresh): (u32, u32), snd_una: SeqNum) -> Undo {
-        Undo { cwnd, ssthresh, from: snd_una, until: None, first_resent: None, unreported: 0 }
+    pub(crate) fn new(windows: (u32, u32), snd_una: SeqNum) -> Undo {
+        Undo { windows: Some(windows), from: snd_una, until: None, first_resent: None, unreported: 0 }
+    }
+
+    /// The same where the window shrinks for an echo of congestion.
+    pub(crate) fn of_congestion(snd_una: SeqNum) -> Undo {
+        Undo { windows: None, ..Undo::new((0, 0), snd_una) }
     }
 
     /// What was sent again before, since `first`, and is still on its way: `bytes` of it.
@@ -57,11 +62,11 @@ impl Undo {
         if self.first_resent.is_some() { self.precedes(echo) } else { amid }
     }
 
-    /// True if with this all that was sent again had arrived before.
-    pub(super) fn reported(&mut self, duplicate: Block) -> bool {
-        let counts = duplicate.0.after_or_eq(self.from) && self.unreported > 0;
+    /// True if with this all that was sent again had arrived before. `bytes` of the duplicate were sent again.
+    pub(super) fn reported(&mut self, duplicate: Block, bytes: u32) -> bool {
+        let counts = duplicate.1.after(self.from) && self.unreported > 0;
         if counts {
-            self.unreported = self.unreported.saturating_sub(duplicate.1.since(duplicate.0));
+            self.unreported = self.unreported.saturating_sub(bytes);
         }
         counts && self.unreported == 0
     }
@@ -74,12 +79,12 @@ mod tests {
     #[test]
     fn a_recovery_is_needless_when_every_retransmission_was() {
         let mut undo = Undo::new((10, 20), SeqNum(100));
-        assert!(!undo.reported((SeqNum(100), SeqNum(200))), "nothing was sent again");
+        assert!(!undo.reported((SeqNum(100), SeqNum(200)), 100), "nothing was sent again");
         undo.on_resent(Instant::from_nanos(7_000_000), 100);
         undo.on_resent(Instant::from_nanos(9_000_000), 100);
-        assert!(!undo.reported((SeqNum(0), SeqNum(100))), "from before");
-        assert!(!undo.reported((SeqNum(100), SeqNum(200))));
-        assert!(undo.reported((SeqNum(200), SeqNum(300))));
+        assert!(!undo.reported((SeqNum(0), SeqNum(100)), 100), "from before");
+        assert!(!undo.reported((SeqNum(100), SeqNum(200)), 100));
+        assert!(undo.reported((SeqNum(200), SeqNum(300)), 100));
         assert_eq!(
             (undo.precedes(Some(6)), undo.precedes(Some(7)), undo.precedes(None)),
             (true, false, false)

@@ -90,7 +90,8 @@ impl Scoreboard {
             Phase::Recovery => false,
         };
         if begins || self.undo.is_none() {
-            let mut undo = Undo::new(before, snd_una);
+            let echoed = was == Phase::Reducing;
+            let mut undo = if echoed { Undo::of_congestion(snd_una) } else { Undo::new(before, snd_una) };
             if was == Phase::Loss {
                 // What went again before may still be on its way.
                 undo.inherit(self.resent_since, 0);

@@ -1,0 +1,117 @@
+//! The one timer of loss: what each of its purposes leaves of the others; and what D-SACKs and echoes of congestion do to a recovery.
+
+use crate::peer::*;
+use crate::sack::established_with;
+use core::time::Duration;
+use proto::*;
+
+/// Four segments, the last three 50 ms after the first, and the last is reported 130 ms after that: the first goes again.
+fn first_again_and_others_late() -> (Peer, ConnId) {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 1000));
+    p.sent_now();
+    p.expect_nothing_for(50);
+    p.write(id, &pattern(1001, 3000));
+    p.sent_now();
+    p.expect_nothing_for(80);
+    p.send("A 1 ack 1 <sack 3001:4001>");
+    p.expect("PA 1:1001 ack 1");
+    (p, id)
+}
+
+/// The least round trip is 80 ms: what may be reordered has a quarter of that to come.
+#[test]
+fn the_time_out_goes_on_after_the_timer_of_what_may_be_reordered() {
+    let (mut p, id) = first_again_and_others_late();
+    p.expect_after(20, "A 1001:2001 ack 1");
+    p.expect("A 2001:3001 ack 1");
+    let rto = p.stack.info(id).unwrap().rto;
+    p.expect_after_exactly(rto - Duration::from_millis(20), "PA 1:1001 ack 1");
+    assert_eq!(p.stack.counters().timeouts, 1);
+}
+
+/// The first goes again at 100 ms. What was sent before that is reported at 160: the time-out counts anew.
+#[test]
+fn what_sack_reports_puts_off_the_time_out() {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 5000));
+    p.sent_now();
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 1 <sack 1001:4001>");
+    p.expect("A 1:1001 ack 1");
+    p.expect_nothing_for(60);
+    p.send("A 1 ack 1 <sack 1001:5001>");
+    let rto = p.stack.info(id).unwrap().rto;
+    p.expect_after_exactly(rto, "A 1:1001 ack 1");
+}
+
+/// RTO 300 ms, probe after 202: it takes the last of two. New data at 250 ms: in our profile the time-out counts from the probe; where new
+/// data sets the timer of a probe again that comes with the time-out of the first segment, and finds one unanswered.
+#[test]
+fn new_data_may_set_the_timer_of_a_probe_again() {
+    for (new_data_sets_probe, wait) in
+        [(false, Duration::from_millis(252)), (true, Duration::from_nanos(50_000_001))]
+    {
+        let config = Config { new_data_sets_probe, probe_by_oldest: true, ..Config::default() };
+        let (mut p, id) = established_with(config);
+        p.write(id, &pattern(1, 2000));
+        p.sent_now();
+        p.expect_after(202, "PA 1001:2001 ack 1");
+        p.expect_nothing_for(48);
+        p.write(id, &pattern(2001, 1000));
+        p.expect("PA 2001:3001 ack 1");
+        p.expect_after_exactly(wait, "A 1:1001 ack 1");
+        let counters = p.stack.counters();
+        assert_eq!((counters.loss_probes, counters.timeouts), (1, 1));
+    }
+}
+
+/// Congestion is echoed, and one segment reported: CWR goes with new data. The first is held to be lost after a quarter of the round trip,
+/// unless that data has set the timer of a probe instead, which comes with the time-out of the first segment, and takes new data.
+#[test]
+fn while_the_window_shrinks_a_probe_may_go_instead() {
+    for new_data_sets_probe in [false, true] {
+        let config = Config {
+            new_data_sets_probe,
+            tcp_ecn: 1,
+            ecn_prr: true,
+            tcp_congestion_control: CongestionControl::Reno,
+            ..Config::default()
+        };
+        let mut p = Peer::new(config);
+        let listener = p.listen();
+        p.send("SEW 0 win 65535 <mss 1000,sackOK>");
+        p.expect("SEA 0 ack 1");
+        p.now = p.now + Duration::from_millis(100);
+        p.send("A 1 ack 1");
+        let id = p.accept(listener);
+        p.write(id, &pattern(1, 20_000));
+        assert_eq!(p.sent_now().len(), 10);
+        p.expect_nothing_for(100);
+        p.send("EA 1 ack 1 <sack 1001:2001>");
+        p.expect("WA 10001:11001 ack 1");
+        p.skip(25);
+        assert_eq!(p.stack.counters().sack_recovery, u64::from(!new_data_sets_probe));
+        if new_data_sets_probe {
+            p.expect_after(125, "A 11001:12001 ack 1");
+        }
+    }
+}
+
+/// The peer reports first a hole, then that it is filled, then that what went again for it had arrived: the path reorders, by what lies
+/// behind.
+#[test]
+fn what_went_again_in_vain_was_reordered() {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 10_000));
+    p.sent_now();
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 1 <sack 3001:8001 1001:2001>");
+    assert!(p.sent_now()[1].starts_with("A 2001:3001"));
+    p.send("A 1 ack 1 <sack 1001:8001>");
+    assert_eq!(p.stack.counters().sack_reorder, 0);
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 1 <sack 2001:3001 1001:8001>");
+    assert_eq!(p.stack.counters().sack_reorder, 1);
+    assert_eq!(p.stack.info(id).unwrap().tcp_info.reordering, 6);
+}
