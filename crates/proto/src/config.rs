@@ -319,8 +319,6 @@ settings! {
     mark_without_sack: bool = "firstbyte.mark_without_sack", ours false, linux true, range _,
     /// When congestion is echoed the window shrinks with what is delivered (proportional rate reduction); otherwise at once.
     ecn_prr: bool = "firstbyte.ecn_prr", ours false, linux true, range _,
-    /// On a path that is known to reorder, what SACK tells makes the window grow at once, not when it is acknowledged.
-    grow_by_sack: bool = "firstbyte.grow_by_sack", ours false, linux true, range _,
     /// What arrives twice is reported (D-SACK, RFC 2883).
     tcp_dsack: bool = "net.ipv4.tcp_dsack", ours true, linux true, range _,
     /// A needless retransmission that is reported to have arrived counts as delivered (Linux); otherwise only what was missing does.

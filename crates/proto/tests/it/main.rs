@@ -20,6 +20,7 @@
 //! | `signed` | MD5 signatures (RFC 2385) |
 //! | `settings` | settings that no other module shows |
 //! | `fairness`, `pacing`, `ecn`, `accurate_ecn` | what flows get of a link, and how evenly they send |
+//! | `completion` | how long transfers take, beside Linux's habits |
 //! | `fast_open` | RFC 7413, both ends |
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -34,6 +35,7 @@ mod arrival;
 mod buffers;
 mod bursts;
 mod closing;
+mod completion;
 mod counters;
 mod data;
 mod delayed_ack;

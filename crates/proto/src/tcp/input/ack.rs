@@ -224,13 +224,14 @@ impl Connection {
         }
     }
 
-    /// What SACK alone tells. On a path that reorders much it lets the window grow (`grow_by_sack`, Linux's `tcp_may_raise_cwnd`).
+    /// What SACK alone tells. On a path that reorders much it lets the window grow (Linux's `tcp_may_raise_cwnd`): what follows a late segment
+    /// has arrived all the same, and there is always one that is late.
     fn reported(&self, cx: &Context, arrived: &Arrived) -> Newly {
         let reorders = self.recovery.reordering().is_some_and(|segments| segments > cx.config.tcp_reordering);
         Newly {
             delivered: arrived.delivered,
             rtt: arrived.sacked_sent_at.map(|(_, sent_at)| cx.now.since(sent_at)),
-            grows: cx.config.grow_by_sack && reorders && arrived.reported,
+            grows: reorders && arrived.reported,
         }
     }
 
