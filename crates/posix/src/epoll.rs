@@ -92,6 +92,11 @@ impl Epoll {
         self.watched.remove(&key).is_some()
     }
 
+    /// The files on the ready list.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = Open> {
+        self.ready.iter().map(|key| key.0)
+    }
+
     pub(crate) fn may_be_ready(&self, readiness: impl Fn(Open) -> Ready) -> bool {
         let wanted = |key: &Key| self.watched.get(key).map_or(0, |watch| watch.interest.events);
         self.kernel_ready || self.ready.iter().any(|key| readiness(key.0).bits() & wanted(key) != 0)
@@ -145,7 +150,7 @@ impl Sockets {
                 found.watched.insert(key, Watch { interest, disarmed: false, listed });
             }
         }
-        let ready = self.readiness_at(key.0)?;
+        let ready = self.asked(key.0)?;
         let found = self.epoll_mut(epoll)?;
         if found.watched.get(&key).is_some_and(|watch| watch.interest.events & ready.bits() != 0) {
             found.list(key);
@@ -215,7 +220,7 @@ impl Sockets {
                 break;
             }
             let Some(key) = self.epoll_mut(epoll)?.ready.pop_front() else { break };
-            let ready = self.readiness_at(key.0).unwrap_or(Ready::empty()).bits();
+            let ready = self.asked(key.0).unwrap_or(Ready::empty()).bits();
             let instance = self.epoll_mut(epoll)?;
             let Some(watch) = instance.watched.get_mut(&key) else { continue };
             watch.listed = false;

@@ -68,12 +68,34 @@ impl Sockets {
     }
 
     /// What there is of what an entry asks for.
-    pub(crate) fn found(&self, entry: &PollFd) -> Ready {
+    pub(crate) fn found(&mut self, entry: &PollFd) -> Ready {
         let always = Ready::ERR | Ready::HUP | Ready::NVAL;
-        match entry.fd {
-            fd if fd < 0 => Ready::empty(),
-            fd => self.readiness(fd).unwrap_or(Ready::NVAL) & (entry.events | always),
+        match self.files.open(entry.fd) {
+            _ if entry.fd < 0 => Ready::empty(),
+            Ok(open) => self.asked(open).unwrap_or(Ready::NVAL) & (entry.events | always),
+            Err(_) => Ready::NVAL,
         }
+    }
+
+    /// As [`readiness_at`](Self::readiness_at), for who waits for what is not there: where there is no room to write, he is told when there
+    /// is some, whatever he asked for (Linux's `tcp_poll`).
+    pub(crate) fn asked(&mut self, open: Open) -> Result<Ready, Errno> {
+        let ready = self.readiness_at(open)?;
+        match self.files.at(open)? {
+            File::Socket(socket) if !ready.contains(Ready::OUT) => {
+                if let Role::Connection(id) = socket.role {
+                    self.stack.await_room(id);
+                }
+            }
+            File::Epoll(epoll) => {
+                let listed: Vec<Open> = epoll.listed().collect();
+                for open in listed {
+                    self.asked(open)?;
+                }
+            }
+            File::Socket(_) | File::Pipe(_) => {}
+        }
+        Ok(ready)
     }
 
     /// What a descriptor is ready for.

@@ -80,6 +80,30 @@ fn by_level_it_is_told_again_by_edge_once_and_one_shot_until_armed() {
     }
 }
 
+/// Who asks and finds no room to write is told when there is some, as one whose write failed (Linux's `tcp_poll`).
+#[test]
+fn who_polls_for_room_is_told_of_it() {
+    for asks in [false, true] {
+        let mut wire = Wire::new();
+        let (client, _) = wire.connected();
+        let epoll = wire.client.epoll_create(false).unwrap();
+        watch(&mut wire.client, epoll, client, EDGE);
+        let now = wire.now;
+        assert_eq!(found(&mut wire.client, now, epoll), [Ready::OUT]);
+        // Until more than two thirds of the buffer are taken, but not all of it.
+        while wire.client.readiness(client) == Ok(OUT) {
+            assert_eq!(send(&mut wire.client, now, client, &[0; 100]), Ok(100));
+        }
+        if asks {
+            let mut fds = [PollFd { fd: client, events: Ready::OUT, found: Ready::empty() }];
+            assert_eq!(wire.client.poll(now, &mut fds, Some(now)), Ok(0));
+        }
+        wire.run(DELAY * 3);
+        let now = wire.now;
+        assert_eq!(!found(&mut wire.client, now, epoll).is_empty(), asks);
+    }
+}
+
 #[test]
 fn epoll_refuses_what_makes_no_sense() {
     let mut wire = Wire::new();

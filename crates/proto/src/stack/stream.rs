@@ -109,6 +109,17 @@ impl Stack {
         Ok(room)
     }
 
+    /// The application has seen that there is little room to write, and waits for more: [`Events::WRITABLE`](crate::Events::WRITABLE)
+    /// follows, as after a write that was blocked. Nothing to wait for before the handshake's end.
+    pub fn await_room(&mut self, id: ConnId) {
+        let Some(connection) = self.owned(id) else { return };
+        let fast =
+            |handshake: &Handshake| matches!(handshake, Handshake::Passive(passive) if passive.fast_open);
+        if connection.handshake.as_deref().is_none_or(fast) {
+            connection.snd.blocked = true;
+        }
+    }
+
     /// Nothing more is coming soon: what waits for more goes now, in a SYN-ACK or for Nagle or under a cork. (A `flush` of a buffered
     /// writer is not this.)
     pub fn push(&mut self, now: Instant, id: ConnId) {
