@@ -21,10 +21,13 @@ impl Pacer {
         (self.opens_at > now).then_some(self.opens_at)
     }
 
-    /// `bytes` have passed. Who comes late makes up for as much as half of what he waits next (Linux's `tcp_update_skb_after_send`), or
-    /// `slack`: outside a kernel timers fire late, and by that rule alone the rate would fall with the load of the machine. Who comes
+    /// `bytes` have passed; the first after what had left unpaced at `last`. Who comes late makes up for as much as half of what he waits
+    /// next (Linux's `tcp_update_skb_after_send`), or `slack`: outside a kernel timers fire late, and by that rule alone the rate would fall with the load of the machine. Who comes
     /// later than twice that had nothing to send.
-    fn on_sent(&mut self, now: Instant, bytes: u32, rate: u64, slack: Duration) {
+    fn on_sent(&mut self, (last, now): (Instant, Instant), bytes: u32, rate: u64, slack: Duration) {
+        if self.opens_at == Instant::ZERO {
+            self.opens_at = last;
+        }
         let wait = Duration::from_nanos(u64::from(bytes) * 1_000_000_000 / rate.max(1));
         let late = now.since(self.opens_at);
         let late = late.min(if late <= 2 * slack { slack.max(wait / 2) } else { wait / 2 });
@@ -79,7 +82,9 @@ impl Connection {
         if !initial {
             // Not more than a quarter of the window at once.
             let slack = cx.config.pacing_slack.min(self.rtt.srtt().unwrap_or_default() / 4);
-            Special::of(&mut self.special, cx.now).pacer.on_sent(cx.now, bytes, rate, slack);
+            // What left before there was a rate, or unpaced, did not leave the gate open.
+            let moments = (self.window_use.last_sent_at().min(cx.now), cx.now);
+            Special::of(&mut self.special, cx.now).pacer.on_sent(moments, bytes, rate, slack);
         }
     }
 }
@@ -100,18 +105,18 @@ mod tests {
         let mut pacer = Pacer { opens_at: at(1000) };
         assert_eq!(pacer.closed_until(at(1000)), None);
         // A megabyte per second: a microsecond per byte.
-        pacer.on_sent(at(1000), 500, 1_000_000, Duration::ZERO);
+        pacer.on_sent((at(0), at(1000)), 500, 1_000_000, Duration::ZERO);
         assert_eq!(pacer.closed_until(at(1499)), Some(at(1500)));
-        pacer.on_sent(at(1500), 500, 1_000_000, Duration::ZERO);
+        pacer.on_sent((at(0), at(1500)), 500, 1_000_000, Duration::ZERO);
         assert_eq!(pacer.closed_until(at(1500)), Some(at(2000)));
     }
 
     #[test]
     fn half_of_the_wait_can_be_made_up_for() {
         let mut pacer = Pacer { opens_at: at(1000) };
-        pacer.on_sent(at(1100), 500, 1_000_000, Duration::ZERO);
+        pacer.on_sent((at(0), at(1100)), 500, 1_000_000, Duration::ZERO);
         assert_eq!(pacer.opens_at, at(1500), "100 µs late, all made up");
-        pacer.on_sent(at(9000), 500, 1_000_000, Duration::ZERO);
+        pacer.on_sent((at(0), at(9000)), 500, 1_000_000, Duration::ZERO);
         assert_eq!(pacer.opens_at, at(9250));
     }
 
@@ -123,11 +128,11 @@ mod tests {
         let now = at(4000);
         for opens_at in [2500, 3000, 3500, 4000, 4500] {
             assert_eq!(pacer.closed_until(now), None);
-            pacer.on_sent(now, 500, 1_000_000, slack);
+            pacer.on_sent((at(0), now), 500, 1_000_000, slack);
             assert_eq!(pacer.opens_at, at(opens_at));
         }
         assert_eq!(pacer.closed_until(now), Some(at(4500)));
-        pacer.on_sent(at(8501), 500, 1_000_000, slack);
+        pacer.on_sent((at(0), at(8501)), 500, 1_000_000, slack);
         assert_eq!(pacer.opens_at, at(8751), "that was no lateness");
     }
 }

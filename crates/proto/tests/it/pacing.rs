@@ -104,6 +104,24 @@ fn a_socket_may_limit_its_rate() {
     assert_eq!(times, [0, 5, 15, 25, 35, 45, 55, 65, 75, 85], "a segment per 10 ms");
 }
 
+/// The segments of the initial window leave unpaced, and the one that closes the gate behind them finds it no older than they are: it waits
+/// for as long as its bytes take, 50 ms at 20 000 bytes/s.
+#[test]
+fn what_left_unpaced_is_no_lateness() {
+    let mut p = Peer::with(Config::linux(), crate::pair::ethernet());
+    let socket = SocketOptions { max_pacing_rate: Some(20_000), ..SocketOptions::default() };
+    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+    p.send("S 0 win 65535 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 1 win 65535");
+    let id = p.accept(listener);
+    p.write(id, &pattern(1, 12_000));
+    assert_eq!(p.sent_now().len(), 10);
+    p.send("A 1 ack 10001 win 65535");
+    assert_eq!(departures(&mut p), [(50_000, 1)], "and another 50 ms later");
+}
+
 /// An acknowledgement that is owed does not wait for the gate.
 #[test]
 fn acknowledgements_are_not_paced() {
