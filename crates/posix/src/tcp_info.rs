@@ -8,7 +8,7 @@ use crate::options::unanswered;
 use crate::socket::{Opening, Role, Socket};
 use crate::sockets::Sockets;
 use core::time::Duration;
-use proto::{CaState, Config, ConnectionInfo, Instant, ListenerInfo, NotAcknowledged, State};
+use proto::{CaState, Config, ConnectionInfo, Instant, ListenerInfo, State};
 
 /// Size of the layout.
 pub const SIZE: usize = 280;
@@ -136,7 +136,7 @@ impl Layout {
         self.byte(if info.window_scaling { info.snd_wscale & 0xf | info.rcv_wscale << 4 } else { 0 });
         let fail = match tcp.fastopen_client_fail {
             None => u8::from(socket.lacks_cookie),
-            Some(NotAcknowledged::Lost) => 3,
+            Some(_) if tcp.syn_repeated => 3,
             Some(_) => 2,
         };
         // Until the first sample the rate is the application's.

@@ -194,6 +194,8 @@ pub enum Skipped {
     NotAsked,
     /// `tcp_fastopen` bit 0x1 is off.
     Disabled,
+    /// There is nothing to send, and no cookie to show (cookie-less mode).
+    NothingToSend,
     /// A negative verdict holds for this path.
     Verdict(Verdict),
     /// The stack-wide pause after black holes (`tcp_fastopen_blackhole_timeout_sec`).

@@ -223,6 +223,17 @@ impl RttEstimator {
     /// The same in nanoseconds.
     #[inline]
     pub(crate) fn rto_nanos(&self) -> u64 {
+        let greatest = u64::from(self.max_rto_micros) * UNITS_PER_MICRO;
+        nanos((self.base_units() << self.backoff).min(greatest))
+    }
+
+    /// Without the back-off.
+    pub(crate) fn base_rto(&self) -> Duration {
+        time(self.base_units())
+    }
+
+    #[inline(always)]
+    fn base_units(&self) -> u64 {
         let base = match self.srtt {
             _ if self.seeded => u64::from(self.initial_rto_micros) * UNITS_PER_MICRO,
             0 => u64::from(self.initial_rto_micros) * UNITS_PER_MICRO,
@@ -231,7 +242,7 @@ impl RttEstimator {
         };
         let least = u64::from(self.min_rto_micros) * UNITS_PER_MICRO;
         let greatest = u64::from(self.max_rto_micros) * UNITS_PER_MICRO;
-        nanos((base.max(least).min(greatest) << self.backoff).min(greatest))
+        base.max(least).min(greatest)
     }
 
     /// Smoothed round-trip time; `None` before the first sample.

@@ -362,7 +362,7 @@ impl ConnectionInfo {
             synack_data_len: c.synack_data_len.into(),
             srtt: c.rtt.srtt(),
             rttvar: c.rtt.rttvar(),
-            rto: c.handshake_rto(config).unwrap_or(c.rtt.rto()),
+            rto: c.handshake_rto(config).unwrap_or(c.rto_told()),
             min_rtt: c.rtt.min_rtt(),
             congestion: c.congestion.algorithm(),
             congestion_info: c.congestion.info(),

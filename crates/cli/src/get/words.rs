@@ -61,6 +61,7 @@ fn skipped(why: Skipped) -> (&'static str, &'static str) {
     match why {
         Skipped::NotAsked => ("off", "not asked for: a plain handshake"),
         Skipped::Disabled => ("disabled", "switched off: bit 0x1 of net.ipv4.tcp_fastopen is not set"),
+        Skipped::NothingToSend => ("empty", "nothing to send, and no cookie to show: a plain handshake"),
         Skipped::Paused => {
             ("paused", "switched off for a while, after black holes (tcp_fastopen_blackhole_timeout_sec)")
         }

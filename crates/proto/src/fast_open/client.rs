@@ -72,8 +72,10 @@ fn plan(inputs: &ClientInputs<'_>) -> ClientPlan {
         return ClientPlan::Request(inputs.entry.map_or(FastOpenKind::Standard, PathEntry::request_kind));
     }
     // Without data only a cookie can be shown, and only to a server that speaks first.
-    if !inputs.has_data && (cookie.is_none() || !inputs.data_less) {
-        return ClientPlan::Plain(Skipped::NotAsked);
+    match cookie {
+        None if !inputs.has_data => return ClientPlan::Plain(Skipped::NothingToSend),
+        Some(_) if !inputs.has_data && !inputs.data_less => return ClientPlan::Plain(Skipped::NotAsked),
+        _ => {}
     }
     let fin_ruled_out = inputs.syn_fin_verdict && inputs.mode != FastOpen::Force;
     ClientPlan::Data { cookie, fin: inputs.has_data && inputs.syn_fin && !fin_ruled_out }
@@ -244,7 +246,7 @@ mod tests {
         let mode = ClientInputs { mode: FastOpen::NoCookie, ..inputs(None) };
         assert_eq!(decide(&mode), ClientPlan::Data { cookie: None, fin: false });
         let silent = ClientInputs { has_data: false, ..mode };
-        assert_eq!(decide(&silent), PLAIN(Skipped::NotAsked));
+        assert_eq!(decide(&silent), PLAIN(Skipped::NothingToSend));
     }
 
     #[test]

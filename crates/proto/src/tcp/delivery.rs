@@ -170,6 +170,10 @@ impl Flight {
         self.lull
     }
 
+    pub(super) fn end_lull(&mut self) {
+        self.lull = false;
+    }
+
     /// A segment is found to be lost, after `delivered` bytes were acknowledged in all.
     pub(super) fn on_lost(
         &mut self,

@@ -187,7 +187,7 @@ impl Connection {
     /// It is a segment, for which cwnd has no room (`fin_takes_cwnd`). As few are in flight then, they are counted.
     fn fin_exceeds_cwnd(&self, cx: &Context) -> bool {
         let pipe = self.pipe();
-        if !cx.config.fin_takes_cwnd || pipe == 0 || self.snd.queue.end().before(self.snd.max) {
+        if !cx.config.fin_takes_cwnd || pipe == 0 {
             return false;
         }
         let most = (self.congestion_window() / u32::from(self.smss())).max(1);
@@ -283,6 +283,8 @@ impl Connection {
         if !repeats && is_small && !is_probe {
             self.snd.small_end = end;
         }
+        // With nothing in flight the timer was that of what waited under a cork, or for the window (Linux's `tcp_event_new_data_sent`).
+        let alone = self.snd.una == self.snd.max;
         self.snd.advance_nxt(self.snd.nxt.latest(end));
         if let Some(board) = self.recovery.board_mut() {
             board.on_sent(&mut self.snd.queue, (seq, taken), again, cx.now);
@@ -291,7 +293,7 @@ impl Connection {
         self.data_left(cx, taken, in_flight, again);
         let head_again = again && self.marks_losses(cx) && seq == self.snd.una && !self.waits_for_reordered();
         if self.handshake.is_none() {
-            let stopped = !self.timers.is_set(Timer::Retransmit);
+            let stopped = alone || !self.timers.is_set(Timer::Retransmit);
             let instead = self.purpose == Purpose::Probe || cx.config.new_data_sets_probe;
             let may_probe = !again && (stopped || instead);
             let probes = may_probe && self.arm_probe(cx, in_flight, true);
@@ -366,8 +368,8 @@ impl Connection {
         }
         let first = self.timeouts == 1;
         self.snd.weigh();
-        self.counts(cx.now).timed_out(cx.now, first);
         self.count_failed_recovery(cx);
+        self.counts(cx.now).timed_out(cx.now, first);
         self.suspect_stall(cx);
         let silence = self.recovery.silence(cx.now);
         if self.timeouts > 1 && silence >= patience(cx.config.tcp_retries1, BASE, self.rtt.max_rto()) {
@@ -432,7 +434,7 @@ impl Connection {
             return;
         }
         let counters = &mut cx.counters;
-        let failed = match (tcp_info::ca_state(self), self.agreed.sack) {
+        let failed = match (tcp_info::told_ca_state(self), self.agreed.sack) {
             (CaState::Open | CaState::Reducing, _) => return,
             (CaState::Disorder, true) => &mut counters.sack_failures,
             (CaState::Disorder, false) => &mut counters.reno_failures,

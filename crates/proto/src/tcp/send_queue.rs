@@ -4,6 +4,7 @@
 //! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
 
 mod join;
+mod lull;
 mod repeated;
 mod segment;
 mod weight;
@@ -433,19 +434,6 @@ impl SendQueue {
     pub(super) fn begin_flight(&mut self, now: Instant) {
         if let Some(held) = &mut self.held {
             held.flight.begin(now);
-        }
-    }
-
-    /// Samples of what is sent now are marked.
-    pub(super) fn is_lull(&self) -> bool {
-        self.flight.is_lull()
-    }
-
-    /// Nothing more waits to be sent though the window has room; so much is in flight, bytes.
-    #[inline]
-    pub(super) fn lull(&mut self, in_flight: u32) {
-        if let Some(held) = &mut self.held {
-            self.delivery.lull(&mut held.flight, in_flight);
         }
     }
 

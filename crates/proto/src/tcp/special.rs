@@ -93,6 +93,8 @@ impl Special {
 pub(crate) struct Counts {
     /// Its SYN and the peer's have crossed.
     pub(super) crossed: bool,
+    /// Its SYN went more than once before it was answered.
+    pub(super) syn_repeated: bool,
     /// Its Fast Open SYN carried no data, and a segment of none counts (`count_segments`).
     pub(super) empty_syn_data: bool,
     pub(super) bytes_retrans: u64,

@@ -96,6 +96,8 @@ pub struct TcpInfo {
     pub probes: u8,
     /// Doublings of the time-out.
     pub backoff: u8,
+    /// Our SYN went more than once.
+    pub syn_repeated: bool,
     /// The server's side: our SYN's data was not acknowledged, and why (`tcpi_fastopen_client_fail`).
     pub fastopen_client_fail: Option<NotAcknowledged>,
     /// Longest delay of an acknowledgement.
@@ -189,15 +191,16 @@ impl TcpInfo {
         let counts = c.special.as_ref().map(|special| special.counts).unwrap_or_default();
         let marks = c.special.as_ref().and_then(|special| special.accurate_ecn.as_ref());
         let accurate_ecn = marks.map(|marks| marks.info()).unwrap_or_default();
-        let closed = c.snd.wnd == 0 && c.is_established();
+        let closed = c.probes_window();
         let ended = c.state == State::Closed;
         let (sacked, lost, retrans) = c.recovery.sums(c.in_flight(), c.smss().into());
         let (rcv_rtt, rcv_space) = c.rcv.measured();
         TcpInfo {
-            ca_state: if syn_was_lost(c) { CaState::Loss } else { ca_state(c) },
+            ca_state: told_ca_state(c),
             cwnd_segs: (c.cwnd_told() / u32::from(c.whole_segment().max(1))).max(1),
             syn_in_flight: syn_in_flight(c),
             crossed: counts.crossed,
+            syn_repeated: counts.syn_repeated,
             empty_syn_data: counts.empty_syn_data,
             retransmits: if closed { 0 } else { c.timeouts },
             probes: if closed { c.timeouts } else { 0 },
@@ -211,7 +214,7 @@ impl TcpInfo {
             pingpong: c.in_pingpong(config),
             advmss: c.advmss,
             pmtu: c.path_mtu,
-            unacked: if ended { 0 } else { c.in_flight() },
+            unacked: if ended { 0 } else { c.in_flight() + lone_fin_in_flight(c) },
             sacked,
             lost,
             retrans,
@@ -254,6 +257,12 @@ impl TcpInfo {
     }
 }
 
+/// What segments weigh does not tell of a FIN that went alone behind others.
+fn lone_fin_in_flight(c: &Connection) -> u32 {
+    let alone = c.counts_segments() && c.snd.fin_sent() && c.snd.lone_fin_sent();
+    if alone && !c.snd.queue.is_empty() { c.smss().into() } else { 0 }
+}
+
 /// Neither a passive open nor a Fast Open child has one: they send a SYN-ACK.
 fn syn_in_flight(c: &Connection) -> bool {
     match c.handshake.as_deref() {
@@ -268,8 +277,14 @@ fn syn_was_lost(c: &Connection) -> bool {
     let never_answered = c.state == State::Closed && !c.is_established();
     let active = syn_in_flight(c) || never_answered;
     let timed_out = c.special.as_ref().is_some_and(|special| special.counts.total_rto > 0);
-    let una_still = c.is_established() && c.snd.una == c.snd.iss + 1 && !c.agreed.sack;
+    let una_still =
+        c.is_established() && c.snd.una == c.snd.iss + 1 + u32::from(c.syn_data_len) && !c.agreed.sack;
     timed_out && (active || una_still && c.outcome != Outcome::Pending)
+}
+
+/// With what became of our SYN.
+pub(crate) fn told_ca_state(c: &Connection) -> CaState {
+    if syn_was_lost(c) { CaState::Loss } else { ca_state(c) }
 }
 
 pub(crate) fn ca_state(c: &Connection) -> CaState {
@@ -305,6 +320,16 @@ impl Connection {
     /// How often the time-out that runs was doubled.
     fn doublings(&self, config: &Config) -> u8 {
         self.handshake_doublings(config).map_or(self.rtt.backoff(), |doublings| doublings as u8)
+    }
+
+    /// The time-out that runs; not how long it is to the next probe of a closed window (as in Linux).
+    pub(crate) fn rto_told(&self) -> Duration {
+        if self.probes_window() { self.rtt.base_rto() } else { self.rtt.rto() }
+    }
+
+    /// The peer's window is closed, and its probes are what the back-off is of.
+    fn probes_window(&self) -> bool {
+        self.snd.wnd == 0 && self.is_established()
     }
 
     /// See [`TcpInfo::controls_acked`].

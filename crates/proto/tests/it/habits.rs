@@ -52,6 +52,27 @@ fn what_is_corked_goes_when_a_time_out_passes_with_nothing_in_flight() {
     p.expect_after(200, "PA 1301:1351 ack 1");
 }
 
+/// The timer of what waited under a cork is not that of what is sent when it is taken away.
+#[test]
+fn a_cork_leaves_no_timer_behind() {
+    let mut p = Peer::new(Config::linux());
+    let socket = SocketOptions { cork: true, nodelay: true, ..SocketOptions::default() };
+    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+    p.send("S 0 win 65535 <mss 1000,sackOK>");
+    p.expect("SA 0 ack 1");
+    p.now = p.now + core::time::Duration::from_millis(100);
+    p.send("A 1 ack 1 win 65535");
+    let id = p.accept(listener);
+    p.write(id, &pattern(1, 500));
+    p.expect_nothing_for(150);
+    set(&mut p, id, SocketOption::Cork(false));
+    p.expect("PA 1:501 ack 1");
+    p.write(id, &pattern(501, 10));
+    p.expect("PA 501:511 ack 1");
+    // Twice the round trip of 100 ms, and the 2 ms of a loss probe.
+    p.expect_after(202, "PA 501:511 ack 1");
+}
+
 #[test]
 fn a_fin_and_a_push_take_along_what_is_corked() {
     let (mut p, id) = established_with(SocketOptions { cork: true, ..SocketOptions::default() });

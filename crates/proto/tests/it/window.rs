@@ -305,6 +305,21 @@ fn lost_syns_leave_one_segment_of_initial_window() {
     }
 }
 
+/// The plain SYN that follows one of Fast Open early is no loss; where it waits for the time-out it is.
+#[test]
+fn a_lost_fast_open_syn_counts_unless_the_plain_one_came_early() {
+    for (early, segments) in [("1", 10), ("0", 1)] {
+        let mut p = Peer::new(with(&[("firstbyte.fast_fallback", early)]));
+        let id = p.connect(ConnectOptions { fast_open: FastOpen::Auto, ..ConnectOptions::default() });
+        p.expect("S 0");
+        (0..2).for_each(|_| {
+            p.expect_after(1000, "S 0");
+        });
+        p.send("SA 0 ack 1 win 65535 <mss 1000>");
+        assert_eq!(p.stack.info(id).unwrap().cwnd, segments * 1000, "early: {early}");
+    }
+}
+
 #[test]
 fn slow_start_after_idle_can_be_off() {
     let (mut p, id) = forty(&[("net.ipv4.tcp_slow_start_after_idle", "0")]);

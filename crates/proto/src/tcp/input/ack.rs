@@ -326,9 +326,9 @@ impl Connection {
                     self.remember_rtt(cx);
                 }
             }
-            // Without a sample the back-off stays (RFC 6298 §5.7).
+            // Without a sample the back-off stays (RFC 6298 §5.7). A part of a segment that counts as a whole one gives none, as above.
             None => {
-                if acked > 0
+                if weight > 0
                     && let Some(echoed) = self.echoed_rtt(cx, segment)
                 {
                     self.rtt.note_min(echoed);

@@ -1,6 +1,7 @@
 //! SYN-SENT (RFC 9293 §3.10.7.3), with what RFC 7413 §4.2.2 adds.
 
 use super::{Reply, Segment};
+use crate::fast_open::ClientPlan;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::ecn;
 use crate::tcp::fast_open_client::SynAck;
@@ -41,7 +42,7 @@ impl Connection {
         let Some(handshake) = self.handshake.take() else { return Reply::Nothing };
         let Handshake::Active(active) = &*handshake else { return Reply::Nothing };
         let told = (self.rcv.adv.since(self.rcv.nxt) as u16, self.rcv.wscale);
-        self.note_syn(cx, segment);
+        self.note_syn(cx, segment, &active.plan);
         if acked {
             let reply = self.syn_ack_arrived(cx, segment, active);
             cx.handshakes.keep(handshake);
@@ -94,9 +95,13 @@ impl Connection {
         self.terminate(&mut cx.counters, CloseReason::Refused);
     }
 
-    fn note_syn(&mut self, cx: &Context, segment: &Segment) {
+    fn note_syn(&mut self, cx: &Context, segment: &Segment, plan: &ClientPlan) {
         let options = &segment.header.options;
-        let agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
+        let mut agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
+        let asked = !matches!(plan, ClientPlan::Plain(Skipped::NotAsked | Skipped::Disabled));
+        if cx.config.assumed_mss_stays && asked && options.mss.is_none_or(|mss| mss == 0) {
+            agreed.peer_mss = self.assumed_mss(cx);
+        }
         self.agree(cx, agreed.with_ecn(&cx.config, segment));
         self.start_receiver(cx, segment.seq());
         self.set_send_window(segment);
@@ -177,8 +182,9 @@ impl Connection {
         brings_answer: bool,
     ) {
         let sent_at = self.answered_syn(active, timestamps);
-        // The plain SYN behind a Fast Open one tells nothing of the path but that.
-        let lost = active.transmissions.saturating_sub(1 + u8::from(active.answer_allowed));
+        // The plain SYN that follows a Fast Open one early tells nothing of the path but that.
+        let early = active.answer_allowed && cx.config.fast_fallback;
+        let lost = active.transmissions.saturating_sub(1 + u8::from(early));
         if sent_at != Some(active.first_sent_at) {
             self.syns_were_lost(cx, lost);
         }
@@ -215,6 +221,7 @@ impl Connection {
         let sent = self.snd.max.earliest(self.snd.queue.end());
         if sent.after(self.snd.una) {
             self.snd.skip_to_max();
+            self.snd.queue.end_lull();
             self.lose_everything(cx);
         }
     }

@@ -125,6 +125,8 @@ impl Connection {
         (seq, len): (SeqNum, u32),
         packet: &mut TxPacket,
     ) -> bool {
+        // A closed window is tried with one segment.
+        let len = if self.snd.wnd == 0 { len.min(self.segment_max().into()) } else { len };
         let pipe = self.pipe();
         let room = self.congestion_window().saturating_sub(pipe);
         let beyond = (seq + len).after(self.snd.una + self.snd.wnd) && seq != self.snd.una;
@@ -138,8 +140,11 @@ impl Connection {
             Some(Phase::Loss) => cx.counters.slow_start_retrans += self.segments_of(len),
             _ => cx.counters.fast_retrans += self.segments_of(len),
         }
-        // A FIN that has never gone waits for its own turn.
+        // A FIN that has never gone waits for its own turn, and one that went alone joins no whole segment (Linux's
+        // `tcp_retrans_try_collapse`).
         let fin_went = self.snd.fin_queued && self.snd.max.after(self.snd.queue.end());
+        let fin_went =
+            fin_went && (len < self.segment_max().into() || !self.snd.nagle.contains(Nagle::FIN_ALONE));
         let fin = fin_went && seq + len == self.snd.queue.end() && self.snd.nxt == seq + len;
         self.send_range(cx, seq, len, fin, packet)
     }

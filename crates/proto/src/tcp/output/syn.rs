@@ -11,7 +11,7 @@ use crate::tcp::receiver::AckOwed;
 use crate::tcp::send_queue::Sending;
 use crate::tcp::timers::Timer;
 use crate::tcp::window_space::{Space, first_field};
-use crate::{CloseReason, Config, State};
+use crate::{CloseReason, Config, Skipped, State};
 use core::time::Duration;
 use wire::{FastOpenOption, Flags, TcpOptions, TxPacket};
 
@@ -36,9 +36,13 @@ impl Connection {
         active.last_sent_at = cx.now;
         if active.transmissions == 1 {
             active.first_sent_at = cx.now;
+            if active.plan == ClientPlan::Plain(Skipped::NothingToSend) {
+                self.note_empty_syn_data(cx);
+            }
         } else {
             out.again = true;
             cx.counters.syn_retrans += 1;
+            self.counts(cx.now).syn_repeated = true;
         }
         let wait = if active.transmissions == 1 && active.answer_allowed && cx.config.fast_fallback {
             crate::fast_open::fallback_after(active.path_srtt).min(self.syn_rto(&cx.config))
@@ -81,15 +85,22 @@ impl Connection {
         let fin = fin && self.snd.fin_queued && taken as usize == self.snd.queue.len();
         active.data_sent = taken;
         active.fin_sent = fin;
-        if taken == 0 && cx.config.count_segments {
-            cx.counters.orig_data_sent += 1;
-            self.counts(cx.now).empty_syn_data = true;
+        if taken == 0 {
+            self.note_empty_syn_data(cx);
         }
         self.syn_data_len = taken as u16;
         self.snd.advance_nxt(start + taken + u32::from(fin));
         let mut flags = Flags::SYN;
         flags.set(Flags::FIN, fin);
         Outgoing { payload_len: taken as usize, ..Outgoing::bare(self.snd.iss, flags) }
+    }
+
+    /// What the SYN carries is a segment of its own, even of nothing (Linux's `tcp_send_syn_data`).
+    fn note_empty_syn_data(&mut self, cx: &mut Context) {
+        if cx.config.count_segments {
+            cx.counters.orig_data_sent += 1;
+            self.counts(cx.now).empty_syn_data = true;
+        }
     }
 
     /// Bytes that the first SYN would carry by this plan.
@@ -102,6 +113,11 @@ impl Connection {
 
     fn syn_data_room(&self, cx: &Context, options: &TcpOptions) -> usize {
         syn_data_max(&self.syn_data_limits(cx, options))
+    }
+
+    /// The peer's MSS before it has told it.
+    pub(in crate::tcp) fn assumed_mss(&self, cx: &Context) -> u16 {
+        syn_data_mss(&self.syn_data_limits(cx, &TcpOptions::default())) as u16
     }
 
     fn syn_data_limits(&self, cx: &Context, options: &TcpOptions) -> SynDataLimits {

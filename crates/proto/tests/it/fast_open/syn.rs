@@ -63,7 +63,7 @@ fn without_data_there_is_nothing_to_open_fast_without_a_cookie() {
         ConnectOptions { fast_open: FastOpen::NoCookie, data_less: true, ..ConnectOptions::default() };
     let (syn, outcome) = first_syn(Peer::ours(), options);
     assert_eq!(syn, format!("S 0:0(0) win 64240 <mss 1460,{OPTIONS}>"));
-    assert_eq!(outcome, Some(Outcome::Skipped(Skipped::NotAsked)));
+    assert_eq!(outcome, Some(Outcome::Skipped(Skipped::NothingToSend)));
 }
 
 #[test]
