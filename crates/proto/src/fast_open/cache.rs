@@ -208,6 +208,11 @@ impl PathCache {
         self.len() == 0
     }
 
+    /// Is anything held against any path?
+    pub fn has_verdicts(&self) -> bool {
+        !self.verdicts.is_empty()
+    }
+
     /// The verdict against Fast Open that holds now.
     pub fn verdict_active(&self, now: Instant, key: &VerdictKey) -> Option<Verdict> {
         self.verdicts.active(now, key, SlotKind::FastOpen)

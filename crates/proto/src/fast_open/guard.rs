@@ -113,20 +113,24 @@ impl ReplayGuard {
     }
 
     fn id(&self, client: (Addr, u16), server: (Addr, u16), isn: SeqNum) -> u64 {
+        let hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
+        let ports = (u32::from(client.1) << 16 | u32::from(server.1)).to_be_bytes();
+        if let (Some(client), Some(server)) = (client.0.v4_bytes(), server.0.v4_bytes()) {
+            return hasher.hash([client, server, ports, isn.0.to_be_bytes()].as_flattened());
+        }
         let mut bytes = [0; 40];
         bytes[..16].copy_from_slice(&client.0.0);
         bytes[16..32].copy_from_slice(&server.0.0);
-        bytes[32..34].copy_from_slice(&client.1.to_be_bytes());
-        bytes[34..36].copy_from_slice(&server.1.to_be_bytes());
+        bytes[32..36].copy_from_slice(&ports);
         bytes[36..].copy_from_slice(&isn.0.to_be_bytes());
-        SipHasher13::new_with_keys(self.key.0, self.key.1).hash(&bytes)
+        hasher.hash(&bytes)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::net::Ipv4Addr;
+    use core::net::{Ipv4Addr, Ipv6Addr};
     use proptest::prelude::*;
 
     const GENERATION: Duration = Duration::from_secs(120);
@@ -160,17 +164,20 @@ mod tests {
     #[test]
     fn every_part_of_the_name_counts() {
         let mut guard = guard(100);
-        let (a, b) = (Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 2).into());
-        let names = [
-            ((a, 1), (b, 2), 3),
-            ((b, 1), (b, 2), 3),
-            ((a, 2), (b, 2), 3),
-            ((a, 1), (a, 2), 3),
-            ((a, 1), (b, 1), 3),
-            ((a, 1), (b, 2), 4),
-        ];
+        let of_v4 = [1, 2].map(|last| Addr::from(Ipv4Addr::new(10, 0, 0, last)));
+        let of_v6 = [1, 2].map(|last| Addr::from(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last)));
+        let names = [of_v4, of_v6].map(|[a, b]| {
+            [
+                ((a, 1), (b, 2), 3),
+                ((b, 1), (b, 2), 3),
+                ((a, 2), (b, 2), 3),
+                ((a, 1), (a, 2), 3),
+                ((a, 1), (b, 1), 3),
+                ((a, 1), (b, 2), 4),
+            ]
+        });
         for expected in [Guard::Fresh, Guard::Replay] {
-            for (client, server, isn) in names {
+            for (client, server, isn) in names.into_iter().flatten() {
                 assert_eq!(guard.check_and_insert(at(1), client, server, SeqNum(isn)), expected);
             }
         }

@@ -191,6 +191,10 @@ impl Verdicts {
         Verdicts { slots: Lru::new(capacity, hash_key) }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.len() == 0
+    }
+
     /// The verdict that holds now.
     pub(super) fn active(&self, now: Instant, key: &VerdictKey, kind: SlotKind) -> Option<Verdict> {
         let mut slots = *self.slots.get(key)?;

@@ -277,17 +277,18 @@ impl Stack {
         if options.fast_open == FastOpen::Off || options.socket.signs(&tuple.peer) {
             return ClientPlan::Plain(Skipped::NotAsked);
         }
-        let key = self.shared.context(now).verdict_key(tuple);
         let heed = self.shared.config.fast_open_verdicts
             && matches!(options.fast_open, FastOpen::Auto | FastOpen::NoCookie);
-        let verdict = if heed { self.shared.paths.verdict_admit(now, &key) } else { None };
+        let key = (heed && self.shared.paths.has_verdicts()).then(|| self.shared.verdict_key(tuple));
+        let verdict = key.and_then(|key| self.shared.paths.verdict_admit(now, &key));
         let no_cookie = self.routes.lookup(tuple.peer).is_some_and(|route| route.metrics.fastopen_no_cookie);
         let mode = match options.fast_open {
             FastOpen::Auto | FastOpen::Force if no_cookie => FastOpen::NoCookie,
             mode => mode,
         };
         let syn_fin = options.syn_fin && options.fin;
-        let syn_fin_verdict = heed && syn_fin && self.shared.paths.syn_fin_verdict_admit(now, &key);
+        let admits = |key| self.shared.paths.syn_fin_verdict_admit(now, &key);
+        let syn_fin_verdict = key.filter(|_| syn_fin).is_some_and(admits);
         decide(&ClientInputs {
             bits: self.shared.config.tcp_fastopen,
             mode,

@@ -39,7 +39,9 @@ impl Connection {
             ClientPlan::Data { cookie, .. } => self.judge_data(cx, active, syn_ack, cookie),
         };
         if outcome != Outcome::NotAcknowledged(NotAcknowledged::Lost) {
-            cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).syn_arrived();
+            let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
+            path.syn_arrived();
+            path.syn_data_passed |= outcome == Outcome::Accepted && active.data_sent > 0;
         }
         outcome
     }
@@ -60,10 +62,9 @@ impl Connection {
         kind: FastOpenKind,
     ) -> Outcome {
         self.fast_opened = true;
-        let key = cx.verdict_key(&self.tuple);
         if self.new_cookie(cx, syn_ack).is_some() {
             if active.transmissions == 1 {
-                cx.paths.clear_verdict(&key);
+                cx.paths.clear_verdict(&cx.verdict_key(&self.tuple));
             }
             return Outcome::CookieRequested { granted: true };
         }
@@ -108,19 +109,21 @@ impl Connection {
     }
 
     fn accepted(&mut self, cx: &mut Context, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
-        let key = cx.verdict_key(&self.tuple);
-        cx.paths.clear_verdict(&key);
+        if cx.paths.has_verdicts() {
+            let key = cx.verdict_key(&self.tuple);
+            cx.paths.clear_verdict(&key);
+            if active.fin_sent && syn_ack.fin_acked {
+                cx.paths.clear_syn_fin_verdict(&key);
+            }
+        }
         if active.data_sent > 0 {
             cx.counters.tcp_fastopen_active += 1;
-            cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer).syn_data_passed = true;
             if !self.tuple.peer.is_loopback() {
                 cx.blackhole.success();
             }
         }
         if active.fin_sent && !syn_ack.fin_acked {
             self.hold_against_path(cx, Verdict::SynFin);
-        } else if active.fin_sent {
-            cx.paths.clear_syn_fin_verdict(&key);
         }
         Outcome::Accepted
     }

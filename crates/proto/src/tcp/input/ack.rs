@@ -297,7 +297,7 @@ impl Connection {
             (Some((first, _)), Some((_, last))) => Some((first, last)),
             (cumulative, sacked) => cumulative.or(sacked),
         };
-        if self.fast_opened && self.bytes_acked == u64::from(self.syn_data_acked) {
+        if self.fast_opened && cx.paths.has_verdicts() && self.bytes_acked == u64::from(self.syn_data_acked) {
             cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
         }
         let acked = (data_before - self.snd.queue.len()) as u32;

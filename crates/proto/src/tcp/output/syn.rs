@@ -13,7 +13,7 @@ use crate::tcp::timers::Timer;
 use crate::tcp::window_space::{Space, first_field};
 use crate::{CloseReason, Config, Skipped, State};
 use core::time::Duration;
-use wire::{FastOpenOption, Flags, TcpOptions, TxPacket};
+use wire::{FastOpenOption, Flags, TCP_OPTIONS_MAX, TcpOptions, TxPacket};
 
 impl Connection {
     /// The SYN. The first carries what the plan says, all others are plain (RFC 7413 §4.2.2).
@@ -296,8 +296,9 @@ impl Connection {
     /// A segment's worth of answer waits: the hold has nothing to gain.
     pub(crate) fn answer_fills_syn_ack(&self, cx: &Context) -> bool {
         let Some(Handshake::Passive(passive)) = self.handshake.as_deref() else { return false };
-        let options = self.options_of_syn_ack(cx, passive.cookie);
-        self.snd.queue.len() as u32 >= self.syn_ack_room(options.emit_len())
+        let len = self.snd.queue.len() as u32;
+        len >= self.syn_ack_room(TCP_OPTIONS_MAX)
+            && len >= self.syn_ack_room(self.options_of_syn_ack(cx, passive.cookie).emit_len())
     }
 
     /// No ACK of the SYN-ACK. A Fast Open child gets one repetition more than an ordinary request, as in Linux's
