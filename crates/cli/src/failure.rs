@@ -27,6 +27,11 @@ impl Failure {
         Failure::failed(format!("cannot {action} {}: {error}", path.display()))
     }
 
+    /// What happened, and what to do.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Says it on stderr.
     pub(crate) fn report(&self) -> ExitCode {
         eprintln!("{} {}", terminal::stderr_label("error:", "31"), self.message);

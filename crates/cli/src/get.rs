@@ -94,7 +94,7 @@ pub(crate) struct GetArgs {
     stack: StackArgs,
 }
 
-const DEFAULTS: Defaults = Defaults { tun: "firstbyte1", address: "10.78.0.2/24" };
+const DEFAULTS: Defaults = Defaults { tun: "firstbyte1", address: "10.78.0.2/24", control: false };
 
 /// Runs the verb.
 pub(crate) fn run(args: GetArgs) -> Result<ExitCode, Failure> {

@@ -5,20 +5,24 @@
 //! - [`get`]: one HTTP request, or a series, timed and explained;
 //! - [`metrics`]: what the two remember of paths, shown and forgotten;
 //! - [`bdp`]: what a path needs of windows and buffers;
-//! - [`script`](mod@script): scripts in packetdrill's language, in virtual time.
+//! - [`script`](mod@script): scripts in packetdrill's language, in virtual time;
+//! - [`ss`] and [`route`]: a look into a stack that runs, and values per destination.
 //!
 //! What the verbs share: [`stack`] (from arguments to a running stack on a TUN device), [`recorder`] (packets seen on the
-//! way), [`values`] (texts of arguments), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
+//! way), [`control`] (the socket by which a running stack is asked), [`values`] (texts of arguments), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
 //! Nothing of TCP or of Fast Open is decided here: that is the library's.
 #![forbid(unsafe_code)]
 mod bdp;
+mod control;
 mod failure;
 mod get;
 mod lab;
 mod metrics;
 mod recorder;
+mod route;
 mod script;
 mod serve;
+mod ss;
 mod stack;
 mod terminal;
 mod values;
@@ -50,6 +54,8 @@ enum Verb {
     Metrics(metrics::MetricsArgs),
     Bdp(bdp::BdpArgs),
     Script(script::ScriptArgs),
+    Ss(ss::SsArgs),
+    Route(route::RouteArgs),
 }
 
 fn main() -> ExitCode {
@@ -60,6 +66,8 @@ fn main() -> ExitCode {
         Verb::Metrics(args) => metrics::run(args),
         Verb::Bdp(args) => bdp::run(&args),
         Verb::Script(args) => script::run(&args),
+        Verb::Ss(args) => ss::run(&args),
+        Verb::Route(args) => route::run(&args),
     };
     done.unwrap_or_else(|failure| failure.report())
 }

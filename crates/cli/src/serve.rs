@@ -14,6 +14,7 @@ mod files;
 mod log;
 mod reply;
 
+use crate::control::ControlSocket;
 use crate::failure::{Failure, warn};
 use crate::stack::{Defaults, Running, StackArgs};
 use crate::values;
@@ -82,7 +83,7 @@ pub(crate) struct ServeArgs {
     stack: StackArgs,
 }
 
-const DEFAULTS: Defaults = Defaults { tun: "firstbyte0", address: "10.77.0.2/24" };
+const DEFAULTS: Defaults = Defaults { tun: "firstbyte0", address: "10.77.0.2/24", control: true };
 
 /// How long connections get to finish after the signal to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -139,7 +140,8 @@ async fn serve(args: ServeArgs, config: Config, site: Site) -> Result<ExitCode, 
         }
     }
     drop(task);
-    log.banner(&args, &running.tun, &places);
+    let control = running.control.as_ref().map(ControlSocket::path);
+    log.banner(&args, &running.tun, &places, control);
     let ended = until_stopped(&running, signals, stop, all_gone).await;
     log.summary(&running.net);
     running.finish()?;

@@ -6,6 +6,7 @@ mod route;
 
 pub(crate) use pcap::PcapFile;
 
+use crate::control::ControlSocket;
 use crate::failure::{Failure, warn};
 use crate::metrics::bad_file;
 use crate::recorder::Recorder;
@@ -47,6 +48,10 @@ pub(crate) struct StackArgs {
     /// Remember paths (Fast Open cookies and failures, round trips) in FILE: read at the start if it is there, replaced at the end.
     #[arg(long, value_name = "FILE")]
     cache: Option<PathBuf>,
+    /// Where `firstbyte ss` and `firstbyte route` reach this stack: a Unix socket, for its user alone [default: for serve, one of its own in
+    /// $XDG_RUNTIME_DIR/firstbyte or /run/firstbyte; for get, none].
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
     /// Print every setting with its value, and do nothing else.
     #[arg(long)]
     settings: bool,
@@ -67,6 +72,8 @@ enum Profile {
 pub(crate) struct Defaults {
     pub(crate) tun: &'static str,
     pub(crate) address: &'static str,
+    /// It runs long enough to be asked, so it has a control socket.
+    pub(crate) control: bool,
 }
 
 /// A stack that runs.
@@ -76,6 +83,7 @@ pub(crate) struct Running {
     pub(crate) tun: String,
     pub(crate) addresses: Vec<Cidr>,
     pub(crate) pcap: Option<PcapFile>,
+    pub(crate) control: Option<ControlSocket>,
     cache: Option<PathBuf>,
 }
 
@@ -173,7 +181,22 @@ impl StackArgs {
         if let Some((known, elapsed)) = known {
             net.add_paths(&known, elapsed);
         }
-        Ok(Running { net, tun: name, addresses, pcap, cache: self.cache.clone() })
+        let control = self.control_socket(defaults, &name, &net)?;
+        Ok(Running { net, tun: name, addresses, pcap, control, cache: self.cache.clone() })
+    }
+
+    /// One that was asked for must be there; of another it is said why it is not.
+    fn control_socket(
+        &self,
+        defaults: &Defaults,
+        device: &str,
+        net: &Net,
+    ) -> Result<Option<ControlSocket>, Failure> {
+        if let Some(path) = &self.control {
+            return ControlSocket::open(Some(path), device, net).map(Some);
+        }
+        let opened = defaults.control.then(|| ControlSocket::open(None, device, net));
+        Ok(opened.and_then(|opened| opened.map_err(|failure| warn(failure.message())).ok()))
     }
 
     fn known_paths(&self) -> Result<Option<(Paths, Duration)>, Failure> {

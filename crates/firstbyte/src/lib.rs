@@ -87,8 +87,8 @@ pub use proto::fast_open::{self, KeyRing};
 pub use proto::{
     Barrier, CaState, CloseReason, Config, CongestionControl, ConnectionInfo, Counters, EarlyData, FastOpen,
     Instant, ListenerInfo, Metric, NotAcknowledged, Outcome, RouteError, RouteMetrics, SettingError, Skipped,
-    SocketOption, SocketOptions, Stack, State, TableSizes, TcpInfo, TraceEvent, TraceMask, Traced, Verdict,
-    WriteFlags, parse_route, show_route,
+    SocketInfo, SocketOption, SocketOptions, Stack, State, TableSizes, TcpInfo, TraceEvent, TraceMask,
+    Traced, Verdict, WriteFlags, parse_route, show_route,
 };
 
 /// Where packets enter and leave: [`device::tun`], [`device::memory`], captures, or one of your own.

@@ -4,7 +4,7 @@ use crate::driver::{Control, Ended};
 use crate::{TcpSocket, error};
 use host::{Host, RealClock};
 use proto::{
-    Counters, Paths, RouteMetrics, SettingError, Stack, TableSizes, TraceEvent, TraceMask, fast_open,
+    Counters, Instant, Paths, RouteMetrics, SettingError, Stack, TableSizes, TraceEvent, TraceMask, fast_open,
 };
 use std::io;
 use std::net::IpAddr;
@@ -229,6 +229,17 @@ impl Net {
     /// Looks into the engine. The stack stands still meanwhile, so be quick.
     pub fn inspect<R>(&self, look: impl FnOnce(&Stack) -> R) -> R {
         self.handle.host.inspect(look)
+    }
+
+    /// As [`inspect`](Net::inspect), and tells the time, by which a [`ConnectionInfo`](crate::ConnectionInfo) is to be read.
+    pub fn inspect_at<R>(&self, look: impl FnOnce(&Stack, Instant) -> R) -> R {
+        self.handle.host.configure(|stack, now| look(stack, now))
+    }
+
+    /// What connections to every destination begin with, by prefix.
+    #[must_use]
+    pub fn routes(&self) -> Vec<(fast_open::Network, RouteMetrics)> {
+        self.inspect(|stack| stack.routes().collect())
     }
 
     pub(crate) fn host(&self) -> &Host<RealClock> {

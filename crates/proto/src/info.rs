@@ -175,6 +175,38 @@ pub struct StateCounts {
 }
 
 const STATES: usize = State::Closed as usize + 1;
+impl State {
+    /// As `ss` writes it.
+    pub fn ss(self) -> &'static str {
+        match self {
+            State::SynSent => "SYN-SENT",
+            State::SynReceived => "SYN-RECV",
+            State::Established => "ESTAB",
+            State::FinWait1 => "FIN-WAIT-1",
+            State::FinWait2 => "FIN-WAIT-2",
+            State::CloseWait => "CLOSE-WAIT",
+            State::Closing => "CLOSING",
+            State::LastAck => "LAST-ACK",
+            State::TimeWait => "TIME-WAIT",
+            State::Closed => "UNCONN",
+        }
+    }
+
+    /// Every state, in the order of a connection's life.
+    pub const ALL: [State; STATES] = [
+        State::SynSent,
+        State::SynReceived,
+        State::Established,
+        State::FinWait1,
+        State::FinWait2,
+        State::CloseWait,
+        State::Closing,
+        State::LastAck,
+        State::TimeWait,
+        State::Closed,
+    ];
+}
+
 impl StateCounts {
     /// Connections in one state.
     pub fn of(&self, state: State) -> usize {
@@ -187,6 +219,24 @@ impl StateCounts {
     pub(crate) fn add(&mut self, state: State, more: usize) {
         self.by_state[state as usize] += more;
     }
+}
+
+/// One line of `ss`.
+#[derive(Clone, Debug)]
+pub enum SocketInfo {
+    /// LISTEN.
+    Listener(ListenerInfo),
+    /// A connection.
+    Connection(Box<ConnectionInfo>),
+    /// What has only its numbers: a half-open request, TIME-WAIT, and FIN-WAIT-2 when nobody holds it.
+    Numbers {
+        /** SYN-RECEIVED, FIN-WAIT-2 or TIME-WAIT */
+        state: State,
+        /** local end */
+        local: SocketAddr,
+        /** peer */
+        peer: SocketAddr,
+    },
 }
 
 /// How full a connection's buffers are, bytes.

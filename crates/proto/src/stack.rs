@@ -2,7 +2,7 @@
 //!
 //! `ingress` takes packets apart and finds whom they concern (`holders`), `train` does so once for those that follow each other, `icmp` answers
 //! and believes ICMP, `listen` is LISTEN and the SYN queue with the server's half of Fast Open, `stateless` and `syn_cookie` are
-//! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `seeing` sums up, `telling` answers small questions, `sources` says where packets may come from, `settle` is what follows every change of a
+//! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `seeing` sums up, `listing` lists, `telling` answers small questions, `sources` says where packets may come from, `settle` is what follows every change of a
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again.
 
 mod agenda;
@@ -14,6 +14,7 @@ mod icmp;
 mod ingress;
 mod listen;
 mod listener;
+mod listing;
 mod migration;
 mod open;
 mod ports;

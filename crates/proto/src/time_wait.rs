@@ -294,12 +294,17 @@ impl TimeWaitTable {
         }
     }
 
+    /// Every entry; of one time-out in the order of their ends.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = TimeWait> {
+        let next = |index: &u32| self.slots[*index as usize].next.index();
+        let fifos = self.fifos.iter().map(|fifo| fifo.first.index());
+        let indices = fifos.flat_map(move |first| core::iter::successors(first, next));
+        indices.map(|index| self.slots[index as usize].unpack())
+    }
+
     /// Entries that stand for FIN-WAIT-2.
     pub(crate) fn awaiting_fin(&self) -> usize {
-        let slot = |link: Link| link.index().and_then(|index| self.slots.get(index as usize));
-        let after = |first| core::iter::successors(slot(first), |last| slot(last.next));
-        let entries = self.fifos.iter().flat_map(|fifo| after(fifo.first));
-        entries.filter(|slot| slot.end_and_flags & FIN_AWAITED != 0).count()
+        self.iter().filter(|entry| entry.fin_awaited).count()
     }
 
     /// Number of entries.
@@ -449,6 +454,24 @@ mod tests {
         assert_eq!(table.remove(index), entry(1));
         assert_eq!((table.lookup(&entry(1).tuple), table.len()), (None, 1));
         assert_eq!(table.get(table.lookup(&entry(2).tuple).unwrap()), entry(2));
+    }
+
+    /// What is removed leaves its numbers behind in a place that is free: they are nobody's.
+    #[test]
+    fn only_entries_that_are_there_are_counted_and_listed() {
+        let mut table = table(10);
+        for port in 1..=6 {
+            table.insert(at(port.into()), entry(port), MINUTE);
+        }
+        table.remove(table.lookup(&entry(3).tuple).unwrap());
+        let ports =
+            |table: &TimeWaitTable| -> Vec<u16> { table.iter().map(|entry| entry.tuple.peer_port).collect() };
+        assert_eq!((ports(&table), table.awaiting_fin()), (vec![1, 2, 4, 5, 6], 1));
+        for port in [1, 2, 4, 6] {
+            table.remove(table.lookup(&entry(port).tuple).unwrap());
+        }
+        table.insert(at(7), entry(7), 2 * MINUTE);
+        assert_eq!((ports(&table), table.awaiting_fin(), table.len()), (vec![5, 7], 0, 2));
     }
 
     /// Ends are rounded up to 2.1 ms: never early.

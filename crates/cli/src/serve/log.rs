@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::fmt::Display;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes to standard output. A reader that has gone is no reason to stop serving.
@@ -33,11 +34,12 @@ impl Log {
     }
 
     /// Where the server is, and what to try.
-    pub(crate) fn banner(&self, args: &ServeArgs, tun: &str, places: &[String]) {
+    pub(crate) fn banner(&self, args: &ServeArgs, tun: &str, places: &[String], control: Option<&Path>) {
         if self.json {
             let echo = args.echo;
             return print_line(&json!({
                 "event": "listening", "tun": tun, "urls": places, "echo_port": echo, "fast_open_qlen": args.fast_open,
+                "control": control,
             }));
         }
         let what = args
@@ -50,6 +52,9 @@ impl Log {
         }
         if let Some(place) = places.first() {
             print_line(&format!("Try twice: curl --tcp-fastopen {place}"));
+        }
+        if let Some(control) = control {
+            print_line(&format!("Look into it: firstbyte ss -a --control {}", control.display()));
         }
         print_line(&"Ctrl-C ends it.");
     }

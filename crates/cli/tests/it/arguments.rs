@@ -12,6 +12,9 @@ fn help_is_as_it_was() {
         ("metrics", &["metrics", "--help"][..]),
         ("bdp", &["bdp", "--help"][..]),
         ("script", &["script", "--help"][..]),
+        ("ss", &["ss", "--help"][..]),
+        ("route", &["route", "--help"][..]),
+        ("route-set", &["route", "set", "--help"][..]),
     ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(0));
@@ -27,7 +30,12 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 22] = [
+    let cases: [(&[&str], &str); 27] = [
+        (&["ss", "-a", "-l"], "cannot be used with '--listening'"),
+        (&["ss", "--summary", "-i"], "'--summary' cannot be used with '--info'"),
+        (&["route", "set", "default"], "say what holds there, such as '10.0.0.0/8 initcwnd 20'"),
+        (&["route", "set", "default", "via", "10.0.0.1"], "`via` is not one of: mtu, advmss, initcwnd"),
+        (&["route", "del", "ten"], "`ten` is not a prefix such as 10.0.0.0/8"),
         (&["bdp", "100", "20ms"], "write a rate with a unit, such as 512kbit, 100mbit or 2.5gbit"),
         (&["script"], "<FILE>..."),
         (&["script", "x.pkt", "-D", "COOKIE"], "it is NAME=VALUE"),
@@ -89,6 +97,41 @@ fn what_cannot_be_done_is_a_failure() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", stderr(&output));
         assert!(stderr(&output).starts_with(part), "{arguments:?}: {}", stderr(&output));
     }
+}
+
+/// Whom to ask is said, or must be clear: none, one that has gone, several.
+#[test]
+fn without_one_stack_to_ask_it_says_what_to_do() {
+    use std::os::unix::net::UnixListener;
+    let folder = std::env::temp_dir().join(format!("firstbyte-run-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("firstbyte")).unwrap();
+    let ask = |arguments: &[&str]| {
+        let output =
+            crate::firstbyte().env("XDG_RUNTIME_DIR", &folder).args(arguments).output().expect("it starts");
+        (output.status.code(), stderr(&output).to_owned())
+    };
+    let (code, said) = ask(&["ss"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("no stack runs that has its control socket in"), "{said}");
+    assert!(
+        said.contains("start one with `firstbyte serve`, or say where it is with --control PATH"),
+        "{said}"
+    );
+    let (code, said) = ask(&["route", "show", "--control", "/nonexistent/socket"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("/nonexistent/socket: there is no such socket"), "{said}");
+
+    let place = |name: &str| folder.join("firstbyte").join(name);
+    // Left behind by a process that was killed: passed over, and removed.
+    drop(UnixListener::bind(place("dead-1.sock")).unwrap());
+    let alive = ["one-2.sock", "two-3.sock"].map(|name| UnixListener::bind(place(name)).unwrap());
+    let (code, said) = ask(&["ss", "-l"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("2 stacks run; say which:\n  --control "), "{said}");
+    assert!(said.contains("one-2.sock") && said.contains("two-3.sock"), "{said}");
+    assert!(!place("dead-1.sock").exists());
+    drop(alive);
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

@@ -164,6 +164,45 @@ fn echo_gives_back_every_byte_and_a_stop_waits_for_nobody_idle() {
     });
 }
 
+/// `ss` and `route` ask the server that runs: its listeners, a connection of the kernel's, a first flight that is changed on the way.
+#[test]
+fn a_running_server_is_asked_and_steered() {
+    testnet::in_namespace(|| {
+        let path = std::env::temp_dir().join(format!("firstbyte-asked-{}", std::process::id()));
+        let control = ["--control", path.to_str().unwrap()];
+        let ask = |arguments: &[&str]| {
+            let output = run(&[arguments, &control].concat());
+            assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+            crate::stdout(&output).to_owned()
+        };
+        let server = Server::start(&[&["--echo", "7", "--backlog", "33"], &control[..]].concat());
+        let listening = ask(&["ss", "-l"]);
+        let words: Vec<Vec<&str>> =
+            listening.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        for local in ["10.77.0.2:7", "10.77.0.2:80"] {
+            assert!(words.contains(&vec!["LISTEN", "0", "33", local, "0.0.0.0:*"]), "{listening}");
+        }
+        ask(&["route", "set", "10.77.0.0/24", "initcwnd", "33"]);
+        assert_eq!(ask(&["route", "show"]), "10.77.0.0/24 initcwnd 33\n");
+        let mut stream = TcpStream::connect("10.77.0.2:7").unwrap();
+        stream.write_all(b"here").unwrap();
+        stream.read_exact(&mut [0; 4]).unwrap();
+        let local = stream.local_addr().unwrap().to_string();
+        let info = ask(&["ss", "-i"]);
+        let line = info.lines().find(|line| line.starts_with("ESTAB")).unwrap();
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["ESTAB", "0", "0", "10.77.0.2:7", &local]);
+        assert!(info.contains(" cwnd:33 ") && info.contains(" bytes_received:4 "), "{info}");
+        let json: serde_json::Value = serde_json::from_str(&ask(&["ss", "-i", "--json"])).unwrap();
+        assert_eq!(json["sockets"][0]["info"]["cwnd"], 33);
+        drop(stream);
+        assert!(ask(&["ss", "--summary"]).contains("\nLISTEN     2\n"));
+        ask(&["route", "del", "10.77.0.0/24"]);
+        assert_eq!(ask(&["route", "show", "--json"]), "[]\n");
+        assert_eq!(server.stop().0, Some(0));
+        assert!(!path.exists(), "the socket went with the server");
+    });
+}
+
 #[test]
 fn a_device_or_an_address_in_use_is_named() {
     testnet::in_namespace(|| {

@@ -296,6 +296,24 @@ fn connections_by_state() {
     p.remote.set_port(50_002);
     p.send("FA 1 ack 1");
     assert_eq!(states(&p), [1, 1, 1, 1, 1]);
+    let listed: Vec<(&str, u16)> = p
+        .stack
+        .sockets()
+        .map(|socket| match socket {
+            SocketInfo::Listener(listener) => ("LISTEN", listener.local.port()),
+            SocketInfo::Connection(connection) => (connection.state.ss(), connection.peer.port()),
+            SocketInfo::Numbers { state, peer, .. } => (state.ss(), peer.port()),
+        })
+        .collect();
+    let expected = [
+        ("LISTEN", 80),
+        ("SYN-RECV", 60_000),
+        ("CLOSE-WAIT", 50_002),
+        ("ESTAB", 50_003),
+        ("TIME-WAIT", 50_000),
+        ("FIN-WAIT-2", 50_001),
+    ];
+    assert_eq!(listed, expected);
     assert_eq!((p.stack.states().total(), of(&p.stack, "TcpCurrEstab")), (5, 2));
     assert_eq!(
         (of(&p.stack, "TcpRtoMin"), of(&p.stack, "TcpRtoMax"), of(&p.stack, "IpDefaultTTL")),

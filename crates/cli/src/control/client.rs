@@ -1,0 +1,80 @@
+//! The asking side.
+use super::{Request, place};
+use crate::failure::Failure;
+use clap::Args;
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Whom to ask.
+#[derive(Args, Debug)]
+pub(crate) struct ControlArgs {
+    /// Control socket of the stack [default: that of the one stack which runs].
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+}
+
+#[cfg(test)]
+impl ControlArgs {
+    pub(super) fn at(path: &Path) -> ControlArgs {
+        ControlArgs { control: Some(path.to_owned()) }
+    }
+}
+
+/// A stack that says nothing for so long is held to be stuck.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// No answer is longer.
+const ANSWER_MAX: u64 = 256 << 20;
+
+/// Asks the stack, and gives what it answers.
+pub(crate) fn ask(whom: &ControlArgs, request: &Request) -> Result<String, Failure> {
+    let path = match &whom.control {
+        Some(path) => path.clone(),
+        None => the_one(place::running())?,
+    };
+    let mut stream = UnixStream::connect(&path).map_err(|error| unreachable(&path, error.kind(), &error))?;
+    let text = exchange(&mut stream, request)
+        .map_err(|error| Failure::failed(format!("{} gave no answer: {error}", path.display())))?;
+    match text.split_once('\n') {
+        Some(("ok", body)) => Ok(body.to_owned()),
+        Some(("error", why)) => Err(Failure::failed(why)),
+        _ => Err(Failure::failed(format!("{} is no control socket of firstbyte", path.display()))),
+    }
+}
+
+fn exchange(stream: &mut UnixStream, request: &Request) -> std::io::Result<String> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(format!("{}\n", request.line()).as_bytes())?;
+    stream.shutdown(Shutdown::Write)?;
+    let mut text = String::new();
+    stream.take(ANSWER_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn the_one(mut running: Vec<PathBuf>) -> Result<PathBuf, Failure> {
+    match running.len() {
+        1 => Ok(running.remove(0)),
+        0 => Err(Failure::failed(format!(
+            "no stack runs that has its control socket in {}: start one with `firstbyte serve`, or say where it is with --control PATH",
+            place::folder().display()
+        ))),
+        count => {
+            let all: Vec<String> =
+                running.iter().map(|path| format!("  --control {}", path.display())).collect();
+            Err(Failure::usage(format!("{count} stacks run; say which:\n{}", all.join("\n"))))
+        }
+    }
+}
+
+fn unreachable(path: &Path, kind: ErrorKind, error: &std::io::Error) -> Failure {
+    let advice = match kind {
+        ErrorKind::NotFound => "there is no such socket; `firstbyte serve --control PATH` makes one",
+        ErrorKind::ConnectionRefused => "the stack that made it runs no more",
+        ErrorKind::PermissionDenied => "ask as the user who runs the stack",
+        _ => return Failure::file("reach the control socket", path, error),
+    };
+    Failure::failed(format!("{}: {advice}", path.display()))
+}
