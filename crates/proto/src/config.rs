@@ -31,7 +31,7 @@ pub enum SynDataRoom {
 /// When the acknowledgement of a lone segment is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckHabit {
-    /// Wait for the answer unless the segment is full-sized: fewest packets.
+    /// Wait for the answer unless the segment is full-sized: fewest packets. Where none has followed yet, or none did once, not for long.
     Merge,
     /// Acknowledge the first segments at once (`quickack` phase), then delay once the exchange goes back and forth (`pingpong`).
     QuickStart,
@@ -456,7 +456,7 @@ settings! {
     initial_ssthresh: u32 = "firstbyte.initial_ssthresh", ours 0, linux 0, range _,
     /// When a lone segment is acknowledged.
     ack_habit: AckHabit = "firstbyte.ack_habit", ours AckHabit::Merge, linux AckHabit::QuickStart, range _,
-    /// Delay of an acknowledgement that waits for company; of `quickstart` the least (RFC 9293 §3.8.6.3 allows 500 ms; Linux's
+    /// Delay of an acknowledgement that waits for company: of `quickstart` the least, of `merge` an eighth where no answer may follow (RFC 9293 §3.8.6.3 allows 500 ms; Linux's
     /// `TCP_DELACK_MIN`).
     delayed_ack: Duration = "firstbyte.delayed_ack", ours Duration::from_millis(40), linux Duration::from_millis(40), range _,
     /// The greatest of `quickstart`, and of the last ACK of a handshake whose socket has quick ACKs switched off (`TCP_DELACK_MAX`).

@@ -1,6 +1,8 @@
 //! How long an acknowledgement waits for company (RFC 9293 §3.8.6.3).
 //!
-//! [`AckHabit::Merge`] waits for the answer, always equally long, unless the segment is full-sized and the connection young.
+//! [`AckHabit::Merge`] waits for the answer, unless the segment is full-sized and the connection young: the whole delay where answers have
+//! followed and it was never in vain, and in a stream; else an eighth of it. For a peer that writes a request in two small pieces keeps the second
+//! back until the first is acknowledged (RFC 896), and there is no answer to half a request.
 //! [`AckHabit::QuickStart`] does as Linux: a phase of quick ACKs at the start, after a long pause and when something came twice; then a
 //! delay that follows the time between segments (`ato`), and none at all for a reader who has taken everything pushed, until
 //! answers go back soon after what came (`pingpong`).
@@ -13,6 +15,8 @@ use core::time::Duration;
 
 /// Segments acknowledged one by one (Linux's `TCP_MAX_QUICKACKS`).
 const QUICK_ACKS: u8 = 16;
+/// The part of the delay for which an answer is waited for where none may follow.
+const UNANSWERED: u32 = 8;
 /// Linux's jiffy, where it counts a thousand a second.
 const TICK: Duration = Duration::from_millis(1);
 /// Longest delay while the exchange goes one way.
@@ -34,6 +38,8 @@ pub(crate) struct AckDelay {
     pushed: u8,
     /// The application asked for quick ACKs.
     asked: bool,
+    /// The delay once passed, and nothing took the acknowledgement along.
+    in_vain: bool,
 }
 
 /// Text in order has come.
@@ -50,7 +56,7 @@ pub(crate) struct Came {
 
 impl AckDelay {
     pub(super) fn new() -> AckDelay {
-        AckDelay { ato: 0, quick: QUICK_ACKS, pingpong: 0, pushed: 0, asked: false }
+        AckDelay { ato: 0, quick: QUICK_ACKS, pingpong: 0, pushed: 0, asked: false, in_vain: false }
     }
 
     /// Begins, or begins again, to acknowledge up to `most` segments one by one.
@@ -139,8 +145,14 @@ impl AckDelay {
         match config.ack_habit {
             AckHabit::QuickStart if self.ato == 0 => Duration::ZERO,
             AckHabit::QuickStart => self.ato(config.delayed_ack),
-            AckHabit::Merge => config.delayed_ack,
+            AckHabit::Merge => self.merged(config.delayed_ack),
         }
+    }
+
+    /// How long to wait for an answer, at most `whole`. A stream, whose quick acknowledgements are used up, has none.
+    fn merged(&self, whole: Duration) -> Duration {
+        let is_answered = self.pingpong > 0 && !self.in_vain;
+        if is_answered || self.quick == 0 { whole } else { whole / UNANSWERED }
     }
 
     fn set_ato(&mut self, ato: Duration) {
@@ -160,6 +172,7 @@ impl AckDelay {
 
     /// The delay has passed and nothing took the acknowledgement along.
     pub(super) fn missed(&mut self, least: Duration, rto: Duration, thresh: u32) {
+        self.in_vain = true;
         if self.ato == 0 {
             return;
         }
@@ -261,7 +274,7 @@ impl Connection {
     /// Nanoseconds.
     fn ack_delay(&self, config: &Config) -> u64 {
         let delay = match config.ack_habit {
-            AckHabit::Merge => config.delayed_ack,
+            AckHabit::Merge => self.rcv.delay.merged(config.delayed_ack),
             // A FIN before any text: the delay has not begun to be measured, and Linux's timer fires at its next tick.
             AckHabit::QuickStart if self.rcv.delay.ato == 0 => TICK,
             AckHabit::QuickStart => self.adapted_delay(config),

@@ -224,11 +224,11 @@ fn a_change_is_acknowledged_at_once() {
     p.send_as(Ecn::Ect0, "AEe 1:11 ack 1 win 65535");
     p.expect_after(0, "AEe 1 ack 11");
     p.send_as(Ecn::Ect0, "AEe 11:21 ack 1 win 65535");
-    p.expect_after(40, "AEe 1 ack 21");
+    p.expect_after(5, "AEe 1 ack 21");
     p.send_as(Ecn::Ce, "AEe 21:31 ack 1 win 65535");
     p.expect_after(0, "AWe 1 ack 31");
     p.send_as(Ecn::Ce, "AEe 31:41 ack 1 win 65535");
-    p.expect_after(40, "AEWe 1 ack 41");
+    p.expect_after(5, "AEWe 1 ack 41");
     p.send_as(Ecn::Ect0, "AEe 41:51 ack 1 win 65535");
     p.expect_after(0, "AEWe 1 ack 51");
 }

@@ -157,14 +157,14 @@ fn a_clamp_bounds_the_window_of_a_larger_buffer() {
     p.send("A 1 ack 1 win 65535");
     let id = p.accept(listener);
     p.send("A 1:1001 ack 1");
-    p.expect_after(40, "A 1 ack 1001 win 19000");
+    p.expect_after(5, "A 1 ack 1001 win 19000");
     assert_eq!(p.read(id).unwrap().len(), 1000);
     p.stack.set_option(p.now, id, SocketOption::WindowClamp(30_000)).unwrap();
     p.send("A 1001:2001 ack 1");
-    p.expect_after(40, "A 1 ack 2001 win 29000");
+    p.expect_after(5, "A 1 ack 2001 win 29000");
     p.stack.set_option(p.now, id, SocketOption::WindowClamp(100)).unwrap();
     p.send("A 2001:3001 ack 1");
-    p.expect_after(40, "A 1 ack 3001 win 28000");
+    p.expect_after(5, "A 1 ack 3001 win 28000");
     assert_eq!(p.read(id).unwrap().len(), 2000);
     // What was offered stays offered; then the least clamp, 1152 bytes.
     p.send_bytes("A 3001 ack 1", &pattern(3001, 28_000));
@@ -256,7 +256,7 @@ fn closed_windows_are_counted() {
     p.send_bytes("A 1 ack 1", &pattern(1, 4380));
     p.sent_now();
     p.send("A 4381:5001 ack 1");
-    p.expect_after(40, "A 1 ack 5001 win 0");
+    p.expect_after(5, "A 1 ack 5001 win 0");
     p.send("A 5001:5002 ack 1");
     p.expect("A 1 ack 5001 win 0");
     assert_eq!(p.read(id).unwrap().len(), 5000);

@@ -86,7 +86,7 @@ fn windows_are_scaled_in_both_directions() {
     p.send("A 1 ack 1 win 1000");
     assert_eq!(p.stack.info(id).unwrap().snd_wnd, 8000);
     p.send("PA 1:11 ack 1 win 1000");
-    let header = p.expect_after(40, "A 1 ack 11");
+    let header = p.expect_after(5, "A 1 ack 11");
     assert_eq!(p.stack.info(id).unwrap().rcv_wscale, 7);
     assert_eq!(
         header.window,
@@ -114,7 +114,7 @@ fn a_large_receive_buffer_is_scaled_as_it_was_told() {
     p.expect("SA 0 ack 1 <mss 1460,wscale 10>");
     p.send("PA 1:11 ack 1");
     let id = p.accept(listener);
-    assert_eq!(p.expect_after(40, "A 1 ack 11").window, ((40 << 20) >> 10) as u16);
+    assert_eq!(p.expect_after(5, "A 1 ack 11").window, ((40 << 20) >> 10) as u16);
     assert_eq!(p.stack.info(id).unwrap().rcv_wscale, 10);
     let mut p = Peer::new(config);
     p.connect(ConnectOptions { socket, ..Default::default() });
@@ -138,14 +138,35 @@ fn settings_take_options_away() {
     p.expect("S 0 <mss 1460>");
 }
 
+/// Where an answer has followed, another is waited for.
 #[test]
 fn a_lone_small_segment_is_acknowledged_after_40_ms() {
     let (mut p, id) = established();
     p.send("PA 1:11 ack 1");
-    p.expect_after(40, "A 1 ack 11");
-    assert_eq!(p.stack.counters().delayed_acks, 1);
-    p.send("PA 11:21 ack 1");
+    p.expect_nothing_for(4);
+    p.write(id, b"answer");
+    p.expect("PA 1:7 ack 11");
+    p.send("PA 11:21 ack 7");
     p.expect_nothing_for(39);
+    p.write(id, b"answer");
+    p.expect("PA 7:13 ack 21");
+    p.send("PA 21:31 ack 13");
+    p.expect_after(40, "A 13 ack 31");
+    assert_eq!(p.stack.counters().delayed_acks, 1);
+    p.write(id, b"answer");
+    p.expect("PA 13:19 ack 31");
+    p.send("PA 31:41 ack 19");
+    p.expect_after(5, "A 19 ack 41");
+}
+
+/// Half a request has no answer, and a peer with Nagle's algorithm keeps the other half back until the first is acknowledged.
+#[test]
+fn a_lone_small_segment_that_no_answer_may_follow_is_acknowledged_after_5_ms() {
+    let (mut p, id) = established();
+    p.send("PA 1:11 ack 1");
+    p.expect_after(5, "A 1 ack 11");
+    p.send("PA 11:21 ack 1");
+    p.expect_nothing_for(4);
     p.write(id, b"answer");
     p.expect("PA 1:7 ack 21");
     p.expect_nothing_for(100);

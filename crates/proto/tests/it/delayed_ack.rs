@@ -190,9 +190,12 @@ fn tcp_delack_max_shortens_the_delay() {
 #[test]
 fn the_delay_stays_below_the_least_timeout() {
     let socket = SocketOptions { rto_min: Some(Duration::from_millis(10)), ..SocketOptions::default() };
-    let (mut p, _) = established(Config::default(), socket);
+    let (mut p, id) = established(Config::default(), socket);
     p.send("PA 1:11 ack 1");
-    p.expect_after(9, "A 1 ack 11");
+    p.write(id, b"answer");
+    p.expect("PA 1:7 ack 11");
+    p.send("PA 11:21 ack 7");
+    p.expect_after(9, "A 7 ack 21");
 }
 
 /// No text has come, so there is no delay to go by: Linux's timer of no time fires at the next tick.

@@ -32,7 +32,7 @@ fn a_receiver_that_does_not_read_closes_its_window() {
         p.expect(&format!("A 1 ack {} win {window}", seq + 1460));
     }
     p.send("A 8761:10001 ack 1");
-    let header = p.expect_after(40, "A 1 ack 10001 win 0");
+    let header = p.expect_after(5, "A 1 ack 10001 win 0");
     assert_eq!(header.window, 0);
     p.send("A 10001:10002 ack 1");
     p.expect("A 1 ack 10001 win 0");
@@ -50,7 +50,7 @@ fn a_closed_window_opens_when_it_is_worth_a_segment() {
         p.sent_now();
     }
     p.send("A 8761:10001 ack 1");
-    p.expect_after(40, "A 1 ack 10001 win 0");
+    p.expect_after(5, "A 1 ack 10001 win 0");
     read(&mut p, id, 1459);
     p.expect_nothing_for(1000);
     read(&mut p, id, 1);
@@ -62,17 +62,17 @@ fn a_closed_window_opens_when_it_is_worth_a_segment() {
     read(&mut p, id, 1460);
     p.expect_nothing_for(1000);
     p.send("A 10001:10002 ack 1");
-    p.expect_after(40, "A 1 ack 10002 win 4379");
+    p.expect_after(5, "A 1 ack 10002 win 4379");
 }
 
 #[test]
 fn the_windows_right_edge_never_retreats() {
     let (mut p, id) = small_receiver();
     p.send("A 1:101 ack 1");
-    p.expect_after(40, "A 1 ack 101 win 9900");
+    p.expect_after(5, "A 1 ack 101 win 9900");
     read(&mut p, id, 100);
     p.send("A 101:201 ack 1");
-    p.expect_after(40, "A 1 ack 201 win 9800");
+    p.expect_after(5, "A 1 ack 201 win 9800");
     p.send("A 201:10001 ack 1");
     assert_eq!(p.read(id).unwrap().len(), 9900, "everything up to the edge is taken");
 }
@@ -161,7 +161,7 @@ fn an_empty_segment_stays_inside_the_peers_window() {
     p.sent_now();
     p.send("A 1 ack 1001 win 500");
     p.send("PA 1:11 ack 1001 win 500");
-    p.expect_after(40, "A 1501 ack 11");
+    p.expect_after(5, "A 1501 ack 11");
 }
 
 /// After a time-out the next number to send is an old one; an ACK with it would be old to a peer that has received all.
@@ -172,7 +172,7 @@ fn an_empty_segment_carries_the_latest_number_also_after_a_timeout() {
     assert_eq!(p.sent_now().len(), 3);
     p.expect_after(200, "A 1:1001 ack 1");
     p.send("PA 1:11 ack 1");
-    p.expect_after(40, "A 3001 ack 11");
+    p.expect_after(5, "A 3001 ack 11");
     p.stack.abort(p.now, id);
     p.expect("RA 3001 ack 11");
 }

@@ -158,10 +158,10 @@ fn a_push_ends_the_wait_of_nagle() {
     p.expect_nothing();
 }
 
-/// Write, write, read: with Nagle the second write waits for the acknowledgement of the first, which the peer delays by 40 ms.
+/// Write, write, read: with Nagle the second write waits for the acknowledgement of the first, which the peer delays by 5 ms.
 #[test]
 fn write_write_read_takes_a_delayed_ack_longer_with_nagle() {
-    for (nodelay, arrival) in [(false, 500 + 40 + 500 + 500), (true, 500)] {
+    for (nodelay, arrival) in [(false, 500 + 5 + 500 + 500), (true, 500)] {
         let mut w = Pair::new(Config::default(), Config::default(), 500);
         let listener = w.listen(0);
         let socket = SocketOptions { nodelay, ..SocketOptions::default() };

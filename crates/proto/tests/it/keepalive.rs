@@ -50,8 +50,8 @@ fn an_answer_begins_the_silence_anew() {
     p.skip(4000);
     // Data of the peer counts, too.
     p.send("PA 1:11 ack 1");
-    p.expect_after(40, "A 1 ack 11");
-    p.expect_after(9960, "A 0 ack 11");
+    p.expect_after(5, "A 1 ack 11");
+    p.expect_after(9995, "A 0 ack 11");
     assert_eq!(p.state(id), State::Established);
 }
 

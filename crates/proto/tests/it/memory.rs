@@ -55,7 +55,7 @@ fn under_pressure_windows_shrink() {
     // The window grows again with what comes.
     p.sent_now();
     p.send("A 65001:66001 ack 1");
-    p.expect_after(40, "A 1 ack 66001 win 7840");
+    p.expect_after(5, "A 1 ack 66001 win 7840");
 }
 
 /// Above the third level nothing is taken in: the peer is told of a closed window, and of an open one when there is room.

@@ -395,7 +395,7 @@ fn data_may_come_with_the_final_ack() {
     p.send("PA 1:11 ack 1");
     let id = p.accept(listener);
     assert_eq!(p.read(id).unwrap(), pattern(1, 10));
-    p.expect_after(40, "A 1 ack 11");
+    p.expect_after(5, "A 1 ack 11");
 }
 
 #[test]

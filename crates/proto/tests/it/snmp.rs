@@ -157,11 +157,11 @@ fn a_window_that_would_be_closed() {
     assert_eq!(p.stack.counters().want_zero_window_adv, 0);
     p.send("A 2001:3001 ack 1");
     p.send("A 3001:3901 ack 1");
-    p.expect_after(40, "A 1 ack 3901 win 100");
+    p.expect_after(5, "A 1 ack 3901 win 100");
     let counters = p.stack.counters();
     assert_eq!((counters.want_zero_window_adv, counters.to_zero_window_adv), (1, 0));
     p.send("PA 3901:4001 ack 1");
-    p.expect_after(40, "A 1 ack 4001 win 0");
+    p.expect_after(5, "A 1 ack 4001 win 0");
     assert_eq!((p.stack.counters().want_zero_window_adv, p.stack.counters().to_zero_window_adv), (1, 1));
 }
 

@@ -109,7 +109,7 @@ fn options_and_keepalive() {
     p.send("A 1 ack 1");
     let heard = info(&p, id);
     assert_eq!((heard.max_pacing_rate, heard.last_ack_recv), (Some(125_000), Some(p.now)));
-    assert_eq!((heard.ato, heard.rcv_mss), (40 * MS, 536));
+    assert_eq!((heard.ato, heard.rcv_mss), (5 * MS, 536));
 }
 
 /// An acknowledgement counts whether or not it tells anything new, and without keepalive, too.
@@ -194,7 +194,7 @@ fn a_line_as_ss_has_it() {
     p.skip(5);
     assert_eq!(
         line(&p),
-        "sack cubic rto:200 rtt:4.687/8.124 ato:40 mss:1000 pmtu:1500 rcvmss:536 advmss:1460 cwnd:7 ssthresh:7 bytes_sent:11000 \
+        "sack cubic rto:200 rtt:4.687/8.124 ato:5 mss:1000 pmtu:1500 rcvmss:536 advmss:1460 cwnd:7 ssthresh:7 bytes_sent:11000 \
          bytes_retrans:1000 bytes_acked:1000 segs_out:11 segs_in:4 data_segs_out:11 send 13141246bps lastsnd:5 lastack:5 \
          delivery_rate 1600000bps app_limited busy:25ms unacked:9 retrans:1/1 lost:1 sacked:3 rcv_ssthresh:524288 minrtt:0 \
          snd_wnd:65535 rcv_wnd:65535"

@@ -39,9 +39,11 @@ fn an_exchange_is_told_in_the_order_of_time() {
             "1000.040000 state SynSent -> Established",
             "1000.040000 srtt 40.000ms rttvar 20.000ms rto 200.000ms",
             "1000.040000 limited by the handshake -> the application",
+            "1000.085000 srtt 40.625ms rttvar 16.250ms rto 200.000ms",
+            "1000.085000 limited by the application -> nothing",
             "1000.100000 state Established -> FinWait1",
-            "1000.120000 srtt 45.000ms rttvar 25.000ms rto 200.000ms",
-            "1000.180000 state FinWait1 -> FinWait2",
+            "1000.100000 limited by nothing -> the application",
+            "1000.145000 state FinWait1 -> FinWait2",
         ]
     );
 }

@@ -47,7 +47,7 @@ fn the_peer_is_told_before_the_window_opens() {
     write_urgent(&mut p, id, b"!");
     assert_eq!(p.expect_after(200, "UA 0 ack 1").urgent, 2);
     p.send("PA 1:11 ack 1 win 0");
-    assert_eq!(p.expect_after(40, "UA 1 ack 11").urgent, 1);
+    assert_eq!(p.expect_after(5, "UA 1 ack 11").urgent, 1);
     p.send("A 11 ack 1 win 10");
     assert_eq!(p.expect("UPA 1:2 ack 11").urgent, 1);
 }
