@@ -69,7 +69,8 @@ impl Connection {
         let mut unused = Slices::new();
         let unit = self.segment_unit();
         for again in [false, true] {
-            let sending = Sending { now: cx.now, in_flight: self.pipe(), unit, again };
+            let packet = self.segment_max().into();
+            let sending = Sending { now: cx.now, in_flight: self.pipe(), unit, packet, again };
             let mut at = seq;
             while at.before(seq + len) {
                 let left = (seq + len).since(at);

@@ -19,7 +19,7 @@ use core::time::Duration;
 pub(crate) use segment::TxSegment;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-use weight::whole;
+use weight::{weight, whole};
 use wire::SeqNum;
 
 /// Payload of one transmission: slices in order.
@@ -74,6 +74,8 @@ pub(crate) struct Sending {
     pub(crate) in_flight: u32,
     /// Segments weigh multiples of so many bytes; 1: their own.
     pub(crate) unit: u32,
+    /// Bytes that a packet takes.
+    pub(crate) packet: u32,
     /// What is sent is in flight already.
     pub(crate) again: bool,
 }
@@ -418,11 +420,6 @@ impl SendQueue {
         }
     }
 
-    /// Something was delivered besides what segments tell (see [`Delivery`]).
-    pub(crate) fn delivered_besides(&mut self, now: Instant, bytes: u32) {
-        self.delivery.delivered_besides(self.held.as_mut().map(|held| &mut held.flight), now, bytes);
-    }
-
     /// So many of the bytes just acknowledged had been counted before.
     pub(crate) fn was_delivered_before(&mut self, bytes: u32, segment: u32) {
         if let Some(held) = &mut self.held {
@@ -573,7 +570,7 @@ impl SendQueue {
     /// number, and whether a write ends there.
     pub(crate) fn transmit(
         &mut self,
-        Sending { now, mut in_flight, unit, again }: Sending,
+        Sending { now, mut in_flight, unit, packet, again }: Sending,
         seq: SeqNum,
         max: u32,
         slices: &mut Slices,
@@ -596,7 +593,7 @@ impl SendQueue {
             } else if index + 1 == held.segments.len() {
                 held.freeze_tail();
             }
-            let weight = whole(taken + held.segments[index].len, unit) - whole(taken, unit);
+            let weight = weight((taken, held.segments[index].len), unit, packet);
             if again {
                 held.reweigh(index, weight);
             } else {
@@ -672,7 +669,7 @@ impl SendQueue {
     #[cfg(test)]
     pub(crate) fn sent(&mut self, now: Instant, seq: SeqNum, max: u32) -> (Slices, u32, bool) {
         let mut slices = Slices::new();
-        let sending = Sending { now, in_flight: 0, unit: 1, again: false };
+        let sending = Sending { now, in_flight: 0, unit: 1, packet: 1, again: false };
         let (taken, push) = self.transmit(sending, seq, max, &mut slices);
         (slices, taken, push)
     }

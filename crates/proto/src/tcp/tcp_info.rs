@@ -219,7 +219,7 @@ impl TcpInfo {
             lost,
             retrans,
             last_data_sent: (c.tally.data_segs_out > 0).then(|| c.window_use.last_sent_at()),
-            last_data_recv: (c.tally.data_segs_in > 0).then_some(c.rcv.last_data_at),
+            last_data_recv: Some(c.rcv.last_data_at).filter(|at| *at > Instant::ZERO),
             last_ack_recv: c.heard_at(),
             rcv_ssthresh: c.rcv.space.ssthresh(),
             rcv_wnd: c.rcv.told(),

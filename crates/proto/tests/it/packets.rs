@@ -174,3 +174,25 @@ fn bloated_packets_are_copied_together() {
     assert_eq!(held(&p, id).0, 4352);
     assert_eq!(p.read(id).unwrap(), pattern(1, 2000));
 }
+
+/// What a device merged is more than a segment; and of one the timestamps take twelve bytes.
+#[test]
+fn a_full_sized_segment_is_our_mss_without_timestamps() {
+    let (mut p, id) = with(SocketOptions::default(), "S 0 win 65535 <mss 1460,sackOK,TS 100 0>");
+    p.send("A 1:2897 ack 1 <TS 101 0>");
+    assert_eq!(p.stack.info(id).unwrap().tcp_info.rcv_mss, 1448);
+}
+
+/// A part that came twice is told late, if what follows goes the short way.
+#[test]
+fn a_part_that_came_twice_is_told_with_the_delayed_acknowledgement() {
+    let (mut p, id) = plain(50_000);
+    p.send("PA 1:1001 ack 1");
+    p.expect("A 1 ack 1001");
+    p.write(id, &pattern(1, 100));
+    p.expect("PA 1:101 ack 1001");
+    p.send("A 1001 ack 101");
+    p.send("PA 991:1011 ack 101");
+    p.send("PA 1011:1021 ack 101");
+    p.expect_after(40, "A 101 ack 1021 <sack 991:1001>");
+}

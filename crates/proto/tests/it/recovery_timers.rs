@@ -115,3 +115,63 @@ fn what_went_again_in_vain_was_reordered() {
     assert_eq!(p.stack.counters().sack_reorder, 1);
     assert_eq!(p.stack.info(id).unwrap().tcp_info.reordering, 6);
 }
+
+/// A segment goes, and again after its time-out: the echo tells which of the two is acknowledged, and so the round trip.
+#[test]
+fn the_least_round_trip_comes_of_echoes_too() {
+    let mut p = Peer::new(Config::default());
+    let listener = p.listen();
+    p.send("S 0 win 65535 <mss 1000,sackOK,TS 100 0>");
+    p.expect("SA 0 ack 1");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 1 <TS 200 0>");
+    let id = p.accept(listener);
+    p.write(id, &pattern(1, 900));
+    p.expect("PA 1:901 ack 1 <TS 100 200>");
+    p.expect_after(300, "PA 1:901 ack 1 <TS 400 200>");
+    p.now = p.now + Duration::from_millis(7);
+    p.send("A 1 ack 901 <TS 210 400>");
+    let info = p.stack.info(id).unwrap();
+    assert_eq!(info.min_rtt, Some(Duration::from_millis(7)));
+    assert_eq!(info.srtt, Some(Duration::from_micros(88_375)), "100 - 93 / 8");
+}
+
+/// Reno's window grows by a segment for each window that is acknowledged, however many ACKs that takes: in bytes, and in Linux's profile.
+#[test]
+fn reno_grows_by_a_segment_a_window() {
+    for config in [Config::default(), Config::linux()] {
+        let (mut p, id) = established_with(config);
+        p.write(id, &pattern(1, 25_000));
+        p.sent_now();
+        p.expect_nothing_for(100);
+        p.send("A 1 ack 1 <sack 1001:10001>");
+        p.sent_now();
+        p.expect_nothing_for(100);
+        let mut una = 1 + p.stack.info(id).unwrap().flight_size;
+        p.send(&format!("A 1 ack {una}"));
+        let mut windows = Vec::new();
+        for round in 0..4 {
+            p.write(id, &pattern(25_001 + 9000 * round, 9000));
+            windows.push(p.stack.info(id).unwrap().cwnd / 1000);
+            p.sent_now();
+            p.expect_nothing_for(100);
+            for _ in 0..p.stack.info(id).unwrap().flight_size / 1000 {
+                una += 1000;
+                p.send(&format!("A 1 ack {una}"));
+            }
+        }
+        assert_eq!(windows, [6, 7, 8, 9]);
+    }
+}
+
+/// Blocks leave room for 988 of 1000 bytes, so that these are two segments: a probe waits for no delayed acknowledgement of one alone.
+#[test]
+fn what_goes_beside_blocks_counts_as_the_packets_it_takes() {
+    let (mut p, id) = established_with(Config::linux());
+    p.send("A 1001:2001 ack 1");
+    p.expect("A 1 ack 1 <sack 1001:2001>");
+    p.write(id, &pattern(1, 1000));
+    p.sent_now();
+    assert_eq!(p.stack.info(id).unwrap().tcp_info.unacked, 2000);
+    p.expect_after(202, "PA 989:1001 ack 1 <sack 1001:2001>");
+}

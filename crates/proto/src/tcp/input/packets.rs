@@ -86,7 +86,8 @@ impl Connection {
         let fin = segment.has(Flags::FIN);
         let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
         let end = segment.end();
-        if let Some(packets) = self.rcv.space.packets_mut() {
+        if let Some(packets) = self.rcv.space.packets_mut().filter(|packets| !packets.predicted) {
+            // What goes the short way leaves it to be told.
             packets.sacks.duplicate = None;
         }
         if seq == rcv_nxt {

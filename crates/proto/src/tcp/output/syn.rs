@@ -77,7 +77,7 @@ impl Connection {
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
         self.snd.queue.begin_flight(cx.now);
-        let sending = Sending { now: cx.now, in_flight: 0, unit: 1, again: false };
+        let sending = Sending { now: cx.now, in_flight: 0, unit: 1, packet: 1, again: false };
         let (taken, _) = self.snd.queue.transmit(sending, start, len, &mut packet.payload);
         self.snd.queue.join_before(start + taken);
         // So that a server which takes it only from a later segment hands it on at once (as Linux's `tcp_send_syn_data`).
@@ -272,7 +272,7 @@ impl Connection {
         let len = room.min(self.snd.queue.len() as u32);
         let start = self.snd.iss + 1;
         self.snd.queue.begin_flight(cx.now);
-        let sending = Sending { now: cx.now, in_flight: 0, unit: 1, again: false };
+        let sending = Sending { now: cx.now, in_flight: 0, unit: 1, packet: 1, again: false };
         let (taken, push) = self.snd.queue.transmit(sending, start, len, &mut packet.payload);
         let fin = self.snd.fin_queued && taken as usize == self.snd.queue.len();
         passive.data_sent = taken;

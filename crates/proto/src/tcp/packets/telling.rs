@@ -90,7 +90,7 @@ impl Connection {
     }
 
     pub(in crate::tcp) fn sizes(&self, config: &Config) -> Sizes {
-        Sizes { advmss: self.advmss.into(), rcv_mss: self.rcv.mss(), rmem_max: config.tcp_rmem[2] }
+        Sizes { advmss: self.window_segment(), rcv_mss: self.rcv.mss(), rmem_max: config.tcp_rmem[2] }
     }
 
     /// The application has read: its packets go, the buffer is fitted to its pace, and the peer may be told. True: now.

@@ -1,6 +1,7 @@
 //! What a D-SACK (RFC 2883) makes of interest: what of it went more than once, and whether it tells of another round.
 
 use super::SendQueue;
+use crate::Instant;
 use wire::SeqNum;
 
 impl SendQueue {
@@ -24,5 +25,10 @@ impl SendQueue {
     pub(crate) fn delivered_and_before(&self) -> Option<(u32, u32)> {
         let before = self.held.as_ref()?.flight.delivered_before_newest()?;
         Some((self.delivery.delivered(), before))
+    }
+
+    /// Something was delivered besides what segments tell (see `Delivery`).
+    pub(crate) fn delivered_besides(&mut self, now: Instant, bytes: u32) {
+        self.delivery.delivered_besides(self.held.as_mut().map(|held| &mut held.flight), now, bytes);
     }
 }
