@@ -233,6 +233,9 @@ settings! {
     tcp_tw_reuse: u32 = "net.ipv4.tcp_tw_reuse", ours 1, linux 2, range 0..=2,
     /// For so many milliseconds it may not.
     tcp_tw_reuse_delay: u32 = "net.ipv4.tcp_tw_reuse_delay", ours 1000, linux 1000, range 1..=60_000,
+    /// A connect that names its local port cuts short any TIME-WAIT or FIN-WAIT-2 there of a connection with timestamps, however young it is
+    /// and whatever `tcp_tw_reuse` says (Linux's `tcp_twsk_unique`, `__inet_hash_connect`).
+    named_port_reuses: bool = "firstbyte.named_port_reuses", ours false, linux true, range _,
     /// A reset does not end TIME-WAIT (RFC 1337).
     tcp_rfc1337: bool = "net.ipv4.tcp_rfc1337", ours true, linux false, range _,
     /// Initial retransmission time-out (RFC 6298 §2.1).

@@ -75,7 +75,7 @@ impl Stack {
             if self.tuple_is_free(&tuple(port), Claim::Opens) {
                 return Ok((port, true));
             }
-            if spare.is_none() && self.can_be_recycled(now, &tuple(port)) {
+            if spare.is_none() && self.can_be_recycled(now, &tuple(port), false) {
                 spare = Some(port);
             }
         }
@@ -91,10 +91,13 @@ impl Stack {
     }
 
     /// Is this the tuple of a TIME-WAIT that may be cut short? Timestamps keep the segments of the old connection out of the new one
-    /// (RFC 7323 §5), as `tcp_twsk_unique` reasons.
-    pub(super) fn can_be_recycled(&self, now: Instant, tuple: &FourTuple) -> bool {
+    /// (RFC 7323 §5), as `tcp_twsk_unique` reasons. `named`: the application has said which port.
+    pub(super) fn can_be_recycled(&self, now: Instant, tuple: &FourTuple, named: bool) -> bool {
         let config = &self.shared.config;
         let Some(index) = self.time_wait.lookup(tuple) else { return false };
+        if named && config.named_port_reuses {
+            return self.time_wait.get(index).ts_recent.is_some() && self.find_listener(tuple).is_none();
+        }
         let allowed = match config.tcp_tw_reuse {
             0 => false,
             1 => true,

@@ -269,7 +269,7 @@ impl Stack {
         let tuple = FourTuple { local, local_port: port, peer: peer_addr, peer_port: peer.port() };
         let is_free = self.tuple_is_free(&tuple, claim);
         let parting = claim == Claim::Takes && self.time_wait.lookup(&tuple).is_some();
-        let can_be_had = is_free || parting || self.can_be_recycled(now, &tuple);
+        let can_be_had = is_free || parting || self.can_be_recycled(now, &tuple, true);
         if can_be_had { Ok((tuple, is_free)) } else { Err(ConnectError::AddrInUse) }
     }
 

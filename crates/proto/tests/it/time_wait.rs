@@ -48,6 +48,21 @@ fn who_names_the_port_gets_it_too() {
     assert!(open(&mut p).is_ok());
 }
 
+/// In Linux's profile at once, and whatever `tcp_tw_reuse` says; without timestamps not.
+#[test]
+fn who_names_the_port_may_get_it_at_once() {
+    for (options, gets_it) in [("TS 110 0", true), ("", false)] {
+        let mut p = client(Config { tcp_tw_reuse: 0, ..Config::linux() }, options);
+        let named = ConnectOptions { local: Some(p.local), ..Default::default() };
+        assert_eq!(connect(&mut p), Err(ConnectError::NoPorts));
+        let old_end = p.isn(80) + 2;
+        match p.stack.connect(p.now, p.remote, named) {
+            Ok(_) => assert!(gets_it && p.expect_syn().since(old_end) >= 65_536),
+            Err(error) => assert!(!gets_it && error == ConnectError::AddrInUse),
+        }
+    }
+}
+
 #[test]
 fn without_timestamps_it_lasts_its_minute() {
     let mut p = client(Config::default(), "");

@@ -29,7 +29,6 @@ const ABSENT: &[&str] = &[
     "net.ipv4.icmp_ratelimit",
     "net.ipv4.icmp_ratemask",
     "net.ipv4.ip_autobind_reuse",
-    "net.ipv4.ip_local_port_range",
     "net.ipv4.ip_no_pmtu_disc",
     "net.ipv4.ip_nonlocal_bind",
     "net.ipv4.ip_unprivileged_port_start",
@@ -54,7 +53,24 @@ pub(super) fn assign(
     assignment: &str,
 ) -> Result<Result<(), String>, String> {
     let (name, value) = parts(assignment)?;
-    judged(&name, value, sockets.stack_mut().set(now, &name, value).map(drop))
+    let stack = sockets.stack_mut();
+    if name == PORT_RANGE {
+        let set = rows_of_ports(value).and_then(|rows| {
+            rows.into_iter().try_for_each(|(row, port)| stack.set(now, row, port).map(drop))
+        });
+        return judged(&name, value, set);
+    }
+    judged(&name, value, stack.set(now, &name, value).map(drop))
+}
+
+/// One file of Linux's, two rows here.
+const PORT_RANGE: &str = "net.ipv4.ip_local_port_range";
+
+fn rows_of_ports(value: &str) -> Result<[(&'static str, &str); 2], SettingError> {
+    match value.split_whitespace().collect::<Vec<_>>()[..] {
+        [low, high] => Ok([("firstbyte.ip_local_port_low", low), ("firstbyte.ip_local_port_high", high)]),
+        _ => Err(SettingError::Invalid("it is two ports, the lowest and the highest".into())),
+    }
 }
 
 /// What [`assign`] would say. That Linux does not know a name is no error yet: a command may say what to do then.
@@ -62,6 +78,7 @@ pub(super) fn check(assignment: &str) -> Result<(), String> {
     let (name, value) = parts(assignment)?;
     let set = match name.as_str() {
         "net.ipv4.tcp_fastopen_key" => Ok(()),
+        PORT_RANGE => rows_of_ports(value).map(drop),
         "net.ipv4.conf.tun0.rp_filter" | "net.ipv4.conf.tun0.log_martians" => Ok(()),
         _ => Config::linux().set(&name, value).map(drop),
     };
