@@ -34,9 +34,12 @@ pub(crate) fn run(packetdrill: &str, paths: &[&str]) -> Result<(), String> {
     }
     found.sort();
     let before = found.len();
-    found.retain(|script| !wants_our_settings(script));
+    found.retain(|script| !is_ours_alone(script));
     if found.len() < before {
-        println!("SKIPPED {} scripts: they change settings that Linux does not have", before - found.len());
+        println!(
+            "SKIPPED {} scripts: they change settings that Linux does not have, or want echoes that packetdrill does not",
+            before - found.len()
+        );
     }
     if !takes_accurate_ecn() {
         let before = found.len();
@@ -67,8 +70,9 @@ fn wants_accurate_ecn(script: &Path) -> bool {
     ["tcp_ecn=3", "tcp_ecn=4", "tcp_ecn=5"].iter().any(|setting| text.contains(setting))
 }
 
-fn wants_our_settings(script: &Path) -> bool {
-    std::fs::read_to_string(script).is_ok_and(|text| text.contains("firstbyte."))
+fn is_ours_alone(script: &Path) -> bool {
+    let wanted = |text: String| ["firstbyte.", "icmp echo_"].iter().any(|word| text.contains(word));
+    std::fs::read_to_string(script).is_ok_and(wanted)
 }
 
 /// Where system tools lie too.

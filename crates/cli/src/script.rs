@@ -1,8 +1,11 @@
 //! `firstbyte script`: runs packetdrill's scripts in virtual time.
 use crate::failure::Failure;
 use crate::terminal::print;
-use ::script::{Script, Setup};
+use ::script::{Passed, Script, Setup, ast};
 use clap::Args;
+use firstbyte::device::tap::{Captured, Direction, PcapngWriter};
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -38,6 +41,9 @@ pub(crate) struct ScriptArgs {
     /// Only read the scripts, and say what cannot be understood.
     #[arg(long)]
     check: bool,
+    /// Write every packet of the script to FILE (pcapng), with the script's times; only one script then.
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    pcap: Option<PathBuf>,
     /// Say nothing of scripts that hold.
     #[arg(short, long)]
     quiet: bool,
@@ -54,11 +60,14 @@ fn definition(text: &str) -> Result<(String, String), String> {
 /// Runs the verb: exit code 1 if a script does not hold.
 pub(crate) fn run(args: &ScriptArgs) -> Result<ExitCode, Failure> {
     let setup = setup(args).map_err(Failure::usage)?;
+    if args.pcap.is_some() && args.file.len() > 1 {
+        return Err(Failure::usage("--pcap is the capture of one script: run them one by one"));
+    }
     let mut failed = 0;
     for file in &args.file {
         let source = std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?;
         let name = file.display();
-        match outcome(args, &setup, file, &source) {
+        match outcome(args, &setup, file, &source)? {
             Ok(()) if args.quiet => {}
             Ok(()) => {
                 print(&format!("ok    {name}\n"))?;
@@ -93,10 +102,46 @@ fn setup(args: &ScriptArgs) -> Result<Setup, String> {
     Ok(setup)
 }
 
-fn outcome(args: &ScriptArgs, setup: &Setup, file: &Path, source: &str) -> Result<(), String> {
-    let script = Script::parse_with(source, &args.define).map_err(|problem| problem.to_string())?;
+/// The outer error is ours, the inner the script's.
+fn outcome(
+    args: &ScriptArgs,
+    setup: &Setup,
+    file: &Path,
+    source: &str,
+) -> Result<Result<(), String>, Failure> {
+    let script = match Script::parse_with(source, &args.define) {
+        Ok(script) => script,
+        Err(problem) => return Ok(Err(problem.to_string())),
+    };
     let folder = file.parent().unwrap_or(Path::new("")).to_owned();
     let setup = Setup { folder, ..setup.clone() };
-    let outcome = if args.check { ::script::check(&script, setup) } else { ::script::run(&script, setup) };
-    outcome.map_err(|failure| failure.in_source(source).to_string())
+    let outcome = match &args.pcap {
+        _ if args.check => ::script::check(&script, setup),
+        None => ::script::run(&script, setup),
+        Some(pcap) => {
+            let (outcome, passed) = ::script::run_captured(&script, setup);
+            capture(pcap, &passed).map_err(|error| Failure::file("write", pcap, &error))?;
+            outcome
+        }
+    };
+    Ok(outcome.map_err(|failure| failure.in_source(source).to_string()))
+}
+
+fn capture(path: &Path, passed: &[Passed]) -> std::io::Result<()> {
+    let mut writer = PcapngWriter::new(BufWriter::new(File::create(path)?))?;
+    let interface = writer.add_interface("tun0", "the script's device, seen from the stack")?;
+    for Passed { at, direction, packet } in passed {
+        let direction = match direction {
+            ast::Direction::In => Direction::Inbound,
+            ast::Direction::Out => Direction::Outbound,
+        };
+        writer.write_packet(&Captured {
+            interface,
+            at: u64::try_from(*at).unwrap_or(0) * 1000,
+            direction: Some(direction),
+            data: packet,
+            comments: &[],
+        })?;
+    }
+    writer.flush()
 }

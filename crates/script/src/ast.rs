@@ -126,7 +126,7 @@ pub enum Tos {
 pub enum Body {
     /// A TCP segment.
     Tcp(Segment),
-    /// An ICMP error.
+    /// An ICMP message.
     Icmp(Icmp),
 }
 
@@ -197,7 +197,7 @@ pub enum TcpOption {
     },
 }
 
-/// An ICMP error, its type and code by name (`unreachable`, `frag_needed`) or number (`type_3`, `code_4`).
+/// An ICMP error or echo, its type and code by name (`unreachable`, `frag_needed`, `echo_request`) or number (`type_3`, `code_4`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Icmp {
     /// Type.
@@ -206,6 +206,8 @@ pub struct Icmp {
     pub code: Option<String>,
     /// MTU of the next hop.
     pub mtu: Option<u32>,
+    /// Identifier of an echo.
+    pub id: Option<u16>,
     /// First sequence number and length of the TCP segment it quotes.
     pub quote: Option<(u32, u16)>,
 }

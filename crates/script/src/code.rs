@@ -1,8 +1,9 @@
 //! The snippets between `%{` and `}%`: assertions about numbers.
 //!
-//! The part of Python that they use: `assert condition, message`, assignments, `print`, comparison (chained too), `and or not in`,
-//! arithmetic and bits, `a if condition else b`, `%` and `.format` for texts, `abs len max min`, tuples and lists and what they have at a
-//! place. Everything else is refused by name. Numbers are whole.
+//! The part of Python that they use: `assert condition, message`, assignments, `print`, `if`, `elif` and `else` with what is indented below
+//! them, comparison (chained too), `and or not in`, arithmetic and bits, `a if condition else b`, `%` and `.format` for texts, `abs float
+//! int len max min round`, tuples and lists and what they have at a place. Everything else is refused by name. Numbers are whole, or
+//! doubles where a point or a division makes them so.
 
 mod expression;
 mod tokens;
@@ -10,13 +11,18 @@ mod tokens;
 use expression::Parser;
 use std::collections::BTreeMap;
 use std::fmt;
-use tokens::{Token, statements};
+use tokens::{Statement, Token, statements};
+
+/// `if` within `if`.
+const DEPTH_MAX: u32 = 100;
 
 /// A value of a snippet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Value {
-    /// A number; truth is 1 and 0.
+    /// A whole number; truth is 1 and 0.
     Int(i128),
+    /// Another one.
+    Float(f64),
     /// A text.
     Text(String),
     /// `(a, b)`
@@ -29,6 +35,7 @@ impl Value {
     fn is_true(&self) -> bool {
         match self {
             Value::Int(value) => *value != 0,
+            Value::Float(value) => *value != 0.0,
             Value::Text(text) => !text.is_empty(),
             Value::Tuple(values) | Value::List(values) => !values.is_empty(),
         }
@@ -37,7 +44,30 @@ impl Value {
     fn int(&self) -> Result<i128, String> {
         match self {
             Value::Int(value) => Ok(*value),
+            Value::Float(value) => Err(format!("{value:?} is no whole number")),
             other => Err(format!("{other} is no number")),
+        }
+    }
+
+    fn float(&self) -> Result<f64, String> {
+        match self {
+            Value::Int(value) => Ok(*value as f64),
+            Value::Float(value) => Ok(*value),
+            other => Err(format!("{other} is no number")),
+        }
+    }
+}
+
+/// Numbers are the same whatever they are written as: 2 is 2.0.
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Int(left), Value::Int(right)) => left == right,
+            (Value::Text(left), Value::Text(right)) => left == right,
+            (Value::Tuple(left), Value::Tuple(right)) | (Value::List(left), Value::List(right)) => {
+                left == right
+            }
+            _ => matches!((self.float(), other.float()), (Ok(left), Ok(right)) if left == right),
         }
     }
 }
@@ -46,6 +76,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Int(value) => write!(f, "{value}"),
+            Value::Float(value) => write!(f, "{value:?}"),
             Value::Text(text) => f.write_str(text),
             Value::Tuple(values) => write!(f, "({})", shown(values)),
             Value::List(values) => write!(f, "[{}]", shown(values)),
@@ -58,16 +89,14 @@ impl fmt::Display for Value {
 /// # Errors
 /// A sentence that says what.
 pub fn check(code: &str) -> Result<(), String> {
-    statements(code)?.iter().try_for_each(|statement| refused(statement))
+    statements(code)?.iter().try_for_each(|statement| refused(&statement.tokens))
 }
 
 /// Statements of Python's that have no meaning here.
 fn refused(tokens: &[Token]) -> Result<(), String> {
     match tokens {
-        [Token::Name(word), ..]
-            if ["import", "from", "if", "for", "while", "def"].contains(&word.as_str()) =>
-        {
-            Err(format!("`{word}` is not understood in snippets: only assertions and assignments are"))
+        [Token::Name(word), ..] if ["import", "from", "for", "while", "def"].contains(&word.as_str()) => {
+            Err(format!("`{word}` is not understood in snippets: only assertions, assignments and `if` are"))
         }
         _ => Ok(()),
     }
@@ -93,10 +122,64 @@ impl Variables {
     /// # Errors
     /// A sentence: the assertion that does not hold, with the values of the names in it, or what cannot be understood.
     pub fn run(&mut self, code: &str, known: Known<'_>) -> Result<(), String> {
-        for statement in statements(code)? {
-            self.statement(&statement, known)?;
+        self.block(&statements(code)?, known, 0)
+    }
+
+    fn block(&mut self, block: &[Statement], known: Known<'_>, depth: u32) -> Result<(), String> {
+        let mut at = 0;
+        while let Some(statement) = block.get(at) {
+            if is_word(statement, "if") {
+                at = self.choice(block, at, known, depth)?;
+            } else {
+                self.statement(&statement.tokens, known)?;
+                at += 1;
+            }
         }
         Ok(())
+    }
+
+    /// An `if` with all its `elif` and its `else`; gives what follows them.
+    fn choice(
+        &mut self,
+        block: &[Statement],
+        mut at: usize,
+        known: Known<'_>,
+        depth: u32,
+    ) -> Result<usize, String> {
+        if depth > DEPTH_MAX {
+            return Err("the snippet is nested too deep".into());
+        }
+        let mut decided = false;
+        loop {
+            let head = &block[at];
+            let colon = colon(&head.tokens).ok_or("`:` is expected behind the condition")?;
+            let (condition, behind) = (&head.tokens[1..colon], &head.tokens[colon + 1..]);
+            let holds = !decided && (is_word(head, "else") || self.value(condition, known)?.is_true());
+            let governed = |statement: &&Statement| {
+                !statement.begins_line || (behind.is_empty() && statement.indent > head.indent)
+            };
+            let end = at + 1 + block[at + 1..].iter().take_while(governed).count();
+            if behind.is_empty() && end == at + 1 {
+                return Err("indented lines are expected behind `:`".into());
+            }
+            if holds {
+                decided = true;
+                let first = Statement { tokens: behind.to_vec(), ..head.clone() };
+                let inline = (!behind.is_empty()).then_some(first);
+                let suite: Vec<Statement> =
+                    inline.into_iter().chain(block[at + 1..end].iter().cloned()).collect();
+                self.block(&suite, known, depth + 1)?;
+            }
+            let goes_on = |next: &Statement| {
+                next.begins_line
+                    && next.indent == head.indent
+                    && (is_word(next, "elif") || is_word(next, "else"))
+            };
+            if is_word(head, "else") || !block.get(end).is_some_and(goes_on) {
+                return Ok(end);
+            }
+            at = end;
+        }
     }
 
     /// The value of one expression.
@@ -105,7 +188,7 @@ impl Variables {
     /// A sentence.
     pub fn evaluate(&self, code: &str, known: Known<'_>) -> Result<Value, String> {
         match statements(code)?.as_slice() {
-            [only] => self.value(only, known),
+            [only] => self.value(&only.tokens, known),
             _ => Err(format!("`{code}` is not one expression")),
         }
     }
@@ -161,6 +244,15 @@ impl Variables {
     }
 }
 
+fn is_word(statement: &Statement, wanted: &str) -> bool {
+    matches!(statement.tokens.first(), Some(Token::Name(word)) if word == wanted)
+}
+
+/// Where the condition ends.
+fn colon(tokens: &[Token]) -> Option<usize> {
+    tokens.iter().position(|token| *token == Token::Sign(":"))
+}
+
 fn is_assignment(sign: &str) -> bool {
     matches!(sign, "=" | "+=" | "-=" | "*=" | "//=" | "%=" | "|=" | "&=")
 }
@@ -192,6 +284,12 @@ mod tests {
             "x = [1, 2, (3, 4)]; assert x[0] == 1 and x[-1][1] == 4 and 2 in x and len(x) == 3",
             "assert '{} of {}: {1}{{}}'.format(1, 'two') == '1 of two: two{}'",
             "assert [tcpi_snd_cwnd,\n 2] == [10, 2] and [1] != (1, 1)",
+            "assert 1.5 < tcpi_snd_cwnd * .5 <= 5. and 7 / 2 == 3.5 and 4 / 2 == 2 and 7.5 // 2 == 3",
+            "assert 1e3 == 1000 and 2.5e-1 == 0.25 and -1.5 == 0 - 1.5 and abs(-2.5) == 2.5 and max(1, 1.5) == 1.5",
+            "assert int(2.9) == 2 and float(2) == 2.0 and round(2.6) == 3 and 7.5 % 2 == 1.5 and '%.1f' % 2.25 == '2.2'",
+            "if tcpi_snd_cwnd == 10: x = 1; y = 2\nelse: x = 3; y = 4\nassert (x, y) == (1, 2)",
+            "if tcpi_snd_cwnd > 10:\n  x = 1\nelif tcpi_snd_cwnd == 10:\n  x = 2\n  if tcpi_rtt < 5:\n    x = 3\n  else:\n    x += 5\nelse:\n  x = 4\nassert x == 7",
+            "x = 0\nif 0:\n  assert nonsense\nif 0: assert nonsense; x = 9\nassert x == 0",
             "",
         ] {
             assert_eq!(run(code), Ok(()), "{code}");
@@ -221,7 +319,11 @@ mod tests {
             ("assert [1][1]", "there is no 1 in [1]"),
             ("assert '{}'.format()", "a value is missing"),
             ("assert 'a'.upper()", "`.upper` is not understood"),
-            ("assert 1.5", "`.5` is not understood"),
+            ("assert 1.5 | 2", "1.5 is no whole number"),
+            ("if 1\n  assert 1", "`:` is expected"),
+            ("if 1:\nassert 1", "indented lines are expected"),
+            ("else: assert 1", "`else` has no value"),
+            ("assert 1.0 / 0", "division by 0"),
         ] {
             let message = run(code).unwrap_err();
             assert!(message.starts_with(said), "{code}: {message}");

@@ -25,4 +25,4 @@ mod run;
 pub use ast::Script;
 pub use print::Seconds;
 pub use problem::{Place, Problem};
-pub use run::{Failure, Setup, check, run};
+pub use run::{Failure, Passed, Setup, check, run, run_captured};

@@ -195,6 +195,9 @@ impl Display for Icmp {
         if let Some(mtu) = self.mtu {
             write!(f, " mtu {mtu}")?;
         }
+        if let Some(id) = self.id {
+            write!(f, " id {id}")?;
+        }
         match self.quote {
             Some((first, len)) => write!(f, " [{first}:{}({len})]", first.wrapping_add(len.into())),
             None => Ok(()),

@@ -29,6 +29,7 @@ mod world;
 
 pub use failure::Failure;
 pub use setup::Setup;
+pub use world::Passed;
 
 use crate::ast::{Action, Call, Direction, Event, Script, When};
 use crate::code::Variables;
@@ -59,18 +60,20 @@ pub fn run(script: &Script, setup: Setup) -> Result<(), Failure> {
     if setup.dry_run {
         return check_in(script, setup);
     }
+    Runner::new(setup).all(script)
+}
+
+/// As [`run`], and gives every packet that passed, up to the failure if there is one.
+pub fn run_captured(script: &Script, setup: Setup) -> (Result<(), Failure>, Vec<Passed>) {
+    let setup = match setup.with_options_of(script) {
+        Ok(setup) if setup.dry_run => return (check_in(script, setup), Vec::new()),
+        Ok(setup) => setup,
+        Err(failure) => return (Err(failure), Vec::new()),
+    };
     let mut runner = Runner::new(setup);
-    for file in runner.setup.init_scripts.clone() {
-        runner.command(1, &file)?;
-    }
-    if let Some(init) = &script.init {
-        runner.command(init.line, &init.value)?;
-    }
-    for event in &script.events {
-        runner.event(event)?;
-    }
-    // What the last command undoes ends with the run.
-    runner.finish_call()
+    runner.world.passed = Some(Vec::new());
+    let outcome = runner.all(script);
+    (outcome, runner.world.passed.take().unwrap_or_default())
 }
 
 /// Is everything in a script understood: calls, names, commands, snippets? Nothing is run.
@@ -146,6 +149,20 @@ impl<'a> Runner<'a> {
             variables: Variables::default(),
             counted,
         }
+    }
+
+    fn all(&mut self, script: &'a Script) -> Result<(), Failure> {
+        for file in self.setup.init_scripts.clone() {
+            self.command(1, &file)?;
+        }
+        if let Some(init) = &script.init {
+            self.command(init.line, &init.value)?;
+        }
+        for event in &script.events {
+            self.event(event)?;
+        }
+        // What the last command undoes ends with the run.
+        self.finish_call()
     }
 
     fn event(&mut self, event: &'a Event) -> Result<(), Failure> {

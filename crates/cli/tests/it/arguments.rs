@@ -205,6 +205,23 @@ fn scripts_that_hold_and_that_do_not() {
     assert_eq!(failed.status.code(), Some(1));
     assert!(stdout(&failed).starts_with(&format!("FAIL  {name}:1: `FD` is no name that is known here")));
     assert!(stderr(&failed).contains("1 of 1 scripts failed"));
+    // The packets of a script, for Wireshark and tcpdump.
+    let pcap = std::env::temp_dir().join(format!("firstbyte-script-{}.pcapng", std::process::id()));
+    let capture = pcap.to_str().unwrap();
+    let opening = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
+                   +1 < S 0:0(0) win 1000 <mss 1000>\n+0 > S. 0:0(0) ack 1 <mss 1460>\n";
+    std::fs::write(&file, opening).unwrap();
+    assert_eq!(run(&["script", "-q", name, "--pcap", capture]).status.code(), Some(0));
+    let bytes = std::fs::read(&pcap).unwrap();
+    let packets = |size: usize| {
+        bytes.windows(20).filter(|w| w[0] == 0x45 && usize::from(w[3]) == size && w[9] == 6).count()
+    };
+    assert_eq!((packets(44), bytes[..4].to_vec()), (2, vec![0x0a, 0x0d, 0x0d, 0x0a]));
+    assert!(
+        stderr(&run(&["script", name, name, "--pcap", capture]))
+            .contains("--pcap is the capture of one script")
+    );
+    std::fs::remove_file(&pcap).unwrap();
     std::fs::write(&file, "0 socket(\n").unwrap();
     assert!(stdout(&run(&["script", "--check", name])).contains(":1:10: the script ends where a value"));
     std::fs::remove_file(&file).unwrap();

@@ -12,6 +12,8 @@ pub(super) struct Parser<'a> {
 /// Operators that take two values, from the weakest.
 const LEVELS: [&[&str]; 6] = [&["|"], &["^"], &["&"], &["<<", ">>"], &["+", "-"], &["*", "//", "/", "%"]];
 const COMPARISONS: [&str; 6] = ["==", "!=", "<", "<=", ">", ">="];
+/// Places behind the point that a format may ask for.
+const PLACES_MAX: usize = 30;
 /// Parentheses and signs within each other.
 const DEPTH_MAX: u32 = 100;
 
@@ -112,7 +114,7 @@ impl<'a> Parser<'a> {
                 }
                 (Some("=="), right) => left == *right,
                 (Some("!="), right) => left != *right,
-                (Some(operator), right) => compare(operator, left.int()?, right.int()?),
+                (Some(operator), right) => compare(operator, &left, right)?,
             };
             holds = Some(holds.unwrap_or(true) && result);
             left = right;
@@ -134,7 +136,10 @@ impl<'a> Parser<'a> {
             return Err("the snippet is nested too deep".into());
         }
         if self.sign("-") {
-            return Ok(Value::Int(self.unary(depth + 1)?.int()?.wrapping_neg()));
+            return Ok(match self.unary(depth + 1)? {
+                Value::Float(value) => Value::Float(-value),
+                value => Value::Int(value.int()?.wrapping_neg()),
+            });
         }
         if self.sign("~") {
             return Ok(Value::Int(!self.unary(depth + 1)?.int()?));
@@ -176,6 +181,7 @@ impl<'a> Parser<'a> {
         self.next += 1;
         match token {
             Token::Int(value) => Ok(Value::Int(value)),
+            Token::Float(value) => Ok(Value::Float(value)),
             Token::Text(text) => Ok(Value::Text(text)),
             Token::Sign("[") => Ok(Value::List(self.arguments("]", depth)?.0)),
             Token::Sign("(") => {
@@ -231,19 +237,45 @@ fn truth(holds: bool) -> Value {
     Value::Int(holds.into())
 }
 
-fn compare(operator: &str, left: i128, right: i128) -> bool {
-    match operator {
-        "<" => left < right,
-        "<=" => left <= right,
-        ">" => left > right,
-        _ => left >= right,
-    }
+fn compare(operator: &str, left: &Value, right: &Value) -> Result<bool, String> {
+    let order = match (left, right) {
+        (Value::Int(left), Value::Int(right)) => Some(left.cmp(right)),
+        _ => left.float()?.partial_cmp(&right.float()?),
+    };
+    // What is no number is neither less nor more.
+    Ok(order.is_some_and(|order| match operator {
+        "<" => order.is_lt(),
+        "<=" => order.is_le(),
+        ">" => order.is_gt(),
+        _ => order.is_ge(),
+    }))
+}
+
+/// Where one of two numbers is no whole one, or the quotient is none.
+fn binary_float(operator: &str, left: f64, right: f64) -> Result<Value, String> {
+    let value = match operator {
+        "+" => left + right,
+        "-" => left - right,
+        "*" => left * right,
+        "/" | "//" | "%" if right == 0.0 => return Err("division by 0".into()),
+        "/" => left / right,
+        "//" => (left / right).floor(),
+        "%" => left - right * (left / right).floor(),
+        _ => {
+            let wrong = if left.fract() == 0.0 { right } else { left };
+            return Err(format!("{wrong:?} is no whole number, which `{operator}` needs"));
+        }
+    };
+    Ok(Value::Float(value))
 }
 
 /// The value of an operator between two values.
 pub(super) fn binary(operator: &str, left: &Value, right: &Value) -> Result<Value, String> {
     if let (Value::Text(text), "%") = (left, operator) {
         return format_text(text, right).map(Value::Text);
+    }
+    if matches!(left, Value::Float(_)) || matches!(right, Value::Float(_)) {
+        return binary_float(operator, left.float()?, right.float()?);
     }
     let (left, right) = (left.int()?, right.int()?);
     let shift = u32::try_from(right).ok().filter(|by| *by < 100);
@@ -259,7 +291,7 @@ pub(super) fn binary(operator: &str, left: &Value, right: &Value) -> Result<Valu
         _ if right == 0 => return Err("division by 0".into()),
         "%" => left.checked_rem_euclid(right),
         "/" if left.checked_rem(right) != Some(0) => {
-            return Err(format!("{left} / {right} is no whole number: `//` cuts off"));
+            return binary_float(operator, left as f64, right as f64);
         }
         _ => left.checked_div_euclid(right),
     };
@@ -267,19 +299,39 @@ pub(super) fn binary(operator: &str, left: &Value, right: &Value) -> Result<Valu
 }
 
 fn function(name: &str, values: &[Value]) -> Result<Value, String> {
-    let ints = || values.iter().map(Value::int).collect::<Result<Vec<i128>, String>>();
     let none = || format!("{name} needs a number");
+    let best = |is_better: &str| {
+        let (first, rest) = values.split_first().ok_or_else(none)?;
+        rest.iter().try_fold(first.clone(), |best, value| {
+            Ok(if compare(is_better, value, &best)? { value.clone() } else { best })
+        })
+    };
+    let one = || values.first().ok_or_else(none);
     match name {
         "print" => Ok(Value::Tuple(values.to_vec())),
-        "abs" => Ok(Value::Int(ints()?.first().ok_or_else(none)?.wrapping_abs())),
-        "min" => ints()?.into_iter().min().map(Value::Int).ok_or_else(none),
-        "max" => ints()?.into_iter().max().map(Value::Int).ok_or_else(none),
+        "abs" => Ok(match one()? {
+            Value::Float(value) => Value::Float(value.abs()),
+            value => Value::Int(value.int()?.wrapping_abs()),
+        }),
+        "min" => best("<"),
+        "max" => best(">"),
+        "float" => Ok(Value::Float(one()?.float()?)),
+        "int" => Ok(match one()? {
+            Value::Float(value) => Value::Int(value.trunc() as i128),
+            value => Value::Int(value.int()?),
+        }),
+        "round" => Ok(match one()? {
+            Value::Float(value) => Value::Int(value.round_ties_even() as i128),
+            value => Value::Int(value.int()?),
+        }),
         "len" => match values {
             [Value::Tuple(values) | Value::List(values)] => Ok(Value::Int(values.len() as i128)),
             [Value::Text(text)] => Ok(Value::Int(text.chars().count() as i128)),
             _ => Err("len needs a text, a tuple or a list".into()),
         },
-        _ => Err(format!("`{name}` is no function that snippets know: abs, len, max, min, print")),
+        _ => Err(format!(
+            "`{name}` is no function that snippets know: abs, float, int, len, max, min, print, round"
+        )),
     }
 }
 
@@ -334,8 +386,15 @@ fn format_text(text: &str, values: &Value) -> Result<String, String> {
             out.push(c);
             continue;
         }
+        let said: String =
+            rest.as_str().chars().take_while(|c| !c.is_ascii_alphabetic() && *c != '%').collect();
         match rest.find(|c| c.is_ascii_alphabetic() || *c == '%') {
             Some('%') => out.push('%'),
+            Some('f') => {
+                let value = values.next().ok_or("a value is missing")?.float()?;
+                let places = said.split_once('.').and_then(|(_, places)| places.parse().ok()).unwrap_or(6);
+                out.push_str(&format!("{value:.0$}", places.min(PLACES_MAX)));
+            }
             Some('x') => out.push_str(&format!("{:x}", values.next().ok_or("a value is missing")?.int()?)),
             Some(_) => out.push_str(&values.next().ok_or("a value is missing")?.to_string()),
             None => return Err(format!("'{text}' ends in the middle of a format")),

@@ -278,12 +278,18 @@ impl Parser<'_> {
 
     fn icmp(&mut self) -> Result<Icmp, Problem> {
         let kind = self.any_word("a type of ICMP")?;
-        let mut icmp = Icmp { kind, code: None, mtu: None, quote: None };
-        if !self.is_next("mtu") && matches!(self.peek(), Some(Token::Word(word)) if !is_time(word)) {
+        let mut icmp = Icmp { kind, code: None, mtu: None, id: None, quote: None };
+        if !self.is_next("mtu")
+            && !self.is_next("id")
+            && matches!(self.peek(), Some(Token::Word(word)) if !is_time(word))
+        {
             icmp.code = Some(self.any_word("a code of ICMP")?);
         }
         if self.word("mtu") {
             icmp.mtu = Some(self.number("an MTU")?);
+        }
+        if self.word("id") {
+            icmp.id = Some(self.number("an echo's identifier")?);
         }
         if self.sign('[') {
             icmp.quote = Some(self.sequence()?);

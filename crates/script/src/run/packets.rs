@@ -1,6 +1,6 @@
 //! Packets of a script: those that come are made and handed in, those that are expected are compared with what left.
 
-use crate::ast::{Body, Direction, Ip, Packet, Segment, TcpOption, Tos};
+use crate::ast::{Body, Direction, Icmp, Ip, Packet, Segment, TcpOption, Tos};
 use crate::print::Seconds;
 use crate::run::Runner;
 use crate::run::failure::Failure;
@@ -16,6 +16,15 @@ impl Runner<'_> {
     /// A packet comes in.
     pub(super) fn inject(&mut self, line: usize, packet: &Packet) -> Result<(), Failure> {
         let refused = |message| Failure::new(line, message);
+        if let Body::Icmp(icmp) = &packet.body
+            && icmp.kind.starts_with("echo")
+        {
+            // Of no socket's concern.
+            let ends = [self.setup.local, self.setup.remote].map(|ip| SocketAddr::new(ip, 0));
+            let bytes = segment::emit_icmp(ends[0], ends[1], &packet.ip, icmp, 0).map_err(refused)?;
+            self.world.inject(bytes);
+            return Ok(());
+        }
         let ports = match &packet.body {
             Body::Tcp(segment) => segment.ports,
             Body::Icmp(_) => None,
@@ -77,8 +86,9 @@ impl Runner<'_> {
 
     /// A packet is expected: the next of its flow must be it. Returns when it left.
     pub(super) fn expect(&mut self, line: usize, packet: &Packet) -> Result<i64, Failure> {
-        let Body::Tcp(expected) = &packet.body else {
-            return Err(Failure::new(line, "only TCP packets can be expected here"));
+        let expected = match &packet.body {
+            Body::Tcp(expected) => expected,
+            Body::Icmp(icmp) => return self.expect_icmp(line, packet, icmp),
         };
         if self.flows.is_empty() {
             return Err(Failure::new(line, "a packet is expected of no socket: there is none yet"));
@@ -104,6 +114,29 @@ impl Runner<'_> {
         }
         let message = format!("the packet at {} s differs in {}", Seconds(at), differing.join(", "));
         Err(Failure::new(line, message).beside(packet.to_string(), show(packet, expected, ip, seen)))
+    }
+
+    /// The next ICMP message must be it; TCP's packets in between are nobody's.
+    fn expect_icmp(&mut self, line: usize, packet: &Packet, icmp: &Icmp) -> Result<i64, Failure> {
+        let latest = self.world.micros() + PATIENCE;
+        let is_v4 = self.setup.local.is_ipv4();
+        loop {
+            let Some((at, bytes)) = self.world.take_sent() else {
+                if self.world.step(latest) {
+                    continue;
+                }
+                let message = format!("no ICMP message left by {} s", Seconds(latest));
+                return Err(Failure::new(line, message).beside(packet.to_string(), "nothing"));
+            };
+            let Some(seen) = segment::read_icmp(&bytes) else { continue };
+            if segment::is_icmp(icmp, is_v4, seen).map_err(|message| Failure::new(line, message))? {
+                return Ok(at);
+            }
+            let body = Body::Icmp(segment::show_icmp(is_v4, seen));
+            let seen = Packet { direction: Direction::Out, ip: Ip::default(), body }.to_string();
+            let message = format!("the ICMP message at {} s differs", Seconds(at));
+            return Err(Failure::new(line, message).beside(packet.to_string(), seen));
+        }
     }
 
     fn next_of_flow(

@@ -1,6 +1,6 @@
 //! Packets between values and bytes. Payload is zeros.
 
-use crate::ast::{Body, Direction, Icmp, Ip, Packet, Segment, Tos};
+use crate::ast::{Body, Icmp, Ip, Packet, Segment, Tos};
 use crate::options;
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -74,10 +74,9 @@ pub(crate) fn wrong_in(packet: &[u8]) -> Option<&'static str> {
 
 /// Could the packet be made, or be expected?
 pub(crate) fn check(packet: &Packet, is_v4: bool) -> Result<(), String> {
-    match (&packet.body, packet.direction) {
-        (Body::Tcp(_), _) => Ok(()),
-        (Body::Icmp(icmp), Direction::In) => kind_and_code(icmp, is_v4).map(drop),
-        (Body::Icmp(_), Direction::Out) => Err("only TCP packets can be expected here".into()),
+    match &packet.body {
+        Body::Tcp(_) => Ok(()),
+        Body::Icmp(icmp) => kind_and_code(icmp, is_v4).map(drop),
     }
 }
 
@@ -90,7 +89,34 @@ fn kind_and_code(icmp: &Icmp, is_v4: bool) -> Result<(u8, u8), String> {
     Ok((kind, code))
 }
 
-/// An ICMP error from `remote` about a segment from `local`, which begins at `seq` on the wire.
+/// An ICMP message of the stack: type, code and identifier (or whatever lies there).
+pub(crate) fn read_icmp(packet: &[u8]) -> Option<(u8, u8, u16)> {
+    let (ip, payload) = IpHeader::parse(packet).ok()?;
+    let is_icmp = ip.protocol == protocol::ICMP || ip.protocol == protocol::ICMPV6;
+    let [kind, code, _, _, id @ .., _, _] = packet.get(payload).filter(|_| is_icmp)?.first_chunk::<8>()?;
+    Some((*kind, *code, u16::from_be_bytes(*id)))
+}
+
+/// Is what was seen what is said? An identifier that is not said is not compared.
+pub(crate) fn is_icmp(icmp: &Icmp, is_v4: bool, seen: (u8, u8, u16)) -> Result<bool, String> {
+    let (kind, code, id) = seen;
+    Ok(kind_and_code(icmp, is_v4)? == (kind, code) && icmp.id.is_none_or(|wanted| wanted == id))
+}
+
+/// It in the script's words.
+pub(crate) fn show_icmp(is_v4: bool, (kind, code, id): (u8, u8, u16)) -> Icmp {
+    let known = KINDS.iter().find(|(_, v4, v6)| Some(kind) == if is_v4 { *v4 } else { *v6 });
+    let is_echo = known.is_some_and(|(name, ..)| name.starts_with("echo"));
+    Icmp {
+        kind: known.map_or_else(|| format!("type_{kind}"), |(name, ..)| (*name).to_owned()),
+        code: (code != 0).then(|| format!("code_{code}")),
+        mtu: None,
+        id: is_echo.then_some(id),
+        quote: None,
+    }
+}
+
+/// An ICMP message from `remote`: an echo, or an error about a segment from `local`, which begins at `seq` on the wire.
 pub(crate) fn emit_icmp(
     local: SocketAddr,
     remote: SocketAddr,
@@ -112,8 +138,13 @@ pub(crate) fn emit_icmp(
         options: None,
     };
     let mut message = vec![kind, code, 0, 0];
-    message.extend(icmp.mtu.unwrap_or(0).to_be_bytes());
-    message.extend(emit(local, remote, &Ip::default(), &quoted));
+    if icmp.kind.starts_with("echo") {
+        // Its sequence number is 0, as packetdrill's.
+        message.extend((u32::from(icmp.id.unwrap_or(0)) << 16).to_be_bytes());
+    } else {
+        message.extend(icmp.mtu.unwrap_or(0).to_be_bytes());
+        message.extend(emit(local, remote, &Ip::default(), &quoted));
+    }
     let (src, dst) = (Addr::from(remote.ip()), Addr::from(local.ip()));
     let protocol = if is_v4 { protocol::ICMP } else { protocol::ICMPV6 };
     let sum = if is_v4 {
@@ -163,6 +194,8 @@ const KINDS: Names = &[
     ("redirect", Some(5), None),
     ("time_exceeded", Some(11), Some(3)),
     ("parameter_problem", Some(12), Some(4)),
+    ("echo_request", Some(8), Some(128)),
+    ("echo_reply", Some(0), Some(129)),
 ];
 
 const CODES: Names = &[

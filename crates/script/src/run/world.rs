@@ -1,5 +1,6 @@
 //! One host in virtual time: sockets over a stack, a clock that jumps, the packets that left, and at most one call that waits.
 
+use crate::ast::Direction;
 use crate::run::files::OpenFile;
 use bytes::Bytes;
 use core::net::SocketAddr;
@@ -47,8 +48,21 @@ pub(crate) struct Ended {
     pub(crate) result: Result<Answer, Errno>,
 }
 
+/// A packet that passed the stack's device while a script ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// Microseconds since the script began.
+    pub at: i64,
+    /// Into the stack, or out of it.
+    pub direction: Direction,
+    /// The IP packet.
+    pub packet: Bytes,
+}
+
 pub(crate) struct World {
     pub(crate) sockets: Sockets,
+    /// All that has passed, if somebody wants it.
+    pub(crate) passed: Option<Vec<Passed>>,
     start: Instant,
     now: Instant,
     sent: VecDeque<(i64, Bytes)>,
@@ -59,7 +73,7 @@ pub(crate) struct World {
 impl World {
     /// The script's time 0 is `start`.
     pub(crate) fn new(sockets: Sockets, start: Instant) -> World {
-        World { sockets, start, now: start, sent: VecDeque::new(), waiting: None, ended: None }
+        World { sockets, passed: None, start, now: start, sent: VecDeque::new(), waiting: None, ended: None }
     }
 
     /// Microseconds since the beginning.
@@ -91,8 +105,16 @@ impl World {
 
     /// A packet comes.
     pub(crate) fn inject(&mut self, packet: Bytes) {
+        self.note(Direction::In, &packet);
         self.sockets.stack_mut().handle_packet(self.now, RxPacket::new(packet));
         self.settle();
+    }
+
+    fn note(&mut self, direction: Direction, packet: &Bytes) {
+        let at = self.micros();
+        if let Some(passed) = &mut self.passed {
+            passed.push(Passed { at, direction, packet: packet.clone() });
+        }
     }
 
     /// The oldest packet that has left and was not taken, and when it left.
@@ -135,7 +157,10 @@ impl World {
         loop {
             let at = self.micros();
             while let Some(packet) = self.sockets.stack_mut().poll_transmit(self.now) {
-                self.sent.extend(packet.segments().into_iter().map(|packet| (at, packet)));
+                for packet in packet.segments() {
+                    self.note(Direction::Out, &packet);
+                    self.sent.push_back((at, packet));
+                }
             }
             let noticed = self.sockets.notice();
             if !self.try_again(noticed) && !noticed {

@@ -155,6 +155,34 @@ fn commands_are_joined_as_a_shell_joins_them() {
 }
 
 /// A setting does something, or is one of those that Linux takes and does not look at, in Linux's range.
+#[test]
+fn echoes_come_and_are_expected() {
+    holds("+0 < icmp echo_request id 7\n+0 > icmp echo_reply id 7\n+.1 < icmp type_8 code_0 [1:1(0)]");
+    fails("+0 < icmp echo_request id 7\n+0 > icmp echo_reply id 8", "the ICMP message at 0.01 s differs");
+    fails("+0 > icmp echo_reply", "no ICMP message left");
+    let v6 = "--ip_version=ipv6\n0 socket(AF_INET6, SOCK_STREAM, IPPROTO_TCP) = 3\n";
+    assert_eq!(outcome(&format!("{v6}+0 < icmp echo_request id 9\n+0 > icmp echo_reply id 9\n")), Ok(()));
+}
+
+/// Up to the failure, with times and directions.
+#[test]
+fn what_passed_is_given_with_the_outcome() {
+    let source = format!("{OPENING}+.1 < R. 1:1(0) ack 1 win 0\n+0 > R 1:1(0)\n");
+    let script = script::Script::parse(&source).unwrap();
+    let (outcome, passed) = script::run_captured(&script, script::Setup::default());
+    assert!(outcome.is_err());
+    let seen: Vec<(i64, bool)> = passed
+        .iter()
+        .map(|passed| (passed.at / 1000, passed.direction == script::ast::Direction::In))
+        .collect();
+    assert_eq!(seen.first(), Some(&(0, true)));
+    assert!(seen.len() >= 4 && seen.iter().any(|(_, came)| !came), "{seen:?}");
+    assert!(passed.iter().all(|passed| passed.packet[0] >> 4 == 4));
+    let (outcome, passed) =
+        script::run_captured(&script::Script::parse("0 nonsense(3) = 1").unwrap(), script::Setup::default());
+    assert!(outcome.is_err() && passed.is_empty());
+}
+
 /// With the kernel's refusals; what leads nowhere is told by connect, as `fib_props` has it.
 #[test]
 fn routes_are_set_and_removed() {

@@ -129,11 +129,12 @@ fn body() -> impl Strategy<Value = Body> {
     let icmp = (
         prop::option::of("[a-z_]{1,9}"),
         prop::option::of(any::<u32>()),
+        prop::option::of(any::<u16>()),
         prop::option::of(any::<(u32, u16)>()),
     );
-    let icmp = icmp.prop_map(|(code, mtu, quote)| {
-        let code = code.filter(|code| code != "mtu");
-        Body::Icmp(Icmp { kind: "unreachable".into(), code, mtu, quote })
+    let icmp = icmp.prop_map(|(code, mtu, id, quote)| {
+        let code = code.filter(|code| !["mtu", "id"].contains(&code.as_str()));
+        Body::Icmp(Icmp { kind: "unreachable".into(), code, mtu, id, quote })
     });
     prop_oneof![4 => segment().prop_map(Body::Tcp), 1 => icmp]
 }
