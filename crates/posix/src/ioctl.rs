@@ -61,6 +61,7 @@ impl Sockets {
             SIOCINQ if opening => 0,
             SIOCINQ => self.readable_now(socket, id),
             SIOCOUTQ | SIOCOUTQNSD if opening => 0,
+            SIOCOUTQ if queues.state == State::Closed => queues.left_behind,
             SIOCOUTQ => queues.unacknowledged + usize::from(fin_unacked),
             SIOCOUTQNSD => self.stack.info(id).map_or(0, |info| info.tcp_info.notsent_bytes) as usize,
             _ => usize::from(self.stack.urgent_mark(id) == Some(0)),

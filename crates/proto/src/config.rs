@@ -167,6 +167,9 @@ settings! {
     crossed_syn_repeats_answer: bool = "firstbyte.crossed_syn_repeats_answer", ours true, linux false, range _,
     /// SYN data that the SYN-ACK does not take goes again even if that closes the window (Linux's `tcp_non_congestion_loss_retransmit`).
     syn_data_into_closed_window: bool = "firstbyte.syn_data_into_closed_window", ours false, linux true, range _,
+    /// TIME-WAIT takes TS.Recent over from segments that it answers, such as the peer's FIN again (RFC 7323 §4.3); otherwise only from empty
+    /// ones that are next (Linux's `tcp_timewait_state_process`).
+    time_wait_remembers_answered: bool = "firstbyte.time_wait_remembers_answered", ours true, linux false, range _,
     /// A peer that tells no MSS is held to take what an open that asked for Fast Open had assumed of it: what the cache knows, or our own
     /// (Linux's `tcp_send_syn_data`). Otherwise the default of RFC 9293 §3.7.1 holds.
     assumed_mss_stays: bool = "firstbyte.assumed_mss_stays", ours false, linux true, range _,

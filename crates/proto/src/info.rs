@@ -254,7 +254,9 @@ pub struct Queues {
     pub recv_set_aside: u32,
     /// Written and not acknowledged.
     pub unacknowledged: usize,
-    /// Of those, never sent.
+    /// That and the FIN, of an established connection that has ended since (0 until then).
+    pub left_behind: usize,
+    /// Written and never sent.
     pub unsent: u32,
     /// What the send buffer may hold.
     pub send_buffer: u32,

@@ -235,6 +235,7 @@ impl Stack {
             TimeWaitAction::Ignore => self.drops.count(DropReason::TimeWait),
             TimeWaitAction::Restart => self.time_wait.restart(index, now, timeout, ts_recent),
             TimeWaitAction::RestartAndAck => {
+                let ts_recent = ts_recent.filter(|_| self.shared.config.time_wait_remembers_answered);
                 self.time_wait.restart(index, now, timeout, ts_recent);
                 self.acknowledge_time_wait(now, index, &facts);
             }
@@ -256,7 +257,8 @@ impl Stack {
                     self.time_wait.remove(index);
                     self.for_listener(now, listener, entry.tuple, segment, Some(min_isn));
                 }
-                None => self.reset_stranger(now, &entry.tuple, segment),
+                // Nobody would accept it: it is one of the old connection's, as any other (RFC 5961 §4.2).
+                None => self.acknowledge_time_wait(now, index, &facts),
             },
         }
     }

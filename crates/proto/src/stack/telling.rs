@@ -42,6 +42,7 @@ impl Stack {
                 .packets()
                 .map_or(0, |packets| packets.forward().max(0).cast_unsigned()),
             unacknowledged: c.snd.queue.len(),
+            left_behind: c.left_behind() as usize,
             unsent: c.never_sent(),
             send_buffer: c.snd.queue.limit,
             send_buffer_used: c.send_buffer_used(self.config()),

@@ -77,7 +77,12 @@ impl Connection {
                 if fits > 0 {
                     // RFC 9293 §3.8.6.2.1: the override time-out; a window too small to be worth a segment is used all the same.
                     self.snd.queue.push_before(self.snd.nxt + fits);
-                    return self.send_range(cx, self.snd.nxt, fits, false, packet);
+                    let sent = self.send_range(cx, self.snd.nxt, fits, false, packet);
+                    // Where the window cut it no loss probe follows (Linux's `tcp_write_wakeup`).
+                    if self.unsent() > 0 {
+                        self.arm_rto(cx.now);
+                    }
+                    return sent;
                 }
                 return self.send_window_probe(cx, packet);
             }

@@ -54,7 +54,9 @@ impl Connection {
 
     /// Bytes: RFC 6928's ten segments, or what `initcwnd` of route or stack says instead.
     pub(super) fn initial_window(&self, config: &Config) -> u32 {
-        let smss = u32::from(self.smss());
+        // A window that is small at first makes segments small, but as many of them may go later.
+        let smss = if config.count_segments { self.whole_segment() } else { self.smss() };
+        let smss = u32::from(smss);
         let of_route = self.route_metrics().and_then(|route| route.initcwnd);
         let bytes = match of_route.unwrap_or(config.initcwnd) {
             0 => rfc5681_initial_segments(smss) * smss,

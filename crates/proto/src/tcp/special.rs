@@ -100,6 +100,8 @@ pub(crate) struct Counts {
     pub(super) bytes_retrans: u64,
     /// Sent once at least, and not acknowledged when the connection ended.
     pub(super) bytes_in_vain: u32,
+    /// Written and not acknowledged when an established connection ended, its FIN with them.
+    pub(crate) left: u32,
     pub(super) total_retrans: u32,
     pub(super) dsack_dups: u32,
     pub(super) reord_seen: u32,

@@ -194,6 +194,7 @@ impl TcpInfo {
         let closed = c.probes_window();
         let ended = c.state == State::Closed;
         let (sacked, lost, retrans) = c.recovery.sums(c.in_flight(), c.smss().into());
+        let fin = if ended { (0, 0, 0) } else { lone_fin(c) };
         let (rcv_rtt, rcv_space) = c.rcv.measured();
         TcpInfo {
             ca_state: told_ca_state(c),
@@ -214,10 +215,10 @@ impl TcpInfo {
             pingpong: c.in_pingpong(config),
             advmss: c.advmss,
             pmtu: c.path_mtu,
-            unacked: if ended { 0 } else { c.in_flight() + lone_fin_in_flight(c) },
+            unacked: if ended { 0 } else { c.in_flight() + fin.0 },
             sacked,
-            lost,
-            retrans,
+            lost: lost + fin.1,
+            retrans: retrans + fin.2,
             last_data_sent: (c.tally.data_segs_out > 0).then(|| c.window_use.last_sent_at()),
             last_data_recv: Some(c.rcv.last_data_at).filter(|at| *at > Instant::ZERO),
             last_ack_recv: c.heard_at(),
@@ -257,10 +258,20 @@ impl TcpInfo {
     }
 }
 
-/// What segments weigh does not tell of a FIN that went alone behind others.
-fn lone_fin_in_flight(c: &Connection) -> u32 {
-    let alone = c.counts_segments() && c.snd.fin_sent() && c.snd.lone_fin_sent();
-    if alone && !c.snd.queue.is_empty() { c.smss().into() } else { 0 }
+/// A FIN that went alone is a segment, of which neither what segments weigh tells nor the scoreboard: what of it is outstanding, lost, and
+/// sent again, bytes.
+fn lone_fin(c: &Connection) -> (u32, u32, u32) {
+    let end = c.snd.queue.end();
+    let out = c.snd.fin_queued && c.snd.max.after(end) && !c.snd.una.after(end);
+    if !(out && c.counts_segments() && c.snd.lone_fin_sent()) {
+        return (0, 0, 0);
+    }
+    let segment = u32::from(c.smss());
+    let counted = c.snd.queue.is_empty() && c.snd.fin_sent();
+    let lost = c.timeouts > 0 && c.snd.wnd > 0;
+    let again = lost && c.snd.fin_sent();
+    let of = |applies: bool| if applies { segment } else { 0 };
+    (of(!counted), of(lost), of(again))
 }
 
 /// Neither a passive open nor a Fast Open child has one: they send a SYN-ACK.
@@ -350,6 +361,16 @@ impl Connection {
         if bytes > 0 {
             self.counts(Instant::ZERO).bytes_in_vain = bytes;
         }
+        let fin = self.snd.fin_seq().is_some_and(|fin| !self.snd.una.after(fin));
+        let left = self.snd.queue.len() as u32 + u32::from(fin);
+        if left > 0 && self.is_established() {
+            self.counts(Instant::ZERO).left = left;
+        }
+    }
+
+    /// What an established connection that has ended did not deliver, bytes and FIN.
+    pub(crate) fn left_behind(&self) -> u32 {
+        self.special.as_ref().map_or(0, |special| special.counts.left)
     }
 
     /// See [`TcpInfo::empty_syn_data`].

@@ -80,6 +80,11 @@ impl Connection {
         if ack.after(prior_una) && self.purpose == Purpose::Timeout {
             self.arm_probe(cx, self.in_flight(), false);
         }
+        if self.snd.nagle.contains(Nagle::MORE)
+            && (ack.after(prior_una) || !self.text_goes_the_short_way(cx, segment))
+        {
+            self.snd.nagle.remove(Nagle::MORE);
+        }
         self.after_ack(cx)
     }
 
@@ -413,7 +418,6 @@ impl Connection {
 
     /// States that an acknowledgement may have ended, and the persist timer.
     fn after_ack(&mut self, cx: &mut Context) -> Result<(), Stop> {
-        self.snd.nagle.remove(Nagle::MORE);
         match self.state {
             // The last ACK of LAST-ACK or CLOSING completes it; RFC 9293 owes the peer nothing more.
             State::Closed | State::TimeWait => {

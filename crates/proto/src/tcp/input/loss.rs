@@ -223,6 +223,10 @@ impl Connection {
             board.counts_on();
         }
         board.reopen(&mut self.snd.queue, una);
+        if self.snd.nxt == self.snd.queue.end() {
+            // A FIN that was held to be lost with the rest is none either.
+            self.snd.skip_to_max();
+        }
     }
 
     fn watch_forward(&mut self, arrived: &Arrived) {

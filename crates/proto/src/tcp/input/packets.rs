@@ -47,6 +47,16 @@ impl Connection {
         }
     }
 
+    /// Text that is predicted, and has room, is taken without a look at what waits to be sent (Linux's `tcp_rcv_established`), as long as it
+    /// acknowledges nothing new.
+    #[cold]
+    pub(super) fn text_goes_the_short_way(&self, cx: &Context, segment: &Segment) -> bool {
+        let packet = Connection::packet_of(cx, segment, segment.seq());
+        let Some(packets) = self.rcv.space.packets() else { return false };
+        let short = packets.predicted && packet.truesize.cast_signed() <= packets.forward();
+        short && !segment.payload.is_empty()
+    }
+
     /// Bytes of a TCP header without anything rare.
     fn plain_header(&self) -> u32 {
         if self.agreed.timestamps { 32 } else { 20 }
