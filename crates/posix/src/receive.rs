@@ -74,7 +74,10 @@ impl Receive {
             let got = sockets.take(now, id, &mut buf[self.copied..], self.flags, skip)?;
             self.copied += got;
             sockets.move_peek_offset(self.fd, self.flags, got)?;
-            if self.copied >= target {
+            let ahead = if self.flags & libc::MSG_PEEK != 0 { skip + self.copied } else { 0 };
+            let at_mark = self.copied > 0 && sockets.stack.urgent_mark(id) == Some(ahead);
+            if self.copied >= target || at_mark {
+                // No call goes over the mark, whatever it waits for.
                 return Ok(self.copied);
             }
             if got > 0 && self.flags & libc::MSG_PEEK == 0 {
