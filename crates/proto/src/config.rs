@@ -462,8 +462,8 @@ settings! {
     initial_ssthresh: u32 = "firstbyte.initial_ssthresh", ours 0, linux 0, range _,
     /// When a lone segment is acknowledged.
     ack_habit: AckHabit = "firstbyte.ack_habit", ours AckHabit::Merge, linux AckHabit::QuickStart, range _,
-    /// Delay of an acknowledgement that waits for company: of `quickstart` the least, of `merge` an eighth where no answer may follow (RFC 9293 §3.8.6.3 allows 500 ms; Linux's
-    /// `TCP_DELACK_MIN`).
+    /// Delay of an acknowledgement that waits for company: of `quickstart` the least (Linux's `TCP_DELACK_MIN`), of `merge` the greatest, of
+    /// which it waits an eighth where no answer may follow (RFC 9293 §3.8.6.3 allows 500 ms).
     delayed_ack: Duration = "firstbyte.delayed_ack", ours Duration::from_millis(40), linux Duration::from_millis(40), range _,
     /// The greatest of `quickstart`, and of the last ACK of a handshake whose socket has quick ACKs switched off (`TCP_DELACK_MAX`).
     delayed_ack_max: Duration = "firstbyte.delayed_ack_max", ours Duration::from_millis(200), linux Duration::from_millis(200), range _,

@@ -162,6 +162,16 @@ fn times(path: Path, size: usize, config: &Config) -> (f64, f64) {
     (times.iter().sum::<f64>() / SEEDS as f64, times[SEEDS as usize * 95 / 100])
 }
 
+/// Nearly every acknowledgement of such a path tells of a hole; a window that grew only by those which tell of none takes 269 ms.
+#[test]
+fn a_path_that_reorders_lets_the_window_grow() {
+    let path = Path { jitter_ms: 4, ..FIBER };
+    for config in [Config::default(), Config::linux()] {
+        let (mean, _) = times(path, 200_000, &config);
+        assert!(mean < 230.0, "{mean} ms");
+    }
+}
+
 #[test]
 fn none_is_slower_than_with_linux_habits() {
     let mut slower = Vec::new();
