@@ -41,11 +41,11 @@ struct HotPath {
 enum Length {
     /// Exchanges: `--n`, and a tenth of it to warm up.
     Exchanges,
+    /// Requests and answers on an open connection: `--requests`, and a tenth of it to warm up.
+    Requests,
     /// Payload bytes: `--bytes`.
     Bytes,
 }
-
-const EXCHANGE: &[&str] = &["xchg-mem"];
 
 const HOT_PATHS: &[HotPath] = &[
     HotPath::exchange("xchg plain conc=1", &["--mode", "plain", "--conc", "1"]),
@@ -53,6 +53,7 @@ const HOT_PATHS: &[HotPath] = &[
     HotPath::exchange("xchg tfo conc=1", &["--mode", "tfo", "--conc", "1"]),
     HotPath::exchange("xchg tfo conc=64", &["--mode", "tfo", "--conc", "64"]),
     HotPath::exchange("xchg tfo close=syn", &["--mode", "tfo", "--conc", "1", "--close", "syn"]),
+    HotPath::requests("request on an open one", &["--conns", "10"]),
     HotPath::stream("bulk mtu=1500", &["--mtu", "1500"]),
     HotPath::stream("bulk mtu=65535", &["--mtu", "65535"]),
 ];
@@ -62,14 +63,19 @@ impl HotPath {
         HotPath { name, arguments, length: Length::Exchanges }
     }
 
+    const fn requests(name: &'static str, arguments: &'static [&'static str]) -> HotPath {
+        HotPath { name, arguments, length: Length::Requests }
+    }
+
     const fn stream(name: &'static str, arguments: &'static [&'static str]) -> HotPath {
         HotPath { name, arguments, length: Length::Bytes }
     }
 
-    /// Instructions per exchange, or per byte.
+    /// Instructions per exchange, per request with its answer, or per byte.
     fn count(&self) -> Result<f64, Failure> {
         let (workload, option, short, long, units): (&[&str], _, u64, u64, f64) = match self.length {
-            Length::Exchanges => (EXCHANGE, "--n", 1000, 3000, 2200.0),
+            Length::Exchanges => (&["xchg-mem"], "--n", 1000, 3000, 2200.0),
+            Length::Requests => (&["scale"], "--requests", 1000, 3000, 2200.0),
             Length::Bytes => (&["bulk-mem", "--secs", "100"], "--bytes", 20_000_000, 60_000_000, 4e7),
         };
         let run = |length: u64| {
@@ -169,7 +175,7 @@ fn compare(recorded: &[(String, f64)], counted: &[(String, f64)]) -> String {
     text
 }
 
-/// Counts per exchange are whole, counts per byte are small.
+/// Counts per exchange and request are whole, counts per byte are small.
 fn number(count: f64) -> String {
     if count < 100.0 { format!("{count:.3}") } else { format!("{count:.0}") }
 }

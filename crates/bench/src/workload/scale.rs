@@ -8,12 +8,10 @@ use crate::report::{Failure, Line, Outcome};
 use clap::{Args, ValueEnum};
 use core::fmt;
 use core::time::Duration;
-use proto::ConnId;
+use proto::{ConnId, Instant};
 
 const MTU: usize = 1500;
-/// Requests between two looks at the clock for the end.
-const REQUESTS_PER_LOOK: usize = 16;
-/// Requests that warm up.
+/// Requests that warm up a run by the clock.
 const WARM_UP: u64 = 1000;
 
 /// One busy connection among idle ones.
@@ -25,6 +23,9 @@ pub struct Options {
     /// Seconds.
     #[arg(long, default_value_t = 1.0)]
     pub secs: f64,
+    /// So many requests instead, after a tenth of them to warm up.
+    #[arg(long, conflicts_with = "secs", value_parser = clap::value_parser!(u64).range(1..))]
+    pub requests: Option<u64>,
     /// Bytes of a request.
     #[arg(long, default_value_t = 100)]
     pub req: usize,
@@ -65,18 +66,19 @@ pub fn run(options: &Options) -> Outcome {
     let mut answerer = Answerer::new(&mut pair.server.stack, options.req, options.resp)?;
     let mut asker = Asker::new(count, options.req, options.resp);
     establish(&mut pair, &mut asker, &mut answerer, count, false)?;
-    let mut choice = Choice { pattern: options.pattern.unwrap_or(Pattern::Fixed), state: 1 };
-    for _ in 0..WARM_UP {
-        request(&mut pair, &mut asker, &mut answerer, &mut choice)?;
-    }
-    let (packets, before) = (pair.packets(), asker.answers());
+    let mut run = Run {
+        choice: Choice { pattern: options.pattern.unwrap_or(Pattern::Fixed), state: 1 },
+        at: now(),
+        pair: &mut pair,
+        asker: &mut asker,
+        answerer: &mut answerer,
+    };
+    run.requests(options.requests.map_or(WARM_UP, |requests| requests / 10))?;
+    let (packets, before) = (run.pair.packets(), run.asker.answers());
     let meter = Meter::start();
-    let end = now() + Duration::from_secs_f64(options.secs);
-    // The clock is not read for the loop's sake alone more often than necessary.
-    while now() < end {
-        for _ in 0..REQUESTS_PER_LOOK {
-            request(&mut pair, &mut asker, &mut answerer, &mut choice)?;
-        }
+    match options.requests {
+        Some(requests) => run.requests(requests)?,
+        None => run.requests_until(now() + Duration::from_secs_f64(options.secs))?,
     }
     let spent = meter.spent();
     let packets = (pair.packets() - packets) as f64;
@@ -95,22 +97,38 @@ pub fn run(options: &Options) -> Outcome {
     })
 }
 
-/// One request and its answer.
-fn request(
-    pair: &mut Pair,
-    asker: &mut Asker,
-    answerer: &mut Answerer,
-    choice: &mut Choice,
-) -> Result<(), Failure> {
-    let id = choice.next(asker.connections());
-    let answers = asker.answers();
-    let mut at = now();
-    asker.ask(&mut pair.client.stack, at, id)?;
-    while asker.answers() == answers {
-        pair.round(at, asker, answerer)?;
-        at = now();
+/// The hosts, their applications, and the clock as an event loop reads it: once in each round.
+struct Run<'a> {
+    choice: Choice,
+    at: Instant,
+    pair: &'a mut Pair,
+    asker: &'a mut Asker,
+    answerer: &'a mut Answerer,
+}
+
+impl Run<'_> {
+    fn requests_until(&mut self, end: Instant) -> Result<(), Failure> {
+        while self.at < end {
+            self.request()?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn requests(&mut self, count: u64) -> Result<(), Failure> {
+        (0..count).try_for_each(|_| self.request())
+    }
+
+    /// One request and its answer.
+    fn request(&mut self) -> Result<(), Failure> {
+        let id = self.choice.next(self.asker.connections());
+        let answers = self.asker.answers();
+        self.asker.ask(&mut self.pair.client.stack, self.at, id)?;
+        while self.asker.answers() == answers {
+            self.pair.round(self.at, self.asker, self.answerer)?;
+            self.at = now();
+        }
+        Ok(())
+    }
 }
 
 /// The next connection.
