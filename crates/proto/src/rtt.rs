@@ -122,23 +122,39 @@ impl RttEstimator {
 
     /// A sample (RFC 6298 §2.2, §2.3); ends the back-off. `span`: SND.UNA and SND.NXT now.
     pub(crate) fn on_sample(&mut self, rtt: Duration, span: (SeqNum, SeqNum)) {
-        self.note_min(rtt);
-        self.on_delayed_sample(rtt, span);
+        self.on_nanos(time::nanos(rtt), span);
+    }
+
+    /// The same in nanoseconds.
+    #[inline(always)]
+    pub(crate) fn on_nanos(&mut self, rtt: u64, span: (SeqNum, SeqNum)) {
+        self.note_min_nanos(rtt);
+        self.on_delayed_nanos(rtt, span);
     }
 
     /// A round trip that counts for the minimum.
-    #[inline]
     pub(crate) fn note_min(&mut self, rtt: Duration) {
-        self.min_rtt = self.min_rtt.min(units(rtt));
+        self.note_min_nanos(time::nanos(rtt));
+    }
+
+    /// The same in nanoseconds.
+    #[inline(always)]
+    pub(crate) fn note_min_nanos(&mut self, rtt: u64) {
+        self.min_rtt = self.min_rtt.min(units_of(rtt));
     }
 
     /// A sample that may contain a wait for the peer's application, such as that of a SYN-ACK with data: not for the minimum.
-    #[inline]
     pub(crate) fn on_delayed_sample(&mut self, rtt: Duration, span: (SeqNum, SeqNum)) {
+        self.on_delayed_nanos(time::nanos(rtt), span);
+    }
+
+    /// The same in nanoseconds.
+    #[inline(always)]
+    pub(crate) fn on_delayed_nanos(&mut self, rtt: u64, span: (SeqNum, SeqNum)) {
         if self.windowed {
-            self.estimate_by_window(micros(rtt).max(1), span);
+            self.estimate_by_window(((rtt / 1_000).min(MAX_RTO.into()) as u32).max(1), span);
         } else {
-            self.estimate(units(rtt));
+            self.estimate(units_of(rtt));
         }
         self.seeded = false;
         self.backoff = 0;
@@ -269,6 +285,18 @@ impl RttEstimator {
         if self.windowed { u64::from(self.deviation >> 2) * 1_000 } else { nanos(self.deviation.into()) }
     }
 
+    /// There was a sample.
+    #[inline]
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.srtt != 0
+    }
+
+    /// Lowest sample in whole microseconds; 0 before the first.
+    #[inline]
+    pub(crate) fn min_rtt_micros(&self) -> u32 {
+        if self.min_rtt == INFINITE { 0 } else { self.min_rtt / UNITS_PER_MICRO as u32 }
+    }
+
     /// Lowest sample; `None` before the first.
     pub(crate) fn min_rtt(&self) -> Option<Duration> {
         (self.min_rtt != INFINITE).then(|| time(self.min_rtt.into()))
@@ -281,9 +309,14 @@ fn micros(duration: Duration) -> u32 {
 }
 
 /// A sample of zero (both ends at the same instant of a virtual clock) is still a sample.
-fn units(rtt: Duration) -> u32 {
-    let nanos = time::nanos(rtt).min(u64::from(MAX_RTO) * 1_000);
+#[inline(always)]
+fn units_of(nanos: u64) -> u32 {
+    let nanos = nanos.min(u64::from(MAX_RTO) * 1_000);
     (nanos * UNITS_PER_MICRO / 1_000).max(1) as u32
+}
+
+fn units(rtt: Duration) -> u32 {
+    units_of(time::nanos(rtt))
 }
 
 fn time(units: u64) -> Duration {

@@ -30,6 +30,16 @@ const INDEX_MOST: u32 = 0xffff;
 #[repr(align(64))]
 struct Line([u32; WORDS]);
 
+/// A bit for each place.
+const PLACE_BITS: [u32; PLACES] = {
+    let (mut bits, mut place) = ([0; PLACES], 0);
+    while place < PLACES {
+        bits[place] = 1 << place;
+        place += 1;
+    }
+    bits
+};
+
 const EMPTY: Line = Line([FREE; WORDS]);
 
 impl Line {
@@ -42,6 +52,13 @@ impl Line {
     #[inline]
     fn has_mark(&self, mark: u32, index_most: u32) -> bool {
         self.0.iter().fold(false, |has, word| has | (word & !index_most == mark))
+    }
+
+    /// The places with this mark, a bit for each.
+    #[inline]
+    fn marked(&self, mark: u32, index_most: u32) -> u32 {
+        let bits = self.places().iter().zip(PLACE_BITS);
+        bits.fold(0, |all, (place, bit)| all | if place & !index_most == mark { bit } else { 0 })
     }
 
     /// Those who were passed on to the lines behind.
@@ -112,13 +129,13 @@ impl TupleTable {
         let most = self.index_most;
         for _ in 0..self.lines.len() {
             let line = self.lines.get(at)?;
-            let places = if line.has_mark(mark, most) { line.places() } else { &[] };
-            for place in places {
-                // Of another mark something is left above the index, and a mark is left of a free place.
-                let index = place ^ mark;
-                if index <= most && same(index) {
+            let mut marked = line.marked(mark, most);
+            while marked != 0 {
+                let index = line.0[marked.trailing_zeros() as usize % WORDS] ^ mark;
+                if same(index) {
                     return Some(index);
                 }
+                marked &= marked - 1;
             }
             if line.overflow() == 0 {
                 return None;

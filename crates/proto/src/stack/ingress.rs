@@ -2,8 +2,9 @@
 
 use super::Stack;
 use super::holders::Holder;
-use super::settle::settle_ordinary;
+use super::settle::{settle_open, settle_ordinary};
 use crate::socket_options::Options;
+use crate::tcp::input::predicted::Payload;
 use crate::tcp::input::{Reply, Segment};
 use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
 use crate::tuple::FourTuple;
@@ -56,6 +57,54 @@ impl Stack {
             return false;
         }
         self.shared.counters.in_segs += 1;
+        let tuple = FourTuple { local, local_port: plain.ports.1, peer, peer_port: plain.ports.0 };
+        let hash = tuple.hash(&self.hash_key);
+        let holder = self.holder_at(hash, &tuple);
+        let plainly = options.is_empty() && self.attention.is_none() && self.trace.is_none();
+        if plainly
+            && let Some(Holder::Connection(index)) = holder
+            && self.take_predicted(now, index, plain, text.clone(), packet)
+        {
+            return true;
+        }
+        self.take_unpredicted(now, plain, Layout { options, text }, packet, (tuple, hash, holder));
+        true
+    }
+
+    /// The short way of the segment that a connection expects. False: it is not that one, and nothing has happened.
+    #[inline(always)]
+    fn take_predicted(
+        &mut self,
+        now: Instant,
+        index: u32,
+        plain: &PlainSegment,
+        text: Range<usize>,
+        packet: &mut RxPacket,
+    ) -> bool {
+        let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
+        let cx = self.shared.context(now);
+        if !connection.predicts(cx, plain) {
+            return false;
+        }
+        let mut bytes = std::mem::take(&mut packet.data);
+        bytes.truncate(text.end);
+        bytes.advance(text.start);
+        let payload = Payload { bytes, truesize: packet.truesize, gso_size: packet.gso_size };
+        connection.take_predicted(cx, plain, payload);
+        let id = ConnId { index, generation };
+        settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+        true
+    }
+
+    #[inline(never)]
+    fn take_unpredicted(
+        &mut self,
+        now: Instant,
+        plain: &PlainSegment,
+        Layout { options, text }: Layout,
+        packet: &mut RxPacket,
+        (tuple, hash, holder): (FourTuple, u64, Option<Holder>),
+    ) {
         let mut segment = Segment {
             header: plain.header(),
             payload: std::mem::take(&mut packet.data),
@@ -70,9 +119,7 @@ impl Stack {
         }
         segment.payload.truncate(text.end);
         segment.payload.advance(text.start);
-        let tuple = FourTuple { local, local_port: plain.ports.1, peer, peer_port: plain.ports.0 };
-        self.dispatch(now, tuple, &mut segment);
-        true
+        self.dispatch_to(now, holder, (tuple, hash), &mut segment);
     }
 
     #[inline(never)]
@@ -146,15 +193,26 @@ impl Stack {
     }
 
     /// Connection, half-open request, TIME-WAIT, listener, stranger.
-    #[inline(always)]
     pub(super) fn dispatch(&mut self, now: Instant, tuple: FourTuple, segment: &mut Segment) {
         let hash = tuple.hash(&self.hash_key);
+        let holder = self.holder_at(hash, &tuple);
+        self.dispatch_to(now, holder, (tuple, hash), segment);
+    }
+
+    #[inline(always)]
+    fn dispatch_to(
+        &mut self,
+        now: Instant,
+        holder: Option<Holder>,
+        (tuple, hash): (FourTuple, u64),
+        segment: &mut Segment,
+    ) {
         if (segment.header.options.md5 || self.attention.is_some())
             && !self.is_signed_as_due(hash, &tuple, segment)
         {
             return;
         }
-        match self.holder_at(hash, &tuple) {
+        match holder {
             Some(Holder::Connection(index)) => self.for_connection(now, index, segment),
             holder => self.dispatch_to_others(now, holder, tuple, segment),
         }
@@ -394,3 +452,6 @@ fn drop_reason(error: IpError) -> DropReason {
         _ => DropReason::IpHeader,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -155,9 +155,21 @@ pub(super) fn settle_ordinary(
     if connection.parent_event.is_some() || is_over(connection) {
         return false;
     }
+    settle_open(shared, agenda, now, id, connection);
+    true
+}
+
+/// The same of a connection that stays open, and has nothing to tell its listener.
+#[inline(always)]
+pub(super) fn settle_open(
+    shared: &mut Shared,
+    agenda: &mut Agenda,
+    now: Instant,
+    id: ConnId,
+    connection: &mut Connection,
+) {
     shared.charge(now, connection);
     agenda.note(now, id, connection);
-    true
 }
 
 /// Its packets find a new owner, or none.

@@ -10,13 +10,14 @@
 use super::connection::{Connection, Context};
 use super::receiver::AckOwed;
 use super::timers::Timer;
+use crate::time::nanos;
 use crate::{AckHabit, Config, Instant};
 use core::time::Duration;
 
 /// Segments acknowledged one by one (Linux's `TCP_MAX_QUICKACKS`).
 const QUICK_ACKS: u8 = 16;
 /// The part of the delay for which an answer is waited for where none may follow.
-const UNANSWERED: u32 = 8;
+const UNANSWERED: u64 = 8;
 /// Linux's jiffy, where it counts a thousand a second.
 const TICK: Duration = Duration::from_millis(1);
 /// Longest delay while the exchange goes one way.
@@ -145,12 +146,13 @@ impl AckDelay {
         match config.ack_habit {
             AckHabit::QuickStart if self.ato == 0 => Duration::ZERO,
             AckHabit::QuickStart => self.ato(config.delayed_ack),
-            AckHabit::Merge => self.merged(config.delayed_ack),
+            AckHabit::Merge => Duration::from_nanos(self.merged(nanos(config.delayed_ack))),
         }
     }
 
-    /// How long to wait for an answer, at most `whole`. A stream, whose quick acknowledgements are used up, has none.
-    fn merged(&self, whole: Duration) -> Duration {
+    /// How long to wait for an answer, at most `whole`, nanoseconds. A stream, whose quick acknowledgements are used up, has none.
+    #[inline(always)]
+    fn merged(&self, whole: u64) -> u64 {
         let is_answered = self.pingpong > 0 && !self.in_vain;
         if is_answered || self.quick == 0 { whole } else { whole / UNANSWERED }
     }
@@ -199,6 +201,7 @@ impl Connection {
     }
 
     /// Text that was expected is acknowledged at once or later.
+    #[inline(always)]
     pub(super) fn owe_ack(&mut self, cx: &Context, came: &Came) {
         if cx.config.ack_habit == AckHabit::QuickStart {
             self.measure_delay(cx, came);
@@ -240,14 +243,13 @@ impl Connection {
         let measured = rcv.delay.ato > 0 || cx.config.ack_habit == AckHabit::Merge;
         if rcv.bytes_received > 0 && measured {
             let gap = cx.now.nanos_since(rcv.last_data_at);
-            let soon = gap < u64::from(rcv.delay.ato) * NANOS_PER_MS
-                || u128::from(gap) < cx.config.delayed_ack.as_nanos();
+            let soon = gap < u64::from(rcv.delay.ato) * NANOS_PER_MS || gap < nanos(cx.config.delayed_ack);
             rcv.delay.pingpong = rcv.delay.pingpong.saturating_add(soon.into());
         }
     }
 
     /// Starts or stops the delayed-ACK timer by what is owed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arm_delayed_ack(&mut self, cx: &Context) {
         match self.rcv.ack_owed {
             AckOwed::Delayed => self.delay_ack(cx),
@@ -255,7 +257,7 @@ impl Connection {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn delay_ack(&mut self, cx: &Context) {
         let delay = self.ack_delay(&cx.config);
         let running = self.timers.is_set(Timer::DelayedAck);
@@ -272,17 +274,19 @@ impl Connection {
     }
 
     /// Nanoseconds.
+    #[inline(always)]
     fn ack_delay(&self, config: &Config) -> u64 {
         let delay = match config.ack_habit {
-            AckHabit::Merge => self.rcv.delay.merged(config.delayed_ack),
+            AckHabit::Merge => self.rcv.delay.merged(nanos(config.delayed_ack)),
             // A FIN before any text: the delay has not begun to be measured, and Linux's timer fires at its next tick.
-            AckHabit::QuickStart if self.rcv.delay.ato == 0 => TICK,
-            AckHabit::QuickStart => self.adapted_delay(config),
+            AckHabit::QuickStart if self.rcv.delay.ato == 0 => nanos(TICK),
+            AckHabit::QuickStart => nanos(self.adapted_delay(config)),
         };
-        let delay = self.options.delack_max.map_or(delay, |most| delay.min(most));
+        let most = if self.options.is_ordinary() { None } else { self.options.delack_max };
+        let delay = most.map_or(delay, |most| delay.min(nanos(most)));
         // Less than the peer's retransmission time-out may be by our own least (Linux's `tcp_delack_max`).
         let before_rto = self.rtt.min_rto_nanos().saturating_sub(1_000_000);
-        u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX).min(before_rto)
+        delay.min(before_rto)
     }
 
     /// Linux's `tcp_send_delayed_ack`.

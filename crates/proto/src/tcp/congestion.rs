@@ -266,6 +266,23 @@ impl Congestion {
     }
 
     #[cold]
+    fn other_on_ack_unlimited(&mut self, now: Instant) -> bool {
+        chosen!(self, algorithm => algorithm.on_ack_unlimited(now))
+    }
+
+    /// [`on_round_trip`](Controller::on_round_trip) does something.
+    #[inline(always)]
+    pub(crate) fn hears_round_trips(&self) -> bool {
+        matches!(self, Congestion::CubicSegments(_))
+    }
+
+    /// [`on_sample`](Controller::on_sample) does something.
+    #[inline(always)]
+    pub(crate) fn hears_rates(&self) -> bool {
+        matches!(self, Congestion::Bbr(_))
+    }
+
+    #[cold]
     fn other_holds_back(&self) -> bool {
         chosen!(self, algorithm => algorithm.holds_back())
     }
@@ -286,8 +303,13 @@ impl Controller for Congestion {
     fn on_round_trip(&mut self, sample: &RoundTrip) -> FullPath {
         chosen!(self, algorithm => algorithm.on_round_trip(sample))
     }
+    #[inline]
     fn on_ack_unlimited(&mut self, now: Instant) -> bool {
-        chosen!(self, algorithm => algorithm.on_ack_unlimited(now))
+        if let Congestion::Cubic(cubic) = self {
+            cubic.on_ack_unlimited(now)
+        } else {
+            self.other_on_ack_unlimited(now)
+        }
     }
     fn on_loss(&mut self, lost: &Lost) {
         chosen!(self, algorithm => algorithm.on_loss(lost));

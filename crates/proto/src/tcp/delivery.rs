@@ -8,6 +8,7 @@
 //! What was in flight and lost when the segment left is told, too: from it follows how much of a flight the path drops.
 
 use super::send_queue::TxSegment;
+use super::window_use::Round;
 use crate::Instant;
 use core::time::Duration;
 use wire::SeqNum;
@@ -144,7 +145,35 @@ pub(super) struct Flight {
     lull: bool,
 }
 
+/// The segment by which a sample is taken: that sent last, in microseconds modulo 2³², and what was held to be lost by now.
+struct Newest {
+    sent_at: u32,
+    once: bool,
+    then: Snapshot,
+    lost: u32,
+}
+
+/// All there was in flight: one segment, sent once, and acknowledged now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lone {
+    pub(crate) sent_at: Instant,
+    /// Bytes.
+    pub(crate) len: u32,
+    /// Bytes it counted as in flight.
+    pub(super) weight: u32,
+    pub(super) snapshot: Snapshot,
+    /// Bytes held to be lost until then, modulo 2³².
+    pub(super) lost: u32,
+    /// How the window was used.
+    pub(super) round: Round,
+}
+
 impl Flight {
+    /// Bytes held to be lost, modulo 2³².
+    pub(super) fn lost(&self) -> u32 {
+        self.lost
+    }
+
     /// Of a connection that has delivered nothing.
     pub(super) const FIRST: Flight = Flight {
         lost: 0,
@@ -281,39 +310,66 @@ impl Delivery {
         self.delivered
     }
 
-    /// The acknowledgement has been worked through. No sample without news, and no rate where less than `min_rtt` has passed: then
-    /// what was acknowledged had been sent before the repetition that seems to be meant.
+    /// The acknowledgement has been worked through. No sample without news, and no rate where less than `min_rtt` (microseconds; 0: not
+    /// known) has passed: then what was acknowledged had been sent before the repetition that seems to be meant.
+    #[inline(always)]
     pub(super) fn take_sample(
         &mut self,
         flight: &mut Flight,
         now: Instant,
-        min_rtt: Option<Duration>,
+        min_rtt: u32,
     ) -> Option<RateSample> {
         let (newly_acked, runs) = (std::mem::take(&mut flight.news), std::mem::take(&mut flight.runs));
         if newly_acked == 0 {
             return None;
         }
-        let (now, sent_at, then) = (micros(now), flight.newest_sent_at, flight.newest);
-        flight.delivered_at = now;
-        flight.first_sent_at = sent_at;
+        flight.delivered_at = micros(now);
+        flight.first_sent_at = flight.newest_sent_at;
         flight.lull &= !is_before(flight.lull_end, self.delivered);
+        let newest = Newest {
+            sent_at: flight.newest_sent_at,
+            once: flight.newest_once,
+            then: flight.newest,
+            lost: flight.lost,
+        };
+        Some(self.sample(now, min_rtt, (newly_acked, runs), &newest))
+    }
+
+    /// All there was in flight is acknowledged at once, a single segment that was sent once: its sample, as
+    /// [`take_sample`](Self::take_sample) gives it.
+    #[inline(always)]
+    pub(super) fn sample_lone(&mut self, now: Instant, min_rtt: u32, lone: &Lone) -> RateSample {
+        self.delivered = self.delivered.wrapping_add(lone.weight);
+        let newest =
+            Newest { sent_at: micros(lone.sent_at), once: true, then: lone.snapshot, lost: lone.lost };
+        self.sample(now, min_rtt, (lone.weight, 1), &newest)
+    }
+
+    #[inline(always)]
+    fn sample(
+        &mut self,
+        now: Instant,
+        min_rtt: u32,
+        (newly_acked, runs): (u32, u8),
+        newest: &Newest,
+    ) -> RateSample {
+        let (now, sent_at, then) = (micros(now), newest.sent_at, &newest.then);
         let (sending, acknowledging) =
             (sent_at.wrapping_sub(then.first_sent_at), now.wrapping_sub(then.delivered_at));
         let micros = sending.max(acknowledging);
         // The difference of two truncated moments may lack one.
-        let too_fast =
-            |least: Duration| u64::from(micros) + 1 < u64::try_from(least.as_micros()).unwrap_or(u64::MAX);
+        let too_fast = u64::from(micros) + 1 < u64::from(min_rtt);
         let rtt = Duration::from_micros(now.wrapping_sub(sent_at).into());
         let sample = RateSample {
             newly_acked,
             runs,
             total: self.delivered,
             prior_delivered: then.delivered,
-            micros: if min_rtt.is_some_and(too_fast) { 0 } else { micros },
+            micros: if too_fast { 0 } else { micros },
             app_limited: then.app_limited(),
             tx_in_flight: then.tx_in_flight(),
-            lost: flight.lost.wrapping_sub(then.lost),
-            rtt: flight.newest_once.then_some(rtt),
+            lost: newest.lost.wrapping_sub(then.lost),
+            rtt: newest.once.then_some(rtt),
         };
         if let Some(rate) = sample.rate()
             && (!rate.app_limited || self.best().is_none_or(|best| rate.is_at_least(&best)))
@@ -321,7 +377,7 @@ impl Delivery {
             let lull = if rate.app_limited { LULL } else { 0 };
             self.best = (rate.delivered, rate.micros.min(LULL - 1) | lull);
         }
-        Some(sample)
+        sample
     }
 
     pub(crate) fn best(&self) -> Option<Rate> {
@@ -355,7 +411,7 @@ mod tests {
         let sent: Vec<_> = (0..10).map(|n| (at(1000 + 10 * n), delivery.snapshot(&flight, MSS))).collect();
         let samples = sent.into_iter().zip(0..).map(|((sent_at, snapshot), n)| {
             delivery.note(&mut flight, (MSS, sent_at, true), &snapshot);
-            delivery.take_sample(&mut flight, at(1100 + gap * n), None).unwrap().rate().unwrap().per_second()
+            delivery.take_sample(&mut flight, at(1100 + gap * n), 0).unwrap().rate().unwrap().per_second()
         });
         samples.collect()
     }
@@ -376,16 +432,16 @@ mod tests {
         for (sent_at, snapshot) in sent {
             delivery.note(&mut flight, (MSS, sent_at, true), &snapshot);
         }
-        let sample = delivery.take_sample(&mut flight, at(451), None).unwrap();
+        let sample = delivery.take_sample(&mut flight, at(451), 0).unwrap();
         assert_eq!((sample.delivered(), sample.micros), (10 * MSS, 451_000));
         // The next flight, sent over 200 ms, acknowledged in 2 ms.
         let sent: Vec<_> = (0..5).map(|n| (at(460 + 50 * n), delivery.snapshot(&flight, MSS))).collect();
         delivery.note(&mut flight, (MSS, sent[0].0, true), &sent[0].1);
-        delivery.take_sample(&mut flight, at(660), None).unwrap();
+        delivery.take_sample(&mut flight, at(660), 0).unwrap();
         for (sent_at, snapshot) in &sent[1..] {
             delivery.note(&mut flight, (MSS, *sent_at, true), snapshot);
         }
-        let sample = delivery.take_sample(&mut flight, at(662), None).unwrap();
+        let sample = delivery.take_sample(&mut flight, at(662), 0).unwrap();
         assert_eq!((sample.delivered(), sample.micros), (5 * MSS, 211_000));
     }
 
@@ -399,7 +455,7 @@ mod tests {
                 delivery.lull(&mut flight, segments * MSS);
             }
             delivery.note(&mut flight, (segments * MSS, at(ms), true), &snapshot);
-            let sample = delivery.take_sample(&mut flight, at(ms + 100), None).unwrap();
+            let sample = delivery.take_sample(&mut flight, at(ms + 100), 0).unwrap();
             (sample.app_limited, delivery.best().unwrap().per_second())
         };
         assert_eq!(exchange(0, 10, false), (true, 100_000), "the first is always of a lull");
@@ -416,9 +472,9 @@ mod tests {
         flight.begin(at(0));
         let snapshot = delivery.snapshot(&flight, MSS);
         delivery.note(&mut flight, (MSS, at(0), true), &snapshot);
-        let sample = delivery.take_sample(&mut flight, at(9), Some(Duration::from_millis(10))).unwrap();
+        let sample = delivery.take_sample(&mut flight, at(9), 10_000).unwrap();
         assert_eq!((sample.rate(), sample.newly_acked), (None, MSS));
-        assert_eq!(delivery.take_sample(&mut flight, at(20), None), None, "nothing new");
+        assert_eq!(delivery.take_sample(&mut flight, at(20), 0), None, "nothing new");
     }
 
     /// Ten segments leave, of which the second and third are lost: each is told what was lost since it was sent, and the fourth's
@@ -429,7 +485,7 @@ mod tests {
         flight.begin(at(0));
         let sent: Vec<_> = (1..=10).map(|n| delivery.snapshot(&flight, n * MSS)).collect();
         delivery.note(&mut flight, (MSS, at(0), true), &sent[0]);
-        let first = delivery.take_sample(&mut flight, at(100), None).unwrap();
+        let first = delivery.take_sample(&mut flight, at(100), 0).unwrap();
         assert_eq!((first.tx_in_flight, first.lost, first.rtt), (MSS, 0, Some(Duration::from_millis(100))));
         let lost =
             [1, 2].map(|n| flight.on_lost(delivery.delivered(), (SeqNum(n * MSS), MSS), &sent[n as usize]));
@@ -439,10 +495,10 @@ mod tests {
         );
         let again = delivery.snapshot(&flight, 8 * MSS);
         delivery.note(&mut flight, (MSS, at(0), true), &sent[3]);
-        let fourth = delivery.take_sample(&mut flight, at(101), None).unwrap();
+        let fourth = delivery.take_sample(&mut flight, at(101), 0).unwrap();
         assert_eq!((fourth.tx_in_flight, fourth.lost, fourth.delivered()), (4 * MSS, 2 * MSS, 2 * MSS));
         delivery.note(&mut flight, (MSS, at(100), false), &again);
-        let repeated = delivery.take_sample(&mut flight, at(200), None).unwrap();
+        let repeated = delivery.take_sample(&mut flight, at(200), 0).unwrap();
         assert_eq!((repeated.lost, repeated.rtt, repeated.prior_delivered), (0, None, MSS));
     }
 }

@@ -118,6 +118,15 @@ impl EcnState {
         self.marks.contains(Marks::ECHOED)
     }
 
+    /// What was in flight at the last reduction has been acknowledged. Told anew with each acknowledgement: after two gigabytes the number
+    /// would look like the future.
+    #[inline(always)]
+    pub(super) fn forget_reduction(&mut self, snd_una: SeqNum) {
+        if self.marks.contains(Marks::REDUCED) && !snd_una.before(self.reduced_until) {
+            self.marks -= Marks::REDUCED;
+        }
+    }
+
     /// The next new data carries CWR, which must not be cut into several segments.
     pub(super) fn cwr_due(&self) -> bool {
         self.marks.contains(Marks::CWR_DUE)
@@ -227,10 +236,7 @@ pub(super) fn crossed(config: &Config, repeated: bool, segment: &Segment) -> Ecn
 impl Connection {
     /// Before the acknowledgement is looked at.
     pub(super) fn ecn_before_ack(&mut self, cx: &Context, segment: &Segment) -> BeforeAck {
-        if self.ecn.marks.contains(Marks::REDUCED) && !self.snd.una.before(self.ecn.reduced_until) {
-            // Told anew each time: after two gigabytes the number would look like the future.
-            self.ecn.marks -= Marks::REDUCED;
-        }
+        self.ecn.forget_reduction(self.snd.una);
         if self.agreed.ecn.is_off() {
             return BeforeAck::default();
         }

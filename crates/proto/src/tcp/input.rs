@@ -8,6 +8,7 @@ mod duplicate;
 mod embryo;
 mod loss;
 mod packets;
+pub(crate) mod predicted;
 mod reported;
 mod reset;
 mod sequence;

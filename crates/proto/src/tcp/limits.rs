@@ -142,7 +142,7 @@ impl Connection {
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn switch_limit(&mut self, by: LimitedBy, now: Instant) {
         let before = std::mem::replace(&mut self.limited_by, by);
         self.busy.switch(before, by, now);

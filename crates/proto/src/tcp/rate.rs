@@ -6,7 +6,7 @@ use super::delivery::RateSample;
 use super::ecn::EcnMode;
 use super::recovery::LostTransmission;
 use super::window_use::{Round, Sent};
-use crate::{Config, CongestionControl};
+use crate::{Config, CongestionControl, Instant};
 use core::time::Duration;
 
 impl Connection {
@@ -169,25 +169,31 @@ impl Connection {
         if self.ecn.is_echoed() {
             self.echo_forbids_growth(cx);
         }
-        let Some(rate) = self.snd.queue.take_sample(now, self.rtt.min_rtt()) else { return };
+        let Some(rate) = self.snd.queue.take_sample(now, self.rtt.min_rtt_micros()) else { return };
         self.count_delivered(cx, &rate);
         let in_flight = self.pipe();
-        self.congestion.on_sample(&Sample {
-            now,
-            rate,
-            in_flight,
-            smss: u32::from(self.smss()),
-            window_full: self.snd.queue.round().was_full(),
-        });
+        let window_full = self.snd.queue.round().was_full();
+        self.tell_rate(now, &rate, in_flight, window_full);
         if self.congestion.holds_back() {
             self.snd.queue.lull(in_flight);
         }
         self.note_lull_amid(cx, in_flight);
     }
 
-    fn count_delivered(&mut self, cx: &mut Context, rate: &RateSample) {
+    #[inline(always)]
+    pub(super) fn tell_rate(&mut self, now: Instant, rate: &RateSample, in_flight: u32, window_full: bool) {
+        if self.congestion.hears_rates() {
+            let smss = u32::from(self.smss());
+            self.congestion.on_sample(&Sample { now, rate: *rate, in_flight, smss, window_full });
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn count_delivered(&mut self, cx: &mut Context, rate: &RateSample) {
         let now = cx.now;
-        let full = rate.newly_acked.div_ceil(self.smss().into());
+        let smss = u32::from(self.smss());
+        // Divisions are dear, and a segment or less is what requests and answers are.
+        let full = if rate.newly_acked <= smss { 1 } else { rate.newly_acked.div_ceil(smss) };
         let segments = u64::from(full.max(rate.runs.into()));
         cx.counters.delivered += segments;
         if self.ecn.is_echoed() && self.agreed.ecn == EcnMode::Classic {
@@ -205,18 +211,36 @@ impl Connection {
         }
     }
 
-    /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave.
-    pub(super) fn window_may_grow(&mut self, cx: &mut Context, bytes: u32, rtt: Option<Duration>) {
+    /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave, nanoseconds.
+    #[inline]
+    pub(super) fn window_may_grow(&mut self, cx: &mut Context, bytes: u32, rtt: Option<u64>) {
         if self.ecn.is_echoed() && self.echo_forbids_growth(cx) {
             return;
         }
+        let round = *self.snd.queue.round();
+        self.window_may_grow_after(cx, &round, bytes, rtt);
+    }
+
+    /// The same after such a round.
+    #[inline(always)]
+    pub(super) fn window_may_grow_after(
+        &mut self,
+        cx: &mut Context,
+        round: &Round,
+        bytes: u32,
+        rtt: Option<u64>,
+    ) {
         if cx.config.acks_use_window {
             self.window_use.acknowledged(cx.now);
         }
-        let limited = self.snd.queue.round().limits(self.congestion.cwnd(), self.congestion.ssthresh());
-        if !limited && self.congestion.on_ack_unlimited(cx.now) {
-            return;
+        let limited = round.limits(self.congestion.cwnd(), self.congestion.ssthresh());
+        if limited || !self.congestion.on_ack_unlimited(cx.now) {
+            self.window_grows(cx, limited, bytes, rtt.map(Duration::from_nanos));
         }
+    }
+
+    #[inline(never)]
+    fn window_grows(&mut self, cx: &mut Context, limited: bool, bytes: u32, rtt: Option<Duration>) {
         let smss = u32::from(self.smss());
         let most = match cx.config.abc_limit {
             0 => u32::MAX,

@@ -67,6 +67,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    #[inline]
     fn push(&mut self, chunk: Bytes) {
         if self.first.is_empty() {
             self.first = chunk;
@@ -139,7 +140,10 @@ impl ReceiveBuffer {
         if payload.is_empty() {
             return;
         }
-        let held = self.held.get_or_insert_with(|| spare.take());
+        let held = match &mut self.held {
+            Some(held) => held,
+            none => none.insert(spare.take()),
+        };
         held.len += payload.len() as u32;
         held.memory = held.memory.saturating_add(pinned(payload.len(), truesize) as u32);
         if payload.len() * PIN_FACTOR >= truesize {

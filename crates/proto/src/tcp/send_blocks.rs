@@ -67,7 +67,7 @@ impl SendBlocks {
     }
 
     /// A queue is empty, and not needed any more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn keep_queue(&mut self, queue: Box<Held>) {
         if self.queues.len() < QUEUES && queue.capacity() <= QUEUE_LEN {
             self.queues.push(queue);

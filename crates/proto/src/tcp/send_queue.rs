@@ -4,6 +4,7 @@
 //! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
 
 mod join;
+mod lone;
 mod lull;
 mod repeated;
 mod segment;
@@ -15,7 +16,6 @@ use super::window_use::Round;
 use crate::Instant;
 use bytes::{Bytes, BytesMut};
 use core::ops::{Deref, DerefMut};
-use core::time::Duration;
 pub(crate) use segment::TxSegment;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -462,7 +462,8 @@ impl SendQueue {
     }
 
     /// See [`Delivery::take_sample`].
-    pub(super) fn take_sample(&mut self, now: Instant, min_rtt: Option<Duration>) -> Option<RateSample> {
+    #[inline(always)]
+    pub(super) fn take_sample(&mut self, now: Instant, min_rtt: u32) -> Option<RateSample> {
         let held = self.held.as_mut()?;
         self.delivery.take_sample(&mut held.flight, now, min_rtt)
     }

@@ -10,6 +10,7 @@ use crate::tcp::receiver::AckOwed;
 use crate::tcp::recovery::{Arrived, Purpose, Verdict};
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
+use crate::time::nanos;
 use crate::{CloseReason, Config, Events, State};
 use core::time::Duration;
 use wire::{Flags, SeqNum, Timestamps};
@@ -17,7 +18,8 @@ use wire::{Flags, SeqNum, Timestamps};
 /// Bytes that an acknowledgement told of, and its sample of the round trip.
 pub(super) struct Newly {
     pub(super) delivered: u32,
-    rtt: Option<Duration>,
+    /// Nanoseconds.
+    rtt: Option<u64>,
     /// The window may grow by it.
     grows: bool,
 }
@@ -55,17 +57,16 @@ impl Connection {
         }
         let prior_una = self.snd.una;
         let (window_told, window_changed) = self.update_send_window(&cx.config, segment);
-        self.count_predicted(cx, segment, ack.after(prior_una), settled && !window_changed);
+        let predicted = settled && !window_changed && self.is_ordinary(segment);
+        count_predicted(cx, predicted, ack.after(prior_una), (segment.payload.len(), segment.len()));
         self.moments.heard(cx.now);
-        if let Some(special) = &mut self.special {
-            special.heard(cx.now, self.snd.wnd > 0);
-            self.report_acknowledged(cx, ack);
+        if self.special.is_some() {
+            self.special_hears(cx, ack);
         }
         if self.agreed.sack && self.recovery.is_idle() && segment.header.options.sack.is_empty() {
             // Nothing is missing, and nothing is reported: all that may be new is progress.
             if ack.after(prior_una) {
-                let acked = self.acknowledge(cx, segment, None);
-                self.grow(cx, acked);
+                self.acknowledge_in_order(cx, ack, segment.header.options.timestamps);
             } else {
                 self.probes_answered();
             }
@@ -88,23 +89,25 @@ impl Connection {
         self.after_ack(cx)
     }
 
-    /// What Linux's header prediction (RFC 1144's) would have taken the short way: the next segment, nothing missing before it, the
-    /// window as it was, no option but timestamps. Here there is one way for all, so it only counts.
+    /// The peer has acknowledged up to here, if only what it had before: what few connections ask to be told.
+    #[inline(never)]
+    pub(super) fn special_hears(&mut self, cx: &Context, ack: SeqNum) {
+        if let Some(special) = &mut self.special {
+            special.heard(cx.now, self.snd.wnd > 0);
+            self.report_acknowledged(cx, ack);
+        }
+    }
+
+    /// Linux's header prediction (RFC 1144's) would take it, were the window as it was: the next segment, nothing missing before it, no option
+    /// but timestamps. Our own short way (`predicted`) asks for more.
     #[inline]
-    fn count_predicted(&self, cx: &mut Context, segment: &Segment, progress: bool, same_window: bool) {
+    fn is_ordinary(&self, segment: &Segment) -> bool {
         let header = &segment.header;
-        let predicted = same_window
-            && self.state == State::Established
+        self.state == State::Established
             && header.flags - Flags::PSH == Flags::ACK
             && header.seq == self.rcv.nxt
             && self.rcv.in_order()
-            && header.options.sack.is_empty();
-        cx.counters.hp_hits += u64::from(predicted && !segment.payload.is_empty());
-        if predicted && progress {
-            cx.counters.hp_acks += 1;
-        } else if segment.len() == 0 {
-            cx.counters.pure_acks += 1;
-        }
+            && header.options.sack.is_empty()
     }
 
     /// An ACK of a peer without SACK, or that tells of disorder, or that comes while there is some.
@@ -117,7 +120,7 @@ impl Connection {
         if let Some((_, sent_at)) = arrived.as_ref().and_then(|arrived| arrived.sacked_sent_at)
             && ack == prior_una
         {
-            self.hear_round_trip(cx, cx.now.since(sent_at));
+            self.hear_round_trip(cx, cx.now.nanos_since(sent_at));
         }
         if ack.after(prior_una) {
             if !self.agreed.sack {
@@ -146,6 +149,18 @@ impl Connection {
         self.note_window_rate(self.window_rate_now(&cx.config));
     }
 
+    /// An ACK that makes progress where nothing is missing: the window grows by it.
+    #[inline(never)]
+    pub(super) fn acknowledge_in_order(
+        &mut self,
+        cx: &mut Context,
+        ack: SeqNum,
+        timestamps: Option<Timestamps>,
+    ) {
+        let acked = self.acknowledge(cx, (ack, timestamps), None);
+        self.grow(cx, acked);
+    }
+
     /// An ACK without progress. If the peer answers our window probes, it may keep us waiting as long as it likes (RFC 9293 §3.8.6.1).
     #[inline(never)]
     pub(super) fn probes_answered(&mut self) {
@@ -165,7 +180,10 @@ impl Connection {
         self.syns_were_lost(cx, syns.saturating_add(passive.transmissions).saturating_sub(1));
         let once = syns == 0 && passive.transmissions == 1;
         let sample = once.then(|| cx.now.since(passive.sent_at));
-        let echoed = || self.echoed_rtt(cx, segment).filter(|_| passive.crossed.is_some());
+        let echoed = || {
+            let timestamps = segment.header.options.timestamps;
+            self.echoed_rtt(cx, timestamps).filter(|_| passive.crossed.is_some())
+        };
         match sample.or_else(echoed) {
             Some(rtt) => self.rtt.on_sample(rtt, self.snd.span()),
             None => self.rtt.on_syn_retransmitted(),
@@ -212,8 +230,16 @@ impl Connection {
     }
 
     /// A round trip was measured. The congestion controller hears of it before it hears of losses that the same ACK tells (as in Linux).
+    /// Nanoseconds.
     #[inline]
-    fn hear_round_trip(&mut self, cx: &mut Context, rtt: Duration) {
+    pub(super) fn hear_round_trip(&mut self, cx: &mut Context, rtt: u64) {
+        if self.congestion.hears_round_trips() {
+            self.tell_round_trip(cx, Duration::from_nanos(rtt));
+        }
+    }
+
+    #[inline(never)]
+    fn tell_round_trip(&mut self, cx: &mut Context, rtt: Duration) {
         let (una, nxt, smss) = (self.snd.una, self.snd.nxt, u32::from(self.smss()));
         let full = self.congestion.on_round_trip(&RoundTrip { now: cx.now, rtt, una, nxt, smss });
         if full != FullPath::default() {
@@ -235,7 +261,7 @@ impl Connection {
         let reorders = self.recovery.reordering().is_some_and(|segments| segments > cx.config.tcp_reordering);
         Newly {
             delivered: arrived.delivered,
-            rtt: arrived.sacked_sent_at.map(|(_, sent_at)| cx.now.since(sent_at)),
+            rtt: arrived.sacked_sent_at.map(|(_, sent_at)| cx.now.nanos_since(sent_at)),
             grows: reorders && arrived.reported,
         }
     }
@@ -243,8 +269,16 @@ impl Connection {
     /// What the peer echoes, as a round trip: of use where what it acknowledges was sent more than once (RFC 7323 §4). In milliseconds, one
     /// at least.
     #[cold]
-    fn echoed_rtt(&self, cx: &Context, segment: &Segment) -> Option<Duration> {
-        self.rtt_by_echo(cx, segment.header.options.timestamps?)
+    fn echoed_rtt(&self, cx: &Context, timestamps: Option<Timestamps>) -> Option<Duration> {
+        self.rtt_by_echo(cx, timestamps?)
+    }
+
+    /// Data goes through behind the SYN's: what was held against the path does not (`paths`).
+    #[cold]
+    pub(super) fn path_is_not_stalled(&self, cx: &mut Context) {
+        if cx.paths.has_verdicts() && self.bytes_acked == u64::from(self.syn_data_acked) {
+            cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
+        }
     }
 
     pub(super) fn rtt_by_echo(&self, cx: &Context, timestamps: Timestamps) -> Option<Duration> {
@@ -264,7 +298,7 @@ impl Connection {
         segment: &Segment,
         arrived: Option<&mut Arrived>,
     ) -> Newly {
-        self.acknowledge(cx, segment, arrived)
+        self.acknowledge(cx, (segment.header.ack, segment.header.options.timestamps), arrived)
     }
 
     /// What was told. The window does not grow by it while duplicates from a peer without SACK are answered.
@@ -274,10 +308,9 @@ impl Connection {
     fn acknowledge(
         &mut self,
         cx: &mut Context,
-        segment: &Segment,
+        (ack, timestamps): (SeqNum, Option<Timestamps>),
         mut arrived: Option<&mut Arrived>,
     ) -> Newly {
-        let ack = segment.header.ack;
         let fin_acked = self.snd.fin_seq().is_some_and(|fin| ack.after(fin));
         let data_ack = ack.earliest(self.snd.queue.end());
         let data_before = self.snd.queue.len();
@@ -302,8 +335,8 @@ impl Connection {
             (Some((first, _)), Some((_, last))) => Some((first, last)),
             (cumulative, sacked) => cumulative.or(sacked),
         };
-        if self.fast_opened && cx.paths.has_verdicts() && self.bytes_acked == u64::from(self.syn_data_acked) {
-            cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
+        if self.fast_opened {
+            self.path_is_not_stalled(cx);
         }
         let acked = (data_before - self.snd.queue.len()) as u32;
         let weight = if self.counts_segments() { self.snd.queue.acked_weight() } else { acked };
@@ -320,13 +353,13 @@ impl Connection {
             self.timeouts_over(cx.now);
         }
         self.soft_error = None;
-        let mut rtt = sent_at.map(|(_, last)| cx.now.since(last));
+        let mut rtt = sent_at.map(|(_, last)| cx.now.nanos_since(last));
         match sent_at {
             Some((first, last)) => {
-                let first_sample = self.rtt.srtt().is_none();
-                self.rtt.note_min(cx.now.since(last));
+                let first_sample = !self.rtt.is_sampled();
+                self.rtt.note_min_nanos(cx.now.nanos_since(last));
                 let measured = if cx.config.rtt_of_first { first } else { last };
-                self.rtt.on_delayed_sample(cx.now.since(measured), self.snd.span());
+                self.rtt.on_delayed_nanos(cx.now.nanos_since(measured), self.snd.span());
                 if first_sample {
                     self.remember_rtt(cx);
                 }
@@ -334,11 +367,10 @@ impl Connection {
             // Without a sample the back-off stays (RFC 6298 §5.7). A part of a segment that counts as a whole one gives none, as above.
             None => {
                 if weight > 0
-                    && let Some(echoed) = self.echoed_rtt(cx, segment)
+                    && let Some(echoed) = self.echoed_rtt(cx, timestamps)
                 {
-                    self.rtt.note_min(echoed);
-                    self.rtt.on_delayed_sample(echoed, self.snd.span());
-                    rtt = Some(echoed);
+                    self.rtt.on_sample(echoed, self.snd.span());
+                    rtt = Some(nanos(echoed));
                 }
             }
         }
@@ -384,14 +416,8 @@ impl Connection {
     /// SND.WND from a segment that is newer than the last that set it: by its numbers, or (as with Linux) because it acknowledges more.
     /// Was it, and did the window change?
     fn update_send_window(&mut self, config: &Config, segment: &Segment) -> (bool, bool) {
-        let (seq, ack) = (segment.seq(), segment.header.ack);
-        let repeats = self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack);
-        let counts = || {
-            let offered = self.offered_by(segment);
-            config.peer_window_shrinks || offered > self.snd.wnd || offered == 0
-        };
-        let newer = self.snd.wl1.before(seq) || ack.after(self.snd.una) || repeats && counts();
-        if !newer || segment.has(Flags::SYN) {
+        let numbers = (segment.seq(), segment.header.ack);
+        if segment.has(Flags::SYN) || !self.tells_window(config, numbers, self.offered_by(segment)) {
             return (false, false);
         }
         let before = self.snd.wnd;
@@ -399,21 +425,50 @@ impl Connection {
         (true, before != self.snd.wnd)
     }
 
+    /// Is a segment with these numbers newer than the last that set the window?
+    #[inline(always)]
+    pub(super) fn tells_window(&self, config: &Config, (seq, ack): (SeqNum, SeqNum), offered: u32) -> bool {
+        let repeats = self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack);
+        let counts = || config.peer_window_shrinks || offered > self.snd.wnd || offered == 0;
+        self.snd.wl1.before(seq) || ack.after(self.snd.una) || repeats && counts()
+    }
+
     /// The window that a segment offers, bytes.
     pub(in crate::tcp) fn offered_by(&self, segment: &Segment) -> u32 {
-        let shift = if segment.has(Flags::SYN) { 0 } else { self.agreed.snd_wscale.unwrap_or(0) };
-        u32::from(segment.header.window) << shift
+        let window = segment.header.window;
+        if segment.has(Flags::SYN) { window.into() } else { self.offered_in(window) }
+    }
+
+    /// The window that a field means, but for SYNs, bytes.
+    #[inline(always)]
+    pub(super) fn offered_in(&self, field: u16) -> u32 {
+        u32::from(field) << self.agreed.snd_wscale.unwrap_or(0)
     }
 
     #[inline(always)]
     pub(super) fn set_send_window(&mut self, segment: &Segment) {
-        self.snd.wnd = self.offered_by(segment);
-        if self.snd.wnd > self.snd.wnd_max {
-            self.snd.wnd_max = self.snd.wnd;
+        self.take_window((segment.seq(), segment.header.ack), self.offered_by(segment));
+    }
+
+    /// A segment with these numbers sets the window.
+    #[inline(always)]
+    pub(super) fn take_window(&mut self, (seq, ack): (SeqNum, SeqNum), offered: u32) {
+        self.snd.wnd = offered;
+        if offered > self.snd.wnd_max {
+            self.snd.wnd_max = offered;
             self.window_grew();
         }
-        self.snd.wl1 = segment.seq();
-        self.snd.wl2 = segment.header.ack;
+        self.snd.wl1 = seq;
+        self.snd.wl2 = ack;
+    }
+
+    /// What an acknowledgement leaves of the persist timer.
+    #[inline(always)]
+    pub(super) fn persist_after_ack(&mut self, cx: &Context) {
+        self.arm_persist(cx);
+        if self.snd.flight_size() == 0 && self.unsent() > 0 {
+            self.put_off_window_probe(cx);
+        }
     }
 
     /// States that an acknowledgement may have ended, and the persist timer.
@@ -432,10 +487,7 @@ impl Connection {
             }
             _ => {}
         }
-        self.arm_persist(cx);
-        if self.snd.flight_size() == 0 && self.unsent() > 0 {
-            self.put_off_window_probe(cx);
-        }
+        self.persist_after_ack(cx);
         Ok(())
     }
 
@@ -490,4 +542,12 @@ impl Connection {
     pub(super) fn ack_now(&mut self) {
         self.rcv.ack_owed = AckOwed::Now;
     }
+}
+
+/// Counts a segment with text of the first length, and of the second with SYN and FIN; `progress`: it acknowledges something.
+#[inline(always)]
+pub(super) fn count_predicted(cx: &mut Context, predicted: bool, progress: bool, (text, len): (usize, u32)) {
+    cx.counters.hp_hits += u64::from(predicted && text > 0);
+    cx.counters.hp_acks += u64::from(predicted && progress);
+    cx.counters.pure_acks += u64::from(!(predicted && progress) && len == 0);
 }

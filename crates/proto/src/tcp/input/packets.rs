@@ -83,7 +83,7 @@ impl Connection {
 
     /// An echo of ours has come back: a sample of the round trip as the receiver sees it.
     fn sample_packet(&mut self, cx: &Context, segment: &Segment) {
-        let Some((tsecr, age)) = self.echo_age(cx, &segment.header) else { return };
+        let Some((tsecr, age)) = self.echo_age(cx, segment.header.options.timestamps) else { return };
         let (full, rcv_nxt) = (self.rcv.is_full_sized(segment.len()), self.rcv.nxt);
         if let Some(packets) = self.rcv.space.packets_mut() {
             packets.rounds.sample_echo((tsecr, Some(age)), full, rcv_nxt);

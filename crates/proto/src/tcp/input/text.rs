@@ -8,7 +8,7 @@ use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::{AckHabit, CloseReason, Config, Events, State};
 use core::time::Duration;
-use wire::{Flags, SeqNum, TcpHeader};
+use wire::{Flags, SeqNum, Timestamps};
 
 impl Connection {
     pub(super) fn process_text_and_fin(
@@ -175,7 +175,9 @@ impl Connection {
                 self.note_arrival(cx.now);
             }
             if self.rcv.is_tunable() {
-                let echo = self.echo_age(cx, &segment.header).filter(|_| self.rcv.is_full_sized(len));
+                let echo = self
+                    .echo_age(cx, segment.header.options.timestamps)
+                    .filter(|_| self.rcv.is_full_sized(len));
                 self.rcv.note_round(cx.now, accepted, echo);
             }
         } else if (seq + len).after(self.rcv.nxt) {
@@ -194,8 +196,8 @@ impl Connection {
     }
 
     /// The timestamp that a segment echoes, and how old it is.
-    pub(super) fn echo_age(&self, cx: &Context, header: &TcpHeader) -> Option<(u32, Duration)> {
-        let echo = header.options.timestamps.filter(|_| self.agreed.timestamps)?.tsecr;
+    pub(super) fn echo_age(&self, cx: &Context, timestamps: Option<Timestamps>) -> Option<(u32, Duration)> {
+        let echo = timestamps.filter(|_| self.agreed.timestamps)?.tsecr;
         let age = self.tsval(cx.now).wrapping_sub(echo);
         // What lies in the future is no echo of ours.
         (age < u32::MAX / 2).then_some((echo, Duration::from_millis(age.into())))

@@ -58,7 +58,7 @@ impl Connection {
             && timely;
         goes_on.then(|| Run {
             tsval: options.timestamps.filter(|_| self.agreed.timestamps).map(|timestamps| timestamps.tsval),
-            echo: self.echo_age(cx, header),
+            echo: self.echo_age(cx, options.timestamps),
             full_sized: usize::from(self.advmss).saturating_sub(40),
             quickack: self.route_metrics().is_some_and(|route| route.quickack),
             adapts: cx.config.ack_habit == AckHabit::QuickStart,

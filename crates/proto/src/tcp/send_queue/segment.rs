@@ -44,6 +44,12 @@ impl TxSegment {
         !self.sacked && (!self.lost || self.retransmitted)
     }
 
+    /// It was sent once, and of that nothing is known yet.
+    #[inline]
+    pub(super) fn is_fresh(&self) -> bool {
+        self.transmissions == 1 && !self.sacked && !self.lost && !self.begun
+    }
+
     pub(super) fn new(seq: SeqNum) -> TxSegment {
         TxSegment {
             seq,

@@ -1,0 +1,191 @@
+//! The short way of the ordinary segment: what comes next on an open connection where nothing is missing, and that acknowledges, tells and
+//! brings nothing but what was to be expected (header prediction: RFC 1144's, as Linux's `tcp_rcv_established`).
+//!
+//! The eight checks of RFC 9293 §3.10.7.4 are passed at once, by the fields they would look at. What follows from acknowledgement and text
+//! is what the long way does, in its order; left out is what would do nothing. A test takes random conversations both ways
+//! (`stack/ingress`): nobody can tell which it was.
+
+use super::ack::count_predicted;
+use crate::tcp::ack_delay::Came;
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::delivery::Lone;
+use crate::tcp::nagle::Nagle;
+use crate::tcp::recovery::Purpose;
+use crate::tcp::timers::Timer;
+use crate::tcp::window_space::Space;
+use crate::{Events, State};
+use bytes::Bytes;
+use wire::{Flags, PlainSegment};
+
+/// A payload, and the memory it pins.
+pub(crate) struct Payload {
+    pub(crate) bytes: Bytes,
+    /// See [`Segment`](super::Segment).
+    pub(crate) truesize: usize,
+    pub(crate) gso_size: u16,
+}
+
+impl Connection {
+    /// A segment without other options than timestamps is the one that was to be expected: no check of its numbers, flags or window finds
+    /// anything, and neither application nor peer have asked for anything special.
+    #[inline(always)]
+    pub(crate) fn predicts(&self, cx: &Context, segment: &PlainSegment) -> bool {
+        let in_order = segment.seq == self.rcv.nxt
+            && segment.flags - Flags::PSH == Flags::ACK
+            && segment.ack.since(self.snd.una) <= self.snd.max.since(self.snd.una)
+            && segment.payload_len <= self.rcv.wnd() as usize
+            && self.offered_as_before(segment)
+            && self.is_timely(segment);
+        in_order && self.is_in_order() && self.is_open_and_ordinary() && !cx.memory.is_under_pressure()
+    }
+
+    /// The window it offers is no smaller than it was, and not closed.
+    #[inline(always)]
+    fn offered_as_before(&self, segment: &PlainSegment) -> bool {
+        self.offered_in(segment.window) >= self.snd.wnd.max(1)
+    }
+
+    /// RFC 7323 §5.3.
+    #[inline(always)]
+    fn is_timely(&self, segment: &PlainSegment) -> bool {
+        segment.timestamps.is_none_or(|timestamps| {
+            !self.agreed.timestamps || timestamps.tsval.wrapping_sub(self.ts_recent).cast_signed() >= 0
+        })
+    }
+
+    /// Nothing is missing, here or there, and no timer has fired in vain.
+    #[inline(always)]
+    fn is_in_order(&self) -> bool {
+        self.recovery.is_idle()
+            && self.rcv.in_order()
+            && !self.rcv.refuses
+            && self.timeouts == 0
+            && !self.snd.probe_due
+    }
+
+    /// Both directions are open, and what the application and the SYNs asked for is what nearly all do.
+    #[inline(always)]
+    fn is_open_and_ordinary(&self) -> bool {
+        self.state == State::Established
+            && self.handshake.is_none()
+            && self.parent_event.is_none()
+            && !self.orphan
+            && !self.snd.fin_queued
+            && self.agreed.sack
+            && self.agreed.ecn.is_off()
+            && matches!(self.rcv.space, Space::Payload(_))
+    }
+
+    /// Takes a segment that [`predicts`](Self::predicts) holds for.
+    #[inline(always)]
+    pub(crate) fn take_predicted(&mut self, cx: &mut Context, segment: &PlainSegment, payload: Payload) {
+        let (len, ack) = (segment.payload_len, segment.ack);
+        self.tally.came(len, payload.gso_size);
+        self.ecn.forget_reduction(self.snd.una);
+        let progress = ack != self.snd.una;
+        let offered = self.offered_in(segment.window);
+        let numbers = (segment.seq, ack);
+        let mut same_window = true;
+        if self.tells_window(&cx.config, numbers, offered) {
+            same_window = offered == self.snd.wnd;
+            self.take_window(numbers, offered);
+        }
+        count_predicted(cx, same_window, progress, (len, len as u32));
+        self.moments.heard(cx.now);
+        if self.special.is_some() {
+            self.special_hears(cx, ack);
+        }
+        if progress {
+            self.take_predicted_ack(cx, segment);
+        } else {
+            self.segments_delivered(cx);
+            self.snd.nagle.remove(Nagle::MORE);
+            self.persist_after_ack(cx);
+        }
+        if let Some(timestamps) = segment.timestamps.filter(|_| self.agreed.timestamps)
+            && segment.seq.before_or_eq(self.rcv.last_ack_sent)
+        {
+            self.remember_timestamp(cx.now, timestamps.tsval);
+        }
+        if len > 0 {
+            self.take_predicted_text(cx, segment, payload);
+        }
+        self.arm_delayed_ack(cx);
+    }
+
+    /// It acknowledges something.
+    #[inline(always)]
+    fn take_predicted_ack(&mut self, cx: &mut Context, segment: &PlainSegment) {
+        let ack = segment.ack;
+        let everything = ack == self.snd.max && ack == self.snd.queue.end();
+        if everything && let Some(lone) = self.snd.queue.acknowledge_lone(&mut cx.blocks) {
+            self.snd.nagle.remove(Nagle::MORE);
+            return self.all_is_acknowledged(cx, segment, &lone);
+        }
+        self.acknowledge_in_order(cx, ack, segment.timestamps);
+        self.segments_delivered(cx);
+        if self.purpose == Purpose::Timeout {
+            self.arm_probe(cx, self.in_flight(), false);
+        }
+        self.snd.nagle.remove(Nagle::MORE);
+        self.persist_after_ack(cx);
+    }
+
+    /// All that was ever written went as one segment, and has arrived: nothing is in flight, nothing waits, no timer runs for it.
+    #[inline(always)]
+    fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &PlainSegment, lone: &Lone) {
+        if self.fast_opened {
+            self.path_is_not_stalled(cx);
+        }
+        self.snd.una = segment.ack;
+        self.snd.nxt = segment.ack;
+        self.bytes_acked += u64::from(lone.len);
+        self.soft_error = None;
+        let rtt = cx.now.nanos_since(lone.sent_at);
+        let first_sample = !self.rtt.is_sampled();
+        self.rtt.on_nanos(rtt, self.snd.span());
+        if first_sample {
+            self.remember_rtt(cx);
+        }
+        self.hear_round_trip(cx, rtt);
+        self.timers.stop(Timer::Retransmit);
+        if self.snd.blocked {
+            self.room_to_write(cx);
+        }
+        self.events |= Events::SENT_ALL;
+        if self.special.is_some() {
+            self.judge_mtu_probe(cx, segment.ack);
+        }
+        self.window_may_grow_after(cx, &lone.round, lone.len, Some(rtt));
+        let rate = self.snd.queue.delivery.sample_lone(cx.now, self.rtt.min_rtt_micros(), lone);
+        self.count_delivered(cx, &rate);
+        self.tell_rate(cx.now, &rate, 0, lone.round.was_full());
+    }
+
+    /// It brings the text that comes next, all of which lies in the window.
+    #[inline(always)]
+    fn take_predicted_text(&mut self, cx: &mut Context, segment: &PlainSegment, payload: Payload) {
+        let len = segment.payload_len;
+        let came = Came {
+            before: self.rcv.last_data_at,
+            len: len as u32,
+            full_sized: len + 40 >= usize::from(self.advmss),
+            pushed: segment.flags.contains(Flags::PSH),
+        };
+        let Payload { bytes, truesize, gso_size } = payload;
+        self.rcv.accept_next(cx.now, bytes, truesize, gso_size, &mut cx.spare);
+        self.events |= Events::READABLE;
+        if !self.options.is_ordinary() && self.options.receive_times {
+            self.note_arrival(cx.now);
+        }
+        if self.rcv.is_tunable() {
+            let echo = self.echo_age(cx, segment.timestamps).filter(|_| self.rcv.is_full_sized(came.len));
+            self.rcv.note_round(cx.now, came.len, echo);
+        }
+        self.keep_within_memory(cx);
+        self.owe_ack(cx, &came);
+        if self.route_metrics().is_some_and(|route| route.quickack) {
+            self.ack_now();
+        }
+    }
+}
