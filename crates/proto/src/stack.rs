@@ -7,6 +7,8 @@
 
 mod agenda;
 mod attention;
+#[cfg(test)]
+mod both_ways;
 mod closing;
 mod egress;
 mod holders;
@@ -156,6 +158,8 @@ impl Stack {
                 orphans: 0,
                 memory: Memory::new(&config),
                 tap_read: None,
+                #[cfg(test)]
+                short_ways: Some(0),
                 fresh: Fresh::new(&config),
                 config: config.clone(),
             },

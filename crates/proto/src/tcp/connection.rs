@@ -70,6 +70,9 @@ pub(crate) struct Shared {
     pub(crate) memory: Memory,
     /// See [`Stack::tap_has_read`](crate::Stack::tap_has_read).
     pub(crate) tap_read: Option<u32>,
+    /// Segments that have gone a short way; `None`: all go the way of all.
+    #[cfg(test)]
+    pub(crate) short_ways: Option<u32>,
 }
 
 /// The same while it is lent to a connection.

@@ -1,10 +1,12 @@
 //! Which one segment goes now, and why.
 //!
 //! A reset, then SYN or SYN-ACK, then what is lost, then new data and FIN, then a window probe, then an acknowledgement that
-//! nothing else has carried. `segment` builds it, `options` fills its options; `tcp/nagle` says whether a small one may go.
+//! nothing else has carried. `segment` builds it, `options` fills its options; `tcp/nagle` says whether a small one may go. `ordinary` is
+//! a short way for most of them.
 
 mod lost;
 mod options;
+mod ordinary;
 mod segment;
 mod syn;
 
@@ -42,7 +44,14 @@ impl Connection {
     }
 
     /// Writes the next packet; its payload must be empty. False: there is none until something changes.
+    #[inline]
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
+        self.send_ordinary(cx, packet) || self.transmit_any(cx, packet)
+    }
+
+    /// Of whatever kind it is.
+    #[inline(never)]
+    fn transmit_any(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         if self.agreed.ecn.is_accurate() {
             self.refresh_marks(cx);
         }
@@ -297,17 +306,10 @@ impl Connection {
         }
         let in_flight = self.in_flight();
         self.data_left(cx, taken, in_flight, again);
-        let head_again = again && self.marks_losses(cx) && seq == self.snd.una && !self.waits_for_reordered();
         if self.handshake.is_none() {
-            let stopped = alone || !self.timers.is_set(Timer::Retransmit);
-            let instead = self.purpose == Purpose::Probe || cx.config.new_data_sets_probe;
-            let may_probe = !again && (stopped || instead);
-            let probes = may_probe && self.arm_probe(cx, in_flight, true);
-            if !probes && (head_again || stopped) {
-                self.arm_rto(cx.now);
-                if head_again && self.timeouts > 0 {
-                    self.hasten_rto(cx.now, self.recovery.silence(cx.now));
-                }
+            match again {
+                false => self.arm_for_new_data(cx, in_flight, alone),
+                true => self.arm_for_repetition(cx, seq, alone),
             }
         }
         if taken > 0 {
@@ -322,6 +324,26 @@ impl Connection {
             self.report_sent(cx.now, seq, taken, packet);
         }
         true
+    }
+
+    /// New data has been sent; nothing was in flight if `alone`.
+    fn arm_for_new_data(&mut self, cx: &Context, in_flight: u32, alone: bool) {
+        let stopped = alone || !self.timers.is_set(Timer::Retransmit);
+        let instead = self.purpose == Purpose::Probe || cx.config.new_data_sets_probe;
+        let probes = (stopped || instead) && self.arm_probe(cx, in_flight, true);
+        if !probes && stopped {
+            self.arm_rto(cx.now);
+        }
+    }
+
+    fn arm_for_repetition(&mut self, cx: &Context, seq: SeqNum, alone: bool) {
+        let head = self.marks_losses(cx) && seq == self.snd.una && !self.waits_for_reordered();
+        if head || alone || !self.timers.is_set(Timer::Retransmit) {
+            self.arm_rto(cx.now);
+            if head && self.timeouts > 0 {
+                self.hasten_rto(cx.now, self.recovery.silence(cx.now));
+            }
+        }
     }
 
     /// A deadline of this connection has come.

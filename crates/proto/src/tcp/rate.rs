@@ -110,13 +110,25 @@ impl Connection {
         let (cwnd, ssthresh) = (self.congestion_window(), self.congestion.ssthresh());
         let (una, nxt, smss) = (self.snd.una, self.snd.nxt, u32::from(self.smss()));
         let sent = Sent { now: cx.now, una, nxt, in_flight, outstanding: flight_size, cwnd, ssthresh, smss };
-        self.window_use.on_sent(self.snd.queue.round_mut(), &sent);
+        if !self.window_use.on_sent(self.snd.queue.round_mut(), &sent) {
+            self.window_is_left_unused(cx);
+        }
+    }
+
+    /// What was sent does not fill the window: if that has been so for long, the window decays.
+    #[inline(always)]
+    pub(super) fn window_is_left_unused(&mut self, cx: &Context) {
+        if self.window_use.may_be_unused(cx.now, &self.rtt) {
+            self.decay_unused(cx);
+        }
+    }
+
+    #[inline(never)]
+    fn decay_unused(&mut self, cx: &Context) {
         let full_buffer = self.snd.blocked;
         if cx.config.tcp_slow_start_after_idle
             && !full_buffer
-            && !self.snd.queue.round().limits(cwnd, ssthresh)
             && !self.recovery.is_recovering(self.snd.una)
-            && self.window_use.may_be_unused(cx.now, &self.rtt)
             && let Some(used) = self.window_use.take_unused(cx.now, self.rtt.rto_nanos())
         {
             let initial_window = self.initial_window(&cx.config);

@@ -8,6 +8,7 @@ mod lone;
 mod lull;
 mod repeated;
 mod segment;
+mod unsent;
 mod weight;
 
 use super::delivery::{Delivery, Flight, LostSegment, RateSample, Snapshot};
@@ -607,10 +608,7 @@ impl SendQueue {
             segment.transmissions = segment.transmissions.saturating_add(1);
             segment.sent_at = now;
             segment.snapshot = snapshot;
-            match &segment.parts[..] {
-                [part] => slices.push(part.clone()),
-                parts => slices.extend(parts.iter().cloned()),
-            }
+            segment.add_parts_to(slices);
             taken += segment.len;
             push = segment.push;
             if segment.eor {

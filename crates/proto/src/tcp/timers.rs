@@ -74,6 +74,19 @@ impl Timers {
         }
     }
 
+    /// Stops one and sets another, which may have been set.
+    #[inline(always)]
+    pub(crate) fn stop_and_set(&mut self, stopped: Timer, timer: Timer, at: Instant) {
+        match self {
+            Timers::One(set, _) if *set != stopped && *set != timer => self.set_another(timer, at),
+            Timers::Several(several) => {
+                several.change(stopped, NEVER);
+                several.change(timer, at);
+            }
+            _ => *self = Timers::One(timer, at),
+        }
+    }
+
     pub(crate) fn stop_all(&mut self) {
         *self = Timers::Idle;
     }

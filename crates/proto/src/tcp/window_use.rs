@@ -106,18 +106,21 @@ impl WindowUse {
         self.last_sent_at = now;
     }
 
-    /// `round` is that in flight, unless only a FIN is.
-    pub(super) fn on_sent(&mut self, round: Option<&mut Round>, sent: &Sent) {
+    /// `round` is that in flight, unless only a FIN is. True if the window keeps the sender back.
+    #[inline(always)]
+    pub(super) fn on_sent(&mut self, round: Option<&mut Round>, sent: &Sent) -> bool {
         self.last_sent_at = sent.now;
         let limits = |round: &mut Round| {
             round.on_sent(sent);
             round.limits(sent.cwnd, sent.ssthresh)
         };
-        if round.is_some_and(limits) {
+        let limited = round.is_some_and(limits);
+        if limited {
             self.restart(sent.now);
         } else {
             self.used = self.used.max(sent.outstanding);
         }
+        limited
     }
 
     /// Might [`take_unused`](Self::take_unused) have something? No time-out is shorter than the least, or the round trip.

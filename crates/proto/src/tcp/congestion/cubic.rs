@@ -11,6 +11,7 @@ use super::cube_root::cube_root;
 use super::hystart::{Growth, HyStart};
 use super::{Acked, Controller, Idle, Lost, Start, Unused};
 use crate::Instant;
+use crate::time::nanos;
 use core::time::Duration;
 
 /// β_cubic = 0.7 (§4.6).
@@ -75,6 +76,16 @@ impl Cubic {
             avoidance: None,
             hystart: HyStart::new(),
             use_hystart: start.hystart && start.ssthresh == u32::MAX,
+        }
+    }
+
+    /// Silence of so many nanoseconds is no time of the epoch.
+    #[inline]
+    pub(in crate::tcp) fn on_silence(&mut self, silence: u64) {
+        if let Some(avoidance) = &mut self.avoidance
+            && avoidance.clock == Clock::Running
+        {
+            avoidance.epoch = avoidance.epoch.saturating_add(silence);
         }
     }
 
@@ -201,14 +212,8 @@ impl Controller for Cubic {
         self.use_hystart = false;
     }
 
-    /// Silence is no time of the epoch.
     fn on_idle(&mut self, idle: &Idle) {
-        if let Some(avoidance) = &mut self.avoidance
-            && avoidance.clock == Clock::Running
-        {
-            let silence = idle.idle.as_nanos().min(u128::from(u64::MAX)) as u64;
-            avoidance.epoch = avoidance.epoch.saturating_add(silence);
-        }
+        self.on_silence(nanos(idle.idle));
         (self.cwnd, self.ssthresh) = idle.decay(self.cwnd, self.ssthresh);
     }
 

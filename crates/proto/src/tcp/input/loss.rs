@@ -464,12 +464,12 @@ impl Connection {
         // A FIN that went alone is a segment of its own.
         let lone_fin = self.snd.fin_sent() && self.snd.nagle.contains(Nagle::FIN_ALONE) && in_flight > 1;
         let lone = in_flight <= u32::from(self.smss()) && self.snd.queue.is_lone(self.snd.nxt) && !lone_fin;
-        let wait = probe_timeout(&self.rtt, lone);
-        let mut at = cx.now.plus_nanos(wait);
+        let rto = self.rtt.rto_nanos();
+        let mut at = cx.now.plus_nanos(probe_timeout(&self.rtt, rto, lone));
         if (self.purpose == Purpose::Probe || new_data && cx.config.new_data_sets_probe)
             && let Some(oldest) = self.snd.queue.oldest_sent_at()
         {
-            let timeout = oldest.plus_nanos(self.rtt.rto_nanos());
+            let timeout = oldest.plus_nanos(rto);
             at = at.min(match cx.config.probe_by_oldest {
                 false => timeout.max(self.timers.deadline(Timer::Retransmit)),
                 true if timeout > cx.now => timeout,
@@ -479,6 +479,16 @@ impl Connection {
         self.purpose = Purpose::Probe;
         self.timers.set(Timer::Retransmit, at);
         true
+    }
+
+    /// New data has been sent with nothing in flight, and nothing is wrong: as [`arm_probe`](Self::arm_probe), or else
+    /// [`arm_rto`](Self::arm_rto). `rto`: nanoseconds. What is owed went along.
+    #[inline(always)]
+    pub(in crate::tcp) fn arm_for_lone(&mut self, cx: &Context, rto: u64) {
+        let probes = self.agreed.sack && cx.config.tcp_early_retrans >= TLP && self.timeouts == 0;
+        self.purpose = if probes { Purpose::Probe } else { Purpose::Timeout };
+        let wait = if probes { probe_timeout(&self.rtt, rto, true) } else { rto };
+        self.timers.stop_and_set(Timer::DelayedAck, Timer::Retransmit, cx.now.plus_nanos(wait));
     }
 
     /// Nothing was heard of the last segments: the probe goes now, and the time-out counts from it.

@@ -23,6 +23,12 @@ impl Outgoing {
     pub(super) fn bare(seq: SeqNum, flags: Flags) -> Outgoing {
         Outgoing { seq, flags, payload_len: 0, ecn: Ecn::NotEct, urgent: 0, again: false }
     }
+
+    /// New data without any mark.
+    #[inline(always)]
+    pub(super) fn of_data(seq: SeqNum, len: u32, flags: Flags) -> Outgoing {
+        Outgoing { payload_len: len as usize, ..Outgoing::bare(seq, flags) }
+    }
 }
 
 impl Connection {
@@ -38,28 +44,55 @@ impl Connection {
             out.flags |= urgent::flag(pointer);
             out.urgent = pointer.unwrap_or(0);
         }
-        let window = match self.rcv.space.packets() {
-            None => self.advertise(cx),
-            Some(_) => self.rcv.tell_window(cx),
-        };
-        let window = match cx.config.tcp_workaround_signed_windows && self.rcv.wscale == 0 {
-            true => window.min(SIGNED_MOST as u16),
-            false => window,
-        };
+        let window = self.window_to_tell(cx);
         self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
         packet.repeats_cwr = self.agreed.ecn.is_accurate();
         let tells_more = self.rcv.has_blocks() || self.agreed.ecn.is_accurate() && self.tells_option();
         if !tells_more && out.urgent == 0 && self.write_plain(cx, &out, window, packet) {
+            packet.gso_size = self.gso_size(cx, &out);
             return;
         }
+        self.finish_with_options(cx, &out, window, packet);
+    }
+
+    /// Whatever there is to be told beside, in whatever IP.
+    #[inline(never)]
+    fn finish_with_options(&mut self, cx: &mut Context, out: &Outgoing, window: u16, packet: &mut TxPacket) {
         let options = self.options_now(cx);
         let blocks = if options.accurate_ecn.is_some() { options.sack.len() } else { self.sack_max() };
-        self.finish_packet(cx, &out, window, options, packet);
+        self.finish_packet(cx, out, window, options, packet);
         self.rcv.reported(blocks);
     }
 
+    /// As [`build`](Self::build), of an ordinary segment with data (see `ordinary`). The timer of what is owed is stopped already.
+    #[inline(always)]
+    pub(super) fn build_ordinary(&mut self, cx: &mut Context, out: Outgoing, packet: &mut TxPacket) {
+        let window = self.window_to_tell(cx);
+        packet.repeats_cwr = false;
+        if self.write_plain(cx, &out, window, packet) {
+            cx.counters.out_segs += 1;
+            cx.counters.orig_data_sent += 1;
+            self.tally.went(out.payload_len, 1);
+        } else {
+            self.finish_with_options(cx, &out, window, packet);
+        }
+    }
+
+    /// The window field; what it says is told by now.
+    #[inline(always)]
+    fn window_to_tell(&mut self, cx: &mut Context) -> u16 {
+        let window = match self.rcv.space.packets() {
+            None => self.advertise(cx),
+            Some(_) => self.rcv.tell_window(cx),
+        };
+        match cx.config.tcp_workaround_signed_windows && self.rcv.wscale == 0 {
+            true => window.min(SIGNED_MOST as u16),
+            false => window,
+        }
+    }
+
     /// The window of a buffer that is counted by payload.
-    #[inline]
+    #[inline(always)]
     fn advertise(&mut self, cx: &mut Context) -> u16 {
         let mss = u32::from(self.advmss);
         if self.rcv.refuses {
@@ -77,7 +110,7 @@ impl Connection {
 
     /// Nearly every segment: nothing but timestamps to tell. False: this one is not so.
     #[inline(always)]
-    fn write_plain(&mut self, cx: &mut Context, out: &Outgoing, window: u16, packet: &mut TxPacket) -> bool {
+    fn write_plain(&self, cx: &Context, out: &Outgoing, window: u16, packet: &mut TxPacket) -> bool {
         let segment = PlainSegment {
             addresses: (self.tuple.local, self.tuple.peer),
             ports: (self.tuple.local_port, self.tuple.peer_port),
@@ -91,11 +124,7 @@ impl Connection {
             hop_limit: self.hop_limit(&cx.config),
             payload_len: out.payload_len,
         };
-        let written = packet.write_plain(&segment, 0, cx.capabilities.tx_checksum);
-        if written {
-            packet.gso_size = self.gso_size(cx, out);
-        }
-        written
+        packet.write_plain(&segment, 0, cx.capabilities.tx_checksum)
     }
 
     fn hop_limit(&self, config: &Config) -> u8 {

@@ -1,5 +1,6 @@
 //! One segment of the send queue: its bytes, and what recovery needs to know of its transmissions.
 
+use super::Slices;
 use crate::Instant;
 use crate::tcp::delivery::Snapshot;
 use bytes::Bytes;
@@ -48,6 +49,14 @@ impl TxSegment {
     #[inline]
     pub(super) fn is_fresh(&self) -> bool {
         self.transmissions == 1 && !self.sacked && !self.lost && !self.begun
+    }
+
+    #[inline(always)]
+    pub(super) fn add_parts_to(&self, slices: &mut Slices) {
+        match &self.parts[..] {
+            [part] => slices.push(part.clone()),
+            parts => slices.extend(parts.iter().cloned()),
+        }
     }
 
     pub(super) fn new(seq: SeqNum) -> TxSegment {
