@@ -20,21 +20,32 @@ const TICK_NANOS: u64 = 64;
 /// Keyed generator of initial sequence numbers and timestamp offsets.
 pub(crate) struct IsnGenerator {
     key: (u64, u64),
-    /// The last answers.
-    tuple: Cell<Option<(FourTuple, u64)>>,
+    /// The last answer.
     port: Cell<Option<(Addr, Addr, u16, u64)>>,
+}
+
+/// F of a tuple: the lower half is for the sequence number, the upper for the timestamp; who opens a connection needs both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TupleSecret(u64);
+
+impl TupleSecret {
+    /// The ISN of a connection opened now.
+    pub(crate) fn isn(self, now: Instant) -> SeqNum {
+        let ticks = now.as_nanos() / TICK_NANOS;
+        SeqNum(ticks.wrapping_add(self.0) as u32)
+    }
+
+    /// What is added to the millisecond clock for TSval: of each connection something else (RFC 7323 §7.1), so that one who connects to us
+    /// does not learn from it what others are told.
+    pub(crate) fn timestamp_offset(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 impl IsnGenerator {
     /// `key` must be secret and drawn once per stack.
     pub(crate) fn new(key: (u64, u64)) -> IsnGenerator {
-        IsnGenerator { key, tuple: Cell::new(None), port: Cell::new(None) }
-    }
-
-    /// The ISN of a connection opened now.
-    pub(crate) fn isn(&self, now: Instant, tuple: &FourTuple) -> SeqNum {
-        let ticks = now.as_nanos() / TICK_NANOS;
-        SeqNum(ticks.wrapping_add(self.of_tuple(tuple)) as u32)
+        IsnGenerator { key, port: Cell::new(None) }
     }
 
     /// Where the search for a local port towards this destination begins (RFC 6056 §3.3.4's F).
@@ -46,43 +57,40 @@ impl IsnGenerator {
                 hash
             }
             _ => {
-                let hash = self.hash(*b"port", local, peer, u32::from(peer_port).to_be_bytes());
+                let hash = self.hash_of_port(local, peer, peer_port);
                 self.port.set(Some((local, peer, peer_port, hash)));
                 hash
             }
         }
     }
 
-    /// What is added to the millisecond clock for TSval: of each connection something else (RFC 7323 §7.1), so that one who connects to us
-    /// does not learn from it what others are told.
-    pub(crate) fn timestamp_offset(&self, tuple: &FourTuple) -> u32 {
-        (self.of_tuple(tuple) >> 32) as u32
-    }
-
-    /// The lower half is the sequence number's, the upper the timestamp's; who opens a connection asks for both.
-    fn of_tuple(&self, tuple: &FourTuple) -> u64 {
-        match self.tuple.get() {
-            Some((last, hash)) if last == *tuple => hash,
+    /// What a connection of this tuple begins with. (Its input has another length than a port's, so the two tell nothing of each other.)
+    pub(crate) fn of_tuple(&self, tuple: &FourTuple) -> TupleSecret {
+        let ports = (u32::from(tuple.local_port) << 16 | u32::from(tuple.peer_port)).to_be_bytes();
+        let hasher = self.hasher();
+        TupleSecret(match (tuple.local.v4_bytes(), tuple.peer.v4_bytes()) {
+            (Some(local), Some(peer)) => hasher.hash([local, peer, ports].as_flattened()),
             _ => {
-                let ports = u32::from(tuple.local_port) << 16 | u32::from(tuple.peer_port);
-                let hash = self.hash(*b"isn ", tuple.local, tuple.peer, ports.to_be_bytes());
-                self.tuple.set(Some((*tuple, hash)));
-                hash
+                let mut bytes = [0; 36];
+                bytes[..16].copy_from_slice(&tuple.local.0);
+                bytes[16..32].copy_from_slice(&tuple.peer.0);
+                bytes[32..].copy_from_slice(&ports);
+                hasher.hash(&bytes)
             }
-        }
+        })
     }
 
-    fn hash(&self, purpose: [u8; 4], local: Addr, peer: Addr, ports: [u8; 4]) -> u64 {
-        let hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
-        if let (Some(local), Some(peer)) = (local.v4_bytes(), peer.v4_bytes()) {
-            return hasher.hash([purpose, local, peer, ports].as_flattened());
-        }
-        let mut bytes = [0; 40];
-        bytes[..4].copy_from_slice(&purpose);
-        bytes[4..20].copy_from_slice(&local.0);
-        bytes[20..36].copy_from_slice(&peer.0);
-        bytes[36..].copy_from_slice(&ports);
-        hasher.hash(&bytes)
+    #[cold]
+    fn hash_of_port(&self, local: Addr, peer: Addr, peer_port: u16) -> u64 {
+        let mut bytes = [0; 34];
+        bytes[..16].copy_from_slice(&local.0);
+        bytes[16..32].copy_from_slice(&peer.0);
+        bytes[32..].copy_from_slice(&peer_port.to_be_bytes());
+        self.hasher().hash(&bytes)
+    }
+
+    fn hasher(&self) -> SipHasher24 {
+        SipHasher24::new_with_keys(self.key.0, self.key.1)
     }
 }
 
@@ -101,7 +109,8 @@ mod tests {
     }
 
     fn isn(at: Duration, local_port: u16, peer_port: u16) -> SeqNum {
-        IsnGenerator::new((3, 4)).isn(Instant::ZERO + at, &tuple(addr(1), local_port, addr(2), peer_port))
+        let tuple = tuple(addr(1), local_port, addr(2), peer_port);
+        IsnGenerator::new((3, 4)).of_tuple(&tuple).isn(Instant::ZERO + at)
     }
 
     #[test]
@@ -119,24 +128,22 @@ mod tests {
         let start = isn(Duration::ZERO, 1, 2);
         assert_ne!(isn(Duration::ZERO, 2, 1), start);
         assert_ne!(isn(Duration::ZERO, 1, 3), start);
-        let other_secret = IsnGenerator::new((3, 5)).isn(Instant::ZERO, &tuple(addr(1), 1, addr(2), 2));
-        assert_ne!(other_secret, start);
-        let generator = IsnGenerator::new((3, 4));
-        assert_ne!(generator.isn(Instant::ZERO, &tuple(addr(2), 1, addr(1), 2)), start);
+        let isn = |generator: &IsnGenerator, tuple| generator.of_tuple(&tuple).isn(Instant::ZERO);
+        assert_ne!(isn(&IsnGenerator::new((3, 5)), tuple(addr(1), 1, addr(2), 2)), start);
+        assert_ne!(isn(&IsnGenerator::new((3, 4)), tuple(addr(2), 1, addr(1), 2)), start);
     }
 
     #[test]
     fn offsets_depend_on_the_tuple_and_the_secret() {
         let one = tuple(addr(1), 1, addr(2), 2);
-        let generator = IsnGenerator::new((3, 4));
-        let offset = generator.timestamp_offset(&one);
-        assert_eq!(IsnGenerator::new((3, 4)).timestamp_offset(&one), offset);
+        let of = |key, tuple: &FourTuple| IsnGenerator::new(key).of_tuple(tuple).timestamp_offset();
+        let offset = of((3, 4), &one);
         for other in
             [tuple(addr(1), 1, addr(3), 2), tuple(addr(3), 1, addr(2), 2), tuple(addr(1), 3, addr(2), 2)]
         {
-            assert_ne!(generator.timestamp_offset(&other), offset);
+            assert_ne!(of((3, 4), &other), offset);
         }
-        assert_ne!(IsnGenerator::new((4, 4)).timestamp_offset(&one), offset);
-        assert_eq!(generator.timestamp_offset(&one), offset);
+        assert_ne!(of((4, 4), &one), offset);
+        assert_eq!(of((3, 4), &one), offset);
     }
 }

@@ -1,6 +1,6 @@
 //! A paged slab: stable small indices, generations, and beyond the first page no doubling and no move of what it holds.
 
-/// Entries per page: with a million of them the list of pages still lies in the nearest cache.
+/// Entries per page: with a million of them the list of the other pages still lies in the nearest cache.
 const PAGE: usize = 1024;
 const NONE: u32 = u32::MAX;
 
@@ -10,10 +10,20 @@ struct Slot<T> {
     value: Option<T>,
 }
 
+impl<T> Slot<T> {
+    /// Its value is gone: it may be used again, before the slot that was to be used next.
+    fn release(&mut self, free: u32) {
+        self.generation = self.generation.wrapping_add(1);
+        self.next_free = free;
+    }
+}
+
 /// Values under (index, generation) handles; a removed value's handle is never valid again until 2³² reuses of its slot.
 pub(crate) struct Slab<T> {
-    /// All are full but the last. The first grows as it fills, the others have room for a page at once.
-    pages: Vec<Vec<Slot<T>>>,
+    /// Mostly all there is; it grows as it fills.
+    first: Vec<Slot<T>>,
+    /// The pages behind. All are full but the last, and have room for a page at once.
+    others: Vec<Vec<Slot<T>>>,
     /// The free slots, linked by `next_free`.
     free: u32,
     len: usize,
@@ -24,7 +34,7 @@ impl<T> Slab<T> {
     pub(crate) const SLOT: usize = size_of::<Slot<T>>();
 
     pub(crate) fn new() -> Slab<T> {
-        Slab { pages: Vec::new(), free: NONE, len: 0 }
+        Slab { first: Vec::new(), others: Vec::new(), free: NONE, len: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -45,49 +55,68 @@ impl<T> Slab<T> {
     /// In a slot behind all others.
     #[cold]
     fn append(&mut self, value: T) -> u32 {
-        if self.pages.last().is_none_or(|page| page.len() == PAGE) {
-            let room = if self.pages.is_empty() { 0 } else { PAGE };
-            self.pages.push(Vec::with_capacity(room));
+        let slot = Slot { generation: 0, next_free: NONE, value: Some(value) };
+        if self.first.len() < PAGE {
+            self.first.push(slot);
+            return self.first.len() as u32 - 1;
         }
-        let before = (self.pages.len() - 1) * PAGE;
-        let page = &mut self.pages[before / PAGE];
-        page.push(Slot { generation: 0, next_free: NONE, value: Some(value) });
+        if self.others.last().is_none_or(|page| page.len() == PAGE) {
+            self.others.push(Vec::with_capacity(PAGE));
+        }
+        let before = self.others.len() * PAGE;
+        let page = &mut self.others[before / PAGE - 1];
+        page.push(slot);
         (before + page.len() - 1) as u32
     }
 
     pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
-        let value = self.slot_mut(index)?.value.take()?;
-        self.release(index);
+        let free = self.free;
+        let slot = self.slot_mut(index)?;
+        let value = slot.value.take()?;
+        slot.release(free);
+        (self.free, self.len) = (index, self.len - 1);
         Some(value)
     }
 
     /// Drops a value where it lies: no move of a large one.
     pub(crate) fn drop_at(&mut self, index: u32) {
+        let free = self.free;
         if let Some(slot) = self.slot_mut(index)
             && slot.value.is_some()
         {
             slot.value = None;
-            self.release(index);
+            slot.release(free);
+            (self.free, self.len) = (index, self.len - 1);
         }
     }
 
-    /// The slot of a removed value may be used again.
-    fn release(&mut self, index: u32) {
-        let slot = &mut self.pages[index as usize / PAGE][index as usize % PAGE];
-        slot.generation = slot.generation.wrapping_add(1);
-        slot.next_free = self.free;
-        self.free = index;
-        self.len -= 1;
-    }
-
-    #[inline]
+    #[inline(always)]
     fn slot(&self, index: u32) -> Option<&Slot<T>> {
-        self.pages.get(index as usize / PAGE)?.get(index as usize % PAGE)
+        match self.first.get(index as usize) {
+            None => self.slot_behind(index),
+            first => first,
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<T>> {
-        self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)
+        if (index as usize) < self.first.len() {
+            self.first.get_mut(index as usize)
+        } else {
+            self.slot_behind_mut(index)
+        }
+    }
+
+    #[inline(never)]
+    fn slot_behind(&self, index: u32) -> Option<&Slot<T>> {
+        let behind = (index as usize).checked_sub(PAGE)?;
+        self.others.get(behind / PAGE)?.get(behind % PAGE)
+    }
+
+    #[inline(never)]
+    fn slot_behind_mut(&mut self, index: u32) -> Option<&mut Slot<T>> {
+        let behind = (index as usize).checked_sub(PAGE)?;
+        self.others.get_mut(behind / PAGE)?.get_mut(behind % PAGE)
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
@@ -126,11 +155,8 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        self.pages.iter().enumerate().flat_map(|(p, page)| {
-            page.iter()
-                .enumerate()
-                .filter_map(move |(s, slot)| Some(((p * PAGE + s) as u32, slot.value.as_ref()?)))
-        })
+        let slots = self.first.iter().chain(self.others.iter().flatten());
+        slots.zip(0..).filter_map(|(slot, index)| Some((index, slot.value.as_ref()?)))
     }
 }
 

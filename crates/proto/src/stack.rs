@@ -70,7 +70,7 @@ use request::Request;
 use request_timers::RequestTimers;
 use std::collections::BTreeMap;
 use syn_cookie::SynCookies;
-use wire::{Addr, Capabilities};
+use wire::{Addr, Capabilities, SeqNum};
 
 /// Fewer connections lie in the caches. (In tests of this crate there are always enough.)
 const MANY: usize = if cfg!(test) { 1 } else { 4096 };
@@ -114,10 +114,30 @@ pub struct Stack {
     device_name: Box<str>,
 }
 
+/// What a connection begins with.
+#[derive(Clone, Copy)]
+struct FirstNumbers {
+    iss: SeqNum,
+    /// See [`Stack::timestamp_offset`].
+    ts_offset: u32,
+}
+
 impl Stack {
     /// What a connection adds to the stack's clock for its timestamps (`tcp_timestamps`).
     fn timestamp_offset(&self, tuple: &FourTuple) -> u32 {
-        if self.shared.config.tcp_timestamps == 1 { self.isn.timestamp_offset(tuple) } else { 0 }
+        self.has_timestamp_offsets().then(|| self.isn.of_tuple(tuple).timestamp_offset()).unwrap_or_default()
+    }
+
+    fn has_timestamp_offsets(&self) -> bool {
+        self.shared.config.tcp_timestamps == 1
+    }
+
+    /// The ISN of a connection that begins, and that. `min_isn`: where everything the last connection of this tuple used ends, if it was in
+    /// TIME-WAIT: RFC 6528's clock may be behind what a fast connection has sent.
+    fn first_numbers(&self, now: Instant, tuple: &FourTuple, min_isn: Option<SeqNum>) -> FirstNumbers {
+        let secret = self.isn.of_tuple(tuple);
+        let ts_offset = if self.has_timestamp_offsets() { secret.timestamp_offset() } else { 0 };
+        FirstNumbers { iss: min_isn.unwrap_or_else(|| secret.isn(now)), ts_offset }
     }
 }
 
@@ -141,6 +161,7 @@ impl Stack {
     /// A host without addresses. `seed` decides every random choice: initial sequence numbers, ports, hash keys, the cookie key.
     pub fn new(config: Config, capabilities: Capabilities, seed: [u8; 32]) -> Stack {
         let mut rng = Rng::new(seed);
+        let hash_key = HashKey::new(rng.next_key());
         Stack {
             shared: Shared {
                 now: Instant::ZERO,
@@ -171,13 +192,13 @@ impl Stack {
             holders: Holders::new(),
             listeners: Slab::new(),
             listeners_by_port: BTreeMap::new(),
-            time_wait: TimeWaitTable::new(config.tcp_max_tw_buckets as usize, rng.next_key()),
+            time_wait: TimeWaitTable::new(config.tcp_max_tw_buckets as usize, hash_key),
             timers: TimerWheel::new(),
             request_timers: RequestTimers::new(),
             agenda: Agenda::new(),
             replies: Replies::default(),
             resets: RateLimit::new(),
-            hash_key: HashKey::new(rng.next_key()),
+            hash_key,
             isn: IsnGenerator::new(rng.next_key()),
             ports: PortCounters::new(),
             guard: ReplayGuard::new(rng.next_key(), config.replay_guard_entries as usize, REPLAY_GENERATION),
@@ -343,12 +364,11 @@ impl Stack {
         self.listeners.find_mut(id.index, id.generation)
     }
 
-    /// Stores a connection and makes it findable; `before` had its tuple.
-    fn insert_connection(&mut self, connection: Connection, before: Option<Holder>) -> ConnId {
+    /// Stores a connection whose tuple has this hash, and makes it findable; `before` had its tuple.
+    fn insert_connection(&mut self, connection: Connection, hash: u64, before: Option<Holder>) -> ConnId {
         self.bound_moved();
-        let tuple = connection.tuple;
         let (index, generation) = self.connections.insert(connection);
-        self.hold(&tuple, Holder::Connection(index), before);
+        self.hold(hash, Holder::Connection(index), before);
         ConnId { index, generation }
     }
 }

@@ -13,6 +13,7 @@ pub(crate) use segment::{ISN_DISTANCE, TimeWaitAction, TimeWaitSegment, is_old, 
 use crate::Instant;
 use crate::keyed_hash::HashKey;
 use crate::rate_limit::LastAnswer;
+use crate::time::nanos;
 use crate::tuple::FourTuple;
 use core::time::Duration;
 use hashbrown::HashTable;
@@ -88,7 +89,8 @@ const _: () = assert!(size_of::<Slot>() <= 64);
 
 /// Entries with the same time-out, in the order of their ends.
 struct Fifo {
-    timeout: Duration,
+    /// Nanoseconds.
+    timeout: u64,
     first: Link,
     last: Link,
 }
@@ -109,8 +111,8 @@ pub(crate) struct TimeWaitTable {
 }
 
 impl TimeWaitTable {
-    /// At most `max` entries (and 16 million). `hash_key` must be secret.
-    pub(crate) fn new(max: usize, hash_key: (u64, u64)) -> TimeWaitTable {
+    /// At most `max` entries (and 16 million). The key of their hashes must be secret.
+    pub(crate) fn new(max: usize, hash_key: HashKey) -> TimeWaitTable {
         TimeWaitTable {
             slots: Vec::new(),
             free: Link::NONE,
@@ -118,7 +120,7 @@ impl TimeWaitTable {
             index: HashTable::new(),
             fifos: Vec::new(),
             max: max.min(Link::MAX_ENTRIES),
-            hash_key: HashKey::new(hash_key),
+            hash_key,
             now_units: 0,
         }
     }
@@ -128,12 +130,11 @@ impl TimeWaitTable {
         self.max = max.min(Link::MAX_ENTRIES);
     }
 
-    /// Keeps a connection for `timeout` (2 MSL), in place of one of the same name. Returns how many entries had to go
+    /// Keeps a connection whose name has this hash for `timeout` (2 MSL), in place of one of the same name. Returns how many entries had to go
     /// before their time because of the limit, those that end first; with a limit of 0 that is this one.
-    pub(crate) fn insert(&mut self, now: Instant, entry: TimeWait, timeout: Duration) -> usize {
+    pub(crate) fn insert(&mut self, now: Instant, hash: u64, entry: TimeWait, timeout: Duration) -> usize {
         self.observe(now);
-        let hash = entry.tuple.hash(&self.hash_key);
-        if let Some(old) = self.lookup_hashed(hash, &entry.tuple) {
+        if let Some(old) = self.find(hash, &entry.tuple) {
             self.remove(old);
         }
         if self.max == 0 {
@@ -164,10 +165,17 @@ impl TimeWaitTable {
 
     /// Finds the entry of a connection.
     pub(crate) fn lookup(&self, tuple: &FourTuple) -> Option<TimeWaitIndex> {
-        if self.len == 0 { None } else { self.lookup_hashed(tuple.hash(&self.hash_key), tuple) }
+        self.find(tuple.hash(&self.hash_key), tuple)
     }
 
-    fn lookup_hashed(&self, hash: u64, tuple: &FourTuple) -> Option<TimeWaitIndex> {
+    /// The same of a tuple whose hash is known.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, tuple: &FourTuple) -> Option<TimeWaitIndex> {
+        if self.len == 0 { None } else { self.find_hashed(hash, tuple) }
+    }
+
+    #[inline(never)]
+    fn find_hashed(&self, hash: u64, tuple: &FourTuple) -> Option<TimeWaitIndex> {
         let found = self.index.find(hash, |&i| self.slots[i as usize].tuple == *tuple);
         found.map(|index| TimeWaitIndex(*index))
     }
@@ -330,23 +338,26 @@ impl TimeWaitTable {
     }
 
     fn link_last(&mut self, index: u32, now: Instant, timeout: Duration) {
-        let timeout = timeout.min(MAX_TIMEOUT);
-        let end = (now + timeout).as_nanos().div_ceil(1 << UNIT_BITS);
-        self.slots[index as usize].set_end(end);
-        let fifo = match self.fifos.iter().position(|fifo| fifo.timeout == timeout) {
-            Some(at) => at,
+        let timeout = nanos(timeout.min(MAX_TIMEOUT));
+        let own = Link::to(index);
+        let same = |fifo: &&mut Fifo| fifo.timeout == timeout;
+        let prev = match self.fifos.iter_mut().find(same) {
+            Some(fifo) => {
+                if fifo.last == Link::NONE {
+                    fifo.first = own;
+                }
+                core::mem::replace(&mut fifo.last, own)
+            }
             None => {
-                self.fifos.push(Fifo { timeout, first: Link::NONE, last: Link::NONE });
-                self.fifos.len() - 1
+                self.fifos.push(Fifo { timeout, first: own, last: own });
+                Link::NONE
             }
         };
-        let fifo = &mut self.fifos[fifo];
-        let prev = core::mem::replace(&mut fifo.last, Link::to(index));
-        match prev.index() {
-            Some(prev) => self.slots[prev as usize].next = Link::to(index),
-            None => fifo.first = Link::to(index),
+        if let Some(prev) = prev.index() {
+            self.slots[prev as usize].next = own;
         }
         let slot = &mut self.slots[index as usize];
+        slot.set_end(now.plus_nanos(timeout).as_nanos().div_ceil(1 << UNIT_BITS));
         (slot.prev, slot.next) = (prev, Link::NONE);
     }
 
@@ -437,15 +448,21 @@ mod tests {
         }
     }
 
+    impl TimeWaitTable {
+        fn keep(&mut self, now: Instant, entry: TimeWait, timeout: Duration) -> usize {
+            self.insert(now, entry.tuple.hash(&self.hash_key), entry, timeout)
+        }
+    }
+
     fn table(max: usize) -> TimeWaitTable {
-        TimeWaitTable::new(max, (1, 2))
+        TimeWaitTable::new(max, HashKey::new((1, 2)))
     }
 
     #[test]
     fn an_entry_comes_back_as_it_went_in() {
         let mut table = table(10);
         for port in [1, 2] {
-            assert_eq!(table.insert(at(1), entry(port), MINUTE), 0);
+            assert_eq!(table.keep(at(1), entry(port), MINUTE), 0);
             let index = table.lookup(&entry(port).tuple).unwrap();
             assert_eq!(table.get(index), entry(port));
         }
@@ -461,7 +478,7 @@ mod tests {
     fn only_entries_that_are_there_are_counted_and_listed() {
         let mut table = table(10);
         for port in 1..=6 {
-            table.insert(at(port.into()), entry(port), MINUTE);
+            table.keep(at(port.into()), entry(port), MINUTE);
         }
         table.remove(table.lookup(&entry(3).tuple).unwrap());
         let ports =
@@ -470,7 +487,7 @@ mod tests {
         for port in [1, 2, 4, 6] {
             table.remove(table.lookup(&entry(port).tuple).unwrap());
         }
-        table.insert(at(7), entry(7), 2 * MINUTE);
+        table.keep(at(7), entry(7), 2 * MINUTE);
         assert_eq!((ports(&table), table.awaiting_fin(), table.len()), (vec![5, 7], 0, 2));
     }
 
@@ -479,7 +496,7 @@ mod tests {
     fn entries_end_in_time() {
         let mut table = table(10);
         for port in 0..5u16 {
-            table.insert(at(u64::from(port) * 100), entry(port), MINUTE);
+            table.keep(at(u64::from(port) * 100), entry(port), MINUTE);
         }
         let first = table.next_deadline().unwrap();
         assert!(first >= at(60_000) && first < at(60_000) + UNIT);
@@ -495,7 +512,7 @@ mod tests {
         let mut table = table(10);
         // Of the first and the last the peer's FIN has not come.
         for port in 3..=6 {
-            table.insert(at(0), entry(port), MINUTE);
+            table.keep(at(0), entry(port), MINUTE);
         }
         assert_eq!(table.awaiting_fin(), 2);
         for (port, left) in [(3, 1), (5, 1), (6, 0)] {
@@ -509,11 +526,11 @@ mod tests {
         let mut table = table(3 * KEPT);
         for (entries, kept) in [(5, 5..=KEPT), (KEPT as u16 + 1, 0..=0), (5, 5..=KEPT)] {
             for port in 0..entries {
-                table.insert(at(0), entry(port), MINUTE);
+                table.keep(at(0), entry(port), MINUTE);
             }
             assert_eq!(table.expire(at(61_000)), usize::from(entries));
             assert!(kept.contains(&table.slots.capacity()), "{}", table.slots.capacity());
-            table.insert(at(0), entry(7), MINUTE);
+            table.keep(at(0), entry(7), MINUTE);
             assert!(table.lookup(&entry(7).tuple).is_some() && table.lookup(&entry(3).tuple).is_none());
             table.expire(at(61_000));
         }
@@ -522,8 +539,8 @@ mod tests {
     #[test]
     fn restarting_moves_the_end() {
         let mut table = table(10);
-        table.insert(at(0), entry(2), MINUTE);
-        table.insert(at(1_000), entry(4), MINUTE);
+        table.keep(at(0), entry(2), MINUTE);
+        table.keep(at(1_000), entry(4), MINUTE);
         let index = table.lookup(&entry(2).tuple).unwrap();
         table.restart(index, at(5_000), MINUTE, Some(123));
         assert_eq!(table.get(index).ts_recent, Some(123));
@@ -538,22 +555,22 @@ mod tests {
     #[test]
     fn over_the_limit_the_oldest_goes() {
         let mut table = table(2);
-        assert_eq!([1, 2, 3].map(|port| table.insert(at(0), entry(port), MINUTE)), [0, 0, 1]);
+        assert_eq!([1, 2, 3].map(|port| table.keep(at(0), entry(port), MINUTE)), [0, 0, 1]);
         assert_eq!([1, 2, 3].map(|port| table.lookup(&entry(port).tuple).is_some()), [false, true, true]);
-        assert_eq!(table.insert(at(1), entry(2), MINUTE), 0);
+        assert_eq!(table.keep(at(1), entry(2), MINUTE), 0);
         assert_eq!(table.len(), 2);
         table.set_max(1);
-        assert_eq!(table.insert(at(1), entry(4), MINUTE), 2);
+        assert_eq!(table.keep(at(1), entry(4), MINUTE), 2);
         table.set_max(0);
-        assert_eq!((table.insert(at(1), entry(5), MINUTE), table.lookup(&entry(5).tuple)), (1, None));
+        assert_eq!((table.keep(at(1), entry(5), MINUTE), table.lookup(&entry(5).tuple)), (1, None));
     }
 
     #[test]
     fn a_shorter_time_out_ends_sooner() {
         let mut table = table(10);
-        table.insert(at(0), entry(1), MINUTE);
-        table.insert(at(0), entry(2), Duration::from_secs(1));
-        table.insert(at(0), entry(3), MINUTE);
+        table.keep(at(0), entry(1), MINUTE);
+        table.keep(at(0), entry(2), Duration::from_secs(1));
+        table.keep(at(0), entry(3), MINUTE);
         assert_eq!((table.expire(at(1_010)), table.fifos.len()), (1, 1));
         assert_eq!(table.lookup(&entry(2).tuple), None);
     }
@@ -563,7 +580,7 @@ mod tests {
         let year = Duration::from_secs(365 * 86_400);
         let mut table = table(10);
         let late = Instant::ZERO + year;
-        table.insert(late, entry(1), Duration::from_secs(86_400 * 400));
+        table.keep(late, entry(1), Duration::from_secs(86_400 * 400));
         let end = table.next_deadline().unwrap();
         assert!(end >= late + MAX_TIMEOUT && end < late + MAX_TIMEOUT + UNIT);
         assert_eq!((table.expire(late + MAX_TIMEOUT - UNIT), table.expire(end)), (0, 1));
@@ -582,7 +599,7 @@ mod tests {
                 prop_assert_eq!(index.is_some(), model.contains_key(&port));
                 match (op, index) {
                     (0 | 1, _) => {
-                        table.insert(now, entry(port), timeout);
+                        table.keep(now, entry(port), timeout);
                         model.insert(port, now + timeout);
                     }
                     (2, Some(index)) => {

@@ -60,6 +60,9 @@ impl Attention {
 impl Stack {
     /// A socket with these options begins.
     pub(super) fn attend(&mut self, options: &RareOptions) {
+        if options.is_ordinary() {
+            return;
+        }
         let asks = options.save_syn || !options.tx_delay.is_zero() || options.min_hops > 0;
         if asks || !options.md5_keys.is_empty() {
             self.attention.get_or_insert_default();

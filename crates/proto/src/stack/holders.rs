@@ -5,11 +5,17 @@
 
 use super::request::Request;
 use super::{MANY, Stack};
-use crate::keyed_hash::HashKey;
 use crate::slab::Slab;
 use crate::tcp::connection::Connection;
 use crate::tuple::FourTuple;
 use crate::tuple_table::TupleTable;
+
+/// A four-tuple, and its hash in the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name {
+    pub(super) tuple: FourTuple,
+    pub(super) hash: u64,
+}
 
 /// Who has a tuple; by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,13 +74,17 @@ impl Holders {
         }
     }
 
-    /// Nobody has the tuple any more that `holder` had.
-    pub(super) fn remove(&mut self, key: &HashKey, tuple: &FourTuple, holder: Holder) {
-        self.0.remove(tuple.hash(key), holder.code());
+    /// Nobody has the tuple of this hash any more that `holder` had.
+    pub(super) fn remove(&mut self, hash: u64, holder: Holder) {
+        self.0.remove(hash, holder.code());
     }
 }
 
 impl Stack {
+    pub(super) fn name(&self, tuple: FourTuple) -> Name {
+        Name { tuple, hash: tuple.hash(&self.hash_key) }
+    }
+
     /// Who has this tuple, whose hash it is.
     #[inline]
     pub(super) fn holder_at(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
@@ -114,9 +124,9 @@ impl Stack {
         }
     }
 
-    /// `holder` has this tuple from now on, which nobody had, or `before`.
-    pub(super) fn hold(&mut self, tuple: &FourTuple, holder: Holder, before: Option<Holder>) {
-        let (hash, key) = (tuple.hash(&self.hash_key), &self.hash_key);
+    /// `holder` has the tuple of this hash from now on, which nobody had, or `before`.
+    pub(super) fn hold(&mut self, hash: u64, holder: Holder, before: Option<Holder>) {
+        let key = &self.hash_key;
         if before.is_some_and(|before| self.holders.0.replace(hash, before.code(), holder.code())) {
             return;
         }

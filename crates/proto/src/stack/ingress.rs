@@ -1,7 +1,7 @@
 //! A packet arrives: IP, then whom it concerns.
 
 use super::Stack;
-use super::holders::Holder;
+use super::holders::{Holder, Name};
 use super::settle::{settle_open, settle_ordinary};
 use crate::socket_options::Options;
 use crate::tcp::input::predicted::Payload;
@@ -214,7 +214,7 @@ impl Stack {
         }
         match holder {
             Some(Holder::Connection(index)) => self.for_connection(now, index, segment),
-            holder => self.dispatch_to_others(now, holder, tuple, segment),
+            holder => self.dispatch_to_others(now, holder, Name { tuple, hash }, segment),
         }
     }
 
@@ -223,9 +223,10 @@ impl Stack {
         &mut self,
         now: Instant,
         holder: Option<Holder>,
-        tuple: FourTuple,
+        name: Name,
         segment: &mut Segment,
     ) {
+        let Name { tuple, hash } = name;
         if let Some(Holder::Request(index)) = holder {
             return self.for_request(now, index, segment);
         }
@@ -235,11 +236,11 @@ impl Stack {
         if self.routes.barrier(tuple.peer).is_some() {
             return self.cannot_answer(&tuple);
         }
-        if let Some(index) = self.time_wait.lookup(&tuple) {
+        if let Some(index) = self.time_wait.find(hash, &tuple) {
             return self.for_time_wait(now, index, segment);
         }
         match self.find_listener(&tuple) {
-            Some(listener) => self.for_listener(now, listener, tuple, segment, None),
+            Some(listener) => self.for_listener(now, listener, name, segment, None),
             None => self.reset_stranger(now, &tuple, segment),
         }
     }
@@ -313,7 +314,7 @@ impl Stack {
             TimeWaitAction::AcceptSyn { min_isn } => match self.find_listener(&entry.tuple) {
                 Some(listener) => {
                     self.time_wait.remove(index);
-                    self.for_listener(now, listener, entry.tuple, segment, Some(min_isn));
+                    self.for_listener(now, listener, self.name(entry.tuple), segment, Some(min_isn));
                 }
                 // Nobody would accept it: it is one of the old connection's, as any other (RFC 5961 §4.2).
                 None => self.acknowledge_time_wait(now, index, &facts),

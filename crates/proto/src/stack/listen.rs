@@ -1,9 +1,9 @@
 //! LISTEN (RFC 9293 §3.10.7.2), the SYN queue, and the server's half of Fast Open (RFC 7413 §4.2).
 
-use super::Stack;
-use super::holders::Holder;
+use super::holders::{Holder, Name};
 use super::listener::Listener;
 use super::request::{CookieReply, Request};
+use super::{FirstNumbers, Stack};
 use crate::fast_open::{CookieCheck, Guard, KeyRing};
 use crate::rate_limit::LastAnswer;
 use crate::tcp::accurate_ecn::OptionSeen;
@@ -63,10 +63,11 @@ impl Stack {
         &mut self,
         now: Instant,
         id: ListenerId,
-        tuple: FourTuple,
+        name: Name,
         segment: &mut Segment,
         min_isn: Option<SeqNum>,
     ) {
+        let tuple = name.tuple;
         if self.attention.is_some() && !self.is_near_enough_for_listener(id) {
             return;
         }
@@ -99,15 +100,16 @@ impl Stack {
         };
         match (decision, room) {
             (FastOpenServer::Accept(cookie), _) => {
-                let iss = self.choose_isn(now, &tuple, min_isn);
-                self.open_fast(now, id, tuple, segment, iss, cookie);
+                let numbers = self.first_numbers(now, &tuple, min_isn);
+                self.open_fast(now, id, name, segment, numbers, cookie);
             }
             (FastOpenServer::Refuse(cookie), Room::SynQueue) => {
-                let iss = self.choose_isn(now, &tuple, min_isn);
-                self.queue_request(now, id, tuple, segment, iss, cookie);
+                let numbers = self.first_numbers(now, &tuple, min_isn);
+                let request = self.request_from_syn(now, id, name, numbers, segment);
+                self.queue_request(now, request, cookie);
             }
             (FastOpenServer::Refuse(cookie), Room::Cookie) => {
-                self.answer_statelessly(now, id, tuple, segment, cookie);
+                self.answer_statelessly(now, id, name, segment, cookie);
             }
             (FastOpenServer::Refuse(_), Room::Nowhere) => {
                 self.drop_at_listener(id, DropReason::SynQueueFull);
@@ -159,12 +161,6 @@ impl Stack {
             self.shared.counters.req_q_full_drop += crowded * u64::from(overflown);
         }
         self.drops.count(reason);
-    }
-
-    /// Where everything the last connection of this tuple used ends, if it was in TIME-WAIT: RFC 6528's clock ticks every 4 µs, and may
-    /// be behind what a fast connection has sent.
-    pub(super) fn choose_isn(&self, now: Instant, tuple: &FourTuple, min_isn: Option<SeqNum>) -> SeqNum {
-        min_isn.unwrap_or_else(|| self.isn.isn(now, tuple))
     }
 
     /// The order of Linux's `tcp_try_fastopen`, with two differences that are settings: a full queue still hands out cookies, and
@@ -263,9 +259,9 @@ impl Stack {
         &mut self,
         now: Instant,
         id: ListenerId,
-        tuple: FourTuple,
+        Name { tuple, hash }: Name,
         segment: &mut Segment,
-        iss: SeqNum,
+        FirstNumbers { iss, ts_offset }: FirstNumbers,
         cookie: CookieReply,
     ) {
         let Some(listener) = self.listener(id) else { return };
@@ -279,8 +275,7 @@ impl Stack {
         let route = self.route_of(&tuple);
         let cx = self.shared.context(now);
         let child = Connection::new(cx, tuple, State::SynReceived, iss, socket, route);
-        let child_id = self.insert_connection(child, None);
-        let ts_offset = self.timestamp_offset(&tuple);
+        let child_id = self.insert_connection(child, hash, None);
         let Some(child) = self.connections.get_mut(child_id.index) else { return };
         let cx = self.shared.context(now);
         child.take_syn(cx, segment, ts_offset);
@@ -337,17 +332,8 @@ impl Stack {
         }
     }
 
-    fn queue_request(
-        &mut self,
-        now: Instant,
-        id: ListenerId,
-        tuple: FourTuple,
-        segment: &Segment,
-        iss: SeqNum,
-        cookie: CookieReply,
-    ) {
-        let mut request = self.request_from_syn(now, id, tuple, segment);
-        request.iss = iss;
+    fn queue_request(&mut self, now: Instant, mut request: Request, cookie: CookieReply) {
+        let (id, hash) = (request.listener, request.hash);
         if self.attention.is_some() {
             let saved = self.listener(id).and_then(|listener| self.syn_to_save(&listener.socket.rare));
             request.saved_syn = saved.map(Box::new);
@@ -356,16 +342,17 @@ impl Stack {
         listener.requests += 1;
         listener.young += 1;
         let (index, _) = self.requests.insert(request);
-        self.hold(&tuple, Holder::Request(index), None);
+        self.hold(hash, Holder::Request(index), None);
         self.send_request_syn_ack(now, index, cookie);
     }
 
-    /// What a SYN says; our ISN is still to be chosen.
+    /// What a SYN says, and we begin with.
     pub(super) fn request_from_syn(
         &self,
         now: Instant,
         id: ListenerId,
-        tuple: FourTuple,
+        Name { tuple, hash }: Name,
+        FirstNumbers { iss, ts_offset }: FirstNumbers,
         segment: &Segment,
     ) -> Request {
         let config = &self.shared.config;
@@ -379,14 +366,15 @@ impl Stack {
         let shift = |socket| self.shared.fresh.window_shift(config, socket);
         Request {
             tuple,
+            hash,
             listener: id,
             irs: segment.seq(),
-            iss: SeqNum(0),
+            iss,
             agreed,
             rcv_wscale: agreed.snd_wscale.and(socket).map_or(0, shift),
             peer_window: segment.header.window,
             ts_recent: options.timestamps.map_or(0, |timestamps| timestamps.tsval),
-            ts_offset: self.timestamp_offset(&tuple),
+            ts_offset,
             transmissions: 0,
             timeouts: 0,
             sent_at: now,

@@ -1,7 +1,7 @@
 //! Half-open requests: the SYN-ACK, its repetition, and what becomes of them.
 
 use super::Stack;
-use super::holders::Holder;
+use super::holders::{Holder, Name};
 use super::ingress::ResetNumbers;
 use super::listener::AtTimeout;
 use super::request::{AnotherTime, CookieReply, Request};
@@ -17,7 +17,7 @@ impl Stack {
     /// A request ends.
     pub(super) fn remove_request(&mut self, index: u32) -> Option<Request> {
         let request = self.take_request(index)?;
-        self.holders.remove(&self.hash_key, &request.tuple, Holder::Request(index));
+        self.holders.remove(request.hash, Holder::Request(index));
         Some(request)
     }
 
@@ -161,7 +161,8 @@ impl Stack {
     /// A segment for a half-open request (RFC 9293 §3.10.7.4 in SYN-RECEIVED).
     pub(super) fn for_request(&mut self, now: Instant, index: u32, segment: &mut Segment) {
         let Some(request) = self.requests.get(index) else { return };
-        let (tuple, id, irs, iss) = (request.tuple, request.listener, request.irs, request.iss);
+        let name = Name { tuple: request.tuple, hash: request.hash };
+        let (id, irs, iss) = (request.listener, request.irs, request.iss);
         let of_another_time = request.of_another_time(segment);
         let flags = segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST);
         if flags == Flags::SYN && segment.seq() == irs && of_another_time != Some(AnotherTime::Earlier) {
@@ -170,7 +171,7 @@ impl Stack {
         }
         if segment.has(Flags::ACK) && !segment.has(Flags::RST) && segment.header.ack != iss + 1 {
             // Not of this request; a SYN cookie of the listener's, perhaps.
-            return self.for_listener(now, id, tuple, segment, None);
+            return self.for_listener(now, id, name, segment, None);
         }
         if of_another_time.is_some() || !self.is_in_window(index, segment) {
             let counters = &mut self.shared.counters;
@@ -358,7 +359,7 @@ impl Stack {
         let route = self.route_of(&request.tuple);
         let cx = self.shared.context(now);
         let connection = Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);
-        let id_of_connection: ConnId = self.insert_connection(connection, before);
+        let id_of_connection: ConnId = self.insert_connection(connection, request.hash, before);
         if let Some(connection) = self.connections.get_mut(id_of_connection.index) {
             connection.take_request(self.shared.context(now), &request, ack);
             connection.keep_syn(now, request.saved_syn.map(|syn| *syn));

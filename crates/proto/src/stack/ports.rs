@@ -4,6 +4,7 @@
 //! comes back only after the whole range: a peer's TIME-WAIT is not met by the next connection.
 
 use super::Stack;
+use super::holders::Name;
 use crate::time_wait::ISN_DISTANCE;
 use crate::tuple::FourTuple;
 use crate::{ConnectError, Instant};
@@ -46,19 +47,18 @@ impl Stack {
         self.addresses.iter().copied().find(|addr| addr.is_v4() == peer.is_v4())
     }
 
-    /// A port towards this peer that is free (true), or else one that a TIME-WAIT can spare.
+    /// A tuple towards this peer that is free (true), or else one that a TIME-WAIT can spare.
     pub(super) fn choose_port(
         &mut self,
         now: Instant,
         local: Addr,
         (peer, peer_port): (Addr, u16),
         range: Option<(u16, u16)>,
-    ) -> Result<(u16, bool), ConnectError> {
+    ) -> Result<(Name, bool), ConnectError> {
         let (low, high) = self.port_range(range);
         let count = high.saturating_sub(low) + 1;
         let (even, odd) = (count.div_ceil(2), count / 2);
         let by_parity = self.shared.config.ports_by_parity && range.is_none();
-        let tuple = |local_port| FourTuple { local, local_port, peer, peer_port };
         let hash = self.isn.port_hash(local, peer, peer_port);
         let mut spare = None;
         for tried in 0..count {
@@ -72,29 +72,33 @@ impl Stack {
             if self.shared.config.ip_local_reserved_ports.contains(port) {
                 continue;
             }
-            if self.tuple_is_free(&tuple(port), Claim::Opens) {
-                return Ok((port, true));
+            let name = self.name(FourTuple { local, local_port: port, peer, peer_port });
+            if self.is_free(&name, Claim::Opens) {
+                return Ok((name, true));
             }
-            if spare.is_none() && self.can_be_recycled(now, &tuple(port), false) {
-                spare = Some(port);
+            if spare.is_none() && self.can_be_recycled(now, &name, false) {
+                spare = Some(name);
             }
         }
-        spare.map(|port| (port, false)).ok_or(ConnectError::NoPorts)
+        spare.map(|name| (name, false)).ok_or(ConnectError::NoPorts)
     }
 
     /// The ports that may be chosen: the stack's, within what a socket asks for (`inet_sk_get_local_port_range`).
     pub fn port_range(&self, asked: Option<(u16, u16)>) -> (u32, u32) {
         let own = (self.shared.config.port_low, self.shared.config.port_high);
-        let (low, high) = asked.map_or(own, |(low, high)| (u32::from(low), u32::from(high)));
-        let within = |port: u32, otherwise| if (own.0..=own.1).contains(&port) { port } else { otherwise };
+        let Some((low, high)) = asked else { return own };
+        let within = |port: u16, otherwise| {
+            let port = u32::from(port);
+            if (own.0..=own.1).contains(&port) { port } else { otherwise }
+        };
         (within(low, own.0), within(high, own.1))
     }
 
     /// Is this the tuple of a TIME-WAIT that may be cut short? Timestamps keep the segments of the old connection out of the new one
     /// (RFC 7323 §5), as `tcp_twsk_unique` reasons. `named`: the application has said which port.
-    pub(super) fn can_be_recycled(&self, now: Instant, tuple: &FourTuple, named: bool) -> bool {
-        let config = &self.shared.config;
-        let Some(index) = self.time_wait.lookup(tuple) else { return false };
+    pub(super) fn can_be_recycled(&self, now: Instant, name: &Name, named: bool) -> bool {
+        let (config, tuple) = (&self.shared.config, &name.tuple);
+        let Some(index) = self.time_wait.find(name.hash, tuple) else { return false };
         if named && config.named_port_reuses {
             return self.time_wait.get(index).ts_recent.is_some() && self.find_listener(tuple).is_none();
         }
@@ -113,15 +117,16 @@ impl Stack {
     }
 
     /// Ends the TIME-WAIT of a tuple that a connect takes over. The new ISN must not be before what comes back.
-    pub(super) fn recycle(&mut self, tuple: &FourTuple) -> Option<SeqNum> {
-        let index = self.time_wait.lookup(tuple)?;
+    pub(super) fn recycle(&mut self, name: &Name) -> Option<SeqNum> {
+        let index = self.time_wait.find(name.hash, &name.tuple)?;
         self.shared.counters.time_wait_recycled += 1;
         Some(self.time_wait.remove(index).snd_nxt + ISN_DISTANCE)
     }
 
-    pub(super) fn tuple_is_free(&self, tuple: &FourTuple, claim: Claim) -> bool {
-        self.holder_of(tuple).is_none()
-            && self.time_wait.lookup(tuple).is_none()
-            && (claim == Claim::Takes || self.find_listener(tuple).is_none())
+    /// Has nobody this tuple?
+    pub(super) fn is_free(&self, name: &Name, claim: Claim) -> bool {
+        self.holder_at(name.hash, &name.tuple).is_none()
+            && self.time_wait.find(name.hash, &name.tuple).is_none()
+            && (claim == Claim::Takes || self.find_listener(&name.tuple).is_none())
     }
 }

@@ -109,17 +109,18 @@ impl Stack {
         socket: SocketOptions,
     ) -> Result<ConnId, ConnectError> {
         let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
-        let (tuple, is_free) = self.choose_tuple(now, peer, &options, Claim::Takes)?;
+        let (name, is_free) = self.choose_tuple(now, peer, &options, Claim::Takes)?;
+        let tuple = name.tuple;
         if self.too_many_connections() {
             return Err(ConnectError::TooMany);
         }
         if !is_free {
-            self.recycle(&tuple);
+            self.recycle(&name);
         }
         let route = self.route_of(&tuple);
         let cx = self.shared.context(now);
         let connection = Connection::new(cx, tuple, State::Established, snd_nxt - 1, socket.into(), route);
-        let id = self.insert_connection(connection, None);
+        let id = self.insert_connection(connection, name.hash, None);
         let ts_offset = self.timestamp_offset(&tuple);
         let cx = self.shared.context(now);
         if let Some(connection) = self.connections.get_mut(id.index) {

@@ -15,6 +15,8 @@ use wire::{FastOpenOption, SeqNum, Timestamps};
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) tuple: FourTuple,
+    /// Of the tuple, in the table of those who have one.
+    pub(super) hash: u64,
     pub(super) listener: ListenerId,
     pub(super) irs: SeqNum,
     pub(super) iss: SeqNum,

@@ -44,7 +44,7 @@ impl RequestTimers {
 
     /// A request times out `at` that moment, and no longer at another.
     pub(super) fn set(&mut self, requests: &mut Slab<Request>, index: u32, at: Instant) {
-        self.forget_gone(requests);
+        self.bound_gone(requests);
         let Some((generation, request)) = requests.entry_mut(index) else { return };
         let in_order = self.row.back().is_none_or(|last| last.at <= at);
         if request.timeouts > 0 || !in_order {
@@ -83,10 +83,14 @@ impl RequestTimers {
         Some(index)
     }
 
-    /// The first in the row waits, and those that do not are no more than those that do.
-    #[inline]
+    /// The first in the row waits.
     fn forget_gone(&mut self, requests: &Slab<Request>) {
         while self.row.pop_front_if(|first| !first.waits(requests)).is_some() {}
+    }
+
+    /// Those that do not wait any more are not many more than those that do.
+    #[inline]
+    fn bound_gone(&mut self, requests: &Slab<Request>) {
         if self.row.len() > GONE_MIN + 2 * requests.len() {
             self.row.retain(|first| first.waits(requests));
         }
@@ -126,6 +130,7 @@ mod tests {
             let (peer_mss, timestamps, sack, ecn) = (1460, false, false, EcnMode::Off);
             let request = Request {
                 tuple: FourTuple { local: host, local_port: 80, peer: host, peer_port: 1 },
+                hash: 0,
                 listener: ListenerId { index: 0, generation: 0 },
                 irs: SeqNum(0),
                 iss: SeqNum(0),

@@ -31,17 +31,8 @@ impl Stack {
         if connection.parent_event.is_some() {
             tell_listener(&mut self.listeners, now, connection);
         }
-        if is_over(connection) {
-            let (mapped, orphan) = (connection.mapped, connection.orphan);
-            if self.trace.is_some() {
-                self.trace_changes(now, index);
-            }
-            if mapped {
-                self.retire(now, index);
-            }
-            if orphan {
-                return self.free(now, index);
-            }
+        if is_over(connection) && self.end(now, index) {
+            return;
         }
         let Some(connection) = self.connections.get_mut(index) else { return };
         self.shared.charge(now, connection);
@@ -49,6 +40,22 @@ impl Stack {
         if self.trace.is_some() {
             self.trace_changes(now, index);
         }
+    }
+
+    /// Its packets find their new owner, or none. True: nobody needs it any more, and it is gone.
+    fn end(&mut self, now: Instant, index: u32) -> bool {
+        if self.trace.is_some() {
+            self.trace_changes(now, index);
+        }
+        let Some(connection) = self.connections.get_mut(index) else { return true };
+        let (mapped, orphan) = (connection.mapped, connection.orphan);
+        if mapped {
+            self.retire(now, index);
+        }
+        if orphan {
+            self.free(now, index);
+        }
+        orphan
     }
 
     /// CLOSED, TIME-WAIT, or FIN-WAIT-2 without a reader: says the last words, then the tuple is no longer its own.
@@ -78,6 +85,7 @@ impl Stack {
             connection.save_path(cx);
         }
         self.timers.clear(&mut connection.timer);
+        let hash = connection.tuple.hash(&self.hash_key);
         if let Some(timeout) = numbers_are_kept(&cx.config, connection) {
             // As Linux counts what is kept of a connection, FIN-WAIT-2 too, and apart if it is not for long.
             let brief = timeout <= BRIEF;
@@ -85,14 +93,14 @@ impl Stack {
             cx.counters.time_wait_killed += u64::from(brief);
             let entry = time_wait_of(connection);
             let key = connection.md5_key().map(|key| (connection.tuple, key.clone()));
-            cx.counters.time_wait_overflow += self.time_wait.insert(now, entry, timeout) as u64;
+            cx.counters.time_wait_overflow += self.time_wait.insert(now, hash, entry, timeout) as u64;
             self.agenda.deadlines.note_other(now + timeout);
             if let (Some(attention), Some((tuple, key))) = (&mut self.attention, key) {
                 attention.signing.keep_key(&self.time_wait, tuple, key);
             }
         }
         connection.mapped = false;
-        self.holders.remove(&self.hash_key, &connection.tuple, Holder::Connection(index));
+        self.holders.remove(hash, Holder::Connection(index));
         if self.serves_fast_open
             && let Some((tuple, irs)) = opening_to_remember(&cx.config, now, connection)
         {

@@ -1,6 +1,7 @@
 //! Openings that keep nothing: a SYN answered by a SYN cookie, and the ACK that brings it back.
 
 use super::Stack;
+use super::holders::Name;
 use super::listener::Listener;
 use super::request::{CookieReply, Request};
 use super::syn_cookie::{self, VALID};
@@ -20,11 +21,13 @@ impl Stack {
         &mut self,
         now: Instant,
         id: ListenerId,
-        tuple: FourTuple,
+        name: Name,
         segment: &Segment,
         fast_open: CookieReply,
     ) {
-        let mut request = self.request_from_syn(now, id, tuple, segment);
+        let Name { tuple, .. } = name;
+        let numbers = self.first_numbers(now, &tuple, None);
+        let mut request = self.request_from_syn(now, id, name, numbers, segment);
         let (iss, peer_mss) =
             self.syn_cookies.isn(&self.shared.config, now, &tuple, request.irs, request.agreed.peer_mss);
         request.iss = iss;
@@ -95,6 +98,7 @@ impl Stack {
         let shift = |listener: &Listener| self.shared.fresh.window_shift(config, &listener.socket.rare);
         Some(Request {
             tuple,
+            hash: tuple.hash(&self.hash_key),
             listener: id,
             irs,
             iss,

@@ -1,8 +1,9 @@
 //! The application's verbs that open: listen, accept, connect.
 
-use super::Stack;
+use super::holders::Name;
 use super::listener::Listener;
 use super::ports::Claim;
+use super::{FirstNumbers, Stack};
 use crate::fast_open::{ClientInputs, ClientPlan, decide};
 use crate::socket_options::Options;
 use crate::tcp::connection::Connection;
@@ -173,15 +174,16 @@ impl Stack {
         peer: SocketAddr,
         options: ConnectOptions,
     ) -> Result<ConnId, ConnectError> {
-        let (tuple, is_free) = self.choose_tuple(now, peer, &options, Claim::Opens)?;
+        let (name, is_free) = self.choose_tuple(now, peer, &options, Claim::Opens)?;
+        let tuple = name.tuple;
         if self.connections.len() >= self.shared.config.max_connections as usize {
             return Err(ConnectError::TooMany);
         }
         if options.fast_open == FastOpen::Force && self.shared.config.tcp_fastopen & fastopen::CLIENT == 0 {
             return Err(ConnectError::FastOpenDisabled);
         }
-        let min_isn = if is_free { None } else { self.recycle(&tuple) };
-        let iss = self.choose_isn(now, &tuple, min_isn);
+        let min_isn = if is_free { None } else { self.recycle(&name) };
+        let FirstNumbers { iss, ts_offset } = self.first_numbers(now, &tuple, min_isn);
         let plan = self.plan_fast_open(now, &tuple, &options);
         let ConnectOptions { socket, mut first_bytes, fin, syn_only, .. } = options;
         let socket = Options::from(socket);
@@ -191,8 +193,7 @@ impl Stack {
         let route = self.route_of(&tuple);
         let cx = self.shared.context(now);
         let connection = Connection::new(cx, tuple, State::SynSent, iss, socket, route);
-        let id = self.insert_connection(connection, None);
-        let ts_offset = self.timestamp_offset(&tuple);
+        let id = self.insert_connection(connection, name.hash, None);
         let cx = self.shared.context(now);
         let Some(connection) = self.connections.get_mut(id.index) else {
             return Err(ConnectError::TooMany);
@@ -236,7 +237,7 @@ impl Stack {
         peer: SocketAddr,
         options: &ConnectOptions,
         claim: Claim,
-    ) -> Result<(FourTuple, bool), ConnectError> {
+    ) -> Result<(Name, bool), ConnectError> {
         let peer_addr = Addr::from(peer.ip());
         if peer.port() == 0 || peer_addr.is_unspecified() || peer_addr.is_multicast() {
             return Err(ConnectError::InvalidPeer);
@@ -262,15 +263,14 @@ impl Stack {
         };
         let port = options.local.map_or(0, |local| local.port());
         if port == 0 {
-            let (local_port, is_free) =
-                self.choose_port(now, local, (peer_addr, peer.port()), options.local_ports)?;
-            return Ok((FourTuple { local, local_port, peer: peer_addr, peer_port: peer.port() }, is_free));
+            return self.choose_port(now, local, (peer_addr, peer.port()), options.local_ports);
         }
         let tuple = FourTuple { local, local_port: port, peer: peer_addr, peer_port: peer.port() };
-        let is_free = self.tuple_is_free(&tuple, claim);
-        let parting = claim == Claim::Takes && self.time_wait.lookup(&tuple).is_some();
-        let can_be_had = is_free || parting || self.can_be_recycled(now, &tuple, true);
-        if can_be_had { Ok((tuple, is_free)) } else { Err(ConnectError::AddrInUse) }
+        let name = self.name(tuple);
+        let is_free = self.is_free(&name, claim);
+        let parting = claim == Claim::Takes && self.time_wait.find(name.hash, &tuple).is_some();
+        let can_be_had = is_free || parting || self.can_be_recycled(now, &name, true);
+        if can_be_had { Ok((name, is_free)) } else { Err(ConnectError::AddrInUse) }
     }
 
     fn plan_fast_open(&mut self, now: Instant, tuple: &FourTuple, options: &ConnectOptions) -> ClientPlan {
