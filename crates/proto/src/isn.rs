@@ -10,6 +10,7 @@
 use crate::Instant;
 use crate::tuple::FourTuple;
 use core::cell::Cell;
+use core::hash::Hasher;
 use siphasher::sip::SipHasher24;
 use wire::{Addr, SeqNum};
 
@@ -66,27 +67,27 @@ impl IsnGenerator {
 
     /// What a connection of this tuple begins with. (Its input has another length than a port's, so the two tell nothing of each other.)
     pub(crate) fn of_tuple(&self, tuple: &FourTuple) -> TupleSecret {
-        let ports = (u32::from(tuple.local_port) << 16 | u32::from(tuple.peer_port)).to_be_bytes();
-        let hasher = self.hasher();
-        TupleSecret(match (tuple.local.v4_bytes(), tuple.peer.v4_bytes()) {
-            (Some(local), Some(peer)) => hasher.hash([local, peer, ports].as_flattened()),
-            _ => {
-                let mut bytes = [0; 36];
-                bytes[..16].copy_from_slice(&tuple.local.0);
-                bytes[16..32].copy_from_slice(&tuple.peer.0);
-                bytes[32..].copy_from_slice(&ports);
-                hasher.hash(&bytes)
-            }
-        })
+        let ports = u32::from(tuple.local_port) << 16 | u32::from(tuple.peer_port);
+        let mut hasher = self.hasher();
+        if let (Some(local), Some(peer)) = (tuple.local.v4_bytes(), tuple.peer.v4_bytes()) {
+            // By words: half of the cost of a slice, whose length is looked at again and again.
+            hasher.write_u32(u32::from_le_bytes(local));
+            hasher.write_u32(u32::from_le_bytes(peer));
+        } else {
+            hasher.write(&tuple.local.0);
+            hasher.write(&tuple.peer.0);
+        }
+        hasher.write_u32(ports);
+        TupleSecret(hasher.finish())
     }
 
     #[cold]
     fn hash_of_port(&self, local: Addr, peer: Addr, peer_port: u16) -> u64 {
-        let mut bytes = [0; 34];
-        bytes[..16].copy_from_slice(&local.0);
-        bytes[16..32].copy_from_slice(&peer.0);
-        bytes[32..].copy_from_slice(&peer_port.to_be_bytes());
-        self.hasher().hash(&bytes)
+        let mut hasher = self.hasher();
+        hasher.write(&local.0);
+        hasher.write(&peer.0);
+        hasher.write_u16(peer_port);
+        hasher.finish()
     }
 
     fn hasher(&self) -> SipHasher24 {

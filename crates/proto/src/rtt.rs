@@ -107,9 +107,10 @@ impl RttEstimator {
     /// Earlier connections took longer than this one's handshake, or it gave no sample: until there is one of data, the RTO is made from
     /// that (Linux's `tcp_init_metrics`: R + max(2 R, least RTO)).
     pub(crate) fn seed(&mut self, remembered: Duration) {
-        if units(remembered) > self.srtt {
-            let remembered = micros(remembered);
-            let rto = u64::from(remembered) + (2 * u64::from(remembered)).max(self.min_rto_micros.into());
+        let units = units(remembered);
+        if units > self.srtt {
+            let remembered = u64::from(units) / UNITS_PER_MICRO;
+            let rto = remembered + (2 * remembered).max(self.min_rto_micros.into());
             self.initial_rto_micros = rto.min(MAX_RTO.into()) as u32;
             self.seeded = true;
         }

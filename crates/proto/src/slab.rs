@@ -127,6 +127,12 @@ impl<T> Slab<T> {
         self.slot_mut(index)?.value.as_mut()
     }
 
+    /// A stored value, if it lies on the first page.
+    #[inline(always)]
+    pub(crate) fn get_near(&self, index: u32) -> Option<&T> {
+        self.first.get(index as usize)?.value.as_ref()
+    }
+
     /// A stored value by its index, with its generation.
     pub(crate) fn entry_mut(&mut self, index: u32) -> Option<(u32, &mut T)> {
         let slot = self.slot_mut(index)?;

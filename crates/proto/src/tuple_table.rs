@@ -109,6 +109,14 @@ impl TupleTable {
         TupleTable { lines: Vec::new(), len: 0, index_most: INDEX_MOST }
     }
 
+    /// Who stands in the place that this hash proposes, if it may be somebody of this hash.
+    #[inline(always)]
+    pub(crate) fn proposed(&self, hash: u64) -> Option<u32> {
+        let line = self.lines.get(self.home(hash))?;
+        let index = line.0[proposed(hash)] ^ self.mark(hash);
+        (index <= self.index_most).then_some(index)
+    }
+
     /// The one with this hash of which `same` is true.
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {

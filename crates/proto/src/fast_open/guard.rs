@@ -18,6 +18,7 @@
 //! application whose requests may be repeated.
 
 use crate::Instant;
+use core::hash::Hasher;
 use core::time::Duration;
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
@@ -113,17 +114,17 @@ impl ReplayGuard {
     }
 
     fn id(&self, client: (Addr, u16), server: (Addr, u16), isn: SeqNum) -> u64 {
-        let hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
-        let ports = (u32::from(client.1) << 16 | u32::from(server.1)).to_be_bytes();
+        let mut hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
         if let (Some(client), Some(server)) = (client.0.v4_bytes(), server.0.v4_bytes()) {
-            return hasher.hash([client, server, ports, isn.0.to_be_bytes()].as_flattened());
+            hasher.write_u32(u32::from_le_bytes(client));
+            hasher.write_u32(u32::from_le_bytes(server));
+        } else {
+            hasher.write(&client.0.0);
+            hasher.write(&server.0.0);
         }
-        let mut bytes = [0; 40];
-        bytes[..16].copy_from_slice(&client.0.0);
-        bytes[16..32].copy_from_slice(&server.0.0);
-        bytes[32..36].copy_from_slice(&ports);
-        bytes[36..].copy_from_slice(&isn.0.to_be_bytes());
-        hasher.hash(&bytes)
+        hasher.write_u32(u32::from(client.1) << 16 | u32::from(server.1));
+        hasher.write_u32(isn.0);
+        hasher.finish()
     }
 }
 

@@ -8,6 +8,7 @@
 //! SYN-ACK brings one of the primary.
 
 use core::fmt;
+use core::hash::Hasher;
 use core::str::FromStr;
 use siphasher::sip::SipHasher24;
 use wire::{Addr, Cookie};
@@ -33,12 +34,15 @@ impl Key {
     }
 
     fn cookie_bytes(&self, client: Addr, server: Addr) -> [u8; COOKIE_LEN] {
-        let hasher = SipHasher24::new_with_key(&self.0);
-        let hash = match (client.v4_bytes(), server.v4_bytes()) {
-            (Some(client), Some(server)) => hasher.hash([client, server].as_flattened()),
-            _ => hasher.hash([client.0, server.0].as_flattened()),
-        };
-        hash.to_le_bytes()
+        let mut hasher = SipHasher24::new_with_key(&self.0);
+        if let (Some(client), Some(server)) = (client.v4_bytes(), server.v4_bytes()) {
+            hasher.write_u32(u32::from_le_bytes(client));
+            hasher.write_u32(u32::from_le_bytes(server));
+        } else {
+            hasher.write(&client.0);
+            hasher.write(&server.0);
+        }
+        hasher.finish().to_le_bytes()
     }
 }
 

@@ -88,6 +88,18 @@ impl Stack {
     /// Who has this tuple, whose hash it is.
     #[inline]
     pub(super) fn holder_at(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
+        if let Some(code) = self.holders.0.proposed(hash)
+            && let holder @ Holder::Connection(index) = Holder::of(code)
+            && self.connections.get_near(index).is_some_and(|connection| connection.tuple == *tuple)
+        {
+            return Some(holder);
+        }
+        self.holder_elsewhere(hash, tuple)
+    }
+
+    /// The same of one that does not lie at hand.
+    #[inline(never)]
+    fn holder_elsewhere(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
         if self.connections.len() >= MANY {
             return self.holder_among_many(hash, tuple);
         }

@@ -23,7 +23,7 @@ impl Moments {
 
     /// The handshake is complete.
     pub(crate) fn establish(&mut self, now: Instant) {
-        let after = now.since(self.opened_at).as_micros();
+        let after = now.nanos_since(self.opened_at) / 1_000;
         self.established_after = u32::try_from(after).unwrap_or(NOT_YET).min(NOT_YET - 1);
         self.heard(now);
     }

@@ -48,9 +48,9 @@ fn usual_syn(timestamps: Timestamps, mss: u16, shift: u8) -> [u8; USUAL_SYN_LEN]
     [kind::MSS, 4, m0, m1, sack, 2, times, 10, v0, v1, v2, v3, e0, e1, e2, e3, kind::NOP, scale, 3, shift]
 }
 
-/// Those of [`usual_syn`], in its order.
+/// Those of [`usual_syn`], in its order, at the start of these bytes.
 fn parse_usual_syn(bytes: &[u8]) -> Option<TcpOptions> {
-    let whole: &[u8; USUAL_SYN_LEN] = bytes.try_into().ok()?;
+    let whole: &[u8; USUAL_SYN_LEN] = bytes.first_chunk()?;
     let [.., m0, m1, _, _, _, _, v0, v1, v2, v3, e0, e1, e2, e3, _, _, _, shift] = *whole;
     let mss = u16::from_be_bytes([m0, m1]);
     let timestamps = Timestamps::from_bytes([v0, v1, v2, v3, e0, e1, e2, e3]);
@@ -104,16 +104,21 @@ impl TcpOptions {
 
     #[inline(never)]
     fn parse_all(bytes: &[u8]) -> TcpOptions {
-        if let Some(options) = parse_usual_syn(bytes) {
-            return options;
+        match parse_usual_syn(bytes) {
+            Some(options) if bytes.len() == USUAL_SYN_LEN => options,
+            Some(options) => options.and(&bytes[USUAL_SYN_LEN..]),
+            None => TcpOptions::default().and(bytes),
         }
-        let mut options = TcpOptions::default();
+    }
+
+    /// With those that follow.
+    fn and(mut self, bytes: &[u8]) -> TcpOptions {
         for option in RawOptions::new(bytes) {
             if let RawOption::Body(kind, body) = option {
-                options.take(kind, body);
+                self.take(kind, body);
             }
         }
-        options
+        self
     }
 
     fn take(&mut self, kind: u8, body: &[u8]) {
@@ -163,23 +168,28 @@ impl TcpOptions {
         match self.usual() {
             Some(Usual::Nothing) => 0,
             Some(Usual::Timestamps(_)) => LONE_TIMESTAMPS_LEN,
-            Some(Usual::Syn(..)) => USUAL_SYN_LEN,
+            Some(Usual::Syn(..)) => USUAL_SYN_LEN + self.fast_open_words(),
             None => self.layout().1,
         }
     }
 
     /// The sets of options that nearly all segments have.
     fn usual(&self) -> Option<Usual> {
-        let rare = self.fast_open.is_some() || self.accurate_ecn.is_some();
-        if !self.sack.is_empty() || rare || !self.unknown.is_empty() {
+        if !self.sack.is_empty() || self.accurate_ecn.is_some() || !self.unknown.is_empty() {
             return None;
         }
         match (self.timestamps, self.mss, self.window_scale, self.sack_permitted) {
+            (Some(timestamps), Some(mss), Some(shift), true) => Some(Usual::Syn(timestamps, mss, shift)),
+            _ if self.fast_open.is_some() => None,
             (None, None, None, false) => Some(Usual::Nothing),
             (Some(timestamps), None, None, false) => Some(Usual::Timestamps(timestamps)),
-            (Some(timestamps), Some(mss), Some(shift), true) => Some(Usual::Syn(timestamps, mss, shift)),
             _ => None,
         }
+    }
+
+    /// Bytes of the Fast Open option behind options of whole words.
+    fn fast_open_words(&self) -> usize {
+        self.fast_open.map_or(0, |option| option.emit_len().next_multiple_of(4))
     }
 
     /// How the options are aligned, and the bytes they take so.
@@ -229,8 +239,12 @@ impl TcpOptions {
         match self.usual() {
             Some(Usual::Nothing) => 0,
             Some(Usual::Syn(timestamps, mss, shift)) => {
-                buf[..USUAL_SYN_LEN].copy_from_slice(&usual_syn(timestamps, mss, shift));
-                USUAL_SYN_LEN
+                let (usual, behind) = buf.split_at_mut(USUAL_SYN_LEN);
+                usual.copy_from_slice(&usual_syn(timestamps, mss, shift));
+                if let Some(option) = self.fast_open {
+                    Writer::new(Alignment::Words, &mut behind[..self.fast_open_words()]).end_with(option);
+                }
+                USUAL_SYN_LEN + self.fast_open_words()
             }
             Some(Usual::Timestamps(timestamps)) => {
                 let (prefix, values) = buf[..LONE_TIMESTAMPS_LEN].split_at_mut(LONE_TIMESTAMPS.len());
@@ -245,7 +259,7 @@ impl TcpOptions {
     fn emit_all(&self, buf: &mut [u8]) -> usize {
         let (alignment, len) = self.layout();
         assert!(len <= TCP_OPTIONS_MAX, "{len} bytes of TCP options");
-        let mut out = Writer { alignment, rest: &mut buf[..len], waiting: ([kind::NOP; 2], 0) };
+        let mut out = Writer::new(alignment, &mut buf[..len]);
         if let Some(mss) = self.mss {
             out.put(&[kind::MSS, 4]);
             out.put(&mss.to_be_bytes());
@@ -282,10 +296,10 @@ impl TcpOptions {
             out.put(&[*kind, (2 + body.len()) as u8]);
             out.put(body);
         }
-        if let Some(option) = self.fast_open {
-            out.put_fast_open(option);
+        match self.fast_open {
+            Some(option) => out.end_with(option),
+            None => out.rest.fill(kind::NOP),
         }
-        out.rest.fill(kind::NOP);
         len
     }
 }
@@ -293,7 +307,7 @@ impl TcpOptions {
 enum Usual {
     Nothing,
     Timestamps(Timestamps),
-    /// With SACK permitted.
+    /// With SACK permitted, and perhaps Fast Open.
     Syn(Timestamps, u16, u8),
 }
 
@@ -317,7 +331,17 @@ struct Writer<'a> {
     waiting: ([u8; 2], usize),
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(alignment: Alignment, rest: &'a mut [u8]) -> Writer<'a> {
+        Writer { alignment, rest, waiting: ([kind::NOP; 2], 0) }
+    }
+
+    /// The last option, and NOPs behind it.
+    fn end_with(mut self, option: FastOpenOption) {
+        self.put_fast_open(option);
+        self.rest.fill(kind::NOP);
+    }
+
     fn put(&mut self, bytes: &[u8]) {
         let (written, rest) = core::mem::take(&mut self.rest).split_at_mut(bytes.len());
         written.copy_from_slice(bytes);

@@ -188,8 +188,8 @@ impl Connection {
         if sent_at != Some(active.first_sent_at) {
             self.syns_were_lost(cx, lost);
         }
-        let echoed = timestamps.and_then(|timestamps| self.rtt_by_echo(cx, timestamps));
-        let Some(rtt) = sent_at.map(|sent_at| cx.now.since(sent_at)).or(echoed) else {
+        let echoed = || timestamps.and_then(|timestamps| self.rtt_by_echo(cx, timestamps));
+        let Some(rtt) = sent_at.map(|sent_at| cx.now.since(sent_at)).or_else(echoed) else {
             self.rtt.on_syn_retransmitted();
             return self.recall_path(cx);
         };
