@@ -1,7 +1,7 @@
 //! Packets as they cross a device: what came in, what goes out, and what the device can do.
 //!
 //! `packet/segments.rs` is the software GSO behind [`TxPacket::segments`]; `packet/train.rs` finds what it has cut, on the other side;
-//! `packet/plain.rs` writes the usual header.
+//! `packet/plain.rs` writes the usual headers.
 mod plain;
 mod segments;
 mod train;
@@ -10,7 +10,9 @@ pub use plain::{Layout, PlainSegment};
 pub use segments::Segments;
 pub use train::{Train, ends_of};
 
-use crate::{Checksum, IpHeader, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TCP_OPTIONS_MAX, TcpHeader, protocol};
+use crate::{
+    Checksum, Flags, IpHeader, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TCP_OPTIONS_MAX, TcpHeader, protocol,
+};
 use bytes::Bytes;
 use smallvec::SmallVec;
 
@@ -138,6 +140,12 @@ impl TxPacket {
     /// # Panics
     /// If the options exceed 40 bytes.
     pub fn write_tcp(&mut self, ip: &IpHeader, tcp: &TcpHeader, gso_size: u16, partial: bool) {
+        if tcp.flags.contains(Flags::SYN)
+            && let Some(segment) = PlainSegment::of(ip, tcp, self.payload_len())
+            && self.write_syn(&segment, &tcp.options, gso_size, partial)
+        {
+            return;
+        }
         let start = ip.emit_len();
         let tcp_len = tcp.emit(&mut self.header[start..]);
         let segment_len = tcp_len + self.payload_len();

@@ -71,6 +71,13 @@ impl Deadlines {
         }
     }
 
+    /// A connection is gone. One that was short has mostly left its place at the end of the list.
+    pub(super) fn forget(&mut self, index: u32, connection: &Connection) {
+        if connection.deadline_moved && self.moved.last() == Some(&index) {
+            self.moved.pop();
+        }
+    }
+
     /// Something else than a connection has a deadline.
     #[inline]
     pub(super) fn note_other(&mut self, at: Instant) {

@@ -127,6 +127,7 @@ impl Stack {
             self.shared.memory.charge(now, connection.charged, 0, &mut self.shared.counters);
         }
         self.timers.clear(&mut connection.timer);
+        self.agenda.deadlines.forget(index, connection);
         self.shared.orphans -= u32::from(connection.orphan);
         self.connections.drop_at(index);
         if self.connections.len() == 0 {

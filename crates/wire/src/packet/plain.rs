@@ -1,5 +1,5 @@
-//! The header of nearly every packet of a connection: IPv4, no options or timestamps alone. Written, and read, in one pass, every offset
-//! constant. Reading leaves other options of TCP to [`TcpOptions::parse`].
+//! The header of nearly every packet of a connection: IPv4, no options or timestamps alone, or those that a SYN mostly has. Written, and
+//! read, in one pass, every offset constant. Reading leaves other options of TCP than timestamps to [`TcpOptions::parse`].
 //!
 //! The same bytes as [`TxPacket::write_tcp`] writes for such a header, and the same values as [`IpHeader::parse`](crate::IpHeader::parse) and
 //! [`TcpHeader::parse`](crate::TcpHeader::parse) find in it; anything else is left to them.
@@ -7,7 +7,7 @@ use super::{TxChecksum, TxPacket};
 use crate::checksum::fold;
 use crate::ip::{FRAGMENT, NO_OPTIONS, is_group, sum_is_right};
 use crate::{
-    Addr, Checksum, Ecn, Flags, SeqNum, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TcpHeader, TcpOptions,
+    Addr, Checksum, Ecn, Flags, IpHeader, SeqNum, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TcpHeader, TcpOptions,
     Timestamps, lone_timestamps, protocol,
 };
 use bytes::Bytes;
@@ -22,6 +22,14 @@ pub(super) const LEN: usize = IP_LEN + TCP_HEADER_LEN + TIMESTAMPS_LEN;
 /// NOP NOP, kind 8, length 10 (RFC 7323 appendix A).
 const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
 const DONT_FRAGMENT: u32 = 0x4000;
+/// Words of the two headers without options.
+const FIXED_WORDS: usize = (IP_LEN + TCP_HEADER_LEN) / 4;
+/// Kind 2, length 4: the MSS follows.
+const MSS_PREFIX: u32 = 0x0204_0000;
+/// Kind 4, length 2, and kind 8, length 10: SACK permitted, and the timestamps follow.
+const SACK_TIMESTAMPS_PREFIX: u32 = 0x0402_080a;
+/// NOP, kind 3, length 3: the shift follows.
+const SCALE_PREFIX: u32 = 0x0103_0300;
 
 /// A segment without other options than timestamps, and without an urgent pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +68,24 @@ pub struct Layout {
 }
 
 impl PlainSegment {
+    /// What is not in the options; `None` if that is unusual.
+    pub(super) fn of(ip: &IpHeader, tcp: &TcpHeader, payload_len: usize) -> Option<PlainSegment> {
+        let usual = ip.dont_fragment && ip.ident == 0 && ip.protocol == protocol::TCP && tcp.urgent == 0;
+        usual.then_some(PlainSegment {
+            addresses: (ip.src, ip.dst),
+            ports: (tcp.src_port, tcp.dst_port),
+            seq: tcp.seq,
+            ack: tcp.ack,
+            flags: tcp.flags,
+            window: tcp.window,
+            timestamps: tcp.options.timestamps,
+            ecn: ip.ecn,
+            dscp: ip.dscp,
+            hop_limit: ip.hop_limit,
+            payload_len,
+        })
+    }
+
     /// Takes a packet apart. `verify`: the TCP checksum, too. `None` says only that the packet is not plain, or not right. Where the layout
     /// tells of options, they are not looked at.
     #[inline(always)]
@@ -131,11 +157,49 @@ impl TxPacket {
     /// IPv6.
     #[inline(always)]
     pub fn write_plain(&mut self, segment: &PlainSegment, gso_size: u16, partial: bool) -> bool {
+        let options_len = segment.timestamps.map_or(0, |_| TIMESTAMPS_LEN);
+        if !self.put_fixed(segment, options_len, gso_size) {
+            return false;
+        }
+        if let Some(Timestamps { tsval, tsecr }) = segment.timestamps {
+            put(&mut self.header, FIXED_WORDS, [TIMESTAMPS_PREFIX, tsval, tsecr]);
+        }
+        if !partial {
+            self.complete_checksum();
+        }
+        true
+    }
+
+    /// The same of a SYN with these options, which are the usual ones. False as there, and for other options.
+    pub(super) fn write_syn(
+        &mut self,
+        segment: &PlainSegment,
+        options: &TcpOptions,
+        gso_size: u16,
+        partial: bool,
+    ) -> bool {
+        let Some((Timestamps { tsval, tsecr }, mss, shift)) = options.usual_syn() else { return false };
+        if !self.put_fixed(segment, options.emit_len(), gso_size) {
+            return false;
+        }
+        let (mss, scale) = (MSS_PREFIX | u32::from(mss), SCALE_PREFIX | u32::from(shift));
+        let usual = [mss, SACK_TIMESTAMPS_PREFIX, tsval, tsecr, scale];
+        put(&mut self.header, FIXED_WORDS, usual);
+        options.emit_behind_usual(&mut self.header[4 * (FIXED_WORDS + usual.len())..]);
+        if !partial {
+            self.complete_checksum();
+        }
+        true
+    }
+
+    /// Both headers but for `options_len` bytes of options; of the checksum the pseudo-header's part.
+    #[inline(always)]
+    fn put_fixed(&mut self, segment: &PlainSegment, options_len: usize, gso_size: u16) -> bool {
         let (Some(src), Some(dst)) = (segment.addresses.0.v4_bytes(), segment.addresses.1.v4_bytes()) else {
             return false;
         };
         let (src, dst) = (u32::from_be_bytes(src), u32::from_be_bytes(dst));
-        let tcp_len = TCP_HEADER_LEN + segment.timestamps.map_or(0, |_| TIMESTAMPS_LEN);
+        let tcp_len = TCP_HEADER_LEN + options_len;
         debug_assert_eq!(self.payload_len(), segment.payload_len);
         let segment_len = tcp_len + segment.payload_len;
         let total_len = u16::try_from(IP_LEN + segment_len).unwrap_or(0);
@@ -148,7 +212,7 @@ impl TxPacket {
         );
         let pseudo_sum = fold(addresses + u64::from(protocol::TCP) + segment_len as u64);
         let data_offset = (tcp_len / 4) as u32;
-        let fixed = [
+        let fixed: [u32; FIXED_WORDS] = [
             version_to_len,
             DONT_FRAGMENT,
             hop_limit_protocol | u32::from(!ip_sum),
@@ -161,15 +225,9 @@ impl TxPacket {
             u32::from(pseudo_sum) << 16,
         ];
         put(&mut self.header, 0, fixed);
-        if let Some(Timestamps { tsval, tsecr }) = segment.timestamps {
-            put(&mut self.header, fixed.len(), [TIMESTAMPS_PREFIX, tsval, tsecr]);
-        }
         self.header_len = (IP_LEN + tcp_len) as u8;
         self.gso_size = gso_size;
         self.checksum = TxChecksum::Partial { start: IP_LEN as u16, offset: TCP_CHECKSUM_OFFSET as u16 };
-        if !partial {
-            self.complete_checksum();
-        }
         true
     }
 

@@ -187,6 +187,21 @@ impl TcpOptions {
         }
     }
 
+    /// Timestamps, MSS and window scale, if there is nothing else but SACK permitted, as in nearly every SYN, and perhaps Fast Open.
+    pub(crate) fn usual_syn(&self) -> Option<(Timestamps, u16, u8)> {
+        match self.usual() {
+            Some(Usual::Syn(timestamps, mss, shift)) => Some((timestamps, mss, shift)),
+            _ => None,
+        }
+    }
+
+    /// Writes what follows the options of [`usual_syn`](Self::usual_syn).
+    pub(crate) fn emit_behind_usual(&self, buf: &mut [u8]) {
+        if let Some(option) = self.fast_open {
+            Writer::new(Alignment::Words, &mut buf[..self.fast_open_words()]).end_with(option);
+        }
+    }
+
     /// Bytes of the Fast Open option behind options of whole words.
     fn fast_open_words(&self) -> usize {
         self.fast_open.map_or(0, |option| option.emit_len().next_multiple_of(4))
@@ -241,9 +256,7 @@ impl TcpOptions {
             Some(Usual::Syn(timestamps, mss, shift)) => {
                 let (usual, behind) = buf.split_at_mut(USUAL_SYN_LEN);
                 usual.copy_from_slice(&usual_syn(timestamps, mss, shift));
-                if let Some(option) = self.fast_open {
-                    Writer::new(Alignment::Words, &mut behind[..self.fast_open_words()]).end_with(option);
-                }
+                self.emit_behind_usual(behind);
                 USUAL_SYN_LEN + self.fast_open_words()
             }
             Some(Usual::Timestamps(timestamps)) => {

@@ -195,6 +195,41 @@ proptest! {
         prop_assert!(!plain.write_plain(&six, 0, partial));
     }
 
+    /// The options that nearly every SYN has, and others.
+    #[test]
+    fn the_header_of_a_syn_is_the_general_one(
+        ip in ip_header(),
+        header in tcp_header(),
+        timestamps: (u32, u32),
+        mss: u16,
+        shift: u8,
+        fast_open: bool,
+        is_syn: bool,
+        parts in vec(vec(any::<u8>(), 0..400), 0..3),
+        partial: bool,
+    ) {
+        let (tsval, tsecr) = timestamps;
+        let options = TcpOptions {
+            mss: Some(mss),
+            window_scale: Some(shift),
+            sack_permitted: true,
+            timestamps: Some(Timestamps { tsval, tsecr }),
+            fast_open: header.options.fast_open.filter(|_| fast_open),
+            ..TcpOptions::default()
+        };
+        let flags = if is_syn { header.flags | Flags::SYN } else { header.flags };
+        let tcp = TcpHeader { options, flags, ..header };
+        let ip = IpHeader { protocol: protocol::TCP, ..ip };
+        for ip in [IpHeader { ident: 0, dont_fragment: true, ..ip.clone() }, ip] {
+            let general = build_tcp_packet(&ip, &tcp, &parts.concat());
+            let mut packet = TxPacket::new(&[0xaa; MAX_HEADER], slices(&parts));
+            packet.write_tcp(&ip, &tcp, 0, partial);
+            let mut written = vec![0; packet.len()];
+            packet.copy_into(&mut written);
+            prop_assert_eq!(&written, &general);
+        }
+    }
+
     /// Whatever is wrong with it, or unusual.
     #[test]
     fn what_is_read_as_plain_is_what_the_parsers_find(
