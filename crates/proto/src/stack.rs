@@ -125,7 +125,7 @@ struct FirstNumbers {
 impl Stack {
     /// What a connection adds to the stack's clock for its timestamps (`tcp_timestamps`).
     fn timestamp_offset(&self, tuple: &FourTuple) -> u32 {
-        self.has_timestamp_offsets().then(|| self.isn.of_tuple(tuple).timestamp_offset()).unwrap_or_default()
+        if self.has_timestamp_offsets() { self.isn.of_tuple(tuple).timestamp_offset() } else { 0 }
     }
 
     fn has_timestamp_offsets(&self) -> bool {

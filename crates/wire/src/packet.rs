@@ -10,9 +10,7 @@ pub use plain::{Layout, PlainSegment};
 pub use segments::Segments;
 pub use train::{Train, ends_of};
 
-use crate::{
-    Checksum, Flags, IpHeader, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TCP_OPTIONS_MAX, TcpHeader, protocol,
-};
+use crate::{Checksum, IpHeader, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TCP_OPTIONS_MAX, TcpHeader, protocol};
 use bytes::Bytes;
 use smallvec::SmallVec;
 
@@ -140,12 +138,6 @@ impl TxPacket {
     /// # Panics
     /// If the options exceed 40 bytes.
     pub fn write_tcp(&mut self, ip: &IpHeader, tcp: &TcpHeader, gso_size: u16, partial: bool) {
-        if tcp.flags.contains(Flags::SYN)
-            && let Some(segment) = PlainSegment::of(ip, tcp, self.payload_len())
-            && self.write_syn(&segment, &tcp.options, gso_size, partial)
-        {
-            return;
-        }
         let start = ip.emit_len();
         let tcp_len = tcp.emit(&mut self.header[start..]);
         let segment_len = tcp_len + self.payload_len();

@@ -88,11 +88,14 @@ impl Stack {
     /// Who has this tuple, whose hash it is.
     #[inline]
     pub(super) fn holder_at(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
-        if let Some(code) = self.holders.0.proposed(hash)
-            && let holder @ Holder::Connection(index) = Holder::of(code)
-            && self.connections.get_near(index).is_some_and(|connection| connection.tuple == *tuple)
-        {
-            return Some(holder);
+        if let Some(holder) = self.holders.0.proposed(hash).map(Holder::of) {
+            let named = match holder {
+                Holder::Connection(index) => self.connections.get_near(index).map(|found| &found.tuple),
+                Holder::Request(index) => self.requests.get_near(index).map(|found| &found.tuple),
+            };
+            if named == Some(tuple) {
+                return Some(holder);
+            }
         }
         self.holder_elsewhere(hash, tuple)
     }

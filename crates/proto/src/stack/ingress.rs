@@ -12,8 +12,8 @@ use crate::{ConnId, DropReason, Instant, ListenerId, SocketOption};
 use bytes::Buf;
 use core::ops::Range;
 use wire::{
-    Addr, Flags, IpError, IpHeader, Layout, PlainSegment, RxChecksum, RxPacket, SeqNum, TcpError, TcpHeader,
-    TcpOptions, Timestamps, protocol,
+    Addr, Ecn, Flags, IpError, IpHeader, Layout, PlainSegment, RxChecksum, RxPacket, SeqNum, TcpError,
+    TcpHeader, TcpOptions, Timestamps, protocol,
 };
 
 impl Stack {
@@ -408,15 +408,26 @@ impl Stack {
             listener.and_then(|id| self.listeners.get(id.index)).map(|listener| &*listener.socket.rare);
         let hop_limit = socket.and_then(|socket| socket.hop_limit);
         let class = class.filter(|_| self.shared.config.tcp_reflect_tos);
-        let ip = IpHeader {
-            dscp: class.unwrap_or(socket.map_or(0, |socket| socket.dscp)),
-            hop_limit: hop_limit.unwrap_or(self.shared.config.hop_limit()),
-            ..IpHeader::new(local, peer, protocol::TCP)
-        };
+        let dscp = class.unwrap_or(socket.map_or(0, |socket| socket.dscp));
+        let hop_limit = hop_limit.unwrap_or(self.shared.config.hop_limit());
         let offload = self.shared.capabilities.tx_checksum;
-        match self.replies.push() {
-            Some(place) => place.write_tcp(&ip, header, 0, offload),
-            None => self.drops.count(DropReason::RateLimited),
+        let Some(place) = self.replies.push() else { return self.drops.count(DropReason::RateLimited) };
+        let segment = PlainSegment {
+            addresses: (local, peer),
+            ports: (header.src_port, header.dst_port),
+            seq: header.seq,
+            ack: header.ack,
+            flags: header.flags,
+            window: header.window,
+            timestamps: None,
+            ecn: Ecn::NotEct,
+            dscp,
+            hop_limit,
+            payload_len: 0,
+        };
+        if !header.flags.contains(Flags::SYN) || !place.write_syn(&segment, &header.options, offload) {
+            let ip = IpHeader { dscp, hop_limit, ..IpHeader::new(local, peer, protocol::TCP) };
+            place.write_tcp(&ip, header, 0, offload);
         }
     }
 }

@@ -91,8 +91,11 @@ impl RequestTimers {
     /// Those that do not wait any more are not many more than those that do.
     #[inline]
     fn bound_gone(&mut self, requests: &Slab<Request>) {
-        if self.row.len() > GONE_MIN + 2 * requests.len() {
-            self.row.retain(|first| first.waits(requests));
+        match requests.len() {
+            // The one that is about to wait.
+            1 => self.row.clear(),
+            len if self.row.len() > GONE_MIN + 2 * len => self.row.retain(|first| first.waits(requests)),
+            _ => {}
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{TxChecksum, TxPacket};
 use crate::checksum::fold;
 use crate::ip::{FRAGMENT, NO_OPTIONS, is_group, sum_is_right};
 use crate::{
-    Addr, Checksum, Ecn, Flags, IpHeader, SeqNum, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TcpHeader, TcpOptions,
+    Addr, Checksum, Ecn, Flags, SeqNum, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TcpHeader, TcpOptions,
     Timestamps, lone_timestamps, protocol,
 };
 use bytes::Bytes;
@@ -68,24 +68,6 @@ pub struct Layout {
 }
 
 impl PlainSegment {
-    /// What is not in the options; `None` if that is unusual.
-    pub(super) fn of(ip: &IpHeader, tcp: &TcpHeader, payload_len: usize) -> Option<PlainSegment> {
-        let usual = ip.dont_fragment && ip.ident == 0 && ip.protocol == protocol::TCP && tcp.urgent == 0;
-        usual.then_some(PlainSegment {
-            addresses: (ip.src, ip.dst),
-            ports: (tcp.src_port, tcp.dst_port),
-            seq: tcp.seq,
-            ack: tcp.ack,
-            flags: tcp.flags,
-            window: tcp.window,
-            timestamps: tcp.options.timestamps,
-            ecn: ip.ecn,
-            dscp: ip.dscp,
-            hop_limit: ip.hop_limit,
-            payload_len,
-        })
-    }
-
     /// Takes a packet apart. `verify`: the TCP checksum, too. `None` says only that the packet is not plain, or not right. Where the layout
     /// tells of options, they are not looked at.
     #[inline(always)]
@@ -136,6 +118,12 @@ impl PlainSegment {
         Some((plain, Layout { options: IP_LEN + first_option..text.start, text }))
     }
 
+    #[inline(always)]
+    fn v4_addresses(&self) -> Option<(u32, u32)> {
+        let (src, dst) = (self.addresses.0.v4_bytes()?, self.addresses.1.v4_bytes()?);
+        Some((u32::from_be_bytes(src), u32::from_be_bytes(dst)))
+    }
+
     /// The TCP header alone.
     #[inline(always)]
     pub fn header(&self) -> TcpHeader {
@@ -157,48 +145,39 @@ impl TxPacket {
     /// IPv6.
     #[inline(always)]
     pub fn write_plain(&mut self, segment: &PlainSegment, gso_size: u16, partial: bool) -> bool {
+        let Some(addresses) = segment.v4_addresses() else { return false };
         let options_len = segment.timestamps.map_or(0, |_| TIMESTAMPS_LEN);
-        if !self.put_fixed(segment, options_len, gso_size) {
-            return false;
-        }
+        self.put_fixed(segment, addresses, options_len);
         if let Some(Timestamps { tsval, tsecr }) = segment.timestamps {
             put(&mut self.header, FIXED_WORDS, [TIMESTAMPS_PREFIX, tsval, tsecr]);
         }
-        if !partial {
-            self.complete_checksum();
-        }
+        self.end_plain(options_len, gso_size, partial);
         true
     }
 
-    /// The same of a SYN with these options, which are the usual ones. False as there, and for other options.
-    pub(super) fn write_syn(
-        &mut self,
-        segment: &PlainSegment,
-        options: &TcpOptions,
-        gso_size: u16,
-        partial: bool,
-    ) -> bool {
+    /// The same of a SYN with these options, if they are what nearly all have: MSS, window scale, SACK permitted, timestamps, and perhaps
+    /// Fast Open. The segment's timestamps are not looked at.
+    pub fn write_syn(&mut self, segment: &PlainSegment, options: &TcpOptions, partial: bool) -> bool {
+        let Some(addresses) = segment.v4_addresses() else { return false };
         let Some((Timestamps { tsval, tsecr }, mss, shift)) = options.usual_syn() else { return false };
-        if !self.put_fixed(segment, options.emit_len(), gso_size) {
-            return false;
-        }
-        let (mss, scale) = (MSS_PREFIX | u32::from(mss), SCALE_PREFIX | u32::from(shift));
-        let usual = [mss, SACK_TIMESTAMPS_PREFIX, tsval, tsecr, scale];
+        let usual = [
+            MSS_PREFIX | u32::from(mss),
+            SACK_TIMESTAMPS_PREFIX,
+            tsval,
+            tsecr,
+            SCALE_PREFIX | u32::from(shift),
+        ];
+        let behind = FIXED_WORDS + usual.len();
+        let options_len = 4 * usual.len() + options.emit_behind_usual(&mut self.header[4 * behind..]);
+        self.put_fixed(segment, addresses, options_len);
         put(&mut self.header, FIXED_WORDS, usual);
-        options.emit_behind_usual(&mut self.header[4 * (FIXED_WORDS + usual.len())..]);
-        if !partial {
-            self.complete_checksum();
-        }
+        self.end_plain(options_len, 0, partial);
         true
     }
 
     /// Both headers but for `options_len` bytes of options; of the checksum the pseudo-header's part.
     #[inline(always)]
-    fn put_fixed(&mut self, segment: &PlainSegment, options_len: usize, gso_size: u16) -> bool {
-        let (Some(src), Some(dst)) = (segment.addresses.0.v4_bytes(), segment.addresses.1.v4_bytes()) else {
-            return false;
-        };
-        let (src, dst) = (u32::from_be_bytes(src), u32::from_be_bytes(dst));
+    fn put_fixed(&mut self, segment: &PlainSegment, (src, dst): (u32, u32), options_len: usize) {
         let tcp_len = TCP_HEADER_LEN + options_len;
         debug_assert_eq!(self.payload_len(), segment.payload_len);
         let segment_len = tcp_len + segment.payload_len;
@@ -225,10 +204,16 @@ impl TxPacket {
             u32::from(pseudo_sum) << 16,
         ];
         put(&mut self.header, 0, fixed);
-        self.header_len = (IP_LEN + tcp_len) as u8;
+    }
+
+    #[inline(always)]
+    fn end_plain(&mut self, options_len: usize, gso_size: u16, partial: bool) {
+        self.header_len = (IP_LEN + TCP_HEADER_LEN + options_len) as u8;
         self.gso_size = gso_size;
         self.checksum = TxChecksum::Partial { start: IP_LEN as u16, offset: TCP_CHECKSUM_OFFSET as u16 };
-        true
+        if !partial {
+            self.complete_checksum();
+        }
     }
 
     /// The field holds the pseudo-header's sum; now that of everything.

@@ -195,11 +195,12 @@ impl TcpOptions {
         }
     }
 
-    /// Writes what follows the options of [`usual_syn`](Self::usual_syn).
-    pub(crate) fn emit_behind_usual(&self, buf: &mut [u8]) {
-        if let Some(option) = self.fast_open {
-            Writer::new(Alignment::Words, &mut buf[..self.fast_open_words()]).end_with(option);
-        }
+    /// Writes what follows the options of [`usual_syn`](Self::usual_syn), and returns its length.
+    pub(crate) fn emit_behind_usual(&self, buf: &mut [u8]) -> usize {
+        let Some(option) = self.fast_open else { return 0 };
+        let len = self.fast_open_words();
+        Writer::new(Alignment::Words, &mut buf[..len]).end_with(option);
+        len
     }
 
     /// Bytes of the Fast Open option behind options of whole words.
@@ -256,8 +257,7 @@ impl TcpOptions {
             Some(Usual::Syn(timestamps, mss, shift)) => {
                 let (usual, behind) = buf.split_at_mut(USUAL_SYN_LEN);
                 usual.copy_from_slice(&usual_syn(timestamps, mss, shift));
-                self.emit_behind_usual(behind);
-                USUAL_SYN_LEN + self.fast_open_words()
+                USUAL_SYN_LEN + self.emit_behind_usual(behind)
             }
             Some(Usual::Timestamps(timestamps)) => {
                 let (prefix, values) = buf[..LONE_TIMESTAMPS_LEN].split_at_mut(LONE_TIMESTAMPS.len());

@@ -195,39 +195,60 @@ proptest! {
         prop_assert!(!plain.write_plain(&six, 0, partial));
     }
 
-    /// The options that nearly every SYN has, and others.
+    /// The options that nearly every SYN has.
     #[test]
     fn the_header_of_a_syn_is_the_general_one(
-        ip in ip_header(),
+        hosts: [u32; 2],
         header in tcp_header(),
         timestamps: (u32, u32),
-        mss: u16,
-        shift: u8,
-        fast_open: bool,
-        is_syn: bool,
+        (mss, shift): (u16, u8),
+        ecn_bits in 0..4u8,
+        dscp in 0..64u8,
+        hop_limit: u8,
         parts in vec(vec(any::<u8>(), 0..400), 0..3),
         partial: bool,
     ) {
-        let (tsval, tsecr) = timestamps;
+        let [src, dst] = hosts.map(|host| Addr::from(Ipv4Addr::from(host)));
         let options = TcpOptions {
             mss: Some(mss),
             window_scale: Some(shift),
             sack_permitted: true,
-            timestamps: Some(Timestamps { tsval, tsecr }),
-            fast_open: header.options.fast_open.filter(|_| fast_open),
+            timestamps: Some(Timestamps { tsval: timestamps.0, tsecr: timestamps.1 }),
+            fast_open: header.options.fast_open,
             ..TcpOptions::default()
         };
-        let flags = if is_syn { header.flags | Flags::SYN } else { header.flags };
-        let tcp = TcpHeader { options, flags, ..header };
-        let ip = IpHeader { protocol: protocol::TCP, ..ip };
-        for ip in [IpHeader { ident: 0, dont_fragment: true, ..ip.clone() }, ip] {
-            let general = build_tcp_packet(&ip, &tcp, &parts.concat());
-            let mut packet = TxPacket::new(&[0xaa; MAX_HEADER], slices(&parts));
-            packet.write_tcp(&ip, &tcp, 0, partial);
-            let mut written = vec![0; packet.len()];
-            packet.copy_into(&mut written);
-            prop_assert_eq!(&written, &general);
+        let ecn = Ecn::from_bits(ecn_bits);
+        let tcp = TcpHeader { urgent: 0, options, ..header };
+        let ip = IpHeader { ecn, dscp, hop_limit, ..IpHeader::new(src, dst, protocol::TCP) };
+        let general = TxPacket::tcp(&ip, &tcp, slices(&parts), 0, partial);
+        let mut packet = TxPacket::new(&[0xaa; MAX_HEADER], slices(&parts));
+        let segment = PlainSegment {
+            addresses: (src, dst),
+            ports: (tcp.src_port, tcp.dst_port),
+            seq: tcp.seq,
+            ack: tcp.ack,
+            flags: tcp.flags,
+            window: tcp.window,
+            timestamps: None,
+            ecn,
+            dscp,
+            hop_limit,
+            payload_len: general.payload_len(),
+        };
+        for missing in [
+            TcpOptions { mss: None, ..tcp.options.clone() },
+            TcpOptions { window_scale: None, ..tcp.options.clone() },
+            TcpOptions { sack_permitted: false, ..tcp.options.clone() },
+            TcpOptions { timestamps: None, ..tcp.options.clone() },
+        ] {
+            prop_assert!(!packet.write_syn(&segment, &missing, partial));
         }
+        prop_assert!(packet.write_syn(&segment, &tcp.options, partial));
+        prop_assert_eq!(packet.header(), general.header());
+        prop_assert_eq!((packet.checksum, packet.gso_size), (general.checksum, general.gso_size));
+        prop_assert_eq!(packet.to_bytes(), general.to_bytes());
+        let six = PlainSegment { addresses: (v6("fd00::1"), v6("fd00::2")), ..segment };
+        prop_assert!(!packet.write_syn(&six, &tcp.options, partial));
     }
 
     /// Whatever is wrong with it, or unusual.

@@ -111,7 +111,13 @@ impl Connection {
     /// Nearly every segment: nothing but timestamps to tell. False: this one is not so.
     #[inline(always)]
     fn write_plain(&self, cx: &Context, out: &Outgoing, window: u16, packet: &mut TxPacket) -> bool {
-        let segment = PlainSegment {
+        packet.write_plain(&self.plain(cx, out, window), 0, cx.capabilities.tx_checksum)
+    }
+
+    /// The segment without the options that are not timestamps.
+    #[inline(always)]
+    fn plain(&self, cx: &Context, out: &Outgoing, window: u16) -> PlainSegment {
+        PlainSegment {
             addresses: (self.tuple.local, self.tuple.peer),
             ports: (self.tuple.local_port, self.tuple.peer_port),
             seq: out.seq,
@@ -123,8 +129,7 @@ impl Connection {
             dscp: self.options.dscp,
             hop_limit: self.hop_limit(&cx.config),
             payload_len: out.payload_len,
-        };
-        packet.write_plain(&segment, 0, cx.capabilities.tx_checksum)
+        }
     }
 
     fn hop_limit(&self, config: &Config) -> u8 {
@@ -140,6 +145,12 @@ impl Connection {
         options: TcpOptions,
         packet: &mut TxPacket,
     ) {
+        let partial = cx.capabilities.tx_checksum;
+        if out.flags.contains(Flags::SYN) && packet.write_syn(&self.plain(cx, out, window), &options, partial)
+        {
+            self.gso_size(cx, out);
+            return;
+        }
         let header = TcpHeader {
             src_port: self.tuple.local_port,
             dst_port: self.tuple.peer_port,
@@ -157,7 +168,7 @@ impl Connection {
             ..IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP)
         };
         let gso_size = self.gso_size(cx, out);
-        packet.write_tcp(&ip, &header, gso_size, cx.capabilities.tx_checksum);
+        packet.write_tcp(&ip, &header, gso_size, partial);
     }
 
     /// The size the device shall cut to, 0 = one segment; counts what that makes. A SYN is one segment, whatever its data was measured
