@@ -86,7 +86,7 @@ impl Stack {
     }
 
     /// Who has this tuple, whose hash it is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn holder_at(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
         if let Some(holder) = self.holders.0.proposed(hash).map(Holder::of) {
             let named = match holder {
@@ -127,6 +127,7 @@ impl Stack {
     }
 
     /// Who has a tuple.
+    #[inline(never)]
     pub(super) fn holder_of(&self, tuple: &FourTuple) -> Option<Holder> {
         self.holder_at(tuple.hash(&self.hash_key), tuple)
     }

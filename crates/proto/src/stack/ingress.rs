@@ -67,7 +67,7 @@ impl Stack {
         {
             return true;
         }
-        self.take_unpredicted(now, plain, Layout { options, text }, packet, (tuple, hash, holder));
+        self.take_unpredicted(now, *plain, Layout { options, text }, packet, (tuple, hash, holder));
         true
     }
 
@@ -96,11 +96,12 @@ impl Stack {
         true
     }
 
+    /// By value: the short way keeps what it was made of in registers.
     #[inline(never)]
     fn take_unpredicted(
         &mut self,
         now: Instant,
-        plain: &PlainSegment,
+        plain: PlainSegment,
         Layout { options, text }: Layout,
         packet: &mut RxPacket,
         (tuple, hash, holder): (FourTuple, u64, Option<Holder>),

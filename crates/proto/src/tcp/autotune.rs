@@ -7,6 +7,7 @@
 use super::congestion::Controller;
 use super::connection::Connection;
 use super::receiver::Receiver;
+use crate::time::nanos;
 use crate::{Config, Instant};
 use core::time::Duration;
 use wire::SeqNum;
@@ -25,8 +26,8 @@ const DESCRIPTOR: u32 = 256;
 /// What is known of a receiver's rounds.
 #[derive(Debug)]
 pub(crate) struct Tuner {
-    /// Round-trip time; zero: unknown.
-    rtt: Duration,
+    /// Round-trip time, nanoseconds; 0: unknown.
+    rtt: u64,
     /// The window that opened at `began` is used up with this.
     until: SeqNum,
     began: Instant,
@@ -42,19 +43,11 @@ pub(crate) struct Tuner {
 impl Tuner {
     /// Round trip and most bytes taken in one, as far as they are known.
     pub(crate) fn measured(&self) -> (Option<Duration>, Option<u32>) {
-        ((!self.rtt.is_zero()).then_some(self.rtt), Some(self.space))
+        ((self.rtt > 0).then(|| Duration::from_nanos(self.rtt)), Some(self.space))
     }
 
     fn new(now: Instant, copied: SeqNum, until: SeqNum) -> Tuner {
-        Tuner {
-            rtt: Duration::ZERO,
-            until,
-            began: now,
-            last_tsecr: 0,
-            space: BULK as u32,
-            since: now,
-            copied,
-        }
+        Tuner { rtt: 0, until, began: now, last_tsecr: 0, space: BULK as u32, since: now, copied }
     }
 
     /// By the window: only the least counts, for the peer may pause.
@@ -62,8 +55,8 @@ impl Tuner {
         if rcv_nxt.before(self.until) {
             return;
         }
-        let sample = now.since(self.began).max(Duration::from_micros(1));
-        if self.rtt.is_zero() || sample < self.rtt {
+        let sample = now.nanos_since(self.began).max(1_000);
+        if self.rtt == 0 || sample < self.rtt {
             self.rtt = sample;
         }
         (self.until, self.began) = (edge, now);
@@ -71,10 +64,11 @@ impl Tuner {
 
     /// By timestamps. `prompt`: nothing waited to be read.
     fn sample_echo(&mut self, tsecr: u32, age: Duration, prompt: bool) {
-        if tsecr == std::mem::replace(&mut self.last_tsecr, tsecr) || age.is_zero() {
+        let age = nanos(age);
+        if tsecr == std::mem::replace(&mut self.last_tsecr, tsecr) || age == 0 {
             return;
         }
-        if self.rtt.is_zero() || age < self.rtt {
+        if self.rtt == 0 || age < self.rtt {
             self.rtt = age;
         } else if prompt {
             self.rtt = self.rtt - self.rtt / 8 + age / 8;
@@ -85,7 +79,7 @@ impl Tuner {
     /// as much again as its slow start would double its rate; for short round trips less, in proportion.
     fn window_for(&self, taken: u32, config: &Config) -> u64 {
         let window = 2 * u64::from(taken);
-        let (rtt, low) = (self.rtt.as_micros() as u64, u64::from(config.tcp_rcvbuf_low_rtt));
+        let (rtt, low) = (self.rtt / 1_000, u64::from(config.tcp_rcvbuf_low_rtt));
         if rtt < low {
             return window + window * rtt / low;
         }
@@ -132,11 +126,12 @@ impl Receiver {
 
     /// The application has read. Once in a round trip the buffer is fitted to what it took.
     pub(crate) fn fit_buffer(&mut self, now: Instant, config: &Config) {
-        let (copied, unread) = (self.copied(), self.buffer.len() as u32);
-        let Some(tuner) = self.tuner.as_mut().filter(|tuner| !tuner.rtt.is_zero()) else { return };
-        if now.since(tuner.since) < tuner.rtt {
+        let is_due = |tuner: &Tuner| tuner.rtt > 0 && now.nanos_since(tuner.since) >= tuner.rtt;
+        if !self.tuner.as_deref().is_some_and(is_due) {
             return;
         }
+        let (copied, unread) = (self.copied(), self.buffer.len() as u32);
+        let Some(tuner) = &mut self.tuner else { return };
         let taken = copied.since(tuner.copied).saturating_sub(unread);
         (tuner.copied, tuner.since) = (copied, now);
         if taken <= tuner.space {
@@ -213,12 +208,12 @@ mod tests {
     fn without_timestamps_a_round_is_a_window_and_the_shortest_counts() {
         let mut tuner = tuner();
         tuner.sample_window(at(70), SeqNum(65_535), SeqNum(120_000));
-        assert_eq!(tuner.rtt, Duration::ZERO, "a byte is missing");
+        assert_eq!(tuner.rtt, 0, "a byte is missing");
         for (now, rcv_nxt, edge, rtt) in
             [(100, 65_536, 131_072, 100), (250, 131_072, 200_000, 100), (330, 200_001, 260_000, 80)]
         {
             tuner.sample_window(at(now), SeqNum(rcv_nxt), SeqNum(edge));
-            assert_eq!(tuner.rtt.as_millis(), rtt, "at {now}");
+            assert_eq!(tuner.rtt / 1_000_000, rtt, "at {now}");
         }
     }
 
@@ -235,7 +230,7 @@ mod tests {
             (5, 0, true, 40),
         ] {
             tuner.sample_echo(tsecr, ms(age), prompt);
-            assert_eq!(tuner.rtt, ms(rtt), "echo {tsecr} of {age} ms");
+            assert_eq!(tuner.measured().0, Some(ms(rtt)), "echo {tsecr} of {age} ms");
         }
     }
 
@@ -244,14 +239,14 @@ mod tests {
         let config = Config::default();
         let mut tuner = tuner();
         tuner.space = 50_000;
-        tuner.rtt = Duration::from_millis(100);
+        tuner.rtt = 100_000_000;
         assert_eq!(tuner.window_for(50_000, &config), 100_000);
         assert_eq!(
             tuner.window_for(100_000, &config),
             200_000 + 400_000,
             "twice as much as in the round before"
         );
-        tuner.rtt = Duration::from_micros(250);
+        tuner.rtt = 250_000;
         assert_eq!(
             tuner.window_for(100_000, &config),
             200_000 + 50_000,

@@ -32,6 +32,7 @@ const SPARE_LEN: usize = 8;
 pub(crate) struct Spare(Vec<Box<Held>>);
 
 impl Spare {
+    #[inline(always)]
     fn take(&mut self) -> Box<Held> {
         self.0.pop().unwrap_or_default()
     }
@@ -39,7 +40,9 @@ impl Spare {
     /// An emptied one.
     fn keep(&mut self, mut held: Box<Held>) {
         if self.0.len() < SPARE && held.chunks.capacity() <= SPARE_LEN {
-            held.small = BytesMut::new();
+            if held.small.capacity() > 0 {
+                held.small = BytesMut::new();
+            }
             self.0.push(held);
         }
     }
@@ -67,7 +70,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, chunk: Bytes) {
         if self.first.is_empty() {
             self.first = chunk;

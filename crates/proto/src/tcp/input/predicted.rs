@@ -28,20 +28,22 @@ pub(crate) struct Payload {
 impl Connection {
     /// A segment without other options than timestamps is the one that was to be expected: no check of its numbers, flags or window finds
     /// anything, and neither application nor peer have asked for anything special.
+    ///
+    /// What nearly always holds is looked at without a branch for each.
     #[inline(always)]
     pub(crate) fn predicts(&self, cx: &Context, segment: &PlainSegment) -> bool {
-        let in_order = segment.seq == self.rcv.nxt
+        let next = segment.seq == self.rcv.nxt
             && segment.flags - Flags::PSH == Flags::ACK
             && segment.ack.since(self.snd.una) <= self.snd.max.since(self.snd.una)
-            && segment.payload_len <= self.rcv.wnd() as usize
-            && self.offered_as_before(segment)
-            && self.is_timely(segment);
-        in_order && self.is_in_order() && self.is_open_and_ordinary() && !cx.memory.is_under_pressure()
+            && segment.payload_len <= self.rcv.wnd() as usize;
+        next && self.offers_enough(segment)
+            && self.is_timely(segment)
+            && !(self.is_in_disorder() | self.is_unusual() | cx.memory.is_under_pressure())
     }
 
     /// The window it offers is no smaller than it was, and not closed.
     #[inline(always)]
-    fn offered_as_before(&self, segment: &PlainSegment) -> bool {
+    fn offers_enough(&self, segment: &PlainSegment) -> bool {
         self.offered_in(segment.window) >= self.snd.wnd.max(1)
     }
 
@@ -53,27 +55,21 @@ impl Connection {
         })
     }
 
-    /// Nothing is missing, here or there, and no timer has fired in vain.
+    /// Something is missing, here or there, or a timer has fired in vain.
     #[inline(always)]
-    fn is_in_order(&self) -> bool {
-        self.recovery.is_idle()
-            && self.rcv.in_order()
-            && !self.rcv.refuses
-            && self.timeouts == 0
-            && !self.snd.probe_due
+    fn is_in_disorder(&self) -> bool {
+        let missing = !self.recovery.is_idle() | self.rcv.has_holes() | self.rcv.refuses;
+        missing | (self.timeouts != 0) | self.snd.probe_due
     }
 
-    /// Both directions are open, and what the application and the SYNs asked for is what nearly all do.
+    /// A direction is not open, or what the application or the SYNs asked for is not what nearly all do.
     #[inline(always)]
-    fn is_open_and_ordinary(&self) -> bool {
-        self.state == State::Established
-            && self.handshake.is_none()
-            && self.parent_event.is_none()
-            && !self.orphan
-            && !self.snd.fin_queued
-            && self.agreed.sack
-            && self.agreed.ecn.is_off()
-            && matches!(self.rcv.space, Space::Payload(_))
+    fn is_unusual(&self) -> bool {
+        let opening = self.handshake.is_some() | self.parent_event.is_some();
+        let closing = self.rcv.fin_received | self.snd.fin_queued | self.orphan;
+        let agreed = self.agreed.sack & self.agreed.ecn.is_off();
+        let counts_packets = !matches!(self.rcv.space, Space::Payload(_));
+        (self.state != State::Established) | opening | closing | !agreed | counts_packets
     }
 
     /// Takes a segment that [`predicts`](Self::predicts) holds for.
@@ -179,7 +175,8 @@ impl Connection {
             self.note_arrival(cx.now);
         }
         if self.rcv.is_tunable() {
-            let echo = self.echo_age(cx, segment.timestamps).filter(|_| self.rcv.is_full_sized(came.len));
+            let full_sized = self.rcv.is_full_sized(came.len);
+            let echo = if full_sized { self.echo_age(cx, segment.timestamps) } else { None };
             self.rcv.note_round(cx.now, came.len, echo);
         }
         self.keep_within_memory(cx);
