@@ -56,6 +56,7 @@ impl Memory {
     }
 
     /// A connection that was charged `before` holds `after` bytes.
+    #[inline]
     pub(crate) fn charge(&mut self, now: Instant, before: u32, after: u32, counters: &mut Counters) {
         self.held = (self.held + u64::from(after)).saturating_sub(before.into());
         match self.pressure_since {

@@ -148,6 +148,7 @@ impl Shared {
     }
 
     /// Charges a connection what its buffers hold now.
+    #[inline(always)]
     fn charge(&mut self, now: Instant, connection: &mut Connection) {
         let held = connection.memory();
         if held != connection.charged {

@@ -30,15 +30,16 @@ const INDEX_MOST: u32 = 0xffff;
 #[repr(align(64))]
 struct Line([u32; WORDS]);
 
-/// A bit for each place.
-const PLACE_BITS: [u32; PLACES] = {
-    let (mut bits, mut place) = ([0; PLACES], 0);
-    while place < PLACES {
-        bits[place] = 1 << place;
-        place += 1;
+/// A bit for each word of a line. (Not the lowest: compilers turn that one comparison into something else than the others.)
+const BITS: [u32; WORDS] = {
+    let (mut bits, mut word) = ([0; WORDS], 0);
+    while word < WORDS {
+        bits[word] = 1 << (FIRST_BIT + word);
+        word += 1;
     }
     bits
 };
+const FIRST_BIT: usize = 1;
 
 const EMPTY: Line = Line([FREE; WORDS]);
 
@@ -48,17 +49,11 @@ impl Line {
         &self.0[..PLACES]
     }
 
-    /// May somebody with this mark be here? All words are compared at once; the count has no mark, unless it is huge.
-    #[inline]
-    fn has_mark(&self, mark: u32, index_most: u32) -> bool {
-        self.0.iter().fold(false, |has, word| has | (word & !index_most == mark))
-    }
-
-    /// The places with this mark, a bit for each.
+    /// The places with this mark, a bit for each. All words are compared at once; the count has no mark, unless it is huge.
     #[inline]
     fn marked(&self, mark: u32, index_most: u32) -> u32 {
-        let bits = self.places().iter().zip(PLACE_BITS);
-        bits.fold(0, |all, (place, bit)| all | if place & !index_most == mark { bit } else { 0 })
+        let words = self.0.iter().zip(BITS);
+        words.fold(0, |all, (word, bit)| all | if word & !index_most == mark { bit } else { 0 })
     }
 
     /// Those who were passed on to the lines behind.
@@ -127,19 +122,26 @@ impl TupleTable {
         if index <= most && same(index) {
             return Some(index);
         }
-        let absent = !line.has_mark(mark, most) && line.overflow() == 0;
-        if absent { None } else { self.search(at, mark, same) }
+        let marked = line.marked(mark, most);
+        if marked == 0 && line.overflow() == 0 {
+            return None;
+        }
+        self.search(at, marked, mark, same)
     }
 
-    /// The same, wherever it lies from that line on.
-    #[inline(never)]
-    fn search(&self, mut at: usize, mark: u32, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
-        let most = self.index_most;
+    /// The same, wherever it lies from that line on, of which these places have the mark.
+    #[inline]
+    fn search(
+        &self,
+        mut at: usize,
+        mut marked: u32,
+        mark: u32,
+        mut same: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
         for _ in 0..self.lines.len() {
             let line = self.lines.get(at)?;
-            let mut marked = line.marked(mark, most);
             while marked != 0 {
-                let index = line.0[marked.trailing_zeros() as usize % WORDS] ^ mark;
+                let index = line.0[(marked.trailing_zeros() as usize - FIRST_BIT) % WORDS] ^ mark;
                 if same(index) {
                     return Some(index);
                 }
@@ -149,6 +151,7 @@ impl TupleTable {
                 return None;
             }
             at = self.behind(at);
+            marked = self.lines.get(at)?.marked(mark, self.index_most);
         }
         None
     }

@@ -63,7 +63,7 @@ impl Deadlines {
     }
 
     /// A connection has changed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn note(&mut self, index: u32, connection: &mut Connection) {
         self.of_connections = self.of_connections.min(connection.next_deadline());
         if !std::mem::replace(&mut connection.deadline_moved, true) {

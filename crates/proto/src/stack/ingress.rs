@@ -4,7 +4,7 @@ use super::Stack;
 use super::holders::{Holder, Name};
 use super::settle::{settle_open, settle_ordinary};
 use crate::socket_options::Options;
-use crate::tcp::input::predicted::Payload;
+use crate::tcp::input::predicted::{Ordinary, Payload};
 use crate::tcp::input::{Reply, Segment};
 use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
 use crate::tuple::FourTuple;
@@ -60,52 +60,13 @@ impl Stack {
         let tuple = FourTuple { local, local_port: plain.ports.1, peer, peer_port: plain.ports.0 };
         let hash = tuple.hash(&self.hash_key);
         let holder = self.holder_at(hash, &tuple);
-        let plainly = options.is_empty() && self.attention.is_none() && self.trace.is_none();
-        if plainly
+        if let Some(ordinary) = Ordinary::of(plain)
+            && options.is_empty()
             && let Some(Holder::Connection(index)) = holder
-            && self.take_predicted(now, index, plain, text.clone(), packet)
+            && self.take_predicted(now, index, &ordinary, text.clone(), packet)
         {
             return true;
         }
-        self.take_unpredicted(now, *plain, Layout { options, text }, packet, (tuple, hash, holder));
-        true
-    }
-
-    /// The short way of the segment that a connection expects. False: it is not that one, and nothing has happened.
-    #[inline(always)]
-    fn take_predicted(
-        &mut self,
-        now: Instant,
-        index: u32,
-        plain: &PlainSegment,
-        text: Range<usize>,
-        packet: &mut RxPacket,
-    ) -> bool {
-        let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
-        let cx = self.shared.context(now);
-        if !connection.predicts(cx, plain) {
-            return false;
-        }
-        let mut bytes = std::mem::take(&mut packet.data);
-        bytes.truncate(text.end);
-        bytes.advance(text.start);
-        let payload = Payload { bytes, truesize: packet.truesize, gso_size: packet.gso_size };
-        connection.take_predicted(cx, plain, payload);
-        let id = ConnId { index, generation };
-        settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
-        true
-    }
-
-    /// By value: the short way keeps what it was made of in registers.
-    #[inline(never)]
-    fn take_unpredicted(
-        &mut self,
-        now: Instant,
-        plain: PlainSegment,
-        Layout { options, text }: Layout,
-        packet: &mut RxPacket,
-        (tuple, hash, holder): (FourTuple, u64, Option<Holder>),
-    ) {
         let mut segment = Segment {
             header: plain.header(),
             payload: std::mem::take(&mut packet.data),
@@ -121,6 +82,36 @@ impl Stack {
         segment.payload.truncate(text.end);
         segment.payload.advance(text.start);
         self.dispatch_to(now, holder, (tuple, hash), &mut segment);
+        true
+    }
+
+    /// The short way of the segment that a connection expects, without options but timestamps. False: it is not that one, and nothing
+    /// has happened.
+    ///
+    /// A function of its own, so that its few pointers stay in registers.
+    #[inline(never)]
+    fn take_predicted(
+        &mut self,
+        now: Instant,
+        index: u32,
+        segment: &Ordinary,
+        text: Range<usize>,
+        packet: &mut RxPacket,
+    ) -> bool {
+        let nobody_looks = self.attention.is_none() && self.trace.is_none();
+        let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
+        let cx = self.shared.context(now);
+        if !nobody_looks || !connection.predicts(cx, segment) {
+            return false;
+        }
+        let mut bytes = std::mem::take(&mut packet.data);
+        bytes.truncate(text.end);
+        bytes.advance(text.start);
+        let payload = Payload { bytes, truesize: packet.truesize, gso_size: packet.gso_size };
+        connection.take_predicted(cx, segment, payload);
+        let id = ConnId { index, generation };
+        settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+        true
     }
 
     #[inline(never)]

@@ -16,6 +16,7 @@ const SEGMENTS_UNDER_PRESSURE: u32 = 4;
 
 impl Connection {
     /// Bytes of memory that its buffers hold.
+    #[inline(always)]
     pub(crate) fn memory(&self) -> u32 {
         self.snd.queue.memory().saturating_add(self.rcv.memory())
     }
@@ -53,7 +54,7 @@ impl Connection {
     }
 
     /// Text has been taken in: is the buffer still within its memory?
-    #[inline]
+    #[inline(always)]
     pub(crate) fn keep_within_memory(&mut self, cx: &mut Context) {
         if cx.memory.is_under_pressure() {
             let window = SEGMENTS_UNDER_PRESSURE * u32::from(self.advmss);

@@ -77,23 +77,19 @@ impl PlainSegment {
         let end = usize::from(u16::from_be_bytes([l0, l1]));
         let segment = packet.get(IP_LEN..end)?;
         let tcp: &[u8; TCP_HEADER_LEN] = segment.first_chunk()?;
-        let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, o, flags, w0, w1, _, _, u0, u1] = *tcp;
         let (words, _) = ip.as_chunks::<4>();
         let (src, dst) = (u32::from_ne_bytes(words[3]), u32::from_ne_bytes(words[4]));
         let plain_ip = version_ihl == NO_OPTIONS && u16::from_be_bytes([f0, f1]) & FRAGMENT == 0;
-        let ports = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
-        let flags = Flags::from_bits_truncate(u16::from_be_bytes([o, flags]));
-        if !plain_ip
-            || protocol != protocol::TCP
-            || !sum_is_right(ip)
-            || is_group(src.to_ne_bytes())
-            || ports.0 == 0
-            || ports.1 == 0
-            || [u0, u1] != [0, 0]
-        {
+        if !plain_ip || protocol != protocol::TCP || !sum_is_right(ip) || is_group(src.to_ne_bytes()) {
             return None;
         }
         if verify && !Checksum::pseudo_header_v4(src, dst, segment.len() as u32).is_right_for(segment) {
+            return None;
+        }
+        let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, o, flags, w0, w1, _, _, u0, u1] = *tcp;
+        let ports = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
+        let flags = Flags::from_bits_truncate(u16::from_be_bytes([o, flags]));
+        if ports.0 == 0 || ports.1 == 0 || [u0, u1] != [0, 0] {
             return None;
         }
         let header_len = usize::from(o >> 4) * 4;

@@ -94,9 +94,10 @@ impl Conversation {
         }
         if let Some((plain, layout)) = PlainSegment::read(&packet.data, packet.checksum == RxChecksum::Verify)
             && layout.options.is_empty()
+            && let Some(segment) = Ordinary::of(&plain)
             && let Some(connection) = end.connections.get(self.ids[to].index)
         {
-            self.predicted += usize::from(connection.predicts(&end.shared, &plain));
+            self.predicted += usize::from(connection.predicts(&end.shared, &segment));
         }
         end.handle_packet(now, packet);
     }

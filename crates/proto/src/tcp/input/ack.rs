@@ -57,7 +57,7 @@ impl Connection {
         }
         let prior_una = self.snd.una;
         let (window_told, window_changed) = self.update_send_window(&cx.config, segment);
-        let predicted = settled && !window_changed && self.is_ordinary(segment);
+        let predicted = settled && !window_changed && self.is_as_expected(segment);
         count_predicted(cx, predicted, ack.after(prior_una), (segment.payload.len(), segment.len()));
         self.moments.heard(cx.now);
         if self.special.is_some() {
@@ -101,7 +101,7 @@ impl Connection {
     /// Linux's header prediction (RFC 1144's) would take it, were the window as it was: the next segment, nothing missing before it, no option
     /// but timestamps. Our own short way (`predicted`) asks for more.
     #[inline]
-    fn is_ordinary(&self, segment: &Segment) -> bool {
+    fn is_as_expected(&self, segment: &Segment) -> bool {
         let header = &segment.header;
         self.state == State::Established
             && header.flags - Flags::PSH == Flags::ACK
@@ -276,7 +276,7 @@ impl Connection {
     /// Data goes through behind the SYN's: what was held against the path does not (`paths`).
     #[cold]
     pub(super) fn path_is_not_stalled(&self, cx: &mut Context) {
-        if cx.paths.has_verdicts() && self.bytes_acked == u64::from(self.syn_data_acked) {
+        if self.bytes_acked == u64::from(self.syn_data_acked) {
             cx.paths.clear_stalled_verdict(&cx.verdict_key(&self.tuple));
         }
     }
@@ -335,7 +335,7 @@ impl Connection {
             (Some((first, _)), Some((_, last))) => Some((first, last)),
             (cumulative, sacked) => cumulative.or(sacked),
         };
-        if self.fast_opened {
+        if self.fast_opened && cx.paths.has_verdicts() {
             self.path_is_not_stalled(cx);
         }
         let acked = (data_before - self.snd.queue.len()) as u32;

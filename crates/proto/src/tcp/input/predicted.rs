@@ -15,7 +15,30 @@ use crate::tcp::timers::Timer;
 use crate::tcp::window_space::Space;
 use crate::{Events, State};
 use bytes::Bytes;
-use wire::{Flags, PlainSegment};
+use wire::{Flags, PlainSegment, SeqNum, Timestamps};
+
+/// A segment without other options than timestamps, and flags than ACK and PSH.
+#[derive(Clone, Copy)]
+pub(crate) struct Ordinary {
+    seq: SeqNum,
+    ack: SeqNum,
+    /// SEG.WND, unscaled.
+    window: u16,
+    pushed: bool,
+    timestamps: Option<Timestamps>,
+    /// Bytes of its payload.
+    len: usize,
+}
+
+impl Ordinary {
+    /// `None`: it has other flags. Nothing is said of its options.
+    #[inline(always)]
+    pub(crate) fn of(segment: &PlainSegment) -> Option<Ordinary> {
+        let PlainSegment { seq, ack, window, flags, timestamps, payload_len: len, .. } = *segment;
+        let pushed = flags.contains(Flags::PSH);
+        (flags - Flags::PSH == Flags::ACK).then_some(Ordinary { seq, ack, window, pushed, timestamps, len })
+    }
+}
 
 /// A payload, and the memory it pins.
 pub(crate) struct Payload {
@@ -26,56 +49,61 @@ pub(crate) struct Payload {
 }
 
 impl Connection {
-    /// A segment without other options than timestamps is the one that was to be expected: no check of its numbers, flags or window finds
-    /// anything, and neither application nor peer have asked for anything special.
-    ///
-    /// What nearly always holds is looked at without a branch for each.
+    /// The segment is the one that was to be expected: no check of its numbers and window finds anything, and neither application nor peer
+    /// have asked for anything special.
     #[inline(always)]
-    pub(crate) fn predicts(&self, cx: &Context, segment: &PlainSegment) -> bool {
-        let next = segment.seq == self.rcv.nxt
-            && segment.flags - Flags::PSH == Flags::ACK
+    pub(crate) fn predicts(&self, cx: &Context, segment: &Ordinary) -> bool {
+        let next = self.state == State::Established
+            && segment.seq == self.rcv.nxt
             && segment.ack.since(self.snd.una) <= self.snd.max.since(self.snd.una)
-            && segment.payload_len <= self.rcv.wnd() as usize;
+            && segment.len <= self.rcv.wnd() as usize;
         next && self.offers_enough(segment)
             && self.is_timely(segment)
-            && !(self.is_in_disorder() | self.is_unusual() | cx.memory.is_under_pressure())
+            && self.is_in_order()
+            && self.is_ordinary()
+            && !cx.memory.is_under_pressure()
     }
 
     /// The window it offers is no smaller than it was, and not closed.
     #[inline(always)]
-    fn offers_enough(&self, segment: &PlainSegment) -> bool {
+    fn offers_enough(&self, segment: &Ordinary) -> bool {
         self.offered_in(segment.window) >= self.snd.wnd.max(1)
     }
 
     /// RFC 7323 §5.3.
     #[inline(always)]
-    fn is_timely(&self, segment: &PlainSegment) -> bool {
+    fn is_timely(&self, segment: &Ordinary) -> bool {
         segment.timestamps.is_none_or(|timestamps| {
             !self.agreed.timestamps || timestamps.tsval.wrapping_sub(self.ts_recent).cast_signed() >= 0
         })
     }
 
-    /// Something is missing, here or there, or a timer has fired in vain.
+    /// Nothing is missing, here or there, and no timer has fired in vain.
     #[inline(always)]
-    fn is_in_disorder(&self) -> bool {
-        let missing = !self.recovery.is_idle() | self.rcv.has_holes() | self.rcv.refuses;
-        missing | (self.timeouts != 0) | self.snd.probe_due
+    fn is_in_order(&self) -> bool {
+        self.recovery.is_idle()
+            && self.rcv.in_order()
+            && !self.rcv.refuses
+            && self.timeouts == 0
+            && !self.snd.probe_due
     }
 
-    /// A direction is not open, or what the application or the SYNs asked for is not what nearly all do.
+    /// Nothing ends or waits for the handshake's end, and what application and SYNs asked for is what nearly all do.
     #[inline(always)]
-    fn is_unusual(&self) -> bool {
-        let opening = self.handshake.is_some() | self.parent_event.is_some();
-        let closing = self.rcv.fin_received | self.snd.fin_queued | self.orphan;
-        let agreed = self.agreed.sack & self.agreed.ecn.is_off();
-        let counts_packets = !matches!(self.rcv.space, Space::Payload(_));
-        (self.state != State::Established) | opening | closing | !agreed | counts_packets
+    fn is_ordinary(&self) -> bool {
+        self.handshake.is_none()
+            && self.parent_event.is_none()
+            && !self.orphan
+            && !self.snd.fin_queued
+            && self.agreed.sack
+            && self.agreed.ecn.is_off()
+            && matches!(self.rcv.space, Space::Payload(_))
     }
 
     /// Takes a segment that [`predicts`](Self::predicts) holds for.
     #[inline(always)]
-    pub(crate) fn take_predicted(&mut self, cx: &mut Context, segment: &PlainSegment, payload: Payload) {
-        let (len, ack) = (segment.payload_len, segment.ack);
+    pub(crate) fn take_predicted(&mut self, cx: &mut Context, segment: &Ordinary, payload: Payload) {
+        let (len, ack) = (segment.len, segment.ack);
         self.tally.came(len, payload.gso_size);
         self.ecn.forget_reduction(self.snd.una);
         let progress = ack != self.snd.una;
@@ -111,7 +139,7 @@ impl Connection {
 
     /// It acknowledges something.
     #[inline(always)]
-    fn take_predicted_ack(&mut self, cx: &mut Context, segment: &PlainSegment) {
+    fn take_predicted_ack(&mut self, cx: &mut Context, segment: &Ordinary) {
         let ack = segment.ack;
         let everything = ack == self.snd.max && ack == self.snd.queue.end();
         if everything && let Some(lone) = self.snd.queue.acknowledge_lone(&mut cx.blocks) {
@@ -129,8 +157,8 @@ impl Connection {
 
     /// All that was ever written went as one segment, and has arrived: nothing is in flight, nothing waits, no timer runs for it.
     #[inline(always)]
-    fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &PlainSegment, lone: &Lone) {
-        if self.fast_opened {
+    fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &Ordinary, lone: &Lone) {
+        if self.fast_opened && cx.paths.has_verdicts() {
             self.path_is_not_stalled(cx);
         }
         self.snd.una = segment.ack;
@@ -160,13 +188,13 @@ impl Connection {
 
     /// It brings the text that comes next, all of which lies in the window.
     #[inline(always)]
-    fn take_predicted_text(&mut self, cx: &mut Context, segment: &PlainSegment, payload: Payload) {
-        let len = segment.payload_len;
+    fn take_predicted_text(&mut self, cx: &mut Context, segment: &Ordinary, payload: Payload) {
+        let len = segment.len;
         let came = Came {
             before: self.rcv.last_data_at,
             len: len as u32,
             full_sized: len + 40 >= usize::from(self.advmss),
-            pushed: segment.flags.contains(Flags::PSH),
+            pushed: segment.pushed,
         };
         let Payload { bytes, truesize, gso_size } = payload;
         self.rcv.accept_next(cx.now, bytes, truesize, gso_size, &mut cx.spare);
