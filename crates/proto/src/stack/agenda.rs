@@ -34,6 +34,17 @@ impl Agenda {
         self.note_events(id, connection);
     }
 
+    /// A connection that is open has something to send, which it had not.
+    #[inline(always)]
+    pub(super) fn note_ready(&mut self, id: ConnId, connection: &mut Connection) {
+        debug_assert!(connection.may_transmit());
+        self.deadlines.note(id.index, connection);
+        if !std::mem::replace(&mut connection.ready, true) {
+            self.ready.push_back(id);
+        }
+        self.note_events(id, connection);
+    }
+
     /// Its application shall hear of what has happened, as soon as there is one.
     #[inline]
     pub(super) fn note_events(&mut self, id: ConnId, connection: &mut Connection) {

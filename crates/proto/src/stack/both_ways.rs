@@ -151,6 +151,15 @@ impl Conversation {
             self.move_on(Duration::from_micros(wait));
             self.compare();
         }
+        for who in 0..2 {
+            let (now, id) = (self.now, self.ids[who]);
+            let _ = self.hosts[who].both(|stack| stack.write(now, id, b"the last words"));
+            let _ = self.hosts[who].both(|stack| stack.shutdown(now, id));
+            self.send();
+            self.compare();
+            self.move_on(Duration::from_millis(100));
+            self.compare();
+        }
         self.hosts.iter().filter_map(|host| host.0[0].shared.short_ways).sum()
     }
 
@@ -170,7 +179,10 @@ impl Conversation {
                 let data = vec![len as u8; len];
                 let waits = host.both(|stack| stack.connection(id).map_or(0, |held| held.snd.queue.len()));
                 if waits < MOST_WAITING {
-                    let _ = host.both(|stack| stack.write_with(now, id, &data, flags));
+                    let _ = host.both(|stack| match flags.is_empty() {
+                        true => stack.write(now, id, &data),
+                        false => stack.write_with(now, id, &data, flags),
+                    });
                 }
             }
             50..95 => {
@@ -187,7 +199,7 @@ impl Conversation {
                 let _ = host.both(|stack| stack.set_option(now, id, option));
             }
             96 => host.both(|stack| stack.push(now, id)),
-            97 if draw(&mut self.rng, 12) == 0 => {
+            97 if draw(&mut self.rng, 6) == 0 => {
                 let _ = host.both(|stack| stack.shutdown(now, id));
             }
             _ => {}

@@ -16,18 +16,21 @@ impl Stack {
 
     /// As [`poll_transmit`](Stack::poll_transmit), without moving the packet: it is written where the caller has room for it. False:
     /// there is none, and what lies there means nothing.
+    #[inline]
     pub fn poll_transmit_into(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
-        if !self.is_transmit_pending() {
-            return false;
-        }
+        self.is_transmit_pending() && self.transmit_pending(now, packet)
+    }
+
+    #[inline(never)]
+    fn transmit_pending(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         if self.trace.is_some() {
             return self.transmit_traced(now, packet);
         }
         self.transmit(now, packet)
     }
 
+    #[inline(always)]
     pub(super) fn transmit(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
-        packet.payload.clear();
         if self.attention.is_some() {
             return self.transmit_attentively(now, packet);
         }
@@ -36,17 +39,24 @@ impl Stack {
 
     /// The next packet, whether or not its socket wants it to leave later.
     pub(super) fn transmit_next(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
-        if self.replies.pop_into(packet) {
-            return true;
+        packet.payload.clear();
+        if !self.replies.is_empty() {
+            return self.replies.pop_into(packet);
         }
         while let Some(id) = self.agenda.ready.pop_front() {
             let Some(connection) = self.connections.find_mut(id.index, id.generation) else { continue };
-            let sent = connection.poll_transmit(self.shared.context(now), packet);
-            connection.ready = sent && connection.may_transmit();
+            let cx = self.shared.context(now);
+            let all_has_left = connection.send_ordinary(cx, packet);
+            let sent = all_has_left || connection.poll_transmit(cx, packet);
+            connection.ready = sent && !all_has_left && connection.may_transmit();
+            debug_assert!(!all_has_left || !connection.may_transmit());
             if connection.ready {
                 self.agenda.ready.push_back(id);
             } else {
-                connection.note_limit(now);
+                match all_has_left {
+                    true => connection.note_all_has_left(now),
+                    false => connection.note_limit(now),
+                }
                 if connection.special.is_some() {
                     self.agenda.note_events(id, connection);
                 }
@@ -67,6 +77,7 @@ impl Stack {
     }
 
     /// Might [`poll_transmit`](Stack::poll_transmit) have something? True may be wrong, false never is.
+    #[inline]
     pub fn is_transmit_pending(&self) -> bool {
         !self.replies.is_empty()
             || !self.agenda.ready.is_empty()

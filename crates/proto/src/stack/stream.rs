@@ -24,7 +24,25 @@ impl Stack {
     /// # Errors
     /// [`WriteError::Blocked`] when nothing fits: wait for [`Events::WRITABLE`](crate::Events::WRITABLE).
     pub fn write(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, WriteError> {
+        if self.write_small(now, id, data) {
+            return Ok(data.len());
+        }
         self.write_with(now, id, data, WriteFlags::empty())
+    }
+
+    /// A short way for requests and answers (see `tcp/write`). False: this is none, and nothing has happened.
+    #[inline(never)]
+    fn write_small(&mut self, now: Instant, id: ConnId, data: &[u8]) -> bool {
+        if self.trace.is_some() {
+            return false;
+        }
+        let Ok(connection) = open_for_writing(&mut self.connections, id) else { return false };
+        let taken = connection.take_small(&mut self.shared, data);
+        if taken {
+            self.shared.charge(now, connection);
+            self.agenda.note_ready(id, connection);
+        }
+        taken
     }
 
     /// As [`write`](Stack::write); the flags hold only if all of `data` was taken.

@@ -142,6 +142,17 @@ impl Connection {
         }
     }
 
+    /// The same after an ordinary segment: all that was written is in flight.
+    #[inline(always)]
+    pub(crate) fn note_all_has_left(&mut self, now: Instant) {
+        if self.limited_by == LimitedBy::Idle && !self.snd.blocked {
+            self.limited_by = LimitedBy::Application;
+            self.busy.switch(LimitedBy::Idle, LimitedBy::Application, now);
+        } else {
+            self.note_limit(now);
+        }
+    }
+
     #[inline]
     fn switch_limit(&mut self, by: LimitedBy, now: Instant) {
         let before = std::mem::replace(&mut self.limited_by, by);

@@ -38,6 +38,7 @@ impl Nagle {
 impl Connection {
     /// `small`: bytes of the last, incomplete segment. It waits only while an earlier small segment is unacknowledged, as with
     /// Linux's `tcp_nagle_test`: full ones in flight do not hold it back.
+    #[inline(always)]
     pub(super) fn small_may_go(&self, small: u32) -> bool {
         let nagle = self.snd.nagle;
         small == 0

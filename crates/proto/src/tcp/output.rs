@@ -44,14 +44,7 @@ impl Connection {
     }
 
     /// Writes the next packet; its payload must be empty. False: there is none until something changes.
-    #[inline]
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
-        self.send_ordinary(cx, packet) || self.transmit_any(cx, packet)
-    }
-
-    /// Of whatever kind it is.
-    #[inline(never)]
-    fn transmit_any(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         if self.agreed.ecn.is_accurate() {
             self.refresh_marks(cx);
         }

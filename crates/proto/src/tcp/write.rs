@@ -4,7 +4,10 @@ use super::congestion::Controller;
 use super::connection::{Connection, Context};
 use super::handshake::Handshake;
 use super::nagle::Nagle;
+use super::send_blocks::SendBlocks;
+use super::timers::Timer;
 use crate::{Config, Events, Instant, WriteFlags};
+use wire::TCP_OPTIONS_MAX;
 
 impl Connection {
     /// Bytes that may be written now: up to where room is asked for again, of segments that grow to `goal`. `least`: all the send buffer
@@ -59,6 +62,41 @@ impl Connection {
             self.expand_send_buffer(&cx.config);
         }
         self.wake_writer(&cx.config);
+    }
+
+    /// Takes a small write whole, as one segment, if nothing that was written before waits or is in flight, and nothing keeps it back.
+    /// False: it is no such write, and nothing has changed. The general way leads to the same (`stack/both_ways`).
+    #[inline(always)]
+    pub(crate) fn take_small(&mut self, cx: &mut Context, data: &[u8]) -> bool {
+        let taken = data.len() <= SendBlocks::SMALL && self.takes_whole(cx, data.len() as u32);
+        if taken {
+            self.snd.nagle.remove(Nagle::PUSH);
+            self.snd.queue.write_first(data, &mut cx.blocks);
+        }
+        taken
+    }
+
+    #[inline(always)]
+    fn takes_whole(&self, cx: &Context, len: u32) -> bool {
+        let Config { write_by_segment, lull_at_writes, tcp_notsent_lowat, .. } = cx.config;
+        // Whatever options there may be to tell, a segment takes so much.
+        let segment = self.smss().saturating_sub(TCP_OPTIONS_MAX as u16);
+        let may_go = len > 0
+            && len <= self.snd.queue.limit.min(segment.into())
+            && len <= self.snd.wnd.min(self.congestion.cwnd())
+            && !self.snd.nagle.intersects(Nagle::CORK.union(Nagle::MORE));
+        let is_quiet = self.snd.queue.is_vacant()
+            && self.handshake.is_none()
+            && self.parent_event.is_none()
+            && self.recovery.is_idle()
+            && self.route.is_none()
+            && !self.snd.probe_due
+            && !self.timers.is_set(Timer::Retransmit);
+        let as_usual = self.options.is_ordinary()
+            && !(write_by_segment || lull_at_writes)
+            && tcp_notsent_lowat == u32::MAX
+            && !cx.memory.is_exhausted();
+        may_go && is_quiet && as_usual && cx.takes_short_ways()
     }
 
     /// A write begins, of segments that grow to `goal`.

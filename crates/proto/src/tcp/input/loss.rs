@@ -482,12 +482,12 @@ impl Connection {
     }
 
     /// New data has been sent with nothing in flight, and nothing is wrong: as [`arm_probe`](Self::arm_probe), or else
-    /// [`arm_rto`](Self::arm_rto). `rto`: nanoseconds. What is owed went along.
+    /// [`arm_rto`](Self::arm_rto). `rto`: nanoseconds. With its FIN it is no more than a segment if `lone`. What is owed went along.
     #[inline(always)]
-    pub(in crate::tcp) fn arm_for_lone(&mut self, cx: &Context, rto: u64) {
+    pub(in crate::tcp) fn arm_for_lone(&mut self, cx: &Context, rto: u64, lone: bool) {
         let probes = self.agreed.sack && cx.config.tcp_early_retrans >= TLP && self.timeouts == 0;
         self.purpose = if probes { Purpose::Probe } else { Purpose::Timeout };
-        let wait = if probes { probe_timeout(&self.rtt, rto, true) } else { rto };
+        let wait = if probes { probe_timeout(&self.rtt, rto, lone) } else { rto };
         self.timers.stop_and_set(Timer::DelayedAck, Timer::Retransmit, cx.now.plus_nanos(wait));
     }
 

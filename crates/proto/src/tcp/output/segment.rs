@@ -23,12 +23,6 @@ impl Outgoing {
     pub(super) fn bare(seq: SeqNum, flags: Flags) -> Outgoing {
         Outgoing { seq, flags, payload_len: 0, ecn: Ecn::NotEct, urgent: 0, again: false }
     }
-
-    /// New data without any mark.
-    #[inline(always)]
-    pub(super) fn of_data(seq: SeqNum, len: u32, flags: Flags) -> Outgoing {
-        Outgoing { payload_len: len as usize, ..Outgoing::bare(seq, flags) }
-    }
 }
 
 impl Connection {
@@ -65,8 +59,16 @@ impl Connection {
     }
 
     /// As [`build`](Self::build), of an ordinary segment with data (see `ordinary`). The timer of what is owed is stopped already.
-    #[inline(always)]
-    pub(super) fn build_ordinary(&mut self, cx: &mut Context, out: Outgoing, packet: &mut TxPacket) {
+    #[inline(never)]
+    pub(super) fn build_ordinary(
+        &mut self,
+        cx: &mut Context,
+        seq: SeqNum,
+        len: u32,
+        flags: Flags,
+        packet: &mut TxPacket,
+    ) {
+        let out = Outgoing { payload_len: len as usize, ..Outgoing::bare(seq, flags) };
         let window = self.window_to_tell(cx);
         packet.repeats_cwr = false;
         if self.write_plain(cx, &out, window, packet) {
@@ -85,15 +87,28 @@ impl Connection {
             None => self.advertise(cx),
             Some(_) => self.rcv.tell_window(cx),
         };
-        match cx.config.tcp_workaround_signed_windows && self.rcv.wscale == 0 {
-            true => window.min(SIGNED_MOST as u16),
-            false => window,
+        if cx.config.tcp_workaround_signed_windows && self.rcv.wscale == 0 {
+            return window.min(SIGNED_MOST as u16);
         }
+        window
     }
 
     /// The window of a buffer that is counted by payload.
     #[inline(always)]
     fn advertise(&mut self, cx: &mut Context) -> u16 {
+        if self.rcv.refuses || self.rcv.wnd() >> self.rcv.wscale == 0 {
+            return self.advertise_closed(cx);
+        }
+        // What the peer was told is open, and stays so.
+        let (window, wants_zero) = self.rcv.advertise(self.advmss.into(), self.rcv.wscale);
+        debug_assert!(window > 0);
+        cx.counters.want_zero_window_adv += u64::from(wants_zero);
+        window
+    }
+
+    /// The same where it is, was, or may become closed.
+    #[inline(never)]
+    fn advertise_closed(&mut self, cx: &mut Context) -> u16 {
         let mss = u32::from(self.advmss);
         if self.rcv.refuses {
             self.ends_refusal(&cx.config, &cx.memory);

@@ -1,41 +1,66 @@
-//! What was written and not sent, where it is one segment: the queue's part of a short way (`output/ordinary`).
+//! What was written and not sent, where it is one segment: the queue's part of short ways (`output/ordinary`, `write`).
 
-use super::{SendQueue, Slices};
-use crate::tcp::window_use::{Round, Sent};
+use super::{Held, SendBlocks, SendQueue, Slices, TxSegment};
+use crate::Instant;
+use crate::tcp::delivery::{Delivery, Flight};
+use crate::tcp::window_use::Round;
+use smallvec::SmallVec;
 use wire::SeqNum;
 
-impl SendQueue {
-    /// Bytes of the one segment that was written and never sent, if it begins at `seq` and no record has ended lately.
-    #[inline(always)]
-    pub(crate) fn unsent_segment(&self, seq: SeqNum) -> Option<u32> {
-        let held = self.held.as_deref()?;
-        let last = held.segments.back()?;
-        (last.seq == seq && last.transmissions == 0 && !held.has_records).then_some(last.len)
-    }
+/// That segment, and who else in the queue learns of its departure.
+pub(in crate::tcp) struct Unsent<'a> {
+    segment: &'a mut TxSegment,
+    sent_weight: &'a mut u32,
+    pub(in crate::tcp) flight: &'a mut Flight,
+    pub(in crate::tcp) round: &'a mut Round,
+    pub(in crate::tcp) delivery: &'a Delivery,
+}
 
-    /// [`transmit`](Self::transmit) of what [`unsent_segment`](Self::unsent_segment) told of. `lull`: the window has room for more than that.
+impl Unsent<'_> {
+    /// [`transmit`](SendQueue::transmit) of it, with which so much is in flight. True: it is pushed.
     #[inline(always)]
-    pub(in crate::tcp) fn transmit_unsent(
-        &mut self,
-        sent: &Sent,
-        lull: bool,
-        slices: &mut Slices,
-    ) -> Option<(bool, &mut Round)> {
-        let held = self.held.as_deref_mut()?;
-        held.freeze_tail();
-        let segment = held.segments.back_mut()?;
-        if sent.in_flight == segment.len {
-            held.flight.begin(sent.now);
-        }
-        segment.snapshot = self.delivery.snapshot(&held.flight, sent.in_flight);
-        segment.sent_at = sent.now;
+    pub(in crate::tcp) fn leave(&mut self, now: Instant, in_flight: u32, slices: &mut Slices) -> bool {
+        let segment = &mut *self.segment;
+        segment.snapshot = self.delivery.snapshot(self.flight, in_flight);
+        segment.sent_at = now;
         segment.transmissions = 1;
         segment.weight = segment.len;
-        (held.unit, held.sent_weight) = (1, held.sent_weight + segment.len);
+        *self.sent_weight += segment.len;
         segment.add_parts_to(slices);
-        if lull {
-            self.delivery.lull(&mut held.flight, sent.in_flight);
+        segment.push
+    }
+}
+
+impl SendQueue {
+    /// The one segment that was written and never sent, if it begins at `seq` and no record has ended lately. It is about to leave.
+    #[inline(always)]
+    pub(in crate::tcp) fn unsent_segment(&mut self, seq: SeqNum) -> Option<Unsent<'_>> {
+        let held = self.held.as_deref_mut()?;
+        let last = held.segments.back()?;
+        if last.seq != seq || last.transmissions > 0 || held.has_records {
+            return None;
         }
-        Some((segment.push, &mut held.round))
+        held.freeze_tail();
+        held.unit = 1;
+        let Held { segments, flight, round, sent_weight, .. } = held;
+        Some(Unsent { segment: segments.back_mut()?, sent_weight, flight, round, delivery: &self.delivery })
+    }
+
+    /// Nothing was written that is not acknowledged, and all that that means has been told.
+    #[inline(always)]
+    pub(crate) fn is_vacant(&self) -> bool {
+        self.held.is_none()
+    }
+
+    /// Copies `data` in as one segment, pushed at its end. The queue is vacant.
+    #[inline(always)]
+    pub(crate) fn write_first(&mut self, data: &[u8], blocks: &mut SendBlocks) {
+        self.begin(data.len(), blocks);
+        let (seq, len) = (self.end, data.len() as u32);
+        (self.end, self.len) = (seq + len, len);
+        let Some(held) = &mut self.held else { return };
+        held.pushed = seq + len;
+        let parts = SmallVec::from_buf([blocks.copy(data)]);
+        held.segments.push_back(TxSegment { len, push: true, parts, ..TxSegment::new(seq) });
     }
 }
