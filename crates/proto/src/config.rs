@@ -359,6 +359,8 @@ settings! {
     wmem_max: u32 = "net.core.wmem_max", ours 4_194_304, linux 4_194_304, range 4608..,
     /// Receive buffers grow with what the application takes in a round trip, up to `tcp_rmem`'s most.
     tcp_moderate_rcvbuf: bool = "net.ipv4.tcp_moderate_rcvbuf", ours true, linux true, range _,
+    /// Seconds for which a least round trip holds (RFC 8985 §6.2, step 1); later ones take its place.
+    tcp_min_rtt_wlen: u32 = "net.ipv4.tcp_min_rtt_wlen", ours 300, linux 300, range 0..=86_400,
     /// Microseconds of round trip below which buffers grow less: large ones would only cool the caches.
     tcp_rcvbuf_low_rtt: u32 = "net.ipv4.tcp_rcvbuf_low_rtt", ours 1000, linux 1000, range 1..,
     /// A segment that repeats the last one's numbers may make the peer's window smaller (RFC 9293 §3.10.7.4); otherwise only larger, or

@@ -16,10 +16,15 @@
 //!  RTO    (SRTT + VAR) · 2^back-off
 //! ```
 //!
+//! The least round trip is that of the last five minutes (`tcp_min_rtt_wlen`; RFC 8985 §6.2, step 1): [`LeastRtt`] has what takes its place.
+//!
 //! Karn's rule (no samples of retransmitted segments) is the caller's, who knows what was retransmitted.
 
-use crate::{RttVariation, time};
+mod least;
+
+use crate::{Instant, RttVariation, time};
 use core::time::Duration;
+pub(crate) use least::{LeastRtt, least_rtt_age};
 use wire::SeqNum;
 
 /// Clock granularity G: timestamps tick once a millisecond.
@@ -39,22 +44,28 @@ const UNITS_PER_MICRO: u64 = 32;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RttEstimator {
     /// 0 = no sample yet.
-    srtt: u32,
+    pub(crate) srtt: u32,
     /// RTTVAR; `windowed` MDEV in microseconds.
     deviation: u32,
+    /// And when it was measured, in ticks.
     min_rtt: u32,
+    min_rtt_at: u32,
     /// VAR of `windowed`, the greatest MDEV of this window, both in microseconds, and the window's end.
     variation: u32,
     most: u32,
     window_end: SeqNum,
     min_rto_micros: u32,
-    max_rto_micros: u32,
     initial_rto_micros: u32,
-    windowed: bool,
-    /// The initial RTO holds until the next sample, although there was one.
-    seeded: bool,
+    max_rto_pairs: u16,
+    /// [`WINDOWED`], [`SEEDED`].
+    habits: u8,
     backoff: u8,
 }
+
+/// The variation is that of a window.
+const WINDOWED: u8 = 1;
+/// The initial RTO holds until the next sample, although there was one.
+const SEEDED: u8 = 2;
 
 const _: () = assert!(size_of::<RttEstimator>() <= 40);
 
@@ -66,22 +77,22 @@ impl RttEstimator {
             srtt: 0,
             deviation: 0,
             min_rtt: INFINITE,
+            min_rtt_at: 0,
             variation: 0,
             most: 0,
             window_end: SeqNum(0),
             min_rto_micros: micros(min_rto),
-            max_rto_micros: MAX_RTO,
+            max_rto_pairs: pairs(MAX_RTO),
             initial_rto_micros: micros(initial_rto),
-            windowed: variation == RttVariation::Windowed,
-            seeded: false,
+            habits: if variation == RttVariation::Windowed { WINDOWED } else { 0 },
             backoff: 0,
         }
     }
 
-    /// Other bounds of the RTO; the lower one holds where they cross.
+    /// Other bounds of the RTO; the lower one holds where they cross. The greatest is kept in steps of two milliseconds.
     pub(crate) fn set_bounds(&mut self, least: Duration, greatest: Duration) {
         self.min_rto_micros = micros(least);
-        self.max_rto_micros = micros(greatest.max(least));
+        self.max_rto_pairs = pairs(micros(greatest.max(least)));
     }
 
     /// The back-off has brought the RTO to its greatest.
@@ -101,7 +112,11 @@ impl RttEstimator {
 
     /// The greatest RTO.
     pub(crate) fn max_rto(&self) -> Duration {
-        Duration::from_micros(self.max_rto_micros.into())
+        Duration::from_micros(self.max_rto_micros())
+    }
+
+    fn max_rto_micros(&self) -> u64 {
+        u64::from(self.max_rto_pairs) * 2_000
     }
 
     /// Earlier connections took longer than this one's handshake, or it gave no sample: until there is one of data, the RTO is made from
@@ -112,8 +127,13 @@ impl RttEstimator {
             let remembered = u64::from(units) / UNITS_PER_MICRO;
             let rto = remembered + (2 * remembered).max(self.min_rto_micros.into());
             self.initial_rto_micros = rto.min(MAX_RTO.into()) as u32;
-            self.seeded = true;
+            self.habits |= SEEDED;
         }
+    }
+
+    #[inline]
+    fn is_windowed(&self) -> bool {
+        self.habits & WINDOWED != 0
     }
 
     /// A time-out has passed since the last progress.
@@ -121,27 +141,10 @@ impl RttEstimator {
         self.backoff > 0
     }
 
-    /// A sample (RFC 6298 §2.2, §2.3); ends the back-off. `span`: SND.UNA and SND.NXT now.
-    pub(crate) fn on_sample(&mut self, rtt: Duration, span: (SeqNum, SeqNum)) {
-        self.on_nanos(time::nanos(rtt), span);
-    }
-
-    /// The same in nanoseconds.
-    #[inline(always)]
-    pub(crate) fn on_nanos(&mut self, rtt: u64, span: (SeqNum, SeqNum)) {
-        self.note_min_nanos(rtt);
-        self.on_delayed_nanos(rtt, span);
-    }
-
-    /// A round trip that counts for the minimum.
-    pub(crate) fn note_min(&mut self, rtt: Duration) {
-        self.note_min_nanos(time::nanos(rtt));
-    }
-
-    /// The same in nanoseconds.
-    #[inline(always)]
-    pub(crate) fn note_min_nanos(&mut self, rtt: u64) {
-        self.min_rtt = self.min_rtt.min(units_of(rtt));
+    /// A handshake's sample (RFC 6298 §2.2, §2.3); ends the back-off. `span`: SND.UNA and SND.NXT now.
+    pub(crate) fn on_sample(&mut self, now: Instant, rtt: Duration, span: (SeqNum, SeqNum)) {
+        let _none_was_before = self.note_min(now, time::nanos(rtt), u32::MAX);
+        self.on_delayed_sample(rtt, span);
     }
 
     /// A sample that may contain a wait for the peer's application, such as that of a SYN-ACK with data: not for the minimum.
@@ -152,18 +155,18 @@ impl RttEstimator {
     /// The same in nanoseconds.
     #[inline(always)]
     pub(crate) fn on_delayed_nanos(&mut self, rtt: u64, span: (SeqNum, SeqNum)) {
-        if self.windowed {
+        if self.is_windowed() {
             self.estimate_by_window(((rtt / 1_000).min(MAX_RTO.into()) as u32).max(1), span);
         } else {
             self.estimate(units_of(rtt));
         }
-        self.seeded = false;
+        self.habits &= !SEEDED;
         self.backoff = 0;
     }
 
     /// From now on every packet takes so much instead of so much more (`tcp_enable_tx_delay`): what was measured is believed to do so, too.
     pub(crate) fn shift(&mut self, before: Duration, after: Duration) {
-        self.min_rtt = INFINITE;
+        self.forget_min();
         if self.srtt > 0 {
             self.srtt = self.srtt.saturating_add(units(after)).saturating_sub(units(before)).max(1);
         }
@@ -240,7 +243,7 @@ impl RttEstimator {
     /// The same in nanoseconds.
     #[inline]
     pub(crate) fn rto_nanos(&self) -> u64 {
-        let greatest = u64::from(self.max_rto_micros) * UNITS_PER_MICRO;
+        let greatest = self.max_rto_micros() * UNITS_PER_MICRO;
         nanos((self.base_units() << self.backoff).min(greatest))
     }
 
@@ -252,13 +255,13 @@ impl RttEstimator {
     #[inline(always)]
     fn base_units(&self) -> u64 {
         let base = match self.srtt {
-            _ if self.seeded => u64::from(self.initial_rto_micros) * UNITS_PER_MICRO,
+            _ if self.habits & SEEDED != 0 => u64::from(self.initial_rto_micros) * UNITS_PER_MICRO,
             0 => u64::from(self.initial_rto_micros) * UNITS_PER_MICRO,
-            _ if self.windowed => u64::from(self.srtt_micros() + self.variation) * UNITS_PER_MICRO,
+            _ if self.is_windowed() => u64::from(self.srtt_micros() + self.variation) * UNITS_PER_MICRO,
             srtt => u64::from(srtt) + (4 * u64::from(self.deviation)).max(GRANULARITY),
         };
         let least = u64::from(self.min_rto_micros) * UNITS_PER_MICRO;
-        let greatest = u64::from(self.max_rto_micros) * UNITS_PER_MICRO;
+        let greatest = self.max_rto_micros() * UNITS_PER_MICRO;
         base.max(least).min(greatest)
     }
 
@@ -274,7 +277,7 @@ impl RttEstimator {
 
     /// Round-trip time variation (of Linux's way the mean deviation, as its `tcpi_rttvar`); zero before the first sample.
     pub(crate) fn rttvar(&self) -> Duration {
-        if self.windowed {
+        if self.is_windowed() {
             Duration::from_micros((self.deviation >> 2).into())
         } else {
             time(self.deviation.into())
@@ -283,7 +286,7 @@ impl RttEstimator {
 
     /// The same in nanoseconds.
     pub(crate) fn rttvar_nanos(&self) -> u64 {
-        if self.windowed { u64::from(self.deviation >> 2) * 1_000 } else { nanos(self.deviation.into()) }
+        if self.is_windowed() { u64::from(self.deviation >> 2) * 1_000 } else { nanos(self.deviation.into()) }
     }
 
     /// There was a sample.
@@ -320,6 +323,11 @@ fn units(rtt: Duration) -> u32 {
     units_of(time::nanos(rtt))
 }
 
+/// Microseconds as pairs of milliseconds, none lost.
+fn pairs(micros: u32) -> u16 {
+    micros.div_ceil(2_000) as u16
+}
+
 fn time(units: u64) -> Duration {
     Duration::from_nanos(nanos(units))
 }
@@ -352,7 +360,7 @@ mod tests {
     fn sampled(samples: &[Duration]) -> RttEstimator {
         let mut rtt = none_yet(LEAST);
         for sample in samples {
-            rtt.on_sample(*sample, SPAN);
+            rtt.on_sample(Instant::ZERO, *sample, SPAN);
         }
         rtt
     }
@@ -382,7 +390,7 @@ mod tests {
         // Each sample acknowledges one more than the last window's end.
         let mut sample = |rtt: &mut RttEstimator, millis| {
             at += 2;
-            rtt.on_sample(ms(millis), (SeqNum(at), SeqNum(at + 1)));
+            rtt.on_sample(Instant::ZERO, ms(millis), (SeqNum(at), SeqNum(at + 1)));
             (rtt.srtt().unwrap().as_micros(), rtt.deviation, rtt.variation, rtt.rto().as_millis())
         };
         // m << 1; not less than 200 ms: RTO = 3 R only from there on.
@@ -419,16 +427,16 @@ mod tests {
     #[test]
     fn within_a_window_the_variation_does_not_fall() {
         let mut rtt = RttEstimator::new(ms(1_000), ms(20), RttVariation::Windowed);
-        rtt.on_sample(ms(50), (SeqNum(1), SeqNum(100)));
+        rtt.on_sample(Instant::ZERO, ms(50), (SeqNum(1), SeqNum(100)));
         for una in 2..=100 {
-            rtt.on_sample(ms(50), (SeqNum(una), SeqNum(una + 100)));
+            rtt.on_sample(Instant::ZERO, ms(50), (SeqNum(una), SeqNum(una + 100)));
             assert_eq!(rtt.rto(), ms(150), "{una}");
         }
-        rtt.on_sample(ms(50), (SeqNum(101), SeqNum(201)));
+        rtt.on_sample(Instant::ZERO, ms(50), (SeqNum(101), SeqNum(201)));
         assert_eq!(rtt.rto(), ms(150), "the greatest of that window was its first");
-        rtt.on_sample(ms(50), (SeqNum(202), SeqNum(300)));
+        rtt.on_sample(Instant::ZERO, ms(50), (SeqNum(202), SeqNum(300)));
         assert_eq!(rtt.rto(), ms(130), "100 − (100 − 20) / 4");
-        rtt.on_sample(ms(50), (SeqNum(301), SeqNum(400)));
+        rtt.on_sample(Instant::ZERO, ms(50), (SeqNum(301), SeqNum(400)));
         assert_eq!(rtt.rto(), ms(115));
     }
 
@@ -437,7 +445,7 @@ mod tests {
         assert_eq!(sampled(&[ms(1)]).rto(), LEAST);
         let mut finer = none_yet(Duration::ZERO);
         for _ in 0..100 {
-            finer.on_sample(ms(10), SPAN);
+            finer.on_sample(Instant::ZERO, ms(10), SPAN);
         }
         assert_eq!(finer.rto(), ms(11));
         assert_eq!(sampled(&[Duration::from_secs(100)]).rto(), Duration::from_secs(120));
@@ -463,7 +471,7 @@ mod tests {
         rtt.on_progress();
         assert_eq!((rtt.rto(), rtt.backoff), (ms(300), 0));
         rtt.on_timeout();
-        rtt.on_sample(ms(100), SPAN);
+        rtt.on_sample(Instant::ZERO, ms(100), SPAN);
         assert_eq!((rtt.backoff, rtt.rttvar()), (0, us(37_500)));
         for _ in 0..1000 {
             rtt.on_timeout();
@@ -488,9 +496,9 @@ mod tests {
         let mut rtt = sampled(&[]);
         rtt.on_delayed_sample(ms(41), SPAN);
         assert_eq!((rtt.srtt(), rtt.min_rtt()), (Some(ms(41)), None));
-        rtt.on_sample(ms(40), SPAN);
+        rtt.on_sample(Instant::ZERO, ms(40), SPAN);
         assert_eq!(rtt.min_rtt(), Some(ms(40)));
-        rtt.on_sample(Duration::ZERO, SPAN);
+        rtt.on_sample(Instant::ZERO, Duration::ZERO, SPAN);
         assert_eq!(rtt.min_rtt(), Some(Duration::from_nanos(31)));
     }
 
@@ -500,7 +508,7 @@ mod tests {
         fn the_estimate_lies_among_the_samples(samples in proptest::collection::vec(1u64..10_000_000_000, 1..200)) {
             let mut rtt = none_yet(LEAST);
             for nanos in &samples {
-                rtt.on_sample(Duration::from_nanos(*nanos), SPAN);
+                rtt.on_sample(Instant::ZERO, Duration::from_nanos(*nanos), SPAN);
             }
             let (low, high) = (*samples.iter().min().unwrap(), *samples.iter().max().unwrap());
             let srtt = rtt.srtt().unwrap().as_nanos() as u64;

@@ -435,7 +435,7 @@ impl Connection {
             self.counts(cx.now).begin_late(retrans, request.timeouts.into(), since_first);
         }
         match request.round_trip(cx, ack.and_then(|ack| ack.options.timestamps)) {
-            Some(rtt) => self.rtt.on_sample(rtt, self.snd.span()),
+            Some(rtt) => self.rtt.on_sample(cx.now, rtt, self.snd.span()),
             // Of a cookie it is not known that it was sent twice.
             None if request.transmissions > 1 => self.rtt.on_syn_retransmitted(),
             None => {}

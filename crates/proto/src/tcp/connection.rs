@@ -665,16 +665,7 @@ macro_rules! landmarks {
     };
 }
 
-landmarks!(
-    moments.opened_at,
-    busy,
-    agreed.peer_mss,
-    snd.una,
-    rcv.last_ack_sent,
-    tuple.peer_port,
-    ts_recent,
-    state
-);
+landmarks!(rtt.srtt, busy, agreed.peer_mss, snd.una, rcv.last_ack_sent, tuple.peer_port, ts_recent, state);
 
 /// All that an idle connection takes; its timer has gone. What only a busy or special one needs belongs into a box.
 const _: () = assert!(Slab::<Connection>::SLOT + TupleTable::BYTES_MOST <= 512);

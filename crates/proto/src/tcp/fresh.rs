@@ -3,7 +3,7 @@
 
 use super::negotiation::window_shift;
 use super::window_space::{Space, WindowSpace};
-use crate::rtt::RttEstimator;
+use crate::rtt::{RttEstimator, least_rtt_age};
 use crate::socket_options::RareOptions;
 use crate::{Config, ReceiveAccounting, SocketOptions};
 use core::time::Duration;
@@ -16,6 +16,8 @@ const SEND_BUFFER_MAX: u32 = 1 << 30;
 pub(crate) struct Fresh {
     /// Without a sample.
     pub(crate) rtt: RttEstimator,
+    /// Ticks for which a least round trip holds.
+    pub(crate) min_rtt_age: u32,
     /// The first time-out of a SYN-ACK.
     handshake_rto: Duration,
     window_shift: u8,
@@ -32,6 +34,7 @@ impl Fresh {
         let by_payload = config.receive_accounting == ReceiveAccounting::Payload;
         Fresh {
             rtt,
+            min_rtt_age: least_rtt_age(config.tcp_min_rtt_wlen),
             handshake_rto: config.rto_initial.min(config.rto_max()),
             window_shift: window_shift(config, &options),
             send_limit: send_limit(config, &options),

@@ -5,6 +5,7 @@ use super::connection::{Connection, Context};
 use super::delivery::RateSample;
 use super::ecn::EcnMode;
 use super::recovery::LostTransmission;
+use super::special::Special;
 use super::window_use::{Round, Sent};
 use crate::{Config, CongestionControl, Instant};
 use core::time::Duration;
@@ -213,6 +214,30 @@ impl Connection {
             let counts = self.counts(now);
             counts.delivered_ce = counts.delivered_ce.wrapping_add(segments as u32);
         }
+    }
+
+    /// A round trip was measured, in nanoseconds. One that may have a wait in it does not follow a least one.
+    #[inline(always)]
+    pub(super) fn note_min_rtt(&mut self, cx: &Context, rtt: u64, waited: impl FnOnce(&Connection) -> bool) {
+        if self.rtt.note_min(cx.now, rtt, cx.fresh.min_rtt_age) && !waited(self) {
+            self.min_rtt_grows_old(cx, rtt);
+        }
+    }
+
+    #[cold]
+    fn min_rtt_grows_old(&mut self, cx: &Context, rtt: u64) {
+        let choices = &mut Special::of(&mut self.special, cx.now).least_rtt;
+        self.rtt.grow_old(choices, (cx.now, rtt), cx.fresh.min_rtt_age);
+    }
+
+    /// The acknowledgement of a lone small segment, and of nothing before it since that was sent: the peer may have waited for more (Linux's
+    /// `FLAG_ACK_MAYBE_DELAYED`).
+    #[cold]
+    pub(super) fn may_be_delayed(&self, acked: u32) -> bool {
+        acked < self.smss().into()
+            && self.recovery.board().is_none()
+            && !self.ecn.is_echoed()
+            && self.snd.queue.news_is_lone()
     }
 
     /// Transmissions were found to be lost.

@@ -462,6 +462,13 @@ impl SendQueue {
         self.flight.news()
     }
 
+    /// It is one run, and nothing else was acknowledged since it was sent.
+    pub(super) fn news_is_lone(&self) -> bool {
+        let (bytes, runs) = self.news();
+        let before = self.flight.delivered_before_newest();
+        runs == 1 && before.is_some_and(|before| before.wrapping_add(bytes) == self.delivery.delivered())
+    }
+
     /// See [`Delivery::take_sample`].
     #[inline(always)]
     pub(super) fn take_sample(&mut self, now: Instant, min_rtt: u32) -> Option<RateSample> {

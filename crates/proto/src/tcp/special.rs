@@ -7,6 +7,7 @@ use super::mtu_search::MtuSearch;
 use super::pacer::Pacer;
 use super::reports::Reports;
 use crate::rate_limit::LastAnswer;
+use crate::rtt::LeastRtt;
 use crate::{IcmpReport, Instant};
 use wire::SeqNum;
 
@@ -25,6 +26,8 @@ pub(crate) struct Special {
     pub(super) mtu_search: Option<Box<MtuSearch>>,
     /// Of a sender that paces.
     pub(super) pacer: Pacer,
+    /// What follows the least round trip when it is too old.
+    pub(super) least_rtt: LeastRtt,
     /// Of what held the sender back.
     pub(super) clocks: Clocks,
     /// To segments that were not taken.
@@ -78,6 +81,15 @@ impl Special {
     /// May a segment that was not taken be answered? Not sooner than `tcp_invalid_ratelimit` after the last.
     pub(super) fn may_answer(special: &mut Option<Box<Special>>, cx: &Context) -> bool {
         Special::of(special, cx.now).last_answer.may_answer(cx.now, cx.config.invalid_ratelimit())
+    }
+
+    /// Nothing of it changes what is sent, or hears of it: it remembers what has been.
+    #[cold]
+    pub(super) fn leaves_sending_alone(&self) -> bool {
+        self.accurate_ecn.is_none()
+            && self.mtu_search.is_none()
+            && self.urgent_end.is_none()
+            && self.reports.is_none()
     }
 
     /// A segment with a good acknowledgement has come; the peer's window is `open` or not.

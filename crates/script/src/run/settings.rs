@@ -37,7 +37,6 @@ const ABSENT: &[&str] = &[
     "net.ipv4.tcp_fwmark_accept",
     "net.ipv4.tcp_l3mdev_accept",
     "net.ipv4.tcp_limit_output_bytes",
-    "net.ipv4.tcp_min_rtt_wlen",
     "net.ipv4.tcp_plb_cong_thresh",
     "net.ipv4.tcp_plb_enabled",
     "net.ipv4.tcp_plb_idle_rehash_rounds",

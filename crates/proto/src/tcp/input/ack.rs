@@ -185,7 +185,7 @@ impl Connection {
             self.echoed_rtt(cx, timestamps).filter(|_| passive.crossed.is_some())
         };
         match sample.or_else(echoed) {
-            Some(rtt) => self.rtt.on_sample(rtt, self.snd.span()),
+            Some(rtt) => self.rtt.on_sample(cx.now, rtt, self.snd.span()),
             None => self.rtt.on_syn_retransmitted(),
         }
         if passive.crossed.is_some() && self.timeouts > 0 {
@@ -357,7 +357,7 @@ impl Connection {
         match sent_at {
             Some((first, last)) => {
                 let first_sample = !self.rtt.is_sampled();
-                self.rtt.note_min_nanos(cx.now.nanos_since(last));
+                self.note_min_rtt(cx, cx.now.nanos_since(last), |c| c.may_be_delayed(acked));
                 let measured = if cx.config.rtt_of_first { first } else { last };
                 self.rtt.on_delayed_nanos(cx.now.nanos_since(measured), self.snd.span());
                 if first_sample {
@@ -369,7 +369,8 @@ impl Connection {
                 if weight > 0
                     && let Some(echoed) = self.echoed_rtt(cx, timestamps)
                 {
-                    self.rtt.on_sample(echoed, self.snd.span());
+                    self.note_min_rtt(cx, nanos(echoed), |_| false);
+                    self.rtt.on_delayed_sample(echoed, self.snd.span());
                     rtt = Some(nanos(echoed));
                 }
             }

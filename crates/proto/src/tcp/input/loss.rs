@@ -132,7 +132,7 @@ impl Connection {
         if progress {
             board.on_progress(una, self.snd.nxt);
         } else if let Some((sent_at, last)) = arrived.sacked_sent_at {
-            self.rtt.note_min(cx.now.since(last));
+            self.note_min_rtt(cx, cx.now.nanos_since(last), |_| false);
             self.rtt.on_delayed_sample(cx.now.since(sent_at), self.snd.span());
             if self.snd.queue.oldest_sent_at().is_some_and(|head| head > sent_at) {
                 // The time-out of the first segment counts anew, but not by what was sent after it went again: else it would be put off for

@@ -167,7 +167,8 @@ impl Connection {
         self.soft_error = None;
         let rtt = cx.now.nanos_since(lone.sent_at);
         let first_sample = !self.rtt.is_sampled();
-        self.rtt.on_nanos(rtt, self.snd.span());
+        self.note_min_rtt(cx, rtt, |c| lone.len < c.smss().into());
+        self.rtt.on_delayed_nanos(rtt, self.snd.span());
         if first_sample {
             self.remember_rtt(cx);
         }

@@ -196,7 +196,7 @@ impl Connection {
         if brings_answer && active.answer_allowed {
             self.rtt.on_delayed_sample(rtt, self.snd.span());
         } else {
-            self.rtt.on_sample(rtt, self.snd.span());
+            self.rtt.on_sample(cx.now, rtt, self.snd.span());
         }
         self.recall_path(cx);
     }

@@ -72,7 +72,7 @@ impl Connection {
     #[inline(always)]
     fn is_undisturbed(&self, cx: &Context) -> bool {
         self.handshake.is_none()
-            && self.special.is_none()
+            && self.special.as_deref().is_none_or(|special| self.is_open() && special.leaves_sending_alone())
             && self.recovery.is_idle()
             && self.options.is_ordinary()
             && self.route.is_none()

@@ -53,6 +53,7 @@ pub(crate) fn probe_timeout(rtt: &RttEstimator, rto: u64, lone: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Instant;
 
     #[test]
     fn a_probe_waits_two_round_trips_but_no_longer_than_the_timeout() {
@@ -61,7 +62,7 @@ mod tests {
         let mut rtt = RttEstimator::new(ms(1000), ms(200), crate::RttVariation::Rfc6298);
         let after = |rtt: &RttEstimator, lone| probe_timeout(rtt, rtt.rto_nanos(), lone);
         assert_eq!(after(&rtt, false), ns(1000));
-        rtt.on_sample(ms(40), (SeqNum(0), SeqNum(0)));
+        rtt.on_sample(Instant::ZERO, ms(40), (SeqNum(0), SeqNum(0)));
         assert_eq!((after(&rtt, false), after(&rtt, true)), (ns(82), ns(200)));
     }
 
