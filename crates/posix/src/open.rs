@@ -6,7 +6,7 @@ use crate::parting::Asks;
 use crate::socket::{Chosen, Domain, Opening, Role, Socket};
 use crate::sockets::{Sockets, wait};
 use core::net::{IpAddr, SocketAddr};
-use proto::{AcceptError, ConnId, Instant, ListenError, SocketOption, State};
+use proto::{AcceptError, ConnId, Instant, ListenError, PathMtuDiscovery, SocketOption, State};
 
 impl Sockets {
     /// `socket`: a TCP socket, which is all there is here.
@@ -16,6 +16,9 @@ impl Sockets {
     pub fn socket(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<i32, Errno> {
         let (domain, flags) = kind_of(domain, kind, protocol)?;
         let mut socket = Socket::new(domain, flags & libc::SOCK_NONBLOCK != 0);
+        if self.stack.config().ip_no_pmtu_disc != 0 {
+            socket.options.mtu_discovery[0] = PathMtuDiscovery::Dont;
+        }
         socket.options.first_congestion = Some(self.stack.config().tcp_congestion_control);
         self.files.insert(File::Socket(Box::new(socket)), flags & libc::SOCK_CLOEXEC != 0)
     }
@@ -206,6 +209,7 @@ impl Sockets {
                 SocketOption::Dscp(engine.dscp),
                 SocketOption::HopLimit(engine.hop_limit),
                 SocketOption::MinHops(engine.min_hops),
+                SocketOption::PathMtuDiscovery(socket.options.mtu_discovery[0]),
             ];
             // A connection that is gone by now has none.
             fitting.into_iter().for_each(|option| _ = self.stack.set_option(now, conn, option));

@@ -6,8 +6,8 @@ use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use proto::fast_open::KeyRing;
 use proto::{
-    CongestionControl, ConnId, ConnectionInfo, ListenOptions, ListenerId, SeqNum, SocketId, SocketOptions,
-    Windows,
+    CongestionControl, ConnId, ConnectionInfo, ListenOptions, ListenerId, PathMtuDiscovery, SeqNum, SocketId,
+    SocketOptions, Windows,
 };
 
 /// Address family of a socket.
@@ -200,6 +200,8 @@ pub(crate) struct Options {
     pub(crate) tclass: u8,
     pub(crate) hops: Option<u8>,
     pub(crate) min_hops: u8,
+    /// `IP_MTU_DISCOVER`, at first as the stack said when the socket was made (Linux's `inet_create`), and `IPV6_MTU_DISCOVER`.
+    pub(crate) mtu_discovery: [PathMtuDiscovery; 2],
     /// `SO_PEEK_OFF`: where `MSG_PEEK` begins; negative: at the beginning.
     pub(crate) peek_off: i32,
     /// `TCP_SAVE_SYN`.
@@ -246,6 +248,7 @@ impl Default for Options {
             tclass: 0,
             hops: None,
             min_hops: 0,
+            mtu_discovery: [PathMtuDiscovery::Want; 2],
             peek_off: -1,
             save_syn: 0,
             txtime: [0; 2],
@@ -271,7 +274,8 @@ impl Options {
     pub(crate) fn engine_for(&self, v4: bool) -> SocketOptions {
         let (tos, hop_limit, min_hops) =
             if v4 { (self.tos, self.ttl, self.min_ttl) } else { (self.tclass, self.hops, self.min_hops) };
-        SocketOptions { dscp: tos >> 2, hop_limit, min_hops, ..self.engine.clone() }
+        let path_mtu_discovery = Some(self.mtu_discovery[usize::from(!v4)]);
+        SocketOptions { dscp: tos >> 2, hop_limit, min_hops, path_mtu_discovery, ..self.engine.clone() }
     }
 
     /// Is an ICMP error of this version to be told at once?

@@ -5,6 +5,7 @@
 
 mod value;
 
+use crate::PathMtuDiscovery;
 use crate::port_set::PortSet;
 use crate::tcp::ecn::Asked;
 use core::time::Duration;
@@ -511,6 +512,13 @@ settings! {
     replies_per_second: u32 = "firstbyte.replies_per_second", ours 1000, linux 1000, range _,
     /// How long new connections keep to a path MTU that an ICMP error told.
     mtu_expires: Duration = "net.ipv4.route.mtu_expires", ours Duration::from_secs(600), linux Duration::from_secs(600), range _,
+    /// Packets of IPv4 may be cut on their way, where a socket does not say otherwise ([`PathMtuDiscovery`]): 0 they may not. Else they may, and
+    /// of ICMP's "fragmentation needed" is believed: with 1 that it happened, not which size it tells (`min_pmtu` it is), with 2 nothing, with 3
+    /// everything.
+    ip_no_pmtu_disc: u32 = "net.ipv4.ip_no_pmtu_disc", ours 0, linux 0, range 0..=3,
+    /// Least path MTU of IPv4 that is believed, bytes, lest a forger make us send tiny packets. Who is told less keeps to it, and lets packets be
+    /// cut.
+    min_pmtu: u32 = "net.ipv4.route.min_pmtu", ours 552, linux 552, range 68..=65_535,
     /// SYN-ACKs, and connections that are accepted, have the class of the SYN (RFC 2474) and not that of the listener.
     tcp_reflect_tos: bool = "net.ipv4.tcp_reflect_tos", ours false, linux false, range _,
     /// A source of IPv4 is believed only if a route leads back to it: 1 by the device it came by (RFC 3704 §2.2), 2 by any (§2.4). What holds is
@@ -591,6 +599,11 @@ impl Config {
     /// (Linux's `IN_DEV_LOG_MARTIANS`.)
     pub(crate) fn tells_martians(&self) -> bool {
         self.log_martians_all || self.log_martians
+    }
+
+    /// Where a socket does not say otherwise.
+    pub(crate) fn path_mtu_discovery(&self) -> PathMtuDiscovery {
+        if self.ip_no_pmtu_disc == 0 { PathMtuDiscovery::Want } else { PathMtuDiscovery::Dont }
     }
 
     /// `ip_default_ttl` as the header has it.

@@ -80,7 +80,7 @@ pub use paths::{PathRecord, Paths, PathsError, VerdictRecord};
 pub use port_set::PortSet;
 pub use route::{Barrier, Metric, RouteError, RouteMetrics, parse_route, show_route};
 pub use saved::{Repair, SavedConnection, Windows};
-pub use socket_options::{OptionError, SocketOption, SocketOptions};
+pub use socket_options::{OptionError, PathMtuDiscovery, SocketOption, SocketOptions};
 pub use stack::Stack;
 pub use tcp::limits::{LimitedBy, SenderLimits};
 pub use tcp::reports::{ReportKind, ReportKinds, SendReport};

@@ -72,6 +72,9 @@ pub struct SocketOptions {
     pub dscp: u8,
     /// Hop limit (`IP_TTL`, `IPV6_UNICAST_HOPS`); `None` = the stack's.
     pub hop_limit: Option<u8>,
+    /// May packets of IPv4 be cut on their way, and who is believed that one was too large (`IP_MTU_DISCOVER`, `IPV6_MTU_DISCOVER`)? `None` =
+    /// the stack's (`ip_no_pmtu_disc`).
+    pub path_mtu_discovery: Option<PathMtuDiscovery>,
     /// Congestion control (`TCP_CONGESTION`); `None` = the stack's.
     pub congestion: Option<CongestionControl>,
     /// Send at most so many bytes per second, spread evenly (`SO_MAX_PACING_RATE`).
@@ -86,6 +89,23 @@ pub struct SocketOptions {
     pub md5_keys: Md5Keys,
     /// Segments that come with a smaller hop limit are dropped (`IP_MINTTL`, `IPV6_MINHOPCOUNT`, RFC 5082).
     pub min_hops: u8,
+}
+
+/// What becomes of packets that a router cannot forward whole (Linux's `IP_PMTUDISC_…`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathMtuDiscovery {
+    /// Packets of IPv4 may be cut. What ICMP tells of the path's MTU holds for what is sent later, but nothing goes again for it.
+    Dont,
+    /// They may not (RFC 1191), unless the path's MTU is not to be doubted: its route locks it, or less than `min_pmtu` was told.
+    Want,
+    /// They never may.
+    Do,
+    /// As `Want`, but they may be cut. (With datagrams it is about those larger than what is known.)
+    Probe,
+    /// As `Dont`; a stream over IPv6 does not hear of the path's MTU.
+    Interface,
+    /// As `Interface`.
+    Omit,
 }
 
 /// One option of an open connection.
@@ -117,6 +137,8 @@ pub enum SocketOption {
     Dscp(u8),
     /// [`SocketOptions::hop_limit`].
     HopLimit(Option<u8>),
+    /// [`SocketOptions::path_mtu_discovery`].
+    PathMtuDiscovery(PathMtuDiscovery),
     /// [`SocketOptions::send_buffer`]; what lies in it beyond a smaller one stays.
     SendBuffer(u32),
     /// No [`send_buffer`](field@SocketOptions::send_buffer) any more: it grows from what it is.
@@ -227,6 +249,7 @@ impl SocketOptions {
             tx_delay: Duration::ZERO,
             md5_keys,
             min_hops: 0,
+            path_mtu_discovery: None,
         } = self
         else {
             return false;
@@ -283,6 +306,7 @@ impl SocketOptions {
             SocketOption::Dscp(code) if code <= DSCP_MAX => self.dscp = code,
             SocketOption::Dscp(_) => return Err(OptionError::OutOfRange),
             SocketOption::HopLimit(hops) => self.hop_limit = hops,
+            SocketOption::PathMtuDiscovery(mode) => self.path_mtu_discovery = Some(mode),
             SocketOption::SendBuffer(bytes) => self.send_buffer = Some(bytes),
             SocketOption::SendBufferGrows => self.send_buffer = None,
             SocketOption::RecvBufferGrows => self.recv_buffer = None,
@@ -379,6 +403,7 @@ static ORDINARY: SocketOptions = SocketOptions {
     urgent_apart: false,
     dscp: 0,
     hop_limit: None,
+    path_mtu_discovery: None,
     congestion: None,
     max_pacing_rate: None,
     receive_times: false,

@@ -17,6 +17,7 @@ pub(crate) mod connection;
 pub(crate) mod delivery;
 pub(crate) mod ecn;
 mod fast_open_client;
+pub(crate) mod fragments;
 pub(crate) mod fresh;
 pub(crate) mod handshake;
 pub(crate) mod input;

@@ -5,7 +5,7 @@ use super::{Given, Setting, bytes, kept};
 use crate::errno::Errno;
 use crate::socket::{Domain, Socket};
 use crate::sockets::Sockets;
-use proto::SocketOption;
+use proto::{PathMtuDiscovery, SocketOption};
 
 /// Linux's numbers that libc does not name for every target.
 const IP_HDRINCL: i32 = 3;
@@ -55,6 +55,11 @@ impl Sockets {
                 let least = u8::try_from(required(value)?).map_err(|_| Errno::EINVAL)?;
                 self.files.socket_mut(fd)?.options.min_ttl = least;
                 self.set_engine_of(setting, true, SocketOption::MinHops(least))
+            }
+            libc::IP_MTU_DISCOVER => {
+                let mode = discovery(number(value)?)?;
+                self.files.socket_mut(fd)?.options.mtu_discovery[0] = mode;
+                self.set_engine_of(setting, true, SocketOption::PathMtuDiscovery(mode))
             }
             libc::IP_RECVERR => {
                 let on = number(value)? != 0;
@@ -132,6 +137,7 @@ impl Sockets {
             libc::IP_TTL => socket.options.ttl.map_or(self.stack.config().ip_default_ttl as i32, i32::from),
             IP_MINTTL => socket.options.min_ttl.into(),
             libc::IP_MTU => self.path_mtu(socket)?,
+            libc::IP_MTU_DISCOVER => discovery_number(socket.options.mtu_discovery[0]),
             libc::IP_RECVERR => socket.options.recverr[0].into(),
             libc::IP_FREEBIND => socket.options.freebind.into(),
             libc::IP_TRANSPARENT => socket.options.transparent.into(),
@@ -163,6 +169,25 @@ impl Sockets {
         let info = socket.connection().and_then(|id| self.stack.info(id)).ok_or(Errno::ENOTCONN)?;
         Ok(info.tcp_info.pmtu.into())
     }
+}
+
+/// `IP_PMTUDISC_DONT` to `IP_PMTUDISC_OMIT`, which are those of IPv6, too.
+const DISCOVERIES: [PathMtuDiscovery; 6] = [
+    PathMtuDiscovery::Dont,
+    PathMtuDiscovery::Want,
+    PathMtuDiscovery::Do,
+    PathMtuDiscovery::Probe,
+    PathMtuDiscovery::Interface,
+    PathMtuDiscovery::Omit,
+];
+
+pub(super) fn discovery(number: i32) -> Result<PathMtuDiscovery, Errno> {
+    let index = usize::try_from(number).map_err(|_| Errno::EINVAL)?;
+    DISCOVERIES.get(index).copied().ok_or(Errno::EINVAL)
+}
+
+pub(super) fn discovery_number(mode: PathMtuDiscovery) -> i32 {
+    DISCOVERIES.iter().zip(0..).find(|(known, _)| **known == mode).map_or(0, |(_, number)| number)
 }
 
 /// Of the only device, which has no number.

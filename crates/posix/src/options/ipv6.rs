@@ -1,5 +1,6 @@
 //! Options of `IPPROTO_IPV6` (Linux's `do_ipv6_setsockopt`, `do_ipv6_getsockopt`).
 
+use super::ip::{discovery, discovery_number};
 use super::{Given, Setting, bytes, ip, kept};
 use crate::errno::Errno;
 use crate::socket::{Domain, Role};
@@ -82,6 +83,11 @@ impl Sockets {
                 };
                 self.files.socket_mut(fd)?.options.hops = hops;
                 self.set_engine_of(setting, false, SocketOption::HopLimit(hops))
+            }
+            libc::IPV6_MTU_DISCOVER => {
+                let mode = discovery(required(value)?)?;
+                self.files.socket_mut(fd)?.options.mtu_discovery[1] = mode;
+                self.set_engine_of(setting, false, SocketOption::PathMtuDiscovery(mode))
             }
             IPV6_MINHOPCOUNT => {
                 let least = u8::try_from(required(value)?).map_err(|_| Errno::EINVAL)?;
@@ -171,6 +177,7 @@ impl Sockets {
             libc::IPV6_UNICAST_HOPS => {
                 options.hops.map_or(self.stack.config().ip_default_ttl as i32, i32::from)
             }
+            libc::IPV6_MTU_DISCOVER => discovery_number(options.mtu_discovery[1]),
             IPV6_MINHOPCOUNT => options.min_hops.into(),
             libc::IPV6_RECVERR => options.recverr[1].into(),
             IPV6_FREEBIND => options.freebind.into(),

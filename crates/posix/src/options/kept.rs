@@ -95,11 +95,6 @@ pub(super) fn of_ip(name: i32) -> Option<Kept> {
         | libc::IP_RECVTOS
         | libc::IP_RECVORIGDSTADDR => may_be_empty(Range::Flag, 0),
         IP_RECVERR_RFC4884 => may_be_empty(SWITCH, 0),
-        // A stream finds the path's MTU whatever is asked for.
-        libc::IP_MTU_DISCOVER => may_be_empty(
-            Range::Numbers(libc::IP_PMTUDISC_DONT, libc::IP_PMTUDISC_OMIT),
-            libc::IP_PMTUDISC_WANT,
-        ),
         libc::IP_MULTICAST_LOOP => kept(Range::Flag, 1),
         IP_MULTICAST_ALL => kept(SWITCH, 1),
         _ => None,
@@ -143,9 +138,6 @@ pub(super) fn of_ipv6(name: i32) -> Option<Kept> {
         IPV6_RECVERR_RFC4884 => kept(SWITCH, 0),
         libc::IPV6_MULTICAST_LOOP => kept(SWITCH, 1),
         IPV6_MULTICAST_ALL => kept(Range::Flag, 1),
-        libc::IPV6_MTU_DISCOVER => {
-            kept(Range::Numbers(libc::IP_PMTUDISC_DONT, libc::IP_PMTUDISC_OMIT), libc::IP_PMTUDISC_WANT)
-        }
         _ => None,
     }
 }

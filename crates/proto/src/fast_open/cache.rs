@@ -47,6 +47,8 @@ pub struct PathEntry {
     pub metrics_at: Instant,
     /// Path MTU in bytes, when an ICMP error told that it is below the link's.
     pub path_mtu: Option<u16>,
+    /// It told less than is believed: nothing more is to be discovered.
+    pub path_mtu_locked: bool,
     /// When that error came.
     pub path_mtu_at: Instant,
     /// How to ask for a cookie.
@@ -75,6 +77,7 @@ impl PathEntry {
             reordering: None,
             metrics_at: now,
             path_mtu: None,
+            path_mtu_locked: false,
             path_mtu_at: now,
             try_experimental: TryExperimental::Untried,
             syn_drops: 0,

@@ -43,6 +43,8 @@ pub struct PathRecord {
     pub age: Duration,
     /// Path MTU, bytes, and how long ago ICMP told it.
     pub path_mtu: Option<(u16, Duration)>,
+    /// It told less, which is not believed.
+    pub path_mtu_locked: bool,
 }
 
 /// A verdict against Fast Open.
@@ -137,6 +139,7 @@ impl PathRecord {
             reordering: entry.reordering,
             age: now.since(entry.metrics_at),
             path_mtu: entry.path_mtu.map(|mtu| (mtu, now.since(entry.path_mtu_at))),
+            path_mtu_locked: entry.path_mtu_locked,
         }
     }
 
@@ -152,6 +155,7 @@ impl PathRecord {
             reordering: self.reordering,
             metrics_at: then - self.age,
             path_mtu: self.path_mtu.map(|(mtu, _)| mtu),
+            path_mtu_locked: self.path_mtu_locked,
             path_mtu_at: then - self.path_mtu.map_or(Duration::ZERO, |(_, age)| age),
             try_experimental: self.try_experimental,
             syn_drops: self.syn_drops,

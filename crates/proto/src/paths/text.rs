@@ -80,6 +80,7 @@ impl fmt::Display for PathRecord {
         pair("reordering", self.reordering.map(|segments| segments.to_string()))?;
         pair("age", Some(show_value(&self.age)))?;
         pair("mtu", self.path_mtu.map(|(bytes, _)| bytes.to_string()))?;
+        pair("mtu_told", self.path_mtu_locked.then(|| "less".to_owned()))?;
         pair("mtu_age", self.path_mtu.map(|(_, age)| show_value(&age)))
     }
 }
@@ -166,6 +167,7 @@ impl PathRecord {
                 "reordering" => record.reordering = Some(value(name, text)?),
                 "age" => record.age = value(name, text)?,
                 "mtu" => record.path_mtu = Some((small(name, text)?, Duration::ZERO)),
+                "mtu_told" if text == "less" => record.path_mtu_locked = true,
                 "mtu_age" => mtu_age = value(name, text)?,
                 _ => return Err(format!("`{name} {text}` means nothing here")),
             }
@@ -193,6 +195,7 @@ impl PathRecord {
             reordering: None,
             age: Duration::ZERO,
             path_mtu: None,
+            path_mtu_locked: false,
         }
     }
 }

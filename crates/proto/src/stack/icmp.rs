@@ -12,8 +12,6 @@ use core::ops::Range;
 use smallvec::smallvec;
 use wire::{Icmp, IcmpError, IcmpParseError, IpHeader, QuotedTcp, RxPacket, SeqNum, TxPacket};
 
-/// Least path MTU of IPv4 believed, lest a forger make us send tiny packets.
-const MTU_MIN_V4: u32 = 552;
 /// No path of IPv6 carries less (RFC 8200 §5); who tells of one is not heard (RFC 8201 §4).
 const MTU_MIN_V6: u32 = 1280;
 
@@ -39,6 +37,9 @@ impl Stack {
             Ok(Icmp::Error { error, quote }) => {
                 // Of the path's MTU a stream is told nothing.
                 let is_mtu = matches!(error, IcmpError::PacketTooBig { .. });
+                if is_mtu && ip.src.is_v4() && self.shared.config.ip_no_pmtu_disc == 2 {
+                    return true;
+                }
                 let report = if is_mtu { None } else { report_of(ip, &packet.data[message], quote) };
                 self.icmp_error(now, error, quote, report);
             }
@@ -188,23 +189,35 @@ impl Connection {
 
     /// RFC 1191, RFC 8201: smaller packets from here on; what did not get through goes again at once.
     fn packet_too_big(&mut self, cx: &mut Context, mtu: u32) {
-        if !self.tuple.peer.is_v4() && mtu < MTU_MIN_V6 {
+        let (v4, discovery) = (self.tuple.peer.is_v4(), self.path_mtu_discovery(cx));
+        if self.path_mtu_is_locked(cx) || !v4 && (mtu < MTU_MIN_V6 || discovery.is_deaf()) {
             return;
         }
-        let least = MTU_MIN_V4.max(cx.config.tcp_min_snd_mss + self.tuple.ip_header_len() as u32 + 20);
+        // Which size it was is not asked.
+        let mtu = if v4 && cx.config.ip_no_pmtu_disc == 1 { 0 } else { mtu };
+        let locks = v4 && mtu < cx.config.min_pmtu;
+        let least =
+            cx.config.min_pmtu.max(cx.config.tcp_min_snd_mss + self.tuple.ip_header_len() as u32 + 20);
+        let least = if v4 { least } else { MTU_MIN_V6 };
         let mtu = mtu.max(least).min(u32::from(u16::MAX)) as u16;
-        let locked = self.route_metrics().and_then(|route| route.mtu).is_some_and(|mtu| mtu.locked);
-        if mtu >= self.path_mtu || locked {
+        if mtu >= self.path_mtu && !locks {
             return;
         }
-        let smss = self.smss();
+        let (smss, mtu, shrinks) = (self.smss(), mtu.min(self.path_mtu), mtu < self.path_mtu);
+        let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
+        (path.path_mtu, path.path_mtu_locked, path.path_mtu_at) = (Some(mtu), locks, cx.now);
+        self.decide_fragments(cx);
+        if !shrinks {
+            return;
+        }
         self.set_path_mtu(mtu);
         if cx.config.count_segments {
             let segments = self.congestion.cwnd() / u32::from(smss);
             self.congestion.on_resize(segments.saturating_mul(self.smss().into()).max(self.smss().into()));
         }
-        let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
-        (path.path_mtu, path.path_mtu_at) = (Some(mtu), cx.now);
+        if v4 && !discovery.resends() {
+            return;
+        }
         if smss == self.smss() && self.loses_probe_alone(cx) {
             return;
         }

@@ -4,6 +4,7 @@ use super::Stack;
 use super::holders::{Holder, Name};
 use super::settle::{settle_open, settle_ordinary};
 use crate::socket_options::Options;
+use crate::tcp::fragments::cut_ident;
 use crate::tcp::input::predicted::{Ordinary, Payload};
 use crate::tcp::input::{Reply, Segment};
 use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
@@ -402,6 +403,8 @@ impl Stack {
         let class = class.filter(|_| self.shared.config.tcp_reflect_tos);
         let dscp = class.unwrap_or(socket.map_or(0, |socket| socket.dscp));
         let hop_limit = hop_limit.unwrap_or(self.shared.config.hop_limit());
+        let discovery = socket.and_then(|socket| socket.path_mtu_discovery);
+        let ident = listener.and_then(|_| cut_ident(&self.shared, discovery, (local, peer), header));
         let offload = self.shared.capabilities.tx_checksum;
         let Some(place) = self.replies.push() else { return self.drops.count(DropReason::RateLimited) };
         let segment = PlainSegment {
@@ -417,8 +420,11 @@ impl Stack {
             hop_limit,
             payload_len: 0,
         };
-        if !header.flags.contains(Flags::SYN) || !place.write_syn(&segment, &header.options, offload) {
-            let ip = IpHeader { dscp, hop_limit, ..IpHeader::new(local, peer, protocol::TCP) };
+        let usual = header.flags.contains(Flags::SYN) && ident.is_none();
+        if !usual || !place.write_syn(&segment, &header.options, offload) {
+            let (dont_fragment, ident) = (ident.is_none(), ident.unwrap_or(0));
+            let ip = IpHeader::new(local, peer, protocol::TCP);
+            let ip = IpHeader { dscp, hop_limit, dont_fragment, ident, ..ip };
             place.write_tcp(&ip, header, 0, offload);
         }
     }

@@ -398,7 +398,11 @@ impl Connection {
     }
 
     fn obey_options(&mut self, cx: &Context) {
-        if self.options.is_ordinary() && self.route.is_none() {
+        let ordinary = self.options.is_ordinary() && self.route.is_none();
+        if !ordinary || self.may_be_cut(cx) {
+            self.decide_fragments(cx);
+        }
+        if ordinary {
             return;
         }
         self.bound_rto(&cx.config);

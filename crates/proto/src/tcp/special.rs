@@ -2,6 +2,7 @@
 
 use super::accurate_ecn::AccurateEcn;
 use super::connection::{Connection, Context};
+use super::fragments::Fragments;
 use super::limits::Clocks;
 use super::mtu_search::MtuSearch;
 use super::pacer::Pacer;
@@ -28,6 +29,8 @@ pub(crate) struct Special {
     pub(super) pacer: Pacer,
     /// What follows the least round trip when it is too old.
     pub(super) least_rtt: LeastRtt,
+    /// Of one whose packets may be cut on their way.
+    pub(super) fragments: Option<Fragments>,
     /// Of what held the sender back.
     pub(super) clocks: Clocks,
     /// To segments that were not taken.
@@ -88,6 +91,7 @@ impl Special {
     pub(super) fn leaves_sending_alone(&self) -> bool {
         self.accurate_ecn.is_none()
             && self.mtu_search.is_none()
+            && self.fragments.is_none()
             && self.urgent_end.is_none()
             && self.reports.is_none()
     }

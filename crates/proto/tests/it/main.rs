@@ -44,6 +44,7 @@ mod ecn;
 mod fairness;
 mod fast_open;
 mod flow;
+mod fragments;
 mod habits;
 mod handshake;
 mod icmp;

@@ -7,7 +7,7 @@ use proto::*;
 
 const PEER: &str = "10.0.0.1/32";
 
-fn with_route(config: Config, metrics: &str) -> Peer {
+pub(crate) fn with_route(config: Config, metrics: &str) -> Peer {
     let mut p = Peer::new(config);
     assert!(p.stack.set_route(p.now, PEER.parse().unwrap(), metrics.parse().unwrap()));
     p

@@ -29,7 +29,6 @@ const ABSENT: &[&str] = &[
     "net.ipv4.icmp_ratelimit",
     "net.ipv4.icmp_ratemask",
     "net.ipv4.ip_autobind_reuse",
-    "net.ipv4.ip_no_pmtu_disc",
     "net.ipv4.ip_nonlocal_bind",
     "net.ipv4.ip_unprivileged_port_start",
     "net.ipv4.tcp_allowed_congestion_control",

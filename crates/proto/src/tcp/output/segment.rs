@@ -33,6 +33,7 @@ impl Connection {
             (out.flags, out.ecn) = (out.flags | flags, ecn);
         }
         out.flags |= self.ecn_echo();
+        let whole = !self.fragments();
         if self.special.is_some() && !out.flags.contains(Flags::RST) {
             let pointer = self.urgent_pointer(out.seq);
             out.flags |= urgent::flag(pointer);
@@ -42,7 +43,7 @@ impl Connection {
         self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
         packet.repeats_cwr = self.agreed.ecn.is_accurate();
         let tells_more = self.rcv.has_blocks() || self.agreed.ecn.is_accurate() && self.tells_option();
-        if !tells_more && out.urgent == 0 && self.write_plain(cx, &out, window, packet) {
+        if !tells_more && out.urgent == 0 && whole && self.write_plain(cx, &out, window, packet) {
             packet.gso_size = self.gso_size(cx, &out);
             return;
         }
@@ -161,8 +162,8 @@ impl Connection {
         packet: &mut TxPacket,
     ) {
         let partial = cx.capabilities.tx_checksum;
-        if out.flags.contains(Flags::SYN) && packet.write_syn(&self.plain(cx, out, window), &options, partial)
-        {
+        let usual = out.flags.contains(Flags::SYN) && !self.fragments();
+        if usual && packet.write_syn(&self.plain(cx, out, window), &options, partial) {
             self.gso_size(cx, out);
             return;
         }
@@ -176,13 +177,17 @@ impl Connection {
             urgent: out.urgent,
             options,
         };
-        let ip = IpHeader {
+        let mut ip = IpHeader {
             ecn: out.ecn,
             dscp: self.options.dscp,
             hop_limit: self.hop_limit(&cx.config),
             ..IpHeader::new(self.tuple.local, self.tuple.peer, wire::protocol::TCP)
         };
         let gso_size = self.gso_size(cx, out);
+        if self.fragments() {
+            let segments = if gso_size > 0 { out.payload_len.div_ceil(gso_size.into()) } else { 1 };
+            self.let_be_cut(&mut ip, (out.flags, header.emit_len() + out.payload_len), segments);
+        }
         packet.write_tcp(&ip, &header, gso_size, partial);
     }
 
