@@ -238,6 +238,7 @@ impl Connection {
 
     /// Data of ours leaves: soon after some of the peer's, the exchange goes back and forth. (What came with a SYN counts for this only
     /// in the fewest-packets habit: Linux measures from the first segment behind it.)
+    #[inline(always)]
     pub(super) fn answered(&mut self, cx: &Context) {
         let rcv = &mut self.rcv;
         let measured = rcv.delay.ato > 0 || cx.config.ack_habit == AckHabit::Merge;

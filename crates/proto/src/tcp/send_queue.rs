@@ -237,6 +237,7 @@ impl SendQueue {
     }
 
     /// There is a place for what is about to be written.
+    #[inline(always)]
     fn begin(&mut self, len: usize, blocks: &mut SendBlocks) {
         if len > 0 && self.held.is_none() {
             let mut held = blocks.queue();

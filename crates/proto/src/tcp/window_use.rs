@@ -48,6 +48,7 @@ impl Round {
         Round { filled: true, most: in_flight, until: nxt }
     }
 
+    #[inline(always)]
     fn on_sent(&mut self, sent: &Sent) {
         let filled = sent.in_flight.saturating_add(sent.smss) > sent.cwnd;
         let new_round = sent.una.after_or_eq(self.until);
@@ -110,11 +111,13 @@ impl WindowUse {
     #[inline(always)]
     pub(super) fn on_sent(&mut self, round: Option<&mut Round>, sent: &Sent) -> bool {
         self.last_sent_at = sent.now;
-        let limits = |round: &mut Round| {
-            round.on_sent(sent);
-            round.limits(sent.cwnd, sent.ssthresh)
+        let limited = match round {
+            Some(round) => {
+                round.on_sent(sent);
+                round.limits(sent.cwnd, sent.ssthresh)
+            }
+            None => false,
         };
-        let limited = round.is_some_and(limits);
         if limited {
             self.restart(sent.now);
         } else {

@@ -1,33 +1,38 @@
-//! The ordinary segment: all that was written and not sent, in one segment, and the FIN if that follows, on a connection where nothing is
-//! out of the ordinary.
+//! The ordinary segment: all that was written and not sent, in one segment, and the FIN if that follows; or an acknowledgement alone; on a
+//! connection where nothing is out of the ordinary.
 //!
-//! Nearly every packet of short exchanges with text is one. What the way of all others (`send_new`, `send_range`) asks step by step, for
+//! Nearly every packet of short exchanges is one. What the way of all others (`send_new`, `send_range`) asks step by step, for
 //! each of its cases, is asked here once; what follows is then what those steps do for such a segment, and no more. The packet is the same,
 //! and so is all that the connection knows afterwards: the tests let the same conversations go both ways.
 
 use crate::tcp::congestion::{Congestion, Controller};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::nagle::Nagle;
+use crate::tcp::receiver::AckOwed;
 use crate::tcp::timers::Timer;
 use crate::tcp::window_use::Sent;
-use wire::{Flags, TxPacket};
+use wire::{Flags, SeqNum, TxPacket};
 
 impl Connection {
-    /// Sends what was written, if that is an ordinary segment: then nothing more is to be sent now. False: it is none, and nothing has changed.
+    /// Sends what was written, and the FIN, if that is an ordinary segment: then nothing more is to be sent now. False: it is none, and nothing
+    /// has changed.
     #[inline(never)]
     pub(crate) fn send_ordinary(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let (now, seq, smss) = (cx.now, self.snd.nxt, u32::from(self.smss()));
-        let len = self.snd.queue.end().since(seq);
-        if len == 0 || len > smss || !self.is_undisturbed(cx) || len < smss && !self.small_may_go(len) {
+        let (len, fin) = (self.snd.queue.end().since(seq), self.snd.fin_queued);
+        if len == 0 {
+            return fin && self.send_lone_fin(cx, packet);
+        }
+        if len > smss || !self.is_undisturbed(cx) || len < smss && !self.small_may_go(len) {
             return false;
         }
         let (flight, silence) = (seq.since(self.snd.una), now.nanos_since(self.window_use.last_sent_at()));
         debug_assert!(self.is_open() && flight == self.snd.flight_size());
-        let (fin, alone, rto) = (self.snd.fin_queued, flight == 0, self.rtt.rto_nanos());
+        let (alone, rto) = (flight == 0, self.rtt.rto_nanos());
         // A FIN takes a number, for which the peer's window has room.
         let in_flight = flight + len + u32::from(fin);
         let Congestion::Cubic(cubic) = &mut self.congestion else { return false };
-        let (cwnd, ssthresh) = (cubic.cwnd(), cubic.ssthresh());
+        let cwnd = cubic.cwnd();
         if in_flight > self.snd.wnd || flight + len > cwnd || alone && silence > rto {
             // The windows keep it back, or decay.
             return false;
@@ -38,24 +43,11 @@ impl Connection {
             cubic.on_silence(silence);
         }
         let push = unsent.leave(now, flight + len, &mut packet.payload);
-        if !cx.config.lull_at_writes && in_flight.saturating_add(smss) <= cwnd {
-            unsent.delivery.lull(unsent.flight, in_flight);
-        }
-        let (una, nxt) = (self.snd.una, seq + len + u32::from(fin));
-        let sent = Sent { now, una, nxt, in_flight, outstanding: in_flight, cwnd, ssthresh, smss };
-        let filled = self.window_use.on_sent(Some(unsent.round), &sent);
-        (self.snd.nxt, self.snd.max) = (nxt, nxt);
+        let nxt = seq + len + u32::from(fin);
         if len < smss {
             self.snd.small_end = nxt;
         }
-        if !filled {
-            self.window_is_left_unused(cx);
-        }
-        if alone {
-            self.arm_for_lone(cx, rto, in_flight <= smss);
-        } else {
-            self.arm_behind_others(cx, in_flight);
-        }
+        self.put_in_flight(cx, nxt, (in_flight, cwnd), rto);
         self.answered(cx);
         let mut flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         if fin {
@@ -65,6 +57,57 @@ impl Connection {
         cx.took_short_way();
         self.build_ordinary(cx, seq, len, flags, packet);
         true
+    }
+
+    /// The same where nothing but the FIN is to be sent.
+    #[inline(never)]
+    fn send_lone_fin(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
+        let (seq, cwnd) = (self.snd.nxt, self.congestion.cwnd());
+        let in_flight = seq.since(self.snd.una) + 1;
+        let is_cubic = matches!(self.congestion, Congestion::Cubic(_));
+        if !self.is_undisturbed(cx) || !is_cubic || in_flight > self.snd.wnd || cx.config.fin_takes_cwnd {
+            return false;
+        }
+        self.snd.nagle.insert(Nagle::FIN_ALONE);
+        self.put_in_flight(cx, seq + 1, (in_flight, cwnd), self.rtt.rto_nanos());
+        cx.took_short_way();
+        self.build_ordinary(cx, seq, 0, Flags::ACK | Flags::FIN, packet);
+        true
+    }
+
+    /// Acknowledges what waits for that, if there is nothing else to be sent now. False: there may be, and nothing has changed.
+    #[inline(never)]
+    pub(crate) fn send_ordinary_ack(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
+        let nothing_waits = self.unsent() == 0 && (!self.snd.fin_queued || self.snd.fin_sent());
+        let owed = self.rcv.ack_owed == AckOwed::Now;
+        if !owed || !nothing_waits || !self.is_undisturbed(cx) {
+            return false;
+        }
+        cx.took_short_way();
+        self.timers.stop(Timer::DelayedAck);
+        let seq = self.seq_of_empty();
+        self.build_ordinary(cx, seq, 0, Flags::ACK, packet);
+        true
+    }
+
+    /// All that is sent up to `nxt` is in flight from now on. What is owed goes along.
+    #[inline(always)]
+    fn put_in_flight(&mut self, cx: &Context, nxt: SeqNum, (in_flight, cwnd): (u32, u32), rto: u64) {
+        let (smss, una, alone) = (u32::from(self.smss()), self.snd.una, self.snd.una == self.snd.nxt);
+        (self.snd.nxt, self.snd.max) = (nxt, nxt);
+        if !cx.config.lull_at_writes && in_flight.saturating_add(smss) <= cwnd {
+            self.snd.queue.lull(in_flight);
+        }
+        let ssthresh = self.congestion.ssthresh();
+        let sent = Sent { now: cx.now, una, nxt, in_flight, outstanding: in_flight, cwnd, ssthresh, smss };
+        if !self.window_use.on_sent(self.snd.queue.round_mut(), &sent) {
+            self.window_is_left_unused(cx);
+        }
+        if alone {
+            self.arm_for_lone(cx, rto, in_flight <= smss);
+        } else {
+            self.arm_behind_others(cx, in_flight);
+        }
     }
 
     /// Nothing is lost, marked or paced, and neither the application nor the handshake asks for anything: whatever may make the next segment

@@ -59,7 +59,7 @@ impl Connection {
         self.rcv.reported(blocks);
     }
 
-    /// As [`build`](Self::build), of an ordinary segment with data (see `ordinary`). The timer of what is owed is stopped already.
+    /// As [`build`](Self::build), of an ordinary segment (see `ordinary`). The timer of what is owed is stopped already.
     #[inline(never)]
     pub(super) fn build_ordinary(
         &mut self,
@@ -69,15 +69,18 @@ impl Connection {
         flags: Flags,
         packet: &mut TxPacket,
     ) {
-        let out = Outgoing { payload_len: len as usize, ..Outgoing::bare(seq, flags) };
+        let out = || Outgoing { payload_len: len as usize, ..Outgoing::bare(seq, flags) };
         let window = self.window_to_tell(cx);
+        debug_assert!(self.options.is_ordinary());
+        let hop_limit = cx.config.hop_limit();
+        let segment = PlainSegment { dscp: 0, hop_limit, ..self.plain(cx, &out(), window) };
         packet.repeats_cwr = false;
-        if self.write_plain(cx, &out, window, packet) {
+        if packet.write_plain(&segment, 0, cx.capabilities.tx_checksum) {
             cx.counters.out_segs += 1;
-            cx.counters.orig_data_sent += 1;
-            self.tally.went(out.payload_len, 1);
+            cx.counters.orig_data_sent += u64::from(len > 0 || flags.contains(Flags::FIN));
+            self.tally.went(len as usize, 1);
         } else {
-            self.finish_with_options(cx, &out, window, packet);
+            self.finish_with_options(cx, &out(), window, packet);
         }
     }
 
@@ -88,10 +91,13 @@ impl Connection {
             None => self.advertise(cx),
             Some(_) => self.rcv.tell_window(cx),
         };
-        if cx.config.tcp_workaround_signed_windows && self.rcv.wscale == 0 {
-            return window.min(SIGNED_MOST as u16);
-        }
-        window
+        if cx.config.tcp_workaround_signed_windows { self.signed(window) } else { window }
+    }
+
+    /// For peers that read it so (`tcp_workaround_signed_windows`).
+    #[cold]
+    fn signed(&self, window: u16) -> u16 {
+        if self.rcv.wscale == 0 { window.min(SIGNED_MOST as u16) } else { window }
     }
 
     /// The window of a buffer that is counted by payload.

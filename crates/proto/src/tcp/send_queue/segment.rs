@@ -60,9 +60,15 @@ impl TxSegment {
     }
 
     pub(super) fn new(seq: SeqNum) -> TxSegment {
+        TxSegment::of(seq, 0, SmallVec::new())
+    }
+
+    /// Not sent yet; `parts` are `len` bytes.
+    #[inline(always)]
+    pub(super) fn of(seq: SeqNum, len: u32, parts: SmallVec<[Bytes; 1]>) -> TxSegment {
         TxSegment {
             seq,
-            len: 0,
+            len,
             weight: 0,
             transmissions: 0,
             push: false,
@@ -73,7 +79,7 @@ impl TxSegment {
             begun: false,
             sent_at: Instant::ZERO,
             snapshot: Snapshot::default(),
-            parts: SmallVec::new(),
+            parts,
         }
     }
 

@@ -3,7 +3,6 @@
 use super::{Held, SendBlocks, SendQueue, Slices, TxSegment};
 use crate::Instant;
 use crate::tcp::delivery::{Delivery, Flight};
-use crate::tcp::window_use::Round;
 use smallvec::SmallVec;
 use wire::SeqNum;
 
@@ -12,8 +11,7 @@ pub(in crate::tcp) struct Unsent<'a> {
     segment: &'a mut TxSegment,
     sent_weight: &'a mut u32,
     pub(in crate::tcp) flight: &'a mut Flight,
-    pub(in crate::tcp) round: &'a mut Round,
-    pub(in crate::tcp) delivery: &'a Delivery,
+    delivery: &'a Delivery,
 }
 
 impl Unsent<'_> {
@@ -42,8 +40,8 @@ impl SendQueue {
         }
         held.freeze_tail();
         held.unit = 1;
-        let Held { segments, flight, round, sent_weight, .. } = held;
-        Some(Unsent { segment: segments.back_mut()?, sent_weight, flight, round, delivery: &self.delivery })
+        let Held { segments, flight, sent_weight, .. } = held;
+        Some(Unsent { segment: segments.back_mut()?, sent_weight, flight, delivery: &self.delivery })
     }
 
     /// Nothing was written that is not acknowledged, and all that that means has been told.
@@ -61,6 +59,8 @@ impl SendQueue {
         let Some(held) = &mut self.held else { return };
         held.pushed = seq + len;
         let parts = SmallVec::from_buf([blocks.copy(data)]);
-        held.segments.push_back(TxSegment { len, push: true, parts, ..TxSegment::new(seq) });
+        let mut segment = TxSegment::of(seq, len, parts);
+        segment.push = true;
+        held.segments.push_back(segment);
     }
 }
