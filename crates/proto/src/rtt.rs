@@ -143,8 +143,13 @@ impl RttEstimator {
 
     /// A handshake's sample (RFC 6298 §2.2, §2.3); ends the back-off. `span`: SND.UNA and SND.NXT now.
     pub(crate) fn on_sample(&mut self, now: Instant, rtt: Duration, span: (SeqNum, SeqNum)) {
-        let _none_was_before = self.note_min(now, time::nanos(rtt), u32::MAX);
-        self.on_delayed_sample(rtt, span);
+        self.on_sample_nanos(now, time::nanos(rtt), span);
+    }
+
+    /// The same in nanoseconds.
+    pub(crate) fn on_sample_nanos(&mut self, now: Instant, rtt: u64, span: (SeqNum, SeqNum)) {
+        let _none_was_before = self.note_min(now, rtt, u32::MAX);
+        self.on_delayed_nanos(rtt, span);
     }
 
     /// A sample that may contain a wait for the peer's application, such as that of a SYN-ACK with data: not for the minimum.

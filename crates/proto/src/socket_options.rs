@@ -343,6 +343,7 @@ pub(crate) struct Options {
 }
 
 impl From<SocketOptions> for Options {
+    #[inline]
     fn from(mut options: SocketOptions) -> Options {
         let mut nagle = Nagle::empty();
         nagle.set(Nagle::OFF, options.nodelay);

@@ -38,7 +38,11 @@ impl Instant {
 /// Whole nanoseconds of a time, as many as fit (584 years).
 #[inline]
 pub(crate) const fn nanos(time: Duration) -> u64 {
-    time.as_secs().saturating_mul(1_000_000_000).saturating_add(time.subsec_nanos() as u64)
+    const SECOND: u64 = 1_000_000_000;
+    if time.as_secs() >= u64::MAX / SECOND {
+        return u64::MAX;
+    }
+    time.as_secs() * SECOND + time.subsec_nanos() as u64
 }
 
 impl Add<Duration> for Instant {

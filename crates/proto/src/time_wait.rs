@@ -130,9 +130,9 @@ impl TimeWaitTable {
         self.max = max.min(Link::MAX_ENTRIES);
     }
 
-    /// Keeps a connection whose name has this hash for `timeout` (2 MSL), in place of one of the same name. Returns how many entries had to go
+    /// Keeps a connection whose name has this hash for `timeout` nanoseconds (2 MSL), in place of one of the same name. Returns how many entries had to go
     /// before their time because of the limit, those that end first; with a limit of 0 that is this one.
-    pub(crate) fn insert(&mut self, now: Instant, hash: u64, entry: TimeWait, timeout: Duration) -> usize {
+    pub(crate) fn insert(&mut self, now: Instant, hash: u64, entry: TimeWait, timeout: u64) -> usize {
         self.observe(now);
         if let Some(old) = self.find(hash, &entry.tuple) {
             self.remove(old);
@@ -209,7 +209,7 @@ impl TimeWaitTable {
     ) {
         self.observe(now);
         self.unlink(index.0);
-        self.link_last(index.0, now, timeout);
+        self.link_last(index.0, now, nanos(timeout));
         let slot = &mut self.slots[index.0 as usize];
         if let Some(tsval) = tsval {
             slot.ts_recent = SeqNum(tsval).latest(SeqNum(slot.ts_recent)).0;
@@ -337,8 +337,8 @@ impl TimeWaitTable {
         firsts.min_by_key(|&index| self.end(&self.slots[index as usize]))
     }
 
-    fn link_last(&mut self, index: u32, now: Instant, timeout: Duration) {
-        let timeout = nanos(timeout).min(MAX_TIMEOUT);
+    fn link_last(&mut self, index: u32, now: Instant, timeout: u64) {
+        let timeout = timeout.min(MAX_TIMEOUT);
         let own = Link::to(index);
         let same = |fifo: &&mut Fifo| fifo.timeout == timeout;
         let prev = match self.fifos.iter_mut().find(same) {
@@ -450,7 +450,7 @@ mod tests {
 
     impl TimeWaitTable {
         fn keep(&mut self, now: Instant, entry: TimeWait, timeout: Duration) -> usize {
-            self.insert(now, entry.tuple.hash(&self.hash_key), entry, timeout)
+            self.insert(now, entry.tuple.hash(&self.hash_key), entry, nanos(timeout))
         }
     }
 

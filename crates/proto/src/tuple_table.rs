@@ -173,6 +173,17 @@ impl TupleTable {
 
     /// Removes who is stored under this hash.
     pub(crate) fn remove(&mut self, hash: u64, index: u32) {
+        match self.proposed_place(hash, self.word(hash, index)) {
+            Some(place) => {
+                *place = FREE;
+                self.len -= 1;
+            }
+            None => self.remove_elsewhere(hash, index),
+        }
+    }
+
+    #[inline(never)]
+    fn remove_elsewhere(&mut self, hash: u64, index: u32) {
         let Some((found, place)) = self.place_of(hash, index) else { return };
         let mut at = self.home(hash);
         while at != found {
@@ -190,9 +201,22 @@ impl TupleTable {
             self.remove(hash, before);
             return false;
         }
+        let (word, next) = (self.word(hash, before), self.word(hash, after));
+        if let Some(place) = self.proposed_place(hash, word) {
+            *place = next;
+            return true;
+        }
         let Some((line, place)) = self.place_of(hash, before) else { return false };
-        self.lines[line].0[place] = self.word(hash, after);
+        self.lines[line].0[place] = next;
         true
+    }
+
+    /// The place that this hash proposes, if this word stands there.
+    #[inline(always)]
+    fn proposed_place(&mut self, hash: u64, word: u32) -> Option<&mut u32> {
+        let at = self.home(hash);
+        let place = &mut self.lines.get_mut(at)?.0[proposed(hash)];
+        (*place == word).then_some(place)
     }
 
     /// Where something with this hash lies: in which line, and there.
@@ -252,6 +276,7 @@ impl TupleTable {
         (hash >> 32) as u32 & !self.index_most | TAKEN
     }
 
+    #[inline]
     fn word(&self, hash: u64, index: u32) -> u32 {
         self.mark(hash) | index
     }

@@ -58,22 +58,25 @@ impl<K: Hash + Eq + Copy, V> Lru<K, V> {
     }
 
     /// Finds, or makes room and inserts; marks as used.
+    #[inline]
     pub(super) fn use_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
-        let index = match self.find(&key) {
+        if !self.is_first(&key) {
+            self.bring_up(key, make);
+        }
+        &mut self.nodes[self.head as usize].value
+    }
+
+    /// The same of one that was not used last.
+    #[inline(never)]
+    fn bring_up(&mut self, key: K, make: impl FnOnce() -> V) {
+        let index = match self.find_by_hash(&key) {
             Some(index) => {
-                if index != self.head {
-                    self.unlink(index);
-                    self.link_first(index);
-                }
+                self.unlink(index);
                 index
             }
-            None => {
-                let index = self.insert(key, make());
-                self.link_first(index);
-                index
-            }
+            None => self.insert(key, make()),
         };
-        &mut self.nodes[index as usize].value
+        self.link_first(index);
     }
 
     pub(super) fn remove(&mut self, key: &K) -> Option<V> {
@@ -108,11 +111,14 @@ impl<K: Hash + Eq + Copy, V> Lru<K, V> {
 
     #[inline(always)]
     fn find(&self, key: &K) -> Option<u32> {
-        // Asked for in a row, mostly; and an empty map needs no hash either.
-        if self.nodes.get(self.head as usize)?.key == *key {
-            return Some(self.head);
-        }
-        self.find_by_hash(key)
+        // Asked for in a row, mostly.
+        if self.is_first(key) { Some(self.head) } else { self.find_by_hash(key) }
+    }
+
+    /// Was this used last?
+    #[inline(always)]
+    fn is_first(&self, key: &K) -> bool {
+        self.nodes.get(self.head as usize).is_some_and(|node| node.key == *key)
     }
 
     #[inline(never)]

@@ -113,7 +113,7 @@ impl Connection {
     /// `None` without a round trip, or while time-outs go unanswered.
     fn learnt(&self, config: &Config) -> Option<Learnt> {
         use crate::tcp::congestion::Controller;
-        if self.rtt.srtt().is_none() || self.rtt.is_backed_off() {
+        if !self.rtt.is_sampled() || self.rtt.is_backed_off() {
             return None;
         }
         let smss = u32::from(self.smss());

@@ -332,8 +332,9 @@ impl Stack {
         }
     }
 
+    /// Keeps a request, and sends its first SYN-ACK.
     fn queue_request(&mut self, now: Instant, mut request: Request, cookie: CookieReply) {
-        let (id, hash) = (request.listener, request.hash);
+        let (id, hash, tuple, dscp) = (request.listener, request.hash, request.tuple, request.dscp);
         if self.attention.is_some() {
             let saved = self.listener(id).and_then(|listener| self.syn_to_save(&listener.socket.rare));
             request.saved_syn = saved.map(Box::new);
@@ -341,9 +342,13 @@ impl Stack {
         let Some(listener) = self.listener_mut(id) else { return };
         listener.requests += 1;
         listener.young += 1;
+        let syn_ack = self.syn_ack_of(&request, now.as_millis() as u32, cookie);
+        self.shared.counters.out_segs += 1;
+        request.transmissions = 1;
         let (index, _) = self.requests.insert(request);
         self.hold(hash, Holder::Request(index), None);
-        self.send_request_syn_ack(now, index, cookie);
+        self.arm_request(now, index);
+        self.reply_for(Some((id, dscp)), tuple.local, tuple.peer, &syn_ack);
     }
 
     /// What a SYN says, and we begin with.

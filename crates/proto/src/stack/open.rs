@@ -71,22 +71,15 @@ impl Stack {
         }
     }
 
-    /// Sends or repeats the SYN-ACK; only the first carries a Fast Open option (RFC 7413 §4.2.2, R33).
-    pub(super) fn send_request_syn_ack(&mut self, now: Instant, index: u32, cookie: CookieReply) {
-        self.send_syn_ack_after(now, index, cookie, 0);
-    }
-
-    /// `timeouts`: one, if that is why it goes. What it carries is decided by those before (as Linux's `reqsk_timer_handler`).
-    fn send_syn_ack_after(&mut self, now: Instant, index: u32, cookie: CookieReply, timeouts: u8) {
+    /// Repeats the SYN-ACK; only the first carried a Fast Open option (RFC 7413 §4.2.2, R33). `timeouts`: one, if that is why it goes. What
+    /// it carries is decided by those before (as Linux's `reqsk_timer_handler`).
+    fn send_syn_ack_again(&mut self, now: Instant, index: u32, timeouts: u8) {
         let Some(request) = self.requests.get(index) else { return };
-        let cookie = cookie.filter(|_| request.transmissions == 0);
-        let header = self.syn_ack_of(request, now.as_millis() as u32, cookie);
+        let header = self.syn_ack_of(request, now.as_millis() as u32, None);
         let Some(request) = self.requests.get_mut(index) else { return };
-        if request.transmissions > 0 {
-            self.shared.counters.retrans_segs += 1;
-            self.shared.counters.syn_retrans += 1;
-            self.shared.counters.syn_ack_retrans += 1;
-        }
+        self.shared.counters.retrans_segs += 1;
+        self.shared.counters.syn_retrans += 1;
+        self.shared.counters.syn_ack_retrans += 1;
         self.shared.counters.out_segs += 1;
         request.transmissions = request.transmissions.saturating_add(1);
         request.timeouts = request.timeouts.saturating_add(timeouts);
@@ -103,7 +96,7 @@ impl Stack {
         let text = segment.len() > 0 && !segment.has(Flags::SYN);
         let Some(request) = self.requests.get_mut(index) else { return };
         if text || request.last_answer.may_answer(now, interval) {
-            return self.send_request_syn_ack(now, index, None);
+            return self.send_syn_ack_again(now, index, 0);
         }
         self.shared.counters.ack_skipped_syn_recv += 1;
         self.drops.count(DropReason::RateLimited);
@@ -121,7 +114,7 @@ impl Stack {
         }
         listener.young -= u32::from(timeouts == 0);
         match fate {
-            AtTimeout::Repeat => self.send_syn_ack_after(now, index, None, 1),
+            AtTimeout::Repeat => self.send_syn_ack_again(now, index, 1),
             _ => {
                 request.timeouts = request.timeouts.saturating_add(1);
                 self.arm_request(now, index);
@@ -130,7 +123,7 @@ impl Stack {
     }
 
     /// The time-out doubles with each that has passed.
-    fn arm_request(&mut self, now: Instant, index: u32) {
+    pub(super) fn arm_request(&mut self, now: Instant, index: u32) {
         let Some(request) = self.requests.get(index) else { return };
         let at = now + self.shared.fresh.handshake_rto(&self.shared.config, request.timeouts);
         self.request_timers.set(&mut self.requests, index, at);
@@ -163,6 +156,7 @@ impl Stack {
         let Some(request) = self.requests.get(index) else { return };
         let name = Name { tuple: request.tuple, hash: request.hash };
         let (id, irs, iss) = (request.listener, request.irs, request.iss);
+        let counts_marks = request.agreed.ecn.is_accurate();
         let of_another_time = request.of_another_time(segment);
         let flags = segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST);
         if flags == Flags::SYN && segment.seq() == irs && of_another_time != Some(AnotherTime::Earlier) {
@@ -173,7 +167,8 @@ impl Stack {
             // Not of this request; a SYN cookie of the listener's, perhaps.
             return self.for_listener(now, id, name, segment, None);
         }
-        if of_another_time.is_some() || !self.is_in_window(index, segment) {
+        let in_window = segment.seq() == irs + 1 || self.is_in_window(index, segment);
+        if of_another_time.is_some() || !in_window {
             let counters = &mut self.shared.counters;
             counters.paws_estab_rejected += u64::from(of_another_time == Some(AnotherTime::Earlier));
             counters.tsecr_rejected += u64::from(of_another_time == Some(AnotherTime::Foreign));
@@ -191,25 +186,21 @@ impl Stack {
         if !segment.has(Flags::ACK) {
             return self.drops.count(DropReason::NotForListener);
         }
-        if let Some(request) = self.requests.get_mut(index)
-            && request.agreed.ecn.is_accurate()
-        {
+        if counts_marks && let Some(request) = self.requests.get_mut(index) {
             let option = segment.header.options.accurate_ecn;
             request.option_seen = request.option_seen.after(option.as_ref());
         }
         if self.is_deferred(index, segment) {
             return self.drops.count(DropReason::Deferred);
         }
-        self.promote(now, index, segment);
+        self.promote(now, index, id, segment);
     }
 
-    /// RFC 9293 §3.10.7.4's first check, against the window that the SYN-ACK told. Text may overtake the final ACK.
+    /// RFC 9293 §3.10.7.4's first check of a segment that is not the very next, against the window that the SYN-ACK told. Text may overtake
+    /// the final ACK.
     fn is_in_window(&self, index: u32, segment: &Segment) -> bool {
         let Some(request) = self.requests.get(index) else { return false };
         let (seq, start) = (segment.seq(), request.irs + 1);
-        if seq == start {
-            return true;
-        }
         let end = start + u32::from(self.syn_ack_of(request, 0, None).window);
         segment.end().after(start) && seq.before(end) || seq == end && segment.end() == end
     }
@@ -299,9 +290,7 @@ impl Stack {
     }
 
     /// The final ACK: the request becomes a connection.
-    fn promote(&mut self, now: Instant, index: u32, segment: &mut Segment) {
-        let Some(request) = self.requests.get(index) else { return };
-        let id = request.listener;
+    fn promote(&mut self, now: Instant, index: u32, id: ListenerId, segment: &mut Segment) {
         if self.listener(id).is_none_or(|listener| listener.accept_queue_full()) {
             return self.no_room_for_request(now, index, segment, DropReason::AcceptQueueFull);
         }
@@ -336,12 +325,7 @@ impl Stack {
         before: Option<Holder>,
         segment: &mut Segment,
     ) {
-        let option_seen = request.option_seen;
-        let index = self.open_request(now, request, before, Some(&segment.header));
-        if let Some(connection) = self.connections.get_mut(index) {
-            connection.guess_rcv_mss(segment);
-            connection.marks_agreed_by_request(self.shared.context(now), option_seen, segment);
-        }
+        let index = self.open_request(now, request, before, Some(segment));
         self.for_connection(now, index, segment);
     }
 
@@ -351,7 +335,7 @@ impl Stack {
         now: Instant,
         request: Request,
         before: Option<Holder>,
-        ack: Option<&TcpHeader>,
+        ack: Option<&Segment>,
     ) -> u32 {
         let id = request.listener;
         let mut socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
@@ -361,7 +345,12 @@ impl Stack {
         let connection = Connection::new(cx, request.tuple, State::Established, request.iss, socket, route);
         let id_of_connection: ConnId = self.insert_connection(connection, request.hash, before);
         if let Some(connection) = self.connections.get_mut(id_of_connection.index) {
-            connection.take_request(self.shared.context(now), &request, ack);
+            let cx = self.shared.context(now);
+            connection.take_request(cx, &request, ack.map(|ack| &ack.header));
+            if let Some(ack) = ack {
+                connection.guess_rcv_mss(ack);
+                connection.marks_agreed_by_request(cx, request.option_seen, ack);
+            }
             connection.keep_syn(now, request.saved_syn.map(|syn| *syn));
             connection.unaccepted = true;
         }
@@ -435,7 +424,7 @@ impl Connection {
             self.counts(cx.now).begin_late(retrans, request.timeouts.into(), since_first);
         }
         match request.round_trip(cx, ack.and_then(|ack| ack.options.timestamps)) {
-            Some(rtt) => self.rtt.on_sample(cx.now, rtt, self.snd.span()),
+            Some(rtt) => self.rtt.on_sample_nanos(cx.now, rtt, self.snd.span()),
             // Of a cookie it is not known that it was sent twice.
             None if request.transmissions > 1 => self.rtt.on_syn_retransmitted(),
             None => {}

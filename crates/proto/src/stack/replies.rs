@@ -40,7 +40,9 @@ impl Replies {
         }
         self.end += 1;
         let place = &mut self.places[self.end - 1];
-        place.payload.clear();
+        if !place.payload.is_empty() {
+            place.payload.clear();
+        }
         Some(place)
     }
 

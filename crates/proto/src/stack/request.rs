@@ -8,7 +8,6 @@ use crate::tcp::negotiation::Negotiated;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::{Instant, ListenerId};
-use core::time::Duration;
 use wire::{FastOpenOption, SeqNum, Timestamps};
 
 /// SYN-RECEIVED of an ordinary passive open.
@@ -76,18 +75,18 @@ impl Request {
     }
 
     /// What the final ACK tells of the round trip. Where the SYN-ACK went more than once only its timestamp says which was answered
-    /// (RFC 7323 §4.1), and so with a SYN cookie.
-    pub(super) fn round_trip(&self, cx: &Context, timestamps: Option<Timestamps>) -> Option<Duration> {
-        let now_ms = cx.now.as_millis() as u32;
+    /// (RFC 7323 §4.1), and so with a SYN cookie. In nanoseconds.
+    pub(super) fn round_trip(&self, cx: &Context, timestamps: Option<Timestamps>) -> Option<u64> {
         match self.transmissions {
             // An earlier ACK would have been the measure.
             1 if self.acked && !cx.config.rtt_of_first => None,
-            1 => Some(cx.now.since(self.sent_at)),
+            1 => Some(cx.now.nanos_since(self.sent_at)),
             _ => {
                 let Timestamps { tsecr, .. } = timestamps.filter(|_| self.agreed.timestamps)?;
+                let now_ms = cx.now.as_millis() as u32;
                 let passed = now_ms.wrapping_sub(tsecr.wrapping_sub(self.ts_offset));
                 let sensible = tsecr != 0 && passed < ECHO_MOST;
-                sensible.then(|| Duration::from_millis(passed.max(1).into()))
+                sensible.then(|| u64::from(passed.max(1)) * 1_000_000)
             }
         }
     }

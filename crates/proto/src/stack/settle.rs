@@ -7,10 +7,10 @@ use super::listener::Listener;
 use super::{REPLAY_GENERATION, Shared, Stack, is_live};
 use crate::slab::Slab;
 use crate::tcp::connection::{Connection, ParentEvent};
+use crate::time::nanos;
 use crate::time_wait::TimeWait;
 use crate::tuple::FourTuple;
 use crate::{CloseReason, Config, ConnId, DropReason, Instant, State};
-use core::time::Duration;
 use wire::SeqNum;
 
 impl Stack {
@@ -94,7 +94,7 @@ impl Stack {
             let entry = time_wait_of(connection);
             let key = connection.md5_key().map(|key| (connection.tuple, key.clone()));
             cx.counters.time_wait_overflow += self.time_wait.insert(now, hash, entry, timeout) as u64;
-            self.agenda.deadlines.note_other(now + timeout);
+            self.agenda.deadlines.note_other(now.plus_nanos(timeout));
             if let (Some(attention), Some((tuple, key))) = (&mut self.attention, key) {
                 attention.signing.keep_key(&self.time_wait, tuple, key);
             }
@@ -149,8 +149,8 @@ fn tell_listener(listeners: &mut Slab<Listener>, now: Instant, connection: &mut 
     }
 }
 
-/// Linux's `TCP_TIMEWAIT`s of four seconds or less are its `TWKilled`.
-const BRIEF: Duration = Duration::from_secs(4);
+/// Linux's `TCP_TIMEWAIT`s of four seconds or less are its `TWKilled`; nanoseconds.
+const BRIEF: u64 = 4_000_000_000;
 
 /// Settles a change that concerns nobody but the connection. False: [`Stack::settle_turn`] must do it.
 #[inline]
@@ -191,11 +191,11 @@ fn only_awaits_fin(connection: &Connection) -> bool {
     connection.orphan && connection.state == State::FinWait2
 }
 
-/// For how long TIME-WAIT needs only its numbers, and so does FIN-WAIT-2 when nobody will read.
-fn numbers_are_kept(config: &Config, connection: &Connection) -> Option<Duration> {
+/// For how many nanoseconds TIME-WAIT needs only its numbers, and so does FIN-WAIT-2 when nobody will read.
+fn numbers_are_kept(config: &Config, connection: &Connection) -> Option<u64> {
     match connection.state {
-        State::TimeWait => Some(config.time_wait),
-        State::FinWait2 => Some(connection.fin_wait2_time(config).unwrap_or_default()),
+        State::TimeWait => Some(nanos(config.time_wait)),
+        State::FinWait2 => Some(nanos(connection.fin_wait2_time(config).unwrap_or_default())),
         _ => None,
     }
 }

@@ -3,6 +3,7 @@
 use super::holders::Name;
 use super::listener::Listener;
 use super::ports::Claim;
+use super::settle::settle_ordinary;
 use super::{FirstNumbers, Stack};
 use crate::fast_open::{ClientInputs, ClientPlan, decide};
 use crate::socket_options::Options;
@@ -226,7 +227,9 @@ impl Stack {
         connection.after_write(WriteFlags::empty());
         connection.snd.fin_queued = fin;
         self.shared.counters.active_opens += 1;
-        self.settle(now, id.index);
+        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
+            self.settle_turn(now, id);
+        }
         Ok(id)
     }
 

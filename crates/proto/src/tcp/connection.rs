@@ -18,7 +18,7 @@ use super::special::Special;
 use super::state::{self, Transition};
 use super::tcp_info::Tally;
 use super::timers::{Timer, Timers};
-use super::window_space::{SIGNED_MOST, whole_segments};
+use super::window_space::{SIGNED_MOST, Space, whole_segments};
 use super::window_use::WindowUse;
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
 use crate::memory::Memory;
@@ -383,6 +383,12 @@ impl Connection {
         }
     }
 
+    /// Neither the application nor the route asks for anything that ordinary connections do not have.
+    #[inline(always)]
+    pub(super) fn asks_for_nothing(&self) -> bool {
+        self.options.is_ordinary() && self.route.is_none()
+    }
+
     /// What a new connection has in place, before anything is agreed.
     pub(crate) fn begin(&mut self, cx: &Context) {
         self.smss = self.smss_now();
@@ -398,7 +404,7 @@ impl Connection {
     }
 
     fn obey_options(&mut self, cx: &Context) {
-        let ordinary = self.options.is_ordinary() && self.route.is_none();
+        let ordinary = self.asks_for_nothing();
         if !ordinary || self.may_be_cut(cx) {
             self.decide_fragments(cx);
         }
@@ -435,6 +441,19 @@ impl Connection {
 
     /// Begins to receive: the peer's SYN has come.
     pub(crate) fn start_receiver(&mut self, cx: &Context, irs: SeqNum) {
+        match cx.fresh.payload_space() {
+            Some(space) if self.asks_for_nothing() && !cx.config.window_slow_start => {
+                let shift = self.agreed.snd_wscale.map_or(0, |_| self.rcv.wscale);
+                self.rcv.begin(irs, Space::Payload(space), shift);
+                self.rcv.adv = self.rcv.nxt + space.full().min(u32::from(u16::MAX));
+            }
+            _ => self.start_special_receiver(cx, irs),
+        }
+    }
+
+    /// The same where more than the buffer decides about the first window.
+    #[inline(never)]
+    fn start_special_receiver(&mut self, cx: &Context, irs: SeqNum) {
         let config = &cx.config;
         let mut space = cx.fresh.space(config, &self.options);
         let mss = self.window_segment();

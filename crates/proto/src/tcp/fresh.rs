@@ -72,6 +72,12 @@ impl Fresh {
         }
     }
 
+    /// The bounds of the window of an ordinary socket, where windows are counted by payload.
+    #[inline(always)]
+    pub(crate) fn payload_space(&self) -> Option<WindowSpace> {
+        self.space
+    }
+
     /// The largest window of a socket with an empty buffer, by payload.
     #[inline]
     pub(crate) fn window(&self, config: &Config, options: &RareOptions) -> u32 {

@@ -12,6 +12,7 @@ use core::time::Duration;
 
 impl Connection {
     /// A controller that has not heard of anything yet.
+    #[inline(never)]
     pub(super) fn new_congestion(&self, cx: &Context) -> Congestion {
         self.congestion_from(cx, self.initial_window(&cx.config))
     }
@@ -26,8 +27,10 @@ impl Connection {
 
     fn congestion_from(&self, cx: &Context, initial_window: u32) -> Congestion {
         let smss = u32::from(self.smss());
-        let of_route = self.route.as_ref().and_then(|route| route.ssthresh);
-        let known = of_route.or_else(|| self.remembered_ssthresh(cx));
+        let known = match &self.route {
+            Some(route) if route.ssthresh.is_some() => route.ssthresh,
+            _ => self.remembered_ssthresh(cx),
+        };
         let ssthresh = match known.unwrap_or(cx.config.initial_ssthresh) {
             0 => u32::MAX,
             segments => segments.saturating_mul(smss),
@@ -37,8 +40,12 @@ impl Connection {
 
     fn congestion_with(&self, cx: &Context, initial_window: u32, ssthresh: u32) -> Congestion {
         let config = &cx.config;
-        let algorithm = self.options.congestion.or(self.route_metrics().and_then(|route| route.congctl));
-        let algorithm = algorithm.unwrap_or(config.tcp_congestion_control);
+        let algorithm = if self.asks_for_nothing() {
+            config.tcp_congestion_control
+        } else {
+            let of_route = self.route_metrics().and_then(|route| route.congctl);
+            self.options.congestion.or(of_route).unwrap_or(config.tcp_congestion_control)
+        };
         Congestion::new(
             algorithm,
             &Start {
@@ -54,6 +61,7 @@ impl Connection {
     }
 
     /// Bytes: RFC 6928's ten segments, or what `initcwnd` of route or stack says instead.
+    #[inline]
     pub(super) fn initial_window(&self, config: &Config) -> u32 {
         // A window that is small at first makes segments small, but as many of them may go later.
         let smss = if config.count_segments { self.whole_segment() } else { self.smss() };
@@ -63,7 +71,7 @@ impl Connection {
             0 => rfc5681_initial_segments(smss) * smss,
             segments => segments.saturating_mul(smss),
         };
-        bytes.min(self.cwnd_clamp())
+        if self.route.is_some() { bytes.min(self.cwnd_clamp()) } else { bytes }
     }
 
     /// So many SYNs or SYN-ACKs in a row were lost: the path may not take an initial window at once.

@@ -71,6 +71,7 @@ impl Receiver {
     }
 
     /// The peer's SYN has come to a receiver that has not received anything yet.
+    #[inline]
     pub(crate) fn begin(&mut self, irs: SeqNum, space: Space, wscale: u8) {
         (self.irs, self.nxt, self.adv, self.last_ack_sent) = (irs, irs + 1, irs + 1, irs);
         (self.space, self.wscale) = (space, wscale);

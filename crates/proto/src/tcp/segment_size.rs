@@ -89,6 +89,7 @@ impl Connection {
         self.congestion = self.new_congestion(cx);
     }
 
+    #[inline]
     pub(super) fn smss_now(&self) -> u16 {
         let whole = self.whole_segment();
         if !self.snd.bounds_by_window() {
@@ -100,15 +101,21 @@ impl Connection {
     }
 
     /// The SMSS as it would be, were the peer's window no bound.
+    #[inline]
     pub(crate) fn whole_segment(&self) -> u16 {
         let headers = self.tuple.ip_header_len() as u16 + 20;
-        let search = self.special.as_deref().and_then(|special| special.mtu_search.as_deref());
-        let packet = search.and_then(MtuSearch::bound).map_or(self.path_mtu, |low| low.min(self.path_mtu));
+        let packet = if self.special.is_some() { self.searched_mtu() } else { self.path_mtu };
         let mut mss = self.agreed.peer_mss.min(packet.saturating_sub(headers));
         if !self.options.is_ordinary() {
             mss = mss.min(negotiation::mss_clamp(&self.options));
         }
         mss.saturating_sub(self.every_option_len()).max(8)
+    }
+
+    #[cold]
+    fn searched_mtu(&self) -> u16 {
+        let search = self.special.as_deref().and_then(|special| special.mtu_search.as_deref());
+        search.and_then(MtuSearch::bound).map_or(self.path_mtu, |low| low.min(self.path_mtu))
     }
 
     /// What they leave of the room for options.
@@ -182,6 +189,7 @@ impl Connection {
 }
 
 /// The link's MTU, or the route's, or what ICMP lately told of the path, whichever is least; a locked route's is not doubted.
+#[inline]
 pub(super) fn first_path_mtu(cx: &Context, tuple: &FourTuple, metrics: Option<&RouteMetrics>) -> u16 {
     let link = u16::try_from(cx.capabilities.mtu).unwrap_or(u16::MAX);
     let told = metrics.and_then(|metrics| metrics.mtu);

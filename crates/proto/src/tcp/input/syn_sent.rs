@@ -10,6 +10,7 @@ use crate::tcp::negotiation::Negotiated;
 use crate::tcp::receiver::AckOwed;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
+use crate::time::nanos;
 use crate::{CloseReason, Events, Instant, Outcome, Skipped};
 use core::time::Duration;
 use wire::{Flags, SeqNum, Timestamps};
@@ -188,15 +189,15 @@ impl Connection {
         if sent_at != Some(active.first_sent_at) {
             self.syns_were_lost(cx, lost);
         }
-        let echoed = || timestamps.and_then(|timestamps| self.rtt_by_echo(cx, timestamps));
-        let Some(rtt) = sent_at.map(|sent_at| cx.now.since(sent_at)).or_else(echoed) else {
+        let echoed = || timestamps.and_then(|timestamps| self.rtt_by_echo(cx, timestamps)).map(nanos);
+        let Some(rtt) = sent_at.map(|sent_at| cx.now.nanos_since(sent_at)).or_else(echoed) else {
             self.rtt.on_syn_retransmitted();
             return self.recall_path(cx);
         };
         if brings_answer && active.answer_allowed {
-            self.rtt.on_delayed_sample(rtt, self.snd.span());
+            self.rtt.on_delayed_nanos(rtt, self.snd.span());
         } else {
-            self.rtt.on_sample(cx.now, rtt, self.snd.span());
+            self.rtt.on_sample_nanos(cx.now, rtt, self.snd.span());
         }
         self.recall_path(cx);
     }
