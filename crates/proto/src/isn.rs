@@ -68,15 +68,22 @@ impl IsnGenerator {
     /// What a connection of this tuple begins with. (Its input has another length than a port's, so the two tell nothing of each other.)
     pub(crate) fn of_tuple(&self, tuple: &FourTuple) -> TupleSecret {
         let ports = u32::from(tuple.local_port) << 16 | u32::from(tuple.peer_port);
+        let (Some(local), Some(peer)) = (tuple.local.v4_bytes(), tuple.peer.v4_bytes()) else {
+            return self.of_v6_tuple(tuple, ports);
+        };
+        // By words: that is straight code.
         let mut hasher = self.hasher();
-        if let (Some(local), Some(peer)) = (tuple.local.v4_bytes(), tuple.peer.v4_bytes()) {
-            // By words: half of the cost of a slice, whose length is looked at again and again.
-            hasher.write_u32(u32::from_le_bytes(local));
-            hasher.write_u32(u32::from_le_bytes(peer));
-        } else {
-            hasher.write(&tuple.local.0);
-            hasher.write(&tuple.peer.0);
-        }
+        hasher.write_u32(u32::from_le_bytes(local));
+        hasher.write_u32(u32::from_le_bytes(peer));
+        hasher.write_u32(ports);
+        TupleSecret(hasher.finish())
+    }
+
+    #[inline(never)]
+    fn of_v6_tuple(&self, tuple: &FourTuple, ports: u32) -> TupleSecret {
+        let mut hasher = self.hasher();
+        hasher.write(&tuple.local.0);
+        hasher.write(&tuple.peer.0);
         hasher.write_u32(ports);
         TupleSecret(hasher.finish())
     }

@@ -121,8 +121,8 @@ impl RttEstimator {
 
     /// Earlier connections took longer than this one's handshake, or it gave no sample: until there is one of data, the RTO is made from
     /// that (Linux's `tcp_init_metrics`: R + max(2 R, least RTO)).
-    pub(crate) fn seed(&mut self, remembered: Duration) {
-        let units = units(remembered);
+    pub(crate) fn seed(&mut self, remembered: u64) {
+        let units = units_of(remembered);
         if units > self.srtt {
             let remembered = u64::from(units) / UNITS_PER_MICRO;
             let rto = remembered + (2 * remembered).max(self.min_rto_micros.into());

@@ -55,7 +55,7 @@ fn our_client_with_a_cached_srtt() {
     measure(|| {
         let (mut bed, net) = ours_to_kernel();
         let mut srtt = None;
-        let (plain, visits) = costs(&mut bed, || srtt = with_path(&net, |path| path.rtt));
+        let (plain, visits) = costs(&mut bed, || srtt = with_path(&net, |path| path.rtt()));
         let srtt = srtt.expect("a remembered round-trip time").as_secs_f64() * 1000.0;
         println!("ours: plain {plain:.1} ms, SRTT {srtt:.1} ms, then {visits:.1?} ms");
         only_the_first_costs(plain, 100_f64.max(2.5 * srtt), &visits)
@@ -68,7 +68,7 @@ fn our_client_without_an_srtt() {
     let Some(_alone) = alone() else { return };
     measure(|| {
         let (mut bed, net) = ours_to_kernel();
-        let (plain, visits) = costs(&mut bed, || with_path(&net, |path| path.rtt = None));
+        let (plain, visits) = costs(&mut bed, || with_path(&net, |path| path.set_rtt(None)));
         println!("ours, no SRTT: plain {plain:.1} ms, then {visits:.1?} ms");
         only_the_first_costs(plain, 1000.0, &visits)
     });

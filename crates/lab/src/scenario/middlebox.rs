@@ -159,7 +159,7 @@ fn case(params: &Params, fault: Fault, client: Client) -> Case {
     if client == Client::FirstbyteWithoutRtt {
         let host = pair.client;
         pair.network.with_stack(host, |stack, now| {
-            stack.path_cache_mut().entry(now, Addr::from(CLIENT), Addr::from(SERVER.ip())).rtt = None;
+            stack.path_cache_mut().entry(now, Addr::from(CLIENT), Addr::from(SERVER.ip())).set_rtt(None);
         });
     }
     fault.turn_on(&mut pair);

@@ -107,7 +107,7 @@ impl Pair {
         let entry = |(local, peer, entry): (Addr, Addr, &PathEntry)| Remembered {
             local: local.to_string(),
             peer: peer.to_string(),
-            rtt_ms: entry.rtt.map(milliseconds),
+            rtt_ms: entry.rtt().map(milliseconds),
             mss: entry.mss,
             cookie: entry.cookie.map(|cookie| cookie.to_string()),
         };

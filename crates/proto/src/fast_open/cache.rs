@@ -6,6 +6,7 @@
 
 use super::lru::Lru;
 use super::verdict::{SlotKind, VerdictEntry, VerdictKey, Verdicts};
+use crate::time::nanos;
 use crate::{Instant, Verdict};
 use core::time::Duration;
 use wire::{Addr, Cookie, FastOpenKind};
@@ -33,17 +34,16 @@ pub struct PathEntry {
     pub kind: FastOpenKind,
     /// The peer's MSS option, bytes; `None` before its first SYN-ACK.
     pub mss: Option<u16>,
-    /// Smoothed round-trip time of earlier connections (RFC 6298).
-    pub rtt: Option<Duration>,
-    /// Its variation.
-    pub rttvar: Duration,
+    /// Smoothed round-trip time of earlier connections (RFC 6298), nanoseconds; 0: none. And its variation.
+    pub(crate) rtt_nanos: u64,
+    pub(crate) rttvar_nanos: u64,
     /// Slow-start threshold, segments.
     pub ssthresh: Option<u32>,
     /// Congestion window, segments. To be seen, not used: no connection begins with it.
     pub cwnd: Option<u32>,
     /// Segments that others were seen to overtake one by, where more than `tcp_reordering`.
     pub reordering: Option<u32>,
-    /// When these five were learnt.
+    /// When these three and the round trip were learnt.
     pub metrics_at: Instant,
     /// Path MTU in bytes, when an ICMP error told that it is below the link's.
     pub path_mtu: Option<u16>,
@@ -70,8 +70,8 @@ impl PathEntry {
             cookie: None,
             kind: FastOpenKind::Standard,
             mss: None,
-            rtt: None,
-            rttvar: Duration::ZERO,
+            rtt_nanos: 0,
+            rttvar_nanos: 0,
             ssthresh: None,
             cwnd: None,
             reordering: None,
@@ -85,6 +85,21 @@ impl PathEntry {
             syn_data_passed: false,
             last_used: now,
         }
+    }
+
+    /// Smoothed round-trip time of earlier connections (RFC 6298).
+    pub fn rtt(&self) -> Option<Duration> {
+        (self.rtt_nanos != 0).then(|| Duration::from_nanos(self.rtt_nanos))
+    }
+
+    /// Its variation.
+    pub fn rttvar(&self) -> Duration {
+        Duration::from_nanos(self.rttvar_nanos)
+    }
+
+    /// The round-trip time is this, or not known.
+    pub fn set_rtt(&mut self, rtt: Option<Duration>) {
+        self.rtt_nanos = rtt.map_or(0, nanos);
     }
 
     /// The path MTU if it was learnt less than `life` ago: paths change (RFC 1191 §6.3, RFC 8201 §4).

@@ -114,15 +114,20 @@ impl ReplayGuard {
     }
 
     fn id(&self, client: (Addr, u16), server: (Addr, u16), isn: SeqNum) -> u64 {
+        let ports = u32::from(client.1) << 16 | u32::from(server.1);
         let mut hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
-        if let (Some(client), Some(server)) = (client.0.v4_bytes(), server.0.v4_bytes()) {
-            hasher.write_u32(u32::from_le_bytes(client));
-            hasher.write_u32(u32::from_le_bytes(server));
-        } else {
-            hasher.write(&client.0.0);
-            hasher.write(&server.0.0);
-        }
-        hasher.write_u32(u32::from(client.1) << 16 | u32::from(server.1));
+        let (Some(client_v4), Some(server_v4)) = (client.0.v4_bytes(), server.0.v4_bytes()) else {
+            let mut bytes = [0; 40];
+            bytes[..16].copy_from_slice(&client.0.0);
+            bytes[16..32].copy_from_slice(&server.0.0);
+            bytes[32..36].copy_from_slice(&ports.to_le_bytes());
+            bytes[36..].copy_from_slice(&isn.0.to_le_bytes());
+            return hasher.hash(&bytes);
+        };
+        // By words: that is straight code.
+        hasher.write_u32(u32::from_le_bytes(client_v4));
+        hasher.write_u32(u32::from_le_bytes(server_v4));
+        hasher.write_u32(ports);
         hasher.write_u32(isn.0);
         hasher.finish()
     }

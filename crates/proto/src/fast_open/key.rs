@@ -35,13 +35,12 @@ impl Key {
 
     fn cookie_bytes(&self, client: Addr, server: Addr) -> [u8; COOKIE_LEN] {
         let mut hasher = SipHasher24::new_with_key(&self.0);
-        if let (Some(client), Some(server)) = (client.v4_bytes(), server.v4_bytes()) {
-            hasher.write_u32(u32::from_le_bytes(client));
-            hasher.write_u32(u32::from_le_bytes(server));
-        } else {
-            hasher.write(&client.0);
-            hasher.write(&server.0);
-        }
+        let (Some(client_v4), Some(server_v4)) = (client.v4_bytes(), server.v4_bytes()) else {
+            return hasher.hash([client.0, server.0].as_flattened()).to_le_bytes();
+        };
+        // By words: that is straight code.
+        hasher.write_u32(u32::from_le_bytes(client_v4));
+        hasher.write_u32(u32::from_le_bytes(server_v4));
         hasher.finish().to_le_bytes()
     }
 }

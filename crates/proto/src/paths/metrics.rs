@@ -6,7 +6,6 @@
 
 use crate::fast_open::PathEntry;
 use crate::tcp::connection::{Connection, Context};
-use crate::time::nanos;
 use crate::tuple::FourTuple;
 use crate::{Config, Instant, Metric, RouteMetrics};
 use core::time::Duration;
@@ -51,8 +50,9 @@ impl Connection {
     pub(crate) fn recall_path(&mut self, cx: &mut Context) {
         let life = cx.config.path_metrics_life;
         let known = cx.paths.lookup(self.tuple.local, self.tuple.peer);
-        if let Some(rtt) = known.and_then(|path| path.fresh_rtt(cx.now, life)) {
-            self.rtt.seed(rtt);
+        let fresh = known.filter(|path| path.rtt_nanos != 0 && path.is_fresh(cx.now, life));
+        if let Some(path) = fresh {
+            self.rtt.seed(path.rtt_nanos);
         } else if cx.config.path_rtt_at_once {
             self.remember_rtt(cx);
         }
@@ -60,14 +60,13 @@ impl Connection {
 
     /// The first sample, where nothing is remembered.
     pub(crate) fn remember_rtt(&self, cx: &mut Context) {
-        if let Some(srtt) =
-            self.rtt.srtt().filter(|_| !cx.config.tcp_no_metrics_save && cx.config.path_rtt_at_once)
-        {
+        if self.rtt.is_sampled() && !cx.config.tcp_no_metrics_save && cx.config.path_rtt_at_once {
             let life = cx.config.path_metrics_life;
             let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
             path.forget_if_old(cx.now, life);
-            if path.rtt.is_none() {
-                (path.rtt, path.rttvar, path.metrics_at) = (Some(srtt), self.rtt.rttvar(), cx.now);
+            if path.rtt_nanos == 0 {
+                (path.rtt_nanos, path.rttvar_nanos) = (self.rtt.srtt_nanos(), self.rtt.rttvar_nanos());
+                path.metrics_at = cx.now;
             }
         }
     }
@@ -104,7 +103,7 @@ impl Connection {
             // It could not tell how long the path is: perhaps what we believed is wrong.
             None => {
                 if let Some(path) = cx.paths.get_mut(local, peer) {
-                    path.rtt = None;
+                    path.rtt_nanos = 0;
                 }
             }
         }
@@ -146,12 +145,12 @@ impl PathEntry {
 
     /// The remembered round trip, if it is not too old.
     pub fn fresh_rtt(&self, now: Instant, life: Duration) -> Option<Duration> {
-        self.rtt.filter(|_| self.is_fresh(now, life))
+        self.rtt().filter(|_| self.is_fresh(now, life))
     }
 
     fn forget_if_old(&mut self, now: Instant, life: Duration) {
         if !self.is_fresh(now, life) {
-            (self.rtt, self.rttvar) = (None, Duration::ZERO);
+            (self.rtt_nanos, self.rttvar_nanos) = (0, 0);
             (self.ssthresh, self.cwnd, self.reordering) = (None, None, None);
         }
     }
@@ -195,12 +194,10 @@ impl PathEntry {
 
     /// Too long a time-out costs less than too short a one, so a longer round trip counts in full.
     fn learn_rtt(&mut self, srtt: u64, rttvar: u64) {
-        let kept = self.rtt.map_or(0, nanos);
-        let (known, deviation) = (nanos(self.rttvar), kept.abs_diff(srtt).max(rttvar));
-        let rtt = if srtt >= kept { srtt } else { kept - (kept - srtt) / 8 };
-        self.rtt = Some(Duration::from_nanos(rtt));
-        let rttvar = if deviation >= known { deviation } else { known - (known - deviation) / 4 };
-        self.rttvar = Duration::from_nanos(rttvar);
+        let (kept, known) = (self.rtt_nanos, self.rttvar_nanos);
+        let deviation = kept.abs_diff(srtt).max(rttvar);
+        self.rtt_nanos = if srtt >= kept { srtt } else { kept - (kept - srtt) / 8 };
+        self.rttvar_nanos = if deviation >= known { deviation } else { known - (known - deviation) / 4 };
     }
 }
 
@@ -251,7 +248,7 @@ mod tests {
         let mut seen = Vec::new();
         for (srtt, rttvar) in [(100, 10), (180, 10), (100, 10), (170, 5)] {
             path.learn_rtt(srtt * MS, rttvar * MS);
-            seen.push((path.rtt.unwrap().as_micros(), path.rttvar.as_micros()));
+            seen.push((path.rtt().unwrap().as_micros(), path.rttvar().as_micros()));
         }
         assert_eq!(seen, [(100_000, 100_000), (180_000, 95_000), (170_000, 91_250), (170_000, 69_687)]);
     }
@@ -309,6 +306,6 @@ mod tests {
         path.forget_if_old(last, HOUR);
         assert_eq!(path.ssthresh, Some(20));
         path.forget_if_old(Instant::ZERO + HOUR, HOUR);
-        assert_eq!((path.rtt, path.cwnd, path.ssthresh, path.mss), (None, None, None, Some(1460)));
+        assert_eq!((path.rtt(), path.cwnd, path.ssthresh, path.mss), (None, None, None, Some(1460)));
     }
 }

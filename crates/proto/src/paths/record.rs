@@ -1,6 +1,7 @@
 //! The memory of paths as plain values: ages instead of times, so that they mean the same after a restart.
 
 use crate::fast_open::{Network, PathCache, PathEntry, TryExperimental, VerdictEntry, VerdictKey};
+use crate::time::nanos;
 use crate::{Instant, Stack, Verdict};
 use core::net::IpAddr;
 use core::time::Duration;
@@ -132,8 +133,8 @@ impl PathRecord {
             syn_drops: entry.syn_drops,
             last_syn_drop: entry.last_syn_drop.map(|at| now.since(at)),
             syn_data_passed: entry.syn_data_passed,
-            rtt: entry.rtt,
-            rttvar: entry.rttvar,
+            rtt: entry.rtt(),
+            rttvar: entry.rttvar(),
             ssthresh: entry.ssthresh,
             cwnd: entry.cwnd,
             reordering: entry.reordering,
@@ -148,8 +149,8 @@ impl PathRecord {
             cookie: self.cookie,
             kind: self.kind,
             mss: self.mss,
-            rtt: self.rtt,
-            rttvar: self.rttvar,
+            rtt_nanos: self.rtt.map_or(0, nanos),
+            rttvar_nanos: nanos(self.rttvar),
             ssthresh: self.ssthresh,
             cwnd: self.cwnd,
             reordering: self.reordering,

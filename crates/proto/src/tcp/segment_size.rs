@@ -91,6 +91,12 @@ impl Connection {
 
     #[inline]
     pub(super) fn smss_now(&self) -> u16 {
+        let special = self.special.is_some() || self.snd.bounds_by_window() || !self.options.is_ordinary();
+        if special { self.special_smss() } else { self.ordinary_segment() }
+    }
+
+    #[inline(never)]
+    fn special_smss(&self) -> u16 {
         let whole = self.whole_segment();
         if !self.snd.bounds_by_window() {
             return whole;
@@ -101,21 +107,28 @@ impl Connection {
     }
 
     /// The SMSS as it would be, were the peer's window no bound.
-    #[inline]
     pub(crate) fn whole_segment(&self) -> u16 {
-        let headers = self.tuple.ip_header_len() as u16 + 20;
-        let packet = if self.special.is_some() { self.searched_mtu() } else { self.path_mtu };
-        let mut mss = self.agreed.peer_mss.min(packet.saturating_sub(headers));
+        let search = self.special.as_deref().and_then(|special| special.mtu_search.as_deref());
+        let packet = search.and_then(MtuSearch::bound).map_or(self.path_mtu, |low| low.min(self.path_mtu));
+        let mut mss = self.mss_in(packet);
         if !self.options.is_ordinary() {
             mss = mss.min(negotiation::mss_clamp(&self.options));
         }
         mss.saturating_sub(self.every_option_len()).max(8)
     }
 
-    #[cold]
-    fn searched_mtu(&self) -> u16 {
-        let search = self.special.as_deref().and_then(|special| special.mtu_search.as_deref());
-        search.and_then(MtuSearch::bound).map_or(self.path_mtu, |low| low.min(self.path_mtu))
+    /// The same where nothing special is asked for, and no MTU is looked for.
+    #[inline(always)]
+    fn ordinary_segment(&self) -> u16 {
+        let timestamps = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
+        self.mss_in(self.path_mtu).saturating_sub(timestamps).max(8)
+    }
+
+    /// Payload and options of one segment in a packet of this size, as the peer takes it.
+    #[inline(always)]
+    fn mss_in(&self, packet: u16) -> u16 {
+        let headers = self.tuple.ip_header_len() as u16 + 20;
+        self.agreed.peer_mss.min(packet.saturating_sub(headers))
     }
 
     /// What they leave of the room for options.

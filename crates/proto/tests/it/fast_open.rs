@@ -86,7 +86,7 @@ fn client_knowing(mut p: Peer, mss: Option<u16>, srtt_ms: Option<u64>) -> Peer {
     let entry = p.stack.path_cache_mut().entry(p.now, p.local.ip().into(), p.remote.ip().into());
     entry.store_cookie(Cookie::new(&[0xc0; 8]).unwrap(), FastOpenKind::Standard);
     entry.mss = mss;
-    entry.rtt = srtt_ms.map(Duration::from_millis);
+    entry.set_rtt(srtt_ms.map(Duration::from_millis));
     p
 }
 

@@ -57,7 +57,7 @@ fn both_ends_remember_the_round_trip_when_they_close() {
         let id = pair.connect(ConnectOptions::default());
         pair.run(100);
         let child = pair.accept(listener).unwrap();
-        assert_eq!(path(&pair.stacks[CLIENT]).and_then(|path| path.rtt), at_once.then_some(ms(40)));
+        assert_eq!(path(&pair.stacks[CLIENT]).and_then(|path| path.rtt()), at_once.then_some(ms(40)));
         let now = pair.now;
         pair.stacks[CLIENT].close(now, id);
         pair.run(100);
@@ -67,7 +67,7 @@ fn both_ends_remember_the_round_trip_when_they_close() {
         // One in TIME-WAIT, the other CLOSED from LAST-ACK.
         for stack in &pair.stacks {
             let path = path(stack).unwrap();
-            assert_eq!((path.rtt, path.cwnd, path.ssthresh), (Some(ms(40)), Some(10), None));
+            assert_eq!((path.rtt(), path.cwnd, path.ssthresh), (Some(ms(40)), Some(10), None));
         }
     }
 }
@@ -90,8 +90,8 @@ fn nothing_is_left_where_nothing_shall_be_and_by_what_is_aborted() {
         let now = pair.now;
         pair.stacks[SERVER].close(now, child);
         pair.run(100);
-        assert_eq!(path(&pair.stacks[SERVER]).and_then(|path| path.rtt), None);
-        assert_eq!(path(&pair.stacks[CLIENT]).and_then(|path| path.rtt), None);
+        assert_eq!(path(&pair.stacks[SERVER]).and_then(|path| path.rtt()), None);
+        assert_eq!(path(&pair.stacks[CLIENT]).and_then(|path| path.rtt()), None);
     }
 }
 
@@ -100,7 +100,7 @@ fn first_rto(remembered: Option<Duration>, syn_rtt: u64, age: u64) -> Duration {
     let mut p = Peer::ours();
     p.local = "10.0.0.2:0".parse().unwrap();
     let now = p.now;
-    p.stack.path_cache_mut().entry(now, p.local.ip().into(), p.remote.ip().into()).rtt = remembered;
+    p.stack.path_cache_mut().entry(now, p.local.ip().into(), p.remote.ip().into()).set_rtt(remembered);
     p.now = p.now + ms(age);
     let id = p.connect(ConnectOptions::default());
     p.expect("S 0");

@@ -67,7 +67,7 @@ fn cwnd_and_ssthresh_hold_as_they_stand_or_as_on_linux() {
     assert_eq!(begins_with(Config::linux(), "cwnd lock 4"), (10, none));
     let mut p = with_route(Config::linux(), "cwnd lock 4");
     let (now, local, peer) = (p.now, p.local.ip().into(), p.remote.ip().into());
-    p.stack.path_cache_mut().entry(now, local, peer).rtt = Some(Duration::from_millis(10));
+    p.stack.path_cache_mut().entry(now, local, peer).set_rtt(Some(Duration::from_millis(10)));
     let id = accepted(&mut p);
     assert_eq!(p.stack.info(id).unwrap().cwnd / 1000, 4);
 }

@@ -73,7 +73,7 @@ fn the_last_quarter_is_for_known_peers() {
             let dropped = 100 - held as u64;
             assert_eq!((counter(&p, "ListenDrops"), counter(&p, "TCPReqQFullDrop")), (dropped, 0));
             let path = p.stack.path_cache_mut().entry(p.now, p.local.ip().into(), p.remote.ip().into());
-            path.rtt = Some(Duration::from_millis(10));
+            path.set_rtt(Some(Duration::from_millis(10)));
             p.remote.set_port(999);
             p.send("S 0 <mss 1460>");
             p.expect("SA 0 ack 1");

@@ -176,7 +176,7 @@ fn the_deadline_is_the_hold_or_a_quarter_of_the_round_trip() {
     let rows = [(None, 5 * MS), (Some(200 * MS), 5 * MS), (Some(8 * MS), 2 * MS), (Some(MS / 2), least)];
     for (srtt, wait) in rows {
         let (mut p, listener) = patient();
-        p.stack.path_cache_mut().entry(p.now, p.local.ip().into(), p.remote.ip().into()).rtt = srtt;
+        p.stack.path_cache_mut().entry(p.now, p.local.ip().into(), p.remote.ip().into()).set_rtt(srtt);
         p.send(&format!("S 0:10 win 65535 <mss 1000,FO {}>", cookie(&p)));
         let id = p.accept(listener);
         p.write(id, b"hello");
@@ -267,7 +267,7 @@ fn tsval_and_the_round_trip_use_the_true_time_of_transmission() {
     let later = p.expect("PA 6:10 ack 11").options.timestamps.unwrap();
     assert_eq!(later.tsval.wrapping_sub(sent.tsval), 40, "not since the SYN came");
     let path = p.stack.path_cache().lookup(p.local.ip().into(), p.remote.ip().into()).unwrap();
-    assert_eq!(path.rtt, Some(40 * MS));
+    assert_eq!(path.rtt(), Some(40 * MS));
 }
 
 #[test]

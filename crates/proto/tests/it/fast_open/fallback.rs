@@ -47,8 +47,8 @@ fn the_plain_syn_follows_after_100_ms_or_two_and_a_half_round_trips() {
 #[test]
 fn a_cookie_request_falls_back_too() {
     let mut p = Peer::ours();
-    p.stack.path_cache_mut().entry(p.now, p.local.ip().into(), p.remote.ip().into()).rtt =
-        Some(Duration::from_millis(60));
+    let path = p.stack.path_cache_mut().entry(p.now, p.local.ip().into(), p.remote.ip().into());
+    path.set_rtt(Some(Duration::from_millis(60)));
     p.connect(auto(b"hello"));
     p.expect("S 0 <mss 1460,sackOK,TS 0 0,wscale 7,FO>");
     expect_plain(&mut p, Duration::from_millis(150));
