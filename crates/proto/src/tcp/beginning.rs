@@ -1,0 +1,101 @@
+//! How a connection begins: what it has in place before anything is agreed, and what follows from the two SYNs.
+
+use super::connection::{Connection, Context};
+use super::negotiation::Negotiated;
+use super::window_space::{SIGNED_MOST, Space, whole_segments};
+use crate::State;
+use wire::SeqNum;
+
+impl Connection {
+    /// Neither the application nor the route asks for anything that ordinary connections do not have.
+    #[inline(always)]
+    pub(super) fn asks_for_nothing(&self) -> bool {
+        self.options.is_ordinary() && self.route.is_none()
+    }
+
+    /// What a new connection has in place, before anything is agreed.
+    pub(crate) fn begin(&mut self, cx: &Context) {
+        self.smss = self.smss_now();
+        self.congestion = self.new_congestion(cx);
+        self.obey_options(cx);
+    }
+
+    /// The same of one that begins with a SYN of the peer.
+    pub(crate) fn begin_agreed(&mut self, cx: &Context, agreed: Negotiated, irs: SeqNum) {
+        self.obey_options(cx);
+        self.agree(cx, agreed);
+        self.start_receiver(cx, irs);
+    }
+
+    fn obey_options(&mut self, cx: &Context) {
+        let ordinary = self.asks_for_nothing();
+        if !ordinary || self.may_be_cut(cx) {
+            self.decide_fragments(cx);
+        }
+        if ordinary {
+            return;
+        }
+        self.bound_rto(&cx.config);
+        if self.options.keepalive {
+            self.start_keepalive(cx);
+        }
+    }
+
+    /// Begins to receive: the peer's SYN has come.
+    pub(crate) fn start_receiver(&mut self, cx: &Context, irs: SeqNum) {
+        match cx.fresh.payload_space() {
+            Some(space) if self.asks_for_nothing() && !cx.config.window_slow_start => {
+                let shift = self.agreed.snd_wscale.map_or(0, |_| self.rcv.wscale);
+                self.rcv.begin(irs, Space::Payload(space), shift);
+                self.rcv.adv = self.rcv.nxt + space.full().min(u32::from(u16::MAX));
+            }
+            _ => self.start_special_receiver(cx, irs),
+        }
+    }
+
+    /// The same where more than the buffer decides about the first window.
+    #[inline(never)]
+    fn start_special_receiver(&mut self, cx: &Context, irs: SeqNum) {
+        let config = &cx.config;
+        let mut space = cx.fresh.space(config, &self.options);
+        let mss = self.window_segment();
+        let mut first = space.full();
+        let routes = self.route_metrics().is_some_and(|route| route.initrwnd.is_some());
+        if config.window_slow_start || routes || space.packets().is_some() {
+            first = whole_segments(first.min(self.initial_rcv_wnd(mss)), mss);
+            if config.tcp_workaround_signed_windows {
+                first = first.min(SIGNED_MOST);
+            }
+            if let Some(payload) = space.payload_mut() {
+                payload.begin_at(first);
+            }
+        }
+        let shift = self.agreed.snd_wscale.map(|_| self.rcv.wscale);
+        if let Some(packets) = space.packets_mut() {
+            packets.begin(cx.now, first, shift, (self.advmss.into(), config.tcp_app_win, irs + 1));
+            packets.predicts = self.state != State::SynSent || shift.is_none();
+        }
+        self.rcv.begin(irs, space, shift.unwrap_or(0));
+        // Our SYN told this window, or our SYN-ACK will: data may come right behind the peer's SYN.
+        self.rcv.adv = self.rcv.nxt + first.min(u32::from(u16::MAX));
+        self.begin_packets(first);
+        if let Some(on) = self.options.quickack {
+            self.set_quickack(config, on);
+        }
+    }
+
+    /// What the route's `initrwnd` leaves of the first window, bytes.
+    pub(crate) fn initial_rcv_wnd(&self, mss: u32) -> u32 {
+        let segments = self.route_metrics().and_then(|route| route.initrwnd);
+        segments.map_or(u32::MAX, |segments| segments.saturating_mul(mss))
+    }
+
+    /// Takes over what the SYNs agreed; the congestion window starts from the agreed MSS.
+    pub(crate) fn agree(&mut self, cx: &Context, agreed: Negotiated) {
+        self.agreed = agreed;
+        self.search_mtu_from_start(cx);
+        self.smss = self.smss_now();
+        self.congestion = self.new_congestion(cx);
+        self.expand_send_buffer(&cx.config);
+    }
+}
