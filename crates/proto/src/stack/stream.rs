@@ -325,7 +325,7 @@ pub(super) fn writable<'a>(
 }
 
 /// The application has read. The peer is told of room in the buffer when it is worth a packet (RFC 9293 §3.8.6.2.2): true if so.
-#[inline]
+#[inline(always)]
 fn was_read(shared: &mut Shared, now: Instant, connection: &mut Connection) -> bool {
     shared.charge(now, connection);
     if connection.rcv.space.packets().is_some() {

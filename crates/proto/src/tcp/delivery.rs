@@ -8,7 +8,6 @@
 //! What was in flight and lost when the segment left is told, too: from it follows how much of a flight the path drops.
 
 use super::send_queue::TxSegment;
-use super::window_use::Round;
 use crate::Instant;
 use core::time::Duration;
 use wire::SeqNum;
@@ -153,27 +152,7 @@ struct Newest {
     lost: u32,
 }
 
-/// All there was in flight: one segment, sent once, and acknowledged now.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lone {
-    pub(crate) sent_at: Instant,
-    /// Bytes.
-    pub(crate) len: u32,
-    /// Bytes it counted as in flight.
-    pub(super) weight: u32,
-    pub(super) snapshot: Snapshot,
-    /// Bytes held to be lost until then, modulo 2³².
-    pub(super) lost: u32,
-    /// How the window was used.
-    pub(super) round: Round,
-}
-
 impl Flight {
-    /// Bytes held to be lost, modulo 2³².
-    pub(super) fn lost(&self) -> u32 {
-        self.lost
-    }
-
     /// Of a connection that has delivered nothing.
     pub(super) const FIRST: Flight = Flight {
         lost: 0,
@@ -338,10 +317,16 @@ impl Delivery {
     /// All there was in flight is acknowledged at once, a single segment that was sent once: its sample, as
     /// [`take_sample`](Self::take_sample) gives it.
     #[inline(always)]
-    pub(super) fn sample_lone(&mut self, now: Instant, min_rtt: u32, lone: &Lone) -> RateSample {
+    pub(super) fn sample_lone(
+        &mut self,
+        flight: &Flight,
+        now: Instant,
+        min_rtt: u32,
+        lone: &TxSegment,
+    ) -> RateSample {
         self.delivered = self.delivered.wrapping_add(lone.weight);
         let newest =
-            Newest { sent_at: micros(lone.sent_at), once: true, then: lone.snapshot, lost: lone.lost };
+            Newest { sent_at: micros(lone.sent_at), once: true, then: lone.snapshot, lost: flight.lost };
         self.sample(now, min_rtt, (lone.weight, 1), &newest)
     }
 

@@ -60,7 +60,6 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
-    #[inline(never)]
     fn switch(&mut self, before: LimitedBy, now: Instant) {
         if let Some(kind) = timed(before) {
             self.times[kind] += now.since(self.since);
@@ -153,13 +152,18 @@ impl Connection {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn switch_limit(&mut self, by: LimitedBy, now: Instant) {
         let before = std::mem::replace(&mut self.limited_by, by);
         self.busy.switch(before, by, now);
         if timed(before).is_some() || timed(by).is_some() {
-            Special::of(&mut self.special, now).clocks.switch(before, now);
+            self.switch_clocks(before, now);
         }
+    }
+
+    #[inline(never)]
+    fn switch_clocks(&mut self, before: LimitedBy, now: Instant) {
+        Special::of(&mut self.special, now).clocks.switch(before, now);
     }
 
     #[inline(always)]

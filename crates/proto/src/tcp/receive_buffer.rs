@@ -174,7 +174,20 @@ impl ReceiveBuffer {
 
     pub(crate) fn read(&mut self, buf: &mut [u8], spare: &mut Spare) -> usize {
         let Some(held) = &mut self.held else { return 0 };
-        let most = buf.len().min(held.len as usize);
+        // Most reads take all there is, and that is one payload.
+        let len = held.len as usize;
+        if held.first.len() == len
+            && let Some(all) = buf.get_mut(..len)
+        {
+            all.copy_from_slice(&held.first);
+            held.first = Bytes::new();
+            (held.len, held.memory) = (0, 0);
+            if let Some(held) = self.held.take() {
+                spare.keep(held);
+            }
+            return len;
+        }
+        let most = buf.len().min(len);
         let mut left = &mut buf[..most];
         while !left.is_empty() {
             let chunk = held.take(left.len());

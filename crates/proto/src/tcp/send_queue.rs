@@ -17,6 +17,7 @@ use super::window_use::Round;
 use crate::Instant;
 use bytes::{Bytes, BytesMut};
 use core::ops::{Deref, DerefMut};
+pub(crate) use lone::Lone;
 pub(crate) use segment::TxSegment;
 use smallvec::SmallVec;
 use std::collections::VecDeque;

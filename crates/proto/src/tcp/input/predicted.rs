@@ -8,9 +8,9 @@
 use super::ack::count_predicted;
 use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::delivery::Lone;
 use crate::tcp::nagle::Nagle;
 use crate::tcp::recovery::Purpose;
+use crate::tcp::send_queue::Lone;
 use crate::tcp::timers::Timer;
 use crate::tcp::window_space::Space;
 use crate::{Events, State};
@@ -142,9 +142,10 @@ impl Connection {
     fn take_predicted_ack(&mut self, cx: &mut Context, segment: &Ordinary) {
         let ack = segment.ack;
         let everything = ack == self.snd.max && ack == self.snd.queue.end();
-        if everything && let Some(lone) = self.snd.queue.acknowledge_lone(&mut cx.blocks) {
+        if everything && let Some(lone) = self.snd.queue.take_lone() {
             self.snd.nagle.remove(Nagle::MORE);
-            return self.all_is_acknowledged(cx, segment, &lone);
+            self.all_is_acknowledged(cx, segment, &lone);
+            return lone.give_back(&mut cx.blocks);
         }
         self.acknowledge_in_order(cx, ack, segment.timestamps);
         self.segments_delivered(cx);
@@ -158,16 +159,17 @@ impl Connection {
     /// All that was ever written went as one segment, and has arrived: nothing is in flight, nothing waits, no timer runs for it.
     #[inline(always)]
     fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &Ordinary, lone: &Lone) {
+        let Some((sent, flight, round)) = lone.parts() else { return };
         if self.fast_opened && cx.paths.has_verdicts() {
             self.path_is_not_stalled(cx);
         }
         self.snd.una = segment.ack;
         self.snd.nxt = segment.ack;
-        self.bytes_acked += u64::from(lone.len);
+        self.bytes_acked += u64::from(sent.len);
         self.soft_error = None;
-        let rtt = cx.now.nanos_since(lone.sent_at);
+        let rtt = cx.now.nanos_since(sent.sent_at);
         let first_sample = !self.rtt.is_sampled();
-        self.note_min_rtt(cx, rtt, |c| lone.len < c.smss().into());
+        self.note_min_rtt(cx, rtt, |c| sent.len < c.smss().into());
         self.rtt.on_delayed_nanos(rtt, self.snd.span());
         if first_sample {
             self.remember_rtt(cx);
@@ -181,10 +183,11 @@ impl Connection {
         if self.special.is_some() {
             self.judge_mtu_probe(cx, segment.ack);
         }
-        self.window_may_grow_after(cx, &lone.round, lone.len, Some(rtt));
-        let rate = self.snd.queue.delivery.sample_lone(cx.now, self.rtt.min_rtt_micros(), lone);
+        self.window_may_grow_after(cx, round, sent.len, Some(rtt));
+        let min_rtt = self.rtt.min_rtt_micros();
+        let rate = self.snd.queue.delivery.sample_lone(flight, cx.now, min_rtt, sent);
         self.count_delivered(cx, &rate);
-        self.tell_rate(cx.now, &rate, 0, lone.round.was_full());
+        self.tell_rate(cx.now, &rate, 0, round.was_full());
     }
 
     /// It brings the text that comes next, all of which lies in the window.

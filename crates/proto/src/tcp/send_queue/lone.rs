@@ -1,37 +1,47 @@
 //! A request, or an answer: all that is queued is one segment, and all of it is acknowledged at once.
 
-use super::{SendQueue, TxSegment};
-use crate::tcp::delivery::Lone;
+use super::{Held, SendQueue, TxSegment};
+use crate::tcp::delivery::Flight;
 use crate::tcp::send_blocks::SendBlocks;
+use crate::tcp::window_use::Round;
+
+/// All that was queued: one segment, sent once, with what is known of its flight.
+pub(crate) struct Lone(Box<Held>);
 
 impl SendQueue {
-    /// All there is, if that is one segment of which nothing is known but that it was sent, once.
+    /// All there is, if that is one segment of which nothing is known but that it was sent, once: the queue is empty then.
     #[inline(always)]
-    fn lone(&self) -> Option<&TxSegment> {
-        let held = self.held.as_deref()?;
-        let ordinary =
-            held.segments.len() == 1 && held.unit == 1 && !held.has_blocks && !held.flight.has_news();
-        held.segments.front().filter(|only| ordinary && only.is_fresh())
+    pub(crate) fn take_lone(&mut self) -> Option<Lone> {
+        let held = self.held.take_if(|held| held.is_lone())?;
+        self.len = 0;
+        Some(Lone(held))
+    }
+}
+
+impl Held {
+    #[inline(always)]
+    fn is_lone(&self) -> bool {
+        self.segments.len() == 1
+            && self.unit == 1
+            && !self.has_blocks
+            && !self.flight.has_news()
+            && self.segments.front().is_some_and(TxSegment::is_fresh)
+    }
+}
+
+impl Lone {
+    /// The segment, its flight, and how the window was used meanwhile.
+    #[inline(always)]
+    pub(in crate::tcp) fn parts(&self) -> Option<(&TxSegment, &Flight, &Round)> {
+        self.0.segments.front().map(|segment| (segment, &self.0.flight, &self.0.round))
     }
 
-    /// All there is is acknowledged now. If it is one segment, sent once, it is gone; `None`: it is not, and nothing has happened.
+    /// It is not needed any more.
     #[inline(always)]
-    pub(crate) fn acknowledge_lone(&mut self, blocks: &mut SendBlocks) -> Option<Lone> {
-        let only = self.lone()?;
-        let lone = Lone {
-            sent_at: only.sent_at,
-            len: only.len,
-            weight: only.weight,
-            snapshot: only.snapshot,
-            lost: self.flight.lost(),
-            round: self.round,
-        };
-        self.len = 0;
-        if let Some(mut held) = self.held.take() {
-            held.segments.pop_back();
-            (held.tail, held.sent_weight, held.acked_weight) = (None, 0, lone.weight);
-            blocks.keep_queue(held);
-        }
-        Some(lone)
+    pub(crate) fn give_back(self, blocks: &mut SendBlocks) {
+        let Lone(mut held) = self;
+        held.acked_weight = held.segments.pop_back().map_or(0, |segment| segment.weight);
+        held.tail = None;
+        blocks.keep_queue(held);
     }
 }
