@@ -8,6 +8,8 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Addr(pub [u8; 16]);
 
+/// What stands before the four bytes.
+const MAPPED: u128 = 0xffff;
 const MAPPED_PREFIX: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 impl Addr {
@@ -68,11 +70,10 @@ impl From<IpAddr> for Addr {
 }
 
 impl From<Ipv4Addr> for Addr {
+    /// As one number: written in parts and read as a whole, as hashes do, it would have to wait for its way through memory.
+    #[inline]
     fn from(v4: Ipv4Addr) -> Addr {
-        let mut bytes = [0; 16];
-        bytes[..MAPPED_PREFIX.len()].copy_from_slice(&MAPPED_PREFIX);
-        bytes[MAPPED_PREFIX.len()..].copy_from_slice(&v4.octets());
-        Addr(bytes)
+        Addr((MAPPED << 32 | u128::from(v4.to_bits())).to_be_bytes())
     }
 }
 

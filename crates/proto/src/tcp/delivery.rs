@@ -356,11 +356,11 @@ impl Delivery {
             lost: newest.lost.wrapping_sub(then.lost),
             rtt: newest.once.then_some(rtt),
         };
-        if let Some(rate) = sample.rate()
-            && (!rate.app_limited || self.best().is_none_or(|best| rate.is_at_least(&best)))
-        {
+        if let Some(rate) = sample.rate() {
             let lull = if rate.app_limited { LULL } else { 0 };
-            self.best = (rate.delivered, rate.micros.min(LULL - 1) | lull);
+            // Which of the two is greater is as good as random: chosen without a branch.
+            let yields = rate.app_limited && self.best().is_some_and(|best| !rate.is_at_least(&best));
+            self.best = if yields { self.best } else { (rate.delivered, rate.micros.min(LULL - 1) | lull) };
         }
         sample
     }
