@@ -34,11 +34,10 @@ impl Agenda {
         self.note_events(id, connection);
     }
 
-    /// A connection that is open has something to send, which it had not.
+    /// A connection that is open has something to send, which it had not; its deadlines are what they were.
     #[inline(always)]
     pub(super) fn note_ready(&mut self, id: ConnId, connection: &mut Connection) {
         debug_assert!(connection.may_transmit());
-        self.deadlines.note(id.index, connection);
         if !std::mem::replace(&mut connection.ready, true) {
             self.ready.push_back(id);
         }

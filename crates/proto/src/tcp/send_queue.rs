@@ -120,12 +120,9 @@ impl Held {
         }
     }
 
-    #[inline(never)]
     fn freeze_open_tail(&mut self) {
-        if let (Some(tail), Some(last)) = (&mut self.tail, self.segments.back_mut())
-            && !tail.is_empty()
-        {
-            last.parts.push(tail.split().freeze());
+        if let (Some(tail), Some(last)) = (&mut self.tail, self.segments.back_mut()) {
+            last.freeze(tail);
         }
     }
 

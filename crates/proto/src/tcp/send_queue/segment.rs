@@ -3,7 +3,7 @@
 use super::Slices;
 use crate::Instant;
 use crate::tcp::delivery::Snapshot;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 use wire::SeqNum;
 
@@ -49,6 +49,14 @@ impl TxSegment {
     #[inline]
     pub(super) fn is_fresh(&self) -> bool {
         self.transmissions == 1 && !self.sacked && !self.lost && !self.begun
+    }
+
+    /// It is the last, and what was written at its end stays as it is.
+    #[inline(never)]
+    pub(super) fn freeze(&mut self, tail: &mut BytesMut) {
+        if !tail.is_empty() {
+            self.parts.push(tail.split().freeze());
+        }
     }
 
     #[inline(always)]

@@ -33,15 +33,16 @@ impl SendQueue {
     /// The one segment that was written and never sent, if it begins at `seq` and no record has ended lately. It is about to leave.
     #[inline(always)]
     pub(in crate::tcp) fn unsent_segment(&mut self, seq: SeqNum) -> Option<Unsent<'_>> {
-        let held = self.held.as_deref_mut()?;
-        let last = held.segments.back()?;
-        if last.seq != seq || last.transmissions > 0 || held.has_records {
+        let Held { segments, flight, sent_weight, has_records, unit, tail, .. } = self.held.as_deref_mut()?;
+        let segment = segments.back_mut()?;
+        if segment.seq != seq || segment.transmissions > 0 || *has_records {
             return None;
         }
-        held.freeze_tail();
-        held.unit = 1;
-        let Held { segments, flight, sent_weight, .. } = held;
-        Some(Unsent { segment: segments.back_mut()?, sent_weight, flight, delivery: &self.delivery })
+        if let Some(tail) = tail {
+            segment.freeze(tail);
+        }
+        *unit = 1;
+        Some(Unsent { segment, sent_weight, flight, delivery: &self.delivery })
     }
 
     /// Nothing was written that is not acknowledged, and all that that means has been told.
