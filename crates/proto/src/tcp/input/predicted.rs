@@ -15,7 +15,7 @@ use crate::tcp::timers::Timer;
 use crate::tcp::window_space::Space;
 use crate::{Events, State};
 use bytes::Bytes;
-use wire::{Flags, PlainSegment, SeqNum, Timestamps};
+use wire::{Ecn, Flags, PlainSegment, SeqNum, Timestamps};
 
 /// A segment without other options than timestamps, and flags than ACK and PSH.
 #[derive(Clone, Copy)]
@@ -28,15 +28,17 @@ pub(crate) struct Ordinary {
     timestamps: Option<Timestamps>,
     /// Bytes of its payload.
     len: usize,
+    ecn: Ecn,
 }
 
 impl Ordinary {
     /// `None`: it has other flags. Nothing is said of its options.
     #[inline(always)]
     pub(crate) fn of(segment: &PlainSegment) -> Option<Ordinary> {
-        let PlainSegment { seq, ack, window, flags, timestamps, payload_len: len, .. } = *segment;
+        let PlainSegment { seq, ack, window, flags, timestamps, payload_len: len, ecn, .. } = *segment;
         let pushed = flags.contains(Flags::PSH);
-        (flags - Flags::PSH == Flags::ACK).then_some(Ordinary { seq, ack, window, pushed, timestamps, len })
+        let ordinary = Ordinary { seq, ack, window, pushed, timestamps, len, ecn };
+        (flags - Flags::PSH == Flags::ACK).then_some(ordinary)
     }
 }
 
@@ -61,6 +63,7 @@ impl Connection {
             && self.is_timely(segment)
             && self.is_in_order()
             && self.is_ordinary()
+            && (self.agreed.ecn.is_off() || self.meets_no_mark(segment.ecn))
             && !cx.memory.is_under_pressure()
     }
 
@@ -96,8 +99,13 @@ impl Connection {
             && !self.orphan
             && !self.snd.fin_queued
             && self.agreed.sack
-            && self.agreed.ecn.is_off()
             && matches!(self.rcv.space, Space::Payload(_))
+    }
+
+    /// Of RFC 3168: no router marked the packet, and nothing echoed waits to be heard.
+    #[inline(never)]
+    fn meets_no_mark(&self, ecn: Ecn) -> bool {
+        !self.agreed.ecn.is_accurate() && ecn != Ecn::Ce && !self.ecn.is_echoed()
     }
 
     /// Takes a segment that [`predicts`](Self::predicts) holds for.
@@ -125,6 +133,9 @@ impl Connection {
             self.segments_delivered(cx);
             self.snd.nagle.remove(Nagle::MORE);
             self.persist_after_ack(cx);
+        }
+        if len > 0 && !self.agreed.ecn.is_off() {
+            self.note_codepoint(segment.ecn);
         }
         if let Some(timestamps) = segment.timestamps.filter(|_| self.agreed.timestamps)
             && segment.seq.before_or_eq(self.rcv.last_ack_sent)
