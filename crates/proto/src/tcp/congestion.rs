@@ -39,6 +39,8 @@ pub(crate) struct Start {
     pub(crate) hystart: bool,
     /// CUBIC counts in whole segments.
     pub(crate) by_segments: bool,
+    /// What is acknowledged, and the window, are whole segments.
+    pub(crate) whole: bool,
     /// The peer tells what it holds (RFC 2018).
     pub(crate) sack: bool,
     /// What random choices follow from.
@@ -368,7 +370,15 @@ mod events {
     use super::*;
 
     pub(super) fn start(initial_window: u32, ssthresh: u32) -> Start {
-        Start { initial_window, ssthresh, hystart: true, by_segments: false, sack: true, seed: 0 }
+        Start {
+            initial_window,
+            ssthresh,
+            hystart: true,
+            by_segments: false,
+            whole: false,
+            sack: true,
+            seed: 0,
+        }
     }
 
     /// Data leaves after `ms`, with ten segments of 1000 as initial window.

@@ -53,6 +53,7 @@ impl Connection {
                 ssthresh,
                 hystart: config.hystart,
                 by_segments: config.cubic_by_segments,
+                whole: config.count_segments,
                 sack: self.agreed.sack,
                 // Drawn by the stack, and unlike any other connection's.
                 seed: self.snd.iss.0,

@@ -1,4 +1,7 @@
 //! Reno: slow start and congestion avoidance (RFC 5681 §3.1), counting bytes (RFC 3465).
+//!
+//! Where every segment counts as a whole one (`count_segments`), windows and thresholds are whole segments, too, and what slow start has no use
+//! for counts towards the next increase (Linux's `tcp_reno_cong_avoid`).
 
 use super::{Acked, Controller, Idle, Lost, Start, Unused};
 use crate::Instant;
@@ -10,11 +13,35 @@ pub(crate) struct Reno {
     ssthresh: u32,
     /// Bytes acknowledged towards the next increase in congestion avoidance.
     bytes_acked: u32,
+    whole: bool,
 }
 
 impl Reno {
     pub(crate) fn new(start: &Start) -> Reno {
-        Reno { cwnd: start.initial_window, ssthresh: start.ssthresh, bytes_acked: 0 }
+        Reno { cwnd: start.initial_window, ssthresh: start.ssthresh, bytes_acked: 0, whole: start.whole }
+    }
+
+    /// As Linux's `tcp_slow_start` and `tcp_cong_avoid_ai`.
+    fn count_whole(&mut self, acked: &Acked) {
+        let mut bytes = acked.bytes;
+        if self.cwnd < self.ssthresh {
+            let next = self.cwnd.saturating_add(bytes.min(acked.most)).min(self.ssthresh);
+            bytes -= next - self.cwnd;
+            self.cwnd = next;
+            if bytes == 0 {
+                return;
+            }
+        }
+        let round = self.cwnd.max(acked.smss);
+        if self.bytes_acked >= round {
+            // What came while the window was larger counts for one.
+            self.bytes_acked = 0;
+            self.cwnd = self.cwnd.saturating_add(acked.smss);
+        }
+        self.bytes_acked = self.bytes_acked.saturating_add(bytes);
+        let rounds = self.bytes_acked / round;
+        self.bytes_acked -= rounds * round;
+        self.cwnd = self.cwnd.saturating_add(rounds.saturating_mul(acked.smss));
     }
 
     /// For an algorithm that has decided otherwise.
@@ -40,6 +67,9 @@ impl Controller for Reno {
         if !acked.limited {
             return;
         }
+        if self.whole {
+            return self.count_whole(acked);
+        }
         if self.cwnd < self.ssthresh {
             let added = acked.bytes.min(acked.most);
             self.cwnd = self.cwnd.saturating_add(added).min(self.ssthresh);
@@ -58,7 +88,9 @@ impl Controller for Reno {
     /// RFC 5681 §3.1 equation 4: half of what is in flight, at least two segments.
     fn on_loss(&mut self, lost: &Lost) {
         if !lost.again {
-            self.ssthresh = (lost.in_flight / 2).max(2 * lost.smss);
+            let half = lost.in_flight / 2;
+            let half = if self.whole { half - half % lost.smss } else { half };
+            self.ssthresh = half.max(2 * lost.smss);
         }
         self.cwnd = if lost.timeout { lost.loss_window() } else { self.ssthresh };
         self.bytes_acked = 0;
@@ -127,6 +159,24 @@ mod tests {
             assert_eq!(reno.bytes_acked / 10 + (reno.cwnd() - 10 * MSS), 146 * ack);
         }
         assert_eq!(reno.cwnd(), 11 * MSS);
+    }
+
+    /// Eleven segments are halved to five; of the two that are acknowledged at four, one is left over, and at five four more are asked for.
+    #[test]
+    fn whole_segments_spill_over_from_slow_start() {
+        let mut reno = Reno::new(&Start { whole: true, ..start(11 * MSS, u32::MAX) });
+        reno.on_loss(&Lost { in_flight: 11 * MSS, smss: MSS, timeout: true, left: 0, again: false });
+        assert_eq!((reno.cwnd(), reno.ssthresh()), (MSS, 5 * MSS));
+        let mut windows = Vec::new();
+        for segments in [1, 2, 2, 3, 1, 6, 5] {
+            reno.on_ack(&acked(0, segments * MSS, MSS));
+            windows.push(reno.cwnd() / MSS);
+        }
+        assert_eq!(windows, [2, 4, 5, 5, 6, 7, 7]);
+        reno.set(3 * MSS, 2 * MSS);
+        reno.on_ack(&acked(0, MSS, MSS));
+        assert_eq!(reno.cwnd(), 4 * MSS, "five were acknowledged while the window was larger");
+        assert_eq!(reno.bytes_acked, MSS);
     }
 
     #[test]
