@@ -6,7 +6,7 @@ use crate::parting::Asks;
 use crate::socket::{Chosen, Domain, Opening, Role, Socket};
 use crate::sockets::{Sockets, wait};
 use core::net::{IpAddr, SocketAddr};
-use proto::{AcceptError, ConnId, Instant, ListenError, PathMtuDiscovery, SocketOption, State};
+use proto::{AcceptError, ConnId, Instant, ListenError, PathMtuDiscovery, SocketOption, Stack, State};
 
 impl Sockets {
     /// `socket`: a TCP socket, which is all there is here.
@@ -103,11 +103,10 @@ impl Sockets {
         let high = u16::try_from(high).unwrap_or(u16::MAX).max(low);
         let count = u32::from(high - low) + 1;
         let by_parity = self.stack.config().ports_by_parity;
-        let (odd, even) = (count / 2, count.div_ceil(2));
+        let begin = self.next_port.wrapping_mul(2) | 1;
         for tried in 0..count {
             let offset = match by_parity {
-                true if tried < odd => self.next_port % odd * 2 + 1,
-                true => self.next_port % even * 2,
+                true => Stack::offset_by_parity(count, begin, tried),
                 false => self.next_port % count,
             };
             self.next_port = self.next_port.wrapping_add(1);

@@ -57,16 +57,14 @@ impl Stack {
     ) -> Result<(Name, bool), ConnectError> {
         let (low, high) = self.port_range(range);
         let count = high.saturating_sub(low) + 1;
-        let (even, odd) = (count.div_ceil(2), count / 2);
         let by_parity = self.shared.config.ports_by_parity && range.is_none();
         let hash = self.isn.port_hash(local, peer, peer_port);
+        let begin = if by_parity { self.ports.advance(hash).wrapping_mul(2) } else { 0 };
         let mut spare = None;
         for tried in 0..count {
-            let offset = self.ports.advance(hash);
             let offset = match by_parity {
-                true if tried < even => offset % even * 2,
-                true => offset % odd * 2 + 1,
-                false => offset % count,
+                true => Stack::offset_by_parity(count, begin, tried),
+                false => self.ports.advance(hash) % count,
             };
             let port = (low + offset) as u16;
             if self.shared.config.ip_local_reserved_ports.contains(port) {
@@ -92,6 +90,16 @@ impl Stack {
             if (own.0..=own.1).contains(&port) { port } else { otherwise }
         };
         (within(low, own.0), within(high, own.1))
+    }
+
+    /// The port, counted from the first of `count`, that is tried after so many: all of `begin`'s parity, then the others. Of an odd number one is
+    /// left over, the first or the last as `begin` has it (Linux's `__inet_hash_connect`, `inet_csk_find_open_port`).
+    pub fn offset_by_parity(count: u32, begin: u32, tried: u32) -> u32 {
+        let pairs = (count & !1).max(1);
+        let (pass, step) = (tried / pairs.div_ceil(2), tried % pairs.div_ceil(2));
+        let begin = ((begin % pairs) & !1 | begin & 1) ^ (pass & 1);
+        let offset = begin + 2 * step;
+        if offset >= count { offset - pairs } else { offset }
     }
 
     /// Is this the tuple of a TIME-WAIT that may be cut short? Timestamps keep the segments of the old connection out of the new one
