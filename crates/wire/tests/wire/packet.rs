@@ -147,6 +147,23 @@ fn a_packet_larger_than_64_kib_is_cut_rightly() {
     assert!(segments.iter().all(|segment| parse_tcp_packet(segment).is_ok()));
 }
 
+/// The same without options.
+fn plain_of(ip: &IpHeader, tcp: &TcpHeader, payload_len: usize) -> PlainSegment {
+    PlainSegment {
+        addresses: (ip.src, ip.dst),
+        ports: (tcp.src_port, tcp.dst_port),
+        seq: tcp.seq,
+        ack: tcp.ack,
+        flags: tcp.flags,
+        window: tcp.window,
+        timestamps: None,
+        ecn: ip.ecn,
+        dscp: ip.dscp,
+        hop_limit: ip.hop_limit,
+        payload_len,
+    }
+}
+
 proptest! {
     #[test]
     fn the_plain_header_is_the_general_one(
@@ -169,19 +186,7 @@ proptest! {
         let general = TxPacket::tcp(&ip, &tcp, slices(&parts), gso_size, partial);
         // Over the remains of another packet.
         let mut plain = TxPacket::new(&[0xaa; MAX_HEADER], slices(&parts));
-        let segment = PlainSegment {
-            addresses: (src, dst),
-            ports: (tcp.src_port, tcp.dst_port),
-            seq: tcp.seq,
-            ack: tcp.ack,
-            flags: tcp.flags,
-            window: tcp.window,
-            timestamps,
-            ecn,
-            dscp,
-            hop_limit,
-            payload_len: general.payload_len(),
-        };
+        let segment = PlainSegment { timestamps, ..plain_of(&ip, &tcp, general.payload_len()) };
         prop_assert!(plain.write_plain(&segment, gso_size, partial));
         prop_assert_eq!(plain.header(), general.header());
         prop_assert_eq!((plain.checksum, plain.gso_size), (general.checksum, general.gso_size));
@@ -223,19 +228,7 @@ proptest! {
         let ip = IpHeader { ecn, dscp, hop_limit, ..IpHeader::new(src, dst, protocol::TCP) };
         let general = TxPacket::tcp(&ip, &tcp, slices(&parts), 0, partial);
         let mut packet = TxPacket::new(&[0xaa; MAX_HEADER], slices(&parts));
-        let segment = PlainSegment {
-            addresses: (src, dst),
-            ports: (tcp.src_port, tcp.dst_port),
-            seq: tcp.seq,
-            ack: tcp.ack,
-            flags: tcp.flags,
-            window: tcp.window,
-            timestamps: None,
-            ecn,
-            dscp,
-            hop_limit,
-            payload_len: general.payload_len(),
-        };
+        let segment = plain_of(&ip, &tcp, general.payload_len());
         for missing in [
             TcpOptions { mss: None, ..tcp.options.clone() },
             TcpOptions { window_scale: None, ..tcp.options.clone() },
