@@ -107,13 +107,13 @@ impl<T> Slab<T> {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn slot_behind(&self, index: u32) -> Option<&Slot<T>> {
         let behind = (index as usize).checked_sub(PAGE)?;
         self.others.get(behind / PAGE)?.get(behind % PAGE)
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn slot_behind_mut(&mut self, index: u32) -> Option<&mut Slot<T>> {
         let behind = (index as usize).checked_sub(PAGE)?;
         self.others.get_mut(behind / PAGE)?.get_mut(behind % PAGE)
@@ -125,12 +125,6 @@ impl<T> Slab<T> {
 
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slot_mut(index)?.value.as_mut()
-    }
-
-    /// A stored value, if it lies on the first page.
-    #[inline(always)]
-    pub(crate) fn get_near(&self, index: u32) -> Option<&T> {
-        self.first.get(index as usize)?.value.as_ref()
     }
 
     /// A stored value by its index, with its generation.

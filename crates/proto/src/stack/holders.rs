@@ -88,42 +88,31 @@ impl Stack {
     /// Who has this tuple, whose hash it is.
     #[inline(always)]
     pub(super) fn holder_at(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
-        if let Some(holder) = self.holders.0.proposed(hash).map(Holder::of) {
-            let named = match holder {
-                Holder::Connection(index) => self.connections.get_near(index).map(|found| &found.tuple),
-                Holder::Request(index) => self.requests.get_near(index).map(|found| &found.tuple),
-            };
-            if named == Some(tuple) {
-                return Some(holder);
-            }
+        match self.holders.0.proposed(hash).map(Holder::of) {
+            Some(holder) if self.has(holder, tuple) => Some(holder),
+            _ => self.holder_elsewhere(hash, tuple),
         }
-        self.holder_elsewhere(hash, tuple)
     }
 
-    /// The same of one that does not lie at hand.
+    /// The same of one that does not lie where its hash proposes.
     #[inline(never)]
     fn holder_elsewhere(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
-        if self.connections.len() >= MANY {
-            return self.holder_among_many(hash, tuple);
-        }
-        let places = Places { connections: &self.connections, requests: &self.requests };
-        self.holders.0.find(hash, |code| places.tuple_of(Holder::of(code)) == Some(tuple)).map(Holder::of)
+        self.holders.0.find(hash, |code| self.has(Holder::of(code), tuple)).map(Holder::of)
     }
 
-    /// The same where a connection's memory is most likely in no cache.
-    #[inline(never)]
-    fn holder_among_many(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
-        let places = Places { connections: &self.connections, requests: &self.requests };
-        let same = |code| {
-            let holder = Holder::of(code);
-            if let Holder::Connection(index) = holder
-                && let Some(connection) = places.connections.get(index)
-            {
-                connection.touch();
-            }
-            places.tuple_of(holder) == Some(tuple)
+    /// Is the tuple this one's? Among many, a connection's memory is most likely in no cache: then all of it is asked for.
+    #[inline(always)]
+    fn has(&self, holder: Holder, tuple: &FourTuple) -> bool {
+        let named = match holder {
+            Holder::Connection(index) => self.connections.get(index).map(|connection| {
+                if self.connections.len() >= MANY {
+                    connection.touch();
+                }
+                &connection.tuple
+            }),
+            Holder::Request(index) => self.requests.get(index).map(|request| &request.tuple),
         };
-        self.holders.0.find(hash, same).map(Holder::of)
+        named == Some(tuple)
     }
 
     /// Who has a tuple.
