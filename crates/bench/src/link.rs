@@ -136,7 +136,7 @@ fn copy_raw(packet: &TxPacket, buffer: &mut [u8]) -> usize {
     let header = packet.header();
     buffer[..header.len()].copy_from_slice(header);
     let mut at = header.len();
-    for slice in &packet.payload {
+    for slice in packet.slices() {
         buffer[at..at + slice.len()].copy_from_slice(slice);
         at += slice.len();
     }

@@ -222,15 +222,15 @@ impl Tun {
     /// One writev of virtio header, packet header and payload.
     fn write_packet(&mut self, header: VirtioNetHeader, packet: &TxPacket) -> io::Result<Written> {
         let header = header.emit();
-        if packet.payload.len() + 2 > SLICES_MAX {
-            let slices = packet.payload.iter().map(|slice| &slice[..]);
-            let copy: Vec<u8> = std::iter::once(packet.header()).chain(slices).flatten().copied().collect();
+        if packet.shared.len() + 3 > SLICES_MAX {
+            let parts = std::iter::once(packet.header()).chain(packet.slices());
+            let copy: Vec<u8> = parts.flatten().copied().collect();
             return self.write(&[IoSlice::new(&header), IoSlice::new(&copy)]);
         }
         let mut slices: SmallVec<[IoSlice<'_>; 6]> = SmallVec::new();
         slices.push(IoSlice::new(&header));
         slices.push(IoSlice::new(packet.header()));
-        slices.extend(packet.payload.iter().map(|slice| IoSlice::new(slice)));
+        slices.extend(packet.slices().map(IoSlice::new));
         self.write(&slices)
     }
 

@@ -214,7 +214,7 @@ fn packets_that_were_pushed_back_are_not_captured() {
     let mut a = Capture::new(a, "eth0", PcapngWriter::new(Vec::new()).unwrap(), Box::new(|| 0)).unwrap();
     let mut out: VecDeque<TxPacket> = (1..=3).map(|n| Flow::v4().data(vec![n], 0, false)).collect();
     assert_eq!(a.send(&mut out).unwrap(), 1);
-    assert_eq!(out.iter().map(|packet| packet.payload[0][0]).collect::<Vec<u8>>(), [2, 3], "in order");
+    assert_eq!(out.iter().map(|packet| packet.shared[0][0]).collect::<Vec<u8>>(), [2, 3], "in order");
     assert_eq!(read(a.writer().lock().unwrap().get_ref()).1.len(), 1);
 }
 

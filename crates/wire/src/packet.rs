@@ -74,13 +74,18 @@ pub enum TxChecksum {
 /// Longest header a stack writes: IPv6 40 + TCP 60.
 pub const MAX_HEADER: usize = 40 + TCP_HEADER_LEN + TCP_OPTIONS_MAX;
 
-/// A packet to send: header inline, payload as shared slices.
+/// Longest text that may lie in a packet itself, bytes. Up to here a copy costs less than the counting of who shares it.
+pub const TEXT_MOST: usize = 192;
+
+/// A packet to send: header inline, payload inline if it is short, or as shared slices.
 #[derive(Clone, Debug)]
 pub struct TxPacket {
     header: [u8; MAX_HEADER],
     header_len: u8,
-    /// Payload, in order.
-    pub payload: SmallVec<[Bytes; 2]>,
+    text_len: u8,
+    text: [u8; TEXT_MOST],
+    /// Payload behind the inline text, in order: slices that others may have a share in.
+    pub shared: SmallVec<[Bytes; 2]>,
     /// Payload bytes per segment when this is to be cut by the device; 0 = one packet.
     pub gso_size: u16,
     /// Checksum state.
@@ -96,7 +101,9 @@ impl Default for TxPacket {
         TxPacket {
             header: [0; MAX_HEADER],
             header_len: 0,
-            payload: SmallVec::new(),
+            text_len: 0,
+            text: [0; TEXT_MOST],
+            shared: SmallVec::new(),
             gso_size: 0,
             checksum: TxChecksum::Complete,
             repeats_cwr: false,
@@ -113,7 +120,7 @@ impl TxPacket {
         assert!(header.len() <= MAX_HEADER, "header of {} bytes", header.len());
         let mut inline = [0; MAX_HEADER];
         inline[..header.len()].copy_from_slice(header);
-        TxPacket { header: inline, header_len: header.len() as u8, payload, ..TxPacket::default() }
+        TxPacket { header: inline, header_len: header.len() as u8, shared: payload, ..TxPacket::default() }
     }
 
     /// A whole TCP packet. With `partial` the TCP checksum is left to the device ([`Capabilities::tx_checksum`]), as it should be when
@@ -128,7 +135,7 @@ impl TxPacket {
         gso_size: u16,
         partial: bool,
     ) -> TxPacket {
-        let mut packet = TxPacket { payload, ..TxPacket::default() };
+        let mut packet = TxPacket { shared: payload, ..TxPacket::default() };
         packet.write_tcp(ip, tcp, gso_size, partial);
         packet
     }
@@ -151,7 +158,7 @@ impl TxPacket {
         } else {
             self.checksum = TxChecksum::Complete;
             sum.add(&self.header[start..start + tcp_len]);
-            self.payload.iter().for_each(|slice| sum.add(slice));
+            self.slices().for_each(|slice| sum.add(slice));
             sum.finish()
         };
         let at = start + TCP_CHECKSUM_OFFSET;
@@ -163,9 +170,50 @@ impl TxPacket {
         &self.header[..usize::from(self.header_len)]
     }
 
+    /// The inline text: the payload's beginning, and mostly all of it, or empty.
+    #[inline]
+    pub fn text(&self) -> &[u8] {
+        &self.text[..usize::from(self.text_len)]
+    }
+
+    /// Copies `text` to where it lies inline, in place of what did. False: it is too long ([`TEXT_MOST`]), and nothing has changed.
+    #[inline]
+    pub fn set_text(&mut self, text: &[u8]) -> bool {
+        let Some(place) = self.text.get_mut(..text.len()) else { return false };
+        place.copy_from_slice(text);
+        self.text_len = text.len() as u8;
+        true
+    }
+
+    /// The payload, in order.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        let inline = (self.text_len > 0).then(|| self.text());
+        inline.into_iter().chain(self.shared.iter().map(Bytes::as_ref))
+    }
+
+    /// Takes the payload away.
+    #[inline]
+    pub fn clear_payload(&mut self) {
+        self.text_len = 0;
+        if !self.shared.is_empty() {
+            self.shared.clear();
+        }
+    }
+
+    /// Moves what `other` holds here. What is left there means nothing.
+    #[inline]
+    pub fn take_from(&mut self, other: &mut TxPacket) {
+        (self.header, self.header_len) = (other.header, other.header_len);
+        self.set_text(other.text());
+        self.shared.clear();
+        std::mem::swap(&mut self.shared, &mut other.shared);
+        (self.gso_size, self.checksum, self.repeats_cwr) =
+            (other.gso_size, other.checksum, other.repeats_cwr);
+    }
+
     /// Bytes of payload.
     pub fn payload_len(&self) -> usize {
-        self.payload.iter().map(Bytes::len).sum()
+        usize::from(self.text_len) + self.shared.iter().map(Bytes::len).sum::<usize>()
     }
 
     /// Whole length.
@@ -190,13 +238,13 @@ impl TxPacket {
             let len = self.len();
             let (header, payload) = buf[..len].split_at_mut(header_len);
             header.copy_from_slice(self.header());
-            copy_slices(&self.payload, payload, <[u8]>::copy_from_slice);
+            self.copy_payload(payload, <[u8]>::copy_from_slice);
             return len;
         };
         let (header, payload) = buf.split_at_mut(header_len);
         let mut sum = self.copy_header(header, start);
         let mut len = header_len;
-        copy_slices(&self.payload, payload, |to, from| {
+        self.copy_payload(payload, |to, from| {
             sum.copy_and_add(to, from);
             len += from.len();
         });
@@ -222,9 +270,23 @@ impl TxPacket {
         sum
     }
 
+    #[inline(always)]
+    fn copy_payload(&self, mut out: &mut [u8], mut copy: impl FnMut(&mut [u8], &[u8])) {
+        if self.text_len > 0 {
+            let (to, rest) = out.split_at_mut(self.text_len.into());
+            copy(to, self.text());
+            out = rest;
+        }
+        for slice in &self.shared {
+            let (to, rest) = out.split_at_mut(slice.len());
+            copy(to, slice);
+            out = rest;
+        }
+    }
+
     /// As owned bytes, checksum complete.
     pub fn to_bytes(&self) -> Bytes {
-        if self.payload.is_empty() && self.partial_field().is_none() {
+        if self.payload_len() == 0 && self.partial_field().is_none() {
             return Bytes::copy_from_slice(self.header());
         }
         let mut packet = vec![0; self.len()];
@@ -257,13 +319,5 @@ impl TxPacket {
         let start = usize::from(start);
         let field = start + usize::from(offset);
         (field + 2 <= usize::from(self.header_len)).then_some((start, field))
-    }
-}
-
-fn copy_slices(slices: &[Bytes], mut out: &mut [u8], mut copy: impl FnMut(&mut [u8], &[u8])) {
-    for slice in slices {
-        let (to, rest) = out.split_at_mut(slice.len());
-        copy(to, slice);
-        out = rest;
     }
 }

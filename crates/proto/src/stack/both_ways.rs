@@ -263,11 +263,15 @@ impl Conversation {
         for host in &mut self.hosts {
             host.both(|stack| {
                 while stack.poll_event().is_some() {}
-                let connections: Vec<String> = stack
-                    .connections
-                    .iter()
-                    .map(|(index, connection)| format!("{index} {connection:?}"))
-                    .collect();
+                let indices: Vec<u32> = stack.connections.iter().map(|(index, _)| index).collect();
+                let shown = |index| {
+                    let connection = stack.connections.get_mut(index).unwrap();
+                    let open = connection.snd.queue.lay_in_segment();
+                    let shown = format!("{index} {connection:?}");
+                    connection.snd.queue.lay_apart(open);
+                    shown
+                };
+                let connections: Vec<String> = indices.into_iter().map(shown).collect();
                 (connections, stack.shared.counters.clone(), stack.poll_timeout())
             });
         }

@@ -39,7 +39,7 @@ impl Stack {
 
     /// The next packet, whether or not its socket wants it to leave later.
     pub(super) fn transmit_next(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
-        packet.payload.clear();
+        packet.clear_payload();
         if !self.replies.is_empty() {
             return self.replies.pop_into(packet);
         }

@@ -40,9 +40,7 @@ impl Replies {
         }
         self.end += 1;
         let place = &mut self.places[self.end - 1];
-        if !place.payload.is_empty() {
-            place.payload.clear();
-        }
+        place.clear_payload();
         Some(place)
     }
 
@@ -56,7 +54,7 @@ impl Replies {
         if self.is_empty() {
             return false;
         }
-        std::mem::swap(packet, &mut self.places[self.first]);
+        packet.take_from(&mut self.places[self.first]);
         self.first += 1;
         if self.first == self.end {
             (self.first, self.end) = (0, 0);

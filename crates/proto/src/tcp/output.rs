@@ -273,7 +273,7 @@ impl Connection {
         let segment = u32::from(self.segment_max());
         let whole = if self.special.is_some() && self.is_mtu_probe(seq, len) { len } else { segment };
         let sending = Sending { now, in_flight: self.pipe(), unit, packet: whole, again };
-        let (taken, push) = self.snd.queue.transmit(sending, seq, len, &mut packet.payload);
+        let (taken, push) = self.snd.queue.transmit(sending, seq, len, &mut packet.shared);
         let is_probe = self.special.is_some() && self.is_mtu_probe(seq, taken);
         let push = push || cx.config.push_bursts && taken > segment && !is_probe;
         let fin = fin && taken == len;

@@ -22,7 +22,7 @@ pub(crate) use segment::TxSegment;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use weight::{weight, whole};
-use wire::SeqNum;
+use wire::{SeqNum, TEXT_MOST};
 
 /// Payload of one transmission: slices in order.
 pub(crate) type Slices = SmallVec<[Bytes; 2]>;
@@ -101,7 +101,7 @@ pub(crate) struct Held {
     /// One in flight weighs something else than it did: sums over marks are to be taken anew.
     reweighed: bool,
     segments: VecDeque<TxSegment>,
-    /// Bytes of the last segment that are still open for appending.
+    /// Bytes of the last segment that nobody shares: it is open for appending, or left as inline text.
     tail: Option<BytesMut>,
     /// Some of the bytes may lie in blocks that are used again.
     has_blocks: bool,
@@ -117,6 +117,15 @@ impl Held {
     fn freeze_tail(&mut self) {
         if self.tail.is_some() {
             self.freeze_open_tail();
+        }
+    }
+
+    /// What lies in it is not needed any more. A small one is used again.
+    #[inline]
+    fn empty_tail(&mut self) {
+        match &mut self.tail {
+            Some(tail) if tail.capacity() <= TEXT_MOST => tail.clear(),
+            tail => *tail = None,
         }
     }
 
@@ -636,7 +645,7 @@ impl SendQueue {
         let Some(held) = &mut self.held else { return None };
         if una.after_or_eq(self.end) {
             // What is left of the last block would keep it from coming back.
-            held.tail = None;
+            held.empty_tail();
         }
         held.acked_weight = 0;
         let mut sample = None;

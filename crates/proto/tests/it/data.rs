@@ -438,7 +438,7 @@ fn bytes_are_written_without_copying() {
     let address = data.as_ptr();
     assert_eq!(p.stack.write_bytes(p.now, id, &mut data.clone()), Ok(2000));
     let packet = p.stack.poll_transmit(p.now).unwrap();
-    assert_eq!(packet.payload[0].as_ptr(), address);
+    assert_eq!(packet.shared[0].as_ptr(), address);
 }
 
 /// RFC 9293 §3.7.1: what the SACK blocks take is not there for text.

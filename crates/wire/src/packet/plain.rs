@@ -10,7 +10,6 @@ use crate::{
     Addr, Checksum, Ecn, Flags, SeqNum, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TcpHeader, TcpOptions,
     Timestamps, lone_timestamps, protocol,
 };
-use bytes::Bytes;
 use core::net::Ipv4Addr;
 use core::ops::Range;
 
@@ -217,7 +216,7 @@ impl TxPacket {
     fn complete_checksum(&mut self) {
         let mut sum = Checksum::new();
         sum.add(&self.header[IP_LEN..usize::from(self.header_len)]);
-        self.payload.iter().map(Bytes::as_ref).for_each(|slice| sum.add(slice));
+        self.slices().for_each(|slice| sum.add(slice));
         let field = IP_LEN + TCP_CHECKSUM_OFFSET;
         self.header[field..field + 2].copy_from_slice(&sum.finish().to_be_bytes());
         self.checksum = TxChecksum::Complete;

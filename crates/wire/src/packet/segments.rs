@@ -28,8 +28,8 @@ impl<'a> Segments<'a> {
         }
         let mut headers = Headers::parse(packet.header())?;
         headers.first_only.set(Flags::CWR, !packet.repeats_cwr);
-        let rest = packet.payload.iter();
-        Some(Segments { headers, gso_size, current: &[], rest, left, offset: 0, sums: true })
+        let rest = packet.shared.iter();
+        Some(Segments { headers, gso_size, current: packet.text(), rest, left, offset: 0, sums: true })
     }
 
     /// Leaves the TCP checksums wrong: the payload is not summed, for a wire on which nobody verifies it.

@@ -67,8 +67,7 @@ impl TxPacket {
         let mut header = [0; TCP_HEADER_LEN + TCP_OPTIONS_MAX];
         let len = tcp.emit(&mut header) + self.payload_len();
         let fixed = header.first_chunk().copied().unwrap_or([0; TCP_HEADER_LEN]);
-        let text = self.payload.iter().map(|slice| &slice[..]);
-        let made = signature((ip.src, ip.dst), &fixed, len as u32, text, key);
+        let made = signature((ip.src, ip.dst), &fixed, len as u32, self.slices(), key);
         tcp.options.unknown.pop();
         tcp.options.unknown.push((kind::MD5, SmallVec::from_slice(&made)));
         self.write_tcp(&ip, &tcp, self.gso_size, partial);

@@ -5,8 +5,8 @@ use core::net::Ipv4Addr;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::{
-    Addr, Ecn, Flags, IpHeader, Layout, MAX_HEADER, PlainSegment, RxChecksum, RxPacket, SeqNum, TcpHeader,
-    TcpOptions, Timestamps, TxChecksum, TxPacket, build_tcp_packet, parse_tcp_packet, protocol,
+    Addr, Ecn, Flags, IpHeader, Layout, MAX_HEADER, PlainSegment, RxChecksum, RxPacket, SeqNum, TEXT_MOST,
+    TcpHeader, TcpOptions, Timestamps, TxChecksum, TxPacket, build_tcp_packet, parse_tcp_packet, protocol,
 };
 
 fn slices(parts: &[Vec<u8>]) -> smallvec::SmallVec<[Bytes; 2]> {
@@ -38,6 +38,14 @@ fn header_and_payload_become_one_packet() {
     assert_eq!(packet.copy_into(&mut buf), 15);
     assert_eq!(&buf, b"header, payload\xee\xee");
     assert_eq!(&packet.to_bytes()[..], b"header, payload");
+}
+
+#[test]
+fn what_is_too_long_to_lie_inline_is_refused() {
+    let mut packet = TxPacket::default();
+    assert!(packet.set_text(b"text"));
+    assert!(!packet.set_text(&[0; TEXT_MOST + 1]));
+    assert_eq!(packet.text(), b"text");
 }
 
 #[test]
@@ -198,6 +206,37 @@ proptest! {
         prop_assert_eq!(PlainSegment::read(&written, true), is_right.then_some((segment, layout)));
         let six = PlainSegment { addresses: (v6("fd00::1"), v6("fd00::2")), ..segment };
         prop_assert!(!plain.write_plain(&six, 0, partial));
+    }
+
+    /// Nobody downstream can tell which it was.
+    #[test]
+    fn inline_text_is_payload_like_any_other(
+        inline in vec(any::<u8>(), 0..=TEXT_MOST),
+        parts in vec(vec(any::<u8>(), 0..200), 0..3),
+        gso_size in 0..300u16,
+        partial: bool,
+        key in vec(any::<u8>(), 1..20),
+    ) {
+        let all = [&[inline.clone()][..], &parts].concat();
+        let shared = TxPacket::tcp(&ip(), &tcp(Flags::ACK), slices(&all), gso_size, partial);
+        // Over the remains of another packet.
+        let mut packet = TxPacket::new(&[0xaa; MAX_HEADER], slices(&parts));
+        prop_assert!(packet.set_text(&[0xaa; TEXT_MOST]) && packet.set_text(&inline));
+        packet.write_tcp(&ip(), &tcp(Flags::ACK), gso_size, partial);
+        let mut moved = TxPacket::new(b"another", slices(&[vec![0xaa; 10]]));
+        moved.take_from(&mut packet.clone());
+        for mut packet in [packet, moved] {
+            prop_assert_eq!((packet.header(), packet.len()), (shared.header(), shared.len()));
+            prop_assert_eq!((packet.checksum, packet.gso_size), (shared.checksum, shared.gso_size));
+            prop_assert_eq!(packet.slices().collect::<Vec<_>>().concat(), all.concat());
+            prop_assert_eq!(packet.to_bytes(), shared.to_bytes());
+            prop_assert_eq!(packet.segments(), shared.segments());
+            let mut signed = shared.clone();
+            prop_assert_eq!(packet.sign(&key), signed.sign(&key));
+            prop_assert_eq!(packet.to_bytes(), signed.to_bytes());
+            packet.clear_payload();
+            prop_assert_eq!(packet.payload_len(), 0);
+        }
     }
 
     /// The options that nearly every SYN has.

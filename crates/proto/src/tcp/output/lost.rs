@@ -36,7 +36,7 @@ impl Connection {
         let len = sent.since(una).min(u32::from(self.segment_max()));
         let unit = self.segment_unit();
         let sending = Sending { now: cx.now, in_flight: self.pipe(), unit, packet: len.max(1), again: true };
-        let (taken, push) = self.snd.queue.transmit(sending, una, len, &mut packet.payload);
+        let (taken, push) = self.snd.queue.transmit(sending, una, len, &mut packet.shared);
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         let ecn = Ecn::NotEct;
         let out = Outgoing { seq: una, flags, payload_len: taken as usize, ecn, urgent: 0, again: true };

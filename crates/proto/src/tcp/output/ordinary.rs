@@ -42,7 +42,7 @@ impl Connection {
             unsent.flight.begin(now);
             cubic.on_silence(silence);
         }
-        let push = unsent.leave(now, flight + len, &mut packet.payload);
+        let push = unsent.leave(now, flight + len, packet);
         let nxt = seq + len + u32::from(fin);
         if len < smss {
             self.snd.small_end = nxt;

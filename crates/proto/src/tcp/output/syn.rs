@@ -78,7 +78,7 @@ impl Connection {
         let start = self.snd.iss + 1;
         self.snd.queue.begin_flight(cx.now);
         let sending = Sending { now: cx.now, in_flight: 0, unit: 1, packet: 1, again: false };
-        let (taken, _) = self.snd.queue.transmit(sending, start, len, &mut packet.payload);
+        let (taken, _) = self.snd.queue.transmit(sending, start, len, &mut packet.shared);
         self.snd.queue.join_before(start + taken);
         // So that a server which takes it only from a later segment hands it on at once (as Linux's `tcp_send_syn_data`).
         self.snd.queue.push_before(start + taken);
@@ -273,7 +273,7 @@ impl Connection {
         let start = self.snd.iss + 1;
         self.snd.queue.begin_flight(cx.now);
         let sending = Sending { now: cx.now, in_flight: 0, unit: 1, packet: 1, again: false };
-        let (taken, push) = self.snd.queue.transmit(sending, start, len, &mut packet.payload);
+        let (taken, push) = self.snd.queue.transmit(sending, start, len, &mut packet.shared);
         let fin = self.snd.fin_queued && taken as usize == self.snd.queue.len();
         passive.data_sent = taken;
         passive.fin_sent = fin;

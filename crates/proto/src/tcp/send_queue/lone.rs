@@ -41,7 +41,7 @@ impl Lone {
     pub(crate) fn give_back(self, blocks: &mut SendBlocks) {
         let Lone(mut held) = self;
         held.acked_weight = held.segments.pop_back().map_or(0, |segment| segment.weight);
-        held.tail = None;
+        held.empty_tail();
         blocks.keep_queue(held);
     }
 }

@@ -1,14 +1,16 @@
 //! What was written and not sent, where it is one segment: the queue's part of short ways (`output/ordinary`, `write`).
 
-use super::{Held, SendBlocks, SendQueue, Slices, TxSegment};
+use super::{Held, SendBlocks, SendQueue, TxSegment};
 use crate::Instant;
 use crate::tcp::delivery::{Delivery, Flight};
+use bytes::BytesMut;
 use smallvec::SmallVec;
-use wire::SeqNum;
+use wire::{SeqNum, TEXT_MOST, TxPacket};
 
 /// That segment, and who else in the queue learns of its departure.
 pub(in crate::tcp) struct Unsent<'a> {
     segment: &'a mut TxSegment,
+    tail: &'a mut Option<BytesMut>,
     sent_weight: &'a mut u32,
     pub(in crate::tcp) flight: &'a mut Flight,
     delivery: &'a Delivery,
@@ -17,14 +19,20 @@ pub(in crate::tcp) struct Unsent<'a> {
 impl Unsent<'_> {
     /// [`transmit`](SendQueue::transmit) of it, with which so much is in flight. True: it is pushed.
     #[inline(always)]
-    pub(in crate::tcp) fn leave(&mut self, now: Instant, in_flight: u32, slices: &mut Slices) -> bool {
+    pub(in crate::tcp) fn leave(&mut self, now: Instant, in_flight: u32, packet: &mut TxPacket) -> bool {
         let segment = &mut *self.segment;
         segment.snapshot = self.delivery.snapshot(self.flight, in_flight);
         segment.sent_at = now;
         segment.transmissions = 1;
         segment.weight = segment.len;
         *self.sent_weight += segment.len;
-        segment.add_parts_to(slices);
+        let inline = segment.parts.is_empty() && self.tail.as_ref().is_some_and(|tail| packet.set_text(tail));
+        if !inline {
+            if let Some(tail) = self.tail {
+                segment.freeze(tail);
+            }
+            segment.add_parts_to(&mut packet.shared);
+        }
         segment.push
     }
 }
@@ -38,11 +46,8 @@ impl SendQueue {
         if segment.seq != seq || segment.transmissions > 0 || *has_records {
             return None;
         }
-        if let Some(tail) = tail {
-            segment.freeze(tail);
-        }
         *unit = 1;
-        Some(Unsent { segment, sent_weight, flight, delivery: &self.delivery })
+        Some(Unsent { segment, tail, sent_weight, flight, delivery: &self.delivery })
     }
 
     /// Nothing was written that is not acknowledged, and all that that means has been told.
@@ -59,7 +64,12 @@ impl SendQueue {
         (self.end, self.len) = (seq + len, len);
         let Some(held) = &mut self.held else { return };
         held.pushed = seq + len;
-        let parts = SmallVec::from_buf([blocks.copy(data)]);
+        let mut parts = SmallVec::new();
+        if data.len() <= TEXT_MOST {
+            held.tail.get_or_insert_with(|| BytesMut::with_capacity(TEXT_MOST)).extend_from_slice(data);
+        } else {
+            parts.push(blocks.copy(data));
+        }
         let mut segment = TxSegment::of(seq, len, parts);
         segment.push = true;
         held.segments.push_back(segment);
