@@ -102,16 +102,38 @@ impl Stack {
         let nobody_looks = self.attention.is_none() && self.trace.is_none();
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
         let cx = self.shared.context(now);
+        if connection.ends_with(segment) {
+            return nobody_looks && self.take_ending(now, index, segment, text, packet);
+        }
         if !nobody_looks || !connection.predicts(cx, segment) {
             return false;
         }
-        let mut bytes = std::mem::take(&mut packet.data);
-        bytes.truncate(text.end);
-        bytes.advance(text.start);
-        let payload = Payload { bytes, truesize: packet.truesize, gso_size: packet.gso_size };
-        connection.take_predicted(cx, segment, payload);
+        connection.take_predicted(cx, segment, payload_of(packet, text));
         let id = ConnId { index, generation };
         settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+        true
+    }
+
+    /// The same of a connection that ends with it, or has begun to.
+    #[inline(never)]
+    fn take_ending(
+        &mut self,
+        now: Instant,
+        index: u32,
+        segment: &Ordinary,
+        text: Range<usize>,
+        packet: &mut RxPacket,
+    ) -> bool {
+        let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
+        let cx = self.shared.context(now);
+        if !connection.predicts_ending(cx, segment) {
+            return false;
+        }
+        connection.take_ending(cx, segment, payload_of(packet, text));
+        let id = ConnId { index, generation };
+        if !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
+            self.settle_turn(now, id);
+        }
         true
     }
 
@@ -428,6 +450,15 @@ impl Stack {
             place.write_tcp(&ip, header, 0, offload);
         }
     }
+}
+
+/// What of it is text, taken out.
+#[inline(always)]
+fn payload_of(packet: &mut RxPacket, text: Range<usize>) -> Payload {
+    let mut bytes = std::mem::take(&mut packet.data);
+    bytes.truncate(text.end);
+    bytes.advance(text.start);
+    Payload { bytes, truesize: packet.truesize, gso_size: packet.gso_size }
 }
 
 /// The numbers of a reset that answers a segment.

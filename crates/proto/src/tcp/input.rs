@@ -6,6 +6,7 @@
 mod ack;
 mod duplicate;
 mod embryo;
+pub(crate) mod ending;
 mod loss;
 mod packets;
 pub(crate) mod predicted;

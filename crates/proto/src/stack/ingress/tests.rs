@@ -18,9 +18,18 @@ struct Conversation {
     ids: [ConnId; 2],
     /// Packets take the long way.
     long: bool,
-    /// Segments that were expected.
-    predicted: usize,
+    /// Segments that were expected: where both directions were open, and where one of them was not, or ended.
+    predicted: [usize; 2],
     now: u64,
+}
+
+/// What applications do beside reading and writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Habit {
+    /// They seldom end a direction.
+    Talkative,
+    /// They soon do.
+    Brief,
 }
 
 /// What goes wrong on the way.
@@ -62,7 +71,7 @@ impl Conversation {
             stack
         });
         let none = ConnId { index: 0, generation: 0 };
-        let mut it = Conversation { ends, ids: [none; 2], long, predicted: 0, now: BEGIN };
+        let mut it = Conversation { ends, ids: [none; 2], long, predicted: [0; 2], now: BEGIN };
         let (now, address) = (Instant::from_nanos(it.now), ([10, 0, 0, 2], 80).into());
         let listener = it.ends[1].listen(now, address, ListenOptions::default()).unwrap();
         it.ids[0] = it.ends[0].connect(now, address, ConnectOptions::default()).unwrap();
@@ -100,15 +109,20 @@ impl Conversation {
             && let Some(segment) = Ordinary::of(&plain)
             && let Some(connection) = end.connections.get(self.ids[to].index)
         {
-            self.predicted += usize::from(connection.predicts(&end.shared, &segment));
+            let ending = connection.ends_with(&segment) && connection.predicts_ending(&end.shared, &segment);
+            self.predicted[0] += usize::from(connection.predicts(&end.shared, &segment));
+            self.predicted[1] += usize::from(ending);
         }
         end.handle_packet(now, packet);
     }
 
     /// One step; `packets` are on their way to each end.
-    fn step(&mut self, dice: &mut Dice, path: Path, packets: &mut [Vec<RxPacket>; 2]) {
+    fn step(&mut self, dice: &mut Dice, path: Path, habit: Habit, packets: &mut [Vec<RxPacket>; 2]) {
         let end = dice.below(2) as usize;
         let (id, now) = (self.ids[end], self.instant());
+        if habit == Habit::Brief && dice.once_in(20) {
+            return self.ends(dice, end);
+        }
         match dice.below(16) {
             0..=2 => {
                 let len = [100, 100, 700, 1448, 3000, 9000][dice.below(6) as usize];
@@ -135,6 +149,16 @@ impl Conversation {
                     self.travels(dice, path, end, packet, packets);
                 }
             }
+        }
+    }
+
+    /// An application ends its direction, or lets go.
+    fn ends(&mut self, dice: &mut Dice, end: usize) {
+        let (id, now) = (self.ids[end], self.instant());
+        match dice.below(8) {
+            0..=3 => drop(self.ends[end].shutdown(now, id)),
+            4 => self.ends[end].shutdown_read(now, id),
+            _ => self.ends[end].close(now, id),
         }
     }
 
@@ -206,7 +230,8 @@ impl Conversation {
     /// All that can be told of an end, and much that cannot.
     fn state(&self, end: usize) -> String {
         let (it, id) = (&self.ends[end], self.ids[end]);
-        format!("{:?} {:?} {:?}", it.connections.get(id.index), it.info(id), it.drops())
+        let entries: Vec<_> = it.time_wait.iter().collect();
+        format!("{:?} {:?} {entries:?} {:?}", it.connections.get(id.index), it.info(id), it.drops())
     }
 }
 
@@ -230,20 +255,21 @@ fn assert_same(short: &str, long: &str, what: &str) {
     panic!("{what}:\n{}\n\n{}", around(short), around(long));
 }
 
-/// The same conversation both ways; returns how many segments were expected.
-fn converse(config: &Config, gso_max_size: usize, path: Path, seed: u8, steps: usize) -> usize {
+/// The same conversation both ways; returns how many segments were expected (see [`Conversation`]).
+fn converse(config: &Config, (path, gso_max_size): (Path, usize), habit: Habit, seed: u8) -> [usize; 2] {
+    let (steps, pace) = if habit == Habit::Brief { (120, 4) } else { (240, 16) };
     let mut both = [false, true].map(|long| Conversation::open(config, gso_max_size, long));
     let mut dice = [(); 2].map(|()| Dice(Rng::new([seed; 32])));
     let mut packets = [(); 2].map(|()| [Vec::new(), Vec::new()]);
     for step in 0..steps {
         for way in 0..2 {
-            both[way].step(&mut dice[way], path, &mut packets[way]);
+            both[way].step(&mut dice[way], path, habit, &mut packets[way]);
         }
         for end in 0..2 {
             let what = format!("end {end} after step {step} of {seed}");
             let [short, long] = both.each_mut().map(|it| it.counted(end));
             assert_eq!(short, long, "{what}");
-            if step % 16 == 15 {
+            if step % pace == pace - 1 {
                 let [short, long] = both.each_ref().map(|it| it.state(end));
                 assert_same(&short, &long, &what);
             }
@@ -266,6 +292,7 @@ fn configs() -> Vec<Config> {
         Config { tcp_ecn: 1, ..ours() },
         Config { tcp_ecn: 3, ..ours() },
         Config { tcp_rmem: [4096, 30_000, 60_000], window_slow_start: true, ..ours() },
+        Config { tcp_rmem: [4096, 6000, 8000], ..ours() },
         Config { tcp_congestion_control: CongestionControl::Bbr, pacing: true, ..ours() },
         Config { tcp_congestion_control: CongestionControl::Reno, acks_use_window: true, ..ours() },
         Config { tcp_congestion_control: CongestionControl::Vegas, peer_window_shrinks: false, ..ours() },
@@ -292,14 +319,29 @@ fn nobody_can_tell_which_way_a_segment_took() {
     for (number, config) in configs().iter().enumerate() {
         let mut predicted = 0;
         for seed in 0..4 {
-            for (path, gso_max_size) in [(CLEAN, 0), (CLEAN, 65_000), (MARKING, 0), (ROUGH, 0), (HOSTILE, 0)]
-            {
-                predicted += converse(config, gso_max_size, path, seed, 240);
+            for how in [(CLEAN, 0), (CLEAN, 65_000), (MARKING, 0), (ROUGH, 0), (HOSTILE, 0)] {
+                predicted += converse(config, how, Habit::Talkative, seed)[0];
             }
         }
-        let none_expected = config.receive_accounting == crate::ReceiveAccounting::Packets
-            || config.tcp_ecn == 3
-            || !config.tcp_sack;
-        assert_eq!(predicted < 40, none_expected, "configuration {number}: {predicted} were expected");
+        assert_eq!(predicted < 40, expects_none(config), "configuration {number}: {predicted} were expected");
     }
+}
+
+#[test]
+fn nobody_can_tell_which_way_an_end_came() {
+    for (number, config) in configs().iter().enumerate() {
+        let mut predicted = 0;
+        for seed in 0..8 {
+            for how in [(CLEAN, 0), (CLEAN, 65_000), (ROUGH, 0), (HOSTILE, 0)] {
+                predicted += converse(config, how, Habit::Brief, seed)[1];
+            }
+        }
+        let none_expected = expects_none(config) || config.tcp_ecn == 1;
+        assert_eq!(predicted < 10, none_expected, "configuration {number}: {predicted} were expected");
+    }
+}
+
+/// No segment is expected.
+fn expects_none(config: &Config) -> bool {
+    config.receive_accounting == crate::ReceiveAccounting::Packets || config.tcp_ecn == 3 || !config.tcp_sack
 }

@@ -393,13 +393,7 @@ impl Connection {
             }
         }
         if fin_acked {
-            let lone = u64::from(self.snd.lone_fin_acked());
-            cx.counters.delivered += lone;
-            if self.ecn.is_echoed() && self.agreed.ecn == EcnMode::Classic {
-                cx.counters.delivered_ce += lone;
-                self.counts(cx.now).delivered_ce += lone as u32;
-            }
-            self.transition(Transition::FinAcked);
+            self.fin_is_acknowledged(cx);
         }
         if self.snd.blocked {
             self.room_to_write(cx);
@@ -412,6 +406,18 @@ impl Connection {
         }
         // A FIN alone is no data.
         Newly { delivered, rtt, grows: !answers && (acked > 0 || delivered > 0) }
+    }
+
+    /// SND.UNA is behind our FIN.
+    #[inline(always)]
+    pub(super) fn fin_is_acknowledged(&mut self, cx: &mut Context) {
+        let lone = u64::from(self.snd.lone_fin_acked());
+        cx.counters.delivered += lone;
+        if self.ecn.is_echoed() && self.agreed.ecn == EcnMode::Classic {
+            cx.counters.delivered_ce += lone;
+            self.counts(cx.now).delivered_ce += lone as u32;
+        }
+        self.transition(Transition::FinAcked);
     }
 
     /// SND.WND from a segment that is newer than the last that set it: by its numbers, or (as with Linux) because it acknowledges more.

@@ -17,17 +17,18 @@ use crate::{Events, State};
 use bytes::Bytes;
 use wire::{Ecn, Flags, PlainSegment, SeqNum, Timestamps};
 
-/// A segment without other options than timestamps, and flags than ACK and PSH.
+/// A segment without other options than timestamps, and flags than ACK, PSH and FIN.
 #[derive(Clone, Copy)]
 pub(crate) struct Ordinary {
-    seq: SeqNum,
-    ack: SeqNum,
+    pub(super) seq: SeqNum,
+    pub(super) ack: SeqNum,
     /// SEG.WND, unscaled.
-    window: u16,
+    pub(super) window: u16,
     pushed: bool,
-    timestamps: Option<Timestamps>,
+    pub(super) fin: bool,
+    pub(super) timestamps: Option<Timestamps>,
     /// Bytes of its payload.
-    len: usize,
+    pub(super) len: usize,
     ecn: Ecn,
 }
 
@@ -37,8 +38,9 @@ impl Ordinary {
     pub(crate) fn of(segment: &PlainSegment) -> Option<Ordinary> {
         let PlainSegment { seq, ack, window, flags, timestamps, payload_len: len, ecn, .. } = *segment;
         let pushed = flags.contains(Flags::PSH);
-        let ordinary = Ordinary { seq, ack, window, pushed, timestamps, len, ecn };
-        (flags - Flags::PSH == Flags::ACK).then_some(ordinary)
+        let fin = flags.contains(Flags::FIN);
+        let ordinary = Ordinary { seq, ack, window, pushed, fin, timestamps, len, ecn };
+        (flags - Flags::PSH - Flags::FIN == Flags::ACK).then_some(ordinary)
     }
 }
 
@@ -55,10 +57,7 @@ impl Connection {
     /// have asked for anything special.
     #[inline(always)]
     pub(crate) fn predicts(&self, cx: &Context, segment: &Ordinary) -> bool {
-        let next = self.state == State::Established
-            && segment.seq == self.rcv.nxt
-            && segment.ack.since(self.snd.una) <= self.snd.max.since(self.snd.una)
-            && segment.len <= self.rcv.wnd() as usize;
+        let next = !self.ends_with(segment) && self.is_next(segment);
         next && self.offers_enough(segment)
             && self.is_timely(segment)
             && self.is_in_order()
@@ -67,15 +66,29 @@ impl Connection {
             && !cx.memory.is_under_pressure()
     }
 
+    /// One direction is over, or is with this segment: see `ending`.
+    #[inline(always)]
+    pub(crate) fn ends_with(&self, segment: &Ordinary) -> bool {
+        segment.fin || self.state != State::Established
+    }
+
+    /// It begins where the last ended, acknowledges nothing that was not sent, or was acknowledged before, and fits the window.
+    #[inline(always)]
+    pub(super) fn is_next(&self, segment: &Ordinary) -> bool {
+        segment.seq == self.rcv.nxt
+            && segment.ack.since(self.snd.una) <= self.snd.max.since(self.snd.una)
+            && segment.len <= self.rcv.wnd() as usize
+    }
+
     /// The window it offers is no smaller than it was, and not closed.
     #[inline(always)]
-    fn offers_enough(&self, segment: &Ordinary) -> bool {
+    pub(super) fn offers_enough(&self, segment: &Ordinary) -> bool {
         self.offered_in(segment.window) >= self.snd.wnd.max(1)
     }
 
     /// RFC 7323 §5.3.
     #[inline(always)]
-    fn is_timely(&self, segment: &Ordinary) -> bool {
+    pub(super) fn is_timely(&self, segment: &Ordinary) -> bool {
         segment.timestamps.is_none_or(|timestamps| {
             !self.agreed.timestamps || timestamps.tsval.wrapping_sub(self.ts_recent).cast_signed() >= 0
         })
@@ -83,21 +96,19 @@ impl Connection {
 
     /// Nothing is missing, here or there, and no timer has fired in vain.
     #[inline(always)]
-    fn is_in_order(&self) -> bool {
+    pub(super) fn is_in_order(&self) -> bool {
         self.recovery.is_idle()
-            && self.rcv.in_order()
+            && !self.rcv.has_holes()
             && !self.rcv.refuses
             && self.timeouts == 0
             && !self.snd.probe_due
     }
 
-    /// Nothing ends or waits for the handshake's end, and what application and SYNs asked for is what nearly all do.
+    /// Nothing waits for the handshake's end, and what application and SYNs asked for is what nearly all do.
     #[inline(always)]
-    fn is_ordinary(&self) -> bool {
+    pub(super) fn is_ordinary(&self) -> bool {
         self.handshake.is_none()
             && self.parent_event.is_none()
-            && !self.orphan
-            && !self.snd.fin_queued
             && self.agreed.sack
             && matches!(self.rcv.space, Space::Payload(_))
     }
@@ -111,6 +122,7 @@ impl Connection {
     /// Takes a segment that [`predicts`](Self::predicts) holds for.
     #[inline(always)]
     pub(crate) fn take_predicted(&mut self, cx: &mut Context, segment: &Ordinary, payload: Payload) {
+        debug_assert!(!self.orphan && !self.snd.fin_queued && !self.rcv.fin_received);
         let (len, ack) = (segment.len, segment.ack);
         self.tally.came(len, payload.gso_size);
         self.ecn.forget_reduction(self.snd.una);
@@ -137,15 +149,21 @@ impl Connection {
         if len > 0 && !self.agreed.ecn.is_off() {
             self.note_codepoint(segment.ecn);
         }
+        self.note_timely(cx, segment);
+        if len > 0 {
+            self.take_predicted_text(cx, segment, payload);
+        }
+        self.arm_delayed_ack(cx);
+    }
+
+    /// RFC 7323 §4.3.
+    #[inline(always)]
+    pub(super) fn note_timely(&mut self, cx: &Context, segment: &Ordinary) {
         if let Some(timestamps) = segment.timestamps.filter(|_| self.agreed.timestamps)
             && segment.seq.before_or_eq(self.rcv.last_ack_sent)
         {
             self.remember_timestamp(cx.now, timestamps.tsval);
         }
-        if len > 0 {
-            self.take_predicted_text(cx, segment, payload);
-        }
-        self.arm_delayed_ack(cx);
     }
 
     /// It acknowledges something.
@@ -169,7 +187,7 @@ impl Connection {
 
     /// All that was ever written went as one segment, and has arrived: nothing is in flight, nothing waits, no timer runs for it.
     #[inline(always)]
-    fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &Ordinary, lone: &Lone) {
+    pub(super) fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &Ordinary, lone: &Lone) {
         let Some((sent, flight, round)) = lone.parts() else { return };
         if self.fast_opened && cx.paths.has_verdicts() {
             self.path_is_not_stalled(cx);
@@ -203,7 +221,17 @@ impl Connection {
 
     /// It brings the text that comes next, all of which lies in the window.
     #[inline(always)]
-    fn take_predicted_text(&mut self, cx: &mut Context, segment: &Ordinary, payload: Payload) {
+    pub(super) fn take_predicted_text(&mut self, cx: &mut Context, segment: &Ordinary, payload: Payload) {
+        let came = self.take_next_text(cx, segment, payload);
+        self.owe_ack(cx, &came);
+        if self.route_metrics().is_some_and(|route| route.quickack) {
+            self.ack_now();
+        }
+    }
+
+    /// The same, but for what the peer is owed for it.
+    #[inline(always)]
+    pub(super) fn take_next_text(&mut self, cx: &mut Context, segment: &Ordinary, payload: Payload) -> Came {
         let len = segment.len;
         let came = Came {
             before: self.rcv.last_data_at,
@@ -223,9 +251,6 @@ impl Connection {
             self.rcv.note_round(cx.now, came.len, echo);
         }
         self.keep_within_memory(cx);
-        self.owe_ack(cx, &came);
-        if self.route_metrics().is_some_and(|route| route.quickack) {
-            self.ack_now();
-        }
+        came
     }
 }
