@@ -255,19 +255,28 @@ impl TxPacket {
     /// Copies the header, and sums it from `start` on.
     #[inline]
     fn copy_header(&self, to: &mut [u8], start: usize) -> Checksum {
-        let mut sum = Checksum::new();
-        if start == plain::IP_LEN
-            && let Ok(to) = <&mut [u8; plain::LEN]>::try_from(&mut *to)
-            && let Some(from) = self.header.first_chunk::<{ plain::LEN }>()
-            && let Some(segment) = from.last_chunk::<{ plain::LEN - plain::IP_LEN }>()
-        {
-            *to = *from;
-            sum.add_header(segment);
-        } else {
+        let usual = match start {
+            plain::V4_LEN => self.copy_usual::<{ plain::V4_LEN + plain::TCP_LEN }>(to),
+            plain::V6_LEN => self.copy_usual::<{ plain::V6_LEN + plain::TCP_LEN }>(to),
+            _ => None,
+        };
+        usual.unwrap_or_else(|| {
             to.copy_from_slice(self.header());
+            let mut sum = Checksum::new();
             sum.add(&to[start..]);
-        }
-        sum
+            sum
+        })
+    }
+
+    /// The same of the length that nearly every header has.
+    #[inline(always)]
+    fn copy_usual<const LEN: usize>(&self, to: &mut [u8]) -> Option<Checksum> {
+        let to: &mut [u8; LEN] = to.try_into().ok()?;
+        let from: &[u8; LEN] = self.header.first_chunk()?;
+        *to = *from;
+        let mut sum = Checksum::new();
+        sum.add_header(from.last_chunk::<{ plain::TCP_LEN }>()?);
+        Some(sum)
     }
 
     #[inline(always)]

@@ -37,7 +37,15 @@ impl Stack {
 
     #[inline]
     pub(super) fn take_packet(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
-        match PlainSegment::read(&packet.data, packet.checksum == RxChecksum::Verify) {
+        match PlainSegment::read_v4(&packet.data, packet.checksum == RxChecksum::Verify) {
+            Some((plain, layout)) => self.take_plain(now, &plain, layout, packet),
+            None => self.take_v6(now, packet),
+        }
+    }
+
+    #[inline(never)]
+    fn take_v6(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
+        match PlainSegment::read_v6(&packet.data, packet.checksum == RxChecksum::Verify) {
             Some((plain, layout)) => self.take_plain(now, &plain, layout, packet),
             None => self.take_any(now, packet),
         }

@@ -7,6 +7,7 @@ use crate::{
     AckHabit, Config, CongestionControl, ConnectOptions, Counters, Events, ListenOptions, SocketId,
     WriteFlags,
 };
+use core::net::IpAddr;
 use wire::Capabilities;
 
 const MS: u64 = 1_000_000;
@@ -63,16 +64,16 @@ impl Dice {
 }
 
 impl Conversation {
-    fn open(config: &Config, gso_max_size: usize, long: bool) -> Conversation {
+    fn open(config: &Config, gso_max_size: usize, hosts: [IpAddr; 2], long: bool) -> Conversation {
         let capabilities = Capabilities { mtu: 1500, gso_max_size, tx_checksum: true };
-        let ends = [1, 2].map(|last| {
-            let mut stack = Stack::new(config.clone(), capabilities, [last; 32]);
-            stack.add_address([10, 0, 0, last].into(), 24);
+        let ends = hosts.map(|host| {
+            let mut stack = Stack::new(config.clone(), capabilities, [u8::from(host == hosts[1]); 32]);
+            stack.add_address(host, 24);
             stack
         });
         let none = ConnId { index: 0, generation: 0 };
         let mut it = Conversation { ends, ids: [none; 2], long, predicted: [0; 2], now: BEGIN };
-        let (now, address) = (Instant::from_nanos(it.now), ([10, 0, 0, 2], 80).into());
+        let (now, address) = (Instant::from_nanos(it.now), (hosts[1], 80).into());
         let listener = it.ends[1].listen(now, address, ListenOptions::default()).unwrap();
         it.ids[0] = it.ends[0].connect(now, address, ConnectOptions::default()).unwrap();
         for from in [0, 1, 0, 1] {
@@ -104,7 +105,9 @@ impl Conversation {
             end.take_any(now, &mut packet);
             return;
         }
-        if let Some((plain, layout)) = PlainSegment::read(&packet.data, packet.checksum == RxChecksum::Verify)
+        let verify = packet.checksum == RxChecksum::Verify;
+        let plain = PlainSegment::read_v4(&packet.data, verify);
+        if let Some((plain, layout)) = plain.or_else(|| PlainSegment::read_v6(&packet.data, verify))
             && layout.options.is_empty()
             && let Some(segment) = Ordinary::of(&plain)
             && let Some(connection) = end.connections.get(self.ids[to].index)
@@ -235,9 +238,13 @@ impl Conversation {
     }
 }
 
-/// The same IPv4 packet with these bits (RFC 3168 §5).
+/// The same packet with these bits (RFC 3168 §5).
 fn with_ecn(packet: &[u8], bits: u8) -> Vec<u8> {
     let mut packet = packet.to_vec();
+    if packet[0] >> 4 == 6 {
+        packet[1] = packet[1] & !0x30 | bits << 4;
+        return packet;
+    }
     packet[1] = packet[1] & !3 | bits;
     packet[10..12].fill(0);
     let mut sum = wire::Checksum::new();
@@ -258,7 +265,9 @@ fn assert_same(short: &str, long: &str, what: &str) {
 /// The same conversation both ways; returns how many segments were expected (see [`Conversation`]).
 fn converse(config: &Config, (path, gso_max_size): (Path, usize), habit: Habit, seed: u8) -> [usize; 2] {
     let (steps, pace) = if habit == Habit::Brief { (120, 4) } else { (240, 16) };
-    let mut both = [false, true].map(|long| Conversation::open(config, gso_max_size, long));
+    let hosts = if seed.is_multiple_of(2) { ["10.0.0.1", "10.0.0.2"] } else { ["fd00::1", "fd00::2"] };
+    let hosts = hosts.map(|host| host.parse().unwrap());
+    let mut both = [false, true].map(|long| Conversation::open(config, gso_max_size, hosts, long));
     let mut dice = [(); 2].map(|()| Dice(Rng::new([seed; 32])));
     let mut packets = [(); 2].map(|()| [Vec::new(), Vec::new()]);
     for step in 0..steps {

@@ -43,14 +43,17 @@ impl Connection {
         self.timers.stop(crate::tcp::timers::Timer::DelayedAck);
         packet.repeats_cwr = self.agreed.ecn.is_accurate();
         let tells_more = self.rcv.has_blocks() || self.agreed.ecn.is_accurate() && self.tells_option();
-        if !tells_more && out.urgent == 0 && whole && self.write_plain(cx, &out, window, packet) {
+        if !tells_more && out.urgent == 0 && whole {
+            if !packet.write_v4(&self.plain(cx, &out, window), 0, cx.capabilities.tx_checksum) {
+                self.write_v6(cx, &out, window, packet);
+            }
             packet.gso_size = self.gso_size(cx, &out);
             return;
         }
         self.finish_with_options(cx, &out, window, packet);
     }
 
-    /// Whatever there is to be told beside, in whatever IP.
+    /// Whatever there is to be told beside.
     #[inline(never)]
     fn finish_with_options(&mut self, cx: &mut Context, out: &Outgoing, window: u16, packet: &mut TxPacket) {
         let options = self.options_now(cx);
@@ -69,19 +72,18 @@ impl Connection {
         flags: Flags,
         packet: &mut TxPacket,
     ) {
-        let out = || Outgoing { payload_len: len as usize, ..Outgoing::bare(seq, flags) };
+        let out = Outgoing { payload_len: len as usize, ..Outgoing::bare(seq, flags) };
         let window = self.window_to_tell(cx);
         debug_assert!(self.options.is_ordinary());
         let hop_limit = cx.config.hop_limit();
-        let segment = PlainSegment { dscp: 0, hop_limit, ..self.plain(cx, &out(), window) };
+        let segment = PlainSegment { dscp: 0, hop_limit, ..self.plain(cx, &out, window) };
         packet.repeats_cwr = false;
-        if packet.write_plain(&segment, 0, cx.capabilities.tx_checksum) {
-            cx.counters.out_segs += 1;
-            cx.counters.orig_data_sent += u64::from(len > 0 || flags.contains(Flags::FIN));
-            self.tally.went(len as usize, 1);
-        } else {
-            self.finish_with_options(cx, &out(), window, packet);
+        if !packet.write_v4(&segment, 0, cx.capabilities.tx_checksum) {
+            self.write_v6(cx, &out, window, packet);
         }
+        cx.counters.out_segs += 1;
+        cx.counters.orig_data_sent += u64::from(len > 0 || flags.contains(Flags::FIN));
+        self.tally.went(len as usize, 1);
     }
 
     /// The window field; what it says is told by now.
@@ -130,10 +132,9 @@ impl Connection {
         window
     }
 
-    /// Nearly every segment: nothing but timestamps to tell. False: this one is not so.
-    #[inline(always)]
-    fn write_plain(&self, cx: &Context, out: &Outgoing, window: u16, packet: &mut TxPacket) -> bool {
-        packet.write_plain(&self.plain(cx, out, window), 0, cx.capabilities.tx_checksum)
+    #[inline(never)]
+    fn write_v6(&self, cx: &Context, out: &Outgoing, window: u16, packet: &mut TxPacket) {
+        packet.write_v6(&self.plain(cx, out, window), 0, cx.capabilities.tx_checksum);
     }
 
     /// The segment without the options that are not timestamps.
