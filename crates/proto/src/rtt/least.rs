@@ -155,8 +155,19 @@ mod tests {
         assert_eq!(path.measures(602, 90), 90, "without another choice it goes when it is too old");
     }
 
+    /// So does Linux: the third choice is not taken anew while there are three, and what is behind it goes with it.
+    #[test]
+    fn with_the_third_choice_everything_is_too_old() {
+        let mut path = Path::new();
+        for (second, millis) in [(0, 1), (81, 2), (88, 3), (101, 4)] {
+            path.measures(second, millis);
+        }
+        assert_eq!(path.measures(177, 5), 2);
+        assert_eq!(path.measures(202, 6), 6, "5 ms were measured 25 s ago");
+    }
+
     proptest! {
-        /// The least is one that was measured within the time, and none of the last quarter is below it.
+        /// The least is one that was measured within the time, and not above what was measured last.
         #[test]
         fn it_is_about_the_least_of_the_time(steps in proptest::collection::vec((0u64..30, 1u64..50), 1..200)) {
             let (mut path, mut second, mut all) = (Path::new(), 0, Vec::new());
@@ -164,9 +175,9 @@ mod tests {
                 second += passed;
                 all.push((second, millis));
                 let least = path.measures(second, millis) as u64;
-                let within = |time: u64| all.iter().filter(move |(at, _)| second - at <= time);
-                prop_assert!(within(u64::from(WLEN)).any(|(_, millis)| *millis == least), "{second} {all:?} {least}");
-                prop_assert!(within(u64::from(WLEN) / 4).all(|(_, millis)| *millis >= least), "{second} {all:?} {least}");
+                let mut within = all.iter().filter(|(at, _)| second - at <= u64::from(WLEN));
+                prop_assert!(within.any(|(_, millis)| *millis == least), "{second} {all:?} {least}");
+                prop_assert!(least <= millis, "{second} {all:?} {least}");
             }
         }
     }
