@@ -1,6 +1,8 @@
 //! Conversations at random, on two pairs of hosts at once: on one ordinary segments may take their short way, on the other none does. Every
 //! packet is the same, and so is all that the connections know after every step.
 
+mod answering;
+
 use super::Stack;
 use crate::rng::Rng;
 use crate::{

@@ -69,27 +69,24 @@ impl Stack {
         let tuple = FourTuple { local, local_port: plain.ports.1, peer, peer_port: plain.ports.0 };
         let hash = tuple.hash(&self.hash_key);
         let holder = self.holder_at(hash, &tuple);
-        if let Some(ordinary) = Ordinary::of(plain)
-            && options.is_empty()
-            && let Some(Holder::Connection(index)) = holder
-            && self.take_predicted(now, index, &ordinary, text.clone(), packet)
+        if options.is_empty()
+            && let Some(ordinary) = Ordinary::of(plain)
         {
-            return true;
+            let taken = match holder {
+                Some(Holder::Connection(index)) => {
+                    self.take_predicted(now, index, &ordinary, text.clone(), packet)
+                        || self.take_completing_child(now, index, &ordinary, text.clone(), packet)
+                }
+                Some(Holder::Request(index)) => {
+                    self.take_completing(now, index, (plain, &ordinary), text.clone(), packet)
+                }
+                None => false,
+            };
+            if taken {
+                return true;
+            }
         }
-        let mut segment = Segment {
-            header: plain.header(),
-            payload: std::mem::take(&mut packet.data),
-            headers: text.start as u16,
-            truesize: packet.truesize,
-            gso_size: packet.gso_size,
-            ecn: plain.ecn,
-            dscp: plain.dscp,
-        };
-        if !options.is_empty() {
-            segment.header.options = TcpOptions::parse(&segment.payload[options]);
-        }
-        segment.payload.truncate(text.end);
-        segment.payload.advance(text.start);
+        let mut segment = segment_of(plain, Layout { options, text }, packet);
         self.dispatch_to(now, holder, (tuple, hash), &mut segment);
         true
     }
@@ -99,7 +96,7 @@ impl Stack {
     ///
     /// A function of its own, so that its few pointers stay in registers.
     #[inline(never)]
-    fn take_predicted(
+    pub(super) fn take_predicted(
         &mut self,
         now: Instant,
         index: u32,
@@ -467,6 +464,30 @@ fn payload_of(packet: &mut RxPacket, text: Range<usize>) -> Payload {
     bytes.truncate(text.end);
     bytes.advance(text.start);
     Payload { bytes, truesize: packet.truesize, gso_size: packet.gso_size }
+}
+
+/// The same with all that a segment may have; the packet has no more use for its bytes.
+#[inline(always)]
+pub(super) fn segment_of(
+    plain: &PlainSegment,
+    Layout { options, text }: Layout,
+    packet: &mut RxPacket,
+) -> Segment {
+    let mut segment = Segment {
+        header: plain.header(),
+        payload: std::mem::take(&mut packet.data),
+        headers: text.start as u16,
+        truesize: packet.truesize,
+        gso_size: packet.gso_size,
+        ecn: plain.ecn,
+        dscp: plain.dscp,
+    };
+    if !options.is_empty() {
+        segment.header.options = TcpOptions::parse(&segment.payload[options]);
+    }
+    segment.payload.truncate(text.end);
+    segment.payload.advance(text.start);
+    segment
 }
 
 /// The numbers of a reset that answers a segment.

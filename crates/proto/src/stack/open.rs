@@ -22,7 +22,7 @@ impl Stack {
     }
 
     /// A request ends, and another takes over its tuple.
-    fn take_request(&mut self, index: u32) -> Option<Request> {
+    pub(super) fn take_request(&mut self, index: u32) -> Option<Request> {
         let mut request = self.requests.remove(index)?;
         self.request_timers.clear(&mut request);
         if let Some(listener) = self.listener_mut(request.listener) {
@@ -157,7 +157,7 @@ impl Stack {
         let name = Name { tuple: request.tuple, hash: request.hash };
         let (id, irs, iss) = (request.listener, request.irs, request.iss);
         let counts_marks = request.agreed.ecn.is_accurate();
-        let of_another_time = request.of_another_time(segment);
+        let of_another_time = request.of_another_time(segment.header.options.timestamps);
         let flags = segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST);
         if flags == Flags::SYN && segment.seq() == irs && of_another_time != Some(AnotherTime::Earlier) {
             self.note_repeated_syn(index, segment);
@@ -325,17 +325,22 @@ impl Stack {
         before: Option<Holder>,
         segment: &mut Segment,
     ) {
-        let index = self.open_request(now, request, before, Some(segment));
+        let option_seen = request.option_seen;
+        let index = self.open_request(now, request, before, Some(FinalAck::of(&segment.header)));
+        if let Some(connection) = self.connections.get_mut(index) {
+            connection.guess_rcv_mss(segment);
+            connection.marks_agreed_by_request(self.shared.context(now), option_seen, segment);
+        }
         self.for_connection(now, index, segment);
     }
 
     /// A connection that the application may accept, by its index. `ack`: the final ACK, if it has just come.
-    fn open_request(
+    pub(super) fn open_request(
         &mut self,
         now: Instant,
         request: Request,
         before: Option<Holder>,
-        ack: Option<&Segment>,
+        ack: Option<FinalAck>,
     ) -> u32 {
         let id = request.listener;
         let mut socket = self.listener(id).map(|listener| listener.socket.clone()).unwrap_or_default();
@@ -346,11 +351,7 @@ impl Stack {
         let id_of_connection: ConnId = self.insert_connection(connection, request.hash, before);
         if let Some(connection) = self.connections.get_mut(id_of_connection.index) {
             let cx = self.shared.context(now);
-            connection.take_request(cx, &request, ack.map(|ack| &ack.header));
-            if let Some(ack) = ack {
-                connection.guess_rcv_mss(ack);
-                connection.marks_agreed_by_request(cx, request.option_seen, ack);
-            }
+            connection.take_request(cx, &request, ack);
             connection.keep_syn(now, request.saved_syn.map(|syn| *syn));
             connection.unaccepted = true;
         }
@@ -391,12 +392,26 @@ impl Stack {
     }
 }
 
+/// What the segment that completes a handshake tells beside its numbers.
+#[derive(Clone, Copy)]
+pub(super) struct FinalAck {
+    /// SEG.WND, unscaled.
+    pub(super) window: u16,
+    pub(super) timestamps: Option<Timestamps>,
+}
+
+impl FinalAck {
+    fn of(header: &TcpHeader) -> FinalAck {
+        FinalAck { window: header.window, timestamps: header.options.timestamps }
+    }
+}
+
 impl Connection {
     fn take_request(
         &mut self,
         cx: &mut crate::tcp::connection::Context,
         request: &Request,
-        ack: Option<&TcpHeader>,
+        ack: Option<FinalAck>,
     ) {
         // Its SYN.
         self.tally.came(0, 0);
@@ -423,7 +438,7 @@ impl Connection {
             let retrans = u32::from(request.transmissions) - 1;
             self.counts(cx.now).begin_late(retrans, request.timeouts.into(), since_first);
         }
-        match request.round_trip(cx, ack.and_then(|ack| ack.options.timestamps)) {
+        match request.round_trip(cx, ack.and_then(|ack| ack.timestamps)) {
             Some(rtt) => self.rtt.on_sample_nanos(cx.now, rtt, self.snd.span()),
             // Of a cookie it is not known that it was sent twice.
             None if request.transmissions > 1 => self.rtt.on_syn_retransmitted(),

@@ -3,7 +3,6 @@
 use crate::rate_limit::LastAnswer;
 use crate::tcp::accurate_ecn::OptionSeen;
 use crate::tcp::connection::Context;
-use crate::tcp::input::Segment;
 use crate::tcp::negotiation::Negotiated;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
@@ -61,9 +60,8 @@ pub(super) enum AnotherTime {
 }
 
 impl Request {
-    pub(super) fn of_another_time(&self, segment: &Segment) -> Option<AnotherTime> {
-        let Timestamps { tsval, tsecr } =
-            segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?;
+    pub(super) fn of_another_time(&self, timestamps: Option<Timestamps>) -> Option<AnotherTime> {
+        let Timestamps { tsval, tsecr } = timestamps.filter(|_| self.agreed.timestamps)?;
         let (first, last) = (self.first_sent_ms, self.sent_at.as_millis() as u32);
         let echoed = tsecr.wrapping_sub(self.ts_offset);
         // Zero: some hosts begin to count behind their SYN (as Linux's `tcp_paws_check`).

@@ -1,7 +1,7 @@
 //! The application's verbs on a stream of bytes: write, push, read, peek.
 
 use super::replies::Replies;
-use super::settle::settle_ordinary;
+use super::settle::{settle_open, settle_ordinary};
 use super::{MANY, Shared, Stack};
 use crate::slab::Slab;
 use crate::tcp::connection::{Connection, Context};
@@ -38,7 +38,9 @@ impl Stack {
         }
         let Ok(connection) = open_for_writing(&mut self.connections, id) else { return false };
         let taken = connection.take_small(&mut self.shared, data);
-        if taken {
+        if taken && connection.handshake.is_some() {
+            settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+        } else if taken {
             self.shared.charge(now, connection);
             self.agenda.note_ready(id, connection);
         }

@@ -2,8 +2,9 @@
 //!
 //! A reset, then SYN or SYN-ACK, then what is lost, then new data and FIN, then a window probe, then an acknowledgement that
 //! nothing else has carried. `segment` builds it, `options` fills its options; `tcp/nagle` says whether a small one may go. `ordinary` is
-//! a short way for most of them.
+//! a short way for most of them, `answer` one for most SYN-ACKs of Fast Open.
 
+mod answer;
 mod lost;
 mod options;
 mod ordinary;
@@ -56,7 +57,7 @@ impl Connection {
             Some(Handshake::Active(active)) => return active.due && self.send_syn(cx, packet),
             Some(Handshake::Passive(passive)) => {
                 if passive.due {
-                    return self.send_syn_ack(cx, packet);
+                    return self.send_usual_syn_ack(cx, packet) || self.send_syn_ack(cx, packet);
                 }
                 if passive.transmissions == 0 {
                     return false;

@@ -64,14 +64,18 @@ impl Connection {
         self.wake_writer(&cx.config);
     }
 
-    /// Takes a small write whole, as one segment, if nothing that was written before waits or is in flight, and nothing keeps it back.
-    /// False: it is no such write, and nothing has changed. The general way leads to the same (`stack/both_ways`).
+    /// Takes a small write whole, as one segment, if nothing that was written before waits or is in flight, and nothing keeps it back
+    /// but a SYN-ACK that waits for more. False: it is no such write, and nothing has changed. The general way leads to the same
+    /// (`stack/both_ways`).
     #[inline(always)]
     pub(crate) fn take_small(&mut self, cx: &mut Context, data: &[u8]) -> bool {
         let taken = data.len() <= SendBlocks::SMALL && self.takes_whole(cx, data.len() as u32);
         if taken {
             self.snd.nagle.remove(Nagle::PUSH);
             self.snd.queue.write_first(data, &mut cx.blocks);
+            if let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut() {
+                passive.wrote = true;
+            }
         }
         taken
     }
@@ -86,7 +90,7 @@ impl Connection {
             && len <= self.snd.wnd.min(self.congestion.cwnd())
             && !self.snd.nagle.intersects(Nagle::CORK.union(Nagle::MORE));
         let is_quiet = self.snd.queue.is_vacant()
-            && self.handshake.is_none()
+            && (self.handshake.is_none() || self.leaves_room_in_syn_ack(len))
             && self.parent_event.is_none()
             && self.recovery.is_idle()
             && self.route.is_none()
@@ -97,6 +101,16 @@ impl Connection {
             && tcp_notsent_lowat == u32::MAX
             && !cx.memory.is_exhausted();
         may_go && is_quiet && as_usual && cx.takes_short_ways()
+    }
+
+    /// So much of an answer does not fill the SYN-ACK that waits for it.
+    #[inline(never)]
+    fn leaves_room_in_syn_ack(&self, len: u32) -> bool {
+        let waits = |handshake: &Handshake| match handshake {
+            Handshake::Passive(passive) => passive.fast_open && passive.transmissions == 0 && !passive.due,
+            Handshake::Active(_) => false,
+        };
+        self.handshake.as_deref().is_some_and(waits) && len < self.syn_ack_room(TCP_OPTIONS_MAX)
     }
 
     /// A write begins, of segments that grow to `goal`.

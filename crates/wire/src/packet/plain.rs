@@ -9,7 +9,7 @@ mod ip;
 use super::{TxChecksum, TxPacket};
 use crate::{
     Addr, Checksum, Ecn, Flags, SeqNum, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TcpHeader, TcpOptions,
-    Timestamps, lone_timestamps,
+    Timestamps, USUAL_SYN_LEN, lone_timestamps,
 };
 use core::ops::Range;
 use ip::IpFields;
@@ -166,21 +166,33 @@ impl TxPacket {
         partial: bool,
         put_ip: impl FnOnce(&mut TxPacket, usize) -> u16,
     ) -> bool {
-        let Some((Timestamps { tsval, tsecr }, mss, shift)) = options.usual_syn() else { return false };
-        let usual = [
-            MSS_PREFIX | u32::from(mss),
-            SACK_TIMESTAMPS_PREFIX,
-            tsval,
-            tsecr,
-            SCALE_PREFIX | u32::from(shift),
-        ];
+        let Some((timestamps, mss, shift)) = options.usual_syn() else { return false };
         let at = IP_LEN + TCP_HEADER_LEN;
-        let usual_len = 4 * usual.len();
-        let options_len = usual_len + options.emit_behind_usual(&mut self.header[at + usual_len..]);
+        let behind = &mut self.header[at + USUAL_SYN_LEN..];
+        let options_len = USUAL_SYN_LEN + options.emit_behind_usual(behind);
         let pseudo_sum = put_ip(self, TCP_HEADER_LEN + options_len);
         self.put_tcp::<IP_LEN>(segment, options_len, pseudo_sum);
-        put(&mut self.header, at, usual);
+        put(&mut self.header, at, usual_syn(timestamps, mss, shift));
         self.end_plain::<IP_LEN>(options_len, 0, partial);
+        true
+    }
+
+    /// As [`write_syn`](Self::write_syn) of IPv4, where the options are the segment's timestamps, SACK permitted, and this MSS and shift.
+    /// False, and nothing is written, for IPv6, and without timestamps.
+    #[inline(always)]
+    pub fn write_usual_syn(
+        &mut self,
+        segment: &PlainSegment,
+        (mss, shift): (u16, u8),
+        partial: bool,
+    ) -> bool {
+        let (Some(addresses), Some(timestamps)) = (segment.v4_addresses(), segment.timestamps) else {
+            return false;
+        };
+        let pseudo_sum = self.put_v4(segment, addresses, TCP_HEADER_LEN + USUAL_SYN_LEN);
+        self.put_tcp::<V4_LEN>(segment, USUAL_SYN_LEN, pseudo_sum);
+        put(&mut self.header, V4_LEN + TCP_HEADER_LEN, usual_syn(timestamps, mss, shift));
+        self.end_plain::<V4_LEN>(USUAL_SYN_LEN, 0, partial);
         true
     }
 
@@ -228,6 +240,18 @@ impl TxPacket {
         self.header[field..field + 2].copy_from_slice(&sum.finish().to_be_bytes());
         self.checksum = TxChecksum::Complete;
     }
+}
+
+/// The options that nearly every SYN has.
+#[inline(always)]
+fn usual_syn(Timestamps { tsval, tsecr }: Timestamps, mss: u16, shift: u8) -> [u32; USUAL_SYN_LEN / 4] {
+    [
+        MSS_PREFIX | u32::from(mss),
+        SACK_TIMESTAMPS_PREFIX,
+        tsval,
+        tsecr,
+        SCALE_PREFIX | u32::from(shift),
+    ]
 }
 
 /// Writes 32-bit words from byte `start` on.

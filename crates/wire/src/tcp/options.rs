@@ -39,7 +39,7 @@ pub(crate) fn lone_timestamps(bytes: &[u8]) -> Option<Timestamps> {
 }
 
 /// Bytes of the options that nearly every SYN has: MSS, SACK permitted with timestamps, window scale.
-const USUAL_SYN_LEN: usize = 20;
+pub const USUAL_SYN_LEN: usize = 20;
 
 fn usual_syn(timestamps: Timestamps, mss: u16, shift: u8) -> [u8; USUAL_SYN_LEN] {
     let [m0, m1] = mss.to_be_bytes();

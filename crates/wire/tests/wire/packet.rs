@@ -309,6 +309,19 @@ proptest! {
         prop_assert_eq!(packet.header(), general.header());
         prop_assert_eq!((packet.checksum, packet.gso_size), (general.checksum, general.gso_size));
         prop_assert_eq!(packet.to_bytes(), general.to_bytes());
+
+        let without = TcpHeader { options: TcpOptions { fast_open: None, ..tcp.options.clone() }, ..tcp };
+        let general = TxPacket::tcp(&ip, &without, slices(&parts), 0, partial);
+        let mut packet = TxPacket::new(&[0xaa; MAX_HEADER], slices(&parts));
+        let bare = PlainSegment { timestamps: None, ..segment };
+        prop_assert!(!packet.write_usual_syn(&bare, (mss, shift), partial));
+        let segment = PlainSegment { timestamps: without.options.timestamps, ..segment };
+        prop_assert_eq!(packet.write_usual_syn(&segment, (mss, shift), partial), src.is_v4());
+        if src.is_v4() {
+            prop_assert_eq!(packet.header(), general.header());
+            prop_assert_eq!((packet.checksum, packet.gso_size), (general.checksum, general.gso_size));
+            prop_assert_eq!(packet.to_bytes(), general.to_bytes());
+        }
     }
 
     /// Whatever is wrong with it, or unusual.

@@ -329,7 +329,7 @@ impl Connection {
         }
     }
 
-    fn syn_window(&mut self, cx: &Context) -> u16 {
+    pub(super) fn syn_window(&mut self, cx: &Context) -> u16 {
         let mss = self.window_segment();
         // That a Fast Open SYN has filled some of the buffer does not count where packets do (Linux takes it from the request).
         let empty = || Space::new(&cx.config, &self.options).full();

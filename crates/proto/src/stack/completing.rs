@@ -1,0 +1,64 @@
+//! The short way of the segment that completes a handshake as nearly all do: it follows the peer's SYN, acknowledges ours, has no options
+//! but timestamps, and finds room.
+//!
+//! What `open` asks of it step by step is asked here at once. Then it is to the new connection what any segment is that was to be
+//! expected. Whatever else there may be is left to the long way, and a test lets openings at random go both ways (`both_ways`).
+
+use super::Stack;
+use super::holders::Holder;
+use super::ingress::segment_of;
+use super::open::FinalAck;
+use super::request::Request;
+use crate::Instant;
+use crate::tcp::input::predicted::Ordinary;
+use core::ops::Range;
+use wire::{Layout, PlainSegment, RxPacket};
+
+impl Stack {
+    /// A half-open request becomes a connection, which takes what the segment brings. False: this is another segment, and nothing has
+    /// happened.
+    #[inline(never)]
+    pub(super) fn take_completing(
+        &mut self,
+        now: Instant,
+        index: u32,
+        (plain, ordinary): (&PlainSegment, &Ordinary),
+        text: Range<usize>,
+        packet: &mut RxPacket,
+    ) -> bool {
+        let nobody_looks = self.attention.is_none() && self.trace.is_none();
+        let Some(request) = self.requests.get(index) else { return false };
+        let has_room = self
+            .listener(request.listener)
+            .is_some_and(|listener| !listener.accept_queue_full() && listener.defer_timeouts == 0);
+        if !nobody_looks
+            || !has_room
+            || !request.is_completed_by(plain)
+            || self.too_many_connections()
+            || self.shared.fresh.payload_space().is_none()
+            || !self.shared.takes_short_ways()
+        {
+            return false;
+        }
+        let Some(request) = self.take_request(index) else { return false };
+        self.shared.took_short_way();
+        let ack = FinalAck { window: plain.window, timestamps: plain.timestamps };
+        let index = self.open_request(now, request, Some(Holder::Request(index)), Some(ack));
+        if !self.take_predicted(now, index, ordinary, text.clone(), packet) {
+            let layout = Layout { options: text.start..text.start, text };
+            self.for_connection(now, index, &mut segment_of(plain, layout, packet));
+        }
+        true
+    }
+}
+
+impl Request {
+    /// Its number is the very next, it acknowledges the SYN-ACK and nothing else, and its time is right. (It is no SYN and no reset.)
+    #[inline(always)]
+    fn is_completed_by(&self, segment: &PlainSegment) -> bool {
+        segment.seq == self.irs + 1
+            && segment.ack == self.iss + 1
+            && self.of_another_time(segment.timestamps).is_none()
+            && !self.agreed.ecn.is_accurate()
+    }
+}
