@@ -265,19 +265,23 @@ impl Conversation {
         for host in &mut self.hosts {
             host.both(|stack| {
                 while stack.poll_event().is_some() {}
-                let indices: Vec<u32> = stack.connections.iter().map(|(index, _)| index).collect();
-                let shown = |index| {
-                    let connection = stack.connections.get_mut(index).unwrap();
-                    let open = connection.snd.queue.lay_in_segment();
-                    let shown = format!("{index} {connection:?}");
-                    connection.snd.queue.lay_apart(open);
-                    shown
-                };
-                let connections: Vec<String> = indices.into_iter().map(shown).collect();
-                (connections, stack.shared.counters.clone(), stack.poll_timeout())
+                (connections_of(stack), stack.shared.counters.clone(), stack.poll_timeout())
             });
         }
     }
+}
+
+/// All that they know; where a text lies, and in how many parts, is nobody's concern.
+fn connections_of(stack: &mut Stack) -> Vec<String> {
+    let indices: Vec<u32> = stack.connections.iter().map(|(index, _)| index).collect();
+    let shown = |index| {
+        let connection = stack.connections.get_mut(index).unwrap();
+        let open = connection.snd.queue.lay_in_segment();
+        let shown = format!("{index} {connection:?}");
+        connection.snd.queue.lay_apart(open);
+        shown.replace("\", b\"", "")
+    };
+    indices.into_iter().map(shown).collect()
 }
 
 fn draw(rng: &mut Rng, below: usize) -> usize {

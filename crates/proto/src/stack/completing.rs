@@ -9,6 +9,7 @@ use super::holders::Holder;
 use super::ingress::segment_of;
 use super::open::FinalAck;
 use super::request::Request;
+use super::settle::tell_listener;
 use crate::Instant;
 use crate::tcp::input::predicted::Ordinary;
 use core::ops::Range;
@@ -49,6 +50,31 @@ impl Stack {
             self.for_connection(now, index, &mut segment_of(plain, layout, packet));
         }
         true
+    }
+}
+
+impl Stack {
+    /// The same of the handshake of a Fast Open child.
+    #[inline(never)]
+    pub(super) fn take_completing_child(
+        &mut self,
+        now: Instant,
+        index: u32,
+        ordinary: &Ordinary,
+        text: Range<usize>,
+        packet: &mut RxPacket,
+    ) -> bool {
+        let nobody_looks = self.attention.is_none() && self.trace.is_none();
+        let Some(connection) = self.connections.get_mut(index) else { return false };
+        let cx = self.shared.context(now);
+        if !nobody_looks || !connection.completes(cx, ordinary) {
+            return false;
+        }
+        connection.complete(cx, ordinary);
+        tell_listener(&mut self.listeners, now, connection);
+        let mut ordinary = *ordinary;
+        ordinary.completes = true;
+        self.take_predicted(now, index, &ordinary, text, packet)
     }
 }
 

@@ -137,7 +137,7 @@ impl Stack {
 }
 
 /// A Fast Open child's handshake is over, one way or the other.
-fn tell_listener(listeners: &mut Slab<Listener>, now: Instant, connection: &mut Connection) {
+pub(super) fn tell_listener(listeners: &mut Slab<Listener>, now: Instant, connection: &mut Connection) {
     let Some(event) = connection.parent_event.take() else { return };
     let accepted = !connection.unaccepted;
     let Some(parent) = connection.parent.take() else { return };

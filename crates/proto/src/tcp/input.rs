@@ -4,6 +4,7 @@
 //! and the sixth (urgent) only sets a mark in the stream (`tcp/urgent`).
 
 mod ack;
+mod completing;
 mod duplicate;
 mod embryo;
 pub(crate) mod ending;

@@ -245,13 +245,7 @@ impl TxPacket {
 /// The options that nearly every SYN has.
 #[inline(always)]
 fn usual_syn(Timestamps { tsval, tsecr }: Timestamps, mss: u16, shift: u8) -> [u32; USUAL_SYN_LEN / 4] {
-    [
-        MSS_PREFIX | u32::from(mss),
-        SACK_TIMESTAMPS_PREFIX,
-        tsval,
-        tsecr,
-        SCALE_PREFIX | u32::from(shift),
-    ]
+    [MSS_PREFIX | u32::from(mss), SACK_TIMESTAMPS_PREFIX, tsval, tsecr, SCALE_PREFIX | u32::from(shift)]
 }
 
 /// Writes 32-bit words from byte `start` on.

@@ -1,7 +1,7 @@
 //! The same of servers: whatever SYNs come, and whatever becomes of the answers, with many connections at once and applications that are
 //! slow, in a hurry, or gone.
 
-use super::{Host, draw};
+use super::{Host, connections_of, draw};
 use crate::rng::Rng;
 use crate::stack::Stack;
 use crate::{
@@ -93,8 +93,7 @@ struct Servers {
 impl Servers {
     fn of(seed: u8) -> Servers {
         let mut rng = Rng::new([seed ^ 0x3c; 32]);
-        let linux = rng.next_u64().is_multiple_of(8);
-        let mut config = if linux { Config::linux() } else { Config::default() };
+        let mut config = Config::default();
         for (name, value) in SETTINGS {
             if rng.next_u64().is_multiple_of(40) {
                 config.set(name, value).unwrap();
@@ -291,8 +290,7 @@ impl Servers {
         for host in &mut self.hosts {
             host.both(|stack| {
                 let events: Vec<_> = core::iter::from_fn(|| stack.poll_event()).collect();
-                let connections = stack.connections.iter().map(|(index, held)| format!("{index} {held:?}"));
-                let connections: Vec<String> = connections.collect();
+                let connections = connections_of(stack);
                 let requests = stack.requests.iter().map(|(index, held)| format!("{index} {held:?}"));
                 let requests: Vec<String> = requests.collect();
                 let told = format!("{:?} {:?}", stack.drops, stack.listener_info(listener));

@@ -28,7 +28,7 @@ impl Connection {
 
     /// Nothing follows a FIN, and of text there is somebody to read it.
     #[inline(always)]
-    fn has_use_for(&self, segment: &Ordinary) -> bool {
+    pub(super) fn has_use_for(&self, segment: &Ordinary) -> bool {
         let (text, fin) = (segment.len > 0, segment.fin);
         !(self.rcv.fin_received && (text || fin) || self.orphan && text)
     }

@@ -30,6 +30,8 @@ pub(crate) struct Ordinary {
     /// Bytes of its payload.
     pub(super) len: usize,
     ecn: Ecn,
+    /// It has just completed the handshake: header prediction, as counted, begins behind it.
+    pub(crate) completes: bool,
 }
 
 impl Ordinary {
@@ -39,7 +41,7 @@ impl Ordinary {
         let PlainSegment { seq, ack, window, flags, timestamps, payload_len: len, ecn, .. } = *segment;
         let pushed = flags.contains(Flags::PSH);
         let fin = flags.contains(Flags::FIN);
-        let ordinary = Ordinary { seq, ack, window, pushed, fin, timestamps, len, ecn };
+        let ordinary = Ordinary { seq, ack, window, pushed, fin, timestamps, len, ecn, completes: false };
         (flags - Flags::PSH - Flags::FIN == Flags::ACK).then_some(ordinary)
     }
 }
@@ -134,7 +136,7 @@ impl Connection {
             same_window = offered == self.snd.wnd;
             self.take_window(numbers, offered);
         }
-        count_predicted(cx, same_window, progress, (len, len as u32));
+        count_predicted(cx, same_window && !segment.completes, progress, (len, len as u32));
         self.moments.heard(cx.now);
         if self.special.is_some() {
             self.special_hears(cx, ack);

@@ -37,7 +37,7 @@ impl Connection {
         if len > 0 {
             let Some(mut unsent) = self.snd.queue.unsent_segment(iss + 1) else { return false };
             unsent.flight.begin(cx.now);
-            push = unsent.leave(cx.now, len, &mut packet.payload);
+            push = unsent.leave(cx.now, len, packet);
         } else if !self.snd.queue.is_vacant() {
             return false;
         }

@@ -1,0 +1,74 @@
+//! The short way of the acknowledgement that ends a Fast Open child's handshake, of a connection where nothing else is out of the ordinary:
+//! the one SYN-ACK that went has arrived, with all it brought, and the segment is the next. Once the handshake is over it is to the connection
+//! what any expected segment is (`predicted`, `ending`).
+
+use super::predicted::Ordinary;
+use crate::Events;
+use crate::tcp::connection::{Connection, Context, ParentEvent};
+use crate::tcp::handshake::{Handshake, PassiveOpen};
+use crate::tcp::recovery::Purpose;
+use crate::tcp::state::Transition;
+use crate::tcp::timers::Timer;
+use wire::SeqNum;
+
+impl Connection {
+    /// The segment completes the handshake, and is what is expected behind it.
+    #[inline]
+    pub(crate) fn completes(&self, cx: &Context, segment: &Ordinary) -> bool {
+        let Some(Handshake::Passive(passive)) = self.handshake.as_deref() else { return false };
+        passive.went_as_usual()
+            && passive.is_acknowledged_as_a_whole(self.snd.iss, segment.ack)
+            && segment.ack.since(self.snd.iss) <= self.snd.max.since(self.snd.iss)
+            && segment.window > 0
+            && self.is_next(segment)
+            && self.has_use_for(segment)
+            && self.is_timely(segment)
+            && self.is_in_order()
+            && self.asks_for_nothing()
+            && self.special.is_none()
+            && self.agreed.sack
+            && self.agreed.ecn.is_off()
+            && self.rcv.space.packets().is_none()
+            && !cx.memory.is_under_pressure()
+            && cx.takes_short_ways()
+    }
+
+    /// The handshake ends with a segment that [`completes`](Self::completes) it, whose numbers and text are still to be taken.
+    pub(crate) fn complete(&mut self, cx: &mut Context, segment: &Ordinary) {
+        let Some(handshake) = self.handshake.take() else { return };
+        let Handshake::Passive(passive) = &*handshake else { return };
+        cx.took_short_way();
+        self.timers.stop(Timer::SynAckHold);
+        self.timers.stop(Timer::Retransmit);
+        self.rtt.on_sample_nanos(cx.now, cx.now.nanos_since(passive.sent_at), self.snd.span());
+        cx.handshakes.keep(handshake);
+        self.recall_path(cx);
+        self.snd.una = self.snd.iss + 1;
+        self.moments.establish(cx.now);
+        self.early_confirmed = true;
+        self.take_window((segment.seq, segment.ack), self.offered_in(segment.window));
+        self.transition(Transition::SynAcked);
+        self.parent_event = self.parent.map(|_| ParentEvent::Established);
+        self.events |= Events::CONNECTED | Events::WRITABLE;
+        if self.snd.flight_size() > 0 {
+            self.purpose = Purpose::Timeout;
+            if segment.ack != self.snd.max {
+                self.arm_rto(cx.now);
+            }
+        }
+    }
+}
+
+impl PassiveOpen {
+    /// Of a Fast Open: one SYN-ACK has gone, and nothing waits for the end of the handshake.
+    #[inline(always)]
+    fn went_as_usual(&self) -> bool {
+        self.fast_open && self.transmissions == 1 && !self.fin_waits
+    }
+
+    /// Not the SYN alone, where the SYN-ACK brought more: that would have to go again (`resend_after_synack`).
+    #[inline(always)]
+    fn is_acknowledged_as_a_whole(&self, iss: SeqNum, ack: SeqNum) -> bool {
+        ack.after(iss + 1) || ack == iss + 1 && self.data_sent == 0 && !self.fin_sent
+    }
+}
