@@ -103,17 +103,21 @@ impl Sockets {
         let high = u16::try_from(high).unwrap_or(u16::MAX).max(low);
         let count = u32::from(high - low) + 1;
         let by_parity = self.stack.config().ports_by_parity;
-        let begin = self.next_port.wrapping_mul(2) | 1;
-        for tried in 0..count {
-            let offset = match by_parity {
-                true => Stack::offset_by_parity(count, begin, tried),
-                false => self.next_port % count,
-            };
-            self.next_port = self.next_port.wrapping_add(1);
-            let port = low + offset as u16;
-            let reserved = self.stack.config().ip_local_reserved_ports.contains(port);
-            if !reserved && !self.is_taken(fd, ip, port, Sharing::Never) {
-                return Ok(port);
+        let halves = by_parity && count >= HALVED && self.files.socket(fd)?.options.reuse_addr;
+        let half = if halves { count / 4 * 2 } else { count };
+        for (first, count) in [(0, half), (half, count - half)] {
+            let begin = self.next_port.wrapping_mul(2) | 1;
+            for tried in 0..count {
+                let offset = match by_parity {
+                    true => Stack::offset_by_parity(count, begin, tried),
+                    false => self.next_port % count,
+                };
+                self.next_port = self.next_port.wrapping_add(1);
+                let port = low + (first + offset) as u16;
+                let reserved = self.stack.config().ip_local_reserved_ports.contains(port);
+                if !reserved && !self.is_taken(fd, ip, port, Sharing::Never) {
+                    return Ok(port);
+                }
             }
         }
         Err(Errno::EADDRINUSE)
@@ -324,3 +328,6 @@ const SOCK_MAX: i32 = 11;
 const IPPROTO_MAX: i32 = 263;
 /// Linux's `SOCK_TYPE_MASK`.
 const SOCK_TYPE_MASK: i32 = 0xf;
+
+/// Ports of a range that has an upper and a lower half (Linux's `inet_csk_find_open_port`).
+const HALVED: u32 = 4;

@@ -105,7 +105,11 @@ impl Sockets {
                 }
                 self.notice_end(open, conn);
             }
-            self.wake_epolls(open, ready_by(events));
+            let mut ready = ready_by(events);
+            if ready == Ready::IN && self.waits_for_more(open) {
+                ready = Ready::empty();
+            }
+            self.wake_epolls(open, ready);
         }
         any
     }
@@ -113,6 +117,12 @@ impl Sockets {
     /// Notes that something has happened to a file.
     pub(crate) fn note_stirred(&mut self, open: Open) {
         self.stirred.insert(open);
+    }
+
+    /// What has come is less than `SO_RCVLOWAT`: nobody is woken by it (Linux's `tcp_data_ready`).
+    fn waits_for_more(&self, open: Open) -> bool {
+        let Ok(File::Socket(socket)) = self.files.at(open) else { return false };
+        socket.options.rcvlowat > 1 && self.readiness_at(open).is_ok_and(|ready| !ready.contains(Ready::IN))
     }
 
     /// Hands over the files to which something has happened, for a driver that wakes only whom it concerns.

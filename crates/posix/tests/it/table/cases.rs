@@ -7,7 +7,7 @@ use libc::{c_int, iovec, msghdr, pollfd, sockaddr};
 
 type Case = fn(&mut Told<'_>);
 
-pub(super) const ALL: [(&str, Case); 16] = [
+pub(super) const ALL: [(&str, Case); 17] = [
     ("socket", socket),
     ("names", names),
     ("names shared", names_shared),
@@ -23,6 +23,7 @@ pub(super) const ALL: [(&str, Case); 16] = [
     ("saved SYN", options::saved_syn),
     ("zero copy", options::zerocopy_receive),
     ("readiness", readiness::readiness),
+    ("low water", readiness::low_water),
     ("ancillary", readiness::ancillary),
 ];
 

@@ -143,6 +143,26 @@ fn bind_and_connect_choose_from_two_halves() {
     assert_eq!(found, [[0, 0], [1, 1]]);
 }
 
+/// With `SO_REUSEADDR` `bind` leaves the upper half of the range over while the lower one has a port.
+#[test]
+fn bind_that_may_share_begins_with_the_lower_half() {
+    let found = of_both(|calls, sysctl| {
+        let any = name("127.0.0.1:0");
+        let choose = |fd| {
+            set(calls, fd, libc::SO_REUSEADDR, 1);
+            calls.bind(fd, to(&any), 16)
+        };
+        sysctl("net.ipv4.ip_local_port_range", "40000 40011");
+        let fds: Vec<_> = (0..6).map(|_| fresh(calls)).collect();
+        let first: BTreeSet<u16> =
+            fds.iter().map(|fd| choose(*fd).map(|_| port(calls, *fd)).unwrap()).collect();
+        fds.into_iter().for_each(|fd| assert_eq!(calls.close(fd), Ok(0)));
+        (first, until_none(calls, choose))
+    });
+    let all = (40_000..=40_011).collect();
+    assert_eq!(found, ((40_000..=40_005).collect(), (all, libc::EADDRINUSE)));
+}
+
 /// Listeners that share a port, and its name.
 fn sharing(calls: &dyn Calls, count: usize) -> (Vec<c_int>, Vec<u8>) {
     let mut addr = name("127.0.0.1:0");

@@ -80,6 +80,31 @@ pub(super) fn readiness(t: &mut Told<'_>) {
     t.say("select for less than no time", k.select(0, [null_mut(); 3], &raw mut timeout));
 }
 
+/// Less than `SO_RCVLOWAT` wakes nobody, not even one that is told of something else then.
+pub(super) fn low_water(t: &mut Told<'_>) {
+    let k = t.calls;
+    let (client, server) = t.connected();
+    t.set(server, libc::SOL_SOCKET, libc::SO_RCVLOWAT, 5);
+    let epoll = t.fd("epoll_create1", k.epoll_create1(0));
+    let edge = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLET) as u32;
+    let mut event = epoll_event { events: edge, u64: 7 };
+    t.say("add", k.epoll_ctl(epoll, libc::EPOLL_CTL_ADD, server, &raw mut event));
+    let wait = |t: &mut Told<'_>, what: &str| {
+        let mut found = epoll_event { events: 0, u64: 0 };
+        t.say(what, k.epoll_wait(epoll, &raw mut found, 1, 0));
+        t.lines.push(format!("{:#x}", { found.events }));
+    };
+    wait(t, "at first");
+    for (what, len) in [("two bytes", 2), ("two more", 2), ("the fifth", 1), ("the sixth", 1)] {
+        t.send(what, client, len, 0);
+        k.deliver();
+        wait(t, what);
+    }
+    t.say("shutdown", k.shutdown(client, libc::SHUT_WR));
+    k.deliver();
+    wait(t, "the end");
+}
+
 pub(super) fn ancillary(t: &mut Told<'_>) {
     let k = t.calls;
     let (client, server) = t.connected();
