@@ -166,8 +166,10 @@ settings! {
     /// A SYN that has crossed ours is answered each time it comes; otherwise it is challenged when it comes again (RFC 5961 §4.2), and the
     /// SYN-ACK waits for its timer.
     crossed_syn_repeats_answer: bool = "firstbyte.crossed_syn_repeats_answer", ours true, linux false, range _,
-    /// SYN data that the SYN-ACK does not take goes again even if that closes the window (Linux's `tcp_non_congestion_loss_retransmit`).
-    syn_data_into_closed_window: bool = "firstbyte.syn_data_into_closed_window", ours false, linux true, range _,
+    /// What is in flight when the peer closes its window, and SYN data that a SYN-ACK with a closed window refuses, goes again at each time-out,
+    /// one segment, and counts as lost; who does not hear the peer any more gives up (Linux's `tcp_retransmit_timer`, `__tcp_retransmit_skb`).
+    /// Otherwise it waits, and the window is probed (RFC 9293 §3.8.6.1). Only where losses are marked segment by segment.
+    resend_into_closed_window: bool = "firstbyte.resend_into_closed_window", ours false, linux true, range _,
     /// TIME-WAIT takes TS.Recent over from segments that it answers, such as the peer's FIN again (RFC 7323 §4.3); otherwise only from empty
     /// ones that are next (Linux's `tcp_timewait_state_process`).
     time_wait_remembers_answered: bool = "firstbyte.time_wait_remembers_answered", ours true, linux false, range _,
@@ -317,6 +319,9 @@ settings! {
     /// What an acknowledgement shows amid fast recovery, that it was needless, counts only when nothing that went again is on its way: until
     /// then nothing more does. Otherwise at once (RFC 4015 §3).
     undo_needs_quiet: bool = "firstbyte.undo_needs_quiet", ours false, linux true, range _,
+    /// What an acknowledgement shows to be lost goes again before the text of the same segment is taken, and so does not acknowledge that
+    /// (Linux's `tcp_ack` ends by `tcp_xmit_recovery`); otherwise behind it, so that one packet does both.
+    resend_before_text: bool = "firstbyte.resend_before_text", ours false, linux true, range _,
     /// What goes again after a time-out and is found to be lost once more is another loss, and begins a fast recovery; otherwise slow start
     /// goes on.
     lost_again_recovers: bool = "firstbyte.lost_again_recovers", ours false, linux true, range _,
@@ -338,6 +343,8 @@ settings! {
     /// A probe that new data puts off goes no later than a time-out counted from when the first segment was last sent (Linux's
     /// `tcp_rto_delta_us`); otherwise the acknowledgements since put that off, too (RFC 6298 §5.3).
     probe_by_oldest: bool = "firstbyte.probe_by_oldest", ours false, linux true, range _,
+    /// Such a probe of new data may be a burst, where cwnd has room for it; otherwise it is one segment (RFC 8985 §7.3).
+    probe_bursts: bool = "firstbyte.probe_bursts", ours false, linux true, range _,
     /// Not 0: a time-out is watched for being needless (F-RTO, RFC 5682).
     tcp_frto: u32 = "net.ipv4.tcp_frto", ours 2, linux 2, range 0..=2,
     /// Segments delivered beyond a hole that make it a loss, until the path is seen to reorder more.
@@ -497,7 +504,8 @@ settings! {
     /// Ephemeral ports: highest.
     port_high: u32 = "firstbyte.ip_local_port_high", ours 60_999, linux 60_999, range 1..=65_535,
     /// An active open prefers the first, third … port of the range, unless its socket names one, and `bind` those between, lest they take each
-    /// other's (Linux's `__inet_hash_connect`, `inet_csk_find_open_port`).
+    /// other's (Linux's `__inet_hash_connect`, `inet_csk_find_open_port`). With `SO_REUSEADDR` `bind` takes the upper half only when it finds none
+    /// below.
     ports_by_parity: bool = "firstbyte.ports_by_parity", ours false, linux true, range _,
     /// Ports that are never chosen, though they may be asked for.
     ip_local_reserved_ports: PortSet = "net.ipv4.ip_local_reserved_ports", ours PortSet::default(), linux PortSet::default(), range _,

@@ -180,6 +180,7 @@ impl Stack {
                 spare: Spare::default(),
                 orphans: 0,
                 memory: Memory::new(&config),
+                meanwhile: Vec::new(),
                 tap_read: None,
                 #[cfg(test)]
                 short_ways: Some(0),
@@ -389,7 +390,7 @@ impl ConnectionInfo {
             synack_data_len: c.synack_data_len.into(),
             srtt: c.rtt.srtt(),
             rttvar: c.rtt.rttvar(),
-            rto: c.handshake_rto(config).unwrap_or(c.rto_told()),
+            rto: c.handshake_rto(config).unwrap_or(c.rto_told(config)),
             min_rtt: c.rtt.min_rtt(),
             congestion: c.congestion.algorithm(),
             congestion_info: c.congestion.info(),

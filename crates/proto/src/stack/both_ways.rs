@@ -44,6 +44,9 @@ const SETTINGS: &[(&str, &str)] = &[
     ("firstbyte.count_segments", "1"),
     ("firstbyte.receive_accounting", "packets"),
     ("firstbyte.ack_habit", "quickstart"),
+    ("firstbyte.resend_into_closed_window", "1"),
+    ("firstbyte.resend_before_text", "1"),
+    ("firstbyte.probe_bursts", "1"),
 ];
 
 #[test]

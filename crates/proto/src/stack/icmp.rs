@@ -2,7 +2,6 @@
 
 use super::Stack;
 use super::holders::Holder;
-use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::{CutShort, Handshake};
 use crate::tuple::FourTuple;
@@ -206,15 +205,12 @@ impl Connection {
         let (smss, mtu, shrinks) = (self.smss(), mtu.min(self.path_mtu), mtu < self.path_mtu);
         let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
         (path.path_mtu, path.path_mtu_locked, path.path_mtu_at) = (Some(mtu), locks, cx.now);
+        self.note_path_mtu_age(cx);
         self.decide_fragments(cx);
         if !shrinks {
             return;
         }
-        self.set_path_mtu(mtu);
-        if cx.config.count_segments {
-            let segments = self.congestion.cwnd() / u32::from(smss);
-            self.congestion.on_resize(segments.saturating_mul(self.smss().into()).max(self.smss().into()));
-        }
+        self.path_mtu_changes(cx, mtu);
         if v4 && !discovery.resends() {
             return;
         }

@@ -2,8 +2,10 @@
 
 use super::Stack;
 use super::holders::{Holder, Name};
+use super::replies::Replies;
 use super::settle::{settle_open, settle_ordinary};
 use crate::socket_options::Options;
+use crate::tcp::connection::Connection;
 use crate::tcp::fragments::cut_ident;
 use crate::tcp::input::predicted::{Ordinary, Payload};
 use crate::tcp::input::{Reply, Segment};
@@ -14,7 +16,7 @@ use bytes::Buf;
 use core::ops::Range;
 use wire::{
     Addr, Ecn, Flags, IpError, IpHeader, Layout, PlainSegment, RxChecksum, RxPacket, SeqNum, TcpError,
-    TcpHeader, TcpOptions, Timestamps, protocol,
+    TcpHeader, TcpOptions, Timestamps, TxPacket, protocol,
 };
 
 impl Stack {
@@ -282,6 +284,9 @@ impl Stack {
         let id = ConnId { index, generation };
         let end = segment.end();
         let reply = connection.segment_arrives(self.shared.context(now), segment);
+        if !self.shared.meanwhile.is_empty() {
+            send_first(&mut self.shared.meanwhile, connection, &mut self.replies);
+        }
         if reply == Reply::Nothing
             && self.trace.is_none()
             && settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection)
@@ -520,6 +525,17 @@ fn drop_reason(error: IpError) -> DropReason {
         IpError::Address => DropReason::BadAddress,
         IpError::ExtensionHeader(_) => DropReason::IpOption,
         _ => DropReason::IpHeader,
+    }
+}
+
+/// What was sent while a segment was taken leaves before all that waits.
+#[cold]
+fn send_first(packets: &mut Vec<TxPacket>, connection: &Connection, replies: &mut Replies) {
+    for packet in packets.drain(..) {
+        if let Some(place) = replies.push() {
+            *place = packet;
+            connection.sign_ahead(place);
+        }
     }
 }
 

@@ -82,7 +82,11 @@ impl Stack {
         flags: WriteFlags,
         mut append: impl FnMut(&mut SendQueue, Range<usize>, Goal, &mut SendBlocks),
     ) -> Result<usize, WriteError> {
-        let (connection, goal, mut room) = writable(&mut self.connections, &self.shared, id)?;
+        let (connection, mut goal, mut room) = writable(&mut self.connections, &self.shared, id)?;
+        if connection.special.is_some() {
+            connection.doubt_path_mtu(self.shared.context(now));
+            goal.segment = connection.size_goal(&self.shared.capabilities);
+        }
         if room == 0 && len > 0 {
             connection.snd.blocked = true;
             return Err(WriteError::Blocked);

@@ -32,6 +32,9 @@ impl Connection {
         if !ordinary || self.may_be_cut(cx) {
             self.decide_fragments(cx);
         }
+        if usize::from(self.path_mtu) < cx.capabilities.mtu {
+            self.note_path_mtu_age(cx);
+        }
         if ordinary {
             return;
         }

@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// Linux's `tcp_cwnd_test`.
-    fn share_of_window(&self, cx: &Context, segment: u32) -> u32 {
+    pub(super) fn share_of_window(&self, cx: &Context, segment: u32) -> u32 {
         if !cx.config.half_window_bursts {
             return u32::MAX;
         }

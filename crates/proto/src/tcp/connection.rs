@@ -34,7 +34,7 @@ use crate::{
 };
 use core::time::Duration;
 use std::sync::Arc;
-use wire::{Capabilities, SeqNum};
+use wire::{Capabilities, SeqNum, TxPacket};
 
 /// The age of a timestamp is kept in units of 2³⁰ ns (1.07 s).
 const TS_AGE_UNIT: u32 = 30;
@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     /// Connections of the stack whose application has let go.
     pub(crate) orphans: u32,
     pub(crate) memory: Memory,
+    /// What a connection has sent while it took a segment: it leaves before all that waits.
+    pub(crate) meanwhile: Vec<TxPacket>,
     /// See [`Stack::tap_has_read`](crate::Stack::tap_has_read).
     pub(crate) tap_read: Option<u32>,
     /// Segments that have gone a short way; `None`: all go the way of all.

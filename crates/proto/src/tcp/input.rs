@@ -100,6 +100,9 @@ impl Connection {
         let before = self.ecn_before_ack(cx, segment);
         let offered = self.snd.wnd;
         self.check_ack(cx, segment)?;
+        if cx.config.resend_before_text && segment.len() > 0 && !self.recovery.is_idle() {
+            self.resend_meanwhile(cx);
+        }
         if counts_packets {
             self.acknowledged_packets(cx, segment, offered);
         }

@@ -11,6 +11,7 @@ mod ordinary;
 mod segment;
 mod syn;
 
+use super::congestion::{Controller, Lost};
 use super::connection::{Connection, Context};
 use super::ecn::EcnMode;
 use super::handshake::Handshake;
@@ -69,6 +70,9 @@ impl Connection {
             None => {}
         }
         if self.is_open() {
+            if self.special.is_some() {
+                self.doubt_path_mtu(cx);
+            }
             let in_order = self.recovery.is_idle();
             let sent = if in_order { self.send_new(cx, packet) } else { self.send_amid_losses(cx, packet) };
             if sent {
@@ -334,7 +338,7 @@ impl Connection {
         let head = self.marks_losses(cx) && seq == self.snd.una && !self.waits_for_reordered();
         if head || alone || !self.timers.is_set(Timer::Retransmit) {
             self.arm_rto(cx.now);
-            if head && self.timeouts > 0 {
+            if head && (self.timeouts > 0 || self.snd.wnd == 0) {
                 self.hasten_rto(cx.now, self.recovery.silence(cx.now));
             }
         }
@@ -373,14 +377,13 @@ impl Connection {
             None if self.snd.flight_size() == 0 => self.probe_timeout(cx),
             None if purpose == Purpose::Reordering => self.reordering_timeout(cx),
             None if purpose == Purpose::Probe => self.loss_probe_timeout(cx),
-            None if self.snd.wnd == 0 => self.probe_timeout(cx),
+            None if self.snd.wnd == 0 => self.closed_window_timeout(cx),
             None => self.data_timeout(cx),
         }
     }
 
     /// RFC 6298 §5.4–5.6 and RFC 5681 §3.1: everything is sent again from `snd_una`, one segment at first.
     fn data_timeout(&mut self, cx: &mut Context) {
-        use super::congestion::{Controller, Lost};
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
         let marks = self.marks_losses(cx);
@@ -400,6 +403,36 @@ impl Connection {
         if self.gives_up_on_data(cx, silence) {
             return;
         }
+        self.time_out_flight(cx, first);
+    }
+
+    /// The peer has closed its window over what is in flight.
+    fn closed_window_timeout(&mut self, cx: &mut Context) {
+        match self.resends_into_closed_window(&cx.config) {
+            false => self.probe_timeout(cx),
+            // Nobody waits for it.
+            true if self.orphan => self.data_timeout(cx),
+            true if self.gives_up_on_closed_window(cx) => {}
+            true => {
+                // It is held to be lost, but no time-out is counted: what goes again is a window probe.
+                self.snd.weigh();
+                self.time_out_flight(cx, self.timeouts == 0);
+            }
+        }
+    }
+
+    /// `resend_into_closed_window`, and it has come to that.
+    pub(crate) fn resends_into_closed_window(&self, config: &crate::Config) -> bool {
+        config.resend_into_closed_window
+            && self.snd.wnd == 0
+            && self.snd.flight_size() > 0
+            && (self.agreed.sack || config.mark_without_sack)
+            && self.handshake.is_none()
+    }
+
+    /// What is in flight is lost, for the `first` time in a row or once more.
+    fn time_out_flight(&mut self, cx: &mut Context, first: bool) {
+        let marks = self.marks_losses(cx);
         let before = (self.congestion.cwnd(), self.congestion.ssthresh());
         let was = self.recovery.board().map_or(Phase::Open, |board| board.phase);
         let rate = self.window_rate(&cx.config);
@@ -410,7 +443,7 @@ impl Connection {
             self.congestion.on_resize(self.cwnd_told());
         }
         let mut lost = if marks { self.mark_timed_out(cx) } else { Vec::new() };
-        if self.timeouts == 1 {
+        if first {
             let left = if marks { self.pipe() } else { 0 };
             self.congestion.on_loss(&Lost {
                 in_flight,
@@ -435,9 +468,10 @@ impl Connection {
             self.snd.rewind();
         }
         self.segments_lost(lost);
-        self.recovery.fell_silent(cx.now, self.timeouts == 1);
+        // A first window probe is only counted from.
+        self.recovery.fell_silent(cx.now, first && (self.timeouts > 0 || was != Phase::Loss));
         if let Some(board) = self.recovery.board_mut() {
-            board.watch_timeout((was, self.timeouts == 1), before, self.snd.una, cx.config.tcp_frto > 0);
+            board.watch_timeout((was, first), before, self.snd.una, cx.config.tcp_frto > 0);
         }
         self.note_window_rate(rate);
         self.arm_rto(cx.now);

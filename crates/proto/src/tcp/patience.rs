@@ -49,6 +49,23 @@ impl Connection {
         self.end_if(cx, expired)
     }
 
+    /// The window was closed over what is in flight, and that goes again: a peer that answers may keep it closed as long as it likes, one that is
+    /// not heard any more for twice the greatest time-out is gone. What the application bears counts in any case (Linux's
+    /// `tcp_rtx_probe0_timed_out`). True: the connection has ended.
+    pub(super) fn gives_up_on_closed_window(&mut self, cx: &mut Context) -> bool {
+        let since_first =
+            self.snd.queue.oldest_sent_at().map_or(Duration::ZERO, |sent_at| cx.now.since(sent_at));
+        let silence = match self.recovery.silence(cx.now) {
+            Duration::ZERO => since_first,
+            silence => silence,
+        };
+        let borne = self.options.user_timeout();
+        let most = (2 * self.rtt.max_rto()).min(borne.unwrap_or(Duration::MAX));
+        let unheard = self.heard_at().is_none_or(|heard_at| cx.now.since(heard_at) > most);
+        let expired = borne.is_some_and(|borne| silence >= borne) || unheard && silence > most;
+        self.end_if(cx, expired)
+    }
+
     /// The retransmission timer, just started, fires no later than the application wants to be told (Linux's
     /// `tcp_clamp_rto_to_user_timeout`).
     pub(super) fn hasten_rto(&mut self, now: Instant, silence: Duration) {

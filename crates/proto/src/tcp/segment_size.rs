@@ -1,9 +1,11 @@
 //! How large segments are: what the peer takes, what the path carries, what the device cuts, and what we tell the peer.
 
+use super::congestion::Controller;
 use super::connection::{Connection, Context, Sender};
 use super::mtu_search::MtuSearch;
 use super::nagle::Nagle;
 use super::negotiation::{self, TIMESTAMPS_LEN};
+use super::special::Special;
 use crate::route::{Route, RouteMetrics};
 use crate::tuple::FourTuple;
 use crate::{Md5Key, Md5Keys, SocketOptions, State};
@@ -53,6 +55,47 @@ impl Connection {
     pub(crate) fn set_path_mtu(&mut self, mtu: u16) {
         self.path_mtu = mtu;
         self.resize();
+    }
+
+    /// The path takes packets of this size from now on. Where segments are counted, the congestion window stays as many of them.
+    pub(crate) fn path_mtu_changes(&mut self, cx: &Context, mtu: u16) {
+        let smss = u32::from(self.smss());
+        self.set_path_mtu(mtu);
+        if cx.config.count_segments {
+            let (segments, segment) = (self.congestion.cwnd() / smss, u32::from(self.smss()));
+            self.congestion.on_resize(segments.saturating_mul(segment).max(segment));
+        }
+    }
+
+    /// What a path carries was told some time ago, and is known so long (`mtu_expires`).
+    #[cold]
+    pub(crate) fn note_path_mtu_age(&mut self, cx: &Context) {
+        let known = cx.paths.lookup(self.tuple.local, self.tuple.peer);
+        let life = cx.config.mtu_expires;
+        let known = known.filter(|path| path.fresh_path_mtu(cx.now, life).is_some());
+        let until = known.map(|path| path.path_mtu_at + life);
+        if until.is_some() || self.special.is_some() {
+            Special::of(&mut self.special, cx.now).path_mtu_until = until;
+        }
+    }
+
+    /// If that is too long ago, larger packets are tried again (RFC 1191 §6.3, RFC 8201 §4).
+    #[inline]
+    pub(crate) fn doubt_path_mtu(&mut self, cx: &Context) {
+        let until = self.special.as_deref().and_then(|special| special.path_mtu_until);
+        if until.is_some_and(|until| until <= cx.now) {
+            self.forget_path_mtu(cx);
+        }
+    }
+
+    #[cold]
+    fn forget_path_mtu(&mut self, cx: &Context) {
+        self.note_path_mtu_age(cx);
+        self.decide_fragments(cx);
+        let mtu = first_path_mtu(cx, &self.tuple, self.route_metrics());
+        if mtu != self.path_mtu {
+            self.path_mtu_changes(cx, mtu);
+        }
     }
 
     /// What segments are made for may have changed.

@@ -31,6 +31,8 @@ pub(crate) struct Special {
     pub(super) least_rtt: LeastRtt,
     /// Of one whose packets may be cut on their way.
     pub(super) fragments: Option<Fragments>,
+    /// Until when what was told of the path's MTU is believed.
+    pub(super) path_mtu_until: Option<Instant>,
     /// Of what held the sender back.
     pub(super) clocks: Clocks,
     /// To segments that were not taken.
@@ -92,6 +94,7 @@ impl Special {
         self.accurate_ecn.is_none()
             && self.mtu_search.is_none()
             && self.fragments.is_none()
+            && self.path_mtu_until.is_none()
             && self.urgent_end.is_none()
             && self.reports.is_none()
     }

@@ -191,10 +191,10 @@ impl TcpInfo {
         let counts = c.special.as_ref().map(|special| special.counts).unwrap_or_default();
         let marks = c.special.as_ref().and_then(|special| special.accurate_ecn.as_ref());
         let accurate_ecn = marks.map(|marks| marks.info()).unwrap_or_default();
-        let closed = c.probes_window();
+        let closed = c.probes_window(config);
         let ended = c.state == State::Closed;
         let (sacked, lost, retrans) = c.recovery.sums(c.in_flight(), c.smss().into());
-        let fin = if ended { (0, 0, 0) } else { lone_fin(c) };
+        let fin = if ended { (0, 0, 0) } else { lone_fin(c, config) };
         let (rcv_rtt, rcv_space) = c.rcv.measured();
         TcpInfo {
             ca_state: told_ca_state(c),
@@ -260,7 +260,7 @@ impl TcpInfo {
 
 /// A FIN that went alone is a segment, of which neither what segments weigh tells nor the scoreboard: what of it is outstanding, lost, and
 /// sent again, bytes.
-fn lone_fin(c: &Connection) -> (u32, u32, u32) {
+fn lone_fin(c: &Connection, config: &Config) -> (u32, u32, u32) {
     let end = c.snd.queue.end();
     let out = c.snd.fin_queued && c.snd.max.after(end) && !c.snd.una.after(end);
     if !(out && c.counts_segments() && c.snd.lone_fin_sent()) {
@@ -268,7 +268,10 @@ fn lone_fin(c: &Connection) -> (u32, u32, u32) {
     }
     let segment = u32::from(c.smss());
     let counted = c.snd.queue.is_empty() && c.snd.fin_sent();
-    let lost = c.timeouts > 0 && c.snd.wnd > 0;
+    let lost = match c.resends_into_closed_window(config) {
+        true => ca_state(c) == CaState::Loss,
+        false => c.timeouts > 0 && c.snd.wnd > 0,
+    };
     let again = lost && c.snd.fin_sent();
     let of = |applies: bool| if applies { segment } else { 0 };
     (of(!counted), of(lost), of(again))
@@ -334,13 +337,13 @@ impl Connection {
     }
 
     /// The time-out that runs; not how long it is to the next probe of a closed window (as in Linux).
-    pub(crate) fn rto_told(&self) -> Duration {
-        if self.probes_window() { self.rtt.base_rto() } else { self.rtt.rto() }
+    pub(crate) fn rto_told(&self, config: &Config) -> Duration {
+        if self.probes_window(config) { self.rtt.base_rto() } else { self.rtt.rto() }
     }
 
     /// The peer's window is closed, and its probes are what the back-off is of.
-    fn probes_window(&self) -> bool {
-        self.snd.wnd == 0 && self.is_established()
+    fn probes_window(&self, config: &Config) -> bool {
+        self.snd.wnd == 0 && self.is_established() && !self.resends_into_closed_window(config)
     }
 
     /// See [`TcpInfo::controls_acked`].

@@ -68,7 +68,7 @@ impl Connection {
             if ack.after(prior_una) {
                 self.acknowledge_in_order(cx, ack, segment.header.options.timestamps);
             } else {
-                self.probes_answered();
+                self.probes_answered(&cx.config);
             }
         } else if self.marks_losses(cx) && !self.agreed.sack {
             // Where a window may shrink, the same one is told again and again.
@@ -130,7 +130,7 @@ impl Connection {
         } else if !self.agreed.sack && self.is_duplicate_ack(segment, window_changed) {
             self.on_duplicate_ack(cx);
         } else {
-            self.probes_answered();
+            self.probes_answered(&cx.config);
         }
         if let Some(arrived) = arrived {
             // The acknowledgement that ends a recovery, or shows it to be needless, lets the window grow like any other.
@@ -163,8 +163,11 @@ impl Connection {
 
     /// An ACK without progress. If the peer answers our window probes, it may keep us waiting as long as it likes (RFC 9293 §3.8.6.1).
     #[inline(never)]
-    pub(super) fn probes_answered(&mut self) {
-        if self.snd.wnd == 0 || self.pipe() == 0 {
+    pub(super) fn probes_answered(&mut self, config: &Config) {
+        if self.timeouts > 0
+            && (self.snd.wnd == 0 || self.pipe() == 0)
+            && !self.resends_into_closed_window(config)
+        {
             self.timeouts = 0;
         }
     }

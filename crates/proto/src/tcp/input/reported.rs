@@ -20,7 +20,7 @@ impl Connection {
         let progress = segment.header.ack.after(prior_una);
         let duplicate = !progress && self.is_duplicate_ack(segment, window_told);
         if !progress && !duplicate {
-            return self.probes_answered();
+            return self.probes_answered(&cx.config);
         }
         if progress && self.recovery.is_idle() {
             let acked = self.acknowledge_amid_trouble(cx, segment, None);

@@ -44,6 +44,21 @@ impl Connection {
         true
     }
 
+    /// What an acknowledgement finds to be lost leaves before the text that comes with it is taken (`resend_before_text`).
+    #[cold]
+    pub(in crate::tcp) fn resend_meanwhile(&mut self, cx: &mut Context) {
+        while self.synchronized()
+            && self.is_open()
+            && let Some(lost) = self.next_lost(cx)
+        {
+            let mut packet = TxPacket::default();
+            if !self.retransmit_lost(cx, lost, &mut packet) {
+                break;
+            }
+            cx.meanwhile.push(packet);
+        }
+    }
+
     /// Where losses are marked: the next run of bytes that is lost and was not sent again since.
     pub(super) fn next_lost(&mut self, cx: &Context) -> Option<(SeqNum, u32)> {
         let segment = u32::from(self.segment_max());
@@ -79,10 +94,11 @@ impl Connection {
         if !std::mem::take(&mut board.probe_due) || self.snd.flight_size() == 0 {
             return false;
         }
-        let unsent = self.unsent();
-        let new = unsent.min(u32::from(self.segment_max()));
-        let fits = new > 0 && new <= self.snd.wnd.saturating_sub(self.snd.flight_size());
+        let (unsent, room) = (self.unsent(), self.snd.wnd.saturating_sub(self.snd.flight_size()));
+        let first = unsent.min(u32::from(self.segment_max()));
+        let fits = first > 0 && first <= room;
         if fits {
+            let new = if cx.config.probe_bursts { self.probing_burst(cx).min(room) } else { first };
             let fin = self.snd.fin_queued && new == unsent;
             self.send_range(cx, self.snd.nxt, new, fin, packet);
         } else {
@@ -103,6 +119,16 @@ impl Connection {
         }
         self.arm_rto(cx.now);
         true
+    }
+
+    /// New data of a loss probe that may be a burst: of what was written as one, what cwnd has room for, a segment at least (Linux's
+    /// `tcp_write_xmit` for a probe).
+    #[cold]
+    fn probing_burst(&mut self, cx: &Context) -> u32 {
+        let segment = u32::from(self.segment_max());
+        self.join_next(cx);
+        let most = self.lost_burst(cx, segment).min(self.share_of_window(cx, segment));
+        most.min(self.snd.queue.left_of_segment(self.snd.nxt)).min(self.unsent())
     }
 
     /// The last segment in flight, as far as one packet holds it; without bytes if only the FIN is.
@@ -130,13 +156,13 @@ impl Connection {
         let pipe = self.pipe();
         let room = self.congestion_window().saturating_sub(pipe);
         let beyond = (seq + len).after(self.snd.una + self.snd.wnd) && seq != self.snd.una;
-        let closed = self.snd.wnd == 0 && !self.tries_closed_window(cx, seq);
+        let closed = self.snd.wnd == 0 && !(cx.config.resend_into_closed_window && seq == self.snd.una);
         if closed || beyond || (pipe > 0 && (room < len || !self.pacing_allows(cx))) {
             return false;
         }
         match self.recovery.board().map(|board| board.phase) {
             // What the time-out itself sends again is counted as that.
-            Some(Phase::Loss) if self.timeouts > 0 && seq == self.snd.una => {}
+            Some(Phase::Loss) if (self.timeouts > 0 || self.snd.wnd == 0) && seq == self.snd.una => {}
             Some(Phase::Loss) => cx.counters.slow_start_retrans += self.segments_of(len),
             _ => cx.counters.fast_retrans += self.segments_of(len),
         }
@@ -151,11 +177,5 @@ impl Connection {
 
     fn segments_of(&self, len: u32) -> u64 {
         len.div_ceil(u32::from(self.segment_max())).max(1).into()
-    }
-
-    /// The SYN-ACK closed the window, and did not acknowledge what the SYN carried: a segment of that goes all the same, once.
-    fn tries_closed_window(&self, cx: &Context, seq: SeqNum) -> bool {
-        let refused = seq == self.snd.una && seq == self.snd.iss + 1 && self.syn_data_len > 0;
-        cx.config.syn_data_into_closed_window && refused && self.timeouts == 0
     }
 }
