@@ -246,3 +246,27 @@ fn without_sack_too_many_duplicates_tell_of_reordering() {
     p.send("A 1 ack 14001");
     assert_eq!(p.stack.counters().reno_recovery, 2);
 }
+
+/// A FIN is held to be lost with what a time-out finds so, and waits for the window; that was needless. The FIN is all that is in flight then,
+/// and has a time-out of its own.
+#[test]
+fn a_fin_behind_a_needless_timeout_is_not_forgotten() {
+    let mut p = Peer::new(Config { tcp_early_retrans: 0, fin_takes_cwnd: true, ..Config::default() });
+    let listener = p.listen();
+    p.send(STAMPED);
+    p.expect("SA 0 ack 1");
+    p.now = p.now + Duration::from_millis(100);
+    p.send("A 1 ack 1 <TS 200 0>");
+    let id = p.accept(listener);
+    p.write(id, &pattern(1, 1000));
+    p.expect("PA 1:1001 ack 1");
+    p.stack.shutdown(p.now, id).unwrap();
+    p.expect("FA 1001 ack 1");
+    p.expect_after(300, "PA 1:1001 ack 1");
+    p.expect_nothing_for(50);
+    p.send("A 1 ack 1001 <TS 300 100>");
+    p.expect_nothing_for(200);
+    let info = p.stack.info(id).unwrap();
+    assert_eq!(p.stack.counters().loss_undo, 1);
+    p.expect_after_exactly(info.rto - Duration::from_millis(200), "FA 1001 ack 1");
+}

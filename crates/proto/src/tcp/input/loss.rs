@@ -224,8 +224,11 @@ impl Connection {
         }
         board.reopen(&mut self.snd.queue, una);
         if self.snd.nxt == self.snd.queue.end() {
-            // A FIN that was held to be lost with the rest is none either.
+            // A FIN that was held to be lost with the rest is none either. It may be all that is in flight.
             self.snd.skip_to_max();
+            if self.snd.flight_size() > 0 && !self.timers.is_set(Timer::Retransmit) {
+                self.arm_rto(cx.now);
+            }
         }
     }
 
