@@ -9,7 +9,6 @@
 
 use crate::Instant;
 use crate::tuple::FourTuple;
-use core::cell::Cell;
 use core::hash::Hasher;
 use siphasher::sip::SipHasher24;
 use wire::{Addr, SeqNum};
@@ -22,7 +21,7 @@ const TICK_NANOS: u64 = 64;
 pub(crate) struct IsnGenerator {
     key: (u64, u64),
     /// The last answer.
-    port: Cell<Option<(Addr, Addr, u16, u64)>>,
+    port: Option<(Addr, Addr, u16, u64)>,
 }
 
 /// F of a tuple: the lower half is for the sequence number, the upper for the timestamp; who opens a connection needs both.
@@ -46,22 +45,19 @@ impl TupleSecret {
 impl IsnGenerator {
     /// `key` must be secret and drawn once per stack.
     pub(crate) fn new(key: (u64, u64)) -> IsnGenerator {
-        IsnGenerator { key, port: Cell::new(None) }
+        IsnGenerator { key, port: None }
     }
 
     /// Where the search for a local port towards this destination begins (RFC 6056 §3.3.4's F).
-    pub(crate) fn port_hash(&self, local: Addr, peer: Addr, peer_port: u16) -> u64 {
-        match self.port.get() {
+    #[inline(always)]
+    pub(crate) fn port_hash(&mut self, local: Addr, peer: Addr, peer_port: u16) -> u64 {
+        match &self.port {
             Some((last_local, last, port, hash))
-                if last == peer && last_local == local && port == peer_port =>
+                if *last == peer && *last_local == local && *port == peer_port =>
             {
-                hash
+                *hash
             }
-            _ => {
-                let hash = self.hash_of_port(local, peer, peer_port);
-                self.port.set(Some((local, peer, peer_port, hash)));
-                hash
-            }
+            _ => self.another_port_hash(local, peer, peer_port),
         }
     }
 
@@ -89,12 +85,14 @@ impl IsnGenerator {
     }
 
     #[cold]
-    fn hash_of_port(&self, local: Addr, peer: Addr, peer_port: u16) -> u64 {
+    fn another_port_hash(&mut self, local: Addr, peer: Addr, peer_port: u16) -> u64 {
         let mut hasher = self.hasher();
         hasher.write(&local.0);
         hasher.write(&peer.0);
         hasher.write_u16(peer_port);
-        hasher.finish()
+        let hash = hasher.finish();
+        self.port = Some((local, peer, peer_port, hash));
+        hash
     }
 
     fn hasher(&self) -> SipHasher24 {

@@ -343,14 +343,12 @@ pub(crate) struct Options {
 }
 
 impl From<SocketOptions> for Options {
-    #[inline]
-    fn from(mut options: SocketOptions) -> Options {
-        let mut nagle = Nagle::empty();
-        nagle.set(Nagle::OFF, options.nodelay);
-        nagle.set(Nagle::CORK, options.cork);
-        (options.nodelay, options.cork) = (false, false);
-        let rare = if options.asks_for_nothing() { None } else { Some(Arc::new(options.into_range())) };
-        Options { nagle, rare: RareOptions(rare) }
+    #[inline(always)]
+    fn from(options: SocketOptions) -> Options {
+        let off = if options.nodelay { Nagle::OFF } else { Nagle::empty() };
+        let cork = if options.cork { Nagle::CORK } else { Nagle::empty() };
+        let rare = if options.asks_for_nothing() { RareOptions(None) } else { RareOptions::keep(options) };
+        Options { nagle: off.union(cork), rare }
     }
 }
 
@@ -363,6 +361,11 @@ impl RareOptions {
     #[inline(always)]
     pub(crate) fn is_ordinary(&self) -> bool {
         self.0.is_none()
+    }
+
+    #[inline(never)]
+    fn keep(options: SocketOptions) -> RareOptions {
+        RareOptions(Some(Arc::new(SocketOptions { nodelay: false, cork: false, ..options.into_range() })))
     }
 
     pub(crate) fn set_md5_keys(&mut self, md5_keys: Md5Keys) {

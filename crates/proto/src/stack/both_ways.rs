@@ -2,6 +2,7 @@
 //! packet is the same, and so is all that the connections know after every step.
 
 mod answering;
+mod openings;
 
 use super::Stack;
 use crate::rng::Rng;

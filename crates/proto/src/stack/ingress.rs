@@ -16,7 +16,7 @@ use bytes::Buf;
 use core::ops::Range;
 use wire::{
     Addr, Ecn, Flags, IpError, IpHeader, Layout, PlainSegment, RxChecksum, RxPacket, SeqNum, TcpError,
-    TcpHeader, TcpOptions, Timestamps, TxPacket, protocol,
+    TcpHeader, TcpOptions, Timestamps, TxPacket, UsualSyn, protocol,
 };
 
 impl Stack {
@@ -88,6 +88,12 @@ impl Stack {
                 return true;
             }
         }
+        if let Some(segment) = Ordinary::of_syn_ack(plain)
+            && let Some(Holder::Connection(index)) = holder
+            && self.take_syn_ack(now, index, &segment, (options.clone(), text.clone()), packet)
+        {
+            return true;
+        }
         let mut segment = segment_of(plain, Layout { options, text }, packet);
         self.dispatch_to(now, holder, (tuple, hash), &mut segment);
         true
@@ -116,6 +122,30 @@ impl Stack {
             return false;
         }
         connection.take_predicted(cx, segment, payload_of(packet, text));
+        let id = ConnId { index, generation };
+        settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+        true
+    }
+
+    /// The short way of the SYN-ACK that a connection expects. False: it is not that one, and nothing has happened.
+    #[inline(never)]
+    fn take_syn_ack(
+        &mut self,
+        now: Instant,
+        index: u32,
+        segment: &Ordinary,
+        (options, text): (Range<usize>, Range<usize>),
+        packet: &mut RxPacket,
+    ) -> bool {
+        let nobody_looks = self.attention.is_none() && self.trace.is_none();
+        let Some(options) = packet.data.get(options).and_then(UsualSyn::read) else { return false };
+        let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
+        let cx = self.shared.context(now);
+        if !nobody_looks || !connection.expects_syn_ack(cx, segment, &options) {
+            return false;
+        }
+        let answer = (!text.is_empty()).then(|| payload_of(packet, text));
+        connection.take_syn_ack(cx, segment, &options, answer);
         let id = ConnId { index, generation };
         settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
         true

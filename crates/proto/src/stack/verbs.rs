@@ -3,7 +3,6 @@
 use super::holders::Name;
 use super::listener::Listener;
 use super::ports::Claim;
-use super::settle::settle_ordinary;
 use super::{FirstNumbers, Stack};
 use crate::fast_open::{ClientInputs, ClientPlan, decide};
 use crate::socket_options::Options;
@@ -12,7 +11,7 @@ use crate::tcp::handshake::{ActiveOpen, Handshake};
 use crate::tuple::FourTuple;
 use crate::{
     AcceptError, ConnId, ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, ListenError,
-    ListenOptions, ListenerId, Outcome, Skipped, State, WriteFlags, fastopen,
+    ListenOptions, ListenerId, Outcome, Skipped, State, fastopen,
 };
 use core::net::{IpAddr, SocketAddr};
 use wire::Addr;
@@ -219,16 +218,18 @@ impl Stack {
             cut_short: None,
             writer_waits: false,
         })));
-        let goal = connection.size_goal(&self.shared.capabilities);
         if syn_only {
-            first_bytes.truncate(connection.first_syn_room(self.shared.context(now), &plan));
+            first_bytes.truncate(connection.first_syn_room(cx, &plan));
         }
-        connection.snd.queue.write_bytes(first_bytes, goal, &mut self.shared.blocks);
-        connection.after_write(WriteFlags::empty());
+        connection.write_first_bytes(cx, first_bytes);
         connection.snd.fin_queued = fin;
-        self.shared.counters.active_opens += 1;
-        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
+        cx.counters.active_opens += 1;
+        if self.trace.is_some() {
             self.settle_turn(now, id);
+        } else {
+            // There is a SYN to send, and nothing else to be told yet.
+            cx.charge(now, connection);
+            self.agenda.note_ready(id, connection);
         }
         Ok(id)
     }

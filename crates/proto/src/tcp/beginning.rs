@@ -45,6 +45,7 @@ impl Connection {
     }
 
     /// Begins to receive: the peer's SYN has come.
+    #[inline(always)]
     pub(crate) fn start_receiver(&mut self, cx: &Context, irs: SeqNum) {
         match cx.fresh.payload_space() {
             Some(space) if self.asks_for_nothing() && !cx.config.window_slow_start => {
@@ -94,6 +95,7 @@ impl Connection {
     }
 
     /// Takes over what the SYNs agreed; the congestion window starts from the agreed MSS.
+    #[inline(always)]
     pub(crate) fn agree(&mut self, cx: &Context, agreed: Negotiated) {
         self.agreed = agreed;
         self.search_mtu_from_start(cx);

@@ -25,6 +25,7 @@ impl ActiveOpen {
 
 impl Connection {
     /// Decides the outcome and writes down what was learnt.
+    #[inline(always)]
     pub(super) fn judge(&mut self, cx: &mut Context, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
         let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
         let asked = !matches!(active.plan, ClientPlan::Plain(_));
@@ -33,6 +34,15 @@ impl Connection {
         {
             path.mss = Some(mss);
         }
+        match active.plan {
+            ClientPlan::Plain(why) => Outcome::Skipped(why),
+            _ => self.judge_attempt(cx, active, syn_ack),
+        }
+    }
+
+    /// The same where Fast Open was tried.
+    #[inline(never)]
+    fn judge_attempt(&mut self, cx: &mut Context, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
         let outcome = match active.plan {
             ClientPlan::Plain(why) => return Outcome::Skipped(why),
             ClientPlan::Request(kind) => self.judge_request(cx, active, syn_ack, kind),

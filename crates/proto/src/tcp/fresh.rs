@@ -1,6 +1,7 @@
 //! What every connection begins with by the settings alone: worked out when a setting is changed, not when a connection begins. Sockets
 //! that ask for something themselves look for it themselves.
 
+use super::input::usual_syn_ack::agrees_as_usual;
 use super::negotiation::window_shift;
 use super::window_space::{Space, WindowSpace};
 use crate::rtt::{RttEstimator, least_rtt_age};
@@ -24,6 +25,8 @@ pub(crate) struct Fresh {
     send_limit: u32,
     /// Where windows are counted by payload.
     space: Option<WindowSpace>,
+    /// SYNs agree on what nearly all do.
+    pub(crate) agrees_as_usual: bool,
 }
 
 impl Fresh {
@@ -39,6 +42,7 @@ impl Fresh {
             window_shift: window_shift(config, &options),
             send_limit: send_limit(config, &options),
             space: by_payload.then(|| WindowSpace::new(config, &options)),
+            agrees_as_usual: by_payload && agrees_as_usual(config),
         }
     }
 

@@ -17,6 +17,7 @@ mod sequence;
 mod syn_sent;
 mod text;
 pub(crate) mod train;
+pub(crate) mod usual_syn_ack;
 
 use super::connection::{Connection, Context};
 use super::handshake::Handshake;

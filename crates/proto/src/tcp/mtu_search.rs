@@ -18,7 +18,7 @@ use wire::SeqNum;
 
 /// `tcp_mtu_probing`: when black holes are suspected, and always.
 const BLACK_HOLES: u32 = 1;
-const ALWAYS: u32 = 2;
+pub(super) const ALWAYS: u32 = 2;
 /// Fewer segments of congestion window have no room for a probe beside the duplicates that would show its loss.
 const WINDOW_MIN: u32 = 11;
 

@@ -2,7 +2,7 @@
 //!
 //! A reset, then SYN or SYN-ACK, then what is lost, then new data and FIN, then a window probe, then an acknowledgement that
 //! nothing else has carried. `segment` builds it, `options` fills its options; `tcp/nagle` says whether a small one may go. `ordinary` is
-//! a short way for most of them, `answer` one for most SYN-ACKs of Fast Open.
+//! a short way for most of them, `usual_syn` one for most first SYNs, `answer` one for most SYN-ACKs of Fast Open.
 
 mod answer;
 mod lost;
@@ -10,6 +10,7 @@ mod options;
 mod ordinary;
 mod segment;
 mod syn;
+mod usual_syn;
 
 use super::congestion::{Controller, Lost};
 use super::connection::{Connection, Context};
@@ -55,7 +56,9 @@ impl Connection {
             return self.send_bare(cx, self.seq_of_empty(), Flags::RST | Flags::ACK, packet);
         }
         match self.handshake.as_deref() {
-            Some(Handshake::Active(active)) => return active.due && self.send_syn(cx, packet),
+            Some(Handshake::Active(active)) => {
+                return active.due && (self.send_usual_syn(cx, packet) || self.send_syn(cx, packet));
+            }
             Some(Handshake::Passive(passive)) => {
                 if passive.due {
                     return self.send_usual_syn_ack(cx, packet) || self.send_syn_ack(cx, packet);

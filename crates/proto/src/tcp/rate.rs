@@ -25,6 +25,7 @@ impl Connection {
         }
     }
 
+    #[inline(always)]
     fn congestion_from(&self, cx: &Context, initial_window: u32) -> Congestion {
         let smss = u32::from(self.smss());
         let known = match &self.route {
@@ -38,6 +39,7 @@ impl Connection {
         self.congestion_with(cx, initial_window, ssthresh)
     }
 
+    #[inline(always)]
     fn congestion_with(&self, cx: &Context, initial_window: u32, ssthresh: u32) -> Congestion {
         let config = &cx.config;
         let algorithm = if self.asks_for_nothing() {
@@ -62,7 +64,7 @@ impl Connection {
     }
 
     /// Bytes: RFC 6928's ten segments, or what `initcwnd` of route or stack says instead.
-    #[inline]
+    #[inline(always)]
     pub(super) fn initial_window(&self, config: &Config) -> u32 {
         // A window that is small at first makes segments small, but as many of them may go later.
         let smss = if config.count_segments { self.whole_segment() } else { self.smss() };

@@ -250,7 +250,7 @@ impl SendQueue {
             let mut held = blocks.queue();
             (held.flight, held.round) = (self.delivery.new_flight(), Round::at(self.end));
             (held.pushed, held.has_records) = (self.end, false);
-            (held.sent_weight, held.reweighed) = (0, false);
+            (held.sent_weight, held.acked_weight, held.reweighed) = (0, 0, false);
             self.held = Some(held);
         }
     }

@@ -8,8 +8,8 @@ mod ip;
 
 use super::{TxChecksum, TxPacket};
 use crate::{
-    Addr, Checksum, Ecn, Flags, SeqNum, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TcpHeader, TcpOptions,
-    Timestamps, USUAL_SYN_LEN, lone_timestamps,
+    Addr, Checksum, Ecn, FastOpenOption, Flags, SeqNum, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TcpHeader,
+    TcpOptions, Timestamps, USUAL_SYN_LEN, UsualSyn, lone_timestamps,
 };
 use core::ops::Range;
 use ip::IpFields;
@@ -166,34 +166,41 @@ impl TxPacket {
         partial: bool,
         put_ip: impl FnOnce(&mut TxPacket, usize) -> u16,
     ) -> bool {
-        let Some((timestamps, mss, shift)) = options.usual_syn() else { return false };
-        let at = IP_LEN + TCP_HEADER_LEN;
-        let behind = &mut self.header[at + USUAL_SYN_LEN..];
-        let options_len = USUAL_SYN_LEN + options.emit_behind_usual(behind);
-        let pseudo_sum = put_ip(self, TCP_HEADER_LEN + options_len);
-        self.put_tcp::<IP_LEN>(segment, options_len, pseudo_sum);
-        put(&mut self.header, at, usual_syn(timestamps, mss, shift));
-        self.end_plain::<IP_LEN>(options_len, 0, partial);
+        let Some(usual) = options.usual_syn() else { return false };
+        self.write_syn_options::<IP_LEN>(segment, &usual, options.fast_open.as_ref(), partial, put_ip);
         true
     }
 
-    /// As [`write_syn`](Self::write_syn) of IPv4, where the options are the segment's timestamps, SACK permitted, and this MSS and shift.
-    /// False, and nothing is written, for IPv6, and without timestamps.
+    /// As [`write_syn`](Self::write_syn) of IPv4, with just these options; the segment's timestamps are not looked at. False, and nothing is written, for IPv6.
     #[inline(always)]
     pub fn write_usual_syn(
         &mut self,
         segment: &PlainSegment,
-        (mss, shift): (u16, u8),
+        (usual, fast_open): (&UsualSyn, Option<&FastOpenOption>),
         partial: bool,
     ) -> bool {
-        let (Some(addresses), Some(timestamps)) = (segment.v4_addresses(), segment.timestamps) else {
-            return false;
-        };
-        let pseudo_sum = self.put_v4(segment, addresses, TCP_HEADER_LEN + USUAL_SYN_LEN);
-        self.put_tcp::<V4_LEN>(segment, USUAL_SYN_LEN, pseudo_sum);
-        put(&mut self.header, V4_LEN + TCP_HEADER_LEN, usual_syn(timestamps, mss, shift));
-        self.end_plain::<V4_LEN>(USUAL_SYN_LEN, 0, partial);
+        let Some(addresses) = segment.v4_addresses() else { return false };
+        let put_ip = |packet: &mut TxPacket, tcp_len| packet.put_v4(segment, addresses, tcp_len);
+        self.write_syn_options::<V4_LEN>(segment, usual, fast_open, partial, put_ip);
         true
+    }
+
+    #[inline(always)]
+    fn write_syn_options<const IP_LEN: usize>(
+        &mut self,
+        segment: &PlainSegment,
+        usual: &UsualSyn,
+        fast_open: Option<&FastOpenOption>,
+        partial: bool,
+        put_ip: impl FnOnce(&mut TxPacket, usize) -> u16,
+    ) {
+        let at = IP_LEN + TCP_HEADER_LEN;
+        let behind = &mut self.header[at + USUAL_SYN_LEN..];
+        let options_len = USUAL_SYN_LEN + fast_open.map_or(0, |option| option.emit_last(behind));
+        let pseudo_sum = put_ip(self, TCP_HEADER_LEN + options_len);
+        self.put_tcp::<IP_LEN>(segment, options_len, pseudo_sum);
+        put(&mut self.header, at, usual_syn(usual));
+        self.end_plain::<IP_LEN>(options_len, 0, partial);
     }
 
     /// TCP's header, and its timestamps if it has them.
@@ -244,8 +251,15 @@ impl TxPacket {
 
 /// The options that nearly every SYN has.
 #[inline(always)]
-fn usual_syn(Timestamps { tsval, tsecr }: Timestamps, mss: u16, shift: u8) -> [u32; USUAL_SYN_LEN / 4] {
-    [MSS_PREFIX | u32::from(mss), SACK_TIMESTAMPS_PREFIX, tsval, tsecr, SCALE_PREFIX | u32::from(shift)]
+fn usual_syn(usual: &UsualSyn) -> [u32; USUAL_SYN_LEN / 4] {
+    let UsualSyn { mss, window_scale, timestamps: Timestamps { tsval, tsecr } } = *usual;
+    [
+        MSS_PREFIX | u32::from(mss),
+        SACK_TIMESTAMPS_PREFIX,
+        tsval,
+        tsecr,
+        SCALE_PREFIX | u32::from(window_scale),
+    ]
 }
 
 /// Writes 32-bit words from byte `start` on.

@@ -41,24 +41,65 @@ pub(crate) fn lone_timestamps(bytes: &[u8]) -> Option<Timestamps> {
 /// Bytes of the options that nearly every SYN has: MSS, SACK permitted with timestamps, window scale.
 pub const USUAL_SYN_LEN: usize = 20;
 
-fn usual_syn(timestamps: Timestamps, mss: u16, shift: u8) -> [u8; USUAL_SYN_LEN] {
-    let [m0, m1] = mss.to_be_bytes();
-    let [v0, v1, v2, v3, e0, e1, e2, e3] = timestamps.to_bytes();
-    let (sack, times, scale) = (kind::SACK_PERMITTED, kind::TIMESTAMPS, kind::WINDOW_SCALE);
-    [kind::MSS, 4, m0, m1, sack, 2, times, 10, v0, v1, v2, v3, e0, e1, e2, e3, kind::NOP, scale, 3, shift]
+/// The options that nearly every SYN has, all of them: MSS, SACK permitted, timestamps, window scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsualSyn {
+    /// See [`TcpOptions::mss`].
+    pub mss: u16,
+    /// See [`TcpOptions::window_scale`].
+    pub window_scale: u8,
+    /// See [`TcpOptions::timestamps`].
+    pub timestamps: Timestamps,
 }
 
-/// Those of [`usual_syn`], in its order, at the start of these bytes.
+impl UsualSyn {
+    /// Those options, in the usual order, and nothing else in these bytes between the fixed header and the payload.
+    #[inline(always)]
+    pub fn read(bytes: &[u8]) -> Option<UsualSyn> {
+        let whole: &[u8; USUAL_SYN_LEN] = bytes.try_into().ok()?;
+        UsualSyn::of(whole)
+    }
+
+    #[inline(always)]
+    fn of(bytes: &[u8; USUAL_SYN_LEN]) -> Option<UsualSyn> {
+        let [k0, k1, m0, m1, k2, k3, k4, k5, v0, v1, v2, v3, e0, e1, e2, e3, k6, k7, k8, shift] = *bytes;
+        let kinds = u64::from_be_bytes([k0, k1, k2, k3, k4, k5, k6, k7]);
+        (kinds == USUAL_SYN_KINDS && k8 == 3).then(|| UsualSyn {
+            mss: u16::from_be_bytes([m0, m1]),
+            window_scale: shift,
+            timestamps: Timestamps::from_bytes([v0, v1, v2, v3, e0, e1, e2, e3]),
+        })
+    }
+
+    fn to_bytes(self) -> [u8; USUAL_SYN_LEN] {
+        let [m0, m1] = self.mss.to_be_bytes();
+        let [v0, v1, v2, v3, e0, e1, e2, e3] = self.timestamps.to_bytes();
+        let [k0, k1, k2, k3, k4, k5, k6, k7] = USUAL_SYN_KINDS.to_be_bytes();
+        let shift = self.window_scale;
+        [k0, k1, m0, m1, k2, k3, k4, k5, v0, v1, v2, v3, e0, e1, e2, e3, k6, k7, 3, shift]
+    }
+}
+
+/// What comes before the values: kinds and lengths, in the usual order, but for the length of the window scale.
+const USUAL_SYN_KINDS: u64 = u64::from_be_bytes([
+    kind::MSS,
+    4,
+    kind::SACK_PERMITTED,
+    2,
+    kind::TIMESTAMPS,
+    10,
+    kind::NOP,
+    kind::WINDOW_SCALE,
+]);
+
+/// Those of [`UsualSyn`], in the usual order, at the start of these bytes.
 fn parse_usual_syn(bytes: &[u8]) -> Option<TcpOptions> {
-    let whole: &[u8; USUAL_SYN_LEN] = bytes.first_chunk()?;
-    let [.., m0, m1, _, _, _, _, v0, v1, v2, v3, e0, e1, e2, e3, _, _, _, shift] = *whole;
-    let mss = u16::from_be_bytes([m0, m1]);
-    let timestamps = Timestamps::from_bytes([v0, v1, v2, v3, e0, e1, e2, e3]);
-    (*whole == usual_syn(timestamps, mss, shift)).then(|| TcpOptions {
-        mss: Some(mss),
-        window_scale: Some(shift),
+    let usual = UsualSyn::of(bytes.first_chunk()?)?;
+    Some(TcpOptions {
+        mss: Some(usual.mss),
+        window_scale: Some(usual.window_scale),
         sack_permitted: true,
-        timestamps: Some(timestamps),
+        timestamps: Some(usual.timestamps),
         ..TcpOptions::default()
     })
 }
@@ -168,7 +209,7 @@ impl TcpOptions {
         match self.usual() {
             Some(Usual::Nothing) => 0,
             Some(Usual::Timestamps(_)) => LONE_TIMESTAMPS_LEN,
-            Some(Usual::Syn(..)) => USUAL_SYN_LEN + self.fast_open_words(),
+            Some(Usual::Syn(_)) => USUAL_SYN_LEN + self.fast_open_words(),
             None => self.layout().1,
         }
     }
@@ -179,7 +220,9 @@ impl TcpOptions {
             return None;
         }
         match (self.timestamps, self.mss, self.window_scale, self.sack_permitted) {
-            (Some(timestamps), Some(mss), Some(shift), true) => Some(Usual::Syn(timestamps, mss, shift)),
+            (Some(timestamps), Some(mss), Some(window_scale), true) => {
+                Some(Usual::Syn(UsualSyn { mss, window_scale, timestamps }))
+            }
             _ if self.fast_open.is_some() => None,
             (None, None, None, false) => Some(Usual::Nothing),
             (Some(timestamps), None, None, false) => Some(Usual::Timestamps(timestamps)),
@@ -187,25 +230,17 @@ impl TcpOptions {
         }
     }
 
-    /// Timestamps, MSS and window scale, if there is nothing else but SACK permitted, as in nearly every SYN, and perhaps Fast Open.
-    pub(crate) fn usual_syn(&self) -> Option<(Timestamps, u16, u8)> {
+    /// Those that nearly every SYN has, if there is nothing else but perhaps Fast Open.
+    pub(crate) fn usual_syn(&self) -> Option<UsualSyn> {
         match self.usual() {
-            Some(Usual::Syn(timestamps, mss, shift)) => Some((timestamps, mss, shift)),
+            Some(Usual::Syn(usual)) => Some(usual),
             _ => None,
         }
     }
 
-    /// Writes what follows the options of [`usual_syn`](Self::usual_syn), and returns its length.
-    pub(crate) fn emit_behind_usual(&self, buf: &mut [u8]) -> usize {
-        let Some(option) = self.fast_open else { return 0 };
-        let len = self.fast_open_words();
-        Writer::new(Alignment::Words, &mut buf[..len]).end_with(option);
-        len
-    }
-
     /// Bytes of the Fast Open option behind options of whole words.
     fn fast_open_words(&self) -> usize {
-        self.fast_open.map_or(0, |option| option.emit_len().next_multiple_of(4))
+        self.fast_open.map_or(0, |option| option.words_len())
     }
 
     /// How the options are aligned, and the bytes they take so.
@@ -254,10 +289,10 @@ impl TcpOptions {
     pub(super) fn emit(&self, buf: &mut [u8]) -> usize {
         match self.usual() {
             Some(Usual::Nothing) => 0,
-            Some(Usual::Syn(timestamps, mss, shift)) => {
+            Some(Usual::Syn(syn)) => {
                 let (usual, behind) = buf.split_at_mut(USUAL_SYN_LEN);
-                usual.copy_from_slice(&usual_syn(timestamps, mss, shift));
-                USUAL_SYN_LEN + self.emit_behind_usual(behind)
+                usual.copy_from_slice(&syn.to_bytes());
+                USUAL_SYN_LEN + self.fast_open.map_or(0, |option| option.emit_last(behind))
             }
             Some(Usual::Timestamps(timestamps)) => {
                 let (prefix, values) = buf[..LONE_TIMESTAMPS_LEN].split_at_mut(LONE_TIMESTAMPS.len());
@@ -320,8 +355,24 @@ impl TcpOptions {
 enum Usual {
     Nothing,
     Timestamps(Timestamps),
-    /// With SACK permitted, and perhaps Fast Open.
-    Syn(Timestamps, u16, u8),
+    /// And perhaps Fast Open.
+    Syn(UsualSyn),
+}
+
+impl FastOpenOption {
+    /// Its bytes behind options of whole words, with NOPs up to the next.
+    #[inline]
+    pub fn words_len(&self) -> usize {
+        self.emit_len().next_multiple_of(4)
+    }
+
+    /// Writes it, and NOPs up to the next word, behind options of whole words; returns how much that is.
+    #[inline(never)]
+    pub(crate) fn emit_last(&self, buf: &mut [u8]) -> usize {
+        let len = self.words_len();
+        Writer::new(Alignment::Words, &mut buf[..len]).end_with(*self);
+        len
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,9 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::{
-    Addr, Ecn, Flags, IpHeader, Layout, MAX_HEADER, PlainSegment, RxChecksum, RxPacket, SeqNum, TEXT_MOST,
-    TcpHeader, TcpOptions, Timestamps, TxChecksum, TxPacket, build_tcp_packet, parse_tcp_packet, protocol,
+    Addr, Ecn, Flags, IpHeader, Layout, MAX_HEADER, PlainSegment, RxChecksum, RxPacket, SeqNum,
+    TCP_HEADER_LEN, TEXT_MOST, TcpHeader, TcpOptions, Timestamps, TxChecksum, TxPacket, UsualSyn,
+    build_tcp_packet, parse_tcp_packet, protocol,
 };
 
 fn slices(parts: &[Vec<u8>]) -> smallvec::SmallVec<[Bytes; 2]> {
@@ -310,18 +311,19 @@ proptest! {
         prop_assert_eq!((packet.checksum, packet.gso_size), (general.checksum, general.gso_size));
         prop_assert_eq!(packet.to_bytes(), general.to_bytes());
 
-        let without = TcpHeader { options: TcpOptions { fast_open: None, ..tcp.options.clone() }, ..tcp };
-        let general = TxPacket::tcp(&ip, &without, slices(&parts), 0, partial);
         let mut packet = TxPacket::new(&[0xaa; MAX_HEADER], slices(&parts));
-        let bare = PlainSegment { timestamps: None, ..segment };
-        prop_assert!(!packet.write_usual_syn(&bare, (mss, shift), partial));
-        let segment = PlainSegment { timestamps: without.options.timestamps, ..segment };
-        prop_assert_eq!(packet.write_usual_syn(&segment, (mss, shift), partial), src.is_v4());
+        let timestamps = Timestamps { tsval: timestamps.0, tsecr: timestamps.1 };
+        let usual = UsualSyn { mss, window_scale: shift, timestamps };
+        let fast_open = tcp.options.fast_open;
+        prop_assert_eq!(packet.write_usual_syn(&segment, (&usual, fast_open.as_ref()), partial), src.is_v4());
         if src.is_v4() {
             prop_assert_eq!(packet.header(), general.header());
             prop_assert_eq!((packet.checksum, packet.gso_size), (general.checksum, general.gso_size));
             prop_assert_eq!(packet.to_bytes(), general.to_bytes());
         }
+        let (header, behind_fixed) = (general.header(), ip.emit_len() + TCP_HEADER_LEN);
+        let read = UsualSyn::read(&header[behind_fixed..]);
+        prop_assert_eq!(read, fast_open.is_none().then_some(usual));
     }
 
     /// Whatever is wrong with it, or unusual.

@@ -24,12 +24,12 @@ pub(crate) struct Ordinary {
     pub(super) ack: SeqNum,
     /// SEG.WND, unscaled.
     pub(super) window: u16,
-    pushed: bool,
+    pub(super) pushed: bool,
     pub(super) fin: bool,
     pub(super) timestamps: Option<Timestamps>,
     /// Bytes of its payload.
     pub(super) len: usize,
-    ecn: Ecn,
+    pub(super) ecn: Ecn,
     /// It has just completed the handshake: header prediction, as counted, begins behind it.
     pub(crate) completes: bool,
 }
@@ -38,11 +38,21 @@ impl Ordinary {
     /// `None`: it has other flags. Nothing is said of its options.
     #[inline(always)]
     pub(crate) fn of(segment: &PlainSegment) -> Option<Ordinary> {
+        let ordinary = Ordinary::by_fields(segment);
+        (segment.flags - Flags::PSH - Flags::FIN == Flags::ACK).then_some(ordinary)
+    }
+
+    /// The same of a SYN-ACK, whose timestamps are among its other options.
+    #[inline(always)]
+    pub(crate) fn of_syn_ack(segment: &PlainSegment) -> Option<Ordinary> {
+        (segment.flags - Flags::PSH == Flags::SYN | Flags::ACK).then(|| Ordinary::by_fields(segment))
+    }
+
+    #[inline(always)]
+    fn by_fields(segment: &PlainSegment) -> Ordinary {
         let PlainSegment { seq, ack, window, flags, timestamps, payload_len: len, ecn, .. } = *segment;
-        let pushed = flags.contains(Flags::PSH);
-        let fin = flags.contains(Flags::FIN);
-        let ordinary = Ordinary { seq, ack, window, pushed, fin, timestamps, len, ecn, completes: false };
-        (flags - Flags::PSH - Flags::FIN == Flags::ACK).then_some(ordinary)
+        let (pushed, fin) = (flags.contains(Flags::PSH), flags.contains(Flags::FIN));
+        Ordinary { seq, ack, window, pushed, fin, timestamps, len, ecn, completes: false }
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::timers::Timer;
-use wire::{Ecn, Flags, PlainSegment, TxPacket, USUAL_SYN_LEN};
+use wire::{Ecn, Flags, PlainSegment, TxPacket, USUAL_SYN_LEN, UsualSyn};
 
 impl Connection {
     /// Sends the SYN-ACK that is due, if it is such a one. False: it is not, and nothing has changed.
@@ -59,14 +59,14 @@ impl Connection {
             ack: self.rcv.nxt,
             flags,
             window,
-            timestamps: Some(timestamps),
+            timestamps: None,
             ecn: Ecn::NotEct,
             dscp: 0,
             hop_limit: cx.config.hop_limit(),
             payload_len: len as usize,
         };
-        let is_written =
-            packet.write_usual_syn(&segment, (self.advmss, self.rcv.wscale), cx.capabilities.tx_checksum);
+        let usual = UsualSyn { mss: self.advmss, window_scale: self.rcv.wscale, timestamps };
+        let is_written = packet.write_usual_syn(&segment, (&usual, None), cx.capabilities.tx_checksum);
         debug_assert!(is_written);
         cx.took_short_way();
         cx.counters.out_segs += 1;

@@ -139,7 +139,7 @@ impl Connection {
 
     /// The segment without the options that are not timestamps.
     #[inline(always)]
-    fn plain(&self, cx: &Context, out: &Outgoing, window: u16) -> PlainSegment {
+    pub(super) fn plain(&self, cx: &Context, out: &Outgoing, window: u16) -> PlainSegment {
         PlainSegment {
             addresses: (self.tuple.local, self.tuple.peer),
             ports: (self.tuple.local_port, self.tuple.peer_port),

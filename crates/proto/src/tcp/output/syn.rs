@@ -71,7 +71,7 @@ impl Connection {
         let ClientPlan::Data { fin, .. } = active.plan else {
             return Outgoing::bare(self.snd.iss, Flags::SYN);
         };
-        let limits = self.syn_data_limits(cx, options);
+        let limits = self.syn_data_limits(cx, options.emit_len());
         let room = syn_data_max(&limits) as u32;
         self.assume_mss(cx, syn_data_mss(&limits) as u16);
         let len = room.min(self.snd.queue.len() as u32);
@@ -112,22 +112,23 @@ impl Connection {
     }
 
     fn syn_data_room(&self, cx: &Context, options: &TcpOptions) -> usize {
-        syn_data_max(&self.syn_data_limits(cx, options))
+        syn_data_max(&self.syn_data_limits(cx, options.emit_len()))
     }
 
     /// The peer's MSS before it has told it.
     pub(in crate::tcp) fn assumed_mss(&self, cx: &Context) -> u16 {
-        syn_data_mss(&self.syn_data_limits(cx, &TcpOptions::default())) as u16
+        syn_data_mss(&self.syn_data_limits(cx, 0)) as u16
     }
 
-    fn syn_data_limits(&self, cx: &Context, options: &TcpOptions) -> SynDataLimits {
+    #[inline(always)]
+    pub(super) fn syn_data_limits(&self, cx: &Context, option_bytes: usize) -> SynDataLimits {
         let cached = cx.paths.lookup(self.tuple.local, self.tuple.peer);
         SynDataLimits {
             advmss: negotiation::advertised_mss(&cx.capabilities, &self.tuple, self.route_metrics()),
             cached_mss: cached.and_then(|path| path.mss),
             path_mtu: usize::from(self.path_mtu),
             ip_header_len: self.tuple.ip_header_len(),
-            option_bytes: options.emit_len(),
+            option_bytes,
             user_mss: self.options.max_segment,
             policy: SynDataPolicy {
                 room: cx.config.syn_data_room,
@@ -329,6 +330,7 @@ impl Connection {
         }
     }
 
+    #[inline(always)]
     pub(super) fn syn_window(&mut self, cx: &Context) -> u16 {
         let mss = self.window_segment();
         // That a Fast Open SYN has filled some of the buffer does not count where packets do (Linux takes it from the request).
@@ -350,7 +352,8 @@ impl Connection {
 }
 
 /// The Fast Open option of a first SYN.
-fn option_of(plan: &ClientPlan) -> Option<FastOpenOption> {
+#[inline(always)]
+pub(super) fn option_of(plan: &ClientPlan) -> Option<FastOpenOption> {
     match *plan {
         ClientPlan::Plain(_) | ClientPlan::Data { cookie: None, .. } => None,
         ClientPlan::Request(kind) => Some(FastOpenOption { kind, cookie: None }),

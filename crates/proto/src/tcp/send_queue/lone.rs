@@ -9,6 +9,12 @@ use crate::tcp::window_use::Round;
 pub(crate) struct Lone(Box<Held>);
 
 impl SendQueue {
+    /// Is all there is one segment of which nothing is known but that it was sent, once?
+    #[inline(always)]
+    pub(crate) fn holds_lone(&self) -> bool {
+        self.held.as_deref().is_some_and(Held::is_lone)
+    }
+
     /// All there is, if that is one segment of which nothing is known but that it was sent, once: the queue is empty then.
     #[inline(always)]
     pub(crate) fn take_lone(&mut self) -> Option<Lone> {

@@ -3,7 +3,7 @@
 use super::{Held, SendBlocks, SendQueue, TxSegment};
 use crate::Instant;
 use crate::tcp::delivery::{Delivery, Flight};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 use wire::{SeqNum, TEXT_MOST, TxPacket};
 
@@ -56,20 +56,41 @@ impl SendQueue {
         self.held.is_none()
     }
 
+    /// All that was written is one segment, and pushed at its end.
+    #[inline(always)]
+    pub(in crate::tcp) fn is_pushed_whole(&self) -> bool {
+        self.held.as_deref().is_some_and(|held| match (held.segments.len(), held.segments.front()) {
+            (1, Some(only)) => only.push,
+            _ => false,
+        })
+    }
+
     /// Copies `data` in as one segment, pushed at its end. The queue is vacant.
     #[inline(always)]
     pub(crate) fn write_first(&mut self, data: &[u8], blocks: &mut SendBlocks) {
         self.begin(data.len(), blocks);
-        let (seq, len) = (self.end, data.len() as u32);
+        let mut parts = SmallVec::new();
+        if data.len() > TEXT_MOST {
+            parts.push(blocks.copy(data));
+        } else if let Some(held) = &mut self.held {
+            held.tail.get_or_insert_with(|| BytesMut::with_capacity(TEXT_MOST)).extend_from_slice(data);
+        }
+        self.push_first(data.len() as u32, parts);
+    }
+
+    /// Takes `data` in without copying, as one segment, pushed at its end. The queue is vacant.
+    #[inline(always)]
+    pub(crate) fn write_first_bytes(&mut self, data: Bytes, blocks: &mut SendBlocks) {
+        self.begin(data.len(), blocks);
+        self.push_first(data.len() as u32, SmallVec::from_buf([data]));
+    }
+
+    #[inline(always)]
+    fn push_first(&mut self, len: u32, parts: SmallVec<[Bytes; 1]>) {
+        let seq = self.end;
         (self.end, self.len) = (seq + len, len);
         let Some(held) = &mut self.held else { return };
         held.pushed = seq + len;
-        let mut parts = SmallVec::new();
-        if data.len() <= TEXT_MOST {
-            held.tail.get_or_insert_with(|| BytesMut::with_capacity(TEXT_MOST)).extend_from_slice(data);
-        } else {
-            parts.push(blocks.copy(data));
-        }
         let mut segment = TxSegment::of(seq, len, parts);
         segment.push = true;
         held.segments.push_back(segment);
