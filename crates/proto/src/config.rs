@@ -424,6 +424,11 @@ settings! {
     /// CUBIC counts whole segments, and slow start ends by the older HyStart, at once (Linux); otherwise RFC 9438 in bytes, with HyStart++
     /// (RFC 9406). Read when a connection begins.
     cubic_by_segments: bool = "firstbyte.cubic_by_segments", ours false, linux true, range _,
+    /// Fewer segments of a flow of Vegas in the queue of the bottleneck make its window grow (α). Read when a connection begins.
+    vegas_alpha: u32 = "firstbyte.vegas_alpha", ours 3, linux 2, range 1..=255,
+    /// More make it shrink (β); as many as that or fewer, but no fewer than α, leave it as it is: flows that share a link get equal parts
+    /// only where both are the same.
+    vegas_beta: u32 = "firstbyte.vegas_beta", ours 3, linux 4, range 1..=255,
     /// Whatever a segment holds, the congestion window and what follows from it count it as a whole one (Linux counts segments); otherwise
     /// bytes count. What a Fast Open SYN without data has no data of is a segment, too (Linux's `tcp_send_syn_data` queues it).
     count_segments: bool = "firstbyte.count_segments", ours false, linux true, range _,

@@ -41,6 +41,8 @@ pub(crate) struct Start {
     pub(crate) by_segments: bool,
     /// What is acknowledged, and the window, are whole segments.
     pub(crate) whole: bool,
+    /// Vegas's α and β, segments.
+    pub(crate) vegas: (u8, u8),
     /// The peer tells what it holds (RFC 2018).
     pub(crate) sack: bool,
     /// What random choices follow from.
@@ -188,7 +190,7 @@ pub(crate) enum Congestion {
     Reno(Reno),
     Cubic(Cubic),
     CubicSegments(Box<CubicSegments>),
-    Vegas(Vegas),
+    Vegas(Box<Vegas>),
     Tahoe(Tahoe),
     Bbr(Box<Bbr>),
 }
@@ -204,7 +206,7 @@ impl Congestion {
                 Congestion::CubicSegments(Box::new(CubicSegments::new(start)))
             }
             CongestionControl::Cubic => Congestion::Cubic(Cubic::new(start)),
-            CongestionControl::Vegas => Congestion::Vegas(Vegas::new(start)),
+            CongestionControl::Vegas => Congestion::Vegas(Box::new(Vegas::new(start))),
             CongestionControl::Tahoe => Congestion::Tahoe(Tahoe::new(start)),
             CongestionControl::Bbr => Congestion::Bbr(Box::new(Bbr::new(start))),
         }
@@ -376,6 +378,7 @@ mod events {
             hystart: true,
             by_segments: false,
             whole: false,
+            vegas: (2, 4),
             sack: true,
             seed: 0,
         }

@@ -56,6 +56,7 @@ impl Connection {
                 hystart: config.hystart,
                 by_segments: config.cubic_by_segments,
                 whole: config.count_segments,
+                vegas: (config.vegas_alpha as u8, config.vegas_beta as u8),
                 sack: self.agreed.sack,
                 // Drawn by the stack, and unlike any other connection's.
                 seed: self.snd.iss.0,

@@ -52,11 +52,9 @@ fn flows_of_cubic_share_fairly() {
     share_fairly(Cubic, 950);
 }
 
-/// Who has from two to four segments in the queue (α and β of Linux's) leaves its window as it is: windows of which one is up to twice the
-/// other, an index of 0.9, stay so. And who comes later takes the queue of those before for a part of the path.
 #[test]
 fn flows_of_vegas_share_fairly() {
-    share_fairly(Vegas, 940);
+    share_fairly(Vegas, 950);
 }
 
 #[test]

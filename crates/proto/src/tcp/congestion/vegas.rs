@@ -1,9 +1,12 @@
-//! Vegas (Brakmo, Peterson 1995; as Linux's `tcp_vegas`): keeps two to four segments in the queue of the bottleneck.
+//! Vegas (Brakmo, Peterson 1995; as Linux's `tcp_vegas`): keeps from α to β segments in the queue of the bottleneck.
 //!
 //! ```text
 //!   diff = cwnd · (RTT − baseRTT) / baseRTT        once per round trip, by the least RTT of that round
-//!   diff < 2 segments: one more      diff > 4: one less      in slow start diff > 1: slow start ends
+//!   diff < α segments: one more      diff > β: one less      in slow start diff > γ = 1: slow start ends
 //! ```
+//!
+//! Whose diff is between them leaves its window as it is, and with α = 2 and β = 4, as Linux has them, one flow's may stay twice another's. So
+//! here both are three, unless settings say otherwise.
 //!
 //! A round with fewer than three samples tells nothing: then it grows as Reno, by one. Reno also answers losses.
 
@@ -13,9 +16,7 @@ use crate::CongestionInfo;
 use core::time::Duration;
 use wire::SeqNum;
 
-/// Segments in the queue: fewer, more, and in slow start more, than wanted (Linux's alpha, beta, gamma).
-const ALPHA_SEGS: u64 = 2;
-const BETA_SEGS: u64 = 4;
+/// Segments in the queue that end slow start (Linux's gamma).
 const GAMMA_SEGS: u64 = 1;
 /// Samples that make a round: of two one may be a delayed acknowledgement.
 const SAMPLES_MIN: u8 = 3;
@@ -24,9 +25,11 @@ const CWND_MIN_SEGS: u32 = 2;
 const INFINITE: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
-#[repr(C)]
 pub(crate) struct Vegas {
     reno: Reno,
+    /// Segments in the queue: fewer, and more, than wanted.
+    alpha: u8,
+    beta: u8,
     /// Least RTT ever and of this round, microseconds.
     base_rtt: u32,
     min_rtt: u32,
@@ -44,6 +47,8 @@ impl Vegas {
     pub(crate) fn new(start: &Start) -> Vegas {
         Vegas {
             reno: Reno::new(start),
+            alpha: start.vegas.0,
+            beta: start.vegas.1,
             base_rtt: INFINITE,
             min_rtt: INFINITE,
             round_end: SeqNum(0),
@@ -69,6 +74,7 @@ impl Vegas {
         let (cwnd, ssthresh) = (u64::from(self.reno.cwnd()), self.reno.ssthresh());
         let (base, rtt) = (u64::from(self.base_rtt), u64::from(self.min_rtt));
         let queued = cwnd * rtt.saturating_sub(base) / base;
+        let (alpha, beta) = (u64::from(self.alpha) * smss, u64::from(self.beta) * smss);
         let slow_start = self.reno.cwnd() < ssthresh;
         let next = match () {
             () if slow_start && self.samples >= SAMPLES_MIN && queued > GAMMA_SEGS * smss => {
@@ -77,8 +83,8 @@ impl Vegas {
             () if slow_start => return self.reno.on_ack(acked),
             () if self.samples < SAMPLES_MIN && acked.limited => cwnd + smss,
             () if self.samples < SAMPLES_MIN => cwnd,
-            () if queued > BETA_SEGS * smss => cwnd.saturating_sub(smss),
-            () if queued < ALPHA_SEGS * smss && acked.limited => cwnd + smss,
+            () if queued > beta => cwnd.saturating_sub(smss),
+            () if queued < alpha && acked.limited => cwnd + smss,
             () => cwnd,
         };
         let next = u32::try_from(next).unwrap_or(u32::MAX).max(CWND_MIN_SEGS * acked.smss);
@@ -203,6 +209,23 @@ mod tests {
         path.pipe = 20;
         let last = *path.rounds(60).last().unwrap();
         assert!((22..=24).contains(&last), "a slower path: {last}");
+    }
+
+    /// Whatever it begins with, as long as it has seen the path without a queue: there is no room in which windows may differ.
+    #[test]
+    fn equal_thresholds_lead_to_one_window() {
+        for begun in [10, 30] {
+            let mut path = Path::new(begun, 0, 30);
+            (path.vegas.alpha, path.vegas.beta) = (3, 3);
+            path.rounds(60);
+            let windows = path.rounds(8);
+            // A change is seen two round trips later.
+            assert!(
+                windows.chunks(4).all(|four| four.iter().sum::<u32>() == 4 * 33),
+                "from {begun}: {windows:?}"
+            );
+            assert!(windows.iter().all(|window| (32..=34).contains(window)), "from {begun}: {windows:?}");
+        }
     }
 
     #[test]
