@@ -35,6 +35,11 @@ impl TupleSecret {
         SeqNum(ticks.wrapping_add(self.0) as u32)
     }
 
+    /// What tells the tuple from all others. Its peer may learn it by the numbers that we begin with, but none of another tuple's.
+    pub(crate) fn identity(self) -> u64 {
+        self.0
+    }
+
     /// What is added to the millisecond clock for TSval: of each connection something else (RFC 7323 §7.1), so that one who connects to us
     /// does not learn from it what others are told.
     pub(crate) fn timestamp_offset(self) -> u32 {

@@ -4,7 +4,7 @@
 //! multiplies two words, both mixed with secret words before, to 128 bits and folds the halves: without the key neither factor is
 //! known, so no difference between two inputs is more likely than another to give equal products, and, unlike with a linear hash, a
 //! collision found by luck or by timing does not give the next. The hash itself never leaves the stack. What does (initial sequence
-//! numbers, ports, cookies) or stands for identity without a comparison (the replay guard) is SipHash.
+//! numbers, ports, cookies) or stands for identity without a comparison (a tuple in the replay guard) is SipHash.
 
 use core::hash::Hasher;
 
@@ -29,6 +29,13 @@ impl HashKey {
         let (c, d) = halves(second);
         let (first, second) = (fold(a ^ k0, b ^ k1), fold(c ^ k2, d ^ k3));
         fold(first ^ word ^ k2, second ^ k1)
+    }
+
+    /// Of two words.
+    #[inline]
+    pub(crate) fn mix(&self, first: u64, second: u64) -> u64 {
+        let [k0, k1, ..] = self.0;
+        fold(first ^ k0, second ^ k1)
     }
 
     /// For `derive(Hash)`.

@@ -1,7 +1,7 @@
 //! One host: its addresses, listeners and connections.
 //!
 //! `ingress` takes packets apart and finds whom they concern (`holders`), `train` does so once for those that follow each other, `icmp` answers
-//! and believes ICMP, `listen` is LISTEN and the SYN queue with the server's half of Fast Open, `completing` a short way out of it, `stateless` and `syn_cookie` are
+//! and believes ICMP, `listen` is LISTEN and the server's half of Fast Open, `open` and `syn_ack` the SYN queue, `completing` a short way out of it, `stateless` and `syn_cookie` are
 //! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `seeing` sums up, `listing` lists, `telling` answers small questions, `sources` says where packets may come from, `settle` is what follows every change of a
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again.
 
@@ -32,6 +32,7 @@ mod signing;
 mod sources;
 mod stateless;
 mod stream;
+mod syn_ack;
 mod syn_cookie;
 mod telling;
 mod tracing;
@@ -39,7 +40,7 @@ mod train;
 mod verbs;
 
 use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard, Rotation};
-use crate::isn::IsnGenerator;
+use crate::isn::{IsnGenerator, TupleSecret};
 use crate::keyed_hash::HashKey;
 use crate::memory::Memory;
 use crate::rate_limit::{ChallengeLimit, RateLimit};
@@ -136,7 +137,11 @@ impl Stack {
     /// The ISN of a connection that begins, and that. `min_isn`: where everything the last connection of this tuple used ends, if it was in
     /// TIME-WAIT: RFC 6528's clock may be behind what a fast connection has sent.
     fn first_numbers(&self, now: Instant, tuple: &FourTuple, min_isn: Option<SeqNum>) -> FirstNumbers {
-        let secret = self.isn.of_tuple(tuple);
+        self.numbers_of(self.isn.of_tuple(tuple), now, min_isn)
+    }
+
+    /// The same with the tuple's secret.
+    fn numbers_of(&self, secret: TupleSecret, now: Instant, min_isn: Option<SeqNum>) -> FirstNumbers {
         let ts_offset = if self.has_timestamp_offsets() { secret.timestamp_offset() } else { 0 };
         FirstNumbers { iss: min_isn.unwrap_or_else(|| secret.isn(now)), ts_offset }
     }

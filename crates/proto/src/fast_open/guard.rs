@@ -1,7 +1,8 @@
 //! Replay guard: a Fast Open SYN that was accepted once is not accepted again (RFC 7413 §6.1).
 //!
 //! Remembered is a keyed 64-bit hash of (client, server, initial sequence number) of every accepted SYN, for at least
-//! one generation:
+//! one generation. The part of client and server is the secret that the tuple's own initial sequence numbers come from, a SipHash: who opens
+//! a connection has it at hand.
 //!
 //! ```text
 //!            current                previous
@@ -18,11 +19,13 @@
 //! application whose requests may be repeated.
 
 use crate::Instant;
-use core::hash::Hasher;
+use crate::isn::TupleSecret;
+use crate::keyed_hash::HashKey;
+use crate::time::nanos;
 use core::time::Duration;
 use hashbrown::HashTable;
-use siphasher::sip::SipHasher13;
-use wire::{Addr, SeqNum};
+use hashbrown::hash_table::Entry;
+use wire::SeqNum;
 
 /// What the guard says of a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +40,10 @@ pub enum Guard {
 
 /// Remembers accepted Fast Open SYNs.
 pub struct ReplayGuard {
-    key: (u64, u64),
+    key: HashKey,
     capacity: usize,
-    generation: Duration,
+    /// Nanoseconds.
+    generation: u64,
     current: HashTable<u64>,
     previous: HashTable<u64>,
     current_since: Instant,
@@ -50,56 +54,55 @@ impl ReplayGuard {
     /// `generation` should exceed the time a packet may wander: 120 s, RFC 9293's MSL.
     pub fn new(key: (u64, u64), capacity: usize, generation: Duration) -> ReplayGuard {
         ReplayGuard {
-            key,
+            key: HashKey::new(key),
             capacity,
-            generation,
+            generation: nanos(generation),
             current: HashTable::new(),
             previous: HashTable::new(),
             current_since: Instant::ZERO,
         }
     }
 
-    /// Checks a SYN whose cookie has been found good, and remembers it when it is fresh. Addresses and ports of the
-    /// client (the SYN's source) and the server.
-    pub fn check_and_insert(
-        &mut self,
-        now: Instant,
-        client: (Addr, u16),
-        server: (Addr, u16),
-        isn: SeqNum,
-    ) -> Guard {
+    /// Checks a SYN whose cookie has been found good, and remembers it when it is fresh.
+    pub(crate) fn check_and_insert(&mut self, now: Instant, tuple: TupleSecret, isn: SeqNum) -> Guard {
         self.expire(now);
-        let id = self.id(client, server, isn);
-        let known = |generation: &HashTable<u64>| generation.find(id, |&other| other == id).is_some();
-        if known(&self.current) || known(&self.previous) {
+        let id = self.id(tuple, isn);
+        if !self.previous.is_empty() && self.previous.find(id, |&other| other == id).is_some() {
             return Guard::Replay;
         }
-        if self.current.len() >= self.capacity {
-            return Guard::Full;
+        let is_full = self.current.len() >= self.capacity;
+        match self.current.entry(id, |&other| other == id, |&id| id) {
+            Entry::Occupied(_) => Guard::Replay,
+            Entry::Vacant(_) if is_full => Guard::Full,
+            Entry::Vacant(place) => {
+                place.insert(id);
+                Guard::Fresh
+            }
         }
-        self.current.insert_unique(id, id, |&id| id);
-        Guard::Fresh
     }
 
     /// Remembers a SYN that opened a connection without Fast Open: it may have been the fallback of a Fast Open SYN with the same
     /// number that is still on its way. Such SYNs take at most half of the room.
-    pub fn remember_plain(&mut self, now: Instant, client: (Addr, u16), server: (Addr, u16), isn: SeqNum) {
+    pub(crate) fn remember_plain(&mut self, now: Instant, tuple: TupleSecret, isn: SeqNum) {
         self.expire(now);
-        let id = self.id(client, server, isn);
+        let id = self.id(tuple, isn);
         if self.current.len() < self.capacity / 2 && self.current.find(id, |&other| other == id).is_none() {
             self.current.insert_unique(id, id, |&id| id);
         }
     }
 
-    /// Forgets what is old enough and frees its memory. [`check_and_insert`](Self::check_and_insert) does so too; a
-    /// caller that sees no SYNs for long may.
+    /// Forgets what is old enough and frees its memory. A check does so too; a caller that sees no SYNs for long may.
     pub fn expire(&mut self, now: Instant) {
-        let age = now.since(self.current_since);
-        if age < self.generation {
-            return;
+        if now.nanos_since(self.current_since) >= self.generation {
+            self.rotate(now);
         }
+    }
+
+    #[cold]
+    fn rotate(&mut self, now: Instant) {
         let retired = core::mem::take(&mut self.current);
-        self.previous = if age < self.generation * 2 { retired } else { HashTable::new() };
+        let was_next = now.nanos_since(self.current_since) / 2 < self.generation;
+        self.previous = if was_next { retired } else { HashTable::new() };
         self.current_since = now;
     }
 
@@ -113,31 +116,19 @@ impl ReplayGuard {
         self.len() == 0
     }
 
-    fn id(&self, client: (Addr, u16), server: (Addr, u16), isn: SeqNum) -> u64 {
-        let ports = u32::from(client.1) << 16 | u32::from(server.1);
-        let mut hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
-        let (Some(client_v4), Some(server_v4)) = (client.0.v4_bytes(), server.0.v4_bytes()) else {
-            let mut bytes = [0; 40];
-            bytes[..16].copy_from_slice(&client.0.0);
-            bytes[16..32].copy_from_slice(&server.0.0);
-            bytes[32..36].copy_from_slice(&ports.to_le_bytes());
-            bytes[36..].copy_from_slice(&isn.0.to_le_bytes());
-            return hasher.hash(&bytes);
-        };
-        // By words: that is straight code.
-        hasher.write_u32(u32::from_le_bytes(client_v4));
-        hasher.write_u32(u32::from_le_bytes(server_v4));
-        hasher.write_u32(ports);
-        hasher.write_u32(isn.0);
-        hasher.finish()
+    fn id(&self, tuple: TupleSecret, isn: SeqNum) -> u64 {
+        self.key.mix(tuple.identity(), isn.0.into())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::isn::IsnGenerator;
+    use crate::tuple::FourTuple;
     use core::net::{Ipv4Addr, Ipv6Addr};
     use proptest::prelude::*;
+    use wire::Addr;
 
     const GENERATION: Duration = Duration::from_secs(120);
 
@@ -149,10 +140,14 @@ mod tests {
         ReplayGuard::new((1, 2), capacity, GENERATION)
     }
 
+    fn secret((peer, peer_port): (Addr, u16), (local, local_port): (Addr, u16)) -> TupleSecret {
+        IsnGenerator::new((3, 4)).of_tuple(&FourTuple { local, local_port, peer, peer_port })
+    }
+
     fn syn(guard: &mut ReplayGuard, now: Instant, isn: u32) -> Guard {
         let client = (Ipv4Addr::new(10, 0, 0, 1).into(), 40_000);
         let server = (Ipv4Addr::new(10, 0, 0, 2).into(), 80);
-        guard.check_and_insert(now, client, server, SeqNum(isn))
+        guard.check_and_insert(now, secret(client, server), SeqNum(isn))
     }
 
     #[test]
@@ -184,7 +179,7 @@ mod tests {
         });
         for expected in [Guard::Fresh, Guard::Replay] {
             for (client, server, isn) in names.into_iter().flatten() {
-                assert_eq!(guard.check_and_insert(at(1), client, server, SeqNum(isn)), expected);
+                assert_eq!(guard.check_and_insert(at(1), secret(client, server), SeqNum(isn)), expected);
             }
         }
     }

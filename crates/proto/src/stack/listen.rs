@@ -1,10 +1,11 @@
 //! LISTEN (RFC 9293 §3.10.7.2), the SYN queue, and the server's half of Fast Open (RFC 7413 §4.2).
 
-use super::holders::{Holder, Name};
+use super::holders::Name;
 use super::listener::Listener;
 use super::request::{CookieReply, Request};
 use super::{FirstNumbers, Stack};
 use crate::fast_open::{CookieCheck, Guard, KeyRing};
+use crate::isn::TupleSecret;
 use crate::rate_limit::LastAnswer;
 use crate::tcp::accurate_ecn::OptionSeen;
 use crate::tcp::connection::Connection;
@@ -15,7 +16,7 @@ use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
-use crate::{ConnId, DropReason, Events, Instant, ListenerId, SocketId, State, fastopen};
+use crate::{Config, ConnId, DropReason, Events, Instant, ListenerId, SocketId, State, fastopen};
 use core::time::Duration;
 use wire::{FastOpenOption, Flags, SeqNum};
 
@@ -31,8 +32,8 @@ enum Room {
 
 /// What the server decides about a SYN.
 enum FastOpenServer {
-    /// Take the data; the SYN-ACK may bring a new cookie.
-    Accept(CookieReply),
+    /// Take the data; the SYN-ACK may bring a new cookie. With the tuple's secret.
+    Accept(CookieReply, TupleSecret),
     /// An ordinary request; its SYN-ACK may bring a cookie.
     Refuse(CookieReply),
 }
@@ -99,8 +100,8 @@ impl Stack {
             FastOpenServer::Refuse(None)
         };
         match (decision, room) {
-            (FastOpenServer::Accept(cookie), _) => {
-                let numbers = self.first_numbers(now, &tuple, min_isn);
+            (FastOpenServer::Accept(cookie, secret), _) => {
+                let numbers = self.numbers_of(secret, now, min_isn);
                 self.open_fast(now, id, name, segment, numbers, cookie);
             }
             (FastOpenServer::Refuse(cookie), Room::SynQueue) => {
@@ -180,40 +181,43 @@ impl Stack {
         if bits & fastopen::SERVER == 0 || !offered {
             return FastOpenServer::Refuse(None);
         }
-        let Some(listener) = self.listener(id) else { return FastOpenServer::Refuse(None) };
+        let Some(listener) = self.listeners.find_mut(id.index, id.generation) else {
+            return FastOpenServer::Refuse(None);
+        };
         if listener.pending.max_qlen() == 0 || listener.socket.rare.signs(&tuple.peer) {
             return FastOpenServer::Refuse(None);
         }
-        let every = self.shared.config.fast_open_key_rotation;
+        let Config { fast_open_key_rotation: every, cookie_on_overflow, .. } = self.shared.config;
         self.shared.counters.key_rotations += self.rotation.bring_up(now, every, &mut self.keys);
-        let Some(listener) = self.listener(id) else { return FastOpenServer::Refuse(None) };
         let of_route =
             || self.routes.lookup(tuple.peer).is_some_and(|route| route.metrics.fastopen_no_cookie);
         let no_cookie = bits & fastopen::SERVER_NO_COOKIE != 0 || listener.no_cookie || of_route();
-        let check = check_cookie(self.keys_of(listener), tuple, option);
+        let check = check_cookie(listener.keys.as_ref().unwrap_or(&self.keys), tuple, option);
         let wants_slot = no_cookie || check != CookieCheck::Invalid;
-        if (wants_slot || !self.shared.config.cookie_on_overflow) && !self.admit_pending(now, id) {
-            if !self.shared.config.cookie_on_overflow {
+        if (wants_slot || !cookie_on_overflow) && !listener.pending.try_admit(now) {
+            self.shared.counters.tcp_fastopen_listen_overflow += 1;
+            if !cookie_on_overflow {
                 return FastOpenServer::Refuse(None);
             }
             self.shared.counters.cookie_on_overflow += u64::from(option.is_some());
             return FastOpenServer::Refuse(self.fresh_cookie(id, tuple, option));
         }
         if !wants_slot {
-            let full = self.listener(id).is_some_and(|listener| listener.pending.is_full());
+            let full = listener.pending.is_full();
             self.shared.counters.cookie_on_overflow += u64::from(full && option.is_some());
             self.shared.counters.tcp_fastopen_passive_fail += u64::from(option.is_some() && !requested);
             return FastOpenServer::Refuse(self.fresh_cookie(id, tuple, option));
         }
-        if !self.first_sight(now, tuple, segment) {
+        let secret = self.isn.of_tuple(tuple);
+        if !self.first_sight(now, secret, segment) {
             return FastOpenServer::Refuse(self.fresh_cookie(id, tuple, option));
         }
         self.shared.counters.tcp_fastopen_passive += 1;
         if !no_cookie && check == CookieCheck::Backup {
             self.shared.counters.tcp_fastopen_passive_alt_key += 1;
-            return FastOpenServer::Accept(self.fresh_cookie(id, tuple, option));
+            return FastOpenServer::Accept(self.fresh_cookie(id, tuple, option), secret);
         }
-        FastOpenServer::Accept(None)
+        FastOpenServer::Accept(None, secret)
     }
 
     /// The listener's, or the stack's.
@@ -228,20 +232,12 @@ impl Stack {
         Some(FastOpenOption { kind, cookie: Some(cookie) })
     }
 
-    fn admit_pending(&mut self, now: Instant, id: ListenerId) -> bool {
-        let admitted = self.listener_mut(id).is_some_and(|listener| listener.pending.try_admit(now));
-        self.shared.counters.tcp_fastopen_listen_overflow += u64::from(!admitted);
-        admitted
-    }
-
     /// The replay guard: is this SYN new to us?
-    fn first_sight(&mut self, now: Instant, tuple: &FourTuple, segment: &Segment) -> bool {
+    fn first_sight(&mut self, now: Instant, tuple: TupleSecret, segment: &Segment) -> bool {
         if !self.shared.config.replay_guard {
             return true;
         }
-        let client = (tuple.peer, tuple.peer_port);
-        let server = (tuple.local, tuple.local_port);
-        match self.guard.check_and_insert(now, client, server, segment.seq()) {
+        match self.guard.check_and_insert(now, tuple, segment.seq()) {
             Guard::Fresh => true,
             Guard::Replay => {
                 self.shared.counters.replay_guard_hits += 1;
@@ -265,9 +261,9 @@ impl Stack {
         cookie: CookieReply,
     ) {
         let Some(listener) = self.listener(id) else { return };
+        let hold = self.hold_time(now, listener, &tuple);
         let mut socket = listener.socket.clone();
         self.reflect_class(&mut socket, segment.dscp);
-        let hold = self.hold_time(now, id, &tuple);
         let saved_syn = self.syn_to_save(&socket.rare);
         let syn_end = segment.end();
         let cookie_request = segment.payload.is_empty()
@@ -312,43 +308,22 @@ impl Stack {
         })));
         child.early_len = child.rcv.buffer.len() as u16;
         self.shared.counters.passive_opens += 1;
-        if let Some(listener) = self.listener_mut(id) {
-            listener.pending.admitted();
-        }
-        self.queue_acceptable(id, child_id);
+        self.queue_acceptable(id, child_id, true);
         self.settle(now, child_id.index);
     }
 
     /// How long the SYN-ACK may wait: a quarter of what a round trip to this client takes, if that is known, but no less than an
     /// application needs to be woken.
-    fn hold_time(&self, now: Instant, id: ListenerId, tuple: &FourTuple) -> Duration {
+    fn hold_time(&self, now: Instant, listener: &Listener, tuple: &FourTuple) -> Duration {
         let config = &self.shared.config;
-        let set = self.listener(id).and_then(|listener| listener.synack_hold).unwrap_or(config.synack_hold);
-        let srtt = self.remembered_rtt(now, tuple);
-        if config.synack_data {
-            srtt.map_or(set, |srtt| set.min((srtt / 4).max(HOLD_MIN)))
-        } else {
-            Duration::ZERO
+        let set = listener.synack_hold.unwrap_or(config.synack_hold);
+        match config.synack_data {
+            false => Duration::ZERO,
+            true => {
+                let srtt = self.remembered_rtt(now, tuple);
+                srtt.map_or(set, |srtt| set.min((srtt / 4).max(HOLD_MIN)))
+            }
         }
-    }
-
-    /// Keeps a request, and sends its first SYN-ACK.
-    fn queue_request(&mut self, now: Instant, mut request: Request, cookie: CookieReply) {
-        let (id, hash, tuple, dscp) = (request.listener, request.hash, request.tuple, request.dscp);
-        if self.attention.is_some() {
-            let saved = self.listener(id).and_then(|listener| self.syn_to_save(&listener.socket.rare));
-            request.saved_syn = saved.map(Box::new);
-        }
-        let Some(listener) = self.listener_mut(id) else { return };
-        listener.requests += 1;
-        listener.young += 1;
-        let syn_ack = self.syn_ack_of(&request, now.as_millis() as u32, cookie);
-        self.shared.counters.out_segs += 1;
-        request.transmissions = 1;
-        let (index, _) = self.requests.insert(request);
-        self.hold(hash, Holder::Request(index), None);
-        self.arm_request(now, index);
-        self.reply_for(Some((id, dscp)), tuple.local, tuple.peer, &syn_ack);
     }
 
     /// What a SYN says, and we begin with.
@@ -394,9 +369,12 @@ impl Stack {
         }
     }
 
-    /// A connection may be accepted, which the application is told.
-    pub(super) fn queue_acceptable(&mut self, id: ListenerId, connection: ConnId) {
+    /// A connection may be accepted, which the application is told; perhaps while it is still `pending`.
+    pub(super) fn queue_acceptable(&mut self, id: ListenerId, connection: ConnId, pending: bool) {
         let Some(listener) = self.listener_mut(id) else { return };
+        if pending {
+            listener.pending.admitted();
+        }
         listener.accept_queue.push_back(connection);
         if !std::mem::replace(&mut listener.listed, true) {
             self.agenda.events.push_back(SocketId::Listener(id));
@@ -446,14 +424,13 @@ impl Connection {
             self.queue_syn_packet(cx, segment);
             self.events |= Events::READABLE;
         } else if !segment.payload.is_empty() {
-            self.rcv.accept(
-                cx.now,
-                segment.seq() + 1,
-                std::mem::take(&mut segment.payload),
-                segment.truesize,
-                segment.gso_size,
-                &mut cx.spare,
-            );
+            let fits = segment.payload.len() <= self.rcv.wnd() as usize;
+            let payload = std::mem::take(&mut segment.payload);
+            let (seq, truesize, gso_size) = (segment.seq() + 1, segment.truesize, segment.gso_size);
+            match fits {
+                true => self.rcv.accept_next(cx.now, payload, truesize, gso_size, &mut cx.spare),
+                false => self.rcv.accept(cx.now, seq, payload, truesize, gso_size, &mut cx.spare),
+            };
             self.events |= Events::READABLE;
         }
         if fin.is_some_and(|fin| self.rcv.accept_fin(fin)) {

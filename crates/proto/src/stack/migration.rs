@@ -68,10 +68,7 @@ impl Stack {
                 connection.parent = connection.parent.map(|_| heir);
                 connection.parent.is_some()
             });
-            if pending && let Some(listener) = self.listener_mut(heir) {
-                listener.pending.admitted();
-            }
-            self.queue_acceptable(heir, conn);
+            self.queue_acceptable(heir, conn, pending);
         }
     }
 

@@ -1,15 +1,12 @@
-//! Half-open requests: the SYN-ACK, its repetition, and what becomes of them.
+//! Half-open requests: the repetition of the SYN-ACK, and what becomes of them.
 
 use super::Stack;
 use super::holders::{Holder, Name};
 use super::ingress::ResetNumbers;
 use super::listener::AtTimeout;
-use super::request::{AnotherTime, CookieReply, Request};
-use crate::tcp::accurate_ecn::add_to_syn_ack;
+use super::request::{AnotherTime, Request};
 use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
-use crate::tcp::negotiation::{self, TIMESTAMPS_LEN};
-use crate::tcp::window_space::first_field;
 use crate::{ConnId, DropReason, Instant, ListenerId, State};
 use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
@@ -30,45 +27,6 @@ impl Stack {
             listener.young -= u32::from(request.timeouts == 0);
         }
         Some(request)
-    }
-
-    /// The SYN-ACK of a request; `clock` is TSval before its offset.
-    pub(super) fn syn_ack_of(&self, request: &Request, clock: u32, cookie: CookieReply) -> TcpHeader {
-        let config = &self.shared.config;
-        let route = self.routes.lookup(request.tuple.peer).map(|route| &route.metrics);
-        let own_mss = negotiation::advertised_mss(&self.shared.capabilities, &request.tuple, route);
-        let initrwnd = route.and_then(|route| route.initrwnd);
-        let socket = self.listeners.get(request.listener.index).map(|listener| &listener.socket.rare);
-        let timestamps_len = if request.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
-        let told = socket.map_or(own_mss, |socket| own_mss.min(negotiation::mss_clamp(socket)));
-        let segment = u32::from(told.saturating_sub(timestamps_len));
-        let first = initrwnd.map_or(u32::MAX, |segments| segments.saturating_mul(segment));
-        let space = socket.map(|socket| self.shared.fresh.window(config, socket)).unwrap_or_default();
-        let window = first_field(config, space.min(first), segment);
-        let tsval = clock.wrapping_add(request.ts_offset);
-        let mut options = TcpOptions {
-            mss: Some(told),
-            window_scale: request.agreed.snd_wscale.map(|_| request.rcv_wscale),
-            sack_permitted: request.agreed.sack,
-            timestamps: request.agreed.timestamps.then_some(Timestamps { tsval, tsecr: request.ts_recent }),
-            fast_open: cookie,
-            ..TcpOptions::default()
-        };
-        if request.timeouts == 0 && request.agreed.ecn.is_accurate() {
-            let signs = socket.is_some_and(|socket| socket.signs(&request.tuple.peer));
-            let signature = if signs { wire::SIGNATURE_OPTION_LEN } else { 0 };
-            add_to_syn_ack(config, request.agreed.ecn, signature, &mut options);
-        }
-        TcpHeader {
-            src_port: request.tuple.local_port,
-            dst_port: request.tuple.peer_port,
-            seq: request.iss,
-            ack: request.irs + 1,
-            flags: Flags::SYN | Flags::ACK | request.agreed.ecn_of_syn_ack(),
-            window: window as u16,
-            urgent: 0,
-            options,
-        }
     }
 
     /// Repeats the SYN-ACK; only the first carried a Fast Open option (RFC 7413 §4.2.2, R33). `timeouts`: one, if that is why it goes. What
@@ -123,7 +81,7 @@ impl Stack {
     }
 
     /// The time-out doubles with each that has passed.
-    pub(super) fn arm_request(&mut self, now: Instant, index: u32) {
+    fn arm_request(&mut self, now: Instant, index: u32) {
         let Some(request) = self.requests.get(index) else { return };
         let at = now + self.shared.fresh.handshake_rto(&self.shared.config, request.timeouts);
         self.request_timers.set(&mut self.requests, index, at);
@@ -356,7 +314,7 @@ impl Stack {
             connection.unaccepted = true;
         }
         self.shared.counters.passive_opens += 1;
-        self.queue_acceptable(id, id_of_connection);
+        self.queue_acceptable(id, id_of_connection, false);
         id_of_connection.index
     }
 

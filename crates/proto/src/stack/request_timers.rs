@@ -54,6 +54,22 @@ impl RequestTimers {
         self.row.push_back(First { at, sent_at: request.sent_at, index, generation });
     }
 
+    /// A new request, whose SYN-ACK goes now, times out `at` that moment.
+    pub(super) fn begin(
+        &mut self,
+        requests: &mut Slab<Request>,
+        (index, generation): (u32, u32),
+        sent_at: Instant,
+        at: Instant,
+    ) {
+        self.bound_gone(requests);
+        if self.row.back().is_none_or(|last| last.at <= at) {
+            self.row.push_back(First { at, sent_at, index, generation });
+        } else {
+            self.set(requests, index, at);
+        }
+    }
+
     /// A request is no more.
     pub(super) fn clear(&mut self, request: &mut Request) {
         self.wheel.clear(&mut request.timer);

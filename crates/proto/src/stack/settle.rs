@@ -112,8 +112,7 @@ impl Stack {
     fn remember_opening(&mut self, now: Instant, tuple: &FourTuple, irs: SeqNum) {
         let serves = |id| self.listener(id).is_some_and(|listener| listener.pending.max_qlen() > 0);
         if self.find_listener(tuple).is_some_and(serves) {
-            let (client, server) = ((tuple.peer, tuple.peer_port), (tuple.local, tuple.local_port));
-            self.guard.remember_plain(now, client, server, irs);
+            self.guard.remember_plain(now, self.isn.of_tuple(tuple), irs);
         }
     }
 

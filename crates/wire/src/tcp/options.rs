@@ -104,6 +104,16 @@ fn parse_usual_syn(bytes: &[u8]) -> Option<TcpOptions> {
     })
 }
 
+/// A Fast Open option with the cookie that nearly all servers make, if there is nothing else but what fills its last word.
+fn lone_cookie(bytes: &[u8]) -> Option<FastOpenOption> {
+    let whole: &[u8; 12] = bytes.try_into().ok()?;
+    let [fast_open, len, cookie @ .., n0, n1] = whole;
+    if [*fast_open, *len, *n0, *n1] != [kind::FAST_OPEN, 10, kind::NOP, kind::NOP] {
+        return None;
+    }
+    FastOpenOption::from_body(FastOpenKind::Standard, cookie)
+}
+
 /// Every option of a segment.
 ///
 /// Parsed as Linux does: of two options of one kind the last counts, and an option that runs over the end of the header ends the walk
@@ -147,7 +157,10 @@ impl TcpOptions {
     fn parse_all(bytes: &[u8]) -> TcpOptions {
         match parse_usual_syn(bytes) {
             Some(options) if bytes.len() == USUAL_SYN_LEN => options,
-            Some(options) => options.and(&bytes[USUAL_SYN_LEN..]),
+            Some(options) => match lone_cookie(&bytes[USUAL_SYN_LEN..]) {
+                None => options.and(&bytes[USUAL_SYN_LEN..]),
+                cookie => TcpOptions { fast_open: cookie, ..options },
+            },
             None => TcpOptions::default().and(bytes),
         }
     }

@@ -1,0 +1,121 @@
+//! The SYN-ACK of a half-open request, and how the request is kept with its first: the usual one is written straight from it.
+
+use super::Stack;
+use super::holders::Holder;
+use super::request::{CookieReply, Request};
+use crate::tcp::accurate_ecn::add_to_syn_ack;
+use crate::tcp::negotiation::{self, TIMESTAMPS_LEN};
+use crate::tcp::window_space::first_field;
+use crate::{DropReason, Instant};
+use wire::{Ecn, Flags, PlainSegment, TcpHeader, TcpOptions, Timestamps, UsualSyn};
+
+impl Stack {
+    /// Keeps a request, and sends its first SYN-ACK.
+    pub(super) fn queue_request(&mut self, now: Instant, mut request: Request, cookie: CookieReply) {
+        let (id, hash, tuple, dscp) = (request.listener, request.hash, request.tuple, request.dscp);
+        if self.attention.is_some() {
+            let saved = self.listener(id).and_then(|listener| self.syn_to_save(&listener.socket.rare));
+            request.saved_syn = saved.map(Box::new);
+        }
+        let Some(listener) = self.listener_mut(id) else { return };
+        listener.requests += 1;
+        listener.young += 1;
+        self.shared.counters.out_segs += 1;
+        request.transmissions = 1;
+        let (index, generation) = self.requests.insert(request);
+        self.hold(hash, Holder::Request(index), None);
+        let at = now + self.shared.fresh.handshake_rto(&self.shared.config, 0);
+        self.request_timers.begin(&mut self.requests, (index, generation), now, at);
+        self.agenda.deadlines.note_other(at);
+        if cookie.is_some() || !self.send_usual_syn_ack(now, index) {
+            let Some(request) = self.requests.get(index) else { return };
+            let syn_ack = self.syn_ack_of(request, now.as_millis() as u32, cookie);
+            self.reply_for(Some((id, dscp)), tuple.local, tuple.peer, &syn_ack);
+        }
+    }
+
+    /// What the others ask for one by one is asked here at once, and the packet is the same. False: the SYN-ACK of this request is not as
+    /// nearly all are, and nothing was sent.
+    fn send_usual_syn_ack(&mut self, now: Instant, index: u32) -> bool {
+        let Some(request) = self.requests.get(index) else { return false };
+        let Some(listener) = self.listeners.get(request.listener.index) else { return false };
+        let (tuple, agreed, config) = (&request.tuple, &request.agreed, &self.shared.config);
+        let Some(space) = self.shared.fresh.payload_space() else { return false };
+        let agrees_as_usual =
+            agreed.snd_wscale.is_some() && agreed.sack && agreed.timestamps && !agreed.ecn.is_accurate();
+        if !agrees_as_usual
+            || !listener.socket.rare.is_ordinary()
+            || !tuple.peer.is_v4()
+            || self.routes.lookup(tuple.peer).is_some()
+            || !self.shared.takes_short_ways()
+        {
+            return false;
+        }
+        let mss = negotiation::advertised_mss(&self.shared.capabilities, tuple, None);
+        let window = first_field(config, space.full(), mss.saturating_sub(TIMESTAMPS_LEN).into());
+        let tsval = (now.as_millis() as u32).wrapping_add(request.ts_offset);
+        let timestamps = Timestamps { tsval, tsecr: request.ts_recent };
+        let options = UsualSyn { mss, window_scale: request.rcv_wscale, timestamps };
+        let Some(place) = self.replies.push() else {
+            self.drops.count(DropReason::RateLimited);
+            return true;
+        };
+        let segment = PlainSegment {
+            addresses: (tuple.local, tuple.peer),
+            ports: (tuple.local_port, tuple.peer_port),
+            seq: request.iss,
+            ack: request.irs + 1,
+            flags: Flags::SYN | Flags::ACK | agreed.ecn_of_syn_ack(),
+            window: window as u16,
+            timestamps: None,
+            ecn: Ecn::NotEct,
+            dscp: if config.tcp_reflect_tos { request.dscp } else { 0 },
+            hop_limit: config.hop_limit(),
+            payload_len: 0,
+        };
+        let is_written =
+            place.write_usual_syn(&segment, (&options, None), self.shared.capabilities.tx_checksum);
+        debug_assert!(is_written);
+        self.shared.took_short_way();
+        true
+    }
+
+    /// The SYN-ACK of a request; `clock` is TSval before its offset.
+    pub(super) fn syn_ack_of(&self, request: &Request, clock: u32, cookie: CookieReply) -> TcpHeader {
+        let config = &self.shared.config;
+        let route = self.routes.lookup(request.tuple.peer).map(|route| &route.metrics);
+        let own_mss = negotiation::advertised_mss(&self.shared.capabilities, &request.tuple, route);
+        let initrwnd = route.and_then(|route| route.initrwnd);
+        let socket = self.listeners.get(request.listener.index).map(|listener| &listener.socket.rare);
+        let timestamps_len = if request.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };
+        let told = socket.map_or(own_mss, |socket| own_mss.min(negotiation::mss_clamp(socket)));
+        let segment = u32::from(told.saturating_sub(timestamps_len));
+        let first = initrwnd.map_or(u32::MAX, |segments| segments.saturating_mul(segment));
+        let space = socket.map(|socket| self.shared.fresh.window(config, socket)).unwrap_or_default();
+        let window = first_field(config, space.min(first), segment);
+        let tsval = clock.wrapping_add(request.ts_offset);
+        let mut options = TcpOptions {
+            mss: Some(told),
+            window_scale: request.agreed.snd_wscale.map(|_| request.rcv_wscale),
+            sack_permitted: request.agreed.sack,
+            timestamps: request.agreed.timestamps.then_some(Timestamps { tsval, tsecr: request.ts_recent }),
+            fast_open: cookie,
+            ..TcpOptions::default()
+        };
+        if request.timeouts == 0 && request.agreed.ecn.is_accurate() {
+            let signs = socket.is_some_and(|socket| socket.signs(&request.tuple.peer));
+            let signature = if signs { wire::SIGNATURE_OPTION_LEN } else { 0 };
+            add_to_syn_ack(config, request.agreed.ecn, signature, &mut options);
+        }
+        TcpHeader {
+            src_port: request.tuple.local_port,
+            dst_port: request.tuple.peer_port,
+            seq: request.iss,
+            ack: request.irs + 1,
+            flags: Flags::SYN | Flags::ACK | request.agreed.ecn_of_syn_ack(),
+            window: window as u16,
+            urgent: 0,
+            options,
+        }
+    }
+}
