@@ -166,6 +166,13 @@ impl Conversation {
             self.move_on(Duration::from_millis(100));
             self.compare();
         }
+        for who in 0..2 {
+            let (now, id) = (self.now, self.ids[who]);
+            self.hosts[who].both(|stack| stack.close(now, id));
+            self.compare();
+            self.move_on(Duration::from_millis(100));
+            self.compare();
+        }
         self.hosts.iter().filter_map(|host| host.0[0].shared.short_ways).sum()
     }
 
@@ -208,6 +215,7 @@ impl Conversation {
             97 if draw(&mut self.rng, 6) == 0 => {
                 let _ = host.both(|stack| stack.shutdown(now, id));
             }
+            98 if draw(&mut self.rng, 20) == 0 => host.both(|stack| stack.close(now, id)),
             _ => {}
         }
     }

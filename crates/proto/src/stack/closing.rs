@@ -45,14 +45,14 @@ impl Stack {
         if !self.shared.let_go(connection) {
             return;
         }
+        if !connection.mapped {
+            return self.free(now, id.index);
+        }
         let too_many = self.shared.orphans > self.shared.config.tcp_max_orphans
             || self.shared.memory.is_exhausted() && connection.holds_much();
         let unread = !connection.rcv.buffer.is_empty();
         let promised = self.shared.config.deliver_after_early_close && !connection.snd.queue.is_empty();
         let nothing_promised = connection.state == State::SynSent && !promised;
-        if !is_live(connection.state) {
-            return self.settle_turn(now, id);
-        }
         let gives_up = connection.options.linger == Some(Duration::ZERO);
         if unread || nothing_promised || gives_up {
             self.shared.counters.abort_on_close += u64::from(unread);

@@ -3,7 +3,7 @@
 use super::Stack;
 use super::holders::{Holder, Name};
 use super::replies::Replies;
-use super::settle::{settle_open, settle_ordinary};
+use super::settle::{is_over, settle_open, settle_ordinary};
 use crate::socket_options::Options;
 use crate::tcp::connection::Connection;
 use crate::tcp::fragments::cut_ident;
@@ -115,15 +115,17 @@ impl Stack {
         let nobody_looks = self.attention.is_none() && self.trace.is_none();
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
         let cx = self.shared.context(now);
-        if connection.ends_with(segment) {
-            return nobody_looks && self.take_ending(now, index, segment, text, packet);
-        }
         if !nobody_looks || !connection.predicts(cx, segment) {
             return false;
         }
-        connection.take_predicted(cx, segment, payload_of(packet, text));
         let id = ConnId { index, generation };
-        settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+        let text = (!text.is_empty()).then(|| payload_of(packet, text));
+        connection.take_predicted(cx, segment, text);
+        if is_over(connection) {
+            self.settle_turn(now, id);
+        } else {
+            settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+        }
         true
     }
 
@@ -148,29 +150,6 @@ impl Stack {
         connection.take_syn_ack(cx, segment, &options, answer);
         let id = ConnId { index, generation };
         settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
-        true
-    }
-
-    /// The same of a connection that ends with it, or has begun to.
-    #[inline(never)]
-    fn take_ending(
-        &mut self,
-        now: Instant,
-        index: u32,
-        segment: &Ordinary,
-        text: Range<usize>,
-        packet: &mut RxPacket,
-    ) -> bool {
-        let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
-        let cx = self.shared.context(now);
-        if !connection.predicts_ending(cx, segment) {
-            return false;
-        }
-        connection.take_ending(cx, segment, payload_of(packet, text));
-        let id = ConnId { index, generation };
-        if !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
-            self.settle_turn(now, id);
-        }
         true
     }
 

@@ -26,36 +26,36 @@ impl Stack {
     /// As [`settle`](Self::settle), where more than the connection itself may have to learn of the change.
     #[inline(never)]
     pub(super) fn settle_turn(&mut self, now: Instant, id: ConnId) {
-        let index = id.index;
-        let Some(connection) = self.connections.get_mut(index) else { return };
+        let Some(connection) = self.connections.get_mut(id.index) else { return };
         if connection.parent_event.is_some() {
             tell_listener(&mut self.listeners, now, connection);
         }
-        if is_over(connection) && self.end(now, index) {
-            return;
+        if is_over(connection) {
+            return self.end(now, id);
         }
-        let Some(connection) = self.connections.get_mut(index) else { return };
-        self.shared.charge(now, connection);
-        self.agenda.note(now, id, connection);
+        settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
         if self.trace.is_some() {
-            self.trace_changes(now, index);
+            self.trace_changes(now, id.index);
         }
     }
 
-    /// Its packets find their new owner, or none. True: nobody needs it any more, and it is gone.
-    fn end(&mut self, now: Instant, index: u32) -> bool {
+    /// Its packets find their new owner, or none; and if nobody needs it any more, it is gone.
+    fn end(&mut self, now: Instant, id: ConnId) {
         if self.trace.is_some() {
-            self.trace_changes(now, index);
+            self.trace_changes(now, id.index);
         }
-        let Some(connection) = self.connections.get_mut(index) else { return true };
-        let (mapped, orphan) = (connection.mapped, connection.orphan);
-        if mapped {
-            self.retire(now, index);
+        let Some(connection) = self.connections.get_mut(id.index) else { return };
+        if connection.mapped {
+            self.retire(now, id.index);
         }
-        if orphan {
-            self.free(now, index);
+        let Some(connection) = self.connections.get_mut(id.index) else { return };
+        if connection.orphan {
+            return self.free(now, id.index);
         }
-        orphan
+        settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+        if self.trace.is_some() {
+            self.trace_changes(now, id.index);
+        }
     }
 
     /// CLOSED, TIME-WAIT, or FIN-WAIT-2 without a reader: says the last words, then the tuple is no longer its own.
@@ -116,7 +116,8 @@ impl Stack {
         }
     }
 
-    fn free(&mut self, now: Instant, index: u32) {
+    /// Nobody needs a connection any more that is not in the demultiplexer.
+    pub(super) fn free(&mut self, now: Instant, index: u32) {
         if self.trace.is_some() {
             self.trace_end(index);
         }
@@ -181,7 +182,8 @@ pub(super) fn settle_open(
 }
 
 /// Its packets find a new owner, or none.
-fn is_over(connection: &Connection) -> bool {
+#[inline(always)]
+pub(super) fn is_over(connection: &Connection) -> bool {
     !is_live(connection.state) || only_awaits_fin(connection)
 }
 

@@ -7,7 +7,7 @@ mod ack;
 mod completing;
 mod duplicate;
 mod embryo;
-pub(crate) mod ending;
+mod ending;
 mod loss;
 mod packets;
 pub(crate) mod predicted;

@@ -194,7 +194,7 @@ impl Connection {
     }
 
     /// A FIN takes a number, for which the peer's window has no room (RFC 9293 §3.8.6).
-    fn fin_is_kept_back(&self) -> bool {
+    pub(super) fn fin_is_kept_back(&self) -> bool {
         let fin = self.snd.queue.end();
         !fin.before(self.snd.una + self.snd.wnd) && !fin.before(self.snd.max)
     }

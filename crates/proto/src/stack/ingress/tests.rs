@@ -112,9 +112,8 @@ impl Conversation {
             && let Some(segment) = Ordinary::of(&plain)
             && let Some(connection) = end.connections.get(self.ids[to].index)
         {
-            let ending = connection.ends_with(&segment) && connection.predicts_ending(&end.shared, &segment);
-            self.predicted[0] += usize::from(connection.predicts(&end.shared, &segment));
-            self.predicted[1] += usize::from(ending);
+            let expected = connection.predicts(&end.shared, &segment);
+            self.predicted[usize::from(connection.ends_with(&segment))] += usize::from(expected);
         }
         end.handle_packet(now, packet);
     }

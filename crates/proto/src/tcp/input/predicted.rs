@@ -1,11 +1,13 @@
 //! The short way of the ordinary segment: what comes next on an open connection where nothing is missing, and that acknowledges, tells and
-//! brings nothing but what was to be expected (header prediction: RFC 1144's, as Linux's `tcp_rcv_established`).
+//! brings nothing but what was to be expected (header prediction: RFC 1144's, as Linux's `tcp_rcv_established`); and with which such a
+//! connection ends, which is more than Linux predicts (`ending`).
 //!
 //! The eight checks of RFC 9293 §3.10.7.4 are passed at once, by the fields they would look at. What follows from acknowledgement and text
 //! is what the long way does, in its order; left out is what would do nothing. A test takes random conversations both ways
 //! (`stack/ingress`): nobody can tell which it was.
 
 use super::ack::count_predicted;
+use crate::Events;
 use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::nagle::Nagle;
@@ -13,7 +15,6 @@ use crate::tcp::recovery::Purpose;
 use crate::tcp::send_queue::Lone;
 use crate::tcp::timers::Timer;
 use crate::tcp::window_space::Space;
-use crate::{Events, State};
 use bytes::Bytes;
 use wire::{Ecn, Flags, PlainSegment, SeqNum, Timestamps};
 
@@ -69,19 +70,17 @@ impl Connection {
     /// have asked for anything special.
     #[inline(always)]
     pub(crate) fn predicts(&self, cx: &Context, segment: &Ordinary) -> bool {
-        let next = !self.ends_with(segment) && self.is_next(segment);
-        next && self.offers_enough(segment)
+        let asks_for_nothing = match self.ends_with(segment) {
+            false => self.agreed.ecn.is_off() || self.meets_no_mark(segment.ecn),
+            true => self.may_end_with(segment),
+        };
+        asks_for_nothing
+            && self.is_next(segment)
+            && self.offers_enough(segment)
             && self.is_timely(segment)
             && self.is_in_order()
             && self.is_ordinary()
-            && (self.agreed.ecn.is_off() || self.meets_no_mark(segment.ecn))
             && !cx.memory.is_under_pressure()
-    }
-
-    /// One direction is over, or is with this segment: see `ending`.
-    #[inline(always)]
-    pub(crate) fn ends_with(&self, segment: &Ordinary) -> bool {
-        segment.fin || self.state != State::Established
     }
 
     /// It begins where the last ended, acknowledges nothing that was not sent, or was acknowledged before, and fits the window.
@@ -94,7 +93,7 @@ impl Connection {
 
     /// The window it offers is no smaller than it was, and not closed.
     #[inline(always)]
-    pub(super) fn offers_enough(&self, segment: &Ordinary) -> bool {
+    fn offers_enough(&self, segment: &Ordinary) -> bool {
         self.offered_in(segment.window) >= self.snd.wnd.max(1)
     }
 
@@ -118,7 +117,7 @@ impl Connection {
 
     /// Nothing waits for the handshake's end, and what application and SYNs asked for is what nearly all do.
     #[inline(always)]
-    pub(super) fn is_ordinary(&self) -> bool {
+    fn is_ordinary(&self) -> bool {
         self.handshake.is_none()
             && self.parent_event.is_none()
             && self.agreed.sack
@@ -131,12 +130,12 @@ impl Connection {
         !self.agreed.ecn.is_accurate() && ecn != Ecn::Ce && !self.ecn.is_echoed()
     }
 
-    /// Takes a segment that [`predicts`](Self::predicts) holds for.
+    /// Takes a segment that [`predicts`](Self::predicts) holds for. `text`: its payload, if it has any.
     #[inline(always)]
-    pub(crate) fn take_predicted(&mut self, cx: &mut Context, segment: &Ordinary, payload: Payload) {
-        debug_assert!(!self.orphan && !self.snd.fin_queued && !self.rcv.fin_received);
-        let (len, ack) = (segment.len, segment.ack);
-        self.tally.came(len, payload.gso_size);
+    pub(crate) fn take_predicted(&mut self, cx: &mut Context, segment: &Ordinary, text: Option<Payload>) {
+        let (len, ack, ends) = (segment.len, segment.ack, self.ends_with(segment));
+        debug_assert!(ends || !self.orphan && !self.snd.fin_queued && !self.rcv.fin_received);
+        self.tally.came(len, text.as_ref().map_or(0, |text| text.gso_size));
         self.ecn.forget_reduction(self.snd.una);
         let progress = ack != self.snd.una;
         let offered = self.offered_in(segment.window);
@@ -146,31 +145,36 @@ impl Connection {
             same_window = offered == self.snd.wnd;
             self.take_window(numbers, offered);
         }
-        count_predicted(cx, same_window && !segment.completes, progress, (len, len as u32));
+        let counts = same_window && !ends && !segment.completes;
+        count_predicted(cx, counts, progress, (len, len as u32 + u32::from(segment.fin)));
         self.moments.heard(cx.now);
         if self.special.is_some() {
             self.special_hears(cx, ack);
         }
-        if progress {
-            self.take_predicted_ack(cx, segment);
-        } else {
+        let nothing_waits = progress && self.take_predicted_ack(cx, segment);
+        self.snd.nagle.remove(Nagle::MORE);
+        if ends && !self.is_open() {
+            return self.finish();
+        }
+        if !nothing_waits {
             self.segments_delivered(cx);
-            self.snd.nagle.remove(Nagle::MORE);
             self.persist_after_ack(cx);
         }
         if len > 0 && !self.agreed.ecn.is_off() {
             self.note_codepoint(segment.ecn);
         }
         self.note_timely(cx, segment);
-        if len > 0 {
-            self.take_predicted_text(cx, segment, payload);
+        match text {
+            Some(text) => self.take_predicted_text(cx, segment, text),
+            None if segment.fin => self.take_predicted_fin(cx),
+            None => {}
         }
         self.arm_delayed_ack(cx);
     }
 
     /// RFC 7323 §4.3.
     #[inline(always)]
-    pub(super) fn note_timely(&mut self, cx: &Context, segment: &Ordinary) {
+    fn note_timely(&mut self, cx: &Context, segment: &Ordinary) {
         if let Some(timestamps) = segment.timestamps.filter(|_| self.agreed.timestamps)
             && segment.seq.before_or_eq(self.rcv.last_ack_sent)
         {
@@ -178,28 +182,38 @@ impl Connection {
         }
     }
 
-    /// It acknowledges something.
+    /// It acknowledges something. True: all that there is to acknowledge, so that nothing waits for a timer.
     #[inline(always)]
-    fn take_predicted_ack(&mut self, cx: &mut Context, segment: &Ordinary) {
+    fn take_predicted_ack(&mut self, cx: &mut Context, segment: &Ordinary) -> bool {
         let ack = segment.ack;
-        let everything = ack == self.snd.max && ack == self.snd.queue.end();
-        if everything && let Some(lone) = self.snd.queue.take_lone() {
-            self.snd.nagle.remove(Nagle::MORE);
+        if self.snd.queue.is_vacant() {
+            self.only_fin_is_acknowledged(cx, ack);
+            return true;
+        }
+        // A FIN has the number behind all text.
+        let beyond = ack.since(self.snd.queue.end());
+        if ack == self.snd.max
+            && beyond <= 1
+            && let Some(lone) = self.snd.queue.take_lone()
+        {
             self.all_is_acknowledged(cx, segment, &lone);
-            return lone.give_back(&mut cx.blocks);
+            if beyond == 1 {
+                self.fin_is_acknowledged(cx);
+            }
+            lone.give_back(&mut cx.blocks);
+            return !self.snd.fin_queued || beyond == 1;
         }
         self.acknowledge_in_order(cx, ack, segment.timestamps);
         self.segments_delivered(cx);
         if self.purpose == Purpose::Timeout {
             self.arm_probe(cx, self.in_flight(), false);
         }
-        self.snd.nagle.remove(Nagle::MORE);
-        self.persist_after_ack(cx);
+        false
     }
 
     /// All that was ever written went as one segment, and has arrived: nothing is in flight, nothing waits, no timer runs for it.
     #[inline(always)]
-    pub(super) fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &Ordinary, lone: &Lone) {
+    fn all_is_acknowledged(&mut self, cx: &mut Context, segment: &Ordinary, lone: &Lone) {
         let Some((sent, flight, round)) = lone.parts() else { return };
         if self.fast_opened && cx.paths.has_verdicts() {
             self.path_is_not_stalled(cx);
@@ -231,27 +245,17 @@ impl Connection {
         self.tell_rate(cx.now, &rate, 0, round.was_full());
     }
 
-    /// It brings the text that comes next, all of which lies in the window.
+    /// It brings the text that comes next, all of which lies in the window, and perhaps the FIN behind it.
     #[inline(always)]
-    pub(super) fn take_predicted_text(&mut self, cx: &mut Context, segment: &Ordinary, payload: Payload) {
-        let came = self.take_next_text(cx, segment, payload);
-        self.owe_ack(cx, &came);
-        if self.route_metrics().is_some_and(|route| route.quickack) {
-            self.ack_now();
-        }
-    }
-
-    /// The same, but for what the peer is owed for it.
-    #[inline(always)]
-    pub(super) fn take_next_text(&mut self, cx: &mut Context, segment: &Ordinary, payload: Payload) -> Came {
-        let len = segment.len;
+    pub(super) fn take_predicted_text(&mut self, cx: &mut Context, segment: &Ordinary, text: Payload) {
+        let (len, owed) = (segment.len, self.rcv.ack_owed);
         let came = Came {
             before: self.rcv.last_data_at,
             len: len as u32,
             full_sized: len + 40 >= usize::from(self.advmss),
             pushed: segment.pushed,
         };
-        let Payload { bytes, truesize, gso_size } = payload;
+        let Payload { bytes, truesize, gso_size } = text;
         self.rcv.accept_next(cx.now, bytes, truesize, gso_size, &mut cx.spare);
         self.events |= Events::READABLE;
         if !self.options.is_ordinary() && self.options.receive_times {
@@ -263,6 +267,12 @@ impl Connection {
             self.rcv.note_round(cx.now, came.len, echo);
         }
         self.keep_within_memory(cx);
-        came
+        if segment.fin {
+            return self.text_ends(cx, &came, owed);
+        }
+        self.owe_ack(cx, &came);
+        if self.route_metrics().is_some_and(|route| route.quickack) {
+            self.ack_now();
+        }
     }
 }
