@@ -94,6 +94,12 @@ impl Stack {
         {
             return true;
         }
+        if plain.flags == Flags::SYN
+            && holder.is_none()
+            && self.take_usual_syn(now, Name { tuple, hash }, plain, options.clone(), packet)
+        {
+            return true;
+        }
         let mut segment = segment_of(plain, Layout { options, text }, packet);
         self.dispatch_to(now, holder, (tuple, hash), &mut segment);
         true

@@ -2,19 +2,16 @@
 
 use super::holders::Name;
 use super::listener::Listener;
-use super::request::{CookieReply, Request};
+use super::request::{CookieReply, Request, Syn};
 use super::{FirstNumbers, Stack};
 use crate::fast_open::{CookieCheck, Guard, KeyRing};
 use crate::isn::TupleSecret;
-use crate::rate_limit::LastAnswer;
-use crate::tcp::accurate_ecn::OptionSeen;
 use crate::tcp::connection::Connection;
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation::Negotiated;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
-use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::{Config, ConnId, DropReason, Events, Instant, ListenerId, SocketId, State, fastopen};
 use core::time::Duration;
@@ -141,6 +138,12 @@ impl Stack {
             }
             () => None,
         }
+    }
+
+    /// There is room in the SYN queue of this listener, and in what may come behind it.
+    pub(super) fn has_room_for_syn(&self, now: Instant, listener: &Listener, tuple: &FourTuple) -> bool {
+        let room = self.room_for_request(now, listener, tuple);
+        room == Room::SynQueue && self.no_room_for_syn(listener, room).is_none()
     }
 
     pub(super) fn too_many_connections(&self) -> bool {
@@ -331,10 +334,11 @@ impl Stack {
         &self,
         now: Instant,
         id: ListenerId,
-        Name { tuple, hash }: Name,
-        FirstNumbers { iss, ts_offset }: FirstNumbers,
+        name: Name,
+        numbers: FirstNumbers,
         segment: &Segment,
     ) -> Request {
+        let tuple = &name.tuple;
         let config = &self.shared.config;
         let options = &segment.header.options;
         let mut agreed = Negotiated::from_syn(config, tuple.peer.is_v4(), options).with_ecn(config, segment);
@@ -344,29 +348,14 @@ impl Stack {
             agreed.timestamps &= !agreed.sack;
         }
         let shift = |socket| self.shared.fresh.window_shift(config, socket);
-        Request {
-            tuple,
-            hash,
-            listener: id,
-            irs: segment.seq(),
-            iss,
-            agreed,
-            rcv_wscale: agreed.snd_wscale.and(socket).map_or(0, shift),
-            peer_window: segment.header.window,
-            ts_recent: options.timestamps.map_or(0, |timestamps| timestamps.tsval),
-            ts_offset,
-            transmissions: 0,
-            timeouts: 0,
-            sent_at: now,
-            first_sent_ms: now.as_millis() as u32,
-            last_answer: LastAnswer::default(),
-            acked: false,
+        let rcv_wscale = agreed.snd_wscale.and(socket).map_or(0, shift);
+        let syn = Syn {
+            seq: segment.seq(),
+            window: segment.header.window,
+            tsval: options.timestamps.map_or(0, |timestamps| timestamps.tsval),
             dscp: segment.dscp,
-            timer: TimerHandle::default(),
-            saved_syn: None,
-            waiting: false,
-            option_seen: OptionSeen::Nothing,
-        }
+        };
+        Request::new(now, id, name, numbers, (agreed, rcv_wscale), &syn)
     }
 
     /// A connection may be accepted, which the application is told; perhaps while it is still `pending`.

@@ -1,5 +1,7 @@
 //! An ordinary half-open peer in the SYN queue: what is needed to repeat the SYN-ACK and to make the connection, no buffers.
 
+use super::FirstNumbers;
+use super::holders::Name;
 use crate::rate_limit::LastAnswer;
 use crate::tcp::accurate_ecn::OptionSeen;
 use crate::tcp::connection::Context;
@@ -59,7 +61,50 @@ pub(super) enum AnotherTime {
     Foreign,
 }
 
+/// What a request takes of its SYN as it is.
+pub(super) struct Syn {
+    pub(super) seq: SeqNum,
+    pub(super) window: u16,
+    /// TSval, or 0.
+    pub(super) tsval: u32,
+    pub(super) dscp: u8,
+}
+
 impl Request {
+    /// Of a SYN that has just come; nothing was sent yet.
+    pub(super) fn new(
+        now: Instant,
+        listener: ListenerId,
+        Name { tuple, hash }: Name,
+        FirstNumbers { iss, ts_offset }: FirstNumbers,
+        (agreed, rcv_wscale): (Negotiated, u8),
+        syn: &Syn,
+    ) -> Request {
+        Request {
+            tuple,
+            hash,
+            listener,
+            irs: syn.seq,
+            iss,
+            agreed,
+            rcv_wscale,
+            peer_window: syn.window,
+            ts_recent: syn.tsval,
+            ts_offset,
+            transmissions: 0,
+            timeouts: 0,
+            sent_at: now,
+            first_sent_ms: now.as_millis() as u32,
+            last_answer: LastAnswer::default(),
+            acked: false,
+            dscp: syn.dscp,
+            timer: TimerHandle::default(),
+            saved_syn: None,
+            waiting: false,
+            option_seen: OptionSeen::Nothing,
+        }
+    }
+
     pub(super) fn of_another_time(&self, timestamps: Option<Timestamps>) -> Option<AnotherTime> {
         let Timestamps { tsval, tsecr } = timestamps.filter(|_| self.agreed.timestamps)?;
         let (first, last) = (self.first_sent_ms, self.sent_at.as_millis() as u32);

@@ -4,7 +4,7 @@ use super::ecn::EcnMode;
 use super::window_space::WindowSpace;
 use crate::tuple::FourTuple;
 use crate::{Config, RouteMetrics, SocketOptions};
-use wire::{Capabilities, TcpOptions};
+use wire::{Capabilities, TcpOptions, UsualSyn};
 
 /// Option bytes of the timestamps, padded.
 pub(crate) const TIMESTAMPS_LEN: u16 = 12;
@@ -27,6 +27,19 @@ pub(crate) struct Negotiated {
 }
 
 impl Negotiated {
+    /// What these options lead to where we want all of them, and no ECN.
+    #[inline(always)]
+    pub(crate) fn as_usual(config: &Config, peer_is_v4: bool, options: &UsualSyn) -> Negotiated {
+        let told = if options.mss > 0 { options.mss } else { default_mss(peer_is_v4) };
+        Negotiated {
+            peer_mss: told.max(mss_min(config)),
+            snd_wscale: Some(options.window_scale.min(WSCALE_MAX)),
+            timestamps: true,
+            sack: true,
+            ecn: EcnMode::Off,
+        }
+    }
+
     /// What the options of a SYN from the peer offer, as far as we want it; its flags are for `with_ecn`.
     pub(crate) fn from_syn(config: &Config, peer_is_v4: bool, options: &TcpOptions) -> Negotiated {
         Negotiated {
