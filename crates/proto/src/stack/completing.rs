@@ -13,7 +13,7 @@ use super::settle::tell_listener;
 use crate::Instant;
 use crate::tcp::input::predicted::Ordinary;
 use core::ops::Range;
-use wire::{Layout, PlainSegment, RxPacket};
+use wire::{PlainSegment, RxPacket};
 
 impl Stack {
     /// A half-open request becomes a connection, which takes what the segment brings. False: this is another segment, and nothing has
@@ -23,7 +23,7 @@ impl Stack {
         &mut self,
         now: Instant,
         index: u32,
-        (plain, ordinary): (&PlainSegment, &Ordinary),
+        ordinary: &Ordinary,
         text: Range<usize>,
         packet: &mut RxPacket,
     ) -> bool {
@@ -34,7 +34,7 @@ impl Stack {
             .is_some_and(|listener| !listener.accept_queue_full() && listener.defer_timeouts == 0);
         if !nobody_looks
             || !has_room
-            || !request.is_completed_by(plain)
+            || !request.is_completed_by(ordinary)
             || self.too_many_connections()
             || self.shared.fresh.payload_space().is_none()
             || !self.shared.takes_short_ways()
@@ -43,13 +43,22 @@ impl Stack {
         }
         let Some(request) = self.take_request(index) else { return false };
         self.shared.took_short_way();
-        let ack = FinalAck { window: plain.window, timestamps: plain.timestamps };
+        let ack = FinalAck { window: ordinary.window, timestamps: ordinary.timestamps };
         let index = self.open_request(now, request, Some(Holder::Request(index)), Some(ack));
-        if !self.take_predicted(now, index, ordinary, text.clone(), packet) {
-            let layout = Layout { options: text.start..text.start, text };
-            self.for_connection(now, index, &mut segment_of(plain, layout, packet));
+        if !self.take_predicted(now, index, ordinary, text, packet) {
+            self.take_after_completing(now, index, packet);
         }
         true
+    }
+
+    /// What completed a handshake is nothing that the connection expects. (It is read again: kept at hand, it would lie in memory each time.)
+    #[cold]
+    fn take_after_completing(&mut self, now: Instant, index: u32, packet: &mut RxPacket) {
+        let plain = PlainSegment::read_v4(&packet.data, false);
+        let Some((plain, layout)) = plain.or_else(|| PlainSegment::read_v6(&packet.data, false)) else {
+            return;
+        };
+        self.for_connection(now, index, &mut segment_of(&plain, layout, packet));
     }
 }
 
@@ -81,9 +90,8 @@ impl Stack {
 impl Request {
     /// Its number is the very next, it acknowledges the SYN-ACK and nothing else, and its time is right. (It is no SYN and no reset.)
     #[inline(always)]
-    fn is_completed_by(&self, segment: &PlainSegment) -> bool {
-        segment.seq == self.irs + 1
-            && segment.ack == self.iss + 1
+    fn is_completed_by(&self, segment: &Ordinary) -> bool {
+        (segment.seq, segment.ack) == (self.irs + 1, self.iss + 1)
             && self.of_another_time(segment.timestamps).is_none()
             && !self.agreed.ecn.is_accurate()
     }

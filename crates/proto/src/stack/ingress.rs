@@ -80,7 +80,7 @@ impl Stack {
                         || self.take_completing_child(now, index, &ordinary, text.clone(), packet)
                 }
                 Some(Holder::Request(index)) => {
-                    self.take_completing(now, index, (plain, &ordinary), text.clone(), packet)
+                    self.take_completing(now, index, &ordinary, text.clone(), packet)
                 }
                 None => false,
             };

@@ -21,13 +21,13 @@ use wire::{Ecn, Flags, PlainSegment, SeqNum, Timestamps};
 /// A segment without other options than timestamps, and flags than ACK, PSH and FIN.
 #[derive(Clone, Copy)]
 pub(crate) struct Ordinary {
-    pub(super) seq: SeqNum,
-    pub(super) ack: SeqNum,
+    pub(crate) seq: SeqNum,
+    pub(crate) ack: SeqNum,
     /// SEG.WND, unscaled.
-    pub(super) window: u16,
+    pub(crate) window: u16,
     pub(super) pushed: bool,
     pub(super) fin: bool,
-    pub(super) timestamps: Option<Timestamps>,
+    pub(crate) timestamps: Option<Timestamps>,
     /// Bytes of its payload.
     pub(super) len: usize,
     pub(super) ecn: Ecn,
