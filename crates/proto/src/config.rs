@@ -411,6 +411,9 @@ settings! {
     tcp_stdurg: bool = "net.ipv4.tcp_stdurg", ours false, linux false, range _,
     /// Most bytes written and not sent of connections that name none (`TCP_NOTSENT_LOWAT`); 4294967295 = as the send buffer takes.
     tcp_notsent_lowat: u32 = "net.ipv4.tcp_notsent_lowat", ours u32::MAX, linux u32::MAX, range _,
+    /// Before each probe of a closed window another goes that has the next number, if urgent bytes wait, so that the peer takes the pointer
+    /// (Linux's `tcp_write_wakeup`); otherwise the probe tells of them by its own number, which is old.
+    probes_tell_urgent: bool = "firstbyte.probes_tell_urgent", ours false, linux true, range _,
     /// Silence after which a connection with keepalive is probed (RFC 9293 §3.8.4).
     tcp_keepalive_time: Duration = "net.ipv4.tcp_keepalive_time", ours Duration::from_secs(7200), linux Duration::from_secs(7200), range _,
     /// Between two keepalive probes.

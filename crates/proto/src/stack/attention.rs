@@ -48,6 +48,16 @@ impl Attention {
         is_one
     }
 
+    /// False: too many wait already.
+    pub(super) fn put_off(&mut self, at: Instant, packet: &mut TxPacket) -> bool {
+        let has_room = self.later.len() < LATER_MAX;
+        if has_room {
+            self.count += 1;
+            self.later.insert((at, self.count), std::mem::take(packet));
+        }
+        has_room
+    }
+
     fn release(&mut self, now: Instant) {
         while let Some(first) = self.later.first_entry()
             && first.key().0 <= now
@@ -136,16 +146,13 @@ impl Stack {
 
     /// Puts a packet off, if its socket wants that.
     fn put_off(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
-        let delay = self.tx_delay_of(packet);
+        let at = now + self.tx_delay_of(packet);
         let Some(attention) = self.attention.as_deref_mut() else { return false };
-        if delay.is_zero() || attention.later.len() >= LATER_MAX {
-            return false;
+        let later = at > now && attention.put_off(at, packet);
+        if later {
+            self.agenda.deadlines.note_other(at);
         }
-        let at = now + delay;
-        attention.count += 1;
-        attention.later.insert((at, attention.count), std::mem::take(packet));
-        self.agenda.deadlines.note_other(at);
-        true
+        later
     }
 
     /// That of its connection; of a SYN-ACK its listener's (`tcp_add_tx_delay`).

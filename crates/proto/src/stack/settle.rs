@@ -76,6 +76,16 @@ impl Stack {
                 break;
             }
             connection.sign_ahead(place);
+            if let Some(attention) = self.attention.as_deref_mut()
+                && !connection.options.tx_delay.is_zero()
+            {
+                // Nobody will know it by its tuple when it is its turn.
+                let at = now + connection.options.tx_delay;
+                if attention.put_off(at, place) {
+                    self.agenda.deadlines.note_other(at);
+                    self.replies.unpush();
+                }
+            }
         }
         if connection.fast_open_was_swallowed() {
             cx.blackhole_suspected();

@@ -41,6 +41,8 @@ pub(crate) struct Special {
     pub(super) reads_no_more: bool,
     /// Number behind the last urgent byte written.
     pub(super) urgent_end: Option<SeqNum>,
+    /// A window probe has told of it, and another follows.
+    pub(super) urgent_told: bool,
     /// Number of the last urgent byte the peer told of.
     pub(super) urgent_byte: Option<SeqNum>,
     /// That byte, for who reads it apart.

@@ -27,6 +27,15 @@ impl Connection {
         Some(end.since(seq).min(u16::MAX.into()) as u16)
     }
 
+    /// A window probe goes while urgent bytes wait: one that tells of them goes before it, by turns.
+    pub(super) fn tells_urgent_first(&mut self) -> bool {
+        let waits = self.urgent_pointer(self.snd.una).is_some();
+        self.special.as_mut().is_some_and(|special| {
+            special.urgent_told = waits && !special.urgent_told;
+            special.urgent_told
+        })
+    }
+
     /// Sixth check (RFC 9293 §3.10.7.4): a pointer that tells of more than the last one. With `tcp_stdurg` it is the last urgent
     /// byte's, as RFC 1122 had it, otherwise the next.
     pub(super) fn check_urgent(&mut self, cx: &Context, segment: &Segment) {

@@ -64,6 +64,7 @@ mod orphans;
 mod pacing;
 mod packets;
 mod paths;
+mod put_off;
 mod queues;
 mod records;
 mod recovery_timers;

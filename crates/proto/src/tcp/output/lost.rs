@@ -31,6 +31,10 @@ impl Connection {
         let una = self.snd.una;
         let sent = self.snd.queue.end().earliest(self.snd.max);
         if self.snd.wnd > 0 || !sent.after(una) {
+            if self.special.is_some() && cx.config.probes_tell_urgent && self.tells_urgent_first() {
+                self.snd.probe_due = true;
+                return self.send_bare(cx, una, Flags::ACK, packet);
+            }
             return self.send_bare(cx, una - 1, Flags::ACK, packet);
         }
         let len = sent.since(una).min(u32::from(self.segment_max()));
