@@ -62,7 +62,7 @@ impl Plugin {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         self.process.call(|sockets, now| {
             if let Some(tree) = &mut files.tree {
-                tree.refresh(now, sockets.stack_mut());
+                tree.refresh(now, sockets);
             }
             if files.notes.as_ref().is_some_and(Notes::take_flush) {
                 sockets.stack_mut().path_cache_mut().clear();

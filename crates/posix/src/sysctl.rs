@@ -1,9 +1,12 @@
 //! Settings from a tree of files in the form of /proc/sys/net, and counters into files in the form of /proc/net/netstat.
 //!
-//! The tree is read whenever the stack is about to be asked for something, and what has changed since goes to [`Stack::set`]: so a
+//! The tree is read whenever the stack is about to be asked for something, and what has changed since goes to [`Sockets::set`]: so a
 //! change is felt at once, in the middle of a connection too. Files that the engine has no setting for are left alone.
 
-use proto::{Instant, Stack};
+use crate::files::File;
+use crate::socket::Role;
+use crate::sockets::Sockets;
+use proto::{Instant, SettingError, Stack};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -38,8 +41,8 @@ impl SysctlTree {
     }
 
     /// Reads what has changed, and sets it.
-    pub fn refresh(&mut self, now: Instant, stack: &mut Stack) {
-        self.changes().apply(now, stack);
+    pub fn refresh(&mut self, now: Instant, sockets: &mut Sockets) {
+        self.changes().apply(now, sockets);
     }
 
     /// Reads what has changed.
@@ -76,9 +79,9 @@ impl Changes {
     }
 
     /// Sets them. A value the engine refuses changes nothing, as a file of /proc refuses it.
-    pub fn apply(&self, now: Instant, stack: &mut Stack) {
+    pub fn apply(&self, now: Instant, sockets: &mut Sockets) {
         for (name, text) in &self.0 {
-            apply(now, stack, name, text);
+            apply(now, sockets, name, text);
         }
     }
 }
@@ -89,10 +92,10 @@ const SETTLED: Duration = Duration::from_millis(50);
 /// Settings that are no row of the engine's table, or several.
 const EXTRA: [&str; 2] = ["net.ipv4.tcp_fastopen_key", "net.ipv4.ip_local_port_range"];
 
-fn apply(now: Instant, stack: &mut Stack, name: &str, text: &str) {
+fn apply(now: Instant, sockets: &mut Sockets, name: &str, text: &str) {
     let mut set = |name: &str, text: &str| {
         // Refused values leave the setting as it is.
-        let _ = stack.set(now, name, text);
+        let _ = sockets.set(now, name, text);
     };
     match (name, text.split_whitespace().collect::<Vec<_>>().as_slice()) {
         ("net.ipv4.ip_local_port_range", [low, high]) => {
@@ -100,6 +103,41 @@ fn apply(now: Instant, stack: &mut Stack, name: &str, text: &str) {
             set("firstbyte.ip_local_port_high", high);
         }
         _ => set(name, text),
+    }
+}
+
+impl Sockets {
+    /// As [`Stack::set`]. What sockets have from settings when they are made stays with those that are there.
+    ///
+    /// # Errors
+    /// As [`Stack::set`].
+    pub fn set(&mut self, now: Instant, name: &str, value: &str) -> Result<Option<String>, SettingError> {
+        let before = self.rto_bounds();
+        let warning = self.stack_mut().set(now, name, value)?;
+        if self.rto_bounds() != before && self.stack().config().rto_bounds_of_socket {
+            self.keep_rto_bounds(now, before);
+        }
+        Ok(warning)
+    }
+
+    fn rto_bounds(&self) -> (Duration, Duration) {
+        let config = self.stack().config();
+        (config.rto_min(), config.rto_max())
+    }
+
+    fn keep_rto_bounds(&mut self, now: Instant, (least, most): (Duration, Duration)) {
+        let mut listeners = Vec::new();
+        for file in self.files.iter_mut() {
+            let File::Socket(socket) = file else { continue };
+            socket.options.engine.rto_min.get_or_insert(least);
+            socket.options.engine.rto_max.get_or_insert(most);
+            if let Role::Listener(id) = socket.role {
+                listeners.push((id, socket.listen_options()));
+            }
+        }
+        for (id, options) in listeners {
+            self.stack_mut().set_listen_options(now, id, options);
+        }
     }
 }
 

@@ -244,6 +244,9 @@ settings! {
     named_port_reuses: bool = "firstbyte.named_port_reuses", ours false, linux true, range _,
     /// A reset does not end TIME-WAIT (RFC 1337).
     tcp_rfc1337: bool = "net.ipv4.tcp_rfc1337", ours true, linux false, range _,
+    /// A socket has the bounds of the time-out that held when it was made, and a passive open those of its listener (Linux's `tcp_init_sock`);
+    /// otherwise those that hold when its connection begins.
+    rto_bounds_of_socket: bool = "firstbyte.rto_bounds_of_socket", ours false, linux true, range _,
     /// Initial retransmission time-out (RFC 6298 §2.1).
     rto_initial: Duration = "firstbyte.rto_initial", ours Duration::from_secs(1), linux Duration::from_secs(1), range _,
     /// Least retransmission time-out of connections that name none, microseconds. Read when a connection begins.
@@ -598,7 +601,7 @@ impl Config {
     }
 
     /// [`tcp_rto_max_ms`](Config::tcp_rto_max_ms) as a time.
-    pub(crate) fn rto_max(&self) -> Duration {
+    pub fn rto_max(&self) -> Duration {
         Duration::from_millis(self.tcp_rto_max_ms.into())
     }
 

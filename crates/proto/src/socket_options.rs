@@ -33,7 +33,7 @@ pub struct SocketOptions {
     pub max_segment: Option<u16>,
     /// Retransmissions of our SYN or SYN-ACK, 1 to 127 (`TCP_SYNCNT`).
     pub syn_retries: Option<u8>,
-    /// Least retransmission time-out, 2 to 200 ms (`TCP_RTO_MIN_US`).
+    /// Least retransmission time-out: 2 to 200 ms (`TCP_RTO_MIN_US`); when the socket begins, 1 µs to 120 s, as it had been set (`tcp_rto_min_us`).
     pub rto_min: Option<Duration>,
     /// Greatest retransmission time-out, 1 to 120 s (`TCP_RTO_MAX_MS`).
     pub rto_max: Option<Duration>,
@@ -195,6 +195,8 @@ const DSCP_MAX: u8 = 63;
 const SYN_RETRIES: RangeInclusive<u8> = 1..=127;
 /// Of `delack_max`, too.
 const RTO_MIN: RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(200);
+/// As the setting may be (`tcp_rto_min_us`), which a socket may keep.
+const RTO_MIN_KEPT: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_secs(120);
 const RTO_MAX: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(120);
 const KEEPALIVE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(32_767);
 const KEEPALIVE_PROBES: RangeInclusive<u8> = 1..=127;
@@ -260,7 +262,7 @@ impl SocketOptions {
     fn into_range(mut self) -> SocketOptions {
         nearest(&mut self.max_segment, MAX_SEGMENT);
         nearest(&mut self.syn_retries, SYN_RETRIES);
-        nearest(&mut self.rto_min, RTO_MIN);
+        nearest(&mut self.rto_min, RTO_MIN_KEPT);
         nearest(&mut self.rto_max, RTO_MAX);
         nearest(&mut self.delack_max, RTO_MIN);
         nearest(&mut self.linger2, LINGER2);

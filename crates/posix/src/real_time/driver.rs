@@ -145,7 +145,7 @@ impl<D: Device> Driver<D> {
         let Some(tree) = &mut self.tree else { return };
         let changes = tree.changes();
         if !changes.is_empty() {
-            self.process.call(|sockets, now| changes.apply(now, sockets.stack_mut()));
+            self.process.call(|sockets, now| changes.apply(now, sockets));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Settings from a tree of files, counters into the form of /proc/net.
 
+use posix::Sockets;
 use posix::sysctl::{SysctlTree, counter_files};
 use proto::{Capabilities, Config, Instant, Stack};
 use std::fs;
@@ -9,21 +10,23 @@ fn what_changes_in_the_tree_changes_in_the_stack() {
     let root = std::env::temp_dir().join(format!("firstbyte-posix-{}", std::process::id()));
     fs::create_dir_all(root.join("ipv4")).unwrap();
     let ethernet = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
-    let mut stack = Stack::new(Config::linux(), ethernet, [1; 32]);
-    let mut tree = SysctlTree::new(&root, &stack);
+    let mut sockets = Sockets::new(Stack::new(Config::linux(), ethernet, [1; 32]), 3);
+    let mut tree = SysctlTree::new(&root, sockets.stack());
     let now = Instant::ZERO;
     fs::write(root.join("ipv4/tcp_fastopen"), "0x70403\n").unwrap();
     fs::write(root.join("ipv4/tcp_rmem"), "4096\t540000\t15728640\n").unwrap();
     fs::write(root.join("ipv4/ip_local_port_range"), "1000\t2000\n").unwrap();
     fs::write(root.join("ipv4/tcp_fastopen_key"), "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4\n").unwrap();
-    tree.refresh(now, &mut stack);
+    tree.refresh(now, &mut sockets);
+    let stack = sockets.stack();
     assert_eq!(stack.config().tcp_fastopen, 0x70403);
     assert_eq!(stack.config().tcp_rmem, [4096, 540_000, 15_728_640]);
     assert_eq!((stack.config().port_low, stack.config().port_high), (1000, 2000));
     assert_eq!(stack.fast_open_key().to_string(), "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4");
     fs::write(root.join("ipv4/tcp_fastopen"), "1\n").unwrap();
     fs::write(root.join("ipv4/tcp_rmem"), "nonsense\n").unwrap();
-    tree.refresh(now, &mut stack);
+    tree.refresh(now, &mut sockets);
+    let stack = sockets.stack();
     assert_eq!(stack.config().tcp_fastopen, 1);
     assert_eq!(stack.config().tcp_rmem, [4096, 540_000, 15_728_640], "refused");
     fs::remove_dir_all(&root).unwrap();
@@ -40,10 +43,11 @@ fn the_devices_own_files_are_read_under_its_name() {
     let mut stack = Stack::new(Config::linux(), ethernet, [1; 32]);
     stack.set_device_name("tun7");
     let mut tree = SysctlTree::new(&root, &stack);
+    let mut sockets = Sockets::new(stack, 3);
     let mut after = |file: &str, text: &str| {
         fs::write(root.join("ipv4/conf").join(file), text).unwrap();
-        tree.refresh(Instant::ZERO, &mut stack);
-        let config = stack.config();
+        tree.refresh(Instant::ZERO, &mut sockets);
+        let config = sockets.stack().config();
         (config.rp_filter_all, config.rp_filter, config.log_martians_all, config.log_martians)
     };
     assert_eq!(after("all/rp_filter", "2\n"), (2, 0, false, false));

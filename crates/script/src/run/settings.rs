@@ -51,14 +51,13 @@ pub(super) fn assign(
     assignment: &str,
 ) -> Result<Result<(), String>, String> {
     let (name, value) = parts(assignment)?;
-    let stack = sockets.stack_mut();
     if name == PORT_RANGE {
         let set = rows_of_ports(value).and_then(|rows| {
-            rows.into_iter().try_for_each(|(row, port)| stack.set(now, row, port).map(drop))
+            rows.into_iter().try_for_each(|(row, port)| sockets.set(now, row, port).map(drop))
         });
         return judged(&name, value, set);
     }
-    judged(&name, value, stack.set(now, &name, value).map(drop))
+    judged(&name, value, sockets.set(now, &name, value).map(drop))
 }
 
 /// One file of Linux's, two rows here.

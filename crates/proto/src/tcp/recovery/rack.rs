@@ -210,3 +210,33 @@ impl Rack {
 fn sent_after(first: (Instant, SeqNum), second: (Instant, SeqNum)) -> bool {
     first.0 > second.0 || (first.0 == second.0 && second.1.before(first.1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `dsack_rounds_by_delivery`: 5000 bytes are delivered when a D-SACK widens the window. The next counts if an ACK tells of what was sent
+    /// later, and else not at all. Otherwise a round lasts until what was outstanding is acknowledged.
+    #[test]
+    fn the_window_widens_once_a_round() {
+        let mut rack = Rack::new(3, SeqNum(0));
+        let mut widths = Vec::new();
+        for (dsack, delivered, before) in
+            [(true, 5000, 1000), (true, 6000, 4999), (false, 9000, 6000), (true, 9000, 5000)]
+        {
+            if dsack {
+                rack.note_dsack();
+            }
+            rack.widen((delivered, before));
+            widths.push(rack.reo_wnd_mult);
+        }
+        assert_eq!(widths, [2, 2, 2, 3]);
+        let mut rack = Rack::new(3, SeqNum(0));
+        let widths = [0, 9_999, 10_000].map(|una| {
+            rack.on_progress(SeqNum(una));
+            rack.on_dsack(SeqNum(10_000));
+            rack.reo_wnd_mult
+        });
+        assert_eq!(widths, [2, 2, 3]);
+    }
+}
