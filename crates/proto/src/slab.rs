@@ -46,7 +46,11 @@ impl<T> Slab<T> {
         self.len += 1;
         let index = self.free;
         let Some(slot) = self.slot_mut(index) else { return (self.append(value), 0) };
-        slot.value = Some(value);
+        debug_assert!(slot.value.is_none());
+        // Nothing is to be dropped there: so it is moved only once.
+        if let vacant @ None = &mut slot.value {
+            *vacant = Some(value);
+        }
         let (generation, next_free) = (slot.generation, slot.next_free);
         self.free = next_free;
         (index, generation)

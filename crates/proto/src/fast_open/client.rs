@@ -117,6 +117,7 @@ const TCP_HEADER: usize = 20;
 const MAX_OPTIONS: usize = 40;
 
 /// The peer's MSS, as far as it is known before it tells it, and the path carries it, bytes.
+#[inline]
 pub fn syn_data_mss(limits: &SynDataLimits) -> usize {
     let v6 = limits.ip_header_len == 40;
     let policy = limits.policy;
@@ -132,6 +133,7 @@ pub fn syn_data_mss(limits: &SynDataLimits) -> usize {
 }
 
 /// The most data the SYN takes, bytes. An MSS counts data and options (RFC 6691), so options come off it.
+#[inline]
 pub fn syn_data_max(limits: &SynDataLimits) -> usize {
     let options = match limits.policy.room {
         SynDataRoom::Reserve40 => MAX_OPTIONS,

@@ -48,6 +48,7 @@ impl Stack {
     }
 
     /// A tuple towards this peer that is free (true), or else one that a TIME-WAIT can spare.
+    #[inline(always)]
     pub(super) fn choose_port(
         &mut self,
         now: Instant,

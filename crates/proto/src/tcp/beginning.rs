@@ -16,7 +16,7 @@ impl Connection {
     /// What a new connection has in place, before anything is agreed.
     pub(crate) fn begin(&mut self, cx: &Context) {
         self.smss = self.smss_now();
-        self.congestion = self.new_congestion(cx);
+        self.begin_congestion(cx);
         self.obey_options(cx);
     }
 
@@ -100,7 +100,7 @@ impl Connection {
         self.agreed = agreed;
         self.search_mtu_from_start(cx);
         self.smss = self.smss_now();
-        self.congestion = self.new_congestion(cx);
+        self.begin_congestion(cx);
         self.expand_send_buffer(&cx.config);
     }
 }

@@ -199,6 +199,13 @@ const _: () =
     assert!(size_of::<Congestion>() <= 40, "what an algorithm needs of every connection, at rest too");
 
 impl Congestion {
+    /// CUBIC with a window of so many bytes, where no slow start has ended before.
+    #[inline(always)]
+    pub(super) fn cubic_of_unknown_path(initial_window: u32, hystart: bool) -> Congestion {
+        let start = Start { initial_window, ssthresh: u32::MAX, hystart, ..Start::default() };
+        Congestion::Cubic(Cubic::new(&start))
+    }
+
     pub(crate) fn new(algorithm: CongestionControl, start: &Start) -> Congestion {
         match algorithm {
             CongestionControl::Reno => Congestion::Reno(Reno::new(start)),

@@ -6,7 +6,7 @@ use super::negotiation::window_shift;
 use super::window_space::{Space, WindowSpace};
 use crate::rtt::{RttEstimator, least_rtt_age};
 use crate::socket_options::RareOptions;
-use crate::{Config, ReceiveAccounting, SocketOptions};
+use crate::{Config, CongestionControl, ReceiveAccounting, SocketOptions};
 use core::time::Duration;
 
 /// Largest send buffer, bytes: sequence numbers compare within 2³¹.
@@ -25,6 +25,8 @@ pub(crate) struct Fresh {
     send_limit: u32,
     /// Where windows are counted by payload.
     space: Option<WindowSpace>,
+    /// All congestion windows begin as CUBIC's, with the same number of segments.
+    pub(crate) windows_begin_alike: bool,
     /// SYNs agree on what nearly all do.
     pub(crate) agrees_as_usual: bool,
 }
@@ -42,6 +44,7 @@ impl Fresh {
             window_shift: window_shift(config, &options),
             send_limit: send_limit(config, &options),
             space: by_payload.then(|| WindowSpace::new(config, &options)),
+            windows_begin_alike: windows_begin_alike(config),
             agrees_as_usual: by_payload && agrees_as_usual(config),
         }
     }
@@ -90,6 +93,16 @@ impl Fresh {
             _ => WindowSpace::new(config, options).full(),
         }
     }
+}
+
+/// Neither path nor stack know a threshold of slow start, and windows are those of RFC 9438, in bytes.
+fn windows_begin_alike(config: &Config) -> bool {
+    config.tcp_congestion_control == CongestionControl::Cubic
+        && !config.cubic_by_segments
+        && !config.count_segments
+        && config.tcp_no_ssthresh_metrics_save
+        && config.initial_ssthresh == 0
+        && config.initcwnd > 0
 }
 
 /// Bytes the send buffer takes, at first or for good.

@@ -11,6 +11,18 @@ use crate::{Config, CongestionControl, Instant};
 use core::time::Duration;
 
 impl Connection {
+    /// Congestion control begins, of a connection with segments of this size.
+    #[inline(always)]
+    pub(super) fn begin_congestion(&mut self, cx: &Context) {
+        self.congestion = if cx.fresh.windows_begin_alike && self.asks_for_nothing() && cx.takes_short_ways()
+        {
+            let initial_window = cx.config.initcwnd.saturating_mul(self.smss().into());
+            Congestion::cubic_of_unknown_path(initial_window, cx.config.hystart)
+        } else {
+            self.new_congestion(cx)
+        };
+    }
+
     /// A controller that has not heard of anything yet.
     #[inline(never)]
     pub(super) fn new_congestion(&self, cx: &Context) -> Congestion {

@@ -98,6 +98,7 @@ impl Receiver {
     }
 
     /// The window of a SYN or SYN-ACK, before it is made whole segments; `None`: that of an empty buffer.
+    #[inline]
     pub(crate) fn first_window(&self, mss: u32) -> Option<u32> {
         match &self.space {
             Space::Payload(payload) => Some(self.offer(payload, mss)),

@@ -129,7 +129,7 @@ impl Connection {
     pub(crate) fn assume_mss(&mut self, cx: &Context, mss: u16) {
         self.agreed.peer_mss = mss;
         self.resize();
-        self.congestion = self.new_congestion(cx);
+        self.begin_congestion(cx);
     }
 
     #[inline]

@@ -69,6 +69,7 @@ const _: () = assert!(size_of::<Cubic>() <= 40);
 
 impl Cubic {
     /// HyStart++ is for the first slow start only (RFC 9406 §4.3): not where ssthresh is known.
+    #[inline(always)]
     pub(crate) fn new(start: &Start) -> Cubic {
         Cubic {
             cwnd: start.initial_window,
