@@ -2,7 +2,7 @@
 //!
 //! What differs is in [`EXCEPTIONS`], with the reason, and nothing else may. Each of them must still be met.
 
-use super::stage::{STATES, Stage};
+use super::stage::{STATES, Stage, State};
 use super::{Calls, Given, Kernel, Ours};
 use core::ptr::{null, null_mut};
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET, c_int};
@@ -196,6 +196,39 @@ fn set_loopback_mtu(mtu: c_int) {
     }
 }
 
+/// The kernel's time is real: where a busy machine lets an acknowledgement come late, a FIN goes again, and its connection tells another MSS.
+const ATTEMPTS: usize = 3;
+
+/// In what the kernel and we answer to this option differently, but for `EXCEPTIONS`, which it adds to those that were met.
+fn differences(
+    domain: c_int,
+    state: State,
+    option: (c_int, c_int),
+    at: &str,
+    met: &mut BTreeSet<(c_int, c_int)>,
+) -> Vec<String> {
+    let ours = Ours::new();
+    let [theirs, own] = [&Kernel as &dyn Calls, &ours].map(|calls| {
+        let stage = Stage::set(calls, domain, state);
+        steps(calls, stage.fd, option)
+    });
+    let mut differing = Vec::new();
+    for (theirs, own) in theirs.iter().zip(&own) {
+        let (one, other) = (theirs.line(), own.line());
+        if one == other {
+            continue;
+        }
+        let excused = EXCEPTIONS
+            .iter()
+            .find(|(level, number, how, _)| (*level, *number) == option && theirs.excused(own, *how));
+        match excused {
+            Some(exception) => _ = met.insert((exception.0, exception.1)),
+            None => differing.push(format!("{at}: the kernel: {one}\n{at}:       ours: {other}")),
+        }
+    }
+    differing
+}
+
 #[test]
 fn every_option_answers_as_the_kernels_do() {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -215,27 +248,16 @@ fn every_option_answers_as_the_kernels_do() {
             for state in STATES {
                 for (level_name, level) in LEVELS {
                     for number in 0..=OPTIONS {
-                        let option = (level, number);
-                        let ours = Ours::new();
-                        let [theirs, own] = [&Kernel as &dyn Calls, &ours].map(|calls| {
-                            let stage = Stage::set(calls, domain, state);
-                            steps(calls, stage.fd, option)
-                        });
-                        for (theirs, own) in theirs.iter().zip(&own) {
-                            let (one, other) = (theirs.line(), own.line());
-                            if one == other {
-                                continue;
+                        let at = format!("{domain} {state:?} {level_name} {number}");
+                        let mut answers = || differences(domain, state, (level, number), &at, &mut met);
+                        let mut found = answers();
+                        for _ in 1..ATTEMPTS {
+                            if found.is_empty() {
+                                break;
                             }
-                            let excused = EXCEPTIONS.iter().find(|(level, number, how, _)| {
-                                (*level, *number) == option && theirs.excused(own, *how)
-                            });
-                            match excused {
-                                Some(exception) => _ = met.insert((exception.0, exception.1)),
-                                None => differing.push(format!(
-                                    "{domain} {state:?} {level_name} {number}: the kernel: {one}\n{domain} {state:?} {level_name} {number}:       ours: {other}"
-                                )),
-                            }
+                            found = answers();
                         }
+                        differing.extend(found);
                     }
                 }
             }
