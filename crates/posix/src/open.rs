@@ -208,14 +208,16 @@ impl Sockets {
         let v4 = self.stack.names(conn).is_some_and(|(_, peer)| peer.is_ipv4());
         if v4 && socket.domain == Domain::V6 {
             let engine = socket.options.engine_for(true);
+            // The class of the SYN is of no version (Linux's `tcp_v4_syn_recv_sock`).
+            let class =
+                Some(SocketOption::Dscp(engine.dscp)).filter(|_| !self.stack.config().tcp_reflect_tos);
             let fitting = [
-                SocketOption::Dscp(engine.dscp),
                 SocketOption::HopLimit(engine.hop_limit),
                 SocketOption::MinHops(engine.min_hops),
                 SocketOption::PathMtuDiscovery(socket.options.mtu_discovery[0]),
             ];
             // A connection that is gone by now has none.
-            fitting.into_iter().for_each(|option| _ = self.stack.set_option(now, conn, option));
+            class.into_iter().chain(fitting).for_each(|option| _ = self.stack.set_option(now, conn, option));
         }
         Ok(())
     }

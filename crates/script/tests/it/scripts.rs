@@ -1,4 +1,4 @@
-//! Our own scripts, all of them, at several places: other ports, seeds and initial sequence numbers.
+//! Our own scripts, all of them, at several places: other ports, seeds and initial sequence numbers, and sockets of IPv6 that speak IPv4.
 
 use script::{Script, Setup, run};
 use std::collections::BTreeMap;
@@ -28,7 +28,14 @@ fn places() -> Vec<Setup> {
         first_peer_port: port + 2,
         ..usual.clone()
     };
-    vec![usual.clone(), other(2, 1_234_567, 80), other(3, u32::MAX - 50, 40_000), other(4, 0x7fff_ffff, 5000)]
+    let mapped = Setup { mapped: true, ..other(5, 0, 8080) };
+    vec![
+        usual.clone(),
+        other(2, 1_234_567, 80),
+        other(3, u32::MAX - 50, 40_000),
+        other(4, 0x7fff_ffff, 5000),
+        mapped,
+    ]
 }
 
 /// The comment a script opens with, on one line.
