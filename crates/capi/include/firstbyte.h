@@ -188,8 +188,8 @@ int fb_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
 ssize_t fb_splice(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t len, unsigned int flags);
 
 /*
- * From a file of the kernel's, `file`, into a socket. EBADF (either), EINVAL (`file` is the library's), EFAULT, and the errors of reading a
- * file and of fb_write().
+ * From a file of the kernel's, `file`, into a socket. EBADF (either), EINVAL or, with an offset, ESPIPE (`file` is the library's), EINVAL
+ * (negative offset), EFAULT, and the errors of reading a file and of fb_write().
  */
 ssize_t fb_sendfile(int to, int file, off_t *offset, size_t len);
 

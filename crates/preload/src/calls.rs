@@ -1,6 +1,6 @@
 //! Calls about one descriptor: ours by `posix`, others by libc. Pointers are as libc has them.
 
-use crate::numbers::{self, ours, publish};
+use crate::numbers::{ours, publish};
 use crate::{real, stack};
 use core::ptr;
 use libc::{
@@ -197,9 +197,6 @@ pub unsafe extern "C" fn splice(
     unsafe { real::splice(from, from_offset, to, to_offset, len, flags) }
 }
 
-/// What one turn of `sendfile` reads.
-const FILE_CHUNK: usize = 1 << 17;
-
 /// `sendfile`: from a file of the kernel's into a socket of ours.
 ///
 /// # Safety
@@ -210,51 +207,11 @@ pub unsafe extern "C" fn sendfile(out: c_int, file: c_int, offset: *mut off_t, l
         // SAFETY: as the caller says.
         return unsafe { real::sendfile(out, file, offset, len) };
     };
+    if ours(file).is_some() {
+        return returned(Err(c::no_source_of_sendfile(offset)));
+    }
     // SAFETY: as the caller says.
-    let mut place = unsafe { offset.as_mut() };
-    let from = match &place {
-        Some(place) => **place,
-        // SAFETY: nothing is passed but numbers.
-        None => unsafe { libc::lseek(file, 0, libc::SEEK_CUR) },
-    };
-    if from < 0 {
-        return returned(Err(numbers::last_error()));
-    }
-    let mut total = 0;
-    let mut result = Ok(());
-    let mut chunk = vec![0_u8; len.min(FILE_CHUNK)];
-    while total < len && result.is_ok() {
-        let most = chunk.len().min(len - total);
-        // SAFETY: the buffer has that many bytes.
-        let got = unsafe { libc::pread(file, chunk.as_mut_ptr().cast(), most, from + total as off_t) };
-        let Ok(got) = usize::try_from(got) else {
-            result = Err(numbers::last_error());
-            break;
-        };
-        if got == 0 {
-            break;
-        }
-        // SAFETY: the buffer has that many bytes.
-        match with(|p| unsafe { c::write(p, fd, chunk.as_ptr().cast(), got) }) {
-            Ok(taken) => {
-                total += taken;
-                if taken < got {
-                    break;
-                }
-            }
-            Err(errno) => result = Err(errno),
-        }
-    }
-    let end = from + total as off_t;
-    match &mut place {
-        Some(place) => **place = end,
-        // SAFETY: nothing is passed but numbers.
-        None => drop(unsafe { libc::lseek(file, end, libc::SEEK_SET) }),
-    }
-    match result {
-        Err(errno) if total == 0 => sent(Err(errno)),
-        _ => sent(Ok(total)),
-    }
+    sent(with(|p| unsafe { c::sendfile(p, fd, file, offset, len) }))
 }
 
 /// `sendfile` as programs built for large files call it.

@@ -160,6 +160,18 @@ def files_are_sent():
         assert os.sendfile(client.fileno(), file.fileno(), 1000, 300000) == 300000
         file.seek(301000)
         assert client.sendfile(file, 301000) == 99000
+        refusals = [
+            (errno.EINVAL, client.fileno(), file.fileno(), -1),
+            (errno.EINVAL, client.fileno(), client.fileno(), None),
+            (errno.ESPIPE, client.fileno(), client.fileno(), 0),
+            (errno.EBADF, client.fileno(), 99, 0),
+        ]
+        for expected, to, source, offset in refusals:
+            try:
+                os.sendfile(to, source, offset, 10)
+                assert False
+            except OSError as error:
+                assert error.errno == expected, (error, expected)
     client.close()
     reader.join()
     assert bytes(got) == data[1000:]

@@ -160,8 +160,7 @@ pub unsafe fn sendfile(
 ) -> Result<usize, Errno> {
     process.call(|sockets, _| {
         sockets.domain(to)?;
-        // A socket is not a file to be read from.
-        if sockets.is_open(file) { Err(Errno::EINVAL) } else { Ok(()) }
+        if sockets.is_open(file) { Err(no_source_of_sendfile(offset)) } else { Ok(()) }
     })?;
     // SAFETY: as the caller says.
     let offset = unsafe { offset.as_mut() };
@@ -215,3 +214,8 @@ fn of_system(returned: isize) -> Result<usize, Errno> {
     usize::try_from(returned)
         .map_err(|_| Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)))
 }
+/// What `sendfile` says of a socket to be read from: it is no file, and has no place to begin at (Linux's `do_sendfile`).
+pub fn no_source_of_sendfile(offset: *const off_t) -> Errno {
+    if offset.is_null() { Errno::EINVAL } else { Errno::ESPIPE }
+}
+
