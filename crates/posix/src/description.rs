@@ -203,7 +203,7 @@ impl Description {
                 let mtu = self.mtu.unwrap_or(LOOPBACK_MTU);
                 let capabilities = Capabilities { mtu, gso_max_size: 0, tx_checksum: true };
                 let device = memory::loopback(capabilities).with_backlog(self.config.netdev_max_backlog);
-                self.start_on(device, known)
+                self.start_on(device, "lo", known)
             }
             DeviceName::Tun(name) => {
                 let mut builder = Tun::builder().name(name).offload(self.offload);
@@ -213,7 +213,10 @@ impl Description {
                 for (address, len) in &self.device_addresses {
                     builder = builder.address(*address, *len);
                 }
-                self.start_on(builder.open().map_err(|error| Refused::of("", &error))?, known)
+                let device = builder.open().map_err(|error| Refused::of("", &error))?;
+                // What was asked for may be a pattern (`tun%d`).
+                let name = device.name().to_owned();
+                self.start_on(device, &name, known)
             }
         }
     }
@@ -221,15 +224,13 @@ impl Description {
     fn start_on<D: device::Device + Send + 'static>(
         &self,
         device: D,
+        name: &str,
         known: Option<(Paths, Duration)>,
     ) -> Result<Running, Refused> {
         let seed = random_seed().map_err(|error| Refused::of("random numbers: ", &error))?;
         let mut stack = Stack::new(self.config.clone(), device.capabilities(), seed);
         let now = proto::Instant::ZERO;
-        stack.set_device_name(match &self.device {
-            DeviceName::Tun(name) => name,
-            DeviceName::Loopback => "lo",
-        });
+        stack.set_device_name(name);
         for (name, value) in &self.of_device {
             stack.set(now, name, value).map_err(|error| Refused::setting(name, error))?;
         }

@@ -182,6 +182,8 @@ pub(crate) struct Options {
     pub(crate) zerocopy: bool,
     /// `IP_RECVERR` and `IPV6_RECVERR`.
     pub(crate) recverr: [bool; 2],
+    /// `SO_BINDTODEVICE` with the name of the stack's device.
+    pub(crate) bound_to_device: bool,
     pub(crate) freebind: bool,
     /// `IP_TRANSPARENT`: any address will do, as with `IP_FREEBIND`.
     pub(crate) transparent: bool,
@@ -236,6 +238,7 @@ impl Default for Options {
             stamping: Stamping::default(),
             zerocopy: false,
             recverr: [false; 2],
+            bound_to_device: false,
             freebind: false,
             transparent: false,
             bind_address_no_port: false,

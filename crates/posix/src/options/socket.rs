@@ -64,10 +64,7 @@ impl Sockets {
     pub(super) fn set_socket_option(&mut self, setting: &Setting<'_>) -> Result<(), Errno> {
         let Setting { fd, name, value, .. } = *setting;
         if name == libc::SO_BINDTODEVICE {
-            // The only device has no name.
-            let named =
-                value.first(value.len().min(DEVICE_NAME_MAX))?.first().is_some_and(|first| *first != 0);
-            return if named { Err(Errno::ENODEV) } else { Ok(()) };
+            return self.bind_to_device(fd, value.first(value.len().min(DEVICE_NAME_MAX))?);
         }
         let number = value.int()?;
         let on = number != 0;
@@ -86,7 +83,7 @@ impl Sockets {
             SO_TXTIME => options.txtime = txtime(value)?,
             SO_BINDTOIFINDEX => {
                 return match number {
-                    0 => Ok(()),
+                    0 => self.bind_to_device(fd, &[]),
                     ..0 => Err(Errno::EINVAL),
                     _ => Err(Errno::ENODEV),
                 };
@@ -144,6 +141,17 @@ impl Sockets {
                 return self.remember(setting, kept);
             }
         }
+        Ok(())
+    }
+
+    /// `SO_BINDTODEVICE` (Linux's `sock_setbindtodevice`): no name, or an empty one, takes it back. Every packet goes by the one device
+    /// there is, so that it is only remembered.
+    fn bind_to_device(&mut self, fd: i32, name: &[u8]) -> Result<(), Errno> {
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        if !name.is_empty() && name != self.stack.device_name().as_bytes() {
+            return Err(Errno::ENODEV);
+        }
+        self.files.socket_mut(fd)?.options.bound_to_device = !name.is_empty();
         Ok(())
     }
 
@@ -330,8 +338,11 @@ impl Sockets {
                 [bytes(options.stamping.flags.cast_signed()), bytes(0)].concat()
             }
             libc::SO_BSDCOMPAT | SO_INCOMING_NAPI_ID | SO_BINDTOIFINDEX | SO_RESERVE_MEM => flag(false),
+            libc::SO_BINDTODEVICE if !options.bound_to_device => Vec::new(),
+            libc::SO_BINDTODEVICE if room <= DEVICE_NAME_MAX => return Err(Errno::EINVAL),
+            libc::SO_BINDTODEVICE => [self.stack.device_name().as_bytes(), &[0]].concat(),
             // The filter there may be: none.
-            libc::SO_BINDTODEVICE | libc::SO_ATTACH_FILTER => Vec::new(),
+            libc::SO_ATTACH_FILTER => Vec::new(),
             libc::SO_BPF_EXTENSIONS => bytes(BPF_EXTENSIONS),
             libc::SO_PEEK_OFF => bytes(options.peek_off),
             SO_TXTIME => options.txtime.map(i32::to_ne_bytes).concat(),

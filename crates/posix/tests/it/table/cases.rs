@@ -7,7 +7,7 @@ use libc::{c_int, iovec, msghdr, pollfd, sockaddr};
 
 type Case = fn(&mut Told<'_>);
 
-pub(super) const ALL: [(&str, Case); 17] = [
+pub(super) const ALL: [(&str, Case); 18] = [
     ("socket", socket),
     ("names", names),
     ("names shared", names_shared),
@@ -18,6 +18,7 @@ pub(super) const ALL: [(&str, Case); 17] = [
     ("shutdown", shutdown),
     ("descriptors", descriptors),
     ("options", options::options),
+    ("device", options::device),
     ("MD5 keys", options::md5_keys),
     ("peek offset", options::peek_offset),
     ("saved SYN", options::saved_syn),

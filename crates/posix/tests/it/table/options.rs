@@ -1,6 +1,6 @@
 //! Options: lengths, pointers, ranges, and what is read back.
 
-use super::cases::{Told, WRONG, name};
+use super::cases::{Told, WRONG, name, to};
 use core::ptr::{null, null_mut};
 
 pub(super) fn options(t: &mut Told<'_>) {
@@ -159,6 +159,48 @@ pub(super) fn peek_offset(t: &mut Told<'_>) {
     let k = t.calls;
     let (client, server) = t.connected();
     let peek = |t: &mut Told<'_>, len: usize| {
+/// `SO_BINDTODEVICE`. To bind again what is bound, or to take it back, needs rights in the kernel, which ours always has.
+pub(super) fn device(t: &mut Told<'_>) {
+    use libc::SOL_SOCKET;
+    let k = t.calls;
+    let option = (SOL_SOCKET, libc::SO_BINDTODEVICE);
+    // SAFETY: it takes nothing.
+    let may = unsafe { libc::geteuid() } == 0;
+    let long = [b"lo".as_slice(), &[0; 13], b"x, which is not looked at"].concat();
+    for name in
+        [b"lo".as_slice(), b"lo\0", b"lo\0x", b"l", b"lo0", b"nosuchdevice", b"", b"\0lo", &long, &[b'l'; 40]]
+    {
+        let fd = t.fresh(libc::AF_INET);
+        let given = k.setsockopt(fd, option, name.as_ptr().cast(), name.len() as u32);
+        t.say(&format!("SO_BINDTODEVICE {name:?}"), given);
+        for room in [0, 2, 15, 16, 64] {
+            t.get(fd, SOL_SOCKET, libc::SO_BINDTODEVICE, room);
+        }
+        for again in [b"nosuchdevice".as_slice(), b"lo", b"", b"lo", b"\0"].into_iter().filter(|_| may) {
+            let given = k.setsockopt(fd, option, again.as_ptr().cast(), again.len() as u32);
+            t.say(&format!("and then {again:?}"), given);
+            t.get(fd, SOL_SOCKET, libc::SO_BINDTODEVICE, 16);
+        }
+        t.say("close", k.close(fd));
+    }
+    let fd = t.fresh(libc::AF_INET6);
+    t.say("a null name", k.setsockopt(fd, option, null(), 2));
+    t.say("no name", k.setsockopt(fd, option, null(), 0));
+    let (listener, addr) = t.listener();
+    t.say("a listener", k.setsockopt(listener, option, b"lo".as_ptr().cast(), 2));
+    let client = t.fresh(libc::AF_INET);
+    t.say("connect", k.connect(client, to(&addr), 16));
+    k.deliver();
+    let child = t.fd("accept", k.accept4(listener, null_mut(), null_mut(), 0));
+    t.get(child, SOL_SOCKET, libc::SO_BINDTODEVICE, 16);
+    t.get(client, SOL_SOCKET, libc::SO_BINDTODEVICE, 16);
+    t.say("a connection", k.setsockopt(client, option, b"lo".as_ptr().cast(), 2));
+    t.get(client, SOL_SOCKET, libc::SO_BINDTODEVICE, 16);
+    t.send("it sends", client, 4, 0);
+    k.deliver();
+    t.recv("it came", child, 8, 0);
+}
+
         t.recv("peek", server, len, libc::MSG_PEEK);
         t.get(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 4);
     };
