@@ -35,8 +35,9 @@ impl Sockets {
                 let wanted = name_in(value)?;
                 return self.set_congestion(setting, wanted);
             }
-            // There are no upper-layer protocols here.
-            libc::TCP_ULP => return name_in(value).and(Err(Errno::ENOENT)),
+            // There are no upper-layer protocols here. That of Multipath TCP's own is none for sockets (Linux's `subflow_ulp_init`).
+            libc::TCP_ULP if name_in(value)? == b"mptcp" => return Err(Errno::EOPNOTSUPP),
+            libc::TCP_ULP => return Err(Errno::ENOENT),
             libc::TCP_FASTOPEN_KEY => {
                 if value.len() != KEY_LEN && value.len() != 2 * KEY_LEN {
                     return Err(Errno::EINVAL);

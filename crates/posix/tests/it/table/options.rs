@@ -122,6 +122,11 @@ pub(super) fn options(t: &mut Told<'_>) {
         t.say(&format!("set TCP_CONGESTION to {name}"), given);
         t.get(fd, IPPROTO_TCP, libc::TCP_CONGESTION, 16);
     }
+    for (name, len) in [("mptcp", 5), ("mptcp\0", 6), ("mptc", 4), ("nothing", 7)] {
+        let given = k.setsockopt(fd, (IPPROTO_TCP, libc::TCP_ULP), name.as_ptr().cast(), len);
+        t.say(&format!("set TCP_ULP to {name}"), given);
+        t.get(fd, IPPROTO_TCP, libc::TCP_ULP, 16);
+    }
     for option in
         [libc::TCP_REPAIR_QUEUE, libc::TCP_QUEUE_SEQ, libc::TCP_REPAIR_OPTIONS, libc::TCP_TIMESTAMP, 29, 43]
     {
@@ -154,11 +159,6 @@ pub(super) fn options(t: &mut Told<'_>) {
     t.get(fd, IPPROTO_IP, libc::IP_MTU, 4);
 }
 
-/// `SO_PEEK_OFF`: peeking goes on where it ended, reading takes what was peeked at away from under it.
-pub(super) fn peek_offset(t: &mut Told<'_>) {
-    let k = t.calls;
-    let (client, server) = t.connected();
-    let peek = |t: &mut Told<'_>, len: usize| {
 /// `SO_BINDTODEVICE`. To bind again what is bound, or to take it back, needs rights in the kernel, which ours always has.
 pub(super) fn device(t: &mut Told<'_>) {
     use libc::SOL_SOCKET;
@@ -201,6 +201,11 @@ pub(super) fn device(t: &mut Told<'_>) {
     t.recv("it came", child, 8, 0);
 }
 
+/// `SO_PEEK_OFF`: peeking goes on where it ended, reading takes what was peeked at away from under it.
+pub(super) fn peek_offset(t: &mut Told<'_>) {
+    let k = t.calls;
+    let (client, server) = t.connected();
+    let peek = |t: &mut Told<'_>, len: usize| {
         t.recv("peek", server, len, libc::MSG_PEEK);
         t.get(server, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 4);
     };
