@@ -182,8 +182,8 @@ ssize_t fb_sendmsg(int fd, const struct msghdr *message, int flags);
 int fb_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags);
 
 /*
- * Bytes from a socket into a pipe of fb_pipe(), or the other way; offsets must be null. EBADF, EINVAL (neither is a pipe), ESPIPE (an
- * offset), and the errors of reading and writing.
+ * Bytes from a socket or a pipe into a pipe of fb_pipe(), or from a pipe into a socket; offsets must be null. EBADF, EINVAL (neither is a
+ * pipe, both are one, unknown flags, an offset of a socket), ESPIPE (an offset of a pipe), and the errors of reading and writing.
  */
 ssize_t fb_splice(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t len, unsigned int flags);
 

@@ -81,8 +81,6 @@ calls! {
     fb_epoll_wait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: c_int) -> c_int = returned_int,
         |p| c::epoll_wait(p, epoll, events, most, timeout);
 
-    fb_splice(from: c_int, from_offset: *mut i64, to: c_int, to_offset: *mut i64, len: usize, flags: c_uint) -> ssize_t = sent,
-        |p| c::splice(p, (from, from_offset), (to, to_offset), len, flags);
     fb_sendfile(to: c_int, file: c_int, offset: *mut off_t, len: usize) -> ssize_t = sent, |p| c::sendfile(p, to, file, offset, len);
 
     fb_recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int = returned_int,
@@ -91,6 +89,19 @@ calls! {
         = returned_int, |p| c::epoll_pwait(p, epoll, (events, most), timeout, mask);
     fb_epoll_pwait2(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int
         = returned_int, |p| c::epoll_pwait2(p, epoll, (events, most), timeout, mask);
+}
+
+/// `splice`.
+#[unsafe(no_mangle)]
+pub extern "C" fn fb_splice(
+    from: c_int,
+    from_offset: *mut i64,
+    to: c_int,
+    to_offset: *mut i64,
+    len: usize,
+    flags: c_uint,
+) -> ssize_t {
+    sent(with(|p| c::splice(p, (from, from_offset), (to, to_offset), len, flags)))
 }
 
 /// Calls that make the first descriptor: without a stack there is no network to make it in.

@@ -70,7 +70,16 @@ calls! {
         |p| c::epoll_wait(p, epoll, events, most, timeout);
     pipe(fds: *mut c_int) -> c_int = returned_int, |p| c::pipe(p, fds);
     splice(from: c_int, from_offset: *mut i64, to: c_int, to_offset: *mut i64, len: usize, flags: c_uint) -> ssize_t = returned,
-        |p| c::splice(p, (from, from_offset), (to, to_offset), len, flags);
+        |p| c::splice(p, (from, sought(from_offset)), (to, sought(to_offset)), len, flags);
+}
+
+/// Scripts have no null pointer to an offset: a place with a zero stands for it.
+unsafe fn sought(offset: *const i64) -> *const i64 {
+    // SAFETY: packetdrill passes null, or what it has read from the script.
+    match unsafe { offset.as_ref() } {
+        Some(0) => ptr::null(),
+        _ => offset,
+    }
 }
 
 pub(crate) unsafe extern "C" fn free(ud: Ud) {

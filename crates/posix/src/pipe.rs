@@ -141,10 +141,46 @@ impl Sockets {
         ends.into_iter().for_each(|open| self.wake_epolls(open, Ready::all()));
     }
 
-    /// `splice`: from a socket into a pipe, or from a pipe into a socket.
+    /// What `splice` looks at before any byte (Linux's `__do_splice` and `do_splice`). Each end is a descriptor, and whether it was given
+    /// an offset: neither a pipe nor a socket has one.
     ///
     /// # Errors
-    /// `EINVAL` if neither is a pipe, `ESPIPE` for an offset; those of reading and writing; [`Stop::Wait`].
+    /// As [`splice`](Self::splice).
+    pub(crate) fn allow_splice(
+        &self,
+        (from, from_offset): (i32, bool),
+        (to, to_offset): (i32, bool),
+        len: usize,
+        flags: i32,
+    ) -> Result<(), Errno> {
+        if flags & !SPLICE_F_ALL != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let (reads, writes) = (self.files.get(from)?, self.files.get(to)?);
+        let is_pipe = |file: &File| matches!(file, File::Pipe(_));
+        if is_pipe(reads) && from_offset || is_pipe(writes) && to_offset {
+            return Err(Errno::ESPIPE);
+        }
+        match (reads, writes) {
+            (File::Pipe(end), _) if end.writes => Err(Errno::EBADF),
+            (_, File::Pipe(end)) if !end.writes => Err(Errno::EBADF),
+            (File::Pipe(one), File::Pipe(other)) if Arc::ptr_eq(&one.shared, &other.shared) => {
+                Err(Errno::EINVAL)
+            }
+            (File::Pipe(_), File::Pipe(_)) => Ok(()),
+            _ if from_offset || to_offset || isize::try_from(len).is_err() => Err(Errno::EINVAL),
+            (File::Pipe(_), File::Socket(socket)) if socket.status & libc::O_APPEND != 0 => {
+                Err(Errno::EINVAL)
+            }
+            (File::Pipe(_), File::Socket(_)) | (File::Socket(_), File::Pipe(_)) => Ok(()),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// `splice`: from a socket or a pipe into a pipe, or from a pipe into a socket.
+    ///
+    /// # Errors
+    /// `EBADF`; `EINVAL` if neither is a pipe, both are one, or the flags are unknown; those of reading and writing; [`Stop::Wait`].
     pub fn splice(
         &mut self,
         now: Instant,
@@ -153,28 +189,94 @@ impl Sockets {
         len: usize,
         flags: i32,
     ) -> Result<usize, Stop> {
-        let mut buf = vec![0; len.min(CAPACITY)];
-        let nonblocking = flags & SPLICE_F_NONBLOCK != 0;
-        if self.is_pipe(to) {
-            let room = CAPACITY - self.pipe_end(to, true)?.lock().bytes.len().min(CAPACITY);
-            buf.truncate(room);
-            if room == 0 {
-                return crate::sockets::wait(nonblocking, now, None);
-            }
-            let flags = if nonblocking { libc::MSG_DONTWAIT } else { 0 };
-            let got = Receive::before_urgent(from, flags).attempt(self, now, &mut buf)?;
-            return self.write_pipe(now, to, &buf[..got]);
+        if len == 0 {
+            return Ok(0);
         }
-        let queued: Vec<u8> =
-            self.pipe_end(from, false)?.lock().bytes.iter().copied().take(buf.len()).collect();
+        self.allow_splice((from, false), (to, false), len, flags)?;
+        let at_once = flags & SPLICE_F_NONBLOCK != 0;
+        match (self.is_pipe(from), self.is_pipe(to)) {
+            (true, true) => self.splice_pipes(now, from, to, len, at_once),
+            (false, _) => self.splice_from_socket(now, from, to, len, at_once),
+            (true, false) => self.splice_to_socket(now, from, to, len, (at_once, flags & SPLICE_F_MORE != 0)),
+        }
+    }
+
+    /// Room in a pipe, for which is waited (Linux's `wait_for_space`).
+    fn room_in_pipe(&self, now: Instant, fd: i32, at_once: bool) -> Result<usize, Stop> {
+        let end = self.pipe_end(fd, true)?;
+        let shared = end.lock();
+        match CAPACITY.saturating_sub(shared.bytes.len()) {
+            _ if shared.reader_gone => Err(Errno::EPIPE.into()),
+            0 => crate::sockets::wait(at_once || end.nonblocking, now, None),
+            room => Ok(room),
+        }
+    }
+
+    /// The first bytes in a pipe, for which is waited unless none will come.
+    fn first_in_pipe(&self, now: Instant, fd: i32, len: usize, at_once: bool) -> Result<Vec<u8>, Stop> {
+        let end = self.pipe_end(fd, false)?;
+        let shared = end.lock();
+        if shared.bytes.is_empty() && !shared.writer_gone {
+            return crate::sockets::wait(at_once || end.nonblocking, now, None);
+        }
+        Ok(shared.bytes.iter().copied().take(len).collect())
+    }
+
+    fn drop_from_pipe(&mut self, fd: i32, count: usize) -> Result<(), Errno> {
+        self.pipe_end(fd, false)?.lock().bytes.drain(..count);
+        self.stir_pipes();
+        Ok(())
+    }
+
+    fn splice_pipes(
+        &mut self,
+        now: Instant,
+        from: i32,
+        to: i32,
+        len: usize,
+        at_once: bool,
+    ) -> Result<usize, Stop> {
+        // One of both that does not wait is enough.
+        let at_once =
+            at_once || self.pipe_end(from, false)?.nonblocking || self.pipe_end(to, true)?.nonblocking;
+        let queued = self.first_in_pipe(now, from, len, at_once)?;
+        let room = self.room_in_pipe(now, to, at_once)?;
+        let moved = self.write_pipe(now, to, &queued[..queued.len().min(room)])?;
+        self.drop_from_pipe(from, moved)?;
+        Ok(moved)
+    }
+
+    /// Whether it waits for bytes is the socket's affair: `SPLICE_F_NONBLOCK` speaks of the pipe.
+    fn splice_from_socket(
+        &mut self,
+        now: Instant,
+        from: i32,
+        to: i32,
+        len: usize,
+        at_once: bool,
+    ) -> Result<usize, Stop> {
+        let room = self.room_in_pipe(now, to, at_once)?;
+        let mut buf = vec![0; len.min(room)];
+        let got = Receive::before_urgent(from, 0).attempt(self, now, &mut buf)?;
+        self.write_pipe(now, to, &buf[..got])
+    }
+
+    fn splice_to_socket(
+        &mut self,
+        now: Instant,
+        from: i32,
+        to: i32,
+        len: usize,
+        (at_once, more): (bool, bool),
+    ) -> Result<usize, Stop> {
+        let queued = self.first_in_pipe(now, from, len, at_once)?;
         if queued.is_empty() {
-            return self.read_pipe(now, from, &mut buf);
+            return Ok(0);
         }
         let source = Source { data: &queued, faulty: false };
-        let more = if flags & SPLICE_F_MORE != 0 { libc::MSG_MORE } else { 0 };
+        let more = if more { libc::MSG_MORE } else { 0 };
         let sent = Send::new(to, source, libc::MSG_DONTWAIT | more, Destination::None).attempt(self, now)?;
-        self.pipe_end(from, false)?.lock().bytes.drain(..sent);
-        self.stir_pipes();
+        self.drop_from_pipe(from, sent)?;
         Ok(sent)
     }
 }
@@ -183,3 +285,5 @@ impl Sockets {
 const SPLICE_F_NONBLOCK: i32 = 2;
 /// Linux's `SPLICE_F_MORE`: as `MSG_MORE` where the bytes go to a socket.
 const SPLICE_F_MORE: i32 = 4;
+/// Linux's `SPLICE_F_ALL`: those two, and `SPLICE_F_MOVE` and `SPLICE_F_GIFT`, which ask for no copies.
+const SPLICE_F_ALL: i32 = 15;

@@ -125,23 +125,20 @@ pub unsafe fn pipe2(process: &impl Process, fds: *mut c_int, flags: c_int) -> Re
     Ok(0)
 }
 
-/// `splice`; offsets must be null, or zero where a caller cannot pass null.
-///
-/// # Safety
-/// The offsets are null or can be read.
-pub unsafe fn splice(
+/// `splice`; offsets must be null: neither a pipe nor a socket has one.
+pub fn splice(
     process: &impl Process,
     (from, from_offset): (c_int, *const i64),
     (to, to_offset): (c_int, *const i64),
     len: usize,
     flags: u32,
 ) -> Result<usize, Errno> {
-    // SAFETY: as the caller says.
-    let sought = unsafe { [from_offset.as_ref(), to_offset.as_ref()] };
-    if sought.into_iter().flatten().any(|offset| *offset != 0) {
-        return Err(Errno::ESPIPE);
+    let flags = flags.cast_signed();
+    if len > 0 {
+        let ends = ((from, !from_offset.is_null()), (to, !to_offset.is_null()));
+        process.call(|sockets, _| sockets.allow_splice(ends.0, ends.1, len, flags))?;
     }
-    process.wait(|sockets, now| sockets.splice(now, from, to, len, flags as i32))
+    process.wait(|sockets, now| sockets.splice(now, from, to, len, flags))
 }
 
 /// What `sendfile` reads at once: a pipe's pages, as with Linux.

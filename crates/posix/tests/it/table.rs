@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "it is C that is tested")]
 
 mod cases;
+mod descriptors;
 mod options;
 mod ports;
 mod readiness;
@@ -159,6 +160,8 @@ const BASE: i32 = 100;
 
 impl Ours {
     fn new() -> Ours {
+    splice(from: Pair<c_int, *mut i64>, to: Pair<c_int, *mut i64>, len: usize, flags: u32),
+        libc::splice(from.0, from.1, to.0, to.1, len, flags), |p| c::splice(p, (from.0, from.1), (to.0, to.1), len, flags);
         let loopback = Capabilities { mtu: 65_535, gso_max_size: 0, tx_checksum: false };
         let mut stack = Stack::new(Config::linux(), loopback, [7; 32]);
         stack.add_address("127.0.0.1".parse().unwrap(), 8);

@@ -1,13 +1,13 @@
 //! The calls, by topic. A line is what was called and what it gave; descriptors and ports differ and are not told.
 
-use super::{Calls, Given, options, readiness};
+use super::{Calls, Given, descriptors, options, readiness};
 use core::net::SocketAddr;
 use core::ptr::{null, null_mut};
 use libc::{c_int, iovec, msghdr, pollfd, sockaddr};
 
 type Case = fn(&mut Told<'_>);
 
-pub(super) const ALL: [(&str, Case); 18] = [
+pub(super) const ALL: [(&str, Case); 19] = [
     ("socket", socket),
     ("names", names),
     ("names shared", names_shared),
@@ -16,7 +16,8 @@ pub(super) const ALL: [(&str, Case); 18] = [
     ("connect", connect),
     ("send and receive", transfer),
     ("shutdown", shutdown),
-    ("descriptors", descriptors),
+    ("descriptors", descriptors::descriptors),
+    ("splice", descriptors::splice),
     ("options", options::options),
     ("device", options::device),
     ("MD5 keys", options::md5_keys),
@@ -38,7 +39,7 @@ const STREAM: c_int = libc::SOCK_STREAM;
 const WAITLESS: c_int = STREAM | libc::SOCK_NONBLOCK;
 /// No descriptor.
 pub(super) const WRONG: c_int = 99_999;
-const BYTES: [u8; 8] = *b"abcdefgh";
+pub(super) const BYTES: [u8; 8] = *b"abcdefgh";
 
 /// A `sockaddr` as bytes.
 pub(super) fn name(addr: &str) -> Vec<u8> {
@@ -538,53 +539,4 @@ fn shutdown(t: &mut Told<'_>) {
     t.say("shutdown once more", k.shutdown(server, 2));
     t.say("close", k.close(server));
     t.say("close again", k.close(server));
-}
-
-fn descriptors(t: &mut Told<'_>) {
-    let k = t.calls;
-    let (client, server) = t.connected();
-    t.say("F_GETFL", k.fcntl(client, libc::F_GETFL, 0));
-    t.say("F_GETFD", k.fcntl(client, libc::F_GETFD, 0));
-    t.say("F_SETFD", k.fcntl(client, libc::F_SETFD, libc::FD_CLOEXEC));
-    t.say("F_GETFD", k.fcntl(client, libc::F_GETFD, 0));
-    t.say("F_DUPFD of a wrong one", k.fcntl(WRONG, libc::F_DUPFD, 0));
-    t.say("F_DUPFD from below zero", k.fcntl(client, libc::F_DUPFD, -1));
-    t.say("no such command", k.fcntl(client, 9999, 0));
-    t.say("no such command of a wrong one", k.fcntl(WRONG, 9999, 0));
-    let more = t.fd("dup", k.dup(client));
-    t.say("F_GETFD of a duplicate", k.fcntl(more, libc::F_GETFD, 0));
-    let closing = t.fd("F_DUPFD_CLOEXEC", k.fcntl(client, libc::F_DUPFD_CLOEXEC, 0));
-    t.say("F_GETFD of it", k.fcntl(closing, libc::F_GETFD, 0));
-    t.say("dup of a wrong one", k.dup(WRONG));
-    t.say("dup2 of a wrong one", k.dup2(WRONG, client));
-    t.say("dup2 to itself", k.dup2(client, client).map(|_| 0));
-    t.say("dup2 of a wrong one to itself", k.dup2(WRONG, WRONG));
-    t.say("dup3 to itself", k.dup3(client, client, 0));
-    t.say("dup3 with wrong flags", k.dup3(client, closing, 1));
-    t.say("dup2 to below zero", k.dup2(client, -1));
-    t.say("dup2 over another", k.dup2(client, closing).map(|_| 0));
-    t.say("close", k.close(client));
-    t.say("send by the closed number", k.send(client, BYTES.as_ptr().cast(), 1, 0));
-    t.send("send by a duplicate", more, 3, 0);
-    k.deliver();
-    t.recv("it came", server, 8, 0);
-    t.say("set a duplicate waiting", k.fcntl(more, libc::F_SETFL, 0));
-    t.say("the other waits, too", k.fcntl(closing, libc::F_GETFL, 0));
-    let mut on = 1;
-    t.say("FIONBIO", k.ioctl(more, posix::ioctl::FIONBIO, &raw mut on));
-    t.say("F_GETFL", k.fcntl(closing, libc::F_GETFL, 0));
-    t.say("FIONBIO of null", k.ioctl(more, posix::ioctl::FIONBIO, null_mut()));
-    t.say("FIONREAD of null", k.ioctl(more, posix::ioctl::SIOCINQ, null_mut()));
-    t.say("no such request", k.ioctl(more, 0x1234, &raw mut on));
-    t.say("a request of a wrong one", k.ioctl(WRONG, posix::ioctl::SIOCINQ, &raw mut on));
-    t.say("close a duplicate", k.close(more));
-    k.deliver();
-    t.recv("still open", server, 8, 0);
-    t.say("close the last", k.close(closing));
-    k.deliver();
-    t.recv("the end", server, 8, 0);
-    let (listener, _) = t.listener();
-    t.say("FIONREAD of a listener", k.ioctl(listener, posix::ioctl::SIOCINQ, &raw mut on));
-    t.say("pipe to null", k.pipe2(null_mut(), 0));
-    t.say("pipe with wrong flags", k.pipe2([0; 2].as_mut_ptr(), 1));
 }
