@@ -245,8 +245,10 @@ int fb_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 
 /*
  * fcntl and ioctl have a third argument that depends on the second; in C these two take it as it is, and hand it on to the two below,
- * which are what the library exports. F_GETFL, F_SETFL (O_NONBLOCK), F_GETFD, F_SETFD, F_DUPFD, F_DUPFD_CLOEXEC; FIONBIO, FIOCLEX, FIONCLEX, FIONREAD (SIOCINQ), SIOCOUTQ,
- * SIOCOUTQNSD, SIOCATMARK. EBADF; fb_fcntl: EINVAL for other commands; fb_ioctl: ENOTTY for other requests, EINVAL (listens), EFAULT.
+ * which are what the library exports. F_GETFL, F_SETFL (O_NONBLOCK), F_GETFD, F_SETFD, F_DUPFD, F_DUPFD_CLOEXEC, F_GETLEASE (F_UNLCK);
+ * F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG, FIOSETOWN, SIOCSPGRP, FIOGETOWN, SIOCGPGRP: remembered and read back, but no signal is ever
+ * sent, and O_ASYNC is EOPNOTSUPP. FIONBIO, FIOCLEX, FIONCLEX, FIONREAD (SIOCINQ), SIOCOUTQ, SIOCOUTQNSD, SIOCATMARK. EBADF; fb_fcntl:
+ * EINVAL for other commands, ESRCH (F_SETOWN: nobody has this number); fb_ioctl: ENOTTY for other requests, EINVAL (listens), EFAULT.
  */
 int fb_fcntl_arg(int fd, int command, long argument);
 int fb_ioctl_arg(int fd, unsigned long request, void *argument);
@@ -254,8 +256,8 @@ int fb_ioctl_arg(int fd, unsigned long request, void *argument);
 static inline int fb_fcntl(int fd, int command, ...) {
   va_list arguments;
   long argument = 0;
-  /* F_DUPFD, F_SETFD, F_SETFL and F_DUPFD_CLOEXEC, by their numbers: <fcntl.h> may be included before or after. */
-  if (command == 0 || command == 2 || command == 4 || command == 1030) {
+  /* F_DUPFD, F_SETFD, F_SETFL, F_SETOWN, F_SETSIG and F_DUPFD_CLOEXEC, by their numbers: <fcntl.h> may be included before or after. */
+  if (command == 0 || command == 2 || command == 4 || command == 8 || command == 10 || command == 1030) {
     va_start(arguments, command);
     argument = va_arg(arguments, int);
     va_end(arguments);

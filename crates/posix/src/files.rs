@@ -29,8 +29,18 @@ struct Descriptor {
 #[derive(Debug)]
 struct Shared {
     file: File,
+    tells: Tells,
     /// Descriptors that stand for it, and calls that hold it.
     numbers: usize,
+}
+
+/// Whom a file would tell of what happens to it by which signal (Linux's `fown_struct`): it is remembered, no signal is sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tells {
+    /// A process, or below zero a group of them (`F_SETOWN`).
+    pub(crate) owner: i32,
+    /// 0: the usual one (`F_SETSIG`).
+    pub(crate) signal: i32,
 }
 
 /// Descriptors of one process.
@@ -70,7 +80,7 @@ impl Files {
             self.open.push(None);
             self.open.len() - 1
         });
-        self.open[free] = Some(Shared { file, numbers: 1 });
+        self.open[free] = Some(Shared { file, tells: Tells::default(), numbers: 1 });
         Ok(self.number(at, Descriptor { open: Open(free), close_on_exec }))
     }
 
@@ -194,6 +204,11 @@ impl Files {
     pub(crate) fn get_mut(&mut self, fd: i32) -> Result<&mut File, Errno> {
         let open = self.open(fd)?;
         Ok(&mut self.shared_mut(open)?.file)
+    }
+
+    pub(crate) fn tells(&mut self, fd: i32) -> Result<&mut Tells, Errno> {
+        let open = self.open(fd)?;
+        Ok(&mut self.shared_mut(open)?.tells)
     }
 
     pub(crate) fn at(&self, open: Open) -> Result<&File, Errno> {

@@ -23,9 +23,14 @@ pub const FIONBIO: u64 = 0x5421;
 
 /// Linux's `FIOASYNC`: signals when something happens, which there are none of here.
 pub const FIOASYNC: u64 = 0x5452;
-/// Linux's `FIOGETOWN` and `SIOCGPGRP`: who gets them.
-const FIOGETOWN: u64 = 0x8903;
-const SIOCGPGRP: u64 = 0x8904;
+/// Linux's `FIOSETOWN` and `SIOCSPGRP`, `FIOGETOWN` and `SIOCGPGRP`: who would get them, as `F_SETOWN` and `F_GETOWN` say.
+pub const FIOSETOWN: u64 = 0x8901;
+/// See [`FIOSETOWN`].
+pub const SIOCSPGRP: u64 = 0x8902;
+/// See [`FIOSETOWN`].
+pub const FIOGETOWN: u64 = 0x8903;
+/// See [`FIOSETOWN`].
+pub const SIOCGPGRP: u64 = 0x8904;
 /// Linux's `SIOCGSTAMP_OLD` and `SIOCGSTAMPNS_OLD`.
 const SIOCGSTAMP: u64 = 0x8906;
 const SIOCGSTAMPNS: u64 = 0x8907;
@@ -34,13 +39,15 @@ impl Sockets {
     /// `ioctl` that answers with an int.
     ///
     /// # Errors
-    /// `ENOTTY` for a request that is none of a socket, `EINVAL` for a listener (Linux's `tcp_ioctl`).
+    /// `ENOTTY` for a request that is none of a socket, `EINVAL` for a listener (Linux's `tcp_ioctl`) and an epoll instance.
     pub fn ioctl(&self, fd: i32, request: u64) -> Result<i32, Errno> {
-        let File::Socket(socket) = self.files.get(fd)? else { return Err(Errno::ENOTTY) };
+        let socket = match self.files.get(fd)? {
+            File::Socket(socket) => socket,
+            File::Epoll(_) => return Err(Errno::EINVAL),
+            File::Pipe(_) => return Err(Errno::ENOTTY),
+        };
         let known = matches!(request, SIOCINQ | SIOCOUTQ | SIOCOUTQNSD | SIOCATMARK);
         match socket.role {
-            // Nobody is told of it by a signal.
-            _ if matches!(request, FIOGETOWN | SIOCGPGRP) => Ok(0),
             // Of the packet that was read last, if stamps are asked for: `recvmsg` tells them.
             _ if matches!(request, SIOCGSTAMP | SIOCGSTAMPNS) => Err(Errno::ENOENT),
             _ if !known => Err(Errno::ENOTTY),

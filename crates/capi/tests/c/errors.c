@@ -173,6 +173,7 @@ static void options(void) {
   check(fb_getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &len) == 0 && value == 1 && len == sizeof value);
   fails(fb_fcntl(fd, 9999), EINVAL);
   fails(fb_fcntl(99, F_GETFL), EBADF);
+  check(fb_fcntl(fd, F_SETOWN, getpid()) == 0 && fb_fcntl(fd, F_GETOWN) == getpid());
   fails(fb_ioctl(fd, 0x1234, &value), ENOTTY);
   fails(fb_ioctl(fd, FIONREAD, (void *)NULL), EFAULT);
   fails(fb_ioctl(99, FIONREAD, &value), EBADF);

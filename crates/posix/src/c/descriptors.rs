@@ -2,7 +2,7 @@
 
 use super::{Process, watch};
 use crate::errno::Errno;
-use crate::ioctl::{FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX};
+use crate::ioctl::{FIOASYNC, FIOCLEX, FIOGETOWN, FIONBIO, FIONCLEX, FIOSETOWN, SIOCGPGRP, SIOCSPGRP};
 use crate::send::{Destination, Send, Source};
 use crate::sockets::Close;
 use libc::{c_int, off_t};
@@ -34,7 +34,8 @@ pub fn dup3(process: &impl Process, fd: c_int, new: c_int, flags: c_int) -> Resu
     process.call(|sockets, now| sockets.duplicate_as(now, fd, new, flags & libc::O_CLOEXEC != 0))
 }
 
-/// `fcntl`: `F_GETFL`, `F_SETFL`, `F_GETFD`, `F_SETFD`, `F_DUPFD`, `F_DUPFD_CLOEXEC`.
+/// `fcntl`: `F_GETFL`, `F_SETFL`, `F_GETFD`, `F_SETFD`, `F_DUPFD`, `F_DUPFD_CLOEXEC`; `F_GETOWN`, `F_SETOWN`, `F_GETSIG` and `F_SETSIG`, of
+/// which nothing comes but that they are remembered; `F_GETLEASE`.
 pub fn fcntl(process: &impl Process, fd: c_int, command: c_int, argument: c_int) -> Result<i32, Errno> {
     process.call(|sockets, _| {
         let flags = sockets.flags(fd)?;
@@ -45,15 +46,51 @@ pub fn fcntl(process: &impl Process, fd: c_int, command: c_int, argument: c_int)
             libc::F_SETFD => sockets.set_close_on_exec(fd, argument & libc::FD_CLOEXEC != 0).map(|()| 0),
             libc::F_DUPFD => sockets.duplicate(fd, argument, false),
             libc::F_DUPFD_CLOEXEC => sockets.duplicate(fd, argument, true),
-            libc::F_GETOWN | F_GETSIG => Ok(0),
+            libc::F_GETOWN => sockets.files.tells(fd).map(|tells| present_owner(tells.owner)),
+            libc::F_SETOWN => {
+                sockets.files.tells(fd)?.owner = owner_to_be(argument)?;
+                Ok(0)
+            }
+            F_GETSIG => sockets.files.tells(fd).map(|tells| tells.signal),
+            F_SETSIG if (0..=SIGNALS).contains(&argument) => {
+                sockets.files.tells(fd)?.signal = argument;
+                Ok(0)
+            }
+            // Leases are for files of a disk.
+            libc::F_GETLEASE => Ok(libc::F_UNLCK),
             libc::F_GETPIPE_SZ | libc::F_SETPIPE_SZ if !sockets.is_pipe(fd) => Err(Errno::EBADF),
             _ => Err(Errno::EINVAL),
         }
     })
 }
 
-/// Linux's number, which libc does not name: the signal that tells of a socket.
+/// Linux's numbers, which libc does not name: the signal that tells of a socket.
+const F_SETSIG: c_int = 10;
 const F_GETSIG: c_int = 11;
+/// Linux's `_NSIG`.
+const SIGNALS: c_int = 64;
+
+/// Is there such a process, or below zero such a group?
+fn is_present(owner: c_int) -> bool {
+    // SAFETY: the signal 0 is none, and only tells.
+    let told = unsafe { libc::kill(owner, 0) };
+    told == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
+/// Whom `F_SETOWN` names; 0: nobody (Linux's `f_setown`).
+fn owner_to_be(owner: c_int) -> Result<c_int, Errno> {
+    match owner {
+        0 => Ok(0),
+        c_int::MIN => Err(Errno::EINVAL),
+        _ if is_present(owner) => Ok(owner),
+        _ => Err(Errno::ESRCH),
+    }
+}
+
+/// Who has gone by now is nobody (Linux's `f_getown`).
+fn present_owner(owner: c_int) -> c_int {
+    if owner != 0 && is_present(owner) { owner } else { 0 }
+}
 
 /// `ioctl` with an int, or without.
 ///
@@ -75,6 +112,17 @@ pub unsafe fn ioctl(
             let on = unsafe { *argument.as_ref().ok_or(Errno::EFAULT)? };
             let flags = if on == 0 { flags & !libc::O_NONBLOCK } else { flags | libc::O_NONBLOCK };
             return process.call(|sockets, _| sockets.set_flags(fd, flags)).map(|()| 0);
+        }
+        FIOSETOWN | SIOCSPGRP if process.call(|sockets, _| sockets.domain(fd)).is_ok() => {
+            // SAFETY: as the caller says.
+            let owner = unsafe { *argument.as_ref().ok_or(Errno::EFAULT)? };
+            return fcntl(process, fd, libc::F_SETOWN, owner);
+        }
+        FIOGETOWN | SIOCGPGRP if process.call(|sockets, _| sockets.domain(fd)).is_ok() => {
+            let owner = fcntl(process, fd, libc::F_GETOWN, 0)?;
+            // SAFETY: as the caller says.
+            unsafe { *argument.as_mut().ok_or(Errno::EFAULT)? = owner };
+            return Ok(0);
         }
         FIOASYNC => {
             // SAFETY: as the caller says.
@@ -179,6 +227,11 @@ pub unsafe fn sendfile(
     if sent > 0 { Ok(sent) } else { result.map(|()| 0) }
 }
 
+/// What `sendfile` says of a socket to be read from: it is no file, and has no place to begin at (Linux's `do_sendfile`).
+pub fn no_source_of_sendfile(offset: *const off_t) -> Errno {
+    if offset.is_null() { Errno::EINVAL } else { Errno::ESPIPE }
+}
+
 fn send_chunks(
     process: &impl Process,
     to: c_int,
@@ -211,8 +264,3 @@ fn of_system(returned: isize) -> Result<usize, Errno> {
     usize::try_from(returned)
         .map_err(|_| Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)))
 }
-/// What `sendfile` says of a socket to be read from: it is no file, and has no place to begin at (Linux's `do_sendfile`).
-pub fn no_source_of_sendfile(offset: *const off_t) -> Errno {
-    if offset.is_null() { Errno::EINVAL } else { Errno::ESPIPE }
-}
-

@@ -7,7 +7,7 @@ use libc::{c_int, iovec, msghdr, pollfd, sockaddr};
 
 type Case = fn(&mut Told<'_>);
 
-pub(super) const ALL: [(&str, Case); 19] = [
+pub(super) const ALL: [(&str, Case); 20] = [
     ("socket", socket),
     ("names", names),
     ("names shared", names_shared),
@@ -17,6 +17,7 @@ pub(super) const ALL: [(&str, Case); 19] = [
     ("send and receive", transfer),
     ("shutdown", shutdown),
     ("descriptors", descriptors::descriptors),
+    ("owner", descriptors::owner),
     ("splice", descriptors::splice),
     ("options", options::options),
     ("device", options::device),

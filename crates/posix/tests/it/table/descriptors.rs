@@ -3,6 +3,50 @@
 use super::cases::{BYTES, Told, WRONG};
 use core::ptr::null_mut;
 
+/// Who would be told of what happens by which signal.
+pub(super) fn owner(t: &mut Told<'_>) {
+    let k = t.calls;
+    let mut pipe = [0; 2];
+    t.say("pipe", k.pipe2(pipe.as_mut_ptr(), 0));
+    let epoll = t.fd("epoll", k.epoll_create1(0));
+    let (client, _) = t.connected();
+    // SAFETY: they take nothing, or a number.
+    let (own, group) = unsafe { (libc::getpid(), libc::getpgid(0)) };
+    for (what, fd) in [("a socket", client), ("a pipe", pipe[0]), ("epoll", epoll), ("nothing", WRONG)] {
+        for (who, number) in [
+            ("nobody", 0),
+            ("no process", i32::MAX),
+            ("no group", -i32::MAX),
+            ("nonsense", i32::MIN),
+            ("this", own),
+        ]
+        .into_iter()
+        .chain([("no process", i32::MAX), ("the group", -group), ("nobody", 0)])
+        {
+            t.say(&format!("F_SETOWN of {what} to {who}"), k.fcntl(fd, libc::F_SETOWN, number));
+            let read = k.fcntl(fd, libc::F_GETOWN, 0);
+            t.say(&format!("F_GETOWN of {what}, {}", read == Ok(number.into())), read.map(|_| 0));
+        }
+        for request in [0x8901, 0x8902] {
+            let mut number = own;
+            t.say(&format!("{request:#x} of {what}"), k.ioctl(fd, request, &raw mut number));
+            t.say("of null", k.ioctl(fd, request, null_mut()));
+            number = -7;
+            let given = k.ioctl(fd, request + 2, &raw mut number);
+            t.say(&format!("{:#x} of {what}, {}", request + 2, number == own), given);
+            t.say("into null", k.ioctl(fd, request + 2, null_mut()));
+        }
+        for signal in [10, 64, 65, -1, i32::MIN, 0] {
+            t.say(&format!("F_SETSIG of {what} to {signal}"), k.fcntl(fd, 10, signal));
+            t.say(&format!("F_GETSIG of {what}"), k.fcntl(fd, 11, 0));
+        }
+        t.say(&format!("F_GETLEASE of {what}"), k.fcntl(fd, libc::F_GETLEASE, 0));
+    }
+    t.say("set a signal", k.fcntl(client, 10, 12));
+    let more = t.fd("dup", k.dup(client));
+    t.say("a duplicate has it", k.fcntl(more, 11, 0));
+}
+
 /// `splice`: what is refused, in which order, and bytes through pipes.
 pub(super) fn splice(t: &mut Told<'_>) {
     let k = t.calls;
