@@ -177,8 +177,18 @@ impl Sockets {
         }))
     }
 
+    /// An error for the next call, or `SO_ERROR`, to tell.
+    pub(crate) fn leave_errno(&mut self, fd: i32, errno: Errno) {
+        if let Ok(socket) = self.files.socket_mut(fd) {
+            socket.error = Some(errno);
+        }
+    }
+
     /// The error that waits to be told.
     pub(crate) fn take_errno(&mut self, fd: i32) -> Result<Option<Errno>, Errno> {
+        if let Some(id) = self.files.socket(fd)?.connection() {
+            self.notice_state(fd, id);
+        }
         Ok(self.files.socket_mut(fd)?.take_error())
     }
 

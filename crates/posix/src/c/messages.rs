@@ -163,7 +163,7 @@ pub unsafe fn recvfrom(
     }
 }
 
-/// `sendmmsg`: how many messages were sent; an error is told if none was.
+/// `sendmmsg`: how many messages were sent, the last of them perhaps in part; an error is told if none was.
 ///
 /// # Safety
 /// `messages` is null, or `count` entries there can be read and written, and what they name can be read.
@@ -174,17 +174,26 @@ pub unsafe fn sendmmsg(
     count: c_uint,
     flags: c_int,
 ) -> Result<i32, Errno> {
+    process.call(|sockets, _| sockets.domain(fd))?;
     // SAFETY: as the caller says.
     let messages = unsafe { memory::messages(messages, count)? };
     let mut sent = 0;
     for message in messages {
+        let flags = flags | message.msg_hdr.msg_flags & libc::MSG_EOR;
         // SAFETY: as the caller says.
-        match unsafe { sendmsg(process, fd, &raw const message.msg_hdr, flags) } {
+        let (result, whole) = unsafe {
+            let result = sendmsg(process, fd, &raw const message.msg_hdr, flags);
+            (result, memory::iovecs_of_message(&message.msg_hdr).map_or(0, discarded))
+        };
+        match result {
             Ok(len) => message.msg_len = len as c_uint,
             Err(_) if sent > 0 => break,
             Err(errno) => return Err(errno),
         }
         sent += 1;
+        if (message.msg_len as usize) < whole {
+            break;
+        }
     }
     Ok(sent)
 }
@@ -234,38 +243,62 @@ pub unsafe fn recvmsg(
     }
 }
 
-/// `recvmmsg`: how many messages were filled; an error is told if none was. `timeout` is looked at between them, as Linux does.
+/// `recvmmsg`: how many messages were filled. An error is told if none was, else by the next call. `timeout` is looked at between them, and
+/// what is left of it written there, as Linux does.
 ///
 /// # Safety
-/// `messages` is null, or `count` entries there can be written, and so can what they name; `timeout` is null or can be read.
+/// `messages` is null, or `count` entries there can be written, and so can what they name; `timeout` is null or can be written.
 pub unsafe fn recvmmsg(
     process: &impl Process,
     fd: c_int,
     messages: *mut mmsghdr,
     count: c_uint,
     flags: c_int,
-    timeout: *const timespec,
+    timeout: *mut timespec,
 ) -> Result<i32, Errno> {
     // SAFETY: as the caller says.
-    let (messages, timeout) = unsafe { (memory::messages(messages, count)?, timeout.as_ref()) };
-    let patience = timeout.map(super::duration).transpose()?;
-    let deadline = patience.map(|patience| process.call(|_, now| now + patience));
+    let timeout = unsafe { timeout.as_mut() };
+    let patience = timeout.as_deref().map(super::duration).transpose()?;
+    process.call(|sockets, _| sockets.domain(fd))?;
+    if flags & libc::MSG_ERRQUEUE == 0
+        && let Some(errno) = process.call(|sockets, _| sockets.take_errno(fd))?
+    {
+        return Err(errno);
+    }
+    // SAFETY: as the caller says.
+    let messages = unsafe { memory::messages(messages, count)? };
+    let mut patience = patience.map(|patience| (process.call(|_, now| now + patience), patience));
     let mut got = 0;
     let mut each = flags & !libc::MSG_WAITFORONE;
     for message in messages {
         // SAFETY: as the caller says.
         match unsafe { recvmsg(process, fd, &raw mut message.msg_hdr, each) } {
             Ok(len) => message.msg_len = len as c_uint,
-            Err(_) if got > 0 => break,
-            Err(errno) => return Err(errno),
+            Err(errno) if got == 0 => return Err(errno),
+            Err(Errno::EAGAIN | Errno::EINTR) => break,
+            Err(errno) => {
+                process.call(|sockets, _| sockets.leave_errno(fd, errno));
+                break;
+            }
         }
         got += 1;
         if flags & libc::MSG_WAITFORONE != 0 {
             each |= libc::MSG_DONTWAIT;
         }
-        if deadline.is_some_and(|deadline| process.call(|_, now| now >= deadline)) {
+        if let Some((deadline, left)) = &mut patience {
+            *left = process.call(|_, now| deadline.since(now));
+            if left.is_zero() {
+                break;
+            }
+        }
+        if message.msg_hdr.msg_flags & libc::MSG_OOB != 0 {
             break;
         }
+    }
+    if let (Some(timeout), Some((_, left))) = (timeout, patience)
+        && got > 0
+    {
+        *timeout = timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos().into() };
     }
     Ok(got)
 }

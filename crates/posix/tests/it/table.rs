@@ -4,6 +4,7 @@
 
 mod cases;
 mod descriptors;
+mod messages;
 mod options;
 mod ports;
 mod readiness;
@@ -13,7 +14,8 @@ mod states;
 mod sweep;
 
 use libc::{
-    c_int, c_ulong, c_void, epoll_event, iovec, msghdr, pollfd, sockaddr, socklen_t, ssize_t, timeval,
+    c_int, c_uint, c_ulong, c_void, epoll_event, iovec, mmsghdr, msghdr, pollfd, sockaddr, socklen_t,
+    ssize_t, timespec, timeval,
 };
 use posix::{Errno, Sockets, VirtualProcess, c};
 use proto::{Capabilities, Config, Instant, Stack};
@@ -138,6 +140,10 @@ calls! {
     recv(fd: c_int, buf: *mut c_void, len: usize, flags: c_int), libc::recv(fd, buf, len, flags),
         |p| c::recvfrom(p, fd, (buf, len), flags, ptr::null_mut());
     recvmsg(fd: c_int, message: *mut msghdr, flags: c_int), libc::recvmsg(fd, message, flags), |p| c::recvmsg(p, fd, message, flags);
+    sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int),
+        libc::sendmmsg(fd, messages, count, flags | libc::MSG_NOSIGNAL), |p| c::sendmmsg(p, fd, messages, count, flags);
+    recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec),
+        libc::recvmmsg(fd, messages, count, flags, timeout), |p| c::recvmmsg(p, fd, messages, count, flags, timeout);
     readv(fd: c_int, iov: *const iovec, count: c_int), libc::readv(fd, iov, count), |p| c::readv(p, fd, iov, count);
     setsockopt(fd: c_int, option: Pair<c_int, c_int>, value: *const c_void, len: socklen_t),
         libc::setsockopt(fd, option.0, option.1, value, len), |p| c::setsockopt(p, fd, option, value, len);
@@ -153,6 +159,8 @@ calls! {
     epoll_wait(epoll: c_int, events: *mut epoll_event, most: c_int, timeout: c_int), libc::epoll_wait(epoll, events, most, timeout),
         |p| c::epoll_wait(p, epoll, events, most, timeout);
     pipe2(fds: *mut c_int, flags: c_int), libc::pipe2(fds, flags), |p| c::pipe2(p, fds, flags);
+    splice(from: Pair<c_int, *mut i64>, to: Pair<c_int, *mut i64>, len: usize, flags: u32),
+        libc::splice(from.0, from.1, to.0, to.1, len, flags), |p| c::splice(p, (from.0, from.1), (to.0, to.1), len, flags);
 }
 
 /// Below what `select` can name.
@@ -160,10 +168,9 @@ const BASE: i32 = 100;
 
 impl Ours {
     fn new() -> Ours {
-    splice(from: Pair<c_int, *mut i64>, to: Pair<c_int, *mut i64>, len: usize, flags: u32),
-        libc::splice(from.0, from.1, to.0, to.1, len, flags), |p| c::splice(p, (from.0, from.1), (to.0, to.1), len, flags);
         let loopback = Capabilities { mtu: 65_535, gso_max_size: 0, tx_checksum: false };
         let mut stack = Stack::new(Config::linux(), loopback, [7; 32]);
+        stack.set_device_name("lo");
         stack.add_address("127.0.0.1".parse().unwrap(), 8);
         stack.add_address("::1".parse().unwrap(), 128);
         Ours(VirtualProcess::new(Sockets::new(stack, BASE), Instant::ZERO + Duration::from_secs(1000)))
@@ -173,7 +180,6 @@ impl Ours {
 #[test]
 fn our_sockets_answer_as_the_kernels_do() {
     let mut differing = Vec::new();
-        stack.set_device_name("lo");
     for (topic, case) in cases::ALL {
         let [theirs, own] = [&Kernel as &dyn Calls, &Ours::new()].map(|calls| {
             let mut told = cases::Told::new(calls);

@@ -1,13 +1,13 @@
 //! The calls, by topic. A line is what was called and what it gave; descriptors and ports differ and are not told.
 
-use super::{Calls, Given, descriptors, options, readiness};
+use super::{Calls, Given, descriptors, messages, options, readiness};
 use core::net::SocketAddr;
 use core::ptr::{null, null_mut};
 use libc::{c_int, iovec, msghdr, pollfd, sockaddr};
 
 type Case = fn(&mut Told<'_>);
 
-pub(super) const ALL: [(&str, Case); 20] = [
+pub(super) const ALL: [(&str, Case); 21] = [
     ("socket", socket),
     ("names", names),
     ("names shared", names_shared),
@@ -15,6 +15,7 @@ pub(super) const ALL: [(&str, Case); 20] = [
     ("IPv6", v6),
     ("connect", connect),
     ("send and receive", transfer),
+    ("several messages", messages::several),
     ("shutdown", shutdown),
     ("descriptors", descriptors::descriptors),
     ("owner", descriptors::owner),
