@@ -4,6 +4,7 @@
 
 mod cases;
 mod descriptors;
+mod info;
 mod messages;
 mod options;
 mod ports;
@@ -174,6 +175,19 @@ impl Ours {
         stack.add_address("127.0.0.1".parse().unwrap(), 8);
         stack.add_address("::1".parse().unwrap(), 128);
         Ours(VirtualProcess::new(Sockets::new(stack, BASE), Instant::ZERO + Duration::from_secs(1000)))
+    }
+}
+
+/// No packet of ours is larger, and the kernel's loopback begins with one byte more.
+fn set_loopback_mtu(mtu: c_int) {
+    // SAFETY: a zeroed request is one; the name is shorter than its place, and the descriptor is closed.
+    unsafe {
+        let mut request: libc::ifreq = core::mem::zeroed();
+        (request.ifr_name[0], request.ifr_name[1]) = (b'l' as _, b'o' as _);
+        request.ifr_ifru.ifru_mtu = mtu;
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0);
+        assert_eq!(libc::ioctl(fd, libc::SIOCSIFMTU, &raw const request), 0);
+        libc::close(fd);
     }
 }
 

@@ -183,19 +183,6 @@ impl Step {
     }
 }
 
-/// No packet of ours is larger, and the kernel's loopback begins with one byte more.
-fn set_loopback_mtu(mtu: c_int) {
-    // SAFETY: a zeroed request is one; the name is shorter than its place, and the descriptor is closed.
-    unsafe {
-        let mut request: libc::ifreq = core::mem::zeroed();
-        (request.ifr_name[0], request.ifr_name[1]) = (b'l' as _, b'o' as _);
-        request.ifr_ifru.ifru_mtu = mtu;
-        let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0);
-        assert_eq!(libc::ioctl(fd, libc::SIOCSIFMTU, &raw const request), 0);
-        libc::close(fd);
-    }
-}
-
 /// The kernel's time is real: where a busy machine lets an acknowledgement come late, a FIN goes again, and its connection tells another MSS.
 const ATTEMPTS: usize = 3;
 
@@ -242,7 +229,7 @@ fn every_option_answers_as_the_kernels_do() {
         testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 33554432");
         testnet::sysctl("net.ipv4.tcp_wmem", "4096 16384 4194304");
         testnet::sysctl("net.ipv4.tcp_congestion_control", "cubic");
-        set_loopback_mtu(65_535);
+        super::set_loopback_mtu(65_535);
         let (mut differing, mut met) = (Vec::new(), BTreeSet::new());
         for domain in [libc::AF_INET, libc::AF_INET6] {
             for state in STATES {
