@@ -130,6 +130,73 @@ fn a_deferred_connect_waits_for_the_first_data() {
     assert_eq!(wire.from_client, before + 1);
 }
 
+/// It looks open to who writes, and to nobody else: there is no peer yet, and nothing comes before something was written.
+#[test]
+fn a_deferred_connect_has_no_peer_and_waits_for_its_answer() {
+    let mut wire = Wire::new();
+    let listener = warm_up(&mut wire);
+    let fd = waiting(&mut wire);
+    fast_open_connect(&mut wire, fd).unwrap();
+    assert_eq!(wire.connect(fd), Ok(()));
+    assert_eq!(wire.client.peer_name(fd), Err(Errno::ENOTCONN));
+    let mut call = posix::Receive::new(fd, 0);
+    let mut buf = [0; 8];
+    assert_eq!(call.attempt(&mut wire.client, wire.now, &mut buf), Err(Stop::Wait(None)));
+    wire.run(Duration::from_secs(60));
+    assert_eq!(call.attempt(&mut wire.client, wire.now, &mut buf), Err(Stop::Wait(None)), "for ever");
+    assert_eq!(recv(&mut wire.client, wire.now, fd, 8, libc::MSG_DONTWAIT), Err(Errno::EAGAIN));
+
+    let written = send_with(&mut wire.client, wire.now, fd, b"hello", libc::MSG_DONTWAIT, Destination::None);
+    assert_eq!(written, Ok(5), "by another thread");
+    wire.run(DELAY);
+    let (child, _) = wire.server.accept(wire.now, listener, libc::SOCK_NONBLOCK).unwrap();
+    assert_eq!(send(&mut wire.server, wire.now, child, b"answer"), Ok(6));
+    wire.run(DELAY);
+    assert_eq!(wire.client.peer_name(fd), Ok(server()));
+    assert_eq!(call.attempt(&mut wire.client, wire.now, &mut buf), Ok(6));
+}
+
+/// Bits 1 and 2 of `TCP_INFO`'s eighth byte (Linux's `enum tcp_fastopen_client_fail`).
+fn client_fail(wire: &mut Wire, fd: i32) -> u8 {
+    wire.client.option(wire.now, fd, libc::IPPROTO_TCP, libc::TCP_INFO, 8).unwrap()[7] >> 1 & 3
+}
+
+#[test]
+fn tcp_info_tells_why_the_syns_data_was_not_taken() {
+    let mut wire = Wire::new();
+    let listener = warm_up(&mut wire);
+    let to = Destination::Address(server());
+    let open = |wire: &mut Wire| {
+        let fd = wire.socket();
+        (fd, send_with(&mut wire.client, wire.now, fd, b"hello", FAST, to))
+    };
+    let (fd, sent) = open(&mut wire);
+    assert_eq!(sent, Ok(5));
+    wire.run(DELAY * 3);
+    assert_eq!(client_fail(&mut wire, fd), 0, "it was");
+
+    wire.client.stack_mut().path_cache_mut().clear();
+    let (fd, sent) = open(&mut wire);
+    assert_eq!(sent, Err(Errno::EINPROGRESS));
+    wire.run(DELAY * 3);
+    assert_eq!(client_fail(&mut wire, fd), 1, "there was no cookie: TFO_COOKIE_UNAVAILABLE");
+
+    let none = 0_i32.to_ne_bytes();
+    wire.server.set_option(wire.now, listener, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, &none).unwrap();
+    let (fd, sent) = open(&mut wire);
+    assert_eq!(sent, Ok(5));
+    wire.run(DELAY * 3);
+    assert_eq!(client_fail(&mut wire, fd), 2, "the SYN was acknowledged alone: TFO_DATA_NOT_ACKED");
+
+    wire.cut = true;
+    let (fd, sent) = open(&mut wire);
+    assert_eq!(sent, Ok(5));
+    wire.run(DELAY);
+    wire.cut = false;
+    wire.run(Duration::from_secs(2));
+    assert_eq!(client_fail(&mut wire, fd), 3, "the SYN was lost: TFO_SYN_RETRANSMITTED");
+}
+
 #[test]
 fn without_a_cookie_a_deferred_connect_asks_for_one() {
     let mut wire = Wire::new();
