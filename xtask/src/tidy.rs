@@ -24,9 +24,17 @@ pub(crate) fn check() -> Result<(), String> {
     println!("\n=== tidy");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
     let mut problems = Vec::new();
+    let scripts = files(&root.join("crates/script/scripts"), "pkt")?;
+    let names: Vec<&str> = scripts.iter().filter_map(|path| path.file_stem()?.to_str()).collect();
     for file in sources(&root.join("crates"))?.into_iter().chain(sources(&root.join("xtask"))?) {
         let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        check_file(&file.strip_prefix(root).unwrap_or(&file).display().to_string(), &text, &mut problems);
+        let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+        check_file(&name, &text, &mut problems);
+        if name.contains("/src/") {
+            problems.extend(named_scripts(&names, &text).map(|script| {
+                format!("{name}: `{script}`: the name of a script: no code may know which one it runs")
+            }));
+        }
     }
     if problems.is_empty() { Ok(()) } else { Err(format!("untidy:\n  {}", problems.join("\n  "))) }
 }
@@ -54,15 +62,28 @@ fn check_file(name: &str, text: &str, problems: &mut Vec<String>) {
     }
 }
 
+/// The scripts that a source names: by file, or by a string that is its stem, of three words and more (one or two may be anything's name).
+fn named_scripts<'a>(names: &'a [&str], text: &str) -> impl Iterator<Item = &'a str> {
+    names.iter().copied().filter(move |name| {
+        let as_string = || name.matches('-').count() > 1 && text.contains(&format!("\"{name}\""));
+        text.contains(&format!("{name}.pkt")) || as_string()
+    })
+}
+
 /// Every `.rs` file below `folder`.
 fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    files(folder, "rs")
+}
+
+/// Every file below `folder` with this extension.
+fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for entry in entries {
         let path = entry.map_err(|error| error.to_string())?.path();
         if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
-            found.extend(sources(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.extend(files(&path, extension)?);
+        } else if path.extension().is_some_and(|end| end == extension) {
             found.push(path);
         }
     }
