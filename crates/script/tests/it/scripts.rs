@@ -1,5 +1,8 @@
-//! Our own scripts, all of them, at several places: other ports, seeds and initial sequence numbers, and sockets of IPv6 that speak IPv4.
+//! Our own scripts, all of them, at several places: other ports, seeds and initial sequence numbers, sockets of IPv6 that speak IPv4, other
+//! addresses and cookie keys.
 
+use core::net::{IpAddr, Ipv4Addr};
+use proto::fast_open::KeyRing;
 use script::{Script, Setup, run};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,4 +86,78 @@ fn every_script_holds_everywhere() {
         }
     }
     assert!(failures.is_empty(), "{failures}");
+}
+
+/// Addresses that no script names.
+fn elsewhere() -> Setup {
+    let of = |octets: [u8; 4]| IpAddr::V4(Ipv4Addr::from(octets));
+    Setup { local: of([10, 1, 2, 3]), remote: of([172, 16, 9, 8]), ..Setup::default() }
+}
+
+/// Does a script say where it runs? It names addresses of its own (a route, a source, an IP version), or keys as the bytes of a socket option,
+/// and the cookies that follow from both.
+fn is_bound(source: &str) -> bool {
+    let Setup { local, remote, .. } = Setup::default();
+    let network =
+        |address: IpAddr| address.to_string().rsplit_once('.').map(|(network, _)| network.to_owned());
+    let networks = [local, remote].map(|address| network(address).unwrap());
+    let says = |line: &str| {
+        ["--ip_version", "--local_ip", "--remote_ip", "TCP_FASTOPEN_KEY"]
+            .iter()
+            .any(|word| line.contains(word))
+            || networks.iter().any(|network| line.contains(network))
+    };
+    source.lines().filter(|line| !line.starts_with("//")).any(says)
+}
+
+/// The keys that a script sets, as `net.ipv4.tcp_fastopen_key` has them.
+fn keys(source: &str) -> Vec<String> {
+    let is_key = |word: &&str| {
+        let parts: Vec<&str> = word.split('-').collect();
+        parts.len() == 4
+            && parts.iter().all(|part| part.len() == 8 && part.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    let words = source.split(|at: char| !at.is_ascii_alphanumeric() && at != '-');
+    words.filter(is_key).map(str::to_owned).collect()
+}
+
+fn cookie(key: &str, setup: &Setup) -> String {
+    let ring: KeyRing = key.parse().unwrap();
+    let cookie = ring.cookie(setup.remote.into(), setup.local.into());
+    cookie.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The same conversation with other keys, between other addresses.
+fn moved(source: &str) -> String {
+    let mut text = source.to_owned();
+    for key in keys(source) {
+        let other: String = key.chars().map(|digit| if digit == '-' { '-' } else { turned(digit) }).collect();
+        text = text.replace(&cookie(&key, &Setup::default()), &cookie(&other, &elsewhere()));
+        text = text.replace(&key, &other);
+    }
+    text
+}
+
+fn turned(digit: char) -> char {
+    char::from_digit(digit.to_digit(16).unwrap() ^ 5, 16).unwrap()
+}
+
+#[test]
+fn scripts_hold_between_other_addresses_and_with_other_keys() {
+    let (mut failures, mut bound, mut keyed) = (String::new(), 0, 0);
+    let found = scripts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts"));
+    for path in &found {
+        let source = std::fs::read_to_string(path).unwrap();
+        if is_bound(&source) {
+            bound += 1;
+            continue;
+        }
+        let source = moved(&source);
+        keyed += usize::from(!keys(&source).is_empty());
+        if let Err(failure) = run(&Script::parse(&source).unwrap(), elsewhere()) {
+            failures += &format!("{}:{}\n", path.display(), failure.in_source(&source));
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+    assert!(bound * 10 < found.len() && keyed >= 40, "{bound} are bound, {keyed} have keys");
 }
