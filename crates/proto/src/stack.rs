@@ -105,6 +105,8 @@ pub struct Stack {
     resets: RateLimit,
     hash_key: HashKey,
     isn: IsnGenerator,
+    /// Every connection's, if not what `isn` gives.
+    fixed_isn: Option<SeqNum>,
     ports: PortCounters,
     guard: ReplayGuard,
     /// Some listener has served Fast Open.
@@ -144,7 +146,8 @@ impl Stack {
     /// The same with the tuple's secret.
     fn numbers_of(&self, secret: TupleSecret, now: Instant, min_isn: Option<SeqNum>) -> FirstNumbers {
         let ts_offset = if self.has_timestamp_offsets() { secret.timestamp_offset() } else { 0 };
-        FirstNumbers { iss: min_isn.unwrap_or_else(|| secret.isn(now)), ts_offset }
+        let iss = min_isn.or(self.fixed_isn).unwrap_or_else(|| secret.isn(now));
+        FirstNumbers { iss, ts_offset }
     }
 }
 
@@ -209,6 +212,7 @@ impl Stack {
             resets: RateLimit::new(),
             hash_key,
             isn: IsnGenerator::new(rng.next_key()),
+            fixed_isn: None,
             ports: PortCounters::new(),
             guard: ReplayGuard::new(rng.next_key(), config.replay_guard_entries as usize, REPLAY_GENERATION),
             serves_fast_open: false,
@@ -342,6 +346,14 @@ impl Stack {
         self.time_wait.set_max(self.shared.config.tcp_max_tw_buckets as usize);
         self.shared.memory.set_levels(&self.shared.config);
         Ok(warning)
+    }
+
+    /// Connections that begin from now on have this initial sequence number; with `None` those of RFC 6528, as at first. (One that follows
+    /// another of its tuple out of TIME-WAIT goes on behind that, and SYN cookies stay what they are.)
+    ///
+    /// For rigs that look at what happens where numbers wrap: whoever knows the number can write into a connection, or end it.
+    pub fn fix_isn(&mut self, isn: Option<u32>) {
+        self.fixed_isn = isn.map(SeqNum);
     }
 
     /// Replaces the stack's cookie keys. Listeners with keys of their own keep them.

@@ -133,6 +133,7 @@ impl<'a> Runner<'a> {
         let capabilities = Capabilities { mtu: setup.mtu, gso_max_size: GSO_MAX_SIZE, tx_checksum: true };
         let mut stack = Stack::new(Config::linux(), capabilities, seed);
         stack.set_device_name("tun0");
+        stack.fix_isn(setup.local_isn);
         stack.add_address(setup.local, if setup.local.is_ipv4() { 16 } else { 64 });
         let counted = stack.counters().clone();
         Runner {

@@ -26,6 +26,8 @@ pub struct Setup {
     pub first_peer_port: u16,
     /// What the other end's initial sequence number is where the script has 0.
     pub remote_isn: u32,
+    /// The stack's initial sequence number of every connection; `None`: RFC 6528's.
+    pub local_isn: Option<u32>,
     /// Seed of the stack's random numbers.
     pub seed: u64,
     /// Largest IP packet, bytes.
@@ -59,6 +61,7 @@ impl Default for Setup {
             connect_port: 8080,
             first_peer_port: 49_152,
             remote_isn: 0,
+            local_isn: None,
             seed: 1,
             mtu: 1500,
             tolerance_usecs: 4000,

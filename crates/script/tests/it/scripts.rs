@@ -32,12 +32,16 @@ fn places() -> Vec<Setup> {
         ..usual.clone()
     };
     let mapped = Setup { mapped: true, ..other(5, 0, 8080) };
+    // Our first byte has number 0, or one of the first thousand has.
+    let wrapping = |seed, isn| Setup { local_isn: Some(isn), ..other(seed, 0, 8080) };
     vec![
         usual.clone(),
         other(2, 1_234_567, 80),
         other(3, u32::MAX - 50, 40_000),
         other(4, 0x7fff_ffff, 5000),
         mapped,
+        wrapping(6, u32::MAX),
+        wrapping(7, u32::MAX - 1000),
     ]
 }
 
