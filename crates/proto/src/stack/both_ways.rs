@@ -3,6 +3,7 @@
 
 mod answering;
 mod openings;
+mod trouble;
 
 use super::Stack;
 use crate::rng::Rng;

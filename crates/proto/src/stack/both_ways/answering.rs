@@ -1,6 +1,7 @@
 //! The same of servers: whatever SYNs come, and whatever becomes of the answers, with many connections at once and applications that are
 //! slow, in a hurry, or gone.
 
+use super::trouble::Path;
 use super::{Host, connections_of, draw};
 use crate::rng::Rng;
 use crate::stack::Stack;
@@ -10,7 +11,7 @@ use crate::{
 };
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
-use wire::{Capabilities, RxChecksum};
+use wire::Capabilities;
 
 /// So many pairs of hosts, and so many steps of each.
 const PAIRS: u8 = 80;
@@ -66,15 +67,6 @@ fn servers_answer_alike_by_either_way() {
     assert!(short > all / 4, "no more than {short} steps of servers took a short way, in {all} of theirs");
 }
 
-/// What goes wrong on the way: so many of a hundred packets are lost, come twice, late, or otherwise than they left.
-#[derive(Clone, Copy, Default)]
-struct Path {
-    lost: u64,
-    twice: u64,
-    late: u64,
-    changed: u64,
-}
-
 struct Servers {
     /// The client's, and the server's.
     hosts: [Host; 2],
@@ -119,10 +111,7 @@ impl Servers {
         let (now, server) = (Instant::from_nanos(1_000_000_000), SocketAddr::new(addresses[1], 80));
         let options = listen_options(&mut rng);
         let listener = hosts[1].both(|stack| stack.listen(now, server, options.clone()).unwrap());
-        let path = match draw(&mut rng, 3) {
-            0 => Path { lost: 8, twice: 5, late: 5, changed: 10 },
-            _ => Path::default(),
-        };
+        let path = Path::of(&mut rng);
         let delay = Duration::from_micros([0, 300, 20_000][draw(&mut rng, 3)]);
         let prompt = draw(&mut rng, 3) > 0;
         let (ids, network) = ([Vec::new(), Vec::new()], Vec::new());
@@ -230,33 +219,13 @@ impl Servers {
                 stack.poll_transmit(now).map(|packet| (packet.header().to_vec(), packet.segments()))
             }) {
                 for packet in packets.1 {
-                    self.put_on_its_way(1 - who, RxPacket::new(packet));
+                    let arrivals = self.path.arrivals(&mut self.rng, RxPacket::new(packet));
+                    let at = self.now + self.delay;
+                    self.network
+                        .extend(arrivals.into_iter().map(|(late, packet)| (at + late, 1 - who, packet)));
                 }
             }
         }
-    }
-
-    /// Some packets are lost, come twice or late, or with a bit of TCP's header, or of its text, changed.
-    fn put_on_its_way(&mut self, to: usize, mut packet: RxPacket) {
-        let (rng, at) = (&mut self.rng, self.now + self.delay);
-        let Path { lost, twice, late, changed } = self.path;
-        let [lost, twice, late, changed] =
-            [lost, twice, late, changed].map(|percent| rng.next_u64() % 100 < percent);
-        if lost {
-            return;
-        }
-        if changed {
-            let mut data = packet.data.to_vec();
-            // Behind the header of IP, which has a checksum of its own.
-            let bit = 20 * 8 + draw(rng, (data.len() - 20).min(60) * 8);
-            data[bit / 8] ^= 1 << (bit % 8);
-            packet = RxPacket { data: data.into(), checksum: RxChecksum::Trusted, ..packet };
-        }
-        if twice {
-            self.network.push((at, to, packet.clone()));
-        }
-        let wait = if late { [1, 30, 1_500][draw(rng, 3)] } else { 0 };
-        self.network.push((at + Duration::from_millis(wait), to, packet));
     }
 
     /// Time passes, and what is due in it happens.

@@ -1,6 +1,7 @@
 //! The same of openings: whatever is asked of a connection, and whatever becomes of its SYN and of the SYN-ACK, it opens (or does not) by
 //! the short ways as by those of all.
 
+use super::trouble::Path;
 use super::{Host, connections_of, draw};
 use crate::rng::Rng;
 use crate::stack::Stack;
@@ -10,7 +11,7 @@ use crate::{
 };
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
-use wire::{Capabilities, RxChecksum};
+use wire::Capabilities;
 
 /// So many hosts, each of which opens so many connections, one after the other.
 const HOSTS: u8 = 120;
@@ -51,15 +52,6 @@ fn connections_open_alike_by_either_way() {
     let short: u32 = (0..HOSTS).map(|seed| Openings::of(seed).go_on()).sum();
     let all = u32::from(HOSTS) * OPENINGS;
     assert!(short > all / 4, "no more than {short} of {all} connections opened by the short way");
-}
-
-/// What goes wrong on the way: so many of a hundred packets are lost, come twice, late, or otherwise than they left.
-#[derive(Clone, Copy, Default)]
-struct Path {
-    lost: u64,
-    twice: u64,
-    late: u64,
-    changed: u64,
 }
 
 struct Openings {
@@ -113,10 +105,7 @@ impl Openings {
         let fast_open = [None, Some(16), Some(16), Some(16)][draw(&mut rng, 4)];
         let options = ListenOptions { fast_open, ..ListenOptions::default() };
         let listener = server.both(|stack| stack.listen(now, peer, options.clone()).unwrap());
-        let path = match draw(&mut rng, 3) {
-            0 => Path { lost: 8, twice: 5, late: 5, changed: 10 },
-            _ => Path::default(),
-        };
+        let path = Path::of(&mut rng);
         let delay = Duration::from_micros([0, 300, 20_000][draw(&mut rng, 3)]);
         let (answers, ends) = (draw(&mut rng, 3) > 0, draw(&mut rng, 3) == 0);
         let network = Vec::new();
@@ -213,13 +202,10 @@ impl Openings {
                 stack.poll_transmit(now).map(|packet| (packet.header().to_vec(), packet.segments()))
             }) {
                 for packet in packets.1 {
-                    let packet = RxPacket::new(packet);
-                    put_on_its_way(
-                        &mut self.network,
-                        &mut self.rng,
-                        self.path,
-                        (now + self.delay, at_client, packet),
-                    );
+                    let arrivals = self.path.arrivals(&mut self.rng, RxPacket::new(packet));
+                    let at = now + self.delay;
+                    self.network
+                        .extend(arrivals.into_iter().map(|(late, packet)| (at + late, at_client, packet)));
                 }
             }
         }
@@ -264,32 +250,4 @@ impl Openings {
             });
         }
     }
-}
-
-/// Some packets are lost, come twice or late, or with a bit of TCP's header, or of its text, changed.
-fn put_on_its_way(
-    network: &mut Vec<(Instant, bool, RxPacket)>,
-    rng: &mut Rng,
-    path: Path,
-    (at, at_client, mut packet): (Instant, bool, RxPacket),
-) {
-    let mut happens = |percent: u64| rng.next_u64() % 100 < percent;
-    let (lost, twice, late, changed) =
-        (happens(path.lost), happens(path.twice), happens(path.late), happens(path.changed));
-    if lost {
-        return;
-    }
-    if changed {
-        let mut data = packet.data.to_vec();
-        // Behind the header of IP, which may have a checksum of its own.
-        let begin = if data[0] >> 4 == 4 { 20 } else { 40 };
-        let bit = begin * 8 + draw(rng, (data.len() - begin).min(60) * 8);
-        data[bit / 8] ^= 1 << (bit % 8);
-        packet = RxPacket { data: data.into(), checksum: RxChecksum::Trusted, ..packet };
-    }
-    if twice {
-        network.push((at, at_client, packet.clone()));
-    }
-    let at = if late { at + Duration::from_millis([1, 30, 1_500][draw(rng, 3)]) } else { at };
-    network.push((at, at_client, packet));
 }
