@@ -32,7 +32,7 @@
 //! | plan | what the first SYN shall be, and how much data it takes | [`decide`], [`syn_data_max`] |
 //! | fallback | when the plain SYN follows | [`fallback_after`] |
 //! | pending queue | how many accepted SYNs may await their final ACK | [`PendingQueue`] |
-//! | replay guard | keeps a copied SYN from being accepted twice | [`ReplayGuard`] |
+//! | replay guard | keeps a copied SYN from being accepted twice | `guard` |
 //!
 //! # What Fast Open does not do
 //!
@@ -60,7 +60,7 @@ pub use client::{
     ClientInputs, ClientPlan, SynDataLimits, SynDataPolicy, decide, fallback_after, syn_data_max,
     syn_data_mss,
 };
-pub use guard::{Guard, ReplayGuard};
+pub(crate) use guard::{Guard, ReplayGuard};
 pub use key::{CookieCheck, Key, KeyError, KeyRing};
 pub use pending::PendingQueue;
 pub(crate) use rotation::Rotation;

@@ -76,6 +76,8 @@ pub const MAX_HEADER: usize = 40 + TCP_HEADER_LEN + TCP_OPTIONS_MAX;
 
 /// Longest text that may lie in a packet itself, bytes. Up to here a copy costs less than the counting of who shares it.
 pub const TEXT_MOST: usize = 192;
+// Its length is kept in a byte.
+const _: () = assert!(TEXT_MOST <= u8::MAX as usize);
 
 /// A packet to send: header inline, payload inline if it is short, or as shared slices.
 #[derive(Clone, Debug)]

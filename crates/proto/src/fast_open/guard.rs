@@ -29,7 +29,7 @@ use wire::SeqNum;
 
 /// What the guard says of a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guard {
+pub(crate) enum Guard {
     /// Not seen before; remembered now. Accept.
     Fresh,
     /// Seen before: answer with a SYN-ACK of the ISN only.
@@ -39,7 +39,7 @@ pub enum Guard {
 }
 
 /// Remembers accepted Fast Open SYNs.
-pub struct ReplayGuard {
+pub(crate) struct ReplayGuard {
     key: HashKey,
     capacity: usize,
     /// Nanoseconds.
@@ -52,7 +52,7 @@ pub struct ReplayGuard {
 impl ReplayGuard {
     /// Room for `capacity` SYNs per generation (8 bytes each, allocated as they come); `key` must be secret.
     /// `generation` should exceed the time a packet may wander: 120 s, RFC 9293's MSL.
-    pub fn new(key: (u64, u64), capacity: usize, generation: Duration) -> ReplayGuard {
+    pub(crate) fn new(key: (u64, u64), capacity: usize, generation: Duration) -> ReplayGuard {
         ReplayGuard {
             key: HashKey::new(key),
             capacity,
@@ -92,7 +92,7 @@ impl ReplayGuard {
     }
 
     /// Forgets what is old enough and frees its memory. A check does so too; a caller that sees no SYNs for long may.
-    pub fn expire(&mut self, now: Instant) {
+    pub(crate) fn expire(&mut self, now: Instant) {
         if now.nanos_since(self.current_since) >= self.generation {
             self.rotate(now);
         }
@@ -107,13 +107,9 @@ impl ReplayGuard {
     }
 
     /// SYNs remembered.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.current.len() + self.previous.len()
-    }
-
-    /// None remembered?
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     fn id(&self, tuple: TupleSecret, isn: SeqNum) -> u64 {
@@ -196,7 +192,7 @@ mod tests {
         assert_eq!(syn(&mut guard, at(121), 1), Guard::Replay);
         assert_eq!(guard.len(), 3);
         guard.expire(at(1000));
-        assert!(guard.is_empty());
+        assert_eq!(guard.len(), 0);
     }
 
     proptest! {

@@ -60,10 +60,9 @@ impl Stack {
         };
         self.for_connection(now, index, &mut segment_of(&plain, layout, packet));
     }
-}
 
-impl Stack {
-    /// The same of the handshake of a Fast Open child.
+    /// The same of the handshake of a Fast Open child. False: there is still something to be done about the segment, perhaps all, by the long
+    /// way.
     #[inline(never)]
     pub(super) fn take_completing_child(
         &mut self,

@@ -11,7 +11,7 @@ use crate::tcp::input::predicted::{Ordinary, Payload};
 use crate::tcp::input::{Reply, Segment};
 use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
 use crate::tuple::FourTuple;
-use crate::{ConnId, DropReason, Instant, ListenerId, SocketOption};
+use crate::{ConnId, DropReason, Drops, Instant, ListenerId, SocketOption};
 use bytes::Buf;
 use core::ops::Range;
 use wire::{
@@ -300,7 +300,7 @@ impl Stack {
         let end = segment.end();
         let reply = connection.segment_arrives(self.shared.context(now), segment);
         if !self.shared.meanwhile.is_empty() {
-            send_first(&mut self.shared.meanwhile, connection, &mut self.replies);
+            send_first(&mut self.shared.meanwhile, connection, &mut self.replies, &mut self.drops);
         }
         if reply == Reply::Nothing
             && self.trace.is_none()
@@ -502,6 +502,7 @@ pub(super) fn segment_of(
         ecn: plain.ecn,
         dscp: plain.dscp,
     };
+    // Options are large: they are put where they stay.
     if !options.is_empty() {
         segment.header.options = TcpOptions::parse(&segment.payload[options]);
     }
@@ -545,12 +546,19 @@ fn drop_reason(error: IpError) -> DropReason {
 
 /// What was sent while a segment was taken leaves before all that waits.
 #[cold]
-fn send_first(packets: &mut Vec<TxPacket>, connection: &Connection, replies: &mut Replies) {
+fn send_first(
+    packets: &mut Vec<TxPacket>,
+    connection: &Connection,
+    replies: &mut Replies,
+    drops: &mut Drops,
+) {
     for packet in packets.drain(..) {
-        if let Some(place) = replies.push() {
-            *place = packet;
-            connection.sign_ahead(place);
-        }
+        let Some(place) = replies.push() else {
+            drops.count(DropReason::RateLimited);
+            continue;
+        };
+        *place = packet;
+        connection.sign_ahead(place);
     }
 }
 

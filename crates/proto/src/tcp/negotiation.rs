@@ -11,7 +11,7 @@ pub(crate) const TIMESTAMPS_LEN: u16 = 12;
 /// Largest receive buffer, bytes: the largest window is 2³⁰ (RFC 7323 §2.2).
 pub(crate) const RECV_BUFFER_MAX: u32 = 1 << 30;
 /// Largest shift (RFC 7323 §2.3).
-pub(crate) const WSCALE_MAX: u8 = 14;
+const WSCALE_MAX: u8 = 14;
 
 /// Agreed for the life of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,12 +8,11 @@
 use super::predicted::{Ordinary, Payload};
 use crate::fast_open::ClientPlan;
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::ecn::EcnMode;
 use crate::tcp::fast_open_client::SynAck;
 use crate::tcp::handshake::{ActiveOpen, Handshake};
 use crate::tcp::mtu_search::ALWAYS;
 use crate::tcp::nagle::Nagle;
-use crate::tcp::negotiation::{Negotiated, WSCALE_MAX, mss_min};
+use crate::tcp::negotiation::{Negotiated, mss_min};
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::{Config, Events};
@@ -98,13 +97,7 @@ impl Connection {
         answer: Option<Payload>,
     ) {
         self.tally.came(segment.len, answer.as_ref().map_or(0, |answer| answer.gso_size));
-        let agreed = Negotiated {
-            peer_mss: options.mss,
-            snd_wscale: Some(options.window_scale.min(WSCALE_MAX)),
-            timestamps: true,
-            sack: true,
-            ecn: EcnMode::Off,
-        };
+        let agreed = Negotiated::as_usual(&cx.config, self.tuple.peer.is_v4(), options);
         self.agree(cx, agreed);
         self.start_receiver(cx, segment.seq);
         self.take_window((segment.seq, segment.ack), segment.window.into());
