@@ -19,7 +19,7 @@ use libc::{
     ssize_t, timespec, timeval,
 };
 use posix::{Errno, Sockets, VirtualProcess, c};
-use proto::{Capabilities, Config, Instant, Stack};
+use proto::{Capabilities, Config, CongestionControl, Instant, Stack};
 use std::ptr;
 use std::time::Duration;
 
@@ -170,7 +170,9 @@ const BASE: i32 = 100;
 impl Ours {
     fn new() -> Ours {
         let loopback = Capabilities { mtu: 65_535, gso_max_size: 0, tx_checksum: false };
-        let mut stack = Stack::new(Config::linux(), loopback, [7; 32]);
+        // The one algorithm that every kernel lets every namespace choose.
+        let config = Config { tcp_congestion_control: CongestionControl::Reno, ..Config::linux() };
+        let mut stack = Stack::new(config, loopback, [7; 32]);
         stack.set_device_name("lo");
         stack.add_address("127.0.0.1".parse().unwrap(), 8);
         stack.add_address("::1".parse().unwrap(), 128);
