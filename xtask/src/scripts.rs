@@ -37,7 +37,7 @@ pub(crate) fn run(packetdrill: &str, paths: &[&str]) -> Result<(), String> {
     found.retain(|script| !is_ours_alone(script));
     if found.len() < before {
         println!(
-            "SKIPPED {} scripts: they change settings that Linux does not have, or want echoes that packetdrill does not",
+            "SKIPPED {} scripts: they change settings that Linux does not have or has once for all namespaces, or want echoes or several connections, which packetdrill does not",
             before - found.len()
         );
     }
@@ -46,6 +46,9 @@ pub(crate) fn run(packetdrill: &str, paths: &[&str]) -> Result<(), String> {
         found.retain(|script| !wants_accurate_ecn(script));
         println!("SKIPPED {} scripts: this kernel's net.ipv4.tcp_ecn ends at 2", before - found.len());
     }
+    let before = found.len();
+    found.retain(has_its_algorithm);
+    println!("SKIPPED {} scripts: this kernel has not their congestion control", before - found.len());
     let all = found.len();
     let mut failed = 0;
     for script in at_once(&packetdrill, found) {
@@ -70,9 +73,21 @@ fn wants_accurate_ecn(script: &Path) -> bool {
     ["tcp_ecn=3", "tcp_ecn=4", "tcp_ecn=5"].iter().any(|setting| text.contains(setting))
 }
 
+/// Linux has algorithms as modules, which need not be there.
+fn has_its_algorithm(script: &PathBuf) -> bool {
+    let text = std::fs::read_to_string(script).unwrap_or_default();
+    let available =
+        std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let mut wanted = text.split("tcp_congestion_control=").skip(1);
+    wanted.all(|rest| {
+        let name = rest.split(|at: char| !at.is_ascii_alphanumeric()).next();
+        name.is_none_or(|name| available.split_whitespace().any(|known| known == name))
+    })
+}
+
 fn is_ours_alone(script: &Path) -> bool {
-    let wanted = |text: String| ["firstbyte.", "icmp echo_"].iter().any(|word| text.contains(word));
-    std::fs::read_to_string(script).is_ok_and(wanted)
+    let words = ["firstbyte.", "icmp echo_", "tcp_mem=", "tcp_max_orphans=", "> 8080 > "];
+    std::fs::read_to_string(script).is_ok_and(|text| words.iter().any(|word| text.contains(word)))
 }
 
 /// Where system tools lie too.

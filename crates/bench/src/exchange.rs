@@ -88,6 +88,7 @@ impl Inbox {
     ///
     /// # Errors
     /// The connection ended, or a byte is not what the peer wrote.
+    #[inline]
     pub fn read(&mut self, stack: &mut Stack, now: Instant, id: ConnId) -> Result<Option<usize>, Failure> {
         match stack.read(now, id, &mut self.buffer) {
             Ok(read) if self.buffer[..read] == self.expected[..read] => Ok(Some(read)),

@@ -7,7 +7,7 @@
 use bytes::BytesMut;
 use core::ops::Range;
 use device::ring::{Ring, SMALL};
-use proto::{Capabilities, RxPacket, TxPacket};
+use proto::{Capabilities, RxBatch, RxPacket, TxPacket};
 use wire::{MAX_HEADER, RxChecksum, Segments};
 
 /// Buffers the ring keeps for use again.
@@ -20,7 +20,7 @@ const CACHE_LINE: usize = 64;
 
 /// Packets on their way.
 pub struct Link {
-    queue: Vec<RxPacket>,
+    queue: RxBatch,
     ring: Ring,
     bursts: Ring,
     /// Where in a buffer the packets of a burst lie.
@@ -39,7 +39,7 @@ impl Link {
     pub fn new(mtu: usize, has_checksums: bool) -> Link {
         let ring = Ring::new(mtu.next_multiple_of(BUFFER_MIN), RING);
         let bursts = Ring::new(BURST, RING);
-        Link { queue: Vec::new(), ring, bursts, cut: Vec::new(), has_checksums, packets: 0 }
+        Link { queue: RxBatch::default(), ring, bursts, cut: Vec::new(), has_checksums, packets: 0 }
     }
 
     /// Packets sent since the beginning.
@@ -60,11 +60,10 @@ impl Link {
     #[inline]
     fn send_small(&mut self, packet: &TxPacket, len: usize) {
         let has_checksums = self.has_checksums;
-        let data = self.ring.place(len, |place| {
+        self.packets += 1;
+        self.queue.place(len, self.checksum(), |place| {
             copy(packet, place, has_checksums);
         });
-        self.packets += 1;
-        self.queue.push(RxPacket { data, truesize: len, checksum: self.checksum(), gso_size: 0 });
     }
 
     #[inline(never)]
@@ -113,10 +112,10 @@ impl Link {
         }));
     }
 
-    /// Everything that has arrived, into an empty batch.
-    pub fn receive(&mut self, batch: &mut Vec<RxPacket>) {
-        std::mem::swap(batch, &mut self.queue);
-        self.queue.clear();
+    /// Everything that has arrived.
+    #[inline]
+    pub fn arrived(&mut self) -> &mut RxBatch {
+        &mut self.queue
     }
 
     /// Frees what the ring keeps.

@@ -6,7 +6,7 @@ use crate::meter;
 use crate::report::Failure;
 use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
-use proto::{Config, Instant, RxPacket, Stack, TxPacket};
+use proto::{Config, Instant, Stack, TxPacket};
 
 /// The client's address.
 pub const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 80, 0, 1));
@@ -29,7 +29,6 @@ pub struct Pair {
     pub client: End,
     /// Accepts them.
     pub server: End,
-    batch: Vec<RxPacket>,
     last_packet: Instant,
 }
 
@@ -43,11 +42,14 @@ impl End {
         End { stack, link: Link::new(mtu, has_checksums), packet: TxPacket::default() }
     }
 
-    /// Time, a batch of packets.
-    fn take(&mut self, now: Instant, batch: &mut Vec<RxPacket>) {
+    /// Time, and the packets that have come over `link`.
+    #[inline]
+    fn take(&mut self, now: Instant, link: &mut Link) {
         self.stack.handle_timeout(now);
+        let batch = link.arrived();
         if !batch.is_empty() {
             self.stack.handle_packets(now, batch);
+            batch.clear();
         }
     }
 
@@ -67,7 +69,6 @@ impl Pair {
         Pair {
             client: End::new(client, mtu, has_checksums, CLIENT, 1),
             server: End::new(server, mtu, has_checksums, SERVER, 2),
-            batch: Vec::with_capacity(BATCH),
             last_packet: meter::now(),
         }
     }
@@ -93,13 +94,11 @@ impl Pair {
         client: &mut impl Application,
         server: &mut impl Application,
     ) -> Result<usize, Failure> {
-        let Pair { client: here, server: there, batch, last_packet } = self;
-        there.link.receive(batch);
-        here.take(now, batch);
+        let Pair { client: here, server: there, last_packet } = self;
+        here.take(now, &mut there.link);
         serve_events(&mut here.stack, now, client)?;
         let mut moved = here.give(now);
-        here.link.receive(batch);
-        there.take(now, batch);
+        there.take(now, &mut here.link);
         serve_events(&mut there.stack, now, server)?;
         moved += there.give(now);
         if moved > 0 {

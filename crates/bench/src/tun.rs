@@ -8,7 +8,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use device::Device;
 use device::tun::Tun;
-use proto::{Config, Instant, RxPacket, Stack, TxPacket};
+use proto::{Config, Instant, RxBatch, Stack, TxPacket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 
@@ -43,7 +43,7 @@ pub struct TunEnd {
     /// The stack.
     pub stack: Stack,
     device: Tun,
-    received: Vec<RxPacket>,
+    received: RxBatch,
     waiting: VecDeque<TxPacket>,
 }
 
@@ -62,7 +62,7 @@ impl TunEnd {
         Ok(TunEnd {
             stack,
             device,
-            received: Vec::with_capacity(BATCH),
+            received: RxBatch::with_capacity(BATCH),
             waiting: VecDeque::with_capacity(BATCH),
         })
     }

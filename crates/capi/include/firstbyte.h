@@ -246,9 +246,10 @@ int fb_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 /*
  * fcntl and ioctl have a third argument that depends on the second; in C these two take it as it is, and hand it on to the two below,
  * which are what the library exports. F_GETFL, F_SETFL (O_NONBLOCK), F_GETFD, F_SETFD, F_DUPFD, F_DUPFD_CLOEXEC, F_GETLEASE (F_UNLCK);
- * F_SETOWN, F_GETOWN, F_SETSIG, F_GETSIG, FIOSETOWN, SIOCSPGRP, FIOGETOWN, SIOCGPGRP: remembered and read back, but no signal is ever
- * sent, and O_ASYNC is EOPNOTSUPP. FIONBIO, FIOCLEX, FIONCLEX, FIONREAD (SIOCINQ), SIOCOUTQ, SIOCOUTQNSD, SIOCATMARK. EBADF; fb_fcntl:
- * EINVAL for other commands, ESRCH (F_SETOWN: nobody has this number); fb_ioctl: ENOTTY for other requests, EINVAL (listens), EFAULT.
+ * F_SETOWN, F_GETOWN, F_SETOWN_EX, F_GETOWN_EX, F_SETSIG, F_GETSIG, FIOSETOWN, SIOCSPGRP, FIOGETOWN, SIOCGPGRP: remembered and read back,
+ * but no signal is ever sent, and O_ASYNC is EOPNOTSUPP. FIONBIO, FIOCLEX, FIONCLEX, FIONREAD (SIOCINQ; of pipes, too), SIOCOUTQ,
+ * SIOCOUTQNSD, SIOCATMARK. EBADF; fb_fcntl: EINVAL for other commands, ESRCH (F_SETOWN: nobody has this number), EFAULT; fb_ioctl: ENOTTY
+ * for other requests, EINVAL (listens), EFAULT.
  */
 int fb_fcntl_arg(int fd, int command, long argument);
 int fb_ioctl_arg(int fd, unsigned long request, void *argument);
@@ -260,6 +261,12 @@ static inline int fb_fcntl(int fd, int command, ...) {
   if (command == 0 || command == 2 || command == 4 || command == 8 || command == 10 || command == 1030) {
     va_start(arguments, command);
     argument = va_arg(arguments, int);
+    va_end(arguments);
+  }
+  /* F_SETOWN_EX and F_GETOWN_EX: the address of a struct f_owner_ex. */
+  if (command == 15 || command == 16) {
+    va_start(arguments, command);
+    argument = (long)va_arg(arguments, void *);
     va_end(arguments);
   }
   return fb_fcntl_arg(fd, command, argument);

@@ -46,10 +46,10 @@ plain_calls! {
     fb_dup(fd: c_int), |p| c::dup(p, fd);
     fb_dup2(fd: c_int, new: c_int), |p| c::dup2(p, fd, new);
     fb_dup3(fd: c_int, new: c_int, flags: c_int), |p| c::dup3(p, fd, new, flags);
-    fb_fcntl_arg(fd: c_int, command: c_int, argument: c_long), |p| c::fcntl(p, fd, command, argument as c_int);
 }
 
 calls! {
+    fb_fcntl_arg(fd: c_int, command: c_int, argument: c_long) -> c_int = returned_int, |p| c::fcntl(p, fd, command, argument);
     fb_bind(fd: c_int, addr: *const sockaddr, len: socklen_t) -> c_int = returned_int, |p| c::bind(p, fd, addr, len);
     fb_accept(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p| c::accept(p, fd, addr, len, 0);
     fb_accept4(fd: c_int, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int = returned_int,

@@ -1,7 +1,7 @@
 //! Packets seen on the way between a stack and its device, kept in memory for the ladder of an exchange.
 use bytes::Bytes;
 use firstbyte::Instant;
-use firstbyte::device::{Capabilities, Device, RxPacket, TxPacket};
+use firstbyte::device::{Capabilities, Device, RxBatch, TxPacket};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -58,13 +58,13 @@ impl<D: Device> Device for Watched<D> {
         self.device.capabilities()
     }
 
-    fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+    fn recv(&mut self, batch: &mut RxBatch, max: usize) -> io::Result<usize> {
         let before = batch.len();
         let received = self.device.recv(batch, max);
         let at = self.recorder.now();
-        self.recorder
-            .lock()
-            .extend(batch[before..].iter().map(|packet| Seen { at, bytes: packet.data.clone() }));
+        let packets = (before..batch.len()).filter_map(|packet| batch.data(packet));
+        let seen = packets.map(|packet| Seen { at, bytes: Bytes::copy_from_slice(packet) });
+        self.recorder.lock().extend(seen);
         received
     }
 

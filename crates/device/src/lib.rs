@@ -7,7 +7,7 @@
 //! - [`tap`]: a pcapng writer, and a wrapper that captures what passes through any device.
 //! - [`interface`] (Linux): addresses, routes, MTU and state of a kernel interface, over netlink.
 //!
-//! Packets are [`wire::RxPacket`] and [`wire::TxPacket`], from the IP header on. There is no Ethernet and no ARP here,
+//! Packets are in [`wire::RxBatch`]es, or [`wire::TxPacket`]s, from the IP header on. There is no Ethernet and no ARP here,
 //! no clock (a tap is given one), and no queueing or link emulation: that is `qdisc`.
 #![deny(unsafe_op_in_unsafe_fn)]
 #[cfg(target_os = "linux")]
@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use wire::{Capabilities, RxPacket, TxPacket};
+use wire::{Arrival, Capabilities, RxBatch, TxPacket};
 
 /// Something that carries IP packets.
 ///
@@ -36,7 +36,7 @@ pub trait Device {
     ///
     /// # Errors
     /// The device is gone or broken. Packets received before the fault are returned first; the error comes with the next call.
-    fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize>;
+    fn recv(&mut self, batch: &mut RxBatch, max: usize) -> io::Result<usize>;
 
     /// Sends from the front of `batch`, removes what it took, and returns how many that were. Packets that would block
     /// stay; one that the device had to cut may stay as its last segments. A packet that can never be sent (larger than the
@@ -61,7 +61,7 @@ impl<D: Device + ?Sized> Device for Box<D> {
         (**self).capabilities()
     }
 
-    fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+    fn recv(&mut self, batch: &mut RxBatch, max: usize) -> io::Result<usize> {
         (**self).recv(batch, max)
     }
 
@@ -106,7 +106,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    fn count_rx(&mut self, packet: &RxPacket) {
+    fn count_rx(&mut self, packet: &Arrival<'_>) {
         self.rx_packets += 1;
         self.rx_bytes += packet.data.len() as u64;
         self.rx_merged += u64::from(packet.gso_size != 0);
@@ -116,6 +116,13 @@ impl Stats {
         self.tx_packets += 1;
         self.tx_bytes += len as u64;
         self.tx_gso += u64::from(gso_size != 0);
+    }
+}
+
+/// Packets of `batch` from the `first`th on.
+fn arrived(batch: &mut RxBatch, first: usize, mut see: impl FnMut(Arrival<'_>)) {
+    for at in first..batch.len() {
+        batch.get_mut(at).into_iter().for_each(&mut see);
     }
 }
 

@@ -7,7 +7,7 @@
 //! ```
 //! use device::{Device, memory};
 //! use std::collections::VecDeque;
-//! use wire::{Capabilities, TxPacket};
+//! use wire::{Capabilities, RxBatch, TxPacket};
 //!
 //! let capabilities = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
 //! let (mut a, mut b) = memory::pair(capabilities);
@@ -15,17 +15,17 @@
 //! header[0] = 0x45;
 //! let mut out = VecDeque::from([TxPacket::new(&header, Default::default())]);
 //! assert_eq!(a.send(&mut out)?, 1);
-//! let mut batch = Vec::new();
+//! let mut batch = RxBatch::default();
 //! assert_eq!(b.recv(&mut batch, 64)?, 1);
 //! # Ok::<(), std::io::Error>(())
 //! ```
-use crate::{Device, Stats, fits, is_ip};
+use crate::{Device, Stats, arrived, fits, is_ip};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wire::{Capabilities, RxChecksum, RxPacket, TxChecksum, TxPacket};
+use wire::{Capabilities, RxBatch, RxChecksum, RxPacket, TxChecksum, TxPacket};
 
 /// Packets that wait in each direction before the sender is pushed back, unless [`pair_with`] says otherwise.
 pub const QUEUE_LEN: usize = 1024;
@@ -149,7 +149,7 @@ impl Device for MemoryDevice {
         self.own.capabilities
     }
 
-    fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+    fn recv(&mut self, batch: &mut RxBatch, max: usize) -> io::Result<usize> {
         let before = batch.len();
         let mut inbox = lock(&self.own.inbox);
         let count = inbox.packets.len().min(max);
@@ -160,7 +160,7 @@ impl Device for MemoryDevice {
         if ended {
             return Err(other_end_gone());
         }
-        batch[before..].iter().for_each(|packet| self.stats.count_rx(packet));
+        arrived(batch, before, |packet| self.stats.count_rx(&packet));
         if wake_sender {
             self.peer.call();
         }

@@ -15,7 +15,7 @@ const RECENT: usize = 4;
 pub struct Ring {
     /// Oldest first.
     lent: VecDeque<Bytes>,
-    /// The rest of a block for small packets; its bytes mean nothing.
+    /// The rest of a block for copies; its bytes mean nothing.
     block: BytesMut,
     buffer_len: usize,
     most: usize,
@@ -50,20 +50,14 @@ impl Ring {
         whole
     }
 
-    /// A copy of a small packet, close to others in one block (a driver's `rx_copybreak`): it does not pin a buffer.
+    /// A copy of something small, close to others in one block: it does not pin a buffer.
     pub fn copy(&mut self, packet: &[u8]) -> Bytes {
-        self.place(packet.len(), |place| place.copy_from_slice(packet))
-    }
-
-    /// As [`copy`](Self::copy), of a packet that `write` makes where it lies: all of its `len` bytes, which mean nothing before.
-    #[inline]
-    pub fn place(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Bytes {
-        if self.block.len() < len {
-            self.next_block(len);
+        if self.block.len() < packet.len() {
+            self.next_block(packet.len());
         }
-        let mut packet = self.block.split_to(len);
-        write(&mut packet);
-        packet.freeze()
+        let mut copy = self.block.split_to(packet.len());
+        copy.copy_from_slice(packet);
+        copy.freeze()
     }
 
     #[cold]

@@ -12,12 +12,12 @@ mod pcapng;
 pub use checksum::complete_checksum;
 pub use pcapng::{Captured, Direction, InterfaceId, PcapngWriter};
 
-use crate::Device;
+use crate::{Device, arrived};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wire::{Capabilities, IpHeader, RxChecksum, RxPacket, TcpHeader, TxPacket, protocol};
+use wire::{Capabilities, IpHeader, RxBatch, RxChecksum, TcpHeader, TxPacket, protocol};
 
 /// A writer that several captures share, each with an interface of its own.
 pub type SharedWriter<W> = Arc<Mutex<PcapngWriter<W>>>;
@@ -77,12 +77,12 @@ impl<D: Device, W: Write> Capture<D, W> {
         self.fault.as_ref()
     }
 
-    fn record_received(&mut self, packets: &[RxPacket]) {
-        if packets.is_empty() {
+    fn record_received(&mut self, batch: &mut RxBatch, first: usize) {
+        if batch.len() == first {
             return;
         }
         let at = (self.clock)();
-        for packet in packets {
+        arrived(batch, first, |packet| {
             let completed = match packet.checksum {
                 RxChecksum::Trusted => complete_checksum(&packet.data),
                 RxChecksum::Verify => None,
@@ -90,7 +90,7 @@ impl<D: Device, W: Write> Capture<D, W> {
             let data = completed.as_deref().unwrap_or(&packet.data);
             let comment = merged_comment("GRO", packet.gso_size, tcp_payload_len(data).unwrap_or(0));
             self.record(at, Direction::Inbound, data, comment);
-        }
+        });
     }
 
     fn record_sent(&mut self, at: u64, packet: &TxPacket) {
@@ -120,10 +120,10 @@ impl<D: Device, W: Write> Device for Capture<D, W> {
         self.device.capabilities()
     }
 
-    fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+    fn recv(&mut self, batch: &mut RxBatch, max: usize) -> io::Result<usize> {
         let before = batch.len();
         let received = self.device.recv(batch, max);
-        self.record_received(&batch[before..]);
+        self.record_received(batch, before);
         received
     }
 

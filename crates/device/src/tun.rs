@@ -30,7 +30,7 @@ pub use builder::Builder;
 pub use error::TunError;
 
 use crate::ring::{Ring, SMALL};
-use crate::{Device, IP_PACKET_MAX, Stats, fits, is_ip};
+use crate::{Device, IP_PACKET_MAX, Stats, arrived, fits, is_ip};
 use bytes::{Bytes, BytesMut};
 use rustix::io::Errno;
 use single::Singles;
@@ -39,7 +39,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use virtio::{GsoType, HEADER_LEN, TCP_CWR, TCP_FLAGS_OFFSET, VirtioNetHeader};
-use wire::{Capabilities, MAX_HEADER, RxChecksum, RxPacket, TxChecksum, TxPacket};
+use wire::{Capabilities, MAX_HEADER, RxBatch, RxChecksum, RxPacket, TxChecksum, TxPacket};
 
 /// Room for the largest merged frame: virtio header, IPv6 header, 65535 bytes after it.
 const MERGED_MAX: usize = HEADER_LEN + 40 + 65_535;
@@ -127,26 +127,29 @@ impl Tun {
         }
     }
 
-    /// The packet in the first `len` bytes of the buffer, behind its virtio header; `None` when it is not a valid one.
-    fn take_merged(&mut self, len: usize) -> Option<RxPacket> {
+    /// The packet in the first `len` bytes of the buffer, behind its virtio header, joins the batch; `None` when it is not a valid one.
+    fn take_merged(&mut self, len: usize, batch: &mut RxBatch) -> Option<()> {
         let frame = &self.buffer[..len];
         let header = VirtioNetHeader::parse(frame.first_chunk::<HEADER_LEN>()?)?;
         let packet = &frame[HEADER_LEN..];
         if !is_ip(packet) {
             return None;
         }
-        let (data, truesize) = if packet.len() <= SMALL {
-            (self.ring.copy(packet), packet.len())
-        } else if packet.len() < COPY_MAX {
+        let checksum = if header.is_checksum_known() { RxChecksum::Trusted } else { RxChecksum::Verify };
+        let gso_size = if header.gso_type == GsoType::None { 0 } else { header.gso_size };
+        if packet.len() <= SMALL {
+            batch.copy(packet, checksum, gso_size);
+            return Some(());
+        }
+        let (data, truesize) = if packet.len() < COPY_MAX {
             (Bytes::copy_from_slice(packet), packet.len())
         } else {
             let buffer = std::mem::replace(&mut self.buffer, self.ring.take());
             let truesize = buffer.len();
             (self.ring.lend(buffer).slice(HEADER_LEN..len), truesize)
         };
-        let checksum = if header.is_checksum_known() { RxChecksum::Trusted } else { RxChecksum::Verify };
-        let gso_size = if header.gso_type == GsoType::None { 0 } else { header.gso_size };
-        Some(RxPacket { data, truesize, checksum, gso_size })
+        batch.push(RxPacket { data, truesize, checksum, gso_size });
+        Some(())
     }
 
     /// Takes the first packet of the batch. `false`: it would block, and was not taken.
@@ -294,11 +297,11 @@ impl Device for Tun {
         self.capabilities
     }
 
-    fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+    fn recv(&mut self, batch: &mut RxBatch, max: usize) -> io::Result<usize> {
         if !self.has_offload() {
             return self.recv_singles(batch, max);
         }
-        let mut count = 0;
+        let (first, mut count) = (batch.len(), 0);
         while count < max {
             let len = match self.read_frame(0, MERGED_MAX) {
                 Ok(Some(len)) => len,
@@ -306,15 +309,12 @@ impl Device for Tun {
                 Err(_) if count > 0 => break,
                 Err(error) => return Err(error),
             };
-            match self.take_merged(len) {
-                Some(packet) => {
-                    self.stats.count_rx(&packet);
-                    batch.push(packet);
-                    count += 1;
-                }
+            match self.take_merged(len, batch) {
+                Some(()) => count += 1,
                 None => self.stats.rx_invalid += 1,
             }
         }
+        arrived(batch, first, |packet| self.stats.count_rx(&packet));
         Ok(count)
     }
 

@@ -10,16 +10,16 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use wire::{Capabilities, RxChecksum, RxPacket, SeqNum, TxPacket};
+use wire::{Capabilities, RxBatch, RxChecksum, RxPacket, SeqNum, TxPacket};
 
 const PLAIN: Capabilities = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
 const OFFLOADS: Capabilities = Capabilities { mtu: 1500, gso_max_size: 65_435, tx_checksum: true };
 
 fn received(device: &mut impl Device) -> Vec<RxPacket> {
-    let mut batch = Vec::new();
+    let mut batch = RxBatch::default();
     let count = device.recv(&mut batch, usize::MAX).unwrap();
     assert_eq!(count, batch.len());
-    batch
+    batch.drain().collect()
 }
 
 #[test]
@@ -30,11 +30,11 @@ fn what_one_sends_the_other_receives_in_order() {
     assert_eq!(a.send(&mut out).unwrap(), 3);
     assert!(out.is_empty());
     assert_eq!(b.backlog(), 3);
-    let mut batch = Vec::new();
+    let mut batch = RxBatch::default();
     assert_eq!(b.recv(&mut batch, 2).unwrap(), 2);
     assert_eq!(b.recv(&mut batch, 2).unwrap(), 1);
     assert_eq!(b.recv(&mut batch, 2).unwrap(), 0);
-    for (sent, got) in packets.iter().zip(&batch) {
+    for (sent, got) in packets.iter().zip(batch.drain()) {
         assert_eq!(got.data, sent.to_bytes());
         assert_eq!((got.checksum, got.gso_size, got.truesize), (RxChecksum::Verify, 0, 140));
     }
@@ -153,7 +153,7 @@ fn a_dropped_end_is_an_error_after_its_last_packet() {
     a.send(&mut VecDeque::from([Flow::v4().data(vec![1], 0, false)])).unwrap();
     drop(a);
     assert_eq!(received(&mut b).len(), 1);
-    assert_eq!(b.recv(&mut Vec::new(), 1).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(b.recv(&mut RxBatch::default(), 1).unwrap_err().kind(), ErrorKind::BrokenPipe);
     let mut out = VecDeque::from([Flow::v4().data(vec![1], 0, false)]);
     assert_eq!(b.send(&mut out).unwrap_err().kind(), ErrorKind::BrokenPipe);
     assert_eq!(out.len(), 1);
@@ -167,14 +167,14 @@ fn two_threads_lose_nothing_and_no_wake_up() {
     std::thread::scope(|scope| {
         let receiver = scope.spawn(move || {
             b.set_notify(unpark(std::thread::current()));
-            let mut batch = Vec::new();
+            let mut batch = RxBatch::default();
             while batch.len() < COUNT as usize {
                 if b.recv(&mut batch, 3).unwrap() == 0 {
                     std::thread::park();
                 }
             }
             let numbers =
-                batch.iter().map(|packet| u32::from_be_bytes(packet.data[40..44].try_into().unwrap()));
+                batch.drain().map(|packet| u32::from_be_bytes(packet.data[40..44].try_into().unwrap()));
             assert!(numbers.eq(0..COUNT));
         });
         a.set_notify(unpark(std::thread::current()));
@@ -224,6 +224,6 @@ fn devices_can_be_boxed_and_sent_to_a_thread() {
         boxed
     });
     let mut boxed = sender.join().unwrap();
-    assert_eq!(boxed.recv(&mut Vec::new(), 1).unwrap(), 0);
+    assert_eq!(boxed.recv(&mut RxBatch::default(), 1).unwrap(), 0);
     assert_eq!(received(&mut b).len(), 1);
 }

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use wire::{Capabilities, TxPacket};
+use wire::{Capabilities, RxBatch, TxPacket};
 
 const OFFLOADS: Capabilities = Capabilities { mtu: 1500, gso_max_size: 65_435, tx_checksum: true };
 
@@ -197,8 +197,8 @@ fn a_capture_sees_both_directions_with_checksums_completed() {
     let mut out = VecDeque::from([merged.clone(), Flow::v4().data(vec![4; 10], 0, false)]);
     assert_eq!(a.send(&mut out).unwrap(), 2);
     b.send(&mut VecDeque::from([Flow::v6().data(vec![5; 2000], 1000, true)])).unwrap();
-    assert_eq!(a.recv(&mut Vec::new(), 64).unwrap(), 1);
-    assert_eq!(b.recv(&mut Vec::new(), 64).unwrap(), 2, "the traffic itself went through");
+    assert_eq!(a.recv(&mut RxBatch::default(), 64).unwrap(), 1);
+    assert_eq!(b.recv(&mut RxBatch::default(), 64).unwrap(), 2, "the traffic itself went through");
 
     let records = read(a.writer().lock().unwrap().get_ref()).1;
     let seen: Vec<_> = records.iter().map(|r| (r.at.as_nanos(), r.flags, parse(&r.data).2.len())).collect();
@@ -227,7 +227,7 @@ fn several_devices_share_a_file() {
     let mut a = Capture::shared(a, ids[0], Arc::clone(&writer), Box::new(|| 1));
     let mut b = Capture::shared(b, ids[1], Arc::clone(&writer), Box::new(|| 2));
     a.send(&mut VecDeque::from([Flow::v4().data(vec![1], 0, false)])).unwrap();
-    b.recv(&mut Vec::new(), 1).unwrap();
+    b.recv(&mut RxBatch::default(), 1).unwrap();
     let records = read(writer.lock().unwrap().get_ref()).1;
     assert_eq!(
         records.iter().map(|r| (r.interface, r.flags)).collect::<Vec<_>>(),
@@ -256,7 +256,7 @@ fn a_full_disk_stops_the_capture_and_not_the_traffic() {
     let mut out: VecDeque<TxPacket> = (1..=9).map(|n| Flow::v4().data(vec![n; 60], 0, false)).collect();
     assert_eq!(a.send(&mut out).unwrap(), 9);
     assert_eq!(a.fault().map(io::Error::kind), Some(io::ErrorKind::StorageFull));
-    assert_eq!(b.recv(&mut Vec::new(), 64).unwrap(), 9);
+    assert_eq!(b.recv(&mut RxBatch::default(), 64).unwrap(), 9);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
-use wire::{Flags, IpHeader, RxChecksum, RxPacket, SeqNum, TcpHeader, TxPacket, protocol};
+use wire::{Flags, IpHeader, RxBatch, RxChecksum, RxPacket, SeqNum, TcpHeader, TxPacket, protocol};
 
 const PATIENCE_S: i64 = 5;
 
@@ -35,13 +35,14 @@ fn wait_readable(fd: &impl AsFd) {
 fn receive(tun: &mut Tun, wanted: u8) -> Vec<RxPacket> {
     loop {
         wait_readable(&tun.as_fd().unwrap());
-        let mut batch = Vec::new();
+        let mut batch = RxBatch::default();
         tun.recv(&mut batch, 64).unwrap();
-        batch.retain(|packet| {
+        let is_wanted = |packet: &RxPacket| {
             IpHeader::parse(&packet.data).is_ok_and(|(ip, _)| ip.protocol == wanted && !ip.dst.is_multicast())
-        });
-        if !batch.is_empty() {
-            return batch;
+        };
+        let packets: Vec<RxPacket> = batch.drain().filter(is_wanted).collect();
+        if !packets.is_empty() {
+            return packets;
         }
     }
 }
@@ -342,7 +343,7 @@ fn recv_stops_at_max_and_says_when_nothing_is_there() {
         testnet::sysctl("net.ipv6.conf.all.disable_ipv6", "1");
         testnet::sysctl("net.ipv6.conf.default.disable_ipv6", "1");
         let mut tun = Tun::builder().name("tun0").address(addr("10.0.0.1"), 24).open().unwrap();
-        let mut batch = Vec::new();
+        let mut batch = RxBatch::default();
         assert_eq!(tun.recv(&mut batch, 64).unwrap(), 0);
         let udp = UdpSocket::bind("10.0.0.1:0").unwrap();
         for _ in 0..5 {
@@ -441,7 +442,7 @@ fn an_interface_that_is_down_or_deleted_says_so() {
         interface::delete(tun.index()).unwrap();
         let gone = tun.send(&mut batch).unwrap_err().to_string();
         assert!(gone.contains("the interface was deleted"), "{gone}");
-        let gone = tun.recv(&mut Vec::new(), 1).unwrap_err().to_string();
+        let gone = tun.recv(&mut RxBatch::default(), 1).unwrap_err().to_string();
         assert!(gone.contains("the interface was deleted"), "{gone}");
     });
 }

@@ -94,5 +94,5 @@ pub use proto::{
 /// Where packets enter and leave: [`device::tun`], [`device::memory`], captures, or one of your own.
 pub mod device {
     pub use ::device::*;
-    pub use wire::{Capabilities, RxChecksum, RxPacket, TxChecksum, TxPacket};
+    pub use wire::{Arrival, Capabilities, RxBatch, RxChecksum, RxData, RxPacket, TxChecksum, TxPacket};
 }

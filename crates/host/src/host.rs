@@ -1,7 +1,7 @@
 //! The shared state of one running stack, and its life from running to stopped.
 use crate::waiters::{Waiters, Woken};
 use crate::{Clock, RealClock};
-use proto::{ConnId, Instant, ListenerId, RxPacket, Stack, TxPacket};
+use proto::{ConnId, Instant, ListenerId, RxBatch, Stack, TxPacket};
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -13,11 +13,14 @@ pub trait Pumped {
     /// that are not for this stack stay in `rx`.
     fn exchange(
         &self,
-        rx: &mut Vec<RxPacket>,
+        rx: &mut RxBatch,
         tx: &mut VecDeque<TxPacket>,
         tx_max: usize,
         woken: &mut Vec<Waker>,
     ) -> Exchange;
+
+    /// The device has refused these, which an exchange gave; it leaves none.
+    fn take_back(&self, refused: &mut VecDeque<TxPacket>);
 }
 
 /// A stack that many tasks may call at once.
@@ -68,7 +71,7 @@ pub struct Exchange {
 pub fn turn(
     stack: &mut Stack,
     now: Instant,
-    rx: &mut Vec<RxPacket>,
+    rx: &mut RxBatch,
     tx: &mut VecDeque<TxPacket>,
     tx_max: usize,
 ) -> bool {
@@ -212,7 +215,7 @@ impl<C: Clock> Host<C> {
 impl<C: Clock> Pumped for Host<C> {
     fn exchange(
         &self,
-        rx: &mut Vec<RxPacket>,
+        rx: &mut RxBatch,
         tx: &mut VecDeque<TxPacket>,
         tx_max: usize,
         woken: &mut Vec<Waker>,
@@ -226,6 +229,12 @@ impl<C: Clock> Pumped for Host<C> {
             waiters.notify(socket, events, woken);
         }
         Exchange { deadline: stack.poll_timeout(), is_capped, phase: *phase }
+    }
+
+    fn take_back(&self, refused: &mut VecDeque<TxPacket>) {
+        let mut shared = self.lock();
+        let now = self.clock.now();
+        refused.drain(..).rev().for_each(|packet| shared.stack.handle_refusal(now, &packet));
     }
 }
 

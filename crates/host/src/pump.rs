@@ -1,7 +1,7 @@
 //! The pump: packets between a device and a host, and the time.
 use crate::{Host, Phase, Pumped};
 use device::Device;
-use proto::{Instant, RxPacket, TxPacket};
+use proto::{Instant, RxBatch, RxPacket, TxPacket};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub const TX_QUEUE_MAX: usize = 256;
 pub struct Pump<D, H = Host> {
     host: Arc<H>,
     device: D,
-    rx: Vec<RxPacket>,
+    rx: RxBatch,
     tx: VecDeque<TxPacket>,
     woken: Vec<Waker>,
     unclaimed: Option<Box<dyn FnMut(RxPacket) + Send>>,
@@ -53,7 +53,7 @@ impl<D: Device, H: Pumped> Pump<D, H> {
         Pump {
             host,
             device,
-            rx: Vec::with_capacity(RX_BATCH),
+            rx: RxBatch::with_capacity(RX_BATCH),
             tx: VecDeque::with_capacity(TX_QUEUE_MAX),
             woken: Vec::new(),
             unclaimed: None,
@@ -82,7 +82,7 @@ impl<D: Device, H: Pumped> Pump<D, H> {
         &self.host
     }
 
-    /// Packets lost because the device failed to send, since the beginning.
+    /// Packets that went back because the device failed to send, since the beginning.
     pub fn send_errors(&self) -> u64 {
         self.send_errors
     }
@@ -90,8 +90,8 @@ impl<D: Device, H: Pumped> Pump<D, H> {
     /// One round: a batch in (unless `is_readable` says that there is none), time, wakers, everything out.
     ///
     /// # Errors
-    /// Only when the device can no longer be read. What a device fails to send is lost, as on any path; if it is
-    /// broken for good, the next read says so.
+    /// Only when the device can no longer be read. What a device fails to send goes back to the stack, which tries again later; if it
+    /// is broken for good, the next read says so.
     pub fn step(&mut self, is_readable: bool) -> io::Result<Step> {
         let is_drained = !is_readable || self.receive()?;
         let received = self.rx.len();
@@ -99,9 +99,10 @@ impl<D: Device, H: Pumped> Pump<D, H> {
         let woken = self.woken.len();
         self.woken.drain(..).for_each(Waker::wake);
         self.hand_back();
-        self.send();
+        // What went back has other deadlines than it had.
+        let deadline = if self.send() { exchange.deadline } else { Some(Instant::ZERO) };
         Ok(Step {
-            deadline: exchange.deadline,
+            deadline,
             received,
             is_drained,
             woken,
@@ -133,16 +134,19 @@ impl<D: Device, H: Pumped> Pump<D, H> {
 
     fn hand_back(&mut self) {
         match &mut self.unclaimed {
-            Some(take) => self.rx.drain(..).for_each(take),
+            Some(take) => self.rx.drain().for_each(take),
             None => self.rx.clear(),
         }
     }
 
-    fn send(&mut self) {
-        if !self.tx.is_empty() && self.device.send(&mut self.tx).is_err() {
-            self.send_errors += self.tx.len() as u64;
-            self.tx.clear();
+    /// False: the device refused some.
+    fn send(&mut self) -> bool {
+        if self.tx.is_empty() || self.device.send(&mut self.tx).is_ok() {
+            return true;
         }
+        self.send_errors += self.tx.len() as u64;
+        self.host.take_back(&mut self.tx);
+        false
     }
 }
 

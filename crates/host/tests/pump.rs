@@ -7,12 +7,13 @@ use proto::{
     CloseReason, Config, ConnId, ConnectError, ConnectOptions, FastOpen, Instant, ListenOptions, ListenerId,
     Outcome, ReadError, Stack, State,
 };
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use wire::{Capabilities, RxPacket};
+use wire::{Capabilities, RxBatch, RxPacket, TxPacket};
 
 const WIRE: Capabilities = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
 
@@ -418,4 +419,63 @@ fn a_dead_device_ends_the_pump() {
     let Pair { server, mut client, .. } = pair;
     drop(server);
     assert_eq!(client.pump.step(true).unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
+}
+
+/// A device that fails to send for as long as it is told to.
+struct Failing {
+    wire: memory::MemoryDevice,
+    fails: bool,
+}
+
+impl Device for Failing {
+    fn capabilities(&self) -> Capabilities {
+        self.wire.capabilities()
+    }
+
+    fn recv(&mut self, batch: &mut RxBatch, max: usize) -> std::io::Result<usize> {
+        self.wire.recv(batch, max)
+    }
+
+    fn send(&mut self, batch: &mut VecDeque<TxPacket>) -> std::io::Result<usize> {
+        if self.fails { Err(std::io::Error::other("no buffers")) } else { self.wire.send(batch) }
+    }
+
+    fn as_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// It goes back to the stack, which tries again: no retransmission, no time-out.
+#[test]
+fn what_a_device_fails_to_send_is_not_lost() {
+    let clock = Arc::new(VirtualClock::new(Instant::from_nanos(1_000_000_000)));
+    let (left, right) = memory::pair(WIRE);
+    let mut server = Side::new(left, &clock, "10.0.0.1", Config::default());
+    let mut stack = Stack::new(Config::default(), WIRE, [7; 32]);
+    stack.add_address("10.0.0.2".parse().unwrap(), 24);
+    let client = Arc::new(Host::new(stack, clock.clone(), || {}));
+    let mut pump = Pump::new(client.clone(), Failing { wire: right, fails: false });
+    let listener = server.listen(ListenOptions::default());
+    let id = client.connect(server_addr(), ConnectOptions::default()).unwrap();
+    for _ in 0..4 {
+        pump.step(true).unwrap();
+        server.pump.step(true).unwrap();
+    }
+    let (accepted, _) = server.host.try_accept(listener).unwrap();
+    pump.device_mut().fails = true;
+    assert_eq!(client.try_write(id, &[1; 4000]), Ok(4000));
+    let step = pump.step(false).unwrap();
+    assert!(pump.send_errors() > 0 && !step.is_blocked);
+    assert_eq!(step.deadline, Some(Instant::ZERO), "the deadlines are others");
+    assert_eq!(client.inspect(|stack| stack.info(id).unwrap().flight_size), 0);
+    let step = pump.step(false).unwrap();
+    clock.advance_to(step.deadline.unwrap());
+    pump.device_mut().fails = false;
+    for _ in 0..4 {
+        pump.step(true).unwrap();
+        server.pump.step(true).unwrap();
+    }
+    assert_eq!(server.host.try_read(accepted, &mut [0; 8000]), Ok(4000));
+    let counters = client.inspect(|stack| stack.counters().clone());
+    assert_eq!((counters.retrans_segs, counters.timeouts), (0, 0));
 }

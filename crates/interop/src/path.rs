@@ -253,12 +253,12 @@ mod tests {
             .map(|number| {
                 let sent = Instant::now();
                 wire.inject(Direction::ToServer, vec![number; 40]);
-                let mut batch = Vec::new();
+                let mut batch = wire::RxBatch::default();
                 while server.recv(&mut batch, 1).unwrap() == 0 {
                     assert!(sent.elapsed() < Duration::from_secs(5), "packet {number} is lost");
                     thread::yield_now();
                 }
-                assert_eq!(batch[0].data[..], [number; 40]);
+                assert_eq!(batch.data(0), Some(&[number; 40][..]));
                 sent.elapsed().checked_sub(DELAY).expect("no packet is early")
             })
             .collect();

@@ -6,7 +6,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use wire::{Capabilities, RxPacket, TxPacket};
+use wire::{Capabilities, RxBatch, RxPacket, TxPacket};
 
 /// Room for one packet.
 const PACKET_MAX: usize = 65_535;
@@ -38,7 +38,7 @@ impl Device for SocketDevice {
         Capabilities { mtu: self.mtu, gso_max_size: 0, tx_checksum: false }
     }
 
-    fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+    fn recv(&mut self, batch: &mut RxBatch, max: usize) -> io::Result<usize> {
         for received in 0..max {
             match rustix::io::read(&self.socket, &mut self.buffer) {
                 Ok(0) if received > 0 => return Ok(received),

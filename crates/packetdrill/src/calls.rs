@@ -7,7 +7,7 @@ use bytes::Bytes;
 use core::ptr;
 use core::time::Duration;
 use libc::{
-    c_int, c_longlong, c_uint, c_ulong, c_void, epoll_event, iovec, msghdr, nfds_t, pollfd, sockaddr,
+    c_int, c_long, c_longlong, c_uint, c_ulong, c_void, epoll_event, iovec, msghdr, nfds_t, pollfd, sockaddr,
     socklen_t, ssize_t, timeval,
 };
 use posix::c::{self, returned, returned_int};
@@ -53,7 +53,7 @@ calls! {
         = returned, |p| c::sendto(p, fd, (buf, len), flags, (addr, addr_len));
     sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t = returned, |p| c::sendmsg(p, fd, message, flags);
     fcntl(fd: c_int, command: c_int, argument: usize) -> c_int = returned_int,
-        |p| c::fcntl(p, fd, command, argument as c_int);
+        |p| c::fcntl(p, fd, command, argument as c_long);
     ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int = returned_int,
         |p| c::ioctl(p, fd, request, argument as *mut c_int);
     close(fd: c_int) -> c_int = returned_int, |p| c::close(p, fd);
@@ -107,6 +107,7 @@ pub(crate) unsafe extern "C" fn netdev_receive(
     // SAFETY: C's contract.
     unsafe {
         let plugin = plugin(ud);
+        plugin.exchange_files();
         let sent = plugin.process.next_packet(PACKET_WAIT);
         plugin.exchange_files();
         let Some((at, bytes)) = sent.filter(|(_, bytes)| bytes.len() <= *len) else {

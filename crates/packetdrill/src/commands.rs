@@ -1,24 +1,26 @@
-//! What scripts ask of the system's tools and mean the stack: `ip tcp_metrics flush`.
+//! What scripts ask of the system's tools and mean the stack: `ip tcp_metrics flush`, `ip route …`, `tc qdisc …`.
 //!
-//! Scripts run shell commands. A folder in front of `PATH` has an `ip` of ours, which leaves a note when the memory of paths is to be
-//! flushed, and hands everything on to the real one. The folder lies in `PD_TEST_DIR`, which is the script's own; without it nothing
-//! changes.
+//! Scripts run shell commands. A folder in front of `PATH` has an `ip` and a `tc` of ours, which leave a note of what they were called
+//! with, and hand it on to the real ones; but routes are the stack's alone, and the system is not asked for them. The folder lies in
+//! `PD_TEST_DIR`, which is the script's own; without it nothing changes.
 
+use posix::tools::NetworkCommand;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where the note is left.
+/// Where the notes are left, a command a line.
 #[derive(Debug)]
 pub(crate) struct Notes {
-    flush: PathBuf,
+    left: PathBuf,
+    taken: PathBuf,
 }
 
 impl Notes {
     /// Puts our commands in front of the system's.
     pub(crate) fn prepare() -> Option<Notes> {
         let scratch = PathBuf::from(std::env::var_os("PD_TEST_DIR")?);
-        let notes = Notes { flush: scratch.join("tcp_metrics.flush") };
+        let notes = Notes { left: scratch.join("commands"), taken: scratch.join("commands.taken") };
         let folder = scratch.join("firstbyte-bin");
         match install(&folder, &notes) {
             Ok(()) => Some(notes),
@@ -29,25 +31,42 @@ impl Notes {
         }
     }
 
-    /// Has the memory of paths been flushed since this was last asked?
-    pub(crate) fn take_flush(&self) -> bool {
-        self.flush.exists() && fs::remove_file(&self.flush).is_ok()
+    /// What was asked for since this was last called. What is not the stack's, or nonsense, is left to the real tool's answer.
+    pub(crate) fn take(&self) -> Vec<NetworkCommand> {
+        if fs::rename(&self.left, &self.taken).is_err() {
+            return Vec::new();
+        }
+        let text = fs::read_to_string(&self.taken).unwrap_or_default();
+        text.lines().filter_map(understood).collect()
     }
+}
+
+fn understood(line: &str) -> Option<NetworkCommand> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    NetworkCommand::parse(&words).unwrap_or_else(|problem| {
+        eprintln!("libfirstbyte_packetdrill: `{line}`: {problem}");
+        None
+    })
 }
 
 fn install(folder: &Path, notes: &Notes) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     let path = std::env::var("PATH").unwrap_or_default();
-    let command = folder.join("ip");
-    let note = notes.flush.display();
-    fs::write(
-        &command,
-        format!(
-            "#!/bin/sh\ncase \"$*\" in *tcp_metrics*flush*) : > '{note}' ;; esac\nPATH='{path}' exec ip \"$@\"\n"
-        ),
-    )?;
-    fs::set_permissions(&command, fs::Permissions::from_mode(0o755))?;
+    let note = notes.left.display();
+    for tool in ["ip", "tc"] {
+        let command = folder.join(tool);
+        fs::write(
+            &command,
+            format!(
+                "#!/bin/sh\nprintf '%s\\n' \"{tool} $*\" >> '{note}'\ncase \" $*\" in {OURS}) exit 0 ;; esac\nPATH='{path}' exec {tool} \"$@\"\n"
+            ),
+        )?;
+        fs::set_permissions(&command, fs::Permissions::from_mode(0o755))?;
+    }
     // SAFETY: packetdrill has one thread when it loads us.
     unsafe { std::env::set_var("PATH", format!("{}:{path}", folder.display())) };
     Ok(())
 }
+
+/// Arguments, as the shell's patterns, of commands that the system is not asked for.
+const OURS: &str = "*' route add '*|*' route replace '*|*' route change '*|*' route del'*";

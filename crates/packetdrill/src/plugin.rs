@@ -4,6 +4,7 @@ use crate::commands::Notes;
 use crate::flags::Flags;
 use posix::c::Process;
 use posix::sysctl::{SysctlTree, counter_files};
+use posix::tools::NetworkCommand;
 use posix::{Errno, Sockets, Stop, VirtualProcess};
 use proto::{Capabilities, Config, Counters, Instant, Stack};
 use std::path::PathBuf;
@@ -60,12 +61,21 @@ impl Plugin {
     /// Takes settings that have changed, and shows counters that have.
     pub(crate) fn exchange_files(&self) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let commands = files.notes.as_ref().map(Notes::take).unwrap_or_default();
+        for command in &commands {
+            if let NetworkCommand::Queue { admits } = command {
+                self.process.set_admission(*admits);
+            }
+        }
         self.process.call(|sockets, now| {
             if let Some(tree) = &mut files.tree {
                 tree.refresh(now, sockets);
             }
-            if files.notes.as_ref().is_some_and(Notes::take_flush) {
-                sockets.stack_mut().path_cache_mut().clear();
+            for command in &commands {
+                // Which routes packetdrill has made is not told.
+                if let Err(problem) = command.apply(sockets, now, |_| true) {
+                    eprintln!("libfirstbyte_packetdrill: {problem}");
+                }
             }
             files.show(sockets.stack());
         });

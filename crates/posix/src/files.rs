@@ -37,10 +37,19 @@ struct Shared {
 /// Whom a file would tell of what happens to it by which signal (Linux's `fown_struct`): it is remembered, no signal is sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tells {
-    /// A process, or below zero a group of them (`F_SETOWN`).
-    pub(crate) owner: i32,
+    pub(crate) owner: Owner,
     /// 0: the usual one (`F_SETSIG`).
     pub(crate) signal: i32,
+}
+
+/// Linux's `struct f_owner_ex`, as C has it.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Owner {
+    /// What `id` is of: 0 a thread, 1 a process, 2 a group of processes.
+    pub(crate) kind: i32,
+    /// 0: nobody.
+    pub(crate) id: i32,
 }
 
 /// Descriptors of one process.

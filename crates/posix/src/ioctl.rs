@@ -44,6 +44,10 @@ impl Sockets {
         let socket = match self.files.get(fd)? {
             File::Socket(socket) => socket,
             File::Epoll(_) => return Err(Errno::EINVAL),
+            // Of either end (Linux's `pipe_ioctl`).
+            File::Pipe(end) if request == SIOCINQ => {
+                return Ok(i32::try_from(end.queued()).unwrap_or(i32::MAX));
+            }
             File::Pipe(_) => return Err(Errno::ENOTTY),
         };
         let known = matches!(request, SIOCINQ | SIOCOUTQ | SIOCOUTQNSD | SIOCATMARK);

@@ -20,6 +20,7 @@
 //! | `pipe` | `pipe` and `splice` |
 //! | `description` | the text a stack in real time is started with |
 //! | `sysctl` | settings from files, counters into files |
+//! | [`tools`] | what `ip` and `tc` ask of the network below, where scripts run them |
 //! | `errno` | error numbers |
 //! | [`c`] | the same calls with C's types, for the libraries that export them: the only place with `unsafe` |
 
@@ -43,6 +44,7 @@ mod socket;
 mod sockets;
 pub mod sysctl;
 pub mod tcp_info;
+pub mod tools;
 mod virtual_time;
 
 pub use connect::Connect;
@@ -52,6 +54,7 @@ pub use errno::{Errno, Stop};
 pub use error_queue::{Ancillary, QueuedError};
 pub use open::Accept;
 pub use options::{Asked, Given, Untold};
+pub use pipe::Splice;
 pub use readiness::{PollFd, Ready};
 pub use real_time::{Ended, Look, RealProcess, Running, Waiting, Waits, Watch};
 pub use receive::Receive;

@@ -34,6 +34,11 @@ impl PipeEnd {
         if self.writes { libc::O_WRONLY } else { libc::O_RDONLY }
     }
 
+    /// Bytes written and not read yet.
+    pub(crate) fn queued(&self) -> usize {
+        self.lock().bytes.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,7 +150,7 @@ impl Sockets {
     /// an offset: neither a pipe nor a socket has one.
     ///
     /// # Errors
-    /// As [`splice`](Self::splice).
+    /// As [`Splice::attempt`].
     pub(crate) fn allow_splice(
         &self,
         (from, from_offset): (i32, bool),
@@ -174,30 +179,6 @@ impl Sockets {
             }
             (File::Pipe(_), File::Socket(_)) | (File::Socket(_), File::Pipe(_)) => Ok(()),
             _ => Err(Errno::EINVAL),
-        }
-    }
-
-    /// `splice`: from a socket or a pipe into a pipe, or from a pipe into a socket.
-    ///
-    /// # Errors
-    /// `EBADF`; `EINVAL` if neither is a pipe, both are one, or the flags are unknown; those of reading and writing; [`Stop::Wait`].
-    pub fn splice(
-        &mut self,
-        now: Instant,
-        from: i32,
-        to: i32,
-        len: usize,
-        flags: i32,
-    ) -> Result<usize, Stop> {
-        if len == 0 {
-            return Ok(0);
-        }
-        self.allow_splice((from, false), (to, false), len, flags)?;
-        let at_once = flags & SPLICE_F_NONBLOCK != 0;
-        match (self.is_pipe(from), self.is_pipe(to)) {
-            (true, true) => self.splice_pipes(now, from, to, len, at_once),
-            (false, _) => self.splice_from_socket(now, from, to, len, at_once),
-            (true, false) => self.splice_to_socket(now, from, to, len, (at_once, flags & SPLICE_F_MORE != 0)),
         }
     }
 
@@ -246,21 +227,6 @@ impl Sockets {
         Ok(moved)
     }
 
-    /// Whether it waits for bytes is the socket's affair: `SPLICE_F_NONBLOCK` speaks of the pipe.
-    fn splice_from_socket(
-        &mut self,
-        now: Instant,
-        from: i32,
-        to: i32,
-        len: usize,
-        at_once: bool,
-    ) -> Result<usize, Stop> {
-        let room = self.room_in_pipe(now, to, at_once)?;
-        let mut buf = vec![0; len.min(room)];
-        let got = Receive::before_urgent(from, 0).attempt(self, now, &mut buf)?;
-        self.write_pipe(now, to, &buf[..got])
-    }
-
     fn splice_to_socket(
         &mut self,
         now: Instant,
@@ -278,6 +244,57 @@ impl Sockets {
         let sent = Send::new(to, source, libc::MSG_DONTWAIT | more, Destination::None).attempt(self, now)?;
         self.drop_from_pipe(from, sent)?;
         Ok(sent)
+    }
+}
+
+/// One call of `splice`: from a socket or a pipe into a pipe, or from a pipe into a socket.
+#[derive(Debug)]
+pub struct Splice {
+    from: i32,
+    to: i32,
+    len: usize,
+    flags: i32,
+    /// Where the bytes come from a socket: knows how long they are waited for.
+    receive: Receive,
+}
+
+impl Splice {
+    /// A call not yet begun.
+    pub fn new(from: i32, to: i32, len: usize, flags: i32) -> Splice {
+        Splice { from, to, len, flags, receive: Receive::before_urgent(from, 0) }
+    }
+
+    /// Goes on with it: how many bytes were moved.
+    ///
+    /// # Errors
+    /// `EBADF`; `EINVAL` if neither is a pipe, both are one, or the flags are unknown; those of reading and writing; [`Stop::Wait`].
+    pub fn attempt(&mut self, sockets: &mut Sockets, now: Instant) -> Result<usize, Stop> {
+        let Splice { from, to, len, flags, .. } = *self;
+        if len == 0 {
+            return Ok(0);
+        }
+        sockets.allow_splice((from, false), (to, false), len, flags)?;
+        let at_once = flags & SPLICE_F_NONBLOCK != 0;
+        match (sockets.is_pipe(from), sockets.is_pipe(to)) {
+            (true, true) => sockets.splice_pipes(now, from, to, len, at_once),
+            (false, _) => self.receive_into_pipe(sockets, now, at_once),
+            (true, false) => {
+                sockets.splice_to_socket(now, from, to, len, (at_once, flags & SPLICE_F_MORE != 0))
+            }
+        }
+    }
+
+    /// Whether, and how long, it waits for bytes is the socket's affair (Linux's `tcp_splice_read`): `SPLICE_F_NONBLOCK` speaks of the pipe.
+    fn receive_into_pipe(
+        &mut self,
+        sockets: &mut Sockets,
+        now: Instant,
+        at_once: bool,
+    ) -> Result<usize, Stop> {
+        let room = sockets.room_in_pipe(now, self.to, at_once)?;
+        let mut buf = vec![0; self.len.min(room)];
+        let got = self.receive.attempt(sockets, now, &mut buf)?;
+        sockets.write_pipe(now, self.to, &buf[..got])
     }
 }
 

@@ -25,7 +25,7 @@ use crate::sockets::Sockets;
 use host::{Clock, Exchange, Phase, Pumped, RealClock, turn};
 use libc::c_int;
 use parker::{Parked, Parker};
-use proto::{Instant, RxPacket, TxPacket};
+use proto::{Instant, RxBatch, TxPacket};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -263,7 +263,7 @@ impl Inner {
 impl<C: Clock> Pumped for RealProcess<C> {
     fn exchange(
         &self,
-        rx: &mut Vec<RxPacket>,
+        rx: &mut RxBatch,
         tx: &mut VecDeque<TxPacket>,
         tx_max: usize,
         woken: &mut Vec<Waker>,
@@ -276,6 +276,12 @@ impl<C: Clock> Pumped for RealProcess<C> {
         let deadline = inner.sockets.stack_mut().poll_timeout();
         inner.next_exchange = deadline;
         Exchange { deadline, is_capped, phase: inner.phase }
+    }
+
+    fn take_back(&self, refused: &mut VecDeque<TxPacket>) {
+        let mut inner = self.lock();
+        let now = self.clock.now();
+        refused.drain(..).rev().for_each(|packet| inner.sockets.stack_mut().handle_refusal(now, &packet));
     }
 }
 

@@ -172,7 +172,7 @@ impl Layout {
         };
         self.words([
             tcp.pmtu.into(),
-            tcp.rcv_ssthresh.min(info.recv_buffer),
+            tcp.rcv_ssthresh,
             micros(info.srtt.unwrap_or_default()),
             micros(info.rttvar),
             ssthresh,

@@ -27,6 +27,8 @@ pub struct VirtualProcess {
 struct Inner {
     sockets: Sockets,
     now: Instant,
+    /// The queue before the device takes packets; otherwise it refuses them.
+    admits: bool,
     /// Packets that have left, cut as the wire takes them, when, and how many TCP packets had come by then.
     sent: VecDeque<(Instant, Bytes, u64)>,
     /// The thread that drives time.
@@ -60,6 +62,7 @@ impl VirtualProcess {
         let inner = Inner {
             sockets,
             now,
+            admits: true,
             sent: VecDeque::new(),
             driver: thread::current().id(),
             sleepers: Vec::new(),
@@ -183,6 +186,12 @@ impl VirtualProcess {
         next
     }
 
+    /// From now on the queue before the device takes packets, as it did at first, or refuses all: they do not leave, and the stack is told.
+    pub fn set_admission(&self, admits: bool) {
+        let mut inner = self.lock();
+        inner.admits = admits;
+    }
+
     /// A packet comes from the network.
     pub fn inject(&self, packet: Bytes) {
         let mut inner = self.quiesce(self.lock());
@@ -249,6 +258,10 @@ impl VirtualProcess {
         let mut any = false;
         loop {
             while let Some(packet) = inner.sockets.stack_mut().poll_transmit(now) {
+                if !inner.admits {
+                    inner.sockets.stack_mut().handle_refusal(now, &packet);
+                    continue;
+                }
                 let came = inner.sockets.stack_mut().counters().in_segs;
                 inner.sent.extend(packet.segments().into_iter().map(|packet| (now, packet, came)));
             }

@@ -2,7 +2,7 @@
 
 use crate::numbers::{self, epoll_part, ours, publish_at, withdraw};
 use crate::real;
-use libc::c_int;
+use libc::{c_int, c_long};
 use posix::c::life::{current, with};
 use posix::c::{self, returned_int};
 
@@ -84,7 +84,10 @@ fn replace(number: c_int, new: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
 pub unsafe extern "C" fn fcntl(number: c_int, command: c_int, argument: usize) -> c_int {
     let duplicates = matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC);
     match ours(number) {
-        Some(fd) if !duplicates => returned_int(with(|p| c::fcntl(p, fd, command, argument as c_int))),
+        Some(fd) if !duplicates => {
+            // SAFETY: as the caller says.
+            returned_int(with(|p| unsafe { c::fcntl(p, fd, command, argument as c_long) }))
+        }
         _ => {
             // SAFETY: as the caller says.
             let result = unsafe { real::fcntl(number, command, argument) };

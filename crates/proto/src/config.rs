@@ -256,7 +256,8 @@ settings! {
     rtt_of_first: bool = "firstbyte.rtt_of_first", ours false, linux true, range _,
     /// How the time-out follows from round trips. Read when a connection begins.
     rtt_variation: RttVariation = "firstbyte.rtt_variation", ours RttVariation::Rfc6298, linux RttVariation::Windowed, range _,
-    /// The MSS we tell is what the path's MTU allows, where an ICMP error told of one; otherwise what the device allows (RFC 6691 §2).
+    /// The MSS we tell is the route's `advmss` as it stands, or what the path's MTU allows, where an ICMP error told of one; otherwise no more
+    /// than the device allows (RFC 6691 §2).
     mss_of_path: bool = "firstbyte.mss_of_path", ours false, linux true, range _,
     /// Greatest retransmission time-out of connections that name none, also of SYNs and window probes, milliseconds (RFC 6298 §2.5 asks
     /// for 60 s at least).

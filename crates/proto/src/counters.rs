@@ -75,6 +75,8 @@ counters! {
     lost_retransmit = "TCPLostRetransmit";
     /// Peers that let go of data they had selectively acknowledged.
     sack_reneging = "TCPSACKReneging";
+    /// Segments that were to go again and were refused here.
+    retrans_fail = "TCPRetransFail";
     /// ACKs that told of reordering.
     sack_reorder = "TCPSACKReorder";
     /// Duplicate ACKs that told of reordering, from peers without SACK.

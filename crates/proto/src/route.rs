@@ -1,7 +1,7 @@
 //! What routes tell connections: values per destination, in the words of `ip route`.
 //!
 //! ```text
-//!  a connect, a SYN ──► RouteTable::lookup(peer): the longest prefix ──► Route, kept by the connection for its life
+//!  a connect, a SYN ──► RouteTable::lookup(peer): the longest prefix ──► Route, kept by the connection until that changes (tcp/rerouted)
 //! ```
 //!
 //! A socket's own option comes before the route's value, that before the stack's setting. `text` reads and writes the words. Not here:
@@ -41,7 +41,8 @@ pub enum Barrier {
     Prohibit,
 }
 
-/// What a route says about connections; `None`, or false, leaves it to the stack's settings. Read when a connection begins.
+/// What a route says about connections; `None`, or false, leaves it to the stack's settings. Read when a connection begins; what becomes of
+/// an open one when it changes says [`Stack::set_route`](crate::Stack::set_route).
 ///
 /// ```
 /// let metrics: proto::RouteMetrics = "initcwnd 20 mtu lock 1400 rto_min 50ms".parse().unwrap();
@@ -95,6 +96,18 @@ impl Route {
             cwnd_clamp: metrics.cwnd.filter(|metric| metric.locked || unlocked).map(|metric| metric.value),
             clamp_wants_path: !unlocked,
         }
+    }
+
+    /// What holds for a connection that began with `old`, or without a route, from now on: of the windows what its beginning said.
+    #[cold]
+    pub(crate) fn in_place_of(old: Option<&Route>, new: Option<Arc<Route>>) -> Option<Arc<Route>> {
+        let (ssthresh, cwnd_clamp) = old.map_or((None, None), |old| (old.ssthresh, old.cwnd_clamp));
+        if new.is_none() && cwnd_clamp.is_none() {
+            return None;
+        }
+        let metrics = new.as_ref().map(|new| new.metrics).unwrap_or_default();
+        let clamp_wants_path = new.is_some_and(|new| new.clamp_wants_path);
+        Some(Arc::new(Route { metrics, ssthresh, cwnd_clamp, clamp_wants_path }))
     }
 
     /// What it says of a path of which something is remembered, or not.

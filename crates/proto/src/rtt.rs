@@ -231,6 +231,11 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
 
+    /// What it made go again has not left.
+    pub(crate) fn take_back_timeout(&mut self) {
+        self.backoff = self.backoff.saturating_sub(1);
+    }
+
     /// The back-off ends without a sample: it was that of window probes, or the stream is a thin one.
     pub(crate) fn on_progress(&mut self) {
         self.backoff = 0;

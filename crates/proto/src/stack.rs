@@ -3,7 +3,7 @@
 //! `ingress` takes packets apart and finds whom they concern (`holders`), `train` does so once for those that follow each other, `icmp` answers
 //! and believes ICMP, `listen` is LISTEN and the server's half of Fast Open, `open` and `syn_ack` the SYN queue, `usual_syn` and `completing` short ways into it and out, `stateless` and `syn_cookie` are
 //! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `seeing` sums up, `listing` lists, `telling` answers small questions, `sources` says where packets may come from, `settle` is what follows every change of a
-//! connection (timers, events, tables), `egress` is what goes out and when to be called again.
+//! connection (timers, events, tables), `egress` is what goes out and when to be called again, `refusal` what could not.
 
 mod agenda;
 mod attention;
@@ -12,6 +12,7 @@ mod both_ways;
 mod closing;
 mod completing;
 mod egress;
+mod fast_child;
 mod holders;
 mod icmp;
 mod ingress;
@@ -21,6 +22,7 @@ mod listing;
 mod migration;
 mod open;
 mod ports;
+mod refusal;
 mod repair;
 mod replies;
 mod request;

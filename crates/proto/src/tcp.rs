@@ -4,7 +4,7 @@
 //! large buffers are), `segment_size` (how large segments are), `mtu_search` (how large they may be),
 //! `congestion` (how much) with `rate` and `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `limits` (what
 //! holds it back), `tcp_info` (what can be seen), `pacer` (when), `burst` (how much at once), `patience` (for how long), `ecn`,
-//! `timers`, `handshake`, `beginning`, `fresh` (what all begin with), `reports` (what became of bytes), `special` (state of what few use), `moments`,
+//! `timers`, `handshake`, `beginning`, `fresh` (what all begin with), `reports` (what became of bytes), `rerouted` (another route), `special` (state of what few use), `moments`,
 //! `negotiation`, `state`. `input` reads in the order of RFC 9293 §3.10.7, `output` decides which one segment goes now,
 //! `fast_open_client` judges what became of Fast Open. Whom a segment belongs to is not decided here (see `stack`).
 
@@ -41,6 +41,7 @@ pub(crate) mod receiver;
 mod recovery;
 mod repair;
 pub(crate) mod reports;
+mod rerouted;
 mod segment_size;
 pub(crate) mod send_blocks;
 pub(crate) mod send_queue;

@@ -2,7 +2,7 @@
 
 use crate::keyed_hash::HashKey;
 use core::net::SocketAddr;
-use wire::Addr;
+use wire::{Addr, PlainSegment};
 
 /// Local and peer address and port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,6 +14,13 @@ pub(crate) struct FourTuple {
 }
 
 impl FourTuple {
+    /// Of who sent this to us.
+    #[inline(always)]
+    pub(crate) fn of_arrival(segment: &PlainSegment) -> FourTuple {
+        let ((peer, local), (peer_port, local_port)) = (segment.addresses, segment.ports);
+        FourTuple { local, local_port, peer, peer_port }
+    }
+
     pub(crate) fn local_addr(&self) -> SocketAddr {
         SocketAddr::new(self.local.to_ip(), self.local_port)
     }

@@ -9,7 +9,7 @@
 //! | `ip` | [`IpHeader`]: IPv4 with options skipped, IPv6 with extension headers skipped or refused |
 //! | `tcp` | [`TcpHeader`], [`TcpOptions`], [`Cookie`] |
 //! | `icmp` | [`Icmp`], and [`QuotedTcp`]: whom an ICMP error is about |
-//! | `packet` | [`RxPacket`], [`TxPacket`]: what crosses a device, software GSO |
+//! | `packet` | [`RxBatch`], [`RxPacket`], [`TxPacket`]: what crosses a device, software GSO |
 //! | `assemble` | whole packets in one call: [`build_tcp_packet`], [`parse_tcp_packet`] |
 //! | `display` | [`Summary`]: any packet in one line of tcpdump's words |
 //!

@@ -1,11 +1,13 @@
 //! Packets as they cross a device: what came in, what goes out, and what the device can do.
 //!
-//! `packet/segments.rs` is the software GSO behind [`TxPacket::segments`]; `packet/train.rs` finds what it has cut, on the other side;
+//! `packet/arrival.rs` has batches of what came in; `packet/segments.rs` is the software GSO behind [`TxPacket::segments`]; `packet/train.rs` finds what it has cut, on the other side;
 //! `packet/plain.rs` writes the usual headers.
+mod arrival;
 mod plain;
 mod segments;
 mod train;
 
+pub use arrival::{Arrival, RxBatch, RxData};
 pub use plain::{Layout, PlainSegment};
 pub use segments::Segments;
 pub use train::{Train, ends_of};
@@ -206,9 +208,14 @@ impl TxPacket {
     #[inline]
     pub fn take_from(&mut self, other: &mut TxPacket) {
         (self.header, self.header_len) = (other.header, other.header_len);
-        self.set_text(other.text());
-        self.shared.clear();
-        std::mem::swap(&mut self.shared, &mut other.shared);
+        self.text_len = 0;
+        if other.text_len > 0 {
+            self.set_text(other.text());
+        }
+        if !(self.shared.is_empty() && other.shared.is_empty()) {
+            self.shared.clear();
+            std::mem::swap(&mut self.shared, &mut other.shared);
+        }
         (self.gso_size, self.checksum, self.repeats_cwr) =
             (other.gso_size, other.checksum, other.repeats_cwr);
     }

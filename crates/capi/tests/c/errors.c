@@ -174,6 +174,8 @@ static void options(void) {
   fails(fb_fcntl(fd, 9999), EINVAL);
   fails(fb_fcntl(99, F_GETFL), EBADF);
   check(fb_fcntl(fd, F_SETOWN, getpid()) == 0 && fb_fcntl(fd, F_GETOWN) == getpid());
+  int owner[2] = {-7, -7}; /* struct f_owner_ex, which <fcntl.h> has for _GNU_SOURCE only */
+  check(fb_fcntl(fd, 16, owner) == 0 && owner[0] == 1 && owner[1] == getpid());
   fails(fb_ioctl(fd, 0x1234, &value), ENOTTY);
   fails(fb_ioctl(fd, FIONREAD, (void *)NULL), EFAULT);
   fails(fb_ioctl(99, FIONREAD, &value), EBADF);

@@ -5,12 +5,12 @@
 //! than its length.
 
 use super::Tun;
-use crate::is_ip;
 use crate::ring::{Ring, SMALL};
+use crate::{arrived, is_ip};
 use bytes::Bytes;
 use core::ops::Range;
 use std::io;
-use wire::RxPacket;
+use wire::{RxBatch, RxChecksum, RxPacket};
 
 /// Room of a frame is a multiple of this size, bytes.
 const STEP: usize = 2048;
@@ -47,7 +47,7 @@ impl Singles {
 
 impl Tun {
     /// [`recv`](crate::Device::recv) without offload.
-    pub(super) fn recv_singles(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+    pub(super) fn recv_singles(&mut self, batch: &mut RxBatch, max: usize) -> io::Result<usize> {
         let first = batch.len();
         let outcome = loop {
             if batch.len() - first == max {
@@ -63,9 +63,7 @@ impl Tun {
             }
         };
         self.hand_over(batch);
-        for packet in &batch[first..] {
-            self.stats.count_rx(packet);
-        }
+        arrived(batch, first, |packet| self.stats.count_rx(&packet));
         match outcome {
             Err(error) if batch.len() == first => Err(error),
             _ => Ok(batch.len() - first),
@@ -73,13 +71,13 @@ impl Tun {
     }
 
     /// The frame that has just been read has its place in the batch; its data may follow.
-    fn take_single(&mut self, len: usize, batch: &mut Vec<RxPacket>) {
+    fn take_single(&mut self, len: usize, batch: &mut RxBatch) {
         let place = self.singles.end..self.singles.end + len;
         let packet = &self.buffer[place.clone()];
         if !is_ip(packet) {
             self.stats.rx_invalid += 1;
         } else if len <= SMALL {
-            batch.push(RxPacket::new(self.ring.copy(packet)));
+            batch.copy(packet, RxChecksum::Verify, 0);
         } else {
             self.singles.places.push((batch.len(), place));
             self.singles.end += self.singles.room;
@@ -88,13 +86,13 @@ impl Tun {
     }
 
     /// The packets in the buffer get their data.
-    fn hand_over(&mut self, batch: &mut [RxPacket]) {
+    fn hand_over(&mut self, batch: &mut RxBatch) {
         let places = &mut self.singles.places;
         let used: usize = places.iter().map(|(_, place)| place.len()).sum();
         self.singles.end = 0;
         if used * DENSE < self.buffer.len() {
             for (at, place) in places.drain(..) {
-                batch[at] = RxPacket::new(Bytes::copy_from_slice(&self.buffer[place]));
+                batch.set(at, RxPacket::new(Bytes::copy_from_slice(&self.buffer[place])));
             }
             return;
         }
@@ -102,7 +100,7 @@ impl Tun {
         let share = buffer.len().div_ceil(places.len().max(1));
         let whole = self.ring.lend(buffer);
         for (at, place) in places.drain(..) {
-            batch[at] = RxPacket { truesize: share, ..RxPacket::new(whole.slice(place)) };
+            batch.set(at, RxPacket { truesize: share, ..RxPacket::new(whole.slice(place)) });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Two stacks, a wire between them, and a record of what went over it.
 use firstbyte::device::memory::{self, MemoryDevice};
-use firstbyte::device::{Capabilities, Device, RxPacket, TxPacket};
+use firstbyte::device::{Capabilities, Device, RxBatch, TxPacket};
 use firstbyte::{Config, Net, TcpListener, TcpStream};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -42,7 +42,7 @@ impl<D: Device> Device for Recorded<D> {
         self.device.capabilities()
     }
 
-    fn recv(&mut self, batch: &mut Vec<RxPacket>, max: usize) -> io::Result<usize> {
+    fn recv(&mut self, batch: &mut RxBatch, max: usize) -> io::Result<usize> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.device.recv(batch, max)
     }

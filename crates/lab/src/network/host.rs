@@ -7,7 +7,7 @@ use bytes::Bytes;
 use core::net::IpAddr;
 use proto::{Config, Events, Instant, SocketId, Stack};
 use std::collections::VecDeque;
-use wire::{Capabilities, RxPacket};
+use wire::{Capabilities, RxBatch, RxPacket};
 
 /// Whose habits a host has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -96,7 +96,7 @@ impl Host {
 
     /// Packets that arrived together. What the stack does not claim is dropped: hosts of the lab speak TCP and ICMP only.
     pub(super) fn handle_packets(&mut self, now: Instant, packets: Vec<Bytes>) {
-        let mut batch: Vec<RxPacket> = packets.into_iter().map(RxPacket::new).collect();
+        let mut batch: RxBatch = packets.into_iter().map(RxPacket::new).collect();
         self.stack.handle_packets(now, &mut batch);
         self.drain(now);
     }

@@ -2,10 +2,12 @@
 
 use super::{Process, watch};
 use crate::errno::Errno;
+use crate::files::Owner;
 use crate::ioctl::{FIOASYNC, FIOCLEX, FIOGETOWN, FIONBIO, FIONCLEX, FIOSETOWN, SIOCGPGRP, SIOCSPGRP};
+use crate::pipe::Splice;
 use crate::send::{Destination, Send, Source};
 use crate::sockets::Close;
-use libc::{c_int, off_t};
+use libc::{c_int, c_long, off_t};
 
 /// `close`; waits as long as `SO_LINGER` says.
 pub fn close(process: &impl Process, fd: c_int) -> Result<i32, Errno> {
@@ -34,9 +36,23 @@ pub fn dup3(process: &impl Process, fd: c_int, new: c_int, flags: c_int) -> Resu
     process.call(|sockets, now| sockets.duplicate_as(now, fd, new, flags & libc::O_CLOEXEC != 0))
 }
 
-/// `fcntl`: `F_GETFL`, `F_SETFL`, `F_GETFD`, `F_SETFD`, `F_DUPFD`, `F_DUPFD_CLOEXEC`; `F_GETOWN`, `F_SETOWN`, `F_GETSIG` and `F_SETSIG`, of
-/// which nothing comes but that they are remembered; `F_GETLEASE`.
-pub fn fcntl(process: &impl Process, fd: c_int, command: c_int, argument: c_int) -> Result<i32, Errno> {
+/// `fcntl`: `F_GETFL`, `F_SETFL`, `F_GETFD`, `F_SETFD`, `F_DUPFD`, `F_DUPFD_CLOEXEC`; `F_GETOWN`, `F_SETOWN`, `F_GETOWN_EX`, `F_SETOWN_EX`,
+/// `F_GETSIG` and `F_SETSIG`, of which nothing comes but that they are remembered; `F_GETLEASE`.
+///
+/// # Safety
+/// For `F_SETOWN_EX` and `F_GETOWN_EX` `argument` is the address of a `struct f_owner_ex` that can be read or written, or 0.
+pub unsafe fn fcntl(
+    process: &impl Process,
+    fd: c_int,
+    command: c_int,
+    argument: c_long,
+) -> Result<i32, Errno> {
+    if matches!(command, F_SETOWN_EX | F_GETOWN_EX) {
+        // SAFETY: as the caller says.
+        let place = unsafe { (argument as *mut Owner).as_mut() };
+        return owner_by_kind(process, fd, command, place);
+    }
+    let argument = argument as c_int;
     process.call(|sockets, _| {
         let flags = sockets.flags(fd)?;
         match command {
@@ -46,7 +62,7 @@ pub fn fcntl(process: &impl Process, fd: c_int, command: c_int, argument: c_int)
             libc::F_SETFD => sockets.set_close_on_exec(fd, argument & libc::FD_CLOEXEC != 0).map(|()| 0),
             libc::F_DUPFD => sockets.duplicate(fd, argument, false),
             libc::F_DUPFD_CLOEXEC => sockets.duplicate(fd, argument, true),
-            libc::F_GETOWN => sockets.files.tells(fd).map(|tells| present_owner(tells.owner)),
+            libc::F_GETOWN => sockets.files.tells(fd).map(|tells| number_of(present(tells.owner))),
             libc::F_SETOWN => {
                 sockets.files.tells(fd)?.owner = owner_to_be(argument)?;
                 Ok(0)
@@ -64,6 +80,39 @@ pub fn fcntl(process: &impl Process, fd: c_int, command: c_int, argument: c_int)
     })
 }
 
+/// `F_SETOWN_EX` and `F_GETOWN_EX` (Linux's `f_setown_ex`, `f_getown_ex`).
+fn owner_by_kind(
+    process: &impl Process,
+    fd: c_int,
+    command: c_int,
+    place: Option<&mut Owner>,
+) -> Result<i32, Errno> {
+    process.call(|sockets, _| {
+        let tells = sockets.files.tells(fd)?;
+        let place = place.ok_or(Errno::EFAULT)?;
+        if command == F_GETOWN_EX {
+            *place = present(tells.owner);
+            return Ok(0);
+        }
+        let is_there = |id: c_int| id > 0 && (is_present(id) || is_present(-id));
+        match *place {
+            Owner { kind, .. } if !(OWNER_THREAD..=OWNER_GROUP).contains(&kind) => Err(Errno::EINVAL),
+            Owner { id, .. } if id != 0 && !is_there(id) => Err(Errno::ESRCH),
+            owner => {
+                tells.owner = owner;
+                Ok(0)
+            }
+        }
+    })
+}
+
+/// Linux's `F_SETOWN_EX` and `F_GETOWN_EX`, and whose number it is that they tell.
+const F_SETOWN_EX: c_int = 15;
+const F_GETOWN_EX: c_int = 16;
+const OWNER_THREAD: c_int = 0;
+const OWNER_PROCESS: c_int = 1;
+const OWNER_GROUP: c_int = 2;
+
 /// Linux's numbers, which libc does not name: the signal that tells of a socket.
 const F_SETSIG: c_int = 10;
 const F_GETSIG: c_int = 11;
@@ -77,19 +126,25 @@ fn is_present(owner: c_int) -> bool {
     told == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-/// Whom `F_SETOWN` names; 0: nobody (Linux's `f_setown`).
-fn owner_to_be(owner: c_int) -> Result<c_int, Errno> {
+/// Whom `F_SETOWN` names: a process, or below zero a group; 0: nobody (Linux's `f_setown`).
+fn owner_to_be(owner: c_int) -> Result<Owner, Errno> {
     match owner {
-        0 => Ok(0),
         c_int::MIN => Err(Errno::EINVAL),
-        _ if is_present(owner) => Ok(owner),
-        _ => Err(Errno::ESRCH),
+        _ if owner != 0 && !is_present(owner) => Err(Errno::ESRCH),
+        0.. => Ok(Owner { kind: OWNER_PROCESS, id: owner }),
+        _ => Ok(Owner { kind: OWNER_GROUP, id: -owner }),
     }
 }
 
 /// Who has gone by now is nobody (Linux's `f_getown`).
-fn present_owner(owner: c_int) -> c_int {
-    if owner != 0 && is_present(owner) { owner } else { 0 }
+fn present(owner: Owner) -> Owner {
+    let is_there = owner.id != 0 && is_present(number_of(owner));
+    if is_there { owner } else { Owner { id: 0, ..owner } }
+}
+
+/// As `F_GETOWN` tells it.
+fn number_of(owner: Owner) -> c_int {
+    if owner.kind == OWNER_GROUP { -owner.id } else { owner.id }
 }
 
 /// `ioctl` with an int, or without.
@@ -116,10 +171,12 @@ pub unsafe fn ioctl(
         FIOSETOWN | SIOCSPGRP if process.call(|sockets, _| sockets.domain(fd)).is_ok() => {
             // SAFETY: as the caller says.
             let owner = unsafe { *argument.as_ref().ok_or(Errno::EFAULT)? };
-            return fcntl(process, fd, libc::F_SETOWN, owner);
+            // SAFETY: a number is no address.
+            return unsafe { fcntl(process, fd, libc::F_SETOWN, owner.into()) };
         }
         FIOGETOWN | SIOCGPGRP if process.call(|sockets, _| sockets.domain(fd)).is_ok() => {
-            let owner = fcntl(process, fd, libc::F_GETOWN, 0)?;
+            // SAFETY: likewise.
+            let owner = unsafe { fcntl(process, fd, libc::F_GETOWN, 0) }?;
             // SAFETY: as the caller says.
             unsafe { *argument.as_mut().ok_or(Errno::EFAULT)? = owner };
             return Ok(0);
@@ -186,7 +243,8 @@ pub fn splice(
         let ends = ((from, !from_offset.is_null()), (to, !to_offset.is_null()));
         process.call(|sockets, _| sockets.allow_splice(ends.0, ends.1, len, flags))?;
     }
-    process.wait(|sockets, now| sockets.splice(now, from, to, len, flags))
+    let mut splice = Splice::new(from, to, len, flags);
+    process.wait(|sockets, now| splice.attempt(sockets, now))
 }
 
 /// What `sendfile` reads at once: a pipe's pages, as with Linux.

@@ -38,10 +38,13 @@ pub(super) unsafe fn iovecs_of_message<'a>(message: &msghdr) -> Result<&'a [iove
     unsafe { iovecs(message.msg_iov, message.msg_iovlen) }
 }
 
+/// Of more messages than these only the first are sent (Linux's `__sys_sendmmsg`); `recvmmsg` has no such bound.
+pub(super) const SENT_AT_ONCE: c_uint = IOVECS_MAX as c_uint;
+
 /// # Safety
 /// `messages` is null, or `count` entries there can be read and written.
 pub(super) unsafe fn messages<'a>(messages: *mut mmsghdr, count: c_uint) -> Result<&'a mut [mmsghdr], Errno> {
-    match (count as usize).min(IOVECS_MAX) {
+    match count as usize {
         0 => Ok(&mut []),
         _ if messages.is_null() => Err(Errno::EFAULT),
         // SAFETY: the caller says so.

@@ -176,7 +176,7 @@ pub unsafe fn sendmmsg(
 ) -> Result<i32, Errno> {
     process.call(|sockets, _| sockets.domain(fd))?;
     // SAFETY: as the caller says.
-    let messages = unsafe { memory::messages(messages, count)? };
+    let messages = unsafe { memory::messages(messages, count.min(memory::SENT_AT_ONCE))? };
     let mut sent = 0;
     for message in messages {
         let flags = flags | message.msg_hdr.msg_flags & libc::MSG_EOR;

@@ -1,7 +1,7 @@
 //! Descriptors, names, reading, writing and shutting.
 
 use crate::wire::{BASE, DELAY, Wire, errno, recv, send, send_with, server};
-use posix::{Destination, Errno, Receive, Send, Source, Stop, ioctl};
+use posix::{Destination, Errno, Receive, Send, Source, Splice, Stop, ioctl};
 
 const STREAM: i32 = libc::SOCK_STREAM;
 
@@ -140,6 +140,10 @@ fn the_urgent_byte_is_not_in_the_stream() {
     assert_eq!(recv(&mut wire.server, wire.now, server, 9, 0).unwrap(), b"cd");
 }
 
+fn splice(wire: &mut Wire, from: i32, to: i32, len: usize) -> Result<usize, Stop> {
+    Splice::new(from, to, len, 0).attempt(&mut wire.server, wire.now)
+}
+
 #[test]
 fn a_pipe_takes_what_a_socket_has() {
     let mut wire = Wire::new();
@@ -147,16 +151,16 @@ fn a_pipe_takes_what_a_socket_has() {
     let (read, write) = wire.server.pipe().unwrap();
     send(&mut wire.client, wire.now, client, b"through").unwrap();
     wire.run(DELAY);
-    assert_eq!(wire.server.splice(wire.now, server, write, 4, 0), Ok(4));
-    assert_eq!(wire.server.splice(wire.now, server, write, 99, 0), Ok(3));
+    assert_eq!(splice(&mut wire, server, write, 4), Ok(4));
+    assert_eq!(splice(&mut wire, server, write, 99), Ok(3));
     let mut buf = [0; 7];
     assert_eq!(errno(wire.server.read_pipe(wire.now, read, &mut buf)), Ok(7));
     assert_eq!(&buf, b"through");
     assert_eq!(errno(wire.server.write_pipe(wire.now, write, b"back")), Ok(4));
-    assert_eq!(wire.server.splice(wire.now, read, server, 99, 0), Ok(4));
+    assert_eq!(splice(&mut wire, read, server, 99), Ok(4));
     wire.run(DELAY);
     assert_eq!(recv(&mut wire.client, wire.now, client, 9, 0).unwrap(), b"back");
-    assert_eq!(wire.server.splice(wire.now, server, server, 1, 0), Err(Errno::EINVAL.into()));
+    assert_eq!(splice(&mut wire, server, server, 1), Err(Errno::EINVAL.into()));
     wire.server.close(wire.now, read).unwrap();
     assert_eq!(wire.server.write_pipe(wire.now, write, b"x"), Err(Errno::EPIPE.into()));
 }

@@ -128,7 +128,8 @@ calls! {
     dup(fd: c_int), libc::dup(fd), |p| c::dup(p, fd);
     dup2(fd: c_int, new: c_int), libc::dup2(fd, new), |p| c::dup2(p, fd, new);
     dup3(fd: c_int, new: c_int, flags: c_int), libc::dup3(fd, new, flags), |p| c::dup3(p, fd, new, flags);
-    fcntl(fd: c_int, command: c_int, argument: c_int), libc::fcntl(fd, command, argument), |p| c::fcntl(p, fd, command, argument);
+    fcntl(fd: c_int, command: c_int, argument: c_int), libc::fcntl(fd, command, argument), |p| c::fcntl(p, fd, command, argument.into());
+    owner_ex(fd: c_int, command: c_int, place: *mut [c_int; 2]), libc::fcntl(fd, command, place), |p| c::fcntl(p, fd, command, place as libc::c_long);
     ioctl(fd: c_int, request: u64, argument: *mut c_int), libc::ioctl(fd, request as _, argument),
         |p| c::ioctl(p, fd, request, argument);
     send(fd: c_int, buf: *const c_void, len: usize, flags: c_int), libc::send(fd, buf, len, flags | libc::MSG_NOSIGNAL),

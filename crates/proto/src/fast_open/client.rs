@@ -148,8 +148,13 @@ const MIN_FALLBACK: Duration = Duration::from_millis(100);
 const UNKNOWN_FALLBACK: Duration = Duration::from_secs(1);
 
 /// How long to wait for the answer to a Fast Open SYN before the plain one: max(100 ms, 2.5 SRTT), or 1 s without an SRTT.
+#[inline]
 pub fn fallback_after(srtt: Option<Duration>) -> Duration {
-    srtt.map_or(UNKNOWN_FALLBACK, |srtt| (srtt.saturating_mul(5) / 2).max(MIN_FALLBACK))
+    match srtt {
+        Some(srtt) if srtt < MIN_FALLBACK / 5 * 2 => MIN_FALLBACK,
+        Some(srtt) => srtt.saturating_mul(5) / 2,
+        None => UNKNOWN_FALLBACK,
+    }
 }
 
 #[cfg(test)]

@@ -187,9 +187,15 @@ impl KeyRing {
 
     /// Checks the cookie a SYN from `src` to `dst` brought. The time taken does not depend on the cookie's bytes.
     pub fn check(&self, src: Addr, dst: Addr, cookie: &Cookie) -> CookieCheck {
-        let Ok(given) = <[u8; COOKIE_LEN]>::try_from(cookie.as_bytes()) else {
-            return CookieCheck::Invalid;
-        };
+        match <[u8; COOKIE_LEN]>::try_from(cookie.as_bytes()) {
+            Ok(given) => self.check_bytes(src, dst, given),
+            Err(_) => CookieCheck::Invalid,
+        }
+    }
+
+    /// The same of a cookie that has the length of ours.
+    #[inline]
+    pub(crate) fn check_bytes(&self, src: Addr, dst: Addr, given: [u8; COOKIE_LEN]) -> CookieCheck {
         let matches =
             |key: &Key| u64::from_ne_bytes(key.cookie_bytes(src, dst)) ^ u64::from_ne_bytes(given) == 0;
         let primary = matches(&self.primary);

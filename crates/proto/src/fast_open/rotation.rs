@@ -25,6 +25,7 @@ impl Rotation {
     }
 
     /// Brings `keys` up to `now`; returns how many were made. After two intervals none of before is left, however many have passed.
+    #[inline]
     pub(crate) fn bring_up(&mut self, now: Instant, every: Duration, keys: &mut KeyRing) -> u64 {
         if every.is_zero() {
             self.since = None;

@@ -1,22 +1,22 @@
 //! What the stack still has to do for its connections: send, report, and wake at a time.
 
+use crate::fifo::Fifo;
 use crate::tcp::connection::Connection;
 use crate::tcp::timers::NEVER;
 use crate::{ConnId, Instant, SocketId};
-use std::collections::VecDeque;
 
 /// See the module.
 pub(super) struct Agenda {
     /// Connections that may have something to send, in turn.
-    pub(super) ready: VecDeque<ConnId>,
+    pub(super) ready: Fifo<ConnId>,
     /// Sockets with events.
-    pub(super) events: VecDeque<SocketId>,
+    pub(super) events: Fifo<SocketId>,
     pub(super) deadlines: Deadlines,
 }
 
 impl Agenda {
     pub(super) fn new() -> Agenda {
-        Agenda { ready: VecDeque::new(), events: VecDeque::new(), deadlines: Deadlines::new() }
+        Agenda { ready: Fifo::new(), events: Fifo::new(), deadlines: Deadlines::new() }
     }
 
     /// A connection has changed.
@@ -26,7 +26,7 @@ impl Agenda {
         if !connection.ready {
             connection.ready = connection.may_transmit();
             if connection.ready {
-                self.ready.push_back(id);
+                self.ready.push(id);
             } else {
                 connection.note_limit(now);
             }
@@ -39,9 +39,24 @@ impl Agenda {
     pub(super) fn note_ready(&mut self, id: ConnId, connection: &mut Connection) {
         debug_assert!(connection.may_transmit());
         if !std::mem::replace(&mut connection.ready, true) {
-            self.ready.push_back(id);
+            self.ready.push(id);
         }
         self.note_events(id, connection);
+    }
+
+    /// The same of one that ends its sending direction, which may have let it go.
+    #[inline(always)]
+    pub(super) fn note_fin(&mut self, id: ConnId, connection: &mut Connection) {
+        self.deadlines.note(id.index, connection);
+        self.note_ready(id, connection);
+    }
+
+    /// A connection that may have something to send is not asked for it before something changes.
+    #[cold]
+    pub(super) fn take_turn_away(&mut self, id: ConnId, connection: &mut Connection) {
+        if std::mem::take(&mut connection.ready) {
+            self.ready.take_out(id);
+        }
     }
 
     /// Its application shall hear of what has happened, as soon as there is one.
@@ -49,7 +64,7 @@ impl Agenda {
     pub(super) fn note_events(&mut self, id: ConnId, connection: &mut Connection) {
         let audible = !connection.events.is_empty() && !connection.orphan && !connection.unaccepted;
         if audible && !std::mem::replace(&mut connection.listed, true) {
-            self.events.push_back(SocketId::Connection(id));
+            self.events.push(SocketId::Connection(id));
         }
     }
 }

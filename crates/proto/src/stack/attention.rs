@@ -9,7 +9,7 @@ use crate::tuple::FourTuple;
 use crate::{ConnId, DropReason, Instant, ListenerId};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
-use wire::{Flags, IpHeader, RxPacket, TxPacket, protocol};
+use wire::{Arrival, Flags, IpHeader, TxPacket, protocol};
 
 /// Packets that may wait to leave; more leave at once.
 const LATER_MAX: usize = 65_536;
@@ -81,7 +81,7 @@ impl Stack {
 
     /// A packet is going to be handled.
     #[cold]
-    pub(super) fn note_packet(&mut self, packet: &RxPacket) {
+    pub(super) fn note_packet(&mut self, packet: &Arrival<'_>) {
         let Some(attention) = self.attention.as_deref_mut() else { return };
         (attention.hops, attention.syn) = (u8::MAX, None);
         attention.signing.note(None);

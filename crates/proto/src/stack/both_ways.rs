@@ -8,7 +8,8 @@ mod trouble;
 use super::Stack;
 use crate::rng::Rng;
 use crate::{
-    Config, ConnId, ConnectOptions, Instant, ListenOptions, RxPacket, SocketOption, SocketOptions, WriteFlags,
+    Config, ConnId, ConnectOptions, Instant, ListenOptions, RxBatch, RxPacket, SocketOption, SocketOptions,
+    WriteFlags,
 };
 use core::fmt::Debug;
 use core::net::{IpAddr, SocketAddr};
@@ -261,12 +262,10 @@ impl Conversation {
             let now = self.now;
             for who in 0..2 {
                 let due = self.network.extract_if(.., |(at, to, _)| *at <= now && *to == who);
-                let due: Vec<Vec<u8>> = due.map(|(.., packet)| packet).collect();
+                let due: Vec<RxPacket> = due.map(|(.., packet)| RxPacket::new(packet.into())).collect();
                 self.hosts[who].both(|stack| {
                     stack.handle_timeout(now);
-                    let mut batch: Vec<RxPacket> =
-                        due.iter().map(|packet| RxPacket::new(packet.clone().into())).collect();
-                    stack.handle_packets(now, &mut batch);
+                    stack.handle_packets(now, &mut arriving(stack, &due));
                 });
             }
         }
@@ -295,6 +294,16 @@ fn connections_of(stack: &mut Stack) -> Vec<String> {
         shown.replace("\", b\"", "")
     };
     indices.into_iter().map(shown).collect()
+}
+
+/// For who takes short ways these packets lie in memory that is used again, for the other each in its own.
+fn arriving(stack: &Stack, packets: &[RxPacket]) -> RxBatch {
+    if !stack.shared.takes_short_ways() {
+        return packets.iter().cloned().collect();
+    }
+    let mut batch = RxBatch::default();
+    packets.iter().for_each(|packet| batch.copy(&packet.data, packet.checksum, packet.gso_size));
+    batch
 }
 
 fn draw(rng: &mut Rng, below: usize) -> usize {

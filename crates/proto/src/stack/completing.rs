@@ -13,7 +13,7 @@ use super::settle::tell_listener;
 use crate::Instant;
 use crate::tcp::input::predicted::Ordinary;
 use core::ops::Range;
-use wire::{PlainSegment, RxPacket};
+use wire::{Arrival, PlainSegment};
 
 impl Stack {
     /// A half-open request becomes a connection, which takes what the segment brings. False: this is another segment, and nothing has
@@ -25,7 +25,7 @@ impl Stack {
         index: u32,
         ordinary: &Ordinary,
         text: Range<usize>,
-        packet: &mut RxPacket,
+        packet: &mut Arrival<'_>,
     ) -> bool {
         let nobody_looks = self.attention.is_none() && self.trace.is_none();
         let Some(request) = self.requests.get(index) else { return false };
@@ -53,7 +53,7 @@ impl Stack {
 
     /// What completed a handshake is nothing that the connection expects. (It is read again: kept at hand, it would lie in memory each time.)
     #[cold]
-    fn take_after_completing(&mut self, now: Instant, index: u32, packet: &mut RxPacket) {
+    fn take_after_completing(&mut self, now: Instant, index: u32, packet: &mut Arrival<'_>) {
         let plain = PlainSegment::read_v4(&packet.data, false);
         let Some((plain, layout)) = plain.or_else(|| PlainSegment::read_v6(&packet.data, false)) else {
             return;
@@ -70,7 +70,7 @@ impl Stack {
         index: u32,
         ordinary: &Ordinary,
         text: Range<usize>,
-        packet: &mut RxPacket,
+        packet: &mut Arrival<'_>,
     ) -> bool {
         let nobody_looks = self.attention.is_none() && self.trace.is_none();
         let Some(connection) = self.connections.get_mut(index) else { return false };

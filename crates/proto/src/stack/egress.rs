@@ -43,7 +43,7 @@ impl Stack {
         if !self.replies.is_empty() {
             return self.replies.pop_into(packet);
         }
-        while let Some(id) = self.agenda.ready.pop_front() {
+        while let Some(id) = self.agenda.ready.pop() {
             let Some(connection) = self.connections.find_mut(id.index, id.generation) else { continue };
             let cx = self.shared.context(now);
             let all_has_left = connection.send_ordinary(cx, packet);
@@ -52,7 +52,7 @@ impl Stack {
             connection.ready = sent && !is_last && connection.may_transmit();
             debug_assert!(!is_last || !connection.may_transmit());
             if connection.ready {
-                self.agenda.ready.push_back(id);
+                self.agenda.ready.push(id);
             } else {
                 match all_has_left {
                     true => connection.note_all_has_left(now),
@@ -93,7 +93,7 @@ impl Stack {
 
     #[inline(always)]
     fn take_event(&mut self) -> Option<(SocketId, Events)> {
-        while let Some(id) = self.agenda.events.pop_front() {
+        while let Some(id) = self.agenda.events.pop() {
             match id {
                 SocketId::Listener(listener_id) => {
                     if let Some(listener) = self.listener_mut(listener_id) {

@@ -9,7 +9,7 @@ use crate::{CloseReason, DropReason, Events, IcmpReport, Instant};
 use bytes::Bytes;
 use core::ops::Range;
 use smallvec::smallvec;
-use wire::{Icmp, IcmpError, IcmpParseError, IpHeader, QuotedTcp, RxPacket, SeqNum, TxPacket};
+use wire::{Arrival, Icmp, IcmpError, IcmpParseError, IpHeader, QuotedTcp, SeqNum, TxPacket};
 
 /// No path of IPv6 carries less (RFC 8200 §5); who tells of one is not heard (RFC 8201 §4).
 const MTU_MIN_V6: u32 = 1280;
@@ -20,7 +20,7 @@ impl Stack {
         now: Instant,
         ip: &IpHeader,
         payload: Range<usize>,
-        packet: &RxPacket,
+        packet: &Arrival<'_>,
     ) -> bool {
         if self.is_martian(now, ip.dst, ip.src) {
             return true;
@@ -226,7 +226,7 @@ impl Connection {
                 self.snd.rewind();
             }
             Some(_) => {}
-            None if marks => self.lose_everything(cx),
+            None if marks => self.lose_too_long(cx, smss),
             None => self.snd.rewind(),
         }
     }

@@ -12,22 +12,29 @@ use crate::tcp::input::{Reply, Segment};
 use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
 use crate::tuple::FourTuple;
 use crate::{ConnId, DropReason, Drops, Instant, ListenerId, SocketOption};
-use bytes::Buf;
+use bytes::Bytes;
 use core::ops::Range;
 use wire::{
-    Addr, Ecn, Flags, IpError, IpHeader, Layout, PlainSegment, RxChecksum, RxPacket, SeqNum, TcpError,
-    TcpHeader, TcpOptions, Timestamps, TxPacket, UsualSyn, protocol,
+    Addr, Arrival, Ecn, Flags, IpError, IpHeader, Layout, PlainSegment, RxChecksum, RxData, RxPacket, SeqNum,
+    TcpError, TcpHeader, TcpOptions, Timestamps, TxPacket, UsualSyn, protocol,
 };
 
 impl Stack {
     /// A packet from the network. It comes back when nobody here claims it: another protocol, or another destination.
     pub fn handle_packet(&mut self, now: Instant, mut packet: RxPacket) -> Option<RxPacket> {
-        let is_claimed = self.claim_packet(now, &mut packet);
+        let is_claimed = self.claim_packet(now, &mut (&mut packet).into());
         (!is_claimed).then_some(packet)
     }
 
+    /// The same of a packet that lies in the caller's memory, of which nothing is known but its bytes; false: nobody here claims it. What of
+    /// its text is kept is copied.
+    pub fn handle_slice(&mut self, now: Instant, packet: &[u8]) -> bool {
+        let (data, truesize) = (RxData::Lent(packet), packet.len());
+        self.claim_packet(now, &mut Arrival { data, truesize, checksum: RxChecksum::Verify, gso_size: 0 })
+    }
+
     /// True: it was for us, and of what is left of it nobody has any use.
-    pub(super) fn claim_packet(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
+    pub(super) fn claim_packet(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
         if self.attention.is_some() {
             self.note_packet(packet);
         }
@@ -38,7 +45,7 @@ impl Stack {
     }
 
     #[inline]
-    pub(super) fn take_packet(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
+    pub(super) fn take_packet(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
         match PlainSegment::read_v4(&packet.data, packet.checksum == RxChecksum::Verify) {
             Some((plain, layout)) => self.take_plain(now, &plain, layout, packet),
             None => self.take_v6(now, packet),
@@ -46,7 +53,7 @@ impl Stack {
     }
 
     #[inline(never)]
-    fn take_v6(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
+    fn take_v6(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
         match PlainSegment::read_v6(&packet.data, packet.checksum == RxChecksum::Verify) {
             Some((plain, layout)) => self.take_plain(now, &plain, layout, packet),
             None => self.take_any(now, packet),
@@ -60,15 +67,14 @@ impl Stack {
         now: Instant,
         plain: &PlainSegment,
         Layout { options, text }: Layout,
-        packet: &mut RxPacket,
+        packet: &mut Arrival<'_>,
     ) -> bool {
-        let (peer, local) = plain.addresses;
-        if !self.addresses.contains(&local) {
+        if !self.addresses.contains(&plain.addresses.1) {
             self.shared.counters.ip_in_addr_errors += 1;
             return false;
         }
         self.shared.counters.in_segs += 1;
-        let tuple = FourTuple { local, local_port: plain.ports.1, peer, peer_port: plain.ports.0 };
+        let tuple = FourTuple::of_arrival(plain);
         let hash = tuple.hash(&self.hash_key);
         let holder = self.holder_at(hash, &tuple);
         if options.is_empty()
@@ -94,9 +100,9 @@ impl Stack {
         {
             return true;
         }
-        if plain.flags == Flags::SYN
+        if plain.flags - Flags::FIN == Flags::SYN
             && holder.is_none()
-            && self.take_usual_syn(now, Name { tuple, hash }, plain, options.clone(), packet)
+            && self.take_usual_syn(now, hash, packet)
         {
             return true;
         }
@@ -116,7 +122,7 @@ impl Stack {
         index: u32,
         segment: &Ordinary,
         text: Range<usize>,
-        packet: &mut RxPacket,
+        packet: &mut Arrival<'_>,
     ) -> bool {
         let nobody_looks = self.attention.is_none() && self.trace.is_none();
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
@@ -125,7 +131,7 @@ impl Stack {
             return false;
         }
         let id = ConnId { index, generation };
-        let text = (!text.is_empty()).then(|| payload_of(packet, text));
+        let text = (!text.is_empty()).then_some(Payload { packet, place: text });
         connection.take_predicted(cx, segment, text);
         if is_over(connection) {
             self.settle_turn(now, id);
@@ -143,7 +149,7 @@ impl Stack {
         index: u32,
         segment: &Ordinary,
         (options, text): (Range<usize>, Range<usize>),
-        packet: &mut RxPacket,
+        packet: &mut Arrival<'_>,
     ) -> bool {
         let nobody_looks = self.attention.is_none() && self.trace.is_none();
         let Some(options) = packet.data.get(options).and_then(UsualSyn::read) else { return false };
@@ -152,7 +158,7 @@ impl Stack {
         if !nobody_looks || !connection.expects_syn_ack(cx, segment, &options) {
             return false;
         }
-        let answer = (!text.is_empty()).then(|| payload_of(packet, text));
+        let answer = (!text.is_empty()).then_some(Payload { packet, place: text });
         connection.take_syn_ack(cx, segment, &options, answer);
         let id = ConnId { index, generation };
         settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
@@ -160,7 +166,7 @@ impl Stack {
     }
 
     #[inline(never)]
-    fn take_any(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
+    fn take_any(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
         let (ip, payload) = match IpHeader::parse(&packet.data) {
             Ok(parsed) => parsed,
             Err(error) => {
@@ -192,19 +198,19 @@ impl Stack {
         self.drops.count(drop_reason(error));
     }
 
-    fn handle_tcp(&mut self, now: Instant, ip: &IpHeader, payload: Range<usize>, packet: &mut RxPacket) {
+    fn handle_tcp(&mut self, now: Instant, ip: &IpHeader, payload: Range<usize>, packet: &mut Arrival<'_>) {
         self.shared.counters.in_segs += 1;
         let verify = (packet.checksum == RxChecksum::Verify).then_some((ip.src, ip.dst));
         let mut segment = Segment {
             header: TcpHeader::new(0, 0),
-            payload: std::mem::take(&mut packet.data),
+            payload: Bytes::new(),
             headers: 0,
             truesize: packet.truesize,
             gso_size: packet.gso_size,
             ecn: ip.ecn,
             dscp: ip.dscp,
         };
-        let text = match segment.header.read(&segment.payload[payload.clone()], verify) {
+        let text = match segment.header.read(&packet.data[payload.clone()], verify) {
             Ok(text) => text,
             Err(error) => return self.bad_segment(error),
         };
@@ -215,8 +221,7 @@ impl Stack {
             peer_port: segment.header.src_port,
         };
         segment.headers = (payload.start + text.start) as u16;
-        segment.payload.truncate(payload.start + text.end);
-        segment.payload.advance(payload.start + text.start);
+        segment.payload = packet.data.take(payload.start + text.start..payload.start + text.end);
         self.dispatch(now, tuple, &mut segment);
     }
 
@@ -477,25 +482,16 @@ impl Stack {
     }
 }
 
-/// What of it is text, taken out.
-#[inline(always)]
-fn payload_of(packet: &mut RxPacket, text: Range<usize>) -> Payload {
-    let mut bytes = std::mem::take(&mut packet.data);
-    bytes.truncate(text.end);
-    bytes.advance(text.start);
-    Payload { bytes, truesize: packet.truesize, gso_size: packet.gso_size }
-}
-
-/// The same with all that a segment may have; the packet has no more use for its bytes.
+/// With all that a segment may have; the packet has no more use for its bytes.
 #[inline(always)]
 pub(super) fn segment_of(
     plain: &PlainSegment,
     Layout { options, text }: Layout,
-    packet: &mut RxPacket,
+    packet: &mut Arrival<'_>,
 ) -> Segment {
     let mut segment = Segment {
         header: plain.header(),
-        payload: std::mem::take(&mut packet.data),
+        payload: Bytes::new(),
         headers: text.start as u16,
         truesize: packet.truesize,
         gso_size: packet.gso_size,
@@ -504,10 +500,9 @@ pub(super) fn segment_of(
     };
     // Options are large: they are put where they stay.
     if !options.is_empty() {
-        segment.header.options = TcpOptions::parse(&segment.payload[options]);
+        segment.header.options = TcpOptions::parse(&packet.data[options]);
     }
-    segment.payload.truncate(text.end);
-    segment.payload.advance(text.start);
+    segment.payload = packet.data.take(text);
     segment
 }
 

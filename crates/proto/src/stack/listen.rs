@@ -6,15 +6,10 @@ use super::request::{CookieReply, Request, Syn};
 use super::{FirstNumbers, Stack};
 use crate::fast_open::{CookieCheck, Guard, KeyRing};
 use crate::isn::TupleSecret;
-use crate::tcp::connection::Connection;
-use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation::Negotiated;
-use crate::tcp::state::Transition;
-use crate::tcp::timers::Timer;
 use crate::tuple::FourTuple;
-use crate::{Config, ConnId, DropReason, Events, Instant, ListenerId, SocketId, State, fastopen};
-use core::time::Duration;
+use crate::{Config, ConnId, DropReason, Instant, ListenerId, SocketId, fastopen};
 use wire::{FastOpenOption, Flags, SeqNum};
 
 /// Where an ordinary half-open peer can be kept.
@@ -99,7 +94,7 @@ impl Stack {
         match (decision, room) {
             (FastOpenServer::Accept(cookie, secret), _) => {
                 let numbers = self.numbers_of(secret, now, min_isn);
-                self.open_fast(now, id, name, segment, numbers, cookie);
+                self.open_fast_by_segment(now, id, name, segment, (numbers, cookie));
             }
             (FastOpenServer::Refuse(cookie), Room::SynQueue) => {
                 let numbers = self.first_numbers(now, &tuple, min_isn);
@@ -224,7 +219,7 @@ impl Stack {
     }
 
     /// The listener's, or the stack's.
-    fn keys_of<'a>(&'a self, listener: &'a Listener) -> &'a KeyRing {
+    pub(super) fn keys_of<'a>(&'a self, listener: &'a Listener) -> &'a KeyRing {
         listener.keys.as_ref().unwrap_or(&self.keys)
     }
 
@@ -253,82 +248,6 @@ impl Stack {
         }
     }
 
-    /// A Fast Open child: a full connection in SYN-RECEIVED that the application may accept, read and answer before the final ACK.
-    fn open_fast(
-        &mut self,
-        now: Instant,
-        id: ListenerId,
-        Name { tuple, hash }: Name,
-        segment: &mut Segment,
-        FirstNumbers { iss, ts_offset }: FirstNumbers,
-        cookie: CookieReply,
-    ) {
-        let Some(listener) = self.listener(id) else { return };
-        let hold = self.hold_time(now, listener, &tuple);
-        let mut socket = listener.socket.clone();
-        self.reflect_class(&mut socket, segment.dscp);
-        let saved_syn = self.syn_to_save(&socket.rare);
-        let syn_end = segment.end();
-        let cookie_request = segment.payload.is_empty()
-            && segment.header.options.fast_open.is_none_or(|option| option.cookie.is_none());
-        let route = self.route_of(&tuple);
-        let cx = self.shared.context(now);
-        let child = Connection::new(cx, tuple, State::SynReceived, iss, socket, route);
-        let child_id = self.insert_connection(child, hash, None);
-        let Some(child) = self.connections.get_mut(child_id.index) else { return };
-        let cx = self.shared.context(now);
-        child.take_syn(cx, segment, ts_offset);
-        child.fast_opened = true;
-        child.tally.came(segment.payload.len(), segment.gso_size);
-        // Until there is a sample (Linux's `tcp_init_metrics`; RFC 6298 §5.7 if there never is).
-        child.rtt.on_syn_retransmitted();
-        child.parent = Some(id);
-        child.keep_syn(now, saved_syn);
-        child.unaccepted = true;
-        let room_left = usize::from(child.advmss).saturating_sub(segment.payload.len());
-        let request_goes_on = room_left <= OPTIONS_MAX && !segment.has(Flags::FIN);
-        child.take_syn_data(cx, segment);
-        // An answer rides only on a SYN-ACK that acknowledges all of the SYN: whatever did not fit was not understood yet.
-        // A mere cookie request, which a listener without cookies accepts too, is not kept waiting.
-        let data_allowed = cx.config.synack_data && child.rcv.nxt == syn_end && !cookie_request;
-        let due = hold.is_zero() || !data_allowed;
-        if !due {
-            child.timers.set(Timer::SynAckHold, now + hold);
-        }
-        child.handshake = Some(cx.handshakes.place(Handshake::Passive(PassiveOpen {
-            fast_open: true,
-            crossed: None,
-            cookie,
-            data_allowed,
-            due,
-            transmissions: 0,
-            sent_at: now,
-            data_sent: 0,
-            fin_sent: false,
-            wrote: false,
-            fin_waits: false,
-            request_goes_on,
-        })));
-        child.early_len = child.rcv.buffer.len() as u16;
-        self.shared.counters.passive_opens += 1;
-        self.queue_acceptable(id, child_id, true);
-        self.settle(now, child_id.index);
-    }
-
-    /// How long the SYN-ACK may wait: a quarter of what a round trip to this client takes, if that is known, but no less than an
-    /// application needs to be woken.
-    fn hold_time(&self, now: Instant, listener: &Listener, tuple: &FourTuple) -> Duration {
-        let config = &self.shared.config;
-        let set = listener.synack_hold.unwrap_or(config.synack_hold);
-        match config.synack_data {
-            false => Duration::ZERO,
-            true => {
-                let srtt = self.remembered_rtt(now, tuple);
-                srtt.map_or(set, |srtt| set.min((srtt / 4).max(HOLD_MIN)))
-            }
-        }
-    }
-
     /// What a SYN says, and we begin with.
     pub(super) fn request_from_syn(
         &self,
@@ -349,13 +268,7 @@ impl Stack {
         }
         let shift = |socket| self.shared.fresh.window_shift(config, socket);
         let rcv_wscale = agreed.snd_wscale.and(socket).map_or(0, shift);
-        let syn = Syn {
-            seq: segment.seq(),
-            window: segment.header.window,
-            tsval: options.timestamps.map_or(0, |timestamps| timestamps.tsval),
-            dscp: segment.dscp,
-        };
-        Request::new(now, id, name, numbers, (agreed, rcv_wscale), &syn)
+        Request::new(now, id, name, numbers, (agreed, rcv_wscale), &Syn::of(segment))
     }
 
     /// A connection may be accepted, which the application is told; perhaps while it is still `pending`.
@@ -366,66 +279,14 @@ impl Stack {
         }
         listener.accept_queue.push_back(connection);
         if !std::mem::replace(&mut listener.listed, true) {
-            self.agenda.events.push_back(SocketId::Listener(id));
+            self.agenda.events.push(SocketId::Listener(id));
         }
     }
 }
-
-/// Bytes of options that a SYN may carry, or leave room for.
-const OPTIONS_MAX: usize = 40;
-/// Waking another thread takes some 50 µs, and the answer must be computed: on paths of a few microseconds a quarter of the round trip
-/// would end every hold before the answer can come.
-const HOLD_MIN: Duration = Duration::from_micros(250);
 
 fn check_cookie(keys: &KeyRing, tuple: &FourTuple, option: Option<FastOpenOption>) -> CookieCheck {
     match option.and_then(|option| option.cookie) {
         Some(cookie) => keys.check(tuple.peer, tuple.local, &cookie),
         None => CookieCheck::Invalid,
-    }
-}
-
-impl Connection {
-    /// The peer's SYN begins the connection.
-    pub(super) fn take_syn(
-        &mut self,
-        cx: &crate::tcp::connection::Context,
-        segment: &Segment,
-        ts_offset: u32,
-    ) {
-        let options = &segment.header.options;
-        let agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
-        self.begin_agreed(cx, agreed.with_ecn(&cx.config, segment), segment.seq());
-        self.marks_agreed_by_syn(cx, 1);
-        self.count_syn_data(segment);
-        self.ts_offset = ts_offset;
-        self.remember_timestamp(cx.now, options.timestamps.map_or(0, |timestamps| timestamps.tsval));
-        self.snd.wnd = segment.header.window.into();
-        self.snd.wnd_max = self.snd.wnd;
-        self.window_grew();
-        self.snd.wl1 = segment.seq();
-        self.snd.wl2 = self.snd.iss;
-    }
-
-    /// Data, and the FIN, of an accepted Fast Open SYN.
-    fn take_syn_data(&mut self, cx: &mut crate::tcp::connection::Context, segment: &mut Segment) {
-        let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
-        if self.rcv.space.packets().is_some() && !segment.payload.is_empty() {
-            self.queue_syn_packet(cx, segment);
-            self.events |= Events::READABLE;
-        } else if !segment.payload.is_empty() {
-            let fits = segment.payload.len() <= self.rcv.wnd() as usize;
-            let payload = std::mem::take(&mut segment.payload);
-            let (seq, truesize, gso_size) = (segment.seq() + 1, segment.truesize, segment.gso_size);
-            match fits {
-                true => self.rcv.accept_next(cx.now, payload, truesize, gso_size, &mut cx.spare),
-                false => self.rcv.accept(cx.now, seq, payload, truesize, gso_size, &mut cx.spare),
-            };
-            self.events |= Events::READABLE;
-        }
-        if fin.is_some_and(|fin| self.rcv.accept_fin(fin)) {
-            self.transition(Transition::FinReceived);
-            self.events |= Events::READABLE;
-        }
-        self.rcv.ack_owed = crate::tcp::receiver::AckOwed::No;
     }
 }

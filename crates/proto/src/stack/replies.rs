@@ -49,6 +49,18 @@ impl Replies {
         self.end -= usize::from(!self.is_empty());
     }
 
+    /// Takes out the last of those that are `wanted`.
+    #[cold]
+    pub(super) fn take_last(&mut self, wanted: impl Fn(&TxPacket) -> bool) -> Option<TxPacket> {
+        let waiting = &mut self.places[self.first..self.end];
+        let at = waiting.iter().rposition(wanted)?;
+        waiting[at..].rotate_left(1);
+        self.end -= 1;
+        let mut taken = TxPacket::default();
+        taken.take_from(&mut self.places[self.end]);
+        Some(taken)
+    }
+
     /// The next, into `packet`. False: there is none.
     pub(super) fn pop_into(&mut self, packet: &mut TxPacket) -> bool {
         if self.is_empty() {
@@ -95,6 +107,18 @@ mod tests {
         assert!(replies.places.len() <= 2100, "{}", replies.places.len());
         while popped(&mut replies).is_some() {}
         assert!(replies.is_empty() && replies.places.len() <= KEPT);
+    }
+
+    #[test]
+    fn the_last_of_some_goes_out_of_turn() {
+        let mut replies = Replies::default();
+        assert!((0..6).all(|number| pushed(&mut replies, number)));
+        assert_eq!(popped(&mut replies), Some(0));
+        let even = |packet: &TxPacket| packet.gso_size.is_multiple_of(2);
+        let mut taken = || replies.take_last(even).map(|packet| packet.gso_size);
+        assert_eq!([taken(), taken(), taken()], [Some(4), Some(2), None]);
+        assert_eq!([1, 3, 5].map(Some), [(); 3].map(|()| popped(&mut replies)));
+        assert!(replies.is_empty());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::holders::Name;
 use crate::rate_limit::LastAnswer;
 use crate::tcp::accurate_ecn::OptionSeen;
 use crate::tcp::connection::Context;
+use crate::tcp::input::Segment;
 use crate::tcp::negotiation::Negotiated;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
@@ -68,6 +69,17 @@ pub(super) struct Syn {
     /// TSval, or 0.
     pub(super) tsval: u32,
     pub(super) dscp: u8,
+}
+
+impl Syn {
+    pub(super) fn of(segment: &Segment) -> Syn {
+        Syn {
+            seq: segment.seq(),
+            window: segment.header.window,
+            tsval: segment.header.options.timestamps.map_or(0, |timestamps| timestamps.tsval),
+            dscp: segment.dscp,
+        }
+    }
 }
 
 impl Request {

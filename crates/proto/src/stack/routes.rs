@@ -3,20 +3,43 @@
 use super::Stack;
 use crate::fast_open::Network;
 use crate::route::Route;
+use crate::tcp::connection::Connection;
 use crate::tuple::FourTuple;
 use crate::{Instant, RouteMetrics};
 use std::sync::Arc;
 
 impl Stack {
-    /// Sets what connections to and from `destination` begin with; the longest prefix counts. Connections there are keep what they have.
-    /// False when there is no room for one more route (65 536).
-    pub fn set_route(&mut self, _now: Instant, destination: Network, metrics: RouteMetrics) -> bool {
-        self.routes.set(&self.shared.config, destination, metrics)
+    /// Sets what connections to and from `destination` begin with; the longest prefix counts. Connections there are hear of what can change
+    /// on the way (MTU, `quickack`, a smaller `rto_min`, and `initcwnd` after silence) when their next packet leaves. False when there is no room for
+    /// one more route (65 536).
+    pub fn set_route(&mut self, now: Instant, destination: Network, metrics: RouteMetrics) -> bool {
+        let set = self.routes.set(&self.shared.config, destination, metrics);
+        self.reroute(now, destination);
+        set
     }
 
     /// Removes the values of exactly this prefix, and returns them.
-    pub fn remove_route(&mut self, _now: Instant, destination: Network) -> Option<RouteMetrics> {
-        self.routes.remove(destination)
+    pub fn remove_route(&mut self, now: Instant, destination: Network) -> Option<RouteMetrics> {
+        let removed = self.routes.remove(destination)?;
+        self.reroute(now, destination);
+        Some(removed)
+    }
+
+    /// Something has changed there.
+    fn reroute(&mut self, now: Instant, destination: Network) {
+        let concerns = |connection: &Connection| {
+            Network::new(connection.tuple.peer, destination.prefix_len()) == destination
+        };
+        let all = self.connections.iter().filter(|(_, connection)| concerns(connection));
+        for index in all.map(|(index, _)| index).collect::<Vec<_>>() {
+            let Some(tuple) = self.connections.get(index).map(|connection| connection.tuple) else {
+                continue;
+            };
+            let route = self.route_of(&tuple);
+            if let Some(connection) = self.connections.get_mut(index) {
+                connection.reroute(self.shared.context(now), route);
+            }
+        }
     }
 
     /// Every route, by prefix.

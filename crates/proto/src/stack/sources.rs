@@ -46,7 +46,15 @@ impl Stack {
     }
 
     /// Nothing of this source is to be had: it has been counted and told.
+    #[inline(always)]
     pub(super) fn is_martian(&mut self, now: Instant, local: Addr, peer: Addr) -> bool {
+        let is_usual = matches!(peer.v4_bytes(), Some([1..=126 | 128..=223, ..]));
+        !(is_usual && self.routes.barrier(peer).is_none()) && self.is_strange(now, local, peer)
+    }
+
+    /// The same of a source that may be one.
+    #[inline(never)]
+    fn is_strange(&mut self, now: Instant, local: Addr, peer: Addr) -> bool {
         // RFC 1122 §3.2.1.3: nothing from a loopback address may come from outside.
         let impossible = peer.is_loopback() && !local.is_loopback();
         let reason = match () {

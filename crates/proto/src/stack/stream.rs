@@ -85,6 +85,7 @@ impl Stack {
         let (connection, mut goal, mut room) = writable(&mut self.connections, &self.shared, id)?;
         if connection.special.is_some() {
             connection.doubt_path_mtu(self.shared.context(now));
+            connection.hear_of_route(self.shared.context(now));
             goal.segment = connection.size_goal(&self.shared.capabilities);
         }
         if room == 0 && len > 0 {
@@ -158,7 +159,18 @@ impl Stack {
     ///
     /// # Errors
     /// [`ReadError::Blocked`] when there is nothing yet: wait for [`Events::READABLE`](crate::Events::READABLE).
+    #[inline]
     pub fn read(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
+        match self.connections.find(id.index, id.generation) {
+            Some(connection) if connection.has_nothing_to_read() && !buf.is_empty() => {
+                if connection.is_at_end()? { Ok(0) } else { Err(ReadError::Blocked) }
+            }
+            _ => self.read_some(now, id, buf),
+        }
+    }
+
+    #[inline(never)]
+    fn read_some(&mut self, now: Instant, id: ConnId, buf: &mut [u8]) -> Result<usize, ReadError> {
         let found = self.connections.find_mut(id.index, id.generation);
         let connection = found.filter(|connection| !connection.orphan).ok_or(ReadError::NotFound)?;
         if connection.special.is_some() && !buf.is_empty() {
@@ -385,7 +397,14 @@ impl Connection {
         self.snd.fin_queued || waits()
     }
 
+    /// Nothing is buffered, and that a reader asks for it tells nobody anything.
+    #[inline(always)]
+    fn has_nothing_to_read(&self) -> bool {
+        self.rcv.buffer.is_empty() && !self.orphan && self.special.is_none() && self.handshake.is_none()
+    }
+
     /// Where nothing is buffered: is that the end of the stream?
+    #[inline(always)]
     fn is_at_end(&self) -> Result<bool, ReadError> {
         match self.close_reason {
             None => Ok(self.rcv.fin_received),

@@ -51,7 +51,7 @@ impl Stack {
         {
             return false;
         }
-        let mss = negotiation::advertised_mss(&self.shared.capabilities, tuple, None);
+        let mss = negotiation::advertised_mss(config, &self.shared.capabilities, tuple, None);
         let window = first_field(config, space.full(), mss.saturating_sub(TIMESTAMPS_LEN).into());
         let tsval = (now.as_millis() as u32).wrapping_add(request.ts_offset);
         let timestamps = Timestamps { tsval, tsecr: request.ts_recent };
@@ -84,7 +84,7 @@ impl Stack {
     pub(super) fn syn_ack_of(&self, request: &Request, clock: u32, cookie: CookieReply) -> TcpHeader {
         let config = &self.shared.config;
         let route = self.routes.lookup(request.tuple.peer).map(|route| &route.metrics);
-        let own_mss = negotiation::advertised_mss(&self.shared.capabilities, &request.tuple, route);
+        let own_mss = negotiation::advertised_mss(config, &self.shared.capabilities, &request.tuple, route);
         let initrwnd = route.and_then(|route| route.initrwnd);
         let socket = self.listeners.get(request.listener.index).map(|listener| &listener.socket.rare);
         let timestamps_len = if request.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };

@@ -4,7 +4,7 @@ use super::Stack;
 use crate::trace::{DropWhy, RetransmitWhy, SegmentSummary, TraceEvent, TraceMask, Traced, Tracer};
 use crate::tuple::FourTuple;
 use crate::{ConnId, Counters, Instant};
-use wire::{IpHeader, RxPacket, TcpHeader, TxPacket, protocol};
+use wire::{Arrival, IpHeader, TcpHeader, TxPacket, protocol};
 
 /// Events that wait to be polled; about 100 bytes each.
 const TRACE_CAPACITY: usize = 65_536;
@@ -82,7 +82,7 @@ impl Stack {
 
     /// As `take_packet`, and tells of it.
     #[cold]
-    pub(super) fn take_packet_traced(&mut self, now: Instant, packet: &mut RxPacket) -> bool {
+    pub(super) fn take_packet_traced(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
         let seen = see(&packet.data, false).filter(|seen| self.addresses.contains(&seen.tuple.local));
         if let Some(Seen { tuple, header, len }) = &seen {
             let shift = self.find_connection(tuple).and_then(|index| self.connections.get(index));

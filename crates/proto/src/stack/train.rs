@@ -6,8 +6,7 @@ use super::Stack;
 use crate::Instant;
 use crate::tcp::input::train::Text;
 use crate::tuple::FourTuple;
-use bytes::Buf;
-use wire::{IpHeader, RxPacket, TcpHeader, Train, ends_of};
+use wire::{IpHeader, RxBatch, RxChecksum, TcpHeader, Train, ends_of};
 
 /// Packets for which memory is asked at once.
 const AHEAD: usize = 16;
@@ -15,31 +14,33 @@ const AHEAD: usize = 16;
 impl Stack {
     /// A batch: acknowledgements are decided at its end. Packets nobody claims are left in it.
     #[inline]
-    pub fn handle_packets(&mut self, now: Instant, batch: &mut Vec<RxPacket>) {
-        match &mut batch[..] {
-            [packet] => {
-                if self.claim_packet(now, packet) {
-                    batch.clear();
-                }
-            }
-            _ => self.handle_batch(now, batch),
+    pub fn handle_packets(&mut self, now: Instant, batch: &mut RxBatch) {
+        if batch.len() > 1 {
+            return self.handle_batch(now, batch);
+        }
+        if let Some(mut packet) = batch.get_mut(0)
+            && self.claim_packet(now, &mut packet)
+        {
+            batch.clear();
         }
     }
 
-    fn handle_batch(&mut self, now: Instant, batch: &mut Vec<RxPacket>) {
+    fn handle_batch(&mut self, now: Instant, batch: &mut RxBatch) {
         let (mut at, mut unclaimed, mut touched) = (0, 0, 0);
-        let many = batch.len() > 1 && self.connections.len() >= super::MANY;
+        let many = self.connections.len() >= super::MANY;
         while at < batch.len() {
             if many && at >= touched {
-                touched = at + self.touch_ahead(&batch[at..]);
+                touched = at + self.touch_ahead(batch, at);
             }
-            let train = match &batch[at..] {
-                [first, second, ..] if self.trace.is_none() && self.attention.is_none() => {
+            let train = match (batch.data(at), batch.data(at + 1)) {
+                (Some(first), Some(second)) if self.trace.is_none() && self.attention.is_none() => {
                     Train::between(first, second)
                 }
                 _ => None,
             };
-            if !self.claim_packet(now, &mut batch[at]) {
+            if let Some(mut packet) = batch.get_mut(at)
+                && !self.claim_packet(now, &mut packet)
+            {
                 batch.swap(unclaimed, at);
                 unclaimed += 1;
                 at += 1;
@@ -47,7 +48,7 @@ impl Stack {
             }
             at += 1;
             if let Some(train) = train {
-                at += self.handle_train(now, &train, &mut batch[at..]);
+                at += self.handle_train(now, &train, batch, at);
             }
         }
         batch.truncate(unclaimed);
@@ -55,23 +56,24 @@ impl Stack {
 
     /// Asks for the memory that the next packets need, all at once: first for the places in the table, then for the connections that
     /// these seem to name. Among very many connections each of them is a miss. Returns for how many packets.
-    fn touch_ahead(&self, packets: &[RxPacket]) -> usize {
-        let packets = &packets[..packets.len().min(AHEAD)];
+    fn touch_ahead(&self, batch: &RxBatch, from: usize) -> usize {
         let mut found = [None; AHEAD];
-        for (packet, found) in packets.iter().zip(&mut found) {
-            let Some(((peer, peer_port), (local, local_port))) = ends_of(&packet.data) else { continue };
+        for (at, found) in (from..batch.len()).zip(&mut found) {
+            let ends = batch.data(at).and_then(ends_of);
+            let Some(((peer, peer_port), (local, local_port))) = ends else { continue };
             let tuple = FourTuple { local, local_port, peer, peer_port };
             *found = self.holders.likely_connection(tuple.hash(&self.hash_key));
         }
         for connection in found.into_iter().flatten().filter_map(|index| self.connections.get(index)) {
             connection.touch();
         }
-        packets.len()
+        AHEAD
     }
 
-    /// Takes those of `packets` that go on with the train whose first packet has just been handled, and returns how many.
-    fn handle_train(&mut self, now: Instant, train: &Train, packets: &mut [RxPacket]) -> usize {
-        let Some(header) = packets.first().and_then(header_of) else { return 0 };
+    /// Takes those packets, beginning with the one at `from`, that go on with the train whose first has just been handled, and returns how
+    /// many.
+    fn handle_train(&mut self, now: Instant, train: &Train, batch: &mut RxBatch, from: usize) -> usize {
+        let Some(header) = batch.data(from).and_then(header_of) else { return 0 };
         let Some(index) = self.find_connection(&tuple_of(train)) else { return 0 };
         let Some(connection) = self.connections.get_mut(index) else { return 0 };
         // Memory is charged when the train has settled: what would put the stack under pressure comes one by one.
@@ -79,19 +81,18 @@ impl Stack {
         let cx = self.shared.context(now);
         let Some(run) = connection.text_may_go_on(cx, &header) else { return 0 };
         let mut taken = 0;
-        for packet in packets {
+        while let Some(mut packet) = batch.get_mut(from + taken) {
             // No length before the headers are known to be there: it may end within them.
-            let Some((seq, pushed)) = train.text(packet) else { break };
-            let len = packet.data.len() - train.header_len;
+            let (data, verify) = (&packet.data[..], packet.checksum == RxChecksum::Verify);
+            let Some((seq, pushed)) = train.text(data, verify) else { break };
+            let place = train.header_len..data.len();
+            let len = place.len();
             if !connection.takes_at_once(seq, len) {
                 break;
             }
             let Some(left) = room.checked_sub(packet.truesize.max(len) as u64) else { break };
             room = left;
-            let (mut payload, truesize, gso_size) =
-                (std::mem::take(&mut packet.data), packet.truesize, packet.gso_size);
-            payload.advance(train.header_len);
-            connection.text_goes_on(cx, &run, Text { seq, pushed, payload, truesize, gso_size });
+            connection.text_goes_on(cx, &run, &mut packet, Text { seq, pushed, place });
             taken += 1;
         }
         if taken > 0 {
@@ -104,9 +105,9 @@ impl Stack {
 }
 
 /// The TCP header, its checksum unseen.
-fn header_of(packet: &RxPacket) -> Option<TcpHeader> {
-    let (_, range) = IpHeader::parse(&packet.data).ok()?;
-    let (header, _) = TcpHeader::parse(packet.data.get(range)?, None).ok()?;
+fn header_of(packet: &[u8]) -> Option<TcpHeader> {
+    let (_, range) = IpHeader::parse(packet).ok()?;
+    let (header, _) = TcpHeader::parse(packet.get(range)?, None).ok()?;
     Some(header)
 }
 

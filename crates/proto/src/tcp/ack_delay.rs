@@ -175,13 +175,10 @@ impl AckDelay {
     /// The delay has passed and nothing took the acknowledgement along.
     pub(super) fn missed(&mut self, least: Duration, rto: Duration, thresh: u32) {
         self.in_vain = true;
-        if self.ato == 0 {
-            return;
-        }
         if u32::from(self.pingpong) >= thresh {
             self.pingpong = 0;
             self.ato = LEAST;
-        } else {
+        } else if self.ato > 0 {
             self.set_ato((self.ato(least) * 2).min(rto));
         }
     }

@@ -1,7 +1,7 @@
 //! How a connection begins: what it has in place before anything is agreed, and what follows from the two SYNs.
 
 use super::connection::{Connection, Context};
-use super::negotiation::Negotiated;
+use super::negotiation::{Negotiated, TIMESTAMPS_LEN};
 use super::window_space::{SIGNED_MOST, Space, whole_segments};
 use crate::State;
 use wire::SeqNum;
@@ -75,8 +75,12 @@ impl Connection {
             }
         }
         let shift = self.agreed.snd_wscale.map(|_| self.rcv.wscale);
+        // Linux: `tcp_init_transfer` comes after `advmss` loses the time stamps, but for a Fast Open child.
+        let embryo = self.fast_opened && self.state == State::SynReceived;
+        let stamps = if self.agreed.timestamps && !embryo { TIMESTAMPS_LEN } else { 0 };
+        let advmss = self.advmss.saturating_sub(stamps);
         if let Some(packets) = space.packets_mut() {
-            packets.begin(cx.now, first, shift, (self.advmss.into(), config.tcp_app_win, irs + 1));
+            packets.begin(cx.now, first, shift, (advmss.into(), config.tcp_app_win, irs + 1));
             packets.predicts = self.state != State::SynSent || shift.is_none();
         }
         self.rcv.begin(irs, space, shift.unwrap_or(0));

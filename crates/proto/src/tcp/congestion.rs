@@ -199,11 +199,14 @@ const _: () =
     assert!(size_of::<Congestion>() <= 40, "what an algorithm needs of every connection, at rest too");
 
 impl Congestion {
-    /// CUBIC with a window of so many bytes, where no slow start has ended before.
+    /// CUBIC, with a window of so many bytes, where no slow start has ended before.
     #[inline(always)]
-    pub(super) fn cubic_of_unknown_path(initial_window: u32, hystart: bool) -> Congestion {
+    pub(super) fn begin_cubic(&mut self, initial_window: u32, hystart: bool) {
         let start = Start { initial_window, ssthresh: u32::MAX, hystart, ..Start::default() };
-        Congestion::Cubic(Cubic::new(&start))
+        match self {
+            Congestion::Cubic(cubic) => *cubic = Cubic::new(&start),
+            other => *other = Congestion::Cubic(Cubic::new(&start)),
+        }
     }
 
     pub(crate) fn new(algorithm: CongestionControl, start: &Start) -> Congestion {

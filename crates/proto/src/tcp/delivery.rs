@@ -182,6 +182,12 @@ impl Flight {
         self.lull = false;
     }
 
+    /// When something was last delivered, or the flight began; not in the future of `now`.
+    pub(super) fn delivered_at(&self, now: Instant) -> Instant {
+        let age = u64::from(micros(now).wrapping_sub(self.delivered_at));
+        Instant::from_nanos(now.as_nanos().saturating_sub(age * 1000))
+    }
+
     /// A segment is found to be lost, after `delivered` bytes were acknowledged in all.
     pub(super) fn on_lost(
         &mut self,

@@ -87,7 +87,8 @@ impl Connection {
 
     fn begin_search(&mut self, now: Instant, mss: u32, bounds: bool) {
         let low = u16::try_from(mss).unwrap_or(u16::MAX).saturating_add(self.overhead());
-        let search = MtuSearch::new(now, low, self.search_end(), bounds);
+        let high = if bounds { self.search_end().min(self.path_mtu) } else { self.search_end() };
+        let search = MtuSearch::new(now, low, high, bounds);
         Special::of(&mut self.special, now).mtu_search = Some(Box::new(search));
     }
 
@@ -96,6 +97,23 @@ impl Connection {
         if cx.config.tcp_mtu_probing >= ALWAYS {
             let bounds = self.state == State::SynSent || !cx.config.mtu_search_from_full;
             self.begin_search(cx.now, cx.config.tcp_base_mss, bounds);
+        }
+    }
+
+    /// What the path carries is known anew: it bounds the search, and the search segments (Linux's `tcp_sync_mss`).
+    pub(super) fn bound_search(&mut self) {
+        let most = self.path_mtu;
+        if let Some(search) = self.search_mut() {
+            (search.high, search.bounds) = (search.high.min(most), true);
+        }
+    }
+
+    /// The same where the peer's window, larger than ever, may allow larger segments (`tcp_ack_update_window`).
+    #[cold]
+    pub(super) fn bound_search_by_window(&mut self) {
+        if self.search().is_some() {
+            self.bound_search();
+            self.resize();
         }
     }
 
@@ -135,7 +153,7 @@ impl Connection {
         {
             return Next::Nothing;
         }
-        let high = search.high.min(self.path_mtu);
+        let high = search.high;
         let size = u16::midpoint(high, search.low);
         if high.saturating_sub(search.low) < threshold(&cx.config) || size > high {
             self.search_anew(cx);
@@ -145,7 +163,8 @@ impl Connection {
         let reordering = self.recovery.reordering().unwrap_or_else(|| cx.first_reordering(&self.tuple));
         let needed = u32::from(payload).saturating_add((reordering + 1).saturating_mul(smss));
         let record = self.snd.queue.record_len(self.snd.nxt).is_some_and(|record| record < payload.into());
-        if payload == 0 || unsent < needed || self.snd.wnd < needed || record {
+        let leaves = size <= self.largest_packet();
+        if !leaves || payload == 0 || unsent < needed || self.snd.wnd < needed || record {
             return Next::Nothing;
         }
         if self.snd.wnd.saturating_sub(self.snd.flight_size()) < needed {
@@ -199,8 +218,9 @@ impl Connection {
         let was = self.smss();
         let before = u32::from(was.saturating_add(self.overhead()));
         if let Some(search) = self.search_mut() {
-            (search.low, search.bounds, search.probe) = (probe.size, true, None);
+            (search.low, search.probe) = (probe.size, None);
         }
+        self.bound_search();
         self.resize();
         cx.counters.mtup_success += 1;
         let smss = u32::from(self.smss());

@@ -78,8 +78,10 @@ pub(crate) fn default_mss(v4: bool) -> u16 {
     if v4 { 536 } else { 1220 }
 }
 
-/// The MSS we advertise: what the device takes, without options, or less if the route says so.
+/// The MSS we advertise: what the device takes, without options, or less if the route says so. A route's `advmss` may be more, too, where
+/// `firstbyte.mss_of_path` is set (Linux's `dst_metric_advmss`).
 pub(crate) fn advertised_mss(
+    config: &Config,
     capabilities: &Capabilities,
     tuple: &FourTuple,
     route: Option<&RouteMetrics>,
@@ -88,8 +90,13 @@ pub(crate) fn advertised_mss(
     let of = |mtu: usize| u16::try_from(mtu.saturating_sub(headers)).unwrap_or(u16::MAX);
     let own = of(capabilities.mtu);
     let Some(route) = route else { return own.max(MSS_MIN) };
-    let told = route.advmss.or(route.mtu.map(|mtu| of(mtu.value as usize)));
-    told.map_or(own, |told| told.min(own)).max(MSS_MIN)
+    let by_mtu = route.mtu.map_or(own, |mtu| own.min(of(mtu.value as usize)));
+    let told = match route.advmss {
+        Some(told) if config.mss_of_path => told,
+        Some(told) => told.min(own),
+        None => by_mtu,
+    };
+    told.max(MSS_MIN)
 }
 
 /// The shift that lets the largest window be told that `tcp_rmem` or `rmem_max` can lead to, or that a buffer of a size the application

@@ -2,12 +2,14 @@
 //!
 //! A reset, then SYN or SYN-ACK, then what is lost, then new data and FIN, then a window probe, then an acknowledgement that
 //! nothing else has carried. `segment` builds it, `options` fills its options; `tcp/nagle` says whether a small one may go. `ordinary` is
-//! a short way for most of them, `usual_syn` one for most first SYNs, `answer` one for most SYN-ACKs of Fast Open.
+//! a short way for most of them, `usual_syn` one for most first SYNs, `answer` one for most SYN-ACKs of Fast Open; `refused` takes
+//! back what could not leave.
 
 mod answer;
 mod lost;
 mod options;
 mod ordinary;
+mod refused;
 mod segment;
 mod syn;
 mod usual_syn;
@@ -26,6 +28,7 @@ use super::tcp_info::{self, CaState};
 use super::timers::Timer;
 use super::write::SENDING_NANOS;
 use crate::Instant;
+pub(crate) use refused::{Refused, Waiting};
 use segment::Outgoing;
 use wire::{Flags, SeqNum, TxPacket};
 
@@ -75,6 +78,10 @@ impl Connection {
         if self.is_open() {
             if self.special.is_some() {
                 self.doubt_path_mtu(cx);
+                self.hear_of_route_amid(cx);
+                if self.probe_for_room(cx, packet) {
+                    return true;
+                }
             }
             let in_order = self.recovery.is_idle();
             let sent = if in_order { self.send_new(cx, packet) } else { self.send_amid_losses(cx, packet) };
@@ -173,6 +180,9 @@ impl Connection {
             return false;
         }
         if self.special.is_some() {
+            if self.awaits_room(cx.now) {
+                return false;
+            }
             match self.next_mtu_probe(cx, unsent) {
                 Next::Probe(payload) => {
                     self.mtu_probe_leaves(payload);
@@ -317,7 +327,8 @@ impl Connection {
             self.answered(cx);
         }
         let mut flags = Flags::ACK | ecn_flags;
-        flags.set(Flags::PSH, push && taken > 0);
+        let pushed_fin = taken == 0 && self.special.is_some() && self.is_probing_for_room(cx.now);
+        flags.set(Flags::PSH, push && taken > 0 || pushed_fin);
         flags.set(Flags::FIN, fin);
         let payload_len = taken as usize;
         self.build(cx, Outgoing { seq, flags, payload_len, ecn, urgent: 0, again: repeats }, packet);
@@ -532,12 +543,15 @@ impl Connection {
     /// The peer's window is closed: probe it, less and less often, for as long as it answers (RFC 9293 §3.8.6.1).
     fn probe_timeout(&mut self, cx: &mut Context) {
         if self.snd.wnd > 0 {
+            if self.waits_for_room() {
+                return self.room_timeout(cx);
+            }
             // Only silly-window avoidance held it back; nothing was lost.
             self.snd.probe_due = true;
             return self.arm_rto(cx.now);
         }
         self.timeouts = self.timeouts.saturating_add(1);
-        if self.gives_up_probing(cx) {
+        if self.gives_up_probing(cx, self.timeouts) {
             return;
         }
         self.rtt.on_timeout();

@@ -98,19 +98,19 @@ impl Connection {
     }
 
     /// A window probe is due. A peer that answers them may keep the window closed as long as it likes (RFC 9293 §3.8.6.1), but not
-    /// that of a connection which nobody holds: that one ends when the back-off has reached its greatest. True: it has.
-    pub(super) fn gives_up_probing(&mut self, cx: &mut Context) -> bool {
+    /// that of a connection which nobody holds: that one ends when the back-off has reached its greatest. This is the `probes`th in a row.
+    /// True: it has ended.
+    pub(super) fn gives_up_probing(&mut self, cx: &mut Context, probes: u8) -> bool {
         let probing = self.probing(cx.now);
         if self.options.user_timeout().is_some_and(|most| probing >= most) {
             return self.end_if(cx, true);
         }
         if !self.orphan {
-            return self.end_if(cx, u32::from(self.timeouts) > cx.config.tcp_retries2);
+            return self.end_if(cx, u32::from(probes) > cx.config.tcp_retries2);
         }
         let alive = !self.rtt.is_exhausted();
         let retries = orphan_retries(&cx.config, alive, self.soft_error.is_some());
-        let expired =
-            u32::from(self.timeouts) > retries || !alive && u32::from(self.rtt.backoff()) >= retries;
+        let expired = u32::from(probes) > retries || !alive && u32::from(self.rtt.backoff()) >= retries;
         self.end_if(cx, expired) || self.is_one_orphan_too_many(cx)
     }
 

@@ -18,7 +18,8 @@ impl Connection {
     /// Bytes of memory that its buffers hold.
     #[inline(always)]
     pub(crate) fn memory(&self) -> u32 {
-        self.snd.queue.memory().saturating_add(self.rcv.memory())
+        let holds_nothing = self.snd.queue.is_vacant() && self.rcv.buffer.is_empty() && !self.rcv.has_holes();
+        if holds_nothing { 0 } else { self.snd.queue.memory().saturating_add(self.rcv.memory()) }
     }
 
     /// More waits to be sent than an orphan may hold when there is no memory (Linux's `SOCK_MIN_SNDBUF`).

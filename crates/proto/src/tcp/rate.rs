@@ -14,13 +14,12 @@ impl Connection {
     /// Congestion control begins, of a connection with segments of this size.
     #[inline(always)]
     pub(super) fn begin_congestion(&mut self, cx: &Context) {
-        self.congestion = if cx.fresh.windows_begin_alike && self.asks_for_nothing() && cx.takes_short_ways()
-        {
+        if cx.fresh.windows_begin_alike && self.asks_for_nothing() && cx.takes_short_ways() {
             let initial_window = cx.config.initcwnd.saturating_mul(self.smss().into());
-            Congestion::cubic_of_unknown_path(initial_window, cx.config.hystart)
+            self.congestion.begin_cubic(initial_window, cx.config.hystart);
         } else {
-            self.new_congestion(cx)
-        };
+            self.congestion = self.new_congestion(cx);
+        }
     }
 
     /// A controller that has not heard of anything yet.
@@ -105,21 +104,34 @@ impl Connection {
         self.congestion.on_loss(&Lost { in_flight, smss, timeout: true, left: 0, again: false });
     }
 
-    /// Data is about to be sent. What a time-out sends again does not follow silence.
+    /// Data is about to be sent. What a time-out sends again does not follow silence, nor does what was written while data was in flight:
+    /// it was the network that was silent then (as in Linux, whose `tcp_slow_start_after_idle_check` looks when something is queued).
     pub(super) fn new_data_leaves(&mut self, cx: &Context) {
         if self.snd.flight_size() > 0 || self.snd.nxt.before(self.snd.max) {
             return;
         }
         let app_limited = self.snd.queue.is_lull();
+        let written_after = !self.snd.queue.round().has_begun();
         self.snd.queue.begin_flight(cx.now);
         let idle = self.window_use.idle(cx.now);
-        let rto = cx.config.tcp_slow_start_after_idle.then(|| self.rtt.rto());
+        let decays = written_after && cx.config.tcp_slow_start_after_idle;
+        let rto = decays.then(|| self.rtt.rto());
         if rto.is_some_and(|rto| idle > rto) {
             self.window_use.restart(cx.now);
         }
         let initial_window = self.initial_window(&cx.config);
         let srtt = self.rtt.srtt();
         self.congestion.on_idle(&Idle { now: cx.now, idle, rto, initial_window, app_limited, srtt });
+    }
+
+    /// The peer's window has changed while nothing is in flight: what it had kept back follows silence as if it were written now (as in
+    /// Linux's `tcp_ack_update_window`).
+    #[cold]
+    pub(super) fn window_kept_back(&mut self) {
+        let nxt = self.snd.nxt;
+        if let Some(round) = self.snd.queue.round_mut() {
+            *round = Round::at(nxt);
+        }
     }
 
     /// Data (`bytes` of it) or FIN has been sent, and so much is in flight. What goes `again` does not show how the window is used (as

@@ -4,7 +4,10 @@
 //! copied together. So the memory a peer can make us hold is bounded by four times the buffer.
 
 use bytes::{Bytes, BytesMut};
+use core::fmt;
+use core::ops::Range;
 use std::collections::VecDeque;
+use wire::RxData;
 
 /// A payload smaller than its packet's memory by this factor is copied.
 const PIN_FACTOR: usize = 4;
@@ -40,7 +43,7 @@ impl Spare {
     /// An emptied one.
     fn keep(&mut self, mut held: Box<Held>) {
         if self.0.len() < SPARE && held.chunks.capacity() <= SPARE_LEN {
-            if held.small.capacity() > 0 {
+            if held.small.capacity() > COMPACT_CHUNK {
                 held.small = BytesMut::new();
             }
             self.0.push(held);
@@ -55,7 +58,7 @@ pub(crate) struct ReceiveBuffer {
     held: Option<Box<Held>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Held {
     /// Not empty, unless all there is are `small` payloads.
     first: Bytes,
@@ -123,6 +126,14 @@ impl Held {
     }
 }
 
+/// Without regard to how the bytes lie there.
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = Bytes::from_iter(self.iter().flatten().copied());
+        f.debug_struct("Held").field("bytes", &bytes).field("memory", &self.memory).finish()
+    }
+}
+
 impl ReceiveBuffer {
     pub(crate) fn len(&self) -> usize {
         self.held.as_ref().map_or(0, |held| held.len as usize)
@@ -138,22 +149,34 @@ impl ReceiveBuffer {
     }
 
     /// Appends a payload that pins `truesize` bytes.
-    #[inline(always)]
-    pub(crate) fn push(&mut self, payload: Bytes, truesize: usize, spare: &mut Spare) {
-        if payload.is_empty() {
-            return;
+    pub(crate) fn push(&mut self, mut payload: Bytes, truesize: usize, spare: &mut Spare) {
+        let len = payload.len();
+        if len > 0 {
+            self.push_from(&mut RxData::Shared(&mut payload), 0..len, truesize, spare);
         }
+    }
+
+    /// The same of one that is not empty, and lies at `place`.
+    #[inline(always)]
+    pub(crate) fn push_from(
+        &mut self,
+        data: &mut RxData<'_>,
+        place: Range<usize>,
+        truesize: usize,
+        spare: &mut Spare,
+    ) {
+        let len = place.len();
         let held = match &mut self.held {
             Some(held) => held,
             none => none.insert(spare.take()),
         };
-        held.len += payload.len() as u32;
-        held.memory = held.memory.saturating_add(pinned(payload.len(), truesize) as u32);
-        if payload.len() * PIN_FACTOR >= truesize {
+        held.len += len as u32;
+        held.memory = held.memory.saturating_add(pinned(len, truesize) as u32);
+        if data.is_shared() && len * PIN_FACTOR >= truesize {
             held.freeze_small();
-            held.push(payload);
+            held.push(data.take(place));
         } else {
-            held.copy(&payload);
+            held.copy(data.get(place).unwrap_or_default());
         }
     }
 
@@ -174,13 +197,19 @@ impl ReceiveBuffer {
 
     pub(crate) fn read(&mut self, buf: &mut [u8], spare: &mut Spare) -> usize {
         let Some(held) = &mut self.held else { return 0 };
-        // Most reads take all there is, and that is one payload.
+        // Most reads take all there is, and that lies together.
         let len = held.len as usize;
-        if held.first.len() == len
+        let (are_small, is_one) = (held.small.len() == len, held.first.len() == len);
+        if (are_small || is_one)
             && let Some(all) = buf.get_mut(..len)
         {
-            all.copy_from_slice(&held.first);
-            held.first = Bytes::new();
+            if are_small {
+                all.copy_from_slice(&held.small);
+                held.small.clear();
+            } else {
+                all.copy_from_slice(&held.first);
+                held.first = Bytes::new();
+            }
             (held.len, held.memory) = (0, 0);
             if let Some(held) = self.held.take() {
                 spare.keep(held);

@@ -7,7 +7,8 @@ use super::receive_buffer::{ReceiveBuffer, Spare, pinned};
 use super::window_space::{Space, WindowSpace};
 use crate::Instant;
 use bytes::Bytes;
-use wire::{SackBlocks, SeqNum};
+use core::ops::Range;
+use wire::{Arrival, SackBlocks, SeqNum};
 
 /// When the acknowledgement that is owed must go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,39 +197,40 @@ impl Receiver {
             self.ack_owed = AckOwed::Now;
             return 0;
         }
-        self.take_next(payload, whole, truesize, gso_size, spare)
+        let place = 0..payload.len();
+        self.take_next(&mut Arrival::shared(&mut payload, truesize, gso_size), place, whole, spare)
     }
 
-    /// As [`accept`](Self::accept), of a payload that is what comes next and lies in the window.
-    #[inline]
+    /// As [`accept`](Self::accept), of the payload at `place` in a packet, that is what comes next and lies in the window.
+    #[inline(always)]
     pub(crate) fn accept_next(
         &mut self,
         now: Instant,
-        payload: Bytes,
-        truesize: usize,
-        gso_size: u16,
+        packet: &mut Arrival<'_>,
+        place: Range<usize>,
         spare: &mut Spare,
     ) -> u32 {
         self.last_data_at = now;
-        let whole = payload.len();
-        self.take_next(payload, whole, truesize, gso_size, spare)
+        let whole = place.len();
+        self.take_next(packet, place, whole, spare)
     }
 
-    /// The payload that comes next; it came in a segment with `whole` bytes of it.
+    /// The payload that comes next lies at `place`, and came in a segment with `whole` bytes of it.
     #[inline(always)]
     fn take_next(
         &mut self,
-        payload: Bytes,
+        packet: &mut Arrival<'_>,
+        place: Range<usize>,
         whole: usize,
-        truesize: usize,
-        gso_size: u16,
         spare: &mut Spare,
     ) -> u32 {
+        let Arrival { truesize, gso_size, .. } = *packet;
         let full = if gso_size > 0 { gso_size } else { whole.min(usize::from(u16::MAX)) as u16 };
         let merged = gso_size > 0 && whole > usize::from(gso_size);
         let second = self.nxt.after(self.last_ack_sent) && self.ack_owed != AckOwed::No;
         let before = self.nxt;
-        self.append(payload, truesize, spare);
+        self.came_in_order(place.len());
+        self.buffer.push_from(&mut packet.data, place, truesize, spare);
         let filled = self.early.is_some() && self.fill_from_early();
         if full > self.rcv_mss {
             self.rcv_mss = full;
@@ -246,11 +248,14 @@ impl Receiver {
         self.nxt.since(before)
     }
 
-    #[inline(always)]
     pub(super) fn append(&mut self, payload: Bytes, truesize: usize, spare: &mut Spare) {
-        self.nxt += payload.len() as u32;
-        self.bytes_received += payload.len() as u64;
+        self.came_in_order(payload.len());
         self.buffer.push(payload, truesize, spare);
+    }
+
+    fn came_in_order(&mut self, len: usize) {
+        self.nxt += len as u32;
+        self.bytes_received += len as u64;
     }
 
     fn fill_from_early(&mut self) -> bool {

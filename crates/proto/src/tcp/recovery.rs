@@ -9,6 +9,7 @@
 //! | `rack` | loss told by time (RFC 8985), with the adaptive reordering window |
 //! | `scoreboard/timeout` | what a time-out marks, and what shows it to be needless |
 //! | `scoreboard/duplicates` | what D-SACKs tell |
+//! | `scoreboard/refused` | what could not leave |
 //! | `scoreboard/reported` | the same scoreboard for peers without SACK: what duplicate ACKs tell instead (`mark_without_sack`) |
 //! | `tlp` | the last segments of a flight: a probe before the time-out (RFC 8985 §7) |
 //! | `undo` | needless recoveries: Eifel (RFC 3522), D-SACK (RFC 3708), F-RTO (RFC 5682) |
@@ -278,6 +279,23 @@ impl Recovery {
     pub(crate) fn remember(&mut self, windows: (u32, u32), snd_una: SeqNum) {
         if let Some(newreno) = self.newreno_mut() {
             newreno.undo = Some(Undo::new(windows, snd_una));
+        }
+    }
+
+    /// The windows of before a recovery do not come back, should it prove needless: something else asks for smaller ones, too.
+    #[cold]
+    pub(crate) fn keep_windows(&mut self) {
+        let Some(trouble) = &mut self.trouble else { return };
+        let of_board = trouble.board.as_mut().and_then(|board| board.undo.as_mut());
+        let of_newreno = trouble.newreno.as_mut().and_then(|newreno| newreno.undo.as_mut());
+        of_board.into_iter().chain(of_newreno).for_each(|undo| undo.windows = None);
+    }
+
+    /// The first unacknowledged segment went again, but has not left.
+    #[cold]
+    pub(crate) fn want_head_again(&mut self) {
+        if let Some(newreno) = self.newreno_mut() {
+            newreno.retransmit_head = true;
         }
     }
 

@@ -54,6 +54,7 @@ impl Connection {
     /// Packets may be of this size from now on.
     pub(crate) fn set_path_mtu(&mut self, mtu: u16) {
         self.path_mtu = mtu;
+        self.bound_search();
         self.resize();
     }
 
@@ -122,7 +123,9 @@ impl Connection {
         if mtu < self.path_mtu {
             self.set_path_mtu(mtu);
         }
-        self.advmss = self.advmss.min(of_path(self.path_mtu, &self.tuple));
+        if self.route_metrics().is_none_or(|metrics| metrics.advmss.is_none()) {
+            self.advmss = self.advmss.min(of_path(self.path_mtu, &self.tuple));
+        }
     }
 
     /// The MSS that the cache holds for the peer's is taken for it until it tells it.
@@ -260,9 +263,10 @@ pub(super) fn first_path_mtu(cx: &Context, tuple: &FourTuple, metrics: Option<&R
 /// MSS we tell the peer: what the device and the route let it be, and the application.
 pub(super) fn advmss(cx: &Context, tuple: &FourTuple, route: Option<&Route>, options: &SocketOptions) -> u16 {
     let metrics = route.map(|route| &route.metrics);
-    let own = negotiation::advertised_mss(&cx.capabilities, tuple, metrics);
-    let own =
-        if cx.config.mss_of_path { own.min(of_path(first_path_mtu(cx, tuple, metrics), tuple)) } else { own };
+    let own = negotiation::advertised_mss(&cx.config, &cx.capabilities, tuple, metrics);
+    let by_route = metrics.is_some_and(|metrics| metrics.advmss.is_some());
+    let by_path = cx.config.mss_of_path && !by_route;
+    let own = if by_path { own.min(of_path(first_path_mtu(cx, tuple, metrics), tuple)) } else { own };
     own.min(negotiation::mss_clamp(options))
 }
 

@@ -6,6 +6,7 @@
 mod join;
 mod lone;
 mod lull;
+mod refused;
 mod repeated;
 mod segment;
 mod unsent;
@@ -625,7 +626,8 @@ impl SendQueue {
             segment.snapshot = snapshot;
             segment.add_parts_to(slices);
             taken += segment.len;
-            push = segment.push;
+            // What goes again joined is pushed as a whole (Linux's `tcp_collapse_retrans`).
+            push = segment.push || (again && push);
             if segment.eor {
                 break;
             }

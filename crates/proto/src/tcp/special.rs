@@ -5,8 +5,10 @@ use super::connection::{Connection, Context};
 use super::fragments::Fragments;
 use super::limits::Clocks;
 use super::mtu_search::MtuSearch;
+use super::output::Waiting;
 use super::pacer::Pacer;
 use super::reports::Reports;
+use super::rerouted::Rerouted;
 use crate::rate_limit::LastAnswer;
 use crate::rtt::LeastRtt;
 use crate::{IcmpReport, Instant};
@@ -20,6 +22,8 @@ pub(crate) struct Special {
     pub(super) unanswered: u32,
     /// When the first window probe since the window closed went; kept for the user time-out.
     pub(super) probing_since: Option<Instant>,
+    /// What was to be sent was refused here, with nothing in flight.
+    pub(super) refused: Option<Waiting>,
     pub(super) counts: Counts,
     /// Of who counts marks.
     pub(super) accurate_ecn: Option<Box<AccurateEcn>>,
@@ -31,6 +35,8 @@ pub(crate) struct Special {
     pub(super) least_rtt: LeastRtt,
     /// Of one whose packets may be cut on their way.
     pub(super) fragments: Option<Fragments>,
+    /// Of one whose route has changed.
+    pub(super) rerouted: Option<Rerouted>,
     /// Until when what was told of the path's MTU is believed.
     pub(super) path_mtu_until: Option<Instant>,
     /// Of what held the sender back.
@@ -97,8 +103,10 @@ impl Special {
             && self.mtu_search.is_none()
             && self.fragments.is_none()
             && self.path_mtu_until.is_none()
+            && self.rerouted.is_none()
             && self.urgent_end.is_none()
             && self.reports.is_none()
+            && self.refused.is_none()
     }
 
     /// A segment with a good acknowledgement has come; the peer's window is `open` or not.
@@ -106,6 +114,7 @@ impl Special {
         self.heard_at = now;
         self.unanswered = 0;
         self.probing_since = self.probing_since.filter(|_| !open);
+        self.refused = None;
     }
 }
 

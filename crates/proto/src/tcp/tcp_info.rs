@@ -204,7 +204,7 @@ impl TcpInfo {
             syn_repeated: counts.syn_repeated,
             empty_syn_data: counts.empty_syn_data,
             retransmits: if closed { 0 } else { c.timeouts },
-            probes: if closed { c.timeouts } else { 0 },
+            probes: if closed { c.timeouts } else { c.probes_for_room() },
             backoff: if ended { 0 } else { c.doublings(config) },
             fastopen_client_fail: match c.outcome {
                 Outcome::NotAcknowledged(why) => Some(why),

@@ -57,6 +57,11 @@ impl Round {
         }
     }
 
+    /// Something of it was sent.
+    pub(super) fn has_begun(&self) -> bool {
+        self.most > 0
+    }
+
     /// Was the window full in this round?
     pub(in crate::tcp) fn was_full(&self) -> bool {
         self.filled

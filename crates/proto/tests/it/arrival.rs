@@ -321,7 +321,8 @@ fn packets_that_are_not_ours_come_back() {
     let header = wire::TcpHeader::new(1, 2);
     let packet = wire::build_tcp_packet(&elsewhere, &header, b"");
     assert!(p.stack.handle_packet(p.now, RxPacket::new(packet.clone())).is_some());
-    let mut batch = vec![RxPacket::new(packet), RxPacket::new(p.packet("A 1 ack 1"))];
+    assert!(!p.stack.handle_slice(p.now, &packet));
+    let mut batch = RxBatch::from_iter([RxPacket::new(packet), RxPacket::new(p.packet("A 1 ack 1"))]);
     p.stack.handle_packets(p.now, &mut batch);
     assert_eq!(batch.len(), 1, "only what nobody claims is left");
     p.expect_nothing();

@@ -98,6 +98,19 @@ fn a_closed_window_is_probed_less_and_less_often_for_as_long_as_the_peer_answers
     p.expect_after(200, "A 1:1001 ack 1");
 }
 
+/// RFC 9293 §3.8.6: a FIN takes a number, too. Behind a closed window it waits, and the window is probed.
+#[test]
+fn a_fin_waits_behind_a_closed_window() {
+    let (mut p, id) = established();
+    p.send("A 1 ack 1 win 0");
+    p.stack.shutdown(p.now, id).unwrap();
+    p.expect_after(200, "A 0 ack 1");
+    p.send("A 1 ack 1 win 0");
+    p.expect_after(400, "A 0 ack 1");
+    p.send("A 1 ack 1 win 1000");
+    p.expect("FA 1 ack 1");
+}
+
 #[test]
 fn an_unanswered_probe_ends_the_connection() {
     let mut config = Config::default();

@@ -10,6 +10,7 @@
 //! | `arrival`, `icmp`, `mtu_search` | which segments and errors count; how large packets may be |
 //! | `recovery_timers` | what the timer of loss is set for, and what is left of it
 //! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
+//! | `refused` | what the queue before the device does not take |
 //! | `rfc_examples` | what the documents on loss recovery work out |
 //! | `routes`, `paths` | values per destination, and what is remembered of them |
 //! | `limits`, `buffers`, `memory` | what keeps a sender back; how large buffers are; what all of them may take |
@@ -68,6 +69,7 @@ mod put_off;
 mod queues;
 mod records;
 mod recovery_timers;
+mod refused;
 mod requirements;
 mod rfc_examples;
 mod routes;

@@ -369,8 +369,7 @@ impl Attack {
             rx.truesize += self.random.below(100_000) as usize;
         }
         if self.random.chance(5) {
-            let mut batch = vec![rx.clone(), rx];
-            self.target.handle_packets(self.now, &mut batch);
+            self.target.handle_packets(self.now, &mut RxBatch::from_iter([rx.clone(), rx]));
         } else {
             self.target.handle_packet(self.now, rx);
         }

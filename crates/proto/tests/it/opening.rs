@@ -309,7 +309,7 @@ fn text_in_one_batch_with_the_syn_ack_is_taken() {
     let id = p.connect(ConnectOptions::default());
     p.expect("S 0");
     let batch = ["SA 0 ack 1 <mss 1000>", "PA 1:11 ack 1"].map(|text| RxPacket::new(p.packet(text)));
-    p.stack.handle_packets(p.now, &mut batch.into());
+    p.stack.handle_packets(p.now, &mut RxBatch::from_iter(batch));
     p.expect("A 1 ack 11");
     assert_eq!(p.read(id).unwrap(), pattern(1, 10));
 }

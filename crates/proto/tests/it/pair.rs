@@ -41,6 +41,7 @@ impl Sent {
 
 type Filter = Box<dyn FnMut(&Sent) -> bool>;
 type Copies = Box<dyn FnMut(&Sent) -> Vec<Duration>>;
+type Refuses = Box<dyn FnMut(usize, &TxPacket) -> bool>;
 type Rewrite = Box<dyn Fn(&Sent) -> Bytes>;
 
 pub(crate) struct Pair {
@@ -53,6 +54,8 @@ pub(crate) struct Pair {
     flying: VecDeque<(Instant, usize, Bytes)>,
     /// Returns false to lose the packet.
     pub(crate) filter: Filter,
+    /// True: the packet of that side cannot leave, and its stack is told.
+    pub(crate) refuses: Refuses,
     /// How much later than `delay` each copy of a packet arrives.
     pub(crate) copies: Copies,
     /// What a middlebox makes of a packet on its way (the log shows it as it was sent).
@@ -84,6 +87,7 @@ impl Pair {
             log: Vec::new(),
             flying: VecDeque::new(),
             filter: Box::new(|_| true),
+            refuses: Box::new(|_, _| false),
             copies: Box::new(|_| vec![Duration::ZERO]),
             rewrite: Box::new(|sent| sent.packet.clone()),
             one_by_one: false,
@@ -99,6 +103,10 @@ impl Pair {
     pub(crate) fn flush(&mut self) {
         for from in [CLIENT, SERVER] {
             while let Some(tx) = self.stacks[from].poll_transmit(self.now) {
+                if (self.refuses)(from, &tx) {
+                    self.stacks[from].handle_refusal(self.now, &tx);
+                    continue;
+                }
                 for packet in tx.segments() {
                     self.launch(from, packet);
                 }
@@ -144,7 +152,8 @@ impl Pair {
         }
         while self.flying.front().is_some_and(|(at, _, _)| *at <= self.now) {
             let (_, to, packet) = self.flying.pop_front().unwrap();
-            let mut batch = vec![RxPacket::new(packet)];
+            let mut batch = RxBatch::default();
+            batch.push(RxPacket::new(packet));
             while !self.one_by_one
                 && self.flying.front().is_some_and(|next| next.0 <= self.now && next.1 == to)
             {

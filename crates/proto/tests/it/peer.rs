@@ -58,6 +58,9 @@ pub(crate) struct Peer {
     isns: BTreeMap<u16, SeqNum>,
     /// Its first timestamp of each connection, by the ports.
     ts_bases: BTreeMap<(u16, u16), u32>,
+    /// Nothing can leave; what wants to is counted.
+    pub(crate) queue_is_full: bool,
+    pub(crate) refused: usize,
 }
 
 /// A segment in relative numbers.
@@ -84,6 +87,8 @@ impl Peer {
             sent: VecDeque::new(),
             isns: BTreeMap::new(),
             ts_bases: BTreeMap::new(),
+            queue_is_full: false,
+            refused: 0,
         }
     }
 
@@ -237,6 +242,11 @@ impl Peer {
     /// Takes what the stack wants to send now.
     fn drain(&mut self) {
         while let Some(tx) = self.stack.poll_transmit(self.now) {
+            if self.queue_is_full {
+                self.refused += 1;
+                self.stack.handle_refusal(self.now, &tx);
+                continue;
+            }
             self.sent.extend(tx.segments());
         }
     }
@@ -382,6 +392,11 @@ impl Peer {
             self.run_until_sent(until);
             self.sent.clear();
         }
+    }
+
+    /// Time passes up to the next packet, at most so much; it has still to be looked at.
+    pub(crate) fn pass(&mut self, ms: u64) {
+        self.run_until_sent(self.now + Duration::from_millis(ms));
     }
 
     fn show(&self, header: &TcpHeader, len: usize) -> String {

@@ -236,3 +236,75 @@ fn fastopen_no_cookie_on_both_ends_saves_the_first_visit() {
     assert_eq!(pair.ladder()[..2], ["> S(5)", "< SA"]);
     assert_eq!(pair.stacks[CLIENT].outcome(id), Some(Outcome::Accepted));
 }
+
+fn open_to_large_segments(mut p: Peer) -> (Peer, ConnId) {
+    let listener = p.listen();
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1460>");
+    (p, id)
+}
+
+/// The first packet after the change is still cut as before, and what follows it at once.
+#[test]
+fn a_larger_mtu_counts_after_the_next_packet() {
+    for config in [Config::default(), Config::linux()] {
+        let (mut p, id) = open_to_large_segments(with_route(config, "mtu lock 600"));
+        p.stack.remove_route(p.now, PEER.parse().unwrap()).unwrap();
+        p.skip(10);
+        p.write(id, &pattern(1, 1120));
+        p.expect("A 1:561 ack 1");
+        p.expect("PA 561:1121 ack 1");
+        p.skip(10);
+        p.send("A 1 ack 1121");
+        p.write(id, &pattern(1121, 1460));
+        p.expect("PA 1121:2581 ack 1");
+        assert_eq!(p.stack.info(id).unwrap().snd_mss, 1460);
+    }
+}
+
+/// No packet leaves that the new route does not carry, nor goes again so large.
+#[test]
+fn a_smaller_mtu_counts_at_once() {
+    for config in [Config::default(), Config::linux()] {
+        let (mut p, id) = open_to_large_segments(Peer::new(config));
+        p.write(id, &pattern(1, 1460));
+        p.expect("PA 1:1461 ack 1");
+        assert!(p.stack.set_route(p.now, PEER.parse().unwrap(), "mtu 600".parse().unwrap()));
+        p.pass(250);
+        assert!(p.sent_now()[0].starts_with("A 1:561(560)"));
+        p.send("A 1 ack 1461");
+        p.write(id, &pattern(1461, 1120));
+        p.expect("A 1461:2021 ack 1");
+        p.expect("PA 2021:2581 ack 1");
+    }
+}
+
+/// Only the route of the longest prefix is a connection's, whichever comes or goes beside it.
+#[test]
+fn another_route_beside_it_changes_nothing() {
+    let (mut p, id) = open_to_large_segments(with_route(Config::default(), "mtu 600"));
+    assert!(p.stack.set_route(p.now, "10.0.0.0/8".parse().unwrap(), "mtu 1000".parse().unwrap()));
+    assert!(p.stack.set_route(p.now, "10.0.0.9/32".parse().unwrap(), "mtu 900".parse().unwrap()));
+    for from in [1, 561] {
+        p.skip(10);
+        p.write(id, &pattern(from, 560));
+        p.sent_now();
+        p.send(&format!("A 1 ack {}", from + 560));
+    }
+    assert_eq!(p.stack.info(id).unwrap().snd_mss, 560);
+}
+
+/// It bounds the variation of round trips where that is measured anew.
+#[test]
+fn only_a_smaller_rto_min_counts_for_an_open_connection() {
+    for (metrics, rto) in [("rto_min 50ms", 50), ("rto_min 700ms", 200)] {
+        let (mut p, id) = open_to_large_segments(Peer::ours());
+        assert!(p.stack.set_route(p.now, PEER.parse().unwrap(), metrics.parse().unwrap()));
+        for from in [1, 101] {
+            p.skip(1);
+            p.write(id, &pattern(from, 100));
+            p.sent_now();
+            p.send(&format!("A 1 ack {}", from + 100));
+        }
+        assert_eq!(p.stack.info(id).unwrap().rto, Duration::from_millis(rto), "{metrics}");
+    }
+}

@@ -555,11 +555,15 @@ impl World {
     }
 
     fn deliver(&mut self) {
-        let mut batches: [Vec<RxPacket>; 2] = [Vec::new(), Vec::new()];
+        let mut batches: [RxBatch; 2] = Default::default();
         while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let (to, packet, intact) = entry.remove();
             if self.wire.batches {
-                batches[to].push(packet);
+                // One half in memory of their own, the other in what the batch has.
+                match packet.data.len() % 2 {
+                    0 => batches[to].push(packet),
+                    _ => batches[to].copy(&packet.data, packet.checksum, packet.gso_size),
+                }
                 continue;
             }
             let back = self.stacks[to].handle_packet(self.now, packet);
@@ -568,7 +572,7 @@ impl World {
         }
         for (stack, batch) in self.stacks.iter_mut().zip(&mut batches) {
             if self.wire.singly {
-                batch.drain(..).for_each(|packet| drop(stack.handle_packet(self.now, packet)));
+                batch.drain().for_each(|packet| drop(stack.handle_packet(self.now, packet)));
             } else {
                 stack.handle_packets(self.now, batch);
             }

@@ -14,7 +14,7 @@ use crate::run::values::{int, is_null, number, only, size};
 use crate::run::world::{Answer, Attempt, Told};
 use core::net::SocketAddr;
 use core::time::Duration;
-use posix::{Accept, Close, Connect, Destination, Errno, Sockets};
+use posix::{Accept, Close, Connect, Destination, Errno, Sockets, Splice};
 use proto::Instant;
 
 /// An attempt that never waits.
@@ -80,7 +80,8 @@ impl Runner<'_> {
                     return Err("the offsets must be NULL".into());
                 }
                 let (from, to, len, flags) = (self.fd(from)?, self.fd(to)?, size(len)?, int(flags)?);
-                Ok(Box::new(move |sockets, now| Ok(value(count(sockets.splice(now, from, to, len, flags)?)))))
+                let mut splice = Splice::new(from, to, len, flags);
+                Ok(Box::new(move |sockets, now| Ok(value(count(splice.attempt(sockets, now)?)))))
             }
             _ => match self
                 .transfer(call)

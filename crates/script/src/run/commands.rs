@@ -5,10 +5,9 @@
 //! | `sysctl [-qw] name=value …` | changes settings of the stack |
 //! | `….py /proc/sys/net/…=value …`, `echo value > /proc/sys/net/…` | likewise |
 //! | `nstat` | counts from now on; `nstat … \| grep Name` fails if no such counter has moved since; `-s` does not count anew, `-a` counts from the beginning |
-//! | `ip tcp_metrics flush` | forgets paths |
-//! | `ip route add …`, `replace`, `change`, `del` | values per destination, and routes that lead nowhere; `dev` and `via` are taken for the one way there is |
+//! | `ip tcp_metrics flush`, `ip route …`, `tc qdisc … pfifo limit N` | changes the network below the stack (`posix::tools`) |
 //! | `rm`, `dd if=/dev/zero of=FILE`, `touch`, `truncate -s` | files for `open`, which only the script sees |
-//! | `tc qdisc … pfifo`, `ethtool -K DEVICE tso off …` | nothing, and can do nothing (see [`Command::Nothing`]) |
+//! | `ethtool -K DEVICE tso off …` | nothing, and can do nothing (see [`Command::Nothing`]) |
 //! | `sleep seconds`, `true`, `:`, `false`, `echo` | time passes; nothing; failure |
 //! | `file.sh` | the commands in it, looked up beside the script |
 //!
@@ -18,8 +17,9 @@ use crate::run::Runner;
 use crate::run::failure::Failure;
 use crate::run::settings;
 use crate::run::shell::{Joined, Simple, pipelines};
+use posix::tools::NetworkCommand;
+use proto::Counters;
 use proto::fast_open::Network;
-use proto::{Counters, RouteMetrics, parse_route};
 use std::path::{Path, PathBuf};
 
 /// Files within files.
@@ -30,7 +30,7 @@ const BLOCK: u64 = 512;
 /// What a command asks for.
 #[derive(Debug, PartialEq)]
 enum Command {
-    /// Nothing that could be seen: packets leave at once, whatever a queue below is called; TCP makes bursts whatever a device says of
+    /// Nothing that could be seen: TCP makes bursts whatever a device says of
     /// segmentation (Linux's `sk_setup_caps` asks for it always), and they are cut to the wire's size here as there.
     Nothing,
     /// A status other than 0.
@@ -41,20 +41,11 @@ enum Command {
         flags: String,
         wanted: Option<String>,
     },
-    FlushPaths,
-    Route(RouteVerb, Network, RouteMetrics),
+    Network(NetworkCommand),
     /// A file that comes to be, or becomes, of so many zeros.
     File(String, u64),
     Remove(Vec<String>, bool),
     Commands(PathBuf),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum RouteVerb {
-    Add,
-    Replace,
-    Change,
-    Delete,
 }
 
 impl Runner<'_> {
@@ -120,8 +111,13 @@ impl Runner<'_> {
                 return Ok(status);
             }
             Command::Nstat { flags, wanted } => return Ok(self.nstat(&flags, wanted.as_deref())),
-            Command::FlushPaths => self.world.sockets.stack_mut().path_cache_mut().clear(),
-            Command::Route(verb, network, metrics) => return Ok(self.route(verb, network, metrics)),
+            Command::Network(NetworkCommand::Queue { admits }) => self.world.admits = admits,
+            Command::Network(command) => {
+                let peer = self.setup.remote.into();
+                // packetdrill makes a route to the peer.
+                let known = |network| network == Network::new(peer, if peer.is_v4() { 32 } else { 128 });
+                return Ok(self.world.call(|sockets, now| command.apply(sockets, now, known)));
+            }
             Command::File(name, len) => {
                 self.files.insert(name, len);
             }
@@ -141,21 +137,6 @@ impl Runner<'_> {
             }
         }
         Ok(Ok(()))
-    }
-
-    /// As the kernel answers `ip route`.
-    fn route(&mut self, verb: RouteVerb, network: Network, metrics: RouteMetrics) -> Result<(), String> {
-        let there = self.world.sockets.stack().routes().any(|(known, _)| known == network);
-        match (verb, there) {
-            (RouteVerb::Add, true) => return Err(format!("there is a route to {network} already")),
-            (RouteVerb::Change | RouteVerb::Delete, false) => return Err(format!("no route to {network}")),
-            _ => {}
-        }
-        let set = self.world.call(|sockets, now| match verb {
-            RouteVerb::Delete => sockets.stack_mut().remove_route(now, network).is_some(),
-            _ => sockets.stack_mut().set_route(now, network, metrics),
-        });
-        if set { Ok(()) } else { Err("no room for one more route".into()) }
     }
 
     /// As nstat does it: `-n` and a bare `nstat` begin to count anew, `-s` does not, `-a` counts from the beginning.
@@ -179,7 +160,7 @@ fn text_of(path: &Path) -> Result<String, String> {
 /// What commands with `|` between them mean. An error says what is not understood.
 fn understood(commands: &[Simple], folder: &Path) -> Result<Command, String> {
     let refused = || {
-        let known = "sysctl, nstat, `ip tcp_metrics flush`, `ip route`, rm, dd, touch, truncate, sleep, true, false, echo, and files of these";
+        let known = "sysctl, nstat, `ip tcp_metrics flush`, `ip route`, `tc qdisc … pfifo`, rm, dd, touch, truncate, sleep, true, false, echo, and files of these";
         let text: Vec<String> = commands.iter().map(|command| command.words.join(" ")).collect();
         Err(format!("`{}` is not understood: commands are {known}", text.join(" | ")))
     };
@@ -204,7 +185,7 @@ fn understood(commands: &[Simple], folder: &Path) -> Result<Command, String> {
         };
     }
     Ok(match (name, arguments.as_slice()) {
-        ("true" | ":" | "echo", _) | ("tc", ["qdisc", _, .., "pfifo"]) => Command::Nothing,
+        ("true" | ":" | "echo", _) => Command::Nothing,
         ("false", _) => Command::Failure,
         ("ethtool", ["-K", _, features @ ..]) if says_only_of_bursts(features) => Command::Nothing,
         ("sleep", [seconds]) => {
@@ -225,8 +206,10 @@ fn understood(commands: &[Simple], folder: &Path) -> Result<Command, String> {
             }
             Command::Nstat { flags: rest.concat(), wanted: wanted.flatten() }
         }
-        ("ip", ["tcp_metrics", "flush", ..]) => Command::FlushPaths,
-        ("ip", ["route", verb, rest @ ..]) => routed(verb, rest)?,
+        ("ip" | "tc", arguments) => match NetworkCommand::parse(&[&[name][..], arguments].concat())? {
+            Some(command) => Command::Network(command),
+            None => return refused(),
+        },
         ("rm", ["-f", files @ ..]) => Command::Remove(files.iter().map(ToString::to_string).collect(), true),
         ("rm", files @ [first, ..]) if !first.starts_with('-') => {
             Command::Remove(files.iter().map(ToString::to_string).collect(), false)
@@ -242,27 +225,6 @@ fn understood(commands: &[Simple], folder: &Path) -> Result<Command, String> {
         (_, _) if name.ends_with(".sh") => Command::Commands(folder.join(&first[0])),
         _ => return refused(),
     })
-}
-
-/// `ip route VERB [TYPE] PREFIX METRIC…`, in which `dev` and `via` say nothing: a stack has one way out.
-fn routed(verb: &str, words: &[&str]) -> Result<Command, String> {
-    let verb = match verb {
-        "add" => RouteVerb::Add,
-        "replace" => RouteVerb::Replace,
-        "change" => RouteVerb::Change,
-        "del" | "delete" => RouteVerb::Delete,
-        _ => return Err(format!("`{verb}` of ip route is not understood: add, replace, change, del")),
-    };
-    let mut told = Vec::new();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match *word {
-            "dev" | "via" | "proto" | "scope" => drop(words.next()),
-            word => told.push(word),
-        }
-    }
-    let (network, metrics) = parse_route(&told.join(" ")).map_err(|error| format!("ip route: {error}"))?;
-    Ok(Command::Route(verb, network, metrics))
 }
 
 /// Pairs of a feature and `on` or `off`.

@@ -63,6 +63,8 @@ pub(crate) struct World {
     pub(crate) sockets: Sockets,
     /// All that has passed, if somebody wants it.
     pub(crate) passed: Option<Vec<Passed>>,
+    /// The queue before the device takes packets; otherwise it refuses them.
+    pub(crate) admits: bool,
     start: Instant,
     now: Instant,
     sent: VecDeque<(i64, Bytes)>,
@@ -73,7 +75,16 @@ pub(crate) struct World {
 impl World {
     /// The script's time 0 is `start`.
     pub(crate) fn new(sockets: Sockets, start: Instant) -> World {
-        World { sockets, passed: None, start, now: start, sent: VecDeque::new(), waiting: None, ended: None }
+        World {
+            sockets,
+            passed: None,
+            admits: true,
+            start,
+            now: start,
+            sent: VecDeque::new(),
+            waiting: None,
+            ended: None,
+        }
     }
 
     /// Microseconds since the beginning.
@@ -157,6 +168,10 @@ impl World {
         loop {
             let at = self.micros();
             while let Some(packet) = self.sockets.stack_mut().poll_transmit(self.now) {
+                if !self.admits {
+                    self.sockets.stack_mut().handle_refusal(self.now, &packet);
+                    continue;
+                }
                 for packet in packet.segments() {
                     self.note(Direction::Out, &packet);
                     self.sent.push_back((at, packet));

@@ -5,5 +5,6 @@ mod connections;
 mod errors;
 mod failures;
 mod judging;
+mod mtu;
 mod round_trip;
 mod scripts;

@@ -5,7 +5,7 @@
 //! cuts a large write makes, and what GRO in a kernel would merge. The same options mean the same timestamps and nothing newly
 //! selectively acknowledged, the same ECN bits that no router marked one and not the other.
 
-use super::{MAX_HEADER, RxChecksum, RxPacket};
+use super::MAX_HEADER;
 use crate::{Addr, Checksum, Flags, SeqNum, TCP_HEADER_LEN, protocol};
 use core::net::Ipv4Addr;
 
@@ -56,8 +56,7 @@ impl Train {
     /// found out: of `first` in the ordinary way, of `second` by [`text`](Self::text).
     ///
     /// Only segments with text and no flag but ACK and PSH make a train.
-    pub fn between(first: &RxPacket, second: &RxPacket) -> Option<Train> {
-        let (first, second) = (&first.data[..], &second.data[..]);
+    pub fn between(first: &[u8], second: &[u8]) -> Option<Train> {
         let ip_len = ip_header_len(first)?;
         let tcp: &[u8; TCP_HEADER_LEN] = first.get(ip_len..)?.first_chunk()?;
         let ports = second.get(ip_len..ip_len + WORD)?;
@@ -112,16 +111,15 @@ impl Train {
             .fold(0, |all, (word, (ours, fixed))| all | ((u32::from_ne_bytes(*word) ^ ours) & fixed))
     }
 
-    /// `packet` is one of the train, as to its headers, and valid: the number of its first byte of text, and whether it has PSH. `None`
+    /// `data` is a packet of the train, as to its headers, and valid (`verify`: with its checksum): the number of its first byte of text, and whether it has PSH. `None`
     /// says only that it has to be looked at in the ordinary way.
     #[inline]
-    pub fn text(&self, packet: &RxPacket) -> Option<(SeqNum, bool)> {
-        let data = &packet.data[..];
+    pub fn text(&self, data: &[u8], verify: bool) -> Option<(SeqNum, bool)> {
         if data.len() <= self.header_len || !self.matches(data) || !self.lengths_are_right(data) {
             return None;
         }
         let segment = &data[self.ip_len..];
-        if packet.checksum == RxChecksum::Verify {
+        if verify {
             let mut sum = self.pseudo_header;
             sum.add_u32(segment.len() as u32);
             sum.add(segment);

@@ -1,4 +1,5 @@
 //! The Fast Open cookie and option (RFC 7413 §4.1.1, errata 4238 and 4239).
+use super::USUAL_COOKIE_LEN;
 use core::fmt;
 
 /// A Fast Open cookie: 4 to 16 bytes, even (RFC 7413 §4.1.1, errata 4238).
@@ -22,6 +23,13 @@ impl Cookie {
         let mut cookie = Cookie { len: bytes.len() as u8, bytes: [0; Cookie::LEN_MAX] };
         cookie.bytes[..bytes.len()].copy_from_slice(bytes);
         Some(cookie)
+    }
+
+    /// The bytes of one that has as many as nearly all servers make.
+    #[inline(always)]
+    pub(crate) fn usual_bytes(&self) -> Option<[u8; USUAL_COOKIE_LEN]> {
+        let bytes = self.bytes.first_chunk().copied();
+        bytes.filter(|_| usize::from(self.len) == USUAL_COOKIE_LEN)
     }
 
     /// The bytes.

@@ -60,6 +60,13 @@ impl UsualSyn {
         UsualSyn::of(whole)
     }
 
+    /// The same with a Fast Open option behind them that has a cookie of the length that nearly all servers make: that cookie.
+    #[inline(always)]
+    pub fn read_with_cookie(bytes: &[u8]) -> Option<(UsualSyn, [u8; USUAL_COOKIE_LEN])> {
+        let (usual, behind) = bytes.split_first_chunk()?;
+        Some((UsualSyn::of(usual)?, usual_cookie(behind)?))
+    }
+
     #[inline(always)]
     fn of(bytes: &[u8; USUAL_SYN_LEN]) -> Option<UsualSyn> {
         let [k0, k1, m0, m1, k2, k3, k4, k5, v0, v1, v2, v3, e0, e1, e2, e3, k6, k7, k8, shift] = *bytes;
@@ -104,14 +111,22 @@ fn parse_usual_syn(bytes: &[u8]) -> Option<TcpOptions> {
     })
 }
 
-/// A Fast Open option with the cookie that nearly all servers make, if there is nothing else but what fills its last word.
+/// Bytes of the cookies that nearly all servers make.
+pub const USUAL_COOKIE_LEN: usize = 8;
+
+/// A Fast Open option with such a cookie, and what fills its last word.
+const USUAL_COOKIE_WORDS: usize = USUAL_COOKIE_LEN + 4;
+
+/// The cookie of a Fast Open option, if there is nothing else but what fills its last word.
+#[inline(always)]
+fn usual_cookie(bytes: &[u8]) -> Option<[u8; USUAL_COOKIE_LEN]> {
+    let whole: &[u8; USUAL_COOKIE_WORDS] = bytes.try_into().ok()?;
+    let [fast_open, len, cookie @ .., n0, n1] = *whole;
+    ([fast_open, len, n0, n1] == [kind::FAST_OPEN, 10, kind::NOP, kind::NOP]).then_some(cookie)
+}
+
 fn lone_cookie(bytes: &[u8]) -> Option<FastOpenOption> {
-    let whole: &[u8; 12] = bytes.try_into().ok()?;
-    let [fast_open, len, cookie @ .., n0, n1] = whole;
-    if [*fast_open, *len, *n0, *n1] != [kind::FAST_OPEN, 10, kind::NOP, kind::NOP] {
-        return None;
-    }
-    FastOpenOption::from_body(FastOpenKind::Standard, cookie)
+    FastOpenOption::from_body(FastOpenKind::Standard, &usual_cookie(bytes)?)
 }
 
 /// Every option of a segment.
@@ -380,8 +395,21 @@ impl FastOpenOption {
     }
 
     /// Writes it, and NOPs up to the next word, behind options of whole words; returns how much that is.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn emit_last(&self, buf: &mut [u8]) -> usize {
+        if let (FastOpenKind::Standard, Some(cookie)) = (self.kind, &self.cookie)
+            && let Some(cookie) = cookie.usual_bytes()
+            && let Some(place) = buf.first_chunk_mut::<USUAL_COOKIE_WORDS>()
+        {
+            let [c0, c1, c2, c3, c4, c5, c6, c7] = cookie;
+            *place = [kind::FAST_OPEN, 10, c0, c1, c2, c3, c4, c5, c6, c7, kind::NOP, kind::NOP];
+            return USUAL_COOKIE_WORDS;
+        }
+        self.emit_any_last(buf)
+    }
+
+    #[inline(never)]
+    fn emit_any_last(&self, buf: &mut [u8]) -> usize {
         let len = self.words_len();
         Writer::new(Alignment::Words, &mut buf[..len]).end_with(*self);
         len

@@ -1,5 +1,6 @@
 //! Tests of the public interface, one file per subject.
 mod arbitrary_bytes;
+mod arrival;
 mod checksum;
 mod common;
 mod display;

@@ -2,7 +2,8 @@
 use crate::common::{hex, v4};
 use wire::{
     AccurateEcnOption, AccurateEcnOrder, Cookie, Ecn, FastOpenKind, FastOpenOption, Flags, IpHeader,
-    PacketError, SeqNum, TcpError, TcpHeader, TcpOptions, Timestamps, build_tcp_packet, parse_tcp_packet,
+    PacketError, SeqNum, TcpError, TcpHeader, TcpOptions, Timestamps, UsualSyn, build_tcp_packet,
+    parse_tcp_packet,
 };
 
 /// Linux 6.18 repeats a Fast Open connection to itself. The checksum field holds the pseudo-header's sum (loopback offload).
@@ -58,6 +59,26 @@ fn a_linux_syn_with_cookie_and_data_is_read_and_written_back() {
     assert_eq!(written[..16], segment[..16]);
     assert_eq!(written[16..18], [0, 0]);
     assert_eq!(written[18..], segment[18..52]);
+}
+
+#[test]
+fn the_usual_options_and_a_cookie_are_read_at_once_where_nothing_else_is() {
+    let packet = hex(LINUX_SYN_WITH_COOKIE_AND_DATA);
+    let whole = &packet[40..72];
+    let timestamps = Timestamps { tsval: 2201186985, tsecr: 0 };
+    let usual = UsualSyn { mss: 65495, window_scale: 10, timestamps };
+    assert_eq!(UsualSyn::read_with_cookie(whole), Some((usual, hex("12c3d3d66081fc12").try_into().unwrap())));
+    assert_eq!(UsualSyn::read(&whole[..20]), Some(usual));
+    // Every kind, length and filling that is another makes it another SYN, and so does one byte more or less.
+    for at in [0, 1, 4, 5, 6, 7, 16, 17, 18, 20, 21, 30, 31] {
+        let mut other = whole.to_vec();
+        other[at] ^= 0x80;
+        assert_eq!(UsualSyn::read_with_cookie(&other), None, "byte {at}");
+    }
+    for len in [0, 20, 28, 31] {
+        assert_eq!(UsualSyn::read_with_cookie(&whole[..len]), None, "{len} bytes");
+    }
+    assert_eq!(UsualSyn::read_with_cookie(&packet[40..76]), None);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use libc::{c_int, iovec, msghdr, pollfd, sockaddr};
 
 type Case = fn(&mut Told<'_>);
 
-pub(super) const ALL: [(&str, Case); 21] = [
+pub(super) const ALL: [(&str, Case); 24] = [
     ("socket", socket),
     ("names", names),
     ("names shared", names_shared),
@@ -16,10 +16,13 @@ pub(super) const ALL: [(&str, Case); 21] = [
     ("connect", connect),
     ("send and receive", transfer),
     ("several messages", messages::several),
+    ("many messages", messages::many),
     ("shutdown", shutdown),
     ("descriptors", descriptors::descriptors),
     ("owner", descriptors::owner),
     ("splice", descriptors::splice),
+    ("splice that waits", descriptors::splice_waits),
+    ("bytes in a pipe", descriptors::bytes_in_a_pipe),
     ("options", options::options),
     ("device", options::device),
     ("MD5 keys", options::md5_keys),

@@ -27,6 +27,20 @@ pub(super) fn owner(t: &mut Told<'_>) {
             let read = k.fcntl(fd, libc::F_GETOWN, 0);
             t.say(&format!("F_GETOWN of {what}, {}", read == Ok(number.into())), read.map(|_| 0));
         }
+        for [kind, id] in
+            [[0, own], [1, own], [2, group], [2, -group], [3, own], [-1, 0], [1, 0], [1, i32::MAX]]
+        {
+            t.say(
+                &format!("F_SETOWN_EX of {what} to {kind}, {}", id == own),
+                k.owner_ex(fd, 15, &mut [kind, id]),
+            );
+            let mut told = [-7; 2];
+            let read = k.owner_ex(fd, 16, &raw mut told);
+            let whose = [own, group, 0].iter().position(|known| *known == told[1]);
+            t.say(&format!("F_GETOWN_EX of {what}: {} {whose:?}", told[0]), read);
+        }
+        t.say("F_SETOWN_EX from null", k.owner_ex(fd, 15, null_mut()));
+        t.say("F_GETOWN_EX to null", k.owner_ex(fd, 16, null_mut()));
         for request in [0x8901, 0x8902] {
             let mut number = own;
             t.say(&format!("{request:#x} of {what}"), k.ioctl(fd, request, &raw mut number));
@@ -114,6 +128,43 @@ pub(super) fn splice(t: &mut Told<'_>) {
     t.say("nobody writes, to the socket", k.splice((out, null_mut()), (client, null_mut()), 64, 0));
     let lonely = t.fresh(libc::AF_INET);
     t.say("of no connection", k.splice((lonely, null_mut()), (other_into, null_mut()), 64, 0));
+}
+
+/// `splice` of a socket that waits, though not for ever.
+pub(super) fn splice_waits(t: &mut Told<'_>) {
+    let k = t.calls;
+    let (_client, server) = t.connected();
+    let mut ends = [0; 2];
+    t.say("pipe", k.pipe2(ends.as_mut_ptr(), 0));
+    let time: [i64; 2] = [0, 20_000];
+    let option = (libc::SOL_SOCKET, libc::SO_RCVTIMEO);
+    t.say("SO_RCVTIMEO", k.setsockopt(server, option, time.as_ptr().cast(), 16));
+    t.say("wait", k.fcntl(server, libc::F_SETFL, 0));
+    t.say("nothing comes", k.splice((server, null_mut()), (ends[1], null_mut()), 64, 0));
+}
+
+/// `FIONREAD` tells of either end what waits in a pipe.
+pub(super) fn bytes_in_a_pipe(t: &mut Told<'_>) {
+    let k = t.calls;
+    let (client, server) = t.connected();
+    let mut ends = [0; 2];
+    t.say("pipe", k.pipe2(ends.as_mut_ptr(), 0));
+    for (what, request) in
+        [("FIONREAD", libc::FIONREAD), ("TIOCOUTQ", libc::TIOCOUTQ), ("SIOCATMARK", 0x8905)]
+    {
+        for filled in [false, true] {
+            if filled && request == libc::FIONREAD {
+                t.send("send", client, 8, 0);
+                k.deliver();
+                t.say("splice", k.splice((server, null_mut()), (ends[1], null_mut()), 5, 0));
+            }
+            for end in ends {
+                let mut number = -7;
+                let given = k.ioctl(end, request, &raw mut number);
+                t.say(&format!("{what} of a pipe, filled {filled}: {number}"), given);
+            }
+        }
+    }
 }
 
 pub(super) fn descriptors(t: &mut Told<'_>) {

@@ -114,6 +114,29 @@ pub(super) fn several(t: &mut Told<'_>) {
     receive(t, "again", refused, THREE, 0, None);
 }
 
+/// More messages than `UIO_MAXIOV`: so many are sent at once, and all received.
+pub(super) fn many(t: &mut Told<'_>) {
+    let k = t.calls;
+    let (client, server) = t.connected();
+    let mut buf = vec![b'a'; 1030];
+    let count = |t: &mut Told<'_>, what: &str, buf: &mut [u8], receives: bool| {
+        let mut vectors: Vec<_> = buf.iter().map(|byte| vector(&[(&raw const *byte, 1)])).collect();
+        let mut all: Vec<mmsghdr> =
+            vectors.iter_mut().map(|vector| mmsghdr { msg_hdr: message(vector, 1), msg_len: 0 }).collect();
+        let (place, len) = (all.as_mut_ptr(), all.len() as u32);
+        let given = if receives {
+            k.recvmmsg(server, place, len, 0, null_mut())
+        } else {
+            k.sendmmsg(client, place, len, 0)
+        };
+        k.deliver();
+        t.say(what, given);
+    };
+    count(t, "send", &mut buf, false);
+    count(t, "send again", &mut buf, false);
+    count(t, "receive", &mut buf, true);
+}
+
 /// The last message that was sent in part ends the call: how much of it is the buffers' affair.
 fn full(t: &mut Told<'_>) {
     let k = t.calls;

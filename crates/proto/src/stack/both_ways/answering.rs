@@ -2,7 +2,7 @@
 //! slow, in a hurry, or gone.
 
 use super::trouble::Path;
-use super::{Host, connections_of, draw};
+use super::{Host, arriving, connections_of, draw};
 use crate::rng::Rng;
 use crate::stack::Stack;
 use crate::{
@@ -243,7 +243,7 @@ impl Servers {
                 let due: Vec<RxPacket> = due.map(|(.., packet)| packet).collect();
                 self.hosts[who].both(|stack| {
                     stack.handle_timeout(now);
-                    stack.handle_packets(now, &mut due.clone());
+                    stack.handle_packets(now, &mut arriving(stack, &due));
                 });
             }
             if self.prompt {

@@ -2,7 +2,7 @@
 //! the short ways as by those of all.
 
 use super::trouble::Path;
-use super::{Host, connections_of, draw};
+use super::{Host, arriving, connections_of, draw};
 use crate::rng::Rng;
 use crate::stack::Stack;
 use crate::{
@@ -228,7 +228,7 @@ impl Openings {
                 let host = if at_client { &mut self.client } else { &mut self.server };
                 host.both(|stack| stack.handle_timeout(now));
                 let before = host.0[0].shared.short_ways;
-                host.both(|stack| stack.handle_packets(now, &mut due.clone()));
+                host.both(|stack| stack.handle_packets(now, &mut arriving(stack, &due)));
                 if at_client && host.0[0].shared.short_ways > before {
                     self.short += 1;
                 }

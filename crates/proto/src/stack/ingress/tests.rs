@@ -102,7 +102,7 @@ impl Conversation {
     fn arrives(&mut self, to: usize, mut packet: RxPacket) {
         let (now, end) = (self.instant(), &mut self.ends[to]);
         if self.long {
-            end.take_any(now, &mut packet);
+            end.take_any(now, &mut (&mut packet).into());
             return;
         }
         let verify = packet.checksum == RxChecksum::Verify;

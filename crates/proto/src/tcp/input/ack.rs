@@ -57,6 +57,9 @@ impl Connection {
         }
         let prior_una = self.snd.una;
         let (window_told, window_changed) = self.update_send_window(&cx.config, segment);
+        if window_changed && self.snd.flight_size() == 0 && self.unsent() > 0 {
+            self.window_kept_back();
+        }
         let predicted = settled && !window_changed && self.is_as_expected(segment);
         count_predicted(cx, predicted, ack.after(prior_una), (segment.payload.len(), segment.len()));
         self.moments.heard(cx.now);
@@ -70,12 +73,13 @@ impl Connection {
             } else {
                 self.probes_answered(&cx.config);
             }
-        } else if self.marks_losses(cx) && !self.agreed.sack {
+        } else {
             // Where a window may shrink, the same one is told again and again.
             let told = if cx.config.peer_window_shrinks { window_changed } else { window_told };
-            self.read_reporting_ack(cx, segment, told);
-        } else {
-            self.read_ack(cx, segment, window_changed);
+            match self.marks_losses(cx) && !self.agreed.sack {
+                true => self.read_reporting_ack(cx, segment, told),
+                false => self.read_ack(cx, segment, (told, window_changed)),
+            }
         }
         self.segments_delivered(cx);
         if ack.after(prior_una) && self.purpose == Purpose::Timeout {
@@ -112,10 +116,10 @@ impl Connection {
 
     /// An ACK of a peer without SACK, or that tells of disorder, or that comes while there is some.
     #[inline(never)]
-    fn read_ack(&mut self, cx: &mut Context, segment: &Segment, window_changed: bool) {
+    fn read_ack(&mut self, cx: &mut Context, segment: &Segment, (told, window_changed): (bool, bool)) {
         let (ack, prior_una) = (segment.header.ack, self.snd.una);
         let was_recovering = self.recovery.is_recovering(prior_una);
-        let mut arrived = self.read_sack(cx, segment, window_changed);
+        let mut arrived = self.read_sack(cx, segment, told);
         let mut acked = None;
         if let Some((_, sent_at)) = arrived.as_ref().and_then(|arrived| arrived.sacked_sent_at)
             && ack == prior_una
@@ -467,6 +471,9 @@ impl Connection {
         if offered > self.snd.wnd_max {
             self.snd.wnd_max = offered;
             self.window_grew();
+            if self.special.is_some() {
+                self.bound_search_by_window();
+            }
         }
         self.snd.wl1 = seq;
         self.snd.wl2 = ack;
@@ -522,7 +529,7 @@ impl Connection {
 
     #[inline(never)]
     fn arm_persist_now(&mut self, cx: &Context) {
-        if !self.synchronized() || !self.is_open() {
+        if !self.synchronized() || !self.is_open() || self.waits_for_room() {
             return;
         }
         let flight_size = self.snd.flight_size();

@@ -25,7 +25,7 @@ impl Connection {
         &mut self,
         cx: &mut Context,
         segment: &Segment,
-        window_changed: bool,
+        window_told: bool,
     ) -> Option<Arrived> {
         let options = &segment.header.options;
         if !self.agreed.sack || (options.sack.is_empty() && self.recovery.board().is_none()) {
@@ -83,7 +83,7 @@ impl Connection {
         }
         arrived.overtaken = segment.header.ack.before(span.0);
         arrived.duplicate = duplicate;
-        arrived.bare = options.sack.is_empty() && segment.payload.is_empty() && !window_changed;
+        arrived.bare = options.sack.is_empty() && segment.len() == 0 && !window_told;
         let senseless = board.read(&mut self.snd.queue, blocks_of_missing, self.snd.max, &mut arrived);
         cx.counters.sack_discard += u64::from(senseless);
         Some(arrived)
@@ -116,7 +116,7 @@ impl Connection {
             self.reduce_window(arrived.delivered, true);
             return;
         }
-        board.new_data_first = false;
+        (board.new_data_first, board.refused) = (false, false);
         if progress && cx.config.undo_needs_quiet && self.was_late(cx, arrived) {
             // It is not undone yet, but nothing more is held to be lost or goes again.
             self.reduce_window(arrived.delivered, true);
@@ -233,14 +233,22 @@ impl Connection {
     }
 
     fn watch_forward(&mut self, arrived: &Arrived) {
-        let unsent = self.unsent();
-        let can_send = unsent > 0 && self.allowed_now(unsent).is_some();
+        let can_send = self.new_data_fits();
         let una = self.snd.una;
         if let Some(board) = self.recovery.board_mut()
             && board.phase == Phase::Loss
         {
             board.watch_forward(arrived, una, can_send);
+            if board.new_data_first {
+                self.push_queued();
+            }
         }
+    }
+
+    /// F-RTO's second step (RFC 5682 §2.1): new data goes if the windows let it, be it a small segment (as in Linux's `tcp_xmit_recovery`).
+    pub(super) fn new_data_fits(&self) -> bool {
+        let first = self.unsent().min(self.segment_max().into());
+        first > 0 && first <= self.usable_window()
     }
 
     /// Was what the probe repeated lost? Then the congestion window answers as to any loss (RFC 8985 §7.4).
@@ -389,7 +397,22 @@ impl Connection {
         self.purpose = Purpose::Reordering;
     }
 
-    /// Whatever is in flight is held to be lost, and goes again: after a time-out, or when it was too big for the path.
+    /// The path takes smaller packets than the `packet` bytes of text that went at most: what is larger now is lost, and goes again.
+    pub(crate) fn lose_too_long(&mut self, cx: &mut Context, packet: u16) {
+        let (in_flight, most) = ((self.snd.una, self.snd.nxt), u32::from(self.smss()));
+        let (una, sack) = (in_flight.0, self.agreed.sack);
+        let board = self.recovery.make_board((una, sack), || cx.first_reordering(&self.tuple));
+        board.lose_longer(&mut self.snd.queue, in_flight, (packet.into(), most));
+        if self.snd.queue.ends_lost() {
+            self.snd.unsend_fin();
+            board.ends_before_fin(self.snd.queue.end());
+        }
+        cx.counters.lost_retransmit += board.take_lost_again(most);
+        let lost = board.take_lost();
+        self.segments_lost(lost);
+    }
+
+    /// Whatever is in flight is held to be lost, and goes again.
     pub(crate) fn lose_everything(&mut self, cx: &mut Context) {
         if !self.marks_losses(cx) {
             let span = (self.snd.una, self.snd.max);

@@ -11,12 +11,13 @@ use crate::Events;
 use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::nagle::Nagle;
+use crate::tcp::receiver::Receiver;
 use crate::tcp::recovery::Purpose;
 use crate::tcp::send_queue::Lone;
 use crate::tcp::timers::Timer;
 use crate::tcp::window_space::Space;
-use bytes::Bytes;
-use wire::{Ecn, Flags, PlainSegment, SeqNum, Timestamps};
+use core::ops::Range;
+use wire::{Arrival, Ecn, Flags, PlainSegment, SeqNum, Timestamps};
 
 /// A segment without other options than timestamps, and flags than ACK, PSH and FIN.
 #[derive(Clone, Copy)]
@@ -57,12 +58,10 @@ impl Ordinary {
     }
 }
 
-/// A payload, and the memory it pins.
-pub(crate) struct Payload {
-    pub(crate) bytes: Bytes,
-    /// See [`Segment`](super::Segment).
-    pub(crate) truesize: usize,
-    pub(crate) gso_size: u16,
+/// A payload that has not been taken out of its packet.
+pub(crate) struct Payload<'p, 'd> {
+    pub(crate) packet: &'p mut Arrival<'d>,
+    pub(crate) place: Range<usize>,
 }
 
 impl Connection {
@@ -132,10 +131,15 @@ impl Connection {
 
     /// Takes a segment that [`predicts`](Self::predicts) holds for. `text`: its payload, if it has any.
     #[inline(always)]
-    pub(crate) fn take_predicted(&mut self, cx: &mut Context, segment: &Ordinary, text: Option<Payload>) {
+    pub(crate) fn take_predicted(
+        &mut self,
+        cx: &mut Context,
+        segment: &Ordinary,
+        text: Option<Payload<'_, '_>>,
+    ) {
         let (len, ack, ends) = (segment.len, segment.ack, self.ends_with(segment));
         debug_assert!(ends || !self.orphan && !self.snd.fin_queued && !self.rcv.fin_received);
-        self.tally.came(len, text.as_ref().map_or(0, |text| text.gso_size));
+        self.tally.came(len, text.as_ref().map_or(0, |text| text.packet.gso_size));
         self.ecn.forget_reduction(self.snd.una);
         let progress = ack != self.snd.una;
         let offered = self.offered_in(segment.window);
@@ -143,6 +147,9 @@ impl Connection {
         let mut same_window = true;
         if self.tells_window(&cx.config, numbers, offered) {
             same_window = offered == self.snd.wnd;
+            if !same_window && self.snd.flight_size() == 0 && self.unsent() > 0 {
+                self.window_kept_back();
+            }
             self.take_window(numbers, offered);
         }
         let counts = same_window && !ends && !segment.completes;
@@ -247,7 +254,12 @@ impl Connection {
 
     /// It brings the text that comes next, all of which lies in the window, and perhaps the FIN behind it.
     #[inline(always)]
-    pub(super) fn take_predicted_text(&mut self, cx: &mut Context, segment: &Ordinary, text: Payload) {
+    pub(super) fn take_predicted_text(
+        &mut self,
+        cx: &mut Context,
+        segment: &Ordinary,
+        text: Payload<'_, '_>,
+    ) {
         let (len, owed) = (segment.len, self.rcv.ack_owed);
         let came = Came {
             before: self.rcv.last_data_at,
@@ -255,8 +267,7 @@ impl Connection {
             full_sized: len + 40 >= usize::from(self.advmss),
             pushed: segment.pushed,
         };
-        let Payload { bytes, truesize, gso_size } = text;
-        self.rcv.accept_next(cx.now, bytes, truesize, gso_size, &mut cx.spare);
+        take_out(&mut self.rcv, cx, text);
         self.events |= Events::READABLE;
         if !self.options.is_ordinary() && self.options.receive_times {
             self.note_arrival(cx.now);
@@ -275,4 +286,10 @@ impl Connection {
             self.ack_now();
         }
     }
+}
+
+/// Apart, so that what it needs lies in registers there, and what the others need here.
+#[inline(never)]
+fn take_out(receiver: &mut Receiver, cx: &mut Context, text: Payload<'_, '_>) {
+    receiver.accept_next(cx.now, text.packet, text.place, &mut cx.spare);
 }

@@ -32,7 +32,7 @@ impl Connection {
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
         let (in_flight, span, smss) = (self.in_flight(), self.snd.span(), u32::from(self.smss()));
         let board = self.recovery.make_board((prior_una, false), || cx.first_reordering(&self.tuple));
-        board.new_data_first = false;
+        (board.new_data_first, board.refused) = (false, false);
         let mut arrived = board.arrival((cx.now, echo, min_rtt), (span.0, span.1, in_flight), (smss, false));
         let acked = progress.then(|| self.acknowledge_amid_trouble(cx, segment, Some(&mut arrived)));
         let lost_more = self.judge_reports(cx, &mut arrived, duplicate);
@@ -149,8 +149,7 @@ impl Connection {
             cx.counters.loss_undo += 1;
             return self.take_back(true);
         }
-        let unsent = self.unsent();
-        let can_send = unsent > 0 && self.allowed_now(unsent).is_some();
+        let can_send = self.new_data_fits();
         let Some(board) = self.recovery.board_mut() else { return };
         let held = board.is_held(una);
         match board.judge_timeout(arrived, una, duplicate, can_send) {
@@ -159,7 +158,10 @@ impl Connection {
                 cx.counters.spurious_rtos += 1;
                 self.take_back(true);
             }
-            Timeout::TryNew => return board.new_data_first = true,
+            Timeout::TryNew => {
+                board.new_data_first = true;
+                return self.push_queued();
+            }
             Timeout::Ends => {
                 if delayed {
                     cx.counters.loss_undo += 1;

@@ -6,9 +6,9 @@ use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::receiver::AckOwed;
 use crate::{AckHabit, Events};
-use bytes::Bytes;
+use core::ops::Range;
 use core::time::Duration;
-use wire::{Flags, SeqNum, TcpHeader};
+use wire::{Arrival, Flags, SeqNum, TcpHeader};
 
 /// What all segments of a train have in common.
 pub(crate) struct Run {
@@ -27,10 +27,8 @@ pub(crate) struct Run {
 pub(crate) struct Text {
     pub(crate) seq: SeqNum,
     pub(crate) pushed: bool,
-    pub(crate) payload: Bytes,
-    /// See [`Segment`](super::Segment).
-    pub(crate) truesize: usize,
-    pub(crate) gso_size: u16,
+    /// Where it lies in its packet.
+    pub(crate) place: Range<usize>,
 }
 
 impl Connection {
@@ -74,9 +72,9 @@ impl Connection {
     /// The next segment, of which [`text_may_go_on`](Self::text_may_go_on) and [`takes_at_once`](Self::takes_at_once) hold, while
     /// the stack's memory is under no pressure. [`text_went_on`](Self::text_went_on) follows the last.
     #[inline]
-    pub(crate) fn text_goes_on(&mut self, cx: &mut Context, run: &Run, text: Text) {
-        let len = text.payload.len();
-        self.tally.came(len, text.gso_size);
+    pub(crate) fn text_goes_on(&mut self, cx: &mut Context, run: &Run, packet: &mut Arrival<'_>, text: Text) {
+        let len = text.place.len();
+        self.tally.came(len, packet.gso_size);
         cx.counters.hp_hits += u64::from(self.state == State::Established);
         self.snd.wl1 = text.seq;
         if let Some(tsval) = run.tsval
@@ -85,7 +83,7 @@ impl Connection {
             self.remember_timestamp(cx.now, tsval);
         }
         let last_data_at = self.rcv.last_data_at;
-        self.rcv.accept_next(cx.now, text.payload, text.truesize, text.gso_size, &mut cx.spare);
+        self.rcv.accept_next(cx.now, packet, text.place, &mut cx.spare);
         if self.rcv.is_tunable() {
             let echo = run.echo.filter(|_| self.rcv.is_full_sized(len as u32));
             self.rcv.note_round(cx.now, len as u32, echo);

@@ -79,7 +79,7 @@ impl Connection {
         cx: &mut Context,
         segment: &Ordinary,
         options: &UsualSyn,
-        answer: Option<Payload>,
+        answer: Option<Payload<'_, '_>>,
     ) {
         let Some(handshake) = self.handshake.take() else { return };
         if let Handshake::Active(active) = &*handshake {
@@ -94,9 +94,9 @@ impl Connection {
         cx: &mut Context,
         active: &ActiveOpen,
         (segment, options): (&Ordinary, &UsualSyn),
-        answer: Option<Payload>,
+        answer: Option<Payload<'_, '_>>,
     ) {
-        self.tally.came(segment.len, answer.as_ref().map_or(0, |answer| answer.gso_size));
+        self.tally.came(segment.len, answer.as_ref().map_or(0, |answer| answer.packet.gso_size));
         let agreed = Negotiated::as_usual(&cx.config, self.tuple.peer.is_v4(), options);
         self.agree(cx, agreed);
         self.start_receiver(cx, segment.seq);

@@ -155,8 +155,7 @@ impl Connection {
         (seq, len): (SeqNum, u32),
         packet: &mut TxPacket,
     ) -> bool {
-        // A closed window is tried with one segment.
-        let len = if self.snd.wnd == 0 { len.min(self.segment_max().into()) } else { len };
+        let len = if seq == self.snd.una { self.within_window(len) } else { len };
         let pipe = self.pipe();
         let room = self.congestion_window().saturating_sub(pipe);
         let beyond = (seq + len).after(self.snd.una + self.snd.wnd) && seq != self.snd.una;
@@ -177,6 +176,18 @@ impl Connection {
             fin_went && (len < self.segment_max().into() || !self.snd.nagle.contains(Nagle::FIN_ALONE));
         let fin = fin_went && seq + len == self.snd.queue.end() && self.snd.nxt == seq + len;
         self.send_range(cx, seq, len, fin, packet)
+    }
+
+    /// Of `len` bytes that go again first, what the peer's window still takes: whole segments where it takes any. A closed one is tried with
+    /// one segment (as in Linux's `__tcp_retransmit_skb`).
+    fn within_window(&self, len: u32) -> u32 {
+        let segment = u32::from(self.segment_max());
+        let most = match self.snd.wnd {
+            0 => segment,
+            wnd if wnd < segment => wnd,
+            wnd => wnd - wnd % segment,
+        };
+        if len > self.snd.wnd { len.min(most) } else { len }
     }
 
     fn segments_of(&self, len: u32) -> u64 {

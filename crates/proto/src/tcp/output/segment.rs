@@ -35,6 +35,7 @@ impl Connection {
         out.flags |= self.ecn_echo();
         let whole = !self.fragments();
         if self.special.is_some() && !out.flags.contains(Flags::RST) {
+            self.look_at_route(cx.now);
             let pointer = self.urgent_pointer(out.seq);
             out.flags |= urgent::flag(pointer);
             out.urgent = pointer.unwrap_or(0);

@@ -124,7 +124,12 @@ impl Connection {
     pub(super) fn syn_data_limits(&self, cx: &Context, option_bytes: usize) -> SynDataLimits {
         let cached = cx.paths.lookup(self.tuple.local, self.tuple.peer);
         SynDataLimits {
-            advmss: negotiation::advertised_mss(&cx.capabilities, &self.tuple, self.route_metrics()),
+            advmss: negotiation::advertised_mss(
+                &cx.config,
+                &cx.capabilities,
+                &self.tuple,
+                self.route_metrics(),
+            ),
             cached_mss: cached.and_then(|path| path.mss),
             path_mtu: usize::from(self.path_mtu),
             ip_header_len: self.tuple.ip_header_len(),

@@ -80,6 +80,15 @@ impl Marks {
         self.resend_from = self.resend_from.earliest(segment.seq);
     }
 
+    /// It has not gone again after all.
+    pub(super) fn take_back(&mut self, segment: &mut TxSegment) {
+        if segment.retransmitted {
+            segment.retransmitted = false;
+            self.retransmitted.sub(segment);
+            self.resend_from = self.resend_from.earliest(segment.seq);
+        }
+    }
+
     pub(super) fn sack(&mut self, segment: &mut TxSegment) {
         self.forget(segment);
         segment.lost = false;
@@ -98,6 +107,14 @@ impl Marks {
             if marked {
                 sum.add(segment);
             }
+        }
+    }
+
+    /// It is not lost after all.
+    pub(super) fn unmark_lost(&mut self, segment: &mut TxSegment) {
+        if segment.lost {
+            self.lost.sub(segment);
+            segment.lost = false;
         }
     }
 

@@ -20,6 +20,11 @@ impl Prr {
         Prr { delivered: 0, out: 0, recover_fs: in_flight.max(1), ssthresh, window: ssthresh }
     }
 
+    /// The same without an ACK: the window is as it was, `recover_fs`, and comes down with the next ones.
+    pub(super) fn begin_between(recover_fs: u32, ssthresh: u32) -> Prr {
+        Prr { window: recover_fs, ..Prr::begin(recover_fs, ssthresh) }
+    }
+
     /// The congestion window now.
     pub(super) fn window(&self) -> u32 {
         self.window
@@ -27,6 +32,11 @@ impl Prr {
 
     pub(super) fn on_sent(&mut self, bytes: u32) {
         self.out = self.out.saturating_add(bytes);
+    }
+
+    /// So many of those have not left.
+    pub(super) fn take_back(&mut self, bytes: u32) {
+        self.out = self.out.saturating_sub(bytes);
     }
 
     /// An ACK told that `delivered` bytes have left the network, of which `pipe` remain; it is safe when it made progress and no

@@ -4,6 +4,7 @@
 //! segments in flight per block, and cuts none that was one packet.
 
 mod duplicates;
+mod refused;
 mod reported;
 mod timeout;
 
@@ -63,6 +64,8 @@ pub(crate) struct Scoreboard {
     forward: bool,
     /// F-RTO: until the next ACK new data goes instead of what is lost.
     pub(crate) new_data_first: bool,
+    /// What was to go again was refused here: the next acknowledgement, or the timer, brings the next attempt.
+    pub(crate) refused: bool,
     /// What was sent before the loss was found ends here.
     point: SeqNum,
     /// Whole packets in the blocks of the last ACK: what repeats them is not looked at again.
@@ -86,6 +89,7 @@ impl Scoreboard {
             resent_since: None,
             forward: false,
             new_data_first: false,
+            refused: false,
             point: snd_una,
             known: SmallVec::new(),
             reported: (!sack).then_some(0),
@@ -333,6 +337,7 @@ impl Scoreboard {
         now: Instant,
         how: &ReoWindow,
     ) -> Option<Duration> {
+        self.refused = false;
         if how.flags & RACK == 0 {
             if self.marks.sacked.len == 0 && !self.repairs() {
                 return None;
@@ -408,12 +413,7 @@ impl Scoreboard {
 
     /// Nothing was lost after all; what is reported to be there stays so.
     pub(crate) fn reopen(&mut self, queue: &mut SendQueue, snd_una: SeqNum) {
-        for segment in queue.mark_from(snd_una) {
-            if segment.lost || segment.retransmitted {
-                self.marks.forget(segment);
-                (segment.lost, segment.retransmitted) = (false, false);
-            }
-        }
+        self.unmark(queue, snd_una);
         if self.phase == Phase::Recovery {
             self.rack.reordering_seen = true;
         }
@@ -461,7 +461,7 @@ impl Scoreboard {
         snd_nxt: SeqNum,
         how: &Resend,
     ) -> Option<(SeqNum, u32)> {
-        if self.marks.lost.len == 0 || self.new_data_first {
+        if self.marks.lost.len == 0 || self.new_data_first || self.refused {
             return None;
         }
         self.marks.next_lost(queue, snd_nxt, how)

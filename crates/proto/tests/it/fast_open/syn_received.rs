@@ -30,6 +30,19 @@ fn ten_segments_go_before_the_final_ack() {
     }
 }
 
+/// What the buffer has no room for is not taken, and the SYN-ACK acknowledges the rest.
+#[test]
+fn data_beyond_the_buffer_is_not_acknowledged() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_rmem", "4096 4096 4096").unwrap();
+    let mut p = server(config);
+    let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(4) });
+    p.send(&format!("S 0:4000 win 65535 <mss 1460,sackOK,TS 9 0,wscale 7,FO {}>", cookie(&p)));
+    p.expect("SA 0 ack 2049");
+    let id = p.accept(listener);
+    assert_eq!(p.stack.info(id).unwrap().recv_queue, 2048);
+}
+
 #[test]
 fn the_window_of_the_syn_holds_until_the_final_ack_and_is_not_scaled() {
     for (mut p, _, id) in both("S 0:10 win 3000 <mss 1000,wscale 7,FO COOKIE>") {

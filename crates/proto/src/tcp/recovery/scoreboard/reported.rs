@@ -111,12 +111,9 @@ impl Scoreboard {
         if ends { Timeout::Ends } else { Timeout::Goes }
     }
 
-    /// Nothing is lost after all, and nothing was sent again.
+    /// Nothing is lost after all. What was sent again is in the network twice (as in Linux's `tcp_undo_cwnd_reduction`).
     pub(crate) fn unmark(&mut self, queue: &mut SendQueue, snd_una: SeqNum) {
-        for segment in queue.mark_from(snd_una).filter(|segment| segment.lost || segment.retransmitted) {
-            self.marks.forget(segment);
-            (segment.lost, segment.retransmitted) = (false, false);
-        }
+        queue.mark_from(snd_una).for_each(|segment| self.marks.unmark_lost(segment));
     }
 
     /// Nothing is held to be lost any more; with what is `reported`, segments are still out of order.

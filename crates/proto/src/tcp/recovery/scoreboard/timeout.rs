@@ -5,7 +5,7 @@ use crate::Instant;
 use crate::tcp::recovery::arrived::Arrived;
 use crate::tcp::recovery::scoreboard::RACK;
 use crate::tcp::recovery::{ReoWindow, Undo};
-use crate::tcp::send_queue::SendQueue;
+use crate::tcp::send_queue::{SendQueue, TxSegment};
 use wire::SeqNum;
 
 impl Scoreboard {
@@ -23,7 +23,7 @@ impl Scoreboard {
         let spare = spare.map(|(now, how)| (now, self.rack.reo_wnd(queue, snd_una, true, how), how.srtt));
         self.phase = Phase::Loss;
         self.probe = None;
-        self.new_data_first = false;
+        (self.new_data_first, self.refused) = (false, false);
         self.point = snd_nxt;
         self.marks = Marks { resend_from: snd_una, ..Marks::default() };
         self.reported = self.reported.map(|_| 0);
@@ -58,14 +58,44 @@ impl Scoreboard {
         (from, to): (SeqNum, SeqNum),
         snd_nxt: SeqNum,
     ) {
+        self.lose_some(queue, (from, to), |_| true);
+        self.repair_at_this_window(snd_nxt);
+    }
+
+    /// So is all in flight that went in packets of more than `most` bytes; of the others some may have arrived (Linux's
+    /// `tcp_simple_retransmit`). They had at most `packet` bytes.
+    pub(crate) fn lose_longer(
+        &mut self,
+        queue: &mut SendQueue,
+        (snd_una, snd_nxt): (SeqNum, SeqNum),
+        (packet, most): (u32, u32),
+    ) {
+        if self.lose_some(queue, (snd_una, snd_nxt), |segment| segment.len.min(packet) > most) {
+            self.repair_at_this_window(snd_nxt);
+        }
+    }
+
+    /// True if there is any.
+    fn lose_some(
+        &mut self,
+        queue: &mut SendQueue,
+        (from, to): (SeqNum, SeqNum),
+        is_lost: impl Fn(&TxSegment) -> bool,
+    ) -> bool {
+        let mut any = false;
+        for segment in queue.mark_from(from).take_while(|segment| segment.seq.before(to)) {
+            if !segment.sacked && (!segment.lost || segment.retransmitted) && is_lost(segment) {
+                self.marks.lose(segment);
+                any = true;
+            }
+        }
+        any
+    }
+
+    fn repair_at_this_window(&mut self, snd_nxt: SeqNum) {
         if !self.repairs() {
             (self.phase, self.point) = (Phase::Loss, snd_nxt);
             (self.undo, self.probe) = (None, None);
-        }
-        for segment in queue.mark_from(from).take_while(|segment| segment.seq.before(to)) {
-            if !segment.sacked && (!segment.lost || segment.retransmitted) {
-                self.marks.lose(segment);
-            }
         }
     }
 

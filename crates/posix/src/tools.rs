@@ -1,0 +1,168 @@
+//! What `ip` and `tc` ask of the network below a stack, in the words of these tools: for drivers in virtual time, whose scripts run them
+//! and mean the stack. Nothing is executed here.
+//!
+//! | command | what it means |
+//! |---|---|
+//! | `ip tcp_metrics flush` | paths are forgotten |
+//! | `ip route add …`, `replace`, `change`, `del` | values per destination, and routes that lead nowhere; `dev` and `via` are taken for the one way there is |
+//! | `tc qdisc add … pfifo limit N`, `replace`, `change`, `del` | with 0 the queue before the device refuses every packet, else none: whoever reads the device takes each at once |
+
+use crate::Sockets;
+use proto::fast_open::Network;
+use proto::{Instant, RouteMetrics, parse_route};
+
+/// A command about the network.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NetworkCommand {
+    /// What is remembered of paths is forgotten.
+    FlushPaths,
+    /// A route comes, goes or changes.
+    Route(RouteVerb, Network, RouteMetrics),
+    /// From now on the queue before the device admits packets, or refuses all.
+    Queue {
+        /// It does.
+        admits: bool,
+    },
+}
+
+/// What becomes of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteVerb {
+    /// It is new.
+    Add,
+    /// It is new, or takes the place of what was there.
+    Replace,
+    /// It was there.
+    Change,
+    /// It goes.
+    Delete,
+}
+
+impl NetworkCommand {
+    /// Reads the words of a command, the tool's name first. `None`: it is none of the table's.
+    ///
+    /// # Errors
+    /// It is one, but says something wrong: a sentence about what.
+    pub fn parse(words: &[&str]) -> Result<Option<NetworkCommand>, String> {
+        let options = words.iter().skip(1).take_while(|word| word.starts_with('-')).count();
+        match (words.first(), words.get(1 + options..).unwrap_or_default()) {
+            (Some(&"ip"), ["tcp_metrics", "flush", ..]) => Ok(Some(NetworkCommand::FlushPaths)),
+            (Some(&"ip"), ["route", verb, rest @ ..]) => routed(verb, rest),
+            (Some(&"tc"), ["qdisc", verb, rest @ ..]) => queued(verb, rest),
+            _ => Ok(None),
+        }
+    }
+
+    /// Does what it asks of the stack; the queue is the driver's. The system has made routes that are not in the stack's table: those that
+    /// are `known`, which can be changed.
+    ///
+    /// # Errors
+    /// As the kernel answers: why it fails.
+    pub fn apply(
+        &self,
+        sockets: &mut Sockets,
+        now: Instant,
+        known: impl Fn(Network) -> bool,
+    ) -> Result<(), String> {
+        match self {
+            NetworkCommand::FlushPaths => sockets.stack_mut().path_cache_mut().clear(),
+            NetworkCommand::Route(verb, network, metrics) => {
+                let verb =
+                    if *verb == RouteVerb::Change && known(*network) { RouteVerb::Replace } else { *verb };
+                return route(sockets, now, verb, *network, *metrics);
+            }
+            NetworkCommand::Queue { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+/// `ip route VERB [TYPE] PREFIX METRIC…`, in which `dev` and `via` say nothing: a stack has one way out.
+fn routed(verb: &str, words: &[&str]) -> Result<Option<NetworkCommand>, String> {
+    let verb = match verb {
+        "add" => RouteVerb::Add,
+        "replace" => RouteVerb::Replace,
+        "change" => RouteVerb::Change,
+        "del" | "delete" => RouteVerb::Delete,
+        _ => return Ok(None),
+    };
+    let mut told = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "dev" | "via" | "proto" | "scope" => drop(words.next()),
+            word => told.push(word),
+        }
+    }
+    let (network, metrics) = parse_route(&told.join(" ")).map_err(|error| format!("ip route: {error}"))?;
+    Ok(Some(NetworkCommand::Route(verb, network, metrics)))
+}
+
+fn route(
+    sockets: &mut Sockets,
+    now: Instant,
+    verb: RouteVerb,
+    network: Network,
+    metrics: RouteMetrics,
+) -> Result<(), String> {
+    let stack = sockets.stack_mut();
+    let there = stack.routes().any(|(known, _)| known == network);
+    match (verb, there) {
+        (RouteVerb::Add, true) => return Err(format!("there is a route to {network} already")),
+        (RouteVerb::Change | RouteVerb::Delete, false) => return Err(format!("no route to {network}")),
+        _ => {}
+    }
+    let set = match verb {
+        RouteVerb::Delete => stack.remove_route(now, network).is_some(),
+        _ => stack.set_route(now, network, metrics),
+    };
+    if set { Ok(()) } else { Err("no room for one more route".into()) }
+}
+
+/// `tc qdisc VERB dev DEVICE root pfifo [limit PACKETS]`; deleted, the device's own queue is there again.
+fn queued(verb: &str, words: &[&str]) -> Result<Option<NetworkCommand>, String> {
+    let limit = words.iter().skip_while(|word| **word != "limit").nth(1);
+    let admits = match (verb, words.contains(&"pfifo"), limit) {
+        ("del" | "delete", _, _) | ("add" | "replace" | "change", true, None) => true,
+        ("add" | "replace" | "change", true, Some(limit)) => {
+            limit.parse::<u32>().map_err(|_| format!("tc qdisc: `{limit}` is no number of packets"))? > 0
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(NetworkCommand::Queue { admits }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Option<NetworkCommand>, String> {
+        NetworkCommand::parse(&text.split_whitespace().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn queues_refuse_all_or_nothing() {
+        let admits = |text| match parsed(text) {
+            Ok(Some(NetworkCommand::Queue { admits })) => Some(admits),
+            _ => None,
+        };
+        assert_eq!(admits("tc qdisc replace dev tun0 root pfifo limit 0"), Some(false));
+        assert_eq!(admits("tc qdisc change dev tun0 root pfifo limit 1000"), Some(true));
+        assert_eq!(admits("tc qdisc add dev tun0 root pfifo"), Some(true));
+        assert_eq!(admits("tc qdisc delete dev tun0 root"), Some(true));
+        assert_eq!(admits("tc qdisc add dev tun0 root fq"), None);
+        assert!(parsed("tc qdisc add dev tun0 root pfifo limit many").is_err());
+    }
+
+    #[test]
+    fn routes_of_either_family() {
+        for text in
+            ["ip route change 192.0.2.1 via 10.0.0.1 dev tun0 mtu lock 600", "ip -6 route add fd00::/8"]
+        {
+            assert!(matches!(parsed(text), Ok(Some(NetworkCommand::Route(..)))), "{text}");
+        }
+        assert_eq!(parsed("ip route show"), Ok(None));
+        assert_eq!(parsed("ip link set tun0 up"), Ok(None));
+        assert!(parsed("ip route add 10.0.0.0/8 colour blue").is_err());
+    }
+}

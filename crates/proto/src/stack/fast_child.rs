@@ -1,0 +1,197 @@
+//! A Fast Open child: a full connection in SYN-RECEIVED, made of a SYN that was accepted (RFC 7413 §4.2.2), and how long its SYN-ACK waits.
+//!
+//! Not here: whether the SYN is accepted (`listen`, `usual_syn`).
+
+use super::holders::Name;
+use super::listener::Listener;
+use super::request::{CookieReply, Syn};
+use super::settle::settle_open;
+use super::{FirstNumbers, Stack};
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::handshake::{Handshake, PassiveOpen};
+use crate::tcp::input::Segment;
+use crate::tcp::negotiation::Negotiated;
+use crate::tcp::receiver::AckOwed;
+use crate::tcp::state::Transition;
+use crate::tcp::timers::Timer;
+use crate::time::nanos;
+use crate::tuple::FourTuple;
+use crate::{Config, Events, Instant, ListenerId, State};
+use wire::{Arrival, Flags, SeqNum};
+
+/// A SYN that opens a Fast Open child.
+pub(super) struct FastSyn {
+    pub(super) syn: Syn,
+    pub(super) agreed: Negotiated,
+    /// Bytes of its data.
+    pub(super) len: usize,
+    pub(super) fin: bool,
+    /// See [`Segment`].
+    pub(super) gso_size: u16,
+    /// It brings no data, and asks for a cookie at most.
+    pub(super) is_request: bool,
+}
+
+impl FastSyn {
+    /// The number behind all of it.
+    fn end(&self) -> SeqNum {
+        self.syn.seq + 1 + self.len as u32 + u32::from(self.fin)
+    }
+}
+
+impl Stack {
+    /// As [`open_fast`](Self::open_fast), with all that a segment may have.
+    #[inline(never)]
+    pub(super) fn open_fast_by_segment(
+        &mut self,
+        now: Instant,
+        id: ListenerId,
+        name: Name,
+        segment: &mut Segment,
+        begins: (FirstNumbers, CookieReply),
+    ) {
+        let options = &segment.header.options;
+        let agreed = Negotiated::from_syn(&self.shared.config, name.tuple.peer.is_v4(), options);
+        let syn = FastSyn {
+            syn: Syn::of(segment),
+            agreed: agreed.with_ecn(&self.shared.config, segment),
+            len: segment.payload.len(),
+            fin: segment.has(Flags::FIN),
+            gso_size: segment.gso_size,
+            is_request: segment.payload.is_empty()
+                && options.fast_open.is_none_or(|option| option.cookie.is_none()),
+        };
+        self.open_fast(now, id, name, &syn, begins, |child, cx| {
+            child.marks_agreed_by_syn(cx, 1);
+            child.count_syn_data(segment);
+            child.take_syn_data(cx, segment);
+        });
+    }
+
+    /// The application may accept the child, read and answer before the final ACK.
+    /// `take_data`: takes the SYN's, and its FIN.
+    #[inline(always)]
+    pub(super) fn open_fast(
+        &mut self,
+        now: Instant,
+        id: ListenerId,
+        Name { tuple, hash }: Name,
+        syn: &FastSyn,
+        (FirstNumbers { iss, ts_offset }, cookie): (FirstNumbers, CookieReply),
+        take_data: impl FnOnce(&mut Connection, &mut Context),
+    ) {
+        let Some(listener) = self.listener(id) else { return };
+        let hold = self.hold_time(now, listener, &tuple);
+        let mut socket = listener.socket.clone();
+        self.reflect_class(&mut socket, syn.syn.dscp);
+        let saved_syn = self.syn_to_save(&socket.rare);
+        let route = self.route_of(&tuple);
+        let cx = self.shared.context(now);
+        let child = Connection::new(cx, tuple, State::SynReceived, iss, socket, route);
+        let child_id = self.insert_connection(child, hash, None);
+        let Some(child) = self.connections.get_mut(child_id.index) else { return };
+        let cx = self.shared.context(now);
+        child.ts_offset = ts_offset;
+        child.fast_opened = true;
+        child.take_syn(cx, syn.agreed, &syn.syn);
+        child.tally.came(syn.len, syn.gso_size);
+        // Until there is a sample (Linux's `tcp_init_metrics`; RFC 6298 §5.7 if there never is).
+        child.rtt.on_syn_retransmitted();
+        child.parent = Some(id);
+        child.keep_syn(now, saved_syn);
+        child.unaccepted = true;
+        let room_left = usize::from(child.advmss).saturating_sub(syn.len);
+        let request_goes_on = room_left <= OPTIONS_MAX && !syn.fin;
+        take_data(child, cx);
+        // An answer rides only on a SYN-ACK that acknowledges all of the SYN: whatever did not fit was not understood yet.
+        // A mere cookie request, which a listener without cookies accepts too, is not kept waiting.
+        let is_taken = child.rcv.nxt == syn.end();
+        let data_allowed = cx.config.synack_data && is_taken && !syn.is_request;
+        let due = hold == 0 || !data_allowed;
+        if !due {
+            child.timers.set(Timer::SynAckHold, now.plus_nanos(hold));
+        }
+        child.handshake = Some(cx.handshakes.place(Handshake::Passive(PassiveOpen {
+            fast_open: true,
+            crossed: None,
+            cookie,
+            data_allowed,
+            due,
+            transmissions: 0,
+            sent_at: now,
+            data_sent: 0,
+            fin_sent: false,
+            wrote: false,
+            fin_waits: false,
+            request_goes_on,
+        })));
+        child.early_len = child.rcv.buffer.len() as u16;
+        self.shared.counters.passive_opens += 1;
+        settle_open(&mut self.shared, &mut self.agenda, now, child_id, child);
+        self.queue_acceptable(id, child_id, true);
+        if self.trace.is_some() {
+            self.trace_changes(now, child_id.index);
+        }
+    }
+
+    /// How many nanoseconds the SYN-ACK may wait: a quarter of what a round trip to this client takes, if that is known, but no less than
+    /// an application needs to be woken.
+    #[inline(always)]
+    fn hold_time(&self, now: Instant, listener: &Listener, tuple: &FourTuple) -> u64 {
+        let Config { synack_hold, synack_data, path_metrics_life: life, .. } = self.shared.config;
+        let set = nanos(listener.synack_hold.unwrap_or(synack_hold));
+        match self.shared.paths.lookup(tuple.local, tuple.peer) {
+            _ if !synack_data => 0,
+            Some(path) if path.rtt_nanos > 0 && path.is_fresh(now, life) => {
+                set.min((path.rtt_nanos / 4).max(HOLD_MIN))
+            }
+            _ => set,
+        }
+    }
+}
+
+impl Connection {
+    /// The peer's SYN begins the connection.
+    #[inline(always)]
+    fn take_syn(&mut self, cx: &Context, agreed: Negotiated, syn: &Syn) {
+        self.begin_agreed(cx, agreed, syn.seq);
+        self.remember_timestamp(cx.now, syn.tsval);
+        self.snd.wnd = syn.window.into();
+        self.snd.wnd_max = self.snd.wnd;
+        self.window_grew();
+        self.snd.wl1 = syn.seq;
+        self.snd.wl2 = self.snd.iss;
+    }
+
+    /// Data, and the FIN, of an accepted Fast Open SYN.
+    fn take_syn_data(&mut self, cx: &mut Context, segment: &mut Segment) {
+        let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
+        if self.rcv.space.packets().is_some() && !segment.payload.is_empty() {
+            self.queue_syn_packet(cx, segment);
+            self.events |= Events::READABLE;
+        } else if !segment.payload.is_empty() {
+            let fits = segment.payload.len() <= self.rcv.wnd() as usize;
+            let mut payload = std::mem::take(&mut segment.payload);
+            let (seq, truesize, gso_size) = (segment.seq() + 1, segment.truesize, segment.gso_size);
+            if fits {
+                let place = 0..payload.len();
+                let mut packet = Arrival::shared(&mut payload, truesize, gso_size);
+                self.rcv.accept_next(cx.now, &mut packet, place, &mut cx.spare);
+            } else {
+                self.rcv.accept(cx.now, seq, payload, truesize, gso_size, &mut cx.spare);
+            }
+            self.events |= Events::READABLE;
+        }
+        if fin.is_some_and(|fin| self.rcv.accept_fin(fin)) {
+            self.transition(Transition::FinReceived);
+            self.events |= Events::READABLE;
+        }
+        self.rcv.ack_owed = AckOwed::No;
+    }
+}
+
+/// Bytes of options that a SYN may carry, or leave room for.
+const OPTIONS_MAX: usize = 40;
+/// Nanoseconds. Waking another thread takes some 50 µs, and the answer must be computed: on paths of a few microseconds a quarter of the
+/// round trip would end every hold before the answer can come.
+const HOLD_MIN: u64 = 250_000;

@@ -1,0 +1,29 @@
+//! What was handed over and could not leave.
+
+use super::{Prr, Scoreboard};
+use crate::tcp::send_queue::SendQueue;
+use wire::SeqNum;
+
+impl Scoreboard {
+    /// The window, still `window`, comes down to `ssthresh` with the next ACKs.
+    pub(crate) fn begin_reduction_between(&mut self, snd_nxt: SeqNum, window: u32, ssthresh: u32) {
+        self.begin_reduction(snd_nxt, window, ssthresh);
+        self.prr = Prr::begin_between(window, ssthresh);
+    }
+
+    /// What weighs so much, and was handed over, has not left.
+    pub(crate) fn take_back_sent(&mut self, weight: u32) {
+        self.prr.take_back(weight);
+    }
+
+    /// The same of what was to go again, from `seq` on to `end`: it waits for that as before.
+    pub(crate) fn take_back_resent(&mut self, queue: &mut SendQueue, (seq, end): (SeqNum, SeqNum)) {
+        self.refused = true;
+        let mut weight = 0;
+        for segment in queue.mark_from(seq).take_while(|segment| segment.end().before_or_eq(end)) {
+            weight += segment.weight;
+            self.marks.take_back(segment);
+        }
+        self.prr.take_back(weight);
+    }
+}

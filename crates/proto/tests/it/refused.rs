@@ -1,0 +1,160 @@
+//! Packets that the queue before the device refuses: they have not been sent.
+
+use crate::pair::{CLIENT, Pair, SERVER};
+use crate::peer::*;
+use crate::simulation::Random;
+use crate::transfer::Transfer;
+use proto::*;
+
+fn established(config: Config) -> (Peer, ConnId) {
+    let mut p = Peer::new(config);
+    let listener = p.listen();
+    let id = p.establish(listener);
+    (p, id)
+}
+
+fn linux() -> (Peer, ConnId) {
+    let mut config = Config::linux();
+    config.set("net.ipv4.tcp_timestamps", "0").unwrap();
+    established(config)
+}
+
+/// With SACK, for loss probes.
+fn linux_with_sack() -> (Peer, ConnId) {
+    let mut config = Config::linux();
+    config.set("net.ipv4.tcp_timestamps", "0").unwrap();
+    let mut p = Peer::new(config);
+    let listener = p.listen();
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1000,sackOK>");
+    (p, id)
+}
+
+/// Nothing is in flight: a timer tries, first after the time-out, then every 500 ms.
+#[test]
+fn text_is_tried_again_by_a_timer() {
+    for (mut p, id) in [established(Config::default()), linux()] {
+        p.queue_is_full = true;
+        p.write(id, &pattern(1, 2500));
+        p.expect_nothing();
+        assert_eq!(p.refused, 1, "the rest is not tried, nor is this at once");
+        let info = p.stack.info(id).unwrap();
+        assert_eq!((info.flight_size, p.stack.counters().orig_data_sent), (0, 0));
+        for (wait, probes) in [(199, 0), (2, 1), (498, 1), (2, 2), (498, 2)] {
+            p.expect_nothing_for(wait);
+            p.expect_nothing();
+            assert_eq!(p.refused, 1 + probes, "{wait} ms later");
+        }
+        p.queue_is_full = false;
+        p.pass(2);
+        p.expect("PA 1:1001 ack 1");
+        p.send("A 1 ack 1001");
+        p.expect("A 1001:2001 ack 1");
+        p.expect("PA 2001:2501 ack 1");
+    }
+}
+
+/// It is not a loss that doubles the time-out.
+#[test]
+fn what_a_time_out_repeats_is_tried_again_soon() {
+    for (mut p, id) in [established(Config::default()), linux()] {
+        p.write(id, &pattern(1, 100));
+        p.expect("PA 1:101 ack 1");
+        p.queue_is_full = true;
+        p.expect_nothing_for(201);
+        p.expect_nothing();
+        assert_eq!((p.refused, p.stack.counters().retrans_fail), (1, 1));
+        p.expect_nothing_for(300);
+        // The application's next word leaves the timer as it is.
+        p.write(id, &pattern(101, 100));
+        p.expect_nothing_for(197);
+        p.queue_is_full = false;
+        p.pass(4);
+        assert!(p.sent_now()[0].starts_with("PA 1:"));
+        p.send("A 1 ack 101");
+        p.sent_now();
+        p.send("A 1 ack 201");
+        assert_eq!(p.stack.poll_timeout(), None, "all is acknowledged");
+    }
+}
+
+#[test]
+fn a_refused_loss_probe_is_none() {
+    let (mut p, id) = linux_with_sack();
+    p.skip(50);
+    p.write(id, &pattern(1, 2000));
+    p.sent_now();
+    p.queue_is_full = true;
+    p.skip(199);
+    let probes = p.refused;
+    assert!(probes > 0, "it was tried");
+    let counters = p.stack.counters();
+    assert_eq!((counters.loss_probes, counters.retrans_fail, counters.fast_retrans), (0, 1, 0));
+}
+
+/// A fast retransmission waits for the next acknowledgement, and does not count as one.
+#[test]
+fn a_refused_retransmission_stays_lost() {
+    let (mut p, id) = linux_with_sack();
+    p.write(id, &pattern(1, 8000));
+    p.sent_now();
+    p.skip(20);
+    p.queue_is_full = true;
+    p.send("A 1 ack 1 <sack 1001:5001>");
+    p.expect_nothing();
+    let info = p.stack.info(id).unwrap();
+    assert_eq!((p.refused, info.tcp_info.lost, info.tcp_info.retrans), (1, 1000, 0));
+    p.queue_is_full = false;
+    p.write(id, &pattern(8001, 100));
+    p.expect("PA 8001:8101 ack 1");
+    p.send("A 1 ack 1 <sack 1001:6001>");
+    p.expect("A 1:1001 ack 1");
+    let counters = p.stack.counters();
+    assert_eq!(
+        (counters.fast_retrans, counters.retrans_fail, counters.retrans_segs),
+        (1, 1, 3),
+        "an attempt is counted as sent again, too"
+    );
+}
+
+/// Local congestion is congestion: the window comes down once, and does not come back.
+#[test]
+fn a_refusal_shrinks_the_window() {
+    let (mut p, id) = linux_with_sack();
+    p.write(id, &pattern(1, 2000));
+    p.sent_now();
+    p.queue_is_full = true;
+    p.write(id, &pattern(2001, 3000));
+    p.expect_nothing();
+    let ssthresh = p.stack.info(id).unwrap().ssthresh;
+    assert_eq!(ssthresh, 7000);
+    p.write(id, &pattern(5001, 1000));
+    p.expect_nothing();
+    assert_eq!(p.stack.info(id).unwrap().ssthresh, ssthresh);
+    p.queue_is_full = false;
+    p.send("A 1 ack 2001");
+    p.sent_now();
+    p.send("A 1 ack 5001");
+    assert_eq!(p.stack.info(id).unwrap().cwnd, ssthresh);
+}
+
+/// Whatever is refused, every byte arrives, in order, and connections end.
+#[test]
+fn transfers_survive_refusals() {
+    for (seed, config) in [Config::default(), Config::linux()].iter().cycle().take(40).enumerate() {
+        let mut pair = Pair::new(config.clone(), config.clone(), 10);
+        let seed = seed as u64;
+        pair.trouble(seed, [2, 2, 2]);
+        let mut dice = Random(seed);
+        pair.refuses = Box::new(move |_, _| dice.chance(10 + seed % 20));
+        let mut transfer = Transfer::new(pair, SocketOptions::default(), SocketOptions::default());
+        transfer.total = 200_000;
+        transfer.run_to(200_000);
+        let (now, sender, receiver) = (transfer.pair.now, transfer.sender, transfer.receiver);
+        transfer.pair.stacks[CLIENT].close(now, sender);
+        transfer.pair.stacks[SERVER].close(now, receiver);
+        transfer.pair.run(300_000);
+        for stack in &transfer.pair.stacks {
+            assert_eq!(stack.table_sizes().connections, 0, "seed {seed}");
+        }
+    }
+}
