@@ -23,32 +23,39 @@ const ADDRESSES: [&str; 5] = [
 ];
 /// Seconds that a script may take.
 const PATIENCE: &str = "120";
+/// The setting that says what a namespace may choose; it is the machine's.
+const ALLOWED: &str = "tcp_allowed_congestion_control";
 
 /// Runs `paths` (files or folders; none: all scripts) with the program `packetdrill`.
 pub(crate) fn run(packetdrill: &str, paths: &[&str]) -> Result<(), String> {
     let packetdrill =
         std::fs::canonicalize(packetdrill).map_err(|error| format!("{packetdrill}: {error}"))?;
+    let default = setting("tcp_congestion_control");
+    if default != "cubic" {
+        let wanted = format!(
+            "sysctl -w net.ipv4.tcp_congestion_control=cubic net.ipv4.{ALLOWED}='reno cubic {default}'"
+        );
+        return Err(format!(
+            "the scripts mean CUBIC where they say nothing, and namespaces begin with {default}: `{wanted}` first"
+        ));
+    }
     let mut found = Vec::new();
     for path in if paths.is_empty() { &[FOLDER] } else { paths } {
         collect(Path::new(path), &mut found)?;
     }
     found.sort();
-    let before = found.len();
-    found.retain(|script| !is_ours_alone(script));
-    if found.len() < before {
-        println!(
-            "SKIPPED {} scripts: they change settings that Linux does not have or has once for all namespaces, or want echoes or several connections, which packetdrill does not",
-            before - found.len()
-        );
-    }
+    leave_out(
+        &mut found,
+        "they change settings that Linux does not have or has once for all namespaces, or want echoes or several connections, which packetdrill does not",
+        is_ours_alone,
+    );
     if !takes_accurate_ecn() {
-        let before = found.len();
-        found.retain(|script| !wants_accurate_ecn(script));
-        println!("SKIPPED {} scripts: this kernel's net.ipv4.tcp_ecn ends at 2", before - found.len());
+        leave_out(&mut found, "this kernel's net.ipv4.tcp_ecn ends at 2", wants_accurate_ecn);
     }
-    let before = found.len();
-    found.retain(has_its_algorithm);
-    println!("SKIPPED {} scripts: this kernel has not their congestion control", before - found.len());
+    let allowed = setting(ALLOWED);
+    leave_out(&mut found, "this kernel has not their congestion control, or does not allow it", |script| {
+        algorithms(script).iter().any(|name| !allowed.split_whitespace().any(|known| known == name))
+    });
     let all = found.len();
     let mut failed = 0;
     for script in at_once(&packetdrill, found) {
@@ -59,6 +66,15 @@ pub(crate) fn run(packetdrill: &str, paths: &[&str]) -> Result<(), String> {
     }
     println!("xtask: {} of {all} scripts hold on this kernel", all - failed);
     if failed == 0 { Ok(()) } else { Err(format!("{failed} scripts do not hold")) }
+}
+
+/// Takes those of which `is_left_out` is true from `found`, and says so.
+fn leave_out(found: &mut Vec<PathBuf>, reason: &str, is_left_out: impl Fn(&Path) -> bool) {
+    let before = found.len();
+    found.retain(|script| !is_left_out(script));
+    if found.len() < before {
+        println!("SKIPPED {} scripts: {reason}", before - found.len());
+    }
 }
 
 /// Linux 6.18 has Accurate ECN in its code and documentation, but its sysctl refuses it.
@@ -73,16 +89,16 @@ fn wants_accurate_ecn(script: &Path) -> bool {
     ["tcp_ecn=3", "tcp_ecn=4", "tcp_ecn=5"].iter().any(|setting| text.contains(setting))
 }
 
-/// Linux has algorithms as modules, which need not be there.
-fn has_its_algorithm(script: &PathBuf) -> bool {
+/// The algorithms that a script chooses for the namespace.
+fn algorithms(script: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(script).unwrap_or_default();
-    let available =
-        std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-    let mut wanted = text.split("tcp_congestion_control=").skip(1);
-    wanted.all(|rest| {
-        let name = rest.split(|at: char| !at.is_ascii_alphanumeric()).next();
-        name.is_none_or(|name| available.split_whitespace().any(|known| known == name))
-    })
+    let named = text.split("tcp_congestion_control=").skip(1);
+    named.map(|rest| rest.chars().take_while(char::is_ascii_alphanumeric).collect()).collect()
+}
+
+/// What the file of a `net.ipv4` setting says.
+fn setting(name: &str) -> String {
+    std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default().trim().into()
 }
 
 fn is_ours_alone(script: &Path) -> bool {
