@@ -1,4 +1,4 @@
-//! Unmodified programs over the stack: Python with what it does to sockets among other descriptors, its HTTP server, curl.
+//! Unmodified programs over the stack: Python with what it does to sockets among other descriptors, its HTTP server, nginx, curl.
 
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::thread;
+use std::time::Duration;
 use testnet::{counters, in_namespace, sysctl};
 
 /// Where libfirstbyte_preload.so is, built if it is not up to date: cargo does not build it for tests.
@@ -29,7 +30,7 @@ fn library() -> &'static Path {
 }
 
 /// The distribution's own programs, without what stands in front of them in `PATH`.
-const PATH: &str = "/usr/bin:/bin:/usr/local/bin";
+const PATH: &str = "/usr/bin:/bin:/usr/local/bin:/usr/sbin";
 
 /// A program over a stack; `None`, after a line that says so, where it is not installed.
 fn over_the_stack(program: &str, stack: &str) -> Option<Command> {
@@ -71,12 +72,26 @@ fn a_program_without_a_stack_says_why() {
 
 const STACK: &str = "device tun0; device-address 10.0.0.1/24; address 10.0.0.2/24";
 
-#[test]
-fn pythons_http_server_serves_the_kernel() {
-    let folder = std::env::temp_dir().join(format!("firstbyte-preload-{}", std::process::id()));
+/// A folder of this process with one file in it, `page`, which is given, too.
+fn folder_with_a_page(name: &str) -> (PathBuf, Vec<u8>) {
+    let folder = std::env::temp_dir().join(format!("firstbyte-preload-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let page: Vec<u8> = (0..1_000_000_u32).map(|at| (at * 7 % 251) as u8).collect();
     fs::write(folder.join("page"), &page).unwrap();
+    (folder, page)
+}
+
+/// Asks the server over ours for the page, by the kernel's TCP.
+fn get_the_page(mut client: TcpStream, page: &[u8]) {
+    client.write_all(b"GET /page HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    assert!(answer.ends_with(page), "{} bytes", answer.len());
+}
+
+#[test]
+fn pythons_http_server_serves_the_kernel() {
+    let (folder, page) = folder_with_a_page("python");
     in_namespace(|| {
         let Some(mut python) = over_the_stack("python3", STACK) else { return };
         python.args(["-u", "-m", "http.server", "80"]).current_dir(&folder);
@@ -86,15 +101,58 @@ fn pythons_http_server_serves_the_kernel() {
         thread::scope(|scope| {
             // Its backlog is 5: with more at once, one that finds the queue full may be reset.
             for _ in 0..4 {
-                scope.spawn(|| {
-                    let mut client = TcpStream::connect("10.0.0.2:80").unwrap();
-                    client.write_all(b"GET /page HTTP/1.0\r\n\r\n").unwrap();
-                    let mut answer = Vec::new();
-                    client.read_to_end(&mut answer).unwrap();
-                    assert!(answer.ends_with(&page), "{} bytes", answer.len());
-                });
+                scope.spawn(|| get_the_page(TcpStream::connect("10.0.0.2:80").unwrap(), &page));
             }
         });
+    });
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// As one process: it is the children of its master that a stack would be lost to.
+const NGINX: &str = "
+    daemon off; master_process off; user root; pid FOLDER/pid; error_log stderr;
+    events {}
+    http {
+        access_log off; sendfile on; tcp_nopush on; root FOLDER;
+        client_body_temp_path FOLDER/body; proxy_temp_path FOLDER/proxy; fastcgi_temp_path FOLDER/fastcgi;
+        uwsgi_temp_path FOLDER/uwsgi; scgi_temp_path FOLDER/scgi;
+        server { listen 10.0.0.2:80 fastopen=16; }
+    }
+";
+
+/// Event loop, `sendfile`, corks, and requests on SYNs.
+#[test]
+fn nginx_serves_the_kernel_and_takes_fast_open() {
+    let (folder, page) = folder_with_a_page("nginx");
+    let settings = folder.join("conf");
+    fs::write(&settings, NGINX.replace("FOLDER", folder.to_str().unwrap())).unwrap();
+    in_namespace(|| {
+        sysctl("net.ipv4.tcp_fastopen", "1");
+        let Some(mut nginx) = over_the_stack("nginx", STACK) else { return };
+        if !testnet::has_program("curl") {
+            let _ = writeln!(std::io::stderr(), "SKIPPED: needs curl");
+            return;
+        }
+        let mut server = Ends(nginx.arg("-c").arg(&settings).spawn().unwrap());
+        // Its process number is written when it listens.
+        while !folder.join("pid").exists() {
+            assert_eq!(server.0.try_wait().unwrap(), None, "it has ended");
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| get_the_page(TcpStream::connect("10.0.0.2:80").unwrap(), &page));
+            }
+        });
+        let accepted = || counters().of("TCPFastOpenActive");
+        for visit in 0..3 {
+            let mut curl = Command::new("/usr/bin/curl");
+            curl.args(["--silent", "--show-error", "--max-time", "10", "--tcp-fastopen"]);
+            let output = curl.arg("http://10.0.0.2/page").output().unwrap();
+            assert!(output.stdout == page, "{} bytes, {:?}", output.stdout.len(), output.stderr);
+            // The first visit asks for a cookie.
+            assert_eq!(accepted(), visit, "visit {visit}");
+        }
     });
     fs::remove_dir_all(folder).unwrap();
 }
