@@ -95,10 +95,8 @@ impl Connection {
                     // RFC 9293 §3.8.6.2.1: the override time-out; a window too small to be worth a segment is used all the same.
                     self.snd.queue.push_before(self.snd.nxt + fits);
                     let sent = self.send_range(cx, self.snd.nxt, fits, false, packet);
-                    // Where the window cut it no loss probe follows (Linux's `tcp_write_wakeup`).
-                    if self.unsent() > 0 {
-                        self.arm_rto(cx.now);
-                    }
+                    // No loss probe follows (Linux's `tcp_write_wakeup`).
+                    self.arm_rto(cx.now);
                     return sent;
                 }
                 return self.send_window_probe(cx, packet);
@@ -124,12 +122,20 @@ impl Connection {
             Some(lost) => self.retransmit_lost(cx, lost, packet),
             None => self.send_new(cx, packet),
         };
-        let board = self.recovery.board().is_some();
-        if !sent && board && self.unsent() > 0 && self.pipe() >= self.congestion_window() {
-            // New data waits for the window: it is used, whatever was sent last.
-            self.rest_of_window_waits(cx);
+        if !sent {
+            self.note_window_filled_amid(cx);
         }
         sent
+    }
+
+    /// New data waits for the window: it is used, whatever was sent last. But the one segment that a time-out leaves of it, which is sent again
+    /// at once, is not filled by the application (Linux's `tcp_retransmit_timer` does not come by `tcp_cwnd_validate`).
+    fn note_window_filled_amid(&mut self, cx: &Context) {
+        let Some(board) = self.recovery.board_mut() else { return };
+        let timed_out = std::mem::take(&mut board.timed_out);
+        if !timed_out && self.unsent() > 0 && self.pipe() >= self.congestion_window() {
+            self.rest_of_window_waits(cx);
+        }
     }
 
     /// SYNs have crossed, and the application has closed: RFC 9293 §3.10.4 lets the FIN go at once, if there is nothing to be sent before.

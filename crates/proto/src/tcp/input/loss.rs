@@ -43,16 +43,18 @@ impl Connection {
             (span.0, span.1, in_flight),
             (smss, cx.config.rack_rtt_of_last),
         );
-        let duplicate = dsack(&options.sack, segment.header.ack);
-        let blocks_of_missing = &options.sack[usize::from(duplicate.is_some())..];
-        let duplicate = duplicate.filter(|part| {
+        let reported = dsack(&options.sack, segment.header.ack);
+        let blocks_of_missing = &options.sack[usize::from(reported.is_some())..];
+        let fits = |part: &(SeqNum, SeqNum)| part.1.since(part.0) <= self.snd.wnd_max;
+        arrived.duplicate = reported.filter(fits);
+        let duplicate = reported.filter(|part| {
             *match part.0.before(segment.header.ack) {
                 true => &mut cx.counters.dsack_recv,
                 false => &mut cx.counters.dsack_ofo_recv,
             } += 1;
             let segments = part.1.since(part.0).div_ceil(smss.max(1));
             let counts = Counts::of(&mut self.special, cx.now);
-            let fits = part.1.since(part.0) <= self.snd.wnd_max;
+            let fits = fits(part);
             counts.dsack_dups += if fits { segments } else { 0 };
             // More than was ever sent again arrived twice: that was the network's doing.
             let ours = fits && counts.dsack_dups <= counts.total_retrans;
@@ -82,7 +84,6 @@ impl Connection {
             }
         }
         arrived.overtaken = segment.header.ack.before(span.0);
-        arrived.duplicate = duplicate;
         arrived.bare = options.sack.is_empty() && segment.len() == 0 && !window_told;
         let senseless = board.read(&mut self.snd.queue, blocks_of_missing, self.snd.max, &mut arrived);
         cx.counters.sack_discard += u64::from(senseless);
@@ -208,6 +209,10 @@ impl Connection {
         let Some(board) = self.recovery.board_mut() else { return };
         let Some(undo) = board.undo else { return };
         let full = board.ends_by(una);
+        if board.phase == Phase::Loss {
+            // What was needless counts for none, though nothing be acknowledged (Linux's `tcp_try_undo_loss`).
+            self.timeouts = 0;
+        }
         *match (board.phase, why) {
             (Phase::Loss, _) => &mut cx.counters.loss_undo,
             (_, Needless::Duplicates) => &mut cx.counters.dsack_undo,

@@ -20,7 +20,7 @@ pub(crate) struct Arrived {
     pub(super) rtt_of_last: bool,
     /// Bytes that were in flight before it.
     pub(crate) prior_pipe: u32,
-    /// What it reports to have arrived twice.
+    /// What it reports to have arrived twice, be it by the network's doing.
     pub(crate) duplicate: Option<Block>,
     /// Bytes of that which are known to have been sent again, or may have been.
     pub(crate) duplicate_bytes: u32,

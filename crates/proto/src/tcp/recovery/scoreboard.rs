@@ -66,6 +66,8 @@ pub(crate) struct Scoreboard {
     pub(crate) new_data_first: bool,
     /// What was to go again was refused here: the next acknowledgement, or the timer, brings the next attempt.
     pub(crate) refused: bool,
+    /// A time-out has just come, and nothing after it.
+    pub(crate) timed_out: bool,
     /// What was sent before the loss was found ends here.
     point: SeqNum,
     /// Whole packets in the blocks of the last ACK: what repeats them is not looked at again.
@@ -90,6 +92,7 @@ impl Scoreboard {
             forward: false,
             new_data_first: false,
             refused: false,
+            timed_out: false,
             point: snd_una,
             known: SmallVec::new(),
             reported: (!sack).then_some(0),
