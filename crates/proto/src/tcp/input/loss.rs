@@ -6,7 +6,8 @@ use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::nagle::Nagle;
 use crate::tcp::recovery::{
-    Arrived, LostTransmission, Needless, Phase, Purpose, RACK, ReoWindow, Undo, dsack, probe_timeout,
+    Arrived, Delivered, LostTransmission, Needless, Phase, Purpose, RACK, ReoWindow, Undo, dsack,
+    probe_timeout,
 };
 use crate::tcp::special::Counts;
 use crate::tcp::timers::{NEVER, Timer};
@@ -87,7 +88,21 @@ impl Connection {
         arrived.bare = options.sack.is_empty() && segment.len() == 0 && !window_told;
         let senseless = board.read(&mut self.snd.queue, blocks_of_missing, self.snd.max, &mut arrived);
         cx.counters.sack_discard += u64::from(senseless);
+        if self.snd.fin_sent() && blocks_of_missing.iter().any(|block| block.1 == self.snd.max) {
+            self.fin_is_reported(&arrived);
+        }
         Some(arrived)
+    }
+
+    /// The peer holds a FIN that lies behind something missing. When it went is known if it was the last thing sent, alone.
+    #[cold]
+    fn fin_is_reported(&mut self, arrived: &Arrived) {
+        let Some(board) = self.recovery.board_mut() else { return };
+        if self.snd.nagle.contains(Nagle::FIN_ALONE) && !board.any_resent() {
+            let again = self.timeouts > 0 || board.probe.is_some();
+            let sent_at = self.window_use.last_sent_at();
+            board.fin_arrived(Delivered { sent_at, end: self.snd.max, again }, arrived);
+        }
     }
 
     /// An ACK that others have overtaken: its numbers are known, but what it reports may be news (RFC 2883 §4, and as Linux).

@@ -66,22 +66,29 @@ impl Rack {
 
     /// Steps 1 to 3: a segment was acknowledged or selectively acknowledged just now.
     pub(super) fn on_delivered(&mut self, segment: &TxSegment, arrived: &Arrived) {
-        let end = segment.end();
+        let last =
+            Delivered { sent_at: segment.sent_at, end: segment.end(), again: segment.transmissions > 1 };
+        self.hear_of(last, arrived);
+    }
+
+    /// The same of any transmission, be it a FIN's.
+    #[inline(always)]
+    pub(super) fn hear_of(&mut self, Delivered { sent_at, end, again }: Delivered, arrived: &Arrived) {
         if end.after(self.fack) {
             self.fack = end;
         }
-        let rtt = arrived.now.since(segment.sent_at);
-        if segment.transmissions > 1 && (arrived.echoes_before(segment.sent_at) || rtt < arrived.min_rtt) {
+        let rtt = arrived.now.since(sent_at);
+        if again && (arrived.echoes_before(sent_at) || rtt < arrived.min_rtt) {
             // An earlier transmission was delivered: this says nothing about the last.
             return;
         }
         self.advanced = true;
-        let later = sent_after((segment.sent_at, end), (self.xmit_at, self.end));
+        let later = sent_after((sent_at, end), (self.xmit_at, self.end));
         if later || arrived.rtt_of_last {
             self.rtt = rtt;
         }
         if later {
-            (self.xmit_at, self.end) = (segment.sent_at, end);
+            (self.xmit_at, self.end) = (sent_at, end);
         }
     }
 
@@ -204,6 +211,16 @@ impl Rack {
         }
         wait
     }
+}
+
+/// The last transmission of something that was delivered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivered {
+    pub(crate) sent_at: Instant,
+    /// The number behind it.
+    pub(crate) end: SeqNum,
+    /// It was not the first.
+    pub(crate) again: bool,
 }
 
 /// Was the first sent after the second? What was sent at the same time went in order.

@@ -14,7 +14,7 @@ pub(crate) use reported::Timeout;
 use super::arrived::Arrived;
 use super::marks::{LostTransmission, Marks, Resend};
 use super::prr::Prr;
-use super::rack::{Rack, ReoWindow};
+use super::rack::{Delivered, Rack, ReoWindow};
 use super::{Needless, Probe, Undo};
 use crate::tcp::send_queue::{SendQueue, Told, TxSegment};
 use crate::{Config, Instant};
@@ -242,6 +242,12 @@ impl Scoreboard {
         self.known = whole;
         self.weigh(queue);
         senseless as u32
+    }
+
+    /// A FIN that went alone is no segment of the queue: that it was reported, before text that it had followed, tells RACK no less.
+    #[cold]
+    pub(crate) fn fin_arrived(&mut self, fin: Delivered, arrived: &Arrived) {
+        self.rack.hear_of(fin, arrived);
     }
 
     /// Segments may weigh something else than they did.
