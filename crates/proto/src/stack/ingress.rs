@@ -161,7 +161,11 @@ impl Stack {
         let answer = (!text.is_empty()).then_some(Payload { packet, place: text });
         connection.take_syn_ack(cx, segment, &options, answer);
         let id = ConnId { index, generation };
-        settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+        if segment.fin {
+            self.settle_turn(now, id);
+        } else {
+            settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+        }
         true
     }
 

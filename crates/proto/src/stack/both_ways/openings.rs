@@ -141,7 +141,7 @@ impl Openings {
         ConnectOptions {
             fast_open,
             first_bytes: vec![b'q'; len].into(),
-            fin: draw(rng, 10) == 0,
+            fin: draw(rng, 4) == 0,
             syn_fin: draw(rng, 2) == 0,
             syn_only: draw(rng, 8) == 0,
             data_less: draw(rng, 4) == 0,

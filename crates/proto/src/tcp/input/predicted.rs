@@ -27,7 +27,7 @@ pub(crate) struct Ordinary {
     /// SEG.WND, unscaled.
     pub(crate) window: u16,
     pub(super) pushed: bool,
-    pub(super) fin: bool,
+    pub(crate) fin: bool,
     pub(crate) timestamps: Option<Timestamps>,
     /// Bytes of its payload.
     pub(super) len: usize,
@@ -47,7 +47,8 @@ impl Ordinary {
     /// The same of a SYN-ACK, whose timestamps are among its other options.
     #[inline(always)]
     pub(crate) fn of_syn_ack(segment: &PlainSegment) -> Option<Ordinary> {
-        (segment.flags - Flags::PSH == Flags::SYN | Flags::ACK).then(|| Ordinary::by_fields(segment))
+        (segment.flags - Flags::PSH - Flags::FIN == Flags::SYN | Flags::ACK)
+            .then(|| Ordinary::by_fields(segment))
     }
 
     #[inline(always)]

@@ -1,5 +1,5 @@
 //! The short way of the SYN-ACK that is to be expected: the answer to our first SYN, which acknowledges all that this carried and agrees on
-//! what nearly all connections do; perhaps it brings the answer to the SYN's data.
+//! what nearly all connections do; perhaps it brings the answer to the SYN's data, and the FIN behind it.
 //!
 //! What the way of all others (`syn_sent`) asks step by step, and for each of the options there are, is asked here once; what follows is
 //! what those steps do for such a segment, in their order. A test opens random connections both ways (`stack/both_ways`): nobody can tell
@@ -15,7 +15,7 @@ use crate::tcp::nagle::Nagle;
 use crate::tcp::negotiation::{Negotiated, mss_min};
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
-use crate::{Config, Events};
+use crate::{AckHabit, Config, Events};
 use wire::UsualSyn;
 
 /// By these settings SYNs agree on all that ordinary connections do, and on nothing else.
@@ -39,19 +39,20 @@ impl Connection {
         answers && self.takes_text_of(cx, active, segment) && self.opens_as_usual(cx)
     }
 
-    /// All data of the SYN is acknowledged, and the SYN-ACK brings none but in answer to that.
+    /// All that the SYN carried is acknowledged, and the SYN-ACK brings nothing but in answer to that.
     #[inline(always)]
     fn takes_text_of(&self, cx: &Context, active: &ActiveOpen, segment: &Ordinary) -> bool {
         match active.plan {
-            ClientPlan::Plain(_) => segment.len == 0,
+            ClientPlan::Plain(_) => segment.len == 0 && !segment.fin && !self.snd.fin_queued,
             ClientPlan::Request(_) => false,
             ClientPlan::Data { .. } => {
                 let window = cx.fresh.payload_space().map_or(0, |space| space.full());
                 active.data_sent > 0
                     && !active.plain
-                    && !active.fin_sent
-                    && self.snd.queue.end() == segment.ack
+                    && active.fin_sent == self.snd.fin_queued
+                    && self.snd.queue.end() + u32::from(active.fin_sent) == segment.ack
                     && self.snd.queue.holds_lone()
+                    && (!segment.fin || segment.len > 0 && cx.config.ack_habit == AckHabit::Merge)
                     && segment.len <= window.min(u16::MAX.into()) as usize
                     && !cx.memory.is_under_pressure()
             }
@@ -67,7 +68,6 @@ impl Connection {
             && self.timeouts == 0
             && self.recovery.is_idle()
             && !self.orphan
-            && !self.snd.fin_queued
             && !self.snd.nagle.intersects(Nagle::FILLS_WINDOWS.union(Nagle::COUNTS_SEGMENTS))
             && cx.takes_short_ways()
     }
@@ -105,7 +105,7 @@ impl Connection {
         let brings_answer = answer.is_some();
         let facts = SynAck {
             data_acked: active.data_sent,
-            fin_acked: false,
+            fin_acked: active.fin_sent,
             option: None,
             mss: Some(options.mss),
             brings_answer,
@@ -128,15 +128,28 @@ impl Connection {
         self.moments.establish(cx.now);
         self.transition(Transition::SynAckReceived);
         self.events |= Events::CONNECTED | Events::WRITABLE;
+        if active.fin_sent {
+            self.syn_fin_arrived();
+        }
         self.owe_handshake_ack(cx, active.writer_waits);
         if let Some(answer) = answer {
             let timestamps = Some(options.timestamps);
             self.take_predicted_text(cx, &Ordinary { timestamps, ..*segment }, answer);
-            self.owe_handshake_ack(cx, false);
+            if !segment.fin {
+                // What is owed otherwise the FIN has said.
+                self.owe_handshake_ack(cx, false);
+            }
         }
         self.arm_delayed_ack(cx);
         self.arm_persist(cx);
         cx.took_short_way();
+    }
+
+    /// The FIN went with the SYN: our direction is over.
+    #[inline(never)]
+    fn syn_fin_arrived(&mut self) {
+        self.transition(Transition::Close);
+        self.transition(Transition::FinAcked);
     }
 
     /// All that was written went with the SYN, as one segment.

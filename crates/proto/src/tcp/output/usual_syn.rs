@@ -1,4 +1,4 @@
-//! The short way of the first SYN of a connection that asks for nothing special, perhaps with its data and a Fast Open option.
+//! The short way of the first SYN of a connection that asks for nothing special, perhaps with its data, the FIN and a Fast Open option.
 //!
 //! As with `ordinary` the packet, and all that the connection knows afterwards, is what `syn` makes of it; the tests open the same
 //! connections both ways.
@@ -20,6 +20,8 @@ impl Connection {
         let Some(Handshake::Active(active)) = self.handshake.as_deref() else { return false };
         let option = if active.plain { None } else { option_of(&active.plan) };
         let carries = matches!(active.plan, ClientPlan::Data { .. }) && !active.plain;
+        let ends = matches!(active.plan, ClientPlan::Data { fin: true, .. });
+        let fin = carries && ends && self.snd.fin_queued;
         if active.transmissions > 0 || !self.tuple.peer.is_v4() || !self.begins_as_usual(cx) {
             return false;
         }
@@ -28,15 +30,16 @@ impl Connection {
         let rto = nanos(cx.config.rto_initial).min(self.rtt.max_rto_nanos());
         let Some(Handshake::Active(active)) = self.handshake.as_deref_mut() else { return false };
         let wait = first_wait(cx, active, rto);
-        note_sent(cx, active, data);
+        note_sent(cx, active, (data, fin));
         self.timers.set(Timer::Retransmit, cx.now.plus_nanos(wait));
         self.syn_data_len = data as u16;
-        let nxt = self.snd.iss + 1 + data;
+        let nxt = self.snd.iss + 1 + data + u32::from(fin);
         (self.snd.nxt, self.snd.max) = (nxt, nxt);
         let window = self.syn_window(cx);
         let timestamps = wire::Timestamps { tsval: self.tsval(cx.now), tsecr: 0 };
         let usual = UsualSyn { mss: self.advmss, window_scale: self.rcv.wscale, timestamps };
-        let out = Outgoing { payload_len: data as usize, ..Outgoing::bare(self.snd.iss, Flags::SYN) };
+        let flags = if fin { Flags::SYN | Flags::FIN } else { Flags::SYN };
+        let out = Outgoing { payload_len: data as usize, ..Outgoing::bare(self.snd.iss, flags) };
         let segment = self.plain(cx, &out, window);
         let written =
             packet.write_usual_syn(&segment, (&usual, option.as_ref()), cx.capabilities.tx_checksum);
@@ -60,8 +63,8 @@ impl Connection {
             && cx.takes_short_ways()
     }
 
-    /// All that was written goes with the SYN, as one segment; returns how much that is. `None`: there is nothing, or more, or a FIN, and
-    /// nothing has changed.
+    /// All that was written goes with the SYN, as one segment; returns how much that is. `None`: there is nothing, or more, and nothing has
+    /// changed.
     #[inline(always)]
     fn lone_syn_data(
         &mut self,
@@ -73,7 +76,7 @@ impl Connection {
         let limits = self.syn_data_limits(cx, option_bytes);
         let (start, len) = (self.snd.iss + 1, self.snd.queue.len() as u32);
         let fits = len as usize <= syn_data_max(&limits) && len <= u16::MAX.into();
-        if !fits || self.snd.fin_queued || !self.snd.queue.is_pushed_whole() {
+        if !fits || !self.snd.queue.is_pushed_whole() {
             return None;
         }
         let mut unsent = self.snd.queue.unsent_segment(start)?;
@@ -92,7 +95,8 @@ fn first_wait(cx: &Context, active: &ActiveOpen, rto: u64) -> u64 {
 }
 
 #[inline(always)]
-fn note_sent(cx: &Context, active: &mut ActiveOpen, data: u32) {
-    (active.due, active.transmissions, active.data_sent) = (false, 1, data);
+fn note_sent(cx: &Context, active: &mut ActiveOpen, (data, fin): (u32, bool)) {
+    (active.due, active.transmissions) = (false, 1);
+    (active.data_sent, active.fin_sent) = (data, fin);
     (active.first_sent_at, active.last_sent_at) = (cx.now, cx.now);
 }
