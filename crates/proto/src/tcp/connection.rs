@@ -584,7 +584,7 @@ impl Connection {
 macro_rules! landmarks {
     ($($field:ident $(. $inner:ident)?),+) => {
         impl Connection {
-            /// Reads something of nearly every cache line. Among very many connections each line is a miss, and asked for at once they come in
+            /// Reads something of every cache line. Among very many connections each line is a miss, and asked for at once they come in
             /// the time of one or two, instead of one after the other.
             #[inline]
             pub(crate) fn touch(&self) {
@@ -597,7 +597,18 @@ macro_rules! landmarks {
     };
 }
 
-landmarks!(rtt.srtt, busy, agreed.peer_mss, snd.una, rcv.last_ack_sent, tuple.peer_port, ts_recent, state);
+landmarks!(
+    tally.segs_in,
+    moments.opened_at,
+    rtt.srtt,
+    busy,
+    agreed.peer_mss,
+    rcv.nxt,
+    snd.una,
+    snd.small_end,
+    tuple.peer_port,
+    listed
+);
 
 /// All that an idle connection takes; its timer has gone. What only a busy or special one needs belongs into a box.
 const _: () = assert!(Slab::<Connection>::SLOT + TupleTable::BYTES_MOST <= 512);
@@ -606,13 +617,17 @@ const _: () = assert!(Slab::<Connection>::SLOT + TupleTable::BYTES_MOST <= 512);
 mod tests {
     use super::*;
 
-    /// The layout is the compiler's, and connections begin anywhere in a line: a third of it may be missed.
+    /// A line may begin at any multiple of 16 bytes. The layout is the compiler's: where this fails, other fields are to be named.
     #[test]
-    fn what_is_touched_lies_in_nearly_every_cache_line() {
-        let mut places = Connection::LANDMARKS.to_vec();
-        places.extend([0, size_of::<Connection>()]);
-        places.sort_unstable();
-        let gaps: Vec<usize> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert!(gaps.iter().all(|gap| *gap <= 64 + 64 / 2), "{places:?}");
+    fn what_is_touched_lies_in_every_cache_line_wherever_these_begin() {
+        const { assert!(Slab::<Connection>::SLOT.is_multiple_of(16)) };
+        let (places, end) = (Connection::LANDMARKS, size_of::<Connection>());
+        for last in (16..end + 64).step_by(16) {
+            let line = last.saturating_sub(64)..last.min(end);
+            assert!(
+                line.is_empty() || places.iter().any(|place| line.contains(place)),
+                "{line:?} {places:?}"
+            );
+        }
     }
 }
