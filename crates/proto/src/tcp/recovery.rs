@@ -29,7 +29,7 @@ mod undo;
 pub(crate) use arrived::Arrived;
 pub(crate) use marks::{LostTransmission, Resend};
 pub(crate) use newreno::{Duplicate, Verdict};
-pub(crate) use rack::{Delivered, ReoWindow};
+pub(crate) use rack::ReoWindow;
 pub(crate) use scoreboard::{Phase, RACK, Timeout, dsack};
 pub(crate) use tlp::{Probe, probe_timeout};
 pub(crate) use undo::{Needless, Undo};

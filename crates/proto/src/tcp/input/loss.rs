@@ -6,8 +6,7 @@ use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::nagle::Nagle;
 use crate::tcp::recovery::{
-    Arrived, Delivered, LostTransmission, Needless, Phase, Purpose, RACK, ReoWindow, Undo, dsack,
-    probe_timeout,
+    Arrived, LostTransmission, Needless, Phase, Purpose, RACK, ReoWindow, Undo, dsack, probe_timeout,
 };
 use crate::tcp::special::Counts;
 use crate::tcp::timers::{NEVER, Timer};
@@ -94,18 +93,13 @@ impl Connection {
         Some(arrived)
     }
 
-    /// The peer holds a FIN that lies behind something missing. When it went is known if it was the last thing sent, alone.
+    /// The peer holds the FIN, which lies behind something missing.
     #[cold]
     fn fin_is_reported(&mut self, arrived: &Arrived) {
-        let Some(board) = self.recovery.board_mut().filter(|_| self.snd.nagle.contains(Nagle::FIN_ALONE))
-        else {
-            return;
-        };
-        board.fin_reported = true;
-        if !board.any_resent() {
+        let Some(board) = self.recovery.board_mut() else { return };
+        if self.snd.nagle.contains(Nagle::FIN_ALONE) {
             let again = self.timeouts > 0 || board.probe.is_some();
-            let sent_at = self.window_use.last_sent_at();
-            board.fin_arrived(Delivered { sent_at, end: self.snd.max, again }, arrived);
+            board.fin_arrived(self.snd.max, self.window_use.last_sent_at(), again, arrived);
         }
     }
 
@@ -328,7 +322,7 @@ impl Connection {
         cx.counters.lost_retransmit += lost_again;
         let more = board.pipe(in_flight) < before;
         let lost = board.take_lost();
-        let fin_reported = board.fin_reported;
+        let has_fin = board.has_fin();
         // What went for the first time in a recovery that is over, and is lost, is another loss (RFC 5681 §4.3).
         let goes_on = board.repairs()
             && !(board.phase == Phase::Loss && lost_again > 0 && cx.config.lost_again_recovers);
@@ -339,7 +333,7 @@ impl Connection {
             }
         }
         self.segments_lost(lost);
-        if more && self.snd.fin_sent() && !fin_reported && self.snd.queue.ends_lost() {
+        if more && self.snd.fin_sent() && !has_fin && self.snd.queue.ends_lost() {
             // It was in the segment that is lost.
             self.snd.unsend_fin();
         }

@@ -215,7 +215,7 @@ impl Rack {
 
 /// The last transmission of something that was delivered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Delivered {
+pub(super) struct Delivered {
     pub(crate) sent_at: Instant,
     /// The number behind it.
     pub(crate) end: SeqNum,

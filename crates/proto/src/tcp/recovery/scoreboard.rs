@@ -4,6 +4,7 @@
 //! segments in flight per block, and cuts none that was one packet.
 
 mod duplicates;
+mod fin;
 mod refused;
 mod reported;
 mod timeout;
@@ -14,7 +15,7 @@ pub(crate) use reported::Timeout;
 use super::arrived::Arrived;
 use super::marks::{LostTransmission, Marks, Resend};
 use super::prr::Prr;
-use super::rack::{Delivered, Rack, ReoWindow};
+use super::rack::{Rack, ReoWindow};
 use super::{Needless, Probe, Undo};
 use crate::tcp::send_queue::{SendQueue, Told, TxSegment};
 use crate::{Config, Instant};
@@ -67,7 +68,7 @@ pub(crate) struct Scoreboard {
     /// What was to go again was refused here: the next acknowledgement, or the timer, brings the next attempt.
     pub(crate) refused: bool,
     /// The peer holds the FIN, which went alone.
-    pub(crate) fin_reported: bool,
+    fin_reported: bool,
     /// A time-out has just come, and nothing after it.
     pub(crate) timed_out: bool,
     /// What was sent before the loss was found ends here.
@@ -245,12 +246,6 @@ impl Scoreboard {
         self.known = whole;
         self.weigh(queue);
         senseless as u32
-    }
-
-    /// A FIN that went alone is no segment of the queue: that it was reported, before text that it had followed, tells RACK no less.
-    #[cold]
-    pub(crate) fn fin_arrived(&mut self, fin: Delivered, arrived: &Arrived) {
-        self.rack.hear_of(fin, arrived);
     }
 
     /// Segments may weigh something else than they did.

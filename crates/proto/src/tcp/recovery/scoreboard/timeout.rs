@@ -100,11 +100,6 @@ impl Scoreboard {
         }
     }
 
-    /// The FIN goes again with what is lost: what was sent before the loss was found ends before it.
-    pub(crate) fn ends_before_fin(&mut self, fin: SeqNum) {
-        self.point = self.point.earliest(fin);
-    }
-
     /// After [`on_timeout`](Self::on_timeout) of a phase: `before` are the windows of before it, and it is the `first` since progress was
     /// made. Amid a recovery that had begun the windows are those of before that, unless it was a time-out's and this is another loss. F-RTO
     /// watches it if `forward`, unless a loss had been found already (RFC 5682 §3.1 step 1; as Linux).
