@@ -234,6 +234,7 @@ fn every_field_tells_what_the_kernels_does() {
         return;
     }
     testnet::in_namespace(|| {
+        super::leave_descriptors();
         testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 33554432");
         testnet::sysctl("net.ipv4.tcp_wmem", "4096 16384 4194304");
         testnet::sysctl("net.ipv4.tcp_congestion_control", "reno");

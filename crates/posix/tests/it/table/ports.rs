@@ -29,7 +29,11 @@ fn of_both<T: PartialEq + std::fmt::Debug + Send>(
         });
     };
     let own = case(&ours, &set);
-    if let Some(theirs) = in_namespace(|| case(&Kernel, &|setting, value| sysctl(setting, value))) {
+    let theirs = in_namespace(|| {
+        super::leave_descriptors();
+        case(&Kernel, &|setting, value| sysctl(setting, value))
+    });
+    if let Some(theirs) = theirs {
         assert_eq!(theirs, own, "the kernel's, and ours");
     }
     own

@@ -161,6 +161,7 @@ fn play(calls: &dyn Calls, state: State, queue: Option<c_int>, script: &[Call]) 
 #[test]
 fn every_call_in_repair_answers_as_the_kernels_do_in_every_state() {
     testnet::in_namespace(|| {
+        super::leave_descriptors();
         testnet::sysctl("net.ipv4.tcp_fastopen", "1");
         let mut scripts: Vec<Vec<Call>> = CALLS.iter().map(|call| vec![*call]).collect();
         let moves: Vec<&Call> = CALLS.iter().filter(|(what, _)| MOVES.contains(what)).collect();
@@ -383,6 +384,7 @@ fn made_by_hand(calls: &dyn Calls) -> Vec<String> {
 #[test]
 fn connections_are_moved_as_the_kernels_are() {
     testnet::in_namespace(|| {
+        super::leave_descriptors();
         // As it is on a machine of middling size, and ours.
         testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 33554432");
         for case in [moved, made_by_hand] {

@@ -258,6 +258,7 @@ fn excused(state: State, script: &[Call]) -> bool {
 #[test]
 fn every_call_answers_as_the_kernels_do_in_every_state() {
     testnet::in_namespace(|| {
+        super::leave_descriptors();
         testnet::sysctl("net.ipv4.tcp_fastopen", "1");
         let mut scripts: Vec<Vec<Call>> = LOOKS.iter().map(|look| vec![*look]).collect();
         scripts.extend(MOVES.iter().map(|one| vec![*one]));

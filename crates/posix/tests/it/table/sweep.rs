@@ -224,6 +224,7 @@ fn every_option_answers_as_the_kernels_do() {
         return;
     }
     testnet::in_namespace(|| {
+        super::leave_descriptors();
         testnet::sysctl("net.ipv4.tcp_fastopen", "1");
         // As they are on a machine of middling size, and ours.
         testnet::sysctl("net.ipv4.tcp_rmem", "4096 131072 33554432");
