@@ -94,8 +94,10 @@ impl Connection {
                 if fits > 0 {
                     // RFC 9293 §3.8.6.2.1: the override time-out; a window too small to be worth a segment is used all the same.
                     self.snd.queue.push_before(self.snd.nxt + fits);
+                    let small_end = self.snd.small_end;
                     let sent = self.send_range(cx, self.snd.nxt, fits, false, packet);
-                    // No loss probe follows (Linux's `tcp_write_wakeup`).
+                    // Nagle's test does not count it, and no loss probe follows (Linux's `tcp_write_wakeup`).
+                    self.snd.small_end = small_end;
                     self.arm_rto(cx.now);
                     return sent;
                 }
