@@ -190,12 +190,27 @@ mod tests {
         assert!(!carries_data(&udp) && !carries_data(&[0x45]) && !carries_data(&[]));
     }
 
-    /// At 8 Mbit/s a packet of 1000 bytes takes 1 ms and the queue of a BDP holds twenty.
+    /// At 8 Mbit/s a packet of 1000 bytes takes 1 ms and the queue of a BDP holds twenty. A busy machine may hold a thread up.
     #[test]
     fn rate_delay_and_queue_are_kept() {
-        let rtt = Duration::from_millis(20);
-        let path = Path { rtt, rate: 8_000_000, loss: Probability::ZERO, seed: 1 };
+        let path = Path { rtt: Duration::from_millis(20), rate: 8_000_000, loss: Probability::ZERO, seed: 1 };
         assert_eq!(path.bandwidth_delay_product(), 20_000);
+        let mut tries = Vec::new();
+        let kept = (0..10).any(|_| {
+            let (crossed, arrivals) = thirty_cross(path);
+            let kept = crossed.undelivered == 0
+                && crossed.forward.drops_queue + arrivals.len() as u64 == 30
+                && (21..=23).contains(&arrivals.len())
+                && arrivals[0] >= Duration::from_millis(11)
+                && arrivals[20] - arrivals[0] >= Duration::from_millis(19);
+            tries.push((crossed, arrivals));
+            kept
+        });
+        assert!(kept, "what crossed, and when each arrived: {tries:?}");
+    }
+
+    /// Thirty packets of 1000 bytes enter at once: what became of them, and when they arrived within 200 ms.
+    fn thirty_cross(path: Path) -> (Crossed, Vec<Duration>) {
         let (sender, sender_end) = crate::socket_device::pair();
         let (receiver, receiver_end) = crate::socket_device::pair();
         let begun = Instant::now();
@@ -213,11 +228,8 @@ mod tests {
             thread::sleep(Duration::from_micros(200));
         }
         let crossed = bottleneck.end();
-        assert_eq!((crossed.data_segments, crossed.lost, crossed.undelivered), (30, 0, 0));
-        assert_eq!(crossed.forward.drops_queue + arrivals.len() as u64, 30);
-        assert!((21..=23).contains(&arrivals.len()), "{} of 30 arrive", arrivals.len());
-        assert!(arrivals[0] >= Duration::from_millis(11), "{:?}", arrivals[0]);
-        assert!(arrivals[20] - arrivals[0] >= Duration::from_millis(19), "{arrivals:?}");
+        assert_eq!((crossed.data_segments, crossed.lost), (30, 0));
+        (crossed, arrivals)
     }
 
     /// The draw depends on the seed and the number of the segment alone.
