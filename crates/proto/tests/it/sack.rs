@@ -385,6 +385,62 @@ fn a_lost_fin_is_probed_for() {
     p.expect_nothing_for(1000);
 }
 
+/// A FIN that went alone is no text, but RACK finds it all the same, by what was sent after it (RFC 8985 §6.2).
+#[test]
+fn a_fin_is_lost_when_what_went_again_after_it_arrived() {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 4000));
+    assert_eq!(sent(&mut p), [0, 1, 2, 3]);
+    p.stack.shutdown(p.now, id).unwrap();
+    p.expect("FA 4001 ack 1");
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 1 <sack 1001:4001>");
+    p.expect("A 1:1001 ack 1");
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 4001");
+    p.expect("FA 4001 ack 1");
+    let counters = p.stack.counters();
+    assert_eq!((counters.retrans_segs, counters.fast_retrans, counters.loss_probes), (2, 2, 0));
+    p.send("A 1 ack 4002");
+    p.expect_nothing_for(10_000);
+}
+
+/// What went again before the FIN tells nothing of it.
+#[test]
+fn a_fin_may_come_yet_when_what_went_before_it_arrived() {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 4000));
+    assert_eq!(sent(&mut p), [0, 1, 2, 3]);
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 1 <sack 1001:4001>");
+    p.expect("A 1:1001 ack 1");
+    p.expect_nothing_for(1);
+    p.stack.shutdown(p.now, id).unwrap();
+    p.expect("FA 4001 ack 1");
+    p.expect_nothing_for(99);
+    p.send("A 1 ack 4001");
+    p.expect_nothing_for(100);
+}
+
+/// On a path that reorders it may come a quarter of the least RTT later.
+#[test]
+fn a_fin_is_lost_when_it_is_later_than_the_path_reorders() {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 7000));
+    assert_eq!(sent(&mut p), [0, 1, 2, 3, 4, 5, 6]);
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 1 <sack 1001:2001>");
+    p.send("A 1 ack 3001");
+    p.send("A 1 ack 3001 <sack 4001:7001>");
+    p.expect_nothing_for(20);
+    p.stack.shutdown(p.now, id).unwrap();
+    p.expect("FA 7001 ack 1");
+    p.expect_after(5, "A 3001:4001 ack 1");
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 7001");
+    p.expect_after(20, "FA 7001 ack 1");
+}
+
 /// RFC 2883: what arrives twice is reported once, before the other blocks.
 #[test]
 fn what_arrives_twice_is_reported_once() {

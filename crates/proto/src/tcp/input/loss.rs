@@ -317,7 +317,17 @@ impl Connection {
         let Some(board) = self.recovery.board_mut() else { return false };
         let before = board.pipe(in_flight);
         let span = (self.snd.una, self.snd.nxt);
-        let wait = if look { board.detect(&mut self.snd.queue, span, cx.now, &how) } else { None };
+        let mut wait = if look { board.detect(&mut self.snd.queue, span, cx.now, &how) } else { None };
+        let lone_fin = self.snd.fin_sent() && self.snd.nagle.contains(Nagle::FIN_ALONE);
+        if lone_fin && look && board.repairs() {
+            match board.fin_may_take(&self.snd.queue, span, cx.now, &how) {
+                Some(Duration::ZERO) => {
+                    cx.counters.fast_retrans += 1;
+                    self.snd.unsend_fin();
+                }
+                more => wait = wait.max(more),
+            }
+        }
         let lost_again = board.take_lost_again(how.smss);
         cx.counters.lost_retransmit += lost_again;
         let more = board.pipe(in_flight) < before;

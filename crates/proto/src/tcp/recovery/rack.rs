@@ -195,21 +195,27 @@ impl Rack {
             if segment.sacked || (segment.lost && !segment.retransmitted) {
                 continue;
             }
-            if !sent_after((self.xmit_at, self.end), (segment.sent_at, segment.end())) {
-                if segment.transmissions == 1 {
-                    // What follows was sent later still.
-                    break;
-                }
-                continue;
-            }
-            let deadline = segment.sent_at + self.rtt + reo_wnd;
-            if deadline <= now {
-                marks.lose(segment);
-            } else {
-                wait = wait.max(Some(deadline.since(now)));
+            match self.may_take((segment.sent_at, segment.end()), reo_wnd, now) {
+                // What follows was sent later still.
+                None if segment.transmissions == 1 => break,
+                None => {}
+                Some(Duration::ZERO) => marks.lose(segment),
+                more => wait = wait.max(more),
             }
         }
         wait
+    }
+
+    /// How much longer may it take until that transmission is reported, which ended there? Nothing: it is lost. `None`: nothing sent after it
+    /// was delivered.
+    pub(super) fn may_take(
+        &self,
+        sent: (Instant, SeqNum),
+        reo_wnd: Duration,
+        now: Instant,
+    ) -> Option<Duration> {
+        let overtaken = sent_after((self.xmit_at, self.end), sent);
+        overtaken.then(|| (sent.0 + self.rtt + reo_wnd).since(now))
     }
 }
 

@@ -67,8 +67,7 @@ pub(crate) struct Scoreboard {
     pub(crate) new_data_first: bool,
     /// What was to go again was refused here: the next acknowledgement, or the timer, brings the next attempt.
     pub(crate) refused: bool,
-    /// The peer holds the FIN, which went alone.
-    fin_reported: bool,
+    fin: fin::Fin,
     /// A time-out has just come, and nothing after it.
     pub(crate) timed_out: bool,
     /// What was sent before the loss was found ends here.
@@ -95,7 +94,7 @@ impl Scoreboard {
             forward: false,
             new_data_first: false,
             refused: false,
-            fin_reported: false,
+            fin: fin::Fin::default(),
             timed_out: false,
             point: snd_una,
             known: SmallVec::new(),
