@@ -194,7 +194,7 @@ impl TcpInfo {
         let closed = c.probes_window(config);
         let ended = c.state == State::Closed;
         let (sacked, lost, retrans) = c.recovery.sums(c.in_flight(), c.smss().into());
-        let fin = if ended { (0, 0, 0) } else { lone_fin(c, config) };
+        let fin = if ended { LoneFin::default() } else { lone_fin(c, config) };
         let (rcv_rtt, rcv_space) = c.rcv.measured();
         TcpInfo {
             ca_state: told_ca_state(c),
@@ -215,10 +215,10 @@ impl TcpInfo {
             pingpong: c.in_pingpong(config),
             advmss: c.advmss,
             pmtu: c.path_mtu,
-            unacked: if ended { 0 } else { c.in_flight() + fin.0 },
-            sacked,
-            lost: lost + fin.1,
-            retrans: retrans + fin.2,
+            unacked: if ended { 0 } else { c.in_flight() + fin.out },
+            sacked: sacked + fin.sacked,
+            lost: lost + fin.lost,
+            retrans: retrans + fin.again,
             last_data_sent: (c.tally.data_segs_out > 0).then(|| c.window_use.last_sent_at()),
             last_data_recv: Some(c.rcv.last_data_at).filter(|at| *at > Instant::ZERO),
             last_ack_recv: c.heard_at(),
@@ -241,7 +241,7 @@ impl TcpInfo {
             total_retrans: counts.total_retrans,
             controls_acked: c.controls_acked(),
             fin_received: c.rcv.fin_received,
-            fin_delivered: c.snd.lone_fin_acked(),
+            fin_delivered: c.snd.lone_fin_acked() || fin.sacked > 0,
             fast_open_child: c.fast_opened && c.outcome == Outcome::Pending,
             delivered: c.snd.queue.delivery.delivered(),
             delivered_ce: counts.delivered_ce.wrapping_add(accurate_ecn.delivered_ce),
@@ -258,23 +258,37 @@ impl TcpInfo {
     }
 }
 
-/// A FIN that went alone is a segment, of which neither what segments weigh tells nor the scoreboard: what of it is outstanding, lost, and
-/// sent again, bytes.
-fn lone_fin(c: &Connection, config: &Config) -> (u32, u32, u32) {
+/// A FIN that went alone is a segment, of which neither what segments weigh tells nor the scoreboard's sums: what of it is outstanding, held by
+/// the peer, lost, and sent again, bytes.
+#[derive(Default)]
+struct LoneFin {
+    out: u32,
+    sacked: u32,
+    lost: u32,
+    again: u32,
+}
+
+fn lone_fin(c: &Connection, config: &Config) -> LoneFin {
     let end = c.snd.queue.end();
     let out = c.snd.fin_queued && c.snd.max.after(end) && !c.snd.una.after(end);
     if !(out && c.counts_segments() && c.snd.lone_fin_sent()) {
-        return (0, 0, 0);
+        return LoneFin::default();
     }
     let segment = u32::from(c.smss());
     let counted = c.snd.queue.is_empty() && c.snd.fin_sent();
-    let lost = match c.resends_into_closed_window(config) {
+    let timed_out = match c.resends_into_closed_window(config) {
         true => ca_state(c) == CaState::Loss,
         false => c.timeouts > 0 && c.snd.wnd > 0,
     };
-    let again = lost && c.snd.fin_sent();
+    let board = c.recovery.board();
+    let lost = timed_out || board.is_some_and(|board| board.fin_is_lost());
     let of = |applies: bool| if applies { segment } else { 0 };
-    (of(!counted), of(lost), of(again))
+    LoneFin {
+        out: of(!counted),
+        sacked: of(board.is_some_and(|board| board.has_fin())),
+        lost: of(lost),
+        again: of(lost && c.snd.fin_sent()),
+    }
 }
 
 /// Neither a passive open nor a Fast Open child has one: they send a SYN-ACK.

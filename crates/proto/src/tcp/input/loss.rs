@@ -322,6 +322,7 @@ impl Connection {
         if lone_fin && look && board.repairs() {
             match board.fin_may_take(&self.snd.queue, span, cx.now, &how) {
                 Some(Duration::ZERO) => {
+                    board.lose_fin();
                     cx.counters.fast_retrans += 1;
                     self.snd.unsend_fin();
                 }

@@ -426,6 +426,7 @@ impl Scoreboard {
         self.phase = Phase::Open;
         self.undo = None;
         self.forward = false;
+        self.fin.lost = false;
         self.new_data_first = false;
     }
 

@@ -12,6 +12,8 @@ use wire::SeqNum;
 pub(super) struct Fin {
     /// The peer holds it, which went alone.
     pub(super) reported: bool,
+    /// It was found to be lost.
+    pub(super) lost: bool,
     /// When it last went; `None`: it did before there was a scoreboard, and was the last thing sent.
     sent_at: Option<Instant>,
 }
@@ -44,6 +46,15 @@ impl Scoreboard {
     /// Has it told so, and nothing since has made that doubtful?
     pub(crate) fn has_fin(&self) -> bool {
         self.fin.reported
+    }
+
+    /// It goes again, since it is lost.
+    pub(crate) fn lose_fin(&mut self) {
+        self.fin.lost = true;
+    }
+
+    pub(crate) fn fin_is_lost(&self) -> bool {
+        self.fin.lost && !self.fin.reported
     }
 
     /// How much longer may it take until the FIN is reported, which went alone and ends at `end`? Nothing: it is lost, since something sent after

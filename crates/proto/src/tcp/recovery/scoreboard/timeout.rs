@@ -23,7 +23,7 @@ impl Scoreboard {
         let spare = spare.map(|(now, how)| (now, self.rack.reo_wnd(queue, snd_una, true, how), how.srtt));
         self.phase = Phase::Loss;
         self.probe = None;
-        self.fin.reported = false;
+        (self.fin.reported, self.fin.lost) = (false, false);
         (self.new_data_first, self.refused, self.timed_out) = (false, false, true);
         self.point = snd_nxt;
         self.marks = Marks { resend_from: snd_una, ..Marks::default() };
