@@ -323,7 +323,10 @@ impl Connection {
             match board.fin_may_take(&self.snd.queue, span, cx.now, &how) {
                 Some(Duration::ZERO) => {
                     board.lose_fin();
-                    cx.counters.fast_retrans += 1;
+                    *match board.phase {
+                        Phase::Loss => &mut cx.counters.slow_start_retrans,
+                        _ => &mut cx.counters.fast_retrans,
+                    } += 1;
                     self.snd.unsend_fin();
                 }
                 more => wait = wait.max(more),
