@@ -322,10 +322,10 @@ impl Connection {
         self.snd.advance_nxt(self.snd.nxt.latest(end));
         if let Some(board) = self.recovery.board_mut() {
             board.on_sent(&mut self.snd.queue, (seq, taken), again, cx.now);
-            match () {
-                () if fin => board.fin_goes(now),
-                () if again && self.snd.fin_sent() => board.goes_after_fin(self.window_use.last_sent_at()),
-                () => {}
+            if fin {
+                board.fin_goes(now);
+            } else if again && self.snd.fin_sent() {
+                board.goes_after_fin(self.window_use.last_sent_at());
             }
         }
         let in_flight = self.in_flight();

@@ -405,6 +405,30 @@ fn a_fin_is_lost_when_what_went_again_after_it_arrived() {
     p.expect_nothing_for(10_000);
 }
 
+/// And amid what a time-out began: of three segments that went again, and the FIN, the second and the FIN are lost once more.
+#[test]
+fn a_fin_that_is_lost_once_more_after_a_time_out_is_found() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_early_retrans", "0").unwrap();
+    let (mut p, id) = established_with(config);
+    p.write(id, &pattern(1, 3000));
+    assert_eq!(sent(&mut p), [0, 1, 2]);
+    p.stack.shutdown(p.now, id).unwrap();
+    p.expect("FA 3001 ack 1");
+    p.expect_after(300, "A 1:1001 ack 1");
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 1001");
+    assert_eq!(sent(&mut p), [1, 2, 3]);
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 1001 <sack 2001:3001>");
+    assert_eq!(sent(&mut p), [1]);
+    p.expect_nothing_for(100);
+    p.send("A 1 ack 3001");
+    p.expect("FA 3001 ack 1");
+    let counters = p.stack.counters();
+    assert_eq!((counters.retrans_segs, counters.timeouts), (6, 1));
+}
+
 /// What went again before the FIN tells nothing of it.
 #[test]
 fn a_fin_may_come_yet_when_what_went_before_it_arrived() {

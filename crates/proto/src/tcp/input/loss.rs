@@ -317,21 +317,7 @@ impl Connection {
         let Some(board) = self.recovery.board_mut() else { return false };
         let before = board.pipe(in_flight);
         let span = (self.snd.una, self.snd.nxt);
-        let mut wait = if look { board.detect(&mut self.snd.queue, span, cx.now, &how) } else { None };
-        let lone_fin = self.snd.fin_sent() && self.snd.nagle.contains(Nagle::FIN_ALONE);
-        if lone_fin && look && board.repairs() {
-            match board.fin_may_take(&self.snd.queue, span, cx.now, &how) {
-                Some(Duration::ZERO) => {
-                    board.lose_fin();
-                    *match board.phase {
-                        Phase::Loss => &mut cx.counters.slow_start_retrans,
-                        _ => &mut cx.counters.fast_retrans,
-                    } += 1;
-                    self.snd.unsend_fin();
-                }
-                more => wait = wait.max(more),
-            }
-        }
+        let wait = if look { board.detect(&mut self.snd.queue, span, cx.now, &how) } else { None };
         let lost_again = board.take_lost_again(how.smss);
         cx.counters.lost_retransmit += lost_again;
         let more = board.pipe(in_flight) < before;
@@ -351,10 +337,29 @@ impl Connection {
             // It was in the segment that is lost.
             self.snd.unsend_fin();
         }
+        let wait = if look { wait.max(self.find_fin_lost(cx, &how)) } else { wait };
         if let Some(wait) = wait {
             self.wait_for_reordered(cx.now, wait + cx.config.reo_timer_slack);
         }
         more
+    }
+
+    /// The same of a FIN that went alone: only repetitions go after it. How long to wait if it may yet be reported.
+    fn find_fin_lost(&mut self, cx: &mut Context, how: &ReoWindow) -> Option<Duration> {
+        let span = (self.snd.una, self.snd.nxt);
+        let is_lone = self.snd.fin_sent() && self.snd.nagle.contains(Nagle::FIN_ALONE);
+        let board = self.recovery.board_mut().filter(|_| is_lone)?;
+        let remaining = board.fin_remaining(&self.snd.queue, span, cx.now, how)?;
+        if remaining > Duration::ZERO {
+            return Some(remaining);
+        }
+        board.lose_fin();
+        *match board.phase {
+            Phase::Loss => &mut cx.counters.slow_start_retrans,
+            _ => &mut cx.counters.fast_retrans,
+        } += 1;
+        self.snd.unsend_fin();
+        None
     }
 
     /// RFC 6675 §5 step 4; the window shrinks by proportional rate reduction.

@@ -195,7 +195,7 @@ impl Rack {
             if segment.sacked || (segment.lost && !segment.retransmitted) {
                 continue;
             }
-            match self.may_take((segment.sent_at, segment.end()), reo_wnd, now) {
+            match self.remaining((segment.sent_at, segment.end()), reo_wnd, now) {
                 // What follows was sent later still.
                 None if segment.transmissions == 1 => break,
                 None => {}
@@ -206,9 +206,8 @@ impl Rack {
         wait
     }
 
-    /// How much longer may it take until that transmission is reported, which ended there? Nothing: it is lost. `None`: nothing sent after it
-    /// was delivered.
-    pub(super) fn may_take(
+    /// How long that transmission, which ended there, may yet take to be reported. Zero: it is lost. `None`: nothing sent after it was delivered.
+    pub(super) fn remaining(
         &self,
         sent: (Instant, SeqNum),
         reo_wnd: Duration,

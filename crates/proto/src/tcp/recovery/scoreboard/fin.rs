@@ -57,9 +57,9 @@ impl Scoreboard {
         self.fin.lost && !self.fin.reported
     }
 
-    /// How much longer may it take until the FIN is reported, which went alone and ends at `end`? Nothing: it is lost, since something sent after
-    /// it was delivered (RFC 8985 §6.2, step 5). `None`: that is not known.
-    pub(crate) fn fin_may_take(
+    /// How long the FIN, which went alone and ends at `end`, may yet take to be reported. Zero: it is lost, since something sent after it was
+    /// delivered (RFC 8985 §6.2, step 5). `None`: that is not known.
+    pub(crate) fn fin_remaining(
         &self,
         queue: &SendQueue,
         (snd_una, end): (SeqNum, SeqNum),
@@ -68,6 +68,6 @@ impl Scoreboard {
     ) -> Option<Duration> {
         let sent_at = self.fin.sent_at.filter(|_| !self.fin.reported && how.flags & RACK != 0)?;
         let reo_wnd = self.rack.reo_wnd(queue, snd_una, self.repairs(), how);
-        self.rack.may_take((sent_at, end), reo_wnd, now)
+        self.rack.remaining((sent_at, end), reo_wnd, now)
     }
 }
