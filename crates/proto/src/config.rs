@@ -20,6 +20,34 @@ pub enum SettingError {
     Invalid(String),
 }
 
+/// One row of the table of settings: what [`Config::set`] takes under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettingRow {
+    /// Linux's name, or one that begins with `firstbyte.` where Linux has none.
+    pub name: &'static str,
+    /// What its values are.
+    pub kind: SettingKind,
+    /// The range of a number as a Rust pattern, for example `1..=127`; `_` where every value of the kind is in range.
+    pub range: &'static str,
+}
+
+/// Kinds of setting, and how their values are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingKind {
+    /// A decimal or 0x number of 32 bits.
+    Number,
+    /// 0 or 1.
+    Switch,
+    /// Three numbers that do not decrease.
+    Sizes,
+    /// A time with its unit (s, ms, us, ns); seconds without.
+    Time,
+    /// Ports and ranges of ports, for example `8080,9000-9100`.
+    Ports,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
 /// How many bytes of option space a Fast Open SYN keeps free of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SynDataRoom {
@@ -90,6 +118,11 @@ macro_rules! settings {
             /// Every setting as (name, value), in the order of the table.
             pub fn all(&self) -> Vec<(&'static str, String)> {
                 vec![$(($name, self.$field.show()),)+]
+            }
+
+            /// What can be set: the rows of the table, in its order.
+            pub fn rows() -> Vec<SettingRow> {
+                vec![$(SettingRow { name: $name, kind: <$type as Value>::KIND, range: stringify!($range) },)+]
             }
 
             fn assign(&mut self, name: &str, text: &str) -> Result<(), SettingError> {

@@ -1,6 +1,6 @@
 //! A set of ports, as `ip_local_reserved_ports` writes it.
 
-use crate::config::Value;
+use crate::config::{SettingKind, Value};
 
 /// Ports that automatic choice leaves alone: ranges in ascending order, with gaps between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,7 @@ impl PortSet {
 
 /// Numbers and ranges between commas, in any order; nothing is no port.
 impl Value for PortSet {
+    const KIND: SettingKind = SettingKind::Ports;
     fn parse(text: &str) -> Result<PortSet, String> {
         let wrong = || format!("`{text}` is not a list of ports such as 8080,9148-9200");
         let port = |text: &str| text.parse::<u16>().map_err(|_| wrong());

@@ -1,14 +1,16 @@
 //! Values of settings as text: numbers, switches, three sizes, times and choices.
 
-use super::{AckHabit, CongestionControl, ReceiveAccounting, RttVariation, SynDataRoom};
+use super::{AckHabit, CongestionControl, ReceiveAccounting, RttVariation, SettingKind, SynDataRoom};
 use core::time::Duration;
 
 pub(crate) trait Value: Sized {
+    const KIND: SettingKind;
     fn parse(text: &str) -> Result<Self, String>;
     fn show(&self) -> String;
 }
 
 impl Value for u32 {
+    const KIND: SettingKind = SettingKind::Number;
     fn parse(text: &str) -> Result<u32, String> {
         let parsed = match text.strip_prefix("0x") {
             Some(hex) => u32::from_str_radix(hex, 16),
@@ -22,6 +24,7 @@ impl Value for u32 {
 }
 
 impl Value for bool {
+    const KIND: SettingKind = SettingKind::Switch;
     fn parse(text: &str) -> Result<bool, String> {
         match text {
             "0" => Ok(false),
@@ -36,6 +39,7 @@ impl Value for bool {
 
 /// Three sizes that do not decrease: `tcp_rmem`, `tcp_wmem`, `tcp_mem`.
 impl Value for [u32; 3] {
+    const KIND: SettingKind = SettingKind::Sizes;
     fn parse(text: &str) -> Result<[u32; 3], String> {
         let sizes = text.split_whitespace().map(u32::parse).collect::<Result<Vec<_>, _>>()?;
         match sizes[..] {
@@ -50,6 +54,7 @@ impl Value for [u32; 3] {
 }
 
 impl Value for Duration {
+    const KIND: SettingKind = SettingKind::Time;
     fn parse(text: &str) -> Result<Duration, String> {
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let number: u64 =
@@ -84,6 +89,7 @@ pub(crate) fn show_value(value: &impl Value) -> String {
 macro_rules! choice {
     ($type:ty { $($word:literal => $value:path),+ }) => {
         impl Value for $type {
+            const KIND: SettingKind = SettingKind::Choice(&[$($word),+]);
             fn parse(text: &str) -> Result<Self, String> {
                 match text {
                     $($word => Ok($value),)+

@@ -1,0 +1,161 @@
+//! Many worlds on several threads: each seed is played, panics are caught, and a world that does not come back is named.
+
+use crate::scenario::{Intensity, Scenario};
+use crate::world::{Failure, Summary, play};
+use core::cell::RefCell;
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Instant;
+
+/// A world takes a millisecond; one that takes this long does not end.
+const STUCK: Duration = Duration::from_secs(60);
+/// One in so many worlds is played twice, which must give the same packets.
+const TWICE: u64 = 50;
+
+/// Which worlds to play.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// Their seeds.
+    pub seeds: Range<u64>,
+    /// What is off the defaults; in turn, if there are several.
+    pub intensities: Vec<Intensity>,
+    /// One in so many worlds has an attacker; 0: none.
+    pub attacked_every: u64,
+    /// Threads.
+    pub threads: usize,
+    /// Failures after which it ends.
+    pub most_failures: usize,
+}
+
+/// What became of them.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Worlds played.
+    pub worlds: u64,
+    /// Packets on all their wires.
+    pub packets: u64,
+    /// Excuses that were needed, and how often.
+    pub excused: BTreeMap<&'static str, u64>,
+    /// Seeds that failed.
+    pub failures: Vec<(u64, Failure)>,
+}
+
+impl Campaign {
+    /// The scenario of a seed.
+    pub fn scenario(&self, seed: u64) -> Scenario {
+        let intensity = self.intensities[(seed % self.intensities.len() as u64) as usize];
+        let attacked = self.attacked_every > 0 && (seed / 5).is_multiple_of(self.attacked_every);
+        Scenario::draw(seed, intensity, attacked)
+    }
+
+    /// Plays all of them. `progress` hears now and then how many were played, and how many failed.
+    pub fn run(&self, mut progress: impl FnMut(u64, usize)) -> Outcome {
+        let next = AtomicU64::new(self.seeds.start);
+        let over = AtomicBool::new(false);
+        let busy: Vec<Mutex<Option<(u64, Instant)>>> = (0..self.threads).map(|_| Mutex::new(None)).collect();
+        let outcome = Mutex::new(Outcome::default());
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = busy
+                .iter()
+                .map(|busy| scope.spawn(|| self.work(&next, &over, busy, &outcome)))
+                .collect();
+            while workers.iter().any(|worker| !worker.is_finished()) {
+                std::thread::park_timeout(Duration::from_millis(200));
+                let (worlds, failed) = {
+                    let outcome = lock(&outcome);
+                    (outcome.worlds, outcome.failures.len())
+                };
+                progress(worlds, failed);
+                for busy in &busy {
+                    if let Some((seed, since)) = *lock(busy)
+                        && since.elapsed() > STUCK
+                    {
+                        eprintln!("seed {seed} does not come back: play it with --seed {seed}");
+                        std::process::exit(1);
+                    }
+                }
+            }
+        });
+        outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(
+        &self,
+        next: &AtomicU64,
+        over: &AtomicBool,
+        busy: &Mutex<Option<(u64, Instant)>>,
+        outcome: &Mutex<Outcome>,
+    ) {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= self.seeds.end || over.load(Ordering::Relaxed) {
+                return;
+            }
+            *lock(busy) = Some((seed, Instant::now()));
+            let scenario = self.scenario(seed);
+            let played = attempt(&scenario, false).and_then(|summary| match seed % TWICE {
+                0 => same_again(&scenario, summary),
+                _ => Ok(summary),
+            });
+            *lock(busy) = None;
+            let mut outcome = lock(outcome);
+            outcome.worlds += 1;
+            match played {
+                Ok(summary) => {
+                    outcome.packets += summary.packets;
+                    for (name, count) in summary.excused {
+                        *outcome.excused.entry(name).or_default() += count;
+                    }
+                }
+                Err(failure) => outcome.failures.push((seed, failure)),
+            }
+            if outcome.failures.len() >= self.most_failures {
+                over.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn same_again(scenario: &Scenario, summary: Summary) -> Result<Summary, Failure> {
+    let again = attempt(scenario, false)?;
+    if again == summary {
+        return Ok(summary);
+    }
+    Err(Failure::new("not the same twice", format_args!("{} packets, then {}", summary.packets, again.packets)))
+}
+
+thread_local! {
+    static PANIC: RefCell<Option<Failure>> = const { RefCell::new(None) };
+}
+
+/// Plays a scenario; a panic of the engine is a failure too.
+///
+/// # Errors
+/// The first rule that was broken.
+pub fn attempt(scenario: &Scenario, trace: bool) -> Result<Summary, Failure> {
+    note_panics();
+    catch_unwind(AssertUnwindSafe(|| play(scenario, trace))).unwrap_or_else(|_| {
+        let noted = PANIC.with(|panic| panic.borrow_mut().take());
+        Err(noted.unwrap_or_else(|| Failure::new("panic", "nobody knows where")))
+    })
+}
+
+/// Panics of worlds are kept for [`attempt`] and not printed.
+fn note_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        std::panic::set_hook(Box::new(|info| {
+            let place = info.location().map_or(String::new(), |at| format!("{}:{}", at.file(), at.line()));
+            let message = info.payload_as_str().unwrap_or("").to_owned();
+            PANIC.with(|panic| *panic.borrow_mut() = Some(Failure::new(&format!("panic at {place}"), message)));
+        }));
+    });
+}

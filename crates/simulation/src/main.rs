@@ -1,0 +1,167 @@
+//! `cargo xtask simulate`: plays random worlds, shows failures, makes them smaller, and plays saved ones again.
+
+use clap::Parser;
+use simulation::campaign::{Campaign, Outcome, attempt};
+use simulation::excuse::EXCUSES;
+use simulation::shrink::shrink;
+use simulation::{Intensity, Scenario};
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Two stacks in virtual time with everything drawn at random, and what must hold in every such world.
+#[derive(Parser)]
+#[command(name = "cargo xtask simulate")]
+struct Arguments {
+    /// Worlds to play.
+    #[arg(long, default_value_t = 20_000)]
+    worlds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// Only this seed, with every packet.
+    #[arg(long, conflicts_with_all = ["worlds", "from", "replay"])]
+    seed: Option<u64>,
+    /// A scenario that was saved, with every packet.
+    #[arg(long)]
+    replay: Option<PathBuf>,
+    /// defaults, one, few, many or all rows off their defaults; each in turn without it.
+    #[arg(long, value_parser = parse_intensity)]
+    intensity: Option<Intensity>,
+    /// One in so many worlds has an attacker who knows every number; 0: none.
+    #[arg(long, default_value_t = 5)]
+    attacked_every: u64,
+    /// Threads; without it one for each core.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Failures after which it ends.
+    #[arg(long, default_value_t = 20)]
+    failures: usize,
+    /// Makes the first failure of each kind smaller, and prints it.
+    #[arg(long)]
+    shrink: bool,
+    /// Writes what is shrunk into this folder, for --replay.
+    #[arg(long, value_name = "FOLDER", requires = "shrink")]
+    save: Option<PathBuf>,
+    /// Prints every excuse there is, with its words, and plays nothing.
+    #[arg(long)]
+    excuses: bool,
+}
+
+fn parse_intensity(text: &str) -> Result<Intensity, String> {
+    let known = Intensity::ALL.iter().find(|(name, _)| *name == text);
+    known.map(|(_, intensity)| *intensity).ok_or_else(|| "not one of: defaults, one, few, many, all".to_owned())
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(problem) => {
+            eprintln!("simulate: {problem}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<bool, String> {
+    if arguments.excuses {
+        EXCUSES.iter().for_each(|excuse| println!("{}\n    {}", excuse.name, excuse.words));
+        return Ok(true);
+    }
+    let campaign = Campaign {
+        seeds: arguments.from..arguments.from.saturating_add(arguments.worlds),
+        intensities: match arguments.intensity {
+            Some(intensity) => vec![intensity],
+            None => Intensity::ALL.map(|(_, intensity)| intensity).to_vec(),
+        },
+        attacked_every: arguments.attacked_every,
+        threads: arguments.threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1),
+        most_failures: arguments.failures.max(1),
+    };
+    if let Some(file) = &arguments.replay {
+        let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let scenario = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+        return Ok(show(&scenario));
+    }
+    if let Some(seed) = arguments.seed {
+        let scenario = campaign.scenario(seed);
+        let held = show(&scenario);
+        if !held && arguments.shrink {
+            show_smaller(arguments, seed, &scenario)?;
+        }
+        return Ok(held);
+    }
+    let begun = Instant::now();
+    let outcome = campaign.run(|worlds, failed| {
+        if std::io::stderr().is_terminal() {
+            eprint!("\r{worlds} of {} worlds, {failed} failed ", arguments.worlds);
+            let _ = std::io::stderr().flush();
+        }
+    });
+    report(&outcome, begun.elapsed().as_secs_f64());
+    if arguments.shrink {
+        let mut kinds = BTreeMap::new();
+        outcome.failures.iter().for_each(|(seed, failure)| {
+            kinds.entry(&failure.kind).or_insert(*seed);
+        });
+        for seed in kinds.into_values() {
+            show_smaller(arguments, seed, &campaign.scenario(seed))?;
+        }
+    }
+    Ok(outcome.failures.is_empty())
+}
+
+/// Plays one and prints what happens. True: it held.
+fn show(scenario: &Scenario) -> bool {
+    match attempt(scenario, true) {
+        Ok(summary) => {
+            println!("held; {} packets, excused: {:?}", summary.packets, summary.excused);
+            true
+        }
+        Err(failure) => {
+            println!("FAILED: {failure}");
+            false
+        }
+    }
+}
+
+fn show_smaller(arguments: &Arguments, seed: u64, scenario: &Scenario) -> Result<(), String> {
+    let Err(failure) = attempt(scenario, false) else { return Ok(()) };
+    let smaller = shrink(scenario, &failure.kind);
+    let text = serde_json::to_string_pretty(&smaller).map_err(|error| error.to_string())?;
+    println!("\n--- seed {seed}, made smaller: {} ---", failure.kind);
+    match &arguments.save {
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            let file = folder.join(format!("{seed}.json"));
+            std::fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+            println!("saved: cargo xtask simulate --replay {}", file.display());
+        }
+        None => println!("{text}"),
+    }
+    Ok(())
+}
+
+fn report(outcome: &Outcome, seconds: f64) {
+    let Outcome { worlds, packets, excused, failures } = outcome;
+    if std::io::stderr().is_terminal() {
+        eprintln!();
+    }
+    println!("{worlds} worlds, {packets} packets, {seconds:.1} s");
+    for (name, count) in excused {
+        println!("  excused {count:>8}  {name}");
+    }
+    let mut kinds: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    failures.iter().for_each(|(seed, failure)| kinds.entry(&failure.kind).or_default().push(*seed));
+    for (kind, seeds) in &kinds {
+        println!("  FAILED {:>4}  {kind}; seeds {:?}", seeds.len(), &seeds[..seeds.len().min(8)]);
+        if let Some((seed, failure)) = failures.iter().find(|(_, failure)| failure.kind == **kind) {
+            println!("        {seed}: {}", failure.seen);
+        }
+    }
+    println!("{} passed, {} failed", worlds - failures.len() as u64, failures.len());
+}

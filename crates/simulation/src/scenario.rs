@@ -1,0 +1,260 @@
+//! Everything that is drawn of a world, as a value.
+//!
+//! `draw` makes one of a seed; `settings` and `options` know what can be drawn of the engine's tables. What happens packet by packet (which
+//! one is lost) is decided while the world is played, by [`Scenario::seed`].
+
+mod draw;
+mod options;
+mod settings;
+
+pub use options::Opt;
+pub(crate) use options::socket;
+
+use serde::{Deserialize, Serialize};
+
+/// How many rows of the settings, and how many options, are off their defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Intensity {
+    /// None.
+    Defaults,
+    /// One row on one side.
+    One,
+    /// Some two to six on each side.
+    Few,
+    /// Each with a chance of one in five.
+    Many,
+    /// Every one.
+    All,
+}
+
+impl Intensity {
+    /// Every intensity with its name.
+    pub const ALL: [(&'static str, Intensity); 5] = [
+        ("defaults", Intensity::Defaults),
+        ("one", Intensity::One),
+        ("few", Intensity::Few),
+        ("many", Intensity::Many),
+        ("all", Intensity::All),
+    ];
+}
+
+/// A world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scenario {
+    /// Decides what is not drawn: which packets suffer, sizes of single reads, the stacks' own randomness.
+    pub seed: u64,
+    /// IPv6, otherwise IPv4.
+    pub v6: bool,
+    /// What the clock says at the beginning, ns.
+    pub start_ns: u64,
+    /// Client and server.
+    pub hosts: [Host; 2],
+    /// The server's listener.
+    pub listener: Listener,
+    /// What the client opens.
+    pub connections: Vec<Connection>,
+    /// What lies between.
+    pub wire: Wire,
+    /// Settings that change in the middle.
+    pub changes: Vec<Change>,
+    /// The machine sleeps: at that time, for so long, ms.
+    pub sleeps: Vec<(u64, u64)>,
+    /// What an attacker sends.
+    pub attacks: Vec<Attack>,
+}
+
+/// One of the two stacks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Settings are Linux's but for `settings`; otherwise ours.
+    pub linux: bool,
+    /// Rows off their defaults, as (name, value).
+    pub settings: Vec<(String, String)>,
+    /// Largest packet of the device, bytes.
+    pub mtu: usize,
+    /// What the device cuts, bytes; 0: it does not.
+    pub gso_max_size: usize,
+    /// The device completes checksums.
+    pub tx_checksum: bool,
+    /// Metrics of the route to the other host, in `ip route`'s words.
+    pub route: Vec<String>,
+    /// The initial sequence number of every connection, if not RFC 6528's.
+    pub isn: Option<u32>,
+    /// Percent of packets that the device refuses while the wire is not honest.
+    pub refusals: u64,
+}
+
+/// The listener.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Listener {
+    /// Accept queue.
+    pub backlog: u32,
+    /// Queue of Fast Open.
+    pub fast_open: Option<u32>,
+    /// Fast Open without cookies.
+    pub no_cookie: bool,
+    /// The SYN-ACK waits so long at most, µs.
+    pub synack_hold_us: Option<u64>,
+    /// Connections are accepted with their first data, ms.
+    pub defer_accept_ms: u64,
+    /// Milliseconds between a connection's arrival in the queue and `accept`.
+    pub accepts_after_ms: u64,
+    /// Options that connections inherit.
+    pub options: Vec<Opt>,
+}
+
+/// One connection and what both applications do with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Connection {
+    /// When it is opened, ms.
+    pub at_ms: u64,
+    /// 0 off, 1 auto, 2 force, 3 without cookie.
+    pub fast_open: u8,
+    /// Bytes given to `connect`.
+    pub first_bytes: u32,
+    /// The cookie goes without data, too.
+    pub data_less: bool,
+    /// FIN behind the first bytes: nothing more is written.
+    pub fin: bool,
+    /// FIN may ride on the SYN.
+    pub syn_fin: bool,
+    /// Client and server.
+    pub ends: [End; 2],
+}
+
+/// An application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// Options of the client's socket (of the server's they are the listener's).
+    pub options: Vec<Opt>,
+    /// What it does, one after the other. Then it shuts down, reads to the end, and closes.
+    pub steps: Vec<Step>,
+    /// Most bytes of one read.
+    pub read_most: u32,
+    /// After so many bytes it reads none for so long, ms.
+    pub pauses: Vec<(u64, u64)>,
+    /// It shuts down only when the other end has.
+    pub shuts_last: bool,
+    /// `close` stands for `shutdown` where everything has been read.
+    pub close_shuts: bool,
+}
+
+/// One step of an application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Step {
+    /// Writes so many bytes, with these `MSG_` flags.
+    Write {
+        /** bytes */
+        len: u32,
+        /** `WriteFlags` */
+        flags: u8,
+    },
+    /// Does nothing for so many milliseconds.
+    Pause(u64),
+    /// Goes on when it has read so many bytes in all, or the stream has ended.
+    Await(u64),
+    /// `push`.
+    Push,
+    /// Sets an option.
+    Set(Opt),
+    /// Moves the connection through `save_connection` and `restore_connection`.
+    Move,
+    /// `shutdown_read`; it goes on reading what it has.
+    ReadNoMore,
+    /// Lets go, whatever there is still to say or to hear.
+    Close,
+    /// Resets.
+    Abort,
+}
+
+/// What the wire does until it is honest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Wire {
+    /// One way, µs.
+    pub delay_us: u64,
+    /// Added to it at random, ms.
+    pub jitter_ms: u64,
+    /// Percent of packets that are lost.
+    pub loss: u64,
+    /// Percent that arrive twice.
+    pub duplicate: u64,
+    /// Percent of which a bit is turned over.
+    pub corrupt: u64,
+    /// Percent that take up to four times the delay.
+    pub reorder: u64,
+    /// Percent that routers mark as having met congestion, if they may.
+    pub mark: u64,
+    /// Percent that come back a second time after up to this many ms, long delayed.
+    pub late: (u64, u64),
+    /// Percent that routers answer by an ICMP error, without cause, and forward.
+    pub icmp: u64,
+    /// Largest packet from that time (ms) on.
+    pub mtus: Vec<(u64, usize)>,
+    /// Nothing gets through from that time, for so long, ms.
+    pub outages: Vec<(u64, u64)>,
+    /// From then on nothing happens to packets, ms.
+    pub honest_after_ms: u64,
+    /// Packets that the device would cut are handed over whole.
+    pub merge: bool,
+    /// Packets of one moment are handed over at once.
+    pub batches: bool,
+}
+
+/// A setting that changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// When, ms.
+    pub at_ms: u64,
+    /// Whose: 0 the client's, 1 the server's.
+    pub side: usize,
+    /// The row.
+    pub name: String,
+    /// Its new value.
+    pub value: String,
+}
+
+/// A forged packet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attack {
+    /// After that many packets on the wire.
+    pub after: u64,
+    /// To whom: 0 the client, 1 the server.
+    pub to: usize,
+    /// What.
+    pub kind: Forgery,
+    /// Added to the sequence number that the receiver expects.
+    pub seq_off: i64,
+    /// Added to the acknowledgement number that is right.
+    pub ack_off: i64,
+    /// So many of them, each a little further.
+    pub count: u32,
+}
+
+/// Kinds of forged packets. The attacker has seen the latest packet of the host it impersonates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Forgery {
+    /// A reset.
+    Reset,
+    /// A SYN.
+    Syn,
+    /// A SYN-ACK.
+    SynAck,
+    /// An acknowledgement.
+    Ack,
+    /// One with a closed window.
+    ZeroWindow,
+    /// One with selective acknowledgements of everything and nothing.
+    Sack,
+    /// Text.
+    Text,
+    /// Text with an urgent pointer.
+    Urgent,
+    /// A FIN.
+    Fin,
+    /// An ICMP error of a random kind that quotes the latest packet.
+    Icmp,
+    /// The latest packet again, with one field at random.
+    Mutated,
+    /// Every flag at once.
+    Christmas,
+}

@@ -1,0 +1,252 @@
+//! Plays a scenario, and says what went wrong.
+//!
+//! `wire` carries packets and harms them, `app` is what both applications do, `attacker` forges, `check` is what must hold after every step,
+//! `judge` what must hold at the end. One mutation of a stack is followed by draining it, as its contract asks.
+
+mod app;
+mod attacker;
+mod check;
+mod judge;
+mod wire;
+
+use crate::random::Random;
+use crate::scenario::Scenario;
+pub use app::Fate;
+use app::App;
+use core::fmt;
+use core::time::Duration;
+use proto::{Capabilities, ConnId, Instant, ListenOptions, ListenerId, RouteMetrics, Stack, fast_open::Network};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// The opener's place in pairs.
+pub const CLIENT: usize = 0;
+/// The listener's.
+pub const SERVER: usize = 1;
+/// Of a world that is still not quiet there is something that waits for ever.
+const LONGEST: Duration = Duration::from_secs(40 * 24 * 3600);
+
+/// What must not happen has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which rule was broken; of a panic where.
+    pub kind: String,
+    /// What was seen.
+    pub seen: String,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: &str, seen: impl fmt::Display) -> Failure {
+        Failure { kind: kind.to_owned(), seen: seen.to_string() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.seen)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// A world that held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Of every packet and its time: the same scenario gives the same.
+    pub fingerprint: u64,
+    /// Packets on the wire.
+    pub packets: u64,
+    /// Ends of connections that needed an excuse, by its name.
+    pub excused: BTreeMap<&'static str, u64>,
+}
+
+/// Plays a scenario; `trace` prints every packet and what applications do.
+///
+/// # Errors
+/// The first rule that was broken. (A panic of the engine is the caller's to catch.)
+pub fn play(scenario: &Scenario, trace: bool) -> Result<Summary, Failure> {
+    let mut world = World::new(scenario, trace);
+    world.run()?;
+    Ok(Summary { fingerprint: world.wire.fingerprint, packets: world.wire.packets, excused: world.excused })
+}
+
+struct World<'a> {
+    scenario: &'a Scenario,
+    random: Random,
+    trace: bool,
+    now: Instant,
+    start: Instant,
+    stacks: [Stack; 2],
+    addresses: [IpAddr; 2],
+    listener: ListenerId,
+    wire: wire::Wire,
+    apps: Vec<[Option<App>; 2]>,
+    /// What is not open yet, by its place in the scenario.
+    to_open: Vec<usize>,
+    /// Connections that the server may accept, and when.
+    to_accept: Option<Instant>,
+    by_port: BTreeMap<u16, usize>,
+    by_id: [BTreeMap<ConnId, usize>; 2],
+    changes_done: usize,
+    sleeps_done: usize,
+    excused: BTreeMap<&'static str, u64>,
+}
+
+impl<'a> World<'a> {
+    fn new(scenario: &'a Scenario, trace: bool) -> World<'a> {
+        let start = Instant::from_nanos(scenario.start_ns);
+        let names = if scenario.v6 { ["fd00::1", "fd00::2"] } else { ["10.0.0.1", "10.0.0.2"] };
+        let addresses = names.map(|name| name.parse::<IpAddr>().expect("it is one"));
+        let mut stacks = [CLIENT, SERVER].map(|side| {
+            let host = &scenario.hosts[side];
+            let capabilities = Capabilities {
+                mtu: host.mtu,
+                gso_max_size: host.gso_max_size,
+                tx_checksum: host.tx_checksum,
+            };
+            let mut stack =
+                Stack::new(scenario.config(side), capabilities, [side as u8 ^ scenario.seed as u8; 32]);
+            stack.add_address(addresses[side], 24);
+            stack.fix_isn(host.isn);
+            if let Ok(metrics) = host.route.join(" ").parse::<RouteMetrics>() {
+                stack.set_route(start, Network::new(addresses[1 - side].into(), 24), metrics);
+            }
+            stack
+        });
+        let options = ListenOptions {
+            backlog: scenario.listener.backlog,
+            fast_open: scenario.listener.fast_open,
+            synack_hold: scenario.listener.synack_hold_us.map(Duration::from_micros),
+            fast_open_no_cookie: scenario.listener.no_cookie,
+            defer_accept: Duration::from_millis(scenario.listener.defer_accept_ms),
+            socket: crate::scenario::socket(&scenario.listener.options),
+            ..ListenOptions::default()
+        };
+        let name = SocketAddr::new(addresses[SERVER], 80);
+        let listener = stacks[SERVER].listen(start, name, options).expect("nobody else listens");
+        World {
+            scenario,
+            random: Random(scenario.seed),
+            trace,
+            now: start,
+            start,
+            stacks,
+            addresses,
+            listener,
+            wire: wire::Wire::default(),
+            apps: scenario.connections.iter().map(|_| [None, None]).collect(),
+            to_open: (0..scenario.connections.len()).collect(),
+            to_accept: None,
+            by_port: BTreeMap::new(),
+            by_id: [BTreeMap::new(), BTreeMap::new()],
+            changes_done: 0,
+            sleeps_done: 0,
+            excused: BTreeMap::new(),
+        }
+    }
+
+    /// Time since the beginning.
+    fn elapsed(&self) -> Duration {
+        self.now.since(self.start)
+    }
+
+    fn at(&self, ms: u64) -> Instant {
+        self.start + Duration::from_millis(ms)
+    }
+
+    fn is_honest(&self) -> bool {
+        self.elapsed() >= Duration::from_millis(self.scenario.wire.honest_after_ms)
+    }
+
+    fn say(&self, what: impl fmt::Display) {
+        if self.trace {
+            println!("{:>14.6} {what}", self.elapsed().as_secs_f64());
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Failure> {
+        self.run_until_quiet()?;
+        self.judge()?;
+        self.close_everything();
+        self.run_until_quiet()?;
+        self.check_nothing_is_left()
+    }
+
+    fn run_until_quiet(&mut self) -> Result<(), Failure> {
+        self.step()?;
+        let until = self.now + LONGEST;
+        while let Some(next) = self.next() {
+            self.now = self.now.max(next);
+            self.sleep();
+            if self.now > until {
+                self.say("that was forty days");
+                return Ok(());
+            }
+            self.change_settings();
+            for side in [CLIENT, SERVER] {
+                self.stacks[side].handle_timeout(self.now);
+                self.check_deadline(side)?;
+            }
+            self.drain()?;
+            self.deliver()?;
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// Applications act as long as there is something for them to do.
+    fn step(&mut self) -> Result<(), Failure> {
+        self.run_apps()?;
+        self.drain()?;
+        if self.random.chance(10) {
+            self.check_connections()?;
+        }
+        Ok(())
+    }
+
+    /// The next moment at which something happens.
+    fn next(&mut self) -> Option<Instant> {
+        let now = self.now;
+        let arrival = self.wire.next_arrival();
+        let opens = self.to_open.iter().map(|which| self.at(self.scenario.connections[*which].at_ms)).min();
+        let apps = self.apps.iter().flatten().flatten().filter_map(|app| app.next(now)).min();
+        let timers = self.stacks.iter_mut().filter_map(Stack::poll_timeout).min();
+        let changes = self.scenario.changes.get(self.changes_done).map(|change| self.at(change.at_ms));
+        let accepts = self.to_accept;
+        [arrival, opens, apps, timers, changes, accepts].into_iter().flatten().min()
+    }
+
+    /// The machine that carries both stacks stands still.
+    fn sleep(&mut self) {
+        while let Some((at_ms, for_ms)) = self.scenario.sleeps.get(self.sleeps_done) {
+            if self.now < self.at(*at_ms) {
+                return;
+            }
+            self.sleeps_done += 1;
+            self.now = self.now + Duration::from_millis(*for_ms);
+            self.say(format_args!("the machine slept for {for_ms} ms"));
+        }
+    }
+
+    fn change_settings(&mut self) {
+        while let Some(change) = self.scenario.changes.get(self.changes_done) {
+            if self.now < self.at(change.at_ms) {
+                return;
+            }
+            self.changes_done += 1;
+            let set = self.stacks[change.side].set(self.now, &change.name, &change.value);
+            self.say(format_args!("side {}: {} = {}: {set:?}", change.side, change.name, change.value));
+        }
+    }
+
+    fn close_everything(&mut self) {
+        for side in [CLIENT, SERVER] {
+            for id in std::mem::take(&mut self.by_id[side]).into_keys() {
+                self.stacks[side].abort(self.now, id);
+            }
+        }
+        self.apps.iter_mut().for_each(|apps| *apps = [None, None]);
+        self.to_accept = None;
+        self.stacks[SERVER].close_listener(self.now, self.listener);
+    }
+}

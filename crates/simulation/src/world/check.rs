@@ -1,0 +1,61 @@
+//! What must hold after every step, and when everything is closed.
+
+use super::{CLIENT, Failure, SERVER, World};
+use proto::{Stack, State};
+
+/// What a connection may hold beside its buffers, bytes: a packet that came in counts with all of its memory, a write takes whole blocks.
+const SLACK: u64 = 512 * 1024;
+/// A packet's memory may be so many times its payload.
+const TRUESIZE: u64 = 8;
+
+impl World<'_> {
+    /// Whatever was due has been done.
+    pub(super) fn check_deadline(&mut self, side: usize) -> Result<(), Failure> {
+        match self.stacks[side].poll_timeout() {
+            Some(at) if at <= self.now => {
+                let late = self.now.since(at);
+                Err(Failure::new("a deadline does not advance", format_args!("side {side}: {late:?} ago")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn check_connections(&mut self) -> Result<(), Failure> {
+        for side in [CLIENT, SERVER] {
+            for (id, which) in &self.by_id[side] {
+                let Some(info) = self.stacks[side].info(*id) else { continue };
+                if matches!(info.state, State::Closed | State::TimeWait) {
+                    continue;
+                }
+                let bound = TRUESIZE * (u64::from(info.recv_buffer) + u64::from(info.send_buffer)) + SLACK;
+                if u64::from(info.memory) > bound {
+                    let seen = format!("{side}/{which} holds {} bytes, of {bound}", info.memory);
+                    return Err(Failure::new("memory beyond the buffers", seen));
+                }
+                if u64::from(info.flight_size) > info.send_queue as u64 + 2 {
+                    let seen = format!("{side}/{which}: {} in flight, {} in the queue", info.flight_size, info.send_queue);
+                    return Err(Failure::new("more in flight than in the queue", seen));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Both stacks are as they began.
+    pub(super) fn check_nothing_is_left(&mut self) -> Result<(), Failure> {
+        for (side, stack) in self.stacks.iter_mut().enumerate() {
+            let sizes = stack.table_sizes();
+            let left = (sizes.connections, sizes.requests, sizes.time_wait, stack.orphans(), stack.memory());
+            if left != (0, 0, 0, 0, 0) {
+                let seen =
+                    format!("side {side}: connections, requests, TIME-WAIT, orphans, memory: {left:?}");
+                return Err(Failure::new("something is left when everything is closed", seen));
+            }
+            if let Some(at) = Stack::poll_timeout(stack) {
+                let seen = format!("side {side}: a deadline at {at:?}");
+                return Err(Failure::new("a timer is left when everything is closed", seen));
+            }
+        }
+        Ok(())
+    }
+}

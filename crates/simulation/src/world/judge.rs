@@ -1,0 +1,91 @@
+//! What must hold when the world is quiet: both ends of every connection have said and heard everything, or something in the world is the
+//! reason why not.
+
+use super::app::{App, Fate};
+use super::{CLIENT, Failure, SERVER, World};
+use crate::excuse::{Facts, Side, find};
+
+impl World<'_> {
+    pub(super) fn judge(&mut self) -> Result<(), Failure> {
+        if !self.is_strict() {
+            return Ok(());
+        }
+        for which in 0..self.apps.len() {
+            if self.apps[which][CLIENT].is_none() {
+                // `connect` said why.
+                continue;
+            }
+            for side in [CLIENT, SERVER] {
+                self.judge_end(side, which)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn judge_end(&mut self, side: usize, which: usize) -> Result<(), Failure> {
+        let fate = self.apps[which][side].as_ref().map(|app| app.fate);
+        if matches!(fate, Some(Fate::Complete | Fate::Left)) {
+            return Ok(());
+        }
+        let facts = Facts {
+            scenario: self.scenario,
+            sides: [CLIENT, SERVER].map(|side| self.facts_of(side, which)),
+        };
+        match find(&facts, side) {
+            Some(excuse) => {
+                self.say(format_args!("{side}/{which}: {fate:?}: {excuse}"));
+                *self.excused.entry(excuse).or_default() += 1;
+                Ok(())
+            }
+            None => {
+                let kind = match fate {
+                    Some(Fate::Ended(reason)) => format!("ended without a reason: {reason:?}"),
+                    None => "never accepted".to_owned(),
+                    _ => "waits for ever".to_owned(),
+                };
+                let seen = format!(
+                    "side {side}, connection {which}: {}; the other end: {}",
+                    self.describe(side, which),
+                    self.describe(1 - side, which)
+                );
+                Err(Failure { kind, seen })
+            }
+        }
+    }
+
+    fn facts_of(&self, side: usize, which: usize) -> Side<'_> {
+        Side {
+            fate: self.apps[which][side].as_ref().map(|app| app.fate),
+            config: self.stacks[side].config(),
+            counters: self.stacks[side].counters(),
+            drops: self.stacks[side].drops(),
+            options: match side {
+                CLIENT => &self.scenario.connections[which].ends[CLIENT].options,
+                _ => &self.scenario.listener.options,
+            },
+            steps: &self.scenario.connections[which].ends[side].steps,
+        }
+    }
+
+    fn describe(&self, side: usize, which: usize) -> String {
+        let Some(App { id, fate, written, read, eof, shut, .. }) = &self.apps[which][side] else {
+            return "not there".to_owned();
+        };
+        let info = self.stacks[side].info(*id);
+        let info = info.map(|info| {
+            format!(
+                ", {:?}, cwnd {}, in flight {}, send queue {}, snd_wnd {}, rcv_wnd {}, unread {}, MSS {}, limited by {:?}",
+                info.state,
+                info.cwnd,
+                info.flight_size,
+                info.send_queue,
+                info.snd_wnd,
+                info.rcv_wnd,
+                info.recv_queue,
+                info.snd_mss,
+                info.limits
+            )
+        });
+        format!("{fate:?}, wrote {written}, read {read}, eof {eof}, shut {shut}{}", info.unwrap_or_default())
+    }
+}
