@@ -84,6 +84,27 @@ pub const EXCUSES: &[Excuse] = &[
         },
     },
     Excuse {
+        name: "nothing carried the opening",
+        words: "RFC 9293 §3.8.3: R2 for a SYN; the wire, or the device, took none while it was tried",
+        applies: |facts, side| {
+            let wire = &facts.scenario.wire;
+            let fails = wire.loss > 0 || wire.corrupt > 0 || !wire.outages.is_empty();
+            let refuses = facts.scenario.hosts.iter().any(|host| host.refusals > 0);
+            side == CLIENT && gave_up(facts, side) && facts.sides[SERVER].fate.is_none() && (fails || refuses)
+                || side == SERVER && facts.sides[SERVER].fate.is_none() && gave_up(facts, CLIENT)
+        },
+    },
+    Excuse {
+        name: "a SYN cookie was not understood",
+        words: "RFC 4987 §3.6: the SYN-ACK is not sent again, and what follows a lost ACK is no cookie: it meets a listener, which resets",
+        applies: |facts, _| facts.sides[SERVER].counters.syncookies_failed > 0,
+    },
+    Excuse {
+        name: "nobody listens to the path's MTU",
+        words: "ip-route(8), mtu lock: path MTU discovery is not tried; RFC 8201 §4: a node that does not do it sends no more than 1280 bytes",
+        applies: |facts, _| facts.scenario.v6 && !facts.scenario.wire.mtus.is_empty() && is_deaf_to_mtu(facts),
+    },
+    Excuse {
         name: "the stack had no memory",
         words: "tcp_mem and tcp_max_orphans: above them connections that nobody holds are reset, and new ones are not taken",
         applies: |facts, side| {
@@ -155,6 +176,12 @@ fn is_impatient(facts: &Facts<'_>, side: usize) -> bool {
         change.side == side && ["retries", "rto_", "keepalive"].iter().any(|part| change.name.contains(part))
     });
     settings || changed || options.iter().any(|name| has(end, name)) || slept_long(facts.scenario)
+}
+
+/// A locked route, or `IPV6_PMTUDISC_INTERFACE`, keeps an end from hearing what ICMP tells of the path.
+fn is_deaf_to_mtu(facts: &Facts<'_>) -> bool {
+    let locked = facts.scenario.hosts.iter().flat_map(|host| &host.route).any(|word| word.starts_with("mtu lock"));
+    locked || facts.sides.iter().any(|side| has(side, "path_mtu_discovery"))
 }
 
 /// A machine that sleeps does not hear its peer: what goes unanswered meanwhile counts.

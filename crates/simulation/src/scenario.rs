@@ -122,6 +122,17 @@ pub struct Connection {
     pub ends: [End; 2],
 }
 
+impl Connection {
+    /// Bytes that an end has to say in all.
+    pub fn says(&self, side: usize) -> u64 {
+        let written = self.ends[side].steps.iter().map(|step| match step {
+            Step::Write { len, .. } => u64::from(*len),
+            _ => 0,
+        });
+        written.sum::<u64>() + if side == 0 { u64::from(self.first_bytes) } else { 0 }
+    }
+}
+
 /// An application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct End {

@@ -284,7 +284,7 @@ impl World<'_> {
                     app.steps_from = self.now + Duration::from_millis(*ms);
                     true
                 }
-                Step::Await(bytes) => app.read >= *bytes || app.eof,
+                Step::Await(bytes) => app.read >= (*bytes).min(self.scenario.connections[which].says(1 - side)) || app.eof,
                 Step::Push => {
                     self.stacks[side].push(self.now, app.id);
                     true
