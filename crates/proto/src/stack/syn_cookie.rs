@@ -4,8 +4,11 @@
 //! table of MSS values, laid out as Linux does:
 //!
 //! ```text
-//! ISN = hash(tuple) + IRS + (counter mod 256) · 2²⁴ + (hash(tuple, counter) + MSS index) mod 2²⁴
+//! ISN = hash(tuple) + IRS + (counter mod 256) · 2²⁴ + (hash(tuple, counter, IRS) + MSS index) mod 2²⁴
 //! ```
+//!
+//! In Linux the second hash does not know IRS. There a segment whose number lies as far behind the first as the index is large brings the same
+//! cookie with a smaller index: where the last ACK and such a short first segment are lost, the stream would begin without them.
 //!
 //! Whoever returns it holds the address. What else the SYNs agreed rides in the six low bits of the SYN-ACK's TSval, which comes
 //! back as TSecr; without timestamps there is neither window scaling nor SACK.
@@ -67,7 +70,7 @@ impl SynCookies {
         let table = mss_table(config, tuple);
         let index = table.iter().rposition(|mss| *mss <= peer_mss).unwrap_or(0);
         let counter = counter(now);
-        let hash = self.hash(tuple, Some(counter)).wrapping_add(index as u32) & HASH_MASK;
+        let hash = self.hash(tuple, Some((counter, irs))).wrapping_add(index as u32) & HASH_MASK;
         let isn = self.base(tuple, irs).wrapping_add(counter << COUNTER_SHIFT).wrapping_add(hash);
         (SeqNum(isn), table[index])
     }
@@ -87,7 +90,7 @@ impl SynCookies {
         if age >= PERIODS_VALID {
             return None;
         }
-        let index = rest.wrapping_sub(self.hash(tuple, Some(now.wrapping_sub(age)))) & HASH_MASK;
+        let index = rest.wrapping_sub(self.hash(tuple, Some((now.wrapping_sub(age), irs)))) & HASH_MASK;
         mss_table(config, tuple).get(index as usize).copied()
     }
 
@@ -95,14 +98,15 @@ impl SynCookies {
         self.hash(tuple, None).wrapping_add(irs.0)
     }
 
-    fn hash(&self, tuple: &FourTuple, counter: Option<u32>) -> u32 {
+    fn hash(&self, tuple: &FourTuple, made: Option<(u32, SeqNum)>) -> u32 {
         let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
         hasher.write(&tuple.local.0);
         hasher.write(&tuple.peer.0);
         hasher.write(&tuple.local_port.to_be_bytes());
         hasher.write(&tuple.peer_port.to_be_bytes());
-        if let Some(counter) = counter {
+        if let Some((counter, irs)) = made {
             hasher.write(&counter.to_be_bytes());
+            hasher.write(&irs.0.to_be_bytes());
         }
         hasher.finish() as u32
     }
@@ -221,8 +225,9 @@ mod tests {
         let (isn, mss) = cookies().isn(&Config::default(), at(100), &v4(), IRS, 1460);
         let check = |tuple: &FourTuple, irs| cookies().check(&Config::default(), at(100), tuple, irs, isn);
         assert_eq!(check(&v4(), IRS), Some(mss));
-        // Nearer numbers may stand for another MSS.
-        assert_eq!([check(&v4(), IRS - 1), check(&v4(), IRS + 8)], [None; 2]);
+        for distance in 1..16 {
+            assert_eq!([check(&v4(), IRS - distance), check(&v4(), IRS + distance)], [None; 2]);
+        }
         assert_eq!(check(&FourTuple { peer_port: 40_001, ..v4() }, IRS), None);
         assert_eq!(check(&FourTuple { local_port: 81, ..v4() }, IRS), None);
         assert_eq!(check(&FourTuple { peer: v4().local, ..v4() }, IRS), None);

@@ -366,3 +366,21 @@ fn a_flood_does_not_keep_real_clients_out() {
         assert_eq!(p.sizes(), (0, 0, 0));
     }
 }
+
+/// The last ACK of the handshake and a first segment of few bytes are lost: what follows is no cookie, and the stream keeps its beginning.
+#[test]
+fn a_cookie_is_not_taken_from_what_follows_a_short_first_segment() {
+    for mut p in servers(2) {
+        let listener = listen(&mut p, 8);
+        p.send("S 0 <mss 1460>");
+        p.expect("SA 0 ack 1");
+        for lost in 1..16 {
+            p.send(&format!("PA {}:{} ack 1", 1 + lost, 101 + lost));
+            assert!(p.stack.accept(p.now, listener).is_err(), "{lost} bytes lost");
+            p.sent_now();
+        }
+        p.send("PA 1:3 ack 1");
+        let id = p.accept(listener);
+        assert_eq!(p.read(id), Ok(pattern(1, 2)));
+    }
+}
