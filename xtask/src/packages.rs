@@ -5,6 +5,7 @@ use std::process::Command;
 
 /// (program, Debian package)
 const PROGRAMS: &[(&str, &str)] = &[
+    ("ab", "apache2-utils"),
     ("curl", "curl"),
     ("g++", "g++"),
     ("ip", "iproute2"),

@@ -526,7 +526,8 @@ settings! {
     tcp_pingpong_thresh: u32 = "net.ipv4.tcp_pingpong_thresh", ours 1, linux 1, range 1..=255,
     /// Cap of a listener's backlog, which limits its accept queue and its SYN queue.
     somaxconn: u32 = "net.core.somaxconn", ours 4096, linux 4096, range _,
-    /// A final ACK that finds the accept queue full is answered by a reset, which ends the request.
+    /// A final ACK that finds the accept queue full is answered by a reset, which ends the request; that of a SYN cookie only where
+    /// `firstbyte.reset_unaccepted` is on too (Linux's drops it).
     tcp_abort_on_overflow: bool = "net.ipv4.tcp_abort_on_overflow", ours false, linux false, range _,
     /// A client that has completed the handshake but found no room in the accept queue is reset when its request expires;
     /// otherwise it believes in a connection that nobody has.

@@ -99,11 +99,36 @@ fn pythons_http_server_serves_the_kernel() {
         // It says that it listens.
         server.0.stdout.as_mut().unwrap().read_exact(&mut [0; 10]).unwrap();
         thread::scope(|scope| {
-            // Its backlog is 5: with more at once, one that finds the queue full may be reset.
             for _ in 0..4 {
                 scope.spawn(|| get_the_page(TcpStream::connect("10.0.0.2:80").unwrap(), &page));
             }
         });
+    });
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Its backlog is 5: who finds the queue full tries again, and is served.
+#[test]
+fn pythons_http_server_serves_more_at_once_than_its_queue_holds() {
+    let (folder, _) = folder_with_a_page("queue");
+    fs::write(folder.join("small"), "hello").unwrap();
+    in_namespace(|| {
+        let Some(mut python) = over_the_stack("python3", STACK) else { return };
+        if !testnet::has_program("ab") {
+            let _ = writeln!(std::io::stderr(), "SKIPPED: needs ab (apache2-utils)");
+            return;
+        }
+        python.args(["-u", "-m", "http.server", "80"]).current_dir(&folder);
+        let mut server = Ends(python.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+        server.0.stdout.as_mut().unwrap().read_exact(&mut [0; 10]).unwrap();
+        let mut ab = Command::new("ab");
+        let output = ab.args(["-q", "-n", "2000", "-c", "20", "http://10.0.0.2/small"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            said.lines().any(|line| line.starts_with("Failed requests:") && line.ends_with(" 0")),
+            "{said}"
+        );
     });
     fs::remove_dir_all(folder).unwrap();
 }

@@ -11,7 +11,7 @@ use crate::tcp::ecn::{EcnMode, counts_marks};
 use crate::tcp::input::Segment;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
-use crate::{DropReason, Instant, ListenerId};
+use crate::{Config, DropReason, Instant, ListenerId};
 use wire::{Ecn, Flags};
 
 impl Stack {
@@ -121,7 +121,8 @@ impl Stack {
         })
     }
 
-    /// There is no request that could wait for room: without it, the client is told at once, or (as Linux) never.
+    /// There is no request that could wait for room. The same segment, sent again, is as good a cookie and may find some: so the client is
+    /// left to try again, as by Linux (`tcp_get_cookie_sock` drops it), unless it is to be told at once.
     fn open_by_cookie(&mut self, now: Instant, request: Request, segment: &mut Segment) {
         let full = self.listener(request.listener).is_none_or(|listener| listener.accept_queue_full());
         let reason = match () {
@@ -130,7 +131,8 @@ impl Stack {
             () => return self.establish(now, request, None, segment),
         };
         self.drop_at_listener(request.listener, reason);
-        if self.shared.config.reset_unaccepted {
+        let Config { tcp_abort_on_overflow, reset_unaccepted, .. } = self.shared.config;
+        if tcp_abort_on_overflow && reset_unaccepted {
             self.reset_embryo(now, &request);
         }
     }
