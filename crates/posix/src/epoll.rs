@@ -159,6 +159,15 @@ impl Sockets {
         Ok(())
     }
 
+    /// What an instance was asked about a descriptor, if it watches it.
+    pub fn epoll_interest(&self, epoll: i32, fd: i32) -> Option<Interest> {
+        let key = (self.files.open(fd).ok()?, fd);
+        match self.files.get(epoll).ok()? {
+            File::Epoll(found) => found.watched.get(&key).map(|watch| watch.interest),
+            _ => None,
+        }
+    }
+
     /// `EPOLLEXCLUSIVE` is said when an entry is made, of a file that is no instance, and is not taken back.
     fn check_exclusive(&mut self, epoll: i32, key: Key, control: Control, nested: bool) -> Result<(), Errno> {
         let known = self.epoll_mut(epoll)?.watched.get(&key).map_or(0, |watch| watch.interest.events);

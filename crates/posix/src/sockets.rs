@@ -264,6 +264,21 @@ impl Sockets {
         Ok(mode | if nonblocking { libc::O_NONBLOCK } else { 0 })
     }
 
+    /// Do both stand for the same file?
+    pub fn is_same_file(&self, one: i32, other: i32) -> bool {
+        matches!((self.files.open(one), self.files.open(other)), (Ok(one), Ok(other)) if one == other)
+    }
+
+    /// A socket that neither listens nor connects, and has not.
+    pub fn is_unconnected(&self, fd: i32) -> bool {
+        self.files.socket(fd).is_ok_and(Socket::is_closed)
+    }
+
+    /// A socket that may be bound to addresses that are nobody's (`IP_FREEBIND`, `IP_TRANSPARENT`).
+    pub fn binds_anywhere(&self, fd: i32) -> bool {
+        self.files.socket(fd).is_ok_and(|socket| socket.options.freebind || socket.options.transparent)
+    }
+
     /// `fcntl(F_SETFL)`: of the flags only `O_NONBLOCK` means something here.
     ///
     /// # Errors

@@ -1,13 +1,14 @@
 //! Calls about one descriptor: ours by `posix`, others by libc. Pointers are as libc has them.
 
-use crate::numbers::{ours, publish};
-use crate::{real, stack};
+use crate::handover::{self, By};
+use crate::numbers::{holds_tcp, ours, publish, publish_fresh};
+use crate::real;
+use crate::stack::{self, with};
 use core::ptr;
 use libc::{
     c_int, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr, off_t, sockaddr, socklen_t, ssize_t, timespec,
 };
 use posix::Errno;
-use posix::c::life::with;
 use posix::c::{self, returned, returned_int, returned_sent};
 
 macro_rules! calls {
@@ -35,8 +36,12 @@ fn sent(result: Result<usize, Errno>) -> ssize_t {
     returned_sent(result, 0)
 }
 
+/// The new number for a descriptor of the stack's; without one it is closed again.
 fn published(new: Result<c_int, Errno>) -> Result<c_int, Errno> {
-    let new = new?;
+    number_for(new?, publish)
+}
+
+fn number_for(new: c_int, publish: impl FnOnce(c_int) -> Result<c_int, Errno>) -> Result<c_int, Errno> {
     publish(new).inspect_err(|_| {
         // It is open, and nobody knows it.
         let _ = with(|p| c::close(p, new));
@@ -44,11 +49,9 @@ fn published(new: Result<c_int, Errno>) -> Result<c_int, Errno> {
 }
 
 calls! {
-    bind(number, addr: *const sockaddr, len: socklen_t) -> c_int = returned_int, |p, fd| c::bind(p, fd, addr, len);
     accept(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| published(c::accept(p, fd, addr, len, 0));
     accept4(number, addr: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int = returned_int,
         |p, fd| published(c::accept(p, fd, addr, len, flags));
-    connect(number, addr: *const sockaddr, len: socklen_t) -> c_int = returned_int, |p, fd| c::connect(p, fd, addr, len);
     getsockname(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| c::name(p, fd, false, addr, len);
     getpeername(number, addr: *mut sockaddr, len: *mut socklen_t) -> c_int = returned_int, |p, fd| c::name(p, fd, true, addr, len);
 
@@ -65,7 +68,12 @@ calls! {
     getsockopt(number, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int = returned_int,
         |p, fd| c::getsockopt(p, fd, (level, name), value, len);
     setsockopt(number, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int = returned_int,
-        |p, fd| c::setsockopt(p, fd, (level, name), value, len);
+        |p, fd| {
+            if holds_tcp(number) {
+                real::setsockopt(number, level, name, value, len);
+            }
+            c::setsockopt(p, fd, (level, name), value, len)
+        };
     recvmmsg(number, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int = returned_int,
         |p, fd| c::recvmmsg(p, fd, messages, count, flags, timeout);
     ioctl(number, request: c_ulong, argument: usize) -> c_int = returned_int, |p, fd| c::ioctl(p, fd, request, argument as *mut c_int);
@@ -97,7 +105,42 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
         // SAFETY: nothing is passed but numbers.
         return unsafe { real::socket(domain, kind, protocol) };
     }
-    returned_int(stack::started().and_then(|p| published(c::socket(p, domain, kind, protocol))))
+    returned_int(
+        stack::started()
+            .and_then(|p| number_for(c::socket(p, domain, kind, protocol)?, |fd| publish_fresh(fd, domain))),
+    )
+}
+
+/// `bind`: to an address that is not the stack's the socket becomes the kernel's.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bind(number: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe {
+        match (ours(number), handover::give(number, By::Bind, addr, len)) {
+            (Some(fd), Ok(false)) => returned_int(with(|p| c::bind(p, fd, addr, len))),
+            (_, Ok(_)) => real::bind(number, addr, len),
+            (_, Err(errno)) => returned_int(Err(errno)),
+        }
+    }
+}
+
+/// `connect`: to a loopback address that is not the stack's the socket becomes the kernel's.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn connect(number: c_int, addr: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe {
+        match (ours(number), handover::give(number, By::Connect, addr, len)) {
+            (Some(fd), Ok(false)) => returned_int(with(|p| c::connect(p, fd, addr, len))),
+            (_, Ok(_)) => real::connect(number, addr, len),
+            (_, Err(errno)) => returned_int(Err(errno)),
+        }
+    }
 }
 
 /// `send`.
@@ -117,6 +160,18 @@ pub unsafe extern "C" fn send(number: c_int, buf: *const c_void, len: usize, fla
     }
 }
 
+/// A call that sends and connects: whose is the socket then?
+///
+/// # Safety
+/// As of `connect`.
+unsafe fn opened_by(number: c_int, flags: c_int, addr: *const sockaddr, len: socklen_t) -> Result<(), Errno> {
+    if flags & libc::MSG_FASTOPEN != 0 {
+        // SAFETY: as the caller says.
+        unsafe { handover::give(number, By::Connect, addr, len)? };
+    }
+    Ok(())
+}
+
 /// `sendto`.
 ///
 /// # Safety
@@ -130,6 +185,10 @@ pub unsafe extern "C" fn sendto(
     addr: *const sockaddr,
     addr_len: socklen_t,
 ) -> ssize_t {
+    // SAFETY: as the caller says.
+    if let Err(errno) = unsafe { opened_by(number, flags, addr, addr_len) } {
+        return returned(Err(errno));
+    }
     match ours(number) {
         Some(fd) => {
             // SAFETY: as the caller says.
@@ -147,6 +206,13 @@ pub unsafe extern "C" fn sendto(
 /// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendmsg(number: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: as the caller says.
+    let opened = unsafe {
+        message.as_ref().map_or(Ok(()), |to| opened_by(number, flags, to.msg_name.cast(), to.msg_namelen))
+    };
+    if let Err(errno) = opened {
+        return returned(Err(errno));
+    }
     match ours(number) {
         // SAFETY: as the caller says.
         Some(fd) => returned_sent(with(|p| unsafe { c::sendmsg(p, fd, message, flags) }), flags),

@@ -1,13 +1,17 @@
 //! Numbers that come and go: `close`, `dup` and their relatives. The kernel decides which number; what it stands for follows.
 
-use crate::numbers::{self, epoll_part, ours, publish_at, withdraw};
+use crate::numbers::{self, epoll_part, ours, publish_again, withdraw};
 use crate::real;
+use crate::stack::with;
 use libc::{c_int, c_long};
-use posix::c::life::{current, with};
+use posix::c::life::{current, is_borrowed};
 use posix::c::{self, returned_int};
 
-/// What the stack has behind a number is closed; the number stays.
-fn forget(number: c_int) {
+/// What the stack has behind a number is closed; the number stays. A child that only borrows its parent's memory has numbers of its own.
+pub(crate) fn forget(number: c_int) {
+    if numbers::is_watched(number) && is_borrowed() {
+        return;
+    }
     let part = withdraw(number).or_else(|| numbers::take_epoll_part(number));
     if let (Some(fd), Some(process)) = (part, current()) {
         // In a child of fork there is nothing to close; else it is open.
@@ -25,11 +29,11 @@ pub extern "C" fn close(number: c_int) -> c_int {
 
 /// The kernel has made `new` a duplicate of `number`: so does the stack.
 fn follow(number: c_int, new: c_int) -> c_int {
-    if new < 0 || new == number {
+    if new < 0 || new == number || numbers::is_watched(number) && is_borrowed() {
         return new;
     }
     let followed = match (ours(number), epoll_part(number)) {
-        (Some(fd), _) => with(|p| c::dup(p, fd)).and_then(|fd| publish_at(new, fd)),
+        (Some(fd), _) => with(|p| c::dup(p, fd)).and_then(|fd| publish_again(new, number, fd)),
         (None, Some(part)) => {
             with(|p| c::dup(p, part)).and_then(|part| numbers::set_epoll_part(new, part)).map(|_| new)
         }

@@ -3,11 +3,12 @@
 //! An instance is the kernel's; from the first socket of ours that it watches it has a part of the stack's too. A wait asks both.
 
 use crate::numbers::{self, ours};
-use crate::{real, stack};
+use crate::real;
+use crate::stack::{self, with};
 use core::time::Duration;
 use libc::{c_int, epoll_event, sigset_t, timespec};
 use posix::Errno;
-use posix::c::{self, life::with, millis, returned_int, time};
+use posix::c::{self, millis, returned_int, time};
 
 /// `epoll_ctl`.
 ///

@@ -4,8 +4,9 @@
 //! FIRSTBYTE='device tun0; address 10.0.0.2/24' LD_PRELOAD=libfirstbyte_preload.so curl http://10.0.0.1/
 //! ```
 //!
-//! It exports the names of libc's socket calls. TCP sockets are the stack's, which is started when the first one is opened, by the text in
-//! `FIRSTBYTE` (the words are in `firstbyte.h`, at `fb_start`); without that variable everything is libc's. Everything else is libc's
+//! It exports the names of libc's socket calls. TCP sockets are the stack's, which is started when the first one is opened, by the text that
+//! `FIRSTBYTE` had when the library was loaded (the words are in `firstbyte.h`, at `fb_start`); without it everything is libc's. A socket
+//! that is bound to an address that is not the stack's, or connected to a loopback address that is not, becomes libc's, too. Everything else is libc's
 //! anyway: UDP, Unix sockets, files, pipes.
 //!
 //! | module | what |
@@ -14,16 +15,18 @@
 //! | `real` | libc's own functions |
 //! | `stack` | the stack, started when it is first needed |
 //! | `calls` | calls about one descriptor |
+//! | `handover` | sockets that turn out to be the kernel's |
 //! | `descriptors` | `close`, `dup`, `fcntl` |
 //! | `poll`, `epoll` | waiting for ours and the kernel's at once |
 //!
-//! What it cannot do: descriptors of ours do not survive `fork` in the child, `exec`, or a way around libc's names (`fdopen` and the
+//! What it cannot do: descriptors of ours do not survive `fork` in the child (there calls fail, and stderr says why), `exec`, or a way around libc's names (`fdopen` and the
 //! streams of stdio, io_uring, programs without libc or linked statically).
 #![expect(unsafe_code, reason = "libc's functions have pointers")]
 
 pub mod calls;
 pub mod descriptors;
 pub mod epoll;
+mod handover;
 mod numbers;
 pub mod poll;
 mod real;

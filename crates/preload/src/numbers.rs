@@ -1,7 +1,7 @@
 //! Which numbers are ours.
 //!
 //! A program may use the lowest number that is free, pass it to `select`, compare it with others: so each descriptor of the stack has a
-//! number of the kernel's, held by a placeholder, a socket of the kernel's that is never connected. The table is read without a lock, since
+//! number of the kernel's, held by a placeholder, a socket of the kernel's that is not connected. The table is read without a lock, since
 //! every `read` and `close` of the program asks it, also those that the library itself makes.
 
 use crate::real;
@@ -9,7 +9,7 @@ use libc::c_int;
 use posix::c::{Process, Sides};
 use posix::{Errno, Look, RealProcess, Sockets, Stop, Waits};
 use proto::Instant;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 /// Numbers that may be ours; what `RLIMIT_NOFILE` rarely exceeds.
 const NUMBERS_MAX: usize = 1 << 16;
@@ -19,6 +19,10 @@ struct Table([AtomicI32; NUMBERS_MAX]);
 
 static SOCKETS: Table = Table([const { AtomicI32::new(0) }; NUMBERS_MAX]);
 static EPOLLS: Table = Table([const { AtomicI32::new(0) }; NUMBERS_MAX]);
+/// Numbers held by a TCP socket of the kernel's, which may take over.
+static TCP: [AtomicBool; NUMBERS_MAX] = [const { AtomicBool::new(false) }; NUMBERS_MAX];
+/// One more than the highest number that was ever in one of the tables.
+static END: AtomicUsize = AtomicUsize::new(0);
 
 impl Table {
     fn at(&self, number: c_int) -> Option<&AtomicI32> {
@@ -27,6 +31,11 @@ impl Table {
 
     fn get(&self, number: c_int) -> Option<c_int> {
         self.at(number)?.load(Ordering::Acquire).checked_sub(1).filter(|fd| *fd >= 0)
+    }
+
+    /// Numbers and what is behind them.
+    fn all(&self) -> impl Iterator<Item = (c_int, c_int)> {
+        (0..END.load(Ordering::Acquire) as c_int).filter_map(|number| Some((number, self.get(number)?)))
     }
 
     fn take(&self, number: c_int) -> Option<c_int> {
@@ -39,6 +48,46 @@ pub(crate) fn ours(number: c_int) -> Option<c_int> {
     SOCKETS.get(number)
 }
 
+/// Sockets of the stack's: number, and descriptor.
+pub(crate) fn all_sockets() -> impl Iterator<Item = (c_int, c_int)> {
+    SOCKETS.all()
+}
+
+/// Epoll instances with a part of the stack's: number, and part.
+pub(crate) fn all_epolls() -> impl Iterator<Item = (c_int, c_int)> {
+    EPOLLS.all()
+}
+
+/// Is this number held by a TCP socket of the kernel's?
+pub(crate) fn holds_tcp(number: c_int) -> bool {
+    usize::try_from(number)
+        .ok()
+        .and_then(|number| TCP.get(number))
+        .is_some_and(|tcp| tcp.load(Ordering::Acquire))
+}
+
+/// A number for a descriptor of the stack's that may turn out to be the kernel's: its placeholder is such a socket too.
+///
+/// # Errors
+/// As [`publish`].
+pub(crate) fn publish_fresh(fd: c_int, domain: c_int) -> Result<c_int, Errno> {
+    // SAFETY: nothing is passed but numbers.
+    let number = unsafe { real::socket(domain, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, libc::IPPROTO_TCP) };
+    if number < 0 {
+        // A kernel without this family.
+        return publish(fd);
+    }
+    enter(number, fd, true)
+}
+
+/// As `number`, of which `new` is a duplicate.
+///
+/// # Errors
+/// As [`publish`].
+pub(crate) fn publish_again(new: c_int, number: c_int, fd: c_int) -> Result<c_int, Errno> {
+    enter(new, fd, holds_tcp(number))
+}
+
 /// A number for a descriptor of the stack's.
 ///
 /// # Errors
@@ -49,19 +98,18 @@ pub(crate) fn publish(fd: c_int) -> Result<c_int, Errno> {
     if number < 0 {
         return Err(last_error());
     }
-    publish_at(number, fd)
+    enter(number, fd, false)
 }
 
-/// This number, held already, is for a descriptor of the stack's.
-///
-/// # Errors
-/// `EMFILE`: the table ends before it, and it is the kernel's again.
-pub(crate) fn publish_at(number: c_int, fd: c_int) -> Result<c_int, Errno> {
-    let Some(entry) = SOCKETS.at(number) else {
+/// This number, held already, is for a descriptor of the stack's. `EMFILE`: the table ends before it, and it is the kernel's again.
+fn enter(number: c_int, fd: c_int, is_tcp: bool) -> Result<c_int, Errno> {
+    let (Some(entry), Some(tcp)) = (SOCKETS.at(number), TCP.get(number as usize)) else {
         // SAFETY: nobody else knows this number.
         unsafe { real::close(number) };
         return Err(Errno::EMFILE);
     };
+    END.fetch_max(number as usize + 1, Ordering::AcqRel);
+    tcp.store(is_tcp, Ordering::Release);
     entry.store(fd + 1, Ordering::Release);
     Ok(number)
 }
@@ -79,6 +127,7 @@ pub(crate) fn epoll_part(number: c_int) -> Option<c_int> {
 /// Gives it one, unless another thread has: that one then.
 pub(crate) fn set_epoll_part(number: c_int, fd: c_int) -> Result<Option<c_int>, Errno> {
     let entry = EPOLLS.at(number).ok_or(Errno::EBADF)?;
+    END.fetch_max(number as usize + 1, Ordering::AcqRel);
     let set = entry.compare_exchange(0, fd + 1, Ordering::AcqRel, Ordering::Acquire);
     Ok(set.err().map(|other| other - 1))
 }

@@ -2,8 +2,8 @@
 
 use crate::numbers::{Both, is_watched};
 use crate::real;
+use crate::stack::with;
 use libc::{c_int, c_ulong, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
-use posix::c::life::with;
 use posix::c::{self, returned_int};
 
 /// Is one of the entries the stack's business?

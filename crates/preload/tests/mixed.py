@@ -1,7 +1,9 @@
 """An unmodified Python over the stack, which hears only itself: what programs do with sockets among other descriptors."""
-import asyncio, errno, os, select, signal, socket, tempfile, threading
+import asyncio, errno, os, select, signal, socket, subprocess, tempfile, threading
 
 OWN = "10.0.0.2"
+# Which stack it is was decided when the program began: what it does to its environment later means nothing.
+del os.environ["FIRSTBYTE"]
 
 
 def listener(port):
@@ -57,10 +59,51 @@ def what_is_not_tcp_is_the_kernels():
     a.close(), b.close()
     with socket.socket() as s:
         try:
-            s.bind(("127.0.0.1", 0))
-            assert False, "127.0.0.1 is not the stack's"
+            s.bind(("192.0.2.1", 0))
+            assert False, "nobody here has this address"
         except OSError as e:
             assert e.errno == errno.EADDRNOTAVAIL, e
+
+
+def loopback_addresses_are_the_kernels():
+    with socket.socket() as server, socket.socket() as client, socket.socket() as refused:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        # Not blocking, with an option, watched and duplicated before it is known whose it is.
+        client.setblocking(False)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        copy, poll = client.dup(), select.epoll()
+        poll.register(client, select.EPOLLOUT | select.EPOLLONESHOT)
+        assert client.connect_ex(server.getsockname()) == errno.EINPROGRESS
+        accepted, peer = server.accept()
+        assert poll.poll(5) == [(client.fileno(), select.EPOLLOUT)]
+        assert client.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+        assert peer == client.getsockname() == copy.getsockname() and peer[0] == "127.0.0.1"
+        accepted.send(b"z")
+        copy.setblocking(True)
+        assert copy.recv(1) == b"z"
+        accepted.close(), copy.close(), poll.close()
+        free = server.getsockname()
+        server.close()
+        try:
+            refused.connect(free)
+            assert False, "nobody listens"
+        except ConnectionRefusedError:
+            pass
+    with socket.socket() as s:
+        s.bind((OWN, 0))
+        assert s.getsockname()[0] == OWN, "what is the stack's stays so"
+
+
+def children_execute_other_programs():
+    client, server = pair(19)
+    said = subprocess.run(["echo", "hello"], stdout=subprocess.PIPE, check=True, close_fds=True).stdout
+    assert said == b"hello\n"
+    assert os.system("exit 3") >> 8 == 3
+    client.send(b"still")
+    assert server.recv(5) == b"still"
+    client.close(), server.close()
 
 
 def waits(port, look):
@@ -203,7 +246,7 @@ def children_have_none():
         try:
             client.send(b"x")
         except OSError as e:
-            os._exit(0 if e.errno == errno.EBADF else 1)
+            os._exit(0 if e.errno == errno.ENETDOWN else 1)
         os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
     client.send(b"z")
@@ -214,6 +257,8 @@ def children_have_none():
 numbers_are_the_kernels()
 duplicates_share_one_socket()
 what_is_not_tcp_is_the_kernels()
+loopback_addresses_are_the_kernels()
+children_execute_other_programs()
 waits(10, by_select)
 waits(11, by_poll)
 waits(12, by_epoll)

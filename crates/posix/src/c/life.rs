@@ -10,7 +10,7 @@ use host::paths;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::Once;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A stack that was started.
@@ -22,6 +22,10 @@ pub struct Started {
 }
 
 static CURRENT: AtomicPtr<Started> = AtomicPtr::new(ptr::null_mut());
+/// The process that started it; 0: none did.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+/// Of a child of `fork`: the process whose stack was in use.
+static FORKED_FROM: AtomicU32 = AtomicU32::new(0);
 
 /// Where [`start`] looks when it is told nothing.
 pub const ENVIRONMENT: &str = "FIRSTBYTE";
@@ -39,6 +43,16 @@ pub fn current() -> Option<&'static RealProcess> {
 /// The call's own, `EBADF`.
 pub fn with<R>(call: impl FnOnce(&'static RealProcess) -> Result<R, Errno>) -> Result<R, Errno> {
     call(current().ok_or(Errno::EBADF)?)
+}
+
+/// Of a child of `fork` that has lost the stack in use: the process to which it belongs.
+pub fn forked_from() -> Option<u32> {
+    Some(FORKED_FROM.load(Ordering::Relaxed)).filter(|owner| *owner != 0)
+}
+
+/// Is this a child that shares its parent's memory until it executes another program (`vfork`)? Then nothing of the parent's may change.
+pub fn is_borrowed() -> bool {
+    current().is_some() && OWNER.load(Ordering::Relaxed) != std::process::id()
 }
 
 /// Starts the stack of this process. Without a text, the environment has it (`FIRSTBYTE`). When the process ends in order, so does the
@@ -109,6 +123,7 @@ fn install(started: Started) -> Result<(), Started> {
         // SAFETY: it came from a box just now, and nobody else has seen it.
         return Err(*unsafe { Box::from_raw(leaked) });
     }
+    OWNER.store(std::process::id(), Ordering::Relaxed);
     AT_END.call_once(|| {
         // SAFETY: both are functions without arguments that may be called whenever the system does. That there is no memory to
         // remember them would only mean that the end is as abrupt as that of a killed process.
@@ -128,5 +143,7 @@ extern "C" fn at_exit() {
 
 /// A child of fork has neither the thread of the stack nor a right to its device.
 extern "C" fn in_child() {
-    CURRENT.store(ptr::null_mut(), Ordering::Release);
+    if !CURRENT.swap(ptr::null_mut(), Ordering::AcqRel).is_null() {
+        FORKED_FROM.store(OWNER.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
 }

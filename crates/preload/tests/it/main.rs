@@ -70,6 +70,55 @@ fn a_program_without_a_stack_says_why() {
     assert!(said.contains("Network is down"), "{said}");
 }
 
+/// A server that forks for each client: the child says what is wrong and ends, so that the client is not left waiting, and the parent goes on.
+const FORKING: &str = "
+import errno, os, socket, socketserver, threading
+address = ('10.0.0.2', 80)
+
+class Handler(socketserver.BaseRequestHandler):
+    def handle(self):
+        try:
+            self.request.recv(1)
+            os._exit(1)
+        except OSError as error:
+            os._exit(42 if error.errno == errno.ENETDOWN else 2)
+
+def visit():
+    with socket.create_connection(address) as client:
+        client.settimeout(20)
+        client.send(b'x')
+        try:
+            assert client.recv(1) == b''
+        except ConnectionResetError:
+            pass
+
+with socketserver.ForkingTCPServer(address, Handler) as server:
+    for _ in range(2):
+        visitor = threading.Thread(target=visit)
+        visitor.start()
+        server.handle_request()
+        visitor.join()
+child = os.fork()
+if child == 0:
+    try:
+        socket.socket()
+    except OSError as error:
+        os._exit(43 if error.errno == errno.ENETDOWN else 2)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 43
+print('the parent goes on')
+";
+
+#[test]
+fn a_program_that_forks_is_told_why_its_children_have_no_sockets() {
+    let Some(mut python) = over_the_stack("python3", "device loopback; address 10.0.0.2/24") else { return };
+    let output = python.args(["-c", FORKING]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "the parent goes on\n");
+    assert_eq!(said.matches("was forked from").count(), 3, "each child once: {said}");
+    assert!(said.contains("Run the program as one process"), "{said}");
+}
+
 const STACK: &str = "device tun0; device-address 10.0.0.1/24; address 10.0.0.2/24";
 
 /// A folder of this process with one file in it, `page`, which is given, too.
@@ -180,6 +229,27 @@ fn nginx_serves_the_kernel_and_takes_fast_open() {
         }
     });
     fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn curl_reaches_loopback_by_the_kernel() {
+    in_namespace(|| {
+        let listener = TcpListener::bind("127.0.0.1:9999").unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, peer) = listener.accept().unwrap();
+            assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+            stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nhello").unwrap();
+            peer
+        });
+        let Some(mut curl) = over_the_stack("curl", STACK) else { return };
+        curl.args(["--silent", "--show-error", "--max-time", "10", "http://127.0.0.1:9999/"]);
+        let output = curl.output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "hello", "{output:?}");
+        assert!(server.join().unwrap().ip().is_loopback());
+        let Some(mut curl) = over_the_stack("curl", STACK) else { return };
+        let refused = curl.args(["--silent", "--max-time", "10", "http://127.0.0.1:9999/"]).status().unwrap();
+        assert_eq!(refused.code(), Some(7), "curl: failed to connect");
+    });
 }
 
 #[test]
