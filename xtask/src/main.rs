@@ -13,6 +13,9 @@ usage: cargo xtask COMMAND
   test     everything that must pass: packages, format, lints, tidiness, tests, documentation, the main command;
            then the instruction counts of the hot paths beside the recorded ones (changes of more than 5 % are marked).
            As root, programs the tests talk to are installed with apt; tests that need root say so when skipped.
+  simulate [OPTION…]
+           two stacks in virtual time with every setting, option, fault and application step drawn at random; --help lists
+           the options (worlds, seeds, intensity, replay, shrink)
   tidy     only the rules of CONTRIBUTING.md that a program can check
   scripts PACKETDRILL [FILE|FOLDER…]
            our packetdrill scripts, or these, over this machine's kernel by google/packetdrill's program, each in a network
@@ -24,6 +27,7 @@ fn main() -> ExitCode {
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test(),
         ["tidy"] => tidy::check(),
+        ["simulate", ref options @ ..] => simulate(options),
         ["scripts", packetdrill, ref paths @ ..] => scripts::run(packetdrill, paths),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
@@ -46,6 +50,9 @@ fn main() -> ExitCode {
 /// Of the simulation in each of its worlds; a bare `cargo test` plays fewer.
 const SEEDS: &str = "1000";
 
+/// Of those in which everything is drawn; `cargo xtask simulate` plays as many as one likes.
+const WORLDS: &str = "20000";
+
 fn test() -> Result<(), String> {
     let begun = Instant::now();
     packages::install_missing()?;
@@ -54,12 +61,19 @@ fn test() -> Result<(), String> {
     cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"], &[])?;
     cargo(&["build", "--release", "--locked", "--package", "firstbyte-cli"], &[])?;
     cargo(&["test", "--workspace", "--locked"], &[("FIRSTBYTE_SEEDS", SEEDS)])?;
+    simulate(&["--worlds", WORLDS])?;
     cargo(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "--deny warnings")])?;
     cargo(&["run", "--release", "--locked", "--", "lab", "fast-open"], &[])?;
     // Last, so that what it shows is seen: a count that has changed is no failure, but somebody must mean it.
     cargo(&["run", "--release", "--locked", "--package", "firstbyte-bench", "--", "instructions"], &[])?;
     println!("xtask: all of it passed in {} s", begun.elapsed().as_secs());
     Ok(())
+}
+
+/// With overflow checks and debug assertions, and fast all the same (the profile in Cargo.toml).
+fn simulate(options: &[&str]) -> Result<(), String> {
+    let build = ["run", "--profile", "simulate", "--locked", "--package", "firstbyte-simulation", "--"];
+    cargo(&[&build, options].concat(), &[])
 }
 
 fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {

@@ -59,10 +59,8 @@ impl Campaign {
         let busy: Vec<Mutex<Option<(u64, Instant)>>> = (0..self.threads).map(|_| Mutex::new(None)).collect();
         let outcome = Mutex::new(Outcome::default());
         std::thread::scope(|scope| {
-            let workers: Vec<_> = busy
-                .iter()
-                .map(|busy| scope.spawn(|| self.work(&next, &over, busy, &outcome)))
-                .collect();
+            let workers: Vec<_> =
+                busy.iter().map(|busy| scope.spawn(|| self.work(&next, &over, busy, &outcome))).collect();
             while workers.iter().any(|worker| !worker.is_finished()) {
                 std::thread::park_timeout(Duration::from_millis(200));
                 let (worlds, failed) = {
@@ -129,7 +127,10 @@ fn same_again(scenario: &Scenario, summary: Summary) -> Result<Summary, Failure>
     if again == summary {
         return Ok(summary);
     }
-    Err(Failure::new("not the same twice", format_args!("{} packets, then {}", summary.packets, again.packets)))
+    Err(Failure::new(
+        "not the same twice",
+        format_args!("{} packets, then {}", summary.packets, again.packets),
+    ))
 }
 
 thread_local! {
@@ -155,7 +156,9 @@ fn note_panics() {
         std::panic::set_hook(Box::new(|info| {
             let place = info.location().map_or(String::new(), |at| format!("{}:{}", at.file(), at.line()));
             let message = info.payload_as_str().unwrap_or("").to_owned();
-            PANIC.with(|panic| *panic.borrow_mut() = Some(Failure::new(&format!("panic at {place}"), message)));
+            PANIC.with(|panic| {
+                *panic.borrow_mut() = Some(Failure::new(&format!("panic at {place}"), message))
+            });
         }));
     });
 }

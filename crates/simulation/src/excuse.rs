@@ -12,6 +12,8 @@ use proto::{CloseReason, Config, Counters, Drops};
 pub struct Facts<'a> {
     /// The world.
     pub scenario: &'a Scenario,
+    /// The longest pause of a reader, ms.
+    pub longest_pause: u64,
     /// Client and server.
     pub sides: [Side<'a>; 2],
 }
@@ -80,8 +82,25 @@ pub const EXCUSES: &[Excuse] = &[
         applies: |facts, _| {
             let server = &facts.sides[SERVER];
             let overflowed = server.counters.listen_drops > 0 || server.counters.listen_overflows > 0;
-            server.fate.is_none() && overflowed || server.fate.is_none() && facts.scenario.listener.backlog < 8
+            server.fate.is_none() && overflowed
+                || server.fate.is_none() && facts.scenario.listener.backlog < 8
         },
+    },
+    Excuse {
+        name: "nobody held the connection any more, and its peer was silent for long",
+        words: "tcp_orphan_retries: a connection that was closed is given up after eight unanswered time-outs or window probes; RFC 1122 \
+                §4.2.2.17 lets a window stay closed only as long as the receiver answers",
+        applies: |facts, side| {
+            let peer = &facts.sides[1 - side];
+            let reads_late = facts.longest_pause > 60_000 || slept_long(facts.scenario);
+            let gave_up = peer.counters.abort_on_timeout > 0;
+            peer.fate == Some(Fate::Complete) && gave_up && (reads_late || is_impatient(facts, 1 - side))
+        },
+    },
+    Excuse {
+        name: "the server gave up the opening, as it was told to",
+        words: "tcp_synack_retries, rto_initial: a half-open request ends when its SYN-ACKs have gone unanswered for so long",
+        applies: |facts, _| facts.sides[SERVER].fate.is_none() && is_impatient(facts, SERVER),
     },
     Excuse {
         name: "nothing carried the opening",
@@ -102,13 +121,16 @@ pub const EXCUSES: &[Excuse] = &[
     Excuse {
         name: "nobody listens to the path's MTU",
         words: "ip-route(8), mtu lock: path MTU discovery is not tried; RFC 8201 §4: a node that does not do it sends no more than 1280 bytes",
-        applies: |facts, _| facts.scenario.v6 && !facts.scenario.wire.mtus.is_empty() && is_deaf_to_mtu(facts),
+        applies: |facts, _| {
+            facts.scenario.v6 && !facts.scenario.wire.mtus.is_empty() && is_deaf_to_mtu(facts)
+        },
     },
     Excuse {
         name: "the stack had no memory",
         words: "tcp_mem and tcp_max_orphans: above them connections that nobody holds are reset, and new ones are not taken",
         applies: |facts, side| {
-            facts.sides[1 - side].counters.abort_on_memory > 0 || facts.sides[side].counters.abort_on_memory > 0
+            facts.sides[1 - side].counters.abort_on_memory > 0
+                || facts.sides[side].counters.abort_on_memory > 0
         },
     },
     Excuse {
@@ -140,7 +162,10 @@ pub fn find(facts: &Facts<'_>, side: usize) -> Option<&'static str> {
 }
 
 fn has(side: &Side<'_>, name: &str) -> bool {
-    let begun = side.options.iter().any(|option| option.0 == name && option.1 > 0 || option.0 == name && name == "linger");
+    let begun = side
+        .options
+        .iter()
+        .any(|option| option.0 == name && option.1 > 0 || option.0 == name && name == "linger");
     begun || side.steps.iter().any(|step| matches!(step, Step::Set(option) if option.0 == name))
 }
 
@@ -150,7 +175,12 @@ fn is_content(facts: &Facts<'_>, side: usize) -> bool {
 }
 
 fn gave_up(facts: &Facts<'_>, side: usize) -> bool {
-    let reasons = [CloseReason::TimedOut, CloseReason::HostUnreachable, CloseReason::Prohibited, CloseReason::PortUnreachable];
+    let reasons = [
+        CloseReason::TimedOut,
+        CloseReason::HostUnreachable,
+        CloseReason::Prohibited,
+        CloseReason::PortUnreachable,
+    ];
     reasons.into_iter().any(|reason| facts.sides[side].fate == Some(Fate::Ended(reason)))
 }
 
@@ -180,7 +210,8 @@ fn is_impatient(facts: &Facts<'_>, side: usize) -> bool {
 
 /// A locked route, or `IPV6_PMTUDISC_INTERFACE`, keeps an end from hearing what ICMP tells of the path.
 fn is_deaf_to_mtu(facts: &Facts<'_>) -> bool {
-    let locked = facts.scenario.hosts.iter().flat_map(|host| &host.route).any(|word| word.starts_with("mtu lock"));
+    let locked =
+        facts.scenario.hosts.iter().flat_map(|host| &host.route).any(|word| word.starts_with("mtu lock"));
     locked || facts.sides.iter().any(|side| has(side, "path_mtu_discovery"))
 }
 

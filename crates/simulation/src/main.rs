@@ -52,7 +52,9 @@ struct Arguments {
 
 fn parse_intensity(text: &str) -> Result<Intensity, String> {
     let known = Intensity::ALL.iter().find(|(name, _)| *name == text);
-    known.map(|(_, intensity)| *intensity).ok_or_else(|| "not one of: defaults, one, few, many, all".to_owned())
+    known
+        .map(|(_, intensity)| *intensity)
+        .ok_or_else(|| "not one of: defaults, one, few, many, all".to_owned())
 }
 
 fn main() -> ExitCode {
@@ -79,7 +81,10 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
             None => Intensity::ALL.map(|(_, intensity)| intensity).to_vec(),
         },
         attacked_every: arguments.attacked_every,
-        threads: arguments.threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1),
+        threads: arguments
+            .threads
+            .or_else(|| std::thread::available_parallelism().ok().map(Into::into))
+            .unwrap_or(1),
         most_failures: arguments.failures.max(1),
     };
     if let Some(file) = &arguments.replay {

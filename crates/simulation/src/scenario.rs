@@ -123,6 +123,11 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Longest time for which an end does not read, ms.
+    pub fn longest_pause(&self) -> u64 {
+        self.ends.iter().flat_map(|end| &end.pauses).map(|(_, ms)| *ms).max().unwrap_or(0)
+    }
+
     /// Bytes that an end has to say in all.
     pub fn says(&self, side: usize) -> u64 {
         let written = self.ends[side].steps.iter().map(|step| match step {

@@ -11,11 +11,13 @@ mod wire;
 
 use crate::random::Random;
 use crate::scenario::Scenario;
-pub use app::Fate;
 use app::App;
+pub use app::Fate;
 use core::fmt;
 use core::time::Duration;
-use proto::{Capabilities, ConnId, Instant, ListenOptions, ListenerId, RouteMetrics, Stack, fast_open::Network};
+use proto::{
+    Capabilities, ConnId, Instant, ListenOptions, ListenerId, RouteMetrics, Stack, fast_open::Network,
+};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 

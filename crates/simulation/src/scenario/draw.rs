@@ -38,8 +38,14 @@ impl Scenario {
             connections,
             wire,
             changes,
-            sleeps: several(random, 10, 2, |random| (random.magnitude(100_000), random.magnitude(10_000_000))),
-            attacks: if attacked { (0..1 + random.magnitude(6)).map(|_| attack(random)).collect() } else { Vec::new() },
+            sleeps: several(random, 10, 2, |random| {
+                (random.magnitude(100_000), random.magnitude(10_000_000))
+            }),
+            attacks: if attacked {
+                (0..1 + random.magnitude(6)).map(|_| attack(random)).collect()
+            } else {
+                Vec::new()
+            },
         }
     }
 
@@ -78,7 +84,11 @@ fn host(random: &mut Random, intensity: Intensity, least_mtu: u64) -> Host {
     let wanted = wanted(random, intensity, Config::rows().len());
     let gso = random.chance(50);
     let usual = [least_mtu, 1500, 1500, 1500, 9000, 65_535];
-    let mtu = if random.chance(80) { random.pick(&usual) } else { least_mtu + random.magnitude(65_535 - least_mtu) };
+    let mtu = if random.chance(80) {
+        random.pick(&usual)
+    } else {
+        least_mtu + random.magnitude(65_535 - least_mtu)
+    };
     Host {
         linux,
         settings: settings::draw(random, &config, wanted),
@@ -141,8 +151,8 @@ fn changes(random: &mut Random, intensity: Intensity, hosts: &[Host; 2]) -> Vec<
         let rows = Config::rows();
         let row = &rows[random.below(rows.len() as u64) as usize];
         let mut config = base(hosts[side].linux);
-        let (name, value) =
-            settings::one(random, &mut config, row).unwrap_or_else(|| ("firstbyte.icmp_echo".into(), "0".into()));
+        let (name, value) = settings::one(random, &mut config, row)
+            .unwrap_or_else(|| ("firstbyte.icmp_echo".into(), "0".into()));
         Change { at_ms: random.magnitude(60_000), side, name, value }
     })
 }
@@ -212,7 +222,13 @@ fn connection(random: &mut Random, intensity: Intensity) -> Connection {
     }
 }
 
-fn steps(random: &mut Random, intensity: Intensity, total: u64, awaits: Option<u64>, leaves: bool) -> Vec<Step> {
+fn steps(
+    random: &mut Random,
+    intensity: Intensity,
+    total: u64,
+    awaits: Option<u64>,
+    leaves: bool,
+) -> Vec<Step> {
     let mut steps: Vec<Step> = awaits.into_iter().map(Step::Await).collect();
     let mut left = total;
     while left > 0 {
@@ -243,7 +259,8 @@ const FLAGS: [WriteFlags; 3] = [WriteFlags::MORE, WriteFlags::END_OF_RECORD, Wri
 
 fn wire(random: &mut Random, least_mtu: u64) -> Wire {
     let badness = random.below(4);
-    let bad = |random: &mut Random, most: u64| if badness == 0 { 0 } else { random.below(most * badness / 3 + 1) };
+    let bad =
+        |random: &mut Random, most: u64| if badness == 0 { 0 } else { random.below(most * badness / 3 + 1) };
     let loss = bad(random, 20);
     let small = |random: &mut Random| (least_mtu + random.magnitude(9000)) as usize;
     Wire {

@@ -7,7 +7,8 @@ use crate::scenario::Step;
 use bytes::Bytes;
 use core::time::Duration;
 use proto::{
-    CloseReason, ConnId, ConnectOptions, Events, FastOpen, Instant, ReadError, SocketId, WriteError, WriteFlags,
+    CloseReason, ConnId, ConnectOptions, Events, FastOpen, Instant, ReadError, SocketId, WriteError,
+    WriteFlags,
 };
 use std::net::SocketAddr;
 
@@ -219,7 +220,10 @@ impl World<'_> {
                 Err(ReadError::Blocked) => app.readable = false,
                 Err(ReadError::Closed(reason)) => self.ended(side, which, app, reason),
                 Err(ReadError::NotFound) => {
-                    return Err(Failure::new("a connection is gone that nobody closed", format_args!("{side}/{which}")));
+                    return Err(Failure::new(
+                        "a connection is gone that nobody closed",
+                        format_args!("{side}/{which}"),
+                    ));
                 }
             }
         }
@@ -284,7 +288,9 @@ impl World<'_> {
                     app.steps_from = self.now + Duration::from_millis(*ms);
                     true
                 }
-                Step::Await(bytes) => app.read >= (*bytes).min(self.scenario.connections[which].says(1 - side)) || app.eof,
+                Step::Await(bytes) => {
+                    app.read >= (*bytes).min(self.scenario.connections[which].says(1 - side)) || app.eof
+                }
                 Step::Push => {
                     self.stacks[side].push(self.now, app.id);
                     true

@@ -31,7 +31,9 @@ impl World<'_> {
         let text = [b'x'; 1000];
         let (header, text) = match attack.kind {
             Forgery::Reset => (TcpHeader { flags: Flags::RST, ..header }, &text[..0]),
-            Forgery::Syn => (TcpHeader { flags: Flags::SYN, ..header }, &text[..usize::from(nth as u8 % 2) * 100]),
+            Forgery::Syn => {
+                (TcpHeader { flags: Flags::SYN, ..header }, &text[..usize::from(nth as u8 % 2) * 100])
+            }
             Forgery::SynAck => (TcpHeader { flags: Flags::SYN | Flags::ACK, ..header }, &text[..0]),
             Forgery::Ack => (header, &text[..0]),
             Forgery::ZeroWindow => (TcpHeader { window: 0, ..header }, &text[..0]),

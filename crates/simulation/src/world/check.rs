@@ -33,7 +33,10 @@ impl World<'_> {
                     return Err(Failure::new("memory beyond the buffers", seen));
                 }
                 if u64::from(info.flight_size) > info.send_queue as u64 + 2 {
-                    let seen = format!("{side}/{which}: {} in flight, {} in the queue", info.flight_size, info.send_queue);
+                    let seen = format!(
+                        "{side}/{which}: {} in flight, {} in the queue",
+                        info.flight_size, info.send_queue
+                    );
                     return Err(Failure::new("more in flight than in the queue", seen));
                 }
             }

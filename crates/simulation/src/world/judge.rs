@@ -29,6 +29,7 @@ impl World<'_> {
         }
         let facts = Facts {
             scenario: self.scenario,
+            longest_pause: self.scenario.connections[which].longest_pause(),
             sides: [CLIENT, SERVER].map(|side| self.facts_of(side, which)),
         };
         match find(&facts, side) {

@@ -69,8 +69,9 @@ impl World<'_> {
     }
 
     fn send(&mut self, from: usize, packet: &TxPacket) -> Result<(), Failure> {
-        let merged =
-            self.scenario.wire.merge && packet.gso_size > 0 && usize::from(packet.gso_size) + 80 <= self.mtu();
+        let merged = self.scenario.wire.merge
+            && packet.gso_size > 0
+            && usize::from(packet.gso_size) + 80 <= self.mtu();
         if merged {
             let whole = RxPacket { gso_size: packet.gso_size, ..RxPacket::new(packet.to_bytes()) };
             return self.launch(from, whole);
@@ -222,7 +223,8 @@ impl World<'_> {
 }
 
 pub(super) fn icmp(from: Addr, to: Addr, error: IcmpError, about: &[u8]) -> Bytes {
-    let router = IpHeader::new(from, to, if to.is_v4() { wire::protocol::ICMP } else { wire::protocol::ICMPV6 });
+    let router =
+        IpHeader::new(from, to, if to.is_v4() { wire::protocol::ICMP } else { wire::protocol::ICMPV6 });
     let quote = &about[..about.len().min(100)];
     wire::build_icmp_packet(&router, &Icmp::Error { error, quote })
 }
