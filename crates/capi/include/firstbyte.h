@@ -20,12 +20,13 @@
  * functions: one that leads nowhere ends the program by SIGSEGV where the kernel would have answered EFAULT.
  *
  * THREADS.  Any call may be made from any thread. A call that waits sleeps, whatever the others do. A thread of the library's own moves
- * packets and timers; it takes no signals.
+ * packets and timers; it takes no signals. A call sleeps in a cancellation point (pthreads(7)): pthread_cancel() ends it.
  *
  * SIGNALS.  A handler interrupts a waiting call as in Linux (signal(7)): poll, select and epoll_wait, and calls with SO_RCVTIMEO or
  * SO_SNDTIMEO, always fail with EINTR; others go on if the handler was installed with SA_RESTART. A call that has moved some bytes
- * returns their number instead. EPIPE comes with SIGPIPE in the calling thread, unless MSG_NOSIGNAL. No fb_ call may be made in a
- * handler: unlike read() and write() they are not async-signal-safe.
+ * returns their number instead. EPIPE comes with SIGPIPE in the calling thread, unless MSG_NOSIGNAL. No handler runs while its thread
+ * has the library's lock, but unlike read() and write() the calls allocate memory: made in a handler that has interrupted malloc() they
+ * may wait for ever.
  *
  * FORK AND EXEC.  A child of fork() has no stack: its calls fail with EBADF and fb_socket() with ENETDOWN, the parent's go on, and it
  * may fb_start() one of its own on another device. Programs started by exec inherit nothing; fork() after fb_start() without exec is

@@ -5,7 +5,8 @@
 //! as in the kernel; any other pointer is believed, as everywhere in C.
 //!
 //! `addr`, `memory` and `control` are the ways between C and values, `calls`, `descriptors`, `messages`, `polling` and `epolling` the calls;
-//! `kernel` is what the last two ask of the kernel. [`life`] is the one stack of a process whose calls name none.
+//! `kernel` is what the last two ask of the kernel, `masked` and `semaphore` what
+//! threads need that have handlers and may be cancelled. [`life`] is the one stack of a process whose calls name none.
 #![expect(unsafe_code, reason = "C passes pointers")]
 
 mod addr;
@@ -15,9 +16,11 @@ mod descriptors;
 mod epolling;
 pub(crate) mod kernel;
 pub mod life;
+pub(crate) mod masked;
 mod memory;
 mod messages;
 mod polling;
+pub(crate) mod semaphore;
 mod zerocopy;
 
 pub(crate) use addr::name_bytes;

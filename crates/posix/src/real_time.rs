@@ -7,7 +7,10 @@
 //! between the stack and any [`device::Device`] (`driver`).
 //!
 //! **Signals.** A handler interrupts a sleeping call as it does in Linux: with a time-out, and in `poll`, `select` and `epoll_wait`
-//! always (`EINTR`), else unless it was installed with `SA_RESTART`. Calls are not async-signal-safe: none may be made in a handler.
+//! always (`EINTR`), else unless it was installed with `SA_RESTART`. Calls are not async-signal-safe, since they allocate memory; but no
+//! handler runs while its thread has the lock, so that one that sends or receives does not wait for its own thread.
+//!
+//! **Cancellation.** A call sleeps in a cancellation point (pthreads(7)); the cancelled thread waits for nothing afterwards.
 
 mod bell;
 mod driver;
@@ -19,6 +22,7 @@ pub use driver::{Ended, Running};
 pub use ready::{Look, Waits};
 
 use crate::c::Sides;
+use crate::c::masked::Masked;
 use crate::errno::{Errno, Stop};
 use crate::files::Open;
 use crate::sockets::Sockets;
@@ -27,6 +31,7 @@ use libc::c_int;
 use parker::{Parked, Parker};
 use proto::{Instant, RxBatch, TxPacket};
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use waiters::Waiters;
@@ -73,7 +78,8 @@ impl<C: Clock> Waiting<'_, C> {
         fds: &[i32],
         attempt: impl FnOnce(&mut Sockets, Instant) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
-        let mut inner = self.process.lock();
+        let mut locked = self.process.lock();
+        let inner = &mut *locked;
         if let Some(place) = self.place.take() {
             inner.waiters.remove(place);
         }
@@ -93,7 +99,7 @@ impl<C: Clock> Waiting<'_, C> {
         } else {
             inner.let_go(now, &mut self.held);
         }
-        self.process.settle(inner);
+        self.process.settle(locked);
         result
     }
 }
@@ -160,6 +166,7 @@ impl<C: Clock> RealProcess<C> {
         mut attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>,
     ) -> Result<R, Errno> {
         let parker = Parker::current();
+        let _stay = parker.enter();
         let mut waiting = self.waiting(parker.waker());
         loop {
             let deadline = match waiting.attempt(watch.fds, &mut attempt) {
@@ -212,7 +219,7 @@ impl<C: Clock> RealProcess<C> {
     }
 
     /// What follows every call: whom it concerns is woken, and the driver is told what there is to do.
-    fn settle(&self, mut inner: MutexGuard<'_, Inner>) {
+    fn settle(&self, mut inner: Locked<'_>) {
         let mut woken = Vec::new();
         inner.notice(&mut woken);
         let tell = inner.has_work() && !std::mem::replace(&mut inner.notified, true);
@@ -223,8 +230,34 @@ impl<C: Clock> RealProcess<C> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> Locked<'_> {
+        let masked = Masked::new();
+        Locked { inner: self.lock_by_driver(), _masked: masked }
+    }
+
+    /// In the driver's thread no handler runs.
+    fn lock_by_driver(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The lock, given back before handlers run again.
+struct Locked<'a> {
+    inner: MutexGuard<'a, Inner>,
+    _masked: Masked,
+}
+
+impl Deref for Locked<'_> {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Inner {
+        &mut self.inner
     }
 }
 
@@ -268,7 +301,7 @@ impl<C: Clock> Pumped for RealProcess<C> {
         tx_max: usize,
         woken: &mut Vec<Waker>,
     ) -> Exchange {
-        let mut inner = self.lock();
+        let mut inner = self.lock_by_driver();
         let now = self.clock.now();
         inner.notified = false;
         let is_capped = turn(inner.sockets.stack_mut(), now, rx, tx, tx_max);
@@ -279,7 +312,7 @@ impl<C: Clock> Pumped for RealProcess<C> {
     }
 
     fn take_back(&self, refused: &mut VecDeque<TxPacket>) {
-        let mut inner = self.lock();
+        let mut inner = self.lock_by_driver();
         let now = self.clock.now();
         refused.drain(..).rev().for_each(|packet| inner.sockets.stack_mut().handle_refusal(now, &packet));
     }

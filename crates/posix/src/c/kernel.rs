@@ -1,12 +1,14 @@
 //! What is asked of the kernel about its own descriptors, when they are waited for beside the library's.
 //!
-//! By system call: under libc's names a program may have this very library (`preload`).
+//! By system call: under libc's names a program may have this very library (`preload`). Only to sleep libc is asked, by the function behind
+//! ours, since a thread can be cancelled there.
 
 use crate::errno::Errno;
 use core::ptr;
 use core::time::Duration;
-use libc::{c_int, c_long, epoll_event, pollfd, sigset_t, timespec};
+use libc::{c_int, c_long, epoll_event, nfds_t, pollfd, sigset_t, timespec};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 fn of_system(returned: c_long) -> Result<usize, Errno> {
     usize::try_from(returned)
@@ -32,7 +34,24 @@ pub(crate) fn sleep(
     let time = time.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
     let mask = mask.map_or(ptr::null(), ptr::from_ref);
     // SAFETY: the entries are this slice; the time and the mask are null or valid, and longer than the kernel's.
-    of_system(unsafe { libc::syscall(libc::SYS_ppoll, fds.as_mut_ptr(), fds.len(), time, mask, SIGSET_LEN) })
+    of_system(unsafe {
+        match ppoll_of_libc() {
+            Some(ppoll) => ppoll(fds.as_mut_ptr(), fds.len() as nfds_t, time, mask).into(),
+            None => libc::syscall(libc::SYS_ppoll, fds.as_mut_ptr(), fds.len(), time, mask, SIGSET_LEN),
+        }
+    })
+}
+
+/// A thread that is cancelled unwinds from here.
+type Ppoll = unsafe extern "C-unwind" fn(*mut pollfd, nfds_t, *const timespec, *const sigset_t) -> c_int;
+
+/// libc's own; `None` in a program without dynamic libraries.
+fn ppoll_of_libc() -> Option<Ppoll> {
+    static FOUND: OnceLock<Option<Ppoll>> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        // SAFETY: the name is a C string; libc's function of this name has this type, and null is `None`.
+        unsafe { core::mem::transmute(libc::dlsym(libc::RTLD_NEXT, c"ppoll".as_ptr())) }
+    })
 }
 
 /// What the descriptors have now; how many have something.

@@ -2,6 +2,7 @@
 
 use crate::errno::Errno;
 use libc::{c_int, c_uint, c_void, iovec, mmsghdr, msghdr};
+use std::borrow::Cow;
 
 /// Linux's `UIO_MAXIOV`.
 const IOVECS_MAX: usize = 1024;
@@ -9,8 +10,8 @@ const IOVECS_MAX: usize = 1024;
 const BYTES_MAX: usize = 0x7fff_f000;
 
 /// Bytes to send, and whether more was named that cannot be read.
-pub(super) struct Gathered {
-    pub(super) bytes: Vec<u8>,
+pub(super) struct Gathered<'a> {
+    pub(super) bytes: Cow<'a, [u8]>,
     pub(super) faulty: bool,
 }
 
@@ -57,19 +58,31 @@ pub(super) fn count(count: c_int) -> Result<usize, Errno> {
     usize::try_from(count).map_err(|_| Errno::EINVAL)
 }
 
+/// One buffer is left where it is, however large: what there is room for is copied from there.
+///
 /// # Safety
-/// Each entry is null, or so many bytes there can be read.
-pub(super) unsafe fn gather(iovecs: &[iovec]) -> Gathered {
+/// Each entry is null, or so many bytes there can be read, for `'a`.
+pub(super) unsafe fn gather<'a>(iovecs: &[iovec]) -> Gathered<'a> {
+    let mut filled = iovecs.iter().filter(|entry| entry.iov_len > 0);
+    if let (Some(only), None) = (filled.next(), filled.next()) {
+        if only.iov_base.is_null() {
+            return Gathered { bytes: Cow::Borrowed(&[]), faulty: true };
+        }
+        let len = only.iov_len.min(BYTES_MAX);
+        // SAFETY: the caller says so; `len` is not beyond it.
+        let bytes = unsafe { core::slice::from_raw_parts(only.iov_base.cast::<u8>(), len) };
+        return Gathered { bytes: Cow::Borrowed(bytes), faulty: false };
+    }
     let mut bytes = Vec::new();
     for entry in iovecs.iter().filter(|entry| entry.iov_len > 0) {
         if entry.iov_base.is_null() {
-            return Gathered { bytes, faulty: true };
+            return Gathered { bytes: bytes.into(), faulty: true };
         }
         let len = entry.iov_len.min(BYTES_MAX - bytes.len());
         // SAFETY: the caller says so; `len` is not beyond it.
         bytes.extend_from_slice(unsafe { core::slice::from_raw_parts(entry.iov_base.cast::<u8>(), len) });
     }
-    Gathered { bytes, faulty: false }
+    Gathered { bytes: bytes.into(), faulty: false }
 }
 
 /// One buffer as a vector.

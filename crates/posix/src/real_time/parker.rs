@@ -1,19 +1,21 @@
 //! How a thread sleeps until it is woken, its time comes, or a signal handler has run.
 //!
-//! A futex, since its rules for signals are those of a socket: a wait without a time-out goes on after a handler installed with
-//! `SA_RESTART`; one with a time-out ends (signal(7)).
+//! On a semaphore, whose rules for signals and cancellation are those of a socket.
 
-use rustix::io::Errno;
-use rustix::thread::futex::{self, Flags, Timespec};
+use crate::c::semaphore::{Semaphore, Waited};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
 /// One thread's place to sleep.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Parker {
     state: AtomicU32,
+    /// Posted once when the state changes to woken.
+    semaphore: Semaphore,
+    /// Calls of the thread that may sleep: more than one where a signal handler makes another.
+    calls: AtomicU32,
 }
 
 const EMPTY: u32 = 0;
@@ -29,14 +31,34 @@ pub(super) enum Parked {
 }
 
 thread_local! {
-    static OWN: Arc<Parker> = Arc::default();
+    static OWN: Arc<Parker> = Arc::new(Parker::new());
+}
+
+/// A call that may sleep. When one that a handler has made ends, the interrupted one looks again: it may have been meant.
+pub(super) struct Stay<'a>(&'a Arc<Parker>);
+
+impl Drop for Stay<'_> {
+    fn drop(&mut self) {
+        if self.0.calls.fetch_sub(1, Ordering::Relaxed) > 1 {
+            self.0.wake_by_ref();
+        }
+    }
 }
 
 impl Parker {
     /// The calling thread's own.
     pub(super) fn current() -> Arc<Parker> {
         // A thread that is ending has given its own back.
-        OWN.try_with(Arc::clone).unwrap_or_default()
+        OWN.try_with(Arc::clone).unwrap_or_else(|_| Arc::new(Parker::new()))
+    }
+
+    fn new() -> Parker {
+        Parker { state: AtomicU32::new(EMPTY), semaphore: Semaphore::new(), calls: AtomicU32::new(0) }
+    }
+
+    pub(super) fn enter(self: &Arc<Parker>) -> Stay<'_> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Stay(self)
     }
 
     pub(super) fn waker(self: &Arc<Parker>) -> Waker {
@@ -45,19 +67,15 @@ impl Parker {
 
     /// Sleeps, for ever without `most`. Who was woken before does not sleep.
     pub(super) fn park(&self, most: Option<Duration>) -> Parked {
-        loop {
-            if self.state.swap(EMPTY, Ordering::Acquire) == WOKEN {
-                return Parked::Over;
+        match self.semaphore.wait(most) {
+            // Woken from here on it is posted anew.
+            Waited::Posted => {
+                self.state.swap(EMPTY, Ordering::AcqRel);
+                Parked::Over
             }
-            let time = most.and_then(|most| Timespec::try_from(most).ok());
-            match futex::wait(&self.state, Flags::PRIVATE, EMPTY, time.as_ref()) {
-                Err(Errno::INTR) if self.state.swap(EMPTY, Ordering::Acquire) == EMPTY => {
-                    return Parked::Interrupted;
-                }
-                Err(Errno::INTR | Errno::TIMEDOUT) => return Parked::Over,
-                // Woken, or never asleep.
-                _ => {}
-            }
+            Waited::TimedOut => Parked::Over,
+            Waited::Interrupted if self.state.load(Ordering::Acquire) == WOKEN => Parked::Over,
+            Waited::Interrupted => Parked::Interrupted,
         }
     }
 }
@@ -69,8 +87,7 @@ impl Wake for Parker {
 
     fn wake_by_ref(self: &Arc<Parker>) {
         if self.state.swap(WOKEN, Ordering::Release) == EMPTY {
-            // It cannot fail: the place is ours and aligned.
-            let _ = futex::wake(&self.state, Flags::PRIVATE, 1);
+            self.semaphore.post();
         }
     }
 }

@@ -62,6 +62,20 @@ fn python_finds_sockets_as_the_kernels_among_other_descriptors() {
 }
 
 #[test]
+fn threads_are_cancelled_handlers_send_and_large_writes_are_cheap() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/habits.c");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("habits-{}", std::process::id()));
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-g"]).arg(source).arg("-o").arg(&program);
+    assert!(cc.arg("-lpthread").status().unwrap().success(), "{cc:?}");
+    let mut habits = Command::new(&program);
+    habits.env("FIRSTBYTE", "device loopback; address 10.0.0.2/24").env("LD_PRELOAD", library());
+    let output = habits.output().unwrap();
+    fs::remove_file(program).unwrap();
+    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn a_program_without_a_stack_says_why() {
     let Some(mut python) = over_the_stack("python3", "device loopback") else { return };
     let output = python.args(["-c", "import socket; socket.socket()"]).output().unwrap();
