@@ -27,6 +27,8 @@ pub const CLIENT: usize = 0;
 pub const SERVER: usize = 1;
 /// Of a world that is still not quiet there is something that waits for ever.
 const LONGEST: Duration = Duration::from_secs(40 * 24 * 3600);
+/// So many times timers may go off, and applications act, while no packet is sent.
+const MOST_SILENT: u32 = 10_000;
 
 /// What must not happen has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,7 +179,15 @@ impl<'a> World<'a> {
     fn run_until_quiet(&mut self) -> Result<(), Failure> {
         self.step()?;
         let until = self.now + LONGEST;
+        let (mut silent, mut packets) = (0, self.wire.packets);
         while let Some(next) = self.next() {
+            silent = if packets == self.wire.packets { silent + 1 } else { 0 };
+            packets = self.wire.packets;
+            if silent > MOST_SILENT {
+                let now = self.now;
+                let timers = self.stacks.each_mut().map(|stack| stack.poll_timeout().map(|at| at.since(now)));
+                return Err(Failure::new("timers go off and nothing happens", format_args!("the next: {timers:?}")));
+            }
             self.now = self.now.max(next);
             self.sleep();
             if self.now > until {
