@@ -187,6 +187,7 @@ pub(super) fn settle_open(
     id: ConnId,
     connection: &mut Connection,
 ) {
+    debug_assert!(connection.snd.is_in_order(), "SND.UNA ≤ SND.NXT ≤ SND.MAX");
     shared.charge(now, connection);
     agenda.note(now, id, connection);
 }

@@ -217,7 +217,7 @@ impl Stack {
             return self.owned(id).map(|_| 0).ok_or(ReadError::NotFound);
         }
         let connection = self.owned(id).ok_or(ReadError::NotFound)?;
-        let first = usize::from(connection.is_urgent_next()) + skip;
+        let first = usize::from(connection.is_urgent_next()).saturating_add(skip);
         if connection.rcv.buffer.len() <= first {
             return self.nothing_to_read(now, id).map(|()| 0);
         }

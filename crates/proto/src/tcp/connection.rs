@@ -190,6 +190,16 @@ impl Sender {
         self.fin_queued && self.nxt.after(self.queue.end())
     }
 
+    /// What is acknowledged was sent, and nothing is sent again that is.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.una.before_or_eq(self.nxt) && self.nxt.before_or_eq(self.max)
+    }
+
+    /// And is not acknowledged.
+    pub(crate) fn fin_in_flight(&self) -> bool {
+        self.fin_sent() && self.una.before(self.nxt)
+    }
+
     pub(crate) fn advance_nxt(&mut self, to: SeqNum) {
         self.nxt = to;
         self.max = self.max.latest(to);
@@ -197,7 +207,7 @@ impl Sender {
 
     /// A FIN that was sent goes again, behind what it follows.
     pub(crate) fn unsend_fin(&mut self) {
-        if self.fin_sent() {
+        if self.fin_in_flight() {
             self.nxt = self.queue.end();
         }
     }

@@ -605,3 +605,28 @@ fn an_orphan_that_may_not_wait_resets_whoever_acknowledges_its_fin() {
     p.expect("R 2");
     assert_eq!((p.sizes(), p.stack.counters().abort_on_linger), ((0, 0, 0), 1));
 }
+
+/// What went again after a FIN is acknowledged with it, and told to have come twice: the FIN is not overtaken, it is there.
+#[test]
+fn a_fin_that_is_acknowledged_does_not_go_again() {
+    for (last, reordered) in
+        [("A 1 ack 2002", false), ("A 1 ack 2002 <sack 1:1001>", false), ("A 1 ack 2002 <sack 1:1001>", true)]
+    {
+        let (mut p, id) = crate::sack::established_with(Config::default());
+        p.write(id, &pattern(1, 2000));
+        p.sent_now();
+        shutdown(&mut p, id);
+        p.sent_now();
+        p.expect_nothing_for(100);
+        p.send("A 1 ack 1 <sack 1001:2001>");
+        p.pass(60);
+        assert_eq!(p.sent_now().len(), 1, "1:1001 goes again");
+        if reordered {
+            p.send("A 1 ack 2001");
+        }
+        p.now = p.now + core::time::Duration::from_millis(110);
+        p.send(last);
+        p.expect_nothing_for(10_000);
+        assert_eq!(p.state(id), State::FinWait2);
+    }
+}

@@ -546,3 +546,18 @@ fn a_packet_acknowledged_in_parts_may_count_as_reordered() {
         p.expect_after(wait, "A 1001:2001 ack 1");
     }
 }
+
+/// From una on the block goes nearly round the whole space of numbers, so that each end compares as it should. It is senseless, not older news.
+#[test]
+fn a_block_around_the_whole_space_means_nothing() {
+    let (mut p, id) = established_with(Config::default());
+    p.write(id, &pattern(1, 3000));
+    p.sent_now();
+    p.send("A 1 ack 1001");
+    p.send("A 1 ack 1 <sack 1342177280:2684354560>");
+    assert_eq!(p.stack.counters().sack_discard, 0, "taken for news that came late");
+    p.send("A 1 ack 1001 <sack 1342177280:2684354560>");
+    assert_eq!(p.stack.counters().sack_discard, 1);
+    p.send("A 1 ack 3001");
+    p.expect_nothing_for(5000);
+}

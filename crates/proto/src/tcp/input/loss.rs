@@ -347,7 +347,7 @@ impl Connection {
     /// The same of a FIN that went alone: only repetitions go after it. How long to wait if it may yet be reported.
     fn find_fin_lost(&mut self, cx: &mut Context, how: &ReoWindow) -> Option<Duration> {
         let span = (self.snd.una, self.snd.nxt);
-        let is_lone = self.snd.fin_sent() && self.snd.nagle.contains(Nagle::FIN_ALONE);
+        let is_lone = self.snd.fin_in_flight() && self.snd.nagle.contains(Nagle::FIN_ALONE);
         let board = self.recovery.board_mut().filter(|_| is_lone)?;
         let remaining = board.fin_remaining(&self.snd.queue, span, cx.now, how)?;
         if remaining > Duration::ZERO {

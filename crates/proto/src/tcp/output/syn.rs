@@ -264,7 +264,7 @@ impl Connection {
     fn count_syn_ack_of_request(&mut self, cx: &mut Context, out: &Outgoing) {
         cx.counters.out_segs += u64::from(out.again);
         cx.counters.syn_ack_retrans += u64::from(out.again);
-        self.tally.segs_out -= u32::from(out.payload_len == 0);
+        self.tally.segs_out = self.tally.segs_out.wrapping_sub(u32::from(out.payload_len == 0));
     }
 
     fn answer_on_syn_ack(

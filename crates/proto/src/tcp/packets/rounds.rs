@@ -78,7 +78,7 @@ impl Rounds {
             if rcv_nxt.before(self.until) {
                 return;
             }
-            let sample = (now.since(began).as_micros() as u32).max(1) << 3;
+            let sample = bounded(now.since(began)).max(1) << 3;
             if self.rtt_8 == 0 || sample < self.rtt_8 {
                 self.rtt_8 = sample;
             }
@@ -91,13 +91,18 @@ impl Rounds {
         if tsecr == std::mem::replace(&mut self.last_tsecr, tsecr) || !full {
             return;
         }
-        let Some(sample) = age.map(|age| age.as_micros() as u32).filter(|sample| *sample > 0) else { return };
+        let Some(sample) = age.map(bounded).filter(|sample| *sample > 0) else { return };
         if self.rtt_8 == 0 || sample << 3 < self.rtt_8 {
             self.rtt_8 = sample << 3;
         } else if rcv_nxt == self.copied {
             self.rtt_8 = self.rtt_8 - (self.rtt_8 >> 3) + sample;
         }
     }
+}
+
+/// Microseconds of a round trip, as many as eight times that can be counted.
+fn bounded(rtt: Duration) -> u32 {
+    rtt.as_micros().min(u128::from(u32::MAX >> 3)) as u32
 }
 
 impl PacketSpace {
@@ -137,5 +142,23 @@ impl PacketSpace {
             self.rcvbuf = memory;
             self.clamp = self.payload_of(memory.into()) as u32;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An hour, whose eightfold has no room in a count of microseconds.
+    #[test]
+    fn a_round_trip_may_take_very_long() {
+        let mut rounds = Rounds::default();
+        for tsecr in 1..4 {
+            rounds.sample_echo((tsecr, Some(Duration::from_secs(3600))), true, SeqNum(0));
+        }
+        assert_eq!(rounds.rtt(), Some(Duration::from_micros(u64::from(u32::MAX >> 3))));
+        rounds.sample_window(Instant::ZERO, SeqNum(0), 1);
+        rounds.sample_window(Instant::ZERO + Duration::from_secs(537), SeqNum(1), 1);
+        assert!(rounds.rtt() > Some(Duration::from_secs(500)), "not what is left of it");
     }
 }

@@ -220,8 +220,10 @@ impl Scoreboard {
         snd_max: SeqNum,
         arrived: &mut Arrived,
     ) -> u32 {
+        let sent = snd_max.since(arrived.snd_una);
         let sensible = |block: &&Block| {
-            block.0.after(arrived.snd_una) && block.0.before(block.1) && block.1.before_or_eq(snd_max)
+            let (from, to) = (block.0.since(arrived.snd_una), block.1.since(arrived.snd_una));
+            0 < from && from < to && to <= sent
         };
         // A FIN, or what goes again from the start, is not marked.
         let clipped = |block: &Block| (block.0, block.1.earliest(arrived.snd_nxt));
