@@ -90,7 +90,8 @@ impl Connection {
             }
             if std::mem::take(&mut self.snd.probe_due) {
                 let nothing_in_flight = self.snd.flight_size() == 0;
-                let fits = if nothing_in_flight { self.unsent().min(self.send_window()) } else { 0 };
+                let most = self.send_window().min(self.segment_max().into());
+                let fits = if nothing_in_flight { self.unsent().min(most) } else { 0 };
                 if fits > 0 {
                     // RFC 9293 §3.8.6.2.1: the override time-out; a window too small to be worth a segment is used all the same.
                     self.snd.queue.push_before(self.snd.nxt + fits);
@@ -103,8 +104,21 @@ impl Connection {
                 }
                 return self.send_window_probe(cx, packet);
             }
+            if self.unsent() > 0 {
+                self.time_what_waits(cx);
+            }
         }
         self.owed_ack(cx, packet)
+    }
+
+    /// Something waits. Where no acknowledgement is to come that would let it go, the override time-out does (RFC 9293 §3.8.6.2.1): what a
+    /// segment may be can change between an acknowledgement, which looks after that timer, and the moment to send.
+    #[inline(never)]
+    fn time_what_waits(&mut self, cx: &Context) {
+        let timed = self.timers.is_set(Timer::Retransmit) || self.timers.is_set(Timer::Pace);
+        if !timed && self.snd.flight_size() == 0 && self.handshake.is_none() {
+            self.arm_rto(cx.now);
+        }
     }
 
     /// What is lost goes before new data.

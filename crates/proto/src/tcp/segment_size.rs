@@ -111,7 +111,12 @@ impl Connection {
     #[cold]
     fn resize_to(&mut self, smss: u16) {
         self.smss = smss;
-        self.snd.queue.resize(smss.into());
+        let smss = u32::from(smss);
+        if self.handshake.is_none() && self.congestion.cwnd() < smss {
+            // A window of no segment would let nothing go.
+            self.congestion.on_resize(smss);
+        }
+        self.snd.queue.resize(smss);
         if let Some(board) = self.recovery.board_mut() {
             board.weigh(&mut self.snd.queue);
         }

@@ -252,3 +252,42 @@ fn echo_requests_are_answered_within_the_limit() {
     config.set("firstbyte.icmp_echo", "0").unwrap();
     assert!(echo(&mut Peer::new(config), b"").is_none());
 }
+
+/// What ICMP told of the path is forgotten while the window is less than a larger segment, and nothing is in flight: that one goes all the same.
+#[test]
+fn a_larger_segment_is_not_too_large_for_the_window() {
+    let by = |algorithm| Config { tcp_congestion_control: algorithm, ..Config::default() };
+    let configs = [
+        Config::default(),
+        by(CongestionControl::Reno),
+        by(CongestionControl::Vegas),
+        by(CongestionControl::Bbr),
+        Config { count_segments: true, ..Config::default() },
+        Config::linux(),
+    ];
+    for (case, config) in configs.into_iter().enumerate() {
+        let tcp_wmem = [4096, 262_144, 4_194_304];
+        let config = Config { tcp_retries2: 100, tcp_mtu_probing: 0, tcp_wmem, ..config };
+        let (mut p, id) = established(Peer::new(config), "S 0 win 65535 <mss 1460>");
+        let packet = first_of(&mut p, id, 500);
+        error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 576 });
+        // Nothing is heard: the window shrinks to a segment.
+        p.skip(590_000);
+        p.write(id, &pattern(501, 49_500));
+        assert_eq!(p.stack.info(id).unwrap().snd_mss, 536);
+        p.now = p.now + core::time::Duration::from_secs(11);
+        let sent = p.stack.info(id).unwrap().flight_size;
+        p.send(&format!("A 1 ack {} win 65535", 1 + sent));
+        p.sent_now();
+        let mut heard = 1 + sent;
+        while heard < 50_001 {
+            let in_flight = p.stack.info(id).unwrap().flight_size;
+            assert!(in_flight > 0 || p.stack.poll_timeout().is_some(), "{case}: stalls at {heard} of 50000");
+            heard += in_flight;
+            p.send(&format!("A 1 ack {heard} win 65535"));
+            if p.sent_now().is_empty() {
+                p.skip_until_sent();
+            }
+        }
+    }
+}
