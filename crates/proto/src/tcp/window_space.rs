@@ -196,11 +196,11 @@ impl WindowSpace {
     }
 
     /// What to offer where `offered` still is, and `buffered` bytes wait to be read. Never less than `offered`. The edge moves by a segment,
-    /// or half the buffer (RFC 9293 §3.8.6.2.2).
+    /// or half the buffer (RFC 9293 §3.8.6.2.2), or by all that may be offered for now.
     pub(crate) fn offer(&self, offered: u32, buffered: u32, mss: u32) -> u32 {
         let full = self.full();
         let wanted = full.saturating_sub(buffered).min(self.ssthresh);
-        let step = (full / 2).min(mss);
+        let step = (full / 2).min(mss).min(self.ssthresh);
         if wanted < offered.saturating_add(step) { offered } else { wanted }
     }
 
@@ -226,4 +226,22 @@ pub(crate) fn first_field(config: &Config, space: u32, mss: u32) -> u32 {
 /// Whole segments of a first window.
 pub(crate) fn whole_segments(window: u32, mss: u32) -> u32 {
     if window > mss { window / mss.max(1) * mss } else { window }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::packets::PacketSpace;
+
+    /// The window is not to grow beyond less than a segment: so much is offered, not nothing.
+    #[test]
+    fn a_window_of_less_than_a_segment_opens_again() {
+        let mut space = WindowSpace::new(&Config::default(), &SocketOptions::default());
+        space.begin_at(1000);
+        assert_eq!([0, 500, 1000].map(|offered| space.offer(offered, 0, 1460)), [1000, 500, 1000]);
+        let options = SocketOptions { recv_buffer: Some(32_768), ..SocketOptions::default() };
+        let mut space = PacketSpace::new(&Config::linux(), &options);
+        space.shrink_under_pressure(250);
+        assert_eq!([0, 500, 1000].map(|told| space.select(told, 8960, 0, false).0), [1000, 500, 1000]);
+    }
 }

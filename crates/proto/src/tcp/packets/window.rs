@@ -174,6 +174,8 @@ impl PacketSpace {
             }
         }
         let free = free.min(self.ssthresh.into());
+        // Where the window is not to grow to a segment, so much is worth telling: rounded down it would stay closed (Linux's does).
+        let mss = mss.min(self.ssthresh.into());
         let told = i64::from(told);
         let window = if shift > 0 {
             (free + scale - 1) & !(scale - 1)
