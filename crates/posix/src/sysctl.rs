@@ -95,14 +95,20 @@ const EXTRA: [&str; 2] = ["net.ipv4.tcp_fastopen_key", "net.ipv4.ip_local_port_r
 fn apply(now: Instant, sockets: &mut Sockets, name: &str, text: &str) {
     let mut set = |name: &str, text: &str| {
         // Refused values leave the setting as it is.
-        let _ = sockets.set(now, name, text);
+        sockets.set(now, name, text).is_ok()
     };
     match (name, text.split_whitespace().collect::<Vec<_>>().as_slice()) {
         ("net.ipv4.ip_local_port_range", [low, high]) => {
-            set("firstbyte.ip_local_port_low", low);
-            set("firstbyte.ip_local_port_high", high);
+            // Each must fit the other as it is then.
+            if set("firstbyte.ip_local_port_low", low) {
+                set("firstbyte.ip_local_port_high", high);
+            } else if set("firstbyte.ip_local_port_high", high) {
+                set("firstbyte.ip_local_port_low", low);
+            }
         }
-        _ => set(name, text),
+        _ => {
+            set(name, text);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`Config::default`] is ours, [`Config::linux`] is what Linux 6.18 does. Every difference between the two is a row of this
 //! table; the engine never asks which profile it runs. Rows without a name in Linux carry a `firstbyte.` name.
 
+mod check;
 mod value;
 
 use crate::PathMtuDiscovery;
@@ -125,12 +126,20 @@ macro_rules! settings {
                 vec![$(SettingRow { name: $name, kind: <$type as Value>::KIND, range: stringify!($range) },)+]
             }
 
+            /// Is each number in its range?
+            fn check_rows(&self) -> Result<(), SettingError> {
+                $(if !matches!(self.$field, $range) {
+                    return Err(out_of_range($name, &self.$field.show(), stringify!($range)));
+                })+
+                Ok(())
+            }
+
             fn assign(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
                 match name {
                     $($name => {
                         let value = <$type as Value>::parse(text).map_err(SettingError::Invalid)?;
                         if !matches!(value, $range) {
-                            return Err(SettingError::Invalid(format!("{text} is out of range for {}: {}", $name, stringify!($range))));
+                            return Err(out_of_range($name, text, stringify!($range)));
                         }
                         self.$field = value;
                     })+
@@ -140,6 +149,10 @@ macro_rules! settings {
             }
         }
     };
+}
+
+fn out_of_range(name: &str, value: &str, range: &str) -> SettingError {
+    SettingError::Invalid(format!("{value} is out of range for {name}: {range}"))
 }
 
 settings! {
@@ -243,11 +256,11 @@ settings! {
     /// ICMP is dropped as well, the connection lives.)
     tcp_mtu_probing: u32 = "net.ipv4.tcp_mtu_probing", ours 1, linux 0, range 0..=2,
     /// Payload of the segments that the search begins with, bytes.
-    tcp_base_mss: u32 = "net.ipv4.tcp_base_mss", ours 1024, linux 1024, range _,
+    tcp_base_mss: u32 = "net.ipv4.tcp_base_mss", ours 1024, linux 1024, range 48..=65_535,
     /// Least payload that it goes down to while nothing gets through, bytes.
-    tcp_mtu_probe_floor: u32 = "net.ipv4.tcp_mtu_probe_floor", ours 48, linux 48, range _,
+    tcp_mtu_probe_floor: u32 = "net.ipv4.tcp_mtu_probe_floor", ours 48, linux 48, range 48..=65_535,
     /// The search ends when the largest packet that got through and the least that did not are nearer than this, bytes.
-    tcp_probe_threshold: u32 = "net.ipv4.tcp_probe_threshold", ours 8, linux 8, range _,
+    tcp_probe_threshold: u32 = "net.ipv4.tcp_probe_threshold", ours 8, linux 8, range 1..,
     /// After so many seconds another search begins.
     tcp_probe_interval: Duration = "net.ipv4.tcp_probe_interval", ours Duration::from_secs(600), linux Duration::from_secs(600), range _,
     /// With `tcp_mtu_probing` 2 a passive open sends segments of full size until its first probe, which is smaller; otherwise of
@@ -447,7 +460,7 @@ settings! {
     /// The urgent pointer of the peer is the last urgent byte's (RFC 1122), otherwise the next one's (RFC 6093).
     tcp_stdurg: bool = "net.ipv4.tcp_stdurg", ours false, linux false, range _,
     /// Most bytes written and not sent of connections that name none (`TCP_NOTSENT_LOWAT`); 4294967295 = as the send buffer takes.
-    tcp_notsent_lowat: u32 = "net.ipv4.tcp_notsent_lowat", ours u32::MAX, linux u32::MAX, range _,
+    tcp_notsent_lowat: u32 = "net.ipv4.tcp_notsent_lowat", ours u32::MAX, linux u32::MAX, range 1..,
     /// Before each probe of a closed window another goes that has the next number, if urgent bytes wait, so that the peer takes the pointer
     /// (Linux's `tcp_write_wakeup`); otherwise the probe tells of them by its own number, which is old.
     probes_tell_urgent: bool = "firstbyte.probes_tell_urgent", ours false, linux true, range _,
@@ -671,7 +684,8 @@ impl Config {
     /// `rmem_default`, `wmem_default`).
     ///
     /// # Errors
-    /// [`SettingError::Unknown`] for a name that is not in the table, [`SettingError::Invalid`] for a value out of range.
+    /// [`SettingError::Unknown`] for a name that is not in the table, [`SettingError::Invalid`] for a value out of range, or one that
+    /// another value excludes (see [`check`](Config::check)); nothing has changed then.
     ///
     /// ```
     /// let mut config = proto::Config::default();
@@ -687,7 +701,10 @@ impl Config {
                 .map_err(|_| SettingError::Invalid(format!("`{value}` is not a number")))?;
             return Ok(Some(format!("{name} has no effect: {why}")));
         }
-        self.assign(name, value.trim())?;
+        let mut changed = self.clone();
+        changed.assign(name, value.trim())?;
+        changed.check()?;
+        *self = changed;
         let refused = self.tcp_fastopen & fastopen::OBSOLETE;
         if refused == 0 {
             return Ok(None);

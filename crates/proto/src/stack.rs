@@ -172,7 +172,30 @@ impl Shared {
 
 impl Stack {
     /// A host without addresses. `seed` decides every random choice: initial sequence numbers, ports, hash keys, the cookie key.
+    ///
+    /// # Panics
+    /// If TCP cannot work with these settings; [`try_new`](Stack::try_new) says so instead.
     pub fn new(config: Config, capabilities: Capabilities, seed: [u8; 32]) -> Stack {
+        match Stack::try_new(config, capabilities, seed) {
+            Ok(stack) => stack,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+
+    /// As [`new`](Stack::new).
+    ///
+    /// # Errors
+    /// If TCP cannot work with these settings: see [`Config::check`].
+    pub fn try_new(
+        config: Config,
+        capabilities: Capabilities,
+        seed: [u8; 32],
+    ) -> Result<Stack, SettingError> {
+        config.check()?;
+        Ok(Stack::with(config, capabilities, seed))
+    }
+
+    fn with(config: Config, capabilities: Capabilities, seed: [u8; 32]) -> Stack {
         let mut rng = Rng::new(seed);
         let hash_key = HashKey::new(rng.next_key());
         Stack {

@@ -38,7 +38,7 @@ impl Connection {
 
     /// Most bytes that may wait to be sent; `u32::MAX`: the send buffer alone limits them.
     fn notsent_lowat(&self, config: &Config) -> u32 {
-        self.options.notsent_lowat.unwrap_or(config.tcp_notsent_lowat)
+        self.options.notsent_lowat.unwrap_or(config.tcp_notsent_lowat).max(1)
     }
 
     /// There is room enough to be told: a third of the send buffer is free, and less than half of what may wait to be sent does (as with

@@ -42,6 +42,7 @@ mod data;
 mod delayed_ack;
 mod docs;
 mod ecn;
+mod extremes;
 mod fairness;
 mod fast_open;
 mod flow;

@@ -123,3 +123,68 @@ fn tcp_workaround_signed_windows_bounds_what_is_told() {
         assert!(p.expect("A 1 ack 1461").window <= 32_767);
     }
 }
+
+fn refusal(config: Config) -> String {
+    match proto::Stack::try_new(config, crate::pair::ethernet(), [1; 32]) {
+        Err(proto::SettingError::Invalid(sentence)) => sentence,
+        _ => panic!("TCP cannot work with that"),
+    }
+}
+
+/// Alone each of the values would do; the sentence names both rows.
+#[test]
+fn values_that_contradict_each_other_are_refused_with_a_sentence_that_names_both() {
+    let ours = Config::default;
+    let secs = Duration::from_secs;
+    let pairs = [
+        (Config { port_low: 2000, port_high: 1999, ..ours() }, ["ip_local_port_low", "ip_local_port_high"]),
+        (Config { vegas_alpha: 4, vegas_beta: 3, ..ours() }, ["vegas_alpha", "vegas_beta"]),
+        (
+            Config { tcp_reordering: 9, tcp_max_reordering: 8, ..ours() },
+            ["tcp_reordering", "tcp_max_reordering"],
+        ),
+        (Config { tcp_mtu_probe_floor: 1025, ..ours() }, ["tcp_mtu_probe_floor", "tcp_base_mss"]),
+        (
+            Config { tcp_rto_min_us: 2_000_000, tcp_rto_max_ms: 1000, ..ours() },
+            ["tcp_rto_min_us", "tcp_rto_max_ms"],
+        ),
+        (Config { mtu_expires: Duration::from_millis(999), ..ours() }, ["rto_initial", "mtu_expires"]),
+        (Config { reo_timer_slack: secs(121), ..ours() }, ["reo_timer_slack", "tcp_rto_max_ms"]),
+        (Config { delayed_ack: Duration::from_millis(201), ..ours() }, ["delayed_ack", "delayed_ack_max"]),
+    ];
+    for (config, names) in pairs {
+        let sentence = refusal(config);
+        assert!(names.iter().all(|name| sentence.contains(name)), "{sentence}");
+    }
+    let mut config = ours();
+    let before = config.clone();
+    assert!(config.set("firstbyte.ip_local_port_low", "61000").is_err());
+    assert_eq!(config, before);
+}
+
+/// A deadline that is always now, a window or a buffer of nothing, a search without end.
+#[test]
+fn values_that_tcp_cannot_work_with_are_refused() {
+    for (name, value) in [
+        ("firstbyte.rto_initial", "0"),
+        ("net.ipv4.tcp_keepalive_time", "0"),
+        ("net.ipv4.tcp_keepalive_intvl", "0"),
+        ("net.ipv4.tcp_probe_interval", "0"),
+        ("net.ipv4.tcp_probe_threshold", "0"),
+        ("net.ipv4.tcp_notsent_lowat", "0"),
+        ("net.ipv4.tcp_base_mss", "47"),
+        ("net.ipv4.tcp_rmem", "1 2303 6291456"),
+        ("net.ipv4.tcp_wmem", "1 4607 4194304"),
+        ("firstbyte.delayed_ack_max", "501ms"),
+    ] {
+        let refused = Config::default().set(name, value);
+        assert!(
+            matches!(&refused, Err(proto::SettingError::Invalid(why)) if !why.is_empty()),
+            "{name} = {value}"
+        );
+    }
+    let config = Config { tcp_rmem: [4096, 8192, 4096], ..Config::default() };
+    assert!(refusal(config).contains("must not decrease"));
+    let config = Config { tcp_notsent_lowat: 0, ..Config::default() };
+    assert!(refusal(config).contains("tcp_notsent_lowat"));
+}
