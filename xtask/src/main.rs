@@ -1,6 +1,7 @@
 //! Developer commands that ship nothing: `cargo xtask test` is everything that must pass, with what it needs installed.
 
 mod packages;
+mod sanitize;
 mod scripts;
 mod tidy;
 
@@ -17,6 +18,7 @@ usage: cargo xtask COMMAND
            two stacks in virtual time with every setting, option, fault and application step drawn at random; --help lists
            the options (worlds, seeds, intensity, replay, shrink)
   tidy     only the rules of CONTRIBUTING.md that a program can check
+  sanitize the C library's programs under AddressSanitizer (needs a nightly toolchain, x86-64) and valgrind's memcheck
   scripts PACKETDRILL [FILE|FOLDER…]
            our packetdrill scripts, or these, over this machine's kernel by google/packetdrill's program, each in a network
            namespace of its own; needs root, python3, iproute2 and Linux 6.18
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["tidy"] => tidy::check(),
         ["simulate", ref options @ ..] => simulate(options),
+        ["sanitize"] => sanitize::run(),
         ["scripts", packetdrill, ref paths @ ..] => scripts::run(packetdrill, paths),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
