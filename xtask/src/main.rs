@@ -1,5 +1,6 @@
 //! Developer commands that ship nothing: `cargo xtask test` is everything that must pass, with what it needs installed.
 
+mod fuzz;
 mod packages;
 mod sanitize;
 mod scripts;
@@ -11,7 +12,7 @@ use std::time::Instant;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test     everything that must pass: packages, format, lints, tidiness, tests, documentation, the main command;
+  test     everything that must pass: packages, format, lints, tidiness, tests, documentation, the main command, a minute of fuzzing;
            then the instruction counts of the hot paths beside the recorded ones (changes of more than 5 % are marked).
            As root, programs the tests talk to are installed with apt; tests that need root say so when skipped.
   simulate [OPTION…]
@@ -22,6 +23,8 @@ usage: cargo xtask COMMAND
   scripts PACKETDRILL [FILE|FOLDER…]
            our packetdrill scripts, or these, over this machine's kernel by google/packetdrill's program, each in a network
            namespace of its own; needs root, python3, iproute2 and Linux 6.18
+  fuzz [--seconds N] [TARGET…]
+           each target of crates/fuzz, or these, under libFuzzer for N seconds (60) on two cores; needs a nightly compiler and cargo-fuzz
 ";
 
 fn main() -> ExitCode {
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::check(),
         ["simulate", ref options @ ..] => simulate(options),
         ["sanitize"] => sanitize::run(),
+        ["fuzz", ref arguments @ ..] => fuzz::run(arguments),
         ["scripts", packetdrill, ref paths @ ..] => scripts::run(packetdrill, paths),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
@@ -67,6 +71,7 @@ fn test() -> Result<(), String> {
     simulate(&["--worlds", WORLDS])?;
     cargo(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "--deny warnings")])?;
     cargo(&["run", "--release", "--locked", "--", "lab", "fast-open"], &[])?;
+    fuzz::run_in_tests()?;
     // Last, so that what it shows is seen: a count that has changed is no failure, but somebody must mean it.
     cargo(&["run", "--release", "--locked", "--package", "firstbyte-bench", "--", "instructions"], &[])?;
     println!("xtask: all of it passed in {} s", begun.elapsed().as_secs());

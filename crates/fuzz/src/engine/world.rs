@@ -1,0 +1,412 @@
+//! The two stacks, what is under way between them, and what their applications said and heard.
+use super::mutate;
+use arbitrary::Unstructured;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use core::time::Duration;
+use proto::{
+    Capabilities, Config, CongestionControl, ConnId, ConnectOptions, FastOpen, Instant, ListenOptions,
+    ListenerId, ReadError, RxPacket, SocketOption, Stack,
+};
+use std::collections::VecDeque;
+
+const FLOWS_MAX: usize = 3;
+const PACKETS_MAX: usize = 2_000;
+/// Of delivering and waiting, until everything must have arrived.
+const ROUNDS: usize = 20_000;
+const ADDRESSES: [[&str; 2]; 2] = [["10.0.0.1", "10.0.0.2"], ["fd00::1", "fd00::2"]];
+
+/// A connection: side 0 opens it, side 1 accepts it.
+#[derive(Debug)]
+struct Flow {
+    client: SocketAddr,
+    ends: [Option<ConnId>; 2],
+    written: [u64; 2],
+    read: [u64; 2],
+    /// Somebody gave it up, so that its streams may end early.
+    is_given_up: bool,
+    is_shut: [bool; 2],
+    /// Something was read that was not written.
+    wrong: bool,
+}
+
+impl Flow {
+    fn is_settled(&self) -> bool {
+        self.is_given_up || (self.read[0] == self.written[1] && self.read[1] == self.written[0])
+    }
+}
+
+pub(super) struct World {
+    now: Instant,
+    stacks: [Stack; 2],
+    listener: ListenerId,
+    server: SocketAddr,
+    /// To each side.
+    wire: [VecDeque<Bytes>; 2],
+    flows: Vec<Flow>,
+    /// Sequence and acknowledgement numbers seen last.
+    seen: Vec<u32>,
+    old: VecDeque<Bytes>,
+}
+
+fn byte(choices: &mut Unstructured<'_>) -> u8 {
+    choices.arbitrary().unwrap_or(0)
+}
+
+/// The byte of a stream at this place.
+fn content(side: usize, at: u64) -> u8 {
+    ((at as u32).wrapping_mul(0x9e37_79b1) >> 24) as u8 ^ side as u8
+}
+
+/// Settings that turn whole mechanisms on and off.
+fn config(choices: &mut Unstructured<'_>) -> Config {
+    let [first, second] = [byte(choices), byte(choices)];
+    let mut config = if first & 1 == 0 { Config::default() } else { Config::linux() };
+    let switches = [
+        ("net.ipv4.tcp_sack", "0"),
+        ("net.ipv4.tcp_timestamps", "0"),
+        ("net.ipv4.tcp_window_scaling", "0"),
+        ("net.ipv4.tcp_ecn", "3"),
+        ("net.ipv4.tcp_recovery", "0"),
+        ("net.ipv4.tcp_syncookies", "2"),
+        ("net.ipv4.tcp_mtu_probing", "2"),
+    ];
+    for (at, (name, value)) in switches.iter().enumerate() {
+        if first >> (at + 1) & 1 == 1 {
+            config.set(name, value).expect("a value of the table");
+        }
+    }
+    config.tcp_congestion_control = [
+        CongestionControl::Cubic,
+        CongestionControl::Reno,
+        CongestionControl::Bbr,
+        CongestionControl::Vegas,
+        CongestionControl::Tahoe,
+    ][usize::from(second % 5)];
+    config
+}
+
+impl World {
+    pub(super) fn new(choices: &mut Unstructured<'_>) -> World {
+        let shape = byte(choices);
+        let capabilities = Capabilities {
+            mtu: [1500, 576, 1280, 9000][usize::from(shape & 3)].max(if shape & 4 == 0 { 0 } else { 1280 }),
+            gso_max_size: if shape & 8 == 0 { 0 } else { 65_000 },
+            tx_checksum: shape & 8 != 0,
+        };
+        let addresses = ADDRESSES[usize::from(shape >> 2 & 1)];
+        let mut stacks = [0, 1].map(|side| Stack::new(config(choices), capabilities, [side; 32]));
+        for (stack, address) in stacks.iter_mut().zip(addresses) {
+            stack.add_address(address.parse().expect("an address"), 24);
+            if shape & 16 != 0 {
+                stack.fix_isn(Some(u32::MAX - 2000));
+            }
+        }
+        let now = Instant::ZERO + Duration::from_secs(1);
+        let server = SocketAddr::new(addresses[1].parse().expect("an address"), 80);
+        let options = ListenOptions { fast_open: Some(16), ..ListenOptions::default() };
+        let listener = stacks[1].listen(now, server, options).expect("nobody else listens");
+        let (wire, old) = (Default::default(), VecDeque::new());
+        let mut world = World { now, stacks, listener, server, wire, flows: Vec::new(), seen: vec![0], old };
+        world.connect(choices);
+        world
+    }
+
+    fn connect(&mut self, choices: &mut Unstructured<'_>) {
+        if self.flows.len() == FLOWS_MAX {
+            return;
+        }
+        let fast_open = if byte(choices) & 1 == 0 { FastOpen::Off } else { FastOpen::Auto };
+        let options = ConnectOptions { fast_open, ..ConnectOptions::default() };
+        let Ok(id) = self.stacks[0].connect(self.now, self.server, options) else { return };
+        let Some(info) = self.stacks[0].info(id) else { return };
+        self.flows.push(Flow {
+            client: info.local,
+            ends: [Some(id), None],
+            written: [0; 2],
+            read: [0; 2],
+            is_given_up: false,
+            is_shut: [false; 2],
+            wrong: false,
+        });
+        self.drain();
+    }
+
+    /// One thing that an application does.
+    pub(super) fn application(&mut self, choices: &mut Unstructured<'_>) {
+        let what = byte(choices);
+        let (side, at) = (usize::from(what >> 7), usize::from(what >> 5 & 3) % self.flows.len().max(1));
+        let number = choices.arbitrary::<u16>().unwrap_or(0);
+        match what & 31 {
+            0..10 => self.write(side, at, usize::from(number)),
+            10..20 => drop(self.read(side, at, usize::from(number).max(1))),
+            20 => self.shut(side, at),
+            21 => self.connect(choices),
+            22..28 => self.option(choices, side, at),
+            28 => self.close(side, at, number),
+            29 => self.listen_again(number),
+            _ => self.accept(),
+        }
+        self.drain();
+    }
+
+    fn end_of(&self, side: usize, at: usize) -> Option<ConnId> {
+        self.flows.get(at)?.ends[side]
+    }
+
+    fn write(&mut self, side: usize, at: usize, len: usize) {
+        let Some(id) = self.end_of(side, at) else { return };
+        let flow = &mut self.flows[at];
+        let text: Vec<u8> = (0..len as u64).map(|byte| content(side, flow.written[side] + byte)).collect();
+        if let Ok(len) = self.stacks[side].write(self.now, id, &text) {
+            flow.written[side] += len as u64;
+        }
+    }
+
+    fn read(&mut self, side: usize, at: usize, len: usize) -> usize {
+        let Some(id) = self.end_of(side, at) else { return 0 };
+        let mut text = vec![0; len];
+        let read = match self.stacks[side].read(self.now, id, &mut text) {
+            Ok(read) => read,
+            Err(ReadError::Blocked) => 0,
+            Err(_) => {
+                self.flows[at].is_given_up = true;
+                0
+            }
+        };
+        let flow = &mut self.flows[at];
+        flow.wrong |=
+            text[..read].iter().zip(flow.read[side]..).any(|(got, at)| *got != content(1 - side, at));
+        flow.read[side] += read as u64;
+        read
+    }
+
+    fn shut(&mut self, side: usize, at: usize) {
+        let Some(id) = self.end_of(side, at) else { return };
+        self.flows[at].is_shut[side] |= self.stacks[side].shutdown(self.now, id).is_ok();
+    }
+
+    fn close(&mut self, side: usize, at: usize, number: u16) {
+        let Some(id) = self.end_of(side, at) else { return };
+        self.flows[at].is_given_up = true;
+        match number % 3 {
+            0 => self.stacks[side].close(self.now, id),
+            1 => self.stacks[side].abort(self.now, id),
+            _ => self.stacks[side].shutdown_read(self.now, id),
+        }
+    }
+
+    fn listen_again(&mut self, number: u16) {
+        self.stacks[1].set_backlog(self.now, self.listener, u32::from(number % 4));
+    }
+
+    fn option(&mut self, choices: &mut Unstructured<'_>, side: usize, at: usize) {
+        let Some(id) = self.end_of(side, at) else { return };
+        let number = choices.arbitrary::<u16>().unwrap_or(0);
+        let option = match byte(choices) % 10 {
+            0 => SocketOption::NoDelay(number & 1 == 0),
+            1 => SocketOption::Cork(false),
+            2 => SocketOption::QuickAck(number & 1 == 0),
+            3 => SocketOption::MaxSegment(Some(number.max(88))),
+            4 => SocketOption::SendBuffer(u32::from(number) + 4608),
+            5 => SocketOption::RecvBuffer(u32::from(number) * 4 + 65_536),
+            6 => SocketOption::KeepAlive(number & 1 == 0),
+            7 => SocketOption::MaxPacingRate(Some(u32::from(number) * 100 + 100_000)),
+            8 => SocketOption::UrgentApart(number & 1 == 0),
+            _ => SocketOption::NotsentLowat(Some(u32::from(number) + 1)),
+        };
+        let _ = self.stacks[side].set_option(self.now, id, option);
+    }
+
+    fn accept(&mut self) {
+        while let Ok((id, client)) = self.stacks[1].accept(self.now, self.listener) {
+            match self.flows.iter_mut().find(|flow| flow.client == client && flow.ends[1].is_none()) {
+                Some(flow) => flow.ends[1] = Some(id),
+                None => self.stacks[1].abort(self.now, id),
+            }
+        }
+    }
+
+    /// What an honest but poor wire does with what is under way.
+    pub(super) fn carry(&mut self, choices: &mut Unstructured<'_>) {
+        let what = byte(choices);
+        let side = usize::from(what >> 7);
+        let Some(packet) = self.wire[side].pop_front() else { return };
+        match what & 15 {
+            0 => {}
+            1 => self.wire[side].push_back(packet),
+            2 => {
+                self.wire[side].push_back(packet.clone());
+                self.arrive(side, RxPacket::new(packet));
+            }
+            at => {
+                self.arrive(side, RxPacket::new(packet));
+                for _ in 3..at {
+                    let Some(packet) = self.wire[side].pop_front() else { break };
+                    self.arrive(side, RxPacket::new(packet));
+                }
+            }
+        }
+    }
+
+    /// A packet that no honest wire brings.
+    pub(super) fn attack(&mut self, choices: &mut Unstructured<'_>) {
+        let what = byte(choices);
+        let side = usize::from(what >> 7);
+        let from_wire = if what & 8 == 0 { self.wire[side].pop_front() } else { None };
+        let old = choices.choose_index(self.old.len()).ok().and_then(|at| self.old.get(at).cloned());
+        let Some(packet) = from_wire.or(old) else { return };
+        let mut packet = match what & 7 {
+            0 => match mutate::error_about(choices, &packet) {
+                Some(error) => RxPacket::new(error),
+                None => return,
+            },
+            1 => RxPacket::new(packet.slice(..usize::from(byte(choices)).min(packet.len()))),
+            2 => {
+                let mut bytes = packet.to_vec();
+                let (at, mask) = (usize::from(choices.arbitrary::<u16>().unwrap_or(0)), byte(choices));
+                let len = bytes.len();
+                bytes[at % len] ^= mask;
+                let trusted = RxPacket::new(bytes.into());
+                RxPacket { checksum: wire::RxChecksum::Trusted, ..trusted }
+            }
+            _ => RxPacket::new(mutate::changed(choices, &packet, &self.seen)),
+        };
+        if what & 16 != 0 {
+            packet.gso_size = choices.arbitrary().unwrap_or(0);
+        }
+        // Of an ICMP error the quoted packet's sender is told; of a repeated one its destination.
+        let side = match wire::IpHeader::parse(&packet.data) {
+            Ok((ip, _)) => usize::from(self.stacks[1].addresses().any(|known| known == ip.dst.to_ip())),
+            Err(_) => side,
+        };
+        self.arrive(side, packet);
+    }
+
+    fn arrive(&mut self, side: usize, packet: RxPacket) {
+        let _ = self.stacks[side].handle_packet(self.now, packet);
+        self.drain();
+    }
+
+    /// To the next deadline, or a little, or far.
+    pub(super) fn pass_time(&mut self, choices: &mut Unstructured<'_>) {
+        let what = byte(choices);
+        let step = match what & 3 {
+            0 => Duration::from_millis(u64::from(what >> 2)),
+            1 if what == 253 => Duration::from_secs(86_400 * 40),
+            1 => Duration::from_secs(u64::from(what >> 2)),
+            _ => return self.wait_for_deadline(),
+        };
+        self.now = self.now + step;
+        self.expire();
+    }
+
+    fn wait_for_deadline(&mut self) {
+        let next = self.stacks.iter_mut().filter_map(Stack::poll_timeout).min();
+        if let Some(next) = next {
+            self.now = self.now.max(next);
+            self.expire();
+        }
+    }
+
+    fn expire(&mut self) {
+        for stack in &mut self.stacks {
+            stack.handle_timeout(self.now);
+        }
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        for side in 0..2 {
+            let mut sent = 0;
+            while let Some(packet) = self.stacks[side].poll_transmit(self.now) {
+                for packet in packet.segments() {
+                    self.see(&packet);
+                    self.wire[1 - side].push_back(packet);
+                }
+                sent += 1;
+                assert!(sent < PACKETS_MAX, "output does not end");
+            }
+            while self.stacks[side].poll_event().is_some() {}
+            // What does not fit a queue is lost, as in any router.
+            self.wire[1 - side].truncate(PACKETS_MAX);
+        }
+    }
+
+    fn see(&mut self, packet: &Bytes) {
+        if let Ok((_, tcp, text)) = wire::parse_tcp_packet(packet) {
+            self.seen.extend([tcp.seq.0, tcp.ack.0, tcp.seq.0.wrapping_add(text.len() as u32)]);
+            self.seen.drain(..self.seen.len().saturating_sub(12));
+        }
+        self.old.push_back(packet.clone());
+        if self.old.len() > 16 {
+            self.old.pop_front();
+        }
+    }
+
+    /// A deadline that has passed is handled in one call.
+    pub(super) fn check(&mut self) {
+        for side in 0..2 {
+            if self.stacks[side].poll_timeout().is_some_and(|at| at <= self.now) {
+                self.stacks[side].handle_timeout(self.now);
+                self.drain();
+                let next = self.stacks[side].poll_timeout();
+                assert!(next.is_none_or(|at| at > self.now), "a deadline stays at {next:?}");
+            }
+        }
+    }
+
+    /// What was read is what was written.
+    pub(super) fn check_streams(&self) {
+        for (flow, side) in self.flows.iter().flat_map(|flow| [(flow, 0), (flow, 1)]) {
+            assert!(!flow.wrong, "a stream was altered");
+            assert!(flow.read[side] <= flow.written[1 - side], "a stream has more than was written");
+        }
+    }
+
+    /// The wire is honest from now on and the applications read: everything written arrives.
+    pub(super) fn deliver_all(&mut self) {
+        self.stacks[1].set_backlog(self.now, self.listener, 16);
+        for _ in 0..ROUNDS {
+            let mut moved = false;
+            for side in 0..2 {
+                for packet in std::mem::take(&mut self.wire[side]) {
+                    self.arrive(side, RxPacket::new(packet));
+                    moved = true;
+                }
+            }
+            self.accept();
+            for at in 0..self.flows.len() {
+                for side in 0..2 {
+                    while self.read(side, at, 65_536) > 0 {
+                        moved = true;
+                    }
+                }
+            }
+            self.drain();
+            self.check();
+            self.check_streams();
+            if self.flows.iter().all(Flow::is_settled) {
+                return;
+            }
+            if !moved {
+                self.wait_for_deadline();
+            }
+        }
+        let flow = self.flows.iter().find(|flow| !flow.is_settled());
+        panic!("not all that was written arrived: {flow:?}");
+    }
+
+    /// Everything is closed, time passes, and nothing is left.
+    pub(super) fn end(&mut self) {
+        for at in 0..self.flows.len() {
+            for side in 0..2 {
+                if let Some(id) = self.end_of(side, at) {
+                    self.stacks[side].abort(self.now, id);
+                }
+            }
+        }
+        self.drain();
+        self.check();
+    }
+}

@@ -1,0 +1,76 @@
+//! Every entry of the corpora, and mutations of each that a seed decides, through the target they belong to.
+
+use std::fs;
+use std::path::Path;
+use targets::TARGETS;
+
+/// Of each target, spread over its entries.
+const MUTATIONS: usize = 2_000;
+
+/// xorshift64*, so that a failure is found again.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end.max(1)
+    }
+
+    fn mutate(&mut self, entry: &[u8]) -> Vec<u8> {
+        let mut bytes = entry.to_vec();
+        for _ in 0..=self.below(6) {
+            let at = self.below(bytes.len());
+            match self.below(5) {
+                0 => bytes.insert(at, self.below(256) as u8),
+                1 if !bytes.is_empty() => drop(bytes.remove(at)),
+                2 => bytes.truncate(at),
+                3 => {
+                    let end = (at + self.below(16)).min(bytes.len());
+                    bytes.extend_from_within(at..end);
+                }
+                _ if !bytes.is_empty() => bytes[at] = self.below(256) as u8,
+                _ => {}
+            }
+        }
+        bytes
+    }
+}
+
+fn replay(name: &str) {
+    let (_, body) = TARGETS.iter().find(|(target, _)| *target == name).expect("a target");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+    let mut entries: Vec<_> =
+        fs::read_dir(&folder).expect("a corpus").flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    assert!(!entries.is_empty(), "{} is empty", folder.display());
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for path in &entries {
+        let entry = fs::read(path).expect("an entry");
+        eprintln!("{}", path.display());
+        body(&entry);
+        for _ in 0..MUTATIONS.div_ceil(entries.len()) {
+            let bytes = random.mutate(&entry);
+            // Shown only if what follows panics.
+            eprintln!("mutated: {:?}", bytes.escape_ascii().to_string());
+            body(&bytes);
+        }
+    }
+}
+
+macro_rules! replayed {
+    ($($name:ident),+) => { $( #[test] fn $name() { replay(stringify!($name)); } )+ };
+}
+
+replayed!(packets, hostile, streams, settings, routes, paths, scripts);
+
+#[test]
+fn every_target_has_a_corpus_and_a_fuzzer() {
+    let fuzzers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
+    for (name, _) in TARGETS {
+        assert!(fuzzers.join(format!("{name}.rs")).is_file(), "fuzz/fuzz_targets/{name}.rs is missing");
+    }
+    let count = fs::read_dir(fuzzers).expect("fuzzers").count();
+    assert_eq!(count, TARGETS.len(), "a fuzzer runs no target of the library");
+}
