@@ -118,7 +118,8 @@ pub const EXCUSES: &[Excuse] = &[
         words: "RFC 4987 §3.6: the SYN-ACK is not sent again, and what follows a lost ACK is no cookie: it meets a listener, which resets",
         applies: |facts, _| {
             let server = &facts.sides[SERVER];
-            server.counters.syncookies_failed > 0 || server.fate.is_none() && server.counters.syncookies_sent > 0
+            server.counters.syncookies_failed > 0
+                || server.fate.is_none() && server.counters.syncookies_sent > 0
         },
     },
     Excuse {

@@ -186,7 +186,10 @@ impl<'a> World<'a> {
             if silent > MOST_SILENT {
                 let now = self.now;
                 let timers = self.stacks.each_mut().map(|stack| stack.poll_timeout().map(|at| at.since(now)));
-                return Err(Failure::new("timers go off and nothing happens", format_args!("the next: {timers:?}")));
+                return Err(Failure::new(
+                    "timers go off and nothing happens",
+                    format_args!("the next: {timers:?}"),
+                ));
             }
             self.now = self.now.max(next);
             self.sleep();
