@@ -103,6 +103,17 @@ pub const EXCUSES: &[Excuse] = &[
         applies: |facts, _| facts.sides[SERVER].fate.is_none() && is_impatient(facts, SERVER),
     },
     Excuse {
+        name: "the peer's TIME-WAIT was too short",
+        words: "RFC 9293 §3.6.1: TIME-WAIT lasts 2 MSL, so that the last ACK can be sent again; firstbyte.time_wait and tcp_max_tw_buckets end \
+                it before",
+        applies: |facts, side| {
+            let peer = &facts.sides[1 - side];
+            let short =
+                peer.config.time_wait < Duration::from_secs(60) || peer.config.tcp_max_tw_buckets < 100;
+            peer.fate == Some(Fate::Complete) && short
+        },
+    },
+    Excuse {
         name: "nothing carried the opening",
         words: "RFC 9293 §3.8.3: R2 for a SYN; the wire, or the device, took none while it was tried",
         applies: |facts, side| {

@@ -18,7 +18,7 @@ use core::time::Duration;
 use proto::{
     Capabilities, ConnId, Instant, ListenOptions, ListenerId, RouteMetrics, Stack, fast_open::Network,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 /// The opener's place in pairs.
@@ -90,6 +90,8 @@ struct World<'a> {
     /// Connections that the server may accept, and when.
     to_accept: Option<Instant>,
     by_port: BTreeMap<u16, usize>,
+    /// Connections that have had the same ports, one after the other.
+    mistakable: BTreeSet<usize>,
     by_id: [BTreeMap<ConnId, usize>; 2],
     changes_done: usize,
     sleeps_done: usize,
@@ -142,6 +144,7 @@ impl<'a> World<'a> {
             to_open: (0..scenario.connections.len()).collect(),
             to_accept: None,
             by_port: BTreeMap::new(),
+            mistakable: BTreeSet::new(),
             by_id: [BTreeMap::new(), BTreeMap::new()],
             changes_done: 0,
             sleeps_done: 0,

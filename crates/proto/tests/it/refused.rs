@@ -158,3 +158,22 @@ fn transfers_survive_refusals() {
         }
     }
 }
+
+/// It waits for `TCP_TX_DELAY`, is acknowledged (by who guesses what it will bring), and is refused only then: there is nothing to take back.
+#[test]
+fn what_is_acknowledged_before_it_could_leave_stays_acknowledged() {
+    for (mut p, id) in [established(Config::default()), linux()] {
+        p.stack.set_option(p.now, id, SocketOption::TxDelay(core::time::Duration::from_millis(100))).unwrap();
+        p.write(id, &pattern(1, 100));
+        p.expect_nothing();
+        p.send("A 1 ack 101");
+        p.queue_is_full = true;
+        p.expect_nothing_for(101);
+        assert_eq!(p.refused, 1);
+        let (una, end) = p.stack.send_span(id).unwrap();
+        assert_eq!(una, end, "nothing waits");
+        p.queue_is_full = false;
+        p.write(id, &pattern(101, 100));
+        p.expect_after(100, "PA 101:201 ack 1");
+    }
+}

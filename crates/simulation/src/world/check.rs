@@ -4,7 +4,7 @@ use super::{CLIENT, Failure, SERVER, World};
 use proto::{Stack, State};
 
 /// What a connection may hold beside its buffers, bytes: a packet that came in counts with all of its memory, a write takes whole blocks.
-const SLACK: u64 = 512 * 1024;
+const SLACK: u64 = 1024 * 1024;
 /// A packet's memory may be so many times its payload.
 const TRUESIZE: u64 = 8;
 

@@ -64,6 +64,8 @@ impl Connection {
         let end = seq + len + u32::from(flags.contains(Flags::FIN));
         match () {
             () if seq == end => self.bare_refused(cx, seq),
+            // It left late (`TCP_TX_DELAY`): what it brings has arrived by another packet.
+            () if seq.before(self.snd.una) => return,
             () if self.went_before(seq, end) => self.repetition_refused(cx, refused, end),
             () => self.new_data_refused(cx, refused, end),
         }

@@ -162,7 +162,9 @@ impl PacketSpace {
                 return (0, false);
             }
         }
-        let shrinks = may_shrink && shift > 0;
+        // With nothing to read no read would open it again: it does not close then, though the buffer is smaller than the scale's unit
+        // (Linux's does).
+        let shrinks = may_shrink && shift > 0 && !(self.queue.is_empty() && free < scale);
         if shrinks {
             free &= !(scale - 1);
         }
