@@ -575,8 +575,11 @@ settings! {
     tcp_invalid_ratelimit: u32 = "net.ipv4.tcp_invalid_ratelimit", ours 500, linux 500, range _,
     /// Challenge ACKs (RFC 5961 §7) of the stack per second, about; 2147483647 = no limit but that of each connection.
     tcp_challenge_ack_limit: u32 = "net.ipv4.tcp_challenge_ack_limit", ours 2_147_483_647, linux 2_147_483_647, range _,
-    /// Resets for strangers, and answers to echo requests, per second.
-    replies_per_second: u32 = "firstbyte.replies_per_second", ours 1000, linux 1000, range _,
+    /// Resets for strangers per second, about, for each peer (address of IPv4, /64 of IPv6); 2147483647 = no limit (as in Linux, whose
+    /// `tcp_v4_send_reset` has none).
+    resets_per_peer: u32 = "firstbyte.resets_per_peer", ours 1000, linux 2_147_483_647, range _,
+    /// Answers to echo requests, likewise. (Linux's `icmp_ratelimit` and `icmp_msgs_per_sec` hold only for what `icmp_ratemask` names: errors.)
+    echo_replies_per_peer: u32 = "firstbyte.echo_replies_per_peer", ours 1000, linux 2_147_483_647, range _,
     /// How long new connections keep to a path MTU that an ICMP error told.
     mtu_expires: Duration = "net.ipv4.route.mtu_expires", ours Duration::from_secs(600), linux Duration::from_secs(600), range _,
     /// Packets of IPv4 may be cut on their way, where a socket does not say otherwise ([`PathMtuDiscovery`]): 0 they may not. Else they may, and

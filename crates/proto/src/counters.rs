@@ -289,8 +289,8 @@ counters! {
     icmp_in_echo_reps = "IcmpInEchoReps";
     /// Echo replies sent.
     icmp_out_echo_reps = "IcmpOutEchoReps";
-    /// Echo requests not answered, because too many came (`firstbyte.replies_per_second`).
-    icmp_out_rate_limit = "IcmpOutRateLimitGlobal";
+    /// Echo requests not answered, because too many came of one peer (`firstbyte.echo_replies_per_peer`).
+    icmp_out_rate_limit = "IcmpOutRateLimitHost";
     /// Ours: bytes of SYN data sent in vain (they were sent again).
     syn_data_rejected_bytes = "SynDataRejectedBytes";
     /// Ours: SYN-ACKs that carried the answer, or the FIN.

@@ -46,7 +46,7 @@ use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard,
 use crate::isn::{IsnGenerator, TupleSecret};
 use crate::keyed_hash::HashKey;
 use crate::memory::Memory;
-use crate::rate_limit::{ChallengeLimit, RateLimit};
+use crate::rate_limit::{ChallengeLimit, PeerLimit};
 use crate::rng::Rng;
 use crate::route::RouteTable;
 use crate::slab::Slab;
@@ -104,7 +104,8 @@ pub struct Stack {
     request_timers: RequestTimers,
     agenda: Agenda,
     replies: Replies,
-    resets: RateLimit,
+    resets: PeerLimit,
+    echo_replies: PeerLimit,
     hash_key: HashKey,
     isn: IsnGenerator,
     /// Every connection's, if not what `isn` gives.
@@ -197,6 +198,8 @@ impl Stack {
 
     fn with(config: Config, capabilities: Capabilities, seed: [u8; 32]) -> Stack {
         let mut rng = Rng::new(seed);
+        // Of another stream, as the other draws of `rng` keep their order.
+        let mut replies_rng = Rng::new(seed.map(|byte| byte ^ 0x55));
         let hash_key = HashKey::new(rng.next_key());
         Stack {
             shared: Shared {
@@ -234,7 +237,8 @@ impl Stack {
             request_timers: RequestTimers::new(),
             agenda: Agenda::new(),
             replies: Replies::default(),
-            resets: RateLimit::new(),
+            resets: PeerLimit::new(replies_rng.next_key()),
+            echo_replies: PeerLimit::new(replies_rng.next_key()),
             hash_key,
             isn: IsnGenerator::new(rng.next_key()),
             fixed_isn: None,

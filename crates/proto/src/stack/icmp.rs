@@ -69,7 +69,7 @@ impl Stack {
             self.shared.counters.ip_out_no_routes += 1;
             return self.drops.count(DropReason::NoRoute);
         }
-        if !self.resets.take(now, self.shared.config.replies_per_second) {
+        if !self.echo_replies.take(now, request.src, self.shared.config.echo_replies_per_peer) {
             self.shared.counters.icmp_out_rate_limit += 1;
             return self.drops.count(DropReason::RateLimited);
         }

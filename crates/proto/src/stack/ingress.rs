@@ -413,7 +413,7 @@ impl Stack {
     }
 
     pub(super) fn send_reset(&mut self, now: Instant, tuple: &FourTuple, numbers: ResetNumbers) {
-        if !self.resets.take(now, self.shared.config.replies_per_second) {
+        if !self.resets.take(now, tuple.peer, self.shared.config.resets_per_peer) {
             return self.drops.count(DropReason::RateLimited);
         }
         self.shared.counters.out_rsts += 1;

@@ -17,6 +17,7 @@
 //! | `habits`, `records`, `bursts`, `delayed_ack` | what small segments wait for; push, records, how much may wait; large bursts; what ACKs wait for |
 //! | `keepalive`, `user_timeout`, `urgent`, `options` | silence; patience; the urgent pointer; what else an application may ask of a connection |
 //! | `counters`, `snmp`, `tcp_info`, `trace` | what can be seen |
+//! | `strangers` | how many answers those get who have no connection, and what they cannot learn by them |
 //! | `moving` | connections that go from one stack to another |
 //! | `signed` | MD5 signatures (RFC 2385) |
 //! | `settings` | settings that no other module shows |
@@ -81,6 +82,7 @@ mod simulation;
 mod snmp;
 mod sources;
 mod state_table;
+mod strangers;
 mod syn_cookies;
 mod tcp_info;
 mod time_wait;

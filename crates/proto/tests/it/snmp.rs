@@ -241,7 +241,7 @@ fn packets_that_go_no_further_than_ip() {
 
 #[test]
 fn icmp_by_its_kind() {
-    let mut p = Peer::new(Config { replies_per_second: 2, ..Config::default() });
+    let mut p = Peer::new(Config { echo_replies_per_peer: 1, ..Config::default() });
     p.connect(ConnectOptions::default());
     let syn = p.take_packet().unwrap();
     for error in [IcmpError::TimeExceeded, IcmpError::ParameterProblem, IcmpError::PacketTooBig { mtu: 1400 }]
@@ -262,8 +262,8 @@ fn icmp_by_its_kind() {
     assert_eq!((c.icmp_in_msgs, c.icmp_in_errors, c.icmp_in_csum_errors), (8, 1, 1));
     let errors = (c.icmp_in_dest_unreachs, c.icmp_in_time_excds, c.icmp_in_parm_probs);
     assert_eq!((errors, c.icmp_in_echos, c.icmp_in_echo_reps), ((1, 1, 1), 3, 1));
-    assert_eq!((c.icmp_out_echo_reps, c.icmp_out_rate_limit), (2, 1));
-    assert_eq!(of(&p.stack, "IcmpOutMsgs"), 2);
+    assert_eq!((c.icmp_out_echo_reps, c.icmp_out_rate_limit), (1, 2));
+    assert_eq!(of(&p.stack, "IcmpOutMsgs"), 1);
 }
 
 #[test]
