@@ -41,8 +41,7 @@ impl Root {
             Ok(Found::File(path)) => send(&path, headers).unwrap_or_else(|error| refusal(&error)),
             Ok(Found::Folder) => {
                 let mut reply = text(StatusCode::MOVED_PERMANENTLY, "This is a folder.\n");
-                // What came as a URI's path is good for a header.
-                if let Ok(location) = HeaderValue::try_from(format!("{uri_path}/")) {
+                if let Ok(location) = HeaderValue::try_from(with_slash(uri_path)) {
                     reply.headers_mut().insert(LOCATION, location);
                 }
                 reply
@@ -81,6 +80,12 @@ enum Found {
     File(PathBuf),
     /// A folder whose name lacks the slash at its end.
     Folder,
+}
+
+/// The path of a folder with the slash that it lacked, as a reference that stays on this host: one that begins with `//` names
+/// another (RFC 3986 §4.2), and browsers read `\` as `/`.
+fn with_slash(uri_path: &str) -> String {
+    format!("/{}/", uri_path.trim_start_matches('/').replace('\\', "%5C"))
 }
 
 fn refusal(error: &io::Error) -> Response<Body> {

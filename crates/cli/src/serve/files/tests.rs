@@ -91,6 +91,26 @@ fn a_folder_without_its_slash_is_redirected() {
     );
 }
 
+/// `//name/` as a Location would be the root of a host `name`.
+#[test]
+fn a_redirect_stays_on_this_host() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.0.join("root/\\name")).unwrap();
+    for (path, location) in [
+        ("//sub%20dir", "/sub%20dir/"),
+        ("////sub%20dir", "/sub%20dir/"),
+        ("/\\name", "/%5Cname/"),
+        ("//\\name", "/%5Cname/"),
+    ] {
+        let reply = folder.root().answer(path, &HeaderMap::new());
+        assert_eq!(
+            (reply.status(), reply.headers()[LOCATION].to_str().unwrap()),
+            (StatusCode::MOVED_PERMANENTLY, location),
+            "{path}"
+        );
+    }
+}
+
 #[test]
 fn what_the_client_has_is_not_sent_again() {
     let folder = Folder::new();
