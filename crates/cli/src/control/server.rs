@@ -1,4 +1,4 @@
-//! The running side: one request after the other, each bounded in length and in time.
+//! The running side: a bounded number of peers at once, each bounded in length and in time.
 use super::{REQUEST_MAX, Request, place};
 use crate::failure::Failure;
 use firstbyte::Net;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// A socket that answers for a stack. Dropped, it is gone with its file.
 #[derive(Debug)]
@@ -20,6 +20,9 @@ pub(crate) struct ControlSocket {
 
 /// So long one who asks may take to say what, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// So many are answered at once; others wait in the socket's backlog.
+pub(super) const PEERS_MAX: usize = 64;
 
 impl ControlSocket {
     /// Opens a socket at `path`, or where `ss` and `route` look for the stack on `device`.
@@ -74,10 +77,18 @@ fn bind(path: &Path) -> Result<UnixListener, Failure> {
 }
 
 async fn serve(listener: UnixListener, net: Net) {
+    // Gone with this task.
+    let mut peers = JoinSet::new();
     loop {
+        while peers.try_join_next().is_some() {}
+        if peers.len() >= PEERS_MAX {
+            peers.join_next().await;
+        }
         match listener.accept().await {
-            // One after the other: who is slow makes others wait, not the stack, and not for long.
-            Ok((stream, _)) => drop(tokio::time::timeout(PATIENCE, answer(stream, &net)).await),
+            Ok((stream, _)) => {
+                let net = net.clone();
+                peers.spawn(async move { drop(tokio::time::timeout(PATIENCE, answer(stream, &net)).await) });
+            }
             // No descriptors left, for the moment.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }

@@ -205,3 +205,21 @@ async fn a_socket_is_asked_and_goes_with_its_stack() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "a file");
     std::fs::remove_file(&path).unwrap();
 }
+
+/// Who says nothing delays nobody, even where all places but one are taken so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_peers_delay_nobody() {
+    let (server, _client) = pair();
+    let path = place("silent");
+    let _socket = ControlSocket::open(Some(&path), "unused", &server).unwrap();
+    let mut silent: Vec<_> = (0..server::PEERS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
+    // A place is free again once its peer has gone.
+    silent.pop();
+    let show = Request::RouteShow { json: false };
+    assert_eq!(ask(&ControlArgs::at(&path), &show), Ok(String::new()));
+    for mut peer in silent {
+        peer.set_nonblocking(true).unwrap();
+        let waits = peer.read(&mut [0]).unwrap_err();
+        assert_eq!(waits.kind(), std::io::ErrorKind::WouldBlock, "nobody was given up before the answer");
+    }
+}
