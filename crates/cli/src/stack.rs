@@ -201,6 +201,7 @@ impl StackArgs {
 
     fn known_paths(&self) -> Result<Option<(Paths, Duration)>, Failure> {
         let Some(file) = &self.cache else { return Ok(None) };
+        paths::check_writable(file).map_err(|error| Failure::file("write", file, &error))?;
         match paths::load(file) {
             Ok(known) => Ok(Some(known)),
             Err(LoadError::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(None),

@@ -79,7 +79,7 @@ pub use stream::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, TcpStrea
 
 /// What is remembered of paths, as values ([`Net::paths`]) and in files.
 pub mod paths {
-    pub use host::paths::{LoadError, load, save};
+    pub use host::paths::{LoadError, check_writable, load, save};
     pub use proto::{PathRecord, Paths, PathsError, VerdictRecord};
 }
 

@@ -1,11 +1,12 @@
 //! The memory of paths in a file, so that a restart starts warm.
 //!
-//! A file is replaced as a whole: written beside its place, synced, renamed. Cookies identify this client to servers, so only its owner
+//! A file is replaced as a whole: written beside its place under a name that nobody can foresee, synced, renamed. Cookies identify this client to servers, so only its owner
 //! may read it.
 
 use proto::{Paths, PathsError};
 use std::fmt;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -56,24 +57,54 @@ pub fn load(path: &Path) -> Result<(Paths, Duration), LoadError> {
 pub fn save(path: &Path, paths: &Paths) -> io::Result<()> {
     let text = Paths { saved: Some(since_1970()), ..paths.clone() }.to_string();
     let beside = beside(path);
-    let written = write(&beside, text.as_bytes()).and_then(|()| fs::rename(&beside, path));
+    let file = create(&beside)?;
+    let written = write(file, text.as_bytes()).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         // What is half written is of no use; that it cannot be removed either changes nothing.
         let _ = fs::remove_file(&beside);
     }
-    written
+    written.and_then(|()| sync_folder(path))
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+/// Could [`save`] write to `path` now? Whoever saves at the end asks at the start. Nothing is left behind.
+///
+/// # Errors
+/// What the operating system says.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let beside = beside(path);
+    create(&beside)?;
+    fs::remove_file(beside)
+}
+
+/// A file that was not there: with `O_EXCL` no link is followed either (open(2)).
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+fn write(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// `.NAME.PID.tmp` in the same folder: a rename works only within one file system.
+/// Makes the new name durable.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(folder)?.sync_all() {
+        // A file system that syncs no folders.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
+}
+
+/// `.NAME.RANDOM.tmp` in the same folder: a rename works only within one file system.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
+    // Keyed by the operating system's randomness.
+    let random = RandomState::new().build_hasher().finish();
+    path.with_file_name(format!(".{name}.{random:016x}.tmp"))
 }
 
 fn since_1970() -> Duration {
@@ -118,6 +149,36 @@ mod tests {
         assert!(save(&file, &Paths::default()).is_err(), "a folder is in the way");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         assert!(save(&folder.join("no/such/folder"), &Paths::default()).is_err());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// A folder that others may write to: a link under the temporary name must not be followed.
+    #[test]
+    fn no_link_is_followed() {
+        let folder = folder("link");
+        let file = folder.join("paths");
+        let victim = folder.join("victim");
+        fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, folder.join(format!(".paths.{}.tmp", std::process::id())))
+            .unwrap();
+        std::os::unix::fs::symlink(&victim, &file).unwrap();
+        save(&file, &Paths::default()).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(fs::symlink_metadata(&file).unwrap().is_file(), "the link is replaced");
+        let link = folder.join("link");
+        std::os::unix::fs::symlink(&victim, &link).unwrap();
+        assert_eq!(create(&link).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_ne!(beside(&file), beside(&file));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let folder = folder("before");
+        check_writable(&folder.join("paths")).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "nothing is left");
+        assert!(check_writable(&folder).is_err(), "a folder is in the way");
+        assert!(check_writable(&folder.join("no/such/folder")).is_err());
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -237,3 +237,13 @@ fn a_device_that_is_deleted_ends_the_server_with_its_name() {
         assert_eq!(server.wait(), Some(1));
     });
 }
+
+/// What cannot be written at the end is said at the start.
+#[test]
+fn a_cache_that_cannot_be_written_ends_it_at_once() {
+    testnet::in_namespace(|| {
+        let output = run(&["serve", "--cache", "/no/such/folder/paths"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains("cannot write /no/such/folder/paths: "), "{}", stderr(&output));
+    });
+}
