@@ -1,5 +1,5 @@
 //! Why a command failed: a sentence that says what to do, and an exit code.
-use crate::terminal;
+use crate::{escape, terminal};
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
@@ -34,12 +34,13 @@ impl Failure {
 
     /// Says it on stderr.
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("{} {}", terminal::stderr_label("error:", "31"), self.message);
+        eprintln!("{} {}", terminal::stderr_label("error:", "31"), escape::message(&self.message));
         ExitCode::from(self.exit_code)
     }
 }
 
 /// Says on stderr what is odd but no reason to stop.
 pub(crate) fn warn(message: impl Display) {
+    let message = escape::message(&message.to_string());
     eprintln!("{} {message}", terminal::stderr_label("warning:", "33"));
 }

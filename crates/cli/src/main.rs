@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 mod bdp;
 mod control;
+mod escape;
 mod failure;
 mod get;
 mod lab;

@@ -1,6 +1,7 @@
 //! What is printed: a row per visit, what became of Fast Open in words, statistics as httping has them, ladders, or all of it as JSON.
 use super::visit::{How, Visit};
 use super::words;
+use crate::escape;
 use crate::recorder::Seen;
 use crate::stack::Running;
 use crate::terminal::page_style;
@@ -60,7 +61,7 @@ impl Report {
     /// What can only be said at the end.
     pub(crate) fn end(&self) {
         if self.json {
-            return self.print(&format!("{:#}\n", self.json()));
+            return self.print(&format!("{}\n", escape::json(&self.json(), true)));
         }
         let mut page = Page::new(if self.to_stderr { PageStyle::default() } else { page_style() });
         self.render(&mut page);
@@ -240,7 +241,7 @@ fn row(number: u32, visit: &Visit) -> String {
             cell(Some(visit.total)),
             reply.len
         ),
-        Err(why) => format!("{number:>4} failed: {why}\n"),
+        Err(why) => format!("{number:>4} failed: {}\n", escape::line(why)),
     }
 }
 

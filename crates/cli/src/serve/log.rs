@@ -1,5 +1,6 @@
 //! What the server prints: how to reach it, a line per request, and what it counted. As text, or one JSON object per line.
 use super::ServeArgs;
+use crate::escape;
 use firstbyte::{ConnectionInfo, Net};
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -37,7 +38,7 @@ impl Log {
     pub(crate) fn banner(&self, args: &ServeArgs, tun: &str, places: &[String], control: Option<&Path>) {
         if self.json {
             let echo = args.echo;
-            return print_line(&json!({
+            return print_json(&json!({
                 "event": "listening", "tun": tun, "urls": places, "echo_port": echo, "fast_open_qlen": args.fast_open,
                 "control": control,
             }));
@@ -65,19 +66,10 @@ impl Log {
         if self.quiet {
             return;
         }
-        let Request { method, path, status, bytes, early } = request;
-        if self.json {
-            let mut line = json!({
-                "event": "request", "peer": peer.to_string(), "method": method, "path": path, "status": status,
-                "bytes": bytes, "early": early,
-            });
-            add_fast_open(&mut line, info);
-            return print_line(&line);
+        match self.json {
+            true => print_json(&request_object(peer, request, info)),
+            false => print_line(&request_words(peer, request, info)),
         }
-        print_line(&format!(
-            "{peer} {method} {path} {status} {bytes} bytes{}",
-            fast_open_words(*early, info)
-        ));
     }
 
     /// An echo connection that has ended well.
@@ -91,7 +83,7 @@ impl Log {
                 "event": "echo", "peer": peer.to_string(), "bytes": bytes, "early": early_len > 0,
             });
             add_fast_open(&mut line, info);
-            return print_line(&line);
+            return print_json(&line);
         }
         print_line(&format!("{peer} echo {bytes} bytes{}", fast_open_words(early_len > 0, info)));
     }
@@ -103,9 +95,9 @@ impl Log {
         }
         match self.json {
             true => {
-                print_line(&json!({ "event": "broken", "peer": peer.to_string(), "why": why.to_string() }))
+                print_json(&json!({ "event": "broken", "peer": peer.to_string(), "why": why.to_string() }))
             }
-            false => print_line(&format!("{peer} broke off: {why}")),
+            false => print_line(&format!("{peer} broke off: {}", escape::line(&why.to_string()))),
         }
     }
 
@@ -116,7 +108,7 @@ impl Log {
         if self.json {
             let counters: Value =
                 counters.all().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
-            return print_line(
+            return print_json(
                 &json!({ "event": "summary", "requests": requests, "echoes": echoes, "counters": counters }),
             );
         }
@@ -141,6 +133,22 @@ impl Log {
     }
 }
 
+fn request_object(peer: SocketAddr, request: &Request, info: Option<&ConnectionInfo>) -> Value {
+    let Request { method, path, status, bytes, early } = request;
+    let mut line = json!({
+        "event": "request", "peer": peer.to_string(), "method": method, "path": path, "status": status,
+        "bytes": bytes, "early": early,
+    });
+    add_fast_open(&mut line, info);
+    line
+}
+
+fn request_words(peer: SocketAddr, request: &Request, info: Option<&ConnectionInfo>) -> String {
+    let Request { method, path, status, bytes, early } = request;
+    let (method, path) = (escape::line(method), escape::line(path));
+    format!("{peer} {method} {path} {status} {bytes} bytes{}", fast_open_words(*early, info))
+}
+
 fn add_fast_open(line: &mut Value, info: Option<&ConnectionInfo>) {
     if let Some(info) = info {
         line["syn_data_bytes"] = info.early_data.len.into();
@@ -161,6 +169,23 @@ fn fast_open_words(early: bool, info: Option<&ConnectionInfo>) -> String {
     }
 }
 
+fn print_json(line: &Value) {
+    print_line(&escape::json(line, false));
+}
+
 fn print_line(line: &dyn Display) {
     let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_does_not_steer_the_terminal() {
+        let path = "/\u{9b}2J\u{7f}\u{202e}".to_owned();
+        let request = Request { method: "GET".to_owned(), path, status: 200, bytes: 7, early: false };
+        let words = request_words("10.0.0.1:5000".parse().unwrap(), &request, None);
+        assert_eq!(words, r"10.0.0.1:5000 GET /\u{9b}2J\u{7f}\u{202e} 200 7 bytes");
+    }
 }

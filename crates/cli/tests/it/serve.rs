@@ -1,6 +1,6 @@
 //! `firstbyte serve` with the kernel's TCP, and Debian's curl, as its clients.
 use crate::{Server, run, stderr};
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::Output;
 use std::time::Duration;
@@ -245,5 +245,24 @@ fn a_cache_that_cannot_be_written_ends_it_at_once() {
         let output = run(&["serve", "--cache", "/no/such/folder/paths"]);
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).contains("cannot write /no/such/folder/paths: "), "{}", stderr(&output));
+    });
+}
+
+/// hyper takes U+009B, the one-character form of `ESC [`, in a path; the log must not hand it to a terminal.
+#[test]
+fn a_path_with_controls_is_logged_without_them() {
+    testnet::in_namespace(|| {
+        let mut server = Server::start(&[]);
+        let mut stream = TcpStream::connect("10.77.0.2:80").unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all("GET /\u{9b}2J\u{202e} HTTP/1.1\r\nHost: x\r\n\r\n".as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+        drop(stream);
+        let mut line = String::new();
+        server.stdout.read_line(&mut line).unwrap();
+        assert!(line.contains(r"/\u009b2J\u202e"), "{line:?}");
+        assert_eq!(server.stop().0, Some(0));
     });
 }

@@ -1,0 +1,68 @@
+//! Text that others wrote, made safe to print: a terminal acts on control characters, C1 (U+0080 to U+009F) included, and
+//! bidirectional controls let a line show other than it is.
+use serde_json::Value;
+
+/// One line: every such character, a line's end too, as `\u{…}`.
+pub(crate) fn line(text: &str) -> String {
+    escaped(text, is_unsafe)
+}
+
+/// A message of our own that may quote what others wrote; it keeps its lines.
+pub(crate) fn message(text: &str) -> String {
+    escaped(text, |c| c != '\n' && is_unsafe(c))
+}
+
+/// JSON as text, on one line or indented. It means the same, as such characters stand in strings only.
+pub(crate) fn json(value: &Value, indent: bool) -> String {
+    let text = if indent { format!("{value:#}") } else { value.to_string() };
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c != '\n' && is_unsafe(c) {
+            true => safe.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => safe.push(c),
+        }
+    }
+    safe
+}
+
+fn escaped(text: &str, is_unsafe: impl Fn(char) -> bool) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_unsafe(c) {
+            true => safe.extend(c.escape_unicode()),
+            false => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// C0, DEL, C1; the line and paragraph separators; Unicode's Bidi_Control. All lie in the first plane.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "/é\u{9b}2J\u{7f}\u{1b}[m\r\u{202e}\u{2066}\u{61c}\u{200f}\u{2028}";
+
+    #[test]
+    fn controls_are_shown_not_obeyed() {
+        let shown = r"/é\u{9b}2J\u{7f}\u{1b}[m\u{d}\u{202e}\u{2066}\u{61c}\u{200f}\u{2028}";
+        assert_eq!(line(HOSTILE), shown);
+        assert_eq!(message(&format!("{HOSTILE}\nmore")), format!("{shown}\nmore"));
+        assert_eq!(line("a\nb"), r"a\u{a}b");
+    }
+
+    #[test]
+    fn json_means_the_same() {
+        let value = serde_json::json!({ "path": HOSTILE });
+        for indent in [false, true] {
+            let text = json(&value, indent);
+            assert!(!text.chars().any(|c| c != '\n' && is_unsafe(c)), "{text}");
+            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+        }
+    }
+}
