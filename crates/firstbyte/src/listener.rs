@@ -1,8 +1,10 @@
 //! Waiting for connections.
 use crate::{Net, TcpStream, error};
 use proto::fast_open::KeyRing;
-use proto::{ListenOptions, ListenerId, ListenerInfo};
+use proto::{ListenError, ListenOptions, ListenerId, ListenerInfo, SocketInfo};
+use std::collections::HashSet;
 use std::future::poll_fn;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
@@ -24,8 +26,8 @@ pub struct TcpListener {
 }
 
 impl TcpListener {
-    /// A listener with the default options on the first of `addr` that can be had. Port 0 is not an address to
-    /// listen on here.
+    /// A listener with the default options on the first of `addr` that can be had. For port 0, one is chosen that
+    /// no listener has; [`local_addr`](Self::local_addr) tells which.
     ///
     /// # Errors
     /// [`AddrInUse`](io::ErrorKind::AddrInUse), [`AddrNotAvailable`](io::ErrorKind::AddrNotAvailable).
@@ -177,7 +179,7 @@ impl TcpListenerBuilder {
     pub async fn bind<A: ToSocketAddrs>(self, addr: A) -> io::Result<TcpListener> {
         let mut last = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
         for local in tokio::net::lookup_host(addr).await? {
-            match self.net.host().listen(local, self.options.clone()) {
+            match self.listen(local) {
                 Ok(id) => return Ok(self.open(id, local)),
                 Err(refused) => last = error::listen(refused),
             }
@@ -185,8 +187,40 @@ impl TcpListenerBuilder {
         Err(last)
     }
 
+    fn listen(&self, mut local: SocketAddr) -> Result<ListenerId, host::Error<ListenError>> {
+        if local.port() != 0 {
+            return self.net.host().listen(local, self.options.clone());
+        }
+        let mut refused = host::Error::Stack(ListenError::AddrInUse);
+        for port in free_ports(&self.net) {
+            local.set_port(port);
+            match self.net.host().listen(local, self.options.clone()) {
+                // Taken by another thread since.
+                Err(error @ host::Error::Stack(ListenError::AddrInUse)) => refused = error,
+                done => return done,
+            }
+        }
+        Err(refused)
+    }
+
     fn open(self, id: ListenerId, local: SocketAddr) -> TcpListener {
         let local = self.net.host().listener_info(id).map_or(local, |info| info.local);
         TcpListener { net: self.net, id, local }
     }
+}
+
+/// The local ports that no listener has, from a random one on.
+fn free_ports(net: &Net) -> impl Iterator<Item = u16> {
+    let (taken, reserved, (low, high)) = net.inspect(|stack| {
+        let listeners = stack.sockets().map_while(|socket| match socket {
+            SocketInfo::Listener(listener) => Some(listener.local.port()),
+            _ => None,
+        });
+        let reserved = stack.config().ip_local_reserved_ports.clone();
+        (listeners.collect::<HashSet<u16>>(), reserved, stack.port_range(None))
+    });
+    let count = high.saturating_sub(low) + 1;
+    let begin = RandomState::new().hash_one(()) as u32 % count;
+    let ports = (0..count).map(move |tried| (low + (begin + tried) % count) as u16);
+    ports.filter(move |port| !taken.contains(port) && !reserved.contains(*port))
 }

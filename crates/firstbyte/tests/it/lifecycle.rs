@@ -175,6 +175,32 @@ async fn an_address_is_listened_on_once() {
 }
 
 #[tokio::test]
+async fn port_0_is_a_port_that_is_free() {
+    bounded(async {
+        let pair = Pair::new();
+        for (name, value) in
+            [("firstbyte.ip_local_port_low", "40000"), ("firstbyte.ip_local_port_high", "40001")]
+        {
+            pair.server.set(name, value).unwrap();
+        }
+        let any = TcpListener::bind(&pair.server, "0.0.0.0:0").await.unwrap();
+        let own = TcpListener::bind(&pair.server, "10.0.0.1:0").await.unwrap();
+        let mut ports = [any.local_addr().unwrap().port(), own.local_addr().unwrap().port()];
+        ports.sort_unstable();
+        assert_eq!(ports, [40000, 40001]);
+        let (client, accepted) =
+            tokio::join!(TcpStream::connect(&pair.client, own.local_addr().unwrap()), own.accept());
+        assert_eq!(client.unwrap().local_addr().unwrap(), accepted.unwrap().1);
+        let none = TcpListener::bind(&pair.server, "10.0.0.1:0").await.unwrap_err();
+        assert_eq!(none.kind(), ErrorKind::AddrInUse);
+        drop(any);
+        let foreign = TcpListener::bind(&pair.server, "192.0.2.1:0").await.unwrap_err();
+        assert_eq!(foreign.kind(), ErrorKind::AddrNotAvailable);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn dropping_a_listener_resets_what_nobody_accepted() {
     bounded(async {
         let pair = Pair::new();
