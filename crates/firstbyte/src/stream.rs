@@ -30,9 +30,15 @@ pub use split::{ReadHalf, WriteHalf};
 ///
 /// Dropping a stream closes it: what was written is still delivered in the background, unless received data was
 /// never read, which resets the connection and tells the peer so (RFC 1122 §4.2.2.13).
-#[derive(Debug)]
 pub struct TcpStream {
     connection: Arc<Connection>,
+}
+
+/// Both ends and the state, which the stack is asked for: not for use within [`Net::inspect`].
+impl std::fmt::Debug for TcpStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.connection.fmt_as("TcpStream", f)
+    }
 }
 
 /// Opening.

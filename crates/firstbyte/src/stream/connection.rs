@@ -7,6 +7,7 @@ use proto::{
     ConnId, ConnectOptions, ConnectionInfo, EarlyData, Outcome, SocketOption, SocketOptions, WriteError,
     WriteFlags,
 };
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,7 +16,6 @@ use std::time::Duration;
 use tokio::io::ReadBuf;
 
 /// Lets go of its connection when it is dropped.
-#[derive(Debug)]
 pub(super) struct Connection {
     net: Net,
     peer: SocketAddr,
@@ -297,6 +297,26 @@ impl Connection {
 
     pub(super) fn early_data(&self) -> EarlyData {
         self.id.get().and_then(|&id| self.host().early_data(id)).unwrap_or_default()
+    }
+
+    /// Both ends and the state, as far as there are any.
+    pub(super) fn fmt_as(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.id.get().copied();
+        let (local, state) = self
+            .host()
+            .inspect(|stack| id.map(|id| (stack.names(id).map(|names| names.0), stack.state(id))))
+            .unwrap_or_default();
+        let mut shown = f.debug_struct(name);
+        if let Some(local) = local {
+            shown.field("local", &local);
+        }
+        shown.field("peer", &self.peer);
+        match (id, state) {
+            (None, _) => shown.field("state", &format_args!("not opened")),
+            (Some(_), None) => shown.field("state", &format_args!("gone")),
+            (Some(_), Some(state)) => shown.field("state", &state),
+        };
+        shown.finish()
     }
 
     pub(super) fn info(&self) -> io::Result<ConnectionInfo> {

@@ -39,6 +39,8 @@ async fn addresses_are_those_of_both_ends() {
         assert_eq!(server.peer_addr().unwrap(), peer);
         assert_eq!(client.local_addr().unwrap(), peer);
         assert_eq!(peer.ip().to_string(), "10.0.0.2");
+        let shown = format!("TcpStream {{ local: {peer}, peer: {SERVER}, state: Established }}");
+        assert_eq!(format!("{client:?}"), shown);
     })
     .await;
 }
