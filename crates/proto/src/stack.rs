@@ -157,7 +157,7 @@ impl Stack {
 impl Shared {
     /// All that a send buffer may hold, if the stack has no memory.
     fn least_send_buffer(&self) -> Option<u32> {
-        self.memory.is_exhausted().then_some(self.config.tcp_wmem[0])
+        self.memory.is_exhausted().then_some(self.config.tcp_wmem[0].max(1))
     }
 
     /// Charges a connection what its buffers hold now.

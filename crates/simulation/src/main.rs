@@ -122,6 +122,11 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
 
 /// Plays one and prints what happens. True: it held.
 fn show(scenario: &Scenario) -> bool {
+    for (side, host) in ["client", "server"].into_iter().zip(&scenario.hosts) {
+        let base = if host.linux { "Linux's settings" } else { "our settings" };
+        println!("{side}: {base}, MTU {}", host.mtu);
+        host.settings.iter().for_each(|(name, value)| println!("    {name} = {value}"));
+    }
     match attempt(scenario, true) {
         Ok(summary) => {
             println!("held; {} packets, excused: {:?}", summary.packets, summary.excused);

@@ -70,7 +70,10 @@ pub struct Summary {
 /// The first rule that was broken. (A panic of the engine is the caller's to catch.)
 pub fn play(scenario: &Scenario, trace: bool) -> Result<Summary, Failure> {
     let mut world = World::new(scenario, trace);
-    world.run()?;
+    if let Err(mut failure) = world.run() {
+        failure.seen += &world.describe_all();
+        return Err(failure);
+    }
     Ok(Summary { fingerprint: world.wire.fingerprint, packets: world.wire.packets, excused: world.excused })
 }
 

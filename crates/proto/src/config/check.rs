@@ -6,8 +6,6 @@ use core::time::Duration;
 /// Least buffers (Linux's `SOCK_MIN_RCVBUF` and `SOCK_MIN_SNDBUF`), bytes.
 const RCVBUF_MIN: u32 = 2304;
 const SNDBUF_MIN: u32 = 4608;
-/// RFC 9293 §3.8.6.3.
-const ACK_DELAY_MOST: Duration = Duration::from_millis(500);
 
 impl Config {
     /// Can TCP work with these values, each by itself and all together?
@@ -90,8 +88,6 @@ impl Config {
             (low.1 > high.1)
                 .then(|| format!("{} ({:?}) is longer than {} ({:?})", low.0, low.1, high.0, high.1))
         };
-        let most_delay = ("what RFC 9293 allows an acknowledgement to wait", ACK_DELAY_MOST);
-        let delay_max = ("firstbyte.delayed_ack_max", self.delayed_ack_max);
         let base_mss = ("net.ipv4.tcp_base_mss", self.tcp_base_mss.into());
         let mut pairs = [
             ordered(
@@ -119,8 +115,6 @@ impl Config {
                 ("firstbyte.reo_timer_slack", self.reo_timer_slack),
                 ("net.ipv4.tcp_rto_max_ms", self.rto_max()),
             ),
-            not_longer(("firstbyte.delayed_ack", self.delayed_ack), delay_max),
-            not_longer(delay_max, most_delay),
         ];
         pairs.iter_mut().find_map(Option::take)
     }

@@ -110,5 +110,6 @@ pub(crate) fn send_limit(config: &Config, options: &SocketOptions) -> u32 {
     let chosen = options.send_buffer.map(|limit| limit.min(config.wmem_max).min(SEND_BUFFER_MAX));
     // Where segments count more than their payload, the choice is of payload (Linux's `sk_setsockopt` doubles it).
     let chosen = chosen.map(|payload| if config.sndbuf_overhead > 0 { payload * 2 } else { payload });
-    chosen.unwrap_or(config.tcp_wmem[1]).max(config.tcp_wmem[0])
+    // Of a buffer of nothing no write would ever succeed.
+    chosen.unwrap_or(config.tcp_wmem[1]).max(config.tcp_wmem[0]).max(1)
 }

@@ -150,7 +150,6 @@ fn values_that_contradict_each_other_are_refused_with_a_sentence_that_names_both
         ),
         (Config { mtu_expires: Duration::from_millis(999), ..ours() }, ["rto_initial", "mtu_expires"]),
         (Config { reo_timer_slack: secs(121), ..ours() }, ["reo_timer_slack", "tcp_rto_max_ms"]),
-        (Config { delayed_ack: Duration::from_millis(201), ..ours() }, ["delayed_ack", "delayed_ack_max"]),
     ];
     for (config, names) in pairs {
         let sentence = refusal(config);
@@ -175,7 +174,6 @@ fn values_that_tcp_cannot_work_with_are_refused() {
         ("net.ipv4.tcp_base_mss", "47"),
         ("net.ipv4.tcp_rmem", "1 2303 6291456"),
         ("net.ipv4.tcp_wmem", "1 4607 4194304"),
-        ("firstbyte.delayed_ack_max", "501ms"),
     ] {
         let refused = Config::default().set(name, value);
         assert!(

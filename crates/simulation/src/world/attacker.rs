@@ -5,7 +5,7 @@ use super::wire::icmp;
 use crate::scenario::{Attack, Forgery};
 use core::time::Duration;
 use proto::{RxPacket, SeqNum};
-use wire::{Flags, IcmpError, IpHeader, SackBlocks, TcpHeader};
+use wire::{Flags, IcmpError, IpHeader, SackBlocks, TcpHeader, TcpOptions};
 
 impl World<'_> {
     pub(super) fn forge_when_due(&mut self) {
@@ -63,7 +63,7 @@ impl World<'_> {
 
     fn with_blocks(&mut self, mut header: TcpHeader) -> TcpHeader {
         let mut blocks = SackBlocks::default();
-        for _ in 0..1 + self.random.below(3) {
+        for _ in 0..1 + self.random.below(2) {
             let start = header.ack + self.random.magnitude(100_000) as u32;
             let len = self.random.magnitude(100_000) as u32;
             blocks.push((start, start + len));
@@ -71,7 +71,8 @@ impl World<'_> {
         if self.random.chance(20) {
             blocks.push((header.ack - 1000, SeqNum(header.ack.0)));
         }
-        header.options.sack = blocks;
+        let timestamps = header.options.timestamps;
+        header.options = TcpOptions { timestamps, sack: blocks, ..TcpOptions::default() };
         header
     }
 

@@ -65,6 +65,14 @@ impl World<'_> {
         }
     }
 
+    /// How every connection stands that is not over.
+    pub(super) fn describe_all(&self) -> String {
+        let busy = |which: &usize| self.apps[*which].iter().flatten().any(|app| app.fate == Fate::Busy);
+        let one =
+            |which| format!("; {which}: {} │ {}", self.describe(CLIENT, which), self.describe(SERVER, which));
+        (0..self.apps.len()).filter(busy).map(one).collect()
+    }
+
     fn describe(&self, side: usize, which: usize) -> String {
         let Some(App { id, fate, written, read, eof, shut, .. }) = &self.apps[which][side] else {
             return "not there".to_owned();

@@ -10,7 +10,7 @@ use wire::{Addr, Ecn, Icmp, IcmpError, IpHeader};
 /// More packets than any world needs, beside those for its bytes: somebody sends without end.
 const MOST_PACKETS: u64 = 200_000;
 /// Each byte may take so many packets, where a setting or an option makes segments of one byte.
-const PACKETS_PER_BYTE: u64 = 4;
+const PACKETS_PER_BYTE: u64 = 8;
 /// More packets than one call may bring forth.
 const MOST_AT_ONCE: u64 = 60_000;
 /// Nothing repeats more often without an answer: the greatest of all limits is 255 (`tcp_retries2`), and timers before it are linear.
