@@ -177,10 +177,7 @@ pub fn find(facts: &Facts<'_>, side: usize) -> Option<&'static str> {
 }
 
 fn has(side: &Side<'_>, name: &str) -> bool {
-    let begun = side
-        .options
-        .iter()
-        .any(|option| option.0 == name && option.1 > 0 || option.0 == name && name == "linger");
+    let begun = side.options.iter().any(|option| option.0 == name && (option.1 > 0 || name == "linger"));
     begun || side.steps.iter().any(|step| matches!(step, Step::Set(option) if option.0 == name))
 }
 
