@@ -7,8 +7,10 @@
 //! between the stack and any [`device::Device`] (`driver`).
 //!
 //! **Signals.** A handler interrupts a sleeping call as it does in Linux: with a time-out, and in `poll`, `select` and `epoll_wait`
-//! always (`EINTR`), else unless it was installed with `SA_RESTART`. Calls are not async-signal-safe, since they allocate memory; but no
-//! handler runs while its thread has the lock, so that one that sends or receives does not wait for its own thread.
+//! always (`EINTR`), else unless it was installed with `SA_RESTART`. No handler runs while its thread has the lock, nor, in a call that was
+//! entered by [`life::entered`](crate::c::life::entered), before the call sleeps: one that sends or receives does not wait for its own
+//! thread. Calls allocate memory, so that a handler may make them only if the allocator is not what it interrupted: the preload library
+//! has one of its own.
 //!
 //! **Cancellation.** A call sleeps in a cancellation point (pthreads(7)); the cancelled thread waits for nothing afterwards.
 
@@ -28,7 +30,7 @@ use crate::files::Open;
 use crate::sockets::Sockets;
 use host::{Clock, Exchange, Phase, Pumped, RealClock, turn};
 use libc::c_int;
-use parker::{Parked, Parker};
+use parker::{Parked, Stay};
 use proto::{Instant, RxBatch, TxPacket};
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -60,7 +62,6 @@ pub struct RealProcess<C = RealClock> {
 #[derive(Debug)]
 pub struct Waiting<'a, C: Clock = RealClock> {
     process: &'a RealProcess<C>,
-    waker: Waker,
     /// Where it is entered among those that wait.
     place: Option<u64>,
     /// What its descriptors stood for when it began to wait.
@@ -68,14 +69,15 @@ pub struct Waiting<'a, C: Clock = RealClock> {
 }
 
 impl<C: Clock> Waiting<'_, C> {
-    /// One attempt. If it has to wait, what happens from now on to one of `fds` (without any: anything) wakes. `fds` are the same each
-    /// time.
+    /// One attempt. If it has to wait, what happens from now on to one of `fds` (without any: anything) wakes `waker`, which is asked for only
+    /// then. `fds` are the same each time.
     ///
     /// # Errors
     /// The call's own, `ENETDOWN` when the stack has ended; [`Stop::Wait`].
     pub fn attempt<R>(
         &mut self,
         fds: &[i32],
+        waker: impl FnOnce() -> Waker,
         attempt: impl FnOnce(&mut Sockets, Instant) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
         let mut locked = self.process.lock();
@@ -95,7 +97,7 @@ impl<C: Clock> Waiting<'_, C> {
                 self.held = inner.sockets.hold(fds);
             }
             let files = self.held.iter().map(|(_, open)| *open).collect();
-            self.place = Some(inner.waiters.add(files, self.waker.clone()));
+            self.place = Some(inner.waiters.add(files, waker()));
         } else {
             inner.let_go(now, &mut self.held);
         }
@@ -165,15 +167,17 @@ impl<C: Clock> RealProcess<C> {
         watch: Watch<'_>,
         mut attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>,
     ) -> Result<R, Errno> {
-        let parker = Parker::current();
-        let _stay = parker.enter();
-        let mut waiting = self.waiting(parker.waker());
+        let mut waiting = self.waiting();
+        // Only a call that waits needs it: to make one asks libc for memory, which a handler may not.
+        let mut stay = None;
         loop {
-            let deadline = match waiting.attempt(watch.fds, &mut attempt) {
+            let waker = || stay.get_or_insert_with(Stay::new).parker().waker();
+            let deadline = match waiting.attempt(watch.fds, waker, &mut attempt) {
                 Ok(value) => return Ok(value),
                 Err(Stop::Errno(errno)) => return Err(errno),
                 Err(Stop::Wait(deadline)) => deadline,
             };
+            let parker = stay.get_or_insert_with(Stay::new).parker();
             let left = deadline.map(|deadline| deadline.since(self.clock.now()));
             if parker.park(left) == Parked::Interrupted {
                 return Err(Errno::EINTR);
@@ -181,9 +185,9 @@ impl<C: Clock> RealProcess<C> {
         }
     }
 
-    /// A call that waits in a place of its own: `waker` is woken when another attempt is worthwhile.
-    pub fn waiting(&self, waker: Waker) -> Waiting<'_, C> {
-        Waiting { process: self, waker, place: None, held: Vec::new() }
+    /// A call that waits in a place of its own.
+    pub fn waiting(&self) -> Waiting<'_, C> {
+        Waiting { process: self, place: None, held: Vec::new() }
     }
 
     /// Closes every descriptor, as the end of a process does: what was written is still delivered, unread data resets. Calls that wait

@@ -105,10 +105,9 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
         // SAFETY: nothing is passed but numbers.
         return unsafe { real::socket(domain, kind, protocol) };
     }
-    returned_int(
-        stack::started()
-            .and_then(|p| number_for(c::socket(p, domain, kind, protocol)?, |fd| publish_fresh(fd, domain))),
-    )
+    returned_int(stack::started(|p| {
+        number_for(c::socket(p, domain, kind, protocol)?, |fd| publish_fresh(fd, domain))
+    }))
 }
 
 /// `bind`: to an address that is not the stack's the socket becomes the kernel's.

@@ -4,7 +4,7 @@ use crate::numbers::{self, epoll_part, ours, publish_again, withdraw};
 use crate::real;
 use crate::stack::with;
 use libc::{c_int, c_long};
-use posix::c::life::{current, is_borrowed};
+use posix::c::life::{entered, is_borrowed};
 use posix::c::{self, returned_int};
 
 /// What the stack has behind a number is closed; the number stays. A child that only borrows its parent's memory has numbers of its own.
@@ -13,9 +13,9 @@ pub(crate) fn forget(number: c_int) {
         return;
     }
     let part = withdraw(number).or_else(|| numbers::take_epoll_part(number));
-    if let (Some(fd), Some(process)) = (part, current()) {
+    if let Some(fd) = part {
         // In a child of fork there is nothing to close; else it is open.
-        let _ = c::close(process, fd);
+        let _ = entered(|process| process.map(|process| c::close(process, fd)));
     }
 }
 

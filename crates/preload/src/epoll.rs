@@ -7,8 +7,8 @@ use crate::real;
 use crate::stack::{self, with};
 use core::time::Duration;
 use libc::{c_int, epoll_event, sigset_t, timespec};
-use posix::Errno;
 use posix::c::{self, millis, returned_int, time};
+use posix::{Errno, RealProcess};
 
 /// `epoll_ctl`.
 ///
@@ -25,7 +25,8 @@ pub unsafe extern "C" fn epoll_ctl(
         // SAFETY: as the caller says.
         return unsafe { real::epoll_ctl(epoll, operation, number, event) };
     };
-    let result = part_of(epoll).and_then(|(process, part)| {
+    let result = stack::started(|process| {
+        let part = part_of(process, epoll)?;
         // SAFETY: as the caller says.
         unsafe { c::epoll_ctl(process, part, operation, fd, event) }
     });
@@ -33,18 +34,17 @@ pub unsafe extern "C" fn epoll_ctl(
 }
 
 /// The stack's part of an instance, made if there is none yet.
-fn part_of(epoll: c_int) -> Result<(&'static posix::RealProcess, c_int), Errno> {
-    let process = stack::started()?;
+fn part_of(process: &RealProcess, epoll: c_int) -> Result<c_int, Errno> {
     if let Some(part) = numbers::epoll_part(epoll) {
-        return Ok((process, part));
+        return Ok(part);
     }
     ensure_epoll(epoll)?;
     let part = c::epoll_create(process, 1)?;
     match numbers::set_epoll_part(epoll, part)? {
-        None => Ok((process, part)),
+        None => Ok(part),
         Some(other) => {
             c::close(process, part)?;
-            Ok((process, other))
+            Ok(other)
         }
     }
 }

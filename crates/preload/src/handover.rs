@@ -10,7 +10,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use libc::{
     c_int, epoll_event, sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t,
 };
-use posix::c::life::current;
+use posix::c::life::entered;
 use posix::{Errno, RealProcess};
 
 /// What gives a socket its name.
@@ -35,7 +35,11 @@ pub(crate) unsafe fn give(
 ) -> Result<bool, Errno> {
     // SAFETY: as the caller says.
     let Some(ip) = (unsafe { ip_of(addr, len) }) else { return Ok(false) };
-    let (Some(fd), Some(process)) = (ours(number), current()) else { return Ok(false) };
+    let Some(fd) = ours(number) else { return Ok(false) };
+    entered(|process| process.map_or(Ok(false), |process| give_for(process, (number, fd), by, ip)))
+}
+
+fn give_for(process: &RealProcess, (number, fd): (c_int, c_int), by: By, ip: IpAddr) -> Result<bool, Errno> {
     if ip.is_unspecified() || by == By::Connect && !ip.is_loopback() || !numbers::holds_tcp(number) {
         return Ok(false);
     }

@@ -14,6 +14,7 @@
 //! | `numbers` | which descriptors are ours: each has a number of the kernel's, held by a placeholder |
 //! | `real` | libc's own functions |
 //! | `stack` | the stack, started when it is first needed |
+//! | `heap` | memory apart from the program's `malloc`, which a signal handler may have interrupted |
 //! | `calls` | calls about one descriptor |
 //! | `handover` | sockets that turn out to be the kernel's |
 //! | `descriptors` | `close`, `dup`, `fcntl` |
@@ -27,6 +28,7 @@ pub mod calls;
 pub mod descriptors;
 pub mod epoll;
 mod handover;
+mod heap;
 mod numbers;
 pub mod poll;
 mod real;

@@ -1,6 +1,6 @@
 //! The stack of this program: decided when the library is loaded, started when it is first needed.
 
-use crate::real;
+use crate::{heap, real};
 use libc::c_int;
 use posix::c::life;
 use posix::{Errno, RealProcess};
@@ -21,6 +21,7 @@ fn description() -> Option<&'static OsString> {
 static AT_START: extern "C" fn() = at_start;
 
 extern "C" fn at_start() {
+    heap::survive_forks();
     description();
 }
 
@@ -32,21 +33,26 @@ pub(crate) fn takes(domain: c_int, kind: c_int, protocol: c_int) -> bool {
     inet && stream && tcp && description().is_some()
 }
 
-/// The stack, started if it has not been.
+/// What a call that makes a descriptor does: the stack is started if it has not been.
 ///
 /// # Errors
-/// `ENETDOWN`: it could not be, or this is a child of the process that has it; which was said on stderr.
-pub(crate) fn started() -> Result<&'static RealProcess, Errno> {
+/// The call's own; `ENETDOWN`: the stack could not be started, or this is a child of the process that has it; which was said on stderr.
+pub(crate) fn started<R>(call: impl FnOnce(&'static RealProcess) -> Result<R, Errno>) -> Result<R, Errno> {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let text = description().map(|text| text.to_string_lossy());
-        if let Err(refused) = life::start(text.as_deref()) {
-            eprintln!("libfirstbyte_preload: {}", refused.why);
+    life::entered(|_| {
+        ONCE.call_once(|| {
+            let text = description().map(|text| text.to_string_lossy());
+            if let Err(refused) = life::start(text.as_deref()) {
+                eprintln!("libfirstbyte_preload: {}", refused.why);
+            }
+        });
+        match life::current() {
+            Some(process) => call(process),
+            None => {
+                say_if_forked();
+                Err(Errno::ENETDOWN)
+            }
         }
-    });
-    life::current().ok_or_else(|| {
-        say_if_forked();
-        Errno::ENETDOWN
     })
 }
 
@@ -55,11 +61,11 @@ pub(crate) fn started() -> Result<&'static RealProcess, Errno> {
 /// # Errors
 /// The call's own; `EBADF` after the end of the stack; `ENETDOWN` in a child of the process that has it, which is said on stderr.
 pub(crate) fn with<R>(call: impl FnOnce(&'static RealProcess) -> Result<R, Errno>) -> Result<R, Errno> {
-    match life::current() {
+    life::entered(|process| match process {
         Some(process) => call(process),
         None if say_if_forked() => Err(Errno::ENETDOWN),
         None => Err(Errno::EBADF),
-    }
+    })
 }
 
 /// Says once why a child has no sockets. False: this is none.

@@ -3,6 +3,7 @@
 //! What was started is never freed, since a thread may still be in one of its calls when it is stopped; a stopped stack has no sockets,
 //! so that little is left of it.
 
+use crate::c::masked::Masked;
 use crate::description::{Description, Refused};
 use crate::errno::Errno;
 use crate::real_time::{Ended, RealProcess, Running};
@@ -37,12 +38,18 @@ pub fn current() -> Option<&'static RealProcess> {
     started.map(|started| started.running.process())
 }
 
-/// What a call does if there is a stack; without one no descriptor is open.
+/// What a call does, with the stack in use: no signal handler runs in this thread meanwhile, but where the call sleeps.
+pub fn entered<R>(call: impl FnOnce(Option<&'static RealProcess>) -> R) -> R {
+    let _masked = Masked::new();
+    call(current())
+}
+
+/// What a call does if there is a stack; without one no descriptor is open. Signal handlers as in [`entered`].
 ///
 /// # Errors
 /// The call's own, `EBADF`.
 pub fn with<R>(call: impl FnOnce(&'static RealProcess) -> Result<R, Errno>) -> Result<R, Errno> {
-    call(current().ok_or(Errno::EBADF)?)
+    entered(|process| call(process.ok_or(Errno::EBADF)?))
 }
 
 /// Of a child of `fork` that has lost the stack in use: the process to which it belongs.

@@ -2,6 +2,7 @@
 //!
 //! On a semaphore, whose rules for signals and cancellation are those of a socket.
 
+use crate::c::masked::Unmasked;
 use crate::c::semaphore::{Semaphore, Waited};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,9 +36,22 @@ thread_local! {
 }
 
 /// A call that may sleep. When one that a handler has made ends, the interrupted one looks again: it may have been meant.
-pub(super) struct Stay<'a>(&'a Arc<Parker>);
+pub(super) struct Stay(Arc<Parker>);
 
-impl Drop for Stay<'_> {
+impl Stay {
+    /// Of the calling thread.
+    pub(super) fn new() -> Stay {
+        let parker = Parker::current();
+        parker.calls.fetch_add(1, Ordering::Relaxed);
+        Stay(parker)
+    }
+
+    pub(super) fn parker(&self) -> &Arc<Parker> {
+        &self.0
+    }
+}
+
+impl Drop for Stay {
     fn drop(&mut self) {
         if self.0.calls.fetch_sub(1, Ordering::Relaxed) > 1 {
             self.0.wake_by_ref();
@@ -47,7 +61,7 @@ impl Drop for Stay<'_> {
 
 impl Parker {
     /// The calling thread's own.
-    pub(super) fn current() -> Arc<Parker> {
+    fn current() -> Arc<Parker> {
         // A thread that is ending has given its own back.
         OWN.try_with(Arc::clone).unwrap_or_else(|_| Arc::new(Parker::new()))
     }
@@ -56,17 +70,13 @@ impl Parker {
         Parker { state: AtomicU32::new(EMPTY), semaphore: Semaphore::new(), calls: AtomicU32::new(0) }
     }
 
-    pub(super) fn enter(self: &Arc<Parker>) -> Stay<'_> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        Stay(self)
-    }
-
     pub(super) fn waker(self: &Arc<Parker>) -> Waker {
         Waker::from(Arc::clone(self))
     }
 
-    /// Sleeps, for ever without `most`. Who was woken before does not sleep.
+    /// Sleeps, for ever without `most`; handlers run meanwhile. Who was woken before does not sleep.
     pub(super) fn park(&self, most: Option<Duration>) -> Parked {
+        let _handlers_run = Unmasked::new();
         match self.semaphore.wait(most) {
             // Woken from here on it is posted anew.
             Waited::Posted => {

@@ -6,6 +6,7 @@
 use super::RealProcess;
 use super::bell::Bell;
 use crate::c::kernel;
+use crate::c::masked::Masked;
 use crate::epoll::Part;
 use crate::errno::{Errno, Stop};
 use crate::sockets::Sockets;
@@ -64,20 +65,24 @@ impl<C: Clock> RealProcess<C> {
     pub fn wait_ready(&self, waits: &Waits<'_>, look: &mut impl Look) -> Result<(), Errno> {
         let bell = Bell::own()?;
         let deadline = waits.timeout.map(|timeout| self.clock().now() + timeout);
-        let mut waiting = self.waiting(bell.waker());
+        let mut waiting = self.waiting();
         let mut parts = Parts::default();
         loop {
             parts.look()?;
             let mut others = None;
-            let looked = waiting.attempt(waits.ours, |sockets, _| {
-                let now_there = sockets.kernel_parts(waits.read);
-                if !parts.are(&now_there) {
-                    others = Some(now_there);
-                    return Err(Stop::Wait(None));
-                }
-                parts.tell(sockets);
-                if look.ours(sockets)? { Ok(()) } else { Err(Stop::Wait(None)) }
-            });
+            let looked = waiting.attempt(
+                waits.ours,
+                || bell.waker(),
+                |sockets, _| {
+                    let now_there = sockets.kernel_parts(waits.read);
+                    if !parts.are(&now_there) {
+                        others = Some(now_there);
+                        return Err(Stop::Wait(None));
+                    }
+                    parts.tell(sockets);
+                    if look.ours(sockets)? { Ok(()) } else { Err(Stop::Wait(None)) }
+                },
+            );
             if let Some(others) = others {
                 parts = Parts::new(others);
                 continue;
@@ -100,7 +105,7 @@ impl<C: Clock> RealProcess<C> {
             let bell_entry = pollfd { fd: bell.fd(), events: libc::POLLIN, revents: 0 };
             let mut sleepers = vec![bell_entry];
             sleepers.extend(parts.entries.iter().chain(waits.kernels));
-            kernel::sleep(&mut sleepers, left, waits.mask.as_ref())?;
+            kernel::sleep(&mut sleepers, left, waits.mask.or_else(Masked::asleep).as_ref())?;
             if sleepers[0].revents != 0 {
                 bell.silence();
             }

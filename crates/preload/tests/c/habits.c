@@ -113,6 +113,12 @@ static void handlers_send(void) {
   told = of_handler[0];
   check(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
   for (at = 0; at < 3000 || sent_by_handler < 100; at++) {
+    /* A handler may interrupt this, too, and the calls below. */
+    void *memory[64];
+    for (int i = 0; i < 64; i++)
+      memory[i] = malloc(100 * i);
+    for (int i = 0; i < 64; i++)
+      free(memory[i]);
     check(send(own[0], "m", 1, 0) == 1);
     check(recv(own[1], bytes, sizeof bytes, 0) == 1);
     while (recv(of_handler[1], bytes, sizeof bytes, MSG_DONTWAIT) > 0)
