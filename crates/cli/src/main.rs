@@ -5,6 +5,7 @@
 //! - [`get`]: one HTTP request, or a series, timed and explained;
 //! - [`metrics`]: what the two remember of paths, shown and forgotten;
 //! - [`bdp`]: what a path needs of windows and buffers;
+//! - [`pcap`]: what Fast Open did in a capture, and what limited its connections;
 //! - [`script`](mod@script): scripts in packetdrill's language, in virtual time;
 //! - [`ss`] and [`route`]: a look into a stack that runs, and values per destination.
 //!
@@ -19,6 +20,7 @@ mod failure;
 mod get;
 mod lab;
 mod metrics;
+mod pcap;
 mod recorder;
 mod route;
 mod script;
@@ -54,6 +56,7 @@ enum Verb {
     Get(Box<get::GetArgs>),
     Metrics(metrics::MetricsArgs),
     Bdp(bdp::BdpArgs),
+    Pcap(pcap::PcapArgs),
     Script(script::ScriptArgs),
     Ss(ss::SsArgs),
     Route(route::RouteArgs),
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Verb::Get(args) => get::run(*args),
         Verb::Metrics(args) => metrics::run(args),
         Verb::Bdp(args) => bdp::run(&args),
+        Verb::Pcap(args) => pcap::run(&args),
         Verb::Script(args) => script::run(&args),
         Verb::Ss(args) => ss::run(&args),
         Verb::Route(args) => route::run(&args),

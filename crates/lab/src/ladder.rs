@@ -15,7 +15,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use proto::Instant;
 use serde::Serialize;
-use wire::{FastOpenKind, Flags, SeqNum};
+use wire::{FastOpenKind, Flags, SeqNum, TcpOptions};
 
 /// Which way a rung points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -166,7 +166,7 @@ impl View {
             seq,
             ack: segment.tcp.flags.contains(Flags::ACK).then_some(ack),
             len: segment.text_len(),
-            options: options_text(segment),
+            options: options_text(&segment.tcp.options),
             lost_by: None,
             remarks: Vec::new(),
         }
@@ -200,8 +200,8 @@ pub fn flags_text(flags: Flags) -> String {
     if set.is_empty() { "none".into() } else { set.join(" ") }
 }
 
-fn options_text(segment: &Segment) -> Vec<String> {
-    let options = &segment.tcp.options;
+/// Options worth a look: of Fast Open, MSS, and how many blocks of SACK.
+pub fn options_text(options: &TcpOptions) -> Vec<String> {
     let fast_open = options.fast_open.map(|option| {
         let kind = if option.kind == FastOpenKind::Experimental { " (254)" } else { "" };
         match option.cookie {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 mod arguments;
 mod get;
+mod pcap;
 mod serve;
 
 use std::io::{BufRead, BufReader};

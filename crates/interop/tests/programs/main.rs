@@ -5,6 +5,7 @@ mod curl_to_ours;
 mod firstbyte_command;
 mod many;
 mod ours_to_nginx;
+mod pcap;
 
 use interop::netns::Addresses;
 use interop::{Host, OurEnd};

@@ -1,0 +1,184 @@
+//! How a connection was opened: the SYNs, the SYN-ACK, and the Fast Open options on them.
+
+use super::Side;
+use crate::packet::Packet;
+use core::time::Duration;
+use wire::{Cookie, Flags, SeqNum, TcpOptions};
+
+/// The Fast Open option of a SYN or SYN-ACK.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CookieOption {
+    /// None.
+    #[default]
+    Absent,
+    /// A request for a cookie.
+    Request,
+    /// A cookie.
+    Cookie(Cookie),
+}
+
+impl CookieOption {
+    fn of(options: &TcpOptions) -> CookieOption {
+        match options.fast_open.map(|option| option.cookie) {
+            None => CookieOption::Absent,
+            Some(None) => CookieOption::Request,
+            Some(Some(cookie)) => CookieOption::Cookie(cookie),
+        }
+    }
+
+    /// The cookie, if it is one.
+    pub fn cookie(self) -> Option<Cookie> {
+        match self {
+            CookieOption::Cookie(cookie) => Some(cookie),
+            CookieOption::Absent | CookieOption::Request => None,
+        }
+    }
+}
+
+/// The opening of one connection.
+#[derive(Clone, Debug, Default)]
+pub struct Handshake {
+    syn: Option<Syn>,
+    syns: u32,
+    last_syn_at: Duration,
+    syn_ack: Option<SynAck>,
+    syn_acks: u32,
+    answered_at: Option<Duration>,
+    is_refused: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Syn {
+    at: Duration,
+    isn: SeqNum,
+    text_len: u32,
+    option: CookieOption,
+}
+
+#[derive(Clone, Debug)]
+struct SynAck {
+    at: Duration,
+    /// SYNs that had been seen by then, and when the last of them was.
+    syns_before: u32,
+    last_syn_at: Duration,
+    ack: SeqNum,
+    text_len: u32,
+    option: CookieOption,
+}
+
+impl Handshake {
+    pub(super) fn handle(&mut self, side: Side, packet: &Packet<'_>) {
+        match side {
+            Side::Client if packet.is_syn() => {
+                self.syns += 1;
+                self.last_syn_at = packet.at;
+                self.syn.get_or_insert_with(|| Syn {
+                    at: packet.at,
+                    isn: packet.seq,
+                    text_len: packet.text_len,
+                    option: CookieOption::of(&packet.options),
+                });
+            }
+            Side::Server if packet.is_syn_ack() => {
+                self.syn_acks += 1;
+                let (syns_before, last_syn_at) = (self.syns, self.last_syn_at);
+                self.syn_ack.get_or_insert_with(|| SynAck {
+                    at: packet.at,
+                    syns_before,
+                    last_syn_at,
+                    ack: packet.ack,
+                    text_len: packet.text_len,
+                    option: CookieOption::of(&packet.options),
+                });
+            }
+            Side::Server if packet.flags.contains(Flags::RST) && self.syn_ack.is_none() => {
+                self.is_refused = true
+            }
+            Side::Client if self.syn_ack.is_some() && packet.flags.contains(Flags::ACK) => {
+                self.answered_at.get_or_insert(packet.at);
+            }
+            Side::Client | Side::Server => {}
+        }
+    }
+
+    /// When the first SYN was seen; `None`: the capture begins later.
+    pub fn first_syn_at(&self) -> Option<Duration> {
+        self.syn.as_ref().map(|syn| syn.at)
+    }
+
+    /// SYNs of the client, retransmissions included.
+    pub fn syns(&self) -> u32 {
+        self.syns
+    }
+
+    /// SYN-ACKs of the server, retransmissions included.
+    pub fn syn_acks(&self) -> u32 {
+        self.syn_acks
+    }
+
+    /// Was a SYN-ACK seen?
+    pub fn is_answered(&self) -> bool {
+        self.syn_ack.is_some()
+    }
+
+    /// Did the server answer the SYN by a reset?
+    pub fn is_refused(&self) -> bool {
+        self.is_refused
+    }
+
+    /// Bytes of text on the first SYN.
+    pub fn syn_text_len(&self) -> u32 {
+        self.syn.as_ref().map_or(0, |syn| syn.text_len)
+    }
+
+    /// The option on the first SYN.
+    pub fn syn_option(&self) -> CookieOption {
+        self.syn.as_ref().map_or(CookieOption::Absent, |syn| syn.option)
+    }
+
+    /// Of the text on the first SYN, how much the first SYN-ACK acknowledged; `None` while there is no SYN-ACK, or its number fits no
+    /// SYN that was seen.
+    pub fn syn_text_acked(&self) -> Option<u32> {
+        let (syn, syn_ack) = (self.syn.as_ref()?, self.syn_ack.as_ref()?);
+        let acked = syn_ack.ack.since(syn.isn + 1);
+        (acked <= syn.text_len).then_some(acked)
+    }
+
+    /// The option on the first SYN-ACK.
+    pub fn syn_ack_option(&self) -> CookieOption {
+        self.syn_ack.as_ref().map_or(CookieOption::Absent, |syn_ack| syn_ack.option)
+    }
+
+    /// Bytes of text on the first SYN-ACK.
+    pub fn syn_ack_text_len(&self) -> u32 {
+        self.syn_ack.as_ref().map_or(0, |syn_ack| syn_ack.text_len)
+    }
+
+    /// Had the client sent its SYN again before the first SYN-ACK was seen?
+    pub fn is_retried(&self) -> bool {
+        self.syn_ack.as_ref().map_or(self.syns, |syn_ack| syn_ack.syns_before) > 1
+    }
+
+    /// From the first SYN to the last.
+    pub fn retried_for(&self) -> Duration {
+        self.first_syn_at().map_or(Duration::ZERO, |first| self.last_syn_at.saturating_sub(first))
+    }
+
+    /// The round trip from the place of capture to the server, where it is known which SYN was answered: the only one, or the second if the
+    /// first had text that was not acknowledged.
+    pub(super) fn to_server(&self) -> Option<Duration> {
+        let (syn, syn_ack) = (self.syn.as_ref()?, self.syn_ack.as_ref()?);
+        let is_known = match syn_ack.syns_before {
+            1 => true,
+            2 => syn.text_len > 0 && self.syn_text_acked() == Some(0),
+            _ => false,
+        };
+        is_known.then(|| syn_ack.at.saturating_sub(syn_ack.last_syn_at))
+    }
+
+    /// The round trip from the place of capture to the client, by a SYN-ACK that was not sent again.
+    pub(super) fn to_client(&self) -> Option<Duration> {
+        let syn_ack = self.syn_ack.as_ref()?;
+        self.answered_at.filter(|_| self.syn_acks == 1).map(|at| at.saturating_sub(syn_ack.at))
+    }
+}

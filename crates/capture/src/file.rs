@@ -1,0 +1,335 @@
+//! Frames out of a capture file: pcap and pcapng, both orders of bytes, gzip and zstd, from any reader.
+//!
+//! Memory is bounded: one buffer of 8 MB, whatever the file says of its lengths. A file that ends in the middle of a packet, or becomes
+//! nonsense, gives every frame before that place; [`CaptureFile::end`] then says how it ended.
+
+use crate::link::{self, NoIp};
+use crate::packet::{NotTcp, Packet};
+use core::fmt;
+use core::time::Duration;
+use flate2::read::MultiGzDecoder;
+use pcap_file::DataLink;
+use pcap_file::pcap::{PcapReadError, PcapReader, PcapTsResolution};
+use pcap_file::pcapng::{Block, PcapNgReadError, PcapNgReader};
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+use std::error::Error;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+/// A capture file that is being read.
+pub struct CaptureFile<'a> {
+    format: Format<'a>,
+    is_compressed: bool,
+    end: Option<End>,
+    frames: u64,
+    /// The frame that was read last.
+    data: Vec<u8>,
+    last_at: Duration,
+}
+
+type Source<'a> = Box<dyn Read + 'a>;
+
+enum Format<'a> {
+    Pcap(PcapReader<Source<'a>>),
+    PcapNg(PcapNgReader<Source<'a>>),
+}
+
+/// One frame of a capture.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// When it was captured, since 1970.
+    pub at: Duration,
+    /// The capture's interface it was seen at; 0 in pcap.
+    pub interface: u32,
+    /// Bytes it had on the network; the capture may have cut it.
+    pub original_len: u32,
+    /// From the link's header on.
+    pub data: &'a [u8],
+    link: DataLink,
+}
+
+impl<'a> Frame<'a> {
+    /// The TCP segment in it.
+    ///
+    /// # Errors
+    /// Why there is none, for the account of what was passed over.
+    pub fn tcp(&self) -> Result<Packet<'a>, NotTcp> {
+        let ip = link::ip(self.link, self.data).map_err(|why| match why {
+            NoIp::LinkType(number) => NotTcp::LinkType(number),
+            NoIp::Protocol => NotTcp::Protocol,
+            NoIp::Short => NotTcp::Short,
+        })?;
+        // What the capture cut off was at the end.
+        let cut = (self.original_len as usize).saturating_sub(self.data.len());
+        Packet::parse(self.at, ip, ip.len() + cut)
+    }
+}
+
+/// How a file ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Behind a whole packet.
+    Whole,
+    /// In the middle of one: whoever wrote it was interrupted, or is still writing.
+    Truncated,
+    /// What follows is no packet, or the reader failed.
+    Damaged(String),
+}
+
+/// Why a file cannot be read at all.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The reader failed.
+    Io(io::Error),
+    /// It is empty.
+    Empty,
+    /// It begins like no capture.
+    NoCapture,
+    /// It begins like a capture, but its header makes no sense.
+    Header(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Io(error) => write!(f, "cannot be read: {error}"),
+            OpenError::Empty => f.write_str("is empty"),
+            OpenError::NoCapture => f.write_str(
+                "is no capture: it begins neither like pcap nor like pcapng (compressed by gzip or zstd or not); write one with \
+                 `tcpdump -w FILE`",
+            ),
+            OpenError::Header(what) => write!(f, "has a damaged header: {what}"),
+        }
+    }
+}
+
+impl Error for OpenError {}
+
+/// Interfaces of one section that are remembered; real captures have a few.
+const INTERFACES_MAX: usize = 4096;
+
+impl<'a> CaptureFile<'a> {
+    /// Recognises the format, by its first bytes.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(source: impl Read + 'a) -> Result<CaptureFile<'a>, OpenError> {
+        let (magic, source) = peek(Box::new(source))?;
+        let (magic, source, is_compressed) = match magic {
+            [0x1f, 0x8b, ..] => {
+                let (magic, source) = peek(Box::new(MultiGzDecoder::new(BufReader::new(source))))?;
+                (magic, source, true)
+            }
+            [0x28, 0xb5, 0x2f, 0xfd] => {
+                let decoder = Zstd::new(BufReader::new(source)).map_err(OpenError::Io)?;
+                let (magic, source) = peek(Box::new(decoder))?;
+                (magic, source, true)
+            }
+            _ => (magic, source, false),
+        };
+        let format = match magic {
+            [0x0a, 0x0d, 0x0d, 0x0a] => {
+                Format::PcapNg(PcapNgReader::new(source).map_err(|error| match error {
+                    PcapNgReadError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                        OpenError::Io(error)
+                    }
+                    error => OpenError::Header(sentence(&error)),
+                })?)
+            }
+            [0xd4 | 0x4d, 0xc3 | 0x3c, 0xb2, 0xa1] | [0xa1, 0xb2, 0xc3 | 0x3c, 0xd4 | 0x4d] => {
+                Format::Pcap(PcapReader::new(source).map_err(|error| match error {
+                    PcapReadError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                        OpenError::Io(error)
+                    }
+                    error => OpenError::Header(sentence(&error)),
+                })?)
+            }
+            _ => return Err(OpenError::NoCapture),
+        };
+        Ok(CaptureFile {
+            format,
+            is_compressed,
+            end: None,
+            frames: 0,
+            data: Vec::new(),
+            last_at: Duration::ZERO,
+        })
+    }
+
+    /// `pcap` or `pcapng`.
+    pub fn format(&self) -> &'static str {
+        match self.format {
+            Format::Pcap(_) => "pcap",
+            Format::PcapNg(_) => "pcapng",
+        }
+    }
+
+    /// By gzip or zstd.
+    pub fn is_compressed(&self) -> bool {
+        self.is_compressed
+    }
+
+    /// Frames read so far.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// The next frame; `None` at the end, whichever.
+    pub fn next_frame(&mut self) -> Option<Frame<'_>> {
+        if self.end.is_some() {
+            return None;
+        }
+        let read = match &mut self.format {
+            Format::Pcap(reader) => next_of_pcap(reader, &mut self.data),
+            Format::PcapNg(reader) => next_of_pcapng(reader, &mut self.data),
+        };
+        let head = match read {
+            Ok(head) => head,
+            Err(end) => {
+                self.end = Some(end);
+                return None;
+            }
+        };
+        self.frames += 1;
+        // A simple packet block has no time.
+        let at = head.at.unwrap_or(self.last_at);
+        self.last_at = at;
+        let Head { interface, original_len, link, .. } = head;
+        Some(Frame { at, interface, original_len, data: &self.data, link })
+    }
+
+    /// How the file ended; while there is more to read, as if it ended here.
+    pub fn end(&self) -> End {
+        self.end.clone().unwrap_or(End::Whole)
+    }
+}
+
+/// What a frame has beside its bytes.
+struct Head {
+    at: Option<Duration>,
+    interface: u32,
+    original_len: u32,
+    link: DataLink,
+}
+
+fn next_of_pcap(reader: &mut PcapReader<Source<'_>>, data: &mut Vec<u8>) -> Result<Head, End> {
+    let (link, resolution) = (reader.header().datalink, reader.header().ts_resolution);
+    // Not the checked one: it refuses packets longer than the file's own snaplen, which writers get wrong for merged segments.
+    let raw = reader.next_raw_packet().ok_or(End::Whole)?.map_err(|error| match error {
+        PcapReadError::Io(error) => end_of(&error),
+        error => End::Damaged(sentence(&error)),
+    })?;
+    let unit = if resolution == PcapTsResolution::MicroSecond { 1000 } else { 1 };
+    let nanos = raw.ts_frac.checked_mul(unit).filter(|nanos| *nanos < 1_000_000_000);
+    let nanos =
+        nanos.ok_or_else(|| End::Damaged(format!("a time with {} of a second's parts", raw.ts_frac)))?;
+    data.clear();
+    data.extend_from_slice(&raw.data);
+    Ok(Head {
+        at: Some(Duration::new(raw.ts_sec.into(), nanos)),
+        interface: 0,
+        original_len: raw.orig_len,
+        link,
+    })
+}
+
+fn next_of_pcapng(reader: &mut PcapNgReader<Source<'_>>, data: &mut Vec<u8>) -> Result<Head, End> {
+    loop {
+        let (block, state) = reader.next_block().ok_or(End::Whole)?.map_err(|error| match error {
+            PcapNgReadError::Io(error) => end_of(&error),
+            error => End::Damaged(sentence(&error)),
+        })?;
+        if state.interfaces().len() > INTERFACES_MAX {
+            return Err(End::Damaged(format!("more than {INTERFACES_MAX} interfaces in one section")));
+        }
+        let (at, interface, original_len, bytes) = match &block {
+            Block::EnhancedPacket(packet) => {
+                (Some(packet.timestamp), packet.interface_id, packet.original_len, &packet.data)
+            }
+            Block::Packet(packet) => {
+                (Some(packet.timestamp), packet.interface_id.into(), packet.original_len, &packet.data)
+            }
+            Block::SimplePacket(packet) => (None, 0, packet.original_len, &packet.data),
+            _ => continue,
+        };
+        let Some(interface_of) = state.interfaces().get(interface as usize) else {
+            return Err(End::Damaged(format!(
+                "a packet of interface {interface}, which the file does not describe"
+            )));
+        };
+        data.clear();
+        data.extend_from_slice(bytes);
+        return Ok(Head { at, interface, original_len, link: interface_of.linktype });
+    }
+}
+
+fn end_of(error: &io::Error) -> End {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => End::Truncated,
+        _ => End::Damaged(error.to_string()),
+    }
+}
+
+/// An error and what it says it comes from.
+fn sentence(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// The first four bytes, and a reader that begins with them.
+fn peek<'a>(mut source: Source<'a>) -> Result<([u8; 4], Source<'a>), OpenError> {
+    let mut magic = [0; 4];
+    let mut len = 0;
+    while len < magic.len() {
+        match source.read(&mut magic[len..]) {
+            Ok(0) if len == 0 => return Err(OpenError::Empty),
+            Ok(0) => return Err(OpenError::NoCapture),
+            Ok(read) => len += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(OpenError::Io(error)),
+        }
+    }
+    Ok((magic, Box::new(Cursor::new(magic).chain(source))))
+}
+
+/// The frames of a zstd file, one after another.
+struct Zstd<R: BufRead> {
+    /// `None` at the end.
+    decoder: Option<StreamingDecoder<R, FrameDecoder>>,
+}
+
+impl<R: BufRead> Zstd<R> {
+    fn new(source: R) -> io::Result<Zstd<R>> {
+        Ok(Zstd { decoder: Some(StreamingDecoder::new(source).map_err(io::Error::other)?) })
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(mut decoder) = self.decoder.take() {
+            let read = decoder.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                self.decoder = Some(decoder);
+                return Ok(read);
+            }
+            let mut source = decoder.into_inner();
+            if !source.fill_buf()?.is_empty() {
+                *self = Zstd::new(source)?;
+            }
+        }
+        Ok(0)
+    }
+}
+
+impl fmt::Debug for CaptureFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CaptureFile")
+            .field("format", &self.format())
+            .field("frames", &self.frames)
+            .finish_non_exhaustive()
+    }
+}

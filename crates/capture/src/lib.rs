@@ -1,0 +1,51 @@
+//! Capture files read and judged: what Fast Open did in each handshake, and what limited each connection.
+//!
+//! ```text
+//!  file ──► link ──► packet ──► table ──► connection ──► fast_open, limits
+//!  pcap,    Ethernet TCP/IP     which     both ways      the verdicts
+//!  pcapng,  …→ IP    header     one is it
+//!  gzip, zstd
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`mod@file`] | [`CaptureFile`]: frames out of pcap and pcapng, compressed or not, from any reader; how the file ended |
+//! | `link` | the IP packet in a frame of Ethernet, Linux cooked, BSD loopback or raw IP, behind VLAN tags |
+//! | [`packet`] | [`Packet`]: the headers of a TCP segment, also where the capture cut it short or its checksum was left to the device |
+//! | [`table`] | [`Table`]: which connection a packet belongs to, in bounded memory |
+//! | [`connection`] | [`Connection`]: the handshake, and each direction's sequence numbers, retransmissions, windows and round trips |
+//! | [`fast_open`] | [`FastOpen`]: what the first flight says about Fast Open (RFC 7413), what it saved or cost |
+//! | [`limits`] | [`Limit`]: what a sender waited for, interval by interval, judged at the place of capture |
+//!
+//! A capture is made at one place. What happens at the other end is known half a round trip later or never; the judgement therefore places
+//! every acknowledgement at the sender's end by the round trip between the place of capture and the sender, which the handshake shows.
+//!
+//! ```
+//! use capture::{CaptureFile, End, Table};
+//!
+//! let empty_pcap = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
+//! let mut file = CaptureFile::open(&empty_pcap[..]).unwrap();
+//! let mut table = Table::default();
+//! while let Some(frame) = file.next_frame() {
+//!     if let Ok(packet) = frame.tcp() {
+//!         table.handle(&packet, &mut |connection| println!("{}", connection.fast_open()));
+//!     }
+//! }
+//! assert!(matches!(file.end(), End::Whole));
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod connection;
+pub mod fast_open;
+pub mod file;
+pub mod limits;
+mod link;
+pub mod packet;
+pub mod table;
+
+pub use connection::{Connection, Endpoint, Side};
+pub use fast_open::{Answer, Effect, FastOpen};
+pub use file::{CaptureFile, End, Frame, OpenError};
+pub use limits::{Limit, Sender};
+pub use packet::{NotTcp, Packet};
+pub use table::Table;

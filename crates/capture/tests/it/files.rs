@@ -1,0 +1,133 @@
+//! Formats of files, and how they end.
+use crate::written::{pcap, syn, syn_ack, up};
+use capture::{CaptureFile, End, OpenError};
+use core::time::Duration;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use pcap_file::DataLink;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
+};
+use std::borrow::Cow;
+use std::io::{Read, Write};
+
+fn packets() -> Vec<(u64, Vec<u8>)> {
+    vec![(1_500_000, syn().bytes()), (1_540_000, syn_ack(1).bytes()), (1_540_010, up(1, 1, 10).bytes())]
+}
+
+/// Moments and lengths of the frames, and how the file ended.
+fn frames(source: impl Read) -> (Vec<(u128, usize)>, End) {
+    let mut file = CaptureFile::open(source).unwrap();
+    let mut all = Vec::new();
+    while let Some(frame) = file.next_frame() {
+        all.push((frame.at.as_nanos(), frame.data.len()));
+    }
+    assert_eq!(file.frames(), all.len() as u64);
+    (all, file.end())
+}
+
+const EXPECTED: [(u128, usize); 3] = [(1_500_000_000, 48), (1_540_000_000, 48), (1_540_010_000, 50)];
+
+#[test]
+fn pcap_in_either_order_of_bytes() {
+    assert_eq!(frames(&pcap(&packets())[..]), (EXPECTED.to_vec(), End::Whole));
+    let mut big = vec![0xa1, 0xb2, 0xc3, 0xd4, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 101];
+    for (us, packet) in packets() {
+        for word in
+            [(us / 1_000_000) as u32, (us % 1_000_000) as u32, packet.len() as u32, packet.len() as u32]
+        {
+            big.extend(word.to_be_bytes());
+        }
+        big.extend(packet);
+    }
+    assert_eq!(frames(&big[..]), (EXPECTED.to_vec(), End::Whole));
+}
+
+fn pcapng() -> Vec<u8> {
+    let mut writer = PcapNgWriter::new(Vec::new()).unwrap();
+    for exponent in [6, 9] {
+        let resolution = InterfaceTsResolution::new(false, exponent).unwrap();
+        writer
+            .write_pcapng_block(InterfaceDescriptionBlock {
+                linktype: DataLink::RAW,
+                snaplen: 0,
+                options: vec![InterfaceDescriptionOption::IfTsResol(resolution)],
+            })
+            .unwrap();
+    }
+    for (index, (us, packet)) in packets().into_iter().enumerate() {
+        writer
+            .write_pcapng_block(EnhancedPacketBlock {
+                interface_id: index as u32 % 2,
+                timestamp: Duration::from_micros(us),
+                original_len: packet.len() as u32,
+                data: Cow::Owned(packet),
+                options: Vec::new(),
+            })
+            .unwrap();
+    }
+    writer.into_inner()
+}
+
+#[test]
+fn pcapng_with_the_resolution_of_each_interface() {
+    assert_eq!(frames(&pcapng()[..]), (EXPECTED.to_vec(), End::Whole));
+}
+
+#[test]
+fn compressed_by_gzip() {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(&pcapng()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    assert_eq!(frames(&gzip[..]), (EXPECTED.to_vec(), End::Whole));
+    let mut file = CaptureFile::open(&gzip[..gzip.len() - 20]).unwrap();
+    while file.next_frame().is_some() {}
+    assert_eq!(file.end(), End::Truncated);
+}
+
+#[test]
+fn compressed_by_zstd_in_one_frame_or_two() {
+    let whole = pcap(&packets());
+    let (one, two) = whole.split_at(60);
+    let compress =
+        |bytes: &[u8]| ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest);
+    assert_eq!(frames(&compress(&whole)[..]), (EXPECTED.to_vec(), End::Whole));
+    let both = [compress(one), compress(two)].concat();
+    assert_eq!(frames(&both[..]), (EXPECTED.to_vec(), End::Whole));
+}
+
+#[test]
+fn a_file_that_ends_early_gives_what_it_has() {
+    let whole = pcap(&packets());
+    let (seen, end) = frames(&whole[..whole.len() - 1]);
+    assert_eq!((seen, end), (EXPECTED[..2].to_vec(), End::Truncated));
+}
+
+#[test]
+fn nonsense_in_the_middle_is_told_from_the_end() {
+    let mut damaged = pcap(&packets());
+    // The second packet's parts of a second.
+    damaged[24 + 16 + 48 + 4..][..4].fill(0xff);
+    let (seen, end) = frames(&damaged[..]);
+    assert_eq!(seen, EXPECTED[..1]);
+    assert!(matches!(&end, End::Damaged(what) if what.contains("4294967295")), "{end:?}");
+    let mut endless = pcap(&packets());
+    endless[24 + 8..][..4].fill(0xff);
+    assert_eq!(
+        frames(&endless[..]),
+        (Vec::new(), End::Truncated),
+        "a packet of 4 GB is not waited for in memory"
+    );
+}
+
+#[test]
+fn what_is_no_capture_is_refused_with_a_sentence() {
+    let refused = |bytes: &'static [u8]| CaptureFile::open(bytes).unwrap_err();
+    assert!(matches!(refused(b""), OpenError::Empty));
+    assert!(matches!(refused(b"ab"), OpenError::NoCapture));
+    assert!(refused(b"GET / HTTP/1.1\r\n").to_string().contains("tcpdump -w"));
+    assert!(matches!(refused(&[0xd4, 0xc3, 0xb2, 0xa1, 2]), OpenError::Header(_)));
+    assert!(matches!(refused(&[0x0a, 0x0d, 0x0d, 0x0a, 1, 2, 3, 4, 5, 6, 7, 8]), OpenError::Header(_)));
+}

@@ -1,0 +1,8 @@
+//! Captures written packet by packet, and what is made of them.
+#![expect(clippy::unwrap_used, reason = "tests")]
+mod fast_open;
+mod files;
+mod hostile;
+mod limits;
+mod streams;
+mod written;

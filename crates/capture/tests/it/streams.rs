@@ -1,0 +1,92 @@
+//! What each direction's numbers come to.
+use crate::written::{CLIENT, SERVER, connection, connections, down, endpoint, syn, syn_ack, up};
+use capture::{Side, Table};
+use core::time::Duration;
+use wire::Flags;
+
+#[test]
+fn text_is_counted_once_and_retransmissions_apart() {
+    let seen = connection(&[
+        (0, syn()),
+        (400, syn_ack(1)),
+        (401, up(1, 1, 100)),
+        (2401, up(1, 1, 100)),
+        (2801, down(1, 101, 50)),
+    ]);
+    let up = seen.half(Side::Client);
+    assert_eq!((up.text_bytes(), up.retransmitted_segments(), up.retransmitted_bytes()), (100, 1, 100));
+    assert_eq!(seen.half(Side::Server).text_bytes(), 50);
+    assert_eq!((seen.client(), seen.server()), (endpoint(CLIENT), endpoint(SERVER)));
+}
+
+/// A gap that is filled at once is the network's; one that is filled later was lost before the place of capture.
+#[test]
+fn out_of_order_is_told_from_lost_by_the_time() {
+    let opening = [(0, syn()), (400, syn_ack(1)), (401, up(1, 1, 0))];
+    let reordered = [&opening[..], &[(500, down(101, 1, 100)), (505, down(1, 1, 100))]].concat();
+    let lost = [&opening[..], &[(500, down(101, 1, 100)), (905, down(1, 1, 100))]].concat();
+    let counts = |seen: &capture::Connection| {
+        let server = seen.half(Side::Server);
+        (server.text_bytes(), server.out_of_order(), server.retransmitted_segments())
+    };
+    assert_eq!(counts(&connection(&reordered)), (200, 1, 0));
+    assert_eq!(counts(&connection(&lost)), (200, 0, 1));
+}
+
+/// A capture on all interfaces has a forwarded packet twice.
+#[test]
+fn a_packet_seen_twice_is_no_retransmission() {
+    let seen = connection(&[
+        (0, syn()),
+        (400, syn_ack(1)),
+        (401, up(1, 1, 100).ident(7)),
+        (402, up(1, 1, 100).ident(7)),
+        (3000, up(1, 1, 100).ident(8)),
+    ]);
+    assert_eq!((seen.copies(), seen.half(Side::Client).retransmitted_segments()), (1, 1));
+}
+
+#[test]
+fn a_new_syn_between_the_same_ports_is_another_connection() {
+    let first = [
+        (0, syn()),
+        (400, syn_ack(1)),
+        (401, up(1, 1, 0).with(Flags::FIN)),
+        (800, down(1, 2, 0).with(Flags::FIN)),
+    ];
+    let again: Vec<_> = first.iter().map(|(at, draft)| (at + 100_000, draft.clone())).collect();
+    let all = connections(&[&first[..], &again[..]].concat());
+    assert_eq!(all.iter().map(capture::Connection::number).collect::<Vec<_>>(), [1, 2]);
+    let retried = connections(&[(0, syn()), (10_000, syn()), (10_400, syn_ack(1))]);
+    assert_eq!(retried.len(), 1, "a SYN that is sent again belongs to its connection");
+}
+
+/// The round trip is the sum of both parts, wherever the capture is made.
+#[test]
+fn the_round_trip_has_two_parts() {
+    let seen = connection(&[(0, syn()), (300, syn_ack(1)), (400, up(1, 1, 0))]);
+    assert_eq!(seen.path(Side::Server), Some(Duration::from_millis(30)));
+    assert_eq!(seen.path(Side::Client), Some(Duration::from_millis(10)));
+    assert_eq!(seen.rtt(), Some(Duration::from_millis(40)));
+    assert_eq!(seen.is_seen_from(Side::Client), Some(false));
+}
+
+#[test]
+fn the_table_keeps_no_more_than_it_is_told() {
+    let mut table = Table::holding(4);
+    let mut over = 0;
+    for port in 0..100_u16 {
+        let packet = syn().bytes();
+        let mut packet = packet;
+        packet[20..22].copy_from_slice(&(1000 + port).to_be_bytes());
+        let file = crate::written::pcap(&[(u64::from(port), packet)]);
+        let mut file = capture::CaptureFile::open(&file[..]).unwrap();
+        let frame = file.next_frame().unwrap();
+        table.handle(&frame.tcp().unwrap(), &mut |_| over += 1);
+    }
+    assert_eq!(table.begun(), 100);
+    assert_eq!(table.evicted(), over);
+    assert!(over >= 96, "{over}");
+    table.finish(&mut |_| over += 1);
+    assert_eq!(over, 100, "each is given out once");
+}

@@ -1,0 +1,187 @@
+//! `firstbyte pcap`: what Fast Open did in each handshake of a capture, and what limited each connection.
+//!
+//! `account` sums up while the file is read, `text` and `json` show it, `detail` is about one connection. What a packet means is decided in
+//! the `capture` crate.
+mod account;
+mod detail;
+mod json;
+mod text;
+
+use crate::failure::{Failure, warn};
+use crate::terminal;
+use ::lab::report::Page;
+use account::Account;
+use capture::{CaptureFile, End, Packet, Table};
+use clap::Args;
+use detail::Detail;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Say of each connection in a capture what Fast Open did, and what limited it.
+///
+/// Reads pcap and pcapng, plain or compressed by gzip or zstd, of Ethernet (VLAN tags, PPPoE), raw IP, Linux cooked, BSD loopback and PPP.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  tcpdump -i eth0 -s 128 -w web.pcap tcp port 443\n  firstbyte pcap web.pcap\n  \
+                        firstbyte pcap web.pcap --connection 3\n  zcat web.pcap.gz | firstbyte pcap - --json | jq .fast_open\n\n\
+                        The place of capture decides what can be known: at the sender's end the order of its packets and of the \
+                        acknowledgements is certain, elsewhere it is inferred, and said to be likely."
+)]
+pub(crate) struct PcapArgs {
+    /// The capture; `-`: standard input.
+    file: PathBuf,
+    /// Everything about one connection, by its number: its packets as a ladder, both directions, what each waited for.
+    #[arg(long, value_name = "N", conflicts_with_all = ["json", "top"], value_parser = clap::value_parser!(u64).range(1..))]
+    connection: Option<u64>,
+    /// So many connections are listed: those that the network slowed down most.
+    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "json", value_parser = clap::value_parser!(u16).range(0..=10_000))]
+    top: u16,
+    /// Only connections of this address.
+    #[arg(long)]
+    host: Option<IpAddr>,
+    /// Only connections of this port.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// A line of JSON for each connection, as soon as it is over, and a last one for the capture.
+    #[arg(long)]
+    json: bool,
+}
+
+impl PcapArgs {
+    fn wants(&self, packet: &Packet<'_>) -> bool {
+        let has_host = |host: IpAddr| [packet.src.ip(), packet.dst.ip()].contains(&host);
+        let has_port = |port: u16| [packet.src.port(), packet.dst.port()].contains(&port);
+        self.host.is_none_or(has_host) && self.port.is_none_or(has_port)
+    }
+
+    fn name(&self) -> String {
+        if self.is_stdin() { "standard input".to_owned() } else { self.file.display().to_string() }
+    }
+
+    fn is_stdin(&self) -> bool {
+        self.file == Path::new("-")
+    }
+}
+
+/// Runs the verb.
+pub(crate) fn run(args: &PcapArgs) -> Result<ExitCode, Failure> {
+    let source: Box<dyn Read> = match args.is_stdin() {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(&args.file).map_err(|error| Failure::file("read", &args.file, &error))?),
+    };
+    let mut file =
+        CaptureFile::open(source).map_err(|error| Failure::failed(format!("{} {error}", args.name())))?;
+    match (args.connection, args.json) {
+        (Some(number), _) => show_one(args, &mut file, number),
+        (None, true) => stream_json(args, &mut file),
+        (None, false) => show_all(args, &mut file),
+    }
+}
+
+fn show_all(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, Failure> {
+    let mut account = Account::keeping(args.top.into());
+    let mut table = Table::default();
+    read(args, file, |packet| match packet {
+        Ok(packet) => {
+            account.note_packet(packet.at);
+            table.handle(&packet, &mut |connection| account.note(connection));
+        }
+        Err(why) => account.note_other(why),
+    });
+    account.note_evicted(table.evicted());
+    table.finish(&mut |connection| account.note(connection));
+    let mut page = Page::new(terminal::page_style());
+    text::render(&mut page, &args.name(), file, &account);
+    terminal::print(&page.into_text())?;
+    Ok(ended(args, file))
+}
+
+fn show_one(args: &PcapArgs, file: &mut CaptureFile<'_>, number: u64) -> Result<ExitCode, Failure> {
+    let mut detail = Detail::of(number);
+    let mut table = Table::default();
+    read(args, file, |packet| {
+        if let Ok(packet) = packet {
+            let connection = table.handle(&packet, &mut |over| detail.note_over(over));
+            detail.note_packet(connection, &packet);
+        }
+    });
+    let begun = table.begun();
+    table.finish(&mut |over| detail.note_over(over));
+    let mut page = Page::new(terminal::page_style());
+    if !detail.render(&mut page) {
+        return Err(Failure::usage(format!(
+            "there is no connection {number}: {} has {begun} of them (`firstbyte pcap {}` lists them)",
+            args.name(),
+            args.file.display()
+        )));
+    }
+    terminal::print(&page.into_text())?;
+    Ok(ended(args, file))
+}
+
+fn stream_json(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut account = Account::keeping(0);
+    let mut table = Table::default();
+    let mut failed: Option<io::Error> = None;
+    let mut write = |value: &serde_json::Value| {
+        if failed.is_none() {
+            failed = writeln!(out, "{value}").err();
+        }
+    };
+    read(args, file, |packet| match packet {
+        Ok(packet) => {
+            account.note_packet(packet.at);
+            table.handle(&packet, &mut |connection| {
+                write(&json::connection(&connection));
+                account.note(connection);
+            });
+        }
+        Err(why) => account.note_other(why),
+    });
+    account.note_evicted(table.evicted());
+    table.finish(&mut |connection| {
+        write(&json::connection(&connection));
+        account.note(connection);
+    });
+    write(&json::capture(file, &account));
+    match failed.or_else(|| out.flush().err()) {
+        Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(ended(args, file)),
+    }
+}
+
+/// Every frame that is asked for: its segment, or why it is none.
+fn read(
+    args: &PcapArgs,
+    file: &mut CaptureFile<'_>,
+    mut handle: impl FnMut(Result<Packet<'_>, capture::NotTcp>),
+) {
+    while let Some(frame) = file.next_frame() {
+        let packet = frame.tcp();
+        if packet.as_ref().map_or(true, |packet| args.wants(packet)) {
+            handle(packet);
+        }
+    }
+}
+
+/// A damaged file is a failure, after what could be read of it; one that only ends early is not.
+fn ended(args: &PcapArgs, file: &CaptureFile<'_>) -> ExitCode {
+    let (name, frames) = (args.name(), file.frames());
+    match file.end() {
+        End::Whole => ExitCode::SUCCESS,
+        End::Truncated => {
+            warn(format!("{name} ends in the middle of a packet; the {frames} before it were read"));
+            ExitCode::SUCCESS
+        }
+        End::Damaged(what) => {
+            warn(format!("{name} is damaged after {frames} packets: {what}; what follows was not read"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What a capture comes to: handshakes by what Fast Open did, and the connections that were slowed down most.
+use capture::{Connection, Effect, FastOpen, Limit, NotTcp, Side};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+/// The sum, in memory that does not grow with the capture.
+#[derive(Debug)]
+pub(crate) struct Account {
+    keep: usize,
+    kept: BinaryHeap<Reverse<Kept>>,
+    connections: u64,
+    packets: u64,
+    span: Option<(Duration, Duration)>,
+    evicted: u64,
+    others: BTreeMap<String, u64>,
+    handshakes: BTreeMap<FastOpen, Handshakes>,
+}
+
+/// A connection, ordered by how long the network kept it waiting.
+#[derive(Debug)]
+struct Kept {
+    slowed: Duration,
+    connection: Box<Connection>,
+}
+
+/// Handshakes of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct Handshakes {
+    pub(crate) count: u64,
+    /// The least and the greatest round trip.
+    pub(crate) rtt: Option<(Duration, Duration)>,
+    pub(crate) saved: Duration,
+    pub(crate) wasted: Duration,
+}
+
+impl Account {
+    /// Keeps so many connections.
+    pub(crate) fn keeping(keep: usize) -> Account {
+        Account {
+            keep,
+            kept: BinaryHeap::new(),
+            connections: 0,
+            packets: 0,
+            span: None,
+            evicted: 0,
+            others: BTreeMap::new(),
+            handshakes: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn note_packet(&mut self, at: Duration) {
+        self.packets += 1;
+        let (first, last) = self.span.unwrap_or((at, at));
+        self.span = Some((first.min(at), last.max(at)));
+    }
+
+    /// A frame without a segment.
+    pub(crate) fn note_other(&mut self, why: NotTcp) {
+        *self.others.entry(why.to_string()).or_default() += 1;
+    }
+
+    pub(crate) fn note_evicted(&mut self, evicted: u64) {
+        self.evicted = evicted;
+    }
+
+    /// A connection that is over.
+    pub(crate) fn note(&mut self, connection: Connection) {
+        self.connections += 1;
+        let handshakes = self.handshakes.entry(connection.fast_open()).or_default();
+        handshakes.count += 1;
+        if let Some(rtt) = connection.rtt() {
+            let (least, most) = handshakes.rtt.unwrap_or((rtt, rtt));
+            handshakes.rtt = Some((least.min(rtt), most.max(rtt)));
+        }
+        match connection.fast_open_effect() {
+            Some(Effect::Saved(time)) => handshakes.saved += time,
+            Some(Effect::Wasted(time)) => handshakes.wasted += time,
+            None => {}
+        }
+        self.kept.push(Reverse(Kept { slowed: slowed(&connection), connection: Box::new(connection) }));
+        if self.kept.len() > self.keep {
+            self.kept.pop();
+        }
+    }
+
+    pub(crate) fn connections(&self) -> u64 {
+        self.connections
+    }
+
+    /// Segments.
+    pub(crate) fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// From the first segment to the last.
+    pub(crate) fn span(&self) -> Duration {
+        self.span.map_or(Duration::ZERO, |(first, last)| last - first)
+    }
+
+    /// Connections that were given up for want of memory while they may have gone on.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Frames without a segment, by reason.
+    pub(crate) fn others(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.others.iter().map(|(why, count)| (why.as_str(), *count))
+    }
+
+    /// Handshakes by what Fast Open did.
+    pub(crate) fn handshakes(&self) -> impl Iterator<Item = (FastOpen, &Handshakes)> {
+        self.handshakes.iter().map(|(kind, handshakes)| (*kind, handshakes))
+    }
+
+    /// The kept ones, by number if that is all of them, else those first that were slowed down most.
+    pub(crate) fn kept(&self) -> Vec<&Connection> {
+        let mut kept: Vec<&Kept> = self.kept.iter().map(|Reverse(kept)| kept).collect();
+        if self.connections > self.keep as u64 {
+            kept.sort_by(|one, other| other.cmp(one));
+        } else {
+            kept.sort_by_key(|kept| kept.connection.number());
+        }
+        kept.into_iter().map(|kept| &*kept.connection).collect()
+    }
+}
+
+/// How long the network, rather than an application, kept a connection waiting.
+fn slowed(connection: &Connection) -> Duration {
+    let by_network = [Limit::ReceiveWindow, Limit::Congestion, Limit::Nagle, Limit::Loss];
+    let waited = Side::BOTH
+        .into_iter()
+        .flat_map(|side| by_network.map(|limit| connection.half(side).sender().waited(limit)));
+    let opening = match connection.fast_open_effect() {
+        Some(Effect::Wasted(time)) => time,
+        _ => connection.handshake().retried_for(),
+    };
+    waited.sum::<Duration>() + opening
+}
+
+impl Ord for Kept {
+    fn cmp(&self, other: &Kept) -> std::cmp::Ordering {
+        // Of two that were slowed down alike the first one counts more.
+        let key = |kept: &Kept| (kept.slowed, Reverse(kept.connection.number()));
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Kept {
+    fn partial_cmp(&self, other: &Kept) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Kept) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Kept {}

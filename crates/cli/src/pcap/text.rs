@@ -1,0 +1,143 @@
+//! The account of a capture, for people.
+use super::account::Account;
+use ::lab::ladder::{milliseconds, milliseconds_text};
+use ::lab::report::{Align, Page, Table};
+use capture::{CaptureFile, Connection, Limit, Side};
+use std::time::Duration;
+
+/// Writes it: what was read, Fast Open by kinds, the connections.
+pub(super) fn render(page: &mut Page, name: &str, file: &CaptureFile<'_>, account: &Account) {
+    let compressed = if file.is_compressed() { "compressed " } else { "" };
+    page.paragraph(&format!(
+        "{name}: {compressed}{}, {} TCP packets in {} connections over {}.",
+        file.format(),
+        account.packets(),
+        account.connections(),
+        time(account.span())
+    ));
+    for (why, count) in account.others() {
+        page.paragraph(&format!("{count} other frames: {why}."));
+    }
+    if account.evicted() > 0 {
+        page.paragraph(&format!(
+            "{} connections were quiet when there were too many at once: what they sent later is counted as others.",
+            account.evicted()
+        ));
+    }
+    if account.connections() > 0 {
+        fast_open(page, account);
+        connections(page, account);
+    }
+}
+
+fn fast_open(page: &mut Page, account: &Account) {
+    page.heading("Fast Open");
+    let mut table = Table::new([
+        ("connections", Align::Right),
+        ("what the handshake says", Align::Left),
+        ("round trip", Align::Right),
+        ("in all", Align::Left),
+    ]);
+    for (kind, handshakes) in account.handshakes() {
+        let rtt = handshakes.rtt.map(|(least, most)| match least == most {
+            true => time(least),
+            false => format!("{}–{}", time(least), time(most)),
+        });
+        let effect = match (handshakes.saved, handshakes.wasted) {
+            (Duration::ZERO, Duration::ZERO) => String::new(),
+            (saved, Duration::ZERO) => format!("{} saved", time(saved)),
+            (_, wasted) => format!("{} lost", time(wasted)),
+        };
+        table.row([handshakes.count.to_string(), kind.to_string(), rtt.unwrap_or_default(), effect]);
+    }
+    page.table(&table);
+    for (kind, advice) in account.handshakes().filter_map(|(kind, _)| Some((kind, kind.advice()?))) {
+        page.gap();
+        page.paragraph(&format!("{kind}: {advice}."));
+    }
+}
+
+fn connections(page: &mut Page, account: &Account) {
+    let kept = account.kept();
+    if kept.is_empty() {
+        return;
+    }
+    let (shown, all) = (kept.len(), account.connections());
+    page.heading(&match shown as u64 == all {
+        true => "Connections".to_owned(),
+        false => format!(
+            "Connections: the {shown} of {all} that the network slowed down most (--top N shows more)"
+        ),
+    });
+    let mut table = Table::new([
+        ("#", Align::Right),
+        ("client", Align::Left),
+        ("server", Align::Left),
+        ("Fast Open", Align::Left),
+        ("RTT", Align::Right),
+        ("first byte", Align::Right),
+        ("lasted", Align::Right),
+        ("bytes up", Align::Right),
+        ("down", Align::Right),
+        ("resent", Align::Right),
+        ("waited longest for", Align::Left),
+    ]);
+    for connection in &kept {
+        let [up, down] = Side::BOTH.map(|side| connection.half(side));
+        table.row([
+            connection.number().to_string(),
+            connection.client().to_string(),
+            connection.server().to_string(),
+            connection.fast_open().name().to_owned(),
+            connection.rtt().map(time).unwrap_or_default(),
+            connection.time_to_first_byte().map(time).unwrap_or_default(),
+            time(connection.duration()),
+            up.text_bytes().to_string(),
+            down.text_bytes().to_string(),
+            (up.retransmitted_segments() + down.retransmitted_segments()).to_string(),
+            longest(connection),
+        ]);
+    }
+    page.table(&table);
+    page.gap();
+    page.paragraph(
+        "firstbyte pcap FILE --connection N shows the packets of one, and all that its two sides waited for.",
+    );
+}
+
+/// What the side that sent more waited for longest, and how sure that is.
+fn longest(connection: &Connection) -> String {
+    let [up, down] = Side::BOTH.map(|side| connection.half(side).text_bytes());
+    let side = if up > down { Side::Client } else { Side::Server };
+    let sender = connection.half(side).sender();
+    let Some(limit) = sender.longest() else { return String::new() };
+    let share = share(sender.waited(limit), connection.duration());
+    format!("{}: {} {share}{}", side_name(side), limit.name(), guess(limit, connection, side))
+}
+
+/// `, likely` where it is inferred.
+pub(super) fn guess(limit: Limit, connection: &Connection, side: Side) -> &'static str {
+    if limit.is_certain(connection, side) { "" } else { ", likely" }
+}
+
+pub(super) fn share(part: Duration, whole: Duration) -> String {
+    match whole.as_nanos() {
+        0 => "0 %".to_owned(),
+        nanos => format!("{} %", (part.as_nanos() * 100 + nanos / 2) / nanos),
+    }
+}
+
+pub(super) fn side_name(side: Side) -> &'static str {
+    match side {
+        Side::Client => "client",
+        Side::Server => "server",
+    }
+}
+
+/// A time for people.
+pub(super) fn time(duration: Duration) -> String {
+    match duration.as_secs() {
+        0 => milliseconds_text(milliseconds(duration)),
+        _ => format!("{:.2} s", duration.as_secs_f64()),
+    }
+}

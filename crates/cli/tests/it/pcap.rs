@@ -1,0 +1,95 @@
+//! `firstbyte pcap`, over captures that the lab writes.
+use super::{run, stderr, stdout};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A file of this process; gone with the value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        Scratch(std::env::temp_dir().join(format!("firstbyte-pcap-{name}-{}", std::process::id())))
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("text")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.0));
+    }
+}
+
+/// What `lab packets` sends: the lab says how often each way was used, the capture what it saw.
+fn capture(name: &str, scenario: &[&str]) -> Scratch {
+    let file = Scratch::new(name);
+    let output = run(&[&["lab"], scenario, &["--pcap", file.path()]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    file
+}
+
+fn json_lines(output: &std::process::Output) -> Vec<Value> {
+    stdout(output).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn a_visit_with_a_cookie_is_accepted_and_saves_its_round_trip() {
+    let file = capture("fast-open", &["fast-open", "--rtt", "100ms", "--count", "3"]);
+    let output = run(&["pcap", file.path(), "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let lines = json_lines(&output);
+    let (whole, connections) = lines.split_last().expect("a line for the capture");
+    let accepted: Vec<&Value> =
+        connections.iter().filter(|connection| connection["fast_open"]["class"] == "accepted").collect();
+    assert_eq!(accepted.len(), 2, "{connections:?}");
+    for connection in &accepted {
+        assert_eq!(connection["rtt_ms"], 100.0, "{connection}");
+        assert_eq!(connection["first_byte_ms"], 100.0, "{connection}");
+        assert_eq!(connection["fast_open"]["saved_ms"], 100.0, "{connection}");
+    }
+    assert_eq!(whole["fast_open"]["cookie-granted"]["connections"], 1, "{whole}");
+    assert_eq!(whole["capture"]["end"], "whole");
+    assert_eq!(whole["capture"]["connections"], connections.len());
+}
+
+#[test]
+fn people_are_told_what_to_do_and_may_look_at_one_connection() {
+    let file = capture("middlebox", &["middlebox"]);
+    let all = run(&["pcap", file.path()]);
+    assert!(stdout(&all).contains("turn Fast Open off for this path"), "{}", stdout(&all));
+    let one = run(&["pcap", file.path(), "--connection", "2"]);
+    let text = stdout(&one);
+    assert!(text.contains("(retransmission)") && text.contains("Fast Open: SYN dropped"), "{text}");
+    let none = run(&["pcap", file.path(), "--connection", "4000"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(stderr(&none).contains("there is no connection 4000"), "{}", stderr(&none));
+}
+
+#[test]
+fn a_file_cut_short_gives_what_it_has_and_a_damaged_one_fails() {
+    let file = capture("cut", &["fast-open", "--count", "2"]);
+    let whole = std::fs::read(&file.0).expect("it was written");
+    std::fs::write(&file.0, &whole[..whole.len() - 3]).expect("room");
+    let cut = run(&["pcap", file.path()]);
+    assert!(
+        cut.status.success() && stderr(&cut).contains("ends in the middle of a packet"),
+        "{}",
+        stderr(&cut)
+    );
+    let mut damaged = whole.clone();
+    let at = damaged.len() - 40;
+    damaged[at..].fill(0xff);
+    std::fs::write(&file.0, &damaged).expect("room");
+    let failed = run(&["pcap", file.path()]);
+    assert_eq!(failed.status.code(), Some(1), "{}", stderr(&failed));
+    assert!(
+        stderr(&failed).contains("is damaged after") && stdout(&failed).contains("Fast Open"),
+        "{}",
+        stderr(&failed)
+    );
+    std::fs::write(&file.0, "GET / HTTP/1.1").expect("room");
+    assert!(stderr(&run(&["pcap", file.path()])).contains("is no capture"));
+    assert!(stderr(&run(&["pcap", "/nowhere"])).contains("cannot read /nowhere"));
+}
