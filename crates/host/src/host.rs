@@ -3,6 +3,7 @@ use crate::waiters::{Waiters, Woken};
 use crate::{Clock, RealClock};
 use proto::{ConnId, Instant, ListenerId, RxBatch, Stack, TxPacket};
 use std::collections::{HashSet, VecDeque};
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -55,6 +56,17 @@ pub enum Error<E> {
     /// The host is no longer [`Phase::Running`].
     Stopped,
 }
+
+impl<E: fmt::Display> fmt::Display for Error<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Stack(error) => error.fmt(f),
+            Error::Stopped => f.write_str("the stack has been shut down"),
+        }
+    }
+}
+
+impl<E: std::error::Error> std::error::Error for Error<E> {}
 
 /// What an exchange left behind.
 #[derive(Clone, Copy, Debug)]
@@ -265,8 +277,8 @@ fn sorted<T: Ord>(ids: &mut HashSet<T>) -> Vec<T> {
     ids
 }
 
-impl<C> core::fmt::Debug for Host<C> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl<C> fmt::Debug for Host<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host").finish_non_exhaustive()
     }
 }

@@ -228,7 +228,8 @@ impl Description {
         known: Option<(Paths, Duration)>,
     ) -> Result<Running, Refused> {
         let seed = random_seed().map_err(|error| Refused::of("random numbers: ", &error))?;
-        let mut stack = Stack::new(self.config.clone(), device.capabilities(), seed);
+        let mut stack =
+            Stack::try_new(self.config.clone(), device.capabilities(), seed).map_err(Refused::invalid)?;
         let now = proto::Instant::ZERO;
         stack.set_device_name(name);
         for (name, value) in &self.of_device {

@@ -81,7 +81,8 @@ impl Changes {
     /// Sets them. A value the engine refuses changes nothing, as a file of /proc refuses it.
     pub fn apply(&self, now: Instant, sockets: &mut Sockets) {
         for (name, text) in &self.0 {
-            apply(now, sockets, name, text);
+            // Refused values leave the setting as it is.
+            let _ = sockets.set(now, name, text);
         }
     }
 }
@@ -91,26 +92,6 @@ const SETTLED: Duration = Duration::from_millis(50);
 
 /// Settings that are no row of the engine's table, or several.
 const EXTRA: [&str; 2] = ["net.ipv4.tcp_fastopen_key", "net.ipv4.ip_local_port_range"];
-
-fn apply(now: Instant, sockets: &mut Sockets, name: &str, text: &str) {
-    let mut set = |name: &str, text: &str| {
-        // Refused values leave the setting as it is.
-        sockets.set(now, name, text).is_ok()
-    };
-    match (name, text.split_whitespace().collect::<Vec<_>>().as_slice()) {
-        ("net.ipv4.ip_local_port_range", [low, high]) => {
-            // Each must fit the other as it is then.
-            if set("firstbyte.ip_local_port_low", low) {
-                set("firstbyte.ip_local_port_high", high);
-            } else if set("firstbyte.ip_local_port_high", high) {
-                set("firstbyte.ip_local_port_low", low);
-            }
-        }
-        _ => {
-            set(name, text);
-        }
-    }
-}
 
 impl Sockets {
     /// As [`Stack::set`]. What sockets have from settings when they are made stays with those that are there.

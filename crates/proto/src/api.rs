@@ -1,6 +1,6 @@
-//! What the application says and hears: handles, events, options of the verbs, errors, outcomes.
+//! What the application says and hears: handles, events, options of the verbs, outcomes.
+use crate::SocketOptions;
 use crate::fast_open::KeyRing;
-use crate::{Barrier, SocketOptions};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -226,94 +226,4 @@ pub struct EarlyData {
     pub len: usize,
     /** the handshake has completed since: the peer really holds its address */
     pub confirmed: bool,
-}
-/// Why `connect` failed at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectError {
-    /// The local port, or this very 4-tuple, is in use.
-    AddrInUse,
-    /// The local address is not one of the stack's.
-    AddrNotAvailable,
-    /// No local address of that family: the peer cannot be reached.
-    Unreachable,
-    /// A route keeps us from the peer.
-    Barred(Barrier),
-    /// Every ephemeral port towards this peer is in use.
-    NoPorts,
-    /// The peer's address or port is not one to connect to (unspecified, multicast, port 0).
-    InvalidPeer,
-    /// `tcp_fastopen` bit 0x1 is off and the caller insisted (`Force`).
-    FastOpenDisabled,
-    /// Too many connections (see `Config::max_connections`).
-    TooMany,
-}
-/// Why `listen` failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListenError {
-    /// Another listener has this address and port.
-    AddrInUse,
-    /// Not an address of the stack.
-    AddrNotAvailable,
-}
-/// Why `accept` gave nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AcceptError {
-    /// Nothing to accept yet.
-    Blocked,
-    /// No such listener.
-    Closed,
-}
-/// Why `write` took nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteError {
-    /// The send buffer is full; wait for `WRITABLE`.
-    Blocked,
-    /// `shutdown` or `close` was called.
-    Shutdown,
-    /// The connection ended.
-    Closed(CloseReason),
-    /// No such connection.
-    NotFound,
-}
-/// Why `read` gave nothing. End of stream is `Ok(0)` (or `Ok(None)` from `read_chunk`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadError {
-    /// Nothing there yet; wait for `READABLE`.
-    Blocked,
-    /// The connection ended abnormally.
-    Closed(CloseReason),
-    /// No such connection.
-    NotFound,
-}
-/// Why there is no urgent byte to read apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UrgentError {
-    /// The peer told of none, it was read already, or it is read in the stream (`EINVAL`).
-    None,
-    /// It has not come yet: wait for `URGENT` or `READABLE`.
-    Blocked,
-    /// The connection, or the peer's direction, ended before it came.
-    Closed(CloseReason),
-    /// No such connection.
-    NotFound,
-}
-/// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CloseReason {
-    /// Both directions finished.
-    Finished,
-    /// `abort`, or `close` with unread data or linger 0.
-    Aborted,
-    /// RST from the peer after the connection existed.
-    Reset,
-    /// RST in answer to our SYN.
-    Refused,
-    /// Retransmissions gave up.
-    TimedOut,
-    /// ICMP said so while opening, or retransmissions gave up after it did.
-    HostUnreachable,
-    /// As above, network administratively closed.
-    Prohibited,
-    /// As above, protocol or port.
-    PortUnreachable,
 }

@@ -4,6 +4,8 @@
 //! table; the engine never asks which profile it runs. Rows without a name in Linux carry a `firstbyte.` name.
 
 mod check;
+mod error;
+mod port_range;
 mod row;
 mod value;
 
@@ -11,17 +13,9 @@ use crate::PathMtuDiscovery;
 use crate::port_set::PortSet;
 use crate::tcp::ecn::Asked;
 use core::time::Duration;
+pub use error::SettingError;
 pub use row::{SettingKind, SettingRow};
 pub(crate) use value::{Value, parse_value, show_value};
-
-/// Why a setting was not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SettingError {
-    /// No such setting.
-    Unknown,
-    /// Not a value of this setting; the text says what is.
-    Invalid(String),
-}
 
 /// How many bytes of option space a Fast Open SYN keeps free of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -658,7 +652,7 @@ impl Config {
     /// Sets one row by name. A decimal or 0x number, 0/1, three sizes, or a time with unit (seconds without).
     ///
     /// Returns a warning when a part of the value was refused (obsolete `tcp_fastopen` bits), or all of it (`tcp_adv_win_scale`,
-    /// `rmem_default`, `wmem_default`).
+    /// `rmem_default`, `wmem_default`). `net.ipv4.ip_local_port_range` sets two rows, the lowest port and the highest, at once.
     ///
     /// # Errors
     /// [`SettingError::Unknown`] for a name that is not in the table, [`SettingError::Invalid`] for a value out of range, or one that
@@ -679,7 +673,10 @@ impl Config {
             return Ok(Some(format!("{name} has no effect: {why}")));
         }
         let mut changed = self.clone();
-        changed.assign(name, value.trim())?;
+        match name {
+            port_range::NAME => changed.assign_port_range(value)?,
+            _ => changed.assign(name, value.trim())?,
+        }
         changed.check()?;
         *self = changed;
         let refused = self.tcp_fastopen & fastopen::OBSOLETE;

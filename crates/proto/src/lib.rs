@@ -47,6 +47,7 @@
 mod api;
 mod config;
 mod counters;
+mod errors;
 pub mod fast_open;
 mod fifo;
 mod info;
@@ -75,6 +76,7 @@ mod tuple_table;
 pub use api::*;
 pub use config::*;
 pub use counters::*;
+pub use errors::*;
 pub use info::*;
 pub use md5::{MD5_KEY_MAX, Md5Key, Md5Keys};
 pub use paths::{PathRecord, Paths, PathsError, VerdictRecord};

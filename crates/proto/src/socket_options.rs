@@ -6,6 +6,7 @@
 
 use crate::tcp::nagle::Nagle;
 use crate::{CongestionControl, Md5Keys};
+use core::fmt;
 use core::ops::{Deref, RangeInclusive};
 use core::time::Duration;
 use std::sync::Arc;
@@ -187,6 +188,17 @@ pub enum OptionError {
     /// No such connection.
     NotFound,
 }
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OptionError::OutOfRange => "not a value of this socket option: see its range in `SocketOptions`",
+            OptionError::NotFound => "there is no such connection: it was let go",
+        })
+    }
+}
+
+impl core::error::Error for OptionError {}
 
 /// Half of Linux's `SOCK_MIN_RCVBUF`.
 const WINDOW_CLAMP_MIN: u32 = 1152;

@@ -179,7 +179,7 @@ impl Stack {
     pub fn new(config: Config, capabilities: Capabilities, seed: [u8; 32]) -> Stack {
         match Stack::try_new(config, capabilities, seed) {
             Ok(stack) => stack,
-            Err(error) => panic!("{error:?}"),
+            Err(error) => panic!("{error}"),
         }
     }
 
@@ -364,7 +364,7 @@ impl Stack {
     /// See [`Config::set`].
     pub fn set(&mut self, _now: Instant, name: &str, value: &str) -> Result<Option<String>, SettingError> {
         if name == "net.ipv4.tcp_fastopen_key" {
-            let keys = value.parse().map_err(|error| SettingError::Invalid(format!("{error:?}")))?;
+            let keys = value.parse().map_err(|error| SettingError::Invalid(format!("{error}")))?;
             self.set_fast_open_key(keys);
             return Ok(None);
         }

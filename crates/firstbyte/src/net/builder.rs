@@ -92,8 +92,8 @@ impl<D: Device + Send + 'static> NetBuilder<D> {
     /// Starts the stack as a task of the current runtime.
     ///
     /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) when an address cannot be read, or there is none; what the
-    /// operating system says when there are no descriptors left.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) when an address cannot be read, or there is none, or when TCP cannot work with the
+    /// settings; what the operating system says when there are no descriptors left.
     ///
     /// # Panics
     /// Outside a tokio runtime, or in one without I/O enabled.
@@ -108,7 +108,8 @@ impl<D: Device + Send + 'static> NetBuilder<D> {
             None => random_seed()?,
         };
         let capabilities = self.device.capabilities();
-        let mut stack = Stack::new(self.config, capabilities, seed);
+        let mut stack = Stack::try_new(self.config, capabilities, seed)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         stack.set_device_name(&self.device_name);
         for (addr, prefix_len) in addresses {
             stack.add_address(addr, prefix_len);
@@ -177,6 +178,20 @@ mod tests {
             assert_eq!(parse_address(wrong).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{wrong}");
         }
     }
+
+    /// The sentence names the settings, and nothing panics.
+    #[test]
+    fn settings_with_which_tcp_cannot_work_are_an_error() {
+        let config = Config { vegas_alpha: 4, vegas_beta: 3, ..Config::default() };
+        let (device, _other) = device::memory::pair(ETHERNET);
+        let error = Net::builder().device(device).address("10.0.0.1/24").config(config).start().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        let said = error.to_string();
+        assert!(said.contains("firstbyte.vegas_alpha (4) is more than firstbyte.vegas_beta (3)"), "{said}");
+    }
+
+    const ETHERNET: wire::Capabilities =
+        wire::Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
 
     #[test]
     fn two_seeds_differ() {

@@ -161,6 +161,26 @@ fn values_that_contradict_each_other_are_refused_with_a_sentence_that_names_both
     assert_eq!(config, before);
 }
 
+/// Linux's one file for both: neither port is looked at beside what the other was, and nothing changes where one is refused.
+#[test]
+fn a_range_of_ports_is_set_at_once() {
+    let mut config = Config::default();
+    for (range, low, high) in [("61000 62000", 61_000, 62_000), ("1024\t2000", 1024, 2000)] {
+        assert_eq!(config.set("net.ipv4.ip_local_port_range", range), Ok(None));
+        assert_eq!((config.port_low, config.port_high), (low, high));
+    }
+    for (wrong, said) in [
+        ("3000 2000", "firstbyte.ip_local_port_low (3000) is more than firstbyte.ip_local_port_high (2000)"),
+        ("3000 70000", "70000 is out of range for firstbyte.ip_local_port_high"),
+        ("3000", "`3000` is not two ports, the lowest and the highest, such as 32768 60999"),
+    ] {
+        let before = config.clone();
+        let error = config.set("net.ipv4.ip_local_port_range", wrong).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
+        assert_eq!(config, before);
+    }
+}
+
 /// A deadline that is always now, a window or a buffer of nothing, a search without end.
 #[test]
 fn values_that_tcp_cannot_work_with_are_refused() {

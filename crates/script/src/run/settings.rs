@@ -51,23 +51,7 @@ pub(super) fn assign(
     assignment: &str,
 ) -> Result<Result<(), String>, String> {
     let (name, value) = parts(assignment)?;
-    if name == PORT_RANGE {
-        let set = rows_of_ports(value).and_then(|rows| {
-            rows.into_iter().try_for_each(|(row, port)| sockets.set(now, row, port).map(drop))
-        });
-        return judged(&name, value, set);
-    }
     judged(&name, value, sockets.set(now, &name, value).map(drop))
-}
-
-/// One file of Linux's, two rows here.
-const PORT_RANGE: &str = "net.ipv4.ip_local_port_range";
-
-fn rows_of_ports(value: &str) -> Result<[(&'static str, &str); 2], SettingError> {
-    match value.split_whitespace().collect::<Vec<_>>()[..] {
-        [low, high] => Ok([("firstbyte.ip_local_port_low", low), ("firstbyte.ip_local_port_high", high)]),
-        _ => Err(SettingError::Invalid("it is two ports, the lowest and the highest".into())),
-    }
 }
 
 /// What [`assign`] would say. That Linux does not know a name is no error yet: a command may say what to do then.
@@ -75,7 +59,6 @@ pub(super) fn check(assignment: &str) -> Result<(), String> {
     let (name, value) = parts(assignment)?;
     let set = match name.as_str() {
         "net.ipv4.tcp_fastopen_key" => Ok(()),
-        PORT_RANGE => rows_of_ports(value).map(drop),
         "net.ipv4.conf.tun0.rp_filter" | "net.ipv4.conf.tun0.log_martians" => Ok(()),
         _ => Config::linux().set(&name, value).map(drop),
     };

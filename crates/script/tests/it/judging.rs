@@ -206,6 +206,9 @@ fn routes_are_set_and_removed() {
 
 #[test]
 fn every_setting_is_taken_or_refused() {
+    // Above what the highest port was.
+    holds("+0 `sysctl -q net.ipv4.ip_local_port_range=\"61000 62000\"`");
+    fails("+0 `sysctl -q net.ipv4.ip_local_port_range=\"3 2\"`", "ip_local_port_low (3) is more than");
     fails("+0 `sysctl -q net.ipv4.tcp_frto=77`", "net.ipv4.tcp_frto=77");
     fails("+0 `sysctl -q net.ipv4.tcp_fack=256`", "it is 0 to 255");
     holds("+0 `sysctl -q net.ipv4.tcp_fack=77`");

@@ -1,0 +1,204 @@
+//! Why a verb failed and how a connection ended, as values and as sentences.
+use crate::Barrier;
+use core::error::Error;
+use core::fmt::{self, Display};
+
+/// Why `connect` failed at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectError {
+    /// The local port, or this very 4-tuple, is in use.
+    AddrInUse,
+    /// The local address is not one of the stack's.
+    AddrNotAvailable,
+    /// No local address of that family: the peer cannot be reached.
+    Unreachable,
+    /// A route keeps us from the peer.
+    Barred(Barrier),
+    /// Every ephemeral port towards this peer is in use.
+    NoPorts,
+    /// The peer's address or port is not one to connect to (unspecified, multicast, port 0).
+    InvalidPeer,
+    /// `tcp_fastopen` bit 0x1 is off and the caller insisted (`Force`).
+    FastOpenDisabled,
+    /// Too many connections (see `Config::max_connections`).
+    TooMany,
+}
+
+/// Why `listen` failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenError {
+    /// Another listener has this address and port.
+    AddrInUse,
+    /// Not an address of the stack.
+    AddrNotAvailable,
+}
+
+/// Why `accept` gave nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcceptError {
+    /// Nothing to accept yet.
+    Blocked,
+    /// No such listener.
+    Closed,
+}
+
+/// Why `write` took nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// The send buffer is full; wait for `WRITABLE`.
+    Blocked,
+    /// `shutdown` or `close` was called.
+    Shutdown,
+    /// The connection ended.
+    Closed(CloseReason),
+    /// No such connection.
+    NotFound,
+}
+
+/// Why `read` gave nothing. End of stream is `Ok(0)` (or `Ok(None)` from `read_chunk`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// Nothing there yet; wait for `READABLE`.
+    Blocked,
+    /// The connection ended abnormally.
+    Closed(CloseReason),
+    /// No such connection.
+    NotFound,
+}
+
+/// Why there is no urgent byte to read apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UrgentError {
+    /// The peer told of none, it was read already, or it is read in the stream (`EINVAL`).
+    None,
+    /// It has not come yet: wait for `URGENT` or `READABLE`.
+    Blocked,
+    /// The connection, or the peer's direction, ended before it came.
+    Closed(CloseReason),
+    /// No such connection.
+    NotFound,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// Both directions finished.
+    Finished,
+    /// `abort`, or `close` with unread data or linger 0.
+    Aborted,
+    /// RST from the peer after the connection existed.
+    Reset,
+    /// RST in answer to our SYN.
+    Refused,
+    /// Retransmissions gave up.
+    TimedOut,
+    /// ICMP said so while opening, or retransmissions gave up after it did.
+    HostUnreachable,
+    /// As above, network administratively closed.
+    Prohibited,
+    /// As above, protocol or port.
+    PortUnreachable,
+}
+
+impl Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ConnectError::AddrInUse => "this local address and port are in use towards this peer; choose another port, or port 0",
+            ConnectError::AddrNotAvailable => "the local address is not one of this stack's; add it first",
+            ConnectError::Unreachable => {
+                "this stack has no address of the peer's family (IPv4 or IPv6); add one"
+            }
+            ConnectError::Barred(Barrier::Prohibit) => {
+                "a route of this stack says that the peer is prohibited; remove the route"
+            }
+            ConnectError::Barred(_) => {
+                "a route of this stack says that the peer is not to be reached; remove the route"
+            }
+            ConnectError::NoPorts => {
+                "every local port towards this peer is in use; widen net.ipv4.ip_local_port_range, or close connections"
+            }
+            ConnectError::InvalidPeer => "not an address to connect to: unspecified, multicast, or port 0",
+            ConnectError::FastOpenDisabled => {
+                "Fast Open is off for clients: set bit 0x1 of net.ipv4.tcp_fastopen"
+            }
+            ConnectError::TooMany => {
+                "the stack holds as many connections as it may; close some, or raise firstbyte.max_connections"
+            }
+        })
+    }
+}
+
+impl Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ListenError::AddrInUse => "another listener has this address and port; choose another port",
+            ListenError::AddrNotAvailable => "the address is not one of this stack's; add it first",
+        })
+    }
+}
+
+impl Display for AcceptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AcceptError::Blocked => "no connection waits to be accepted yet; wait for ACCEPTABLE",
+            AcceptError::Closed => "there is no such listener: it was closed",
+        })
+    }
+}
+
+impl Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WriteError::Blocked => f.write_str("the send buffer is full; wait for WRITABLE"),
+            WriteError::Shutdown => f.write_str("nothing can be written after shutdown or close"),
+            WriteError::Closed(reason) => reason.fmt(f),
+            WriteError::NotFound => f.write_str(GONE),
+        }
+    }
+}
+
+impl Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Blocked => f.write_str("nothing has come yet; wait for READABLE"),
+            ReadError::Closed(reason) => reason.fmt(f),
+            ReadError::NotFound => f.write_str(GONE),
+        }
+    }
+}
+
+impl Display for UrgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UrgentError::None => f.write_str("there is no urgent byte to be read apart"),
+            UrgentError::Blocked => f.write_str("the urgent byte has not come yet; wait for URGENT"),
+            UrgentError::Closed(reason) => reason.fmt(f),
+            UrgentError::NotFound => f.write_str(GONE),
+        }
+    }
+}
+
+const GONE: &str = "there is no such connection: it was let go";
+
+impl Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CloseReason::Finished => "the connection has ended: both directions are finished",
+            CloseReason::Aborted => "the connection was aborted on this side",
+            CloseReason::Reset => "the peer reset the connection",
+            CloseReason::Refused => "the peer refused the connection: nobody listens there",
+            CloseReason::TimedOut => "the peer did not answer in time",
+            CloseReason::HostUnreachable => "the network says that the peer cannot be reached",
+            CloseReason::Prohibited => "the network says that the peer is administratively prohibited",
+            CloseReason::PortUnreachable => "the peer's host says that it has no such port or protocol",
+        })
+    }
+}
+
+impl Error for ConnectError {}
+impl Error for ListenError {}
+impl Error for AcceptError {}
+impl Error for WriteError {}
+impl Error for ReadError {}
+impl Error for UrgentError {}
+impl Error for CloseReason {}
