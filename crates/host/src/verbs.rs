@@ -108,7 +108,7 @@ impl<C: Clock> Host<C> {
                 None | Some(CloseReason::Finished) => {}
                 Some(reason) => return Poll::Ready(Err(Error::Stack(reason))),
             }
-            match shared.stack.info(id).map(|info| info.state) {
+            match shared.stack.state(id) {
                 Some(State::SynSent) => {
                     shared.park(SocketId::Connection(id), CONNECT, cx, woken);
                     Poll::Pending
@@ -212,7 +212,7 @@ impl<C: Clock> Host<C> {
                 take(&chunk);
                 total += chunk.len();
                 let at_mark = shared.stack.urgent_mark(id) == Some(0);
-                if total == max || at_mark || shared.recv_queue(id) == 0 {
+                if total == max || at_mark || shared.stack.recv_queue(id) == 0 {
                     break;
                 }
             }
@@ -431,10 +431,6 @@ impl Shared {
 
     fn park(&mut self, socket: SocketId, interest: Events, cx: &Context<'_>, woken: &mut Woken) {
         self.waiters.register(socket, interest, cx.waker(), woken);
-    }
-
-    fn recv_queue(&self, id: ConnId) -> usize {
-        self.stack.info(id).map_or(0, |info| info.recv_queue)
     }
 
     fn read_urgent(&mut self, id: ConnId, take: bool) -> Result<u8, Error<UrgentError>> {

@@ -29,6 +29,11 @@ impl Stack {
             || self.connections.iter().any(|(_, connection)| named(connection))
     }
 
+    /// Bytes received in order and not read; 0 where there is no such connection.
+    pub fn recv_queue(&self, id: ConnId) -> usize {
+        self.connection(id).map_or(0, |c| c.rcv.buffer.len())
+    }
+
     /// How full a connection's buffers are.
     pub fn queues(&self, id: ConnId) -> Option<Queues> {
         self.connection(id).map(|c| Queues {
