@@ -5,6 +5,7 @@
 //! FIN behind it are drained together.
 mod ending;
 
+use crate::SHUTDOWN_TIMEOUT;
 use crate::signal::Signal;
 use crate::timer::Timer;
 use device::Device;
@@ -16,15 +17,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::sync::watch;
 
 /// What the driver and the handles share besides the host.
 #[derive(Debug)]
 pub(crate) struct Control {
-    /// How long a shutdown may take.
-    patience: Mutex<Duration>,
+    /// When what is left is reset: the earliest that a shutdown has asked for.
+    give_up_at: Mutex<Option<Instant>>,
     ended: watch::Sender<Option<Ended>>,
 }
 
@@ -42,12 +42,14 @@ pub(crate) enum Ended {
 }
 
 impl Control {
-    pub(crate) fn new(patience: Duration) -> Control {
-        Control { patience: Mutex::new(patience), ended: watch::channel(None).0 }
+    pub(crate) fn new() -> Control {
+        Control { give_up_at: Mutex::default(), ended: watch::channel(None).0 }
     }
 
-    pub(crate) fn set_patience(&self, patience: Duration) {
-        *self.patience.lock().unwrap_or_else(PoisonError::into_inner) = patience;
+    /// A shutdown gives up at this moment, or before if another one asked for that.
+    pub(crate) fn give_up_at(&self, at: Instant) {
+        let mut earliest = self.give_up_at.lock().unwrap_or_else(PoisonError::into_inner);
+        *earliest = Some(earliest.map_or(at, |earliest| earliest.min(at)));
     }
 
     /// Waits for the end of the driver.
@@ -109,16 +111,19 @@ impl<D: Device> Driver<D> {
         let Self { pump, signal, control, timer, fd, .. } = self;
         let host = pump.host().clone();
         let mut step = pump.step(fd.is_none())?;
-        let mut give_up_at = None;
+        let mut closing_since = None;
         let mut ending = Ending::Unheard;
         loop {
+            let mut give_up_at = None;
             if step.phase != Phase::Running {
-                let patience = || *control.patience.lock().unwrap_or_else(PoisonError::into_inner);
-                let give_up_at = *give_up_at.get_or_insert_with(|| host.clock().now() + patience());
+                let now = host.clock().now();
+                let since = *closing_since.get_or_insert(now);
+                let asked = *control.give_up_at.lock().unwrap_or_else(PoisonError::into_inner);
+                let at = *give_up_at.insert(asked.unwrap_or(since + SHUTDOWN_TIMEOUT));
                 if host.is_delivered() && !step.has_more && !step.is_blocked {
                     return Ok(Ended::Delivered);
                 }
-                if host.clock().now() >= give_up_at {
+                if now >= at {
                     return Ok(Ended::TimedOut);
                 }
             }

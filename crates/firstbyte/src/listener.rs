@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::net::ToSocketAddrs;
 
@@ -47,8 +47,8 @@ impl TcpListener {
     /// Safe: a connection is handed out or stays in the queue.
     ///
     /// # Errors
-    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down. Nothing that a peer
-    /// does makes this fail.
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down, and at each call from then on: a loop that
+    /// accepts ends there. Nothing that a peer does makes this fail.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         poll_fn(|cx| self.poll_accept(cx)).await
     }
@@ -58,10 +58,12 @@ impl TcpListener {
     /// # Errors
     /// As [`accept`](Self::accept).
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
-        self.net.host().poll_accept(cx, self.id).map(|accepted| {
-            let (id, peer) = accepted.map_err(error::accept)?;
-            Ok((TcpStream::open(&self.net, id, peer), peer))
-        })
+        // Others run in between, even where the caller goes on after errors for ever.
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let accepted = ready!(self.net.host().poll_accept(cx, self.id));
+        budget.made_progress();
+        let (id, peer) = accepted.map_err(error::accept)?;
+        Poll::Ready(Ok((TcpStream::open(&self.net, id, peer), peer)))
     }
 
     /// Where it listens.

@@ -2,7 +2,7 @@
 mod builder;
 use crate::driver::{Control, Ended};
 use crate::{TcpSocket, error};
-use host::{Host, RealClock};
+use host::{Clock, Host, RealClock};
 use proto::{
     Counters, Instant, Paths, RouteMetrics, SettingError, Stack, TableSizes, TraceEvent, TraceMask, fast_open,
 };
@@ -79,7 +79,8 @@ impl Net {
     }
 
     /// Ends the stack, waiting at most `timeout` until what was written has been delivered; then what is left is
-    /// reset and the device is released. Every socket fails with [`ConnectionAborted`] from the call on.
+    /// reset and the device is released. Every socket fails with [`ConnectionAborted`] from the call on. Of several calls, the one that
+    /// gives up first counts.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the shutdown going on in the background.
@@ -90,8 +91,9 @@ impl Net {
     ///
     /// [`ConnectionAborted`]: io::ErrorKind::ConnectionAborted
     pub async fn shutdown_timeout(&self, timeout: Duration) -> io::Result<()> {
-        self.handle.control.set_patience(timeout);
-        self.handle.host.begin_shutdown();
+        let host = &self.handle.host;
+        self.handle.control.give_up_at(host.clock().now() + timeout);
+        host.begin_shutdown();
         self.closed().await
     }
 

@@ -1,5 +1,5 @@
 //! The description of a stack, before it runs.
-use super::{Handle, Net, SHUTDOWN_TIMEOUT};
+use super::{Handle, Net};
 use crate::driver::{Control, Driver};
 use crate::signal::Signal;
 use device::Device;
@@ -120,7 +120,7 @@ impl<D: Device + Send + 'static> NetBuilder<D> {
         let signal = Arc::new(Signal::default());
         let verb = signal.clone();
         let host = Arc::new(Host::new(stack, RealClock::new(), move || verb.set()));
-        let control = Arc::new(Control::new(SHUTDOWN_TIMEOUT));
+        let control = Arc::new(Control::new());
         let mut driver = Driver::new(host.clone(), self.device, signal, control.clone())?;
         if let Some(take) = self.unclaimed {
             driver.pump_mut().on_unclaimed(take);

@@ -271,6 +271,26 @@ async fn shutdown_gives_up_on_a_peer_that_does_not_take_the_data() {
     .await;
 }
 
+/// As a second Ctrl-C: the first call still waits, and both end.
+#[tokio::test]
+async fn a_second_shutdown_may_have_less_patience() {
+    bounded(async {
+        let pair = Pair::new();
+        let (client, _server) = pair.connected().await;
+        while tokio::time::timeout(Duration::from_millis(100), client.writable()).await.is_ok() {
+            let _ = client.try_write(&[0; 65_536]);
+        }
+        let net = pair.client.clone();
+        let patient = tokio::spawn(async move { net.shutdown_timeout(Duration::MAX).await });
+        until(|| client.try_write(&[0]).is_err_and(|error| error.kind() == ErrorKind::ConnectionAborted))
+            .await;
+        for error in [pair.client.shutdown_timeout(Duration::ZERO).await, patient.await.unwrap()] {
+            assert_eq!(error.unwrap_err().kind(), ErrorKind::TimedOut);
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn the_last_handle_takes_the_stack_with_it() {
     bounded(async {
@@ -310,4 +330,26 @@ async fn a_description_without_an_address_is_refused() {
     let builder = || Net::builder().device(firstbyte::device::memory::pair(capabilities).0);
     assert_eq!(builder().start().unwrap_err().kind(), ErrorKind::InvalidInput);
     assert_eq!(builder().address("10.0.0.300/8").start().unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+/// A server that logs what `accept` says and goes on must not keep the runtime, in which the stack's end has to be brought about, to itself.
+#[test]
+fn a_loop_that_accepts_on_after_the_end_lets_others_run() {
+    let (ended, waiting) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let pair = Pair::new();
+            let listener = TcpListener::bind(&pair.server, SERVER).await.unwrap();
+            tokio::spawn(async move {
+                loop {
+                    let Err(error) = listener.accept().await else { continue };
+                    assert_eq!(error.kind(), ErrorKind::ConnectionAborted);
+                }
+            });
+            pair.server.shutdown().await.unwrap();
+        });
+        ended.send(())
+    });
+    waiting.recv_timeout(Duration::from_secs(20)).expect("the server ends");
 }
