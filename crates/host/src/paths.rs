@@ -7,7 +7,7 @@ use proto::{Paths, PathsError};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -40,11 +40,17 @@ impl std::error::Error for LoadError {}
 /// # Errors
 /// See [`LoadError`].
 pub fn load(path: &Path) -> Result<(Paths, Duration), LoadError> {
-    let file = fs::File::open(path).map_err(LoadError::Io)?;
-    if file.metadata().map_err(LoadError::Io)?.len() > SIZE_MAX {
-        return Err(LoadError::Io(io::Error::new(io::ErrorKind::InvalidData, "it is larger than 64 MiB")));
+    let refused = |why| LoadError::Io(io::Error::new(io::ErrorKind::InvalidData, why));
+    // Before it is opened: that of a pipe would wait for who writes.
+    if !fs::metadata(path).map_err(LoadError::Io)?.is_file() {
+        return Err(refused("it is no file with contents of its own: a folder, a device or a pipe"));
     }
-    let text = io::read_to_string(file).map_err(LoadError::Io)?;
+    let file = fs::File::open(path).map_err(LoadError::Io)?;
+    // One more shows that there is more, whatever the file's length is said to be.
+    let text = io::read_to_string(file.take(SIZE_MAX + 1)).map_err(LoadError::Io)?;
+    if text.len() as u64 > SIZE_MAX {
+        return Err(refused("it is larger than 64 MiB"));
+    }
     let paths: Paths = text.parse().map_err(LoadError::Content)?;
     let elapsed = paths.saved.map_or(Duration::ZERO, |saved| since_1970().saturating_sub(saved));
     Ok((paths, elapsed))
@@ -169,6 +175,21 @@ mod tests {
         std::os::unix::fs::symlink(&victim, &link).unwrap();
         assert_eq!(create(&link).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_ne!(beside(&file), beside(&file));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Files that others made may be of any kind and length.
+    #[test]
+    fn what_has_no_end_is_not_read() {
+        let folder = folder("endless");
+        let link = folder.join("link");
+        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+        let large = folder.join("large");
+        File::create(&large).unwrap().set_len(SIZE_MAX + 1).unwrap();
+        for (path, said) in [(&link, "a device or a pipe"), (&folder, "a folder"), (&large, "64 MiB")] {
+            let error = load(path).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
         fs::remove_dir_all(folder).unwrap();
     }
 
