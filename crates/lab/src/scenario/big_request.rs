@@ -72,13 +72,13 @@ pub fn run(params: &Params) -> Results {
     let mut cases = Vec::new();
     for habit in [Habit::NeedsAll, Habit::Echoes] {
         for profile in [Profile::Firstbyte, Profile::Linux] {
-            cases.push(case(params, profile, habit));
+            cases.push(case(params, cases.len(), profile, habit));
         }
     }
     Results { params: *params, cases }
 }
 
-fn case(params: &Params, profile: Profile, habit: Habit) -> Case {
+fn case(params: &Params, run: usize, profile: Profile, habit: Habit) -> Case {
     let (program, reply, closer) = match habit {
         Habit::NeedsAll => {
             (answering(Some(256), params.request_len, REPLY_LEN), texts::reply(REPLY_LEN), Closer::Server)
@@ -88,7 +88,7 @@ fn case(params: &Params, profile: Profile, habit: Habit) -> Case {
             (echo, texts::request(params.request_len), Closer::Client)
         }
     };
-    let mut plan = PairPlan::new(params.seed, profile, program, Route::with_rtt(params.rtt));
+    let mut plan = PairPlan::new(params.seed, run, profile, program, Route::with_rtt(params.rtt));
     plan.client.mtu = params.mtu;
     plan.server.mtu = params.mtu;
     let mut pair = Pair::new(plan);

@@ -117,13 +117,18 @@ pub struct Results {
 
 /// Makes the downloads.
 pub fn run(params: &Params) -> Results {
-    let downloads = params.algorithms.iter().map(|algorithm| download(params, *algorithm)).collect();
+    let downloads = params
+        .algorithms
+        .iter()
+        .enumerate()
+        .map(|(run, algorithm)| download(params, run, *algorithm))
+        .collect();
     Results { params: params.clone(), downloads }
 }
 
-fn download(params: &Params, algorithm: CongestionControl) -> Download {
+fn download(params: &Params, run: usize, algorithm: CongestionControl) -> Download {
     let program = answering(None, REQUEST, params.len);
-    let mut plan = PairPlan::new(params.seed, Profile::Firstbyte, program, params.route());
+    let mut plan = PairPlan::new(params.seed, run, Profile::Firstbyte, program, params.route());
     plan.server.config = Config { tcp_congestion_control: algorithm, ..plan.server.config };
     let mut pair = Pair::new(plan);
     let exchange = pair.visit(visit(Opening::ConnectThenWrite, REQUEST, params.len));

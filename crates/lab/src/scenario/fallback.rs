@@ -1,12 +1,12 @@
 //! `fallback`: what happens when a cookie is of no use: the server lost Fast Open or changed its key, or the client's address is another.
 
-use super::pair::{CLIENT, KEY, OTHER_CLIENT, Pair, PairPlan, Run, SERVER, answering, visit};
+use super::pair::{KEY, OTHER_CLIENT, Pair, PairPlan, Run, SERVER, answering, in_run, visit};
 use super::record::{VisitRecord, first_byte, short};
 use crate::apps::{Opening, Visit};
 use crate::exchange::Exchange;
 use crate::ladder::milliseconds;
 use crate::middlebox::AlternatingNat;
-use crate::network::{HostPlan, Profile, Route};
+use crate::network::{Profile, Route};
 use crate::report::{Align, Page, Recording, Report, Table};
 use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
@@ -108,26 +108,26 @@ const NEXT_KEY: Key = Key::from_bytes(*b"the other secret");
 /// Runs every case.
 pub fn run(params: &Params) -> Results {
     let profiles = [Profile::Firstbyte, Profile::Linux];
-    let cases =
-        Trouble::ALL.iter().flat_map(|trouble| profiles.map(|profile| case(params, *trouble, profile)));
+    let kinds = Trouble::ALL.iter().flat_map(|trouble| profiles.map(|profile| (*trouble, profile)));
+    let cases = kinds.enumerate().map(|(run, (trouble, profile))| case(params, run, trouble, profile));
     Results { params: *params, cases: cases.collect() }
 }
 
-fn case(params: &Params, trouble: Trouble, profile: Profile) -> Case {
-    let mut pair = build(params, trouble, profile);
+fn case(params: &Params, run: usize, trouble: Trouble, profile: Profile) -> Case {
+    let mut pair = build(params, run, trouble, profile);
     let mut exchanges = Vec::new();
     for number in 1..=trouble.visits() {
         if number == 2 {
             strike(&mut pair, trouble);
         }
         let plain = visit(Opening::FirstBytes(FastOpen::Auto), params.request_len, params.reply_len);
-        let local = (trouble == Trouble::OtherAddress && number > 2).then_some(OTHER_CLIENT);
+        let local = (trouble == Trouble::OtherAddress && number > 2).then_some(in_run(run, OTHER_CLIENT));
         exchanges.push(pair.visit(Visit { local, ..plain }));
     }
     Case { trouble, profile, exchanges, run: pair.finish() }
 }
 
-fn build(params: &Params, trouble: Trouble, profile: Profile) -> Pair {
+fn build(params: &Params, run: usize, trouble: Trouble, profile: Profile) -> Pair {
     let route = match trouble {
         Trouble::AlternatingNat => {
             let public = [1, 2].map(|host| IpAddr::V4(Ipv4Addr::new(203, 0, 113, host)));
@@ -135,9 +135,10 @@ fn build(params: &Params, trouble: Trouble, profile: Profile) -> Pair {
         }
         _ => Route::with_rtt(params.rtt),
     };
-    let client = HostPlan { addresses: vec![CLIENT, OTHER_CLIENT], ..HostPlan::new(profile, CLIENT) };
     let program = answering(Some(256), params.request_len, params.reply_len);
-    Pair::new(PairPlan { client, ..PairPlan::new(params.seed, profile, program, route) })
+    let mut plan = PairPlan::new(params.seed, run, profile, program, route);
+    plan.client.addresses.push(in_run(run, OTHER_CLIENT));
+    Pair::new(plan)
 }
 
 fn strike(pair: &mut Pair, trouble: Trouble) {

@@ -1,6 +1,6 @@
 //! `fast-open`: the same requests without and with Fast Open (RFC 7413), cookie cold.
 
-use super::pair::{CLIENT, CLIENT_V6, Pair, PairPlan, Run, SERVER, SERVER_V6, answering_at, visit};
+use super::pair::{CLIENT, CLIENT_V6, Pair, PairPlan, Run, SERVER, SERVER_V6, answering_at, in_run, visit};
 use super::record::{VisitRecord, first_byte, ms, wording};
 use crate::apps::{Opening, Visit};
 use crate::exchange::Exchange;
@@ -132,17 +132,17 @@ impl Results {
 pub fn run(params: &Params) -> Results {
     Results {
         params: *params,
-        plain: series(params, Opening::ConnectThenWrite),
-        fast_open: series(params, Opening::FirstBytes(FastOpen::Auto)),
+        plain: series(params, 1, Opening::ConnectThenWrite),
+        fast_open: series(params, 0, Opening::FirstBytes(FastOpen::Auto)),
     }
 }
 
-fn series(params: &Params, opening: Opening) -> Series {
+fn series(params: &Params, run: usize, opening: Opening) -> Series {
     let (client, server) = params.addresses();
     let program = answering_at(server, Some(256), params.request_len, params.reply_len);
     let mut pair = Pair::new(PairPlan {
         seed: params.seed,
-        client: HostPlan::new(params.profile, client),
+        client: HostPlan::new(params.profile, in_run(run, client)),
         server: HostPlan::new(params.profile, server.ip()),
         program,
         route: Route::with_rtt(params.rtt),

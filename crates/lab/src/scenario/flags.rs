@@ -2,7 +2,7 @@
 //!
 //! A SYN's data counts as delivered before the handshake when the SYN-ACK acknowledges it.
 
-use super::pair::{Pair, PairPlan, Run, SERVER, answering, visit};
+use super::pair::{Pair, PairPlan, Run, SERVER, answering, in_run, visit};
 use super::record::{VisitRecord, first_byte, ms, short};
 use super::texts;
 use crate::apps::{Idle, Opening};
@@ -39,7 +39,7 @@ impl Default for Params {
 
 const REQUEST_LEN: usize = 200;
 const REPLY_LEN: usize = 500;
-/// The host whose address the attacker borrows.
+/// The host whose address the attacker borrows, in the first run.
 const VICTIM: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 66));
 /// Long enough for the server to give up on a SYN-ACK nobody acknowledges.
 const SPOOF_SPAN: Duration = Duration::from_secs(200);
@@ -97,14 +97,15 @@ pub fn run(params: &Params) -> Results {
         Results { params: *params, combinations: Vec::new(), spoofs: Vec::new(), runs: Vec::new() };
     for (server_bits, listener_asks) in SERVERS {
         for client_bits in CLIENT_BITS {
-            let mut pair = build(params, client_bits, server_bits, listener_asks);
+            let mut pair = build(params, results.runs.len(), client_bits, server_bits, listener_asks);
             let request = visit(Opening::FirstBytes(FastOpen::Auto), REQUEST_LEN, REPLY_LEN);
             let (first, second) = (pair.visit(request.clone()), pair.visit(request));
             results.combinations.push(Combination { client_bits, server_bits, listener_asks, first, second });
             results.runs.push((format!("client {client_bits:#x}, server {server_bits:#x}"), pair.finish()));
         }
-        let (wrong_cookie, first_run) = spoof(params, server_bits, listener_asks, Cookie::new(&[0xde; 8]));
-        let (no_option, second_run) = spoof(params, server_bits, listener_asks, None);
+        let (wrong_cookie, first_run) =
+            spoof(params, results.runs.len(), server_bits, listener_asks, Cookie::new(&[0xde; 8]));
+        let (no_option, second_run) = spoof(params, results.runs.len() + 1, server_bits, listener_asks, None);
         results.spoofs.push(Spoof {
             server_bits,
             listener_asks,
@@ -117,27 +118,34 @@ pub fn run(params: &Params) -> Results {
     results
 }
 
-fn build(params: &Params, client_bits: u32, server_bits: u32, listener_asks: bool) -> Pair {
+fn build(params: &Params, run: usize, client_bits: u32, server_bits: u32, listener_asks: bool) -> Pair {
     let program = answering(listener_asks.then_some(256), REQUEST_LEN, REPLY_LEN);
-    let mut plan = PairPlan::new(params.seed, params.profile, program, Route::with_rtt(params.rtt));
+    let mut plan = PairPlan::new(params.seed, run, params.profile, program, Route::with_rtt(params.rtt));
     plan.client.config.tcp_fastopen = client_bits;
     plan.server.config.tcp_fastopen = server_bits;
     Pair::new(plan)
 }
 
 /// Sends one SYN with data in the victim's name; says whether the server took the data.
-fn spoof(params: &Params, server_bits: u32, listener_asks: bool, cookie: Option<Cookie>) -> (bool, Run) {
-    let mut pair = build(params, 0x1, server_bits, listener_asks);
-    let victim = pair.network.add_host(HostPlan::new(params.profile, VICTIM), Idle);
+fn spoof(
+    params: &Params,
+    run: usize,
+    server_bits: u32,
+    listener_asks: bool,
+    cookie: Option<Cookie>,
+) -> (bool, Run) {
+    let mut pair = build(params, run, 0x1, server_bits, listener_asks);
+    let address = in_run(run, VICTIM);
+    let victim = pair.network.add_host(HostPlan::new(params.profile, address), Idle);
     let path: PathId = pair.network.join(victim, pair.server, Route::with_rtt(params.rtt));
-    let syn = spoofed_syn(cookie);
+    let syn = spoofed_syn(address, cookie);
     pair.network.inject("attacker", path, Direction::Forward, syn.emit());
     pair.network.run_for(SPOOF_SPAN);
     let delivered = is_data_accepted(pair.network.capture(), pair.server, &syn);
     (delivered, pair.finish())
 }
 
-fn spoofed_syn(cookie: Option<Cookie>) -> Segment {
+fn spoofed_syn(victim: IpAddr, cookie: Option<Cookie>) -> Segment {
     let mut tcp = TcpHeader::new(40_000, SERVER.port());
     tcp.seq = SeqNum(0x1000_0000);
     tcp.flags = Flags::SYN;
@@ -145,7 +153,7 @@ fn spoofed_syn(cookie: Option<Cookie>) -> Segment {
     tcp.options.mss = Some(1460);
     tcp.options.fast_open =
         cookie.map(|cookie| FastOpenOption { kind: FastOpenKind::Standard, cookie: Some(cookie) });
-    let ip = IpHeader::new(Addr::from(VICTIM), Addr::from(SERVER.ip()), protocol::TCP);
+    let ip = IpHeader::new(Addr::from(victim), Addr::from(SERVER.ip()), protocol::TCP);
     Segment { ip, tcp, payload: texts::request(REQUEST_LEN) }
 }
 

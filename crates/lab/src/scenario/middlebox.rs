@@ -1,6 +1,6 @@
 //! `middlebox`: a path that breaks Fast Open, and what each of the following visits costs: ours beside Linux.
 
-use super::pair::{CLIENT, Pair, PairPlan, Run, SERVER, answering, visit};
+use super::pair::{CLIENT, Pair, PairPlan, Run, SERVER, answering, in_run, visit};
 use super::record::{VisitRecord, first_byte, ms, wording};
 use crate::apps::Opening;
 use crate::exchange::Exchange;
@@ -147,19 +147,24 @@ impl Results {
 
 /// Runs every case.
 pub fn run(params: &Params) -> Results {
-    let cases = Fault::ALL.iter().flat_map(|fault| Client::ALL.map(|client| case(params, *fault, client)));
+    let kinds = Fault::ALL.iter().flat_map(|fault| Client::ALL.map(|client| (*fault, client)));
+    let cases = kinds.enumerate().map(|(run, (fault, client))| case(params, run, fault, client));
     Results { params: *params, cases: cases.collect() }
 }
 
-fn case(params: &Params, fault: Fault, client: Client) -> Case {
+fn case(params: &Params, run: usize, fault: Fault, client: Client) -> Case {
     let program = answering(Some(256), REQUEST_LEN, REPLY_LEN);
-    let mut pair = Pair::new(PairPlan::new(params.seed, client.profile(), program, fault.route(params.rtt)));
+    let mut pair =
+        Pair::new(PairPlan::new(params.seed, run, client.profile(), program, fault.route(params.rtt)));
     let request = |opening| visit(opening, REQUEST_LEN, REPLY_LEN);
     pair.visit(request(Opening::FirstBytes(FastOpen::Auto)));
     if client == Client::FirstbyteWithoutRtt {
         let host = pair.client;
         pair.network.with_stack(host, |stack, now| {
-            stack.path_cache_mut().entry(now, Addr::from(CLIENT), Addr::from(SERVER.ip())).set_rtt(None);
+            stack
+                .path_cache_mut()
+                .entry(now, Addr::from(in_run(run, CLIENT)), Addr::from(SERVER.ip()))
+                .set_rtt(None);
         });
     }
     fault.turn_on(&mut pair);

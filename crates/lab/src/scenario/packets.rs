@@ -1,6 +1,6 @@
 //! `packets`: how many packets one exchange takes (connect, request, reply, close), by who is at the ends.
 
-use super::pair::{CLIENT, Pair, PairPlan, Run, SERVER, answering, visit};
+use super::pair::{CLIENT, Pair, PairPlan, Run, SERVER, answering, in_run, visit};
 use super::record::{VisitRecord, first_byte, ms, short};
 use crate::apps::Opening;
 use crate::exchange::Exchange;
@@ -105,18 +105,19 @@ pub fn run(params: &Params) -> Results {
         params: *params,
         cases: CASES
             .iter()
-            .map(|(title, client, server, opening)| {
-                case(params, title, Ends { client: *client, server: *server, opening: *opening })
+            .enumerate()
+            .map(|(run, (title, client, server, opening))| {
+                case(params, run, title, Ends { client: *client, server: *server, opening: *opening })
             })
             .collect(),
     }
 }
 
 /// The visit that counts is the second: the first fetches the cookie.
-fn case(params: &Params, title: &'static str, ends: Ends) -> Case {
+fn case(params: &Params, run: usize, title: &'static str, ends: Ends) -> Case {
     let mut pair = Pair::new(PairPlan {
         seed: params.seed,
-        client: HostPlan::new(ends.client, CLIENT),
+        client: HostPlan::new(ends.client, in_run(run, CLIENT)),
         server: HostPlan::new(ends.server, SERVER.ip()),
         program: answering(Some(256), params.request_len, params.reply_len),
         route: Route::with_rtt(params.rtt),

@@ -14,7 +14,7 @@ use proto::fast_open::{Key, KeyRing, PathEntry};
 use proto::{Addr, Counters};
 use serde::Serialize;
 
-/// The client's address (RFC 5737, like the others).
+/// The client's address in the first run of a scenario (RFC 5737, like the others); see [`in_run`].
 pub(super) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 /// A second address of the client.
 pub(super) const OTHER_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
@@ -26,6 +26,16 @@ pub(super) const CLIENT_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 1, 
 /// Where the server listens.
 pub(super) const SERVER_V6: SocketAddr =
     SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 1)), 80);
+
+/// What stands in place of an address in the run of this number. Runs that share a capture are no copies of each other then, which a
+/// reader of the capture would take for retransmissions.
+pub(super) fn in_run(run: usize, first: IpAddr) -> IpAddr {
+    // In steps of two: a client may have a second address.
+    match first {
+        IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits() + 2 * run as u32).into(),
+        IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits() + 2 * run as u128).into(),
+    }
+}
 
 /// The server's cookie key at the start.
 pub(super) const KEY: Key = Key::from_bytes(*b"the first secret");
@@ -43,9 +53,9 @@ pub(super) struct PairPlan {
 }
 
 impl PairPlan {
-    /// Both ends with one profile's habits.
-    pub(super) fn new(seed: u64, profile: Profile, program: Server, route: Route) -> PairPlan {
-        let client = HostPlan::new(profile, CLIENT);
+    /// Both ends with one profile's habits, in the run of this number.
+    pub(super) fn new(seed: u64, run: usize, profile: Profile, program: Server, route: Route) -> PairPlan {
+        let client = HostPlan::new(profile, in_run(run, CLIENT));
         let server = HostPlan::new(profile, SERVER.ip());
         PairPlan { seed, client, server, program, route }
     }

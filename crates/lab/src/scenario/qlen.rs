@@ -67,13 +67,14 @@ pub struct Results {
 
 /// Runs both profiles.
 pub fn run(params: &Params) -> Results {
-    let cases = [Profile::Firstbyte, Profile::Linux].map(|profile| case(params, profile));
+    let cases =
+        [(0, Profile::Firstbyte), (1, Profile::Linux)].map(|(run, profile)| case(params, run, profile));
     Results { params: *params, cases: cases.into() }
 }
 
-fn case(params: &Params, profile: Profile) -> Case {
+fn case(params: &Params, run: usize, profile: Profile) -> Case {
     let program = answering(Some(params.qlen), REQUEST_LEN, REPLY_LEN);
-    let mut pair = Pair::new(PairPlan::new(params.seed, profile, program, Route::with_rtt(params.rtt)));
+    let mut pair = Pair::new(PairPlan::new(params.seed, run, profile, program, Route::with_rtt(params.rtt)));
     let request: Visit = visit(Opening::FirstBytes(FastOpen::Auto), REQUEST_LEN, REPLY_LEN);
     pair.visit(request.clone());
     let together = pair.visits(vec![request.clone(); params.clients]);

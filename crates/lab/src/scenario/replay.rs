@@ -104,13 +104,14 @@ impl Results {
 /// Runs every case.
 pub fn run(params: &Params) -> Results {
     let profiles = [Profile::Firstbyte, Profile::Linux];
-    let cases = Moment::ALL.iter().flat_map(|moment| profiles.map(|profile| case(params, *moment, profile)));
+    let kinds = Moment::ALL.iter().flat_map(|moment| profiles.map(|profile| (*moment, profile)));
+    let cases = kinds.enumerate().map(|(run, (moment, profile))| case(params, run, moment, profile));
     Results { params: *params, cases: cases.collect() }
 }
 
-fn case(params: &Params, moment: Moment, profile: Profile) -> Case {
+fn case(params: &Params, run: usize, moment: Moment, profile: Profile) -> Case {
     let program = answering_until(Some(256), REQUEST_LEN, REPLY_LEN, moment.closer());
-    let mut pair = Pair::new(PairPlan::new(params.seed, profile, program, Route::with_rtt(params.rtt)));
+    let mut pair = Pair::new(PairPlan::new(params.seed, run, profile, program, Route::with_rtt(params.rtt)));
     let opening = Opening::FirstBytes(FastOpen::Auto);
     let request = Visit { closer: moment.closer(), ..visit(opening, REQUEST_LEN, REPLY_LEN) };
     pair.visit(request.clone());

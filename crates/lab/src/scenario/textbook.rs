@@ -145,7 +145,7 @@ fn download(params: &Params, losses: &[(Instant, Share)]) -> Run {
     let wire = || LinkConfig::new().delay(half);
     // At the sender, so that a round passes when it leaves.
     let route = Route::new().wire(wire(), wire()).middlebox(LoseAt::new(losses.iter().copied()));
-    let mut plan = PairPlan::new(params.seed, Profile::Firstbyte, answering(None, REQUEST, len), route);
+    let mut plan = PairPlan::new(params.seed, 0, Profile::Firstbyte, answering(None, REQUEST, len), route);
     for host in [&mut plan.client, &mut plan.server] {
         host.calls = Calls::OneByOne;
         host.config = config(params);
