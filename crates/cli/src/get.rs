@@ -94,7 +94,8 @@ pub(crate) struct GetArgs {
     stack: StackArgs,
 }
 
-const DEFAULTS: Defaults = Defaults { tun: "firstbyte1", address: "10.78.0.2/24", control: false };
+const DEFAULTS: Defaults =
+    Defaults { tun: "firstbyte1", address: "10.78.0.2/24", control: false, queue_len: None };
 
 /// Runs the verb.
 pub(crate) fn run(args: GetArgs) -> Result<ExitCode, Failure> {

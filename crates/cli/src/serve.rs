@@ -3,6 +3,7 @@
 //! - `serve/connection.rs`: one HTTP connection, from accept to the last FIN;
 //! - `serve/reply.rs`: which answer a request gets; `serve/files.rs`: answers from a folder; `serve/body.rs`: their bytes;
 //! - `serve/echo.rs`: the echo server;
+//! - `serve/key.rs`: the cookie key; `serve/ending.rs`: from the first signal to the end;
 //! - `serve/log.rs`: what is printed.
 //!
 //! Everything runs on one thread, the stack's driver included: an answer that is ready in the poll in which its request came
@@ -10,29 +11,30 @@
 mod body;
 mod connection;
 mod echo;
+mod ending;
 mod files;
+mod key;
 mod log;
 mod reply;
 
 use crate::control::ControlSocket;
 use crate::failure::{Failure, warn};
-use crate::stack::{Defaults, Running, StackArgs};
+use crate::stack::{Defaults, StackArgs};
 use crate::values;
 use clap::Args;
 use connection::HttpServer;
 use firstbyte::{Config, KeyRing, Net, SocketOptions, TcpListener, TcpStream};
 use log::Log;
 use reply::Site;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::future::{Future, poll_fn};
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 /// Serve HTTP (a folder, or a greeting) and echo with TCP Fast Open, on a stack of our own behind a TUN device.
 #[derive(Args, Debug)]
@@ -41,7 +43,7 @@ use tokio::sync::{mpsc, watch};
                   firstbyte serve --root /usr/share/doc\n  \
                   curl --tcp-fastopen http://10.77.0.2/\n\n\
                   With a fixed key, cookies survive a restart and are those of a Linux server with the same key:\n  \
-                  firstbyte serve --key $(sysctl -n net.ipv4.tcp_fastopen_key)"
+                  firstbyte serve --key-file /proc/sys/net/ipv4/tcp_fastopen_key"
 )]
 pub(crate) struct ServeArgs {
     /// Serve the files of this folder; without it, every path is answered with a greeting.
@@ -56,9 +58,13 @@ pub(crate) struct ServeArgs {
     /// The most connections with Fast Open whose handshake is not complete, per listener; 0 switches Fast Open off.
     #[arg(long, value_name = "QLEN", default_value_t = 256)]
     fast_open: u32,
-    /// Cookie key as Linux writes it, aaaaaaaa-bbbbbbbb-cccccccc-dddddddd, with an optional backup after a comma [default: random].
-    #[arg(long, value_name = "KEY[,BACKUP]")]
-    key: Option<KeyRing>,
+    /// File with the cookie key as Linux writes it, aaaaaaaa-bbbbbbbb-cccccccc-dddddddd, with an optional backup after a comma
+    /// [default: a random key].
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// What `--key-file` replaced, for the error that says so.
+    #[arg(long, hide = true, value_name = "KEY")]
+    key: Option<String>,
     /// The longest time a SYN-ACK waits for the reply that could ride on it; 0 sends it at once, as Linux does
     /// [default: the profile's, 1ms].
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
@@ -71,8 +77,15 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     allow_early_unsafe: bool,
     /// The most connections that wait to be accepted, per listener.
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     backlog: u32,
+    /// The most connections that are served at once, per listener; more wait to be accepted.
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: u32,
+    /// Let go of a client that keeps the server waiting for so long: for the head of a request, for more of its body, or to take
+    /// more of a reply.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::positive_duration)]
+    timeout: Duration,
     /// One JSON object per line instead of text.
     #[arg(long)]
     json: bool,
@@ -83,13 +96,18 @@ pub(crate) struct ServeArgs {
     stack: StackArgs,
 }
 
-const DEFAULTS: Defaults = Defaults { tun: "firstbyte0", address: "10.77.0.2/24", control: true };
+const DEFAULTS: Defaults =
+    Defaults { tun: "firstbyte0", address: "10.77.0.2/24", control: true, queue_len: Some(QUEUE_LEN) };
 
-/// How long connections get to finish after the signal to stop.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Packets that may wait on the device while the stack does something else: a SYN, an ACK, a request and a FIN of 5,000 clients. A TUN
+/// device has room for 500 at first and loses what is more, and a lost SYN costs its client a second.
+const QUEUE_LEN: u32 = 20_000;
 
 /// Runs the verb until a signal comes.
 pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
+    if args.key.is_some() {
+        return Err(key::given_openly());
+    }
     let mut config = args.stack.config()?;
     if let Some(hold) = args.synack_hold {
         config.synack_hold = hold;
@@ -104,18 +122,24 @@ pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
             args.port
         )));
     }
-    let site = Site::open(args.root.as_deref(), args.allow_early_unsafe)?;
+    let key = args.key_file.as_deref().map(key::read).transpose()?;
+    let site = Site::open(args.root.as_deref(), args.allow_early_unsafe, args.timeout)?;
+    raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    runtime.block_on(serve(args, config, site))
+    runtime.block_on(serve(args, config, key, site))
 }
 
-async fn serve(args: ServeArgs, config: Config, site: Site) -> Result<ExitCode, Failure> {
-    let signals = Signals::install()?;
+async fn serve(
+    args: ServeArgs,
+    config: Config,
+    key: Option<KeyRing>,
+    site: Site,
+) -> Result<ExitCode, Failure> {
+    let signals = ending::Signals::install()?;
     warn_about(&args, &config);
-    let key = args.key.clone();
     let running = args.stack.start(&DEFAULTS, config, None, |builder| match key {
         Some(key) => builder.fast_open_key(key),
         None => builder,
@@ -131,18 +155,18 @@ async fn serve(args: ServeArgs, config: Config, site: Site) -> Result<ExitCode, 
             "http://{}/",
             url_authority(http.local_addr().unwrap_or((own.addr, args.port).into()))
         ));
-        let server = HttpServer::new(site.clone(), args.keep_alive);
+        let server = HttpServer::new(site.clone(), args.keep_alive, args.timeout);
         let each = move |stream, peer, task| server.clone().handle(stream, peer, task);
-        tokio::spawn(accept(http, task.clone(), each));
+        tokio::spawn(accept(http, args.max_connections, task.clone(), each));
         if let Some(port) = args.echo {
             let echo = listen(&running.net, &args, SocketAddr::new(own.addr, port)).await?;
-            tokio::spawn(accept(echo, task.clone(), echo::handle));
+            tokio::spawn(accept(echo, args.max_connections, task.clone(), echo::handle));
         }
     }
     drop(task);
     let control = running.control.as_ref().map(ControlSocket::path);
     log.banner(&args, &running.tun, &places, control);
-    let ended = until_stopped(&running, signals, stop, all_gone).await;
+    let ended = ending::until_stopped(&running, signals, stop, all_gone, &log).await;
     log.summary(&running.net);
     running.finish()?;
     ended.map(|()| ExitCode::SUCCESS)
@@ -150,6 +174,13 @@ async fn serve(args: ServeArgs, config: Config, site: Site) -> Result<ExitCode, 
 
 /// Bit of `net.ipv4.tcp_fastopen`: servers may use Fast Open.
 const SERVER_BIT: u32 = 0x2;
+
+/// Every file that is being sent is open: as many as the system lets this process have.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it may not be raised, clients beyond it are told so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
 
 /// Things that are allowed, but hardly what was meant.
 fn warn_about(args: &ServeArgs, config: &Config) {
@@ -166,13 +197,14 @@ fn warn_about(args: &ServeArgs, config: &Config) {
 }
 
 async fn listen(net: &Net, args: &ServeArgs, at: SocketAddr) -> Result<TcpListener, Failure> {
-    // A client that vanished without a word is noticed after two minutes.
+    // The user timeout is for who takes nothing of what was written, be it that he keeps his window closed; keepalive for who vanished
+    // without a word.
     let options = SocketOptions {
         nodelay: true,
         keepalive: true,
         keepalive_time: Some(Duration::from_secs(60)),
         keepalive_intvl: Some(Duration::from_secs(15)),
-        keepalive_probes: Some(4),
+        user_timeout: Some(args.timeout),
         ..SocketOptions::default()
     };
     let builder =
@@ -207,24 +239,39 @@ impl Task {
     }
 }
 
-/// Hands every connection to a task of its own, until the server stops.
+/// Hands every connection to a task of its own, at most `most` at once, until the server stops.
 async fn accept<F: Future<Output = ()> + 'static + Send>(
     listener: TcpListener,
+    most: u32,
     mut task: Task,
     each: impl Fn(TcpStream, SocketAddr, Task) -> F,
 ) {
+    let places = Arc::new(Semaphore::new(most as usize));
     loop {
         let accepted = tokio::select! {
             biased;
-            accepted = listener.accept() => accepted,
+            accepted = accept_one(&listener, &places) => accepted,
             () = task.stopped() => return,
         };
-        match accepted {
-            Ok((stream, peer)) => begin(each(stream, peer, task.clone())).await,
-            // Only a stack that has ended refuses; `until_stopped` says why.
-            Err(_) => return,
-        }
+        // Only a stack that has ended refuses; `until_stopped` says why.
+        let Some((place, stream, peer)) = accepted else { return };
+        let connection = each(stream, peer, task.clone());
+        begin(async move {
+            connection.await;
+            drop(place);
+        })
+        .await;
     }
+}
+
+/// The next connection, once there is a place for it.
+async fn accept_one(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(OwnedSemaphorePermit, TcpStream, SocketAddr)> {
+    let place = places.clone().acquire_owned().await.ok()?;
+    let (stream, peer) = listener.accept().await.ok()?;
+    Some((place, stream, peer))
 }
 
 /// Takes the first step of a connection at once, before the driver gets its turn: a request that came in the SYN has its answer
@@ -236,69 +283,3 @@ async fn begin(connection: impl Future<Output = ()> + Send + 'static) {
         tokio::spawn(connection);
     }
 }
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn install() -> Result<Signals, Failure> {
-        let on =
-            |kind| signal(kind).map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")));
-        Ok(Signals { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-/// Serves until a signal comes, then lets connections finish: all of them, at most [`PATIENCE`], or until a second signal.
-async fn until_stopped(
-    running: &Running,
-    mut signals: Signals,
-    stop: watch::Sender<bool>,
-    mut all_gone: mpsc::Receiver<()>,
-) -> Result<(), Failure> {
-    let net = &running.net;
-    loop {
-        tokio::select! {
-            () = signals.next() => break,
-            ended = net.closed() => {
-                let why = ended.err().map_or_else(String::new, |error| format!(": {error}"));
-                return Err(Failure::failed(format!("the stack ended{why}")));
-            }
-            () = tokio::time::sleep(FLUSH_EVERY), if running.pcap.is_some() => {
-                running.pcap.as_ref().into_iter().for_each(|pcap| pcap.flush());
-            }
-        }
-    }
-    stop.send_replace(true);
-    let finish = async {
-        let begun = tokio::time::Instant::now();
-        // Nothing is ever sent: this is the end of the last task.
-        let _ = tokio::time::timeout(PATIENCE, all_gone.recv()).await;
-        net.shutdown_timeout(PATIENCE.saturating_sub(begun.elapsed()).max(LAST_PACKETS)).await
-    };
-    let finished = tokio::select! {
-        finished = finish => finished,
-        () = signals.next() => net.shutdown_timeout(Duration::ZERO).await,
-    };
-    match finished {
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            warn("connections that did not finish in time were reset")
-        }
-        Err(error) => return Err(Failure::failed(format!("the stack did not end well: {error}"))),
-        Ok(()) => {}
-    }
-    Ok(())
-}
-
-/// A capture that is looked at while the server runs is at most this old.
-const FLUSH_EVERY: Duration = Duration::from_secs(1);
-/// Even when all patience is used up, packets on their way out leave.
-const LAST_PACKETS: Duration = Duration::from_millis(50);

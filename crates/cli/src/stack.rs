@@ -74,6 +74,8 @@ pub(crate) struct Defaults {
     pub(crate) address: &'static str,
     /// It runs long enough to be asked, so it has a control socket.
     pub(crate) control: bool,
+    /// Packets that must find room on the device, where it has less.
+    pub(crate) queue_len: Option<u32>,
 }
 
 /// A stack that runs.
@@ -150,6 +152,9 @@ impl StackArgs {
         }
         let tun = open_tun(name, &host_addresses, recorder.is_none())?;
         let name = tun.name().to_owned();
+        if let Some(packets) = defaults.queue_len {
+            widen_queue(&name, packets);
+        }
         route::check(&name, &addresses, &host_addresses)?;
         let mut device: Box<dyn Device + Send> = Box::new(tun);
         if let Some(recorder) = recorder {
@@ -241,9 +246,28 @@ fn open_tun(name: &str, host_addresses: &[Cidr], offload: bool) -> Result<Tun, F
         host_addresses.iter().fold(builder, |builder, host| builder.address(host.addr, host.prefix_len));
     builder.open().map_err(|error| {
         let text = error.to_string();
-        let lab = "\n(firstbyte lab needs no rights at all)";
-        Failure::failed(if text.contains("run as root") { text + lab } else { text })
+        let advice = match error.kind() {
+            ErrorKind::ResourceBusy => " with --tun",
+            _ if text.contains("run as root") => "\n(firstbyte lab needs no rights at all)",
+            _ => "",
+        };
+        Failure::failed(text + advice)
     })
+}
+
+/// Has the kernel keep at least so many packets for the stack while that is busy; an ordinary user may not, who is told what follows.
+fn widen_queue(name: &str, packets: u32) {
+    let Ok(found) = interface::find(name) else { return };
+    if found.queue_len >= packets {
+        return;
+    }
+    if let Err(error) = interface::set_queue_len(found.index, packets) {
+        warn(format!(
+            "{name} keeps {} packets and may not be given room for more ({error}), so many clients at once will lose some; as root: \
+             ip link set dev {name} txqueuelen {packets}",
+            found.queue_len
+        ));
+    }
 }
 
 /// The device's own settings have its name, which only a running stack knows.

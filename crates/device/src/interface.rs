@@ -53,6 +53,8 @@ pub struct Interface {
     pub index: u32,
     /// Its MTU, bytes.
     pub mtu: usize,
+    /// Packets that may wait for it (`txqueuelen`).
+    pub queue_len: u32,
     /// Is it set up?
     pub is_up: bool,
 }
@@ -68,11 +70,13 @@ pub fn find(name: &str) -> io::Result<Interface> {
     let body = reply.body(RTM_NEWLINK)?;
     let (header, attributes) = body.split_at_checked(16).ok_or(io::ErrorKind::InvalidData)?;
     let word = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    let mtu = message::attribute(attributes, IFLA_MTU)
-        .and_then(|value| value.try_into().ok())
-        .map(u32::from_ne_bytes)
-        .ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Interface { index: word(4), mtu: mtu as usize, is_up: word(8) & IFF_UP != 0 })
+    let number = |kind| {
+        let value = message::attribute(attributes, kind)?.try_into().ok()?;
+        Some(u32::from_ne_bytes(value))
+    };
+    let mtu = number(IFLA_MTU).ok_or(io::ErrorKind::InvalidData)?;
+    let queue_len = number(IFLA_TXQLEN).ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Interface { index: word(4), mtu: mtu as usize, queue_len, is_up: word(8) & IFF_UP != 0 })
 }
 
 /// Sets an interface up.

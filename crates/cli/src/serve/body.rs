@@ -2,10 +2,11 @@
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use std::fs::File;
+use std::future::Future;
 use std::io::{self, Read};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-use tokio::sync::mpsc;
+use std::task::{Context, Poll};
+use tokio::task::{JoinError, JoinHandle};
 
 /// The body of a reply.
 pub(crate) enum Body {
@@ -15,22 +16,21 @@ pub(crate) enum Body {
     File(FilePart),
 }
 
-/// The next `remaining` bytes of a file. Reading begins when somebody asks for them.
+/// The next `remaining` bytes of a file. Each chunk is read by a helper thread once somebody asks for it, so that a client who takes
+/// nothing holds none.
 pub(crate) struct FilePart {
     remaining: u64,
     state: Reading,
 }
 
 enum Reading {
-    NotBegun(File),
-    Begun(mpsc::Receiver<io::Result<Bytes>>),
+    Idle(File),
+    Busy(JoinHandle<(File, io::Result<Vec<u8>>)>),
     Failed,
 }
 
 /// What is read from a file at a time, bytes.
 const CHUNK: usize = 64 * 1024;
-/// Chunks read ahead of the network.
-const AHEAD: usize = 4;
 
 impl Body {
     pub(crate) fn whole(bytes: Bytes) -> Body {
@@ -39,7 +39,7 @@ impl Body {
 
     /// The next `len` bytes of `file`, from where it stands.
     pub(crate) fn file(file: File, len: u64) -> Body {
-        Body::File(FilePart { remaining: len, state: Reading::NotBegun(file) })
+        Body::File(FilePart { remaining: len, state: Reading::Idle(file) })
     }
 }
 
@@ -50,50 +50,40 @@ impl FilePart {
         }
         loop {
             match std::mem::replace(&mut self.state, Reading::Failed) {
-                Reading::NotBegun(file) => {
-                    let (chunks, read) = mpsc::channel(AHEAD);
-                    let len = self.remaining;
-                    tokio::task::spawn_blocking(move || read_chunks(file, len, &chunks));
-                    self.state = Reading::Begun(read);
+                Reading::Idle(file) => {
+                    let len = usize::try_from(self.remaining).map_or(CHUNK, |remaining| remaining.min(CHUNK));
+                    self.state = Reading::Busy(tokio::task::spawn_blocking(move || read_chunk(file, len)));
                 }
-                Reading::Begun(mut read) => {
-                    let polled = read.poll_recv(cx);
-                    self.state = Reading::Begun(read);
-                    return match ready!(polled) {
-                        Some(Ok(chunk)) => {
-                            self.remaining -= chunk.len() as u64;
-                            Poll::Ready(Some(Ok(chunk)))
-                        }
-                        Some(Err(error)) => Poll::Ready(Some(Err(error))),
-                        None => Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into()))),
+                Reading::Busy(mut reading) => {
+                    let Poll::Ready(read) = Pin::new(&mut reading).poll(cx) else {
+                        self.state = Reading::Busy(reading);
+                        return Poll::Pending;
                     };
+                    return Poll::Ready(Some(self.take(read)));
                 }
                 Reading::Failed => return Poll::Ready(None),
             }
         }
     }
+
+    /// An error is the last of it.
+    fn take(&mut self, read: Result<(File, io::Result<Vec<u8>>), JoinError>) -> io::Result<Bytes> {
+        let (file, chunk) = read.map_err(io::Error::other)?;
+        let chunk = chunk?;
+        if chunk.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.remaining -= chunk.len() as u64;
+        self.state = Reading::Idle(file);
+        Ok(chunk.into())
+    }
 }
 
-/// Ends early when nobody wants more.
-fn read_chunks(mut file: File, mut len: u64, chunks: &mpsc::Sender<io::Result<Bytes>>) {
-    while len > 0 {
-        let mut chunk = vec![0; CHUNK.min(usize::try_from(len).unwrap_or(CHUNK))];
-        let read = match file.read(&mut chunk) {
-            Ok(0) => return,
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => {
-                // The connection may be gone; then nobody has to know.
-                let _ = chunks.blocking_send(Err(error));
-                return;
-            }
-        };
-        chunk.truncate(read);
-        len -= read as u64;
-        if chunks.blocking_send(Ok(chunk.into())).is_err() {
-            return;
-        }
-    }
+/// At most `len` bytes from where the file stands; none at its end.
+fn read_chunk(mut file: File, len: usize) -> (File, io::Result<Vec<u8>>) {
+    let mut chunk = Vec::with_capacity(len);
+    let read = file.by_ref().take(len as u64).read_to_end(&mut chunk);
+    (file, read.map(|_| chunk))
 }
 
 impl hyper::body::Body for Body {
@@ -145,6 +135,23 @@ mod tests {
         let contents: Vec<u8> = (0..300_000_u32).map(|i| i as u8).collect();
         let collected = Body::file(file(&contents), 300_000).collect().await.unwrap();
         assert_eq!(collected.to_bytes(), contents);
+    }
+
+    /// One helper thread is enough for any number of bodies that nobody reads on.
+    #[test]
+    fn whoever_reads_no_further_holds_no_thread() {
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+        let contents = vec![7; 10 * CHUNK];
+        runtime.block_on(async {
+            let mut idle = Vec::new();
+            for _ in 0..3 {
+                let mut body = Body::file(file(&contents), contents.len() as u64);
+                assert!(body.frame().await.unwrap().is_ok());
+                idle.push(body);
+            }
+            let all = Body::file(file(&contents), contents.len() as u64).collect().await.unwrap();
+            assert_eq!(all.to_bytes(), contents);
+        });
     }
 
     #[tokio::test]

@@ -23,16 +23,20 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 pub(crate) struct HttpServer {
     site: Site,
     keep_alive: bool,
+    /// So long a client may take for the head of a request.
+    timeout: Duration,
 }
 
-/// A client that says nothing for this long, before or between requests, is let go of.
-const IDLE: Duration = Duration::from_secs(30);
+/// The longest head of a request, and what is kept of a reply beside the send buffer, bytes.
+const BUFFER_MAX: usize = 64 * 1024;
+/// The most header fields; a request with more is answered with 431, as one with a longer head is.
+const HEADERS_MAX: usize = 100;
 /// How long a client may take to receive the last reply and close, after the server's FIN.
 const LINGER: Duration = Duration::from_secs(10);
 
 impl HttpServer {
-    pub(crate) fn new(site: Site, keep_alive: bool) -> HttpServer {
-        HttpServer { site, keep_alive }
+    pub(crate) fn new(site: Site, keep_alive: bool, timeout: Duration) -> HttpServer {
+        HttpServer { site, keep_alive, timeout }
     }
 
     /// Serves one connection to its end.
@@ -42,28 +46,44 @@ impl HttpServer {
             site: self.site,
             unconfirmed: stream.unconfirmed.clone(),
             answered: Arc::default(),
+            is_asked: Arc::default(),
             on_keep_alive: self.keep_alive.then(|| (task.clone(), peer)),
         };
-        let answered = service.answered.clone();
+        let (answered, is_asked) = (service.answered.clone(), service.is_asked.clone());
         let mut connection = http1::Builder::new()
             .keep_alive(self.keep_alive)
             .half_close(true)
             .timer(TokioTimer::new())
-            .header_read_timeout(IDLE)
+            .header_read_timeout(self.timeout)
+            .max_buf_size(BUFFER_MAX)
+            .max_headers(HEADERS_MAX)
             .serve_connection(TokioIo::new(stream), service);
         let served = tokio::select! {
             biased;
             served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => served,
+            // Nothing is owed to a client that has not asked for anything yet.
             () = task.stopped() => {
+                if !is_asked.load(Ordering::Relaxed) {
+                    return;
+                }
                 Pin::new(&mut connection).graceful_shutdown();
                 poll_fn(|cx| connection.poll_without_shutdown(cx)).await
             }
         };
         let mut stream = connection.into_parts().io.into_inner().stream;
-        if let Err(error) = served {
-            return task.log.broken(peer, &error);
+        let is_refused = served.as_ref().is_err_and(hyper::Error::is_parse);
+        if let Err(error) = &served {
+            task.log.broken(peer, error);
+            if !is_refused {
+                return;
+            }
         }
-        finish(&mut stream).await;
+        tokio::select! {
+            biased;
+            () = finish(&mut stream) => {}
+            // The stack delivers the rest.
+            () = task.stopped() => {}
+        }
         let last = answered.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(request) = last {
             task.log.request(peer, &request, stream.info().ok().as_ref());
@@ -139,6 +159,8 @@ struct Answer {
     unconfirmed: Arc<AtomicBool>,
     /// The last request, for the line at the connection's end.
     answered: Arc<Mutex<Option<RequestLine>>>,
+    /// A request has come.
+    is_asked: Arc<AtomicBool>,
     /// Where several requests share a connection, each has its line at once.
     on_keep_alive: Option<(Task, SocketAddr)>,
 }
@@ -151,6 +173,7 @@ impl Service<Request<Incoming>> for Answer {
     type Future = Pin<Box<dyn Future<Output = Result<Reply, std::convert::Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
+        self.is_asked.store(true, Ordering::Relaxed);
         let early = self.unconfirmed.load(Ordering::Relaxed);
         let (site, answered, on_keep_alive) =
             (self.site.clone(), self.answered.clone(), self.on_keep_alive.clone());

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Writes to standard output. A reader that has gone is no reason to stop serving.
 pub(crate) struct Log {
@@ -99,6 +100,20 @@ impl Log {
             }
             false => print_line(&format!("{peer} broke off: {}", escape::line(&why.to_string()))),
         }
+    }
+
+    /// Connections are given time to finish.
+    pub(crate) fn stopping(&self, connections: usize, at_most: Duration) {
+        let seconds = at_most.as_secs();
+        if self.json {
+            return print_json(
+                &json!({ "event": "stopping", "connections": connections, "at_most_seconds": seconds }),
+            );
+        }
+        print_line(&format!(
+            "\nWaiting for {connections} {} to finish, at most {seconds} s; a second Ctrl-C ends it at once.",
+            if connections == 1 { "connection" } else { "connections" },
+        ));
     }
 
     /// What was counted, at the end.

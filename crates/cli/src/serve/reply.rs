@@ -8,19 +8,26 @@ use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, SERVER};
 use hyper::{Method, Request, Response, StatusCode};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What is served.
 #[derive(Clone)]
 pub(crate) struct Site {
     root: Option<Arc<Root>>,
     allow_early_unsafe: bool,
+    /// So long a body may pause.
+    timeout: Duration,
 }
 
 impl Site {
     /// A folder, or without one the greeting.
-    pub(crate) fn open(root: Option<&Path>, allow_early_unsafe: bool) -> Result<Site, Failure> {
+    pub(crate) fn open(
+        root: Option<&Path>,
+        allow_early_unsafe: bool,
+        timeout: Duration,
+    ) -> Result<Site, Failure> {
         let root = root.map(Root::open).transpose()?.map(Arc::new);
-        Ok(Site { root, allow_early_unsafe })
+        Ok(Site { root, allow_early_unsafe, timeout })
     }
 
     /// The answer. `early`: the request, or its beginning, came in a SYN of a handshake that is not complete.
@@ -32,7 +39,7 @@ impl Site {
                 root.answer(request.uri().path(), request.headers())
             }
             (&Method::GET | &Method::HEAD, None) => greeting(early),
-            (&Method::POST | &Method::PUT, None) => receipt(request).await,
+            (&Method::POST | &Method::PUT, None) => receipt(request, self.timeout).await,
             (_, Some(_)) => not_allowed("GET, HEAD"),
             (_, None) => not_allowed("GET, HEAD, POST, PUT"),
         };
@@ -66,17 +73,18 @@ fn greeting(early: bool) -> Response<Body> {
 }
 
 /// Takes a body and says how long it was.
-async fn receipt(request: Request<Incoming>) -> Response<Body> {
+async fn receipt(request: Request<Incoming>, timeout: Duration) -> Response<Body> {
     let method = request.method().clone();
     let mut body = request.into_body();
     let mut len = 0;
-    while let Some(frame) = body.frame().await {
-        match frame {
-            Ok(frame) => len += frame.data_ref().map_or(0, bytes::Bytes::len),
-            Err(_) => return text(StatusCode::BAD_REQUEST, "the body broke off\n"),
+    loop {
+        match tokio::time::timeout(timeout, body.frame()).await {
+            Ok(Some(Ok(frame))) => len += frame.data_ref().map_or(0, bytes::Bytes::len),
+            Ok(None) => return text(StatusCode::OK, format!("{method}: {len} bytes received.\n")),
+            Ok(Some(Err(_))) => return text(StatusCode::BAD_REQUEST, "the body broke off\n"),
+            Err(_) => return text(StatusCode::REQUEST_TIMEOUT, "the rest of the body did not come\n"),
         }
     }
-    text(StatusCode::OK, format!("{method}: {len} bytes received.\n"))
 }
 
 /// RFC 8470 §5.2.

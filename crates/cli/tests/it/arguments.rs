@@ -30,7 +30,7 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 27] = [
+    let cases: [(&[&str], &str); 29] = [
         (&["ss", "-a", "-l"], "cannot be used with '--listening'"),
         (&["ss", "--summary", "-i"], "'--summary' cannot be used with '--info'"),
         (&["route", "set", "default"], "say what holds there, such as '10.0.0.0/8 initcwnd 20'"),
@@ -57,7 +57,9 @@ fn wrong_arguments_are_answered_with_right_ones() {
             &["get", "http://a/", "-d", "x", "--syn-fin"],
             "POST is not idempotent, so Fast Open is off for it (see --force-early)",
         ),
-        (&["serve", "--key", "123"], "a Fast Open key is four hexadecimal words"),
+        (&["serve", "--key", "123"], "write it into a file of mode 0600 and give --key-file FILE"),
+        (&["serve", "--timeout", "0"], "0 leaves no time at all"),
+        (&["serve", "--max-connections", "0"], "0 is not in 1.."),
         (&["serve", "--synack-hold", "1"], "write a time with a unit"),
         (
             &["serve", "--address", "10.0.0.1"],
@@ -84,7 +86,12 @@ fn wrong_arguments_are_answered_with_right_ones() {
 
 #[test]
 fn what_cannot_be_done_is_a_failure() {
-    let cases: [(&[&str], &str); 3] = [
+    let cases: [(&[&str], &str); 5] = [
+        (&["serve", "--key-file", "/nonexistent"], "error: cannot read /nonexistent: No such file"),
+        (
+            &["serve", "--key-file", "/proc/version"],
+            "error: /proc/version: a Fast Open key is four hexadecimal words",
+        ),
         (&["serve", "--root", "/nonexistent"], "error: --root /nonexistent: No such file or directory"),
         (&["get", "http://a/", "-o", "/nonexistent/x"], "error: cannot write /nonexistent/x: No such file"),
         (

@@ -1,13 +1,26 @@
 //! The built `firstbyte` command, from the outside.
 #![expect(clippy::unwrap_used, reason = "tests")]
 mod arguments;
+mod ending;
 mod get;
+mod hostile;
+mod lab;
 mod pcap;
 mod serve;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+/// Is a program missing that a test needs? Then it is said.
+fn skipped_without(program: &str) -> bool {
+    let is_there = testnet::has_program(program);
+    if !is_there {
+        // Straight to the descriptor: the harness swallows eprintln! of a test that passes.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: needs {program}");
+    }
+    !is_there
+}
 
 /// The command, without what a developer's terminal would change about it.
 fn firstbyte() -> Command {
@@ -63,10 +76,22 @@ impl Server {
         Server { child, stdout }
     }
 
-    /// Sends SIGINT; gives the exit code and the lines it printed since the first.
-    fn stop(mut self) -> (Option<i32>, Vec<serde_json::Value>) {
+    /// The next line that it prints.
+    fn next_line(&mut self) -> serde_json::Value {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("it speaks");
+        serde_json::from_str(&line).expect("JSON")
+    }
+
+    /// Sends SIGINT, as Ctrl-C does.
+    fn interrupt(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    }
+
+    /// Sends SIGINT; gives the exit code and the lines it printed since the first.
+    fn stop(mut self) -> (Option<i32>, Vec<serde_json::Value>) {
+        self.interrupt();
         let code = self.wait();
         let lines = (&mut self.stdout).lines().map(|line| line.expect("text"));
         (code, lines.map(|line| serde_json::from_str(&line).expect("JSON")).collect())

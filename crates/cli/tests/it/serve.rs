@@ -1,8 +1,10 @@
 //! `firstbyte serve` with the kernel's TCP, and Debian's curl, as its clients.
-use crate::{Server, run, stderr};
+use crate::{Server, run, skipped_without, stderr};
+use firstbyte::device::tun::Tun;
 use std::io::{BufRead, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::process::Output;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 fn curl(arguments: &[&str]) -> Output {
@@ -17,19 +19,10 @@ fn page(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-fn has_curl() -> bool {
-    let there = testnet::has_program("curl");
-    if !there {
-        // Straight to the descriptor: the harness swallows eprintln! of a test that passes.
-        let _ = writeln!(std::io::stderr(), "SKIPPED: needs curl");
-    }
-    there
-}
-
 /// The first visit asks for a cookie; from the second on, request and reply ride on SYN and SYN-ACK.
 #[test]
 fn curl_is_answered_on_the_syn_ack() {
-    if !has_curl() {
+    if skipped_without("curl") {
         return;
     }
     testnet::in_namespace(|| {
@@ -69,7 +62,7 @@ fn curl_is_answered_on_the_syn_ack() {
 /// A method that is not safe is not acted upon while it may be a replay; after the handshake it is.
 #[test]
 fn early_posts_are_too_early() {
-    if !has_curl() {
+    if skipped_without("curl") {
         return;
     }
     testnet::in_namespace(|| {
@@ -101,22 +94,20 @@ fn early_posts_are_too_early() {
 /// Files small and large, whole; a key makes cookies survive a restart.
 #[test]
 fn files_are_served_and_a_key_outlives_the_server() {
-    if !has_curl() {
+    if skipped_without("curl") {
         return;
     }
     testnet::in_namespace(|| {
         let folder = std::env::temp_dir().join(format!("firstbyte-serve-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
+        let key = folder.join("key");
+        std::fs::write(&key, "00010203-04050607-08090a0b-0c0d0e0f\n").unwrap();
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
         let large: String = (0..400_000).map(|number| format!("{number}\n")).collect();
         std::fs::write(folder.join("large.txt"), &large).unwrap();
         std::fs::write(folder.join("small.txt"), "small").unwrap();
-        let arguments = [
-            "--root",
-            folder.to_str().unwrap(),
-            "--key",
-            "00010203-04050607-08090a0b-0c0d0e0f",
-            "--keep-alive",
-        ];
+        let arguments =
+            ["--root", folder.to_str().unwrap(), "--key-file", key.to_str().unwrap(), "--keep-alive"];
         for visit in 0..2 {
             let server = Server::start(&arguments);
             assert_eq!(page(&["--tcp-fastopen", "http://10.77.0.2/small.txt"]), "small");
@@ -203,12 +194,60 @@ fn a_running_server_is_asked_and_steered() {
     });
 }
 
+/// As the kernel does: a client whose handshake finds the queue full is not reset.
+#[test]
+fn more_clients_at_once_than_the_accept_queue_holds_are_served() {
+    if skipped_without("ab") {
+        return;
+    }
+    testnet::in_namespace(|| {
+        let server = Server::start(&["--backlog", "5", "--quiet"]);
+        let output =
+            testnet::command("ab").args(["-n", "2000", "-c", "20", "http://10.77.0.2/"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}{}", stderr(&output));
+        for (what, count) in [("Complete requests:", "2000"), ("Failed requests:", "0")] {
+            let line = said.lines().find_map(|line| line.strip_prefix(what));
+            assert_eq!(line.map(str::trim), Some(count), "{said}");
+        }
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
+/// Room on the device for 5,000 clients at once; who may not make it is told what to do.
+#[test]
+fn the_device_has_room_for_many_clients_at_once() {
+    testnet::in_namespace(|| {
+        let room = |name| firstbyte::device::interface::find(name).unwrap().queue_len;
+        let server = Server::start(&[]);
+        assert_eq!(room("firstbyte0"), 20_000);
+        assert_eq!(server.stop().0, Some(0));
+
+        if skipped_without("setpriv") {
+            return;
+        }
+        let kernel: std::net::IpAddr = "10.78.0.1".parse().unwrap();
+        drop(Tun::builder().name("kept").address(kernel, 24).persistent(true).open().unwrap());
+        let mut serve = testnet::command("setpriv");
+        serve.args(["--bounding-set=-net_admin", "--inh-caps=-net_admin"]);
+        serve.args([env!("CARGO_BIN_EXE_firstbyte"), "serve", "--tun", "kept", "--address", "10.78.0.2/24"]);
+        let mut serve =
+            serve.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the server starts");
+        let mut said = String::new();
+        std::io::BufReader::new(serve.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        serve.kill().unwrap();
+        serve.wait().unwrap();
+        assert!(said.contains("as root: ip link set dev kept txqueuelen 20000"), "{said}");
+        assert_eq!(room("kept"), 500);
+    });
+}
+
 #[test]
 fn a_device_or_an_address_in_use_is_named() {
     testnet::in_namespace(|| {
         let server = Server::start(&[]);
         let cases: [(&[&str], &str); 3] = [
-            (&[], "another process uses firstbyte0: stop it, choose another name"),
+            (&[], "another process uses firstbyte0: stop it, or choose another name with --tun"),
             (&["--tun", "other"], "another interface has the address 10.77.0.1 already"),
             (
                 &["--tun", "other", "--address", "10.77.0.1/24", "--host-address", "10.99.0.1/24"],

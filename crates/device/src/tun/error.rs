@@ -47,7 +47,7 @@ impl TunError {
                 "this kernel has no TUN driver loaded: modprobe tun; in a container, give it the device: --device /dev/net/tun".to_owned()
             }
             (Errno::BUSY, ATTACH) => {
-                format!("another process uses {name}: stop it, choose another name, or open both as multi-queue")
+                format!("another process uses {name}: stop it, or choose another name")
             }
             (Errno::INVAL, ATTACH) => format!(
                 "either {name} is not a valid name (1 to 15 bytes, no '/' or space), or there is an interface of that name \

@@ -27,10 +27,12 @@ fn curl_from_serve() {
     }
     let host = Host::bare(Addresses::nth(1));
     host.sysctl("net.ipv4.tcp_fastopen", "3");
+    let key = std::env::temp_dir().join(format!("firstbyte-interop-key-{}", std::process::id()));
+    std::fs::write(&key, KEY).expect("a key file");
     let addresses = ["--address", "10.77.0.2/24", "--address", "fd77::2/64"];
-    let kernel =
-        ["--host-address", "10.77.0.1/24", "--host-address", "fd77::1/64", "--tun", DEVICE, "--key", KEY];
-    let server = Server::start(&host, &[&addresses[..], &kernel[..]].concat());
+    let kernel = ["--host-address", "10.77.0.1/24", "--host-address", "fd77::1/64", "--tun", DEVICE];
+    let key_file = ["--key-file", key.to_str().expect("text")];
+    let server = Server::start(&host, &[&addresses[..], &kernel[..], &key_file[..]].concat());
     for (version, cookie) in [(IpVersion::V4, "1d0aa246d060bffa"), (IpVersion::V6, "440340d4fa43d746")] {
         let plain = fetch(&host, version, &[]);
         assert!(plain.told() <= 10 && plain.syn(0).segment.fast_open.is_none(), "{plain}");
@@ -45,6 +47,7 @@ fn curl_from_serve() {
     }
     let (status, said) = server.stop();
     assert!(status.success(), "{status}");
+    std::fs::remove_file(key).expect("the key file");
     let early: Vec<bool> =
         said.iter().filter(|line| line["event"] == "request").map(|line| line["early"] == true).collect();
     assert_eq!(early, [false, false, true, false, false, true], "{said:?}");

@@ -1,0 +1,87 @@
+//! From the first signal to the end: connections finish, and it is said what is waited for.
+use super::log::Log;
+use crate::failure::{Failure, warn};
+use crate::stack::Running;
+use std::io;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// How long connections get to finish after the signal to stop.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// What is over within this time is not worth a word: peers may delay an acknowledgement so long.
+const AT_ONCE: Duration = Duration::from_millis(200);
+/// A capture that is looked at while the server runs is at most this old.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// Even when all patience is used up, packets on their way out leave.
+const LAST_PACKETS: Duration = Duration::from_millis(50);
+
+/// SIGINT and SIGTERM.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    pub(super) fn install() -> Result<Signals, Failure> {
+        let on =
+            |kind| signal(kind).map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")));
+        Ok(Signals { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Serves until a signal comes, then lets connections finish: all of them, at most [`PATIENCE`], or until a second signal.
+pub(super) async fn until_stopped(
+    running: &Running,
+    mut signals: Signals,
+    stop: watch::Sender<bool>,
+    mut all_gone: mpsc::Receiver<()>,
+    log: &Log,
+) -> Result<(), Failure> {
+    let net = &running.net;
+    loop {
+        tokio::select! {
+            () = signals.next() => break,
+            ended = net.closed() => {
+                let why = ended.err().map_or_else(String::new, |error| format!(": {error}"));
+                return Err(Failure::failed(format!("the stack ended{why}")));
+            }
+            () = tokio::time::sleep(FLUSH_EVERY), if running.pcap.is_some() => {
+                running.pcap.as_ref().into_iter().for_each(|pcap| pcap.flush());
+            }
+        }
+    }
+    stop.send_replace(true);
+    let finish = async {
+        let begun = Instant::now();
+        // Nothing is ever sent: this is the end of the last task.
+        let _ = tokio::time::timeout(PATIENCE, all_gone.recv()).await;
+        net.shutdown_timeout(PATIENCE.saturating_sub(begun.elapsed()).max(LAST_PACKETS)).await
+    };
+    let say = async {
+        tokio::time::sleep(AT_ONCE).await;
+        log.stopping(net.table_sizes().connections, PATIENCE);
+        std::future::pending().await
+    };
+    let finished = tokio::select! {
+        finished = finish => finished,
+        finished = say => finished,
+        () = signals.next() => net.shutdown_timeout(Duration::ZERO).await,
+    };
+    match finished {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            warn("connections that did not finish in time were reset")
+        }
+        Err(error) => return Err(Failure::failed(format!("the stack did not end well: {error}"))),
+        Ok(()) => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! The cookie key, from a file: what stands on a command line everybody on the machine can read.
+use crate::failure::{Failure, warn};
+use firstbyte::KeyRing;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Two keys, a comma and a line's end have 72 bytes.
+const LEN_MAX: u64 = 256;
+
+/// Reads a key and, where there is one, its backup.
+pub(super) fn read(path: &Path) -> Result<KeyRing, Failure> {
+    let failure = |error: std::io::Error| Failure::file("read", path, &error);
+    let mut text = String::new();
+    let file = File::open(path).map_err(failure)?;
+    let mode = file.metadata().map_err(failure)?.permissions().mode();
+    file.take(LEN_MAX).read_to_string(&mut text).map_err(failure)?;
+    let key = text.trim().parse().map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    if mode & 0o077 != 0 {
+        warn(format!("others can read the key in {0}: chmod 600 {0}", path.display()));
+    }
+    Ok(key)
+}
+
+/// `--key`, as it once was.
+pub(super) fn given_openly() -> Failure {
+    Failure::usage(
+        "--key would show the key to everybody who lists processes: write it into a file of mode 0600 and give \
+         --key-file FILE (Linux's own is in /proc/sys/net/ipv4/tcp_fastopen_key)",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_from_a_file_and_what_is_none_is_not_shown() {
+        let path = std::env::temp_dir().join(format!("firstbyte-key-{}", std::process::id()));
+        let text = "00010203-04050607-08090a0b-0c0d0e0f,10111213-14151617-18191a1b-1c1d1e1f";
+        std::fs::write(&path, format!("{text}\n")).unwrap();
+        assert_eq!(read(&path).unwrap(), text.parse().unwrap());
+        std::fs::write(&path, "secret").unwrap();
+        let failure = read(&path).unwrap_err();
+        assert!(failure.message().contains("four hexadecimal words"), "{failure:?}");
+        assert!(!failure.message().contains("secret"), "{failure:?}");
+        std::fs::remove_file(&path).unwrap();
+        assert!(read(&path).unwrap_err().message().starts_with("cannot read "));
+        assert!(read(Path::new("/dev/zero")).is_err(), "it has no end");
+    }
+}

@@ -1,0 +1,196 @@
+//! What clients may do to `firstbyte serve` that browsers do not.
+use crate::Server;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) fn connect() -> TcpStream {
+    let stream = TcpStream::connect("10.77.0.2:80").unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+}
+
+pub(crate) fn ask(stream: &mut TcpStream, text: &str) {
+    stream.write_all(text.as_bytes()).unwrap();
+}
+
+/// What comes until the server closes, or resets because it did not read all.
+fn rest(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4096];
+    while let Ok(len @ 1..) = stream.read(&mut piece) {
+        bytes.extend_from_slice(&piece[..len]);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The status with which a request is answered, on a connection of its own.
+fn status(request: &str) -> String {
+    let mut stream = connect();
+    // The server may close before it has read all of it.
+    let _ = stream.write_all(request.as_bytes());
+    rest(&mut stream).split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+const PLAIN: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/// A folder with a file that no pair of buffers holds; it takes no room on the disk.
+pub(crate) struct LargeFile(PathBuf);
+
+impl LargeFile {
+    const LEN: u64 = 64 << 20;
+
+    pub(crate) fn new(name: &str) -> LargeFile {
+        let folder = std::env::temp_dir().join(format!("firstbyte-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        File::create(folder.join("large")).unwrap().set_len(LargeFile::LEN).unwrap();
+        LargeFile(folder)
+    }
+
+    pub(crate) fn root(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for LargeFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// More of them than tokio has threads for files (512).
+#[test]
+fn readers_that_stand_still_keep_nobody_from_downloading() {
+    testnet::in_namespace(|| {
+        let file = LargeFile::new("idle");
+        let server = Server::start(&["--root", file.root(), "--quiet"]);
+        let ask_for_file = || {
+            let mut stream = connect();
+            ask(&mut stream, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+            stream.read_exact(&mut [0; 1]).unwrap();
+            stream
+        };
+        let idle: Vec<TcpStream> = (0..520).map(|_| ask_for_file()).collect();
+        let mut stream = ask_for_file();
+        let read = std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
+        assert!(read > LargeFile::LEN, "{read}");
+        drop(idle);
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
+/// His window stays closed, and his host answers every probe.
+#[test]
+fn a_reader_that_takes_nothing_is_let_go_of() {
+    testnet::in_namespace(|| {
+        let file = LargeFile::new("slow");
+        let mut server = Server::start(&["--root", file.root(), "--timeout", "1s"]);
+        let mut stream = connect();
+        ask(&mut stream, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+        let line = server.next_line();
+        assert_eq!(line["event"], "broken", "{line}");
+        let read = std::io::copy(&mut stream, &mut std::io::sink()).unwrap_err();
+        assert_eq!(read.kind(), std::io::ErrorKind::ConnectionReset);
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
+/// Neither half a head nor half a body is waited for without end.
+#[test]
+fn half_a_request_is_given_up() {
+    testnet::in_namespace(|| {
+        let mut server = Server::start(&["--timeout", "1s"]);
+        let mut head = connect();
+        ask(&mut head, "GET / HTTP/1.1\r\nHos");
+        assert_eq!(rest(&mut head), "");
+        assert_eq!(server.next_line()["event"], "broken");
+        let mut body = connect();
+        ask(&mut body, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhal");
+        let said = rest(&mut body);
+        assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
+#[test]
+fn huge_heads_are_refused_and_the_next_client_is_served() {
+    testnet::in_namespace(|| {
+        let server = Server::start(&[]);
+        let long = "x".repeat(100_000);
+        assert_eq!(status(&format!("GET / HTTP/1.1\r\nHost: x\r\nA: {long}\r\n\r\n")), "431");
+        let many: String = (0..200).map(|number| format!("A{number}: x\r\n")).collect();
+        assert_eq!(status(&format!("GET / HTTP/1.1\r\nHost: x\r\n{many}\r\n")), "431");
+        let answer = status(&format!("GET /{long} HTTP/1.1\r\nHost: x\r\n\r\n"));
+        assert!(["414", "431"].contains(&answer.as_str()), "{answer}");
+        assert_eq!(status(PLAIN), "200");
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
+/// What is no HTTP, or means two things (RFC 9112 §6.3), is not guessed at.
+#[test]
+fn what_is_no_request_is_a_bad_one() {
+    testnet::in_namespace(|| {
+        let server = Server::start(&[]);
+        for request in [
+            "\x16\x03\x01\x02\0\x01\0\x01\u{7f}\x03\x03",
+            "GET\0/ HTTP/1.1\r\n\r\n",
+            "GET / HTTP/9.9\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n",
+            "GET / HTTP/1.1\r\nA : x\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+            "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
+        ] {
+            assert_eq!(status(request), "400", "{request:?}");
+        }
+        assert_eq!(status(PLAIN), "200");
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
+/// One byte a segment, and several requests in one: each is answered once, in order.
+#[test]
+fn requests_may_be_split_and_pipelined() {
+    testnet::in_namespace(|| {
+        let server = Server::start(&["--keep-alive"]);
+        let mut stream = connect();
+        stream.set_nodelay(true).unwrap();
+        for byte in PLAIN.bytes() {
+            stream.write_all(&[byte]).unwrap();
+        }
+        let post = |len: usize| {
+            format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {len}\r\n\r\n{}", "x".repeat(len))
+        };
+        let last = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        ask(&mut stream, &[post(1), post(22), post(333), last.to_owned()].concat());
+        let said = rest(&mut stream);
+        let bodies = ["Hello from", "POST: 1 bytes", "POST: 22 bytes", "POST: 333 bytes", "Hello from"];
+        let places: Vec<Option<usize>> =
+            bodies[..4].iter().map(|body| said.find(body)).chain([said.rfind(bodies[4])]).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{said}");
+        assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 5, "{said}");
+        assert_eq!(server.stop().0, Some(0));
+    });
+}
+
+/// The next one waits in the accept queue until a place is free.
+#[test]
+fn no_more_connections_are_served_at_once_than_said() {
+    testnet::in_namespace(|| {
+        let server = Server::start(&["--max-connections", "2"]);
+        let mut silent = [connect(), connect()];
+        let mut third = connect();
+        ask(&mut third, PLAIN);
+        third.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        assert_eq!(third.read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+        third.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        ask(&mut silent[0], PLAIN);
+        assert!(rest(&mut silent[0]).starts_with("HTTP/1.1 200 "));
+        drop(silent);
+        assert!(rest(&mut third).starts_with("HTTP/1.1 200 "));
+        assert_eq!(server.stop().0, Some(0));
+    });
+}

@@ -1,0 +1,57 @@
+//! Captures of `firstbyte lab`, as Wireshark reads them.
+use crate::{run, skipped_without, stdout};
+use std::path::PathBuf;
+
+/// Runs a scenario; gives its values, and for each run (an interface of the capture) the packets of which Wireshark thinks that they went
+/// a second time.
+fn retransmissions(scenario: &str) -> (serde_json::Value, Vec<usize>) {
+    let capture: PathBuf =
+        std::env::temp_dir().join(format!("firstbyte-lab-{scenario}-{}.pcapng", std::process::id()));
+    let file = capture.to_str().unwrap();
+    let output = run(&["lab", scenario, "--json", "--pcap", file]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let values = serde_json::from_str(stdout(&output)).unwrap();
+    let mut tshark = testnet::command("tshark");
+    tshark.args([
+        "-r",
+        file,
+        "-T",
+        "fields",
+        "-e",
+        "frame.interface_id",
+        "-e",
+        "tcp.analysis.retransmission",
+    ]);
+    let read = tshark.arg("-e").arg("tcp.analysis.out_of_order").output().unwrap();
+    assert!(read.status.success(), "{read:?}");
+    std::fs::remove_file(capture).unwrap();
+    let mut counts = Vec::new();
+    for line in stdout(&read).lines() {
+        let mut fields = line.split('\t');
+        let run: usize = fields.next().unwrap().parse().unwrap();
+        counts.resize(counts.len().max(run + 1), 0);
+        counts[run] += usize::from(fields.any(|field| !field.is_empty()));
+    }
+    (values, counts)
+}
+
+/// Each run has addresses of its own: where the same ones come again with the same ports and numbers, Wireshark takes a whole run for
+/// retransmissions of the one before.
+#[test]
+fn runs_in_one_capture_are_no_retransmissions_of_each_other() {
+    if skipped_without("tshark") {
+        return;
+    }
+    for (scenario, runs) in [("fast-open", 2), ("packets", 8), ("big-request", 4)] {
+        assert_eq!(retransmissions(scenario).1, vec![0; runs], "{scenario}: nothing was lost");
+    }
+    let (values, seen) = retransmissions("congestion");
+    let downloads = values["downloads"].as_array().unwrap();
+    assert_eq!(seen.len(), downloads.len());
+    for (download, seen) in downloads.iter().zip(seen) {
+        // The capture is the receiver's, to whom the second of two packets of which the first was lost is the only one.
+        let sent_again = download["sent_again"].as_u64().unwrap();
+        assert!(seen as u64 <= sent_again, "{seen} of {sent_again}: {}", download["algorithm"]);
+        assert!(sent_again > 0, "the bottleneck loses some");
+    }
+}
