@@ -277,6 +277,9 @@ fn is_of_device(name: &str) -> bool {
 
 /// Names that end alike, or all of them.
 fn unknown_setting(name: &str, config: &Config) -> Failure {
+    if name == "net.ipv4.tcp_fastopen_key" {
+        return Failure::usage("the cookie key is read from a file: firstbyte serve --key-file FILE");
+    }
     let last = name.rsplit('.').next().unwrap_or(name);
     let stem = last.trim_start_matches("tcp_");
     let known = config.all();

@@ -3,6 +3,7 @@ use super::ServeArgs;
 use crate::escape;
 use firstbyte::{ConnectionInfo, Net};
 use serde_json::{Value, json};
+use std::error::Error;
 use std::fmt::Display;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -90,15 +91,14 @@ impl Log {
     }
 
     /// A connection that ended badly.
-    pub(crate) fn broken(&self, peer: SocketAddr, why: &dyn Display) {
+    pub(crate) fn broken(&self, peer: SocketAddr, why: &dyn Error) {
         if self.quiet {
             return;
         }
+        let why = with_causes(why);
         match self.json {
-            true => {
-                print_json(&json!({ "event": "broken", "peer": peer.to_string(), "why": why.to_string() }))
-            }
-            false => print_line(&format!("{peer} broke off: {}", escape::line(&why.to_string()))),
+            true => print_json(&json!({ "event": "broken", "peer": peer.to_string(), "why": why })),
+            false => print_line(&format!("{peer} broke off: {}", escape::line(&why))),
         }
     }
 
@@ -148,6 +148,20 @@ impl Log {
     }
 }
 
+/// What an error says, and what each error behind it adds.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
 fn request_object(peer: SocketAddr, request: &Request, info: Option<&ConnectionInfo>) -> Value {
     let Request { method, path, status, bytes, early } = request;
     let mut line = json!({
@@ -195,6 +209,28 @@ fn print_line(line: &dyn Display) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_tells_its_causes_once() {
+        let inner = std::io::Error::other("the peer did not answer in time");
+        let error = std::io::Error::other(Outer(inner));
+        assert_eq!(with_causes(&error), "writing a body: the peer did not answer in time");
+    }
+
+    #[derive(Debug)]
+    struct Outer(std::io::Error);
+
+    impl Display for Outer {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("writing a body")
+        }
+    }
+
+    impl Error for Outer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.0)
+        }
+    }
 
     #[test]
     fn a_path_does_not_steer_the_terminal() {

@@ -30,7 +30,7 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 29] = [
+    let cases: [(&[&str], &str); 30] = [
         (&["ss", "-a", "-l"], "cannot be used with '--listening'"),
         (&["ss", "--summary", "-i"], "'--summary' cannot be used with '--info'"),
         (&["route", "set", "default"], "say what holds there, such as '10.0.0.0/8 initcwnd 20'"),
@@ -58,6 +58,10 @@ fn wrong_arguments_are_answered_with_right_ones() {
             "POST is not idempotent, so Fast Open is off for it (see --force-early)",
         ),
         (&["serve", "--key", "123"], "write it into a file of mode 0600 and give --key-file FILE"),
+        (
+            &["serve", "--set", "net.ipv4.tcp_fastopen_key=00010203-04050607-08090a0b-0c0d0e0f"],
+            "the cookie key is read from a file: firstbyte serve --key-file FILE",
+        ),
         (&["serve", "--timeout", "0"], "0 leaves no time at all"),
         (&["serve", "--max-connections", "0"], "0 is not in 1.."),
         (&["serve", "--synack-hold", "1"], "write a time with a unit"),

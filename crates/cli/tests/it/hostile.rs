@@ -91,6 +91,7 @@ fn a_reader_that_takes_nothing_is_let_go_of() {
         ask(&mut stream, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
         let line = server.next_line();
         assert_eq!(line["event"], "broken", "{line}");
+        assert!(line["why"].as_str().unwrap().ends_with(": the peer did not answer in time"), "{line}");
         let read = std::io::copy(&mut stream, &mut std::io::sink()).unwrap_err();
         assert_eq!(read.kind(), std::io::ErrorKind::ConnectionReset);
         assert_eq!(server.stop().0, Some(0));
