@@ -23,8 +23,9 @@ use crate::{Device, Stats, arrived, fits, is_ip};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use sync::atomic::{AtomicU32, Ordering::Relaxed};
+use sync::{Mutex, MutexGuard, PoisonError};
 use wire::{Capabilities, RxBatch, RxChecksum, RxPacket, TxChecksum, TxPacket};
 
 /// Packets that wait in each direction before the sender is pushed back, unless [`pair_with`] says otherwise.

@@ -6,11 +6,10 @@
 mod ending;
 
 use crate::SHUTDOWN_TIMEOUT;
-use crate::signal::Signal;
 use crate::timer::Timer;
 use device::Device;
 use ending::Ending;
-use host::{Clock, Host, Phase, Pump, RealClock, Step};
+use host::{Clock, Host, Phase, Pump, RealClock, Signal, Step};
 use proto::Instant;
 use std::future::poll_fn;
 use std::io;

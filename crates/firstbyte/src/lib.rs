@@ -67,7 +67,6 @@ mod driver;
 mod error;
 mod listener;
 mod net;
-mod signal;
 mod socket;
 mod stream;
 mod timer;

@@ -37,7 +37,7 @@ const BEFORE: Duration = Duration::from_secs(100 * 24 * 3600);
 
 /// The one place of the product that reads the clock for a stack.
 fn monotonic() -> std::time::Instant {
-    std::time::Instant::now()
+    sync::monotonic()
 }
 
 /// A clock that stands still until it is moved.

@@ -4,8 +4,8 @@ use crate::{Clock, RealClock};
 use proto::{ConnId, Instant, ListenerId, RxBatch, Stack, TxPacket};
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a [`Pump`](crate::Pump) moves packets for: one running stack behind its lock. [`Host`] is one; who gives the stack another face
 /// (descriptors instead of handles) writes another.
@@ -164,34 +164,42 @@ impl<C: Clock> Host<C> {
     /// Ends everything, with a reset where a peer has not acknowledged everything. The pump's next step sends the
     /// last packets.
     pub fn stop(&self) {
-        if self.shared.is_poisoned() {
-            return self.wake_after_panic();
+        match self.shared.lock() {
+            Ok(shared) => self.run(shared, |_| true, Shared::stop),
+            // Whoever waits shall panic too instead of waiting for ever.
+            Err(poisoned) => {
+                let mut woken = Woken::new();
+                poisoned.into_inner().waiters.remove_all(&mut woken);
+                woken.into_iter().for_each(Waker::wake);
+            }
         }
-        self.let_go(|shared, now, woken| {
-            shared.close_everything(now, woken);
-            shared.phase = Phase::Stopped;
-            shared.stack.abort_undelivered(now);
-        });
     }
 
     /// Runs a verb under the lock; afterwards wakes whom it named and tells the pump.
     pub(crate) fn mutate<R>(&self, verb: impl FnOnce(&mut Shared, Instant, &mut Woken) -> R) -> R {
-        self.run(|_| true, verb)
+        self.run(self.lock(), |_| true, verb)
     }
 
     /// As [`mutate`](Self::mutate), for verbs that seldom leave work for the pump and never move a deadline: it is
     /// told only if there is something to send.
     pub(crate) fn consult<R>(&self, verb: impl FnOnce(&mut Shared, Instant, &mut Woken) -> R) -> R {
-        self.run(Stack::is_transmit_pending, verb)
+        self.run(self.lock(), Stack::is_transmit_pending, verb)
+    }
+
+    /// As [`mutate`](Self::mutate), for verbs that run while something is dropped: does nothing after a panic.
+    pub(crate) fn let_go(&self, verb: impl FnOnce(&mut Shared, Instant, &mut Woken)) {
+        if let Ok(shared) = self.shared.lock() {
+            self.run(shared, |_| true, verb);
+        }
     }
 
     fn run<R>(
         &self,
+        mut shared: MutexGuard<'_, Shared>,
         is_work: impl FnOnce(&Stack) -> bool,
         verb: impl FnOnce(&mut Shared, Instant, &mut Woken) -> R,
     ) -> R {
         let mut woken = Woken::new();
-        let mut shared = self.lock();
         let result = verb(&mut shared, self.clock.now(), &mut woken);
         let tell = is_work(&shared.stack) && !core::mem::replace(&mut shared.notified, true);
         drop(shared);
@@ -200,20 +208,6 @@ impl<C: Clock> Host<C> {
             (self.notify)();
         }
         result
-    }
-
-    /// As [`mutate`](Self::mutate), for verbs that run while something is dropped: does nothing after a panic.
-    pub(crate) fn let_go(&self, verb: impl FnOnce(&mut Shared, Instant, &mut Woken)) {
-        if !self.shared.is_poisoned() {
-            self.mutate(verb);
-        }
-    }
-
-    /// Whoever waits shall panic too instead of waiting for ever.
-    fn wake_after_panic(&self) {
-        let mut woken = Woken::new();
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).waiters.remove_all(&mut woken);
-        woken.into_iter().for_each(Waker::wake);
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -263,6 +257,12 @@ impl Shared {
             self.stack.close(now, id);
         }
         self.waiters.remove_all(woken);
+    }
+
+    fn stop(&mut self, now: Instant, woken: &mut Woken) {
+        self.close_everything(now, woken);
+        self.phase = Phase::Stopped;
+        self.stack.abort_undelivered(now);
     }
 
     pub(crate) fn ensure_running<E>(&self) -> Result<(), Error<E>> {

@@ -7,6 +7,7 @@
 //!   that cannot go on registers the caller's [`Waker`](std::task::Waker) under the same lock.
 //! - [`Pump`]: moves packets and time. One [`step`](Pump::step) takes a batch from the device, gives it to the
 //!   stack, collects what the stack wants sent and whom it wants woken, unlocks, wakes, and sends.
+//! - [`Signal`]: how a notify hook reaches a task that runs the pump.
 //! - [`Clock`]: the only place where time is read: [`RealClock`] outside, [`VirtualClock`] in tests.
 //!
 //! - [`paths`]: what is remembered of paths, in a file.
@@ -29,8 +30,10 @@ mod clock;
 mod host;
 pub mod paths;
 mod pump;
+mod signal;
 mod verbs;
 mod waiters;
 pub use clock::{Clock, RealClock, VirtualClock};
 pub use host::{Error, Exchange, Host, Phase, Pumped, turn};
 pub use pump::{Pump, RX_BATCH, Step, TX_QUEUE_MAX};
+pub use signal::Signal;

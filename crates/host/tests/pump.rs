@@ -5,7 +5,7 @@ use device::{Device, memory};
 use host::{Clock, Error, Host, Phase, Pump, VirtualClock};
 use proto::{
     CloseReason, Config, ConnId, ConnectError, ConnectOptions, FastOpen, Instant, ListenOptions, ListenerId,
-    Outcome, ReadError, Stack, State,
+    Outcome, ReadError, SocketOption, Stack, State,
 };
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -478,4 +478,38 @@ fn what_a_device_fails_to_send_is_not_lost() {
     assert_eq!(server.host.try_read(accepted, &mut [0; 8000]), Ok(4000));
     let counters = client.inspect(|stack| stack.counters().clone());
     assert_eq!((counters.retrans_segs, counters.timeouts), (0, 0));
+}
+
+/// Whatever a write leaves to be done, at once or at a time, the pump is told of.
+#[test]
+fn a_write_that_has_to_wait_tells_the_pump_of_its_deadline() {
+    for situation in ["closed window", "cork", "Nagle"] {
+        let mut pair = Pair::new();
+        let (client, _server) = pair.connected();
+        match situation {
+            "closed window" => {
+                let (waker, _) = waker();
+                let mut cx = Context::from_waker(&waker);
+                // Nobody reads.
+                while let Poll::Ready(written) = pair.client.host.poll_write(&mut cx, client, &[7; 10_000]) {
+                    written.unwrap();
+                    pair.settle();
+                }
+            }
+            "cork" => pair.client.host.set_option(client, SocketOption::Cork(true)).unwrap(),
+            _ => {
+                assert_eq!(pair.client.host.try_write(client, b"unacknowledged"), Ok(14));
+                pair.client.pump.step(true).unwrap();
+            }
+        }
+        let step = pair.client.pump.step(true).unwrap();
+        pair.client.notified.take();
+        let (waker, _) = waker();
+        let mut cx = Context::from_waker(&waker);
+        let _ = pair.client.host.poll_write(&mut cx, client, b"x");
+        let told = pair.client.notified.take();
+        let pending = pair.client.host.inspect(|stack| stack.is_transmit_pending());
+        let deadline = pair.client.host.configure(|stack, _| stack.poll_timeout());
+        assert!(told == 1 || (!pending && deadline == step.deadline), "{situation}: {deadline:?}");
+    }
 }

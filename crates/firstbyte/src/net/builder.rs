@@ -1,9 +1,9 @@
 //! The description of a stack, before it runs.
 use super::{Handle, Net};
 use crate::driver::{Control, Driver};
-use crate::signal::Signal;
+
 use device::Device;
-use host::{Host, RealClock};
+use host::{Host, RealClock, Signal};
 use proto::{Config, RxPacket, Stack, fast_open};
 use std::io;
 use std::net::IpAddr;

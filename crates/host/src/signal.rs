@@ -1,18 +1,18 @@
-//! A flag that wakes the driver: set from anywhere, any number of times, seen once.
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+//! A flag that wakes whoever runs the pump: set from anywhere, any number of times, seen once.
 use std::task::{Context, Poll, Waker};
+use sync::atomic::{AtomicBool, Ordering};
+use sync::{Mutex, MutexGuard, PoisonError};
 
-/// One flag, one task that waits for it.
+/// One flag, one task that waits for it: what the notify hook of a [`Host`](crate::Host) sets, most often.
 #[derive(Debug, Default)]
-pub(crate) struct Signal {
+pub struct Signal {
     is_set: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
 impl Signal {
     /// Sets the flag and wakes the waiting task.
-    pub(crate) fn set(&self) {
+    pub fn set(&self) {
         if self.is_set.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -23,7 +23,7 @@ impl Signal {
     }
 
     /// Ready, and the flag cleared, if it was set.
-    pub(crate) fn poll_take(&self, cx: &Context<'_>) -> Poll<()> {
+    pub fn poll_take(&self, cx: &Context<'_>) -> Poll<()> {
         if self.is_set.swap(false, Ordering::AcqRel) {
             return Poll::Ready(());
         }
@@ -38,12 +38,12 @@ impl Signal {
         if self.is_set.swap(false, Ordering::AcqRel) { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    fn slot(&self) -> std::sync::MutexGuard<'_, Option<Waker>> {
+    fn slot(&self) -> MutexGuard<'_, Option<Waker>> {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
     use std::sync::Arc;

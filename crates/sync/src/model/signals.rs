@@ -1,0 +1,71 @@
+//! A thread's signal handler.
+
+use super::by_chance;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+shuttle::thread_local! {
+    static HANDLER: RefCell<Option<Rc<dyn Fn()>>> = RefCell::new(None);
+    /// Signals that will still come.
+    static COMING: Cell<u32> = Cell::new(0);
+    static RESTARTS: Cell<bool> = Cell::new(false);
+    /// Masks that lie over one another.
+    static MASKS: Cell<u32> = Cell::new(0);
+    static IS_RUNNING: Cell<bool> = Cell::new(false);
+}
+
+/// So many signals come to the calling thread, whenever it can be interrupted, and `handler` takes each. `restarts`: it was installed with
+/// `SA_RESTART`.
+pub fn handle(times: u32, restarts: bool, handler: impl Fn() + 'static) {
+    HANDLER.with(|installed| *installed.borrow_mut() = Some(Rc::new(handler)));
+    COMING.with(|coming| coming.set(times));
+    RESTARTS.with(|flag| flag.set(restarts));
+}
+
+/// No more signals come.
+pub fn end() {
+    COMING.with(|coming| coming.set(0));
+}
+
+/// Signals are held back while it lives.
+#[derive(Debug)]
+pub struct Masked(());
+
+impl Masked {
+    /// From now on.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "it acts")]
+    pub fn new() -> Masked {
+        MASKS.with(|masks| masks.set(masks.get() + 1));
+        Masked(())
+    }
+}
+
+impl Drop for Masked {
+    fn drop(&mut self) {
+        MASKS.with(|masks| masks.set(masks.get() - 1));
+        let _ = point();
+    }
+}
+
+/// A place where a handler may run. True: one has.
+pub(super) fn point() -> bool {
+    let runs = are_coming() && MASKS.with(Cell::get) == 0 && by_chance(3);
+    if runs {
+        COMING.with(|coming| coming.set(coming.get() - 1));
+        let handler = HANDLER.with(|handler| handler.borrow().clone());
+        IS_RUNNING.with(|running| running.set(true));
+        handler.into_iter().for_each(|handler| handler());
+        IS_RUNNING.with(|running| running.set(false));
+    }
+    runs
+}
+
+/// A handler does not interrupt itself.
+pub(super) fn are_coming() -> bool {
+    COMING.with(Cell::get) > 0 && !IS_RUNNING.with(Cell::get)
+}
+
+pub(super) fn restart() -> bool {
+    RESTARTS.with(Cell::get)
+}
