@@ -4,6 +4,7 @@ mod fuzz;
 mod packages;
 mod sanitize;
 mod scripts;
+mod threads;
 mod tidy;
 
 use std::process::{Command, ExitCode};
@@ -18,6 +19,9 @@ usage: cargo xtask COMMAND
   simulate [OPTION…]
            two stacks in virtual time with every setting, option, fault and application step drawn at random; --help lists
            the options (worlds, seeds, intensity, replay, shrink)
+  threads [--times N]
+           the host's and the sockets' locks, wakers and sleepers, signal handlers and cancelled threads in some thousand random
+           orders of events (shuttle), or N times as many
   tidy     only the rules of CONTRIBUTING.md that a program can check
   sanitize the C library's programs under AddressSanitizer (needs a nightly toolchain, x86-64) and valgrind's memcheck
   scripts PACKETDRILL [FILE|FOLDER…]
@@ -33,6 +37,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["tidy"] => tidy::check(),
         ["simulate", ref options @ ..] => simulate(options),
+        ["threads", ref arguments @ ..] => threads::run(arguments),
         ["sanitize"] => sanitize::run(),
         ["fuzz", ref arguments @ ..] => fuzz::run(arguments),
         ["scripts", packetdrill, ref paths @ ..] => scripts::run(packetdrill, paths),
@@ -68,6 +73,7 @@ fn test() -> Result<(), String> {
     cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"], &[])?;
     cargo(&["build", "--release", "--locked", "--package", "firstbyte-cli"], &[])?;
     cargo(&["test", "--workspace", "--locked"], &[("FIRSTBYTE_SEEDS", SEEDS)])?;
+    threads::run(&[])?;
     simulate(&["--worlds", WORLDS])?;
     cargo(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "--deny warnings")])?;
     cargo(&["run", "--release", "--locked", "--", "lab", "fast-open"], &[])?;

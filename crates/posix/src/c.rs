@@ -20,6 +20,7 @@ pub(crate) mod masked;
 mod memory;
 mod messages;
 mod polling;
+#[cfg(not(shuttle))]
 pub(crate) mod semaphore;
 mod zerocopy;
 

@@ -16,26 +16,45 @@
 
 mod bell;
 mod driver;
+#[cfg(not(shuttle))]
+mod event;
+#[cfg(shuttle)]
+mod modelled;
 mod parker;
 mod ready;
+mod stay;
 mod waiters;
 
 pub use driver::{Ended, Running};
 pub use ready::{Look, Waits};
 
 use crate::c::Sides;
-use crate::c::masked::Masked;
+#[cfg(not(shuttle))]
+use crate::c::{
+    masked::{Masked, Unmasked},
+    semaphore::{Semaphore, Waited},
+};
 use crate::errno::{Errno, Stop};
 use crate::files::Open;
 use crate::sockets::Sockets;
+#[cfg(not(shuttle))]
+use event::Event;
 use host::{Clock, Exchange, Phase, Pumped, RealClock, turn};
 use libc::c_int;
-use parker::{Parked, Stay};
+#[cfg(shuttle)]
+use modelled::{Event, Semaphore};
+use parker::{Parked, Parker};
 use proto::{Instant, RxBatch, TxPacket};
+use stay::Stay;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+#[cfg(shuttle)]
+use sync::model::{
+    Waited,
+    signals::{Masked, Unmasked},
+};
+use sync::{Mutex, MutexGuard, PoisonError};
 use waiters::Waiters;
 
 /// What a call waits for.
@@ -170,14 +189,15 @@ impl<C: Clock> RealProcess<C> {
         let mut waiting = self.waiting();
         // Only a call that waits needs it: to make one asks libc for memory, which a handler may not.
         let mut stay = None;
+        let of_thread = || Stay::begin(Parker::current());
         loop {
-            let waker = || stay.get_or_insert_with(Stay::new).parker().waker();
+            let waker = || stay.get_or_insert_with(of_thread).place().waker();
             let deadline = match waiting.attempt(watch.fds, waker, &mut attempt) {
                 Ok(value) => return Ok(value),
                 Err(Stop::Errno(errno)) => return Err(errno),
                 Err(Stop::Wait(deadline)) => deadline,
             };
-            let parker = stay.get_or_insert_with(Stay::new).parker();
+            let parker = stay.get_or_insert_with(of_thread).place();
             let left = deadline.map(|deadline| deadline.since(self.clock.now()));
             if parker.park(left) == Parked::Interrupted {
                 return Err(Errno::EINTR);
@@ -215,6 +235,21 @@ impl<C: Clock> RealProcess<C> {
         inner.phase = Phase::Stopped;
         inner.sockets.stack_mut().abort_undelivered(now);
         inner.release_everybody();
+    }
+
+    /// Calls that wait.
+    pub fn waiting_count(&self) -> usize {
+        self.lock().waiters.len()
+    }
+
+    /// The driver goes to sleep: what there is to do it knows, or is about to be told.
+    #[cfg(shuttle)]
+    fn assert_nothing_is_untold(&self) {
+        let mut inner = self.lock_by_driver();
+        assert!(
+            inner.notified || !inner.has_work(),
+            "the driver sleeps, and nobody tells it that there is work"
+        );
     }
 
     /// Has every peer acknowledged everything? Meaningful after [`begin_shutdown`](Self::begin_shutdown).

@@ -47,11 +47,13 @@ impl Drop for Masked {
 }
 
 /// Lets handlers run while a call sleeps; also when the sleep ends because the thread is cancelled.
+#[cfg(not(shuttle))]
 #[derive(Debug)]
 pub(crate) struct Unmasked {
     is_masked_outside: bool,
 }
 
+#[cfg(not(shuttle))]
 impl Unmasked {
     pub(crate) fn new() -> Unmasked {
         // Forgotten first: a handler's own calls are outermost ones.
@@ -60,6 +62,7 @@ impl Unmasked {
     }
 }
 
+#[cfg(not(shuttle))]
 impl Drop for Unmasked {
     fn drop(&mut self) {
         if self.is_masked_outside {

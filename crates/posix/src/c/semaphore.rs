@@ -44,8 +44,14 @@ impl Semaphore {
 
     /// One wait may end.
     pub(crate) fn post(&self) {
-        // SAFETY: it has been initialised. At most one post is outstanding, so that it cannot overflow.
+        // SAFETY: it has been initialised. With 2³¹ − 1 posts outstanding one more changes nothing.
         unsafe { libc::sem_post(self.0.get()) };
+    }
+
+    /// Takes one post. False: there is none.
+    pub(crate) fn try_take(&self) -> bool {
+        // SAFETY: it has been initialised.
+        unsafe { libc::sem_trywait(self.0.get()) == 0 }
     }
 
     /// Sleeps until it is posted, for `most` at most.

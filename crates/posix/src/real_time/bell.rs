@@ -1,15 +1,22 @@
-//! A descriptor of the kernel's that stands for the library's, so that a thread may sleep on both kinds at once.
+//! An event descriptor for each thread that stands for the library's descriptors, so that it may sleep on the kernel's at once.
 
+use super::Event;
+use super::stay::Place;
 use crate::errno::Errno;
-use rustix::event::{EventfdFlags, eventfd};
+use core::time::Duration;
+use libc::{pollfd, sigset_t};
 use std::cell::RefCell;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::task::{Wake, Waker};
+use sync::atomic::AtomicU32;
+use sync::thread_local;
 
 /// One thread's bell.
 #[derive(Debug)]
-pub(super) struct Bell(OwnedFd);
+pub(super) struct Bell {
+    event: Event,
+    calls: AtomicU32,
+}
 
 thread_local! {
     /// And the process it was made in: a child of fork shares it with its parent, and would hear what is not for it.
@@ -27,9 +34,7 @@ impl Bell {
         if let Some((_, bell)) = known.filter(|(made_in, _)| *made_in == process) {
             return Ok(bell);
         }
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let fd = eventfd(0, flags).map_err(|errno| Errno(errno.raw_os_error()))?;
-        let bell = Arc::new(Bell(fd));
+        let bell = Arc::new(Bell { event: Event::new()?, calls: AtomicU32::new(0) });
         // A thread that is ending keeps none.
         let _ = OWN.try_with(|own| own.replace(Some((process, Arc::clone(&bell)))));
         Ok(bell)
@@ -39,25 +44,36 @@ impl Bell {
         Waker::from(Arc::clone(self))
     }
 
-    /// Readable while it rings.
-    pub(super) fn fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+    /// Sleeps until it rings, or one of the kernel's has something, for `most` at most.
+    ///
+    /// # Errors
+    /// `EINTR`.
+    pub(super) fn sleep(
+        &self,
+        kernels: &mut [pollfd],
+        most: Option<Duration>,
+        mask: Option<&sigset_t>,
+    ) -> Result<(), Errno> {
+        self.event.sleep(kernels, most, mask)
+    }
+}
+
+impl Place for Bell {
+    fn calls(&self) -> &AtomicU32 {
+        &self.calls
     }
 
-    pub(super) fn silence(&self) {
-        let mut count = [0; 8];
-        // Nothing there: it does not ring.
-        let _ = rustix::io::read(&self.0, &mut count);
+    fn wake(&self) {
+        self.event.set();
     }
 }
 
 impl Wake for Bell {
     fn wake(self: Arc<Bell>) {
-        self.wake_by_ref();
+        Place::wake(&*self);
     }
 
     fn wake_by_ref(self: &Arc<Bell>) {
-        // Full: it rings.
-        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+        Place::wake(&**self);
     }
 }

@@ -2,19 +2,20 @@
 //!
 //! It sleeps in `poll` until the device has packets (or takes some again), a call has left work, or the next deadline comes.
 
-use super::RealProcess;
+use super::{Event, RealProcess};
+use crate::errno::Errno;
 use crate::sockets::Sockets;
 use crate::sysctl::SysctlTree;
 use device::Device;
 use host::{Clock, Phase, Pump, RealClock, Step};
+use libc::pollfd;
 use proto::Instant;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::io::Errno;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use sync::thread::{self, JoinHandle};
+use sync::{Mutex, PoisonError};
 
 /// How often a tree of settings is looked at.
 const TREE_PERIOD: Duration = Duration::from_secs(1);
@@ -49,13 +50,10 @@ impl Running {
         mut device: D,
         tree: Option<SysctlTree>,
     ) -> io::Result<Running> {
-        let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let bell = Arc::new(Event::new().map_err(|errno| io::Error::from_raw_os_error(errno.0))?);
         let ring = {
             let bell = Arc::clone(&bell);
-            move || {
-                // Full: it has been rung.
-                let _ = rustix::io::write(&bell, &1_u64.to_ne_bytes());
-            }
+            move || bell.set()
         };
         device.set_notify(Arc::new(ring.clone()));
         let clock = RealClock::new();
@@ -95,7 +93,7 @@ impl Running {
 struct Driver<D> {
     pump: Pump<D, RealProcess>,
     process: Arc<RealProcess>,
-    bell: Arc<OwnedFd>,
+    bell: Arc<Event>,
     tree: Option<SysctlTree>,
     patience: Arc<Mutex<Duration>>,
 }
@@ -151,24 +149,18 @@ impl<D: Device> Driver<D> {
 
     /// Until something is to be done. True: the device may have packets.
     fn sleep(&self, step: &Step, deadline: Option<Instant>) -> io::Result<bool> {
+        #[cfg(shuttle)]
+        self.process.assert_nothing_is_untold();
         let left = deadline.map(|deadline| deadline.since(self.process.clock().now()));
-        let left = left.and_then(|left| Timespec::try_from(left).ok());
-        let device = self.pump.device().as_fd();
-        let mut wanted = PollFlags::IN;
-        wanted.set(PollFlags::OUT, step.is_blocked);
-        let mut fds = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
-        fds.extend(device.map(|fd| PollFd::from_borrowed_fd(fd, wanted)));
-        match poll(&mut fds, left.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        if fds[0].revents().contains(PollFlags::IN) {
-            let mut count = [0; 8];
-            // Nothing there: another has taken it.
-            let _ = rustix::io::read(&self.bell, &mut count);
+        let wanted = if step.is_blocked { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
+        let entry = |fd: BorrowedFd<'_>| pollfd { fd: fd.as_raw_fd(), events: wanted, revents: 0 };
+        let mut device: Vec<pollfd> = self.pump.device().as_fd().into_iter().map(entry).collect();
+        match self.bell.sleep(&mut device, left, None) {
+            Ok(()) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(io::Error::from_raw_os_error(errno.0)),
         }
         // Without a descriptor the device rings the bell; an error is told by reading.
-        Ok(fds.get(1).is_none_or(|device| device.revents().intersects(!PollFlags::OUT)))
+        Ok(device.first().is_none_or(|device| device.revents & !libc::POLLOUT != 0))
     }
 }
 

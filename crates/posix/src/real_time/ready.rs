@@ -5,6 +5,7 @@
 
 use super::RealProcess;
 use super::bell::Bell;
+use super::stay::Stay;
 use crate::c::kernel;
 use crate::c::masked::Masked;
 use crate::epoll::Part;
@@ -64,6 +65,7 @@ impl<C: Clock> RealProcess<C> {
     /// `look`'s own; `EINTR`; `ENETDOWN` when the stack ends meanwhile; `EMFILE` if the thread can have no descriptor to sleep on.
     pub fn wait_ready(&self, waits: &Waits<'_>, look: &mut impl Look) -> Result<(), Errno> {
         let bell = Bell::own()?;
+        let _stay = Stay::begin(Arc::clone(&bell));
         let deadline = waits.timeout.map(|timeout| self.clock().now() + timeout);
         let mut waiting = self.waiting();
         let mut parts = Parts::default();
@@ -102,13 +104,8 @@ impl<C: Clock> RealProcess<C> {
                 }
                 return Ok(());
             }
-            let bell_entry = pollfd { fd: bell.fd(), events: libc::POLLIN, revents: 0 };
-            let mut sleepers = vec![bell_entry];
-            sleepers.extend(parts.entries.iter().chain(waits.kernels));
-            kernel::sleep(&mut sleepers, left, waits.mask.or_else(Masked::asleep).as_ref())?;
-            if sleepers[0].revents != 0 {
-                bell.silence();
-            }
+            let mut kernels: Vec<pollfd> = parts.entries.iter().chain(waits.kernels).copied().collect();
+            bell.sleep(&mut kernels, left, waits.mask.or_else(Masked::asleep).as_ref())?;
         }
     }
 }

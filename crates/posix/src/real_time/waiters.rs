@@ -66,6 +66,10 @@ impl<F: Copy + Eq + Hash> Waiters<F> {
         woken.extend(ids.filter_map(|id| Some(self.entries.get(id)?.waker.clone())));
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(super) fn stir_all(&self, woken: &mut Vec<Waker>) {
         woken.extend(self.entries.values().map(|entry| entry.waker.clone()));
     }

@@ -48,6 +48,28 @@ impl Drop for Masked {
     }
 }
 
+/// Lets handlers run while a call sleeps that holds them back.
+#[derive(Debug)]
+pub struct Unmasked(u32);
+
+impl Unmasked {
+    /// From now on.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "it acts")]
+    pub fn new() -> Unmasked {
+        let masks = MASKS.with(|masks| masks.replace(0));
+        let _ = point();
+        Unmasked(masks)
+    }
+}
+
+impl Drop for Unmasked {
+    fn drop(&mut self) {
+        let _ = point();
+        MASKS.with(|masks| masks.set(self.0));
+    }
+}
+
 /// A place where a handler may run. True: one has.
 pub(super) fn point() -> bool {
     let runs = are_coming() && MASKS.with(Cell::get) == 0 && by_chance(3);

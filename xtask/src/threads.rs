@@ -1,0 +1,31 @@
+//! `cargo xtask threads`: the tests that play many orders of events (`tests/orders.rs` of the crates below), built over the checker's locks.
+
+use std::process::Command;
+
+const CRATES: [&str; 3] = ["firstbyte-sync", "firstbyte-host", "firstbyte-posix"];
+/// Read by `sync::model::check`.
+const TIMES: &str = "FIRSTBYTE_ORDERS";
+
+/// `[--times N]`: so many times the orders that the tests play by themselves.
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    let times = match arguments {
+        [] => "1",
+        ["--times", times] => times,
+        _ => return Err("usage: cargo xtask threads [--times N]".to_owned()),
+    };
+    if !times.parse::<usize>().is_ok_and(|times| times > 0) {
+        return Err(format!("--times {times}: give a whole number from 1 on"));
+    }
+    let mut cargo = Command::new(env!("CARGO"));
+    // Apart from the ordinary build: every crate is another one.
+    cargo.args(["test", "--locked", "--test", "orders", "--target-dir", "target/threads"]);
+    cargo.args(CRATES.iter().flat_map(|name| ["--package", name]));
+    cargo.env("RUSTFLAGS", "--cfg shuttle").env(TIMES, times);
+    println!("\n=== {cargo:?}");
+    let status = cargo.status().map_err(|error| format!("cannot run cargo: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("an order of events failed ({status}); its seed is above"))
+    }
+}
