@@ -242,14 +242,15 @@ impl<C: Clock> RealProcess<C> {
         self.lock().waiters.len()
     }
 
-    /// The driver goes to sleep: what there is to do it knows, or is about to be told.
+    /// The driver goes to sleep until `planned`: what there is to do it knows, or is about to be told.
     #[cfg(shuttle)]
-    fn assert_nothing_is_untold(&self) {
+    fn assert_nothing_is_untold(&self, planned: Option<Instant>) {
         let mut inner = self.lock_by_driver();
-        assert!(
-            inner.notified || !inner.has_work(),
-            "the driver sleeps, and nobody tells it that there is work"
-        );
+        let stack = inner.sockets.stack_mut();
+        let due = stack.poll_timeout();
+        let rests = !stack.is_transmit_pending()
+            && due.is_none_or(|due| planned.is_some_and(|planned| planned <= due));
+        assert!(inner.notified || rests, "the driver sleeps, and nobody tells it what there is to do");
     }
 
     /// Has every peer acknowledged everything? Meaningful after [`begin_shutdown`](Self::begin_shutdown).

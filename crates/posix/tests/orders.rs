@@ -400,3 +400,18 @@ fn a_time_out_ends_a_wait_or_finds_what_came() {
         ends_clean(&stack);
     });
 }
+
+/// Nothing is to be sent, but at a time: of that, too, the driver is told.
+#[test]
+fn a_deadline_that_a_call_sets_reaches_the_driver() {
+    check(ORDERS, || {
+        let stack = alone();
+        let (client, server) = pair(&stack, 70);
+        stack.process().call(|sockets, now| {
+            let on = 1_i32.to_ne_bytes();
+            sockets.set_option(now, client, libc::SOL_SOCKET, libc::SO_KEEPALIVE, &on).unwrap();
+        });
+        [client, server].iter().for_each(|fd| close(&stack, *fd));
+        ends_clean(&stack);
+    });
+}

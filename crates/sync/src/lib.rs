@@ -18,9 +18,12 @@ pub use std::{
 };
 
 #[cfg(shuttle)]
-pub use shuttle::{
-    sync::{LockResult, Mutex, MutexGuard, PoisonError, atomic},
-    thread, thread_local,
+pub use {
+    model::Mutex,
+    shuttle::{
+        sync::{LockResult, MutexGuard, PoisonError, atomic},
+        thread, thread_local,
+    },
 };
 
 /// The monotonic clock.

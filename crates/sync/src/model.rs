@@ -1,5 +1,6 @@
 //! What the system does, as far as it takes part in the order of events.
 //!
+//! - [`Mutex`]: beside whose use a signal handler may run, as anywhere in a thread;
 //! - [`Token`]: what a thread sleeps on (a semaphore, an event descriptor);
 //! - [`time`]: passes when a sleeper's time-out comes, which may be whenever it sleeps;
 //! - [`signals`]: a thread's handler, which may run wherever the thread has not masked it;
@@ -8,10 +9,12 @@
 //! Each choice is shuttle's, so that a failing order of events can be repeated.
 
 pub mod cancel;
+mod mutex;
 pub mod signals;
 pub mod time;
 mod token;
 
+pub use mutex::Mutex;
 pub use token::{Token, Waited};
 
 use shuttle::rand::{Rng, thread_rng};
