@@ -23,12 +23,13 @@ usage: cargo xtask COMMAND
            the host's and the sockets' locks, wakers and sleepers, signal handlers and cancelled threads in some thousand random
            orders of events (shuttle), or N times as many
   tidy     only the rules of CONTRIBUTING.md that a program can check
-  sanitize the C library's programs under AddressSanitizer (needs a nightly toolchain, x86-64) and valgrind's memcheck
+  sanitize the programs of the C library and the preload library, and the examples, under AddressSanitizer (needs a nightly
+           toolchain, x86-64) and valgrind's memcheck; as root all of them
   scripts PACKETDRILL [FILE|FOLDER…]
            our packetdrill scripts, or these, over this machine's kernel by google/packetdrill's program, each in a network
            namespace of its own; needs root, python3, iproute2 and Linux 6.18
   fuzz [--seconds N] [TARGET…]
-           each target of crates/fuzz, or these, under libFuzzer for N seconds (60) on two cores; needs a nightly compiler and cargo-fuzz
+           each target of crates/fuzz, or these, under libFuzzer for N seconds (60), two at a time; needs a C++ compiler
 ";
 
 fn main() -> ExitCode {

@@ -1,9 +1,10 @@
 //! `firstbyte route`: what connections of a running stack begin with, per destination.
-use crate::control::{ControlArgs, Request, ask};
+use crate::control::{ControlArgs, ask};
 use crate::failure::Failure;
 use crate::terminal::print;
 use crate::values;
 use clap::{Args, Subcommand};
+use control::Request;
 use firstbyte::fast_open::Network;
 use std::process::ExitCode;
 

@@ -3,12 +3,13 @@
 //! - `ss/listing.rs`: what is listed and how it looks; made by the stack's own process.
 mod listing;
 
-pub(crate) use listing::{Listing, Which};
+pub(crate) use listing::list;
 
-use crate::control::{ControlArgs, Request, ask};
+use crate::control::{ControlArgs, ask};
 use crate::failure::Failure;
 use crate::terminal::print;
 use clap::Args;
+use control::{Listing, Request, Which};
 use std::process::ExitCode;
 
 /// List the sockets of a running stack as ss(8) does: queues, ends, and what a connection does just now.

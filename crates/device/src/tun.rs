@@ -8,6 +8,7 @@
 //!   with their checksum undone, and takes the same, which makes one system call move up to 45 packets. Without it they are cut and
 //!   completed here.
 //! - `tun/single.rs`: receiving without it.
+//! - [`Frame`]: what is received with it.
 //! - `tun/virtio.rs` is that header, `tun/ioctl.rs` the only `unsafe` of this crate, `tun/error.rs` what went wrong and
 //!   what to do.
 //!
@@ -21,6 +22,7 @@
 //! ```
 mod builder;
 mod error;
+mod frame;
 #[expect(unsafe_code, reason = "TUN devices are set up by ioctls, and rustix has no safe ones for them")]
 mod ioctl;
 mod single;
@@ -28,6 +30,7 @@ mod virtio;
 
 pub use builder::Builder;
 pub use error::TunError;
+pub use frame::Frame;
 
 use crate::ring::{Ring, SMALL};
 use crate::{Device, IP_PACKET_MAX, Stats, arrived, fits, is_ip};
@@ -38,8 +41,8 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use virtio::{GsoType, HEADER_LEN, TCP_CWR, TCP_FLAGS_OFFSET, VirtioNetHeader};
-use wire::{Capabilities, MAX_HEADER, RxBatch, RxChecksum, RxPacket, TxChecksum, TxPacket};
+use virtio::{HEADER_LEN, TCP_CWR, TCP_FLAGS_OFFSET, VirtioNetHeader};
+use wire::{Capabilities, MAX_HEADER, RxBatch, RxPacket, TxChecksum, TxPacket};
 
 /// Room for the largest merged frame: virtio header, IPv6 header, 65535 bytes after it.
 const MERGED_MAX: usize = HEADER_LEN + 40 + 65_535;
@@ -129,14 +132,7 @@ impl Tun {
 
     /// The packet in the first `len` bytes of the buffer, behind its virtio header, joins the batch; `None` when it is not a valid one.
     fn take_merged(&mut self, len: usize, batch: &mut RxBatch) -> Option<()> {
-        let frame = &self.buffer[..len];
-        let header = VirtioNetHeader::parse(frame.first_chunk::<HEADER_LEN>()?)?;
-        let packet = &frame[HEADER_LEN..];
-        if !is_ip(packet) {
-            return None;
-        }
-        let checksum = if header.is_checksum_known() { RxChecksum::Trusted } else { RxChecksum::Verify };
-        let gso_size = if header.gso_type == GsoType::None { 0 } else { header.gso_size };
+        let Frame { packet, checksum, gso_size } = Frame::parse(&self.buffer[..len])?;
         if packet.len() <= SMALL {
             batch.copy(packet, checksum, gso_size);
             return Some(());

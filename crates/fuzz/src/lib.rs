@@ -4,29 +4,33 @@
 //! |---|---|
 //! | [`packets`] | a packet, for every parser of `wire`; what is read is written and read again |
 //! | [`hostile`] | choices: two stacks exchange, and what they send arrives changed, repeated, cut, quoted by ICMP, with right checksums |
-//! | [`streams`] | choices: applications write, read and close over a wire that loses, repeats, reorders and delays; each stream arrives once and whole |
+//! | [`streams`] | choices: applications use their verbs, settings change, connections are saved and restored, over a wire that loses, repeats, reorders and delays; each stream arrives once and whole |
+//! | [`frames`] | frames of a TUN interface, each behind its length: the offload header, then the packet, which a listening stack takes |
 //! | [`settings`] | a line for each setting: `name value` |
 //! | [`routes`] | a route in the words of iproute2 |
 //! | [`paths`] | a path file |
 //! | [`scripts`] | a packetdrill script |
+//! | [`requests`] | a request of the control socket |
 //!
-//! libFuzzer's side is `fuzz/` beside the crates, which needs a nightly compiler: `cargo xtask fuzz`. The tests here need none: they replay
-//! `corpus/TARGET` and simple mutations of it.
+//! libFuzzer's side is `fuzz/` beside the crates: `cargo xtask fuzz`. The tests here do without: they replay `corpus/TARGET` and simple
+//! mutations of it.
 #![forbid(unsafe_code)]
 
 mod engine;
+mod frame;
 mod packet;
 mod text;
 
 pub use engine::{hostile, streams};
+pub use frame::frames;
 pub use packet::packets;
-pub use text::{paths, routes, scripts, settings};
+pub use text::{paths, requests, routes, scripts, settings};
 
 /// A target: its name, which is also its folder's in the corpus, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 9] = [
     ("packets", packets),
     ("hostile", hostile),
     ("streams", streams),
@@ -34,4 +38,6 @@ pub const TARGETS: [Target; 7] = [
     ("routes", routes),
     ("paths", paths),
     ("scripts", scripts),
+    ("requests", requests),
+    ("frames", frames),
 ];

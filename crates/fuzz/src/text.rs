@@ -1,4 +1,5 @@
-//! What people and files write: settings, routes, path files, scripts. What is read, printed and read again is the same.
+//! What people, files and sockets write: settings, routes, path files, scripts, requests. What is read, printed and read again is the same.
+use control::Request;
 use core::time::Duration;
 use proto::{Capabilities, Config, Instant, Paths, Stack, parse_route, show_route};
 
@@ -50,4 +51,13 @@ pub fn scripts(data: &[u8]) {
     let printed = script.to_string();
     let again = script::Script::parse(&printed);
     assert_eq!(again.map(|script| script.to_string()), Ok(printed));
+}
+
+/// A request of the control socket.
+pub fn requests(data: &[u8]) {
+    let Ok(line) = core::str::from_utf8(data) else { return };
+    let Ok(request) = Request::read(line) else { return };
+    let again = request.line();
+    assert!(!again.contains('\n'), "a request is one line: {again:?}");
+    assert_eq!(Request::read(&again), Ok(request), "`{again}`");
 }

@@ -1,7 +1,8 @@
 //! The asking side.
-use super::{Request, place};
+use super::place;
 use crate::failure::Failure;
 use clap::Args;
+use control::Request;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;

@@ -1,6 +1,7 @@
 //! The running side: a bounded number of peers at once, each bounded in length and in time.
-use super::{REQUEST_MAX, Request, place};
+use super::{REQUEST_MAX, place};
 use crate::failure::Failure;
+use control::Request;
 use firstbyte::Net;
 use rustix::fs::Mode;
 use std::io::ErrorKind;
@@ -100,7 +101,7 @@ async fn answer(stream: UnixStream, net: &Net) -> std::io::Result<()> {
     let mut line = String::new();
     (&mut stream).take(REQUEST_MAX).read_line(&mut line).await?;
     let outcome = match line.strip_suffix('\n') {
-        Some(line) => Request::read(line).and_then(|request| request.answer(net)),
+        Some(line) => Request::read(line).and_then(|request| super::answer(&request, net)),
         None => Err(format!("a request is one line of at most {REQUEST_MAX} bytes")),
     };
     let (word, body) = match &outcome {

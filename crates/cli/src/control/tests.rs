@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::failure::Failure;
-use crate::ss::Which;
+use control::{Listing, Which};
 use firstbyte::device::{Capabilities, memory};
 use firstbyte::{Config, TcpListener};
 use std::io::{Read, Write};
@@ -31,24 +31,8 @@ fn ss(which: Which) -> Listing {
     Listing { which, info: false, family: None, json: false }
 }
 
-fn answer(net: &Net, listing: Listing) -> String {
-    Request::read(&Request::Ss(listing).line()).unwrap().answer(net).unwrap()
-}
-
-#[test]
-fn requests_survive_the_socket() {
-    let all = [Which::Connected, Which::Listening, Which::All, Which::Summary];
-    for which in all {
-        for (info, family, json) in [(false, None, true), (true, Some(4), false), (true, Some(6), true)] {
-            let request = Request::Ss(Listing { which, info, family, json });
-            assert_eq!(Request::read(&request.line()), Ok(request));
-        }
-    }
-    let set = Request::read("route set prohibit 10.0.0.0/8 initcwnd 3").unwrap();
-    assert_eq!(Request::read(&set.line()), Ok(set));
-    for wrong in ["", "ss loud", "route", "route show me", "route set", "route del ten", "reboot now"] {
-        assert!(Request::read(wrong).is_err(), "{wrong}");
-    }
+fn listed(net: &Net, listing: Listing) -> String {
+    answer(&Request::read(&Request::Ss(listing).line()).unwrap(), net).unwrap()
 }
 
 /// Queues of a listener and of both ends of a connection, states, fields: what ss(8) shows.
@@ -67,12 +51,12 @@ async fn sockets_are_listed_as_ss_lists_them() {
         tokio::task::yield_now().await;
     }
 
-    let listening = answer(&server, ss(Which::Listening));
+    let listening = listed(&server, ss(Which::Listening));
     let words: Vec<Vec<&str>> = listening.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(words[1], ["LISTEN", "1", "7", "10.0.0.1:80", "0.0.0.0:*"], "{listening}");
     assert_eq!(words.len(), 2);
 
-    let connected = answer(&server, ss(Which::Connected));
+    let connected = listed(&server, ss(Which::Connected));
     let line = connected.lines().find(|line| line.contains(&local.to_string())).unwrap();
     assert_eq!(
         line.split_whitespace().collect::<Vec<_>>(),
@@ -80,17 +64,17 @@ async fn sockets_are_listed_as_ss_lists_them() {
     );
     assert!(connected.starts_with("State"), "{connected}");
     assert_eq!(connected.lines().count(), 3);
-    assert_eq!(answer(&server, ss(Which::All)).lines().count(), 4);
+    assert_eq!(listed(&server, ss(Which::All)).lines().count(), 4);
     let v6 = Listing { family: Some(6), ..ss(Which::All) };
-    assert_eq!(answer(&server, v6).lines().count(), 1, "the head alone");
+    assert_eq!(listed(&server, v6).lines().count(), 1, "the head alone");
 
-    let info = answer(&server, Listing { info: true, ..ss(Which::Connected) });
+    let info = listed(&server, Listing { info: true, ..ss(Which::Connected) });
     let details = info.lines().find(|line| line.starts_with('\t')).unwrap();
     for name in [" cubic ", "wscale:", "rto:", "rtt:", "mss:1448", "cwnd:10", "bytes_received:", "minrtt:"] {
         assert!(details.contains(name), "{name}: {details}");
     }
     let json: Value =
-        serde_json::from_str(&answer(&server, Listing { info: true, json: true, ..ss(Which::All) })).unwrap();
+        serde_json::from_str(&listed(&server, Listing { info: true, json: true, ..ss(Which::All) })).unwrap();
     let sockets = json["sockets"].as_array().unwrap();
     assert_eq!((sockets.len(), &json["more"]), (3, &0.into()));
     assert_eq!((&sockets[0]["state"], &sockets[0]["send_q"]), (&"LISTEN".into(), &7.into()));
@@ -113,28 +97,28 @@ async fn a_summary_counts_states_and_memory() {
     while client.inspect(|stack| stack.states().of(firstbyte::State::FinWait2)) == 0 {
         tokio::task::yield_now().await;
     }
-    let told = answer(&client, ss(Which::Summary));
+    let told = listed(&client, ss(Which::Summary));
     assert!(told.starts_with("Total: 1\nTCP:   1 (estab 0, synrecv 0, orphaned 0, timewait 0)"), "{told}");
     assert!(told.contains("\nFIN-WAIT-2 1\n"), "{told}");
     drop(accepted);
     while client.inspect(|stack| stack.states().of(firstbyte::State::TimeWait)) == 0 {
         tokio::task::yield_now().await;
     }
-    assert!(answer(&client, ss(Which::Summary)).contains("\nTIME-WAIT  1\n"));
-    assert_eq!(answer(&client, ss(Which::Connected)).lines().count(), 1);
-    assert!(answer(&client, ss(Which::All)).contains("TIME-WAIT"));
+    assert!(listed(&client, ss(Which::Summary)).contains("\nTIME-WAIT  1\n"));
+    assert_eq!(listed(&client, ss(Which::Connected)).lines().count(), 1);
+    assert!(listed(&client, ss(Which::All)).contains("TIME-WAIT"));
     let json: Value =
-        serde_json::from_str(&answer(&server, Listing { json: true, ..ss(Which::Summary) })).unwrap();
+        serde_json::from_str(&listed(&server, Listing { json: true, ..ss(Which::Summary) })).unwrap();
     assert_eq!(json["states"], serde_json::json!({ "LISTEN": 1 }));
     assert_eq!(json["memory"]["levels"], serde_json::json!([100 * 4096, 200 * 4096, 300 * 4096]));
     assert_eq!((&json["memory"]["pressure"], &json["memory"]["refused"]), (&"none".into(), &0.into()));
-    assert!(answer(&server, ss(Which::Summary)).contains("pages of 100 200 300 (tcp_mem), pressure: none"));
+    assert!(listed(&server, ss(Which::Summary)).contains("pages of 100 200 300 (tcp_mem), pressure: none"));
 }
 
 #[tokio::test]
 async fn routes_are_set_shown_and_taken_back() {
     let (server, _client) = pair();
-    let do_it = |line: &str| Request::read(line).and_then(|request| request.answer(&server));
+    let do_it = |line: &str| Request::read(line).and_then(|request| answer(&request, &server));
     assert_eq!(do_it("route show"), Ok(String::new()));
     assert_eq!(do_it("route set default initcwnd 20"), Ok(String::new()));
     assert_eq!(do_it("route set 10.0.0.0/8 initcwnd 30 mtu lock 1400 congctl reno"), Ok(String::new()));

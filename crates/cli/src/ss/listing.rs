@@ -1,4 +1,5 @@
 //! Sockets as lines of ss(8), or as JSON.
+use control::{Listing, Which};
 use firstbyte::{ConnectionInfo, Instant, ListenerInfo, Net, SocketInfo, Stack, State};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
@@ -7,30 +8,6 @@ use std::net::SocketAddr;
 const SOCKETS_MAX: usize = 65_536;
 /// Pages of `tcp_mem`, bytes.
 const PAGE: u64 = 4096;
-
-/// Which sockets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
-    /// As ss without options: neither listeners nor half-open requests nor TIME-WAIT.
-    Connected,
-    /// Listeners.
-    Listening,
-    /// Every one.
-    All,
-    /// How many there are.
-    Summary,
-}
-
-/// What shall be listed, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Listing {
-    pub(crate) which: Which,
-    /// With what TCP knows of each.
-    pub(crate) info: bool,
-    /// 4 or 6: only that IP version.
-    pub(crate) family: Option<u8>,
-    pub(crate) json: bool,
-}
 
 /// One line.
 struct Row {
@@ -41,74 +18,37 @@ struct Row {
     info: Option<String>,
 }
 
-impl Listing {
-    /// As they go over the control socket.
-    pub(crate) fn words(&self) -> String {
-        let which = match self.which {
-            Which::Connected => "connected",
-            Which::Listening => "listening",
-            Which::All => "all",
-            Which::Summary => "summary",
-        };
-        let family = self.family.map_or(String::new(), |family| format!(" v{family}"));
-        format!(
-            "{which}{}{family}{}",
-            if self.info { " info" } else { "" },
-            if self.json { " json" } else { "" }
-        )
+/// The text that lists the sockets of a stack.
+pub(crate) fn list(listing: &Listing, net: &Net) -> String {
+    if listing.which == Which::Summary {
+        return net.inspect(|stack| summary(stack, listing.json));
     }
+    let (rows, more) = net.inspect_at(|stack, now| rows(listing, stack, now));
+    if listing.json { as_json(&rows, more) } else { as_columns(&rows, more) }
+}
 
-    /// The reverse; `None` for words that mean nothing.
-    pub(crate) fn read(words: &str) -> Option<Listing> {
-        let mut listing = Listing { which: Which::Connected, info: false, family: None, json: false };
-        for word in words.split_whitespace() {
-            match word {
-                "connected" => listing.which = Which::Connected,
-                "listening" => listing.which = Which::Listening,
-                "all" => listing.which = Which::All,
-                "summary" => listing.which = Which::Summary,
-                "info" => listing.info = true,
-                "v4" => listing.family = Some(4),
-                "v6" => listing.family = Some(6),
-                "json" => listing.json = true,
-                _ => return None,
-            }
+fn rows(listing: &Listing, stack: &Stack, now: Instant) -> (Vec<Row>, usize) {
+    let mut wanted = stack.sockets().filter_map(|socket| row(listing, &socket, now));
+    let rows: Vec<Row> = wanted.by_ref().take(SOCKETS_MAX).collect();
+    (rows, wanted.count())
+}
+
+fn row(listing: &Listing, socket: &SocketInfo, now: Instant) -> Option<Row> {
+    let row = match socket {
+        SocketInfo::Listener(listener) => of_listener(listener, listing.info),
+        SocketInfo::Connection(connection) => of_connection(connection, listing.info.then_some(now)),
+        SocketInfo::Numbers { state, local, peer } => {
+            Row { state: state.ss(), queues: (0, 0), local: *local, peer: Some(*peer), info: None }
         }
-        Some(listing)
-    }
-
-    /// The text.
-    pub(crate) fn of(&self, net: &Net) -> String {
-        if self.which == Which::Summary {
-            return net.inspect(|stack| summary(stack, self.json));
-        }
-        let (rows, more) = net.inspect_at(|stack, now| self.rows(stack, now));
-        if self.json { as_json(&rows, more) } else { as_columns(&rows, more) }
-    }
-
-    fn rows(&self, stack: &Stack, now: Instant) -> (Vec<Row>, usize) {
-        let mut wanted = stack.sockets().filter_map(|socket| self.row(&socket, now));
-        let rows: Vec<Row> = wanted.by_ref().take(SOCKETS_MAX).collect();
-        (rows, wanted.count())
-    }
-
-    fn row(&self, socket: &SocketInfo, now: Instant) -> Option<Row> {
-        let row = match socket {
-            SocketInfo::Listener(listener) => of_listener(listener, self.info),
-            SocketInfo::Connection(connection) => of_connection(connection, self.info.then_some(now)),
-            SocketInfo::Numbers { state, local, peer } => {
-                Row { state: state.ss(), queues: (0, 0), local: *local, peer: Some(*peer), info: None }
-            }
-        };
-        let listens = row.peer.is_none();
-        let wanted = match self.which {
-            Which::Listening => listens,
-            Which::Connected => !listens && !["SYN-RECV", "TIME-WAIT"].contains(&row.state),
-            Which::All | Which::Summary => true,
-        };
-        let family = if row.local.is_ipv4() { 4 } else { 6 };
-        (wanted && self.family.is_none_or(|only| only == family)).then_some(row)
-    }
+    };
+    let listens = row.peer.is_none();
+    let wanted = match listing.which {
+        Which::Listening => listens,
+        Which::Connected => !listens && !["SYN-RECV", "TIME-WAIT"].contains(&row.state),
+        Which::All | Which::Summary => true,
+    };
+    let family = if row.local.is_ipv4() { 4 } else { 6 };
+    (wanted && listing.family.is_none_or(|only| only == family)).then_some(row)
 }
 
 fn of_listener(listener: &ListenerInfo, with_info: bool) -> Row {

@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use proto::{
     Capabilities, Config, CongestionControl, ConnId, ConnectOptions, FastOpen, Instant, ListenOptions,
-    ListenerId, ReadError, RxPacket, SocketOption, Stack,
+    ListenerId, ReadError, RxPacket, SocketOption, SocketOptions, Stack,
 };
 use std::collections::VecDeque;
 
@@ -57,6 +57,28 @@ fn byte(choices: &mut Unstructured<'_>) -> u8 {
 fn content(side: usize, at: u64) -> u8 {
     ((at as u32).wrapping_mul(0x9e37_79b1) >> 24) as u8 ^ side as u8
 }
+
+/// Settings that are changed while the stacks run; none asks for giving up.
+const LIVE: [(&str, &[&str]); 18] = [
+    ("net.ipv4.tcp_sack", &["0", "1"]),
+    ("net.ipv4.tcp_dsack", &["0", "1"]),
+    ("net.ipv4.tcp_timestamps", &["0", "1"]),
+    ("net.ipv4.tcp_window_scaling", &["0", "1"]),
+    ("net.ipv4.tcp_ecn", &["0", "1", "3"]),
+    ("net.ipv4.tcp_recovery", &["0", "1"]),
+    ("net.ipv4.tcp_early_retrans", &["0", "3"]),
+    ("net.ipv4.tcp_frto", &["0", "2"]),
+    ("net.ipv4.tcp_syncookies", &["0", "1", "2"]),
+    ("net.ipv4.tcp_mtu_probing", &["0", "1", "2"]),
+    ("net.ipv4.tcp_thin_linear_timeouts", &["0", "1"]),
+    ("net.ipv4.tcp_slow_start_after_idle", &["0", "1"]),
+    ("net.ipv4.tcp_moderate_rcvbuf", &["0", "1"]),
+    ("net.ipv4.tcp_shrink_window", &["0", "1"]),
+    ("net.ipv4.tcp_reordering", &["1", "3", "300"]),
+    ("net.ipv4.tcp_congestion_control", &["reno", "cubic", "bbr"]),
+    ("net.ipv4.tcp_wmem", &["4096 16384 4194304", "4096 4608 8192"]),
+    ("net.ipv4.tcp_rmem", &["4096 131072 6291456", "4096 8192 16384"]),
+];
 
 /// Settings that turn whole mechanisms on and off.
 fn config(choices: &mut Unstructured<'_>) -> Config {
@@ -145,6 +167,8 @@ impl World {
             22..28 => self.option(choices, side, at),
             28 => self.close(side, at, number),
             29 => self.listen_again(number),
+            30 => self.set(side, number),
+            31 if number & 1 == 1 => self.move_over(side, at),
             _ => self.accept(),
         }
         self.drain();
@@ -216,6 +240,25 @@ impl World {
             _ => SocketOption::NotsentLowat(Some(u32::from(number) + 1)),
         };
         let _ = self.stacks[side].set_option(self.now, id, option);
+    }
+
+    /// A setting of a stack that runs.
+    fn set(&mut self, side: usize, number: u16) {
+        let (name, values) = LIVE[usize::from(number) % LIVE.len()];
+        let value = values[usize::from(number) / LIVE.len() % values.len()];
+        let set = self.stacks[side].set(self.now, name, value);
+        assert!(set.is_ok(), "{name} {value}: {set:?}");
+    }
+
+    /// A connection is saved, and restored as if by another stack.
+    fn move_over(&mut self, side: usize, at: usize) {
+        let Some(id) = self.end_of(side, at) else { return };
+        let stack = &mut self.stacks[side];
+        let Some(saved) = stack.save_connection(self.now, id) else { return };
+        stack.discard(self.now, id);
+        let options = SocketOptions::default();
+        let id = stack.restore_connection(self.now, &saved, options).expect("its name has just become free");
+        self.flows[at].ends[side] = Some(id);
     }
 
     fn accept(&mut self) {
@@ -406,7 +449,18 @@ impl World {
                 }
             }
         }
+        self.stacks[1].close_listener(self.now, self.listener);
         self.drain();
         self.check();
+        for _ in 0..ROUNDS {
+            self.wait_for_deadline();
+            if self.stacks.iter_mut().all(|stack| stack.poll_timeout().is_none()) {
+                break;
+            }
+        }
+        for stack in &self.stacks {
+            let sizes = stack.table_sizes();
+            assert_eq!((sizes.connections, sizes.requests, sizes.time_wait), (0, 0, 0), "something is left");
+        }
     }
 }

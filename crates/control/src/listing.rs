@@ -1,0 +1,66 @@
+//! Which sockets a stack shall list, and how.
+
+/// Which sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// As ss without options: neither listeners nor half-open requests nor TIME-WAIT.
+    Connected,
+    /// Listeners.
+    Listening,
+    /// Every one.
+    All,
+    /// How many there are.
+    Summary,
+}
+
+/// What shall be listed, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Which of them.
+    pub which: Which,
+    /// With what TCP knows of each.
+    pub info: bool,
+    /// 4 or 6: only that IP version.
+    pub family: Option<u8>,
+    /// JSON instead of columns.
+    pub json: bool,
+}
+
+impl Listing {
+    /// As they go over the control socket.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let which = match self.which {
+            Which::Connected => "connected",
+            Which::Listening => "listening",
+            Which::All => "all",
+            Which::Summary => "summary",
+        };
+        let family = self.family.map_or(String::new(), |family| format!(" v{family}"));
+        format!(
+            "{which}{}{family}{}",
+            if self.info { " info" } else { "" },
+            if self.json { " json" } else { "" }
+        )
+    }
+
+    /// The reverse; `None` for words that mean nothing.
+    #[must_use]
+    pub fn read(words: &str) -> Option<Listing> {
+        let mut listing = Listing { which: Which::Connected, info: false, family: None, json: false };
+        for word in words.split_whitespace() {
+            match word {
+                "connected" => listing.which = Which::Connected,
+                "listening" => listing.which = Which::Listening,
+                "all" => listing.which = Which::All,
+                "summary" => listing.which = Which::Summary,
+                "info" => listing.info = true,
+                "v4" => listing.family = Some(4),
+                "v6" => listing.family = Some(6),
+                "json" => listing.json = true,
+                _ => return None,
+            }
+        }
+        Some(listing)
+    }
+}
