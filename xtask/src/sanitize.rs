@@ -1,38 +1,84 @@
-//! The C library's programs where every access of memory is checked: under AddressSanitizer, the library instrumented too (a nightly
-//! toolchain), and under valgrind's memcheck, as it is shipped.
+//! The C library and the preload library where every access of memory is checked: their C programs and the examples under AddressSanitizer,
+//! the libraries instrumented too (a nightly toolchain), and under valgrind's memcheck, as they are shipped.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that need no rights.
 const PROGRAMS: &[&str] = &["errors", "readiness", "threads"];
+/// Those that need a network namespace of their own, and a TUN device in it.
+const IN_NAMESPACE: &[&str] = &["moving", "signed"];
 /// Debian's valgrind does not know `epoll_pwait2`, which `readiness.c` calls, and runs one thread at a time, so that what `threads.c` expects
-/// of time does not hold.
+/// of time does not hold; the same is true of the preload library's `habits.c`, whose signals come faster than it goes on there.
 const UNDER_VALGRIND: &[&str] = &["errors"];
+const EXAMPLES: &[&str] = &["echo_server", "fast_open_client"];
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const ASAN: &str = "-fsanitize=address";
+/// The stack is never freed.
+const NO_LEAKS: (&str, &str) = ("ASAN_OPTIONS", "detect_leaks=0");
 
 /// Leaks are not looked for: a stack that was started is never freed, on purpose (`posix::c::life`).
-const MEMCHECK: &[&str] = &["--quiet", "--error-exitcode=99", "--leak-check=no"];
+const MEMCHECK: &str = "valgrind --quiet --error-exitcode=99 --leak-check=no";
+
+/// Both examples, as they are meant: the server's stack and the client's are hosts behind this machine, which forwards. The server ends by
+/// a signal, and in order.
+const EXAMPLES_MEET: &str = r#"
+set -eu
+sysctl -qw net.ipv4.ip_forward=1
+$RUN ./echo_server 7 'device tun0; device-address 10.0.0.1/24; address 10.0.0.2/24' > listening &
+server=$!
+trap 'kill -9 $server 2> /dev/null || true' EXIT
+until grep -q listening listening; do kill -0 $server; sleep 0.1; done
+$RUN ./fast_open_client 10.0.0.2 7 hello 3 'device tun1; device-address 10.0.1.1/24; address 10.0.1.2/24'
+kill -TERM $server
+wait $server
+"#;
 
 pub(crate) fn run() -> Result<(), String> {
-    let folder = Path::new("target/sanitize");
-    under_asan(folder)?;
-    under_valgrind(folder)
+    let folder = std::path::absolute("target/sanitize").map_err(|error| error.to_string())?;
+    under_asan(&folder)?;
+    under_valgrind(&folder)
 }
 
 fn under_asan(folder: &Path) -> Result<(), String> {
     let mut build = Command::new("cargo");
     // The toolchain that runs this would be asked for else.
     build.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env("RUSTFLAGS", "-Zsanitizer=address");
-    build.args(["+nightly", "build", "--package", "firstbyte-capi", "--target", TARGET, "--target-dir"]);
-    done(build.arg(folder))?;
-    let library = folder.join(TARGET).join("debug/libfirstbyte.a");
+    build.args(["+nightly", "build", "--package", "firstbyte-capi", "--package", "firstbyte-preload"]);
+    done(build.args(["--target", TARGET, "--target-dir"]).arg(folder))?;
+    let built = folder.join(TARGET).join("debug");
+    let library = built.join("libfirstbyte.a");
+    let own = folder.join("asan");
     for name in PROGRAMS {
-        let program = compile(name, &library, &folder.join(format!("{name}-asan")), &[ASAN])?;
-        // The stack is never freed.
-        done(Command::new(&program).env("ASAN_OPTIONS", "detect_leaks=0"))?;
+        let program = compile("tests/c", name, &library, &own, &[ASAN])?;
+        done(Command::new(&program).env(NO_LEAKS.0, NO_LEAKS.1))?;
+    }
+    if may_make_namespaces() {
+        for name in IN_NAMESPACE {
+            let program = compile("tests/c", name, &library, &own, &[ASAN])?;
+            done(Command::new("unshare").arg("--net").arg(program).env(NO_LEAKS.0, NO_LEAKS.1))?;
+        }
+    }
+    examples(&library, &own, &[ASAN], "")?;
+    preload(&built.join("libfirstbyte_preload.so"), &own)
+}
+
+/// What programs do that know nothing of the library: the C one instrumented, Python as it is installed.
+fn preload(library: &Path, folder: &Path) -> Result<(), String> {
+    let habits = folder.join("habits");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-g", ASAN, "crates/preload/tests/c/habits.c", "-lpthread", "-o"]).arg(&habits);
+    done(&mut cc)?;
+    let runtime = Command::new("cc").arg("-print-file-name=libasan.so").output();
+    let runtime = runtime.map_err(|error| format!("cc: {error}"))?;
+    // The sanitizer's own library has to be the first.
+    let preloaded = format!("{} {}", String::from_utf8_lossy(&runtime.stdout).trim(), library.display());
+    let mut mixed = Command::new("python3");
+    mixed.arg("crates/preload/tests/mixed.py");
+    for program in [&mut Command::new(&habits), &mut mixed] {
+        program.env("FIRSTBYTE", "device loopback; address 10.0.0.2/24").env(NO_LEAKS.0, NO_LEAKS.1);
+        done(program.env("LD_PRELOAD", &preloaded))?;
     }
     Ok(())
 }
@@ -41,19 +87,43 @@ fn under_valgrind(folder: &Path) -> Result<(), String> {
     let mut build = Command::new(env!("CARGO"));
     done(build.args(["build", "--package", "firstbyte-capi", "--target-dir"]).arg(folder))?;
     let library = folder.join("debug/libfirstbyte.a");
+    let own = folder.join("valgrind");
     for name in UNDER_VALGRIND {
-        let program = compile(name, &library, &folder.join(format!("{name}-valgrind")), &[])?;
-        done(Command::new("valgrind").args(MEMCHECK).arg(&program))?;
+        let program = compile("tests/c", name, &library, &own, &[])?;
+        done(Command::new("valgrind").args(MEMCHECK.split(' ').skip(1)).arg(&program))?;
     }
-    Ok(())
+    examples(&library, &own, &[], MEMCHECK)
 }
 
-fn compile(name: &str, library: &Path, program: &Path, flags: &[&str]) -> Result<PathBuf, String> {
+fn examples(library: &Path, folder: &Path, flags: &[&str], run: &str) -> Result<(), String> {
+    for name in EXAMPLES {
+        compile("examples", name, library, folder, flags)?;
+    }
+    if !may_make_namespaces() {
+        return Ok(());
+    }
+    let mut meet = Command::new("unshare");
+    meet.args(["--net", "sh", "-c", EXAMPLES_MEET]).current_dir(folder);
+    done(meet.env("RUN", run).env(NO_LEAKS.0, NO_LEAKS.1))
+}
+
+/// Root may; others are told what they miss.
+fn may_make_namespaces() -> bool {
+    let may = Command::new("unshare").args(["--net", "true"]).status().is_ok_and(|status| status.success());
+    if !may {
+        println!("SKIPPED: what needs a network namespace and a TUN device: run it as root");
+    }
+    may
+}
+
+fn compile(of: &str, name: &str, library: &Path, folder: &Path, flags: &[&str]) -> Result<PathBuf, String> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let program = folder.join(name);
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-g", "-Icrates/capi/include", "-Icrates/capi/tests/c"]).args(flags);
-    cc.arg(format!("crates/capi/tests/c/{name}.c")).arg("-o").arg(program).arg(library);
+    cc.arg(format!("crates/capi/{of}/{name}.c")).arg("-o").arg(&program).arg(library);
     done(cc.args(["-lpthread", "-ldl", "-lm", "-lgcc_s"]))?;
-    std::path::absolute(program).map_err(|error| error.to_string())
+    Ok(program)
 }
 
 fn done(command: &mut Command) -> Result<(), String> {
