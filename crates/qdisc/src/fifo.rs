@@ -1,28 +1,6 @@
-//! Queueing disciplines: the trait, and drop-tail.
-use crate::Nanos;
-use std::collections::VecDeque;
-
-/// Why a discipline did not take a packet; the packet is handed back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused<P>(pub P);
-
-/// A queueing discipline: packets wait here for the transmitter.
-///
-/// `now` never goes back from one call to the next. It is work-conserving: `dequeue` gives a packet whenever one waits
-/// (rate limits are the link's). A discipline may also drop a packet after it took it (CoDel does);
-/// it counts that in [`Qdisc::dropped`].
-pub trait Qdisc<P> {
-    /// Takes a packet of `len` bytes, or hands it back because there is no room.
-    fn enqueue(&mut self, now: Nanos, packet: P, len: usize) -> Result<(), Refused<P>>;
-    /// The packet to send next, and its length.
-    fn dequeue(&mut self, now: Nanos) -> Option<(P, usize)>;
-    /// Packets waiting.
-    fn backlog_packets(&self) -> usize;
-    /// Bytes waiting.
-    fn backlog_bytes(&self) -> u64;
-    /// Packets lost here so far: refused, or taken and dropped later.
-    fn dropped(&self) -> u64;
-}
+//! pfifo, bfifo and pfifo_head_drop: first in, first out, within a limit (Linux's `sch_fifo.c`).
+use crate::queue::Queue;
+use crate::{Dequeue, DropReason, Dropped, Nanos, Qdisc, Skb, Stats, Verdict};
 
 /// How much may wait. Both limits hold; the default has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -48,45 +26,48 @@ impl Limit {
     }
 }
 
-/// What went through a [`Fifo`].
+/// The most that a [`Fifo`] has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct FifoStats {
-    /// Packets taken.
-    pub packets: u64,
-    /// Bytes taken.
-    pub bytes: u64,
-    /// Packets refused because the queue was full.
-    pub drops: u64,
-    /// Bytes of those packets.
-    pub dropped_bytes: u64,
+pub struct Peaks {
     /// Most packets that ever waited.
-    pub backlog_packets_max: usize,
+    pub qlen: usize,
     /// Most bytes that ever waited.
-    pub backlog_bytes_max: u64,
+    pub backlog: u64,
     /// Longest time a packet waited, nanoseconds.
-    pub sojourn_max: Nanos,
+    pub sojourn: Nanos,
 }
 
-/// Drop-tail: first in, first out, and what does not fit is refused (Linux's pfifo and bfifo).
+/// Drop-tail: first in, first out, and what does not fit is refused (Linux's pfifo and bfifo); or the oldest makes room
+/// (pfifo_head_drop).
 #[derive(Clone, Debug)]
 pub struct Fifo<P> {
     limit: Limit,
-    queue: VecDeque<Waiting<P>>,
-    bytes: u64,
-    stats: FifoStats,
-}
-
-#[derive(Clone, Debug)]
-struct Waiting<P> {
-    packet: P,
-    len: usize,
-    enqueued_at: Nanos,
+    drops_head: bool,
+    queue: Queue<P>,
+    stats: Stats,
+    peaks: Peaks,
 }
 
 impl<P> Fifo<P> {
-    /// An empty queue.
+    /// An empty queue that refuses what does not fit.
     pub fn new(limit: Limit) -> Fifo<P> {
-        Fifo { limit, queue: VecDeque::new(), bytes: 0, stats: FifoStats::default() }
+        Fifo {
+            limit,
+            drops_head: false,
+            queue: Queue::new(),
+            stats: Stats::default(),
+            peaks: Peaks::default(),
+        }
+    }
+
+    /// An empty queue that drops its oldest packet for a new one (pfifo_head_drop).
+    pub fn head_drop(limit: Limit) -> Fifo<P> {
+        Fifo { drops_head: true, ..Fifo::new(limit) }
+    }
+
+    /// How much may wait.
+    pub fn limit(&self) -> Limit {
+        self.limit
     }
 
     /// Changes the limit. Packets that already wait stay.
@@ -94,50 +75,65 @@ impl<P> Fifo<P> {
         self.limit = limit;
     }
 
-    /// Counters.
-    pub fn stats(&self) -> FifoStats {
-        self.stats
+    /// The most that waited, and the longest.
+    pub fn peaks(&self) -> Peaks {
+        self.peaks
     }
 
-    fn has_room(&self, len: usize) -> bool {
+    /// Does the oldest make room for the newest?
+    pub(crate) fn drops_head(&self) -> bool {
+        self.drops_head
+    }
+
+    /// The length of the packet that goes next.
+    pub(crate) fn front_len(&self) -> Option<u32> {
+        self.queue.front().map(|skb| skb.len)
+    }
+
+    fn has_room(&self, len: u32) -> bool {
         self.limit.packets.is_none_or(|max| self.queue.len() < max)
-            && self.limit.bytes.is_none_or(|max| self.bytes.saturating_add(len as u64) <= max)
+            && self.limit.bytes.is_none_or(|max| self.queue.bytes().saturating_add(len.into()) <= max)
     }
 }
 
 impl<P> Qdisc<P> for Fifo<P> {
-    fn enqueue(&mut self, now: Nanos, packet: P, len: usize) -> Result<(), Refused<P>> {
-        if !self.has_room(len) {
-            self.stats.drops += 1;
-            self.stats.dropped_bytes += len as u64;
-            return Err(Refused(packet));
+    fn enqueue(&mut self, now: Nanos, mut skb: Skb<P>, dropped: &mut Vec<Dropped<P>>) -> Verdict {
+        let mut verdict = Verdict::Queued;
+        if !self.has_room(skb.len) {
+            let oldest = if self.drops_head { self.queue.pop() } else { None };
+            let Some(oldest) = oldest else {
+                return self.stats.drop(skb, DropReason::QueueFull, dropped);
+            };
+            self.stats.removed(&oldest);
+            self.stats.drop(oldest, DropReason::QueueFull, dropped);
+            verdict = Verdict::Congestion;
         }
-        self.queue.push_back(Waiting { packet, len, enqueued_at: now });
-        self.bytes += len as u64;
-        self.stats.packets += 1;
-        self.stats.bytes += len as u64;
-        self.stats.backlog_packets_max = self.stats.backlog_packets_max.max(self.queue.len());
-        self.stats.backlog_bytes_max = self.stats.backlog_bytes_max.max(self.bytes);
-        Ok(())
+        skb.time = now;
+        self.stats.entered(&skb);
+        self.queue.push(skb);
+        self.peaks.qlen = self.peaks.qlen.max(self.stats.qlen);
+        self.peaks.backlog = self.peaks.backlog.max(self.stats.backlog);
+        verdict
     }
 
-    fn dequeue(&mut self, now: Nanos) -> Option<(P, usize)> {
-        let Waiting { packet, len, enqueued_at } = self.queue.pop_front()?;
-        self.bytes -= len as u64;
-        self.stats.sojourn_max = self.stats.sojourn_max.max(now.saturating_sub(enqueued_at));
-        Some((packet, len))
+    fn dequeue(&mut self, now: Nanos, _: &mut Vec<Dropped<P>>) -> Dequeue<P> {
+        let Some(skb) = self.queue.pop() else { return Dequeue::Empty };
+        self.stats.left(&skb);
+        self.peaks.sojourn = self.peaks.sojourn.max(now.saturating_sub(skb.time));
+        Dequeue::Packet(skb)
     }
 
-    fn backlog_packets(&self) -> usize {
-        self.queue.len()
+    fn reset(&mut self, dropped: &mut Vec<Dropped<P>>) {
+        self.queue.purge(dropped);
+        self.stats.emptied();
     }
 
-    fn backlog_bytes(&self) -> u64 {
-        self.bytes
+    fn stats(&self) -> Stats {
+        self.stats
     }
 
-    fn dropped(&self) -> u64 {
-        self.stats.drops
+    fn can_bypass(&self) -> bool {
+        true
     }
 }
 
@@ -145,48 +141,64 @@ impl<P> Qdisc<P> for Fifo<P> {
 mod tests {
     use super::*;
 
+    fn offer<P>(q: &mut Fifo<P>, now: Nanos, packet: P, len: usize) -> Verdict {
+        q.enqueue(now, Skb::new(packet, len), &mut Vec::new())
+    }
+
+    fn take<P>(q: &mut Fifo<P>, now: Nanos) -> Option<(P, usize)> {
+        q.dequeue(now, &mut Vec::new()).packet().map(|skb| (skb.packet, skb.len as usize))
+    }
+
+    const FULL: Verdict = Verdict::Dropped(DropReason::QueueFull);
+
     #[test]
     fn pfifo_counts_packets() {
         let mut q = Fifo::new(Limit::packets(2));
-        assert_eq!(q.enqueue(0, 'a', 1500), Ok(()));
-        assert_eq!(q.enqueue(5, 'b', 40), Ok(()));
-        assert_eq!(q.enqueue(6, 'c', 40), Err(Refused('c')));
-        assert_eq!((q.backlog_packets(), q.backlog_bytes(), q.dropped()), (2, 1540, 1));
-        assert_eq!(q.dequeue(7), Some(('a', 1500)));
-        assert_eq!(q.enqueue(8, 'd', 60), Ok(()));
-        assert_eq!(q.dequeue(9), Some(('b', 40)));
-        assert_eq!(q.dequeue(9), Some(('d', 60)));
-        assert_eq!(q.dequeue(9), None);
-        let expected = FifoStats {
-            packets: 3,
-            bytes: 1600,
-            drops: 1,
-            dropped_bytes: 40,
-            backlog_packets_max: 2,
-            backlog_bytes_max: 1540,
-            sojourn_max: 7,
-        };
-        assert_eq!(q.stats(), expected);
+        assert_eq!(offer(&mut q, 0, 'a', 1500), Verdict::Queued);
+        assert_eq!(offer(&mut q, 5, 'b', 40), Verdict::Queued);
+        let mut dropped = Vec::new();
+        assert_eq!(q.enqueue(6, Skb::new('c', 40), &mut dropped), FULL);
+        assert_eq!(dropped, [Dropped { skb: Skb::new('c', 40), reason: DropReason::QueueFull }]);
+        assert_eq!(q.stats(), Stats { qlen: 2, backlog: 1540, drops: 1, ..Stats::default() });
+        assert_eq!(take(&mut q, 7), Some(('a', 1500)));
+        assert_eq!(offer(&mut q, 8, 'd', 60), Verdict::Queued);
+        assert_eq!(take(&mut q, 9), Some(('b', 40)));
+        assert_eq!(take(&mut q, 9), Some(('d', 60)));
+        assert_eq!(take(&mut q, 9), None);
+        assert_eq!(q.stats(), Stats { packets: 3, bytes: 1600, drops: 1, ..Stats::default() });
+        assert_eq!(q.peaks(), Peaks { qlen: 2, backlog: 1540, sojourn: 7 });
     }
 
     #[test]
     fn bfifo_counts_bytes_and_lets_a_small_packet_in_after_a_refused_big_one() {
         let mut q = Fifo::new(Limit::bytes(3000));
-        assert_eq!(q.enqueue(0, 1, 1500), Ok(()));
-        assert_eq!(q.enqueue(0, 2, 1501), Err(Refused(2)));
-        assert_eq!(q.enqueue(0, 3, 1500), Ok(()));
-        assert_eq!(q.enqueue(0, 4, 1), Err(Refused(4)));
-        assert_eq!(q.dropped(), 2);
+        assert_eq!(offer(&mut q, 0, 1, 1500), Verdict::Queued);
+        assert_eq!(offer(&mut q, 0, 2, 1501), FULL);
+        assert_eq!(offer(&mut q, 0, 3, 1500), Verdict::Queued);
+        assert_eq!(offer(&mut q, 0, 4, 1), FULL);
+        assert_eq!(q.stats().drops, 2);
     }
 
     #[test]
     fn both_limits_hold() {
         let mut q = Fifo::new(Limit { packets: Some(2), bytes: Some(100) });
-        assert_eq!(q.enqueue(0, 1, 101), Err(Refused(1)));
-        assert_eq!(q.enqueue(0, 2, 10), Ok(()));
-        assert_eq!(q.enqueue(0, 3, 10), Ok(()));
-        assert_eq!(q.enqueue(0, 4, 10), Err(Refused(4)));
+        assert_eq!(offer(&mut q, 0, 1, 101), FULL);
+        assert_eq!(offer(&mut q, 0, 2, 10), Verdict::Queued);
+        assert_eq!(offer(&mut q, 0, 3, 10), Verdict::Queued);
+        assert_eq!(offer(&mut q, 0, 4, 10), FULL);
         q.set_limit(Limit::NONE);
-        assert_eq!(q.enqueue(0, 5, usize::MAX >> 8), Ok(()));
+        assert_eq!(offer(&mut q, 0, 5, usize::MAX), Verdict::Queued);
+    }
+
+    #[test]
+    fn with_head_drop_the_oldest_makes_room() {
+        let mut q = Fifo::head_drop(Limit::packets(2));
+        assert_eq!((offer(&mut q, 0, 'a', 1), offer(&mut q, 0, 'b', 1)), (Verdict::Queued, Verdict::Queued));
+        let mut dropped = Vec::new();
+        assert_eq!(q.enqueue(0, Skb::new('c', 1), &mut dropped), Verdict::Congestion);
+        assert_eq!(dropped[0].skb.packet, 'a');
+        assert_eq!((take(&mut q, 0), take(&mut q, 0)), (Some(('b', 1)), Some(('c', 1))));
+        let mut nothing_fits = Fifo::head_drop(Limit::packets(0));
+        assert_eq!(offer(&mut nothing_fits, 0, 'a', 1), FULL);
     }
 }

@@ -30,20 +30,46 @@
 //! assert_eq!(link.poll(12_400_000).unwrap().packet, "hello");
 //! ```
 #![forbid(unsafe_code)]
+mod codel;
 mod config;
+mod discipline;
 mod fifo;
+mod fq_codel;
+mod handle;
+mod htb;
 mod link;
 mod loss;
+mod node;
+mod packet;
+mod pfifo_fast;
+mod prio;
+mod queue;
+mod rate;
 mod rng;
+mod stab;
 mod stats;
+mod tbf;
+mod tc;
 mod transmitter;
 
+pub use codel::{Codel, CodelConfig, CodelParams, CodelXstats};
 pub use config::{LinkConfig, Reorder};
-pub use fifo::{Fifo, FifoStats, Limit, Qdisc, Refused};
-pub use link::{Delivery, DropReason, Link, Verdict};
+pub use discipline::{Dequeue, DropReason, Dropped, Qdisc, Stats, Verdict};
+pub use fifo::{Fifo, Limit, Peaks};
+pub use fq_codel::{FqCodel, FqCodelConfig, FqCodelXstats};
+pub use handle::Handle;
+pub use htb::{Htb, HtbClassConfig, HtbConfig, HtbError};
+pub use link::{Delivery, Entry, Link};
 pub use loss::{GilbertElliott, Loss};
+pub use packet::{Ecn, Packet, Skb};
+pub use pfifo_fast::PfifoFast;
+pub use prio::{Prio, PrioConfig};
+pub use rate::{LinkLayer, RateSpec};
 pub use rng::{Probability, Rng};
+pub use stab::{SizeSpec, SizeTable};
 pub use stats::LinkStats;
+pub use tbf::{Tbf, TbfConfig};
+pub use tc::{Device, TcError};
 
 /// A point in time or a span: nanoseconds since an origin of the caller's choice.
 pub type Nanos = u64;

@@ -1,30 +1,10 @@
 //! One direction of a link.
 use crate::loss::LossState;
 use crate::transmitter::Transmitter;
-use crate::{Fifo, LinkConfig, LinkStats, Nanos, Qdisc, Refused, Rng};
+use crate::{
+    Dequeue, DropReason, Dropped, Fifo, LinkConfig, LinkStats, Nanos, Packet, Qdisc, Rng, Skb, Verdict,
+};
 use std::collections::BinaryHeap;
-
-/// What became of a packet that was offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It will come out of `poll` (unless the discipline drops it later, as CoDel does).
-    Queued,
-    /// It is lost.
-    Dropped(DropReason),
-}
-
-/// Why a link lost a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DropReason {
-    /// The queue was full.
-    QueueFull,
-    /// [`Loss`](crate::Loss) said so.
-    Loss,
-    /// It was named by number.
-    Nth,
-    /// The link was down.
-    Down,
-}
 
 /// A packet that reached the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +34,9 @@ pub struct Link<P, Q = Fifo<Entry<P>>> {
     queue: Q,
     transmitter: Transmitter,
     transmitting: Option<(Nanos, Entry<P>, usize)>,
+    /// When the discipline lets the next packet go, while the transmitter is idle.
+    wakes_at: Option<Nanos>,
+    dropped: Vec<Dropped<Entry<P>>>,
     flight: BinaryHeap<InFlight<P>>,
     rng: Rng,
     loss: LossState,
@@ -107,6 +90,8 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
             config,
             queue,
             transmitting: None,
+            wakes_at: None,
+            dropped: Vec::new(),
             flight: BinaryHeap::new(),
             rng: Rng::new(seed),
             loss: LossState::default(),
@@ -150,7 +135,7 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
             self.stats.duplicated += 1;
             self.admit(Entry { packet, enqueued_at: self.now, corrupt_bit: None, is_duplicate: true }, len);
         }
-        self.start_transmissions(self.now);
+        self.run(self.now);
         verdict
     }
 
@@ -167,23 +152,30 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         Some(Delivery { packet, len, enqueued_at, delivered_at: arrives_at, corrupt_bit, is_duplicate })
     }
 
-    /// When something happens next: a packet arrives, or the transmitter becomes free. `None`: the link is empty.
+    /// When something happens next: a packet arrives, the transmitter becomes free, or the discipline
+    /// lets one go. `None`: the link is empty.
     pub fn next_event(&self) -> Option<Nanos> {
         let finish = self.transmitting.as_ref().map(|(at, ..)| *at);
         let arrival = self.flight.peek().map(|packet| packet.arrives_at);
-        [finish, arrival].into_iter().flatten().min()
+        [finish, arrival, self.wakes_at].into_iter().flatten().min()
     }
 
     /// Counters, and what the link holds as of the last call.
     pub fn stats(&self) -> LinkStats {
+        let queue = self.queue.stats();
         LinkStats {
-            drops_queue: self.queue.dropped(),
-            backlog_packets: self.queue.backlog_packets(),
-            backlog_bytes: self.queue.backlog_bytes(),
+            drops_queue: queue.drops,
+            backlog_packets: queue.qlen,
+            backlog_bytes: queue.backlog,
             transmitting: usize::from(self.transmitting.is_some()),
             in_flight: self.flight.len(),
             ..self.stats
         }
+    }
+
+    /// What the discipline dropped during the last `enqueue` or `poll`, the packet offered included.
+    pub fn drain_dropped(&mut self) -> impl Iterator<Item = (P, DropReason)> {
+        self.dropped.drain(..).map(|dropped| (dropped.skb.packet.packet, dropped.reason))
     }
 
     fn lost_at_entrance(&mut self) -> Option<DropReason> {
@@ -210,31 +202,51 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         Some(self.rng.below(len as u64 * 8))
     }
 
-    /// Into the transmitter if that is free, else into the queue.
+    /// Into the transmitter if that is free and the discipline need not see it, else into the queue.
     fn admit(&mut self, entry: Entry<P>, len: usize) -> Verdict {
-        self.start_transmissions(self.now);
-        if self.transmitting.is_none() && self.queue.backlog_packets() == 0 {
+        self.run(self.now);
+        let idle = self.transmitting.is_none();
+        if idle && self.queue.can_bypass() && self.queue.stats().qlen == 0 {
             self.transmit(self.now, entry, len);
             return Verdict::Queued;
         }
-        match self.queue.enqueue(self.now, entry, len) {
-            Ok(()) => Verdict::Queued,
-            Err(Refused(_)) => Verdict::Dropped(DropReason::QueueFull),
+        let verdict = self.queue.enqueue(self.now, Skb::new(entry, len), &mut self.dropped);
+        if idle {
+            self.pull(self.now);
         }
+        verdict
     }
 
     /// Lets everything happen that happens up to `now`.
     fn advance(&mut self, now: Nanos) {
+        self.dropped.clear();
         self.now = self.now.max(now);
-        self.start_transmissions(self.now);
+        self.run(self.now);
     }
 
-    fn start_transmissions(&mut self, until: Nanos) {
-        while let Some((finish, entry, len)) = self.transmitting.take_if(|(finish, ..)| *finish <= until) {
-            self.launch(finish, entry, len);
-            if let Some((entry, len)) = self.queue.dequeue(finish) {
-                self.transmit(finish, entry, len);
+    fn run(&mut self, until: Nanos) {
+        loop {
+            if let Some((finish, entry, len)) = self.transmitting.take_if(|(finish, ..)| *finish <= until) {
+                self.launch(finish, entry, len);
+                self.pull(finish);
+            } else if let Some(at) = self.wakes_at.take_if(|at| *at <= until) {
+                self.pull(at);
+            } else {
+                return;
             }
+        }
+    }
+
+    /// The transmitter is idle: asks the discipline for a packet.
+    fn pull(&mut self, at: Nanos) {
+        self.wakes_at = None;
+        match self.queue.dequeue(at, &mut self.dropped) {
+            Dequeue::Packet(skb) => {
+                let len = skb.wire_len();
+                self.transmit(at, skb.packet, len);
+            }
+            Dequeue::Throttled(until) => self.wakes_at = Some(until.max(at.saturating_add(1))),
+            Dequeue::Empty => {}
         }
     }
 
@@ -273,6 +285,36 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         }
         let drawn = self.rng.below(jitter.saturating_mul(2).saturating_add(1));
         self.config.delay.saturating_add(drawn).saturating_sub(jitter)
+    }
+}
+
+impl<P: Packet> Packet for Entry<P> {
+    fn flow_hash(&self) -> u32 {
+        self.packet.flow_hash()
+    }
+
+    fn priority(&self) -> u32 {
+        self.packet.priority()
+    }
+
+    fn mark(&self) -> u32 {
+        self.packet.mark()
+    }
+
+    fn ecn(&self) -> crate::Ecn {
+        self.packet.ecn()
+    }
+
+    fn set_ce(&mut self) {
+        self.packet.set_ce();
+    }
+
+    fn departs_at(&self) -> Option<Nanos> {
+        self.packet.departs_at()
+    }
+
+    fn flip_bit(&mut self, bit: u64) {
+        self.packet.flip_bit(bit);
     }
 }
 

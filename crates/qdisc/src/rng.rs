@@ -19,10 +19,12 @@ impl Rng {
     /// The next 64 bits.
     pub const fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        mix(self.state)
+    }
+
+    /// The next 32 bits.
+    pub(crate) const fn next_u32(&mut self) -> u32 {
+        (self.next_u64() >> 32) as u32
     }
 
     /// A number in `0..bound`, every one as likely (to within 2^-64); 0 for a bound of 0.
@@ -39,6 +41,13 @@ impl Rng {
             threshold => (self.next_u64() >> 32) < threshold,
         }
     }
+}
+
+/// Spreads every bit over all: the generator's finalizer, also a hash.
+pub(crate) const fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// A probability as a multiple of 2^-32.

@@ -44,7 +44,7 @@ fn a_driver_queue_of_127_full_packets_holds_a_small_one_for_304_8_ms() {
     assert_eq!(deliveries[0], (2_400_000, 0));
     assert_eq!(deliveries[126], (304_800_000, 126));
     assert_eq!(deliveries[127], (305_600_000, 127));
-    assert_eq!(link.queue().stats().sojourn_max, 304_800_000);
+    assert_eq!(link.queue().peaks().sojourn, 304_800_000);
 }
 
 #[test]

@@ -249,6 +249,12 @@ fn words(reason: DropReason) -> &'static str {
         DropReason::QueueFull => "full queue",
         DropReason::Loss | DropReason::Nth => "loss on the line",
         DropReason::Down => "line down",
+        DropReason::Congested => "early drop",
+        DropReason::FlowLimit => "too many of its flow waiting",
+        DropReason::Horizon => "departs too late",
+        DropReason::TooBig => "longer than the bucket",
+        DropReason::NoClass => "no class",
+        DropReason::Purged => "queue taken away",
     }
 }
 

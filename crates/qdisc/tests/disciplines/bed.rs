@@ -1,0 +1,162 @@
+//! A device in virtual time: frames are offered at their times, and a wire takes them away at a rate.
+use qdisc::{Dequeue, Device, Dropped, Ecn, Packet, Qdisc, Skb, Stats, Verdict};
+
+pub const MS: u64 = 1_000_000;
+pub const SECOND: u64 = 1_000_000_000;
+
+/// A frame of a flow.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Frame {
+    pub number: u32,
+    pub flow: u32,
+    pub priority: u32,
+    pub mark: u32,
+    pub ecn: Ecn,
+    pub departs_at: Option<u64>,
+    pub flipped: Option<u64>,
+}
+
+impl Packet for Frame {
+    fn flow_hash(&self) -> u32 {
+        self.flow
+    }
+
+    fn priority(&self) -> u32 {
+        self.priority
+    }
+
+    fn mark(&self) -> u32 {
+        self.mark
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn set_ce(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+
+    fn departs_at(&self) -> Option<u64> {
+        self.departs_at
+    }
+
+    fn flip_bit(&mut self, bit: u64) {
+        self.flipped = Some(bit);
+    }
+}
+
+/// A frame that left, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    pub at: u64,
+    pub len: usize,
+    pub frame: Frame,
+}
+
+pub struct Bed {
+    pub device: Device<Frame>,
+    pub now: u64,
+    /// Bit/s of the wire; `None`: it takes everything at once.
+    wire: Option<u64>,
+    busy_until: u64,
+    wakes_at: Option<u64>,
+    pub left: Vec<Left>,
+    pub dropped: Vec<Dropped<Frame>>,
+}
+
+impl Bed {
+    /// A device with this discipline at its root, handle `1:`.
+    pub fn new(qdisc: &str, wire: Option<u64>) -> Bed {
+        Bed::seeded(qdisc, wire, 0)
+    }
+
+    pub fn seeded(qdisc: &str, wire: Option<u64>, seed: u64) -> Bed {
+        let mut device = Device::new("eth0");
+        device.set_seed(seed);
+        let mut bed = Bed {
+            device,
+            now: 0,
+            wire,
+            busy_until: 0,
+            wakes_at: None,
+            left: Vec::new(),
+            dropped: Vec::new(),
+        };
+        bed.tc(&format!("qdisc add root handle 1: {qdisc}"));
+        bed
+    }
+
+    /// A command that must succeed.
+    pub fn tc(&mut self, command: &str) -> String {
+        match self.device.tc(self.now, command, &mut self.dropped) {
+            Ok(text) => text,
+            Err(error) => panic!("{command}: {error}"),
+        }
+    }
+
+    /// Offers a frame now.
+    pub fn offer(&mut self, frame: Frame, len: usize) -> Verdict {
+        let verdict = self.device.enqueue(self.now, Skb::new(frame, len), &mut self.dropped);
+        self.pull();
+        verdict
+    }
+
+    /// Offers a plain frame of a flow.
+    pub fn send(&mut self, number: u32, flow: u32, len: usize) -> Verdict {
+        self.offer(Frame { number, flow, ..Frame::default() }, len)
+    }
+
+    fn pull(&mut self) {
+        self.wakes_at = None;
+        while self.busy_until <= self.now {
+            match self.device.dequeue(self.now, &mut self.dropped) {
+                Dequeue::Packet(skb) => {
+                    let len = skb.wire_len();
+                    self.left.push(Left { at: self.now, len, frame: skb.packet });
+                    let Some(rate) = self.wire else { continue };
+                    self.busy_until = self.now + (len as u64 * 8 * SECOND).div_ceil(rate);
+                }
+                Dequeue::Throttled(at) => {
+                    assert!(at > self.now, "throttled until {at}, which is not after {}", self.now);
+                    self.wakes_at = Some(at);
+                    return;
+                }
+                Dequeue::Empty => return,
+            }
+        }
+        self.wakes_at = Some(self.busy_until);
+    }
+
+    /// Lets time pass until `until`.
+    pub fn advance(&mut self, until: u64) {
+        while let Some(at) = self.wakes_at.filter(|at| *at <= until) {
+            self.now = at;
+            self.pull();
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Lets time pass until nothing waits. At most an hour.
+    pub fn drain(&mut self) {
+        let end = self.now + 3600 * SECOND;
+        while let Some(at) = self.wakes_at.filter(|at| *at <= end) {
+            self.advance(at);
+        }
+        assert_eq!(self.stats().qlen, 0, "something still waits: {:?}", self.stats());
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.device.stats()
+    }
+
+    /// The numbers of the frames that left.
+    pub fn order(&self) -> Vec<u32> {
+        self.left.iter().map(|left| left.frame.number).collect()
+    }
+
+    /// The numbers of the frames that were dropped.
+    pub fn lost(&self) -> Vec<u32> {
+        self.dropped.iter().map(|dropped| dropped.skb.packet.number).collect()
+    }
+}

@@ -1,0 +1,180 @@
+//! What holds for every discipline and every traffic. Failing cases are printed with their seed.
+use crate::bed::{Bed, Frame, MS};
+use proptest::prelude::*;
+use qdisc::Ecn;
+
+/// Each with the most packets that it lets wait, if it says so.
+const DISCIPLINES: &[(&str, Option<usize>)] = &[
+    ("pfifo limit 7", Some(7)),
+    ("bfifo limit 9000", None),
+    ("pfifo_head_drop limit 7", Some(7)),
+    ("pfifo_fast", None),
+    ("prio", None),
+    ("prio bands 5 priomap 0 1 2 3 4 0 1 2 3 4 0 1 2 3 4 0", None),
+    ("tbf rate 3mbit burst 4000 limit 20000", None),
+    ("tbf rate 3mbit burst 4000 limit 20000 peakrate 5mbit mtu 3000", None),
+    ("codel limit 20", Some(20)),
+    ("codel limit 20 target 1ms interval 10ms ecn", Some(20)),
+    ("fq_codel limit 20 flows 4", Some(20)),
+    ("fq_codel limit 200 target 1ms interval 5ms quantum 300", Some(200)),
+    ("stab linklayer atm overhead 10 fq_codel limit 20", Some(20)),
+];
+
+/// Those whose packets of one priority or flow may pass each other.
+fn reorders(qdisc: &str) -> bool {
+    qdisc.starts_with("netem")
+}
+
+type Offer = (u64, usize, u32, u32, bool);
+
+fn traffic() -> impl Strategy<Value = Vec<Offer>> {
+    let gap = prop_oneof![3 => Just(0u64), 2 => 0..2 * MS, 1 => 0..200 * MS];
+    prop::collection::vec((gap, 1usize..1514, 0u32..6, 0u32..3, any::<bool>()), 0..150)
+}
+
+fn play(qdisc: &str, seed: u64, wire: Option<u64>, offers: &[Offer]) -> (Bed, usize) {
+    let mut bed = Bed::seeded(qdisc, wire, seed);
+    let mut most = 0;
+    for (number, (gap, len, flow, priority, ecn)) in offers.iter().enumerate() {
+        let next = bed.now + gap;
+        bed.advance(next);
+        let frame = Frame {
+            number: number as u32,
+            flow: *flow,
+            // Of one flow all have the same priority.
+            priority: (flow + priority * 6) / 6 * 3 + flow % 2,
+            ecn: if *ecn { Ecn::Ect0 } else { Ecn::NotEct },
+            ..Frame::default()
+        };
+        bed.offer(frame, *len);
+        let stats = bed.stats();
+        most = most.max(stats.qlen);
+        let accounted = bed.left.len() + bed.dropped.len() + stats.qlen;
+        assert_eq!(accounted, number + 1, "{qdisc}: {stats:?}");
+    }
+    bed.drain();
+    (bed, most)
+}
+
+proptest! {
+    #[test]
+    fn every_packet_leaves_or_is_dropped(which in 0..DISCIPLINES.len(), seed: u64, wire in prop::option::of(100_000u64..50_000_000), offers in traffic()) {
+        let (qdisc, limit) = DISCIPLINES[which];
+        let (bed, most) = play(qdisc, seed, wire, &offers);
+        let stats = bed.stats();
+        prop_assert_eq!(bed.left.len() + bed.dropped.len(), offers.len());
+        prop_assert_eq!((stats.packets as usize, stats.drops as usize), (bed.left.len(), bed.dropped.len()), "{}: {:?}", qdisc, stats);
+        prop_assert_eq!((stats.qlen, stats.backlog), (0, 0));
+        prop_assert!(limit.is_none_or(|limit| most <= limit), "{}: {} waited", qdisc, most);
+    }
+
+    #[test]
+    fn a_flow_keeps_its_order(which in 0..DISCIPLINES.len(), seed: u64, offers in traffic()) {
+        let (qdisc, _) = DISCIPLINES[which];
+        prop_assume!(!reorders(qdisc));
+        let (bed, _) = play(qdisc, seed, Some(2_000_000), &offers);
+        for flow in 0..6 {
+            for priority in 0..16 {
+                let order: Vec<u32> = bed.left.iter().map(|left| &left.frame).filter(|f| f.flow == flow && f.priority == priority).map(|f| f.number).collect();
+                prop_assert!(order.is_sorted(), "{}: {:?}", qdisc, order);
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_calls_give_the_same_packets(which in 0..DISCIPLINES.len(), seed: u64, offers in traffic()) {
+        let (qdisc, _) = DISCIPLINES[which];
+        let (a, _) = play(qdisc, seed, Some(2_000_000), &offers);
+        let (b, _) = play(qdisc, seed, Some(2_000_000), &offers);
+        prop_assert_eq!(a.left, b.left);
+        prop_assert_eq!(a.dropped, b.dropped);
+    }
+
+    #[test]
+    fn commands_never_panic(words in prop::collection::vec(prop::sample::select(WORDS), 0..14)) {
+        let mut bed = Bed::new("pfifo", None);
+        let mut dropped = Vec::new();
+        let _ = bed.device.tc(0, &words.join(" "), &mut dropped);
+        let _ = bed.device.tc(0, &format!("qdisc replace root {}", words.join(" ")), &mut dropped);
+        let _ = bed.device.tc(0, "-s -d qdisc show", &mut dropped);
+        let _ = bed.device.tc(0, "-s -d class show", &mut dropped);
+    }
+}
+
+const WORDS: &[&str] = &[
+    "tc",
+    "qdisc",
+    "class",
+    "filter",
+    "add",
+    "change",
+    "replace",
+    "del",
+    "show",
+    "root",
+    "parent",
+    "handle",
+    "1:",
+    "1:1",
+    "1:10",
+    "2:",
+    "x",
+    "0",
+    "1",
+    "99999999999999999999",
+    "-1",
+    "5mbit",
+    "15k",
+    "50ms",
+    "1%",
+    "100%",
+    "limit",
+    "rate",
+    "burst",
+    "latency",
+    "peakrate",
+    "mtu",
+    "pfifo",
+    "bfifo",
+    "pfifo_fast",
+    "prio",
+    "tbf",
+    "htb",
+    "codel",
+    "fq_codel",
+    "netem",
+    "red",
+    "sfq",
+    "pie",
+    "fq",
+    "stab",
+    "linklayer",
+    "atm",
+    "overhead",
+    "target",
+    "interval",
+    "ecn",
+    "flows",
+    "quantum",
+    "default",
+    "classid",
+    "ceil",
+    "delay",
+    "loss",
+    "gemodel",
+    "random",
+    "state",
+    "reorder",
+    "gap",
+    "slot",
+    "duplicate",
+    "corrupt",
+    "distribution",
+    "normal",
+    "bands",
+    "priomap",
+    "min",
+    "max",
+    "avpkt",
+    "probability",
+];
