@@ -15,7 +15,7 @@ pub enum Loss {
     Bursts(GilbertElliott),
 }
 
-/// Gilbert and Elliott's two-state model of bursts: the state may change before each packet.
+/// Gilbert and Elliott's two-state model of bursts: the state may change with each packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
     /// Probability of going from good to bad.
@@ -33,7 +33,25 @@ pub struct GilbertElliott {
 pub(crate) struct LossState {
     /// Packets offered so far.
     pub(crate) offered: u64,
+    bursts: GilbertState,
+}
+
+/// Where Gilbert's and Elliott's model stands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GilbertState {
     bad: bool,
+}
+
+impl GilbertState {
+    /// Is the next packet lost? As in netem the present state decides, and may then change (`loss_gilb_ell`).
+    pub(crate) fn is_lost(&mut self, model: &GilbertElliott, rng: &mut Rng) -> bool {
+        let (change, loss) = match self.bad {
+            false => (model.good_to_bad, model.loss_good),
+            true => (model.bad_to_good, model.loss_bad),
+        };
+        self.bad ^= rng.chance(change);
+        rng.chance(loss)
+    }
 }
 
 impl LossState {
@@ -44,11 +62,7 @@ impl LossState {
             Loss::None => false,
             Loss::Random(p) => rng.chance(*p),
             Loss::Every(n) => *n != 0 && self.offered.is_multiple_of(*n),
-            Loss::Bursts(model) => {
-                let change = if self.bad { model.bad_to_good } else { model.good_to_bad };
-                self.bad ^= rng.chance(change);
-                rng.chance(if self.bad { model.loss_bad } else { model.loss_good })
-            }
+            Loss::Bursts(model) => self.bursts.is_lost(model, rng),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A discipline in its place: with a handle, a size table, and one packet that was looked at.
 use crate::{
-    Codel, Dequeue, DropReason, Dropped, Fifo, FqCodel, Handle, Htb, Limit, Nanos, Packet, PfifoFast, Prio,
-    Qdisc, SizeTable, Skb, Stats, Tbf, Verdict,
+    Codel, Dequeue, DropReason, Dropped, Fifo, Fq, FqCodel, Handle, Htb, Limit, Nanos, Netem, Packet,
+    PfifoFast, Pie, Prio, Qdisc, Red, Sfq, SizeTable, Skb, Stats, Tbf, Verdict,
 };
 
 /// Every discipline there is.
@@ -14,6 +14,11 @@ pub(crate) enum Kind<P> {
     Htb(Box<Htb<P>>),
     Codel(Codel<P>),
     FqCodel(FqCodel<P>),
+    Sfq(Sfq<P>),
+    Red(Box<Red<P>>),
+    Pie(Pie<P>),
+    Fq(Box<Fq<P>>),
+    Netem(Box<Netem<P>>),
 }
 
 /// Calls the same method of whichever discipline it is.
@@ -27,6 +32,11 @@ macro_rules! each {
             Kind::Htb($q) => $call,
             Kind::Codel($q) => $call,
             Kind::FqCodel($q) => $call,
+            Kind::Sfq($q) => $call,
+            Kind::Red($q) => $call,
+            Kind::Pie($q) => $call,
+            Kind::Fq($q) => $call,
+            Kind::Netem($q) => $call,
         }
     };
 }
@@ -142,12 +152,16 @@ pub(crate) fn account<P: Packet>(node: &mut Node<P>, below: Handle, before: &Sta
     let found = match &mut node.kind {
         Kind::Prio(q) => q.bands_mut().iter_mut().any(|child| account(child, below, before, after)),
         Kind::Tbf(q) => account(q.child_mut(), below, before, after),
+        Kind::Red(q) => account(q.child_mut(), below, before, after),
+        Kind::Netem(q) => q.child_mut().is_some_and(|child| account(child, below, before, after)),
         Kind::Htb(q) => q.leaves_mut().any(|child| account(child, below, before, after)),
         _ => false,
     };
     let stats = match &mut node.kind {
         Kind::Prio(q) => q.stats_mut(),
         Kind::Tbf(q) => q.stats_mut(),
+        Kind::Red(q) => q.stats_mut(),
+        Kind::Netem(q) => q.stats_mut(),
         Kind::Htb(q) => q.stats_mut(),
         _ => return found,
     };

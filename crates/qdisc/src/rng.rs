@@ -72,6 +72,11 @@ impl Probability {
         Probability::new(percent / 100.0)
     }
 
+    /// What 32 random bits must be below.
+    pub(crate) const fn threshold(self) -> u64 {
+        self.0
+    }
+
     /// As a fraction, 0.0 to 1.0.
     pub fn fraction(self) -> f64 {
         self.0 as f64 / Probability::SCALE as f64

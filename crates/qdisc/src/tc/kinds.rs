@@ -2,12 +2,12 @@
 use super::error::{EINVAL, EOPNOTSUPP, TcError, kernel, usage};
 use super::show::Detail;
 use super::words::Words;
-use super::{codel, fifo, htb, prio, tbf};
+use super::{codel, fifo, flows, htb, netem, prio, red, tbf};
 use crate::node::{Kind, Node};
 use crate::rng::mix;
 use crate::{
-    Codel, CodelConfig, Dropped, Fifo, FqCodel, FqCodelConfig, Handle, Htb, Limit, Nanos, Packet, PfifoFast,
-    Prio, Tbf,
+    Codel, CodelConfig, Dropped, Fifo, Fq, FqCodel, FqCodelConfig, FqConfig, Handle, Htb, Limit, Nanos,
+    Netem, Packet, PfifoFast, Pie, PieConfig, Prio, Red, Sfq, SfqConfig, Tbf,
 };
 
 /// What the kernel knows of a device when it makes a discipline for it.
@@ -28,8 +28,22 @@ impl DeviceFacts {
 }
 
 /// The kinds whose options tc can read.
-const KINDS: &[&str] =
-    &["pfifo", "bfifo", "pfifo_head_drop", "pfifo_fast", "prio", "tbf", "htb", "codel", "fq_codel"];
+const KINDS: &[&str] = &[
+    "pfifo",
+    "bfifo",
+    "pfifo_head_drop",
+    "pfifo_fast",
+    "prio",
+    "tbf",
+    "htb",
+    "codel",
+    "fq_codel",
+    "sfq",
+    "red",
+    "pie",
+    "fq",
+    "netem",
+];
 
 /// Is the kind known, and are its options understood? (What tc itself checks before it asks the kernel.)
 pub(super) fn check(kind: &str, words: Words<'_>) -> Result<(), TcError> {
@@ -51,6 +65,11 @@ pub(super) fn check(kind: &str, words: Words<'_>) -> Result<(), TcError> {
         "htb" => htb::parse(words, 0).map(drop),
         "codel" => codel::parse(words, &mut CodelConfig::default()),
         "fq_codel" => codel::parse_fq(words, &mut FqCodelConfig::new(0)),
+        "sfq" => flows::parse_sfq(words, &mut SfqConfig::new(0)),
+        "red" => red::parse(words).map(drop),
+        "pie" => flows::parse_pie(words, &mut PieConfig::default()),
+        "fq" => flows::parse_fq(words, &mut FqConfig::new(0)),
+        "netem" => netem::parse(words).map(drop),
         _ => fifo::parse(kind, words).map(drop),
     }
 }
@@ -107,6 +126,24 @@ pub(super) fn create<P: Packet>(
             config.quantum = config.quantum.max(256);
             Kind::FqCodel(FqCodel::new(handle, config, facts.frame, facts.seed_of(handle)))
         }
+        "sfq" => {
+            let mut config = SfqConfig::new(facts.frame);
+            flows::parse_sfq(words, &mut config)?;
+            let config = flows::check_sfq(config)?;
+            Kind::Sfq(Sfq::new(handle, config, now, facts.seed_of(handle)))
+        }
+        "red" => Kind::Red(Box::new(Red::new(handle, red::parse(words)?, now, facts.seed_of(handle)))),
+        "pie" => {
+            let mut config = PieConfig::default();
+            flows::parse_pie(words, &mut config)?;
+            Kind::Pie(Pie::new(config, facts.frame, now, facts.seed_of(handle)))
+        }
+        "fq" => {
+            let mut config = FqConfig::new(facts.frame);
+            flows::parse_fq(words, &mut config)?;
+            Kind::Fq(Box::new(Fq::new(flows::check_fq(config)?)))
+        }
+        "netem" => Kind::Netem(Box::new(Netem::new(netem::parse(words)?, now, facts.seed_of(handle)))),
         _ => return Err(kernel("Specified qdisc kind is unknown")),
     })
 }
@@ -142,6 +179,23 @@ pub(super) fn change<P: Packet>(
             q.set_config(config, now);
         }
         Kind::Htb(_) => return Err(kernel("Change operation not supported by specified qdisc")),
+        Kind::Sfq(q) => {
+            let mut config = q.config();
+            flows::parse_sfq(words, &mut config)?;
+            q.set_config(now, flows::check_sfq(config)?, dropped);
+        }
+        Kind::Red(q) => q.set_config(red::parse(words)?, now),
+        Kind::Pie(q) => {
+            let mut config = q.config();
+            flows::parse_pie(words, &mut config)?;
+            q.set_config(config, dropped);
+        }
+        Kind::Fq(q) => {
+            let mut config = q.config();
+            flows::parse_fq(words, &mut config)?;
+            q.set_config(now, flows::check_fq(config)?, dropped);
+        }
+        Kind::Netem(q) => q.set_config(netem::parse(words)?, now),
         Kind::Codel(q) => {
             let mut config = q.config();
             codel::parse(words, &mut config)?;
@@ -172,6 +226,11 @@ pub(super) fn name<P>(kind: &Kind<P>) -> &'static str {
         Kind::Htb(_) => "htb",
         Kind::Codel(_) => "codel",
         Kind::FqCodel(_) => "fq_codel",
+        Kind::Sfq(_) => "sfq",
+        Kind::Red(_) => "red",
+        Kind::Pie(_) => "pie",
+        Kind::Fq(_) => "fq",
+        Kind::Netem(_) => "netem",
     }
 }
 
@@ -190,6 +249,11 @@ pub(super) fn options<P: Packet>(node: &Node<P>, detail: Detail) -> String {
         Kind::Htb(q) => htb::show(&q.config(), q.direct_packets(), detail),
         Kind::Codel(q) => codel::show(&q.config()),
         Kind::FqCodel(q) => codel::show_fq(&q.config()),
+        Kind::Sfq(q) => flows::show_sfq(&q.config(), detail),
+        Kind::Red(q) => red::show(&q.config(), detail),
+        Kind::Pie(q) => flows::show_pie(&q.config()),
+        Kind::Fq(q) => flows::show_fq(&q.config()),
+        Kind::Netem(q) => netem::show(q.config()),
     }
 }
 
@@ -198,6 +262,9 @@ pub(super) fn xstats<P: Packet>(node: &Node<P>, now: Nanos) -> String {
     match &node.kind {
         Kind::Codel(q) => codel::xstats(&q.xstats(), now),
         Kind::FqCodel(q) => codel::xstats_fq(&q.xstats()),
+        Kind::Red(q) => red::xstats(&q.xstats()),
+        Kind::Pie(q) => flows::xstats_pie(&q.xstats()),
+        Kind::Fq(q) => flows::xstats_fq(&q.xstats(), now),
         _ => String::new(),
     }
 }
@@ -220,6 +287,8 @@ pub(super) fn leaf<P: Packet>(node: &mut Node<P>, class: Handle) -> Result<Optio
         },
         // Whatever the class's number, as in the kernel.
         Kind::Tbf(q) => own.then(|| Leaf::Node(q.child_mut())),
+        Kind::Red(q) => own.then(|| Leaf::Node(q.child_mut())),
+        Kind::Netem(q) => own.then(|| q.child_mut().map_or(Leaf::None, Leaf::Node)),
         Kind::Htb(q) => match q.find_mut(class) {
             Some(class) => Some(class.leaf.as_deref_mut().map_or(Leaf::None, Leaf::Node)),
             None => None,
@@ -246,6 +315,8 @@ pub(super) fn graft<P: Packet>(
             }
         }
         Kind::Tbf(q) => q.graft(new.unwrap_or_else(noop), dropped),
+        Kind::Red(q) => q.graft(new.unwrap_or_else(noop), dropped),
+        Kind::Netem(q) => q.graft(new, dropped),
         Kind::Htb(q) => {
             q.graft(class, new.unwrap_or_else(pfifo), dropped);
         }
@@ -258,6 +329,8 @@ pub(super) fn children<P: Packet>(node: &Node<P>) -> Vec<&Node<P>> {
     match &node.kind {
         Kind::Prio(q) => q.bands().iter().collect(),
         Kind::Tbf(q) => vec![q.child()],
+        Kind::Red(q) => vec![q.child()],
+        Kind::Netem(q) => q.child().into_iter().collect(),
         Kind::Htb(q) => q.classes().filter_map(|class| class.leaf.as_deref()).collect(),
         _ => Vec::new(),
     }
@@ -268,6 +341,8 @@ pub(super) fn children_mut<P: Packet>(node: &mut Node<P>) -> Vec<&mut Node<P>> {
     match &mut node.kind {
         Kind::Prio(q) => q.bands_mut().iter_mut().collect(),
         Kind::Tbf(q) => vec![q.child_mut()],
+        Kind::Red(q) => vec![q.child_mut()],
+        Kind::Netem(q) => q.child_mut().into_iter().collect(),
         Kind::Htb(q) => q.leaves_mut().collect(),
         _ => Vec::new(),
     }

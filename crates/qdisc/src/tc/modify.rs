@@ -179,7 +179,8 @@ impl<P: Packet> Device<P> {
         }
         let facts: DeviceFacts = self.facts;
         let owner = find(&mut self.root, parent.qdisc()).ok_or(ENOENT)?;
-        if matches!(kinds::leaf(owner, parent)?, Some(Leaf::None)) {
+        let inner = matches!(kinds::leaf(owner, parent)?, Some(Leaf::None));
+        if inner && matches!(owner.kind, Kind::Htb(_)) {
             return Err(EINVAL);
         }
         let before = owner.stats();

@@ -65,8 +65,3 @@ impl<'a> Words<'a> {
 pub(super) fn unknown(word: &str) -> TcError {
     usage(format!("What is \"{word}\"?"))
 }
-
-#[cfg(test)]
-pub(super) fn words(text: &str) -> Vec<&str> {
-    text.split_whitespace().collect()
-}

@@ -1,19 +1,19 @@
 //! A device in virtual time: frames are offered at their times, and a wire takes them away at a rate.
 use qdisc::{Dequeue, Device, Dropped, Ecn, Packet, Qdisc, Skb, Stats, Verdict};
 
-pub const MS: u64 = 1_000_000;
-pub const SECOND: u64 = 1_000_000_000;
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// A frame of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Frame {
-    pub number: u32,
-    pub flow: u32,
-    pub priority: u32,
-    pub mark: u32,
-    pub ecn: Ecn,
-    pub departs_at: Option<u64>,
-    pub flipped: Option<u64>,
+pub(crate) struct Frame {
+    pub(crate) number: u32,
+    pub(crate) flow: u32,
+    pub(crate) priority: u32,
+    pub(crate) mark: u32,
+    pub(crate) ecn: Ecn,
+    pub(crate) departs_at: Option<u64>,
+    pub(crate) flipped: Option<u64>,
 }
 
 impl Packet for Frame {
@@ -48,30 +48,30 @@ impl Packet for Frame {
 
 /// A frame that left, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
-    pub at: u64,
-    pub len: usize,
-    pub frame: Frame,
+pub(crate) struct Left {
+    pub(crate) at: u64,
+    pub(crate) len: usize,
+    pub(crate) frame: Frame,
 }
 
-pub struct Bed {
-    pub device: Device<Frame>,
-    pub now: u64,
+pub(crate) struct Bed {
+    pub(crate) device: Device<Frame>,
+    pub(crate) now: u64,
     /// Bit/s of the wire; `None`: it takes everything at once.
     wire: Option<u64>,
     busy_until: u64,
     wakes_at: Option<u64>,
-    pub left: Vec<Left>,
-    pub dropped: Vec<Dropped<Frame>>,
+    pub(crate) left: Vec<Left>,
+    pub(crate) dropped: Vec<Dropped<Frame>>,
 }
 
 impl Bed {
     /// A device with this discipline at its root, handle `1:`.
-    pub fn new(qdisc: &str, wire: Option<u64>) -> Bed {
+    pub(crate) fn new(qdisc: &str, wire: Option<u64>) -> Bed {
         Bed::seeded(qdisc, wire, 0)
     }
 
-    pub fn seeded(qdisc: &str, wire: Option<u64>, seed: u64) -> Bed {
+    pub(crate) fn seeded(qdisc: &str, wire: Option<u64>, seed: u64) -> Bed {
         let mut device = Device::new("eth0");
         device.set_seed(seed);
         let mut bed = Bed {
@@ -88,7 +88,7 @@ impl Bed {
     }
 
     /// A command that must succeed.
-    pub fn tc(&mut self, command: &str) -> String {
+    pub(crate) fn tc(&mut self, command: &str) -> String {
         match self.device.tc(self.now, command, &mut self.dropped) {
             Ok(text) => text,
             Err(error) => panic!("{command}: {error}"),
@@ -96,14 +96,14 @@ impl Bed {
     }
 
     /// Offers a frame now.
-    pub fn offer(&mut self, frame: Frame, len: usize) -> Verdict {
+    pub(crate) fn offer(&mut self, frame: Frame, len: usize) -> Verdict {
         let verdict = self.device.enqueue(self.now, Skb::new(frame, len), &mut self.dropped);
         self.pull();
         verdict
     }
 
     /// Offers a plain frame of a flow.
-    pub fn send(&mut self, number: u32, flow: u32, len: usize) -> Verdict {
+    pub(crate) fn send(&mut self, number: u32, flow: u32, len: usize) -> Verdict {
         self.offer(Frame { number, flow, ..Frame::default() }, len)
     }
 
@@ -129,7 +129,7 @@ impl Bed {
     }
 
     /// Lets time pass until `until`.
-    pub fn advance(&mut self, until: u64) {
+    pub(crate) fn advance(&mut self, until: u64) {
         while let Some(at) = self.wakes_at.filter(|at| *at <= until) {
             self.now = at;
             self.pull();
@@ -138,7 +138,7 @@ impl Bed {
     }
 
     /// Lets time pass until nothing waits. At most an hour.
-    pub fn drain(&mut self) {
+    pub(crate) fn drain(&mut self) {
         let end = self.now + 3600 * SECOND;
         while let Some(at) = self.wakes_at.filter(|at| *at <= end) {
             self.advance(at);
@@ -146,17 +146,17 @@ impl Bed {
         assert_eq!(self.stats().qlen, 0, "something still waits: {:?}", self.stats());
     }
 
-    pub fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> Stats {
         self.device.stats()
     }
 
     /// The numbers of the frames that left.
-    pub fn order(&self) -> Vec<u32> {
+    pub(crate) fn order(&self) -> Vec<u32> {
         self.left.iter().map(|left| left.frame.number).collect()
     }
 
     /// The numbers of the frames that were dropped.
-    pub fn lost(&self) -> Vec<u32> {
+    pub(crate) fn lost(&self) -> Vec<u32> {
         self.dropped.iter().map(|dropped| dropped.skb.packet.number).collect()
     }
 }

@@ -18,6 +18,15 @@ const DISCIPLINES: &[(&str, Option<usize>)] = &[
     ("fq_codel limit 20 flows 4", Some(20)),
     ("fq_codel limit 200 target 1ms interval 5ms quantum 300", Some(200)),
     ("stab linklayer atm overhead 10 fq_codel limit 20", Some(20)),
+    ("sfq limit 20", Some(20)),
+    ("sfq limit 30 depth 4 flows 3 headdrop perturb 1 quantum 500", Some(30)),
+    ("red limit 30000 min 3000 max 9000 avpkt 1000", None),
+    ("red limit 30000 min 3000 max 9000 avpkt 1000 probability 0.5 ecn adaptive", None),
+    ("pie limit 20 target 1ms tupdate 2ms ecn", Some(20)),
+    ("fq flow_limit 5", None),
+    ("fq maxrate 1mbit quantum 1000 initial_quantum 1000", None),
+    ("netem delay 5ms 3ms loss 5% reorder 10% gap 3 limit 20", Some(20)),
+    ("netem delay 5ms rate 3mbit loss gemodel 5% 20% slot 1ms 4ms packets 3", None),
 ];
 
 /// Those whose packets of one priority or flow may pass each other.

@@ -40,7 +40,7 @@ fn run(words: &[&str]) -> String {
 }
 
 /// Plays a recorded conversation with tc once more.
-pub fn replay(transcript: &str) {
+pub(crate) fn replay(transcript: &str) {
     if !programs() {
         return;
     }
@@ -84,7 +84,7 @@ fn renamed(line: &str, names: &mut HashMap<String, String>) -> String {
 }
 
 /// Plays a script on both sides and compares all that each printed.
-pub fn compare(script: &str) {
+pub(crate) fn compare(script: &str) {
     if !programs() {
         return;
     }
