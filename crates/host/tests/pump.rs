@@ -513,3 +513,30 @@ fn a_write_that_has_to_wait_tells_the_pump_of_its_deadline() {
         assert!(told == 1 || (!pending && deadline == step.deadline), "{situation}: {deadline:?}");
     }
 }
+
+/// The clock jumps over a thousand time-outs: each step handles some of them and asks to be made again at once, and who waits for the lock gets
+/// it meanwhile.
+#[test]
+fn many_timeouts_take_many_steps() {
+    let mut pair = Pair::new();
+    for host in 0..4 {
+        for port in 1..=250 {
+            let nobody = SocketAddr::new([10, 0, 1, host].into(), port);
+            pair.client.host.connect(nobody, ConnectOptions::default()).unwrap();
+        }
+    }
+    pair.settle();
+    pair.clock.advance(Duration::from_secs(1));
+    let retransmitted = |side: &Side| side.host.inspect(|stack| stack.counters().syn_retrans);
+    let mut after_steps = Vec::new();
+    while retransmitted(&pair.client) < 1000 {
+        let before = retransmitted(&pair.client);
+        let step = pair.client.pump.step(true).unwrap();
+        let handled = retransmitted(&pair.client) - before;
+        assert!(handled <= Stack::EXPIRED_AT_ONCE as u64, "{handled}");
+        assert_eq!(step.deadline.unwrap() <= pair.clock.now(), before + handled < 1000);
+        pair.server.pump.step(true).unwrap();
+        after_steps.push(before + handled);
+    }
+    assert_eq!(after_steps, [256, 512, 768, 1000]);
+}

@@ -71,6 +71,9 @@ const MAX_TIMEOUT: u64 = 12 * 86_400 * 1_000_000_000;
 /// Places for so many entries are kept while there are none (128 KB).
 const KEPT: usize = 2048;
 
+/// Entries that go for a new one, while there are more than a limit that was lowered allows.
+const EVICTED_AT_ONCE: usize = 16;
+
 /// An entry as it is stored.
 struct Slot {
     tuple: FourTuple,
@@ -125,7 +128,7 @@ impl TimeWaitTable {
         }
     }
 
-    /// Changes the limit; what is there stays until the next [`insert`](Self::insert).
+    /// Changes the limit. What is there stays until [`insert`](Self::insert), a few at a time, has made way.
     pub(crate) fn set_max(&mut self, max: usize) {
         self.max = max.min(Link::MAX_ENTRIES);
     }
@@ -140,7 +143,7 @@ impl TimeWaitTable {
         if self.max == 0 {
             return 1;
         }
-        let excess = (self.len + 1).saturating_sub(self.max);
+        let excess = (self.len + 1).saturating_sub(self.max).min(EVICTED_AT_ONCE);
         for _ in 0..excess {
             if let Some(first) = self.first_to_end() {
                 self.remove(TimeWaitIndex(first));
@@ -259,16 +262,15 @@ impl TimeWaitTable {
         self.first_to_end().map(|index| self.deadline(TimeWaitIndex(index)))
     }
 
-    /// Removes what has ended; returns how many that were.
-    pub(crate) fn expire(&mut self, now: Instant) -> usize {
+    /// Removes what has ended, what ended first before the others, and no more than `most` entries; returns how many that were.
+    pub(crate) fn expire(&mut self, now: Instant, most: usize) -> usize {
         self.observe(now);
         let before = self.len;
-        let mut at = 0;
-        while let Some(fifo) = self.fifos.get(at) {
-            match fifo.first.index() {
-                Some(first) if self.end(&self.slots[first as usize]) <= now => self.end_first(at, first),
-                _ => at += 1,
-            }
+        while before - self.len < most
+            && let Some((at, first)) = self.first_fifo()
+            && self.end(&self.slots[first as usize]) <= now
+        {
+            self.end_first(at, first);
         }
         if self.len < before {
             self.fifos.retain(|fifo| fifo.first != Link::NONE);
@@ -333,8 +335,13 @@ impl TimeWaitTable {
     }
 
     fn first_to_end(&self) -> Option<u32> {
-        let firsts = self.fifos.iter().filter_map(|fifo| fifo.first.index());
-        firsts.min_by_key(|&index| self.end(&self.slots[index as usize]))
+        self.first_fifo().map(|(_, first)| first)
+    }
+
+    /// The fifo whose first entry ends before those of all others: its place, and that entry.
+    fn first_fifo(&self) -> Option<(usize, u32)> {
+        let firsts = self.fifos.iter().enumerate().filter_map(|(at, fifo)| Some((at, fifo.first.index()?)));
+        firsts.min_by_key(|(_, first)| self.end(&self.slots[*first as usize]))
     }
 
     fn link_last(&mut self, index: u32, now: Instant, timeout: u64) {
@@ -500,10 +507,10 @@ mod tests {
         }
         let first = table.next_deadline().unwrap();
         assert!(first >= at(60_000) && first < at(60_000) + UNIT);
-        assert_eq!(table.expire(at(59_999)), 0);
-        assert_eq!(table.expire(first), 1);
-        assert_eq!(table.expire(at(60_310)), 3);
-        assert_eq!(table.expire(at(70_000)), 1);
+        assert_eq!(table.expire(at(59_999), usize::MAX), 0);
+        assert_eq!(table.expire(first, usize::MAX), 1);
+        assert_eq!(table.expire(at(60_310), usize::MAX), 3);
+        assert_eq!(table.expire(at(70_000), usize::MAX), 1);
         assert_eq!((table.len(), table.next_deadline(), table.fifos.len()), (0, None, 0));
     }
 
@@ -528,11 +535,11 @@ mod tests {
             for port in 0..entries {
                 table.keep(at(0), entry(port), MINUTE);
             }
-            assert_eq!(table.expire(at(61_000)), usize::from(entries));
+            assert_eq!(table.expire(at(61_000), usize::MAX), usize::from(entries));
             assert!(kept.contains(&table.slots.capacity()), "{}", table.slots.capacity());
             table.keep(at(0), entry(7), MINUTE);
             assert!(table.lookup(&entry(7).tuple).is_some() && table.lookup(&entry(3).tuple).is_none());
-            table.expire(at(61_000));
+            table.expire(at(61_000), usize::MAX);
         }
     }
 
@@ -548,7 +555,7 @@ mod tests {
         assert_eq!(table.get(index).ts_recent, Some(123));
         assert!(table.deadline(index) >= at(65_000) && table.deadline(index) < at(65_000) + UNIT);
         assert!(table.next_deadline().unwrap() < at(61_000) + UNIT);
-        assert_eq!(table.expire(at(64_999)), 1);
+        assert_eq!(table.expire(at(64_999), usize::MAX), 1);
         assert!(table.lookup(&entry(2).tuple).is_some());
     }
 
@@ -565,13 +572,49 @@ mod tests {
         assert_eq!((table.keep(at(1), entry(5), MINUTE), table.lookup(&entry(5).tuple)), (1, None));
     }
 
+    /// Whatever ends by one jump of the clock: no call removes more than it may, and what ended first goes first.
+    #[test]
+    fn a_hundred_thousand_end_a_few_at_a_time_in_the_order_of_their_ends() {
+        const MOST: usize = 256;
+        let mut table = table(100_000);
+        for number in 0..100_000u32 {
+            let mut entry = entry(1);
+            entry.tuple.peer = Ipv4Addr::from(0x0a00_0000 + number).into();
+            let timeout = if number.is_multiple_of(3) { MINUTE } else { MINUTE + Duration::from_secs(7) };
+            table.keep(at(u64::from(number) / 10), entry, timeout);
+        }
+        let (late, mut ended, mut calls) = (at(3_600_000), Instant::ZERO, 0);
+        while let Some(next) = table.next_deadline() {
+            assert!(next >= ended, "{next:?} after {ended:?}");
+            ended = next;
+            let removed = table.expire(late, MOST);
+            assert!((1..=MOST).contains(&removed), "{removed}");
+            calls += 1;
+        }
+        assert_eq!((table.len(), calls), (0, 100_000usize.div_ceil(MOST)));
+    }
+
+    #[test]
+    fn a_lowered_limit_is_reached_a_few_entries_at_a_time() {
+        let mut table = table(1000);
+        for port in 0..1000 {
+            table.keep(at(0), entry(port), MINUTE);
+        }
+        table.set_max(10);
+        assert_eq!(table.keep(at(0), entry(1000), MINUTE), EVICTED_AT_ONCE);
+        for port in 1001..1100 {
+            assert!(table.keep(at(0), entry(port), MINUTE) <= EVICTED_AT_ONCE);
+        }
+        assert_eq!(table.len(), 10);
+    }
+
     #[test]
     fn a_shorter_time_out_ends_sooner() {
         let mut table = table(10);
         table.keep(at(0), entry(1), MINUTE);
         table.keep(at(0), entry(2), Duration::from_secs(1));
         table.keep(at(0), entry(3), MINUTE);
-        assert_eq!((table.expire(at(1_010)), table.fifos.len()), (1, 1));
+        assert_eq!((table.expire(at(1_010), usize::MAX), table.fifos.len()), (1, 1));
         assert_eq!(table.lookup(&entry(2).tuple), None);
     }
 
@@ -584,7 +627,7 @@ mod tests {
         let end = table.next_deadline().unwrap();
         let last = late.plus_nanos(MAX_TIMEOUT);
         assert!(end >= last && end < last + UNIT);
-        assert_eq!((table.expire(last - UNIT), table.expire(end)), (0, 1));
+        assert_eq!((table.expire(last - UNIT, usize::MAX), table.expire(end, usize::MAX)), (0, 1));
     }
 
     proptest! {
@@ -612,7 +655,7 @@ mod tests {
                         model.remove(&port);
                     }
                     _ => {
-                        table.expire(now);
+                        table.expire(now, usize::MAX);
                         model.retain(|_, end| *end > now || not_yet_rounded_up(*end, now));
                     }
                 }

@@ -58,10 +58,10 @@ impl Attention {
         has_room
     }
 
-    fn release(&mut self, now: Instant) {
-        while let Some(first) = self.later.first_entry()
-            && first.key().0 <= now
-        {
+    /// Those whose time has come, `most` of them.
+    fn release(&mut self, now: Instant, most: usize) {
+        for _ in 0..most {
+            let Some(first) = self.later.first_entry().filter(|first| first.key().0 <= now) else { break };
             self.due.push_back(first.remove());
         }
     }
@@ -172,10 +172,10 @@ impl Stack {
         options.map_or(Duration::ZERO, |options| options.tx_delay)
     }
 
-    /// What was put off until now leaves.
-    pub(super) fn release_put_off(&mut self, now: Instant) {
+    /// What was put off until now leaves, `most` of it.
+    pub(super) fn release_put_off(&mut self, now: Instant, most: usize) {
         if let Some(attention) = self.attention.as_deref_mut() {
-            attention.release(now);
+            attention.release(now, most);
         }
     }
 

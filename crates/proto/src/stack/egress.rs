@@ -116,7 +116,13 @@ impl Stack {
         None
     }
 
-    /// When [`handle_timeout`](Stack::handle_timeout) wants to be called next, exactly; `None` = not until something else happens.
+    /// Most connections, half-open requests, entries of TIME-WAIT and packets put off, of each kind, whose time comes in one
+    /// [`handle_timeout`](Stack::handle_timeout). However many end by one jump of the clock, a driver has its lock, its packets and its
+    /// applications back soon.
+    pub const EXPIRED_AT_ONCE: usize = 256;
+
+    /// When [`handle_timeout`](Stack::handle_timeout) wants to be called next, exactly; `None` = not until something else happens. A moment
+    /// that has passed means at once.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         self.look_at_connections();
         self.look_at_others();
@@ -124,8 +130,12 @@ impl Stack {
         (earliest != NEVER).then_some(earliest)
     }
 
-    /// The time is `now`: everything due until then happens. Nearly free when nothing is: a driver with packets to handle may call it
-    /// before every batch, and [`poll_timeout`](Stack::poll_timeout) only when it has nothing to do.
+    /// The time is `now`: what is due until then happens, the earliest of each kind first, and of each kind no more than
+    /// [`EXPIRED_AT_ONCE`](Stack::EXPIRED_AT_ONCE). While [`poll_timeout`](Stack::poll_timeout) names a moment that is not after `now`, some
+    /// is left: let out what there is to send, then call again.
+    ///
+    /// Nearly free when nothing is due: a driver with packets to handle may call it before every batch, and
+    /// [`poll_timeout`](Stack::poll_timeout) only when it has nothing to do.
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant) {
         if now >= self.agenda.deadlines.others {
@@ -138,11 +148,12 @@ impl Stack {
 
     #[inline(never)]
     fn expire_others(&mut self, now: Instant) {
-        self.release_put_off(now);
-        self.time_wait.expire(now);
+        self.release_put_off(now, Stack::EXPIRED_AT_ONCE);
+        self.time_wait.expire(now, Stack::EXPIRED_AT_ONCE);
         self.guard.expire(now);
         self.shared.blocks.shrink(now);
-        while let Some(index) = self.request_timers.pop_expired(&mut self.requests, now) {
+        for _ in 0..Stack::EXPIRED_AT_ONCE {
+            let Some(index) = self.request_timers.pop_expired(&mut self.requests, now) else { break };
             self.request_timeout(now, index);
         }
         self.look_at_others();
@@ -154,7 +165,7 @@ impl Stack {
         self.guard.expire(now);
         self.shared.blocks.shrink(now);
         let mut expired = SmallVec::<[u32; AHEAD]>::new();
-        loop {
+        for _ in 0..Stack::EXPIRED_AT_ONCE / AHEAD {
             while expired.len() < AHEAD
                 && let Some(index) = self.timers.pop_expired(now)
             {

@@ -15,6 +15,7 @@
 //! | `routes`, `paths` | values per destination, and what is remembered of them |
 //! | `limits`, `buffers`, `memory` | what keeps a sender back; how large buffers are; what all of them may take |
 //! | `habits`, `records`, `bursts`, `delayed_ack` | what small segments wait for; push, records, how much may wait; large bursts; what ACKs wait for |
+//! | `expiry` | many timers that end at once |
 //! | `keepalive`, `user_timeout`, `urgent`, `options` | silence; patience; the urgent pointer; what else an application may ask of a connection |
 //! | `counters`, `snmp`, `tcp_info`, `trace` | what can be seen |
 //! | `strangers` | how many answers those get who have no connection, and what they cannot learn by them |
@@ -43,6 +44,7 @@ mod data;
 mod delayed_ack;
 mod docs;
 mod ecn;
+mod expiry;
 mod extremes;
 mod fairness;
 mod fast_open;

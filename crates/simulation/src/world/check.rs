@@ -9,7 +9,7 @@ const SLACK: u64 = 1024 * 1024;
 const TRUESIZE: u64 = 8;
 
 impl World<'_> {
-    /// Whatever was due has been done.
+    /// Whatever was due has been done: no world has as many timers as are left for a second call (`Stack::EXPIRED_AT_ONCE`).
     pub(super) fn check_deadline(&mut self, side: usize) -> Result<(), Failure> {
         match self.stacks[side].poll_timeout() {
             Some(at) if at <= self.now => {
