@@ -106,13 +106,12 @@ impl Sockets {
         let halves = by_parity && count >= HALVED && self.files.socket(fd)?.options.reuse_addr;
         let half = if halves { count / 4 * 2 } else { count };
         for (first, count) in [(0, half), (half, count - half)] {
-            let begin = self.next_port.wrapping_mul(2) | 1;
+            let begin = self.stack.random_port();
             for tried in 0..count {
                 let offset = match by_parity {
-                    true => Stack::offset_by_parity(count, begin, tried),
-                    false => self.next_port % count,
+                    true => Stack::offset_by_parity(count, begin | 1, tried),
+                    false => (begin % count + tried) % count,
                 };
-                self.next_port = self.next_port.wrapping_add(1);
                 let port = low + (first + offset) as u16;
                 let reserved = self.stack.config().ip_local_reserved_ports.contains(port);
                 if !reserved && !self.is_taken(fd, ip, port, Sharing::Never) {

@@ -20,8 +20,6 @@ pub struct Sockets {
     pub(crate) owners: HashMap<SocketId, Open>,
     /// Which of the files are epoll instances.
     pub(crate) epolls: Vec<Open>,
-    /// Where in its range `bind` looks next for a port when it is to choose.
-    pub(crate) next_port: u32,
     /// Names that closed sockets still hold.
     pub(crate) parting: Parting,
     /// `SO_COOKIE`s given out.
@@ -46,7 +44,6 @@ impl Sockets {
             files: Files::new(base),
             owners: HashMap::new(),
             epolls: Vec::new(),
-            next_port: 0,
             parting: Parting::default(),
             cookies: 0,
             stirred: BTreeSet::new(),

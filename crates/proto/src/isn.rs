@@ -17,11 +17,23 @@ use wire::{Addr, SeqNum};
 /// `seq_scale`, let a connection follow one of the same tuple after microseconds.
 const TICK_NANOS: u64 = 64;
 
+/// For so long the search for a port towards a destination begins where the hash says; then another holds (Linux's
+/// `EPHEMERAL_PORT_SHUFFLE_PERIOD`), so that nobody has long to find out which destinations share a counter.
+const SHUFFLE_NANOS: u64 = 10_000_000_000;
+
 /// Keyed generator of initial sequence numbers and timestamp offsets.
 pub(crate) struct IsnGenerator {
     key: (u64, u64),
     /// The last answer.
-    port: Option<(Addr, Addr, u16, u64)>,
+    port: Option<LastPort>,
+}
+
+struct LastPort {
+    local: Addr,
+    peer: Addr,
+    peer_port: u16,
+    period: u64,
+    hash: u64,
 }
 
 /// F of a tuple: the lower half is for the sequence number, the upper for the timestamp; who opens a connection needs both.
@@ -53,16 +65,20 @@ impl IsnGenerator {
         IsnGenerator { key, port: None }
     }
 
-    /// Where the search for a local port towards this destination begins (RFC 6056 §3.3.4's F).
+    /// Where the search for a local port towards this destination begins now (RFC 6056 §3.3.4's F, and in its other half G).
     #[inline(always)]
-    pub(crate) fn port_hash(&mut self, local: Addr, peer: Addr, peer_port: u16) -> u64 {
+    pub(crate) fn port_hash(&mut self, now: Instant, local: Addr, peer: Addr, peer_port: u16) -> u64 {
+        let period = now.as_nanos() / SHUFFLE_NANOS;
         match &self.port {
-            Some((last_local, last, port, hash))
-                if *last == peer && *last_local == local && *port == peer_port =>
+            Some(last)
+                if last.peer == peer
+                    && last.local == local
+                    && last.peer_port == peer_port
+                    && last.period == period =>
             {
-                *hash
+                last.hash
             }
-            _ => self.another_port_hash(local, peer, peer_port),
+            _ => self.another_port_hash(period, local, peer, peer_port),
         }
     }
 
@@ -90,13 +106,14 @@ impl IsnGenerator {
     }
 
     #[cold]
-    fn another_port_hash(&mut self, local: Addr, peer: Addr, peer_port: u16) -> u64 {
+    fn another_port_hash(&mut self, period: u64, local: Addr, peer: Addr, peer_port: u16) -> u64 {
         let mut hasher = self.hasher();
+        hasher.write_u64(period);
         hasher.write(&local.0);
         hasher.write(&peer.0);
         hasher.write_u16(peer_port);
         let hash = hasher.finish();
-        self.port = Some((local, peer, peer_port, hash));
+        self.port = Some(LastPort { local, peer, peer_port, period, hash });
         hash
     }
 

@@ -242,7 +242,7 @@ impl Stack {
             hash_key,
             isn: IsnGenerator::new(rng.next_key()),
             fixed_isn: None,
-            ports: PortCounters::new(),
+            ports: PortCounters::new(Rng::new(seed.map(|byte| byte ^ 0xaa))),
             guard: ReplayGuard::new(rng.next_key(), config.replay_guard_entries as usize, REPLAY_GENERATION),
             serves_fast_open: false,
             keys: KeyRing::new(Key::from_bytes(rng.next_bytes16())),

@@ -1,34 +1,67 @@
-//! Choosing the local end of an active open (RFC 6056 §3.3.4: double hash).
+//! Choosing the local end of an active open (RFC 6056 §3.3.4: double hash), as Linux has done since 5.18 (`__inet_hash_connect`).
 //!
-//! The port begins at a keyed hash of the destination and goes on from there by a counter, so that nobody can guess it, and it
-//! comes back only after the whole range: a peer's TIME-WAIT is not met by the next connection.
+//! The search for a port begins at a keyed hash of the destination, moved on by a counter that few destinations share, and goes up from
+//! there. So the ports towards one destination tell nothing of those towards others. An observer whose destination happens to share a counter
+//! with another one could count the connections to that; hence 2^16 counters, steps of random length, and every ten seconds
+//! another hash (Kol, Klein and Gilad, "Device Tracking via Linux's New TCP Source Port Selection Algorithm", 2022).
 
 use super::Stack;
 use super::holders::Name;
+use crate::rng::Rng;
 use crate::time_wait::ISN_DISTANCE;
 use crate::tuple::FourTuple;
 use crate::{ConnectError, Instant};
 use core::time::Duration;
 use wire::{Addr, SeqNum};
 
-/// Counters that destinations share by hash; each moves on with every connection to one of its destinations.
-const COUNTERS: usize = 256;
+/// Counters (Linux's `INET_TABLE_PERTURB_SIZE`).
+const COUNTERS: usize = 1 << 16;
+/// A counter moves on by fewer than so many ports beside the one that is taken, where all of those are free.
+const STEPS: u64 = 8;
+/// Bits of a random word that one step takes.
+const STEP_BITS: u32 = STEPS.ilog2();
 
 /// Where the search for a port begins.
 pub(super) struct PortCounters {
-    counters: Box<[u32; COUNTERS]>,
+    /// Allocated with the first connection that asks for a port: 128 KiB, of which the system gives a page when one of its counters moves.
+    counters: Box<[u16]>,
+    rng: Rng,
+    /// What is left of a random word, and for how many steps.
+    random: u64,
+    steps_left: u32,
 }
 
 impl PortCounters {
-    pub(super) fn new() -> PortCounters {
-        PortCounters { counters: Box::new([0; COUNTERS]) }
+    pub(super) fn new(rng: Rng) -> PortCounters {
+        PortCounters { counters: Box::default(), rng, random: 0, steps_left: 0 }
     }
 
-    /// The next offset for a destination with this hash.
-    fn advance(&mut self, hash: u64) -> u32 {
+    /// The first offset for a destination with this hash.
+    fn begin(&mut self, hash: u64) -> u32 {
+        if self.counters.is_empty() {
+            self.counters = vec![0; COUNTERS].into_boxed_slice();
+        }
+        let counter = u32::from(self.counters[hash as usize % COUNTERS]);
+        ((hash >> 32) as u32).wrapping_add(counter)
+    }
+
+    /// A port was taken, so many offsets behind the first. The next search for this hash begins beyond it; and, unless many were in use, at a
+    /// random distance.
+    fn move_on(&mut self, hash: u64, passed: u32, step: u32) {
+        let random = self.random_step() * step;
         let counter = &mut self.counters[hash as usize % COUNTERS];
-        *counter = counter.wrapping_add(1);
-        ((hash >> 32) as u32).wrapping_add(*counter)
+        *counter = counter.wrapping_add((passed.max(random) + step) as u16);
+    }
+
+    fn random_step(&mut self) -> u32 {
+        if self.steps_left == 0 {
+            self.random = self.rng.next_u64();
+            self.steps_left = u64::BITS / STEP_BITS;
+        }
+        self.steps_left -= 1;
+        let step = self.random % STEPS;
+        self.random >>= STEP_BITS;
+        step as u32
     }
 }
 
@@ -59,13 +92,15 @@ impl Stack {
         let (low, high) = self.port_range(range);
         let count = high.saturating_sub(low) + 1;
         let by_parity = self.shared.config.ports_by_parity && range.is_none();
-        let hash = self.isn.port_hash(local, peer, peer_port);
-        let begin = if by_parity { self.ports.advance(hash).wrapping_mul(2) } else { 0 };
+        let hash = self.isn.port_hash(now, local, peer, peer_port);
+        let begin = self.ports.begin(hash);
+        let (begin, step) = if by_parity { (begin & !1, 2) } else { (begin % count, 1) };
         let mut spare = None;
         for tried in 0..count {
             let offset = match by_parity {
                 true => Stack::offset_by_parity(count, begin, tried),
-                false => self.ports.advance(hash) % count,
+                false if begin + tried < count => begin + tried,
+                false => begin + tried - count,
             };
             let port = (low + offset) as u16;
             if self.shared.config.ip_local_reserved_ports.contains(port) {
@@ -73,13 +108,22 @@ impl Stack {
             }
             let name = self.name(FourTuple { local, local_port: port, peer, peer_port });
             if self.is_free(&name, Claim::Opens) {
+                self.ports.move_on(hash, tried * step, step);
                 return Ok((name, true));
             }
             if spare.is_none() && self.can_be_recycled(now, &name, false) {
-                spare = Some(name);
+                spare = Some((name, tried));
             }
         }
-        spare.map(|name| (name, false)).ok_or(ConnectError::NoPorts)
+        let (name, tried) = spare.ok_or(ConnectError::NoPorts)?;
+        self.ports.move_on(hash, tried * step, step);
+        Ok((name, false))
+    }
+
+    /// A number that nobody outside knows: who chooses a port for a socket that is only bound looks for a free one from there on (Linux's
+    /// `inet_csk_find_open_port`).
+    pub fn random_port(&mut self) -> u32 {
+        self.ports.rng.next_u64() as u32
     }
 
     /// The ports that may be chosen: the stack's, within what a socket asks for (`inet_sk_get_local_port_range`).

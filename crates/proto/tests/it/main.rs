@@ -20,6 +20,7 @@
 //! | `counters`, `snmp`, `tcp_info`, `trace` | what can be seen |
 //! | `strangers` | how many answers those get who have no connection, and what they cannot learn by them |
 //! | `moving` | connections that go from one stack to another |
+//! | `ports` | which local ports connections get |
 //! | `signed` | MD5 signatures (RFC 2385) |
 //! | `settings` | settings that no other module shows |
 //! | `fairness`, `pacing`, `ecn`, `accurate_ecn` | what flows get of a link, and how evenly they send |
@@ -69,6 +70,7 @@ mod orphans;
 mod pacing;
 mod packets;
 mod paths;
+mod ports;
 mod put_off;
 mod queues;
 mod records;

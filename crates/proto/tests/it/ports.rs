@@ -1,0 +1,104 @@
+//! Which local ports connections get, and what that tells to whom (RFC 6056).
+
+use crate::pair::ethernet;
+use core::time::Duration;
+use proto::*;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+/// A host that asks for ports; what it sends does not matter.
+struct Host {
+    stack: Stack,
+    now: Instant,
+}
+
+impl Host {
+    fn new(seed: u8, config: Config) -> Host {
+        let mut stack = Stack::new(config, ethernet(), [seed; 32]);
+        stack.add_address("10.0.0.2".parse().unwrap(), 24);
+        Host { stack, now: Instant::ZERO + Duration::from_secs(1000) }
+    }
+
+    fn connect(&mut self, peer: &SocketAddr) -> (ConnId, u16) {
+        let id = self.stack.connect(self.now, *peer, ConnectOptions::default()).unwrap();
+        (id, self.stack.info(id).unwrap().local.port())
+    }
+
+    /// The ports of a connection to each of the observer's.
+    fn visit(&mut self, observers: &[SocketAddr]) -> Vec<u16> {
+        let ports = observers.iter().map(|peer| self.connect(peer));
+        let (ids, ports): (Vec<ConnId>, Vec<u16>) = ports.unzip();
+        ids.into_iter().for_each(|id| self.stack.abort(self.now, id));
+        ports
+    }
+}
+
+/// Destinations of one who watches.
+fn observers() -> Vec<SocketAddr> {
+    (1..=300).map(|port| SocketAddr::new("192.0.2.1".parse().unwrap(), port)).collect()
+}
+
+/// How far a port lies above another of the range.
+fn above(config: &Config, from: u16, to: u16) -> u32 {
+    let count = config.port_high - config.port_low + 1;
+    (u32::from(to) + count - u32::from(from)) % count
+}
+
+/// None of 300 destinations shares a counter of 65,536 with the other one (a few of them share one with each other); if one did, its step would be
+/// one among steps of every length.
+#[test]
+fn who_watches_300_destinations_cannot_count_connections_to_another() {
+    for config in [Config::default(), Config::linux()] {
+        let unit = if config.ports_by_parity { 2 } else { 1 };
+        let mut sums = Vec::new();
+        for elsewhere in [0, 10] {
+            let mut host = Host::new(3, config.clone());
+            let before = host.visit(&observers());
+            for _ in 0..elsewhere {
+                host.connect(&"198.51.100.7:443".parse().unwrap());
+            }
+            let after = host.visit(&observers());
+            let steps: Vec<u32> =
+                before.iter().zip(&after).map(|(from, to)| above(&config, *from, *to) / unit).collect();
+            assert!(steps.iter().all(|step| (1..=16).contains(step)), "{elsewhere}: {steps:?}");
+            assert!(steps.iter().filter(|step| **step > 8).count() <= 2, "{elsewhere}: {steps:?}");
+            for length in 1..=8 {
+                let count = steps.iter().filter(|step| **step == length).count();
+                assert!((15..=65).contains(&count), "{count} of length {length}");
+            }
+            sums.push(steps.iter().sum::<u32>());
+        }
+        assert!(sums.iter().all(|sum| (1250..=1450).contains(sum)), "{sums:?}");
+    }
+}
+
+/// A victim's ports towards one destination are near each other for ten seconds at most.
+#[test]
+fn after_ten_seconds_ports_begin_elsewhere() {
+    let mut host = Host::new(3, Config::default());
+    let peer = "192.0.2.1:80".parse().unwrap();
+    let (_, first) = host.connect(&peer);
+    host.now = host.now + Duration::from_millis(9_999);
+    let (_, second) = host.connect(&peer);
+    assert!((1..=8).contains(&above(&Config::default(), first, second)), "{first} {second}");
+    host.now = host.now + Duration::from_millis(1);
+    let (_, third) = host.connect(&peer);
+    assert!(!(1..=100).contains(&above(&Config::default(), second, third)), "{second} {third}");
+}
+
+#[test]
+fn no_port_is_given_twice_while_it_is_used_and_all_are_given() {
+    for config in [Config::default(), Config::linux()] {
+        let config = Config { port_low: 60_000, ..config };
+        let mut host = Host::new(5, config.clone());
+        let peer = "192.0.2.1:80".parse().unwrap();
+        let count = config.port_high - config.port_low + 1;
+        let mut ports = BTreeSet::new();
+        while let Ok(id) = host.stack.connect(host.now, peer, ConnectOptions::default()) {
+            assert!(ports.insert(host.stack.info(id).unwrap().local.port()));
+            host.now = host.now + Duration::from_millis(1);
+        }
+        assert_eq!(ports.len() as u32, count);
+        assert_eq!(ports.first().copied(), u16::try_from(config.port_low).ok());
+    }
+}
