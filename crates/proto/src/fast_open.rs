@@ -32,6 +32,7 @@
 //! | plan | what the first SYN shall be, and how much data it takes | [`decide`], [`syn_data_max`] |
 //! | fallback | when the plain SYN follows | [`fallback_after`] |
 //! | pending queue | how many accepted SYNs may await their final ACK | [`PendingQueue`] |
+//! | amplification | what of an answer goes before the client has shown its address | `amplification` |
 //! | replay guard | keeps a copied SYN from being accepted twice | `guard` |
 //!
 //! # What Fast Open does not do
@@ -44,6 +45,7 @@
 //! Not here: the option's bytes (in `wire`), the SYN-ACK hold and the handshake (in the engine), cookies with a time
 //! stamp inside (R7; keys are rotated instead), and a verdict about a whole network at once.
 
+mod amplification;
 mod blackhole;
 mod cache;
 mod client;
@@ -54,6 +56,7 @@ mod pending;
 mod rotation;
 mod verdict;
 
+pub(crate) use amplification::{Exchange, unvalidated_window};
 pub use blackhole::Blackhole;
 pub use cache::{PathCache, PathEntry, TryExperimental};
 pub use client::{

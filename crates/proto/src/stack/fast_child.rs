@@ -7,6 +7,7 @@ use super::listener::Listener;
 use super::request::{CookieReply, Syn};
 use super::settle::settle_open;
 use super::{FirstNumbers, Stack};
+use crate::fast_open::{Exchange, unvalidated_window};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::input::Segment;
@@ -94,6 +95,7 @@ impl Stack {
         child.ts_offset = ts_offset;
         child.fast_opened = true;
         child.take_syn(cx, syn.agreed, &syn.syn);
+        let most = child.limit_answer(cx, syn.len);
         child.tally.came(syn.len, syn.gso_size);
         // Until there is a sample (Linux's `tcp_init_metrics`; RFC 6298 §5.7 if there never is).
         child.rtt.on_syn_retransmitted();
@@ -106,7 +108,7 @@ impl Stack {
         // An answer rides only on a SYN-ACK that acknowledges all of the SYN: whatever did not fit was not understood yet.
         // A mere cookie request, which a listener without cookies accepts too, is not kept waiting.
         let is_taken = child.rcv.nxt == syn.end();
-        let data_allowed = cx.config.synack_data && is_taken && !syn.is_request;
+        let data_allowed = cx.config.synack_data && is_taken && !syn.is_request && most != Some(0);
         let due = hold == 0 || !data_allowed;
         if !due {
             child.timers.set(Timer::SynAckHold, now.plus_nanos(hold));
@@ -116,6 +118,7 @@ impl Stack {
             crossed: None,
             cookie,
             data_allowed,
+            limited: most.is_some(),
             due,
             transmissions: 0,
             sent_at: now,
@@ -161,6 +164,16 @@ impl Connection {
         self.window_grew();
         self.snd.wl1 = syn.seq;
         self.snd.wl2 = self.snd.iss;
+    }
+
+    /// What may be sent before the handshake's ACK is less than the SYN's window, if a setting says so; that ACK brings the true window.
+    #[inline(always)]
+    fn limit_answer(&mut self, cx: &Context, received: usize) -> Option<u32> {
+        let ip_header = self.tuple.ip_header_len() as u32;
+        let exchange = Exchange { received: received as u32, ip_header, segment: self.smss().into() };
+        let most = unvalidated_window(cx.config.fast_open_amplification, &exchange)?;
+        self.snd.wnd = self.snd.wnd.min(most);
+        Some(most)
     }
 
     /// Data, and the FIN, of an accepted Fast Open SYN.

@@ -90,6 +90,8 @@ pub(crate) struct PassiveOpen {
     pub(crate) cookie: Option<FastOpenOption>,
     /// The peer can be answered on the SYN-ACK.
     pub(crate) data_allowed: bool,
+    /// The answer keeps to `firstbyte.fast_open_amplification`: behind the SYN-ACK only whole segments go.
+    pub(crate) limited: bool,
     /// A SYN-ACK is to be sent now.
     pub(crate) due: bool,
     /// SYN-ACKs sent.

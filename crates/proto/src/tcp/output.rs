@@ -72,6 +72,9 @@ impl Connection {
                 if !passive.fast_open {
                     return self.fin_of_crossed(cx, packet) || self.owed_ack(cx, packet);
                 }
+                if passive.limited && self.unsent() < self.segment_max().into() {
+                    return self.owed_ack(cx, packet);
+                }
             }
             None => {}
         }

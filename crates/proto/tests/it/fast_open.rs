@@ -1,9 +1,10 @@
 //! Fast Open (RFC 7413), client and server, in both profiles and both IP versions.
 //!
 //! Server: `cookies` (who is accepted), `answer` (the reply on the SYN-ACK), `syn_received` (the child before its final ACK),
-//! `pending` (how many), `replay`. Client: `syn` (what the first SYN is), `syn_ack` (what its answer means), `fallback`,
+//! `pending` (how many), `amplification` (how much before the final ACK), `replay`. Client: `syn` (what the first SYN is), `syn_ack` (what its answer means), `fallback`,
 //! `verdicts`, `pause`. Both ends: `table` (rows measured on Linux), `ladders` (packets per exchange), `loss` (any subset lost).
 
+mod amplification;
 mod answer;
 mod cookies;
 mod exchange;

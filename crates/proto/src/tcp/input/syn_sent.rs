@@ -277,6 +277,7 @@ impl Connection {
             crossed: Some(Crossed { syns: active.transmissions, linear, wscale }),
             cookie: None,
             data_allowed: false,
+            limited: false,
             due: true,
             transmissions: 0,
             sent_at: cx.now,
