@@ -23,11 +23,13 @@ impl Connection {
         if len == 0 {
             return fin && self.send_lone_fin(cx, packet);
         }
-        if len > smss || !self.is_undisturbed(cx) || len < smss && !self.small_may_go(len) {
+        // One that was reset before its SYN-ACK went has kept its turn, and the SYN's number.
+        if len > smss || !self.is_open() || !self.is_undisturbed(cx) || len < smss && !self.small_may_go(len)
+        {
             return false;
         }
         let (flight, silence) = (seq.since(self.snd.una), now.nanos_since(self.window_use.last_sent_at()));
-        debug_assert!(self.is_open() && flight == self.snd.flight_size());
+        debug_assert_eq!(flight, self.snd.flight_size());
         let (alone, rto) = (flight == 0, self.rtt.rto_nanos());
         // A FIN takes a number, for which the peer's window has room.
         let in_flight = flight + len + u32::from(fin);

@@ -87,6 +87,19 @@ fn a_copy_of_the_syn_does_not_move_the_timer() {
     }
 }
 
+/// Both come in one batch.
+#[test]
+fn a_reset_before_the_syn_ack_has_gone_leaves_nothing_to_send() {
+    for config in [Config::default(), linux()] {
+        let mut p = server(config);
+        let listener = p.listen_with(qlen(4));
+        p.send(&format!("S 0:10 <mss 1000,sackOK,TS 9 0,wscale 7,FO {}>", cookie(&p)));
+        p.send("R 11");
+        p.expect_nothing_for(10_000);
+        assert_eq!(p.stack.listener_info(listener).unwrap().fast_open_pending, 0);
+    }
+}
+
 /// Linux: `tcp_synack_retries` + 1 (`tcp_fastopen_synack_timer`).
 #[test]
 fn a_child_that_is_never_answered_ends() {
