@@ -6,7 +6,6 @@ use core::cell::RefCell;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Instant;
@@ -36,10 +35,8 @@ pub struct Campaign {
 pub struct Outcome {
     /// Worlds played.
     pub worlds: u64,
-    /// Packets on all their wires.
-    pub packets: u64,
-    /// Excuses that were needed, and how often.
-    pub excused: BTreeMap<&'static str, u64>,
+    /// What those that held did, summed up; the fingerprint is the sum of all.
+    pub totals: Summary,
     /// Seeds that failed.
     pub failures: Vec<(u64, Failure)>,
 }
@@ -103,12 +100,7 @@ impl Campaign {
             let mut outcome = lock(outcome);
             outcome.worlds += 1;
             match played {
-                Ok(summary) => {
-                    outcome.packets += summary.packets;
-                    for (name, count) in summary.excused {
-                        *outcome.excused.entry(name).or_default() += count;
-                    }
-                }
+                Ok(summary) => outcome.totals.add(summary),
                 Err(failure) => outcome.failures.push((seed, failure)),
             }
             if outcome.failures.len() >= self.most_failures {

@@ -4,6 +4,7 @@ use clap::Parser;
 use simulation::campaign::{Campaign, Outcome, attempt};
 use simulation::excuse::EXCUSES;
 use simulation::shrink::shrink;
+use simulation::world::{Ends, Summary};
 use simulation::{Intensity, Scenario};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -157,12 +158,24 @@ fn show_smaller(arguments: &Arguments, seed: u64, scenario: &Scenario) -> Result
 }
 
 fn report(outcome: &Outcome, seconds: f64) {
-    let Outcome { worlds, packets, excused, failures } = outcome;
+    let Outcome { worlds, totals, failures } = outcome;
     if std::io::stderr().is_terminal() {
         eprintln!();
     }
-    println!("{worlds} worlds, {packets} packets, {seconds:.1} s");
-    for (name, count) in excused {
+    let Summary { packets, bytes, ends, drops, fingerprint, .. } = totals;
+    println!(
+        "{worlds} worlds, {seconds:.1} s: {packets} packets, {bytes} bytes read, {drops} packets dropped by a stack"
+    );
+    let Ends { complete, left, ended, without } = ends;
+    println!(
+        "  ends of connections: {complete} complete, {left} left early, {ended} told that it is over, {without} without one"
+    );
+    let moved = totals.counters.iter().filter(|count| **count > 0).count();
+    println!(
+        "  counters that moved: {moved} of {}; fingerprint of all packets {fingerprint:016x}",
+        totals.counters.len()
+    );
+    for (name, count) in &totals.excused {
         println!("  excused {count:>8}  {name}");
     }
     let mut kinds: BTreeMap<&str, Vec<u64>> = BTreeMap::new();

@@ -1,12 +1,13 @@
 //! Plays a scenario, and says what went wrong.
 //!
 //! `wire` carries packets and harms them, `app` is what both applications do, `attacker` forges, `check` is what must hold after every step,
-//! `judge` what must hold at the end. One mutation of a stack is followed by draining it, as its contract asks.
+//! `judge` what must hold at the end, `summary` what was done. One mutation of a stack is followed by draining it, as its contract asks.
 
 mod app;
 mod attacker;
 mod check;
 mod judge;
+mod summary;
 mod wire;
 
 use crate::random::Random;
@@ -20,6 +21,7 @@ use proto::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+pub use summary::{Ends, Summary};
 
 /// The opener's place in pairs.
 pub const CLIENT: usize = 0;
@@ -53,28 +55,19 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// A world that held.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Of every packet and its time: the same scenario gives the same.
-    pub fingerprint: u64,
-    /// Packets on the wire.
-    pub packets: u64,
-    /// Ends of connections that needed an excuse, by its name.
-    pub excused: BTreeMap<&'static str, u64>,
-}
-
 /// Plays a scenario; `trace` prints every packet and what applications do.
 ///
 /// # Errors
 /// The first rule that was broken. (A panic of the engine is the caller's to catch.)
 pub fn play(scenario: &Scenario, trace: bool) -> Result<Summary, Failure> {
     let mut world = World::new(scenario, trace);
-    if let Err(mut failure) = world.run() {
+    let played = world.run();
+    let summary = played.map_err(|mut failure| {
         failure.seen += &world.describe_all();
-        return Err(failure);
-    }
-    Ok(Summary { fingerprint: world.wire.fingerprint, packets: world.wire.packets, excused: world.excused })
+        failure
+    })?;
+    let wire::Wire { fingerprint, packets, .. } = world.wire;
+    Ok(Summary { fingerprint, packets, excused: world.excused, ..summary })
 }
 
 struct World<'a> {
@@ -174,12 +167,14 @@ impl<'a> World<'a> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Failure> {
+    fn run(&mut self) -> Result<Summary, Failure> {
         self.run_until_quiet()?;
         self.judge()?;
+        let summary = self.sum_up();
         self.close_everything();
         self.run_until_quiet()?;
-        self.check_nothing_is_left()
+        self.check_nothing_is_left()?;
+        Ok(summary)
     }
 
     fn run_until_quiet(&mut self) -> Result<(), Failure> {
