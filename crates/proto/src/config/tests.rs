@@ -5,6 +5,7 @@ fn every_row_shows_what_it_parses() {
     for mut config in [Config::default(), Config::linux()] {
         let before = config.clone();
         for (name, value) in before.all() {
+            assert_eq!(config.get(name).as_ref(), Some(&value), "{name}");
             assert_eq!(config.set(name, &value), Ok(None), "{name} = {value}");
         }
         assert_eq!(config, before);
