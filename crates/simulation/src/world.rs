@@ -8,6 +8,7 @@ mod attacker;
 mod check;
 mod judge;
 mod summary;
+mod text;
 mod wire;
 
 use crate::random::Random;
@@ -91,6 +92,8 @@ struct World<'a> {
     by_id: [BTreeMap<ConnId, usize>; 2],
     changes_done: usize,
     sleeps_done: usize,
+    /// What applications read into: as long as it ever had to be.
+    read_into: Vec<u8>,
     excused: BTreeMap<&'static str, u64>,
 }
 
@@ -144,6 +147,7 @@ impl<'a> World<'a> {
             by_id: [BTreeMap::new(), BTreeMap::new()],
             changes_done: 0,
             sleeps_done: 0,
+            read_into: Vec::new(),
             excused: BTreeMap::new(),
         }
     }

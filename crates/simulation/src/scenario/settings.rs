@@ -20,7 +20,7 @@ pub(super) fn draw(random: &mut Random, base: &Config, wanted: Option<usize>) ->
 
 /// A value of this row that `config` takes, and that it did not have.
 pub(super) fn one(random: &mut Random, config: &mut Config, row: &SettingRow) -> Option<(String, String)> {
-    let before = config.all().into_iter().find(|(name, _)| *name == row.name).map(|(_, value)| value)?;
+    let before = config.get(row.name)?;
     for _ in 0..TRIES {
         let value = value(random, row, &before);
         if value != before && config.set(row.name, &value).is_ok() {

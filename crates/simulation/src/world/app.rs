@@ -2,20 +2,15 @@
 //!
 //! They act on events and on their own clock only, so that a wake-up that is missing is a stall, and a stall is found.
 
+use super::text::Text;
 use super::{CLIENT, Failure, SERVER, World};
 use crate::scenario::Step;
-use bytes::Bytes;
 use core::time::Duration;
 use proto::{
     CloseReason, ConnId, ConnectOptions, Events, FastOpen, Instant, ReadError, SocketId, WriteError,
     WriteFlags,
 };
 use std::net::SocketAddr;
-
-/// Byte `at` of the stream of one end.
-fn byte_at(side: usize, which: usize, at: u64) -> u8 {
-    ((at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8 ^ (side * 16 + which) as u8
-}
 
 /// How an end of a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,8 +110,7 @@ impl World<'_> {
         };
         for which in due {
             let plan = &self.scenario.connections[which];
-            let first_bytes: Bytes =
-                (0..u64::from(plan.first_bytes)).map(|at| byte_at(CLIENT, which, at)).collect();
+            let first_bytes = Text::of(CLIENT, which).bytes(0, plan.first_bytes.into());
             let options = ConnectOptions {
                 fast_open: [FastOpen::Off, FastOpen::Auto, FastOpen::Force, FastOpen::NoCookie]
                     [usize::from(plan.fast_open % 4)],
@@ -203,15 +197,17 @@ impl World<'_> {
         let end = &self.scenario.connections[which].ends[side];
         while !app.is_over() && app.readable && !app.eof && self.now >= app.reads_from {
             let most = 1 + self.random.below(u64::from(end.read_most)) as usize;
-            let mut buf = vec![0; most];
-            match self.stacks[side].read(self.now, app.id, &mut buf) {
+            if self.read_into.len() < most {
+                self.read_into.resize(most, 0);
+            }
+            match self.stacks[side].read(self.now, app.id, &mut self.read_into[..most]) {
                 Ok(0) => {
                     app.eof = true;
                     self.say(format_args!("{side}/{which} read {} bytes to the end", app.read));
                     self.check_end_of_stream(side, which, app)?;
                 }
                 Ok(read) => {
-                    self.check_text(side, which, app.read, &buf[..read])?;
+                    self.check_text(side, which, app.read, &self.read_into[..read])?;
                     app.read += read as u64;
                     if let Some((after, ms)) = end.pauses.get(app.pauses_done)
                         && app.read >= *after
@@ -235,9 +231,8 @@ impl World<'_> {
 
     /// What is read is what was written, or somebody who knew the numbers wrote it.
     fn check_text(&self, side: usize, which: usize, from: u64, text: &[u8]) -> Result<(), Failure> {
-        let differs = (from..).zip(text).find(|(at, byte)| **byte != byte_at(1 - side, which, *at));
-        match differs {
-            Some((at, _)) if self.is_strict(which) => {
+        match Text::of(1 - side, which).differs(from, text) {
+            Some(at) if self.is_strict(which) => {
                 Err(Failure::new("wrong bytes", format_args!("{side}/{which} at {at}")))
             }
             _ => Ok(()),
@@ -359,9 +354,9 @@ impl World<'_> {
         while app.writable && app.of_step < len {
             let from = app.written;
             let most = (len - app.of_step).min(1 + self.random.magnitude(100_000));
-            let data: Vec<u8> = (from..from + most).map(|at| byte_at(side, which, at)).collect();
+            let mut data = Text::of(side, which).bytes(from, most);
             let taken = match self.random.below(4) {
-                0 if flags.is_empty() => self.stacks[side].write_bytes(self.now, app.id, &mut data.into()),
+                0 if flags.is_empty() => self.stacks[side].write_bytes(self.now, app.id, &mut data),
                 _ => self.stacks[side].write_with(self.now, app.id, &data, flags),
             };
             match taken {
