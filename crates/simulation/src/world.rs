@@ -138,7 +138,7 @@ impl<'a> World<'a> {
             stacks,
             addresses,
             listener,
-            wire: wire::Wire::default(),
+            wire: wire::Wire::new(scenario),
             apps: scenario.connections.iter().map(|_| [None, None]).collect(),
             to_open: (0..scenario.connections.len()).collect(),
             to_accept: None,
