@@ -6,11 +6,12 @@ use core::cell::RefCell;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
+use rustix::time::{ClockId, clock_gettime};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, Once, PoisonError};
-use std::time::Instant;
 
-/// A world takes a millisecond; one that takes this long does not end.
+/// A world takes a millisecond; one during which each thread has worked this long does not end. (Time on the processor: a busy machine is no
+/// fault.)
 const STUCK: Duration = Duration::from_secs(60);
 /// One in so many worlds is played twice, which must give the same packets.
 const TWICE: u64 = 50;
@@ -37,6 +38,8 @@ pub struct Outcome {
     pub worlds: u64,
     /// What those that held did, summed up; the fingerprint is the sum of all.
     pub totals: Summary,
+    /// Time on the processor, of all threads.
+    pub core: Duration,
     /// Seeds that failed.
     pub failures: Vec<(u64, Failure)>,
 }
@@ -44,30 +47,37 @@ pub struct Outcome {
 impl Campaign {
     /// The scenario of a seed.
     pub fn scenario(&self, seed: u64) -> Scenario {
-        let intensity = self.intensities[(seed % self.intensities.len() as u64) as usize];
         let attacked = self.attacked_every > 0 && (seed / 5).is_multiple_of(self.attacked_every);
-        Scenario::draw(seed, intensity, attacked)
+        Scenario::draw(seed, self.intensity(seed), attacked)
     }
 
-    /// Plays all of them. `progress` hears now and then how many were played, and how many failed.
-    pub fn run(&self, mut progress: impl FnMut(u64, usize)) -> Outcome {
+    /// The intensity of a seed.
+    pub fn intensity(&self, seed: u64) -> Intensity {
+        self.intensities[(seed % self.intensities.len() as u64) as usize]
+    }
+
+    /// Everything that makes a world of a seed, in words.
+    pub fn kind(&self) -> String {
+        let intensities: Vec<_> = self.intensities.iter().map(|intensity| intensity.name()).collect();
+        format!("{}; attacked 1 in {}", intensities.join(", "), self.attacked_every)
+    }
+
+    /// Plays all of them. `progress` hears now and then what has become of them.
+    pub fn run(&self, mut progress: impl FnMut(&Outcome)) -> Outcome {
+        let begun = worked();
         let next = AtomicU64::new(self.seeds.start);
         let over = AtomicBool::new(false);
-        let busy: Vec<Mutex<Option<(u64, Instant)>>> = (0..self.threads).map(|_| Mutex::new(None)).collect();
+        let busy: Vec<Mutex<Option<(u64, Duration)>>> = (0..self.threads).map(|_| Mutex::new(None)).collect();
         let outcome = Mutex::new(Outcome::default());
         std::thread::scope(|scope| {
             let workers: Vec<_> =
                 busy.iter().map(|busy| scope.spawn(|| self.work(&next, &over, busy, &outcome))).collect();
             while workers.iter().any(|worker| !worker.is_finished()) {
                 std::thread::park_timeout(Duration::from_millis(200));
-                let (worlds, failed) = {
-                    let outcome = lock(&outcome);
-                    (outcome.worlds, outcome.failures.len())
-                };
-                progress(worlds, failed);
+                progress(&lock(&outcome));
                 for busy in &busy {
                     if let Some((seed, since)) = *lock(busy)
-                        && since.elapsed() > STUCK
+                        && worked().saturating_sub(since) > STUCK * self.threads as u32
                     {
                         eprintln!("seed {seed} does not come back: play it with --seed {seed}");
                         std::process::exit(1);
@@ -75,14 +85,17 @@ impl Campaign {
                 }
             }
         });
-        outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
+        let mut outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+        outcome.core = worked() - begun;
+        outcome.failures.sort_by_key(|(seed, _)| *seed);
+        outcome
     }
 
     fn work(
         &self,
         next: &AtomicU64,
         over: &AtomicBool,
-        busy: &Mutex<Option<(u64, Instant)>>,
+        busy: &Mutex<Option<(u64, Duration)>>,
         outcome: &Mutex<Outcome>,
     ) {
         loop {
@@ -90,7 +103,7 @@ impl Campaign {
             if seed >= self.seeds.end || over.load(Ordering::Relaxed) {
                 return;
             }
-            *lock(busy) = Some((seed, Instant::now()));
+            *lock(busy) = Some((seed, worked()));
             let scenario = self.scenario(seed);
             let played = attempt(&scenario, false).and_then(|summary| match seed % TWICE {
                 0 => same_again(&scenario, summary),
@@ -108,6 +121,12 @@ impl Campaign {
             }
         }
     }
+}
+
+/// Time that this process has been on a processor.
+fn worked() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

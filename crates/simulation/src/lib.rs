@@ -14,11 +14,13 @@
 //! | [`excuse`] | which ends of a connection a scenario rightly brings about, one by one, with the standard's words |
 //! | [`shrink`] | the smallest scenario that fails in the same way |
 //! | [`campaign`] | many seeds on several threads, with a watchdog |
+//! | [`journal`] | what a long campaign has played, to go on from there |
 //!
 //! Not here: paths with queues and many hosts (the lab), and the kernel as a peer (interop).
 
 pub mod campaign;
 pub mod excuse;
+pub mod journal;
 pub mod scenario;
 pub mod shrink;
 pub mod world;

@@ -1,16 +1,18 @@
 //! `cargo xtask simulate`: plays random worlds, shows failures, makes them smaller, and plays saved ones again.
 
+mod progress;
+
 use clap::Parser;
+use progress::Progress;
 use simulation::campaign::{Campaign, Outcome, attempt};
 use simulation::excuse::EXCUSES;
+use simulation::journal::{Journal, Part};
 use simulation::shrink::shrink;
 use simulation::world::{Ends, Summary};
 use simulation::{Intensity, Scenario};
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
 
 /// Two stacks in virtual time with everything drawn at random, and what must hold in every such world.
 #[derive(Parser)]
@@ -46,6 +48,10 @@ struct Arguments {
     /// Writes what is shrunk into this folder, for --replay.
     #[arg(long, value_name = "FOLDER", requires = "shrink")]
     save: Option<PathBuf>,
+    /// Writes what has been played into this file, 10,000 worlds a line, and plays only what it does not have: a campaign can be ended and
+    /// goes on. --failures counts for each line.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "replay", "shrink"])]
+    journal: Option<PathBuf>,
     /// Prints every excuse there is, with its words, and plays nothing.
     #[arg(long)]
     excuses: bool,
@@ -101,14 +107,13 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         }
         return Ok(held);
     }
-    let begun = Instant::now();
-    let outcome = campaign.run(|worlds, failed| {
-        if std::io::stderr().is_terminal() {
-            eprint!("\r{worlds} of {} worlds, {failed} failed ", arguments.worlds);
-            let _ = std::io::stderr().flush();
-        }
-    });
-    report(&outcome, begun.elapsed().as_secs_f64());
+    if let Some(file) = &arguments.journal {
+        return play_on(campaign, file);
+    }
+    let mut progress = Progress::new(arguments.worlds);
+    let outcome = campaign.run(|outcome| progress.show(&campaign, outcome));
+    progress.end(&campaign, &outcome);
+    report(&outcome, progress.seconds());
     if arguments.shrink {
         let mut kinds = BTreeMap::new();
         outcome.failures.iter().for_each(|(seed, failure)| {
@@ -119,6 +124,27 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         }
     }
     Ok(outcome.failures.is_empty())
+}
+
+/// Plays what a journal does not have yet.
+fn play_on(mut campaign: Campaign, file: &Path) -> Result<bool, String> {
+    let mut journal = Journal::open(file)?;
+    let all = campaign.seeds.clone();
+    let mut progress = Progress::new(journal.missing(&campaign));
+    let mut held = true;
+    while let Some(seeds) = journal.next(&campaign) {
+        campaign.seeds = seeds;
+        let outcome = campaign.run(|outcome| progress.show(&campaign, outcome));
+        progress.end(&campaign, &outcome);
+        held &= outcome.failures.is_empty();
+        if outcome.failures.len() >= campaign.most_failures {
+            return Err("too many failures: the part is not written down".to_owned());
+        }
+        journal.add(Part::new(&campaign, &outcome))?;
+        campaign.seeds = all.clone();
+    }
+    println!("this run: {:.0} s; the journal: {}", progress.seconds(), journal.sum());
+    Ok(held)
 }
 
 /// Plays one and prints what happens. True: it held.
@@ -158,13 +184,11 @@ fn show_smaller(arguments: &Arguments, seed: u64, scenario: &Scenario) -> Result
 }
 
 fn report(outcome: &Outcome, seconds: f64) {
-    let Outcome { worlds, totals, failures } = outcome;
-    if std::io::stderr().is_terminal() {
-        eprintln!();
-    }
+    let Outcome { worlds, totals, failures, core } = outcome;
     let Summary { packets, bytes, ends, drops, fingerprint, .. } = totals;
     println!(
-        "{worlds} worlds, {seconds:.1} s: {packets} packets, {bytes} bytes read, {drops} packets dropped by a stack"
+        "{worlds} worlds, {seconds:.1} s ({:.1} of processors): {packets} packets, {bytes} bytes read, {drops} packets dropped by a stack",
+        core.as_secs_f64()
     );
     let Ends { complete, left, ended, without } = ends;
     println!(

@@ -36,6 +36,11 @@ impl Intensity {
         ("many", Intensity::Many),
         ("all", Intensity::All),
     ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Intensity::ALL.iter().find(|(_, intensity)| *intensity == self).map_or("", |(name, _)| name)
+    }
 }
 
 /// A world.
