@@ -304,8 +304,9 @@ impl Connection {
         fin: bool,
         packet: &mut TxPacket,
     ) -> bool {
-        // Each segment has a signature of its own.
-        let most = if self.md5_key().is_some() { self.segment_max().into() } else { u32::MAX };
+        // Each segment has a signature of its own, and an urgent pointer: whoever cuts a burst copies it.
+        let alone = self.md5_key().is_some() || self.special.is_some() && self.urgent_pointer(seq).is_some();
+        let most = if alone { self.segment_max().into() } else { u32::MAX };
         let (len, fin) = (len.min(most), fin && len <= most);
         // What is owed goes along: one timer is enough then, for what is sent.
         self.timers.stop(Timer::DelayedAck);

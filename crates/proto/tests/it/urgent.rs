@@ -1,7 +1,10 @@
 //! The urgent pointer by RFC 6093: a mark in the stream.
 
+use crate::icmp::error_about;
+use crate::pair::ethernet;
 use crate::peer::*;
 use proto::*;
+use wire::IcmpError;
 
 fn established(config: Config) -> (Peer, ConnId) {
     let mut p = Peer::new(config);
@@ -37,6 +40,20 @@ fn the_pointer_is_behind_the_last_urgent_byte() {
     p.expect_nothing_for(10);
     p.send("A 1 ack 1521");
     p.expect("PA 1521:1531 ack 1");
+}
+
+/// A device that cuts a burst copies its header: the pointer would count from the wrong number in all segments but the first.
+#[test]
+fn what_goes_again_before_the_end_of_urgent_bytes_is_no_burst() {
+    let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
+    let mut p = Peer::with(Config::linux(), device);
+    let listener = p.listen();
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1460>");
+    write_urgent(&mut p, id, &pattern(1, 1460));
+    let packet = p.take_packet().unwrap();
+    error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 1000 });
+    assert_eq!(p.expect("UA 1:961 ack 1").urgent, 1460);
+    assert_eq!(p.expect("UPA 961:1461 ack 1").urgent, 500);
 }
 
 /// Also of an acknowledgement, while the window keeps the bytes themselves back (MUST-66).
