@@ -66,7 +66,7 @@ impl Connection {
         }
         if self.urgent_end().is_some() {
             // Each segment has a pointer of its own.
-            return Some(segment);
+            return Some(burst.min(segment));
         }
         let most = self.autosized(cx, segment).min(goal).min(self.share_of_window(cx, segment));
         let most = if cx.config.write_by_segment { self.joined(most, segment) } else { most };

@@ -56,6 +56,20 @@ fn what_goes_again_before_the_end_of_urgent_bytes_is_no_burst() {
     assert_eq!(p.expect("UPA 961:1461 ack 1").urgent, 500);
 }
 
+/// Urgent bytes wait for the window like any others (RFC 9293 §3.8.5: they are told of, not sent, before it opens).
+#[test]
+fn urgent_bytes_stay_within_the_window() {
+    let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
+    let mut p = Peer::with(Config { write_by_segment: true, ..Config::default() }, device);
+    let listener = p.listen();
+    p.send("S 0 win 600 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    p.send("A 1 ack 1 win 600");
+    let id = p.accept(listener);
+    write_urgent(&mut p, id, &pattern(1, 3000));
+    p.expect("UA 1:601 ack 1");
+}
+
 /// Also of an acknowledgement, while the window keeps the bytes themselves back (MUST-66).
 #[test]
 fn the_peer_is_told_before_the_window_opens() {
