@@ -278,4 +278,6 @@ pub enum Forgery {
     Mutated,
     /// Every flag at once.
     Christmas,
+    /// The latest SYN that brought a Fast Open cookie and data again, from another address.
+    StolenCookie,
 }

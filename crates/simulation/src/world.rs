@@ -1,10 +1,11 @@
 //! Plays a scenario, and says what went wrong.
 //!
-//! `wire` carries packets and harms them, `app` is what both applications do, `attacker` forges, `check` is what must hold after every step,
+//! `wire` carries packets and harms them, `app` is what both applications do, `attacker` forges, `bystander` watches the packets, `check` is what must hold after every step,
 //! `judge` what must hold at the end, `summary` what was done. One mutation of a stack is followed by draining it, as its contract asks.
 
 mod app;
 mod attacker;
+mod bystander;
 mod check;
 mod judge;
 mod summary;
@@ -81,6 +82,7 @@ struct World<'a> {
     addresses: [IpAddr; 2],
     listener: ListenerId,
     wire: wire::Wire,
+    bystander: bystander::Bystander,
     apps: Vec<[Option<App>; 2]>,
     /// What is not open yet, by its place in the scenario.
     to_open: Vec<usize>,
@@ -139,6 +141,7 @@ impl<'a> World<'a> {
             addresses,
             listener,
             wire: wire::Wire::new(scenario),
+            bystander: bystander::Bystander::new(scenario),
             apps: scenario.connections.iter().map(|_| [None, None]).collect(),
             to_open: (0..scenario.connections.len()).collect(),
             to_accept: None,
@@ -174,6 +177,7 @@ impl<'a> World<'a> {
     fn run(&mut self) -> Result<Summary, Failure> {
         self.run_until_quiet()?;
         self.judge()?;
+        self.watch_listener()?;
         let summary = self.sum_up();
         self.close_everything();
         self.run_until_quiet()?;
@@ -220,8 +224,9 @@ impl<'a> World<'a> {
         self.drain()?;
         if self.random.chance(10) {
             self.check_connections()?;
+            self.watch_windows()?;
         }
-        Ok(())
+        self.watch_moment()
     }
 
     /// The next moment at which something happens.

@@ -41,11 +41,7 @@ impl Scenario {
             sleeps: several(random, 10, 2, |random| {
                 (random.magnitude(100_000), random.magnitude(10_000_000))
             }),
-            attacks: if attacked {
-                (0..1 + random.magnitude(6)).map(|_| attack(random)).collect()
-            } else {
-                Vec::new()
-            },
+            attacks: if attacked { attacks(random) } else { Vec::new() },
         }
     }
 
@@ -279,6 +275,14 @@ fn wire(random: &mut Random, least_mtu: u64) -> Wire {
         merge: random.chance(50),
         batches: random.chance(50),
     }
+}
+
+fn attacks(random: &mut Random) -> Vec<Attack> {
+    let mut attacks: Vec<_> = (0..1 + random.magnitude(6)).map(|_| attack(random)).collect();
+    if random.chance(30) {
+        attacks.push(Attack { to: 1, kind: Forgery::StolenCookie, count: 1, ..attack(random) });
+    }
+    attacks
 }
 
 fn attack(random: &mut Random) -> Attack {

@@ -43,6 +43,8 @@ pub(crate) struct App {
     steps_from: Instant,
     reads_from: Instant,
     pauses_done: usize,
+    /// Places in the stream behind bytes that it called urgent.
+    pub(super) urgent: Vec<u64>,
 }
 
 impl App {
@@ -61,6 +63,7 @@ impl App {
             steps_from: now,
             reads_from: now,
             pauses_done: 0,
+            urgent: Vec::new(),
         }
     }
 
@@ -73,7 +76,7 @@ impl App {
         [Some(self.steps_from), reads].into_iter().flatten().filter(|at| *at > now).min()
     }
 
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.fate != Fate::Busy
     }
 }
@@ -86,7 +89,7 @@ impl World<'_> {
             self.accept_all()?;
         }
         for side in [CLIENT, SERVER] {
-            self.collect_events(side);
+            self.collect_events(side)?;
             for which in 0..self.apps.len() {
                 let Some(mut app) = self.apps[which][side].take() else { continue };
                 let acted = if app.is_over() { Ok(()) } else { self.act(side, which, &mut app) };
@@ -139,7 +142,7 @@ impl World<'_> {
         }
     }
 
-    fn collect_events(&mut self, side: usize) {
+    fn collect_events(&mut self, side: usize) -> Result<(), Failure> {
         while let Some((socket, events)) = self.stacks[side].poll_event() {
             match socket {
                 SocketId::Listener(_) => {
@@ -159,9 +162,9 @@ impl World<'_> {
             }
         }
         if side == SERVER && self.to_accept.is_some_and(|at| at <= self.now) {
-            // What cannot be accepted is found by what is read of it.
-            let _ = self.accept_all();
+            self.accept_all()?;
         }
+        Ok(())
     }
 
     fn accept_all(&mut self) -> Result<(), Failure> {
@@ -169,7 +172,9 @@ impl World<'_> {
         while let Ok((id, peer)) = self.stacks[SERVER].accept(self.now, self.listener) {
             let which = self.by_port.get(&peer.port()).copied();
             self.say(format_args!("accepted {which:?} from {peer}"));
-            let Some(which) = which.filter(|which| self.apps[*which][SERVER].is_none()) else {
+            let which = which.filter(|which| self.apps[*which][SERVER].is_none());
+            self.watch_accepted(peer.ip(), which.is_none())?;
+            let Some(which) = which else {
                 // A copy of a SYN, or a packet of an attacker: nobody has anything to say to it.
                 self.stacks[SERVER].abort(self.now, id);
                 *self.excused.entry("a SYN was accepted twice").or_default() += 1;
@@ -196,6 +201,7 @@ impl World<'_> {
     fn read(&mut self, side: usize, which: usize, app: &mut App) -> Result<(), Failure> {
         let end = &self.scenario.connections[which].ends[side];
         while !app.is_over() && app.readable && !app.eof && self.now >= app.reads_from {
+            self.watch_urgent(side, which, app)?;
             let most = 1 + self.random.below(u64::from(end.read_most)) as usize;
             if self.read_into.len() < most {
                 self.read_into.resize(most, 0);
@@ -363,6 +369,9 @@ impl World<'_> {
                 Ok(taken) => {
                     app.written += taken as u64;
                     app.of_step += taken as u64;
+                    if flags.contains(WriteFlags::URGENT) && taken > 0 {
+                        app.urgent.push(app.written);
+                    }
                 }
                 Err(WriteError::Blocked) => app.writable = false,
                 Err(WriteError::Closed(reason)) => {

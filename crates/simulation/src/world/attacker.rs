@@ -1,11 +1,12 @@
 //! Packets of somebody who has seen every packet, and so knows every number.
 
-use super::World;
 use super::wire::icmp;
+use super::{SERVER, World};
 use crate::scenario::{Attack, Forgery};
 use core::time::Duration;
 use proto::{RxPacket, SeqNum};
-use wire::{Flags, IcmpError, IpHeader, SackBlocks, TcpHeader, TcpOptions};
+use std::net::IpAddr;
+use wire::{Addr, Flags, IcmpError, IpHeader, SackBlocks, TcpHeader, TcpOptions};
 
 impl World<'_> {
     pub(super) fn forge_when_due(&mut self) {
@@ -46,6 +47,7 @@ impl World<'_> {
             Forgery::Fin => (TcpHeader { flags: Flags::ACK | Flags::FIN, ..header }, &text[..0]),
             Forgery::Christmas => (TcpHeader { flags: Flags::all(), ..header }, &text[..10]),
             Forgery::Icmp => return self.forge_icmp(attack),
+            Forgery::StolenCookie => return self.steal_cookie(),
             Forgery::Mutated => {
                 let mut bytes = latest.to_vec();
                 let at = range.start + self.random.below((bytes.len() - range.start) as u64) as usize;
@@ -59,6 +61,19 @@ impl World<'_> {
         self.say(format_args!("forged for {}: {}", attack.to, wire::Summary(&packet)));
         let at = self.now + Duration::from_micros(self.random.below(self.scenario.wire.delay_us * 2));
         self.wire.insert(at, attack.to, RxPacket::new(packet));
+    }
+
+    /// Whoever overhears a cookie cannot use it at another address.
+    fn steal_cookie(&mut self) {
+        let Some(syn) = self.wire.cookie_syn.clone() else { return };
+        let Ok((mut ip, range)) = IpHeader::parse(&syn) else { return };
+        let Ok((mut tcp, text)) = TcpHeader::parse(&syn[range.clone()], None) else { return };
+        let name = if self.scenario.v6 { "fd00::66" } else { "10.0.0.66" };
+        ip.src = Addr::from(name.parse::<IpAddr>().expect("it is one"));
+        tcp.seq += self.random.bits() as u32;
+        let packet = wire::build_tcp_packet(&ip, &tcp, &syn[range][text]);
+        self.say(format_args!("forged for {SERVER}: {}", wire::Summary(&packet)));
+        self.wire.insert(self.now, SERVER, RxPacket::new(packet));
     }
 
     fn with_blocks(&mut self, mut header: TcpHeader) -> TcpHeader {

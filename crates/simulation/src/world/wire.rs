@@ -6,7 +6,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use proto::{Instant, RxBatch, RxPacket, TxPacket};
 use std::collections::BTreeMap;
-use wire::{Addr, Ecn, Icmp, IcmpError, IpHeader};
+use wire::{Addr, Ecn, Flags, Icmp, IcmpError, IpHeader, TcpHeader};
 
 /// More packets than any world needs, beside those for its bytes: somebody sends without end.
 const MOST_PACKETS: u64 = 200_000;
@@ -25,6 +25,8 @@ pub(super) struct Wire {
     pub(super) packets: u64,
     /// The latest TCP packet of each host.
     pub(super) latest: [Option<Bytes>; 2],
+    /// The latest SYN with a Fast Open cookie.
+    pub(super) cookie_syn: Option<Bytes>,
     repeats: [Repeats; 2],
     most_packets: u64,
 }
@@ -121,7 +123,11 @@ impl World<'_> {
         self.wire.fingerprint = hash(self.wire.fingerprint, &packet.data) ^ self.now.as_nanos();
         self.wire.packets += 1;
         self.count_repeats(from, &packet.data)?;
+        self.watch_leaving(from, &packet.data)?;
         self.wire.latest[from] = Some(packet.data.clone());
+        if !self.scenario.attacks.is_empty() && from == CLIENT && brings_cookie(&packet.data) {
+            self.wire.cookie_syn = Some(packet.data.clone());
+        }
         self.forge_when_due();
         let arrow = if from == CLIENT { ">" } else { "<" };
         if packet.gso_size == 0 && packet.data.len() > self.mtu() && !may_be_cut(&packet.data) {
@@ -219,6 +225,7 @@ impl World<'_> {
         let mut batches: [RxBatch; 2] = Default::default();
         while let Some(entry) = self.wire.flying.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let (to, packet) = entry.remove();
+            self.watch_arriving(to, &packet.data);
             self.wire.repeats[to] = Repeats::default();
             if self.scenario.wire.batches {
                 // One half in memory of their own, the other in what the batch has.
@@ -243,6 +250,13 @@ pub(super) fn icmp(from: Addr, to: Addr, error: IcmpError, about: &[u8]) -> Byte
         IpHeader::new(from, to, if to.is_v4() { wire::protocol::ICMP } else { wire::protocol::ICMPV6 });
     let quote = &about[..about.len().min(100)];
     wire::build_icmp_packet(&router, &Icmp::Error { error, quote })
+}
+
+fn brings_cookie(packet: &[u8]) -> bool {
+    let Ok((_, range)) = IpHeader::parse(packet) else { return false };
+    let Ok((tcp, text)) = TcpHeader::parse(&packet[range], None) else { return false };
+    let cookie = tcp.options.fast_open.and_then(|option| option.cookie);
+    tcp.flags.contains(Flags::SYN) && !text.is_empty() && cookie.is_some()
 }
 
 /// Routers cut it, and the other host puts it together again.
