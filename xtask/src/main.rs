@@ -2,6 +2,7 @@
 
 mod fuzz;
 mod packages;
+mod plant;
 mod sanitize;
 mod scripts;
 mod threads;
@@ -18,10 +19,13 @@ usage: cargo xtask COMMAND
            As root, programs the tests talk to are installed with apt; tests that need root say so when skipped.
   simulate [OPTION…]
            two stacks in virtual time with every setting, option, fault and application step drawn at random; --help lists
-           the options (worlds, seeds, intensity, replay, shrink)
+           the options (worlds, seeds, intensity, replay, shrink, a journal for long campaigns)
   threads [--times N]
            the host's and the sockets' locks, wakers and sleepers, signal handlers and cancelled threads in some thousand random
            orders of events (shuttle), or N times as many
+  plant [NAME…]
+           faults are planted into a copy of the engine one by one, all of crates/simulation/faults.txt or those whose names contain
+           a NAME; random worlds must find each of them (takes minutes)
   tidy     only the rules of CONTRIBUTING.md that a program can check
   sanitize the programs of the C library and the preload library, and the examples, under AddressSanitizer (needs a nightly
            toolchain, x86-64) and valgrind's memcheck; as root all of them
@@ -39,6 +43,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::check(),
         ["simulate", ref options @ ..] => simulate(options),
         ["threads", ref arguments @ ..] => threads::run(arguments),
+        ["plant", ref names @ ..] => plant::run(names),
         ["sanitize"] => sanitize::run(),
         ["fuzz", ref arguments @ ..] => fuzz::run(arguments),
         ["scripts", packetdrill, ref paths @ ..] => scripts::run(packetdrill, paths),
