@@ -89,6 +89,9 @@ impl Network {
     }
 
     /// Adds a host with its application, which starts at once.
+    ///
+    /// # Panics
+    /// If TCP cannot work with the settings of the plan: see [`Config::check`](proto::Config::check).
     pub fn add_host(&mut self, plan: HostPlan, app: impl App) -> HostId {
         let id = HostId(self.hosts.len());
         let seed = derived_seed(self.seed, id.0 as u64);

@@ -1,8 +1,9 @@
 //! What clients may do to `firstbyte serve` that browsers do not.
-use crate::Server;
+use crate::{Server, firstbyte};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -193,5 +194,27 @@ fn no_more_connections_are_served_at_once_than_said() {
         drop(silent);
         assert!(rest(&mut third).starts_with("HTTP/1.1 200 "));
         assert_eq!(server.stop().0, Some(0));
+    });
+}
+
+/// Whoever reaches it may change routes: neither the socket nor its folder is for others.
+#[test]
+fn only_its_user_reaches_the_control_socket() {
+    testnet::in_namespace(|| {
+        let runtime = std::env::temp_dir().join(format!("firstbyte-others-{}", std::process::id()));
+        std::fs::create_dir_all(&runtime).unwrap();
+        std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = firstbyte();
+        command.env("XDG_RUNTIME_DIR", &runtime);
+        let server = Server::start_by(command, &[]);
+        let folder = runtime.join("firstbyte");
+        let socket = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+        for (path, mode) in [(&folder, 0o700), (&socket, 0o600)] {
+            let found = std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(found, mode, "{}", path.display());
+        }
+        assert_eq!(server.stop().0, Some(0));
+        assert!(!socket.exists());
+        std::fs::remove_dir_all(runtime).unwrap();
     });
 }

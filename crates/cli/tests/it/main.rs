@@ -62,7 +62,12 @@ struct Server {
 impl Server {
     /// Starts it with `--json` and waits until it listens.
     fn start(arguments: &[&str]) -> Server {
-        let mut child = firstbyte()
+        Server::start_by(firstbyte(), arguments)
+    }
+
+    /// As [`start`](Self::start), in an environment of its own.
+    fn start_by(mut command: Command, arguments: &[&str]) -> Server {
+        let mut child = command
             .arg("serve")
             .arg("--json")
             .args(arguments)

@@ -6,6 +6,7 @@ use interop::netns::{Addresses, DEVICE, fast_open_since};
 use interop::programs::{CURL, Capture, NGINX, Nginx, PYTHON, TCPDUMP, curl, ready, url};
 use interop::{Conversation, Host, IpVersion, Serve, ServerEnd as _, counters};
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 const QUIET: Duration = Duration::from_millis(150);
@@ -29,6 +30,7 @@ fn curl_from_serve() {
     host.sysctl("net.ipv4.tcp_fastopen", "3");
     let key = std::env::temp_dir().join(format!("firstbyte-interop-key-{}", std::process::id()));
     std::fs::write(&key, KEY).expect("a key file");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("a key for its owner");
     let addresses = ["--address", "10.77.0.2/24", "--address", "fd77::2/64"];
     let kernel = ["--host-address", "10.77.0.1/24", "--host-address", "fd77::1/64", "--tun", DEVICE];
     let key_file = ["--key-file", key.to_str().expect("text")];
