@@ -75,6 +75,8 @@ pub struct Htb<P> {
 #[derive(Clone, Debug, Default)]
 struct Level {
     rows: [Row; NUMPRIO],
+    /// The rows that are not empty, a bit each.
+    row_mask: u8,
     waiting: BTreeSet<(Nanos, u64, usize)>,
     near_event: Nanos,
     /// Counts classes as they begin to wait: of two with the same moment the first goes first.
@@ -380,7 +382,7 @@ impl<P: Packet> Htb<P> {
             }
             let Some(class) = self.classes.get_mut(number).and_then(Option::as_mut) else { break };
             let Some(leaf) = class.leaf.as_deref_mut() else { break };
-            if leaf.stats().qlen == 0 {
+            if leaf.load().0 == 0 {
                 self.deactivate(number);
                 continue;
             }
@@ -390,7 +392,7 @@ impl<P: Packet> Htb<P> {
             match next {
                 Dequeue::Packet(skb) => {
                     class.stats.sent(&skb);
-                    let empty = leaf.stats().qlen == 0;
+                    let empty = leaf.load().0 == 0;
                     let turn_is_over = class.spend(level, skb.len);
                     if turn_is_over {
                         self.next_turn(number, level, prio);
@@ -432,7 +434,7 @@ impl<P: Packet> Qdisc<P> for Htb<P> {
         let verdict =
             through(&mut self.stats, leaf, dropped, |leaf, dropped| leaf.enqueue(now, skb, dropped));
         stats.drops += (dropped.len() - drops) as u64;
-        if leaf.stats().qlen > 0 {
+        if leaf.load().0 > 0 {
             self.activate(number);
         }
         verdict
@@ -454,10 +456,7 @@ impl<P: Packet> Qdisc<P> for Htb<P> {
                 self.levels[level].near_event = event.unwrap_or(now.saturating_add(NANOS_PER_SECOND));
             }
             next_event = next_event.min(self.levels[level].near_event);
-            for prio in 0..NUMPRIO {
-                if self.levels[level].rows[prio].is_empty() {
-                    continue;
-                }
+            for prio in tree::bits(self.levels[level].row_mask) {
                 match self.dequeue_row(level, prio, dropped) {
                     Dequeue::Packet(skb) => {
                         self.stats.sent(&skb);

@@ -173,7 +173,7 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         }
     }
 
-    /// What the discipline dropped during the last `enqueue` or `poll`, the packet offered included.
+    /// What the discipline has dropped since `now` last moved, packets that it refused included; each is given once.
     pub fn drain_dropped(&mut self) -> impl Iterator<Item = (P, DropReason)> {
         self.dropped.drain(..).map(|dropped| (dropped.skb.packet.packet, dropped.reason))
     }
@@ -219,7 +219,9 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
 
     /// Lets everything happen that happens up to `now`.
     fn advance(&mut self, now: Nanos) {
-        self.dropped.clear();
+        if now > self.now {
+            self.dropped.clear();
+        }
         self.now = self.now.max(now);
         self.run(self.now);
     }

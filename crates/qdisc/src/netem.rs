@@ -125,7 +125,7 @@ impl<P: Packet> Netem<P> {
         let mut verdict = Verdict::Queued;
         let mut lost = self.loss.is_lost(&mut self.rng);
         if lost && self.config.ecn && skb.set_ce() {
-            // Linux counts a mark as a drop.
+            // Linux counts the mark as a drop, which it is not.
             self.stats.overlimits += 1;
             verdict = Verdict::Marked;
             lost = false;

@@ -120,6 +120,12 @@ impl<P: Packet> Node<P> {
         stats
     }
 
+    /// Packets and bytes that wait.
+    pub(crate) fn load(&self) -> (usize, u64) {
+        let stats = self.stats();
+        (stats.qlen, stats.backlog)
+    }
+
     pub(crate) fn can_bypass(&self) -> bool {
         each!(&self.kind, q => q.can_bypass())
     }
@@ -181,11 +187,11 @@ pub(crate) fn through<P: Packet, T>(
     dropped: &mut Vec<Dropped<P>>,
     action: impl FnOnce(&mut Node<P>, &mut Vec<Dropped<P>>) -> T,
 ) -> T {
-    let (before, known) = (child.stats(), dropped.len());
+    let ((qlen, backlog), known) = (child.load(), dropped.len());
     let result = action(child, dropped);
-    let after = child.stats();
-    stats.qlen = (stats.qlen + after.qlen).saturating_sub(before.qlen);
-    stats.backlog = (stats.backlog + after.backlog).saturating_sub(before.backlog);
+    let after = child.load();
+    stats.qlen = (stats.qlen + after.0).saturating_sub(qlen);
+    stats.backlog = (stats.backlog + after.1).saturating_sub(backlog);
     stats.drops += (dropped.len() - known) as u64;
     result
 }

@@ -279,3 +279,58 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
         self.stats
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8033 section 4.2 in floating point: `p += alpha * (delay - target) + beta * (delay - old)`, scaled by how small p is.
+    fn by_the_rfc(p: f64, delay: f64, old: f64) -> f64 {
+        let scale = match p {
+            _ if p < 0.000_001 => 2048.0,
+            _ if p < 0.000_01 => 512.0,
+            _ if p < 0.000_1 => 128.0,
+            _ if p < 0.001 => 32.0,
+            _ if p < 0.01 => 8.0,
+            _ if p < 0.1 => 2.0,
+            _ => 1.0,
+        };
+        let mut delta = (0.125 * (delay - 0.015) + 1.25 * (delay - old)) / scale;
+        if p >= 0.1 {
+            delta = delta.min(0.02);
+        }
+        let mut p = p + delta;
+        if delay > 0.25 {
+            p += 0.02;
+        }
+        if delay == 0.0 && old == 0.0 {
+            p *= 1.0 - 1.0 / 64.0;
+        }
+        p.clamp(0.0, 1.0)
+    }
+
+    #[test]
+    fn the_controller_is_the_rfcs() {
+        let config = PieConfig::default();
+        for prob in [0.0, 5e-7, 5e-6, 5e-5, 5e-4, 5e-3, 0.05, 0.2, 0.7, 0.999] {
+            for delay in [0.0, 0.001, 0.014, 0.015, 0.02, 0.1, 0.249, 0.4] {
+                for old in [0.0, 0.002, 0.015, 0.03, 0.3] {
+                    let nanos = |seconds: f64| (seconds * 1e9) as Nanos;
+                    let mut vars = Vars {
+                        prob: (prob * MAX_PROB as f64) as u64,
+                        qdelay: nanos(delay),
+                        qdelay_old: nanos(old),
+                        ..Vars::INIT
+                    };
+                    vars.update(&config, 0);
+                    let got = vars.prob as f64 / MAX_PROB as f64;
+                    let expected = by_the_rfc(prob, delay, old);
+                    assert!(
+                        (got - expected).abs() < 1e-6,
+                        "{prob} {delay} {old}: {got}, by the RFC {expected}"
+                    );
+                }
+            }
+        }
+    }
+}

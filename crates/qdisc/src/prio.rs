@@ -129,7 +129,7 @@ impl<P: Packet> Qdisc<P> for Prio<P> {
 
     fn dequeue(&mut self, now: Nanos, dropped: &mut Vec<Dropped<P>>) -> Dequeue<P> {
         let mut until = None;
-        for band in &mut self.bands {
+        for band in self.bands.iter_mut().filter(|band| band.load().0 > 0) {
             match through(&mut self.stats, band, dropped, |band, dropped| band.dequeue(now, dropped)) {
                 Dequeue::Packet(skb) => {
                     self.stats.sent(&skb);

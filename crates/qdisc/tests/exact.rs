@@ -1,5 +1,7 @@
 //! Exact times in virtual time.
-use qdisc::{Delivery, DropReason, Limit, Link, LinkConfig, Loss, Probability, Reorder, Verdict};
+use qdisc::{
+    Delivery, Device, DropReason, Limit, Link, LinkConfig, Loss, Packet, Probability, Reorder, Verdict,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -220,4 +222,70 @@ fn time_that_goes_back_is_taken_as_the_latest_seen() {
     link.enqueue(10 * MS, 'a', 1);
     link.enqueue(5 * MS, 'b', 1);
     assert_eq!(drain(&mut link), [(11 * MS, 'a'), (11 * MS, 'b')]);
+}
+
+/// A packet of a flow.
+#[derive(Clone, Debug, PartialEq)]
+struct OfFlow(u32, u32);
+
+impl Packet for OfFlow {
+    fn flow_hash(&self) -> u32 {
+        self.0
+    }
+}
+
+/// A link of 8 Mbit/s (1 ms a packet of 1000 bytes) with a discipline.
+fn with(qdisc: &str) -> Link<OfFlow, Device<qdisc::Entry<OfFlow>>> {
+    let mut device = Device::new("eth0");
+    device.tc(0, &format!("qdisc add root handle 1: {qdisc}"), &mut Vec::new()).expect(qdisc);
+    Link::with_qdisc(LinkConfig::new().rate(8_000_000), device, 0)
+}
+
+fn drain_flows(link: &mut Link<OfFlow, Device<qdisc::Entry<OfFlow>>>) -> Vec<(u64, u32)> {
+    let mut out = Vec::new();
+    while let Some(at) = link.next_event() {
+        while let Some(delivery) = link.poll(at) {
+            out.push((at / MS, delivery.packet.1));
+        }
+    }
+    out
+}
+
+#[test]
+fn a_discipline_may_hold_packets_back_while_the_link_is_idle() {
+    // 2 Mbit/s through a link of 8: every 4 ms a packet, which takes 1 ms.
+    let mut link = with("tbf rate 2mbit burst 1000 limit 10000");
+    for n in 0..3 {
+        assert_eq!(link.enqueue(0, OfFlow(0, n), 1000), Verdict::Queued);
+    }
+    assert_eq!(drain_flows(&mut link), [(1, 0), (5, 1), (9, 2)]);
+}
+
+#[test]
+fn a_discipline_chooses_what_is_sent_next() {
+    let mut link = with("fq_codel");
+    for n in 0..4 {
+        link.enqueue(0, OfFlow(1, n), 1000);
+    }
+    link.enqueue(0, OfFlow(2, 9), 1000);
+    // The first found the link idle; a turn of the others is 1514 bytes long.
+    assert_eq!(drain_flows(&mut link), [(1, 0), (2, 1), (3, 2), (4, 9), (5, 3)]);
+}
+
+#[test]
+fn what_a_discipline_drops_later_can_be_seen() {
+    let mut link = with("codel target 1ms interval 5ms");
+    for n in 0..40 {
+        link.enqueue(0, OfFlow(1, n), 1000);
+    }
+    let mut dropped = Vec::new();
+    let mut delivered = 0;
+    while let Some(at) = link.next_event() {
+        while link.poll(at).is_some() {
+            delivered += 1;
+        }
+        dropped.extend(link.drain_dropped());
+    }
+    assert!(!dropped.is_empty() && dropped.iter().all(|(_, reason)| *reason == DropReason::Congested));
+    assert_eq!((delivered + dropped.len(), link.stats().drops_queue as usize), (40, dropped.len()));
 }

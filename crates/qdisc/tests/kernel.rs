@@ -5,7 +5,7 @@
 #[path = "kernel/side.rs"]
 mod side;
 
-use side::{compare, replay};
+use side::{compare, replay, stands_still};
 
 #[test]
 fn adding_replacing_and_deleting_a_root() {
@@ -23,10 +23,11 @@ fn options_that_are_wrong() {
 }
 
 /// A bucket so slow that it stands still beside the test: 2000 bytes leave, the rest waits until the rate is raised.
-const STILL: &str = "tc qdisc add dev v0 root handle 1: tbf rate 8kbit burst 2000 limit 100k\n";
+const STILL: &str = "tc qdisc add dev v0 root handle 1: tbf rate 800bit burst 2000 limit 100k\n";
 const RELEASE: &str = "tc -s qdisc show dev v0
 tc qdisc change dev v0 root handle 1: tbf rate 1gbit burst 200k limit 100k
-pause 1.2
+send 1500 0 999
+pause 0.2
 tc -s qdisc show dev v0\n";
 
 #[test]
@@ -94,4 +95,69 @@ fn htb_leaves_borrow_in_turns() {
     let frames: String =
         (1..=30).map(|n| format!("send 500 {} {n}\n", [0x1_0010, 0x1_0020, 0x1_0030][n % 3])).collect();
     compare(&format!("{HTB}{frames}pause 9\ntc -s qdisc show dev v0\ntc class show dev v0\n"));
+}
+
+/// Frames of random lengths and priorities from a seed.
+fn random_frames(seed: u64, count: u32) -> String {
+    let mut rng = qdisc::Rng::new(seed);
+    (1..=count).map(|n| format!("send {} {} {n}\n", 60 + rng.below(1454), rng.below(16))).collect()
+}
+
+/// Plays the first scripts, by seed, of which each can be compared at any speed of the machine.
+fn compare_random(count: usize, script: fn(u64) -> String) {
+    for (seed, script) in
+        (1..1000).map(|seed| (seed, script(seed))).filter(|(_, s)| stands_still(s)).take(count)
+    {
+        eprintln!("seed {seed}");
+        compare(&script);
+    }
+}
+
+#[test]
+fn random_frames_through_random_trees() {
+    compare_random(6, |seed| {
+        let mut rng = qdisc::Rng::new(seed);
+        let child = match rng.below(4) {
+            0 => format!("pfifo limit {}", 1 + rng.below(30)),
+            1 => format!("bfifo limit {}", 1000 + rng.below(20_000)),
+            2 => format!("pfifo_head_drop limit {}", 1 + rng.below(30)),
+            _ => "pfifo_fast".to_owned(),
+        };
+        let stab =
+            ["", "stab linklayer atm overhead 20 ", "stab mpu 200 overhead -14 "][rng.below(3) as usize];
+        let burst = 2000 + rng.below(6000);
+        format!(
+            "tc qdisc add dev v0 root handle 1: {stab}tbf rate 800bit burst {burst} limit 100k
+tc qdisc add dev v0 parent 1:1 handle 10: {child}
+{}tc -s qdisc show dev v0
+tc qdisc change dev v0 root handle 1: {stab}tbf rate 1gbit burst 200k limit 100k
+send 1500 0 999
+pause 0.2
+tc -s qdisc show dev v0
+",
+            random_frames(seed, 40)
+        )
+    });
+}
+
+#[test]
+fn random_frames_through_random_hierarchies() {
+    compare_random(6, |seed| {
+        let mut rng = qdisc::Rng::new(seed);
+        // Buckets that stand still beside the test, and classes that lend all the same.
+        let mut script = String::from("tc qdisc add dev v0 root handle 1: htb default 30 direct_qlen 1000\n");
+        for (parent, id) in [("1:", "1:1"), ("1:1", "1:2"), ("1:2", "1:10"), ("1:2", "1:20"), ("1:1", "1:30")]
+        {
+            let (burst, cburst) = (1000 + rng.below(8000), 1000 + rng.below(8000));
+            let (prio, quantum) = (rng.below(3), 1000 + rng.below(3000));
+            script += &format!(
+                "tc class add dev v0 parent {parent} classid {id} htb rate 800bit ceil 1600bit burst {burst} cburst {cburst} prio {prio} quantum {quantum}\n"
+            );
+        }
+        for number in 1..=60 {
+            let priority = [0x1_0010, 0x1_0020, 0x1_0030, 0, 0x1_0002][rng.below(5) as usize];
+            script += &format!("send {} {priority} {number}\n", 60 + rng.below(1000));
+        }
+        script + "tc -s qdisc show dev v0\ntc class show dev v0\n"
+    });
 }

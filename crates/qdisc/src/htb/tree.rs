@@ -72,8 +72,13 @@ impl Ring {
     }
 }
 
-fn bits(mask: u8) -> impl Iterator<Item = usize> {
-    (0..NUMPRIO).filter(move |prio| mask & 1 << prio != 0)
+/// The bits that are set, the lowest first.
+pub(super) fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (bit < NUMPRIO).then_some(bit)
+    })
 }
 
 impl<P: Packet> Htb<P> {
@@ -106,6 +111,7 @@ impl<P: Packet> Htb<P> {
             let Some(parent) = class.parent.filter(|_| mode == Mode::MayBorrow && mask != 0) else {
                 if mode == Mode::CanSend {
                     bits(mask).for_each(|prio| self.levels[level].rows[prio].insert(id, number));
+                    self.levels[level].row_mask |= mask;
                 }
                 return;
             };
@@ -130,7 +136,13 @@ impl<P: Packet> Htb<P> {
             let (id, level, mode) = (class.id.into(), class.level, class.mode);
             let Some(parent) = class.parent.filter(|_| mode == Mode::MayBorrow && mask != 0) else {
                 if mode == Mode::CanSend {
-                    bits(mask).for_each(|prio| self.levels[level].rows[prio].leave(id));
+                    for prio in bits(mask) {
+                        let level = &mut self.levels[level];
+                        level.rows[prio].leave(id);
+                        if level.rows[prio].is_empty() {
+                            level.row_mask &= !(1 << prio);
+                        }
+                    }
                 }
                 return;
             };
