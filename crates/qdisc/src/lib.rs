@@ -1,22 +1,27 @@
-//! Queues and link emulation, sans-IO.
+//! Queueing disciplines and link emulation, sans-IO.
 //!
 //! What a packet goes through between two hosts, in virtual time: the caller says what time it is, and nothing
 //! here reads a clock, starts a thread or touches the operating system. The same calls with the same times and the same
 //! seed give the same deliveries, bit for bit.
 //!
 //! ```text
-//!             loss, duplication,      limit in packets     bit/s, exact      propagation, jitter,
-//!             corruption              and bytes            to the nanosecond  reordering
+//!             loss, duplication,      any discipline       bit/s, exact      propagation, jitter,
+//!             corruption              of Linux             to the nanosecond  reordering
 //! enqueue ──► impairments ──────────► queue (Qdisc) ─────► transmitter ─────► flight ──────────────► poll
 //! ```
 //!
 //! - [`Link`]: one direction of a link; [`LinkConfig`] describes it, [`LinkStats`] counts.
-//! - [`Qdisc`]: what a queueing discipline is; [`Fifo`] is pfifo and bfifo (drop-tail).
-//! - [`Rng`], [`Probability`]: the seeded generator behind every random impairment.
+//! - [`Qdisc`]: what a queueing discipline is. [`Fifo`] (pfifo, bfifo, pfifo_head_drop), [`PfifoFast`], [`Prio`], [`Tbf`],
+//!   [`Htb`], [`Sfq`], [`Red`], [`Codel`], [`FqCodel`], [`Pie`], [`Fq`] and [`Netem`] behave as Linux 6.18's, with its
+//!   parameters, defaults and counters; each file says where it does not.
+//! - [`Device`]: a tree of them, built, changed and shown in `tc`'s words, with the kernel's answers to what it refuses.
+//! - [`SizeTable`]: what a packet counts as on a link with cells or a least size (`tc`'s `stab`).
+//! - [`Packet`]: what disciplines ask a packet; [`Skb`]: a packet as it waits.
+//! - [`Rng`], [`Probability`]: the seeded generator behind every random decision.
 //!
-//! It knows nothing of packets' contents: they are any type `P` with a length, and "corrupted" is a mark on the
-//! [`Delivery`] that names the bit to flip. It is not a scheduler of several flows (fq, fq_codel and the like will be
-//! further [`Qdisc`]s) and not a model of a shared medium.
+//! A link and [`Netem`] both impair. A link is the wire itself: it serialises exactly, can lose packets by number and go down.
+//! Netem is a discipline on the way to it, with Linux's habits and names; the models of loss are the same code. Not here: the
+//! ingress side, policing, filters other than by mark, offloaded segments, a shared medium.
 //!
 //! ```
 //! use qdisc::{Link, LinkConfig, Verdict};

@@ -64,6 +64,8 @@ const TICK_SHIFT: u32 = 6;
 const TICKS_PER_SECOND: u64 = 1_000_000_000 >> TICK_SHIFT;
 /// A burst of so long is let through after a pause (`MAX_BURST`, RFC 8033 section 4.4).
 const MAX_BURST: Nanos = 150_000_000;
+/// No timer of Linux's is finer than this, at 1000 Hz.
+const JIFFY: Nanos = 1_000_000;
 /// When the controller begins.
 const FIRST_UPDATE: Nanos = 500_000_000;
 /// Above this delay the probability goes up faster (RFC 8033 section 4.2).
@@ -185,7 +187,7 @@ impl<P: Packet> Pie<P> {
 
     /// Lets the controller have its rounds up to now.
     fn run_controller(&mut self, now: Nanos) {
-        let period = self.config.tupdate.max(1);
+        let period = self.config.tupdate.max(JIFFY);
         while self.update_at <= now {
             let before = self.vars;
             self.vars.update(&self.config, self.stats.backlog);

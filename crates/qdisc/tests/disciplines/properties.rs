@@ -1,7 +1,7 @@
 //! What holds for every discipline and every traffic. Failing cases are printed with their seed.
 use crate::bed::{Bed, Frame, MS};
 use proptest::prelude::*;
-use qdisc::Ecn;
+use qdisc::{Ecn, Qdisc, Skb};
 
 /// Each with the most packets that it lets wait, if it says so.
 const DISCIPLINES: &[(&str, Option<usize>)] = &[
@@ -100,13 +100,25 @@ proptest! {
     }
 
     #[test]
-    fn commands_never_panic(words in prop::collection::vec(prop::sample::select(WORDS), 0..14)) {
-        let mut bed = Bed::new("pfifo", None);
+    fn no_command_makes_it_panic_then_or_later(
+        kind in 0..DISCIPLINES.len(),
+        words in prop::collection::vec(prop::sample::select(WORDS), 0..14),
+        lens in prop::collection::vec(0usize..100_000, 0..40),
+    ) {
+        let (qdisc, _) = DISCIPLINES[kind];
+        let mut bed = Bed::new(qdisc, None);
         let mut dropped = Vec::new();
-        let _ = bed.device.tc(0, &words.join(" "), &mut dropped);
-        let _ = bed.device.tc(0, &format!("qdisc replace root {}", words.join(" ")), &mut dropped);
-        let _ = bed.device.tc(0, "-s -d qdisc show", &mut dropped);
-        let _ = bed.device.tc(0, "-s -d class show", &mut dropped);
+        let words = words.join(" ");
+        for command in [words.clone(), format!("qdisc change root handle 1: {words}"), format!("qdisc add parent 1:1 {words}"), format!("qdisc replace root {words}")] {
+            let _ = bed.device.tc(0, &command, &mut dropped);
+            for (number, len) in lens.iter().enumerate() {
+                let now = (number as u64) << (number % 40);
+                let _ = bed.device.enqueue(now, Skb::new(Frame { flow: number as u32 % 3, ..Frame::default() }, *len), &mut dropped);
+                let _ = bed.device.dequeue(now + 1, &mut dropped);
+            }
+            let _ = bed.device.tc(0, "-s -d qdisc show", &mut dropped);
+            let _ = bed.device.tc(0, "-s -d class show", &mut dropped);
+        }
     }
 }
 
