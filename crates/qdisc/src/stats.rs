@@ -3,7 +3,7 @@
 /// What a [`Link`](crate::Link) has done, and what it holds now.
 ///
 /// At any time `offered_packets + duplicated == delivered_packets + dropped() + backlog_packets + transmitting +
-/// in_flight`.
+/// in_flight` (unless the queue is a netem that duplicates).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LinkStats {
     /// Packets offered to `enqueue`.

@@ -94,7 +94,7 @@ fn htb_default_class_direct_packets_and_full_leaves() {
 fn htb_leaves_borrow_in_turns() {
     let frames: String =
         (1..=30).map(|n| format!("send 500 {} {n}\n", [0x1_0010, 0x1_0020, 0x1_0030][n % 3])).collect();
-    compare(&format!("{HTB}{frames}pause 9\ntc -s qdisc show dev v0\ntc class show dev v0\n"));
+    compare(&format!("{HTB}{frames}pause 9\ntc -s qdisc show dev v0\ntc -s class show dev v0\n"));
 }
 
 /// Frames of random lengths and priorities from a seed.
@@ -158,6 +158,6 @@ fn random_frames_through_random_hierarchies() {
             let priority = [0x1_0010, 0x1_0020, 0x1_0030, 0, 0x1_0002][rng.below(5) as usize];
             script += &format!("send {} {priority} {number}\n", 60 + rng.below(1000));
         }
-        script + "tc -s qdisc show dev v0\ntc class show dev v0\n"
+        script + "tc -s qdisc show dev v0\ntc -s class show dev v0\n"
     });
 }

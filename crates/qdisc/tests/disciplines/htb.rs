@@ -1,5 +1,6 @@
 //! htb (tc-htb(8), Linux's `sch_htb.c`). Order and counters beside the kernel's own: `tests/kernel.rs`.
 use crate::bed::{Bed, Frame, SECOND};
+use proptest::prelude::*;
 
 const A: u32 = 0x1_0010;
 const B: u32 = 0x1_0020;
@@ -89,4 +90,44 @@ fn a_class_that_goes_takes_its_packets_along() {
     bed.tc("class del classid 1:10");
     assert_eq!((bed.dropped.len(), bed.stats().qlen, bed.stats().drops), (4, 0, 4));
     bed.drain();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Every leaf has packets for five seconds.
+    #[test]
+    fn each_leaf_gets_its_rate_and_no_class_more_than_its_ceil(
+        leaves in prop::collection::vec((100u64..1000, 0u64..2000, 0u32..3, 200usize..1500), 1..5),
+        spare in 0u64..3000,
+    ) {
+        // kbit/s; the parent has what its leaves are promised, and some to lend.
+        let parent = leaves.iter().map(|(rate, ..)| rate).sum::<u64>() + spare;
+        let mut bed = Bed::new("htb", None);
+        bed.tc(&format!("class add parent 1: classid 1:1 htb rate {parent}kbit burst 3000 cburst 3000"));
+        for (n, (rate, more, prio, _)) in leaves.iter().enumerate() {
+            let ceil = rate + more;
+            bed.tc(&format!("class add parent 1:1 classid 1:1{n} htb rate {rate}kbit ceil {ceil}kbit burst 3000 cburst 3000 prio {prio} quantum 1500"));
+        }
+        let class = |n: usize| 0x1_0010 + n as u32;
+        for tick in 0..500u64 {
+            for (n, (.., len)) in leaves.iter().enumerate() {
+                // As much as the parent carries, in ten milliseconds.
+                for _ in 0..(parent * 10 / 8 / *len as u64) + 1 {
+                    bed.offer(Frame { priority: class(n), ..Frame::default() }, *len);
+                }
+            }
+            bed.advance((tick + 1) * SECOND / 100);
+        }
+        let sent = |n: usize| bed.left.iter().filter(|left| left.frame.priority == class(n)).map(|left| left.len as u64).sum::<u64>();
+        let carried = |kbit: u64| kbit * 125 * 5;
+        let mut total = 0;
+        for (n, (rate, more, ..)) in leaves.iter().enumerate() {
+            total += sent(n);
+            prop_assert!(sent(n) + 3000 >= carried(*rate), "leaf {n}: {} of {}", sent(n), carried(*rate));
+            prop_assert!(sent(n) <= carried(rate + more) + 3000 + 1500, "leaf {n}: {} of {}", sent(n), carried(rate + more));
+        }
+        // A leaf may send of its own right when its parent has nothing left; what it then owes is one packet a leaf.
+        prop_assert!(total <= carried(parent) + 3000 + 1500 * leaves.len() as u64, "{total} of {}", carried(parent));
+    }
 }
