@@ -10,17 +10,20 @@
 //! | [`routes`] | a route in the words of iproute2 |
 //! | [`paths`] | a path file |
 //! | [`scripts`] | a packetdrill script |
+//! | [`captures`] | a capture file |
 //! | [`requests`] | a request of the control socket |
 //!
 //! libFuzzer's side is `fuzz/` beside the crates: `cargo xtask fuzz`. The tests here do without: they replay `corpus/TARGET` and simple
 //! mutations of it.
 #![forbid(unsafe_code)]
 
+mod captured;
 mod engine;
 mod frame;
 mod packet;
 mod text;
 
+pub use captured::captures;
 pub use engine::{hostile, streams};
 pub use frame::frames;
 pub use packet::packets;
@@ -30,7 +33,7 @@ pub use text::{paths, requests, routes, scripts, settings};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     ("packets", packets),
     ("hostile", hostile),
     ("streams", streams),
@@ -40,4 +43,5 @@ pub const TARGETS: [Target; 9] = [
     ("scripts", scripts),
     ("requests", requests),
     ("frames", frames),
+    ("captures", captures),
 ];

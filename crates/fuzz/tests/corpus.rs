@@ -63,7 +63,7 @@ macro_rules! replayed {
     ($($name:ident),+) => { $( #[test] fn $name() { replay(stringify!($name)); } )+ };
 }
 
-replayed!(packets, hostile, streams, settings, routes, paths, scripts, requests, frames);
+replayed!(packets, hostile, streams, settings, routes, paths, scripts, requests, frames, captures);
 
 #[test]
 fn every_target_has_a_corpus() {

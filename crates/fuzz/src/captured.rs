@@ -1,0 +1,24 @@
+//! Captures, pcap or pcapng, compressed or not: whoever made them, they are read to their end.
+use capture::{CaptureFile, Connection, Table};
+
+/// More than the input could hold, and no more than memory does: a compressed one may be long.
+const FRAMES_MAX: usize = 10_000;
+
+/// A capture file; everything that can be asked of what is in it.
+pub fn captures(data: &[u8]) {
+    let Ok(mut file) = CaptureFile::open(data) else { return };
+    let mut table = Table::default();
+    for _ in 0..FRAMES_MAX {
+        let Some(frame) = file.next_frame() else { break };
+        if let Ok(packet) = frame.tcp() {
+            table.handle(&packet, &mut |connection| judge(&connection));
+        }
+    }
+    table.finish(&mut |connection| judge(&connection));
+    let _ = file.end();
+}
+
+fn judge(connection: &Connection) {
+    let _ = (connection.fast_open().to_string(), connection.fast_open_effect());
+    let _ = (connection.rtt(), connection.time_to_first_byte());
+}
