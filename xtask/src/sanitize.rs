@@ -57,7 +57,7 @@ fn under_asan(folder: &Path) -> Result<(), String> {
     if may_make_namespaces() {
         for name in IN_NAMESPACE {
             let program = compile("tests/c", name, &library, &own, &[ASAN])?;
-            done(Command::new("unshare").arg("--net").arg(program).env(NO_LEAKS.0, NO_LEAKS.1))?;
+            done(in_namespace("exec \"$PROGRAM\"").env("PROGRAM", program).env(NO_LEAKS.0, NO_LEAKS.1))?;
         }
     }
     examples(&library, &own, &[ASAN], "")?;
@@ -102,9 +102,15 @@ fn examples(library: &Path, folder: &Path, flags: &[&str], run: &str) -> Result<
     if !may_make_namespaces() {
         return Ok(());
     }
-    let mut meet = Command::new("unshare");
-    meet.args(["--net", "sh", "-c", EXAMPLES_MEET]).current_dir(folder);
-    done(meet.env("RUN", run).env(NO_LEAKS.0, NO_LEAKS.1))
+    let mut meet = in_namespace(EXAMPLES_MEET);
+    done(meet.current_dir(folder).env("RUN", run).env(NO_LEAKS.0, NO_LEAKS.1))
+}
+
+/// Runs a script in a network namespace with `lo` up.
+fn in_namespace(script: &str) -> Command {
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--net", "sh", "-c", &format!("ip link set lo up\n{script}")]);
+    unshare
 }
 
 /// Root may; others are told what they miss.
