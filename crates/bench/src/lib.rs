@@ -11,6 +11,7 @@
 //! | [`tun`] | a stack behind a TUN device, with the kernel as its peer |
 //! | [`meter`], [`report`] | CPU time, lines, failures |
 //! | [`ids`] | connections to what an application knows of them |
+//! | [`hostile`] | what hostile peers may cost: a table with bounds |
 //! | [`instructions`] | instruction counts of the hot paths by callgrind, beside recorded ones |
 //!
 //! The exit status is 0 with a figure, 3 for a workload or parameter that does not exist here, 1 when a run lost a byte, met a reset or
@@ -20,6 +21,7 @@
 pub mod bulk;
 pub mod crowd;
 pub mod exchange;
+pub mod hostile;
 pub mod ids;
 pub mod instructions;
 pub mod link;

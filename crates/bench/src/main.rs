@@ -1,7 +1,7 @@
-//! `firstbyte-bench`: every workload; `idle` runs in a program of its own, whose allocator counts.
+//! `firstbyte-bench`: every workload; `idle` and `hostile` run in programs of their own, whose allocators count.
 
 use bench::report::{Failure, Outcome};
-use bench::{instructions, workload};
+use bench::{hostile, instructions, workload};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::os::unix::process::CommandExt;
@@ -27,6 +27,7 @@ enum Workload {
     XchgTun(workload::xchg_tun::Options),
     TtfbTun(workload::ttfb_tun::Options),
     Instructions(instructions::Options),
+    Hostile(hostile::Options),
 }
 
 fn main() -> ExitCode {
@@ -45,7 +46,8 @@ fn main() -> ExitCode {
     let outcome = match arguments.workload {
         Workload::XchgMem(options) => workload::xchg_mem::run(&options),
         Workload::BulkMem(options) => workload::bulk_mem::run(&options),
-        Workload::Idle(_) => run_idle(),
+        Workload::Idle(_) => become_program("firstbyte-bench-idle"),
+        Workload::Hostile(_) => become_program("firstbyte-bench-hostile"),
         Workload::Scale(options) => workload::scale::run(&options),
         Workload::BulkTun(options) => workload::bulk_tun::run(&options),
         Workload::XchgTun(options) => workload::xchg_tun::run(&options),
@@ -65,9 +67,9 @@ fn report(outcome: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// Becomes the program beside this one that counts allocations: doing so here would burden every other workload.
-fn run_idle() -> Outcome {
-    let program = std::env::current_exe()?.with_file_name("firstbyte-bench-idle");
+/// Becomes a program beside this one that counts allocations: doing so here would burden every other workload.
+fn become_program(name: &str) -> Outcome {
+    let program = std::env::current_exe()?.with_file_name(name);
     let error = Command::new(&program).args(std::env::args_os().skip(2)).exec();
     Err(format!("{}: {error}", program.display()).into())
 }

@@ -54,6 +54,31 @@ impl Meter {
     }
 }
 
+/// CPU time of this thread over a short stretch of work: what others do on the machine is not in it.
+pub struct Stopwatch {
+    begun: u64,
+    /// What two looks at the clock take by themselves.
+    looks: u64,
+}
+
+impl Stopwatch {
+    /// Starts.
+    pub fn start() -> Stopwatch {
+        let before = thread_cpu_nanos();
+        let begun = thread_cpu_nanos();
+        Stopwatch { begun, looks: begun - before }
+    }
+
+    /// Nanoseconds since.
+    pub fn nanos(&self) -> u64 {
+        (thread_cpu_nanos() - self.begun).saturating_sub(self.looks)
+    }
+}
+
+fn thread_cpu_nanos() -> u64 {
+    nanos(clock_gettime(ClockId::ThreadCPUTime))
+}
+
 fn cpu_nanos() -> u64 {
     nanos(clock_gettime(ClockId::ProcessCPUTime))
 }

@@ -87,3 +87,31 @@ fn what_does_not_exist_here_is_unsupported_and_what_is_wrong_is_an_error() {
         assert!(output.stdout.is_empty(), "{arguments}");
     }
 }
+
+/// The table is a test: every hostile case within its bounds.
+#[test]
+fn hostile_cases_keep_their_bounds() {
+    let output = run("hostile --no-linux");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    for case in bench::hostile::cases() {
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with(&format!("{} ", case.name))).count(),
+            1,
+            "{text}"
+        );
+    }
+    assert!(!text.contains("EXCEEDED"), "{text}");
+}
+
+#[test]
+fn a_hostile_case_that_does_not_exist_is_an_error_that_says_so() {
+    let output = run("hostile --only nothing-like-this");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("no case has `nothing-like-this` in its name"), "{said}");
+    let wrong = run("hostile --nonsense");
+    assert!(!wrong.status.success());
+    assert!(String::from_utf8(wrong.stderr).unwrap().contains("--nonsense"));
+}

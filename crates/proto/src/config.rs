@@ -93,9 +93,8 @@ settings! {
     synack_hold: Duration = "firstbyte.synack_hold", ours Duration::from_millis(1), linux Duration::ZERO, range _,
     /// The reply may ride on the SYN-ACK.
     synack_data: bool = "firstbyte.synack_data", ours true, linux false, range _,
-    /// Until its handshake is complete a Fast Open client is sent so many times the bytes of its SYN at most, in IP packets (RFC 9000 §8.1
-    /// has 3), beside SYN-ACKs without data and a reset: somebody else may have sent that SYN in its name, with its cookie. 0 = no data goes before
-    /// the handshake's ACK (RFC 7413 §5.2); 4294967295 = no limit but the congestion window (Linux).
+    /// Before the handshake's ACK a Fast Open client is sent so many times the bytes of its SYN at most (RFC 9000 §8.1 has 3), in IP packets
+    /// beside SYN-ACKs without data and a reset. 0 = no data (RFC 7413 §5.2); 4294967295 = no limit but the congestion window (Linux).
     fast_open_amplification: u32 = "firstbyte.fast_open_amplification", ours u32::MAX, linux u32::MAX, range _,
     /// Remember paths where Fast Open failed and leave it off there for a while (RFC 7413 §4.1.3.1).
     fast_open_verdicts: bool = "firstbyte.fast_open_verdicts", ours true, linux false, range _,

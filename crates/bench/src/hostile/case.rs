@@ -1,0 +1,42 @@
+//! A case, and what was measured of it.
+
+use super::arena::Arena;
+use crate::report::Failure;
+
+/// Something that a hostile peer does.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// What it is called, in the table and for `--only`.
+    pub name: &'static str,
+    /// Does it, against whoever the arena has.
+    pub play: fn(&mut Arena) -> Result<(), Failure>,
+    /// The most a packet may cost, in ordinary data packets.
+    pub most_cost: f64,
+    /// The most memory that may be held in the end, bytes.
+    pub most_pinned: usize,
+    /// The most bytes that may be sent for each that came.
+    pub most_sent_back: f64,
+    /// It can be played against the kernel, too.
+    pub beside_linux: bool,
+    /// What bounds it, in a sentence.
+    pub bounded_by: &'static str,
+}
+
+/// What it took.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// CPU time of a packet, nanoseconds.
+    pub nanos: f64,
+    /// Bytes held in the end.
+    pub pinned: usize,
+    /// Bytes sent for each that came.
+    pub sent_back: f64,
+}
+
+impl Measured {
+    /// The cheaper one of two runs of a case.
+    #[must_use]
+    pub fn cheaper(self, other: Measured) -> Measured {
+        if other.nanos < self.nanos { other } else { self }
+    }
+}
