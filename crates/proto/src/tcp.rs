@@ -29,6 +29,7 @@ mod mtu_search;
 pub(crate) mod nagle;
 pub(crate) mod negotiation;
 mod options;
+mod ordered;
 pub(crate) mod output;
 mod pacer;
 mod packets;

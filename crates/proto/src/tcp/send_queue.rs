@@ -4,11 +4,15 @@
 //! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
 
 mod join;
+mod kinds;
 mod lone;
 mod lull;
+mod marked;
+mod marking;
 mod refused;
 mod repeated;
 mod segment;
+mod segments;
 mod unsent;
 mod weight;
 
@@ -18,26 +22,18 @@ use super::window_use::Round;
 use crate::Instant;
 use bytes::{Bytes, BytesMut};
 use core::ops::{Deref, DerefMut};
+pub(crate) use kinds::Kind;
 pub(crate) use lone::Lone;
+use marked::Place;
 pub(crate) use segment::TxSegment;
+use segments::Segments;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
+pub(crate) use weight::Reweighed;
 use weight::{weight, whole};
 use wire::{SeqNum, TEXT_MOST};
 
 /// Payload of one transmission: slices in order.
 pub(crate) type Slices = SmallVec<[Bytes; 2]>;
-
-/// What becomes of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// Nothing.
-    Nothing,
-    /// It is acknowledged for the first time.
-    Delivered,
-    /// Nothing, nor of those behind it.
-    End,
-}
 
 /// The send buffer.
 #[derive(Debug)]
@@ -99,9 +95,8 @@ pub(crate) struct Held {
     sent_weight: u32,
     /// What was acknowledged last weighed.
     acked_weight: u32,
-    /// One in flight weighs something else than it did: sums over marks are to be taken anew.
-    reweighed: bool,
-    segments: VecDeque<TxSegment>,
+    reweighed: Reweighed,
+    segments: Segments,
     /// Bytes of the last segment that nobody shares: it is open for appending, or left as inline text.
     tail: Option<BytesMut>,
     /// Some of the bytes may lie in blocks that are used again.
@@ -130,22 +125,67 @@ impl Held {
         }
     }
 
+    /// The last segment that begins before `end`.
+    fn place_before(&self, end: SeqNum) -> Option<Place> {
+        let place = self.segments.find(end - 1);
+        match self.segments.get(place) {
+            Some(segment) => segment.seq.before(end).then_some(place),
+            None => self.segments.last_place(),
+        }
+    }
+
+    /// A segment begins at `seq` from now on: where, or the place behind the last. `marked`: it is about to be marked.
+    fn cut(&mut self, seq: SeqNum, marked: bool) -> Place {
+        let mut place = self.segments.find(seq);
+        match self.segments.get(place) {
+            Some(segment) if segment.seq.before(seq) => {
+                let at = seq.since(segment.seq);
+                if marked {
+                    place = self.segments.marked_place(place);
+                }
+                let place = self.cut_at(place, at);
+                self.segments.behind(place)
+            }
+            _ => place,
+        }
+    }
+
+    /// The first segment is acknowledged up to `at`; the packet that is left is `begun`.
+    fn split_begun(&mut self, at: u32, begun: bool) {
+        let first = self.segments.first_place();
+        if let Some(first) = self.segments.get_mut(first) {
+            first.begun = false;
+        }
+        let first = self.split_at(first, at);
+        let rest = self.segments.behind(first);
+        if let Some(rest) = self.segments.get_mut(rest) {
+            rest.begun = begun;
+        }
+    }
+
     fn freeze_open_tail(&mut self) {
         if let (Some(tail), Some(last)) = (&mut self.tail, self.segments.back_mut()) {
             last.freeze(tail);
         }
     }
 
-    fn split_at(&mut self, index: usize, at: u32) {
-        if index + 1 == self.segments.len() {
+    /// Returns where the first part lies.
+    fn split_at(&mut self, place: Place, at: u32) -> Place {
+        if self.segments.is_last(place) {
             self.freeze_tail();
         }
-        let first = &mut self.segments[index];
-        let mut rest = first.split_off(at);
-        // Both weigh what they did together: a segment of which a part is acknowledged counts until all of it is.
-        rest.weight = whole(rest.len, self.unit).min(first.weight);
-        first.weight -= rest.weight;
-        self.segments.insert(index + 1, rest);
+        let unit = self.unit;
+        let rest = self.segments.update_sent(place, |first| {
+            let mut rest = first.split_off(at);
+            // Both weigh what they did together: a segment of which a part is acknowledged counts until all of it is.
+            rest.weight = whole(rest.len, unit).min(first.weight);
+            first.weight -= rest.weight;
+            rest
+        });
+        match rest {
+            Some(rest) => self.segments.insert_behind(place, rest),
+            None => place,
+        }
     }
 }
 
@@ -157,8 +197,8 @@ const EMPTY: Held = Held {
     unit: 1,
     sent_weight: 0,
     acked_weight: 0,
-    reweighed: false,
-    segments: VecDeque::new(),
+    reweighed: Reweighed::NOTHING,
+    segments: Segments::EMPTY,
     tail: None,
     has_blocks: false,
 };
@@ -251,7 +291,7 @@ impl SendQueue {
             let mut held = blocks.queue();
             (held.flight, held.round) = (self.delivery.new_flight(), Round::at(self.end));
             (held.pushed, held.has_records) = (self.end, false);
-            (held.sent_weight, held.acked_weight, held.reweighed) = (0, 0, false);
+            (held.sent_weight, held.acked_weight, held.reweighed) = (0, 0, Reweighed::NOTHING);
             self.held = Some(held);
         }
     }
@@ -332,10 +372,12 @@ impl SendQueue {
     /// The byte before `end` is pushed.
     pub(crate) fn push_before(&mut self, end: SeqNum) {
         self.cut(end);
-        let behind = self.segments.partition_point(|segment| segment.seq.before(end));
-        if let Some(segment) = behind.checked_sub(1).and_then(|index| self.segments.get_mut(index)) {
+        let Some(held) = &mut self.held else { return };
+        if let Some(place) = held.place_before(end)
+            && let Some(segment) = held.segments.get_mut(place)
+        {
             segment.push = true;
-            self.pushed = self.pushed.latest(end);
+            held.pushed = held.pushed.latest(end);
         }
     }
 
@@ -376,16 +418,6 @@ impl SendQueue {
         }
     }
 
-    fn index_of(&self, seq: SeqNum) -> usize {
-        // New data is at the end, and all there is is often one segment.
-        if let Some(last) = self.segments.back()
-            && last.seq.before_or_eq(seq)
-        {
-            return self.segments.len() - usize::from(seq.before(last.end()));
-        }
-        self.segments.partition_point(|segment| segment.end().before_or_eq(seq))
-    }
-
     /// When the first segment that is not acknowledged was last sent.
     pub(crate) fn oldest_sent_at(&self) -> Option<Instant> {
         self.segments.front().map(|segment| segment.sent_at)
@@ -393,7 +425,7 @@ impl SendQueue {
 
     /// Of what was sent before `nxt`, no more than one segment is not acknowledged.
     pub(crate) fn is_lone(&self, nxt: SeqNum) -> bool {
-        self.segments.get(1).is_none_or(|second| second.seq.after_or_eq(nxt))
+        self.segments.second().is_none_or(|second| second.seq.after_or_eq(nxt))
     }
 
     /// Segments held.
@@ -408,26 +440,7 @@ impl SendQueue {
 
     /// Segments from the one that holds `seq` on.
     pub(crate) fn starting(&self, seq: SeqNum) -> impl Iterator<Item = &TxSegment> {
-        self.segments.range(self.index_of(seq)..)
-    }
-
-    /// As [`starting`](Self::starting), to be marked.
-    pub(crate) fn mark_from(&mut self, seq: SeqNum) -> impl Iterator<Item = &mut TxSegment> {
-        let first = self.index_of(seq);
-        self.held.iter_mut().flat_map(move |held| held.segments.range_mut(first..))
-    }
-
-    /// Shows the segments from the one that holds `seq` on to `each`, which says what becomes of them.
-    pub(crate) fn deliver_from(&mut self, seq: SeqNum, mut each: impl FnMut(&mut TxSegment) -> Told) {
-        let first = self.index_of(seq);
-        let Some(held) = &mut self.held else { return };
-        for segment in held.segments.range_mut(first..) {
-            match each(segment) {
-                Told::Nothing => {}
-                Told::Delivered => self.delivery.on_delivered(&mut held.flight, segment),
-                Told::End => break,
-            }
-        }
+        self.segments.iter_from(self.segments.find(seq))
     }
 
     /// So many of the bytes just acknowledged had been counted before.
@@ -520,34 +533,28 @@ impl SendQueue {
 
     /// The payload of the segment in which a byte lies.
     pub(crate) fn copy_of_segment(&self, byte: SeqNum) -> Bytes {
-        let index = self.index_of(byte);
-        let Some(segment) = self.segments.get(index) else { return Bytes::new() };
-        let open = self.tail.as_deref().filter(|_| index + 1 == self.segments.len()).unwrap_or_default();
+        let place = self.segments.find(byte);
+        let Some(segment) = self.segments.get(place) else { return Bytes::new() };
+        let open = self.tail.as_deref().filter(|_| self.segments.is_last(place)).unwrap_or_default();
         let parts = segment.parts.iter().map(|part| &part[..]).chain([open]);
         parts.collect::<Vec<&[u8]>>().concat().into()
     }
 
     /// Bytes from `seq` to the end of its segment.
     pub(crate) fn left_of_segment(&self, seq: SeqNum) -> u32 {
-        self.segments.get(self.index_of(seq)).map_or(0, |segment| segment.end().since(seq))
+        self.segments.get(self.segments.find(seq)).map_or(0, |segment| segment.end().since(seq))
     }
 
     /// Number and length of the last segment before `end`.
     pub(crate) fn last_before(&self, end: SeqNum) -> Option<(SeqNum, u32)> {
-        let index = self.segments.partition_point(|segment| segment.seq.before(end)).checked_sub(1)?;
-        self.segments.get(index).map(|last| (last.seq, last.len.min(end.since(last.seq))))
+        let last = self.segments.get(self.place_before(end)?)?;
+        Some((last.seq, last.len.min(end.since(last.seq))))
     }
 
-    /// A segment begins at `seq` from now on; returns its index, or that behind the last.
-    pub(crate) fn cut(&mut self, seq: SeqNum) -> usize {
-        let index = self.index_of(seq);
-        match self.segments.get(index) {
-            Some(segment) if segment.seq.before(seq) => {
-                let at = seq.since(segment.seq);
-                self.cut_at(index, at);
-                index + 1
-            }
-            _ => index,
+    /// A segment begins at `seq` from now on.
+    pub(crate) fn cut(&mut self, seq: SeqNum) {
+        if let Some(held) = &mut self.held {
+            held.cut(seq, false);
         }
     }
 
@@ -556,31 +563,11 @@ impl SendQueue {
     pub(crate) fn join_before(&mut self, end: SeqNum) {
         let Some(held) = &mut self.held else { return };
         held.freeze_tail();
-        while held.segments.get(1).is_some_and(|next| next.end().before_or_eq(end)) {
-            let Some(next) = held.segments.remove(1) else { return };
-            held.segments[0].absorb(next);
-        }
-    }
-
-    /// What of `block` is whole packets, with a segment beginning and ending there from now on. Packets were of `smss`, the last of a
-    /// segment perhaps smaller; one that is covered in part is not there (Linux's `tcp_match_skb_to_sack`).
-    pub(crate) fn cut_packets(&mut self, block: (SeqNum, SeqNum), smss: u32) -> (SeqNum, SeqNum) {
-        let start = self.packet_edge(block.0, |at| at.next_multiple_of(smss));
-        let end = self.packet_edge(block.1, |at| at / smss * smss);
-        if start.before(end) {
-            self.cut(start);
-            self.cut(end);
-        }
-        (start, end)
-    }
-
-    /// `seq`, or if it lies within a segment the edge of a packet that `rounded` makes of the offset.
-    fn packet_edge(&self, seq: SeqNum, rounded: impl Fn(u32) -> u32) -> SeqNum {
-        match self.segments.get(self.index_of(seq)) {
-            Some(segment) if segment.seq.before(seq) => {
-                segment.seq + rounded(seq.since(segment.seq)).min(segment.len)
-            }
-            _ => seq,
+        let first = held.segments.first_place();
+        while held.segments.second().is_some_and(|next| next.end().before_or_eq(end)) {
+            let second = held.segments.behind(first);
+            let Some(next) = held.segments.remove(second) else { return };
+            held.segments.update_sent(first, |first| first.absorb(next));
         }
     }
 
@@ -598,40 +585,46 @@ impl SendQueue {
         if max == 0 {
             return (taken, push);
         }
-        let mut index = self.cut(seq);
         let Some(held) = self.held.as_deref_mut() else { return (taken, push) };
+        let mut place = held.cut(seq, again);
         held.unit = unit;
-        while taken < max && index < held.segments.len() {
-            if held.segments[index].len > max - taken {
-                if again {
-                    held.cut_at(index, max - taken);
-                } else {
-                    held.split_at(index, max - taken);
-                }
-            } else if index + 1 == held.segments.len() {
+        while taken < max
+            && let Some(segment) = held.segments.get(place)
+        {
+            let len = segment.len.min(max - taken);
+            if again || segment.transmissions > 0 {
+                place = held.segments.marked_place(place);
+            }
+            if held.segments.get(place).is_some_and(|segment| segment.len > len) {
+                place = if again { held.cut_at(place, len) } else { held.split_at(place, len) };
+            } else if held.segments.is_last(place) {
                 held.freeze_tail();
             }
-            let weight = weight((taken, held.segments[index].len), unit, packet);
+            let weight = weight((taken, len), unit, packet);
             if again {
-                held.reweigh(index, weight);
+                held.reweigh(place, weight);
             } else {
                 held.sent_weight += weight;
             }
             in_flight = in_flight.saturating_add(weight);
             let snapshot = self.delivery.snapshot(&held.flight, in_flight);
-            let segment = &mut held.segments[index];
-            segment.weight = weight;
-            segment.transmissions = segment.transmissions.saturating_add(1);
-            segment.sent_at = now;
-            segment.snapshot = snapshot;
-            segment.add_parts_to(slices);
-            taken += segment.len;
+            let sent = held.segments.update_sent(place, |segment| {
+                segment.weight = weight;
+                segment.transmissions = segment.transmissions.saturating_add(1);
+                segment.losses = 0;
+                segment.sent_at = now;
+                segment.snapshot = snapshot;
+                segment.add_parts_to(slices);
+                (segment.push, segment.eor)
+            });
+            let Some((pushed, eor)) = sent else { break };
+            taken += len;
             // What goes again joined is pushed as a whole (Linux's `tcp_collapse_retrans`).
-            push = segment.push || (again && push);
-            if segment.eor {
+            push = pushed || (again && push);
+            if eor {
                 break;
             }
-            index += 1;
+            place = held.segments.behind(place);
         }
         (taken, push)
     }
@@ -659,9 +652,7 @@ impl SendQueue {
             if first.end().after(una) {
                 let acknowledged = una.since(first.seq);
                 let begun = first.begun || first.len <= smss;
-                held.segments[0].begun = false;
-                held.split_at(0, acknowledged);
-                held.segments[1].begun = begun;
+                held.split_begun(acknowledged, begun);
             }
             let Some(first) = held.segments.pop_front() else { break };
             held.sent_weight = held.sent_weight.saturating_sub(first.weight);

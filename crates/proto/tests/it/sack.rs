@@ -561,3 +561,41 @@ fn a_block_around_the_whole_space_means_nothing() {
     p.send("A 1 ack 3001");
     p.expect_nothing_for(5000);
 }
+
+/// 400 segments in flight, of which every other is reported, one by one in an order that jumps about: whether the device cuts bursts or not,
+/// those between them go again in their order, each once, and nothing else does.
+#[test]
+fn many_holes_are_repaired_in_order() {
+    const SEGMENTS: u32 = 400;
+    for burst in [0, 64_000] {
+        let config = Config {
+            tcp_congestion_control: CongestionControl::Reno,
+            tcp_tso_win_divisor: 0,
+            ..Config::default()
+        };
+        let mut p = Peer::with(config, Capabilities { mtu: 1500, gso_max_size: burst, tx_checksum: true });
+        let (network, metrics) = parse_route("0.0.0.0/0 initcwnd 400").unwrap();
+        assert!(p.stack.set_route(p.now, network, metrics));
+        let socket = SocketOptions { send_buffer: Some(1 << 20), ..SocketOptions::default() };
+        let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+        p.send("S 0 win 65535 <mss 1000,sackOK,wscale 7>");
+        p.expect_syn();
+        p.pass(100);
+        p.send("A 1 ack 1");
+        let id = p.accept(listener);
+        p.write(id, &pattern(1, SEGMENTS as usize * 1000));
+        let first: usize = p.sent_now().len();
+        assert_eq!(first, SEGMENTS as usize);
+        p.pass(100);
+        let mut again = Vec::new();
+        for i in 0..SEGMENTS / 2 {
+            let odd = i * 77 % (SEGMENTS / 2) * 2 + 1;
+            p.send(&format!("A 1 ack 1 <sack {}:{}>", odd * 1000 + 1, odd * 1000 + 1001));
+            p.pass(1);
+            again.extend(sent(&mut p));
+        }
+        assert!(again.len() > 50, "{}", again.len());
+        let expected: Vec<u32> = (0..SEGMENTS).step_by(2).take(again.len()).collect();
+        assert_eq!(again, expected, "bursts of {burst} bytes");
+    }
+}

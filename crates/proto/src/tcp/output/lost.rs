@@ -41,6 +41,9 @@ impl Connection {
         let unit = self.segment_unit();
         let sending = Sending { now: cx.now, in_flight: self.pipe(), unit, packet: len.max(1), again: true };
         let (taken, push) = self.snd.queue.transmit(sending, una, len, &mut packet.shared);
+        if let Some(board) = self.recovery.board_mut() {
+            board.weigh(&mut self.snd.queue);
+        }
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         let ecn = Ecn::NotEct;
         let out = Outgoing { seq: una, flags, payload_len: taken as usize, ecn, urgent: 0, again: true };
@@ -64,7 +67,7 @@ impl Connection {
     }
 
     /// Where losses are marked: the next run of bytes that is lost and was not sent again since.
-    pub(super) fn next_lost(&mut self, cx: &Context) -> Option<(SeqNum, u32)> {
+    pub(super) fn next_lost(&self, cx: &Context) -> Option<(SeqNum, u32)> {
         let segment = u32::from(self.segment_max());
         let joins = cx.config.tcp_retrans_collapse;
         let how = match cx.config.resend_bursts {
@@ -83,7 +86,7 @@ impl Connection {
                 all_lost: true,
             },
         };
-        self.recovery.board_mut()?.next_lost(&self.snd.queue, self.snd.nxt, &how)
+        self.recovery.board()?.next_lost(&self.snd.queue, (self.snd.una, self.snd.nxt), &how)
     }
 
     /// Whole segments that the window lets go again at once, one at least (Linux's `tcp_xmit_retransmit_queue`).

@@ -2,7 +2,7 @@
 
 use super::rack::Rack;
 use crate::tcp::delivery::Snapshot;
-use crate::tcp::send_queue::{SendQueue, TxSegment};
+use crate::tcp::send_queue::{Kind, Reweighed, SendQueue, TxSegment};
 use wire::SeqNum;
 
 /// Sums over segments with a mark, bytes.
@@ -32,8 +32,6 @@ pub(super) struct Marks {
     pub(super) sacked: Sum,
     pub(super) lost: Sum,
     pub(super) retransmitted: Sum,
-    /// Nothing before it waits to be sent again.
-    pub(super) resend_from: SeqNum,
     /// What was lost again after having been sent again, since last asked.
     pub(super) lost_again: Sum,
     /// Transmissions found to be lost since last asked.
@@ -67,6 +65,7 @@ impl Marks {
     pub(super) fn lose(&mut self, segment: &mut TxSegment) {
         if segment.is_thought_in_flight() {
             self.newly_lost.push(((segment.seq, segment.len), segment.snapshot));
+            segment.losses = segment.losses.saturating_add(1);
         }
         if segment.retransmitted {
             segment.retransmitted = false;
@@ -77,7 +76,6 @@ impl Marks {
             segment.lost = true;
             self.lost.add(segment);
         }
-        self.resend_from = self.resend_from.earliest(segment.seq);
     }
 
     /// It has not gone again after all.
@@ -85,7 +83,6 @@ impl Marks {
         if segment.retransmitted {
             segment.retransmitted = false;
             self.retransmitted.sub(segment);
-            self.resend_from = self.resend_from.earliest(segment.seq);
         }
     }
 
@@ -130,11 +127,20 @@ impl Marks {
         }
     }
 
-    /// The sums anew, where segments weigh something else than they did.
+    /// Segments weigh something else than they did.
     #[cold]
-    pub(super) fn weigh(&mut self, queue: &SendQueue) {
-        (self.sacked, self.lost, self.retransmitted) = Default::default();
-        queue.all().for_each(|segment| self.count(segment));
+    pub(super) fn weigh(&mut self, queue: &SendQueue, change: &Reweighed) {
+        if change.all {
+            (self.sacked, self.lost, self.retransmitted) = Default::default();
+            return queue.all().for_each(|segment| self.count(segment));
+        }
+        for (sum, change) in [
+            (&mut self.sacked, change.sacked),
+            (&mut self.lost, change.lost),
+            (&mut self.retransmitted, change.retransmitted),
+        ] {
+            sum.weight = u32::try_from(i64::from(sum.weight) + change).unwrap_or_default();
+        }
     }
 
     /// Nothing is marked.
@@ -145,47 +151,35 @@ impl Marks {
     /// IsLost of RFC 6675 §4: enough segments beyond it, or runs of them, are there. What was sent again is left to the timer.
     pub(super) fn count_losses(&mut self, queue: &mut SendQueue, snd_una: SeqNum, rack: &Rack, smss: u32) {
         let thresh = rack.dup_thresh;
-        let mut runs = 0;
-        let mut in_run = false;
-        for segment in queue.starting(snd_una).take_while(|segment| segment.seq.before(rack.fack)) {
-            runs += u32::from(segment.sacked && !in_run);
-            in_run = segment.sacked;
-        }
-        let mut above = self.sacked.weight;
-        in_run = false;
-        for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(rack.fack)) {
-            if segment.sacked {
-                above = above.saturating_sub(segment.weight);
-                runs -= u32::from(!in_run);
-            } else if !segment.lost
-                && segment.transmissions == 1
-                && (above > (thresh.saturating_sub(1)).saturating_mul(smss) || runs >= thresh)
-            {
-                self.lose(segment);
-            }
-            in_run = segment.sacked;
+        let (mut above, mut runs, mut run_begins) = (0u32, 0, None);
+        // What is enough for one is so for all before it.
+        let enough = queue.sacked_from_behind().find(|segment| {
+            above = above.saturating_add(segment.weight);
+            runs += u32::from(run_begins != Some(segment.end()));
+            run_begins = Some(segment.seq);
+            above > thresh.saturating_sub(1).saturating_mul(smss) || runs >= thresh
+        });
+        if let Some(enough) = enough.map(|segment| segment.seq) {
+            let is_below = |segment: &TxSegment| segment.seq.before(enough);
+            queue.mark_each(Kind::Fresh, snd_una, is_below, |segment| self.lose(segment));
         }
     }
 
     /// NextSeg of RFC 6675 §4, rule 1: the first run of lost bytes that was not sent again.
     pub(super) fn next_lost(
-        &mut self,
+        &self,
         queue: &SendQueue,
-        snd_nxt: SeqNum,
+        (snd_una, snd_nxt): (SeqNum, SeqNum),
         how: &Resend,
     ) -> Option<(SeqNum, u32)> {
-        let mut run: Option<(SeqNum, u32)> = None;
-        let in_flight = |segment: &&TxSegment| segment.seq.before(snd_nxt);
-        for segment in queue.starting(self.resend_from).take_while(in_flight) {
-            let waits = segment.lost && !segment.retransmitted;
-            match &mut run {
-                None if waits => run = Some((segment.seq, segment.len)),
-                None => {}
-                Some((_, len)) if *len < how.most && how.joins(segment, *len) => *len += segment.len,
-                Some(_) => break,
-            }
+        let first = queue.of_kind(Kind::Waits, snd_una).next()?;
+        let mut behind = queue.starting(first.end()).take_while(|segment| segment.seq.before(snd_nxt));
+        let mut len = first.len;
+        while len < how.most
+            && let Some(segment) = behind.next().filter(|segment| how.joins(segment, len))
+        {
+            len += segment.len;
         }
-        self.resend_from = run.map_or(snd_nxt, |(seq, _)| seq);
-        run.map(|(seq, len)| (seq, len.min(how.most)))
+        first.seq.before(snd_nxt).then_some((first.seq, len.min(how.most)))
     }
 }

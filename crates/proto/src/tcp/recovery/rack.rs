@@ -3,7 +3,7 @@
 use super::arrived::Arrived;
 use super::marks::Marks;
 use crate::Instant;
-use crate::tcp::send_queue::{SendQueue, TxSegment};
+use crate::tcp::send_queue::{Kind, SendQueue, TxSegment};
 use core::time::Duration;
 use wire::SeqNum;
 
@@ -171,8 +171,8 @@ impl Rack {
 
     fn dup_thresh_reached(&self, queue: &SendQueue, snd_una: SeqNum, smss: u32) -> bool {
         let mut segments = 0;
-        queue.starting(snd_una).take_while(|segment| segment.seq.before(self.fack)).any(|segment| {
-            segments += if segment.sacked { segment.len.div_ceil(smss) } else { 0 };
+        queue.of_kind(Kind::Sacked, snd_una).any(|segment| {
+            segments += segment.len.div_ceil(smss);
             segments >= self.dup_thresh
         })
     }
@@ -187,23 +187,20 @@ impl Rack {
         (now, how): (Instant, &ReoWindow),
     ) -> Option<Duration> {
         let reo_wnd = self.reo_wnd(queue, snd_una, recovering, how);
-        let mut wait = None;
-        for segment in queue.mark_from(snd_una) {
-            if segment.seq.after_or_eq(snd_nxt) {
-                break;
-            }
-            if segment.sacked || (segment.lost && !segment.retransmitted) {
-                continue;
-            }
-            match self.remaining((segment.sent_at, segment.end()), reo_wnd, now) {
-                // What follows was sent later still.
-                None if segment.transmissions == 1 => break,
-                None => {}
-                Some(Duration::ZERO) => marks.lose(segment),
-                more => wait = wait.max(more),
-            }
+        let remaining = |segment: &TxSegment| self.remaining((segment.sent_at, segment.end()), reo_wnd, now);
+        let is_late = |segment: &TxSegment| remaining(segment) == Some(Duration::ZERO);
+        let before = marks.newly_lost.len();
+        let is_late_in_flight = |segment: &TxSegment| segment.seq.before(snd_nxt) && is_late(segment);
+        queue.mark_each(Kind::Fresh, snd_una, is_late_in_flight, |segment| marks.lose(segment));
+        if queue.lose_resent(is_late, |segment| marks.lose(segment))
+            && let Some(found) = marks.newly_lost.get_mut(before..)
+        {
+            found.sort_by_key(|((seq, _), _)| seq.since(snd_una));
         }
-        wait
+        // The last sent of those that were overtaken and are not late yet.
+        let once = queue.last_overtaken(|segment| remaining(segment).is_some());
+        let again = queue.last_resent_before((self.xmit_at, self.end));
+        once.and_then(remaining).max(again.and_then(remaining))
     }
 
     /// How long that transmission, which ended there, may yet take to be reported. Zero: it is lost. `None`: nothing sent after it was delivered.

@@ -1,7 +1,7 @@
 //! The scoreboard (RFC 6675): marks on the segments of the send queue, their sums, and what to send again.
 //!
-//! The payload stays where it is: a mark is a bit of its segment. Whatever blocks a peer sends, an ACK costs at most one walk over the
-//! segments in flight per block, and cuts none that was one packet.
+//! The payload stays where it is: a mark is a bit of its segment. Whatever blocks a peer sends, an ACK walks over no more segments than it
+//! reports or finds to be lost for the first time, and cuts none that was one packet.
 
 mod duplicates;
 mod fin;
@@ -17,7 +17,7 @@ use super::marks::{LostTransmission, Marks, Resend};
 use super::prr::Prr;
 use super::rack::{Rack, ReoWindow};
 use super::{Needless, Probe, Undo};
-use crate::tcp::send_queue::{SendQueue, Told, TxSegment};
+use crate::tcp::send_queue::{Kind, SendQueue, TxSegment};
 use crate::{Config, Instant};
 use core::time::Duration;
 use smallvec::SmallVec;
@@ -72,8 +72,6 @@ pub(crate) struct Scoreboard {
     pub(crate) timed_out: bool,
     /// What was sent before the loss was found ends here.
     point: SeqNum,
-    /// Whole packets in the blocks of the last ACK: what repeats them is not looked at again.
-    known: SmallVec<[Block; 4]>,
     /// Where the peer has no SACK: bytes that its duplicates tell to have arrived behind the first missing segment.
     reported: Option<u32>,
 }
@@ -81,7 +79,7 @@ pub(crate) struct Scoreboard {
 impl Scoreboard {
     pub(crate) fn new(reordering: u32, snd_una: SeqNum, sack: bool) -> Scoreboard {
         Scoreboard {
-            marks: Marks { resend_from: snd_una, ..Marks::default() },
+            marks: Marks::default(),
             rack: Rack::new(reordering, snd_una),
             prr: Prr::default(),
             phase: Phase::Open,
@@ -97,7 +95,6 @@ impl Scoreboard {
             fin: fin::Fin::default(),
             timed_out: false,
             point: snd_una,
-            known: SmallVec::new(),
             reported: (!sack).then_some(0),
         }
     }
@@ -220,6 +217,7 @@ impl Scoreboard {
         snd_max: SeqNum,
         arrived: &mut Arrived,
     ) -> u32 {
+        self.weigh(queue);
         let sent = snd_max.since(arrived.snd_una);
         let sensible = |block: &&Block| {
             let (from, to) = (block.0.since(arrived.snd_una), block.1.since(arrived.snd_una));
@@ -231,40 +229,29 @@ impl Scoreboard {
             blocks.iter().filter(sensible).map(clipped).filter(|block| block.0.before(block.1)).collect();
         // In the order they were sent, whatever order they are reported in: the last of them gives RACK's round trip.
         valid.sort_unstable_by_key(|block| block.0.since(arrived.snd_una));
-        let mut whole: SmallVec<[Block; 4]> = SmallVec::new();
         for block in &valid {
             let block = queue.cut_packets(*block, arrived.smss.max(1));
+            self.weigh(queue);
             if block.0.before(block.1) {
-                for piece in without(block, &self.known) {
-                    self.sack(queue, piece, arrived);
-                }
-                whole.push(block);
+                self.sack(queue, block, arrived);
             }
         }
         // What is acknowledged by now was news when the ACK was sent: others have overtaken it.
         let overtaken = blocks.iter().filter(|block| block.1.before_or_eq(arrived.snd_una)).count();
         let senseless = blocks.len() - valid.len() - if arrived.overtaken { overtaken } else { 0 };
-        self.known = whole;
-        self.weigh(queue);
         senseless as u32
     }
 
     /// Segments may weigh something else than they did.
     #[inline]
     pub(crate) fn weigh(&mut self, queue: &mut SendQueue) {
-        if queue.take_reweighed() {
-            self.marks.weigh(queue);
+        if let Some(change) = queue.take_reweighed() {
+            self.marks.weigh(queue, &change);
         }
     }
 
     fn sack(&mut self, queue: &mut SendQueue, block: Block, arrived: &mut Arrived) {
-        queue.deliver_from(block.0, |segment| {
-            if segment.end().after(block.1) {
-                return Told::End;
-            }
-            if segment.sacked || segment.seq.before(block.0) {
-                return Told::Nothing;
-            }
+        queue.deliver(block, |segment| {
             Scoreboard::delivered(&mut self.rack, self.point, (segment, false), arrived);
             if segment.transmissions == 1 {
                 let (first, _) = arrived.sacked_sent_at.unwrap_or((segment.sent_at, segment.sent_at));
@@ -272,7 +259,6 @@ impl Scoreboard {
             }
             arrived.reported = true;
             self.marks.sack(segment);
-            Told::Delivered
         });
     }
 
@@ -465,15 +451,15 @@ impl Scoreboard {
 
     /// What to send again next: number and length.
     pub(crate) fn next_lost(
-        &mut self,
+        &self,
         queue: &SendQueue,
-        snd_nxt: SeqNum,
+        span: (SeqNum, SeqNum),
         how: &Resend,
     ) -> Option<(SeqNum, u32)> {
         if self.marks.lost.len == 0 || self.new_data_first || self.refused {
             return None;
         }
-        self.marks.next_lost(queue, snd_nxt, how)
+        self.marks.next_lost(queue, span, how)
     }
 
     /// `len` bytes from `seq` on were handed over, `again` or for the first time.
@@ -491,13 +477,12 @@ impl Scoreboard {
         }
         let before = self.marks.retransmitted.len;
         // What only a probe repeats is not held to be lost, and stays as it was.
-        for segment in queue.mark_from(seq).take_while(|segment| segment.end().before_or_eq(seq + len)) {
-            if !segment.retransmitted && segment.lost {
-                segment.retransmitted = true;
-                self.marks.retransmitted.add(segment);
-            }
-        }
         self.weigh(queue);
+        let is_sent = |segment: &TxSegment| segment.end().before_or_eq(seq + len);
+        queue.mark_each(Kind::Waits, seq, is_sent, |segment| {
+            segment.retransmitted = true;
+            self.marks.retransmitted.add(segment);
+        });
         if self.marks.retransmitted.len == before {
             return;
         }
@@ -510,191 +495,5 @@ impl Scoreboard {
     }
 }
 
-/// What of `block` is in none of `known`.
-fn without(block: Block, known: &[Block]) -> SmallVec<[Block; 8]> {
-    let mut pieces: SmallVec<[Block; 8]> = SmallVec::from_slice(&[block]);
-    for (start, end) in known.iter().copied() {
-        let mut rest: SmallVec<[Block; 8]> = SmallVec::new();
-        for piece in pieces {
-            let parts = [(piece.0, piece.1.earliest(start)), (piece.0.latest(end), piece.1)];
-            rest.extend(parts.into_iter().filter(|(start, end)| start.before(*end)));
-        }
-        pieces = rest;
-    }
-    pieces
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tcp::send_blocks::SendBlocks;
-    use proptest::prelude::*;
-
-    const MSS: u32 = 100;
-    const WHOLE: Resend = Resend { most: MSS, together: MSS, until: SeqNum(u32::MAX / 2), all_lost: true };
-
-    fn sums(queue: &SendQueue) -> (u32, u32, u32) {
-        let sum = |marked: fn(&TxSegment) -> bool| {
-            queue.starting(SeqNum(0)).filter(|segment| marked(segment)).map(|segment| segment.len).sum()
-        };
-        (sum(|s| s.sacked), sum(|s| s.lost), sum(|s| s.retransmitted))
-    }
-
-    fn sent(segments: u32) -> SendQueue {
-        let mut queue = SendQueue::new(SeqNum(0));
-        queue.write(&vec![0; (segments * MSS) as usize], 10 * MSS, &mut SendBlocks::new(0));
-        queue.sent(Instant::from_nanos(1_000_000), SeqNum(0), segments * MSS);
-        queue
-    }
-
-    fn arrived(board: &Scoreboard, una: u32, nxt: u32, ms: u64) -> Arrived {
-        let now = Instant::from_nanos(ms * 1_000_000);
-        board.arrival(
-            (now, None, Duration::from_millis(1)),
-            (SeqNum(una), SeqNum(nxt), nxt - una),
-            (MSS, false),
-        )
-    }
-
-    #[test]
-    fn blocks_known_from_the_last_ack_are_left_out() {
-        let block = |start, end| (SeqNum(start), SeqNum(end));
-        let known = [block(10, 20), block(30, 40)];
-        assert_eq!(without(block(5, 45), &known)[..], [block(5, 10), block(20, 30), block(40, 45)]);
-        assert!(without(block(12, 20), &known).is_empty());
-        assert_eq!(without(block(50, 60), &known)[..], [block(50, 60)]);
-    }
-
-    /// RFC 2883 §4: the examples' shapes.
-    #[test]
-    fn the_first_block_may_be_a_duplicate() {
-        let block = |start, end| (SeqNum(start), SeqNum(end));
-        assert_eq!(dsack(&[block(3000, 3500)], SeqNum(4000)), Some(block(3000, 3500)));
-        assert_eq!(dsack(&[block(5000, 5500), block(4500, 6000)], SeqNum(4000)), Some(block(5000, 5500)));
-        assert_eq!(dsack(&[block(5000, 5500), block(6000, 6500)], SeqNum(4000)), None);
-        assert_eq!(dsack(&[block(3500, 3000)], SeqNum(4000)), None);
-    }
-
-    /// RFC 6675 §4: pipe counts what is neither selectively acknowledged nor lost, and what was sent again.
-    #[test]
-    fn the_pipe_is_what_the_rfc_counts() {
-        let config = Config { tcp_recovery: 0, ..Config::default() };
-        let mut queue = sent(10);
-        let mut board = Scoreboard::new(config.tcp_reordering, SeqNum(0), true);
-        let mut ack = arrived(&board, 0, 1000, 50);
-        board.read(&mut queue, &[(SeqNum(100), SeqNum(400))], SeqNum(1000), &mut ack);
-        let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: MSS, flags: 0 };
-        board.detect(&mut queue, (SeqNum(0), SeqNum(1000)), ack.now, &how);
-        assert_eq!((sums(&queue), board.pipe(1000)), ((300, 100, 0), 600));
-        assert_eq!(board.next_lost(&queue, SeqNum(1000), &WHOLE), Some((SeqNum(0), 100)));
-        queue.sent(ack.now, SeqNum(0), 100);
-        board.on_sent(&mut queue, (SeqNum(0), 100), true, ack.now);
-        assert_eq!((board.pipe(1000), board.next_lost(&queue, SeqNum(1000), &WHOLE)), (700, None));
-    }
-
-    /// Segment 0 is lost and sent again at 60 ms; its recovery ends only with the acknowledgement that also shows 5 to be lost, which
-    /// had been sent again at 90 ms. The next ACK, which echoes 90 ms, is no sign that the second recovery was needless.
-    #[test]
-    fn a_retransmission_of_the_last_recovery_does_not_undo_this_one() {
-        let mut queue = sent(10);
-        let mut board = Scoreboard::new(3, SeqNum(0), true);
-        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        for (seq, ms) in [(0, 60), (500, 90)] {
-            let mut ack = arrived(&board, 0, 1000, ms);
-            board.read(&mut queue, &[(SeqNum(seq + 100), SeqNum(seq + 500))], SeqNum(1000), &mut ack);
-            let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: MSS, flags: 1 };
-            board.detect(&mut queue, (SeqNum(0), SeqNum(1000)), at(ms), &how);
-            if board.phase == Phase::Open {
-                board.begin_recovery(SeqNum(500), 500, 500, Undo::new((9, 9), SeqNum(0)));
-            }
-            queue.sent(at(ms), SeqNum(seq), 100);
-            board.on_sent(&mut queue, (SeqNum(seq), 100), true, at(ms));
-        }
-        let mut ack = arrived(&board, 0, 1000, 110);
-        queue.acknowledge((SeqNum(500), MSS), &mut SendBlocks::new(0), |segment| {
-            board.acknowledged(segment, &mut ack)
-        });
-        board.on_progress(SeqNum(500), SeqNum(1000));
-        assert_eq!((board.phase, board.marks.retransmitted.len), (Phase::Open, 100));
-        board.begin_recovery(SeqNum(1000), 500, 500, Undo::new((7, 7), SeqNum(500)));
-        let ack = Arrived { echo: Some(90), ..arrived(&board, 500, 1000, 140) };
-        assert_eq!(board.needless(&ack, SeqNum(600)), None);
-        let ack = Arrived { echo: Some(59), ..arrived(&board, 500, 1000, 140) };
-        assert_eq!(board.needless(&ack, SeqNum(600)), Some(Needless::Timestamp));
-    }
-
-    /// Nothing is reported, and no recovery goes on: what was sent before the segment that was acknowledged is lost all the same.
-    #[test]
-    fn time_tells_losses_behind_a_retransmission() {
-        let mut queue = sent(4);
-        let mut board = Scoreboard::new(3, SeqNum(0), true);
-        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        queue.sent(at(50), SeqNum(0), 100);
-        let mut ack = arrived(&board, 0, 400, 100);
-        queue.acknowledge((SeqNum(100), MSS), &mut SendBlocks::new(0), |segment| {
-            board.acknowledged(segment, &mut ack)
-        });
-        let how = ReoWindow { min_rtt: Duration::ZERO, srtt: Duration::ZERO, smss: 100, flags: RACK };
-        board.detect(&mut queue, (SeqNum(100), SeqNum(400)), at(100), &how);
-        assert_eq!((board.phase, board.marks.lost.len), (Phase::Open, 300));
-    }
-
-    #[test]
-    fn every_segment_is_delivered_once() {
-        let mut queue = sent(10);
-        let mut board = Scoreboard::new(3, SeqNum(0), true);
-        let mut ack = arrived(&board, 0, 1000, 50);
-        for (block, delivered) in [((300, 500), 200), ((300, 500), 200), ((200, 600), 400)] {
-            board.read(&mut queue, &[(SeqNum(block.0), SeqNum(block.1))], SeqNum(1000), &mut ack);
-            assert_eq!(queue.delivery.delivered(), delivered);
-        }
-        for (una, delivered) in [(400, 600), (1000, 1000)] {
-            queue.acknowledge((SeqNum(una), MSS), &mut SendBlocks::new(0), |segment| {
-                board.acknowledged(segment, &mut ack)
-            });
-            assert_eq!(queue.delivery.delivered(), delivered);
-        }
-    }
-
-    proptest! {
-        /// Whatever comes, the sums are those of the marks, and the queue is cut only so often.
-        #[test]
-        fn the_sums_are_those_of_the_marks(steps in proptest::collection::vec((0u8..6, 0u32..4000, 1u32..600), 1..120)) {
-            let mut queue = sent(40);
-            let mut board = Scoreboard::new(3, SeqNum(0), true);
-            let (mut una, nxt) = (0, 4000);
-            for (ms, (step, at, len)) in steps.into_iter().enumerate() {
-                let mut ack = arrived(&board, una, nxt, 20 + ms as u64);
-                let span = (SeqNum(una), SeqNum(nxt));
-                match step {
-                    0 if at < 400 => {
-                        una = (una + at).min(nxt);
-                        queue.acknowledge((SeqNum(una), MSS), &mut SendBlocks::new(0), |segment| board.acknowledged(segment, &mut ack));
-                        board.on_progress(SeqNum(una), SeqNum(nxt));
-                    }
-                    1 | 2 => {
-                        let blocks = [(SeqNum(at), SeqNum(at + len)), (SeqNum(at / 2), SeqNum(at / 2 + len))];
-                        board.read(&mut queue, &blocks, SeqNum(nxt), &mut ack);
-                    }
-                    3 => {
-                        let how = ReoWindow { min_rtt: Duration::from_millis(4), srtt: Duration::from_millis(8), smss: MSS, flags: len % 2 };
-                        board.detect(&mut queue, span, ack.now, &how);
-                    }
-                    4 => {
-                        if let Some((seq, len)) = board.next_lost(&queue, span.1, &WHOLE) {
-                            prop_assert!(len > 0 && seq.after_or_eq(span.0));
-                            queue.sent(ack.now, seq, len);
-                            board.on_sent(&mut queue, (seq, len), true, ack.now);
-                        }
-                    }
-                    _ if at < 100 => { board.on_timeout(&mut queue, span, None); }
-                    _ if at < 200 => board.reopen(&mut queue, span.0),
-                    _ => {}
-                }
-                let marks = &board.marks;
-                prop_assert_eq!(sums(&queue), (marks.sacked.len, marks.lost.len, marks.retransmitted.len));
-                prop_assert!(queue.count() <= 3 * 40 + 8, "{} segments", queue.count());
-            }
-        }
-    }
-}
+mod tests;

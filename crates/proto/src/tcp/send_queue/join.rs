@@ -7,9 +7,10 @@ impl SendQueue {
     /// The segment at `seq`, which was not sent yet, takes of the one behind it what it lacks of `most` bytes, unless a record ends between
     /// them.
     pub(crate) fn join_next(&mut self, seq: SeqNum, most: u32) {
-        let index = self.index_of(seq);
         let Some(held) = self.held.as_deref_mut() else { return };
-        let (Some(first), Some(next)) = (held.segments.get(index), held.segments.get(index + 1)) else {
+        let place = held.segments.find(seq);
+        let behind = held.segments.behind(place);
+        let (Some(first), Some(next)) = (held.segments.get(place), held.segments.get(behind)) else {
             return;
         };
         let lacks = most.saturating_sub(first.len);
@@ -18,15 +19,13 @@ impl SendQueue {
             return;
         }
         let whole = next.len <= lacks;
-        if !whole {
-            held.split_at(index + 1, lacks);
-        } else if index + 2 == held.segments.len() {
+        let behind = if whole { behind } else { held.split_at(behind, lacks) };
+        if whole && held.segments.is_last(behind) {
             held.freeze_tail();
         }
-        let (Some(mut next), Some(first)) = (held.segments.remove(index + 1), held.segments.get_mut(index))
-        else {
-            return;
-        };
+        let Some(mut next) = held.segments.remove(behind) else { return };
+        let place = held.segments.find(seq);
+        let Some(first) = held.segments.get_mut(place) else { return };
         first.len += next.len;
         first.parts.append(&mut next.parts);
         if whole {

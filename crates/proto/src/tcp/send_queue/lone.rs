@@ -46,7 +46,7 @@ impl Lone {
     #[inline(always)]
     pub(crate) fn give_back(self, blocks: &mut SendBlocks) {
         let Lone(mut held) = self;
-        held.acked_weight = held.segments.pop_back().map_or(0, |segment| segment.weight);
+        held.acked_weight = held.segments.pop_front().map_or(0, |segment| segment.weight);
         held.empty_tail();
         blocks.keep_queue(held);
     }

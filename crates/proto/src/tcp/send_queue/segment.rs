@@ -26,6 +26,8 @@ pub(crate) struct TxSegment {
     pub(crate) lost: bool,
     /// Sent again, and of that transmission nothing is known yet.
     pub(crate) retransmitted: bool,
+    /// Times it was held to be lost since it was last sent.
+    pub(crate) losses: u8,
     /// What is left of a packet whose first bytes were acknowledged by themselves.
     pub(crate) begun: bool,
     /// When it was last handed over.
@@ -35,6 +37,10 @@ pub(crate) struct TxSegment {
     pub(super) parts: SmallVec<[Bytes; 1]>,
 }
 
+/// Losses of one transmission that time may tell: each but the first comes of a recovery that was taken for needless. A peer that feigns such
+/// costs no more walks than there were transmissions. (Linux's RACK tells one.)
+const LOSSES_MOST: u8 = 4;
+
 impl TxSegment {
     pub(crate) fn end(&self) -> SeqNum {
         self.seq + self.len
@@ -43,6 +49,11 @@ impl TxSegment {
     /// Its last transmission is neither known to have arrived nor held to be lost.
     pub(crate) fn is_thought_in_flight(&self) -> bool {
         !self.sacked && (!self.lost || self.retransmitted)
+    }
+
+    /// Time may show its last transmission to be lost.
+    pub(super) fn is_judged_by_time(&self) -> bool {
+        self.losses < LOSSES_MOST
     }
 
     /// It was sent once, and of that nothing is known yet.
@@ -84,6 +95,7 @@ impl TxSegment {
             sacked: false,
             lost: false,
             retransmitted: false,
+            losses: 0,
             begun: false,
             sent_at: Instant::ZERO,
             snapshot: Snapshot::default(),

@@ -42,7 +42,7 @@ impl SendQueue {
     #[inline(always)]
     pub(in crate::tcp) fn unsent_segment(&mut self, seq: SeqNum) -> Option<Unsent<'_>> {
         let Held { segments, flight, sent_weight, has_records, unit, tail, .. } = self.held.as_deref_mut()?;
-        let segment = segments.back_mut()?;
+        let segment = segments.plain_back_mut()?;
         if segment.seq != seq || segment.transmissions > 0 || *has_records {
             return None;
         }

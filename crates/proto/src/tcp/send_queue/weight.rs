@@ -1,7 +1,34 @@
 //! What segments in flight count as for the congestion window: their bytes, or whole segments (`count_segments`).
 
-use super::{Held, SendQueue};
+use super::marked::Place;
+use super::{Held, SendQueue, TxSegment};
 use wire::SeqNum;
+
+/// By how much those with a mark weigh more than they did when last asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reweighed {
+    pub(crate) sacked: i64,
+    pub(crate) lost: i64,
+    pub(crate) retransmitted: i64,
+    /// All may.
+    pub(crate) all: bool,
+}
+
+impl Reweighed {
+    pub(super) const NOTHING: Reweighed = Reweighed { sacked: 0, lost: 0, retransmitted: 0, all: false };
+
+    fn note(&mut self, segment: &TxSegment, change: i64) {
+        for (marked, sum) in [
+            (segment.sacked, &mut self.sacked),
+            (segment.lost, &mut self.lost),
+            (segment.retransmitted, &mut self.retransmitted),
+        ] {
+            if marked {
+                *sum += change;
+            }
+        }
+    }
+}
 
 impl SendQueue {
     /// What is in flight weighs, if segments are counted.
@@ -22,10 +49,11 @@ impl SendQueue {
         }
     }
 
-    /// One weighs something else than it did when last asked.
+    /// Some with a mark weigh something else than they did when last asked.
     #[inline]
-    pub(crate) fn take_reweighed(&mut self) -> bool {
-        self.held.as_mut().is_some_and(|held| std::mem::take(&mut held.reweighed))
+    pub(crate) fn take_reweighed(&mut self) -> Option<Reweighed> {
+        let held = self.held.as_mut().filter(|held| held.reweighed != Reweighed::NOTHING)?;
+        Some(std::mem::replace(&mut held.reweighed, Reweighed::NOTHING))
     }
 
     /// What is in flight is all that was sent up to `nxt`.
@@ -39,21 +67,24 @@ impl SendQueue {
 
 impl Held {
     /// Splits a segment where each part is a packet from now on, and counts as one (Linux's `tcp_fragment`).
-    pub(super) fn cut_at(&mut self, index: usize, at: u32) {
-        self.split_at(index, at);
-        if self.unit > 1 && self.segments[index + 1].transmissions > 0 {
-            self.reweigh(index, whole(at, self.unit));
-            self.reweigh(index + 1, whole(self.segments[index + 1].len, self.unit));
+    /// Returns where the first part lies.
+    pub(super) fn cut_at(&mut self, place: Place, at: u32) -> Place {
+        let place = self.split_at(place, at);
+        let behind = self.segments.behind(place);
+        let rest = self.segments.get(behind).filter(|rest| rest.transmissions > 0 && self.unit > 1);
+        if let Some(rest) = rest.map(|rest| rest.len) {
+            self.reweigh(place, whole(at, self.unit));
+            self.reweigh(behind, whole(rest, self.unit));
         }
+        place
     }
 
     /// One that is in flight weighs so much from now on.
-    pub(super) fn reweigh(&mut self, index: usize, weight: u32) {
-        let was = std::mem::replace(&mut self.segments[index].weight, weight);
-        if was != weight {
-            self.sent_weight = (self.sent_weight + weight).saturating_sub(was);
-            self.reweighed = true;
-        }
+    pub(super) fn reweigh(&mut self, place: Place, weight: u32) {
+        let Some(segment) = self.segments.get_mut(place) else { return };
+        let was = std::mem::replace(&mut segment.weight, weight);
+        self.sent_weight = (self.sent_weight + weight).saturating_sub(was);
+        self.reweighed.note(segment, i64::from(weight) - i64::from(was));
     }
 
     /// A segment takes `unit` bytes from now on. What was sent counts as many segments as it did.
@@ -65,7 +96,7 @@ impl Held {
         {
             *weight = *weight / was * unit;
         }
-        self.reweighed = true;
+        self.reweighed.all = true;
     }
 }
 

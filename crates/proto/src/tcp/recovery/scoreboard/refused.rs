@@ -1,7 +1,7 @@
 //! What was handed over and could not leave.
 
 use super::{Prr, Scoreboard};
-use crate::tcp::send_queue::SendQueue;
+use crate::tcp::send_queue::{Kind, SendQueue, TxSegment};
 use wire::SeqNum;
 
 impl Scoreboard {
@@ -19,11 +19,13 @@ impl Scoreboard {
     /// The same of what was to go again, from `seq` on to `end`: it waits for that as before.
     pub(crate) fn take_back_resent(&mut self, queue: &mut SendQueue, (seq, end): (SeqNum, SeqNum)) {
         self.refused = true;
+        self.weigh(queue);
         let mut weight = 0;
-        for segment in queue.mark_from(seq).take_while(|segment| segment.end().before_or_eq(end)) {
+        let is_taken_back = |segment: &TxSegment| segment.end().before_or_eq(end);
+        queue.mark_each(Kind::Any, seq, is_taken_back, |segment| {
             weight += segment.weight;
             self.marks.take_back(segment);
-        }
+        });
         self.prr.take_back(weight);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Phase, Scoreboard};
 use crate::tcp::recovery::arrived::Arrived;
-use crate::tcp::send_queue::SendQueue;
+use crate::tcp::send_queue::{Kind, SendQueue, TxSegment};
 use wire::SeqNum;
 
 /// Bytes that a segment counts as, and `tcp_max_reordering`.
@@ -82,9 +82,9 @@ impl Scoreboard {
     /// The first segment is lost. Several that went as one are cut where the device cut them.
     pub(crate) fn lose_head(&mut self, queue: &mut SendQueue, snd_una: SeqNum, segment: u32) {
         queue.cut(snd_una + segment);
-        if let Some(head) = queue.mark_from(snd_una).next().filter(|head| !head.lost) {
-            self.marks.lose(head);
-        }
+        self.weigh(queue);
+        let is_head = |head: &TxSegment| head.seq == snd_una && !head.lost;
+        queue.mark_each(Kind::Any, snd_una, is_head, |head| self.marks.lose(head));
     }
 
     /// A time-out's recovery (F-RTO, RFC 5682 §2, and Linux's `tcp_process_loss`): what does an ACK mean to it, a `duplicate` or one that
@@ -113,7 +113,8 @@ impl Scoreboard {
 
     /// Nothing is lost after all. What was sent again is in the network twice (as in Linux's `tcp_undo_cwnd_reduction`).
     pub(crate) fn unmark(&mut self, queue: &mut SendQueue, snd_una: SeqNum) {
-        queue.mark_from(snd_una).for_each(|segment| self.marks.unmark_lost(segment));
+        self.weigh(queue);
+        queue.mark_each(Kind::Lost, snd_una, |_| true, |segment| self.marks.unmark_lost(segment));
     }
 
     /// Nothing is held to be lost any more; with what is `reported`, segments are still out of order.

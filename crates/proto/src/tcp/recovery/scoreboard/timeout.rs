@@ -5,7 +5,7 @@ use crate::Instant;
 use crate::tcp::recovery::arrived::Arrived;
 use crate::tcp::recovery::scoreboard::RACK;
 use crate::tcp::recovery::{ReoWindow, Undo};
-use crate::tcp::send_queue::{SendQueue, TxSegment};
+use crate::tcp::send_queue::{Kind, SendQueue, TxSegment};
 use wire::SeqNum;
 
 impl Scoreboard {
@@ -21,15 +21,17 @@ impl Scoreboard {
         let reneged = queue.starting(snd_una).next().is_some_and(|head| head.sacked);
         let spare = spare.filter(|(_, how)| !reneged && how.flags & RACK != 0);
         let spare = spare.map(|(now, how)| (now, self.rack.reo_wnd(queue, snd_una, true, how), how.srtt));
+        self.weigh(queue);
         self.phase = Phase::Loss;
         self.probe = None;
         (self.fin.reported, self.fin.lost) = (false, false);
         (self.new_data_first, self.refused, self.timed_out) = (false, false, true);
         self.point = snd_nxt;
-        self.marks = Marks { resend_from: snd_una, ..Marks::default() };
+        self.marks = Marks::default();
         self.reported = self.reported.map(|_| 0);
         let mut head = true;
-        for segment in queue.mark_from(snd_una).take_while(|segment| segment.seq.before(snd_nxt)) {
+        let is_sent = |segment: &TxSegment| segment.seq.before(snd_nxt);
+        queue.mark_each(Kind::Any, snd_una, is_sent, |segment| {
             segment.sacked &= !reneged;
             let rack = &self.rack;
             let may_come = |(now, reo_wnd, srtt): (_, _, _)| rack.may_come(segment, now, reo_wnd, srtt);
@@ -44,9 +46,8 @@ impl Scoreboard {
                 segment.lost = !segment.sacked;
             }
             self.marks.count(segment);
-        }
+        });
         if reneged {
-            self.known.clear();
             self.rack.fack = snd_una;
         }
         reneged
@@ -84,12 +85,14 @@ impl Scoreboard {
         is_lost: impl Fn(&TxSegment) -> bool,
     ) -> bool {
         let mut any = false;
-        for segment in queue.mark_from(from).take_while(|segment| segment.seq.before(to)) {
-            if !segment.sacked && (!segment.lost || segment.retransmitted) && is_lost(segment) {
+        self.weigh(queue);
+        let is_meant = |segment: &TxSegment| segment.seq.before(to);
+        queue.mark_each(Kind::Missing, from, is_meant, |segment| {
+            if (!segment.lost || segment.retransmitted) && is_lost(segment) {
                 self.marks.lose(segment);
                 any = true;
             }
-        }
+        });
         any
     }
 

@@ -1,0 +1,119 @@
+//! What recovery asks of the queue: segments by their marks, and to change those. None of it costs a walk over what is in flight, but for
+//! what it changes.
+
+use super::SendQueue;
+use super::TxSegment;
+use super::kinds::Kind;
+use super::marked::{Place, Transmission};
+use crate::Instant;
+use wire::SeqNum;
+
+impl SendQueue {
+    /// What of `block` is whole packets, with a segment beginning and ending there from now on. Packets were of `smss`, the last of a
+    /// segment perhaps smaller; one that is covered in part is not there (Linux's `tcp_match_skb_to_sack`).
+    pub(crate) fn cut_packets(&mut self, block: (SeqNum, SeqNum), smss: u32) -> (SeqNum, SeqNum) {
+        let start = self.packet_edge(block.0, |at| at.next_multiple_of(smss));
+        let end = self.packet_edge(block.1, |at| at / smss * smss);
+        if start.before(end)
+            && let Some(held) = &mut self.held
+        {
+            held.cut(start, true);
+            held.cut(end, true);
+        }
+        (start, end)
+    }
+
+    /// `seq`, or if it lies within a segment the edge of a packet that `rounded` makes of the offset.
+    fn packet_edge(&self, seq: SeqNum, rounded: impl Fn(u32) -> u32) -> SeqNum {
+        match self.segments.get(self.segments.find(seq)) {
+            Some(segment) if segment.seq.before(seq) => {
+                segment.seq + rounded(seq.since(segment.seq)).min(segment.len)
+            }
+            _ => seq,
+        }
+    }
+
+    /// The whole segments in `start..end` that were not selectively acknowledged are now, as `mark` notes: they are delivered.
+    pub(crate) fn deliver(&mut self, (start, end): (SeqNum, SeqNum), mut mark: impl FnMut(&mut TxSegment)) {
+        let Some(held) = &mut self.held else { return };
+        let mut from = held.segments.find(start);
+        while let Some(place) = held.segments.next(Kind::Missing, from) {
+            let Some(segment) = held.segments.get(place).filter(|segment| !segment.end().after(end)) else {
+                break;
+            };
+            let whole = segment.seq.after_or_eq(start);
+            let place = held.segments.marked_place(place);
+            from = held.segments.behind(place);
+            if whole {
+                held.segments.mark(place, &mut mark);
+                if let Some(segment) = held.segments.get(place) {
+                    self.delivery.on_delivered(&mut held.flight, segment);
+                }
+            }
+        }
+    }
+
+    /// Changes segments of a kind, from the one that holds `from` on, for as long as they lie `within`.
+    pub(crate) fn mark_each(
+        &mut self,
+        kind: Kind,
+        from: SeqNum,
+        mut within: impl FnMut(&TxSegment) -> bool,
+        mut change: impl FnMut(&mut TxSegment),
+    ) {
+        let Some(held) = &mut self.held else { return };
+        let mut from = held.segments.find(from);
+        while let Some(place) = held.segments.next(kind, from)
+            && held.segments.get(place).is_some_and(&mut within)
+        {
+            let place = held.segments.marked_place(place);
+            held.segments.mark(place, &mut change);
+            from = held.segments.behind(place);
+        }
+    }
+
+    /// Of what was sent more than once and is thought in flight, holds those to be lost that were sent first, for as long as they are `within`.
+    /// True if there are any.
+    pub(crate) fn lose_resent(
+        &mut self,
+        within: impl Fn(&TxSegment) -> bool,
+        mut lose: impl FnMut(&mut TxSegment),
+    ) -> bool {
+        let Some(held) = &mut self.held else { return false };
+        let mut any = false;
+        while let Some(place) = held.segments.first_resent()
+            && held.segments.get(place).is_some_and(&within)
+        {
+            held.segments.mark(place, &mut lose);
+            any = true;
+        }
+        any
+    }
+
+    /// Of what was sent more than once and is thought in flight, the last that was sent before a transmission, which ended at `end`.
+    pub(crate) fn last_resent_before(&self, (sent_at, end): (Instant, SeqNum)) -> Option<&TxSegment> {
+        self.segments.last_resent_before(Transmission::new(sent_at, end))
+    }
+
+    /// The last that was sent once, is thought in flight, and was `overtaken`: those were sent in the order of their numbers.
+    pub(crate) fn last_overtaken(&self, overtaken: impl Fn(&TxSegment) -> bool) -> Option<&TxSegment> {
+        self.segments.last_overtaken(overtaken)
+    }
+
+    /// Segments of a kind, from the one that holds `seq` on.
+    pub(crate) fn of_kind(&self, kind: Kind, seq: SeqNum) -> impl Iterator<Item = &TxSegment> {
+        let behind = move |place: Place| self.segments.next(kind, self.segments.behind(place));
+        let places = std::iter::successors(self.segments.next(kind, self.segments.find(seq)), move |place| {
+            behind(*place)
+        });
+        places.filter_map(|place| self.segments.get(place))
+    }
+
+    /// Those that are selectively acknowledged, from the last on.
+    pub(crate) fn sacked_from_behind(&self) -> impl Iterator<Item = &TxSegment> {
+        let places = std::iter::successors(self.segments.last_sacked(None), |last| {
+            self.segments.last_sacked(Some(*last))
+        });
+        places.filter_map(|place| self.segments.get(place))
+    }
+}
