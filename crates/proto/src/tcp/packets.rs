@@ -17,8 +17,9 @@ use memory::Allocation;
 pub(crate) use rounds::{Growth, Rounds};
 pub(crate) use window::Seen;
 
+use super::ordered::Ordered;
 use crate::Instant;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use wire::SeqNum;
 
 /// What is charged, in pages (Linux's `sk_forward_alloc`).
@@ -102,7 +103,9 @@ pub(crate) struct PacketSpace {
     /// In order, to be read.
     queue: VecDeque<Packet>,
     /// Beyond a gap, by their numbers.
-    early: VecDeque<Packet>,
+    early: BTreeMap<Ordered, Packet>,
+    /// Packets that copying together may look at.
+    collapsible: u32,
     pub(crate) sacks: Sacks,
     pub(crate) rounds: Rounds,
     /// When a segment last came or went.
@@ -167,6 +170,7 @@ impl PacketSpace {
     fn charge(&mut self, size: u32) {
         self.allocated += size;
         self.forward -= size as i32;
+        self.collapsible = self.collapsible.saturating_add(prune::LOOKS_PER_PACKET);
     }
 
     fn release(&mut self, size: u32) {

@@ -3,9 +3,11 @@
 //! A run is a [`ReceiveBuffer`], so small payloads are copied together here too. Their number is bounded by the size of the receive
 //! buffer: a window in which every other segment is missing fits, one of single bytes does not.
 
+use super::ordered::Ordered;
 use super::receive_buffer::{ReceiveBuffer, Spare};
 use bytes::Bytes;
-use std::collections::VecDeque;
+use core::ops::Bound;
+use std::collections::{BTreeMap, VecDeque};
 use wire::{SackBlocks, SeqNum};
 
 /// Bytes of receive buffer for which there may be one run more. Every other segment of 536 bytes missing takes one per 1072.
@@ -19,7 +21,7 @@ const RECENT_MAX: usize = 64;
 /// Runs beyond `rcv_nxt`, in order, with a gap before each.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
-    runs: VecDeque<Run>,
+    runs: BTreeMap<Ordered, ReceiveBuffer>,
     /// Memory of all of them, bytes.
     memory: u32,
     /// A number in each run that grew lately, the latest first.
@@ -34,20 +36,11 @@ pub(crate) struct Reassembly {
     fin_unreported: bool,
 }
 
-#[derive(Debug)]
-struct Run {
-    seq: SeqNum,
-    bytes: ReceiveBuffer,
-}
+/// Its first number, and that behind it.
+type Run = (SeqNum, SeqNum);
 
-impl Run {
-    fn end(&self) -> SeqNum {
-        self.seq + self.bytes.len() as u32
-    }
-
-    fn block(&self) -> (SeqNum, SeqNum) {
-        (self.seq, self.end())
-    }
+fn run((start, bytes): (&Ordered, &ReceiveBuffer)) -> Run {
+    (start.0, start.0 + bytes.len() as u32)
 }
 
 impl Reassembly {
@@ -83,14 +76,18 @@ impl Reassembly {
 
     /// What lies from this number on is forgotten.
     pub(crate) fn cut(&mut self, from: SeqNum) {
-        while let Some(last) = self.runs.back_mut().filter(|last| last.end().after(from)) {
-            if last.seq.before(from) {
-                last.bytes.truncate(from.since(last.seq) as usize);
+        while let Some(mut last) = self.runs.last_entry()
+            && (last.key().0 + last.get().len() as u32).after(from)
+        {
+            self.memory = self.memory.saturating_sub(last.get().memory());
+            let start = last.key().0;
+            if start.before(from) {
+                last.get_mut().truncate(from.since(start) as usize);
+                self.memory = self.memory.saturating_add(last.get().memory());
             } else {
-                self.runs.pop_back();
+                last.remove();
             }
         }
-        self.memory = self.runs.iter().map(|run| run.bytes.memory()).sum();
         if self.fin.is_some_and(|fin| !fin.before(from)) {
             self.forget_fin();
         }
@@ -103,8 +100,8 @@ impl Reassembly {
 
     /// Copies payloads together, run by run. False: there was nothing to gain.
     pub(crate) fn collapse(&mut self) -> bool {
-        let gained = self.runs.iter_mut().filter_map(|run| run.bytes.collapse().then_some(())).count() > 0;
-        self.memory = self.runs.iter().map(|run| run.bytes.memory()).sum();
+        let gained = self.runs.values_mut().filter_map(|run| run.collapse().then_some(())).count() > 0;
+        self.memory = self.runs.values().map(ReceiveBuffer::memory).sum();
         gained
     }
 
@@ -115,60 +112,73 @@ impl Reassembly {
 
     /// Number behind the last run.
     fn end(&self) -> Option<SeqNum> {
-        self.runs.back().map(Run::end)
+        self.runs.last_key_value().map(run).map(|last| last.1)
+    }
+
+    /// The run that begins at `seq`, or last before it.
+    fn run_before(&self, seq: SeqNum) -> Option<Run> {
+        self.runs.range(..=Ordered(seq)).next_back().map(run)
+    }
+
+    /// The first run that begins behind `seq`.
+    fn run_behind(&self, seq: SeqNum) -> Option<Run> {
+        self.runs.range((Bound::Excluded(Ordered(seq)), Bound::Unbounded)).next().map(run)
     }
 
     /// The first part of this range that is here already.
     pub(crate) fn overlap(&self, seq: SeqNum, end: SeqNum) -> Option<(SeqNum, SeqNum)> {
-        let index = self.runs.partition_point(|run| run.end().before_or_eq(seq));
-        let run = self.runs.get(index).filter(|run| run.seq.before(end))?;
-        Some((run.seq.latest(seq), run.end().earliest(end)))
+        let before = self.run_before(seq).filter(|run| run.1.after(seq));
+        let run = before.or_else(|| self.run_behind(seq)).filter(|run| run.0.before(end))?;
+        Some((run.0.latest(seq), run.1.earliest(end)))
     }
 
     /// Keeps what is new of a payload that pins `truesize` bytes; `limit` is the size of the receive buffer. False: there are too
     /// many runs, and it was dropped (the peer sends it again).
     pub(crate) fn insert(&mut self, seq: SeqNum, payload: Bytes, truesize: usize, limit: u32) -> bool {
-        let index = self.runs.partition_point(|run| run.end().before(seq));
-        let continues = |run: &Run| run.seq.before_or_eq(seq);
-        if !self.runs.get(index).is_some_and(continues) {
-            if self.runs.len() >= (limit / BYTES_PER_RUN).max(RUNS_MIN) as usize {
-                return false;
-            }
-            self.runs.insert(index, Run { seq, bytes: ReceiveBuffer::default() });
-        }
-        self.fill(index, seq, payload, truesize);
-        self.note(index);
+        let start = match self.run_before(seq).filter(|run| run.1.after_or_eq(seq)) {
+            Some(run) => run.0,
+            None if self.runs.len() >= (limit / BYTES_PER_RUN).max(RUNS_MIN) as usize => return false,
+            None => seq,
+        };
+        let end = self.fill(start, seq, payload, truesize);
+        self.note((start, end));
         true
     }
 
-    /// Puts a payload that begins in run `index`, or right behind it, where it belongs; runs that come to touch become one.
-    fn fill(&mut self, index: usize, mut seq: SeqNum, mut rest: Bytes, truesize: usize) {
+    /// Puts a payload that begins in the run from `start` on, or right behind it, where it belongs; runs that come to touch become one.
+    /// Returns the number behind it.
+    fn fill(&mut self, start: SeqNum, mut seq: SeqNum, mut rest: Bytes, truesize: usize) -> SeqNum {
+        let mut joined = self.runs.remove(&Ordered(start)).unwrap_or_default();
+        self.memory = self.memory.saturating_sub(joined.memory());
+        let mut next = self.run_behind(start);
         loop {
-            let next = self.runs.get(index + 1).map(|next| next.seq);
-            let Some(run) = self.runs.get_mut(index) else { return };
-            let known = run.end().since(seq).min(rest.len() as u32);
+            let end = start + joined.len() as u32;
+            let known = end.since(seq).min(rest.len() as u32);
             let _ = rest.split_to(known as usize);
             seq += known;
             if !rest.is_empty() {
-                let gap = next.map_or(rest.len() as u32, |next| next.since(seq).min(rest.len() as u32));
-                let before = run.bytes.memory();
-                run.bytes.push(rest.split_to(gap as usize), truesize, &mut Spare::default());
-                self.memory = self.memory.saturating_add(run.bytes.memory() - before);
+                let most = rest.len() as u32;
+                let gap = next.map_or(most, |next| next.0.since(seq).min(most));
+                joined.push(rest.split_to(gap as usize), truesize, &mut Spare::default());
                 seq += gap;
             }
-            if next != Some(run.end()) {
-                return;
+            let end = start + joined.len() as u32;
+            if next.is_none_or(|next| next.0 != end) {
+                break;
             }
-            let Some(next) = self.runs.remove(index + 1) else { return };
-            if let Some(run) = self.runs.get_mut(index) {
-                run.bytes.append(next.bytes);
-            }
+            let Some(touched) = self.runs.remove(&Ordered(end)) else { break };
+            self.memory = self.memory.saturating_sub(touched.memory());
+            joined.append(touched);
+            next = self.run_behind(end);
         }
+        let end = start + joined.len() as u32;
+        self.memory = self.memory.saturating_add(joined.memory());
+        self.runs.insert(Ordered(start), joined);
+        end
     }
 
-    /// Run `index` has grown.
-    fn note(&mut self, index: usize) {
-        let Some((start, end)) = self.runs.get(index).map(Run::block) else { return };
+    /// That run has grown.
+    fn note(&mut self, (start, end): Run) {
         let (mut at, mut forgotten) = (0, 0);
         let unreported = self.unreported;
         self.recent.retain(|seq| {
@@ -184,15 +194,17 @@ impl Reassembly {
 
     /// Takes the run that continues at `rcv_nxt`, without what comes before it.
     pub(crate) fn take(&mut self, rcv_nxt: SeqNum) -> Option<ReceiveBuffer> {
-        while self.runs.front()?.seq.before_or_eq(rcv_nxt) {
-            let mut run = self.runs.pop_front()?;
-            self.memory = self.memory.saturating_sub(run.bytes.memory());
-            if run.end().after(rcv_nxt) {
-                let mut old = rcv_nxt.since(run.seq) as usize;
+        while let Some(first) = self.runs.first_entry()
+            && first.key().0.before_or_eq(rcv_nxt)
+        {
+            let (start, mut bytes) = first.remove_entry();
+            self.memory = self.memory.saturating_sub(bytes.memory());
+            if (start.0 + bytes.len() as u32).after(rcv_nxt) {
+                let mut old = rcv_nxt.since(start.0) as usize;
                 while old > 0 {
-                    old -= run.bytes.pop(old)?.len();
+                    old -= bytes.pop(old)?.len();
                 }
-                return Some(run.bytes);
+                return Some(bytes);
             }
         }
         None
@@ -204,17 +216,18 @@ impl Reassembly {
     pub(crate) fn sack_blocks(&self, max: usize) -> SackBlocks {
         let mut blocks: SackBlocks = self.duplicate.into_iter().collect();
         let first = blocks.len();
-        let mut add = |block: (SeqNum, SeqNum)| {
-            if blocks.len() < max && !blocks[first..].contains(&block) {
-                blocks.push(block);
-            }
-        };
         let skipped = self.unreported.saturating_sub(max.saturating_sub(first));
         let fin = self.fin.filter(|fin| self.end() != Some(*fin)).map(|fin| (fin, fin + 1));
-        fin.filter(|_| self.fin_unreported).into_iter().for_each(&mut add);
         let recent = self.recent.iter().skip(skipped).filter_map(|seq| self.run_of(*seq));
-        recent.chain(self.runs.iter().take(max)).for_each(|run| add(self.told(run.block())));
-        fin.into_iter().for_each(add);
+        let runs = recent.chain(self.runs.iter().take(max).map(run)).map(|run| self.told(run));
+        for block in fin.filter(|_| self.fin_unreported).into_iter().chain(runs).chain(fin) {
+            if blocks.len() >= max {
+                break;
+            }
+            if !blocks[first..].contains(&block) {
+                blocks.push(block);
+            }
+        }
         blocks
     }
 
@@ -227,9 +240,8 @@ impl Reassembly {
         self.unreported > 0
     }
 
-    fn run_of(&self, seq: SeqNum) -> Option<&Run> {
-        let index = self.runs.partition_point(|run| run.end().before_or_eq(seq));
-        self.runs.get(index).filter(|run| run.seq.before_or_eq(seq))
+    fn run_of(&self, seq: SeqNum) -> Option<Run> {
+        self.run_before(seq).filter(|run| run.1.after(seq))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::rounds::Growth;
 use super::{Packet, PacketSpace};
+use crate::tcp::ordered::Ordered;
 use std::collections::VecDeque;
 use wire::{SackBlocks, SeqNum};
 
@@ -101,12 +102,12 @@ impl PacketSpace {
 
     /// Number behind the last packet.
     pub(crate) fn early_end(&self) -> Option<SeqNum> {
-        self.early.back().map(|last| last.end)
+        self.early.last_key_value().map(|(_, last)| last.end)
     }
 
     /// Everything beyond a gap goes.
     pub(crate) fn purge_early(&mut self) {
-        while let Some(packet) = self.early.pop_back() {
+        while let Some((_, packet)) = self.early.pop_last() {
             self.release(packet.truesize);
         }
         self.sacks.reset();
@@ -139,13 +140,12 @@ impl PacketSpace {
         twice: &mut impl FnMut((SeqNum, SeqNum), bool),
     ) {
         let read = self.tap_read;
-        if self.early.back_mut().is_some_and(|last| last.takes(&packet, read)) {
+        if self.early.last_entry().is_some_and(|mut last| last.get_mut().takes(&packet, read)) {
             placed.copied = true;
             return;
         }
         // The packet before it, if any; its end may lie in it.
-        let mut at = self.early.partition_point(|other| other.seq.before_or_eq(packet.seq));
-        if let Some(before) = at.checked_sub(1).and_then(|before| self.early.get_mut(before)) {
+        if let Some((_, before)) = self.early.range_mut(..=Ordered(packet.seq)).next_back() {
             if packet.seq.before(before.end) {
                 if packet.end.before_or_eq(before.end) {
                     twice((packet.seq, packet.end), false);
@@ -157,9 +157,8 @@ impl PacketSpace {
                 } else {
                     twice((before.seq, before.end), true);
                     placed.covers += 1;
-                    at -= 1;
                     let gone = before.truesize;
-                    self.early.remove(at);
+                    self.early.remove(&Ordered(packet.seq));
                     self.release(gone);
                 }
             } else if before.takes(&packet, read) {
@@ -167,17 +166,22 @@ impl PacketSpace {
                 return;
             }
         }
-        while let Some(next) = self.early.get(at).copied().filter(|next| packet.end.after(next.seq)) {
+        while let Some(next) = self.early_from(packet.seq).filter(|next| packet.end.after(next.seq)) {
             if packet.end.before(next.end) {
                 twice((next.seq, packet.end), true);
                 break;
             }
             twice((next.seq, next.end), true);
             placed.covers += 1;
-            self.early.remove(at);
+            self.early.remove(&Ordered(next.seq));
             self.release(next.truesize);
         }
-        self.early.insert(at, packet);
+        self.early.insert(Ordered(packet.seq), packet);
+    }
+
+    /// The first that begins at `seq` or behind it.
+    fn early_from(&self, seq: SeqNum) -> Option<Packet> {
+        self.early.range(Ordered(seq)..).next().map(|(_, packet)| *packet)
     }
 
     /// It is kept by itself: what it takes counts once the window has grown with it.
@@ -193,11 +197,11 @@ impl PacketSpace {
         twice: &mut impl FnMut((SeqNum, SeqNum)),
     ) -> (SeqNum, bool) {
         let known = rcv_nxt;
-        while let Some(packet) = self.early.front().copied().filter(|first| !first.seq.after(rcv_nxt)) {
+        while let Some(first) = self.early.first_entry().filter(|first| !first.get().seq.after(rcv_nxt)) {
+            let packet = first.remove();
             if packet.seq.before(known) {
                 twice((packet.seq, packet.end.earliest(known)));
             }
-            self.early.pop_front();
             if !packet.end.after(rcv_nxt) {
                 self.release(packet.truesize);
                 continue;

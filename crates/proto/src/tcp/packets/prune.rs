@@ -3,8 +3,14 @@
 
 use super::window::Sizes;
 use super::{Packet, PacketSpace, memory};
+use crate::tcp::ordered::Ordered;
 use std::collections::VecDeque;
 use wire::SeqNum;
+
+/// Packets that copying together may look at for each that comes.
+pub(super) const LOOKS_PER_PACKET: u32 = 8;
+/// So many it looks at whenever there is no room.
+const FEW: u32 = 256;
 
 /// What was done to make room, to be counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,11 +43,13 @@ impl PacketSpace {
         if self.can_ingest() {
             return pruned;
         }
-        pruned.collapsed += self.collapse_early();
-        let queue = std::mem::take(&mut self.queue);
-        self.queue = self.collapse(queue, self.rounds.copied(), rcv_nxt, &mut pruned.collapsed);
-        if self.can_ingest() {
-            return pruned;
+        if self.may_collapse() {
+            pruned.collapsed += self.collapse_early();
+            let queue = std::mem::take(&mut self.queue);
+            self.queue = self.collapse(queue, self.rounds.copied(), rcv_nxt, &mut pruned.collapsed);
+            if self.can_ingest() {
+                return pruned;
+            }
         }
         pruned.early_from = self.prune_early(seq, pressed);
         pruned.in_vain = !self.can_ingest();
@@ -55,8 +63,8 @@ impl PacketSpace {
     fn prune_early(&mut self, seq: SeqNum, pressed: bool) -> Option<SeqNum> {
         let (share, mut from) = (i64::from(self.rcvbuf >> 3), None);
         let mut goal = share;
-        while let Some(last) = self.early.back().copied().filter(|last| !seq.after(last.seq)) {
-            self.early.pop_back();
+        while let Some(last) = self.early.last_entry().filter(|last| !seq.after(last.get().seq)) {
+            let last = last.remove();
             self.release(last.truesize);
             from = Some(self.early_end().map_or(last.seq, |end| end.latest(last.seq)));
             goal -= i64::from(last.truesize);
@@ -73,35 +81,57 @@ impl PacketSpace {
         from
     }
 
+    /// Does copying together cost no more than what has come since it was tried last has paid for? A peer that keeps the buffer full would have
+    /// us look at all of it for every packet.
+    fn may_collapse(&mut self) -> bool {
+        let looked_at = (self.queue.len() + self.early.len()) as u32;
+        let Some(rest) = self.collapsible.checked_sub(looked_at) else { return looked_at <= FEW };
+        self.collapsible = rest;
+        true
+    }
+
     /// Copies packets beyond a gap together, run by run; tiny ones only as long as they are few.
     fn collapse_early(&mut self) -> u32 {
-        let (mut collapsed, mut tiny) = (0, 0);
-        let mut rest = std::mem::take(&mut self.early);
-        let mut done = VecDeque::with_capacity(rest.len());
-        while let Some(head) = rest.front().copied() {
-            let (mut count, mut start, mut end, mut size) = (0, head.seq, head.end, 0);
-            for packet in &rest {
-                if count > 0 && (packet.seq.after(end) || packet.end.before(start)) {
-                    break;
+        let mut collapsed = 0;
+        for (first, start, end) in self.runs_to_collapse() {
+            let mut run = VecDeque::new();
+            while let Some(packet) = self.early.range(first..).next().map(|(_, packet)| *packet)
+                && packet.seq.before_or_eq(end)
+            {
+                self.early.remove(&Ordered(packet.seq));
+                run.push_back(packet);
+            }
+            for packet in self.collapse(run, start, end, &mut collapsed) {
+                if let Some(covered) = self.early.insert(Ordered(packet.seq), packet) {
+                    self.release(covered.truesize);
                 }
+            }
+        }
+        collapsed
+    }
+
+    /// Runs of packets without a gap, by the key of the first: where they begin and end.
+    fn runs_to_collapse(&self) -> Vec<(Ordered, SeqNum, SeqNum)> {
+        let (mut runs, mut tiny) = (Vec::new(), 0);
+        let mut packets = self.early.iter().peekable();
+        while let Some((first, head)) = packets.next() {
+            let (mut start, mut end, mut size) = (head.seq, head.end, head.truesize);
+            while let Some((_, packet)) =
+                packets.next_if(|(_, packet)| !packet.seq.after(end) && !packet.end.before(start))
+            {
                 (start, end) = (start.earliest(packet.seq), end.latest(packet.end));
                 size += packet.truesize;
-                count += 1;
             }
-            if size == head.truesize && end.since(start) < memory::WORTH_COLLAPSING {
-                tiny += size;
-                done.extend(rest.drain(..count));
-                if tiny > self.rcvbuf >> 3 {
-                    break;
-                }
+            if size != head.truesize || end.since(start) >= memory::WORTH_COLLAPSING {
+                runs.push((*first, start, end));
                 continue;
             }
-            let range: VecDeque<Packet> = rest.drain(..count).collect();
-            done.append(&mut self.collapse(range, start, end, &mut collapsed));
+            tiny += size;
+            if tiny > self.rcvbuf >> 3 {
+                break;
+            }
         }
-        done.append(&mut rest);
-        self.early = done;
-        collapsed
+        runs
     }
 
     /// Copies a run of packets together, from `start` to `end`, where they are bloated, overlap or begin before `start`; not those with

@@ -4,7 +4,7 @@
 use super::{Compression, PacketSpace, Rounds, Sacks};
 use crate::tcp::window_space::rcvbuf_of;
 use crate::{Config, Instant, SocketOptions};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use wire::SeqNum;
 
 /// A half, in 256ths.
@@ -58,7 +58,8 @@ impl PacketSpace {
             predicted: false,
             no_room: false,
             queue: VecDeque::new(),
-            early: VecDeque::new(),
+            early: BTreeMap::new(),
+            collapsible: 0,
             sacks: Sacks::default(),
             rounds: Rounds::default(),
             stamp: Instant::ZERO,
