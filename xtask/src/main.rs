@@ -14,7 +14,8 @@ use std::time::Instant;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test     everything that must pass: packages, format, lints, tidiness, tests, documentation, the main command, a minute of fuzzing;
+  test     everything that must pass: packages, format, lints, tidiness, tests, documentation, the main command, a minute of fuzzing,
+           what packets out of order may cost (`firstbyte-bench budgets`);
            then the instruction counts of the hot paths beside the recorded ones (changes of more than 5 % are marked).
            As root, programs the tests talk to are installed with apt; tests that need root say so when skipped.
   simulate [OPTION…]
@@ -84,6 +85,7 @@ fn test() -> Result<(), String> {
     cargo(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "--deny warnings")])?;
     cargo(&["run", "--release", "--locked", "--", "lab", "fast-open"], &[])?;
     fuzz::run_in_tests()?;
+    cargo(&["run", "--release", "--locked", "--package", "firstbyte-bench", "--", "budgets"], &[])?;
     // Last, so that what it shows is seen: a count that has changed is no failure, but somebody must mean it.
     cargo(&["run", "--release", "--locked", "--package", "firstbyte-bench", "--", "instructions"], &[])?;
     println!("xtask: all of it passed in {} s", begun.elapsed().as_secs());

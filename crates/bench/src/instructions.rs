@@ -107,15 +107,25 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-fn has_valgrind() -> bool {
+pub(crate) fn has_valgrind() -> bool {
     let version = Command::new("valgrind").arg("--version").output();
     version.is_ok_and(|output| output.status.success())
 }
 
 /// Instructions of this program with these arguments, as callgrind counts them.
 fn instructions_of(arguments: &[&str]) -> Result<u64, Failure> {
+    callgrind(&[], arguments)
+}
+
+/// The same of what is done inside functions whose names are like `pattern`.
+pub(crate) fn count_inside(pattern: &str, arguments: &[&str]) -> Result<u64, Failure> {
+    callgrind(&[&format!("--toggle-collect={pattern}")], arguments)
+}
+
+fn callgrind(options: &[&str], arguments: &[&str]) -> Result<u64, Failure> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(options)
         .arg(std::env::current_exe()?)
         .args(arguments)
         .env("GLIBC_TUNABLES", GLIBC_TUNABLES)

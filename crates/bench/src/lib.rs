@@ -12,12 +12,14 @@
 //! | [`meter`], [`report`] | CPU time, lines, failures |
 //! | [`ids`] | connections to what an application knows of them |
 //! | [`hostile`] | what hostile peers may cost: a table with bounds |
+//! | [`budgets`] | instructions that packets may cost which tell of holes or come out of order |
 //! | [`instructions`] | instruction counts of the hot paths by callgrind, beside recorded ones |
 //!
 //! The exit status is 0 with a figure, 3 for a workload or parameter that does not exist here, 1 when a run lost a byte, met a reset or
 //! used another mode than it was asked for: then there is no figure.
 #![forbid(unsafe_code)]
 
+pub mod budgets;
 pub mod bulk;
 pub mod crowd;
 pub mod exchange;

@@ -1,7 +1,7 @@
 //! `firstbyte-bench`: every workload; `idle` and `hostile` run in programs of their own, whose allocators count.
 
 use bench::report::{Failure, Outcome};
-use bench::{hostile, instructions, workload};
+use bench::{budgets, hostile, instructions, workload};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::os::unix::process::CommandExt;
@@ -28,6 +28,7 @@ enum Workload {
     TtfbTun(workload::ttfb_tun::Options),
     Instructions(instructions::Options),
     Hostile(hostile::Options),
+    Budgets(budgets::Options),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Workload::XchgTun(options) => workload::xchg_tun::run(&options),
         Workload::TtfbTun(options) => workload::ttfb_tun::run(&options),
         Workload::Instructions(options) => return report(instructions::run(&options)),
+        Workload::Budgets(options) => return report(budgets::run(&options)),
     };
     report(outcome.map(|line| println!("{line}")))
 }

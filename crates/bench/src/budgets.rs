@@ -1,0 +1,188 @@
+//! Budgets: how many instructions a packet may cost that tells of holes, or comes out of order, with 1,000, 10,000 and 100,000 segments in
+//! flight or held. Over budget is a failure: these are the costs that a hostile peer would like to see grow with their number.
+//!
+//! Each case runs in a process of its own under callgrind, which counts only what [`measured`] calls: packets in, and what they have sent. A packet
+//! is one that comes or one that goes.
+//! `sender` has the cases of selective acknowledgements, `receiver` those of packets out of order, and of memory that is used up.
+
+mod peer;
+mod receiver;
+mod sender;
+
+use crate::instructions::{count_inside, has_valgrind};
+use crate::report::Failure;
+use bytes::Bytes;
+use clap::Args;
+use core::time::Duration;
+use proto::{Config, Instant, RxPacket, Stack, TxPacket};
+use std::sync::Mutex;
+
+/// Counts instructions per packet of every case and compares them with the budgets.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Only cases whose name contains this.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Plays this one case here, uncounted, instead (what callgrind is run on).
+    #[arg(long, requires = "segments")]
+    case: Option<String>,
+    /// Segments of that case.
+    #[arg(long)]
+    segments: Option<u32>,
+}
+
+/// What is played before [`measured`], and the packets that it takes then.
+struct Play {
+    stack: Stack,
+    now: Instant,
+    packets: Vec<RxPacket>,
+}
+
+/// A kind of packets.
+struct Case {
+    name: &'static str,
+    /// Most instructions per packet.
+    budget: u32,
+    sizes: &'static [u32],
+    config: fn() -> Config,
+    prepare: fn(Config, u32) -> Result<Play, Failure>,
+}
+
+const ALL: &[u32] = &[1000, 10_000, 100_000];
+/// What only memory that is used up shows at the greatest number.
+const SMALLER: &[u32] = &[1000, 10_000];
+
+/// As measured, and a quarter more. None exceeds 12,000: about 3 µs.
+const CASES: &[Case] = &[
+    Case::ours("sack ascending", 6000, SMALLER, sender::ascending),
+    Case::ours("sack descending", 6000, SMALLER, sender::descending),
+    Case::ours("sack alternating", 6000, ALL, sender::alternating),
+    Case::ours("sack scattered", 6000, ALL, sender::scattered),
+    Case::ours("sack overlapping", 6000, ALL, sender::overlapping),
+    Case::ours("sack duplicate", 6000, ALL, sender::duplicate),
+    Case::ours("sack late", 6000, SMALLER, sender::late),
+    Case::ours("sack cut", 12_000, ALL, sender::cut),
+    Case::linux("sack scattered, Linux's", 6000, SMALLER, sender::scattered),
+    Case::linux("sack cut, Linux's", 12_000, SMALLER, sender::cut),
+    Case::ours("holes ascending", 12_000, SMALLER, receiver::ascending),
+    Case::ours("holes descending", 12_000, SMALLER, receiver::descending),
+    Case::ours("holes alternating", 12_000, SMALLER, receiver::alternating),
+    Case::ours("holes scattered", 12_000, ALL, receiver::scattered),
+    Case::linux("holes ascending, Linux's", 12_000, SMALLER, receiver::ascending),
+    Case::linux("holes descending, Linux's", 12_000, SMALLER, receiver::descending),
+    Case::linux("holes alternating, Linux's", 12_000, SMALLER, receiver::alternating),
+    Case::linux("holes scattered, Linux's", 12_000, SMALLER, receiver::scattered),
+    Case::ours("pruning", 12_000, SMALLER, receiver::pruning),
+    Case::linux("pruning, Linux's", 12_000, ALL, receiver::pruning),
+];
+
+impl Case {
+    const fn ours(
+        name: &'static str,
+        budget: u32,
+        sizes: &'static [u32],
+        prepare: fn(Config, u32) -> Result<Play, Failure>,
+    ) -> Case {
+        Case { name, budget, sizes, config: Config::default, prepare }
+    }
+
+    const fn linux(
+        name: &'static str,
+        budget: u32,
+        sizes: &'static [u32],
+        prepare: fn(Config, u32) -> Result<Play, Failure>,
+    ) -> Case {
+        Case { name, budget, sizes, config: Config::linux, prepare }
+    }
+
+    /// Instructions per packet.
+    fn count(&self, segments: u32) -> Result<u32, Failure> {
+        let packets = self.play(segments)?;
+        let segments = segments.to_string();
+        let arguments = ["budgets", "--case", self.name, "--segments", &segments];
+        Ok(u32::try_from(count_inside("*budgets*measured*", &arguments)? / packets).unwrap_or(u32::MAX))
+    }
+
+    /// Plays it; returns the packets that came and went while it was measured.
+    fn play(&self, segments: u32) -> Result<u64, Failure> {
+        let Play { mut stack, now, packets } = (self.prepare)((self.config)(), segments)?;
+        let came = packets.len() as u64;
+        Ok(came.max(1) + measured(&mut stack, now, packets))
+    }
+}
+
+/// Takes the packets, a tenth of a millisecond apart, and what each has sent: how many packets that are.
+#[inline(never)]
+fn measured(stack: &mut Stack, mut now: Instant, packets: Vec<RxPacket>) -> u64 {
+    let mut packet = TxPacket::default();
+    let mut sent = 0;
+    for arrived in packets {
+        now = now + Duration::from_micros(100);
+        stack.handle_timeout(now);
+        stack.handle_packet(now, arrived);
+        while stack.poll_transmit_into(now, &mut packet) {
+            sent += 1;
+        }
+        while stack.poll_event().is_some() {}
+    }
+    sent
+}
+
+/// Runs it.
+///
+/// # Errors
+/// A case does not run, costs more than its budget, or does not exist.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    if let (Some(name), Some(segments)) = (&options.case, options.segments) {
+        let case = CASES.iter().find(|case| case.name == name);
+        let case = case.ok_or_else(|| format!("no case '{name}'; `budgets` alone lists them"))?;
+        case.play(segments)?;
+        return Ok(());
+    }
+    if !has_valgrind() {
+        println!("budgets: SKIPPED, valgrind is not installed");
+        return Ok(());
+    }
+    let chosen = CASES.iter().filter(|case| case.name.contains(&options.only));
+    let rows: Vec<(&Case, u32)> =
+        chosen.flat_map(|case| case.sizes.iter().map(move |segments| (case, *segments))).collect();
+    if rows.is_empty() {
+        return Err(format!("no case's name contains '{}'", options.only).into());
+    }
+    let counts = count_all(&rows)?;
+    println!("{:<28} {:>9} {:>13} {:>8}", "budgets", "segments", "instructions", "budget");
+    let mut over = 0;
+    for ((case, segments), count) in rows.iter().zip(counts) {
+        let is_over = count > case.budget;
+        over += usize::from(is_over);
+        let mark = if is_over { "  OVER" } else { "" };
+        println!("{:<28} {segments:>9} {count:>13} {:>8}{mark}", case.name, case.budget);
+    }
+    if over == 0 { Ok(()) } else { Err(format!("{over} cases cost more than their budget").into()) }
+}
+
+/// Counts them, as many at once as there are processors.
+fn count_all(rows: &[(&Case, u32)]) -> Result<Vec<u32>, Failure> {
+    let next = Mutex::new(0..rows.len());
+    let counts = Mutex::new(vec![Ok(0); rows.len()]);
+    let work = || {
+        while let Some(row) = next.lock().ok().and_then(|mut next| next.next()) {
+            let (case, segments) = rows[row];
+            let count = case.count(segments).map_err(|failure| format!("{}: {failure}", case.name));
+            if let Ok(mut counts) = counts.lock() {
+                counts[row] = count;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        (0..processors).for_each(|_| drop(scope.spawn(work)));
+    });
+    let counts = counts.into_inner().map_err(|_| "a count was not taken")?;
+    Ok(counts.into_iter().collect::<Result<_, String>>()?)
+}
+
+/// A packet as a device hands it over in a buffer of its own.
+fn arriving(data: Bytes) -> RxPacket {
+    RxPacket { truesize: data.len().next_multiple_of(256), ..RxPacket::new(data) }
+}
