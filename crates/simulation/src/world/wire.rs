@@ -14,6 +14,8 @@ const MOST_PACKETS: u64 = 200_000;
 const PACKETS_PER_BYTE: u64 = 8;
 /// More packets than one call may bring forth.
 const MOST_AT_ONCE: u64 = 60_000;
+/// Copies of SYNs wander for long so many times as often as those of other packets.
+const SYNS_LATE: u64 = 20;
 /// Nothing repeats more often without an answer: the greatest of all limits is 255 (`tcp_retries2`), and timers before it are linear.
 const MOST_REPEATS: u32 = 700;
 
@@ -145,6 +147,9 @@ impl World<'_> {
             self.fly(from, packet.clone(), Duration::ZERO);
         }
         let (late, by_ms) = self.scenario.wire.late;
+        // SYNs are few, and a copy of one does most when its connection is over.
+        let wanders = self.scenario.attacks.is_empty() && is_syn(&packet.data);
+        let late = if wanders { late * SYNS_LATE } else { late };
         if !self.is_honest() && self.random.chance(late) {
             let by = Duration::from_millis(self.random.below(by_ms + 1));
             self.fly(from, packet, by);
@@ -250,6 +255,11 @@ pub(super) fn icmp(from: Addr, to: Addr, error: IcmpError, about: &[u8]) -> Byte
         IpHeader::new(from, to, if to.is_v4() { wire::protocol::ICMP } else { wire::protocol::ICMPV6 });
     let quote = &about[..about.len().min(100)];
     wire::build_icmp_packet(&router, &Icmp::Error { error, quote })
+}
+
+fn is_syn(packet: &[u8]) -> bool {
+    let Ok((_, range)) = IpHeader::parse(packet) else { return false };
+    packet[range].get(13).is_some_and(|flags| flags & Flags::SYN.bits() as u8 != 0)
 }
 
 fn brings_cookie(packet: &[u8]) -> bool {
