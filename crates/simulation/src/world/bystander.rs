@@ -92,8 +92,8 @@ impl World<'_> {
         self.bystander.any_reset |= tcp.flags.contains(Flags::RST);
         let ends = self.bystander.shown.entry(port).or_default();
         if tcp.flags.contains(Flags::SYN) && ends[from].isn != Some(tcp.seq) {
-            // What the other end has offered so far was for other numbers.
-            ends[1 - from].edge = None;
+            // What the other end has offered so far was for other numbers. What a SYN brought may go again whatever the window.
+            ends[1 - from].edge = (text > 0).then(|| tcp.seq + 1 + text);
             ends[from] = Shown {
                 isn: Some(tcp.seq),
                 window_scale: tcp.options.window_scale,
