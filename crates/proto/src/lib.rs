@@ -84,6 +84,8 @@ pub use port_set::PortSet;
 pub use route::{Barrier, Metric, RouteError, RouteMetrics, parse_route, show_route};
 pub use saved::{Repair, SavedConnection, Windows};
 pub use socket_options::{OptionError, PathMtuDiscovery, SocketOption, SocketOptions};
+#[cfg(debug_assertions)]
+pub use stack::Complaint;
 pub use stack::Stack;
 pub use tcp::limits::{LimitedBy, SenderLimits};
 pub use tcp::reports::{ReportKind, ReportKinds, SendReport};

@@ -41,6 +41,8 @@ mod tracing;
 mod train;
 mod usual_syn;
 mod verbs;
+#[cfg(debug_assertions)]
+mod watch;
 
 use crate::fast_open::{Blackhole, Key, KeyRing, Network, PathCache, ReplayGuard, Rotation};
 use crate::isn::{IsnGenerator, TupleSecret};
@@ -76,6 +78,9 @@ use request_timers::RequestTimers;
 use std::collections::BTreeMap;
 use syn_cookie::SynCookies;
 use wire::{Addr, Capabilities, SeqNum};
+
+#[cfg(debug_assertions)]
+pub use watch::Complaint;
 
 /// Fewer connections lie in the caches. (In tests of this crate there are always enough.)
 const MANY: usize = if cfg!(test) { 1 } else { 4096 };

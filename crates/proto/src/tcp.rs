@@ -51,6 +51,8 @@ pub(crate) mod state;
 pub(crate) mod tcp_info;
 pub(crate) mod timers;
 mod urgent;
+#[cfg(debug_assertions)]
+mod watch;
 pub(crate) mod window_space;
 mod window_use;
 pub(crate) mod write;

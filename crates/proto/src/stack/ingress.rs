@@ -302,7 +302,8 @@ impl Stack {
 
     pub(super) fn for_connection(&mut self, now: Instant, index: u32, segment: &mut Segment) {
         if self.attention.is_some() && !self.is_near_enough(index) {
-            return;
+            // It may be what has just opened the connection, whose deadline nobody knows yet.
+            return self.settle(now, index);
         }
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         let id = ConnId { index, generation };

@@ -29,8 +29,10 @@ impl Stack {
         }
         self.take_back(now, index, packet);
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
-        // It would only be refused again: something must happen first.
-        self.agenda.take_turn_away(ConnId { index, generation }, connection);
+        if !connection.is_opening_due() {
+            // It would only be refused again: something must happen first.
+            self.agenda.take_turn_away(ConnId { index, generation }, connection);
+        }
         connection.note_limit(now);
         self.agenda.deadlines.note(index, connection);
         if self.trace.is_some() {

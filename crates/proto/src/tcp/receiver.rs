@@ -117,20 +117,27 @@ impl Receiver {
             self.ack_owed = AckOwed::No;
             return (0, false);
         }
+        let (field, wants_zero) = self.field(space, mss, shift);
+        self.adv = self.adv.latest(self.nxt + (field << shift));
+        self.acknowledged();
+        (field as u16, wants_zero && field > 0)
+    }
+
+    /// What [`advertise`](Self::advertise) tells.
+    #[inline(always)]
+    pub(super) fn field(&self, space: &WindowSpace, mss: u32, shift: u8) -> (u32, bool) {
         let (offered, offer) = (self.wnd(), self.offer(space, mss));
         let (mut up, mut wants_zero) = ((1 << shift) - 1, false);
         if offer <= offered {
             let free = self.free();
             wants_zero = free < mss.min(space.full() / 2);
-            if offered > free {
-                // Rounded down a little more than what was told before would be taken back (RFC 7323 §2.4).
+            // Rounded down a little more than what was told before would be taken back (RFC 7323 §2.4). But not to nothing, with nothing to read
+            // by which it would open again.
+            if offered > free && (offer >> shift > 0 || !self.buffer.is_empty()) {
                 up = 0;
             }
         }
-        let field = ((offer + up) >> shift).min(u32::from(u16::MAX));
-        self.adv = self.adv.latest(self.nxt + (field << shift));
-        self.acknowledged();
-        (field as u16, wants_zero && field > 0)
+        (((offer + up) >> shift).min(u32::from(u16::MAX)), wants_zero)
     }
 
     /// A segment that is not taken is answered at once.

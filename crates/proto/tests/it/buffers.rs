@@ -265,3 +265,17 @@ fn closed_windows_are_counted() {
     let counted = (counters.to_zero_window_adv, counters.zero_window_drop, counters.from_zero_window_adv);
     assert_eq!(counted, (1, 1, 1));
 }
+
+/// `SO_SNDBUF` 0, where `tcp_wmem` allows as little: a byte has room all the same.
+#[test]
+fn a_send_buffer_of_nothing_takes_a_byte() {
+    for config in [Config::default(), Config::linux()] {
+        let config = with(config, &[("net.ipv4.tcp_wmem", "0 16384 4194304")]);
+        let mut p = Peer::new(config);
+        let socket = SocketOptions { send_buffer: Some(0), ..SocketOptions::default() };
+        let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+        let id = p.establish(listener);
+        assert!(p.stack.write(p.now, id, b"!").is_ok());
+        p.expect("PA 1:2 ack 1");
+    }
+}

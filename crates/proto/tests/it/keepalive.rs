@@ -55,6 +55,24 @@ fn an_answer_begins_the_silence_anew() {
     assert_eq!(p.state(id), State::Established);
 }
 
+/// The ACK that opens the connection may be dropped for coming from too far away (RFC 5082): the silence counts all the same.
+#[test]
+fn a_connection_whose_first_packet_was_dropped_is_kept_alive_too() {
+    let socket = SocketOptions { min_hops: 64, ..lively() };
+    let mut p = Peer::ours();
+    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+    p.send("S 0 win 65535 <mss 1000>");
+    p.expect("SA 0 ack 1");
+    let near = p.packet("A 1 ack 1 win 65535");
+    let (ip, header, text) = wire::parse_tcp_packet(&near).unwrap();
+    let far = wire::IpHeader { hop_limit: 63, ..ip };
+    p.send_rx(RxPacket::new(wire::build_tcp_packet(&far, &header, &near[text])));
+    assert_eq!(p.stack.counters().tcp_min_ttl_drop, 1);
+    assert_eq!(p.stack.poll_timeout(), Some(p.now + 10 * S));
+    p.expect_after(10_000, "A 0 ack 1");
+    p.accept(listener);
+}
+
 /// While something is in flight, or the window is closed, the retransmission timer asks.
 #[test]
 fn nothing_is_probed_while_data_is_outstanding() {

@@ -9,7 +9,7 @@
 //! | `queues`, `listening`, `syn_cookies` | a listener's queues, and what happens when they are full |
 //! | `arrival`, `icmp`, `mtu_search` | which segments and errors count; how large packets may be |
 //! | `recovery_timers` | what the timer of loss is set for, and what is left of it
-//! | `data`, `flow`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
+//! | `data`, `flow`, `small_windows`, `loss`, `wrap` | sending and receiving, windows, retransmission, what two gigabytes make old |
 //! | `refused` | what the queue before the device does not take |
 //! | `rfc_examples` | what the documents on loss recovery work out |
 //! | `routes`, `paths` | values per destination, and what is remembered of them |
@@ -83,6 +83,7 @@ mod sack;
 mod settings;
 mod signed;
 mod simulation;
+mod small_windows;
 mod snmp;
 mod sources;
 mod state_table;

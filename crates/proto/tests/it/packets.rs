@@ -95,6 +95,27 @@ fn what_comes_out_of_order_fills_the_buffer() {
     p.expect("A 1 ack 301 <sack 2601:2701 2401:2501>");
 }
 
+/// A window may shrink to the memory that is left (`tcp_shrink_window`), which is all in packets behind a gap. What fills the gap is taken
+/// all the same: no read would open the window again.
+#[test]
+fn a_window_that_shrinks_stays_open_for_what_fills_the_gap() {
+    let mut config = Config::linux();
+    config.set("net.ipv4.tcp_shrink_window", "1").unwrap();
+    let mut p = Peer::new(config);
+    p.stack.tap_has_read(Some(0));
+    let socket = SocketOptions { recv_buffer: Some(5000), ..SocketOptions::default() };
+    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1460,sackOK,wscale 7>");
+    p.sent_now();
+    for n in 1..=13 {
+        p.send(&format!("A {}:{} ack 1", 200 * n + 1, 200 * n + 101));
+        p.sent_now();
+    }
+    assert!(p.stack.info(id).unwrap().rcv_wnd > 0);
+    p.send("A 1:101 ack 1");
+    assert_eq!(p.read(id).unwrap(), pattern(1, 100));
+}
+
 /// A packet replaces those that it covers, and one that brings nothing goes itself.
 #[test]
 fn a_packet_that_covers_others_takes_their_place() {

@@ -111,6 +111,8 @@ impl Pair {
                     self.launch(from, packet);
                 }
             }
+            #[cfg(debug_assertions)]
+            assert_eq!(self.stacks[from].complaint(self.now), None);
         }
     }
 

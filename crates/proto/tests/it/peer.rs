@@ -249,6 +249,8 @@ impl Peer {
             }
             self.sent.extend(tx.segments());
         }
+        #[cfg(debug_assertions)]
+        assert_eq!(self.stack.complaint(self.now), None);
     }
 
     /// Lets time pass until something was sent, or `until`.

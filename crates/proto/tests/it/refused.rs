@@ -177,3 +177,17 @@ fn what_is_acknowledged_before_it_could_leave_stays_acknowledged() {
         p.expect_after(100, "PA 101:201 ack 1");
     }
 }
+
+/// While `TCP_TX_DELAY` kept the SYN back its time-out came; then the SYN is refused, and the one that is due has no timer of its own yet.
+#[test]
+fn a_syn_whose_time_has_come_goes_though_the_one_before_is_refused() {
+    let mut p = Peer::ours();
+    let second = core::time::Duration::from_secs(1);
+    let socket = SocketOptions { tx_delay: second, ..SocketOptions::default() };
+    p.connect(ConnectOptions { socket, ..ConnectOptions::default() });
+    p.queue_is_full = true;
+    p.expect_nothing_for(1001);
+    assert_eq!(p.refused, 1);
+    p.queue_is_full = false;
+    p.expect_after(999, "S 0");
+}

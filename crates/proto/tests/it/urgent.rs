@@ -228,3 +228,12 @@ fn inline_there_is_nothing_apart() {
     p.close(id);
     assert_eq!(p.stack.read_urgent(id, true), Err(UrgentError::NotFound));
 }
+
+/// However many bytes shall be left out (`SO_PEEK_OFF`), with an urgent one in front of them.
+#[test]
+fn a_peek_past_everything_finds_nothing() {
+    let (mut p, id) = established(Config::default());
+    send_urgent(&mut p, "UPA 1:11 ack 1", 1);
+    let mut buf = [0; 4];
+    assert_eq!(p.stack.peek_from(p.now, id, usize::MAX, &mut buf), Err(ReadError::Blocked));
+}

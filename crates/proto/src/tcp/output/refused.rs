@@ -79,6 +79,16 @@ impl Connection {
         }
     }
 
+    /// A SYN, or SYN-ACK, is to go, and is none that was refused: while `TCP_TX_DELAY` kept that back its time-out came, which has no timer but
+    /// the one that this transmission sets.
+    pub(crate) fn is_opening_due(&self) -> bool {
+        match self.handshake.as_deref() {
+            Some(Handshake::Active(active)) => active.due,
+            Some(Handshake::Passive(passive)) => passive.due,
+            None => false,
+        }
+    }
+
     /// Of window and keepalive probes nothing is kept but the time of the next.
     fn bare_refused(&mut self, cx: &Context, seq: SeqNum) {
         if seq != self.snd.una - 1 {

@@ -152,7 +152,20 @@ impl PacketSpace {
     }
 
     /// The window to be told where `told` was the last, and whether so little is free that quick acknowledgements end.
+    ///
+    /// With nothing to read no read would open it again, and what came early waits for the very text that a closed window keeps away: a
+    /// segment, or the scale's unit, is taken then, whatever the memory (Linux's closes). What came early gives way to it.
     pub(crate) fn select(&self, told: u32, rcv_mss: u32, shift: u8, may_shrink: bool) -> (u32, bool) {
+        let (window, scarce) = self.select_by_memory(told, rcv_mss, shift, may_shrink);
+        if window > 0 || !self.queue.is_empty() {
+            return (window, scarce);
+        }
+        let least =
+            i64::from(rcv_mss).min(self.full()).min(self.clamp.into()).min(self.ssthresh.into()).max(0);
+        ((least as u32).next_multiple_of(1 << shift), scarce)
+    }
+
+    fn select_by_memory(&self, told: u32, rcv_mss: u32, shift: u8, may_shrink: bool) -> (u32, bool) {
         let scale = 1_i64 << shift;
         let (mut free, allowed) = (self.free(), self.full());
         let full = i64::from(self.clamp).min(allowed);
@@ -163,9 +176,7 @@ impl PacketSpace {
                 return (0, false);
             }
         }
-        // With nothing to read no read would open it again: it does not close then, though the buffer is smaller than the scale's unit
-        // (Linux's does).
-        let shrinks = may_shrink && shift > 0 && !(self.queue.is_empty() && free < scale);
+        let shrinks = may_shrink && shift > 0;
         if shrinks {
             free &= !(scale - 1);
         }

@@ -288,3 +288,16 @@ fn an_answer_to_the_syn_is_no_ping_pong_yet() {
     p.send("PA 11:21 ack 11");
     p.expect("A 11 ack 21");
 }
+
+/// Text from elsewhere is answered, and the SYN-ACK goes once more, at the same moment.
+#[test]
+fn an_answer_to_a_stranger_and_a_repeated_syn_ack_go_together() {
+    let syn = "S 0:10 win 65535 <mss 1460,TS 9 0,FO COOKIE>";
+    let (mut p, _, _) = opened(linux(), syn);
+    p.skip(600);
+    p.send("A 1000000:1000010 ack 1 <TS 9 0>");
+    let again = syn.replace("COOKIE", &cookie(&p));
+    p.send(&again);
+    let sent = p.sent_now();
+    assert!(sent.iter().any(|packet| packet.starts_with("SA 0:")), "{sent:?}");
+}
