@@ -3,17 +3,17 @@
 //! An end that did not hear everything needs one of these. Each says in the standard's words why TCP may, or must, give up there; an end
 //! without an excuse is a failure. What the streams carry is never excused.
 
+mod patience;
+
 use crate::scenario::{Opt, Scenario, Step};
-use crate::world::{CLIENT, Fate, SERVER};
+use crate::world::{Account, CLIENT, Fate, SERVER};
 use core::time::Duration;
-use proto::{CloseReason, Config, Counters, Drops};
+use proto::{CloseReason, Config, Counters, Drops, Instant};
 
 /// What is known of one connection when its world is quiet.
 pub struct Facts<'a> {
     /// The world.
     pub scenario: &'a Scenario,
-    /// The longest pause of a reader, ms.
-    pub longest_pause: u64,
     /// Client and server.
     pub sides: [Side<'a>; 2],
 }
@@ -22,8 +22,12 @@ pub struct Facts<'a> {
 pub struct Side<'a> {
     /// `None`: the server has never accepted it.
     pub fate: Option<Fate>,
-    /// The settings at the end.
-    pub config: &'a Config,
+    /// When its connection was over, and what the wire had seen of it by then.
+    pub over: Option<&'a (Instant, Account)>,
+    /// What the wire has seen of it until the end of the world.
+    pub account: &'a Account,
+    /// All that the settings have been; the last are those at the end.
+    pub configs: &'a [Config],
     /// Counters of its whole stack.
     pub counters: &'a Counters,
     /// Packets its stack has dropped.
@@ -32,6 +36,12 @@ pub struct Side<'a> {
     pub options: &'a [Opt],
     /// What its application does.
     pub steps: &'a [Step],
+    /// For so long the machine has slept.
+    pub slept: Duration,
+    /// The application has said that it reads no more, and has ended its own direction.
+    pub reads_no_more: bool,
+    /// What it has written is not all acknowledged, and the connection is open.
+    pub undelivered: bool,
 }
 
 /// A reason, and the words that allow it.
@@ -54,27 +64,50 @@ pub const EXCUSES: &[Excuse] = &[
     Excuse {
         name: "somebody would read no more",
         words: "RFC 1122 §4.2.2.13: text for a host that has closed and reads no more SHOULD be answered by a RST, to show that data was lost",
-        applies: |facts, _| facts.sides.iter().any(|side| side.steps.contains(&Step::ReadNoMore)),
+        applies: |facts, _| facts.sides.iter().any(|side| side.reads_no_more),
     },
     Excuse {
-        name: "the application said to give up",
-        words: "RFC 9293 §3.9.1.1 and RFC 5482: the user timeout; RFC 1122 §4.2.3.5: R2, configurable",
-        applies: |facts, side| gave_up(facts, side) && is_impatient(facts, side),
+        name: "gave up on what went unanswered, as it was told to",
+        words: "RFC 9293 §3.8.3: R2 (tcp_retries2, tcp_rto_max_ms), RFC 5482: the user timeout; so long, or so often, nothing was answered",
+        applies: |facts, side| {
+            gave_up(facts, side)
+                && patience::was_hindered(facts, side)
+                && patience::is_data_given_up(facts, side)
+        },
     },
     Excuse {
-        name: "the peer gave up, as it was told to",
-        words: "RFC 9293 §3.8.3: whoever reaches R2 closes the connection; the other end learns of it by a reset, or not at all",
-        applies: |facts, side| is_impatient(facts, 1 - side) && !is_content(facts, 1 - side),
+        name: "gave up opening, as it was told to",
+        words: "RFC 9293 §3.8.3: R2 of a SYN (tcp_syn_retries, tcp_synack_retries, rto_initial); so long, or so often, it went unanswered",
+        applies: |facts, side| {
+            gave_up(facts, side)
+                && patience::was_hindered(facts, side)
+                && patience::is_opening_given_up(facts, side)
+        },
+    },
+    Excuse {
+        name: "keepalive found nobody",
+        words: "RFC 9293 §3.8.4: a connection that the peer no longer answers for may be ended; every probe went unanswered",
+        applies: |facts, side| {
+            gave_up(facts, side)
+                && patience::was_hindered(facts, side)
+                && patience::is_keepalive_over(facts, side)
+        },
+    },
+    Excuse {
+        name: "the peer gave up",
+        words: "RFC 9293 §3.8.3: whoever reaches R2 closes the connection; the other end learns of it by a reset, or not at all. That the peer \
+                rightly did is judged at its own end",
+        applies: |facts, side| gave_up(facts, 1 - side),
     },
     Excuse {
         name: "ICMP said that the peer cannot be reached",
         words: "RFC 5461 §4.1 and RFC 1122 §4.2.3.9: a soft error may end an attempt to open, and is the reason told when one gives up",
-        applies: |facts, side| facts.scenario.wire.icmp > 0 && is_unreachable(facts, side),
+        applies: |facts, side| facts.scenario.has_icmp() && is_unreachable(facts, side),
     },
     Excuse {
         name: "the peer was told by ICMP that we cannot be reached",
         words: "as before, at the other end",
-        applies: |facts, side| facts.scenario.wire.icmp > 0 && is_unreachable(facts, 1 - side),
+        applies: |facts, side| facts.scenario.has_icmp() && is_unreachable(facts, 1 - side),
     },
     Excuse {
         name: "there was no room for the connection",
@@ -92,15 +125,20 @@ pub const EXCUSES: &[Excuse] = &[
                 §4.2.2.17 lets a window stay closed only as long as the receiver answers",
         applies: |facts, side| {
             let peer = &facts.sides[1 - side];
-            let reads_late = facts.longest_pause > 60_000 || slept_long(facts.scenario);
-            let gave_up = peer.counters.abort_on_timeout > 0;
-            peer.fate == Some(Fate::Complete) && gave_up && (reads_late || is_impatient(facts, 1 - side))
+            peer.fate == Some(Fate::Complete)
+                && peer.counters.abort_on_timeout > 0
+                && patience::is_orphan_given_up(facts, 1 - side)
         },
     },
     Excuse {
         name: "the server gave up the opening, as it was told to",
-        words: "tcp_synack_retries, rto_initial: a half-open request ends when its SYN-ACKs have gone unanswered for so long",
-        applies: |facts, _| facts.sides[SERVER].fate.is_none() && is_impatient(facts, SERVER),
+        words: "tcp_synack_retries: a half-open request ends when so many SYN-ACKs have gone unanswered",
+        applies: |facts, _| {
+            let server = &facts.sides[SERVER];
+            let least = server.configs.iter().map(|config| config.tcp_synack_retries).min().unwrap_or(0);
+            server.fate.is_none()
+                && server.account.syns > least.min(server.values("syn_retries").min().unwrap_or(255) as u32)
+        },
     },
     Excuse {
         name: "the peer's TIME-WAIT was too short",
@@ -108,20 +146,22 @@ pub const EXCUSES: &[Excuse] = &[
                 it before",
         applies: |facts, side| {
             let peer = &facts.sides[1 - side];
-            let short =
-                peer.config.time_wait < Duration::from_secs(60) || peer.config.tcp_max_tw_buckets < 100;
-            peer.fate == Some(Fate::Complete) && short
+            let short = |config: &Config| {
+                config.time_wait < Duration::from_secs(60) || config.tcp_max_tw_buckets < 100
+            };
+            peer.fate == Some(Fate::Complete) && peer.configs.iter().any(short)
         },
     },
     Excuse {
-        name: "nothing carried the opening",
-        words: "RFC 9293 §3.8.3: R2 for a SYN; the wire, or the device, took none while it was tried",
-        applies: |facts, side| {
-            let wire = &facts.scenario.wire;
-            let fails = wire.loss > 0 || wire.corrupt > 0 || !wire.outages.is_empty();
-            let refuses = facts.scenario.hosts.iter().any(|host| host.refusals > 0);
-            side == CLIENT && gave_up(facts, side) && facts.sides[SERVER].fate.is_none() && (fails || refuses)
-                || side == SERVER && facts.sides[SERVER].fate.is_none() && gave_up(facts, CLIENT)
+        name: "the client was to answer no challenges",
+        words: "RFC 5961 §7 and tcp_invalid_ratelimit limit challenge ACKs, which are what answers a SYN-ACK that is sent again: a listener that \
+                waits for data (TCP_DEFER_ACCEPT) takes the client for gone",
+        applies: |facts, _| {
+            let rare =
+                |config: &Config| config.tcp_challenge_ack_limit < 100 || config.tcp_invalid_ratelimit > 500;
+            facts.scenario.listener.defer_accept_ms > 0
+                && facts.sides[SERVER].fate.is_none()
+                && facts.sides[CLIENT].configs.iter().any(rare)
         },
     },
     Excuse {
@@ -165,25 +205,40 @@ pub const EXCUSES: &[Excuse] = &[
         name: "the peer did not wait for the end",
         words: "tcp_fin_timeout, RFC 9293 §3.6 note: FIN-WAIT-2 of a connection nobody holds ends after a while; what comes later is reset",
         applies: |facts, side| {
-            facts.sides[1 - side].fate == Some(Fate::Complete)
-                && facts.sides[1 - side].config.tcp_fin_timeout < Duration::from_secs(60)
+            let peer = &facts.sides[1 - side];
+            peer.fate == Some(Fate::Complete)
+                && peer.configs.iter().any(|config| config.tcp_fin_timeout < Duration::from_secs(60))
         },
     },
 ];
 
 /// The first excuse that applies to this end.
 pub fn find(facts: &Facts<'_>, side: usize) -> Option<&'static str> {
+    let end = &facts.sides[side];
+    if end.fate == Some(Fate::Busy) && end.undelivered {
+        // Nothing lets an end wait for ever for an answer: it is given, or the end gives up.
+        return None;
+    }
     EXCUSES.iter().find(|excuse| (excuse.applies)(facts, side)).map(|excuse| excuse.name)
+}
+
+impl Facts<'_> {
+    /// The longest that an answer may take with nothing lost.
+    fn round_trip(&self) -> Duration {
+        let wire = &self.scenario.wire;
+        let one_way = 4 * Duration::from_micros(wire.delay_us) + Duration::from_millis(wire.jitter_ms);
+        let held = self.sides.iter().map(|side| {
+            let settings = side.configs.iter().map(|config| config.delayed_ack_max.max(config.delayed_ack));
+            let ms = side.values("tx_delay").chain(side.values("delack_max")).sum::<u64>();
+            settings.max().unwrap_or_default() + Duration::from_millis(ms)
+        });
+        2 * one_way + held.sum::<Duration>()
+    }
 }
 
 fn has(side: &Side<'_>, name: &str) -> bool {
     let begun = side.options.iter().any(|option| option.0 == name && (option.1 > 0 || name == "linger"));
     begun || side.steps.iter().any(|step| matches!(step, Step::Set(option) if option.0 == name))
-}
-
-/// Has heard all there was, or has left by itself.
-fn is_content(facts: &Facts<'_>, side: usize) -> bool {
-    matches!(facts.sides[side].fate, Some(Fate::Complete | Fate::Left))
 }
 
 fn gave_up(facts: &Facts<'_>, side: usize) -> bool {
@@ -201,36 +256,11 @@ fn is_unreachable(facts: &Facts<'_>, side: usize) -> bool {
     reasons.into_iter().any(|reason| facts.sides[side].fate == Some(Fate::Ended(reason)))
 }
 
-/// A setting, or an option, makes this end give up earlier than it would by default.
-fn is_impatient(facts: &Facts<'_>, side: usize) -> bool {
-    let end = &facts.sides[side];
-    let config = end.config;
-    let usual = Config::default();
-    let settings = config.tcp_retries2 < usual.tcp_retries2
-        || config.tcp_syn_retries < usual.tcp_syn_retries
-        || side == SERVER && config.tcp_synack_retries < usual.tcp_synack_retries
-        || config.tcp_orphan_retries != usual.tcp_orphan_retries
-        || config.tcp_rto_max_ms < usual.tcp_rto_max_ms
-        || config.rto_initial != usual.rto_initial
-        // A longer time-out leaves room for fewer of them: R2 is counted in time.
-        || config.tcp_rto_min_us != usual.tcp_rto_min_us;
-    let options = ["user_timeout", "syn_retries", "rto_max", "rto_min", "thin_linear_timeouts", "keepalive"];
-    let changed = facts.scenario.changes.iter().any(|change| {
-        change.side == side && ["retries", "rto_", "keepalive"].iter().any(|part| change.name.contains(part))
-    });
-    settings || changed || options.iter().any(|name| has(end, name)) || slept_long(facts.scenario)
-}
-
 /// A locked route, or `IPV6_PMTUDISC_INTERFACE`, keeps an end from hearing what ICMP tells of the path.
 fn is_deaf_to_mtu(facts: &Facts<'_>) -> bool {
     let locked =
         facts.scenario.hosts.iter().flat_map(|host| &host.route).any(|word| word.starts_with("mtu lock"));
     locked || facts.sides.iter().any(|side| has(side, "path_mtu_discovery"))
-}
-
-/// A machine that sleeps does not hear its peer: what goes unanswered meanwhile counts.
-fn slept_long(scenario: &Scenario) -> bool {
-    scenario.sleeps.iter().map(|(_, ms)| ms).sum::<u64>() > 60_000
 }
 
 const _: () = assert!(CLIENT == 0 && SERVER == 1);

@@ -128,11 +128,6 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Longest time for which an end does not read, ms.
-    pub fn longest_pause(&self) -> u64 {
-        self.ends.iter().flat_map(|end| &end.pauses).map(|(_, ms)| *ms).max().unwrap_or(0)
-    }
-
     /// Bytes that an end has to say in all.
     pub fn says(&self, side: usize) -> u64 {
         let written = self.ends[side].steps.iter().map(|step| match step {
@@ -251,7 +246,40 @@ pub struct Attack {
     pub count: u32,
 }
 
-/// Kinds of forged packets. The attacker has seen the latest packet of the host it impersonates.
+impl Scenario {
+    /// Whoever attacks sends only what must harm nobody, so that every byte and every end is judged.
+    pub fn is_judged(&self) -> bool {
+        self.attacks.iter().all(|attack| attack.kind.is_bounded())
+    }
+
+    /// ICMP errors arrive.
+    pub fn has_icmp(&self) -> bool {
+        self.wire.icmp > 0 || self.attacks.iter().any(|attack| attack.kind == Forgery::Error)
+    }
+}
+
+impl Forgery {
+    /// Kinds that a standard says must not end a connection, nor change what it carries, though their sender knows every number. Such a packet
+    /// is made of the numbers that its receiver has at the very moment.
+    pub const BOUNDED: [Forgery; 8] = [
+        Forgery::Replay,
+        Forgery::StrayReset,
+        Forgery::StraySyn,
+        Forgery::FarText,
+        Forgery::FarAck,
+        Forgery::LyingSack,
+        Forgery::ShutWindow,
+        Forgery::Error,
+    ];
+
+    /// One of those.
+    pub fn is_bounded(self) -> bool {
+        Forgery::BOUNDED.contains(&self)
+    }
+}
+
+/// Kinds of forged packets. Of the first the attacker has seen the latest packet of the host it impersonates, and they may destroy a connection
+/// that has nothing but its numbers to be known by; for the others see [`Forgery::BOUNDED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Forgery {
     /// A reset.
@@ -280,4 +308,20 @@ pub enum Forgery {
     Christmas,
     /// The latest SYN that brought a Fast Open cookie and data again, from another address.
     StolenCookie,
+    /// A packet of before, as it was (RFC 9293 §3.4: old duplicates).
+    Replay,
+    /// A reset with another number than the one expected (RFC 5961 §3.2).
+    StrayReset,
+    /// A SYN, or SYN-ACK, in the midst of a connection (RFC 5961 §4.2).
+    StraySyn,
+    /// Text, perhaps with a FIN, all before or all beyond the window (RFC 9293 §3.10.7.4, first check).
+    FarText,
+    /// An acknowledgement of what was never sent, or of what is long past (RFC 5961 §5.2).
+    FarAck,
+    /// Selective acknowledgements of anything (RFC 2018 §8: what they report may be taken back).
+    LyingSack,
+    /// A closed window (RFC 9293 §3.8.6.1: it is probed).
+    ShutWindow,
+    /// An ICMP error of any kind about the latest packet (RFC 5927 §5, RFC 5461).
+    Error,
 }

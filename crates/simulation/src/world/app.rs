@@ -2,12 +2,13 @@
 //!
 //! They act on events and on their own clock only, so that a wake-up that is missing is a stall, and a stall is found.
 
+use super::ledger::Account;
 use super::text::Text;
 use super::{CLIENT, Failure, SERVER, World};
 use crate::scenario::Step;
 use core::time::Duration;
 use proto::{
-    CloseReason, ConnId, ConnectOptions, Events, FastOpen, Instant, ReadError, SocketId, WriteError,
+    CloseReason, ConnId, ConnectOptions, Events, FastOpen, Instant, ReadError, SocketId, State, WriteError,
     WriteFlags,
 };
 use std::net::SocketAddr;
@@ -45,6 +46,10 @@ pub(crate) struct App {
     pauses_done: usize,
     /// Places in the stream behind bytes that it called urgent.
     pub(super) urgent: Vec<u64>,
+    /// When its connection was over, and how it stood then.
+    pub(super) over: Option<(Instant, Account)>,
+    /// It has said that it will read no more.
+    pub(super) reads_no_more: bool,
 }
 
 impl App {
@@ -64,6 +69,8 @@ impl App {
             reads_from: now,
             pauses_done: 0,
             urgent: Vec::new(),
+            over: None,
+            reads_no_more: false,
         }
     }
 
@@ -92,8 +99,13 @@ impl World<'_> {
             self.collect_events(side)?;
             for which in 0..self.apps.len() {
                 let Some(mut app) = self.apps[which][side].take() else { continue };
-                let acted = if app.is_over() { Ok(()) } else { self.act(side, which, &mut app) };
                 if app.is_over() {
+                    self.apps[which][side] = Some(app);
+                    continue;
+                }
+                let acted = self.act(side, which, &mut app);
+                if app.is_over() {
+                    self.wire.progress(self.now);
                     self.by_id[side].remove(&app.id);
                 }
                 self.apps[which][side] = Some(app);
@@ -101,6 +113,18 @@ impl World<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Connections that a timer has ended, whoever still holds them, before anything more arrives.
+    pub(super) fn note_endings(&mut self) {
+        for side in [CLIENT, SERVER] {
+            for (which, apps) in self.apps.iter_mut().enumerate() {
+                let Some(app) = apps[side].as_mut().filter(|app| app.over.is_none()) else { continue };
+                if matches!(self.stacks[side].state(app.id), None | Some(State::Closed)) {
+                    app.over = Some((self.now, self.accounts[which][side].clone()));
+                }
+            }
+        }
     }
 
     fn open_due(&mut self) {
@@ -156,6 +180,9 @@ impl World<'_> {
                 SocketId::Connection(id) => {
                     let Some(which) = self.by_id[side].get(&id) else { continue };
                     let Some(app) = &mut self.apps[*which][side] else { continue };
+                    if events.contains(Events::CLOSED) {
+                        app.over.get_or_insert_with(|| (self.now, self.accounts[*which][side].clone()));
+                    }
                     app.readable |= events.intersects(Events::READABLE | Events::CLOSED | Events::URGENT);
                     app.writable |= events.intersects(Events::WRITABLE | Events::CONNECTED | Events::CLOSED);
                 }
@@ -215,6 +242,7 @@ impl World<'_> {
                 Ok(read) => {
                     self.check_text(side, which, app.read, &self.read_into[..read])?;
                     app.read += read as u64;
+                    self.wire.progress(self.now);
                     if let Some((after, ms)) = end.pauses.get(app.pauses_done)
                         && app.read >= *after
                     {
@@ -271,7 +299,7 @@ impl World<'_> {
 
     /// Nobody forges, and nobody else has this connection's ports, so that every byte must be right.
     pub(super) fn is_strict(&self, which: usize) -> bool {
-        self.scenario.attacks.is_empty() && !self.mistakable.contains(&which)
+        self.scenario.is_judged() && !self.mistakable.contains(&which)
     }
 
     fn ended(&mut self, side: usize, which: usize, app: &mut App, reason: CloseReason) {
@@ -312,6 +340,7 @@ impl World<'_> {
                 }
                 Step::ReadNoMore => {
                     self.stacks[side].shutdown_read(self.now, app.id);
+                    app.reads_no_more = true;
                     true
                 }
                 Step::Close => {
@@ -367,6 +396,7 @@ impl World<'_> {
             };
             match taken {
                 Ok(taken) => {
+                    self.wire.progress(self.now);
                     app.written += taken as u64;
                     app.of_step += taken as u64;
                     if flags.contains(WriteFlags::URGENT) && taken > 0 {

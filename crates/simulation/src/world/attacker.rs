@@ -1,10 +1,11 @@
 //! Packets of somebody who has seen every packet, and so knows every number.
 
 use super::wire::icmp;
-use super::{SERVER, World};
+use super::{Failure, SERVER, World, ledger};
 use crate::scenario::{Attack, Forgery};
+use bytes::Bytes;
 use core::time::Duration;
-use proto::{RxPacket, SeqNum};
+use proto::{RxPacket, SeqNum, State};
 use std::net::IpAddr;
 use wire::{Addr, Flags, IcmpError, IpHeader, SackBlocks, TcpHeader, TcpOptions};
 
@@ -15,9 +16,95 @@ impl World<'_> {
             self.scenario.attacks.iter().filter(|attack| attack.after == packets).collect();
         for attack in due {
             for nth in 0..attack.count {
-                self.forge(attack, nth);
+                match attack.kind.is_bounded() {
+                    true => self.wire.to_forge.push((attack.clone(), nth)),
+                    false => self.forge(attack, nth),
+                }
             }
         }
+    }
+
+    /// Hands over what is forged of the numbers of this very moment.
+    pub(super) fn attack_within_bounds(&mut self) -> Result<(), Failure> {
+        for (attack, nth) in std::mem::take(&mut self.wire.to_forge) {
+            let Some(packet) = self.bounded_forgery(&attack, nth) else { continue };
+            self.say(format_args!("forged for {}: {}", attack.to, wire::Summary(&packet)));
+            if let Some((which, _)) = self.seen(1 - attack.to, &packet) {
+                ledger::arrives(&mut self.accounts[which], attack.to, self.now, None);
+            }
+            self.stacks[attack.to].handle_packet(self.now, RxPacket::new(packet));
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    fn bounded_forgery(&mut self, attack: &Attack, nth: u32) -> Option<Bytes> {
+        let to = attack.to;
+        if attack.kind == Forgery::Error {
+            let about = self.wire.latest[to].clone()?;
+            return Some(self.icmp_error(&about));
+        }
+        if attack.kind == Forgery::Replay {
+            let past = &self.wire.past[1 - to];
+            let at = self.random.below(past.len() as u64) as usize;
+            return past.get(at).cloned();
+        }
+        let latest = self.wire.latest[1 - to].clone()?;
+        let (ip, range) = IpHeader::parse(&latest).ok()?;
+        let (tcp, _) = TcpHeader::parse(&latest[range], None).ok()?;
+        let (which, _) = self.seen(1 - to, &latest)?;
+        let id = self.apps[which][to].as_ref()?.id;
+        let info = self.stacks[to].info(id)?;
+        if matches!(info.state, State::SynSent | State::SynReceived | State::TimeWait | State::Closed) {
+            return None;
+        }
+        let stack = &self.stacks[to];
+        let (rcv_nxt, (una, end)) = (stack.rcv_nxt(id)?, stack.send_span(id)?);
+        let off = (attack.seq_off.unsigned_abs() as u32 % (1 << 30)).wrapping_add(nth);
+        let timestamps = tcp.options.timestamps.filter(|_| info.timestamps);
+        let header = TcpHeader {
+            seq: rcv_nxt,
+            ack: una,
+            flags: Flags::ACK,
+            options: TcpOptions { timestamps, ..TcpOptions::default() },
+            ..tcp
+        };
+        // Where the window ends, or may be told to end by what is on its way.
+        let beyond = rcv_nxt + info.rcv_wnd.max(info.recv_buffer) + (1 << info.rcv_wscale) + 1;
+        let before = attack.seq_off < 0;
+        let text = [b'x'; 1000];
+        let (header, text) = match attack.kind {
+            Forgery::StrayReset => {
+                // Within the window none may be the number behind what came early, which counts as the one expected.
+                let in_order = info.tcp_info.rcv_ooopack == 0;
+                let seq = match (before, in_order) {
+                    (true, _) => rcv_nxt - 2 - off,
+                    (false, true) => rcv_nxt + 1 + off,
+                    (false, false) => beyond + off,
+                };
+                (TcpHeader { seq, flags: Flags::RST, ..header }, &text[..0])
+            }
+            Forgery::StraySyn => {
+                let seq = if before { rcv_nxt - off } else { rcv_nxt + off };
+                let flags = if nth.is_multiple_of(2) { Flags::SYN } else { Flags::SYN | Flags::ACK };
+                (TcpHeader { seq, flags, ..header }, &text[..0])
+            }
+            Forgery::FarText => {
+                let len = 1 + self.random.magnitude(999) as u32;
+                let seq = if before { rcv_nxt - len - off } else { beyond + off };
+                // A FIN before the window would be one that has come.
+                let flags = if before { Flags::ACK } else { Flags::ACK | Flags::FIN };
+                (TcpHeader { seq, flags, ..header }, &text[..len as usize])
+            }
+            Forgery::FarAck => {
+                let ack = if before { una - 1 - off } else { end + 2 + off };
+                (TcpHeader { ack, ..header }, &text[..0])
+            }
+            Forgery::LyingSack => (self.with_blocks(header), &text[..0]),
+            Forgery::ShutWindow => (TcpHeader { window: 0, ..header }, &text[..0]),
+            _ => return None,
+        };
+        Some(wire::build_tcp_packet(&ip, &header, text))
     }
 
     fn forge(&mut self, attack: &Attack, nth: u32) {
@@ -46,8 +133,12 @@ impl World<'_> {
             }
             Forgery::Fin => (TcpHeader { flags: Flags::ACK | Flags::FIN, ..header }, &text[..0]),
             Forgery::Christmas => (TcpHeader { flags: Flags::all(), ..header }, &text[..10]),
-            Forgery::Icmp => return self.forge_icmp(attack),
             Forgery::StolenCookie => return self.steal_cookie(),
+            Forgery::Icmp => {
+                let Some(about) = self.wire.latest[attack.to].clone() else { return };
+                let error = self.icmp_error(&about);
+                return self.wire.insert(self.now, attack.to, RxPacket::new(error));
+            }
             Forgery::Mutated => {
                 let mut bytes = latest.to_vec();
                 let at = range.start + self.random.below((bytes.len() - range.start) as u64) as usize;
@@ -56,6 +147,7 @@ impl World<'_> {
                 self.wire.insert(self.now, attack.to, RxPacket::new(bytes.into()));
                 return;
             }
+            _ => return,
         };
         let packet = wire::build_tcp_packet(&ip, &header, text);
         self.say(format_args!("forged for {}: {}", attack.to, wire::Summary(&packet)));
@@ -91,10 +183,8 @@ impl World<'_> {
         header
     }
 
-    /// An error about the latest packet that the victim has sent itself.
-    fn forge_icmp(&mut self, attack: &Attack) {
-        let Some(about) = self.wire.latest[attack.to].clone() else { return };
-        let Ok((ip, _)) = IpHeader::parse(&about) else { return };
+    /// An error about this packet.
+    fn icmp_error(&mut self, about: &Bytes) -> Bytes {
         let mtu = self.random.magnitude(70_000) as u32;
         let error = self.random.pick(&[
             IcmpError::HostUnreachable,
@@ -106,6 +196,9 @@ impl World<'_> {
             IcmpError::TimeExceeded,
             IcmpError::ParameterProblem,
         ]);
-        self.wire.insert(self.now, attack.to, RxPacket::new(icmp(ip.dst, ip.src, error, &about)));
+        match IpHeader::parse(about) {
+            Ok((ip, _)) => icmp(ip.dst, ip.src, error, about),
+            Err(_) => about.clone(),
+        }
     }
 }

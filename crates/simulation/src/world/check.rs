@@ -20,6 +20,19 @@ impl World<'_> {
         }
     }
 
+    /// The engine's own rules, where it is built with them.
+    pub(super) fn hear_complaints(&mut self) -> Result<(), Failure> {
+        #[cfg(debug_assertions)]
+        for side in [CLIENT, SERVER] {
+            if let Some(complaint) = self.stacks[side].complaint(self.now) {
+                let which = self.by_id[side].get(&complaint.connection);
+                let seen = format!("side {side}, connection {which:?}: {}", complaint.seen);
+                return Err(Failure::new(complaint.rule, seen));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn check_connections(&mut self) -> Result<(), Failure> {
         for side in [CLIENT, SERVER] {
             for (id, which) in &self.by_id[side] {

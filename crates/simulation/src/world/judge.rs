@@ -4,6 +4,8 @@
 use super::app::{App, Fate};
 use super::{CLIENT, Failure, SERVER, World};
 use crate::excuse::{Facts, Side, find};
+use core::time::Duration;
+use proto::State;
 
 impl World<'_> {
     pub(super) fn judge(&mut self) -> Result<(), Failure> {
@@ -24,11 +26,8 @@ impl World<'_> {
         if matches!(fate, Some(Fate::Complete | Fate::Left)) {
             return Ok(());
         }
-        let facts = Facts {
-            scenario: self.scenario,
-            longest_pause: self.scenario.connections[which].longest_pause(),
-            sides: [CLIENT, SERVER].map(|side| self.facts_of(side, which)),
-        };
+        let facts =
+            Facts { scenario: self.scenario, sides: [CLIENT, SERVER].map(|side| self.facts_of(side, which)) };
         match find(&facts, side) {
             Some(excuse) => {
                 self.say(format_args!("{side}/{which}: {fate:?}: {excuse}"));
@@ -42,19 +41,26 @@ impl World<'_> {
                     _ => "waits for ever".to_owned(),
                 };
                 let seen = format!(
-                    "side {side}, connection {which}: {}; the other end: {}",
+                    "side {side}, connection {which}: {}; the other end: {}; over {:?}; the wire has seen {:?}",
                     self.describe(side, which),
-                    self.describe(1 - side, which)
+                    self.describe(1 - side, which),
+                    facts.sides[side].over,
+                    self.accounts[which]
                 );
                 Err(Failure { kind, seen })
             }
         }
     }
 
-    fn facts_of(&self, side: usize, which: usize) -> Side<'_> {
+    pub(super) fn facts_of(&self, side: usize, which: usize) -> Side<'_> {
+        let app = self.apps[which][side].as_ref();
+        let info = app.filter(|app| app.fate == Fate::Busy).and_then(|app| self.stacks[side].info(app.id));
+        let open = info.filter(|info| !matches!(info.state, State::Closed | State::TimeWait));
         Side {
-            fate: self.apps[which][side].as_ref().map(|app| app.fate),
-            config: self.stacks[side].config(),
+            fate: app.map(|app| app.fate),
+            over: app.and_then(|app| app.over.as_ref()),
+            account: &self.accounts[which][side],
+            configs: &self.configs[side],
             counters: self.stacks[side].counters(),
             drops: self.stacks[side].drops(),
             options: match side {
@@ -62,6 +68,12 @@ impl World<'_> {
                 _ => &self.scenario.listener.options,
             },
             steps: &self.scenario.connections[which].ends[side].steps,
+            slept: self.scenario.sleeps[..self.sleeps_done]
+                .iter()
+                .map(|(_, ms)| Duration::from_millis(*ms))
+                .sum(),
+            reads_no_more: app.is_some_and(|app| app.reads_no_more && app.shut),
+            undelivered: open.is_some_and(|info| info.send_queue > 0 || info.flight_size > 0),
         }
     }
 

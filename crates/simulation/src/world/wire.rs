@@ -1,58 +1,90 @@
 //! What lies between the two stacks.
 
+use super::ledger::{self, Seen};
 use super::{CLIENT, Failure, SERVER, World};
 use crate::Scenario;
+use crate::scenario::Attack;
 use bytes::Bytes;
 use core::time::Duration;
 use proto::{Instant, RxBatch, RxPacket, TxPacket};
 use std::collections::BTreeMap;
 use wire::{Addr, Ecn, Flags, Icmp, IcmpError, IpHeader, TcpHeader};
 
-/// More packets than any world needs, beside those for its bytes: somebody sends without end.
-const MOST_PACKETS: u64 = 200_000;
-/// Each byte may take so many packets, where a setting or an option makes segments of one byte.
-const PACKETS_PER_BYTE: u64 = 8;
+/// Packets without progress of any application: somebody sends without end.
+const MOST_PACKETS: u64 = 50_000;
+/// No timer asks more often than every second once its waits have doubled; each question, and each answer, may come twice.
+const PACKETS_PER_SECOND: u64 = 8;
+/// Where segments are of one byte, so many packets may fly, and fly again, before the first that is missing arrives.
+const PACKETS_PER_BYTE: u64 = 4;
+/// A world of more packets, beside those for its bytes, is left: an application that writes a byte at a time, each of which leaves after seconds
+/// and goes again every second, is right, and endless.
+const MOST_OF_WORLD: u64 = 200_000;
+const MOST_PER_BYTE: u64 = 8;
+/// So many of the first packets of each host an attacker keeps.
+const MOST_PAST: usize = 200;
 /// More packets than one call may bring forth.
 const MOST_AT_ONCE: u64 = 60_000;
 /// Copies of SYNs wander for long so many times as often as those of other packets.
 const SYNS_LATE: u64 = 20;
 /// Nothing repeats more often without an answer: the greatest of all limits is 255 (`tcp_retries2`), and timers before it are linear.
 const MOST_REPEATS: u32 = 700;
+/// After so many repetitions without an answer the waits have doubled often enough, or are those of a greatest time-out, of which the least
+/// is a second (`tcp_rto_max_ms`, and keepalive's interval): what is repeated sooner does not wait longer and longer (RFC 6298 §5.5, RFC 9293 §3.8.6.1).
+const HASTY_REPEATS: u32 = 40;
+const LEAST_WAIT: Duration = Duration::from_millis(400);
 
 #[derive(Default)]
 pub(super) struct Wire {
-    flying: BTreeMap<(Instant, u64), (usize, RxPacket)>,
+    flying: BTreeMap<(Instant, u64), Flying>,
     serial: u64,
     pub(super) fingerprint: u64,
     pub(super) packets: u64,
+    /// Since an application has read, written or ended something, and when that was.
+    since_progress: u64,
+    progress_at: Option<Instant>,
     /// The latest TCP packet of each host.
     pub(super) latest: [Option<Bytes>; 2],
     /// The latest SYN with a Fast Open cookie.
     pub(super) cookie_syn: Option<Bytes>,
-    repeats: [Repeats; 2],
-    most_packets: u64,
+    /// Bytes that all applications have to say.
+    said: u64,
+    /// Some of all that each has sent, for who repeats it.
+    pub(super) past: [Vec<Bytes>; 2],
+    /// What is to be forged at once.
+    pub(super) to_forge: Vec<(Attack, u32)>,
 }
 
-/// How often a host has said the same and heard nothing.
-#[derive(Default)]
-struct Repeats {
-    hash: u64,
-    count: u32,
+/// A packet on its way.
+struct Flying {
+    to: usize,
+    packet: RxPacket,
+    /// It is as its sender, who is the other host, has sent it.
+    intact: bool,
 }
 
 impl Wire {
     pub(super) fn new(scenario: &Scenario) -> Wire {
         let said: u64 = scenario.connections.iter().map(|plan| plan.says(0) + plan.says(1)).sum();
-        Wire { most_packets: MOST_PACKETS + PACKETS_PER_BYTE * said, ..Wire::default() }
+        Wire { said, ..Wire::default() }
     }
 
     pub(super) fn next_arrival(&self) -> Option<Instant> {
         self.flying.keys().next().map(|(at, _)| *at)
     }
 
+    /// An application has read, written or ended something.
+    pub(super) fn progress(&mut self, now: Instant) {
+        (self.since_progress, self.progress_at) = (0, Some(now));
+    }
+
+    /// Somebody else than a host sends it.
     pub(super) fn insert(&mut self, at: Instant, to: usize, packet: RxPacket) {
+        self.carry(at, Flying { to, packet, intact: false });
+    }
+
+    fn carry(&mut self, at: Instant, flying: Flying) {
         self.serial += 1;
-        self.flying.insert((at, self.serial), (to, packet));
+        self.flying.insert((at, self.serial), flying);
     }
 }
 
@@ -80,12 +112,16 @@ impl World<'_> {
                 if !self.is_honest() && self.random.chance(self.scenario.hosts[from].refusals) {
                     self.say(format_args!("{from} refused {}", wire::Summary(&packet.to_bytes())));
                     self.stacks[from].handle_refusal(self.now, &packet);
+                    if let Some((which, seen)) = self.seen(from, &packet.to_bytes()) {
+                        ledger::leaves(&mut self.accounts[which], from, self.now, seen);
+                        ledger::is_harmed(&mut self.accounts[which], from, self.now);
+                    }
                     continue;
                 }
                 self.send(from, &packet)?;
             }
         }
-        Ok(())
+        self.hear_complaints()
     }
 
     fn send(&mut self, from: usize, packet: &TxPacket) -> Result<(), Failure> {
@@ -124,21 +160,23 @@ impl World<'_> {
     fn launch(&mut self, from: usize, packet: RxPacket) -> Result<(), Failure> {
         self.wire.fingerprint = hash(self.wire.fingerprint, &packet.data) ^ self.now.as_nanos();
         self.wire.packets += 1;
-        self.count_repeats(from, &packet.data)?;
+        self.check_repetition(from, &packet.data)?;
         self.watch_leaving(from, &packet.data)?;
         self.wire.latest[from] = Some(packet.data.clone());
-        if !self.scenario.attacks.is_empty() && from == CLIENT && brings_cookie(&packet.data) {
-            self.wire.cookie_syn = Some(packet.data.clone());
+        if !self.scenario.attacks.is_empty() {
+            self.keep_for_attackers(from, &packet);
         }
         self.forge_when_due();
         let arrow = if from == CLIENT { ">" } else { "<" };
         if packet.gso_size == 0 && packet.data.len() > self.mtu() && !may_be_cut(&packet.data) {
             self.say(format_args!("{arrow} too big: {}", wire::Summary(&packet.data)));
+            self.harm(from, &packet.data);
             self.too_big(from, &packet.data);
             return Ok(());
         }
         if self.is_out() || !self.is_honest() && self.random.chance(self.scenario.wire.loss) {
             self.say(format_args!("{arrow} lost: {}", wire::Summary(&packet.data)));
+            self.harm(from, &packet.data);
             return Ok(());
         }
         self.say(format_args!("{arrow} {}", wire::Summary(&packet.data)));
@@ -157,19 +195,50 @@ impl World<'_> {
         Ok(())
     }
 
-    fn count_repeats(&mut self, from: usize, packet: &[u8]) -> Result<(), Failure> {
-        if self.wire.packets > self.wire.most_packets {
+    fn keep_for_attackers(&mut self, from: usize, packet: &RxPacket) {
+        if from == CLIENT && brings_cookie(&packet.data) {
+            self.wire.cookie_syn = Some(packet.data.clone());
+        }
+        let past = &mut self.wire.past[from];
+        if packet.gso_size == 0 && past.len() < MOST_PAST {
+            past.push(packet.data.clone());
+        }
+    }
+
+    /// What the ledger calls this packet, and whose it is.
+    pub(super) fn seen(&self, from: usize, packet: &[u8]) -> Option<(usize, Seen)> {
+        let seen = Seen::new(from, packet)?;
+        Some((*self.by_port.get(&seen.client_port)?, seen))
+    }
+
+    fn harm(&mut self, from: usize, packet: &[u8]) {
+        if let Some((which, _)) = self.seen(from, packet) {
+            ledger::is_harmed(&mut self.accounts[which], from, self.now);
+        }
+    }
+
+    /// Nobody repeats without end, or without waiting longer and longer.
+    fn check_repetition(&mut self, from: usize, packet: &[u8]) -> Result<(), Failure> {
+        self.wire.since_progress += 1;
+        let said = self.wire.said;
+        self.too_long |= self.wire.packets > MOST_OF_WORLD + MOST_PER_BYTE * said;
+        let since = self.wire.progress_at.map_or(0, |at| self.now.since(at).as_secs());
+        let connections = self.scenario.connections.len() as u64;
+        if self.wire.since_progress
+            > MOST_PACKETS + PACKETS_PER_BYTE * said + PACKETS_PER_SECOND * connections * since
+        {
             return Err(Failure::new("a storm of packets", wire::Summary(packet)));
         }
-        // Without what changes from one to the next: IP's identification and checksum, TCP's checksum and options.
-        let Ok((ip, range)) = IpHeader::parse(packet) else { return Ok(()) };
-        let tcp = &packet[range];
-        let told = hash(u64::from(ip.protocol), &tcp[..tcp.len().min(16)]);
-        let repeats = &mut self.wire.repeats[from];
-        repeats.count = if repeats.hash == told { repeats.count + 1 } else { 0 };
-        repeats.hash = told;
-        if repeats.count > MOST_REPEATS {
+        let Some((which, seen)) = self.seen(from, packet) else { return Ok(()) };
+        let repeated = ledger::leaves(&mut self.accounts[which], from, self.now, seen);
+        if repeated.times > MOST_REPEATS {
             return Err(Failure::new("repeats without end and without an answer", wire::Summary(packet)));
+        }
+        // Of SYNs the first time-outs may be as many as one likes, each as long as the first (`tcp_syn_linear_timeouts`); what `TCP_TX_DELAY` holds
+        // back was asked for before.
+        let hasty = repeated.times > HASTY_REPEATS && repeated.after < LEAST_WAIT;
+        if hasty && !seen.is_syn() && !self.facts_of(from, which).leaves_late() {
+            return Err(Failure::new("repeats without waiting longer", wire::Summary(packet)));
         }
         Ok(())
     }
@@ -177,6 +246,7 @@ impl World<'_> {
     fn fly(&mut self, from: usize, mut packet: RxPacket, late: Duration) {
         let faults = &self.scenario.wire;
         let mut delay = Duration::from_micros(faults.delay_us) + late;
+        let mut intact = true;
         if !self.is_honest() {
             if self.random.chance(faults.reorder) {
                 delay += delay.mul_f64(self.random.below(300) as f64 / 100.0);
@@ -193,9 +263,11 @@ impl World<'_> {
                 let at = self.random.below(bytes.len() as u64) as usize;
                 bytes[at] ^= 1 << self.random.below(8);
                 packet.data = bytes.into();
+                intact = false;
+                self.harm(from, &packet.data);
             }
         }
-        self.wire.insert(self.now + delay, 1 - from, packet);
+        self.wire.carry(self.now + delay, Flying { to: 1 - from, packet, intact });
     }
 
     /// A router cannot forward it whole.
@@ -227,11 +299,14 @@ impl World<'_> {
 
     /// Hands over what has arrived.
     pub(super) fn deliver(&mut self) -> Result<(), Failure> {
+        self.attack_within_bounds()?;
         let mut batches: [RxBatch; 2] = Default::default();
         while let Some(entry) = self.wire.flying.first_entry().filter(|entry| entry.key().0 <= self.now) {
-            let (to, packet) = entry.remove();
+            let Flying { to, packet, intact } = entry.remove();
             self.watch_arriving(to, &packet.data);
-            self.wire.repeats[to] = Repeats::default();
+            if let Some((which, seen)) = self.seen(1 - to, &packet.data) {
+                ledger::arrives(&mut self.accounts[which], to, self.now, intact.then_some(seen));
+            }
             if self.scenario.wire.batches {
                 // One half in memory of their own, the other in what the batch has.
                 match packet.data.len() % 2 {

@@ -1,0 +1,162 @@
+//! For how long an end must have waited before it may give up: the least that any of its settings and options asks for, over the whole of
+//! its life, as either may change in the middle.
+
+use super::{Facts, Side};
+use crate::scenario::{Opt, Step};
+use crate::world::{CLIENT, Fate};
+use core::time::Duration;
+use proto::Config;
+
+/// Linux's `TCP_RTO_MIN`, from which `tcp_retries2` counts.
+const BASE: Duration = Duration::from_millis(200);
+/// An orphan's retransmissions with `tcp_orphan_retries` 0.
+const ORPHAN_RETRIES: u32 = 8;
+
+/// What `retries` retransmissions take whose time-outs double from `base` up to `most` (Linux's `tcp_model_timeout`; RFC 1122 §4.2.3.5 lets R2
+/// be a time or a number).
+fn modelled(retries: u32, base: Duration, most: Duration) -> Duration {
+    let base = base.max(Duration::from_millis(1)).min(most);
+    let mut wait = base;
+    let mut all = Duration::ZERO;
+    for _ in 0..=retries {
+        all += wait;
+        wait = (2 * wait).min(most);
+    }
+    all
+}
+
+impl Side<'_> {
+    /// Values that an option has had.
+    pub(super) fn values(&self, name: &str) -> impl Iterator<Item = u64> {
+        let named = move |option: &&Opt| option.0 == name;
+        let steps = self.steps.iter().filter_map(|step| match step {
+            Step::Set(option) => Some(option),
+            _ => None,
+        });
+        self.options.iter().chain(steps).filter(named).map(|option| option.1)
+    }
+
+    fn least_of(&self, name: &str, setting: impl Fn(&Config) -> u64) -> u64 {
+        let settings = self.configs.iter().map(setting).min();
+        settings.into_iter().chain(self.values(name)).min().unwrap_or(0)
+    }
+
+    fn rto_max(&self) -> Duration {
+        Duration::from_millis(self.least_of("rto_max", |config| config.tcp_rto_max_ms.into()).max(1))
+    }
+
+    fn least_setting(&self, setting: impl Fn(&Config) -> u32) -> u32 {
+        self.configs.iter().map(setting).min().unwrap_or(0)
+    }
+
+    /// RFC 5482's; 0 is none.
+    fn user_timeout(&self) -> Option<Duration> {
+        self.values("user_timeout").filter(|ms| *ms > 0).min().map(Duration::from_millis)
+    }
+
+    /// `TCP_TX_DELAY` is used.
+    pub(crate) fn leaves_late(&self) -> bool {
+        !self.latest().is_zero()
+    }
+
+    /// What leaves late counts from before: so much, at most. A machine may sleep while it waits to leave.
+    fn latest(&self) -> Duration {
+        let delay = Duration::from_millis(self.values("tx_delay").max().unwrap_or(0));
+        if delay.is_zero() { delay } else { delay + self.slept }
+    }
+}
+
+/// R2 of data (RFC 9293 §3.8.3): so long it has gone unanswered, or the peer has kept its window closed without a word, or the application's own
+/// patience is over.
+pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
+    let end = &facts.sides[side];
+    let Some((at, account)) = end.over else { return false };
+    let late = end.latest();
+    let retries = end.least_setting(|config| config.tcp_retries2);
+    let borne = end.user_timeout();
+    let most = modelled(retries, BASE, end.rto_max()).min(borne.unwrap_or(Duration::MAX));
+    if account.waited(*at) + late >= most {
+        return true;
+    }
+    // Window probes are counted, and those of text that the device refuses.
+    let probed = account.sent_since_heard >= retries;
+    let stuck = borne.is_some_and(|borne| account.stuck(*at) + late >= borne);
+    let unheard = end.configs.iter().any(|config| config.resend_into_closed_window)
+        && account.silence(*at) + late >= 2 * end.rto_max();
+    account.progress_at.is_some() && (probed || stuck || unheard)
+}
+
+/// R2 of a SYN, or of the SYN-ACK of one who has been accepted already.
+pub(super) fn is_opening_given_up(facts: &Facts<'_>, side: usize) -> bool {
+    let end = &facts.sides[side];
+    let Some((at, account)) = end.over.filter(|(_, account)| account.heard_nothing()) else { return false };
+    let retries = match side {
+        CLIENT => end.least_of("syn_retries", |config| config.tcp_syn_retries.into()),
+        _ => end.least_of("syn_retries", |config| config.tcp_synack_retries.into()),
+    } as u32;
+    let initial = end.configs.iter().map(|config| config.rto_initial).min().unwrap_or_default();
+    let most = modelled(retries, initial, end.rto_max()).min(end.user_timeout().unwrap_or(Duration::MAX));
+    account.waited(*at) + end.latest() >= most || account.syns > retries
+}
+
+/// Keepalive (RFC 9293 §3.8.4): the peer was silent, and then left every probe unanswered.
+pub(super) fn is_keepalive_over(facts: &Facts<'_>, side: usize) -> bool {
+    let end = &facts.sides[side];
+    let Some((at, account)) = end.over else { return false };
+    if end.values("keepalive").all(|on| on == 0) {
+        return false;
+    }
+    let probes = end.least_of("keepalive_probes", |config| config.tcp_keepalive_probes.into()) as u32;
+    let ms = |time: Duration| time.as_millis() as u64;
+    let time = Duration::from_millis(end.least_of("keepalive_time", |config| ms(config.tcp_keepalive_time)));
+    let interval =
+        Duration::from_millis(end.least_of("keepalive_intvl", |config| ms(config.tcp_keepalive_intvl)));
+    let silence = account.silence(*at) + end.latest();
+    let unanswered = silence >= time + probes * interval && account.sent_since_heard >= probes;
+    unanswered || end.user_timeout().is_some_and(|borne| silence >= borne && account.sent_since_heard > 0)
+}
+
+/// An end that nobody holds any more gives up sooner (`tcp_orphan_retries`): after that time, or so many window probes.
+pub(super) fn is_orphan_given_up(facts: &Facts<'_>, side: usize) -> bool {
+    let end = &facts.sides[side];
+    let Some((at, account)) = end.over else { return false };
+    let retries = end.least_setting(|config| match config.tcp_orphan_retries {
+        0 => ORPHAN_RETRIES,
+        retries => retries,
+    });
+    let borne = end.user_timeout().unwrap_or(Duration::MAX);
+    // Once its time-out is the greatest, `tcp_orphan_retries` 0 means what it says (Linux's `tcp_orphan_retries`).
+    let exhausted = end.configs.iter().any(|config| config.tcp_orphan_retries == 0).then(|| end.rto_max());
+    let most = modelled(retries, BASE, end.rto_max()).min(borne).min(exhausted.unwrap_or(Duration::MAX));
+    let late = end.latest();
+    account.waited(*at) + late >= most
+        || account.stuck(*at) + late >= most.min(borne)
+        || account.sent_since_progress >= retries
+}
+
+/// Something kept the two from hearing each other in that time, or the peer has told of a closed window (it reads nothing), or the time is too short for a round trip.
+pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
+    let Some((at, account)) = facts.sides[side].over else { return false };
+    let from = [account.waits_since, account.progress_at, account.heard_at].into_iter().flatten().min();
+    let from = from.unwrap_or(*at);
+    let trip = facts.round_trip();
+    let harmed =
+        facts.sides.iter().filter_map(|end| end.account.harmed_at).any(|harmed| harmed + trip >= from);
+    let peer = &facts.sides[1 - side];
+    let peer_was_there = peer.fate == Some(Fate::Busy) || peer.over.is_some_and(|(over, _)| over > at);
+    let waited = at.since(account.waits_since.unwrap_or(from));
+    harmed || account.told_closed || !facts.sides[side].slept.is_zero() || !peer_was_there || waited <= trip
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Linux's documentation says of 15 retries: 924.6 s.
+    #[test]
+    fn the_time_of_fifteen_retries_is_linuxs() {
+        let most = Duration::from_secs(120);
+        let ms = |retries, base| modelled(retries, Duration::from_millis(base), most).as_millis();
+        assert_eq!((ms(15, 200), ms(8, 200), ms(0, 200), ms(6, 1000)), (924_600, 102_200, 200, 127_000));
+    }
+}
