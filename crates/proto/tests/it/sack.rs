@@ -563,7 +563,7 @@ fn a_block_around_the_whole_space_means_nothing() {
 }
 
 /// 400 segments in flight, of which every other is reported, one by one in an order that jumps about: whether the device cuts bursts or not,
-/// those between them go again in their order, each once, and nothing else does.
+/// what was not reported by then goes again, in the order of its numbers, and each segment once.
 #[test]
 fn many_holes_are_repaired_in_order() {
     const SEGMENTS: u32 = 400;
@@ -587,15 +587,18 @@ fn many_holes_are_repaired_in_order() {
         let first: usize = p.sent_now().len();
         assert_eq!(first, SEGMENTS as usize);
         p.pass(100);
-        let mut again = Vec::new();
+        let (mut again, mut reported) = (Vec::new(), Vec::new());
         for i in 0..SEGMENTS / 2 {
             let odd = i * 77 % (SEGMENTS / 2) * 2 + 1;
+            reported.push(odd);
             p.send(&format!("A 1 ack 1 <sack {}:{}>", odd * 1000 + 1, odd * 1000 + 1001));
             p.pass(1);
-            again.extend(sent(&mut p));
+            let now = sent(&mut p);
+            assert!(!now.iter().any(|number| reported.contains(number)), "{now:?} of {reported:?}");
+            again.extend(now);
         }
-        assert!(again.len() > 50, "{}", again.len());
-        let expected: Vec<u32> = (0..SEGMENTS).step_by(2).take(again.len()).collect();
-        assert_eq!(again, expected, "bursts of {burst} bytes");
+        assert!(again.len() > 50 && again.is_sorted_by(|a, b| a < b), "bursts of {burst} bytes: {again:?}");
+        let last = again.last().copied().unwrap_or_default();
+        assert!((0..last).step_by(2).all(|even| again.contains(&even)), "{again:?}");
     }
 }
