@@ -228,8 +228,7 @@ impl<'a> World<'a> {
             }
             self.change_settings();
             for side in [CLIENT, SERVER] {
-                self.stacks[side].handle_timeout(self.now);
-                self.check_deadline(side)?;
+                self.handle_timeouts(side)?;
             }
             self.drain()?;
             self.note_endings();

@@ -25,6 +25,7 @@ struct Shown {
     isn: Option<SeqNum>,
     /// Of its SYN.
     window_scale: Option<u8>,
+    syn_window: Option<u32>,
     /// The farthest it has let the other end send.
     edge: Option<SeqNum>,
     /// It has sent something behind its SYN.
@@ -92,11 +93,14 @@ impl World<'_> {
         self.bystander.any_reset |= tcp.flags.contains(Flags::RST);
         let ends = self.bystander.shown.entry(port).or_default();
         if tcp.flags.contains(Flags::SYN) && ends[from].isn != Some(tcp.seq) {
-            // What the other end has offered so far was for other numbers. What a SYN brought may go again whatever the window.
-            ends[1 - from].edge = (text > 0).then(|| tcp.seq + 1 + text);
+            // What the other end has offered so far was for other numbers, but for its SYN's window (RFC 7413 §4.2.2: a server may send
+            // before the handshake is over). What a SYN brought may go again whatever the window.
+            let offered = ends[1 - from].syn_window.filter(|_| from == SERVER).unwrap_or(0);
+            ends[1 - from].edge = (text.max(offered) > 0).then(|| tcp.seq + 1 + text.max(offered));
             ends[from] = Shown {
                 isn: Some(tcp.seq),
                 window_scale: tcp.options.window_scale,
+                syn_window: Some(tcp.window.into()),
                 edge: ends[from].edge.filter(|_| from == SERVER),
                 ..Shown::default()
             };

@@ -5,12 +5,25 @@ use proto::{Stack, State};
 
 /// What a connection may hold beside its buffers, bytes: a packet that came in counts with all of its memory, a write takes whole blocks.
 const SLACK: u64 = 1024 * 1024;
+/// No world has more timers due at once than these calls end.
+const CALLS_MAX: usize = 64;
 /// A packet's memory may be so many times its payload.
 const TRUESIZE: u64 = 8;
 
 impl World<'_> {
-    /// Whatever was due has been done: no world has as many timers as are left for a second call (`Stack::EXPIRED_AT_ONCE`).
-    pub(super) fn check_deadline(&mut self, side: usize) -> Result<(), Failure> {
+    /// Whatever is due is done, in as many calls as that takes (`Stack::EXPIRED_AT_ONCE`).
+    pub(super) fn handle_timeouts(&mut self, side: usize) -> Result<(), Failure> {
+        let stack = &mut self.stacks[side];
+        for _ in 0..CALLS_MAX {
+            stack.handle_timeout(self.now);
+            if stack.poll_timeout().is_none_or(|at| at > self.now) {
+                break;
+            }
+        }
+        self.check_deadline(side)
+    }
+
+    fn check_deadline(&mut self, side: usize) -> Result<(), Failure> {
         match self.stacks[side].poll_timeout() {
             Some(at) if at <= self.now => {
                 let late = self.now.since(at);
