@@ -49,31 +49,32 @@ struct Case {
 }
 
 const ALL: &[u32] = &[1000, 10_000, 100_000];
-/// What only memory that is used up shows at the greatest number.
 const SMALLER: &[u32] = &[1000, 10_000];
+/// A send buffer of 4 MiB holds no more of 48 bytes, where it is counted with its bookkeeping.
+const WITH_BOOKKEEPING: &[u32] = &[1000, 9000];
 
-/// As measured, and a quarter more. None exceeds 12,000: about 3 µs.
+/// A third more than was measured, at least. 4,000 are about a microsecond. (What is found to be lost while it is counted, and cut, is once.)
 const CASES: &[Case] = &[
-    Case::ours("sack ascending", 6000, SMALLER, sender::ascending),
-    Case::ours("sack descending", 6000, SMALLER, sender::descending),
-    Case::ours("sack alternating", 6000, ALL, sender::alternating),
-    Case::ours("sack scattered", 6000, ALL, sender::scattered),
-    Case::ours("sack overlapping", 6000, ALL, sender::overlapping),
-    Case::ours("sack duplicate", 6000, ALL, sender::duplicate),
-    Case::ours("sack late", 6000, SMALLER, sender::late),
-    Case::ours("sack cut", 12_000, ALL, sender::cut),
-    Case::linux("sack scattered, Linux's", 6000, SMALLER, sender::scattered),
-    Case::linux("sack cut, Linux's", 12_000, SMALLER, sender::cut),
-    Case::ours("holes ascending", 12_000, SMALLER, receiver::ascending),
-    Case::ours("holes descending", 12_000, SMALLER, receiver::descending),
-    Case::ours("holes alternating", 12_000, SMALLER, receiver::alternating),
-    Case::ours("holes scattered", 12_000, ALL, receiver::scattered),
-    Case::linux("holes ascending, Linux's", 12_000, SMALLER, receiver::ascending),
-    Case::linux("holes descending, Linux's", 12_000, SMALLER, receiver::descending),
-    Case::linux("holes alternating, Linux's", 12_000, SMALLER, receiver::alternating),
-    Case::linux("holes scattered, Linux's", 12_000, SMALLER, receiver::scattered),
-    Case::ours("pruning", 12_000, SMALLER, receiver::pruning),
-    Case::linux("pruning, Linux's", 12_000, ALL, receiver::pruning),
+    Case::ours("sack ascending", 10_500, SMALLER, sender::ascending),
+    Case::ours("sack descending", 18_500, SMALLER, sender::descending),
+    Case::ours("sack alternating", 11_000, SMALLER, sender::alternating),
+    Case::ours("sack scattered", 20_000, SMALLER, sender::scattered),
+    Case::ours("sack overlapping", 20_000, SMALLER, sender::overlapping),
+    Case::ours("sack duplicate", 9500, SMALLER, sender::duplicate),
+    Case::ours("sack late", 26_000, SMALLER, sender::late),
+    Case::ours("sack cut", 20_000, SMALLER, sender::cut),
+    Case::linux("sack scattered, Linux's", 20_000, WITH_BOOKKEEPING, sender::scattered),
+    Case::linux("sack cut, Linux's", 18_500, SMALLER, sender::cut),
+    Case::ours("holes ascending", 8000, SMALLER, receiver::ascending),
+    Case::ours("holes descending", 8000, SMALLER, receiver::descending),
+    Case::ours("holes alternating", 8000, SMALLER, receiver::alternating),
+    Case::ours("holes scattered", 8000, ALL, receiver::scattered),
+    Case::linux("holes ascending, Linux's", 8000, SMALLER, receiver::ascending),
+    Case::linux("holes descending, Linux's", 8000, SMALLER, receiver::descending),
+    Case::linux("holes alternating, Linux's", 8000, SMALLER, receiver::alternating),
+    Case::linux("holes scattered, Linux's", 8000, SMALLER, receiver::scattered),
+    Case::ours("pruning", 8000, SMALLER, receiver::pruning),
+    Case::linux("pruning, Linux's", 8000, ALL, receiver::pruning),
 ];
 
 impl Case {
