@@ -13,6 +13,7 @@
 //! | [`world`] | plays a scenario; says what went wrong, by a [`Failure`] |
 //! | [`excuse`] | which ends of a connection a scenario rightly brings about, one by one, with the standard's words |
 //! | [`shrink`] | the smallest scenario that fails in the same way |
+//! | [`open`] | worlds of the test command that are known to fail |
 //! | [`campaign`] | many seeds on several threads, with a watchdog |
 //! | [`journal`] | what a long campaign has played, to go on from there |
 //!
@@ -21,6 +22,7 @@
 pub mod campaign;
 pub mod excuse;
 pub mod journal;
+pub mod open;
 pub mod scenario;
 pub mod shrink;
 pub mod world;

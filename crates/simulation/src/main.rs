@@ -7,12 +7,16 @@ use progress::Progress;
 use simulation::campaign::{Campaign, Outcome, attempt};
 use simulation::excuse::EXCUSES;
 use simulation::journal::{Journal, Part};
+use simulation::open::Open;
 use simulation::shrink::shrink;
 use simulation::world::{Ends, Summary};
 use simulation::{Intensity, Scenario};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Of so many worlds one has an attacker.
+const ATTACKED_EVERY: u64 = 5;
 
 /// Two stacks in virtual time with everything drawn at random, and what must hold in every such world.
 #[derive(Parser)]
@@ -34,7 +38,7 @@ struct Arguments {
     #[arg(long, value_parser = parse_intensity)]
     intensity: Option<Intensity>,
     /// One in so many worlds has an attacker who knows every number; 0: none.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = ATTACKED_EVERY)]
     attacked_every: u64,
     /// Threads; without it one for each core.
     #[arg(long)]
@@ -111,9 +115,10 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         return play_on(campaign, file);
     }
     let mut progress = Progress::new(arguments.worlds);
-    let outcome = campaign.run(|outcome| progress.show(&campaign, outcome));
+    let mut outcome = campaign.run(|outcome| progress.show(&campaign, outcome));
     progress.end(&campaign, &outcome);
-    report(&outcome, progress.seconds());
+    let (open, gone) = set_open_apart(arguments, &campaign, &mut outcome);
+    report(&outcome, open, progress.seconds());
     if arguments.shrink {
         let mut kinds = BTreeMap::new();
         outcome.failures.iter().for_each(|(seed, failure)| {
@@ -123,7 +128,30 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
             show_smaller(arguments, seed, &campaign.scenario(seed))?;
         }
     }
-    Ok(outcome.failures.is_empty())
+    Ok(outcome.failures.is_empty() && !gone)
+}
+
+/// Takes the listed failures out of the outcome, and names them: how many there were, and whether one that is listed fails no more, or
+/// otherwise.
+fn set_open_apart(arguments: &Arguments, campaign: &Campaign, outcome: &mut Outcome) -> (u64, bool) {
+    if arguments.intensity.is_some() || arguments.attacked_every != ATTACKED_EVERY {
+        return (0, false);
+    }
+    let listed = Open::listed();
+    let played = campaign.seeds.start..campaign.seeds.start + outcome.worlds;
+    let gone: Vec<u64> = listed.gone(played, &outcome.failures).collect();
+    let all = outcome.failures.len();
+    outcome.failures.retain(|(seed, failure)| {
+        let is_listed = listed.has(*seed, failure);
+        if is_listed {
+            println!("open, as listed in crates/simulation/open.txt: {seed}: {}", failure.kind);
+        }
+        !is_listed
+    });
+    gone.iter().for_each(|seed| {
+        println!("FAILED {seed}: it does not fail as crates/simulation/open.txt says; take it out there")
+    });
+    ((all - outcome.failures.len()) as u64, !gone.is_empty())
 }
 
 /// Plays what a journal does not have yet.
@@ -183,7 +211,7 @@ fn show_smaller(arguments: &Arguments, seed: u64, scenario: &Scenario) -> Result
     Ok(())
 }
 
-fn report(outcome: &Outcome, seconds: f64) {
+fn report(outcome: &Outcome, open: u64, seconds: f64) {
     let Outcome { worlds, totals, failures, core } = outcome;
     let Summary { packets, bytes, ends, drops, fingerprint, .. } = totals;
     println!(
@@ -210,5 +238,6 @@ fn report(outcome: &Outcome, seconds: f64) {
             println!("        {seed}: {}", failure.seen);
         }
     }
-    println!("{} passed, {} failed", worlds - failures.len() as u64, failures.len());
+    println!("{open} are known to fail and open");
+    println!("{} passed, {} failed", worlds - failures.len() as u64 - open, failures.len());
 }

@@ -30,6 +30,8 @@ struct Shown {
     edge: Option<SeqNum>,
     /// It has sent something behind its SYN.
     synchronized: bool,
+    /// Other connections have had the same ports: what is late of them says nothing of this one.
+    has_forerunners: bool,
     /// Text has come, and it has sent nothing since.
     owes_since: Option<Instant>,
     /// What it has sent last, without hearing anything since.
@@ -101,6 +103,7 @@ impl World<'_> {
                 isn: Some(tcp.seq),
                 window_scale: tcp.options.window_scale,
                 syn_window: Some(tcp.window.into()),
+                has_forerunners: ends[from].isn.is_some(),
                 edge: ends[from].edge.filter(|_| from == SERVER),
                 ..Shown::default()
             };
@@ -115,6 +118,7 @@ impl World<'_> {
         ends[from].owes_since = None;
         let end = tcp.seq + text + u32::from(tcp.flags.contains(Flags::SYN));
         if text > 0
+            && ends.iter().all(|end| !end.has_forerunners)
             && let Some(edge) = ends[1 - from].edge
             && end.after(edge)
         {

@@ -198,7 +198,8 @@ impl Rack {
             found.sort_by_key(|((seq, _), _)| seq.since(snd_una));
         }
         // The last sent of those that were overtaken and are not late yet.
-        let once = queue.last_overtaken(|segment| remaining(segment).is_some());
+        let once =
+            queue.last_overtaken(|segment| segment.seq.before(snd_nxt) && remaining(segment).is_some());
         let again = queue.last_resent_before((self.xmit_at, self.end));
         once.and_then(remaining).max(again.and_then(remaining))
     }

@@ -1,0 +1,37 @@
+//! Worlds of the test command that are known to fail: faults of the engine, or of a rule, that are found and not mended yet.
+
+use crate::world::Failure;
+use std::collections::BTreeMap;
+
+/// Seeds, and how they fail.
+#[derive(Debug)]
+pub struct Open(BTreeMap<u64, &'static str>);
+
+impl Open {
+    /// What `open.txt` lists. It speaks of worlds with all intensities in turn and an attacker in every fifth.
+    pub fn listed() -> Open {
+        let lines = include_str!("../open.txt").lines().filter(|line| !line.starts_with('#'));
+        let entry = |line: &'static str| {
+            let (seed, kind) = line.split_once(' ')?;
+            Some((seed.parse().ok()?, kind))
+        };
+        Open(lines.filter_map(entry).collect())
+    }
+
+    /// Is this failure listed?
+    pub fn has(&self, seed: u64, failure: &Failure) -> bool {
+        self.0.get(&seed).is_some_and(|kind| *kind == failure.kind)
+    }
+
+    /// Listed seeds among these that are not among the failures: they hold, or fail otherwise.
+    pub fn gone<'a>(
+        &'a self,
+        seeds: std::ops::Range<u64>,
+        failures: &'a [(u64, Failure)],
+    ) -> impl Iterator<Item = u64> + 'a {
+        let fails = |seed: &u64| {
+            failures.iter().any(|(failed, failure)| failed == seed && self.has(*failed, failure))
+        };
+        self.0.range(seeds).map(|(seed, _)| *seed).filter(move |seed| !fails(seed))
+    }
+}
