@@ -6,6 +6,9 @@ const CRATES: [&str; 3] = ["firstbyte-sync", "firstbyte-host", "firstbyte-posix"
 /// Read by `sync::model::check`.
 const TIMES: &str = "FIRSTBYTE_ORDERS";
 
+/// The same orders each time, so that a change is judged by itself; the environment may name others (shuttle's own variable).
+const SEED: (&str, &str) = ("SHUTTLE_RANDOM_SEED", "1");
+
 /// `[--times N]`: so many times the orders that the tests play by themselves.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let times = match arguments {
@@ -21,6 +24,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     cargo.args(["test", "--locked", "--test", "orders", "--target-dir", "target/threads"]);
     cargo.args(CRATES.iter().flat_map(|name| ["--package", name]));
     cargo.env("RUSTFLAGS", "--cfg shuttle").env(TIMES, times);
+    if std::env::var_os(SEED.0).is_none() {
+        cargo.env(SEED.0, SEED.1);
+    }
     println!("\n=== {cargo:?}");
     let status = cargo.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     if status.success() {
