@@ -1,7 +1,7 @@
 //! Budgets: how many instructions a packet may cost that tells of holes, or comes out of order, with 1,000, 10,000 and 100,000 segments in
 //! flight or held. Over budget is a failure: these are the costs that a hostile peer would like to see grow with their number.
 //!
-//! Each case runs in a process of its own under callgrind, which counts only what [`measured`] calls: packets in, and what they have sent. A packet
+//! Each case runs in a process of its own under callgrind, which counts only what `measured` calls: packets in, and what they have sent. A packet
 //! is one that comes or one that goes.
 //! `sender` has the cases of selective acknowledgements, `receiver` those of packets out of order, and of memory that is used up.
 

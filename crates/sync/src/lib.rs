@@ -4,7 +4,7 @@
 //! test run in one, and at each operation below a random choice, which a seed repeats, decides which goes on. So tests play many orders of
 //! events with the very code that runs in production: `cargo xtask threads`.
 //!
-//! What the system does beside, where it takes part in the order of events, is in [`model`] then: semaphores and event descriptors, time,
+//! What the system does beside, where it takes part in the order of events, is in `model` then: semaphores and event descriptors, time,
 //! signal handlers, cancellation.
 #![forbid(unsafe_code)]
 
