@@ -35,3 +35,18 @@ impl Open {
         self.0.range(seeds).map(|(seed, _)| *seed).filter(move |seed| !fails(seed))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_a_comment_or_an_entry() {
+        let lines = include_str!("../open.txt").lines().filter(|line| !line.starts_with('#'));
+        assert_eq!(
+            lines.count(),
+            Open::listed().0.len(),
+            "a line that is no `SEED SYMPTOM`, or a seed twice"
+        );
+    }
+}
