@@ -6,7 +6,7 @@ pub(crate) use args::LabArgs;
 
 use crate::failure::Failure;
 use crate::terminal::{page_style, print};
-use ::lab::report::{Page, Report, traces, write_pcapng, write_series};
+use ::lab::report::{Page, Report, document, traces, write_pcapng, write_series};
 use ::lab::scenario::{self, CATALOGUE};
 use args::{
     BigRequestArgs, CongestionArgs, FallbackArgs, FastOpenArgs, FlagsArgs, MiddleboxArgs, OutputArgs,
@@ -31,7 +31,9 @@ pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
             Err(Failure::usage(format!("there is no scenario `{name}`; choose one of: {}", names.join(", "))))
         }
         Some(scenario) => {
+            let name = scenario.name();
             let (report, output) = perform(scenario);
+            draw(name, &*report, &output)?;
             show(&*report, &output)
         }
     }
@@ -112,6 +114,17 @@ fn perform(scenario: Scenario) -> (Box<dyn Report>, OutputArgs) {
     }
 }
 
+/// Writes the pictures that are asked for.
+fn draw(name: &str, report: &dyn Report, output: &OutputArgs) -> Result<(), Failure> {
+    let question = CATALOGUE.iter().find(|entry| entry.name == name).map_or("", |entry| entry.question);
+    let document = || document(name, question, report);
+    let write = |path: &Path, text: String| {
+        std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))
+    };
+    output.html.as_deref().map_or(Ok(()), |path| write(path, document().to_html()))?;
+    output.svg.as_deref().map_or(Ok(()), |path| write(path, document().to_svg()))
+}
+
 fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &output.pcap {
         write_pcap(report, path).map_err(|error| Failure::file("write", path, &error))?;
@@ -138,6 +151,10 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &output.csv {
         page.gap();
         page.line(&format!("Windows and round trips are in {}, a row for each change.", path.display()));
+    }
+    for path in [&output.html, &output.svg].into_iter().flatten() {
+        page.gap();
+        page.line(&format!("Pictures are in {}.", path.display()));
     }
     if output.trace {
         for (name, lines) in traces(&report.recordings()) {

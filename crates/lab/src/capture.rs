@@ -2,6 +2,7 @@
 //!
 //! The capture is the only source of the lab's figures. It knows nothing of connections: `exchange` finds those.
 
+use crate::middlebox::Direction;
 use crate::segment::Segment;
 use bytes::Bytes;
 use proto::{Instant, TraceEvent};
@@ -91,11 +92,54 @@ impl Journey {
     }
 }
 
+/// One direction of one wire of one path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WireId {
+    pub(crate) path: usize,
+    pub(crate) hop: usize,
+    pub(crate) direction: Direction,
+}
+
+impl WireId {
+    /// Which way packets go on it.
+    pub fn direction(self) -> Direction {
+        self.direction
+    }
+}
+
+/// What was seen of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueueSample {
+    /// From now on so much waits.
+    Length {
+        /// Where.
+        wire: WireId,
+        /// Since when.
+        at: Instant,
+        /// Packets that wait, without the one being sent.
+        packets: usize,
+        /// Their bytes.
+        bytes: u64,
+    },
+    /// A packet came through: so long it was in the queue and the transmitter (a wire with jitter: and on its way beyond the mean).
+    Waited {
+        /// Where.
+        wire: WireId,
+        /// When it came to the queue.
+        since: Instant,
+        /// How long it took, nanoseconds.
+        nanos: u64,
+        /// Which packet.
+        packet: PacketId,
+    },
+}
+
 /// Everything seen on a network, in the order of time, and what the stacks at its ends told of themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     observations: Vec<Observation>,
     traced: Vec<(HostId, TraceEvent)>,
+    queues: Vec<QueueSample>,
 }
 
 impl Capture {
@@ -116,6 +160,16 @@ impl Capture {
     /// Adds what a host's stack tells.
     pub(crate) fn note(&mut self, host: HostId, event: TraceEvent) {
         self.traced.push((host, event));
+    }
+
+    /// Adds what was seen of queues.
+    pub(crate) fn note_queues(&mut self, samples: Vec<QueueSample>) {
+        self.queues.extend(samples);
+    }
+
+    /// What was seen of the queues of wires that have a rate or a discipline.
+    pub fn queues(&self) -> &[QueueSample] {
+        &self.queues
     }
 
     /// What the stacks told: states, windows, round trips, packets and why they went. In the order of time, those of one moment as they
@@ -140,7 +194,8 @@ impl Capture {
         let started: Vec<PacketId> =
             tail.iter().filter(|seen| seen.place.is_start()).map(|seen| seen.packet).collect();
         let belongs = |seen: &&Observation| started.binary_search(&seen.packet).is_ok();
-        Capture { observations: tail.iter().filter(belongs).cloned().collect(), traced: Vec::new() }
+        let observations = tail.iter().filter(belongs).cloned().collect();
+        Capture { observations, ..Capture::default() }
     }
 
     /// The way of every packet, in the order of their start.

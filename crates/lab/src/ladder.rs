@@ -44,6 +44,8 @@ pub struct Rung {
     pub ack: Option<u32>,
     /// Data bytes.
     pub len: u32,
+    /// Receive window that it tells, bytes; none where its scale is not known.
+    pub window: Option<u32>,
     /// Options worth a look, e.g. `cookie 1d0aa246d060bffa`, `mss 1460`.
     pub options: Vec<String>,
     /// Who lost it.
@@ -89,7 +91,7 @@ impl Ladder {
     /// SYN begins a new numbering, so several connections may follow each other; before the first, numbers are shown as they are.
     pub fn at_client(title: impl Into<String>, server: SocketAddr, packets: &[(Instant, Bytes)]) -> Ladder {
         let start = packets.first().map_or(Instant::ZERO, |(at, _)| *at);
-        let mut view = View { server, client_isn: SeqNum(0), server_isns: Vec::new() };
+        let mut view = View { server, client_isn: SeqNum(0), server_isns: Vec::new(), scales: [None; 2] };
         let rung = |(at, packet): &(Instant, Bytes)| {
             let segment = Segment::parse(packet).filter(|seg| seg.src() == server || seg.dst() == server)?;
             view.notice(&segment);
@@ -113,7 +115,12 @@ struct View {
     server: SocketAddr,
     client_isn: SeqNum,
     server_isns: Vec<SeqNum>,
+    /// The client's and the server's; `None` until their SYN was seen.
+    scales: [Option<Scale>; 2],
 }
+
+/// The window scale a SYN offered, if it did.
+type Scale = Option<u8>;
 
 impl View {
     fn new(exchange: &Exchange, journeys: &[Journey]) -> View {
@@ -121,7 +128,13 @@ impl View {
         let of_syn_acks =
             journeys.iter().filter_map(Journey::segment).filter(Segment::is_syn_ack).map(|seg| seg.tcp.seq);
         let server_isns = exchange.server_isn.into_iter().chain(of_syn_acks).collect();
-        View { server: exchange.server, client_isn: exchange.client_isn, server_isns }
+        let scale = |is_it: fn(&Segment) -> bool| {
+            let of_way =
+                journeys.iter().filter_map(|journey| journey.received_segment().or(journey.segment()));
+            of_way.filter(is_it).map(|segment| segment.tcp.options.window_scale).next()
+        };
+        let scales = [scale(Segment::is_syn), scale(Segment::is_syn_ack)];
+        View { server: exchange.server, client_isn: exchange.client_isn, server_isns, scales }
     }
 
     /// Relative to the closest first number before it.
@@ -133,9 +146,11 @@ impl View {
     fn notice(&mut self, segment: &Segment) {
         if segment.is_syn_ack() {
             self.server_isns = vec![segment.tcp.seq];
+            self.scales[1] = Some(segment.tcp.options.window_scale);
         } else if segment.is_syn() {
             self.client_isn = segment.tcp.seq;
             self.server_isns.clear();
+            self.scales = [Some(segment.tcp.options.window_scale), None];
         }
     }
 
@@ -149,6 +164,18 @@ impl View {
             remarks: remarks(journey, &segment),
             ..self.describe(&segment)
         })
+    }
+
+    /// In bytes: scaled where both SYNs said how, and a SYN's own never is (RFC 7323 §2.2).
+    fn window(&self, segment: &Segment, way: Way) -> Option<u32> {
+        let raw = u32::from(segment.tcp.window);
+        if segment.tcp.flags.contains(Flags::SYN) {
+            return Some(raw);
+        }
+        let [client, server] = self.scales;
+        let (Some(client), Some(server)) = (client?, server?) else { return Some(raw) };
+        let scale = if way == Way::ToServer { client } else { server };
+        Some(raw << scale.min(14))
     }
 
     /// What the segment itself says.
@@ -166,6 +193,7 @@ impl View {
             seq,
             ack: segment.tcp.flags.contains(Flags::ACK).then_some(ack),
             len: segment.text_len(),
+            window: self.window(segment, way),
             options: options_text(&segment.tcp.options),
             lost_by: None,
             remarks: Vec::new(),

@@ -20,7 +20,7 @@ use proto::Instant;
 use smallvec::SmallVec;
 
 /// Which way along its path a packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// From the path's first end to its second.
     Forward,

@@ -40,7 +40,9 @@
 //! ```
 
 mod host;
+mod link;
 mod path;
+mod queue;
 mod sys;
 
 pub use host::{HostPlan, Profile};
@@ -56,6 +58,7 @@ use core::time::Duration;
 use host::Host;
 use path::{Outcome, Path};
 use proto::{Instant, Stack, TraceMask};
+use qdisc::LinkStats;
 use wire::{Addr, IpHeader};
 
 /// A path of a network.
@@ -104,7 +107,7 @@ impl Network {
     /// Joins two hosts. A host sends to the path whose other end holds the destination address, else to its first path.
     pub fn join(&mut self, first: HostId, second: HostId, route: Route) -> PathId {
         let seed = derived_seed(self.seed, 1 << 32 | self.paths.len() as u64);
-        self.paths.push(Path::new([first, second], route, seed));
+        self.paths.push(Path::new(self.paths.len(), [first, second], route, seed));
         PathId(self.paths.len() - 1)
     }
 
@@ -155,12 +158,22 @@ impl Network {
         self.paths[path.0].middleboxes()
     }
 
+    /// Counters of a path's wires in one direction, from its first end.
+    pub fn link_stats(&self, path: PathId, direction: Direction) -> Vec<LinkStats> {
+        self.paths[path.0].stats(direction)
+    }
+
+    /// Takes a path down or up in one direction; what is on it arrives.
+    pub fn set_path_up(&mut self, path: PathId, direction: Direction, up: bool) {
+        self.paths[path.0].set_up(direction, up);
+    }
+
     /// Puts a packet on the last stretch of a path, so that it reaches the end in this direction as if from somewhere outside.
     pub fn inject(&mut self, by: &'static str, path: PathId, direction: Direction, packet: Bytes) {
         let id = self.new_packet();
         self.capture.push(self.now, id, Place::Injected { by }, packet.clone());
         let outcomes = self.paths[path.0].inject(self.now, direction, id, packet);
-        self.finish(outcomes);
+        self.finish(path.0, outcomes);
     }
 
     /// Runs until `done` says so, or nothing is left to happen, or `limit` has passed. Says whether `done` did.
@@ -212,7 +225,7 @@ impl Network {
         self.now = next;
         for path in 0..self.paths.len() {
             let outcomes = self.paths[path].poll(self.now);
-            self.finish(outcomes);
+            self.finish(path, outcomes);
         }
         for host in 0..self.hosts.len() {
             if self.hosts[host].handle_time(self.now) {
@@ -250,7 +263,7 @@ impl Network {
             return;
         };
         let outcomes = self.paths[path].send(self.now, host, id, packet);
-        self.finish(outcomes);
+        self.finish(path, outcomes);
     }
 
     fn route(&self, host: HostId, packet: &[u8]) -> Option<usize> {
@@ -264,7 +277,9 @@ impl Network {
         Some(attached.find(|(_, peer)| holds(*peer)).map_or(first, |(index, _)| index))
     }
 
-    fn finish(&mut self, outcomes: Vec<Outcome>) {
+    /// What a path has to tell: packets that arrived or were lost, and how long its queues are.
+    fn finish(&mut self, path: usize, outcomes: Vec<Outcome>) {
+        self.capture.note_queues(self.paths[path].take_samples());
         let mut arrivals = Vec::new();
         for Outcome { packet, bytes, place } in outcomes {
             if let Place::Arrived(host) = place {

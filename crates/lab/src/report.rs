@@ -5,13 +5,15 @@ mod connections;
 mod ladder;
 mod page;
 mod pcap;
+mod picture;
 mod remarks;
 mod series;
 mod table;
 mod trace;
 
+pub use self::picture::document;
 pub use chart::Chart;
-pub use page::{Page, PageStyle};
+pub use page::{Block, Page, PageStyle};
 pub use pcap::{Recording, write_pcapng};
 pub use series::write_series;
 pub use table::{Align, Table};
@@ -27,4 +29,9 @@ pub trait Report {
 
     /// The packets behind it, in the order they are to be written.
     fn recordings(&self) -> Vec<Recording<'_>>;
+
+    /// Graphs over something else than the time of one run: distributions, sweeps.
+    fn graphs(&self) -> Vec<::picture::Graph> {
+        Vec::new()
+    }
 }

@@ -48,6 +48,25 @@ pub(super) enum Scenario {
     Unknown(Vec<String>),
 }
 
+impl Scenario {
+    /// As the catalogue has it.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Scenario::FastOpen(_) => "fast-open",
+            Scenario::Packets(_) => "packets",
+            Scenario::Fallback(_) => "fallback",
+            Scenario::Middlebox(_) => "middlebox",
+            Scenario::Qlen(_) => "qlen",
+            Scenario::BigRequest(_) => "big-request",
+            Scenario::Flags(_) => "flags",
+            Scenario::Replay(_) => "replay",
+            Scenario::Congestion(_) => "congestion",
+            Scenario::Textbook(_) => "textbook",
+            Scenario::Unknown(_) => "unknown",
+        }
+    }
+}
+
 /// What every scenario takes.
 #[derive(Args, Debug)]
 pub(super) struct OutputArgs {
@@ -63,6 +82,12 @@ pub(super) struct OutputArgs {
     /// Write windows, thresholds and round trips to FILE whenever they change, as comma-separated values.
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
+    /// Write the pictures to FILE as one HTML page: ladder, time-sequence graph, windows, queues, with a slider over time.
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
+    /// Write the pictures to FILE as one SVG drawing.
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
     /// Tell what happened inside both ends, packet by packet: states, windows, round trips, what limits a sender, what goes again and why.
     #[arg(long)]
     pub(super) trace: bool,

@@ -180,6 +180,7 @@ fn rung(
         seq: packet.seq.since(isn(side)),
         ack: packet.flags.contains(Flags::ACK).then(|| packet.ack.since(isn(side.other()))),
         len: packet.text_len,
+        window: None,
         options: options_text(&packet.options),
         lost_by: None,
         remarks,

@@ -1,12 +1,14 @@
 //! A path between two hosts: wires and middleboxes in a row.
 
 use super::derived_seed;
-use crate::capture::{HostId, PacketId, Place};
+use super::link::{Loss, Wire, WirePlan, words};
+use super::queue::{Queue, Traveller};
+use crate::capture::{HostId, PacketId, Place, QueueSample, WireId};
 use crate::middlebox::{Direction, Middlebox, Passed};
 use bytes::Bytes;
 use core::time::Duration;
 use proto::Instant;
-use qdisc::{DropReason, Link, LinkConfig, Verdict};
+use qdisc::{LinkConfig, LinkStats, TcError};
 
 /// What a path is made of, from its first end to its second.
 #[derive(Default)]
@@ -15,7 +17,7 @@ pub struct Route {
 }
 
 enum HopPlan {
-    Wire(Box<[LinkConfig; 2]>),
+    Wire(Box<[WirePlan; 2]>),
     Box(Box<dyn Middlebox>),
 }
 
@@ -42,8 +44,29 @@ impl Route {
 
     /// Adds a wire with its two directions.
     pub fn wire(mut self, forward: LinkConfig, backward: LinkConfig) -> Route {
-        self.hops.push(HopPlan::Wire(Box::new([forward, backward])));
+        let plan = |link| WirePlan { link, qdisc: None };
+        self.hops.push(HopPlan::Wire(Box::new([plan(forward), plan(backward)])));
         self
+    }
+
+    /// Gives one direction of the last wire a queueing discipline in `tc`'s words, e.g. `fq_codel target 5ms`. More commands may follow,
+    /// each behind a `;`: `htb default 10; class add dev link parent 1: classid 1:10 htb rate 5mbit`. The device's name is `link`.
+    ///
+    /// # Errors
+    /// What `tc` or the kernel would answer.
+    ///
+    /// # Panics
+    /// On a route without a wire.
+    pub fn qdisc(mut self, direction: Direction, words: &str) -> Result<Route, TcError> {
+        Queue::of_tc(words, 0)?;
+        let wire = self.hops.iter_mut().rev().find_map(|hop| match hop {
+            HopPlan::Wire(directions) => Some(directions),
+            HopPlan::Box(_) => None,
+        });
+        let [forward, backward] = &mut **wire.expect("the route has a wire");
+        let plan = if direction == Direction::Forward { forward } else { backward };
+        plan.qdisc = Some(words.to_owned());
+        Ok(self)
     }
 
     /// Adds a middlebox.
@@ -69,14 +92,14 @@ pub(super) struct Outcome {
     pub(super) place: Place,
 }
 
-#[derive(Clone)]
-struct Traveller {
-    packet: PacketId,
-    bytes: Bytes,
+impl Outcome {
+    fn lost((Traveller { packet, bytes }, reason): Loss) -> Outcome {
+        Outcome { packet, bytes, place: Place::Lost { by: words(reason).into() } }
+    }
 }
 
 enum Hop {
-    Wire { forward: Box<Link<Traveller>>, backward: Box<Link<Traveller>> },
+    Wire { forward: Box<Wire>, backward: Box<Wire> },
     Box(Box<dyn Middlebox>),
 }
 
@@ -86,16 +109,22 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn new(ends: [HostId; 2], route: Route, seed: u64) -> Path {
+    pub(super) fn new(number: usize, ends: [HostId; 2], route: Route, seed: u64) -> Path {
         assert!(route.hops.iter().any(|hop| matches!(hop, HopPlan::Wire(_))), "a path needs a wire");
-        let link = |config, part| Box::new(Link::new(config, derived_seed(seed, part)));
+        let link = |hop, direction, plan, part| {
+            let wire = Wire::new(WireId { path: number, hop, direction }, plan, derived_seed(seed, part));
+            Box::new(wire.expect("its discipline was tried when the route was made"))
+        };
         let build = |(index, hop)| {
             let part = 2 * index as u64;
             match hop {
                 HopPlan::Box(middlebox) => Hop::Box(middlebox),
                 HopPlan::Wire(directions) => {
                     let [forward, backward] = *directions;
-                    Hop::Wire { forward: link(forward, part), backward: link(backward, part + 1) }
+                    Hop::Wire {
+                        forward: link(index, Direction::Forward, forward, part),
+                        backward: link(index, Direction::Backward, backward, part + 1),
+                    }
                 }
             }
         };
@@ -114,6 +143,40 @@ impl Path {
         self.hops.iter_mut().filter_map(|hop| match hop {
             Hop::Box(middlebox) => Some(&mut **middlebox),
             Hop::Wire { .. } => None,
+        })
+    }
+
+    /// Counters of its wires in one direction, from its first end.
+    pub(super) fn stats(&self, direction: Direction) -> Vec<LinkStats> {
+        self.wires(direction).map(Wire::stats).collect()
+    }
+
+    /// Takes all its wires down or up in one direction.
+    pub(super) fn set_up(&mut self, direction: Direction, up: bool) {
+        for hop in &mut self.hops {
+            if let Hop::Wire { forward, backward } = hop {
+                let wire = if direction == Direction::Forward { forward } else { backward };
+                wire.set_up(up);
+            }
+        }
+    }
+
+    /// What was seen of its queues since the last time.
+    pub(super) fn take_samples(&mut self) -> Vec<QueueSample> {
+        let mut samples = Vec::new();
+        for hop in &mut self.hops {
+            if let Hop::Wire { forward, backward } = hop {
+                samples.extend(forward.take_samples().chain(backward.take_samples()));
+            }
+        }
+        samples
+    }
+
+    fn wires(&self, direction: Direction) -> impl Iterator<Item = &Wire> {
+        self.hops.iter().filter_map(move |hop| match (hop, direction) {
+            (Hop::Wire { forward, .. }, Direction::Forward) => Some(&**forward),
+            (Hop::Wire { backward, .. }, Direction::Backward) => Some(&**backward),
+            (Hop::Box(_), _) => None,
         })
     }
 
@@ -173,7 +236,7 @@ impl Path {
         let mut outcomes = Vec::new();
         for index in 0..self.hops.len() {
             for direction in [Direction::Forward, Direction::Backward] {
-                while let Some(traveller) = self.arrival(now, index, direction) {
+                while let Some(traveller) = self.arrival(now, index, direction, &mut outcomes) {
                     self.pass_on(now, index, direction, traveller, &mut outcomes);
                 }
             }
@@ -181,12 +244,19 @@ impl Path {
         outcomes
     }
 
-    fn arrival(&mut self, now: Instant, index: usize, direction: Direction) -> Option<Traveller> {
+    fn arrival(
+        &mut self,
+        now: Instant,
+        index: usize,
+        direction: Direction,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Option<Traveller> {
         let Hop::Wire { forward, backward } = &mut self.hops[index] else { return None };
-        let link = if direction == Direction::Forward { forward } else { backward };
-        let delivery = link.poll(now.as_nanos())?;
-        let Traveller { packet, bytes } = delivery.packet;
-        Some(Traveller { packet, bytes: flip_bit(bytes, delivery.corrupt_bit) })
+        let wire = if direction == Direction::Forward { forward } else { backward };
+        let mut lost = Vec::new();
+        let traveller = wire.receive(now, &mut lost);
+        outcomes.extend(lost.into_iter().map(Outcome::lost));
+        traveller
     }
 
     /// From hop `index` to the next one in this direction, or out of the path.
@@ -221,16 +291,13 @@ impl Path {
         traveller: Traveller,
         outcomes: &mut Vec<Outcome>,
     ) {
-        let Traveller { packet, bytes } = traveller.clone();
         match &mut self.hops[index] {
             Hop::Wire { forward, backward } => {
-                let link = if direction == Direction::Forward { forward } else { backward };
-                let verdict = link.enqueue(now.as_nanos(), traveller, bytes.len());
-                if let Verdict::Dropped(reason) = verdict {
-                    outcomes.push(Outcome { packet, bytes, place: Place::Lost { by: words(reason).into() } });
-                }
+                let wire = if direction == Direction::Forward { forward } else { backward };
+                outcomes.extend(wire.send(now, traveller).into_iter().map(Outcome::lost));
             }
             Hop::Box(middlebox) => {
+                let Traveller { packet, bytes } = traveller;
                 let passed: Passed = middlebox.handle_packet(now, direction, bytes.clone());
                 if passed.is_empty() {
                     let by = middlebox.name().to_string();
@@ -242,27 +309,4 @@ impl Path {
             }
         }
     }
-}
-
-fn words(reason: DropReason) -> &'static str {
-    match reason {
-        DropReason::QueueFull => "full queue",
-        DropReason::Loss | DropReason::Nth => "loss on the line",
-        DropReason::Down => "line down",
-        DropReason::Congested => "early drop",
-        DropReason::FlowLimit => "too many of its flow waiting",
-        DropReason::Horizon => "departs too late",
-        DropReason::TooBig => "longer than the bucket",
-        DropReason::NoClass => "no class",
-        DropReason::Purged => "queue taken away",
-    }
-}
-
-fn flip_bit(bytes: Bytes, bit: Option<u64>) -> Bytes {
-    let Some(bit) = bit else { return bytes };
-    let mut changed = bytes.to_vec();
-    if let Some(byte) = usize::try_from(bit / 8).ok().and_then(|index| changed.get_mut(index)) {
-        *byte ^= 0x80 >> (bit % 8);
-    }
-    changed.into()
 }

@@ -186,3 +186,34 @@ fn halfway_is_half_the_time_even_of_odd_round_trips() {
     lab.visit(Opening::ConnectThenWrite, request(100), reply(50), Closer::Server);
     assert_eq!(exchanges(lab.network.capture(), lab.client)[0].time_to_first_byte(), Some(2 * rtt));
 }
+
+/// The bottleneck's queue, in `tc`'s words: what a bulk download leaves waiting in front of everybody else.
+fn longest_wait(qdisc: Option<&str>) -> u64 {
+    let back = LinkConfig::new().rate(5_000_000).delay(5_000_000).limit(qdisc::Limit::packets(128));
+    let mut route = Route::new().wire(LinkConfig::new().delay(5_000_000), back);
+    if let Some(words) = qdisc {
+        route = route.qdisc(crate::middlebox::Direction::Backward, words).unwrap();
+    }
+    let mut lab = Lab::new(1, V4, answer(100, 2_000_000, Duration::ZERO), Closer::Server, route);
+    lab.visit(Opening::ConnectThenWrite, request(100), reply(2_000_000), Closer::Server);
+    let waits = lab.network.capture().queues().iter().filter_map(|sample| match sample {
+        crate::capture::QueueSample::Waited { nanos, .. } => Some(*nanos),
+        crate::capture::QueueSample::Length { .. } => None,
+    });
+    waits.max().unwrap()
+}
+
+#[test]
+fn a_discipline_on_a_wire_keeps_its_queue_short() {
+    let (fifo, codel) = (longest_wait(None), longest_wait(Some("fq_codel target 5ms")));
+    assert!(fifo > 150_000_000, "{fifo}");
+    assert!(codel < fifo, "{codel} of {fifo}");
+}
+
+#[test]
+fn a_discipline_that_tc_refuses_is_refused_in_its_words() {
+    let refused = Route::new()
+        .wire(LinkConfig::new(), LinkConfig::new())
+        .qdisc(crate::middlebox::Direction::Forward, "fq_codel targt 5ms");
+    assert!(refused.is_err_and(|error| error.to_string().contains("targt")));
+}

@@ -55,6 +55,13 @@ impl Table {
     }
 }
 
+impl From<&Table> for picture::Table {
+    fn from(table: &Table) -> picture::Table {
+        let columns = table.columns.iter().map(|(name, align)| (name.clone(), *align == Align::Right));
+        picture::Table { columns: columns.collect(), rows: table.rows.clone() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

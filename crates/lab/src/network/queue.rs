@@ -1,0 +1,143 @@
+//! What waits for a wire's transmitter: a drop-tail queue, or any discipline of Linux in `tc`'s words.
+
+use crate::capture::PacketId;
+use bytes::Bytes;
+use qdisc::{Dequeue, Device, Dropped, Ecn, Entry, Fifo, Nanos, Packet, Qdisc, Skb, Stats, TcError, Verdict};
+
+/// A packet on its way.
+#[derive(Clone)]
+pub(super) struct Traveller {
+    pub(super) packet: PacketId,
+    pub(super) bytes: Bytes,
+}
+
+/// The queue of one direction of a wire.
+pub(super) enum Queue {
+    Fifo(Fifo<Entry<Traveller>>),
+    Device(Box<Device<Entry<Traveller>>>),
+}
+
+impl Queue {
+    /// What `tc qdisc add dev link root …` makes. Commands after a `;` are run behind it, as they are: classes, filters, leaves.
+    pub(super) fn of_tc(words: &str, seed: u64) -> Result<Queue, TcError> {
+        let mut device = Device::new("link");
+        device.set_seed(seed);
+        let mut dropped = Vec::new();
+        let mut commands = words.split(';').map(str::trim).filter(|command| !command.is_empty());
+        let root = commands.next().unwrap_or_default();
+        device.tc(0, &format!("qdisc add dev link root {root}"), &mut dropped)?;
+        for command in commands {
+            device.tc(0, command, &mut dropped)?;
+        }
+        Ok(Queue::Device(Box::new(device)))
+    }
+
+    fn inner(&self) -> &dyn Qdisc<Entry<Traveller>> {
+        match self {
+            Queue::Fifo(fifo) => fifo,
+            Queue::Device(device) => &**device,
+        }
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn Qdisc<Entry<Traveller>> {
+        match self {
+            Queue::Fifo(fifo) => fifo,
+            Queue::Device(device) => &mut **device,
+        }
+    }
+}
+
+impl Qdisc<Entry<Traveller>> for Queue {
+    fn enqueue(
+        &mut self,
+        now: Nanos,
+        skb: Skb<Entry<Traveller>>,
+        dropped: &mut Vec<Dropped<Entry<Traveller>>>,
+    ) -> Verdict {
+        self.inner_mut().enqueue(now, skb, dropped)
+    }
+
+    fn dequeue(
+        &mut self,
+        now: Nanos,
+        dropped: &mut Vec<Dropped<Entry<Traveller>>>,
+    ) -> Dequeue<Entry<Traveller>> {
+        self.inner_mut().dequeue(now, dropped)
+    }
+
+    fn reset(&mut self, dropped: &mut Vec<Dropped<Entry<Traveller>>>) {
+        self.inner_mut().reset(dropped);
+    }
+
+    fn stats(&self) -> Stats {
+        self.inner().stats()
+    }
+
+    fn can_bypass(&self) -> bool {
+        self.inner().can_bypass()
+    }
+}
+
+/// Of an IPv4 or IPv6 header: version, and where the ECN field lies.
+fn version(bytes: &[u8]) -> Option<u8> {
+    (bytes.len() >= 40).then(|| bytes[0] >> 4)
+}
+
+impl Packet for Traveller {
+    /// Addresses, and the ports that follow them in a packet without extension headers.
+    fn flow_hash(&self) -> u32 {
+        let place = match version(&self.bytes) {
+            Some(4) => 12..24,
+            Some(6) => 8..44,
+            _ => return 0,
+        };
+        let mut hash: u32 = 0x811c_9dc5;
+        for byte in self.bytes.get(place).unwrap_or_default() {
+            hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+        }
+        // Spread over the high bits too, which disciplines scale down to their buckets.
+        hash ^= hash >> 15;
+        hash.wrapping_mul(0x2c1b_3c6d)
+    }
+
+    fn ecn(&self) -> Ecn {
+        let field = match version(&self.bytes) {
+            Some(4) => self.bytes[1] & 3,
+            Some(6) => self.bytes[1] >> 4 & 3,
+            _ => 0,
+        };
+        [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][usize::from(field)]
+    }
+
+    fn set_ce(&mut self) {
+        let mut bytes = self.bytes.to_vec();
+        match version(&bytes) {
+            Some(4) => {
+                bytes[1] |= 3;
+                let header = usize::from(bytes[0] & 15) * 4;
+                let Some(header) = bytes.get_mut(..header) else { return };
+                header[10..12].fill(0);
+                let mut sum = wire::Checksum::new();
+                sum.add(header);
+                let sum = sum.finish();
+                header[10..12].copy_from_slice(&sum.to_be_bytes());
+            }
+            Some(6) => bytes[1] |= 0x30,
+            _ => return,
+        }
+        self.bytes = bytes.into();
+    }
+
+    fn flip_bit(&mut self, bit: u64) {
+        self.bytes = flipped(&self.bytes, bit);
+    }
+}
+
+/// The packet with one bit changed, counted from the most significant of the first byte.
+pub(super) fn flipped(bytes: &[u8], bit: u64) -> Bytes {
+    let mut changed = bytes.to_vec();
+    if let Some(byte) = usize::try_from(bit / 8).ok().and_then(|index| changed.get_mut(index)) {
+        *byte ^= 0x80 >> (bit % 8);
+    }
+    changed.into()
+}

@@ -1,0 +1,82 @@
+//! A report as a picture: its words and tables, and of each run what packets, senders and queues did over time.
+//!
+//! - `sequence`: the time-sequence graph of tcptrace;
+//! - `sender`: windows, round trips, and what a sender waited for, from what its stack told;
+//! - `queue`: how long queues were, and what waiting in them took;
+//! - `ladder`: the packets between both ends.
+
+mod ladder;
+mod queue;
+mod sender;
+mod sequence;
+
+use super::page::{Block, Page, PageStyle};
+use super::trace::each_once;
+use super::{Recording, Report};
+use crate::exchange::{Exchange, exchanges};
+use crate::ladder::milliseconds;
+use ::picture::{Document, Run};
+use proto::Instant;
+
+/// More runs than this make no page to look at; those that are left out are told.
+const RUNS_MAX: usize = 8;
+
+/// A report as a document: `name` of the scenario, and what it asks.
+pub fn document(name: &str, question: &str, report: &dyn Report) -> Document {
+    let mut document = Document::new(format!("firstbyte lab {name}"), question);
+    let mut page = Page::new(PageStyle::default());
+    report.render(&mut page);
+    document.answer = page.blocks().iter().filter_map(words).collect();
+    document.summary = report.graphs();
+    let recordings = report.recordings();
+    let mut runs: Vec<&Recording<'_>> = each_once(&recordings).collect();
+    let left_out = runs.len().saturating_sub(RUNS_MAX);
+    runs.truncate(RUNS_MAX);
+    document.runs = runs.into_iter().map(run).collect();
+    if left_out > 0 {
+        let text = format!("{left_out} more runs are not drawn; --json and --pcap have them.");
+        document.answer.push(::picture::Block::Text(text));
+    }
+    document
+}
+
+/// Words and tables; ladders and charts are drawn from the runs.
+fn words(block: &Block) -> Option<::picture::Block> {
+    match block {
+        Block::Heading(text) => Some(::picture::Block::Heading(text.clone())),
+        Block::Paragraph(text) => Some(::picture::Block::Text(text.clone())),
+        Block::Line(text) => Some(::picture::Block::Line(text.clone())),
+        Block::Table(table) => Some(::picture::Block::Table(table.into())),
+        Block::Verdict { holds, text } => {
+            let verdict = ::picture::Verdict { holds: *holds, text: text.clone() };
+            Some(::picture::Block::Verdict(verdict))
+        }
+        Block::Gap | Block::Ladder(_) | Block::Chart(_) => None,
+    }
+}
+
+fn run(recording: &Recording<'_>) -> Run {
+    let connections = exchanges(recording.capture, recording.client);
+    let graphs = [sequence::graph(recording, &connections)]
+        .into_iter()
+        .chain(sender::graphs(recording, &connections))
+        .chain(queue::graphs(recording.capture));
+    Run {
+        name: recording.name.clone(),
+        graphs: graphs.filter(|graph| !graph.is_empty()).collect(),
+        ladder: ladder::ladder(&connections),
+    }
+}
+
+/// Milliseconds since the run began.
+fn ms(at: Instant) -> f64 {
+    milliseconds(at.since(Instant::ZERO))
+}
+
+/// The connection that moved most: windows of several on one graph are a tangle.
+fn busiest(connections: &[Exchange]) -> Option<usize> {
+    (0..connections.len()).max_by_key(|n| (connections[*n].bytes_on_wire, core::cmp::Reverse(*n)))
+}
+
+#[cfg(test)]
+mod tests;

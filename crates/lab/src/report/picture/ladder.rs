@@ -1,0 +1,140 @@
+//! The packets of a run as a ladder to be drawn.
+
+use crate::capture::Journey;
+use crate::exchange::Exchange;
+use crate::ladder::{Ladder, Rung, Way};
+use ::picture::Kind;
+use proto::Instant;
+
+/// More packets than this are no ladder to look at.
+const RUNGS_MAX: usize = 240;
+
+/// The first packets of all connections, in the order of sending; time zero is the run's.
+pub(super) fn ladder(connections: &[Exchange]) -> Option<::picture::Ladder> {
+    let mut packets: Vec<(Instant, ::picture::Rung)> = Vec::new();
+    for exchange in connections {
+        packets.extend(rungs(exchange));
+    }
+    // Stable: packets of one moment stay in the order of their connection.
+    packets.sort_by_key(|(at, _)| *at);
+    let left_out = packets.len().saturating_sub(RUNGS_MAX);
+    packets.truncate(RUNGS_MAX);
+    let rungs: Vec<::picture::Rung> = packets.into_iter().map(|(_, rung)| rung).collect();
+    (!rungs.is_empty()).then(|| ::picture::Ladder {
+        title: "Packets".into(),
+        left: "client".into(),
+        right: "server".into(),
+        rungs,
+        left_out,
+    })
+}
+
+fn rungs(exchange: &Exchange) -> Vec<(Instant, ::picture::Rung)> {
+    let journeys: Vec<Journey> = exchange.journeys.iter().take(RUNGS_MAX + 1).cloned().collect();
+    let ladder = Ladder::of_journeys("", exchange, Instant::ZERO, &journeys);
+    let mut seen = Seen::default();
+    let times = journeys.iter().filter(|journey| journey.segment().is_some()).map(|journey| journey.sent.at);
+    times.zip(&ladder.rungs).map(|(at, rung)| (at, seen.rung(rung))).collect()
+}
+
+/// What went before: tells what goes again, and where the window closes or opens.
+#[derive(Default)]
+struct Seen {
+    highest: [u32; 2],
+    acked: [Option<u32>; 2],
+    closed: [bool; 2],
+}
+
+impl Seen {
+    fn rung(&mut self, rung: &Rung) -> ::picture::Rung {
+        let kind = self.kind(rung);
+        let (left_ms, right_ms) = match rung.way {
+            Way::ToServer => (rung.sent_ms, rung.received_ms),
+            Way::ToClient => (rung.received_ms, rung.sent_ms),
+        };
+        ::picture::Rung {
+            way: match rung.way {
+                Way::ToServer => ::picture::Way::Right,
+                Way::ToClient => ::picture::Way::Left,
+            },
+            kind,
+            left_ms,
+            right_ms,
+            label: label(rung),
+            numbers: numbers(rung),
+            detail: detail(rung),
+            lost_by: rung.lost_by.clone(),
+        }
+    }
+
+    fn kind(&mut self, rung: &Rung) -> Kind {
+        let side = usize::from(rung.way == Way::ToClient);
+        let is_syn = rung.flags.contains("SYN");
+        let end = rung.seq + rung.len + u32::from(is_syn);
+        let again = rung.len > 0
+            && rung.seq < self.highest[side]
+            && !rung.remarks.iter().any(|remark| remark == "copy");
+        self.highest[side] = self.highest[side].max(end);
+        let is_closed = rung.window == Some(0);
+        let window = is_closed != self.closed[side] && !rung.flags.contains("RST");
+        self.closed[side] = is_closed;
+        self.acked[side] = rung.ack;
+        match () {
+            () if rung.flags.contains("RST") => Kind::Reset,
+            () if is_syn
+                && (rung.len > 0 || rung.options.iter().any(|option| option.starts_with("cookie"))) =>
+            {
+                Kind::Cookie
+            }
+            () if again => Kind::Again,
+            () if window => Kind::Window,
+            () if is_syn || rung.flags.contains("FIN") && rung.len == 0 => Kind::Control,
+            () if rung.len > 0 => Kind::Data,
+            () => Kind::Ack,
+        }
+    }
+}
+
+fn label(rung: &Rung) -> String {
+    let flags = match rung.flags.as_str() {
+        "PSH ACK" if rung.len > 0 => "data",
+        "ACK" if rung.len > 0 => "data",
+        flags => flags,
+    };
+    let mut label = flags.replace(" PSH", "");
+    if rung.len > 0 {
+        label.push_str(&format!(" {} B", rung.len));
+    }
+    for option in rung.options.iter().filter(|option| option.starts_with("cookie")) {
+        let short: String = option.chars().take(15).collect();
+        let dots = if short.len() < option.len() { "…" } else { "" };
+        label.push_str(&format!(
+            " {}{dots}",
+            if option.starts_with("cookie request") { option } else { &short }
+        ));
+    }
+    if let Some(by) = &rung.lost_by {
+        label.push_str(&format!(", lost: {by}"));
+    }
+    label
+}
+
+fn numbers(rung: &Rung) -> String {
+    let ack = rung.ack.map_or(String::new(), |ack| format!(" · ack {ack}"));
+    let remarks: String = rung.remarks.iter().map(|remark| format!(" · {remark}")).collect();
+    format!("seq {}{ack}{remarks}", rung.seq)
+}
+
+fn detail(rung: &Rung) -> String {
+    let from = if rung.way == Way::ToServer { "client to server" } else { "server to client" };
+    let mut parts = vec![format!("{} from {from}", rung.flags), format!("seq {}", rung.seq)];
+    parts.extend(rung.ack.map(|ack| format!("ack {ack}")));
+    parts.push(format!("{} bytes of data", rung.len));
+    parts.extend(rung.window.map(|window| format!("window {window} bytes")));
+    parts.extend(rung.options.iter().cloned());
+    parts.extend(rung.sent_ms.map(|at| format!("sent at {at} ms")));
+    parts.extend(rung.received_ms.map(|at| format!("arrived at {at} ms")));
+    parts.extend(rung.lost_by.as_ref().map(|by| format!("lost: {by}")));
+    parts.extend(rung.remarks.iter().cloned());
+    parts.join(", ")
+}

@@ -1,0 +1,127 @@
+//! The time-sequence graph: which bytes left when, what was acknowledged, and how far the receiver let the sender go.
+//!
+//! After tcptrace by S. Ostermann: an upright bar for each segment, a stair of acknowledgements below them, and one of the window above.
+
+use super::ms;
+use crate::capture::Journey;
+use crate::exchange::Exchange;
+use crate::report::Recording;
+use crate::segment::Segment;
+use ::picture::{Graph, Series, Style, Tone};
+use wire::{Flags, SeqNum};
+
+/// Bytes of a graph whose axis counts thousands.
+const KILO: f64 = 1000.0;
+
+/// Of the direction that carried more, at the sender's end; connections follow each other along the axis of time.
+pub(super) fn graph(recording: &Recording<'_>, connections: &[Exchange]) -> Graph {
+    let downward: u64 = connections.iter().map(|one| text_of(one, false)).sum();
+    let upward: u64 = connections.iter().map(|one| text_of(one, true)).sum();
+    let from_client = upward > downward;
+    let mut drawn = Drawn::default();
+    connections.iter().for_each(|one| drawn.connection(one, from_client));
+    let (from, to) = if from_client { ("client", "server") } else { ("server", "client") };
+    let note = format!("bytes from {from} to {to}, as {from} saw them");
+    let _ = recording;
+    let window = drawn.windows_end();
+    Graph::new("Time and sequence", "sequence number", "kB")
+        .with_note(note)
+        .with(Series::new("acknowledged", Style::Step, Tone::Green, drawn.acked))
+        .with(window)
+        .with(Series::bars("data", Tone::Blue, drawn.data))
+        .with(Series::bars("sent again", Tone::Orange, drawn.again))
+        .with(Series::bars("acknowledged selectively", Tone::Teal, drawn.selective))
+        .with(Series::new("lost", Style::Crosses, Tone::Red, drawn.lost))
+}
+
+fn text_of(exchange: &Exchange, from_client: bool) -> u64 {
+    let segments = exchange.journeys.iter().filter(|journey| !journey.copy).filter_map(Journey::segment);
+    segments
+        .filter(|segment| (segment.src() == exchange.client) == from_client)
+        .map(|segment| u64::from(segment.text_len()))
+        .sum()
+}
+
+#[derive(Default)]
+struct Drawn {
+    data: Vec<(f64, f64, f64)>,
+    again: Vec<(f64, f64, f64)>,
+    selective: Vec<(f64, f64, f64)>,
+    lost: Vec<(f64, f64)>,
+    acked: Vec<(f64, f64)>,
+    window: Vec<(f64, f64)>,
+}
+
+/// A window that reaches so many times farther than the data ever came would leave these a line at the bottom.
+const FAR: f64 = 1.6;
+
+impl Drawn {
+    fn windows_end(&mut self) -> Series {
+        let points = core::mem::take(&mut self.window);
+        let series = Series::new("window's end", Style::Step, Tone::Purple, points).dashed();
+        let sent = self.data.iter().map(|(_, _, to)| *to).fold(0.0, f64::max);
+        if series.greatest() > FAR * sent { series.aside() } else { series }
+    }
+
+    fn connection(&mut self, exchange: &Exchange, from_client: bool) {
+        let isn = if from_client { Some(exchange.client_isn) } else { exchange.server_isn };
+        let Some(isn) = isn else { return };
+        let is_forward = |segment: &Segment| (segment.src() == exchange.client) == from_client;
+        let (mut highest, mut scale) = (0, None);
+        let mut answers: Vec<(&Journey, Segment)> = Vec::new();
+        for journey in exchange.journeys.iter().filter(|journey| !journey.copy) {
+            let Some(segment) = journey.segment() else { continue };
+            if is_forward(&segment) {
+                highest = self.segment(journey, &segment, isn, highest);
+            } else if let Some(segment) = journey.received_segment() {
+                answers.push((journey, segment));
+            }
+        }
+        answers.sort_by_key(|(journey, _)| journey.received.as_ref().map(|seen| seen.at));
+        for (journey, segment) in answers {
+            if segment.tcp.flags.contains(Flags::SYN) {
+                scale = segment.tcp.options.window_scale;
+            }
+            self.answer(journey, &segment, isn, scale.unwrap_or(0));
+        }
+    }
+
+    /// A segment with text; gives the highest number sent.
+    fn segment(&mut self, journey: &Journey, segment: &Segment, isn: SeqNum, highest: u32) -> u32 {
+        if segment.text_len() == 0 {
+            return highest;
+        }
+        let from = segment.text_seq().since(isn + 1);
+        let to = from.saturating_add(segment.text_len());
+        let at = ms(journey.sent.at);
+        let bars = if from < highest { &mut self.again } else { &mut self.data };
+        bars.push((at, f64::from(from) / KILO, f64::from(to) / KILO));
+        if journey.lost.is_some() {
+            self.lost.push((at, f64::from(to) / KILO));
+        }
+        highest.max(to)
+    }
+
+    fn answer(&mut self, journey: &Journey, segment: &Segment, isn: SeqNum, scale: u8) {
+        let Some(seen) = journey.received.as_ref().filter(|_| segment.tcp.flags.contains(Flags::ACK)) else {
+            return;
+        };
+        let at = ms(seen.at);
+        let acked = segment.tcp.ack.since(isn + 1);
+        // An acknowledgement of the FIN alone lies one beyond the text.
+        let value = f64::from(acked) / KILO;
+        let scale = if segment.tcp.flags.contains(Flags::SYN) { 0 } else { scale };
+        let window = u32::from(segment.tcp.window) << scale.min(14);
+        if acked > u32::MAX / 2 {
+            return;
+        }
+        self.acked.push((at, value));
+        self.window.push((at, value + f64::from(window) / KILO));
+        for block in segment.tcp.options.sack.iter() {
+            let (from, to) = (block.0.since(isn + 1), block.1.since(isn + 1));
+            if from >= acked && to > from {
+                self.selective.push((at, f64::from(from) / KILO, f64::from(to) / KILO));
+            }
+        }
+    }
+}

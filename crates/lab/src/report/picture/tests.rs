@@ -1,0 +1,36 @@
+use super::*;
+use crate::scenario::{congestion, fast_open};
+use ::picture::Kind;
+
+fn graphs(run: &Run) -> Vec<&str> {
+    run.graphs.iter().map(|graph| graph.title.as_str()).collect()
+}
+
+#[test]
+fn a_download_has_all_its_graphs() {
+    let results = congestion::run(&congestion::Params { len: 300_000, ..Default::default() });
+    let document = document("congestion", "How?", &results);
+    assert_eq!(document.runs.len(), 2);
+    let all = [
+        "Time and sequence",
+        "Windows",
+        "What the sender waited for",
+        "Round trip, as the sender measures it",
+        "Queue",
+        "Time in the queue",
+    ];
+    assert_eq!(graphs(&document.runs[0]), all);
+    let names: Vec<&str> =
+        document.runs[0].graphs[1].series.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(names[..2], ["in flight", "cwnd"]);
+}
+
+#[test]
+fn a_visit_with_a_cookie_is_marked_in_the_ladder() {
+    let results = fast_open::run(&fast_open::Params { count: 2, ..Default::default() });
+    let document = document("fast-open", "How?", &results);
+    let ladder = document.runs[0].ladder.as_ref().unwrap();
+    let cookies = ladder.rungs.iter().filter(|rung| rung.kind == Kind::Cookie).count();
+    assert_eq!(cookies, 4, "asked for, granted, used, answered with the reply");
+    assert!(ladder.rungs[0].detail.contains("window 64240 bytes"), "{}", ladder.rungs[0].detail);
+}

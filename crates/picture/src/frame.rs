@@ -1,0 +1,47 @@
+//! The place of a drawing: as wide as the page lets it be, or so many pixels.
+
+/// Units across the data of a graph that has no width of its own.
+const UNITS: f64 = 10_000.0;
+
+/// How wide a drawing is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Frame {
+    /// As wide as its place; the script may zoom.
+    Fluid,
+    /// So many pixels.
+    Fixed(f64),
+}
+
+impl Frame {
+    /// The place of `share` (0 to 1) of the width inside the margins, for text and lines that keep their size.
+    pub(crate) fn across(self, share: f64, margins: f64) -> String {
+        match self {
+            Frame::Fluid => format!("{}%", trimmed(share * 100.0)),
+            Frame::Fixed(width) => trimmed(share * (width - margins)),
+        }
+    }
+
+    /// The same in the units of the data.
+    pub(crate) fn data(self, share: f64, margins: f64) -> String {
+        match self {
+            Frame::Fluid => trimmed(share * UNITS),
+            Frame::Fixed(width) => trimmed(share * (width - margins)),
+        }
+    }
+
+    /// What the element around the data says of its width.
+    pub(crate) fn viewport(self, margins: f64, height: f64) -> String {
+        match self {
+            Frame::Fluid => format!(
+                "width=\"100%\" height=\"{height}\" viewBox=\"0 0 {UNITS} {height}\" preserveAspectRatio=\"none\""
+            ),
+            Frame::Fixed(width) => format!("width=\"{}\" height=\"{height}\"", width - margins),
+        }
+    }
+}
+
+/// Two decimals at most.
+pub(crate) fn trimmed(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

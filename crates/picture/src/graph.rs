@@ -1,0 +1,313 @@
+//! A graph: quantities over time, or over each other.
+//!
+//! ```text
+//!   kB ┌──────────────────────────┐
+//!   40 ┤         ┌────────        │   title above, legend below it; y axis on the left,
+//!   20 ┤    ┌────┘                │   unit over it, x axis with its unit below
+//!    0 └────┴───────┬─────────────┘
+//!      0           20          40 ms
+//! ```
+
+use crate::frame::{Frame, trimmed};
+use crate::markup::escape;
+use crate::scale::{number, round_up, ticks};
+use crate::series::{Series, Style};
+use std::fmt::Write as _;
+
+/// What stands on the upright axis.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Axis {
+    /// A quantity and its unit.
+    Number {
+        /// What is measured.
+        label: String,
+        /// In what.
+        unit: String,
+    },
+    /// Names, from the bottom.
+    Names(Vec<String>),
+}
+
+/// Quantities that share their axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    /// What it shows.
+    pub title: String,
+    /// What the eye should look for; may be empty.
+    pub note: String,
+    /// The upright axis.
+    pub y: Axis,
+    /// What stands below: the unit of time, or another quantity.
+    pub x: String,
+    /// Over time: zoomed together with all others of the page.
+    pub over_time: bool,
+    /// What is drawn, the last above the others.
+    pub series: Vec<Series>,
+}
+
+/// Left of the data, for the numbers of the upright axis.
+pub(crate) const LEFT: f64 = 58.0;
+/// Left and right of the data together.
+const MARGINS: f64 = 72.0;
+/// Above the data, for the unit.
+const ABOVE: f64 = 22.0;
+/// Below it, for numbers and the name of the axis.
+const BELOW: f64 = 38.0;
+/// Of the data.
+const HEIGHT: f64 = 190.0;
+/// Of one row of names.
+const ROW: f64 = 20.0;
+/// Into so many parts the axis is cut where a series has more points than can be seen.
+const PARTS: usize = 1500;
+
+impl Graph {
+    /// An empty graph over time in milliseconds.
+    pub fn new(title: impl Into<String>, label: impl Into<String>, unit: impl Into<String>) -> Graph {
+        Graph {
+            title: title.into(),
+            note: String::new(),
+            y: Axis::Number { label: label.into(), unit: unit.into() },
+            x: "time, ms".into(),
+            over_time: true,
+            series: Vec::new(),
+        }
+    }
+
+    /// An empty graph of which thing held when.
+    pub fn of_names(title: impl Into<String>, names: impl IntoIterator<Item = String>) -> Graph {
+        Graph { y: Axis::Names(names.into_iter().collect()), ..Graph::new(title, "", "") }
+    }
+
+    /// An empty graph over something else than time.
+    pub fn over(self, x: impl Into<String>) -> Graph {
+        Graph { x: x.into(), over_time: false, ..self }
+    }
+
+    /// With a sentence on what to look for.
+    pub fn with_note(self, note: impl Into<String>) -> Graph {
+        Graph { note: note.into(), ..self }
+    }
+
+    /// With one more quantity; one without points is left out.
+    pub fn with(mut self, series: Series) -> Graph {
+        if !series.points.is_empty() {
+            self.series.push(series);
+        }
+        self
+    }
+
+    /// Is there nothing to draw?
+    pub fn is_empty(&self) -> bool {
+        self.series.is_empty()
+    }
+
+    pub(crate) fn last_x(&self) -> f64 {
+        self.series.iter().filter_map(|series| series.points.last()).map(|(x, _)| *x).fold(0.0, f64::max)
+    }
+
+    pub(crate) fn height(&self) -> f64 {
+        ABOVE + self.data_height() + BELOW
+    }
+
+    fn data_height(&self) -> f64 {
+        match &self.y {
+            Axis::Number { .. } => HEIGHT,
+            Axis::Names(names) => ROW * names.len() as f64,
+        }
+    }
+
+    fn top(&self) -> f64 {
+        match &self.y {
+            Axis::Number { .. } => round_up(
+                self.series.iter().filter(|series| !series.aside).map(Series::greatest).fold(0.0, f64::max),
+            ),
+            Axis::Names(names) => names.len() as f64,
+        }
+    }
+
+    /// The drawing without title and legend; `end` is the end of the level axis.
+    pub(crate) fn draw(&self, frame: Frame, end: f64) -> String {
+        let end = if end > 0.0 { end } else { 1.0 };
+        let (height, top) = (self.data_height(), self.top());
+        let mut svg = String::new();
+        self.draw_y(&mut svg, height, top);
+        // Writing to a string cannot fail.
+        let _ = write!(svg, "<g class=\"area\" transform=\"translate(0 {ABOVE})\">");
+        self.draw_grid(&mut svg, frame, height, top, end);
+        let _ = write!(svg, "<svg class=\"data\" {} overflow=\"hidden\">", frame.viewport(MARGINS, height));
+        for series in &self.series {
+            let place = Place { frame, end, top, height };
+            place.draw(&mut svg, &series.thinned(end, PARTS));
+        }
+        svg.push_str("</svg></g>");
+        svg
+    }
+
+    fn draw_y(&self, svg: &mut String, height: f64, top: f64) {
+        let mut text = |y: f64, text: &str| {
+            let _ = write!(
+                svg,
+                "<text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
+                -6,
+                trimmed(ABOVE + y + 4.0),
+                escape(text)
+            );
+        };
+        match &self.y {
+            Axis::Number { .. } => {
+                for value in ticks(0.0, top, 4) {
+                    text(height * (1.0 - value / top), &number(value));
+                }
+            }
+            Axis::Names(names) => {
+                for (row, name) in names.iter().enumerate() {
+                    text(height - ROW * (row as f64 + 0.5), name);
+                }
+            }
+        }
+        if let Axis::Number { label, unit } = &self.y {
+            let named = if unit.is_empty() { label.clone() } else { format!("{label}, {unit}") };
+            let _ =
+                write!(svg, "<text class=\"name\" x=\"{}\" y=\"12\">{}</text>", 4.0 - LEFT, escape(&named));
+        }
+    }
+
+    fn draw_grid(&self, svg: &mut String, frame: Frame, height: f64, top: f64, end: f64) {
+        let right = frame.across(1.0, MARGINS);
+        let levels = match &self.y {
+            Axis::Number { .. } => {
+                ticks(0.0, top, 4).into_iter().map(|value| height * (1.0 - value / top)).collect()
+            }
+            Axis::Names(names) => (0..=names.len()).map(|row| height - ROW * row as f64).collect::<Vec<_>>(),
+        };
+        for y in levels {
+            let y = trimmed(y);
+            let _ = write!(svg, "<line class=\"grid\" x1=\"0\" x2=\"{right}\" y1=\"{y}\" y2=\"{y}\"/>");
+        }
+        svg.push_str("<g class=\"xticks\">");
+        for value in ticks(0.0, end, 5) {
+            let x = frame.across(value / end, MARGINS);
+            let _ = write!(
+                svg,
+                "<line class=\"grid\" x1=\"{x}\" x2=\"{x}\" y1=\"0\" y2=\"{height}\"/>\
+                 <text class=\"tick\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                height + 15.0,
+                number(value)
+            );
+        }
+        svg.push_str("</g>");
+        let _ = write!(
+            svg,
+            "<line class=\"axis\" x1=\"0\" x2=\"{right}\" y1=\"{height}\" y2=\"{height}\"/>\
+             <text class=\"name\" x=\"{right}\" y=\"{}\" text-anchor=\"end\">{}</text>",
+            height + 32.0,
+            escape(&self.x)
+        );
+    }
+}
+
+/// Where values lie on a drawing.
+struct Place {
+    frame: Frame,
+    end: f64,
+    top: f64,
+    height: f64,
+}
+
+impl Place {
+    fn x(&self, value: f64) -> String {
+        self.frame.data((value / self.end).clamp(0.0, 1.0), MARGINS)
+    }
+
+    fn y(&self, value: f64) -> String {
+        trimmed(self.height * (1.0 - (value / self.top).max(0.0)))
+    }
+
+    fn draw(&self, svg: &mut String, series: &Series) {
+        let kind = match series.style {
+            Style::Step | Style::Line => "line",
+            Style::Dots => "dots",
+            Style::Crosses => "crosses",
+            Style::Bars => "bars",
+            Style::Spans => "spans",
+        };
+        let dashed = if series.dashed { " dashed" } else { "" };
+        let _ = write!(
+            svg,
+            "<path class=\"{kind}{dashed} {}\" vector-effect=\"non-scaling-stroke\" d=\"{}\"/>",
+            series.tone.class(),
+            self.path(series)
+        );
+    }
+
+    fn path(&self, series: &Series) -> String {
+        let mut path = String::new();
+        let points = &series.points;
+        match series.style {
+            Style::Line => {
+                for (n, (x, y)) in points.iter().enumerate() {
+                    let letter = if n == 0 { 'M' } else { 'L' };
+                    let _ = write!(path, "{letter}{} {}", self.x(*x), self.y(*y));
+                }
+            }
+            Style::Step => {
+                for (n, (x, y)) in points.iter().enumerate() {
+                    let _ = match n {
+                        0 => write!(path, "M{} {}", self.x(*x), self.y(*y)),
+                        _ => write!(path, "H{}V{}", self.x(*x), self.y(*y)),
+                    };
+                }
+            }
+            // A line of no length with round ends is a dot of the same size at any zoom.
+            Style::Dots | Style::Crosses => {
+                for (x, y) in points {
+                    let _ = write!(path, "M{} {}h0.01", self.x(*x), self.y(*y));
+                }
+            }
+            Style::Bars => {
+                for ((x, from), to) in points.iter().zip(&series.tops) {
+                    let _ = write!(path, "M{} {}V{}", self.x(*x), self.y(*from), self.y(*to));
+                }
+            }
+            Style::Spans => {
+                for (now, next) in points.iter().zip(&points[1.min(points.len())..]) {
+                    if now.1 >= 0.0 {
+                        let _ = write!(path, "M{} {}H{}", self.x(now.0), self.y(now.1 + 0.5), self.x(next.0));
+                    }
+                }
+            }
+        }
+        path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tone;
+
+    fn graph() -> Graph {
+        let window = Series::new("cwnd", Style::Step, Tone::Blue, vec![(0.0, 10.0), (40.0, 20.0)]);
+        Graph::new("Window", "window", "kB").with(window)
+    }
+
+    #[test]
+    fn axes_have_numbers_and_units() {
+        let svg = graph().draw(Frame::Fluid, 100.0);
+        for part in [">window, kB<", ">time, ms<", ">20<", ">100<"] {
+            assert!(svg.contains(part), "{part}: {svg}");
+        }
+    }
+
+    #[test]
+    fn a_step_holds_until_the_next_point() {
+        assert!(graph().draw(Frame::Fixed(172.0), 100.0).contains("d=\"M0 95H40V0\""));
+    }
+
+    #[test]
+    fn series_without_points_are_left_out() {
+        assert!(
+            Graph::new("x", "", "").with(Series::new("x", Style::Line, Tone::Red, Vec::new())).is_empty()
+        );
+    }
+}

@@ -1,0 +1,228 @@
+//! The page: one HTML file with its style and its script inside.
+
+use crate::document::{Block, Document, Run, Table, Verdict};
+use crate::frame::{Frame, trimmed};
+use crate::graph::Graph;
+use crate::ladder::Ladder;
+use crate::markup::escape;
+use crate::series::{Series, Style};
+use std::fmt::Write as _;
+
+/// Also of the book's index.
+pub(crate) const STYLE: &str = include_str!("../assets/page.css");
+const SCRIPT: &str = include_str!("../assets/page.js");
+/// Points of a quantity whose value is read out under the slider: more are not told apart there.
+const READ_OUT: usize = 300;
+
+/// Everything up to the body.
+pub(crate) fn head(title: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">\
+         <title>{}</title><style>\n{STYLE}</style></head>",
+        escape(title)
+    )
+}
+
+pub(crate) fn html(document: &Document) -> String {
+    let end = document.end();
+    let mut page = head(&document.title);
+    // Writing to a string cannot fail.
+    let _ = write!(
+        page,
+        "<body data-end=\"{end}\"><header><p class=\"name\">{}</p><h1>{}</h1></header><main>",
+        escape(&document.title),
+        escape(&document.question)
+    );
+    page.push_str("<section class=\"answer\">");
+    document.answer.iter().for_each(|block| page.push_str(&self::block(block)));
+    page.push_str("</section>");
+    if !document.summary.is_empty() {
+        page.push_str("<section class=\"summary\">");
+        for graph in &document.summary {
+            page.push_str(&figure(graph, graph.last_x()));
+        }
+        page.push_str("</section>");
+    }
+    if end > 0.0 {
+        page.push_str(CONTROLS);
+        let single = if document.runs.len() == 1 { " single" } else { "" };
+        let _ = write!(page, "<section class=\"runs{single}\">");
+        document.runs.iter().for_each(|run| page.push_str(&self::run(run, end)));
+        page.push_str("</section>");
+    }
+    let _ = write!(page, "</main><script>\n{SCRIPT}</script></body></html>\n");
+    page
+}
+
+/// The slider and the buttons; hidden where there is no script.
+const CONTROLS: &str = "<nav class=\"controls\" aria-label=\"Time\" hidden>\
+    <button type=\"button\" id=\"play\" aria-label=\"Play or pause\">▶</button>\
+    <label class=\"slider\"><span>Time</span><input id=\"time\" type=\"range\" min=\"0\" max=\"1000\" value=\"1000\"></label>\
+    <output id=\"moment\" for=\"time\"></output>\
+    <span class=\"zoom\"><button type=\"button\" id=\"in\" aria-label=\"Zoom in\">+</button>\
+    <button type=\"button\" id=\"out\" aria-label=\"Zoom out\">−</button>\
+    <button type=\"button\" id=\"back\" aria-label=\"Earlier\">←</button>\
+    <button type=\"button\" id=\"on\" aria-label=\"Later\">→</button>\
+    <button type=\"button\" id=\"all\">whole</button></span>\
+    <p class=\"hint\">Drag a graph to move all of them, Ctrl and the wheel or + and − to zoom, 0 for the whole; click a packet to go to its time.</p></nav>";
+
+fn block(block: &Block) -> String {
+    match block {
+        Block::Heading(text) => format!("<h2>{}</h2>", escape(text)),
+        Block::Text(text) => format!("<p>{}</p>", escape(text)),
+        Block::Line(text) => format!("<p class=\"line\">{}</p>", escape(text)),
+        Block::Table(table) => self::table(table),
+        Block::Verdict(Verdict { holds, text }) => {
+            let (class, word) =
+                if *holds { ("holds", "✓ as expected") } else { ("fails", "✗ not as expected") };
+            format!("<p class=\"verdict {class}\"><b>{word}</b> {}</p>", escape(text))
+        }
+    }
+}
+
+fn table(table: &Table) -> String {
+    let class = |column: usize| match table.columns.get(column) {
+        Some((_, true)) => " class=\"number\"",
+        _ => "",
+    };
+    let mut html = String::from("<div class=\"table\" tabindex=\"0\"><table><thead><tr>");
+    for (column, (name, _)) in table.columns.iter().enumerate() {
+        let _ = write!(html, "<th scope=\"col\"{}>{}</th>", class(column), escape(name));
+    }
+    html.push_str("</tr></thead><tbody>");
+    for row in &table.rows {
+        html.push_str("<tr>");
+        for column in 0..table.columns.len() {
+            let cell = row.get(column).map_or("", String::as_str);
+            let _ = write!(html, "<td{}>{}</td>", class(column), escape(cell));
+        }
+        html.push_str("</tr>");
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+fn run(run: &Run, end: f64) -> String {
+    let mut html = format!("<section class=\"run\"><h2>{}</h2><div class=\"figures\">", escape(&run.name));
+    for graph in &run.graphs {
+        html.push_str(&figure(graph, end));
+    }
+    if let Some(ladder) = &run.ladder {
+        html.push_str(&ladder_figure(ladder));
+    }
+    html.push_str("</div></section>");
+    html
+}
+
+fn figure(graph: &Graph, end: f64) -> String {
+    let mut html = format!("<figure class=\"graph\"><figcaption><b>{}</b>", escape(&graph.title));
+    if !graph.note.is_empty() {
+        let _ = write!(html, " <span>{}</span>", escape(&graph.note));
+    }
+    html.push_str("</figcaption>");
+    let over_time = if graph.over_time { format!(" data-time data-units=\"{end}\"") } else { String::new() };
+    let _ = write!(
+        html,
+        "<svg class=\"chart\" height=\"{}\" role=\"img\" tabindex=\"0\" aria-label=\"{}\"{over_time}>{}</svg>",
+        graph.height(),
+        escape(&spoken(graph)),
+        graph.draw(Frame::Fluid, end)
+    );
+    html.push_str("<ul class=\"legend\">");
+    for series in &graph.series {
+        let _ = write!(html, "<li>{}{}<output></output></li>", swatch(series), escape(&series.name));
+    }
+    html.push_str("</ul>");
+    if graph.over_time {
+        html.push_str(&values(graph, end));
+    }
+    html.push_str("</figure>");
+    html
+}
+
+fn spoken(graph: &Graph) -> String {
+    let names: Vec<&str> = graph.series.iter().map(|series| series.name.as_str()).collect();
+    format!("{}: {} over {}", graph.title, names.join(", "), graph.x)
+}
+
+/// A small piece of the series as it is drawn.
+fn swatch(series: &Series) -> String {
+    let (kind, d) = match series.style {
+        Style::Step | Style::Line => ("line", "M1 6H21"),
+        Style::Dots => ("dots", "M11 6h0.01"),
+        Style::Crosses => ("crosses", "M11 6h0.01"),
+        Style::Bars => ("bars", "M11 1V11"),
+        Style::Spans => ("spans", "M3 6H19"),
+    };
+    let dashed = if series.dashed { " dashed" } else { "" };
+    format!(
+        "<svg class=\"swatch\" width=\"22\" height=\"12\" aria-hidden=\"true\"><path class=\"{kind}{dashed} {}\" d=\"{d}\"/></svg>",
+        series.tone.class()
+    )
+}
+
+/// What the script reads out where the slider stands: for each series its points, where it has a value at any time.
+fn values(graph: &Graph, end: f64) -> String {
+    let series = graph.series.iter().map(|series| {
+        if !matches!(series.style, Style::Step | Style::Line) {
+            return "[]".to_owned();
+        }
+        let thin = series.thinned(end, READ_OUT);
+        let points = thin.points.iter().map(|(x, y)| format!("[{},{}]", trimmed(*x), trimmed(*y)));
+        format!("[{}]", points.collect::<Vec<_>>().join(","))
+    });
+    format!("<script type=\"application/json\">[{}]</script>", series.collect::<Vec<_>>().join(","))
+}
+
+fn ladder_figure(ladder: &Ladder) -> String {
+    let mut html = format!(
+        "<figure class=\"ladder\"><figcaption><b>{}</b></figcaption><ul class=\"legend\">",
+        escape(&ladder.title)
+    );
+    for kind in ladder.kinds() {
+        let _ = write!(
+            html,
+            "<li><svg class=\"swatch\" width=\"22\" height=\"12\" aria-hidden=\"true\"><g class=\"rung {}\">\
+             <line class=\"arrow\" x1=\"1\" x2=\"21\" y1=\"6\" y2=\"6\"/></g></svg>{}</li>",
+            kind.class(),
+            kind.name()
+        );
+    }
+    let _ = write!(
+        html,
+        "<li>times in ms</li></ul><div class=\"rungs\"><svg class=\"packets\" height=\"{}\">{}</svg></div>",
+        ladder.height(),
+        ladder.draw(Frame::Fluid)
+    );
+    if ladder.left_out > 0 {
+        let _ = write!(html, "<p class=\"more\">… and {} packets more.</p>", ladder.left_out);
+    }
+    html.push_str("<p class=\"detail\" aria-live=\"polite\"></p></figure>");
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tone;
+
+    #[test]
+    fn a_page_stands_alone() {
+        let series = Series::new("a<b", Style::Step, Tone::Blue, vec![(0.0, 1.0), (5.0, 2.0)]);
+        let mut document = Document::new("name", "Why?");
+        document.runs.push(Run { graphs: vec![Graph::new("g", "y", "kB").with(series)], ..Run::new("r") });
+        document.answer.push(Block::Verdict(Verdict { holds: true, text: "it is so".into() }));
+        let html = document.to_html();
+        for part in ["<h1>Why?</h1>", "a&lt;b", "[[[0,1],[5,2]]]", "✓ as expected", "data-end=\"5\""] {
+            assert!(html.contains(part), "{part}");
+        }
+        assert!(!html.contains("http://") && !html.contains("https://"), "nothing is fetched");
+    }
+
+    #[test]
+    fn a_page_without_times_has_no_slider() {
+        assert!(!Document::new("name", "Why?").to_html().contains("id=\"time\""));
+    }
+}

@@ -1,0 +1,163 @@
+//! One quantity of a graph.
+
+/// How it is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// A value that holds until the next.
+    Step,
+    /// Straight lines from point to point.
+    Line,
+    /// Dots.
+    Dots,
+    /// Crosses.
+    Crosses,
+    /// Upright bars: each needs its [`Series::tops`].
+    Bars,
+    /// Level bars from each point until the next, in the row that the value names; a value below zero is a pause.
+    Spans,
+}
+
+/// Which colour, by meaning or to tell neighbours apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Data, the first of several.
+    Blue,
+    /// Acknowledgements, what went well.
+    Green,
+    /// Sent again, the second of several.
+    Orange,
+    /// Limits: windows, thresholds.
+    Purple,
+    /// Lost.
+    Red,
+    /// The third of several.
+    Teal,
+    /// What stands behind.
+    Grey,
+}
+
+impl Tone {
+    /// To tell the n-th of several from its neighbours.
+    pub fn nth(n: usize) -> Tone {
+        [Tone::Blue, Tone::Orange, Tone::Teal, Tone::Purple, Tone::Green, Tone::Red, Tone::Grey][n % 7]
+    }
+
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Tone::Blue => "blue",
+            Tone::Green => "green",
+            Tone::Orange => "orange",
+            Tone::Purple => "purple",
+            Tone::Red => "red",
+            Tone::Teal => "teal",
+            Tone::Grey => "grey",
+        }
+    }
+}
+
+/// One quantity of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// As the legend has it.
+    pub name: String,
+    /// How it is drawn.
+    pub style: Style,
+    /// Its colour.
+    pub tone: Tone,
+    /// The upright axis need not reach it: what lies above is not seen.
+    pub aside: bool,
+    /// Drawn broken, so that it is told from others without colour.
+    pub dashed: bool,
+    /// (x, y), x not decreasing.
+    pub points: Vec<(f64, f64)>,
+    /// Of bars: where each ends.
+    pub tops: Vec<f64>,
+}
+
+impl Series {
+    /// A quantity.
+    pub fn new(name: impl Into<String>, style: Style, tone: Tone, points: Vec<(f64, f64)>) -> Series {
+        Series { name: name.into(), style, tone, aside: false, dashed: false, points, tops: Vec::new() }
+    }
+
+    /// Upright bars: (x, from, to).
+    pub fn bars(
+        name: impl Into<String>,
+        tone: Tone,
+        bars: impl IntoIterator<Item = (f64, f64, f64)>,
+    ) -> Series {
+        let (points, tops) = bars.into_iter().map(|(x, from, to)| ((x, from), to)).unzip();
+        Series { tops, ..Series::new(name, Style::Bars, tone, points) }
+    }
+
+    /// Drawn broken.
+    pub fn dashed(self) -> Series {
+        Series { dashed: true, ..self }
+    }
+
+    /// The upright axis need not reach it.
+    pub fn aside(self) -> Series {
+        Series { aside: true, ..self }
+    }
+
+    /// The greatest value.
+    pub fn greatest(&self) -> f64 {
+        let values = self.points.iter().map(|(_, y)| *y).chain(self.tops.iter().copied());
+        values.filter(|value| value.is_finite()).fold(0.0, f64::max)
+    }
+
+    /// The same picture with fewer points: of each of `parts` of the axis the first, least, greatest and last value; bars of one part that
+    /// follow each other are joined.
+    pub(crate) fn thinned(&self, end: f64, parts: usize) -> Series {
+        if self.points.len() <= 4 * parts || end <= 0.0 {
+            return self.clone();
+        }
+        let part = |x: f64| (x / end * parts as f64) as usize;
+        if self.style == Style::Bars {
+            return self.joined(part);
+        }
+        let mut points = Vec::new();
+        for group in self.points.chunk_by(|a, b| part(a.0) == part(b.0)) {
+            let by_value = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+            let mut kept = vec![group[0], group[group.len() - 1]];
+            kept.extend(group.iter().min_by(by_value));
+            kept.extend(group.iter().max_by(by_value));
+            kept.sort_by(|a, b| a.0.total_cmp(&b.0));
+            kept.dedup();
+            points.extend(kept);
+        }
+        Series { points, ..self.clone() }
+    }
+
+    fn joined(&self, part: impl Fn(f64) -> usize) -> Series {
+        let mut bars: Vec<(f64, f64, f64)> = Vec::new();
+        for ((x, from), to) in self.points.iter().copied().zip(self.tops.iter().copied()) {
+            match bars.last_mut() {
+                Some(last) if part(last.0) == part(x) && last.2 == from => last.2 = to,
+                _ => bars.push((x, from, to)),
+            }
+        }
+        Series { dashed: self.dashed, ..Series::bars(self.name.clone(), self.tone, bars) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_the_ends_and_the_peaks_of_each_part() {
+        let points: Vec<(f64, f64)> = (0..10_000).map(|n| (f64::from(n), f64::from(n % 100))).collect();
+        let thin = Series::new("x", Style::Step, Tone::Blue, points).thinned(10_000.0, 10);
+        assert!(thin.points.len() <= 40);
+        assert_eq!((thin.points[0], thin.greatest()), ((0.0, 0.0), 99.0));
+        assert_eq!(thin.points.last(), Some(&(9999.0, 99.0)));
+    }
+
+    #[test]
+    fn bars_that_follow_each_other_become_one() {
+        let bars = (0..1000).map(|n| (0.001 * f64::from(n), f64::from(n), f64::from(n + 1)));
+        let thin = Series::bars("data", Tone::Blue, bars).thinned(100.0, 10);
+        assert_eq!((thin.points.clone(), thin.tops.clone()), (vec![(0.0, 0.0)], vec![1000.0]));
+    }
+}

@@ -1,0 +1,101 @@
+//! All drawings of a document below each other, as one SVG file.
+
+use crate::document::Document;
+use crate::frame::Frame;
+use crate::graph::{Graph, LEFT};
+use crate::ladder::{Ladder, SIDE};
+use crate::markup::escape;
+use std::fmt::Write as _;
+
+/// Width of the sheet.
+const WIDTH: f64 = 760.0;
+/// Around it.
+const PAD: f64 = 16.0;
+/// Of a heading's line.
+const LINE: f64 = 24.0;
+/// Of one entry of a legend: what stands before its name, and what a letter takes.
+const SWATCH: f64 = 30.0;
+const LETTER: f64 = 6.6;
+
+pub(crate) fn svg(document: &Document) -> String {
+    let mut sheet = Sheet { body: String::new(), y: PAD };
+    sheet.heading("title", &document.question);
+    for graph in &document.summary {
+        sheet.graph(graph, graph.last_x());
+    }
+    let end = document.end();
+    for run in &document.runs {
+        sheet.heading("run", &run.name);
+        run.graphs.iter().for_each(|graph| sheet.graph(graph, end));
+        run.ladder.iter().for_each(|ladder| sheet.ladder(ladder));
+    }
+    let (width, height) = (WIDTH + 2.0 * PAD, sheet.y + PAD);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\
+         <style>{}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>{}</svg>\n",
+        include_str!("../assets/sheet.css"),
+        sheet.body
+    )
+}
+
+struct Sheet {
+    body: String,
+    y: f64,
+}
+
+impl Sheet {
+    fn heading(&mut self, class: &str, text: &str) {
+        self.y += LINE;
+        // Writing to a string cannot fail.
+        let _ =
+            write!(self.body, "<text class=\"{class}\" x=\"{PAD}\" y=\"{}\">{}</text>", self.y, escape(text));
+        self.y += 8.0;
+    }
+
+    fn put(&mut self, drawing: &str, left: f64, height: f64) {
+        let _ = write!(self.body, "<g transform=\"translate({} {})\">{drawing}</g>", PAD + left, self.y);
+        self.y += height;
+    }
+
+    fn graph(&mut self, graph: &Graph, end: f64) {
+        self.heading("figure", &graph.title);
+        self.put(&graph.draw(Frame::Fixed(WIDTH), end), LEFT, graph.height());
+        let mut x = PAD;
+        for series in &graph.series {
+            let _ = write!(
+                self.body,
+                "<rect class=\"{} key\" x=\"{x}\" y=\"{}\" width=\"18\" height=\"4\"/><text class=\"tick\" x=\"{}\" y=\"{}\">{}</text>",
+                series.tone.class(),
+                self.y + 4.0,
+                x + SWATCH - 6.0,
+                self.y + 10.0,
+                escape(&series.name)
+            );
+            x += SWATCH + LETTER * series.name.chars().count() as f64 + 8.0;
+        }
+        self.y += LINE;
+    }
+
+    fn ladder(&mut self, ladder: &Ladder) {
+        self.heading("figure", &ladder.title);
+        self.put(&ladder.draw(Frame::Fixed(WIDTH)), SIDE, ladder.height());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Document, Graph, Run, Series, Style, Tone};
+
+    #[test]
+    fn a_sheet_has_every_figure_and_its_legend() {
+        let series = Series::new("cwnd", Style::Line, Tone::Blue, vec![(0.0, 1.0), (5.0, 2.0)]);
+        let mut document = Document::new("name", "Why?");
+        document
+            .runs
+            .push(Run { graphs: vec![Graph::new("Window", "y", "kB").with(series)], ..Run::new("r") });
+        let svg = document.to_svg();
+        for part in [">Why?<", ">Window<", ">cwnd<", ">y, kB<", "<svg xmlns"] {
+            assert!(svg.contains(part), "{part}");
+        }
+    }
+}
