@@ -20,7 +20,8 @@ usage: cargo xtask COMMAND
            As root, programs the tests talk to are installed with apt; tests that need root say so when skipped.
   simulate [OPTION…]
            two stacks in virtual time with every setting, option, fault and application step drawn at random; --help lists
-           the options (worlds, seeds, intensity, replay, shrink, a journal for long campaigns)
+           the options (worlds, seeds, intensity, replay, shrink, a journal for long campaigns); with --differential each is
+           played with fast paths and without, which must come to the same
   threads [--times N]
            the host's and the sockets' locks, wakers and sleepers, signal handlers and cancelled threads in some thousand random
            orders of events (shuttle), or N times as many
@@ -72,6 +73,9 @@ const SEEDS: &str = "1000";
 /// Of those in which everything is drawn; `cargo xtask simulate` plays as many as one likes.
 const WORLDS: &str = "20000";
 
+/// Of those that stacks with and without fast paths play alike.
+const COMPARED: &str = "10000";
+
 fn test() -> Result<(), String> {
     let begun = Instant::now();
     packages::install_missing()?;
@@ -82,6 +86,7 @@ fn test() -> Result<(), String> {
     cargo(&["test", "--workspace", "--locked"], &[("FIRSTBYTE_SEEDS", SEEDS)])?;
     threads::run(&[])?;
     simulate(&["--worlds", WORLDS])?;
+    simulate(&["--differential", "--worlds", COMPARED])?;
     cargo(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "--deny warnings")])?;
     cargo(&["run", "--release", "--locked", "--", "lab", "fast-open"], &[])?;
     fuzz::run_in_tests()?;

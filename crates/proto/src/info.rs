@@ -26,7 +26,7 @@ pub enum State {
 }
 
 /// One connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionInfo {
     /// State.
     pub state: State,
@@ -222,7 +222,7 @@ impl StateCounts {
 }
 
 /// One line of `ss`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketInfo {
     /// LISTEN.
     Listener(ListenerInfo),

@@ -7,8 +7,6 @@
 
 mod agenda;
 mod attention;
-#[cfg(test)]
-mod both_ways;
 mod closing;
 mod completing;
 mod egress;
@@ -224,8 +222,8 @@ impl Stack {
                 memory: Memory::new(&config),
                 meanwhile: Vec::new(),
                 tap_read: None,
-                #[cfg(test)]
-                short_ways: Some(0),
+                #[cfg(debug_assertions)]
+                fast_paths: true,
                 fresh: Fresh::new(&config),
                 config: config.clone(),
             },
@@ -343,6 +341,13 @@ impl Stack {
     /// Connections whose application has let go, and that still deliver.
     pub fn orphans(&self) -> usize {
         self.shared.orphans as usize
+    }
+
+    /// For tests that compare both: ordinary segments may take a fast path, as at first, or each takes the general one.
+    #[cfg(debug_assertions)]
+    #[doc(hidden)]
+    pub fn set_fast_paths(&mut self, on: bool) {
+        self.shared.fast_paths = on;
     }
 
     /// Adds a local address. `prefix_len` (0..=32 or 0..=128) names its network, which is part of the key of verdicts.

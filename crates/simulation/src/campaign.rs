@@ -25,6 +25,8 @@ pub struct Campaign {
     pub intensities: Vec<Intensity>,
     /// One in so many worlds has an attacker; 0: none.
     pub attacked_every: u64,
+    /// See [`Scenario::differential`].
+    pub differential: bool,
     /// Threads.
     pub threads: usize,
     /// Failures after which it ends.
@@ -48,7 +50,8 @@ impl Campaign {
     /// The scenario of a seed.
     pub fn scenario(&self, seed: u64) -> Scenario {
         let attacked = self.attacked_every > 0 && (seed / 5).is_multiple_of(self.attacked_every);
-        Scenario::draw(seed, self.intensity(seed), attacked)
+        let drawn = Scenario::draw(seed, self.intensity(seed), attacked);
+        Scenario { differential: self.differential, ..drawn }
     }
 
     /// The intensity of a seed.
@@ -59,7 +62,8 @@ impl Campaign {
     /// Everything that makes a world of a seed, in words.
     pub fn kind(&self) -> String {
         let intensities: Vec<_> = self.intensities.iter().map(|intensity| intensity.name()).collect();
-        format!("{}; attacked 1 in {}", intensities.join(", "), self.attacked_every)
+        let differential = if self.differential { "; differential" } else { "" };
+        format!("{}; attacked 1 in {}{differential}", intensities.join(", "), self.attacked_every)
     }
 
     /// Plays all of them. `progress` hears now and then what has become of them.

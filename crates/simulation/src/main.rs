@@ -40,6 +40,9 @@ struct Arguments {
     /// One in so many worlds has an attacker who knows every number; 0: none.
     #[arg(long, default_value_t = ATTACKED_EVERY)]
     attacked_every: u64,
+    /// Plays each world on stacks with fast paths and on stacks without, which must send, tell and count the same.
+    #[arg(long)]
+    differential: bool,
     /// Threads; without it one for each core.
     #[arg(long)]
     threads: Option<usize>,
@@ -85,6 +88,9 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         EXCUSES.iter().for_each(|excuse| println!("{}\n    {}", excuse.name, excuse.words));
         return Ok(true);
     }
+    if arguments.differential && !cfg!(debug_assertions) {
+        return Err("--differential needs a build with debug assertions: cargo xtask simulate".to_owned());
+    }
     let campaign = Campaign {
         seeds: arguments.from..arguments.from.saturating_add(arguments.worlds),
         intensities: match arguments.intensity {
@@ -92,6 +98,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
             None => Intensity::ALL.map(|(_, intensity)| intensity).to_vec(),
         },
         attacked_every: arguments.attacked_every,
+        differential: arguments.differential,
         threads: arguments
             .threads
             .or_else(|| std::thread::available_parallelism().ok().map(Into::into))

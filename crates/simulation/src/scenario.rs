@@ -66,6 +66,9 @@ pub struct Scenario {
     pub sleeps: Vec<(u64, u64)>,
     /// What an attacker sends.
     pub attacks: Vec<Attack>,
+    /// Each host has a second stack, without fast paths, that is given the same and must do the same.
+    #[serde(default)]
+    pub differential: bool,
 }
 
 /// One of the two stacks.

@@ -1,12 +1,13 @@
 //! Plays a scenario, and says what went wrong.
 //!
 //! `wire` carries packets and harms them, `app` is what both applications do, `attacker` forges, `bystander` watches the packets, `check` is what must hold after every step,
-//! `judge` what must hold at the end, `summary` what was done. One mutation of a stack is followed by draining it, as its contract asks.
+//! `judge` what must hold at the end, `host` a stack, or two that must do the same, `summary` what was done. One mutation of a stack is followed by draining it, as its contract asks.
 
 mod app;
 mod attacker;
 mod bystander;
 mod check;
+mod host;
 mod judge;
 mod ledger;
 mod summary;
@@ -19,9 +20,10 @@ use app::App;
 pub use app::Fate;
 use core::fmt;
 use core::time::Duration;
+use host::Host;
 pub use ledger::Account;
 use proto::{
-    Capabilities, Config, ConnId, Instant, ListenOptions, ListenerId, RouteMetrics, Stack, fast_open::Network,
+    Capabilities, Config, ConnId, Instant, ListenOptions, ListenerId, RouteMetrics, fast_open::Network,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -80,7 +82,7 @@ struct World<'a> {
     trace: bool,
     now: Instant,
     start: Instant,
-    stacks: [Stack; 2],
+    stacks: [Host; 2],
     addresses: [IpAddr; 2],
     listener: ListenerId,
     wire: wire::Wire,
@@ -118,8 +120,8 @@ impl<'a> World<'a> {
                 gso_max_size: host.gso_max_size,
                 tx_checksum: host.tx_checksum,
             };
-            let mut stack =
-                Stack::new(scenario.config(side), capabilities, [side as u8 ^ scenario.seed as u8; 32]);
+            let seed = [side as u8 ^ scenario.seed as u8; 32];
+            let mut stack = Host::new(scenario.config(side), capabilities, seed, scenario.differential);
             stack.add_address(addresses[side], 24);
             stack.fix_isn(host.isn);
             if let Ok(metrics) = host.route.join(" ").parse::<RouteMetrics>() {
@@ -255,7 +257,7 @@ impl<'a> World<'a> {
         let arrival = self.wire.next_arrival();
         let opens = self.to_open.iter().map(|which| self.at(self.scenario.connections[*which].at_ms)).min();
         let apps = self.apps.iter().flatten().flatten().filter_map(|app| app.next(now)).min();
-        let timers = self.stacks.iter_mut().filter_map(Stack::poll_timeout).min();
+        let timers = self.stacks.iter_mut().filter_map(Host::poll_timeout).min();
         let changes = self.scenario.changes.get(self.changes_done).map(|change| self.at(change.at_ms));
         let accepts = self.to_accept;
         [arrival, opens, apps, timers, changes, accepts].into_iter().flatten().min()

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 /// One listener.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerInfo {
     /// Where.
     pub local: SocketAddr,

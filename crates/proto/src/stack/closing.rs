@@ -137,10 +137,9 @@ impl Connection {
             && self.snd.wnd > 0
             && !self.snd.probe_due
             && !self.timers.is_set(Timer::Retransmit);
-        if !is_open || !at_rest || !self.options.is_ordinary() || !cx.takes_short_ways() {
+        if !is_open || !at_rest || !self.options.is_ordinary() || !cx.takes_fast_paths() {
             return false;
         }
-        cx.took_short_way();
         self.queue_fin();
         true
     }

@@ -2,7 +2,8 @@
 //! but timestamps, and finds room.
 //!
 //! What `open` asks of it step by step is asked here at once. Then it is to the new connection what any segment is that was to be
-//! expected. Whatever else there may be is left to the long way, and a test lets openings at random go both ways (`both_ways`).
+//! expected. Whatever else there may be is left to the long way, and random worlds compare the two
+//! (`cargo xtask simulate --differential`).
 
 use super::Stack;
 use super::holders::Holder;
@@ -37,12 +38,11 @@ impl Stack {
             || !request.is_completed_by(ordinary)
             || self.too_many_connections()
             || self.shared.fresh.payload_space().is_none()
-            || !self.shared.takes_short_ways()
+            || !self.shared.takes_fast_paths()
         {
             return false;
         }
         let Some(request) = self.take_request(index) else { return false };
-        self.shared.took_short_way();
         let ack = FinalAck { window: ordinary.window, timestamps: ordinary.timestamps };
         let index = self.open_request(now, request, Some(Holder::Request(index)), Some(ack));
         if !self.take_predicted(now, index, ordinary, text, packet) {

@@ -47,7 +47,7 @@ impl Stack {
             || !listener.socket.rare.is_ordinary()
             || !tuple.peer.is_v4()
             || self.routes.lookup(tuple.peer).is_some()
-            || !self.shared.takes_short_ways()
+            || !self.shared.takes_fast_paths()
         {
             return false;
         }
@@ -76,7 +76,6 @@ impl Stack {
         let is_written =
             place.write_usual_syn(&segment, (&options, None), self.shared.capabilities.tx_checksum);
         debug_assert!(is_written);
-        self.shared.took_short_way();
         true
     }
 

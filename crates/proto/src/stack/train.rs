@@ -33,7 +33,9 @@ impl Stack {
                 touched = at + self.touch_ahead(batch, at);
             }
             let train = match (batch.data(at), batch.data(at + 1)) {
-                (Some(first), Some(second)) if self.trace.is_none() && self.attention.is_none() => {
+                (Some(first), Some(second))
+                    if self.trace.is_none() && self.attention.is_none() && self.shared.takes_fast_paths() =>
+                {
                     Train::between(first, second)
                 }
                 _ => None,

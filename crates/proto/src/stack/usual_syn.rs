@@ -66,7 +66,6 @@ impl Stack {
         }
         let numbers = self.first_numbers(now, tuple, None);
         let request = Request::new(now, id, name, numbers, (agreed, rcv_wscale), &syn_of(plain, &options));
-        self.shared.took_short_way();
         self.queue_request(now, request, None);
         true
     }
@@ -113,7 +112,6 @@ impl Stack {
             return false;
         }
         self.shared.counters.tcp_fastopen_passive += 1;
-        self.shared.took_short_way();
         let numbers = self.numbers_of(secret, now, None);
         let syn = FastSyn {
             syn: syn_of(plain, &options),
@@ -136,7 +134,7 @@ impl Stack {
         self.attention.is_none()
             && self.trace.is_none()
             && self.shared.fresh.agrees_as_usual
-            && self.shared.takes_short_ways()
+            && self.shared.takes_fast_paths()
             && tuple.local != tuple.peer
             && self.routes.lookup(tuple.peer).is_none()
             && self.time_wait.find(*hash, tuple).is_none()

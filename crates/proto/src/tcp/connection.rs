@@ -71,9 +71,9 @@ pub(crate) struct Shared {
     pub(crate) meanwhile: Vec<TxPacket>,
     /// See [`Stack::tap_has_read`](crate::Stack::tap_has_read).
     pub(crate) tap_read: Option<u32>,
-    /// Segments that have gone a short way; `None`: all go the way of all.
-    #[cfg(test)]
-    pub(crate) short_ways: Option<u32>,
+    /// Ordinary segments may skip checks that find nothing. Off: each takes the general path, to the same effect.
+    #[cfg(debug_assertions)]
+    pub(crate) fast_paths: bool,
 }
 
 /// The same while it is lent to a connection.
@@ -89,6 +89,16 @@ impl Shared {
 }
 
 impl Context {
+    /// Ordinary segments may skip checks that find nothing: always, but where random worlds compare what comes of it
+    /// ([`Stack::set_fast_paths`](crate::Stack::set_fast_paths)).
+    #[inline(always)]
+    pub(crate) fn takes_fast_paths(&self) -> bool {
+        #[cfg(debug_assertions)]
+        return self.fast_paths;
+        #[cfg(not(debug_assertions))]
+        true
+    }
+
     /// The key of verdicts about a path.
     pub(crate) fn verdict_key(&self, tuple: &FourTuple) -> VerdictKey {
         let holds = |network: &&Network| Network::new(tuple.local, network.prefix_len()) == **network;

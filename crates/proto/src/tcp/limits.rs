@@ -40,7 +40,7 @@ fn timed(by: LimitedBy) -> Option<usize> {
 }
 
 /// Time of one connection with something to deliver, in ns; while there is, the moment it would have begun without a break.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Busy(u64);
 
 impl Busy {
@@ -53,7 +53,7 @@ impl Busy {
 }
 
 /// The times of a connection that was ever held back.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Clocks {
     since: Instant,
     times: [Duration; TIMED],
@@ -70,7 +70,7 @@ impl Clocks {
 
 /// What limits a sender, and has limited it. The clocks that run when the snapshot is taken go on: the times are those up to a `now`
 /// not before it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SenderLimits {
     by: LimitedBy,
     busy: Busy,

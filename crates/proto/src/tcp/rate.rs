@@ -14,7 +14,7 @@ impl Connection {
     /// Congestion control begins, of a connection with segments of this size.
     #[inline(always)]
     pub(super) fn begin_congestion(&mut self, cx: &Context) {
-        if cx.fresh.windows_begin_alike && self.asks_for_nothing() && cx.takes_short_ways() {
+        if cx.fresh.windows_begin_alike && self.asks_for_nothing() && cx.takes_fast_paths() {
             let initial_window = cx.config.initcwnd.saturating_mul(self.smss().into());
             self.congestion.begin_cubic(initial_window, cx.config.hystart);
         } else {

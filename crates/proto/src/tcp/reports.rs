@@ -158,8 +158,16 @@ impl Connection {
         }
     }
 
-    /// Data has become readable up to `rcv_nxt`.
+    /// Data has become readable up to `rcv_nxt`: when it came is kept for a socket that asked for that (`SO_TIMESTAMP`).
+    #[inline(always)]
     pub(super) fn note_arrival(&mut self, now: Instant) {
+        if !self.options.is_ordinary() && self.options.receive_times {
+            self.keep_arrival(now);
+        }
+    }
+
+    #[inline(never)]
+    fn keep_arrival(&mut self, now: Instant) {
         let (next, read) = (self.rcv.nxt, self.read_until());
         let arrivals = &mut self.reports().arrivals;
         while arrivals.pop_front_if(|(end, _)| end.before(read)).is_some() {}

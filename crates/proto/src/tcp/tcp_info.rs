@@ -78,7 +78,7 @@ pub struct AccurateEcnInfo {
 /// Linux's `tcp_info`: what [`ConnectionInfo`](crate::ConnectionInfo) does not tell already. `docs/counters.md` has every field of
 /// Linux 6.18's, where it is here, or why it means nothing. Sizes are in bytes where Linux counts segments, since this engine does.
 /// Counts wrap at 2³².
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Where loss recovery is.
     pub ca_state: CaState,

@@ -66,8 +66,7 @@ impl Connection {
     }
 
     /// Takes a small write whole, as one segment, if nothing that was written before waits or is in flight, and nothing keeps it back
-    /// but a SYN-ACK that waits for more. False: it is no such write, and nothing has changed. The general way leads to the same
-    /// (`stack/both_ways`).
+    /// but a SYN-ACK that waits for more. False: it is no such write, and nothing has changed.
     #[inline(always)]
     pub(crate) fn take_small(&mut self, cx: &mut Context, data: &[u8]) -> bool {
         let taken = data.len() <= SendBlocks::SMALL && self.takes_whole(cx, data.len() as u32);
@@ -84,7 +83,7 @@ impl Connection {
     /// The stream of a connection that opens begins with this.
     #[inline(always)]
     pub(crate) fn write_first_bytes(&mut self, cx: &mut Context, data: Bytes) {
-        if !data.is_empty() && data.len() <= usize::from(self.segment_max()) && cx.takes_short_ways() {
+        if !data.is_empty() && data.len() <= usize::from(self.segment_max()) && cx.takes_fast_paths() {
             return self.snd.queue.write_first_bytes(data, &mut cx.blocks);
         }
         self.write_many_first(cx, data);
@@ -118,7 +117,7 @@ impl Connection {
             && !(write_by_segment || lull_at_writes)
             && tcp_notsent_lowat == u32::MAX
             && !cx.memory.is_exhausted();
-        may_go && is_quiet && as_usual && cx.takes_short_ways()
+        may_go && is_quiet && as_usual && cx.takes_fast_paths()
     }
 
     /// So much of an answer does not fill the SYN-ACK that waits for it.

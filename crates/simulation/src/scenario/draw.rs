@@ -42,6 +42,7 @@ impl Scenario {
                 (random.magnitude(100_000), random.magnitude(10_000_000))
             }),
             attacks: if attacked { attacks(random) } else { Vec::new() },
+            differential: false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What must hold after every step, and when everything is closed.
 
 use super::{CLIENT, Failure, SERVER, World};
-use proto::{Stack, State};
+use proto::State;
 
 /// What a connection may hold beside its buffers, bytes: a packet that came in counts with all of its memory, a write takes whole blocks.
 const SLACK: u64 = 1024 * 1024;
@@ -33,8 +33,10 @@ impl World<'_> {
         }
     }
 
-    /// The engine's own rules, where it is built with them.
+    /// The engine's own rules, where it is built with them, and both stacks of a host, where it has two.
     pub(super) fn hear_complaints(&mut self) -> Result<(), Failure> {
+        let now = self.now;
+        self.stacks.iter_mut().try_for_each(|host| host.compare(now))?;
         #[cfg(debug_assertions)]
         for side in [CLIENT, SERVER] {
             if let Some(complaint) = self.stacks[side].complaint(self.now) {
@@ -80,7 +82,7 @@ impl World<'_> {
                     format!("side {side}: connections, requests, TIME-WAIT, orphans, memory: {left:?}");
                 return Err(Failure::new("something is left when everything is closed", seen));
             }
-            if let Some(at) = Stack::poll_timeout(stack) {
+            if let Some(at) = stack.poll_timeout() {
                 let seen = format!("side {side}: a deadline at {at:?}");
                 return Err(Failure::new("a timer is left when everything is closed", seen));
             }

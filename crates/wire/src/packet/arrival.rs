@@ -81,7 +81,7 @@ impl Deref for RxData<'_> {
 }
 
 /// Packets that have arrived, in their order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RxBatch {
     packets: Vec<Place>,
     /// As long as it ever had to be; what lies beyond `end` means nothing.
@@ -90,7 +90,7 @@ pub struct RxBatch {
 }
 
 /// Where a packet is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Place {
     Here { start: u32, len: u32, checksum: RxChecksum, gso_size: u16 },
     Elsewhere(RxPacket),

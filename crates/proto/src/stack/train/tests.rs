@@ -1,7 +1,7 @@
 //! Trains are taken as far as they go, and leave behind what their packets would one by one.
 
 use super::*;
-use crate::{AckHabit, Config, ConnId, ConnectOptions, ListenOptions};
+use crate::{AckHabit, Config, ConnId, ConnectOptions, ListenOptions, SocketOption};
 use wire::{Capabilities, RxChecksum, RxPacket};
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);
@@ -56,6 +56,19 @@ fn all_that_follow_are_taken_together() {
     assert_eq!(follow(&mut server, &segments), 9);
     assert_eq!(server.read(NOW, id, &mut [0; 20_000]), Ok(14_480));
     assert_eq!(server.counters().in_segs, 12);
+}
+
+#[test]
+fn text_of_a_batch_has_the_time_of_its_arrival() {
+    let (mut server, id, segments) = ten_segments();
+    server.set_option(NOW, id, SocketOption::ReceiveTimes(true)).unwrap();
+    let mut buf = [0; 20_000];
+    for (seconds, segments) in (1..).zip(segments.chunks(5)) {
+        let now = NOW + core::time::Duration::from_secs(seconds);
+        server.handle_packets(now, &mut segments.iter().cloned().collect());
+        assert_eq!(server.read(now, id, &mut buf), Ok(7_240));
+        assert_eq!(server.arrived_at(id, 0), Some(now));
+    }
 }
 
 #[test]

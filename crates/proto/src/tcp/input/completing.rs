@@ -30,14 +30,13 @@ impl Connection {
             && self.agreed.ecn.is_off()
             && self.rcv.space.packets().is_none()
             && !cx.memory.is_under_pressure()
-            && cx.takes_short_ways()
+            && cx.takes_fast_paths()
     }
 
     /// The handshake ends with a segment that [`completes`](Self::completes) it, whose numbers and text are still to be taken.
     pub(crate) fn complete(&mut self, cx: &mut Context, segment: &Ordinary) {
         let Some(handshake) = self.handshake.take() else { return };
         let Handshake::Passive(passive) = &*handshake else { return };
-        cx.took_short_way();
         self.timers.stop(Timer::SynAckHold);
         self.timers.stop(Timer::Retransmit);
         self.rtt.on_sample_nanos(cx.now, cx.now.nanos_since(passive.sent_at), self.snd.span());

@@ -278,9 +278,7 @@ impl Connection {
         };
         self.measure_delay(cx, &came);
         self.rcv.last_data_at = cx.now;
-        if self.options.receive_times {
-            self.note_arrival(cx.now);
-        }
+        self.note_arrival(cx.now);
         if packet.len() >= GROWS_FROM {
             self.grow_with(cx, packet);
         }

@@ -3,8 +3,8 @@
 //! connection ends, which is more than Linux predicts (`ending`).
 //!
 //! The eight checks of RFC 9293 §3.10.7.4 are passed at once, by the fields they would look at. What follows from acknowledgement and text
-//! is what the long way does, in its order; left out is what would do nothing. A test takes random conversations both ways
-//! (`stack/ingress`): nobody can tell which it was.
+//! is what the long way does, in its order; left out is what would do nothing. Random worlds compare the two (`cargo xtask simulate
+//! --differential`).
 
 use super::ack::count_predicted;
 use crate::Events;
@@ -81,6 +81,7 @@ impl Connection {
             && self.is_in_order()
             && self.is_ordinary()
             && !cx.memory.is_under_pressure()
+            && cx.takes_fast_paths()
     }
 
     /// It begins where the last ended, acknowledges nothing that was not sent, or was acknowledged before, and fits the window.
@@ -270,9 +271,7 @@ impl Connection {
         };
         take_out(&mut self.rcv, cx, text);
         self.events |= Events::READABLE;
-        if !self.options.is_ordinary() && self.options.receive_times {
-            self.note_arrival(cx.now);
-        }
+        self.note_arrival(cx.now);
         if self.rcv.is_tunable() {
             let full_sized = self.rcv.is_full_sized(came.len);
             let echo = if full_sized { self.echo_age(cx, segment.timestamps) } else { None };

@@ -171,9 +171,7 @@ impl Connection {
         );
         if accepted > 0 {
             self.events |= Events::READABLE;
-            if self.options.receive_times {
-                self.note_arrival(cx.now);
-            }
+            self.note_arrival(cx.now);
             if self.rcv.is_tunable() {
                 let echo = self
                     .echo_age(cx, segment.header.options.timestamps)

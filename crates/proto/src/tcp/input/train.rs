@@ -84,6 +84,7 @@ impl Connection {
         }
         let last_data_at = self.rcv.last_data_at;
         self.rcv.accept_next(cx.now, packet, text.place, &mut cx.spare);
+        self.note_arrival(cx.now);
         if self.rcv.is_tunable() {
             let echo = run.echo.filter(|_| self.rcv.is_full_sized(len as u32));
             self.rcv.note_round(cx.now, len as u32, echo);

@@ -2,8 +2,8 @@
 //! what nearly all connections do; perhaps it brings the answer to the SYN's data, and the FIN behind it.
 //!
 //! What the way of all others (`syn_sent`) asks step by step, and for each of the options there are, is asked here once; what follows is
-//! what those steps do for such a segment, in their order. A test opens random connections both ways (`stack/both_ways`): nobody can tell
-//! which it was.
+//! what those steps do for such a segment, in their order. Random worlds compare the two
+//! (`cargo xtask simulate --differential`).
 
 use super::predicted::{Ordinary, Payload};
 use crate::fast_open::ClientPlan;
@@ -69,7 +69,7 @@ impl Connection {
             && self.recovery.is_idle()
             && !self.orphan
             && !self.snd.nagle.intersects(Nagle::FILLS_WINDOWS.union(Nagle::COUNTS_SEGMENTS))
-            && cx.takes_short_ways()
+            && cx.takes_fast_paths()
     }
 
     /// Takes a SYN-ACK that [is expected](Self::expects_syn_ack), and what it brings in answer: the connection is open then.
@@ -142,7 +142,6 @@ impl Connection {
         }
         self.arm_delayed_ack(cx);
         self.arm_persist(cx);
-        cx.took_short_way();
     }
 
     /// The FIN went with the SYN: our direction is over.

@@ -24,7 +24,7 @@ impl Connection {
             || self.timers.is_set(Timer::Retransmit)
             || !self.tuple.peer.is_v4()
             || len > self.syn_ack_room(USUAL_SYN_LEN)
-            || !cx.takes_short_ways()
+            || !cx.takes_fast_paths()
         {
             return false;
         }
@@ -68,7 +68,6 @@ impl Connection {
         let usual = UsualSyn { mss: self.advmss, window_scale: self.rcv.wscale, timestamps };
         let is_written = packet.write_usual_syn(&segment, (&usual, None), cx.capabilities.tx_checksum);
         debug_assert!(is_written);
-        cx.took_short_way();
         cx.counters.out_segs += 1;
         cx.counters.orig_data_sent += u64::from(len > 0 || fin);
         // One without data is none of the connection's, as that of a request is not.

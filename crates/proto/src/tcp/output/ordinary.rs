@@ -56,7 +56,6 @@ impl Connection {
             self.snd.nagle.remove(Nagle::FIN_ALONE);
             flags |= Flags::FIN;
         }
-        cx.took_short_way();
         self.build_ordinary(cx, seq, len, flags, packet);
         true
     }
@@ -72,7 +71,6 @@ impl Connection {
         }
         self.snd.nagle.insert(Nagle::FIN_ALONE);
         self.put_in_flight(cx, seq + 1, (in_flight, cwnd), self.rtt.rto_nanos());
-        cx.took_short_way();
         self.build_ordinary(cx, seq, 0, Flags::ACK | Flags::FIN, packet);
         true
     }
@@ -85,7 +83,6 @@ impl Connection {
         if !owed || !nothing_waits || !self.is_undisturbed(cx) {
             return false;
         }
-        cx.took_short_way();
         self.timers.stop(Timer::DelayedAck);
         let seq = self.seq_of_empty();
         self.build_ordinary(cx, seq, 0, Flags::ACK, packet);
@@ -128,7 +125,7 @@ impl Connection {
             && !self.counts_segments()
             && self.snd.nxt == self.snd.max
             && !cx.config.pacing
-            && cx.takes_short_ways()
+            && cx.takes_fast_paths()
     }
 
     /// The timer, where something was in flight before.
@@ -136,25 +133,5 @@ impl Connection {
     fn arm_behind_others(&mut self, cx: &Context, in_flight: u32) {
         self.timers.stop(Timer::DelayedAck);
         self.arm_for_new_data(cx, in_flight, false);
-    }
-}
-
-impl Context {
-    /// May ordinary segments go a short way? A test lets none, and shows that it makes no difference.
-    #[inline(always)]
-    pub(crate) fn takes_short_ways(&self) -> bool {
-        #[cfg(test)]
-        return self.short_ways.is_some();
-        #[cfg(not(test))]
-        true
-    }
-
-    /// One has.
-    #[inline(always)]
-    pub(crate) fn took_short_way(&mut self) {
-        #[cfg(test)]
-        if let Some(taken) = &mut self.short_ways {
-            *taken += 1;
-        }
     }
 }

@@ -47,7 +47,6 @@ impl Connection {
         cx.counters.out_segs += 1;
         cx.counters.orig_data_sent += u64::from(data > 0);
         self.tally.went(data as usize, 1);
-        cx.took_short_way();
         true
     }
 
@@ -60,7 +59,7 @@ impl Connection {
             && !self.snd.nagle.intersects(Nagle::FILLS_WINDOWS.union(Nagle::COUNTS_SEGMENTS))
             && !cx.config.count_segments
             && self.snd.nxt == self.snd.iss
-            && cx.takes_short_ways()
+            && cx.takes_fast_paths()
     }
 
     /// All that was written goes with the SYN, as one segment; returns how much that is. `None`: there is nothing, or more, and nothing has

@@ -10,27 +10,6 @@ fn bytes(slices: &Slices) -> Vec<u8> {
     slices.concat()
 }
 
-impl SendQueue {
-    /// Of text that nobody shares a copy lies with its segment, as if it were shared, until it is [laid apart](Self::lay_apart): where text
-    /// lies makes no difference.
-    pub(crate) fn lay_in_segment(&mut self) -> Option<BytesMut> {
-        let held = self.held.as_mut()?;
-        let open = held.tail.take()?;
-        if !open.is_empty() {
-            held.segments.back_mut().unwrap().parts.push(Bytes::copy_from_slice(&open));
-        }
-        Some(open)
-    }
-
-    pub(crate) fn lay_apart(&mut self, open: Option<BytesMut>) {
-        let Some(held) = &mut self.held else { return };
-        if open.as_ref().is_some_and(|open| !open.is_empty()) {
-            held.segments.back_mut().unwrap().parts.pop();
-        }
-        held.tail = open;
-    }
-}
-
 #[test]
 fn writes_fill_the_unsent_tail_up_to_the_goal() {
     let mut queue = SendQueue::new(SeqNum(100));
