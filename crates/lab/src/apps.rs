@@ -3,10 +3,14 @@
 //! They do what a program would and measure nothing: figures come from the capture.
 
 mod client;
+mod program;
 mod server;
+mod steps;
 
 pub use client::{Client, Opening, Visit, VisitEnd};
+pub use program::{Program, Rounds, Told};
 pub use server::{Delivery, Server, Service};
+pub use steps::Step;
 
 use crate::network::Sys;
 use core::any::Any;

@@ -12,7 +12,7 @@
 //! - [`capture`], [`segment`]: what was seen, and packets as values;
 //! - [`exchange`]: connections found in a capture, and their measures. **Every figure comes from here**;
 //! - [`ladder`], [`report`]: packet ladders, tables, JSON, pcapng;
-//! - [`scenario`]: the experiments.
+//! - [`scenario`]: the experiments that are code; [`experiment`]: those that are files.
 //!
 //! Nothing here reads a clock, touches the operating system or needs rights. It is no simulator of TCP: the segments are made and
 //! read by the same engine that runs on a TUN device.
@@ -29,6 +29,7 @@
 pub mod apps;
 pub mod capture;
 pub mod exchange;
+pub mod experiment;
 pub mod ladder;
 pub mod middlebox;
 pub mod network;

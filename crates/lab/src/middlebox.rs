@@ -2,17 +2,19 @@
 //!
 //! Each box is a value with state; it sees every packet of its path in both directions and says what goes on.
 //! Boxes for Fast Open's troubles: [`DropSynData`], [`StripFastOpen`], [`DropNthSynAck`], [`Duplicate`], [`AlternatingNat`]; for
-//! those of data: [`LoseAt`].
+//! those of data: [`LoseAt`], [`BlackHole`], [`SynProxy`].
 
 mod drops;
 mod moments;
 mod nat;
+mod oversize;
 mod rewrites;
 
 pub use drops::{DropNthSynAck, DropSynData};
 pub use moments::{LoseAt, Share};
 pub use nat::AlternatingNat;
-pub use rewrites::{Duplicate, StripFastOpen};
+pub use oversize::BlackHole;
+pub use rewrites::{Duplicate, StripFastOpen, SynProxy};
 
 use bytes::Bytes;
 use core::any::Any;

@@ -153,6 +153,12 @@ impl Network {
         })
     }
 
+    /// Gives a host another application, which starts at once.
+    pub fn set_app(&mut self, host: HostId, app: impl App) {
+        self.hosts[host.0].app = Box::new(app);
+        self.with_app_dyn(host, |app, sys| app.start(sys));
+    }
+
     /// The middleboxes of a path, in order from its first end.
     pub fn middleboxes(&mut self, path: PathId) -> impl Iterator<Item = &mut dyn Middlebox> {
         self.paths[path.0].middleboxes()
@@ -166,6 +172,11 @@ impl Network {
     /// Takes a path down or up in one direction; what is on it arrives.
     pub fn set_path_up(&mut self, path: PathId, direction: Direction, up: bool) {
         self.paths[path.0].set_up(direction, up);
+    }
+
+    /// Changes the loss of a path's first wire in one direction.
+    pub fn set_loss(&mut self, path: PathId, direction: Direction, loss: qdisc::Loss) {
+        self.paths[path.0].set_loss(direction, loss);
     }
 
     /// Puts a packet on the last stretch of a path, so that it reaches the end in this direction as if from somewhere outside.

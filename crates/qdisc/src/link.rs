@@ -114,6 +114,11 @@ impl<P: Clone, Q: Qdisc<Entry<P>>> Link<P, Q> {
         &self.queue
     }
 
+    /// Changes the loss from now on.
+    pub fn set_loss(&mut self, loss: crate::Loss) {
+        self.config.loss = loss;
+    }
+
     /// Takes the link down or up. While it is down every packet offered is lost; those already on it arrive.
     pub fn set_up(&mut self, up: bool) {
         self.up = up;

@@ -28,6 +28,28 @@ impl Middlebox for StripFastOpen {
     }
 }
 
+/// Takes window scale, SACK and timestamps out of every SYN and SYN-ACK, as a SYN proxy does that answers SYNs itself and does not know
+/// what the server behind it can do.
+#[derive(Clone, Debug, Default)]
+pub struct SynProxy;
+
+impl Middlebox for SynProxy {
+    fn name(&self) -> &str {
+        "SYN proxy"
+    }
+
+    fn handle_packet(&mut self, _now: Instant, _direction: Direction, packet: Bytes) -> Passed {
+        match Segment::parse(&packet) {
+            Some(mut segment) if segment.tcp.flags.contains(Flags::SYN) => {
+                let options = &mut segment.tcp.options;
+                (options.window_scale, options.sack_permitted, options.timestamps) = (None, false, None);
+                pass(segment.emit())
+            }
+            _ => pass(packet),
+        }
+    }
+}
+
 /// Sends every SYN twice, as a network does that repeats a frame.
 #[derive(Clone, Debug, Default)]
 pub struct Duplicate;

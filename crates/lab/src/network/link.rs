@@ -45,6 +45,10 @@ impl Wire {
         self.link.set_up(up);
     }
 
+    pub(super) fn set_loss(&mut self, loss: qdisc::Loss) {
+        self.link.set_loss(loss);
+    }
+
     pub(super) fn next_event(&self) -> Option<u64> {
         self.link.next_event()
     }

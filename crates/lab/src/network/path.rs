@@ -70,8 +70,13 @@ impl Route {
     }
 
     /// Adds a middlebox.
-    pub fn middlebox(mut self, middlebox: impl Middlebox) -> Route {
-        self.hops.push(HopPlan::Box(Box::new(middlebox)));
+    pub fn middlebox(self, middlebox: impl Middlebox) -> Route {
+        self.boxed(Box::new(middlebox))
+    }
+
+    /// Adds a middlebox of which only at run time it is known which one.
+    pub fn boxed(mut self, middlebox: Box<dyn Middlebox>) -> Route {
+        self.hops.push(HopPlan::Box(middlebox));
         self
     }
 }
@@ -158,6 +163,18 @@ impl Path {
                 let wire = if direction == Direction::Forward { forward } else { backward };
                 wire.set_up(up);
             }
+        }
+    }
+
+    /// Changes the loss of its first wire in one direction.
+    pub(super) fn set_loss(&mut self, direction: Direction, loss: qdisc::Loss) {
+        let wire = self.hops.iter_mut().find_map(|hop| match (hop, direction) {
+            (Hop::Wire { forward, .. }, Direction::Forward) => Some(forward),
+            (Hop::Wire { backward, .. }, Direction::Backward) => Some(backward),
+            (Hop::Box(_), _) => None,
+        });
+        if let Some(wire) = wire {
+            wire.set_loss(loss);
         }
     }
 

@@ -79,7 +79,15 @@ impl<'a> Sys<'a> {
     /// # Errors
     /// As [`Stack::read_chunk`].
     pub fn read(&mut self, id: ConnId) -> Result<Option<Bytes>, ReadError> {
-        self.call(|stack, now| stack.read_chunk(now, id, usize::MAX))
+        self.read_up_to(id, usize::MAX)
+    }
+
+    /// Reads at most `max` bytes of what is there.
+    ///
+    /// # Errors
+    /// As [`Stack::read_chunk`].
+    pub fn read_up_to(&mut self, id: ConnId, max: usize) -> Result<Option<Bytes>, ReadError> {
+        self.call(|stack, now| stack.read_chunk(now, id, max))
     }
 
     /// Ends the sending direction.

@@ -1,0 +1,304 @@
+//! A program written down as steps: a client that makes connections, or a server that treats each alike.
+
+use super::{App, Step};
+use crate::network::Sys;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use core::time::Duration;
+use proto::{
+    ConnId, ConnectOptions, Events, FastOpen, Instant, ListenOptions, ReadError, SocketId, WriteError,
+};
+
+/// What became of one connection, as the program saw it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// When its first step was taken.
+    pub begun_at: Option<Instant>,
+    /// It was open at some time.
+    pub connected: bool,
+    /// When the last step was done; `None`: it was not.
+    pub done_at: Option<Instant>,
+    /// When it failed in the middle of its steps.
+    pub failed_at: Option<Instant>,
+    /// Bytes read.
+    pub read: usize,
+    /// Moments that were noted.
+    pub marks: Vec<(String, Instant)>,
+}
+
+struct Session {
+    conn: Option<ConnId>,
+    next: usize,
+    unsent: Bytes,
+    /// Bytes that the present step still waits for.
+    unread: usize,
+    wakes_at: Option<Instant>,
+    is_open: bool,
+    told: Told,
+}
+
+/// How the connections of a client follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rounds {
+    /// How many there are.
+    pub count: usize,
+    /// So many at the same time.
+    pub at_once: usize,
+    /// From the end of one to the next.
+    pub pause: Duration,
+}
+
+enum Role {
+    Client {
+        peer: SocketAddr,
+        options: Box<ConnectOptions>,
+        rounds: Rounds,
+        begun: usize,
+        next_at: Option<Instant>,
+    },
+    Server {
+        local: SocketAddr,
+        options: Box<ListenOptions>,
+        accepts: bool,
+    },
+}
+
+/// A program of steps.
+pub struct Program {
+    role: Role,
+    steps: Vec<Step>,
+    sessions: Vec<Session>,
+}
+
+impl Program {
+    /// A client; it starts when its host does.
+    pub fn client(peer: SocketAddr, options: ConnectOptions, steps: Vec<Step>, rounds: Rounds) -> Program {
+        let role =
+            Role::Client { peer, options: Box::new(options), rounds, begun: 0, next_at: Some(Instant::ZERO) };
+        Program { role, steps, sessions: Vec::new() }
+    }
+
+    /// A server; one that does not accept leaves connections in the listener's queue.
+    pub fn server(local: SocketAddr, options: ListenOptions, steps: Vec<Step>, accepts: bool) -> Program {
+        let role = Role::Server { local, options: Box::new(options), accepts };
+        Program { role, steps, sessions: Vec::new() }
+    }
+
+    /// What became of its connections, in the order in which they began.
+    pub fn told(&self) -> impl Iterator<Item = &Told> {
+        self.sessions.iter().map(|session| &session.told)
+    }
+
+    fn begin(&mut self, now: Instant, conn: Option<ConnId>) -> usize {
+        let told = Told { begun_at: Some(now), connected: conn.is_some(), ..Told::default() };
+        let is_open = conn.is_some();
+        self.sessions.push(Session {
+            conn,
+            next: 0,
+            unsent: Bytes::new(),
+            unread: 0,
+            wakes_at: None,
+            is_open,
+            told,
+        });
+        self.sessions.len() - 1
+    }
+
+    /// Begins as many connections as may be under way.
+    fn begin_due(&mut self, sys: &mut Sys<'_>) {
+        let under_way = self.sessions.iter().filter(|session| !session.is_over(self.steps.len())).count();
+        let Role::Client { rounds, begun, next_at, .. } = &mut self.role else { return };
+        if next_at.is_none_or(|at| at > sys.now()) {
+            return;
+        }
+        *next_at = None;
+        let count = rounds.at_once.saturating_sub(under_way).min(rounds.count - *begun);
+        *begun += count;
+        for _ in 0..count {
+            let index = self.begin(sys.now(), None);
+            self.advance(sys, index);
+        }
+    }
+
+    /// Takes steps until one has to wait.
+    fn advance(&mut self, sys: &mut Sys<'_>, index: usize) {
+        while let Some(step) = self.steps.get(self.sessions[index].next).cloned() {
+            let session = &mut self.sessions[index];
+            if session.told.failed_at.is_some() {
+                break;
+            }
+            match session.take(sys, &step, &self.role) {
+                Progress::Done => {
+                    session.next += 1;
+                    session.wakes_at = None;
+                }
+                Progress::Waits => return,
+                Progress::Failed => session.told.failed_at = Some(sys.now()),
+            }
+        }
+        let session = &mut self.sessions[index];
+        if session.told.failed_at.is_none() && session.told.done_at.is_none() {
+            session.told.done_at = Some(sys.now());
+        }
+        if let Role::Client { rounds, begun, next_at, .. } = &mut self.role
+            && *begun < rounds.count
+            && next_at.is_none()
+        {
+            *next_at = Some(sys.now() + rounds.pause);
+        }
+    }
+}
+
+enum Progress {
+    Done,
+    Waits,
+    Failed,
+}
+
+impl Session {
+    fn is_over(&self, steps: usize) -> bool {
+        self.next >= steps || self.told.failed_at.is_some()
+    }
+
+    fn take(&mut self, sys: &mut Sys<'_>, step: &Step, role: &Role) -> Progress {
+        if let Step::Connect { first } = step {
+            return self.connect(sys, *first, role);
+        }
+        let Some(conn) = self.conn else { return Progress::Failed };
+        match step {
+            Step::Connect { .. } => Progress::Failed,
+            Step::Write(len) => self.write(sys, conn, *len),
+            Step::Read(len) => self.read(sys, conn, Some(*len)),
+            Step::ReadToEnd => self.read(sys, conn, None),
+            Step::Sleep(span) => {
+                let until = *self.wakes_at.get_or_insert(sys.now() + *span);
+                if sys.now() >= until { Progress::Done } else { Progress::Waits }
+            }
+            Step::Mark(name) => {
+                self.told.marks.push((name.clone(), sys.now()));
+                Progress::Done
+            }
+            Step::Shutdown => sys.shutdown(conn).map_or(Progress::Failed, |()| Progress::Done),
+            Step::Close => {
+                sys.close(conn);
+                Progress::Done
+            }
+            Step::Abort => {
+                sys.abort(conn);
+                Progress::Done
+            }
+        }
+    }
+
+    fn connect(&mut self, sys: &mut Sys<'_>, first: Option<usize>, role: &Role) -> Progress {
+        if self.conn.is_some() {
+            // With first bytes the program goes on at once, as after `sendto` with `MSG_FASTOPEN`.
+            return if self.is_open || first.is_some() { Progress::Done } else { Progress::Waits };
+        }
+        let Role::Client { peer, options, .. } = role else { return Progress::Done };
+        let mut options = (**options).clone();
+        if let Some(len) = first {
+            options.fast_open = FastOpen::Auto;
+            options.first_bytes = text(len);
+        }
+        match sys.connect(*peer, options) {
+            Ok(conn) => {
+                self.conn = Some(conn);
+                if first.is_some() { Progress::Done } else { Progress::Waits }
+            }
+            Err(_) => Progress::Failed,
+        }
+    }
+
+    fn write(&mut self, sys: &mut Sys<'_>, conn: ConnId, len: usize) -> Progress {
+        if self.unsent.is_empty() {
+            self.unsent = text(len);
+        }
+        match sys.write(conn, &mut self.unsent) {
+            Ok(_) | Err(WriteError::Blocked) if self.unsent.is_empty() => Progress::Done,
+            Ok(_) | Err(WriteError::Blocked) => Progress::Waits,
+            Err(_) => Progress::Failed,
+        }
+    }
+
+    /// `len` bytes, or all until the end.
+    fn read(&mut self, sys: &mut Sys<'_>, conn: ConnId, len: Option<usize>) -> Progress {
+        if let (0, Some(len)) = (self.unread, len) {
+            self.unread = len;
+        }
+        loop {
+            match sys.read_up_to(conn, if len.is_some() { self.unread } else { usize::MAX }) {
+                Ok(Some(chunk)) => {
+                    self.told.read += chunk.len();
+                    self.unread = self.unread.saturating_sub(chunk.len());
+                    if len.is_some() && self.unread == 0 {
+                        return Progress::Done;
+                    }
+                }
+                Ok(None) if len.is_none() => return Progress::Done,
+                Err(ReadError::Blocked) => return Progress::Waits,
+                Ok(None) | Err(ReadError::Closed(_) | ReadError::NotFound) => return Progress::Failed,
+            }
+        }
+    }
+}
+
+impl App for Program {
+    fn start(&mut self, sys: &mut Sys<'_>) {
+        if let Role::Server { local, options, .. } = &self.role {
+            let listener = sys.listen(*local, (**options).clone());
+            listener.expect("the host has the address, and nobody else listens there");
+        }
+    }
+
+    fn handle_event(&mut self, sys: &mut Sys<'_>, socket: SocketId, events: Events) {
+        match socket {
+            SocketId::Listener(listener) => {
+                if !matches!(self.role, Role::Server { accepts: true, .. }) {
+                    return;
+                }
+                while let Ok((conn, _)) = sys.accept(listener) {
+                    let index = self.begin(sys.now(), Some(conn));
+                    self.advance(sys, index);
+                }
+            }
+            SocketId::Connection(conn) => {
+                let Some(index) = self.sessions.iter().position(|session| session.conn == Some(conn)) else {
+                    return;
+                };
+                let session = &mut self.sessions[index];
+                if events.contains(Events::CONNECTED) && !events.contains(Events::CLOSED) {
+                    (session.is_open, session.told.connected) = (true, true);
+                }
+                if events.contains(Events::CLOSED) && !session.is_open && !session.is_over(self.steps.len()) {
+                    session.told.failed_at = Some(sys.now());
+                }
+                self.advance(sys, index);
+                self.begin_due(sys);
+            }
+        }
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        let waits = self.sessions.iter().filter_map(|session| session.wakes_at);
+        let begins = match &self.role {
+            Role::Client { next_at, .. } => *next_at,
+            Role::Server { .. } => None,
+        };
+        waits.chain(begins).min()
+    }
+
+    fn handle_wake(&mut self, sys: &mut Sys<'_>) {
+        for index in 0..self.sessions.len() {
+            if self.sessions[index].wakes_at.is_some_and(|at| at <= sys.now()) {
+                self.advance(sys, index);
+            }
+        }
+        self.begin_due(sys);
+    }
+}
+
+/// So many bytes.
+fn text(len: usize) -> Bytes {
+    Bytes::from(vec![b'x'; len])
+}

@@ -1,0 +1,68 @@
+//! What a program does on a connection, step by step, in words.
+
+use crate::experiment::units;
+use core::str::FromStr;
+use core::time::Duration;
+
+/// One step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Opens the connection and waits until it is; with first bytes for the SYN, if Fast Open lets them ride there.
+    Connect {
+        /** how many first bytes; `None`: plain */
+        first: Option<usize>,
+    },
+    /// Writes so many bytes.
+    Write(usize),
+    /// Waits for so many bytes.
+    Read(usize),
+    /// Reads until the peer has ended.
+    ReadToEnd,
+    /// Does nothing for so long.
+    Sleep(Duration),
+    /// Notes the moment.
+    Mark(String),
+    /// Ends the sending direction.
+    Shutdown,
+    /// Lets go.
+    Close,
+    /// Resets.
+    Abort,
+}
+
+impl FromStr for Step {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Step, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let bytes = |text: &str| units::bytes(text).map(|len| len as usize);
+        Ok(match words.as_slice() {
+            ["connect"] => Step::Connect { first: None },
+            ["connect", "with", len] => Step::Connect { first: Some(bytes(len)?) },
+            ["write", len] => Step::Write(bytes(len)?),
+            ["read", "to", "end"] => Step::ReadToEnd,
+            ["read", len] => Step::Read(bytes(len)?),
+            ["sleep", time] => Step::Sleep(units::duration(time)?),
+            ["mark", name] => Step::Mark((*name).to_owned()),
+            ["shutdown"] => Step::Shutdown,
+            ["close"] => Step::Close,
+            ["abort"] => Step::Abort,
+            _ => return Err(format!("`{text}` is no step; {STEPS}")),
+        })
+    }
+}
+
+const STEPS: &str = "steps are: connect, connect with LENGTH, write LENGTH, read LENGTH, read to end, sleep TIME, mark NAME, shutdown, close, abort";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_read_from_words() {
+        assert_eq!("connect with 200".parse(), Ok(Step::Connect { first: Some(200) }));
+        assert_eq!("read to end".parse(), Ok(Step::ReadToEnd));
+        assert_eq!("sleep 1.5s".parse(), Ok(Step::Sleep(Duration::from_millis(1500))));
+        assert!("sleep well".parse::<Step>().is_err_and(|error| error.contains("sleep")));
+    }
+}

@@ -1,0 +1,173 @@
+//! Experiments that are files: one question each, in TOML.
+//!
+//! ```text
+//! # How fast can a transfer be without window scaling?      the question, in the first line
+//! chapter = "What limits a window"
+//! [path] [client] [server]                                  what all runs share; programs are steps in words
+//! [[run]]                                                   variants: what differs
+//! [[expect]]                                                what is measured, what it should be, what others found
+//! ```
+//!
+//! - `file`: the form of a file, `units`, `formula` and `event` what stands in its texts;
+//! - `play`: builds and runs a variant, `measure` reads figures off what was captured;
+//! - `outcome`: the figures beside what was expected, as a report;
+//! - `shelf`: the experiments that come with the lab.
+
+mod event;
+mod file;
+mod formula;
+mod measure;
+mod outcome;
+mod play;
+mod shelf;
+pub(crate) mod units;
+
+pub use outcome::{Finding, Outcome};
+pub use shelf::{SHELF, Shelved};
+
+use file::{File, RunPart};
+use play::Variant;
+
+/// An experiment, read and found to be well formed.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    question: String,
+    file: File,
+    runs: Vec<RunPart>,
+}
+
+impl Experiment {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what was expected there.
+    pub fn parse(text: &str) -> Result<Experiment, String> {
+        let question = text.lines().next().and_then(|line| line.strip_prefix('#')).map(str::trim);
+        let question = question.filter(|question| question.ends_with('?'));
+        let question =
+            question.ok_or("line 1: the first line is the question, as a comment that ends in `?`")?;
+        let file: File = toml::from_str(text).map_err(|error| explained(&error))?;
+        let runs = match file.run.is_empty() {
+            true => vec![RunPart { name: "run".into(), ..RunPart::default() }],
+            false => file.run.clone(),
+        };
+        let experiment = Experiment { question: question.to_owned(), file, runs };
+        experiment.check()?;
+        Ok(experiment)
+    }
+
+    /// What it asks.
+    pub fn question(&self) -> &str {
+        &self.question
+    }
+
+    /// The subject it belongs to.
+    pub fn chapter(&self) -> &str {
+        &self.file.chapter
+    }
+
+    /// Which claim it is about; may be empty.
+    pub fn id(&self) -> &str {
+        &self.file.id
+    }
+
+    /// What is to be learnt from it.
+    pub fn lesson(&self) -> &str {
+        &self.file.lesson
+    }
+
+    /// Runs every variant, and compares.
+    ///
+    /// # Errors
+    /// Where a setting is refused, or a measure has nothing to measure.
+    pub fn run(&self) -> Result<Outcome, String> {
+        let mut played = Vec::new();
+        for run in &self.runs {
+            let result = Variant::of(&self.file, run).play();
+            played.push(result.map_err(|error| format!("run `{}`: {error}", run.name))?);
+        }
+        Outcome::new(self, played)
+    }
+
+    /// What can be seen without running.
+    fn check(&self) -> Result<(), String> {
+        if self.file.expect.is_empty() {
+            return Err("nothing is expected: add an `[[expect]]` with `what`, `that` and `is`".into());
+        }
+        let names: Vec<&str> = self.runs.iter().map(|run| run.name.as_str()).collect();
+        if let Some(name) = names.iter().find(|name| name.is_empty() || name.contains([',', '(', ')'])) {
+            return Err(format!("run `{name}`: a name is not empty, and has no comma or parenthesis"));
+        }
+        for expect in &self.file.expect {
+            let wrong = |error: String| format!("expect \"{}\": {error}", expect.what);
+            if expect.is.is_none() && expect.at_least.is_none() && expect.at_most.is_none() {
+                return Err(wrong("it needs `is`, `at_least` or `at_most`".into()));
+            }
+            for bound in [&expect.is, &expect.at_least, &expect.at_most].into_iter().flatten() {
+                units::quantity(bound).map_err(wrong)?;
+            }
+            for (name, arguments) in expect.that.measures() {
+                measure::check(name).map_err(wrong)?;
+                let run = arguments.first().map_or("", String::as_str);
+                if names.len() > 1 && !names.contains(&run) {
+                    let told = format!(
+                        "there is no run `{run}`{}; runs are: {}",
+                        nearest(run, &names),
+                        names.join(", ")
+                    );
+                    return Err(wrong(told));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What `toml` says, and the nearest word to one that is not known.
+fn explained(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let text = text.trim_end();
+    let quoted: Vec<&str> = error.message().split('`').skip(1).step_by(2).collect();
+    match quoted.split_first() {
+        Some((unknown, known)) if error.message().starts_with("unknown ") => {
+            format!("{text}{}", nearest(unknown, known))
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// The word of a list that was probably meant, as a question; empty if none is near.
+fn nearest(word: &str, known: &[&str]) -> String {
+    let near = known.iter().map(|known| (distance(word, known), known)).min();
+    match near {
+        Some((distance, known)) if distance <= 1 + word.chars().count() / 3 => {
+            format!(" (did you mean `{known}`?)")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Letters to insert, delete or change (Levenshtein), case apart.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.to_lowercase().chars().enumerate() {
+        let mut before = i;
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = before + usize::from(x != *y);
+            before = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(before + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// The word of a list that was probably meant; `None` if none is near.
+pub fn nearest_word<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let near = known.iter().map(|known| (distance(word, known), *known)).min()?;
+    (near.0 <= 1 + word.chars().count() / 3).then_some(near.1)
+}
+
+#[cfg(test)]
+mod tests;

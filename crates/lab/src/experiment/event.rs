@@ -1,0 +1,44 @@
+//! Things that happen in the middle of a run.
+
+use core::str::FromStr;
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Act {
+    /// The path stops or goes on taking packets, in both directions.
+    Path { up: bool },
+    /// So many percent are lost on the way to the client.
+    Loss { percent: f64 },
+    /// So many SYNs come from addresses that nobody has.
+    SpoofSyns { count: u32 },
+    /// A setting of an end changes.
+    Set { client: bool, name: String, value: String },
+    /// The client forgets what it knows of paths.
+    Forget,
+    /// The server has another cookie key.
+    NewKey,
+}
+
+const ACTS: &str =
+    "path down, path up, loss SHARE, spoof N SYNs, set client|server NAME VALUE, forget paths, new key";
+
+impl FromStr for Act {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Act, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let wrong = || format!("`{text}` cannot be done; what can: {ACTS}");
+        Ok(match words.as_slice() {
+            ["path", "down"] => Act::Path { up: false },
+            ["path", "up"] => Act::Path { up: true },
+            ["loss", share] => Act::Loss { percent: super::units::percent(share)? },
+            ["spoof", count, "SYNs"] => Act::SpoofSyns { count: count.parse().map_err(|_| wrong())? },
+            ["set", end @ ("client" | "server"), name, value] => {
+                Act::Set { client: *end == "client", name: (*name).into(), value: (*value).into() }
+            }
+            ["forget", "paths"] => Act::Forget,
+            ["new", "key"] => Act::NewKey,
+            _ => return Err(wrong()),
+        })
+    }
+}

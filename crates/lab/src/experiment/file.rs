@@ -1,0 +1,223 @@
+//! The form of an experiment's file.
+
+use super::units;
+use crate::apps::Step;
+use core::fmt::Display;
+use core::str::FromStr;
+use core::time::Duration;
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+
+/// A file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    /// Which claim it is about, e.g. `L-WIN-1`.
+    #[serde(default)]
+    pub(super) id: String,
+    /// Subject under which it is listed.
+    pub(super) chapter: String,
+    /// What is to be learnt from it.
+    pub(super) lesson: String,
+    #[serde(default)]
+    pub(super) path: PathPart,
+    #[serde(default)]
+    pub(super) client: EndPart,
+    #[serde(default)]
+    pub(super) server: EndPart,
+    /// Things that happen on the way.
+    #[serde(default)]
+    pub(super) event: Vec<EventPart>,
+    /// Variants, each run once; without any the file is one.
+    #[serde(default)]
+    pub(super) run: Vec<RunPart>,
+    #[serde(default)]
+    pub(super) expect: Vec<Expect>,
+    /// Virtual time after which a run is over; it ends earlier when nothing is under way any more.
+    #[serde(rename = "for", default, deserialize_with = "optional")]
+    pub(super) limit: Option<Time>,
+    #[serde(default = "one")]
+    pub(super) seed: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// A variant: what differs from the file's own values.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunPart {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) path: PathPart,
+    #[serde(default)]
+    pub(super) client: EndPart,
+    #[serde(default)]
+    pub(super) server: EndPart,
+    #[serde(default)]
+    pub(super) event: Vec<EventPart>,
+}
+
+/// The path. Rate, queue, discipline and loss are those of the way towards the client unless `towards` says otherwise.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PathPart {
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) rtt: Option<Time>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) rate: Option<Rate>,
+    /// Packets that may wait.
+    pub(super) queue: Option<usize>,
+    pub(super) qdisc: Option<String>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) loss: Option<Share>,
+    /// Packets that are lost, counted from 1.
+    pub(super) lose: Option<Vec<u64>>,
+    /// `client` or `server`.
+    pub(super) towards: Option<Towards>,
+    #[serde(rename = "box")]
+    pub(super) middlebox: Option<BoxName>,
+    pub(super) mtu: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Towards {
+    #[default]
+    Client,
+    Server,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum BoxName {
+    DropSynData,
+    StripFastOpen,
+    DropSynAck,
+    Duplicate,
+    SynProxy,
+    AlternatingNat,
+    BlackHole,
+}
+
+/// An end.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EndPart {
+    pub(super) profile: Option<ProfileName>,
+    /// Settings by their names in Linux.
+    #[serde(default)]
+    pub(super) set: BTreeMap<String, Scalar>,
+    /// In the words of `ip route`.
+    pub(super) route: Option<String>,
+    pub(super) nodelay: Option<bool>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) sndbuf: Option<Size>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) rcvbuf: Option<Size>,
+    #[serde(default, deserialize_with = "steps")]
+    pub(super) steps: Option<Vec<Step>>,
+    // Of a client.
+    pub(super) connections: Option<usize>,
+    pub(super) at_once: Option<usize>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) pause: Option<Time>,
+    // Of a server.
+    pub(super) backlog: Option<u32>,
+    pub(super) fast_open: Option<u32>,
+    pub(super) accepts: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ProfileName {
+    Firstbyte,
+    Linux,
+}
+
+/// A setting's value: a number, a word, or yes and no.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Scalar {
+    Number(i64),
+    Flag(bool),
+    Text(String),
+}
+
+impl Scalar {
+    pub(super) fn text(&self) -> String {
+        match self {
+            Scalar::Number(number) => number.to_string(),
+            Scalar::Flag(flag) => u8::from(*flag).to_string(),
+            Scalar::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// Something that happens at a moment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventPart {
+    #[serde(deserialize_with = "required")]
+    pub(super) at: Time,
+    #[serde(rename = "do", deserialize_with = "required")]
+    pub(super) act: super::event::Act,
+}
+
+/// Something that is expected.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Expect {
+    /// In words.
+    pub(super) what: String,
+    /// What is measured.
+    #[serde(deserialize_with = "required")]
+    pub(super) that: super::formula::Formula,
+    /// What it should be.
+    pub(super) is: Option<String>,
+    /// How far it may be from that.
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) within: Option<Share>,
+    pub(super) at_least: Option<String>,
+    pub(super) at_most: Option<String>,
+    /// What the literature says.
+    #[serde(default)]
+    pub(super) source: String,
+    /// What Linux was measured to do.
+    #[serde(default)]
+    pub(super) linux: String,
+}
+
+macro_rules! quantity {
+    ($name:ident, $of:ty, $parse:path) => {
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub(super) struct $name(pub(super) $of);
+
+        impl FromStr for $name {
+            type Err = String;
+            fn from_str(text: &str) -> Result<$name, String> {
+                $parse(text).map($name)
+            }
+        }
+    };
+}
+
+quantity!(Time, Duration, units::duration);
+quantity!(Size, u64, units::bytes);
+quantity!(Rate, u64, units::rate);
+quantity!(Share, f64, units::percent);
+
+fn required<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(de: D) -> Result<T, D::Error> {
+    String::deserialize(de)?.parse().map_err(serde::de::Error::custom)
+}
+
+fn optional<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(de: D) -> Result<Option<T>, D::Error> {
+    required(de).map(Some)
+}
+
+fn steps<'de, D: Deserializer<'de>>(de: D) -> Result<Option<Vec<Step>>, D::Error> {
+    let texts = Vec::<String>::deserialize(de)?;
+    let steps: Result<Vec<Step>, String> = texts.iter().map(|text| text.parse()).collect();
+    steps.map(Some).map_err(serde::de::Error::custom)
+}

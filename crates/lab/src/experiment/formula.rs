@@ -1,0 +1,120 @@
+//! What is measured, as written in a file: `goodput(plain)`, `time(cached) / time(clean)`.
+
+use core::str::FromStr;
+
+/// A measure, or numbers and measures joined by `+ - * /` and parentheses.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Formula {
+    Number(f64),
+    Measure { name: String, arguments: Vec<String> },
+    Joined(Box<Formula>, char, Box<Formula>),
+}
+
+impl Formula {
+    /// Its value, where `measure` knows those of measures.
+    pub(super) fn value(
+        &self,
+        measure: &impl Fn(&str, &[String]) -> Result<f64, String>,
+    ) -> Result<f64, String> {
+        Ok(match self {
+            Formula::Number(number) => *number,
+            Formula::Measure { name, arguments } => measure(name, arguments)?,
+            Formula::Joined(left, sign, right) => {
+                let (left, right) = (left.value(measure)?, right.value(measure)?);
+                match sign {
+                    '+' => left + right,
+                    '-' => left - right,
+                    '*' => left * right,
+                    _ => left / right,
+                }
+            }
+        })
+    }
+
+    /// Every measure in it.
+    pub(super) fn measures(&self) -> Vec<(&str, &[String])> {
+        match self {
+            Formula::Number(_) => Vec::new(),
+            Formula::Measure { name, arguments } => vec![(name, arguments)],
+            Formula::Joined(left, _, right) => [left.measures(), right.measures()].concat(),
+        }
+    }
+}
+
+impl FromStr for Formula {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Formula, String> {
+        let mut rest = text;
+        let formula = sum(&mut rest)?;
+        match rest.trim() {
+            "" => Ok(formula),
+            rest => Err(format!("`{rest}` is left over at the end of `{text}`")),
+        }
+    }
+}
+
+fn sum(rest: &mut &str) -> Result<Formula, String> {
+    joined(rest, &['+', '-'], |rest| joined(rest, &['*', '/'], term))
+}
+
+fn joined(
+    rest: &mut &str,
+    signs: &[char],
+    part: impl Fn(&mut &str) -> Result<Formula, String>,
+) -> Result<Formula, String> {
+    let mut left = part(rest)?;
+    loop {
+        *rest = rest.trim_start();
+        let Some(sign) = rest.chars().next().filter(|sign| signs.contains(sign)) else { return Ok(left) };
+        *rest = &rest[1..];
+        left = Formula::Joined(Box::new(left), sign, Box::new(part(rest)?));
+    }
+}
+
+fn term(rest: &mut &str) -> Result<Formula, String> {
+    *rest = rest.trim_start();
+    if let Some(inside) = rest.strip_prefix('(') {
+        *rest = inside;
+        let formula = sum(rest)?;
+        *rest = rest.trim_start().strip_prefix(')').ok_or("a `(` has no `)`")?;
+        return Ok(formula);
+    }
+    // A minus has a space before it; one without belongs to a name, as in `syn-ack data`.
+    let ends = [rest.find(['(', ')', '+', '*', '/']), rest.find(" -")];
+    let end = ends.into_iter().flatten().min().unwrap_or(rest.len());
+    let word = rest[..end].trim();
+    if let Ok(number) = word.parse() {
+        *rest = &rest[end..];
+        return Ok(Formula::Number(number));
+    }
+    let inside = rest[end..]
+        .strip_prefix('(')
+        .ok_or_else(|| format!("`{word}` is neither a number nor a measure with its `(run)`"))?;
+    let (arguments, after) = inside.split_once(')').ok_or_else(|| format!("`{word}(` has no `)`"))?;
+    *rest = after;
+    let arguments = arguments.split(',').map(str::trim).filter(|word| !word.is_empty());
+    Ok(Formula::Measure { name: word.to_owned(), arguments: arguments.map(str::to_owned).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_are_joined_as_in_arithmetic() {
+        let formula: Formula = "7 - 6 + time(a, 2) / (time(b) + 1) * 2".parse().unwrap();
+        let value = formula.value(&|name, arguments| {
+            assert_eq!(name, "time");
+            Ok(if arguments == ["a", "2"] { 6.0 } else { 2.0 })
+        });
+        assert_eq!(value, Ok(5.0));
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (text, told) in [("time", "neither"), ("time(a", "no `)`"), ("time(a) b", "left over")] {
+            assert!(text.parse::<Formula>().is_err_and(|error| error.contains(told)), "{text}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What can be measured of a run: from its packets, its counters, and what its programs saw.
+
+use super::play::Played;
+use crate::apps::Told;
+use crate::capture::QueueSample;
+use crate::exchange::{Exchange, exchanges};
+use core::time::Duration;
+use proto::{Instant, LimitedBy, State, Traced};
+
+/// Each measure, what it takes after the run, and what it is.
+pub(super) const MEASURES: [(&str, &str, &str); 22] = [
+    ("time", "[n]", "from the first step of a client's connection to its last; the n-th one, or the mean"),
+    ("first byte", "[n]", "from the first SYN to the first byte of the reply"),
+    ("goodput", "", "bytes of data per second, from the first SYN to the last data that arrived"),
+    ("packets", "[n]", "packets of a connection, both ways"),
+    ("syns", "[n]", "SYNs of a connection"),
+    ("syn data", "[n]", "bytes of data on the first SYN"),
+    ("syn-ack data", "[n]", "bytes of data on the first SYN-ACK"),
+    ("resent", "[n]", "bytes of data the client sent more than once"),
+    ("mark", "NAME [n]", "from the first step of a connection to a mark, at whichever end has it"),
+    ("failed after", "[n]", "from the first step of a client's connection to its failure"),
+    ("count", "client|server COUNTER", "a counter by Linux's name, e.g. TcpExtTCPLossProbes"),
+    ("connected", "", "connections that the client saw open"),
+    ("accepted", "", "connections that the server's program was given"),
+    ("failed", "", "connections of the client that failed in the middle of their steps"),
+    ("done", "", "connections of the client that did all their steps"),
+    ("read", "client|server", "bytes that the programs of an end read"),
+    ("state", "client|server STATE", "connections in a state at the end, e.g. CLOSE-WAIT"),
+    ("limited", "REASON", "share of a sender's time with data to send: cwnd, rwnd, sndbuf, app"),
+    ("queue", "", "most packets that waited at once"),
+    ("wait", "PERCENTILE", "time in the queue and the transmitter, e.g. wait(fifo, 95)"),
+    ("drops", "", "packets lost by queues"),
+    ("cwnd", "", "largest congestion window in bytes"),
+];
+
+/// Is there such a measure? Otherwise says which are.
+pub(super) fn check(name: &str) -> Result<(), String> {
+    if MEASURES.iter().any(|(known, ..)| *known == name) {
+        return Ok(());
+    }
+    let names: Vec<&str> = MEASURES.iter().map(|(name, ..)| *name).collect();
+    Err(format!(
+        "there is no measure `{name}`{}; there are: {}",
+        super::nearest(name, &names),
+        names.join(", ")
+    ))
+}
+
+pub(super) struct Measured<'a> {
+    played: &'a Played,
+    exchanges: Vec<Exchange>,
+}
+
+impl<'a> Measured<'a> {
+    pub(super) fn new(played: &'a Played) -> Measured<'a> {
+        Measured { played, exchanges: exchanges(&played.capture, played.client) }
+    }
+
+    /// The value of a measure in seconds, bytes, bytes per second or a plain number.
+    pub(super) fn measure(&self, name: &str, arguments: &[String]) -> Result<f64, String> {
+        let argument = |n: usize| arguments.get(n).map(String::as_str);
+        let first = argument(0);
+        let client = &self.played.told[0];
+        Ok(match name {
+            "time" => self.of_told(first, |told| told.done_at)?,
+            "failed after" => self.of_told(first, |told| told.failed_at)?,
+            "first byte" => {
+                self.of_exchange(first, |one| one.time_to_first_byte().map(|time| time.as_secs_f64()))?
+            }
+            "packets" => self.of_exchange(first, |one| Some(one.packets() as f64))?,
+            "syns" => self.of_exchange(first, |one| Some(one.syns.into()))?,
+            "syn data" => self.of_exchange(first, |one| Some(one.syn_data_len.into()))?,
+            "syn-ack data" => self.of_exchange(first, |one| Some(one.synack_data_len.into()))?,
+            "resent" => self.of_exchange(first, |one| Some(one.bytes_resent as f64))?,
+            "goodput" => self.goodput()?,
+            "mark" => self.mark(first.ok_or("mark needs a NAME")?, argument(1))?,
+            "count" => {
+                let counters = &self.played.counters[end(first)?];
+                let name = argument(1).ok_or("count needs a COUNTER")?;
+                let names: Vec<&str> = counters.keys().map(String::as_str).collect();
+                let value = counters.get(name);
+                *value
+                    .ok_or_else(|| format!("there is no counter `{name}`{}", super::nearest(name, &names)))?
+                    as f64
+            }
+            "connected" => client.iter().filter(|told| told.connected).count() as f64,
+            "failed" => client.iter().filter(|told| told.failed_at.is_some()).count() as f64,
+            "done" => client.iter().filter(|told| told.done_at.is_some()).count() as f64,
+            "accepted" => self.played.told[1].len() as f64,
+            "read" => self.played.told[end(first)?].iter().map(|told| told.read as f64).sum(),
+            "state" => self.played.states[end(first)?].of(state(argument(1))?) as f64,
+            "limited" => self.limited(first)?,
+            "queue" => self.longest_queue(),
+            "wait" => self.wait(first)?,
+            "drops" => self.played.links.iter().flatten().map(|link| link.drops_queue as f64).sum(),
+            "cwnd" => self.largest_window(),
+            name => return check(name).and(Err(format!("`{name}` is not measured"))),
+        })
+    }
+
+    fn of_told(&self, which: Option<&str>, at: impl Fn(&Told) -> Option<Instant>) -> Result<f64, String> {
+        let span = |told: &Told| Some(at(told)?.since(told.begun_at?).as_secs_f64());
+        pick(which, self.played.told[0].iter().map(span).collect())
+    }
+
+    fn of_exchange(
+        &self,
+        which: Option<&str>,
+        value: impl Fn(&Exchange) -> Option<f64>,
+    ) -> Result<f64, String> {
+        pick(which, self.exchanges.iter().map(value).collect())
+    }
+
+    fn mark(&self, name: &str, which: Option<&str>) -> Result<f64, String> {
+        let span = |told: &Told| {
+            let (_, at) = told.marks.iter().find(|(known, _)| known == name)?;
+            Some(at.since(told.begun_at?).as_secs_f64())
+        };
+        let [client, server] = &self.played.told;
+        let of = |side: &[Told]| side.iter().map(span).collect::<Vec<_>>();
+        let (client, server) = (of(client), of(server));
+        pick(which, if client.iter().any(Option::is_some) { client } else { server })
+    }
+
+    fn goodput(&self) -> Result<f64, String> {
+        let start = self.exchanges.iter().map(|one| one.started_at).min().ok_or("nobody connected")?;
+        let (mut bytes, mut last) = ([0u64; 2], start);
+        for journey in self.exchanges.iter().flat_map(|one| &one.journeys) {
+            if let (Some(segment), Some(seen)) = (journey.received_segment(), &journey.received)
+                && segment.text_len() > 0
+            {
+                bytes[usize::from(segment.dst().port() == 80)] += u64::from(segment.text_len());
+                last = last.max(seen.at);
+            }
+        }
+        let read: usize = self.played.told.iter().flatten().map(|told| told.read).max().unwrap_or(0);
+        // What arrived twice is no good: no more than the programs read counts.
+        let bytes = bytes[0].max(bytes[1]).min(self.read_by_all().max(read as u64));
+        Ok(bytes as f64 / last.since(start).as_secs_f64())
+    }
+
+    /// Of the end that read more.
+    fn read_by_all(&self) -> u64 {
+        let sums = self.played.told.iter().map(|side| side.iter().map(|told| told.read as u64).sum());
+        sums.max().unwrap_or(0)
+    }
+
+    fn limited(&self, reason: Option<&str>) -> Result<f64, String> {
+        let wanted = match reason {
+            Some("cwnd") => LimitedBy::Congestion,
+            Some("rwnd") => LimitedBy::Receiver,
+            Some("sndbuf") => LimitedBy::SendBuffer,
+            Some("app") => LimitedBy::Application,
+            _ => return Err("limited needs a reason: cwnd, rwnd, sndbuf or app".into()),
+        };
+        let mut spent = [Duration::ZERO; 2];
+        for is_client in [true, false] {
+            let of_end = self
+                .played
+                .capture
+                .traced()
+                .iter()
+                .filter(|(host, _)| (*host == self.played.client) == is_client);
+            let changes: Vec<(Instant, LimitedBy)> = of_end
+                .filter_map(|(_, event)| match event.what {
+                    Traced::Limited { to, .. } => Some((event.at, to)),
+                    _ => None,
+                })
+                .collect();
+            for pair in changes.windows(2) {
+                let span = pair[1].0.since(pair[0].0);
+                let busy =
+                    !matches!(pair[0].1, LimitedBy::Idle | LimitedBy::Handshake | LimitedBy::Application);
+                spent[0] += if pair[0].1 == wanted { span } else { Duration::ZERO };
+                spent[1] += if busy || pair[0].1 == wanted { span } else { Duration::ZERO };
+            }
+        }
+        Ok(spent[0].as_secs_f64() / spent[1].as_secs_f64().max(1e-9))
+    }
+
+    fn longest_queue(&self) -> f64 {
+        let lengths = self.played.capture.queues().iter().filter_map(|sample| match sample {
+            QueueSample::Length { packets, .. } => Some(*packets as f64),
+            QueueSample::Waited { .. } => None,
+        });
+        lengths.fold(0.0, f64::max)
+    }
+
+    fn wait(&self, percentile: Option<&str>) -> Result<f64, String> {
+        let share: f64 =
+            percentile.and_then(|text| text.parse().ok()).ok_or("wait needs a percentile, e.g. 95")?;
+        let waits = self.played.capture.queues().iter().filter_map(|sample| match sample {
+            QueueSample::Waited { nanos, .. } => Some(*nanos),
+            QueueSample::Length { .. } => None,
+        });
+        let mut waits: Vec<u64> = waits.collect();
+        waits.sort_unstable();
+        let rank = (share / 100.0 * waits.len() as f64).ceil().max(1.0) as usize - 1;
+        let nanos = waits.get(rank.min(waits.len().saturating_sub(1))).ok_or("nothing waited")?;
+        Ok(*nanos as f64 / 1e9)
+    }
+
+    fn largest_window(&self) -> f64 {
+        let windows = self.played.capture.traced().iter().filter_map(|(_, event)| match event.what {
+            Traced::Cwnd { from, to } => Some(from.max(to)),
+            _ => None,
+        });
+        windows.max().unwrap_or(0).into()
+    }
+}
+
+/// The n-th value, or the mean of those there are.
+fn pick(which: Option<&str>, values: Vec<Option<f64>>) -> Result<f64, String> {
+    if let Some(which) = which {
+        let number: usize = which.parse().map_err(|_| format!("`{which}` is no number of a connection"))?;
+        let value = number.checked_sub(1).and_then(|index| values.get(index));
+        let value = value.ok_or_else(|| format!("there are {} connections, not {number}", values.len()))?;
+        return value.ok_or_else(|| format!("connection {number} did not come so far"));
+    }
+    let known: Vec<f64> = values.into_iter().flatten().collect();
+    if known.is_empty() {
+        return Err("no connection came so far".into());
+    }
+    Ok(known.iter().sum::<f64>() / known.len() as f64)
+}
+
+fn end(text: Option<&str>) -> Result<usize, String> {
+    match text {
+        Some("client") => Ok(0),
+        Some("server") => Ok(1),
+        _ => Err("say which end: client or server".into()),
+    }
+}
+
+fn state(text: Option<&str>) -> Result<State, String> {
+    let states = [
+        ("SYN-SENT", State::SynSent),
+        ("SYN-RECEIVED", State::SynReceived),
+        ("ESTABLISHED", State::Established),
+        ("FIN-WAIT-1", State::FinWait1),
+        ("FIN-WAIT-2", State::FinWait2),
+        ("CLOSE-WAIT", State::CloseWait),
+        ("CLOSING", State::Closing),
+        ("LAST-ACK", State::LastAck),
+        ("TIME-WAIT", State::TimeWait),
+    ];
+    let found = states.iter().find(|(name, _)| Some(*name) == text).map(|(_, state)| *state);
+    found.ok_or_else(|| format!("say which state: {}", states.map(|(name, _)| name).join(", ")))
+}

@@ -1,0 +1,270 @@
+//! Builds the network of one variant and runs it.
+
+use super::event::Act;
+use super::file::{BoxName, EndPart, EventPart, File, PathPart, ProfileName, RunPart, Towards};
+use crate::apps::{Program, Rounds, Step, Told};
+use crate::capture::{Capture, HostId};
+use crate::middlebox::{
+    AlternatingNat, BlackHole, Direction, DropNthSynAck, DropSynData, Duplicate, Middlebox, StripFastOpen,
+    SynProxy,
+};
+use crate::network::{HostPlan, Network, PathId, Profile, Route};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use proto::fast_open::{Key, KeyRing};
+use proto::{ConnectOptions, ListenOptions, SocketOptions, StateCounts, parse_route};
+use qdisc::{Limit, LinkConfig, LinkStats, Loss, Probability};
+use std::collections::BTreeMap;
+use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
+
+const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)), 80);
+/// Behind the NAT, one after the other.
+const PUBLIC: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)), IpAddr::V4(Ipv4Addr::new(203, 0, 113, 2))];
+/// Of SYNs from nobody (RFC 5737).
+const NOBODY: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 100);
+const RTT: Duration = Duration::from_millis(40);
+/// Virtual time after which a run is over.
+const LIMIT: Duration = Duration::from_secs(600);
+/// Largest packet that passes a black hole.
+const BLACK_HOLE: usize = 1300;
+
+/// A variant that was run.
+#[derive(Clone, Debug)]
+pub(super) struct Played {
+    pub(super) name: String,
+    pub(super) capture: Capture,
+    pub(super) client: HostId,
+    pub(super) told: [Vec<Told>; 2],
+    pub(super) counters: [BTreeMap<String, u64>; 2],
+    pub(super) states: [StateCounts; 2],
+    /// Of the wires towards the client, and towards the server.
+    pub(super) links: [Vec<LinkStats>; 2],
+}
+
+/// A variant with what it takes from the file.
+pub(super) struct Variant<'a> {
+    name: &'a str,
+    path: PathPart,
+    ends: [EndPart; 2],
+    events: Vec<EventPart>,
+    limit: Duration,
+    seed: u64,
+}
+
+impl<'a> Variant<'a> {
+    pub(super) fn of(file: &'a File, run: &'a RunPart) -> Variant<'a> {
+        let mut events = [file.event.clone(), run.event.clone()].concat();
+        events.sort_by_key(|event| event.at.0);
+        Variant {
+            name: &run.name,
+            path: path_over(&run.path, &file.path),
+            ends: [end_over(&run.client, &file.client), end_over(&run.server, &file.server)],
+            events,
+            limit: file.limit.map_or(LIMIT, |limit| limit.0),
+            seed: file.seed,
+        }
+    }
+
+    /// Runs it.
+    pub(super) fn play(&self) -> Result<Played, String> {
+        let mut network = Network::new(self.seed);
+        let [client, server] = &self.ends;
+        let listening = ListenOptions {
+            backlog: server.backlog.unwrap_or(1024),
+            fast_open: server.fast_open,
+            socket: socket(server),
+            ..ListenOptions::default()
+        };
+        let steps = |end: &EndPart| end.steps.clone().unwrap_or_default();
+        let serving = Program::server(SERVER, listening, steps(server), server.accepts.unwrap_or(true));
+        let server_id = network.add_host(self.plan(server, SERVER.ip()), serving);
+        self.prepare(&mut network, server_id, server)?;
+        // The client acts as soon as it is there: its way must be there before.
+        let client_id = network.add_host(self.plan(client, CLIENT.into()), crate::apps::Idle);
+        let path = network.join(client_id, server_id, self.route()?);
+        self.prepare(&mut network, client_id, client)?;
+        network.with_stack(server_id, |stack, _| {
+            stack.set_fast_open_key(KeyRing::new(Key::from_bytes([7; 16])))
+        });
+        let rounds = Rounds {
+            count: client.connections.unwrap_or(1),
+            at_once: client.at_once.unwrap_or(1),
+            pause: client.pause.map_or(Duration::ZERO, |pause| pause.0),
+        };
+        let options = ConnectOptions { socket: socket(client), ..ConnectOptions::default() };
+        network.set_app(client_id, Program::client(SERVER, options, steps(client), rounds));
+        self.run(&mut network, path, [client_id, server_id])?;
+        let ends = [client_id, server_id];
+        Ok(Played {
+            name: self.name.to_owned(),
+            told: ends.map(|end| network.app::<Program>(end).told().cloned().collect()),
+            counters: ends.map(|end| network.stack(end).nstat().into_iter().collect()),
+            states: ends.map(|end| network.stack(end).states()),
+            links: [Direction::Backward, Direction::Forward].map(|way| network.link_stats(path, way)),
+            capture: network.capture().clone(),
+            client: client_id,
+        })
+    }
+
+    fn run(&self, network: &mut Network, path: PathId, ends: [HostId; 2]) -> Result<(), String> {
+        let mut passed = Duration::ZERO;
+        for event in &self.events {
+            network.run_for(event.at.0.saturating_sub(passed));
+            passed = passed.max(event.at.0);
+            act(network, path, ends, &event.act)?;
+        }
+        network.run_until_quiet(self.limit.saturating_sub(passed));
+        Ok(())
+    }
+
+    fn plan(&self, end: &EndPart, address: IpAddr) -> HostPlan {
+        let profile = match end.profile.unwrap_or(ProfileName::Firstbyte) {
+            ProfileName::Firstbyte => Profile::Firstbyte,
+            ProfileName::Linux => Profile::Linux,
+        };
+        HostPlan { mtu: self.path.mtu.unwrap_or(1500), ..HostPlan::new(profile, address) }
+    }
+
+    fn prepare(&self, network: &mut Network, host: HostId, end: &EndPart) -> Result<(), String> {
+        network.with_stack(host, |stack, now| {
+            for (name, value) in &end.set {
+                stack.set(now, name, &value.text()).map_err(|error| format!("`{name}`: {error}"))?;
+            }
+            if let Some(text) = &end.route {
+                let (destination, metrics) = parse_route(text).map_err(|error| format!("route: {error}"))?;
+                stack.set_route(now, destination, metrics);
+            }
+            Ok(())
+        })
+    }
+
+    fn route(&self) -> Result<Route, String> {
+        let path = &self.path;
+        let rtt = path.rtt.map_or(RTT, |rtt| rtt.0).as_nanos() as u64;
+        let plain = |share: u64| LinkConfig::new().delay(share);
+        let mut narrow = plain(rtt / 2);
+        if let Some(rate) = path.rate {
+            narrow = narrow.rate(rate.0);
+        }
+        if let Some(packets) = path.queue {
+            narrow = narrow.limit(Limit::packets(packets));
+        }
+        if let Some(loss) = path.loss {
+            narrow = narrow.loss(Loss::Random(Probability::percent(loss.0)));
+        }
+        narrow = narrow.drop_nth(path.lose.clone().unwrap_or_default());
+        let other = LinkConfig { rate: narrow.rate, ..plain(rtt - rtt / 2) };
+        let (way, mut route) = match path.towards.unwrap_or_default() {
+            Towards::Client => (Direction::Backward, Route::new().wire(other, narrow)),
+            Towards::Server => (Direction::Forward, Route::new().wire(narrow, other)),
+        };
+        if let Some(words) = &path.qdisc {
+            route = route.qdisc(way, words).map_err(|error| format!("qdisc: {error}"))?;
+        }
+        if let Some(name) = path.middlebox {
+            route = route.boxed(middlebox(name)).wire(plain(0), plain(0));
+        }
+        Ok(route)
+    }
+}
+
+fn middlebox(name: BoxName) -> Box<dyn Middlebox> {
+    match name {
+        BoxName::DropSynData => Box::new(DropSynData),
+        BoxName::StripFastOpen => Box::new(StripFastOpen),
+        BoxName::DropSynAck => Box::new(DropNthSynAck::new(1)),
+        BoxName::Duplicate => Box::new(Duplicate),
+        BoxName::SynProxy => Box::new(SynProxy),
+        BoxName::AlternatingNat => Box::new(AlternatingNat::new(PUBLIC)),
+        BoxName::BlackHole => Box::new(BlackHole::new(BLACK_HOLE)),
+    }
+}
+
+fn socket(end: &EndPart) -> SocketOptions {
+    let size = |size: Option<super::file::Size>| size.map(|size| u32::try_from(size.0).unwrap_or(u32::MAX));
+    SocketOptions {
+        nodelay: end.nodelay.unwrap_or_default(),
+        send_buffer: size(end.sndbuf),
+        recv_buffer: size(end.rcvbuf),
+        ..SocketOptions::default()
+    }
+}
+
+fn act(network: &mut Network, path: PathId, ends: [HostId; 2], act: &Act) -> Result<(), String> {
+    match act {
+        Act::Path { up } => {
+            for way in [Direction::Forward, Direction::Backward] {
+                network.set_path_up(path, way, *up);
+            }
+        }
+        Act::Loss { percent } => {
+            network.set_loss(path, Direction::Backward, Loss::Random(Probability::percent(*percent)));
+        }
+        Act::SpoofSyns { count } => {
+            for number in 0..*count {
+                network.inject("nobody", path, Direction::Forward, spoofed(number));
+            }
+        }
+        Act::Set { client, name, value } => {
+            let end = ends[usize::from(!client)];
+            let set = network.with_stack(end, |stack, now| stack.set(now, name, value));
+            set.map_err(|error| format!("`{name}`: {error}"))?;
+        }
+        Act::Forget => network.with_stack(ends[0], |stack, _| stack.path_cache_mut().clear()),
+        Act::NewKey => {
+            network.with_stack(ends[1], |stack, _| {
+                stack.set_fast_open_key(KeyRing::new(Key::from_bytes([8; 16])))
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The n-th SYN from an address that nobody answers at.
+fn spoofed(number: u32) -> bytes::Bytes {
+    let source = IpAddr::V4(Ipv4Addr::from_bits(NOBODY.to_bits() + number % 100));
+    let mut tcp = TcpHeader::new(10_000 + (number % 50_000) as u16, SERVER.port());
+    tcp.seq = SeqNum(number.wrapping_mul(0x9e37_79b9));
+    tcp.flags = Flags::SYN;
+    tcp.window = 64_240;
+    tcp.options.mss = Some(1460);
+    let ip = IpHeader::new(Addr::from(source), Addr::from(SERVER.ip()), protocol::TCP);
+    wire::build_tcp_packet(&ip, &tcp, &[])
+}
+
+fn path_over(own: &PathPart, base: &PathPart) -> PathPart {
+    PathPart {
+        rtt: own.rtt.or(base.rtt),
+        rate: own.rate.or(base.rate),
+        queue: own.queue.or(base.queue),
+        qdisc: own.qdisc.clone().or_else(|| base.qdisc.clone()),
+        loss: own.loss.or(base.loss),
+        lose: own.lose.clone().or_else(|| base.lose.clone()),
+        towards: own.towards.or(base.towards),
+        middlebox: own.middlebox.or(base.middlebox),
+        mtu: own.mtu.or(base.mtu),
+    }
+}
+
+fn end_over(own: &EndPart, base: &EndPart) -> EndPart {
+    let mut set = base.set.clone();
+    set.extend(own.set.clone());
+    let steps: Option<Vec<Step>> = own.steps.clone().or_else(|| base.steps.clone());
+    EndPart {
+        profile: own.profile.or(base.profile),
+        set,
+        route: own.route.clone().or_else(|| base.route.clone()),
+        nodelay: own.nodelay.or(base.nodelay),
+        sndbuf: own.sndbuf.or(base.sndbuf),
+        rcvbuf: own.rcvbuf.or(base.rcvbuf),
+        steps,
+        connections: own.connections.or(base.connections),
+        at_once: own.at_once.or(base.at_once),
+        pause: own.pause.or(base.pause),
+        backlog: own.backlog.or(base.backlog),
+        fast_open: own.fast_open.or(base.fast_open),
+        accepts: own.accepts.or(base.accepts),
+    }
+}

@@ -1,0 +1,49 @@
+//! The experiments that come with the lab: the files of `scenarios`, in the order worth reading.
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Shelved {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The file.
+    pub text: &'static str,
+}
+
+macro_rules! shelf {
+    ($($name:literal),+ $(,)?) => {
+        [$(Shelved { name: $name, text: include_str!(concat!("../../scenarios/", $name, ".toml")) }),+]
+    };
+}
+
+/// All of them.
+pub const SHELF: &[Shelved] = &shelf![
+    "round-trips",
+    "key-change",
+    "alternating-nat",
+    "syn-data-dropped",
+    "long-request",
+    "fast-open-queue",
+    "first-byte-of-https",
+    "window-scaling",
+    "receive-buffer",
+    "zero-window",
+    "syn-proxy",
+    "sliding-window",
+    "send-buffer",
+    "initial-window",
+    "cached-ssthresh",
+    "loss-and-rtt",
+    "tail-loss",
+    "idle-restart",
+    "accept-queue",
+    "syn-queue",
+    "syn-retries",
+    "syn-ack-retries",
+    "close-wait",
+    "orphan-black-hole",
+    "fin-wait-2",
+    "time-wait",
+    "bufferbloat",
+    "black-hole",
+    "nagle",
+];
