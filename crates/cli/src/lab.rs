@@ -1,6 +1,8 @@
 //! `firstbyte lab`: experiments in virtual time. Parses arguments, runs a scenario of the `lab` crate, prints its report.
 
+mod all;
 mod args;
+mod shelf;
 
 pub(crate) use args::LabArgs;
 
@@ -24,12 +26,17 @@ use std::process::ExitCode;
 /// A sentence that says what to do: an unknown scenario, a file that cannot be written.
 pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
     match args.scenario {
-        None => print(&list()),
-        Some(Scenario::Unknown(words)) => {
-            let names: Vec<&str> = CATALOGUE.iter().map(|entry| entry.name).collect();
-            let name = words.first().map_or("", String::as_str);
-            Err(Failure::usage(format!("there is no scenario `{name}`; choose one of: {}", names.join(", "))))
-        }
+        None => print(&list(None)),
+        Some(Scenario::All(args)) => all::run(&args),
+        Some(Scenario::Find { word }) => match shelf::list(Some(&word)) {
+            found if found.is_empty() => Err(Failure::failed(format!(
+                "no scenario has the word `{word}` (`firstbyte lab` lists them)"
+            ))),
+            found => print(&found),
+        },
+        Some(Scenario::Check { files }) => shelf::check(&files),
+        Some(Scenario::Run { file, output }) => shelf::run_file(&file, &output),
+        Some(Scenario::Unknown(words)) => shelf::run_named(&words),
         Some(scenario) => {
             let name = scenario.name();
             let (report, output) = perform(scenario);
@@ -110,14 +117,21 @@ fn perform(scenario: Scenario) -> (Box<dyn Report>, OutputArgs) {
             };
             (Box::new(scenario::textbook::run(&params)), output)
         }
-        Scenario::Unknown(_) => unreachable!("`run` answers it"),
+        Scenario::All(_)
+        | Scenario::Find { .. }
+        | Scenario::Check { .. }
+        | Scenario::Run { .. }
+        | Scenario::Unknown(_) => unreachable!("`run` answers them"),
     }
 }
 
-/// Writes the pictures that are asked for.
 fn draw(name: &str, report: &dyn Report, output: &OutputArgs) -> Result<(), Failure> {
     let question = CATALOGUE.iter().find(|entry| entry.name == name).map_or("", |entry| entry.question);
-    let document = || document(name, question, report);
+    draw_document(|| document(name, question, report), output)
+}
+
+/// Writes the pictures that are asked for.
+fn draw_document(document: impl Fn() -> picture::Document, output: &OutputArgs) -> Result<(), Failure> {
     let write = |path: &Path, text: String| {
         std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))
     };
@@ -173,12 +187,10 @@ fn write_csv(report: &dyn Report, path: &Path) -> io::Result<()> {
     write_series(BufWriter::new(File::create(path)?), &report.recordings())
 }
 
-fn list() -> String {
-    let mut text = String::from("Scenarios:\n");
-    for entry in CATALOGUE {
-        text.push_str(&format!("  {:<12} {}\n", entry.name, entry.summary));
-    }
+fn list(word: Option<&str>) -> String {
+    let mut text = shelf::list(word);
     text.push_str("\nStart with: firstbyte lab fast-open --rtt 170ms --count 10\n");
+    text.push_str("All of them: firstbyte lab all --html DIR     By word: firstbyte lab find WORD\n");
     text.push_str("Options of one: firstbyte lab SCENARIO --help\n");
     text
 }
@@ -201,10 +213,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_scenario_is_answered_with_the_names() {
-        let names = CATALOGUE.map(|entry| entry.name).join(", ");
-        let failure = Failure::usage(format!("there is no scenario `fast-opne`; choose one of: {names}"));
-        assert_eq!(run(parse("fast-opne").unwrap()), Err(failure));
+    fn an_unknown_scenario_is_answered_with_the_nearest_name() {
+        let failure = run(parse("fast-opne").unwrap()).unwrap_err();
+        assert!(failure.message().contains("did you mean `fast-open`?"), "{failure:?}");
     }
 
     #[test]

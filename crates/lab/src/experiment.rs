@@ -76,6 +76,12 @@ impl Experiment {
         &self.file.lesson
     }
 
+    /// The same with another seed of everything random.
+    pub fn with_seed(mut self, seed: u64) -> Experiment {
+        self.file.seed = seed;
+        self
+    }
+
     /// Runs every variant, and compares.
     ///
     /// # Errors

@@ -12,7 +12,8 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  firstbyte lab fast-open --rtt 170ms --count 10\n  firstbyte lab packets\n  \
-                  firstbyte lab middlebox --pcap middlebox.pcapng --json",
+                  firstbyte lab middlebox --pcap middlebox.pcapng --json\n  \
+                  firstbyte lab bufferbloat --html bufferbloat.html\n  firstbyte lab all --html lab",
     subcommand_value_name = "SCENARIO",
     subcommand_help_heading = "Scenarios",
     disable_help_subcommand = true
@@ -44,6 +45,26 @@ pub(super) enum Scenario {
     Congestion(CongestionArgs),
     #[command(about = about("textbook"))]
     Textbook(TextbookArgs),
+    /// Run every scenario, and make the book of their pages.
+    All(super::all::AllArgs),
+    /// List the scenarios that have a word.
+    Find {
+        /// In their names, questions and files; case does not matter.
+        word: String,
+    },
+    /// Say whether files of experiments are well formed, and what is wrong where.
+    Check {
+        /// Files in TOML; `docs/experiments.md` says what stands in them.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Run an experiment in a file of your own.
+    Run {
+        /// In TOML; `docs/experiments.md` says what stands in it.
+        file: PathBuf,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
     #[command(external_subcommand)]
     Unknown(Vec<String>),
 }
@@ -62,6 +83,10 @@ impl Scenario {
             Scenario::Replay(_) => "replay",
             Scenario::Congestion(_) => "congestion",
             Scenario::Textbook(_) => "textbook",
+            Scenario::All(_) => "all",
+            Scenario::Find { .. } => "find",
+            Scenario::Check { .. } => "check",
+            Scenario::Run { .. } => "run",
             Scenario::Unknown(_) => "unknown",
         }
     }

@@ -41,7 +41,7 @@ pub const SHELF: &[Shelved] = &shelf![
     "syn-ack-retries",
     "close-wait",
     "orphan-black-hole",
-    "fin-wait-2",
+    "waiting-for-fin",
     "time-wait",
     "bufferbloat",
     "black-hole",

@@ -1,0 +1,182 @@
+//! `firstbyte lab all`: every scenario, as many at a time as there are cores, and the book of their pages.
+
+use super::args::{LabArgs, Scenario};
+use super::{perform, shelf};
+use crate::failure::Failure;
+use crate::terminal::print;
+use ::lab::experiment::{Experiment, SHELF};
+use ::lab::report::document;
+use ::lab::scenario::CATALOGUE;
+use clap::Parser;
+use picture::{Chapter, Leaf};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What `lab all` takes.
+#[derive(clap::Args, Debug)]
+pub(super) struct AllArgs {
+    /// Write a page for each scenario and an index into DIR.
+    #[arg(long, value_name = "DIR")]
+    html: Option<PathBuf>,
+    /// Run only the I-th of N parts, e.g. 2/5: each on a machine of its own.
+    #[arg(long, value_name = "I/N", value_parser = part)]
+    shard: Option<(usize, usize)>,
+}
+
+fn part(text: &str) -> Result<(usize, usize), String> {
+    let numbers = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    numbers.filter(|(i, n)| (1..=*n).contains(i)).ok_or_else(|| "write I/N with 1 ≤ I ≤ N, e.g. 2/5".into())
+}
+
+/// A scenario that was run.
+struct Done {
+    chapter: String,
+    leaf: Leaf,
+    failure: Option<String>,
+}
+
+/// Runs everything.
+pub(super) fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
+    if let Some(folder) = &args.html {
+        std::fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
+    }
+    let names: Vec<&str> =
+        CATALOGUE.iter().map(|entry| entry.name).chain(SHELF.iter().map(|shelved| shelved.name)).collect();
+    let (i, n) = args.shard.unwrap_or((1, 1));
+    let mine: Vec<&str> = names.into_iter().skip(i - 1).step_by(n).collect();
+    let done = run_each(&mine, args.html.as_deref())?;
+    if let Some(folder) = &args.html {
+        let index = folder.join("index.html");
+        std::fs::write(&index, book(&done)).map_err(|error| Failure::file("write", &index, &error))?;
+    }
+    let mut text = String::new();
+    for one in &done {
+        let mark = match (&one.failure, one.leaf.holds) {
+            (Some(_), _) | (None, Some(false)) => "FAILS",
+            (None, Some(true)) => "ok",
+            (None, None) => "shown",
+        };
+        text.push_str(&format!("{mark:<6} {:<20} {}\n", one.leaf.name, one.leaf.answer));
+        one.failure.iter().for_each(|failure| text.push_str(&format!("       {failure}\n")));
+    }
+    let failed = done.iter().filter(|one| one.failure.is_some() || one.leaf.holds == Some(false)).count();
+    let judged = done.iter().filter(|one| one.leaf.holds.is_some()).count();
+    text.push_str(&format!("{} scenarios, {judged} with criteria, {failed} not as expected\n", done.len()));
+    print(&text)?;
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// All of them, in their order, whichever is over first.
+fn run_each(names: &[&str], folder: Option<&Path>) -> Result<Vec<Done>, Failure> {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, Result<Done, Failure>)>> = Mutex::new(Vec::new());
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers.min(names.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(name) = names.get(index) else { break };
+                    let one = run_one(name, folder);
+                    if let Ok(mut done) = done.lock() {
+                        done.push((index, one));
+                        progress(done.len(), names.len(), name);
+                    }
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, one)| one).collect()
+}
+
+/// A line that is written over, where somebody looks.
+fn progress(done: usize, of: usize, name: &str) {
+    let mut stderr = std::io::stderr();
+    if stderr.is_terminal() {
+        let filled = 30 * done / of;
+        let end = if done == of { "\r\x1b[K" } else { "" };
+        // Who does not see it misses nothing.
+        let _ = write!(stderr, "\r\x1b[K[{:<30}] {done}/{of} {name}{end}", "#".repeat(filled));
+    }
+}
+
+fn run_one(name: &str, folder: Option<&Path>) -> Result<Done, Failure> {
+    let write = |document: picture::Document| {
+        let Some(folder) = folder else { return Ok(()) };
+        let path = folder.join(format!("{name}.html"));
+        std::fs::write(&path, document.to_html()).map_err(|error| Failure::file("write", &path, &error))
+    };
+    let leaf = |question: &str, holds, answer| Leaf {
+        file: format!("{name}.html"),
+        name: name.to_owned(),
+        question: question.to_owned(),
+        holds,
+        answer,
+    };
+    if let Some(entry) = CATALOGUE.iter().find(|entry| entry.name == name) {
+        let (report, _) = perform(tour(name)?);
+        write(document(name, entry.question, &*report))?;
+        let leaf = leaf(entry.question, None, entry.summary.to_owned());
+        return Ok(Done { chapter: "Tours".into(), leaf, failure: None });
+    }
+    let text = SHELF.iter().find(|shelved| shelved.name == name).map_or("", |shelved| shelved.text);
+    let experiment = Experiment::parse(text).map_err(|error| Failure::failed(format!("{name}: {error}")))?;
+    let (leaf, failure) = match experiment.run() {
+        Ok(outcome) => {
+            write(document(name, experiment.question(), &outcome))?;
+            (leaf(experiment.question(), Some(outcome.holds()), shelf::in_a_line(&outcome)), None)
+        }
+        Err(error) => (leaf(experiment.question(), Some(false), String::new()), Some(error)),
+    };
+    Ok(Done { chapter: experiment.chapter().to_owned(), leaf, failure })
+}
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: LabArgs,
+}
+
+/// A scenario of the catalogue with its default parameters.
+fn tour(name: &str) -> Result<Scenario, Failure> {
+    let parsed = Line::try_parse_from(["lab", name]).ok().and_then(|line| line.args.scenario);
+    parsed.ok_or_else(|| Failure::failed(format!("`{name}` is listed but cannot be run")))
+}
+
+fn book(done: &[Done]) -> String {
+    let mut chapters: Vec<Chapter> = Vec::new();
+    for one in done {
+        match chapters.iter_mut().find(|chapter| chapter.title == one.chapter) {
+            Some(chapter) => chapter.leaves.push(one.leaf.clone()),
+            None => chapters.push(Chapter { title: one.chapter.clone(), leaves: vec![one.leaf.clone()] }),
+        }
+    }
+    let preface = "What TCP does, one question a page. Every figure was read off packets of a network in virtual time, and is the same \
+                   each time it is run.";
+    picture::book("The lab", preface, &chapters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_lie_within_the_whole() {
+        assert_eq!(part("2/5"), Ok((2, 5)));
+        for wrong in ["0/5", "6/5", "5", "a/b", "1/0"] {
+            assert!(part(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_tour_runs_with_its_defaults() {
+        for entry in CATALOGUE {
+            assert!(tour(entry.name).is_ok(), "{}", entry.name);
+        }
+    }
+}
