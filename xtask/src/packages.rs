@@ -6,6 +6,7 @@ use std::process::Command;
 /// (program, Debian package)
 const PROGRAMS: &[(&str, &str)] = &[
     ("ab", "apache2-utils"),
+    ("chromium", "chromium"),
     ("curl", "curl"),
     ("g++", "g++"),
     ("ip", "iproute2"),

@@ -6,6 +6,7 @@ mod get;
 mod hostile;
 mod lab;
 mod pcap;
+mod pictures;
 mod serve;
 
 use std::io::{BufRead, BufReader, Write};

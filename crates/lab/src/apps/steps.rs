@@ -63,6 +63,6 @@ mod tests {
         assert_eq!("connect with 200".parse(), Ok(Step::Connect { first: Some(200) }));
         assert_eq!("read to end".parse(), Ok(Step::ReadToEnd));
         assert_eq!("sleep 1.5s".parse(), Ok(Step::Sleep(Duration::from_millis(1500))));
-        assert!("sleep well".parse::<Step>().is_err_and(|error| error.contains("sleep")));
+        assert!("sleep well".parse::<Step>().is_err_and(|error| error.contains("no time")));
     }
 }
