@@ -60,9 +60,14 @@ impl Train {
         let ip_len = ip_header_len(first)?;
         let tcp: &[u8; TCP_HEADER_LEN] = first.get(ip_len..)?.first_chunk()?;
         let ports = second.get(ip_len..ip_len + WORD)?;
-        let header_len = ip_len + usize::from(tcp[12] >> 4) * WORD;
+        let tcp_len = usize::from(tcp[12] >> 4) * WORD;
+        let header_len = ip_len + tcp_len;
         let flags = u16::from_be_bytes([tcp[12], tcp[13]]) & 0xfff & !Flags::PSH.bits();
         let least = first.len().min(second.len());
+        // An offset within the header names no text: `first` is malformed, and `second` is not compared as far as its own offset.
+        if tcp_len < TCP_HEADER_LEN || is_fragment(first, ip_len) {
+            return None;
+        }
         if ports != &tcp[..WORD] || flags != Flags::ACK.bits() || header_len >= least {
             return None;
         }
@@ -172,6 +177,11 @@ fn ip_header_len(packet: &[u8]) -> Option<usize> {
         (0x60..=0x6f, _, protocol::TCP) => Some(V6_LEN),
         _ => None,
     }
+}
+
+/// Of an IPv4 packet; in IPv6 another header says so.
+fn is_fragment(packet: &[u8], ip_len: usize) -> bool {
+    ip_len == V4_LEN && (packet[6] & 0x3f, packet[7]) != (0, 0)
 }
 
 fn addresses(packet: &[u8], ip_len: usize) -> Option<(Addr, Addr)> {

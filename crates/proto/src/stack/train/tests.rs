@@ -83,6 +83,30 @@ fn a_gap_or_a_bad_checksum_ends_it() {
     assert_eq!(follow(&mut server, &segments), 5);
 }
 
+/// The header of a packet whose data offset was damaged is no longer than the offset says: nothing behind it may pass for text.
+#[test]
+fn a_damaged_data_offset_begins_no_train() {
+    for offset in 0..5 {
+        let (mut server, id, segments) = ten_segments();
+        let mut damaged = segments[0].data.to_vec();
+        damaged[20 + 12] = offset << 4 | damaged[20 + 12] & 0xf;
+        assert!(Train::between(&damaged, &segments[0].data).is_none());
+        let mut batch: RxBatch = [RxPacket::new(damaged.into()), segments[0].clone()].into_iter().collect();
+        server.handle_packets(NOW, &mut batch);
+        let mut text = [0; 20_000];
+        assert_eq!(server.read(NOW, id, &mut text), Ok(1448), "offset {offset}");
+        assert_eq!(text[..1448], [7; 1448]);
+    }
+}
+
+#[test]
+fn fragments_make_no_train() {
+    let (_, _, segments) = ten_segments();
+    let mut fragment = segments[0].data.to_vec();
+    fragment[7] = 3;
+    assert!(Train::between(&fragment, &fragment.clone()).is_none());
+}
+
 #[test]
 fn what_would_bring_pressure_comes_one_by_one() {
     let (mut server, _, segments) = ten_segments();
