@@ -20,6 +20,10 @@ impl Stack {
     pub fn handle_refusal(&mut self, now: Instant, packet: &TxPacket) {
         let ends = wire::ends_of(packet.header());
         let Some(((local, local_port), (peer, peer_port))) = ends else { return };
+        if read(packet).is_none_or(|refused| refused.flags.contains(Flags::RST)) {
+            // A reset of what came from its peer has nothing of the connection's; what that has to send is yet to be tried.
+            return;
+        }
         let Some(index) = self.find_connection(&FourTuple { local, local_port, peer, peer_port }) else {
             return;
         };
@@ -32,6 +36,7 @@ impl Stack {
         if !connection.is_opening_due() {
             // It would only be refused again: something must happen first.
             self.agenda.take_turn_away(ConnId { index, generation }, connection);
+            connection.put_off_probe(now);
         }
         connection.note_limit(now);
         self.agenda.deadlines.note(index, connection);

@@ -4,6 +4,7 @@ use crate::pair::{CLIENT, Pair, SERVER};
 use crate::peer::*;
 use crate::simulation::Random;
 use crate::transfer::Transfer;
+use core::time::Duration;
 use proto::*;
 
 fn established(config: Config) -> (Peer, ConnId) {
@@ -190,4 +191,39 @@ fn a_syn_whose_time_has_come_goes_though_the_one_before_is_refused() {
     assert_eq!(p.refused, 1);
     p.queue_is_full = false;
     p.expect_after(999, "S 0");
+}
+
+/// A reset that answers a stray ACK is not the connection's: that it was refused keeps back nothing.
+#[test]
+fn a_refused_reset_takes_no_turn() {
+    let mut p = Peer::ours();
+    let id = p.connect(ConnectOptions::default());
+    p.expect("S 0");
+    p.write(id, &pattern(1, 10));
+    p.send("A 1 ack 5");
+    let reset = p.stack.poll_transmit(p.now).unwrap();
+    p.send("SA 0 ack 1 win 65535 <mss 1000>");
+    p.stack.handle_refusal(p.now, &reset);
+    p.expect("PA 1:11 ack 1");
+}
+
+/// A keepalive probe that waits behind an acknowledgement when that is refused is tried again soon, and is not counted before it was sent.
+#[test]
+fn a_probe_behind_a_refused_acknowledgement_is_tried_again() {
+    let socket = SocketOptions {
+        keepalive: true,
+        keepalive_time: Some(Duration::from_secs(10)),
+        keepalive_intvl: Some(Duration::from_secs(100)),
+        ..SocketOptions::default()
+    };
+    let mut p = Peer::ours();
+    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+    p.establish(listener);
+    p.send("PA 0:1 ack 1");
+    let ack = p.stack.poll_transmit(p.now).unwrap();
+    p.now = p.now + Duration::from_secs(10);
+    p.stack.handle_timeout(p.now);
+    p.stack.handle_refusal(p.now, &ack);
+    p.expect_nothing();
+    p.expect_after(500, "A 0 ack 1");
 }

@@ -63,7 +63,7 @@ impl Connection {
         }
         let end = seq + len + u32::from(flags.contains(Flags::FIN));
         match () {
-            () if seq == end => self.bare_refused(cx, seq),
+            () if seq == end => self.bare_refused(cx.now, seq),
             // It left late (`TCP_TX_DELAY`): what it brings has arrived by another packet.
             () if seq.before(self.snd.una) => return,
             () if self.went_before(seq, end) => self.repetition_refused(cx, refused, end),
@@ -90,20 +90,30 @@ impl Connection {
     }
 
     /// Of window and keepalive probes nothing is kept but the time of the next.
-    fn bare_refused(&mut self, cx: &Context, seq: SeqNum) {
-        if seq != self.snd.una - 1 {
-            return;
+    fn bare_refused(&mut self, now: Instant, seq: SeqNum) {
+        if seq == self.snd.una - 1 {
+            self.probe_refused(now);
         }
+    }
+
+    /// A probe that is due would be refused as the packet before it was: it is tried again when its own would be.
+    pub(crate) fn put_off_probe(&mut self, now: Instant) {
+        if std::mem::take(&mut self.snd.probe_due) {
+            self.probe_refused(now);
+        }
+    }
+
+    fn probe_refused(&mut self, now: Instant) {
         if self.unsent() > 0 && self.timers.is_set(Timer::Retransmit) {
             self.rtt.take_back_timeout();
-            self.timers.set(Timer::Retransmit, cx.now + AGAIN);
-            return self.hasten_probe(cx.now);
+            self.timers.set(Timer::Retransmit, now + AGAIN);
+            return self.hasten_probe(now);
         }
         if let Some(special) = self.special.as_mut().filter(|special| special.unanswered > 0)
             && self.timers.is_set(Timer::Life)
         {
             special.unanswered -= 1;
-            self.timers.set(Timer::Life, cx.now + AGAIN);
+            self.timers.set(Timer::Life, now + AGAIN);
         }
     }
 
