@@ -22,8 +22,9 @@ pub struct Facts<'a> {
 pub struct Side<'a> {
     /// `None`: the server has never accepted it.
     pub fate: Option<Fate>,
-    /// When its connection was over, and what the wire had seen of it by then.
-    pub over: Option<&'a (Instant, Account)>,
+    /// When its connection was over, and what the wire had seen of it by then. Of one that its application has let go: when a reset told of it,
+    /// or the end of the world.
+    pub over: Option<(Instant, Account)>,
     /// What the wire has seen of it until the end of the world.
     pub account: &'a Account,
     /// All that the settings have been; the last are those at the end.

@@ -70,7 +70,7 @@ impl Side<'_> {
 /// patience is over.
 pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
-    let Some((at, account)) = end.over else { return false };
+    let Some((at, account)) = &end.over else { return false };
     let late = end.latest();
     let retries = end.least_setting(|config| config.tcp_retries2);
     let borne = end.user_timeout();
@@ -89,7 +89,9 @@ pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
 /// R2 of a SYN, or of the SYN-ACK of one who has been accepted already.
 pub(super) fn is_opening_given_up(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
-    let Some((at, account)) = end.over.filter(|(_, account)| account.heard_nothing()) else { return false };
+    let Some((at, account)) = end.over.as_ref().filter(|(_, account)| account.heard_nothing()) else {
+        return false;
+    };
     let retries = match side {
         CLIENT => end.least_of("syn_retries", |config| config.tcp_syn_retries.into()),
         _ => end.least_of("syn_retries", |config| config.tcp_synack_retries.into()),
@@ -102,7 +104,7 @@ pub(super) fn is_opening_given_up(facts: &Facts<'_>, side: usize) -> bool {
 /// Keepalive (RFC 9293 §3.8.4): the peer was silent, and then left every probe unanswered.
 pub(super) fn is_keepalive_over(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
-    let Some((at, account)) = end.over else { return false };
+    let Some((at, account)) = &end.over else { return false };
     if end.values("keepalive").all(|on| on == 0) {
         return false;
     }
@@ -119,7 +121,7 @@ pub(super) fn is_keepalive_over(facts: &Facts<'_>, side: usize) -> bool {
 /// An end that nobody holds any more gives up sooner (`tcp_orphan_retries`): after that time, or so many window probes.
 pub(super) fn is_orphan_given_up(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
-    let Some((at, account)) = end.over else { return false };
+    let Some((at, account)) = &end.over else { return false };
     let retries = end.least_setting(|config| match config.tcp_orphan_retries {
         0 => ORPHAN_RETRIES,
         retries => retries,
@@ -136,14 +138,15 @@ pub(super) fn is_orphan_given_up(facts: &Facts<'_>, side: usize) -> bool {
 
 /// Something kept the two from hearing each other in that time, or the peer has told of a closed window (it reads nothing), or the time is too short for a round trip.
 pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
-    let Some((at, account)) = facts.sides[side].over else { return false };
+    let Some((at, account)) = &facts.sides[side].over else { return false };
     let from = [account.waits_since, account.progress_at, account.heard_at].into_iter().flatten().min();
     let from = from.unwrap_or(*at);
     let trip = facts.round_trip();
     let harmed =
         facts.sides.iter().filter_map(|end| end.account.harmed_at).any(|harmed| harmed + trip >= from);
     let peer = &facts.sides[1 - side];
-    let peer_was_there = peer.fate == Some(Fate::Busy) || peer.over.is_some_and(|(over, _)| over > at);
+    let peer_was_there =
+        peer.fate == Some(Fate::Busy) || peer.over.as_ref().is_some_and(|(over, _)| over > at);
     let waited = at.since(account.waits_since.unwrap_or(from));
     harmed || account.told_closed || !facts.sides[side].slept.is_zero() || !peer_was_there || waited <= trip
 }

@@ -120,10 +120,21 @@ impl World<'_> {
         for side in [CLIENT, SERVER] {
             for (which, apps) in self.apps.iter_mut().enumerate() {
                 let Some(app) = apps[side].as_mut().filter(|app| app.over.is_none()) else { continue };
+                if app.fate == Fate::Complete {
+                    // Nobody can ask the stack about it any more; a reset tells (`note_reset`).
+                    continue;
+                }
                 if matches!(self.stacks[side].state(app.id), None | Some(State::Closed)) {
                     app.over = Some((self.now, self.accounts[which][side].clone()));
                 }
             }
+        }
+    }
+
+    /// A reset leaves one end: a connection that its application has let go is over by then.
+    pub(super) fn note_reset(&mut self, side: usize, which: usize) {
+        if let Some(app) = self.apps[which][side].as_mut().filter(|app| app.fate == Fate::Complete) {
+            app.over.get_or_insert_with(|| (self.now, self.accounts[which][side].clone()));
         }
     }
 

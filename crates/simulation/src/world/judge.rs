@@ -44,7 +44,7 @@ impl World<'_> {
                     "side {side}, connection {which}: {}; the other end: {}; over {:?}; the wire has seen {:?}",
                     self.describe(side, which),
                     self.describe(1 - side, which),
-                    facts.sides[side].over,
+                    [&facts.sides[side].over, &facts.sides[1 - side].over],
                     self.accounts[which]
                 );
                 Err(Failure { kind, seen })
@@ -58,7 +58,10 @@ impl World<'_> {
         let open = info.filter(|info| !matches!(info.state, State::Closed | State::TimeWait));
         Side {
             fate: app.map(|app| app.fate),
-            over: app.and_then(|app| app.over.as_ref()),
+            over: app.and_then(|app| match (&app.over, app.fate) {
+                (None, Fate::Complete) => Some((self.now, self.accounts[which][side].clone())),
+                (over, _) => over.clone(),
+            }),
             account: &self.accounts[which][side],
             configs: &self.configs[side],
             counters: self.stacks[side].counters(),

@@ -88,6 +88,10 @@ impl Seen {
         self.flags.contains(Flags::SYN)
     }
 
+    pub(super) fn is_reset(&self) -> bool {
+        self.flags.contains(Flags::RST)
+    }
+
     /// `None`: it is no TCP, or damaged.
     pub(super) fn new(from: usize, packet: &[u8]) -> Option<Seen> {
         let (ip, range) =
@@ -144,6 +148,10 @@ pub(super) fn arrives(accounts: &mut Accounts, to: usize, now: Instant, seen: Op
     account.sent_since_heard = 0;
     account.told_closed = seen.window == 0;
     let Some(sent_to) = account.sent_to else { return };
+    // RFC 9293 §3.10.7.3: in SYN-SENT only a SYN brings progress.
+    if to == CLIENT && account.acked_to.is_none() && !seen.is_syn() {
+        return;
+    }
     let news = account.acked_to.is_none_or(|acked_to| seen.ack.after(acked_to));
     if !seen.flags.contains(Flags::ACK) || !news || seen.ack.after(sent_to) {
         return;

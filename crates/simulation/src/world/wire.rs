@@ -231,13 +231,17 @@ impl World<'_> {
         }
         let Some((which, seen)) = self.seen(from, packet) else { return Ok(()) };
         let repeated = ledger::leaves(&mut self.accounts[which], from, self.now, seen);
+        if seen.is_reset() {
+            self.note_reset(from, which);
+        }
         if repeated.times > MOST_REPEATS {
             return Err(Failure::new("repeats without end and without an answer", wire::Summary(packet)));
         }
         // Of SYNs the first time-outs may be as many as one likes, each as long as the first (`tcp_syn_linear_timeouts`); what `TCP_TX_DELAY` holds
         // back was asked for before.
+        // A reset is no repetition: it answers a packet, and several may have arrived at once.
         let hasty = repeated.times > HASTY_REPEATS && repeated.after < LEAST_WAIT;
-        if hasty && !seen.is_syn() && !self.facts_of(from, which).leaves_late() {
+        if hasty && !seen.is_syn() && !seen.is_reset() && !self.facts_of(from, which).leaves_late() {
             return Err(Failure::new("repeats without waiting longer", wire::Summary(packet)));
         }
         Ok(())
