@@ -142,6 +142,7 @@ mod tests {
             seeds,
             intensities: vec![Intensity::Defaults],
             attacked_every: 5,
+            differential: false,
             threads: 1,
             most_failures: 1,
         }

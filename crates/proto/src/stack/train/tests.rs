@@ -72,6 +72,16 @@ fn text_of_a_batch_has_the_time_of_its_arrival() {
 }
 
 #[test]
+fn what_goes_on_behind_a_duplicate_is_heard_when_it_comes() {
+    let (mut server, id, segments) = ten_segments();
+    assert!(server.handle_packet(NOW, segments[0].clone()).is_none());
+    let later = NOW + core::time::Duration::from_secs(1);
+    server.handle_packets(later, &mut segments[..3].iter().cloned().collect());
+    assert_eq!(server.read(later, id, &mut [0; 20_000]), Ok(3 * 1_448));
+    assert_eq!(server.info(id).unwrap().tcp_info.last_ack_recv, Some(later));
+}
+
+#[test]
 fn a_gap_or_a_bad_checksum_ends_it() {
     let (mut server, _, mut segments) = ten_segments();
     segments.remove(4);

@@ -107,6 +107,7 @@ impl Connection {
 
     /// All of a train has come.
     pub(crate) fn text_went_on(&mut self, cx: &Context) {
+        self.moments.heard(cx.now);
         self.events |= Events::READABLE;
         self.arm_delayed_ack(cx);
     }
