@@ -13,6 +13,8 @@ mod value;
 use crate::PathMtuDiscovery;
 use crate::port_set::PortSet;
 use crate::tcp::ecn::Asked;
+use alloc::string::String;
+use alloc::vec::Vec;
 pub use choice::{AckHabit, CongestionControl, ReceiveAccounting, RttVariation, SynDataRoom};
 use core::time::Duration;
 pub use error::SettingError;

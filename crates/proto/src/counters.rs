@@ -1,5 +1,8 @@
 //! What a stack counts: Linux's counters under Linux's names, ours beside them, and dropped packets by reason.
 
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+
 macro_rules! counters {
     ($( $(#[$doc:meta])* $field:ident = $name:literal; )+) => {
         /// Counters of a stack. They only grow.

@@ -2,6 +2,8 @@
 //!
 //! As a `VecDeque`, but its places are a power of two, so that going round them takes one mask; and little else is offered.
 
+use alloc::vec::Vec;
+
 /// First in, first out. It keeps the memory of its longest time.
 #[derive(Debug, Default)]
 pub(crate) struct Fifo<T> {
@@ -83,8 +85,8 @@ const FEW: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::VecDeque;
     use proptest::prelude::*;
-    use std::collections::VecDeque;
 
     #[test]
     fn one_goes_out_of_turn() {

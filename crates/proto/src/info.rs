@@ -3,6 +3,7 @@
 mod listener;
 mod ss;
 
+use alloc::boxed::Box;
 pub use listener::{ListenerDrops, ListenerInfo, SynCookieCounts};
 
 use crate::*;

@@ -99,6 +99,7 @@ impl Hasher for KeyedHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use core::net::Ipv4Addr;
     use wire::Addr;
 

@@ -42,7 +42,13 @@
 //! verdicts, guard: pure values), `route` (values per destination), `paths` (what is remembered of them), `time_wait`, `timer_wheel`,
 //! `config` (the settings table), `socket_options`, `counters`.
 //! Not here: neighbours and links (a packet is an IP packet), UDP (handed back to the caller), next hops.
+#![no_std]
 #![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod api;
 mod config;

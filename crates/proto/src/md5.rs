@@ -1,8 +1,10 @@
 //! Keys of signed segments (RFC 2385, Linux's `TCP_MD5SIG`), by the peers they are for.
 
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
-use std::sync::Arc;
 
 /// Longest key, bytes (Linux's `TCP_MD5SIG_MAXKEYLEN`).
 pub const MD5_KEY_MAX: usize = 80;

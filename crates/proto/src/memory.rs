@@ -76,6 +76,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn pressure_begins_above_the_second_level_and_ends_at_the_first() {

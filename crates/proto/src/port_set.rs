@@ -1,6 +1,9 @@
 //! A set of ports, as `ip_local_reserved_ports` writes it.
 
 use crate::config::{SettingKind, Value};
+use alloc::string::String;
+use alloc::string::ToString;
+use alloc::vec::Vec;
 
 /// Ports that automatic choice leaves alone: ranges in ascending order, with gaps between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 use crate::Instant;
 use crate::rng::Rng;
+use alloc::boxed::Box;
 use core::hash::Hasher;
 use core::time::Duration;
 use siphasher::sip::SipHasher24;
@@ -129,6 +130,7 @@ impl ChallengeLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use core::net::{IpAddr, Ipv4Addr};
 
     #[test]

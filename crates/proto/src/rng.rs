@@ -46,6 +46,7 @@ impl Rng {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn a_seed_of_equal_halves_is_as_good_as_any() {

@@ -13,9 +13,9 @@ pub use text::{RouteError, parse_route, show_route};
 
 use crate::fast_open::Network;
 use crate::{Config, CongestionControl};
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use core::time::Duration;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use wire::Addr;
 
 /// Most routes of a table; a connect costs a lookup per length of prefix, not per route.

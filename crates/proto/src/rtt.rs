@@ -354,6 +354,7 @@ fn nanos(units: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use proptest::prelude::*;
 
     const LEAST: Duration = Duration::from_millis(200);

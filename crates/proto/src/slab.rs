@@ -1,5 +1,7 @@
 //! A paged slab: stable small indices, generations, and beyond the first page no doubling and no move of what it holds.
 
+use alloc::vec::Vec;
+
 /// Entries per page: with a million of them the list of the other pages still lies in the nearest cache.
 const PAGE: usize = 1024;
 const NONE: u32 = u32::MAX;

@@ -6,10 +6,10 @@
 
 use crate::tcp::nagle::Nagle;
 use crate::{CongestionControl, Md5Keys};
+use alloc::sync::Arc;
 use core::fmt;
 use core::ops::{Deref, RangeInclusive};
 use core::time::Duration;
-use std::sync::Arc;
 use wire::Addr;
 
 /// Options of one connection. A number out of range counts as the nearest in range.

@@ -64,6 +64,10 @@ use crate::{
     ListenerInfo, Outcome, SenderLimits, SettingError, State, TableSizes, TcpInfo,
 };
 use agenda::Agenda;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
 use attention::Attention;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -73,7 +77,6 @@ use ports::PortCounters;
 use replies::Replies;
 use request::Request;
 use request_timers::RequestTimers;
-use std::collections::BTreeMap;
 use syn_cookie::SynCookies;
 use wire::{Addr, Capabilities, SeqNum};
 
@@ -168,7 +171,7 @@ impl Shared {
     fn charge(&mut self, now: Instant, connection: &mut Connection) {
         let held = connection.memory();
         if held != connection.charged {
-            let before = std::mem::replace(&mut connection.charged, held);
+            let before = core::mem::replace(&mut connection.charged, held);
             self.memory.charge(now, before, held, &mut self.counters);
         }
     }

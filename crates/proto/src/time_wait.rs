@@ -8,6 +8,7 @@
 //! Not here: sending the ACK and limiting its rate, and the new connection that a SYN may open. That is the engine's.
 
 mod segment;
+use alloc::vec::Vec;
 pub(crate) use segment::{ISN_DISTANCE, TimeWaitAction, TimeWaitSegment, is_old, on_segment};
 
 use crate::Instant;
@@ -159,7 +160,7 @@ impl TimeWaitTable {
     fn store(&mut self, slot: Slot) -> u32 {
         self.len += 1;
         if let Some(index) = self.free.index() {
-            self.free = std::mem::replace(&mut self.slots[index as usize], slot).next;
+            self.free = core::mem::replace(&mut self.slots[index as usize], slot).next;
             return index;
         }
         self.slots.push(slot);
@@ -237,7 +238,7 @@ impl TimeWaitTable {
         self.unlink(index);
         let slot = &mut self.slots[index as usize];
         let removed = slot.unpack();
-        slot.next = std::mem::replace(&mut self.free, Link::to(index));
+        slot.next = core::mem::replace(&mut self.free, Link::to(index));
         self.unindex(removed.tuple.hash(&self.hash_key), index);
         self.len -= 1;
         if self.len == 0 {
@@ -284,7 +285,7 @@ impl TimeWaitTable {
     /// Removes `first`, which is the first of the fifo that lies `at` that place.
     fn end_first(&mut self, at: usize, first: u32) {
         let slot = &mut self.slots[first as usize];
-        let next = std::mem::replace(&mut slot.next, self.free);
+        let next = core::mem::replace(&mut slot.next, self.free);
         let hash = slot.tuple.hash(&self.hash_key);
         self.free = Link::to(first);
         self.len -= 1;
@@ -428,9 +429,9 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeMap;
     use core::net::Ipv4Addr;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
 
     const MINUTE: Duration = Duration::from_secs(60);
     const UNIT: Duration = Duration::from_nanos(1 << UNIT_BITS);

@@ -25,6 +25,7 @@
 //! Not here: what a key stands for. The engine has one deadline per connection.
 
 use crate::Instant;
+use alloc::vec::Vec;
 
 /// Nanoseconds of a lowest slot, as a power of two.
 const TICK_BITS: u32 = 17;

@@ -19,8 +19,8 @@ use crate::tcp::connection::Connection;
 use crate::tcp::tcp_info::{CaState, ca_state};
 use crate::tuple::FourTuple;
 use crate::{Instant, LimitedBy, State};
+use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
 
 /// What a traced connection looked like when it was last looked at.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,7 +95,7 @@ impl Tracer {
     }
 
     pub(crate) fn take_lost(&mut self) -> u64 {
-        std::mem::take(&mut self.lost)
+        core::mem::take(&mut self.lost)
     }
 
     fn mask_of(&self, tuple: Option<&FourTuple>) -> TraceMask {

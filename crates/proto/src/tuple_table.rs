@@ -14,6 +14,8 @@
 //!
 //! Not here: the tuples themselves, which lie with those who have them (`same`), and the hash, which is keyed (`keyed_hash`).
 
+use alloc::vec::Vec;
+
 /// Words of a line: the places, and the count of those who were passed on.
 const WORDS: usize = 16;
 const PLACES: usize = WORDS - 1;
@@ -247,7 +249,7 @@ impl TupleTable {
     /// Twice the lines, or as many with more bits for an index.
     #[cold]
     fn grow(&mut self, index: u32, hash_of: impl Fn(u32) -> u64) {
-        let before = std::mem::take(&mut self.lines);
+        let before = core::mem::take(&mut self.lines);
         let full = self.len >= before.len() * TAKEN_MOST;
         let count = if full { (2 * before.len()).max(1) } else { before.len() };
         let index_most = self.index_most;
@@ -286,7 +288,7 @@ impl TupleTable {
 mod tests {
     use super::*;
     use crate::keyed_hash::HashKey;
-    use std::collections::BTreeMap;
+    use alloc::collections::BTreeMap;
 
     /// Hashes of which many share lines and marks.
     fn hash_of(index: u32) -> u64 {

@@ -1,6 +1,7 @@
 //! codel: drops by how long packets waited (RFC 8289; Linux's `sch_codel.c`).
 mod control;
 
+use alloc::vec::Vec;
 pub(crate) use control::{Control, Source};
 
 use crate::queue::Queue;

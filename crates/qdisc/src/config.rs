@@ -1,6 +1,7 @@
 //! What a link is like.
 use crate::{Limit, Loss, Nanos, Probability};
-use std::num::NonZeroU64;
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
 
 /// One direction of a link. [`LinkConfig::new`] is a perfect one: no delay, no limit, no loss.
 #[derive(Clone, Debug, PartialEq, Default)]

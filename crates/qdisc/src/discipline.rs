@@ -1,5 +1,6 @@
 //! What a queueing discipline is, and how it counts.
 use crate::{Nanos, Skb};
+use alloc::vec::Vec;
 
 /// A queueing discipline: packets wait here for a transmitter.
 ///

@@ -1,6 +1,7 @@
 //! pfifo, bfifo and pfifo_head_drop: first in, first out, within a limit (Linux's `sch_fifo.c`).
 use crate::queue::Queue;
 use crate::{Dequeue, DropReason, Dropped, Nanos, Qdisc, Skb, Stats, Verdict};
+use alloc::vec::Vec;
 
 /// How much may wait. Both limits hold; the default has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

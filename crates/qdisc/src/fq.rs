@@ -7,9 +7,10 @@ mod bands;
 mod flow;
 
 use crate::{Dequeue, DropReason, Dropped, Nanos, Packet, Qdisc, Skb, Stats, Verdict};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 use bands::Bands;
 use flow::Flow;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// What tc gives an fq.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,7 +321,7 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
 
     fn reset(&mut self, dropped: &mut Vec<Dropped<P>>) {
         self.internal.purge(dropped);
-        std::mem::take(&mut self.flows).values_mut().for_each(|flow| flow.purge(dropped));
+        core::mem::take(&mut self.flows).values_mut().for_each(|flow| flow.purge(dropped));
         self.bands = Bands::default();
         self.throttled.clear();
         self.stats.emptied();

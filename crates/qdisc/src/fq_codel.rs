@@ -3,7 +3,8 @@ use crate::codel::{Control, Source};
 use crate::queue::Queue;
 use crate::rng::mix;
 use crate::{CodelParams, Dequeue, DropReason, Dropped, Handle, Nanos, Packet, Qdisc, Skb, Stats, Verdict};
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 /// What tc gives an fq_codel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

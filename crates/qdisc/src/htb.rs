@@ -14,14 +14,15 @@ mod class;
 mod listing;
 mod tree;
 
+use alloc::vec::Vec;
 pub use class::HtbClassConfig;
 pub(crate) use class::{Class, Mode};
 
 use crate::node::{Node, through};
 use crate::queue::Queue;
 use crate::{Dequeue, DropReason, Dropped, Handle, Nanos, Packet, Qdisc, Skb, Stats, Verdict};
+use alloc::collections::{BTreeMap, BTreeSet};
 use listing::Listing;
-use std::collections::{BTreeMap, BTreeSet};
 use tree::{Ring, Row};
 
 /// Levels (`TC_HTB_MAXDEPTH`) and priorities (`TC_HTB_NUMPRIO`).
@@ -95,7 +96,7 @@ impl<P: Packet> Htb<P> {
             filters: BTreeMap::new(),
             direct: Queue::new(),
             direct_pkts: 0,
-            levels: std::array::from_fn(|_| Level::default()),
+            levels: core::array::from_fn(|_| Level::default()),
             now: 0,
             stats: Stats::default(),
         }

@@ -34,7 +34,14 @@
 //! assert_eq!(link.next_event(), Some(12_400_000));
 //! assert_eq!(link.poll(12_400_000).unwrap().packet, "hello");
 //! ```
+#![no_std]
 #![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
 mod codel;
 mod config;
 mod discipline;

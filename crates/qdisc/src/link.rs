@@ -4,7 +4,8 @@ use crate::transmitter::Transmitter;
 use crate::{
     Dequeue, DropReason, Dropped, Fifo, LinkConfig, LinkStats, Nanos, Packet, Qdisc, Rng, Skb, Verdict,
 };
-use std::collections::BinaryHeap;
+use alloc::collections::BinaryHeap;
+use alloc::vec::Vec;
 
 /// A packet that reached the other end.
 #[derive(Clone, Debug, PartialEq, Eq)]

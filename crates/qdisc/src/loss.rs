@@ -70,6 +70,7 @@ impl LossState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     fn lost(loss: &Loss, count: u64) -> Vec<u64> {
         let (mut state, mut rng) = (LossState::default(), Rng::new(42));

@@ -5,15 +5,17 @@ mod config;
 mod distribution;
 mod loss;
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 pub use config::{NetemConfig, NetemRate, NetemSlot, SlotDelay};
 pub use distribution::Distribution;
 pub use loss::{Correlated, FourStates, NetemLoss};
 
 use crate::node::{Node, through};
 use crate::{Dequeue, DropReason, Dropped, Nanos, Packet, Probability, Qdisc, Rng, Skb, Stats, Verdict};
+use alloc::collections::{BTreeMap, VecDeque};
 use distribution::Table;
 use loss::{Chance, LossModel};
-use std::collections::{BTreeMap, VecDeque};
 
 /// Packets on their way, by the moment at which they are due.
 #[derive(Clone, Debug)]
@@ -268,7 +270,7 @@ impl<P: Packet> Qdisc<P> for Netem<P> {
     }
 
     fn reset(&mut self, dropped: &mut Vec<Dropped<P>>) {
-        let due = std::mem::take(&mut self.due).into_values();
+        let due = core::mem::take(&mut self.due).into_values();
         let purged = |skb| Dropped { skb, reason: DropReason::Purged };
         dropped.extend(self.ahead.drain(..).chain(due).map(purged));
         if let Some(child) = &mut self.child {

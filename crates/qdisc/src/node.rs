@@ -3,6 +3,8 @@ use crate::{
     Codel, Dequeue, DropReason, Dropped, Fifo, Fq, FqCodel, Handle, Htb, Limit, Nanos, Netem, Packet,
     PfifoFast, Pie, Prio, Qdisc, Red, Sfq, SizeTable, Skb, Stats, Tbf, Verdict,
 };
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 /// Every discipline there is.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! pfifo_fast: three bands by priority, a fifo each (Linux's `pfifo_fast_ops` in `sch_generic.c`).
 use crate::queue::Queue;
 use crate::{Dequeue, DropReason, Dropped, Nanos, Packet, Qdisc, Skb, Stats, Verdict};
+use alloc::vec::Vec;
 
 /// The band of each priority: Linux's `sch_default_prio2band`.
 pub(crate) const PRIOMAP: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];

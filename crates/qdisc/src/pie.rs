@@ -3,6 +3,7 @@
 //! The delay is measured by time stamps, as Linux does by default; its estimator of the departure rate is not here.
 use crate::queue::Queue;
 use crate::{Dequeue, DropReason, Dropped, Nanos, Packet, Qdisc, Rng, Skb, Stats, Verdict};
+use alloc::vec::Vec;
 
 /// What tc gives a pie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 use crate::node::{Node, through};
 use crate::pfifo_fast::{PRIOMAP, TC_PRIO_MAX};
 use crate::{Dequeue, Dropped, Handle, Nanos, Packet, Qdisc, Skb, Stats, Verdict};
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 /// How many bands there are, and which priority goes where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub struct PrioConfig {
 }
 
 /// The fewest and the most bands (`TCQ_MIN_PRIO_BANDS`, `TCQ_PRIO_BANDS`).
-pub(crate) const PRIO_BANDS: std::ops::RangeInclusive<u8> = 2..=16;
+pub(crate) const PRIO_BANDS: core::ops::RangeInclusive<u8> = 2..=16;
 
 impl Default for PrioConfig {
     fn default() -> PrioConfig {

@@ -1,6 +1,7 @@
 //! Packets in a row.
 use crate::{DropReason, Dropped, Skb};
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 /// First in, first out, with the sum of the lengths.
 #[derive(Clone, Debug)]

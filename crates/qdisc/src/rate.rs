@@ -1,5 +1,5 @@
 //! How long a packet takes at a rate: Linux's `psched_ratecfg`, with its rounding, and tc's link layers.
-use std::num::NonZeroU64;
+use core::num::NonZeroU64;
 
 /// What the link below adds to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

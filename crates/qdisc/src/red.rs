@@ -1,6 +1,8 @@
 //! red: random early detection on the average queue (Floyd and Jacobson 1993; Linux's `sch_red.c` and `red.h`).
 use crate::node::{Node, through};
 use crate::{Dequeue, DropReason, Dropped, Handle, Limit, Nanos, Packet, Qdisc, Rng, Skb, Stats, Verdict};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 /// What tc gives a red, computed from its options as tc does.
 #[derive(Clone, Copy, Debug, PartialEq)]

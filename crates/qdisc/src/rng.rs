@@ -64,7 +64,7 @@ impl Probability {
     /// From a fraction; below 0 and not-a-number become 0, above 1 becomes 1.
     pub fn new(fraction: f64) -> Probability {
         // `as` saturates: negative and NaN give 0.
-        Probability(((fraction * Probability::SCALE as f64).round() as u64).min(Probability::SCALE))
+        Probability((libm::round(fraction * Probability::SCALE as f64) as u64).min(Probability::SCALE))
     }
 
     /// From a percentage.

@@ -4,7 +4,8 @@
 use crate::queue::Queue;
 use crate::rng::mix;
 use crate::{Dequeue, DropReason, Dropped, Handle, Nanos, Packet, Qdisc, Rng, Skb, Stats, Verdict};
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 /// What tc gives an sfq.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +124,7 @@ impl<P: Packet> Sfq<P> {
         let passed = (now - self.perturb_at) / period + 1;
         self.perturb_at = self.perturb_at.saturating_add(period.saturating_mul(passed));
         self.perturbation = self.rng.next_u64();
-        let old = std::mem::take(&mut self.flows);
+        let old = core::mem::take(&mut self.flows);
         self.stats.emptied();
         for mut flow in old {
             while let Some(skb) = flow.queue.pop() {

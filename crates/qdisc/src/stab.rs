@@ -1,5 +1,6 @@
 //! Size tables (tc's `stab`): what a packet counts as on a link with cells, a least size or an overhead.
 use crate::LinkLayer;
+use alloc::vec::Vec;
 
 /// tc's `stab` options, with tc's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

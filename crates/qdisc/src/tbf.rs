@@ -4,6 +4,8 @@ use crate::rate::Rate;
 use crate::{
     Dequeue, DropReason, Dropped, Handle, Limit, Nanos, Packet, Qdisc, RateSpec, Skb, Stats, Verdict,
 };
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 /// What tc gives a tbf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

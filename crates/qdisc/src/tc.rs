@@ -30,6 +30,8 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use alloc::string::String;
+use alloc::vec::Vec;
 pub use error::TcError;
 
 use crate::node::{Kind, Node};

@@ -1,6 +1,6 @@
 //! The serialiser: one packet after another at a fixed bit rate, without rounding drift.
 use crate::Nanos;
-use std::num::NonZeroU64;
+use core::num::NonZeroU64;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 

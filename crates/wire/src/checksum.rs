@@ -176,7 +176,7 @@ const STEP: usize = 64;
 /// Sums what is long, with the widest vectors this machine has.
 fn sum_long(data: &[u8]) -> u64 {
     let (steps, tail) = data.as_chunks();
-    dispatch!(Level::new(), simd => sum_steps(simd, steps)) + sum_tail(tail)
+    dispatch!(level(), simd => sum_steps(simd, steps)) + sum_tail(tail)
 }
 
 #[inline(always)]
@@ -192,7 +192,7 @@ fn sum_steps<S: Simd>(simd: S, steps: &[[u8; STEP]]) -> u64 {
 fn copy_and_sum_long(dst: &mut [u8], src: &[u8]) -> u64 {
     let ((steps, tail), (to_steps, to_tail)) = (src.as_chunks(), dst.as_chunks_mut());
     to_tail.copy_from_slice(tail);
-    dispatch!(Level::new(), simd => copy_and_sum_steps(simd, to_steps, steps)) + sum_tail(tail)
+    dispatch!(level(), simd => copy_and_sum_steps(simd, to_steps, steps)) + sum_tail(tail)
 }
 
 #[inline(always)]
@@ -266,9 +266,18 @@ pub(crate) fn fold(sum: u64) -> u16 {
     (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16
 }
 
+/// The SIMD instructions to use.
+fn level() -> Level {
+    #[cfg(feature = "std")]
+    return Level::new();
+    #[cfg(not(feature = "std"))]
+    Level::baseline()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn narrow_and_wide_vectors_sum_alike() {

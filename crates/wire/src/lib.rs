@@ -17,8 +17,8 @@
 //!
 //! ```
 //! use wire::{Flags, IpHeader, SeqNum, Summary, TcpHeader, build_tcp_packet, parse_tcp_packet, protocol};
-//! let src = std::net::Ipv4Addr::new(10, 0, 0, 1).into();
-//! let dst = std::net::Ipv4Addr::new(10, 0, 0, 2).into();
+//! let src = core::net::Ipv4Addr::new(10, 0, 0, 1).into();
+//! let dst = core::net::Ipv4Addr::new(10, 0, 0, 2).into();
 //! let ip = IpHeader::new(src, dst, protocol::TCP);
 //! let tcp = TcpHeader { seq: SeqNum(7), flags: Flags::SYN, window: 64240, ..TcpHeader::new(40000, 80) };
 //! let packet = build_tcp_packet(&ip, &tcp, b"GET /");
@@ -28,7 +28,13 @@
 //!     "IP 10.0.0.1.40000 > 10.0.0.2.80: Flags [S], seq 7:12, win 64240, length 5",
 //! );
 //! ```
+#![no_std]
 #![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod addr;
 mod assemble;

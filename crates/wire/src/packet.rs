@@ -7,6 +7,7 @@ mod plain;
 mod segments;
 mod train;
 
+use alloc::vec::Vec;
 pub use arrival::{Arrival, RxBatch, RxData};
 pub use plain::{Layout, PlainSegment};
 pub use segments::Segments;
@@ -214,7 +215,7 @@ impl TxPacket {
         }
         if !(self.shared.is_empty() && other.shared.is_empty()) {
             self.shared.clear();
-            std::mem::swap(&mut self.shared, &mut other.shared);
+            core::mem::swap(&mut self.shared, &mut other.shared);
         }
         (self.gso_size, self.checksum, self.repeats_cwr) =
             (other.gso_size, other.checksum, other.repeats_cwr);

@@ -1,6 +1,7 @@
 //! Which values, and which pairs of values, TCP cannot work with. Ranges of single numbers stand in the table; here is what needs words.
 
 use super::{Config, SettingError};
+use alloc::string::String;
 use core::time::Duration;
 
 /// Least buffers (Linux's `SOCK_MIN_RCVBUF` and `SOCK_MIN_SNDBUF`), bytes.

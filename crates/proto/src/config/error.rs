@@ -1,4 +1,5 @@
 //! Why a setting was not taken.
+use alloc::string::String;
 use core::fmt;
 
 /// Why a setting was not taken.

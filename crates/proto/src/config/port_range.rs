@@ -1,5 +1,6 @@
 //! Linux's one name for two rows: the lowest local port and the highest.
 use super::{Config, SettingError};
+use alloc::vec::Vec;
 
 pub(super) const NAME: &str = "net.ipv4.ip_local_port_range";
 

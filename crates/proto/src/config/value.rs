@@ -1,6 +1,9 @@
 //! Values of settings as text: numbers, switches, three sizes, times and choices.
 
 use super::{AckHabit, CongestionControl, ReceiveAccounting, RttVariation, SettingKind, SynDataRoom};
+use alloc::string::String;
+use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 pub(crate) trait Value: Sized {

@@ -55,6 +55,7 @@ impl Blackhole {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     fn at(secs: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(secs)

@@ -8,6 +8,7 @@ use super::lru::Lru;
 use super::verdict::{SlotKind, VerdictEntry, VerdictKey, Verdicts};
 use crate::time::nanos;
 use crate::{Instant, Verdict};
+use alloc::vec::Vec;
 use core::time::Duration;
 use wire::{Addr, Cookie, FastOpenKind};
 
@@ -306,6 +307,7 @@ impl PathCache {
 mod tests {
     use super::super::verdict::Network;
     use super::*;
+    use alloc::string::ToString;
     use core::net::{IpAddr, Ipv4Addr};
 
     const MINUTE: Duration = Duration::from_secs(60);

@@ -201,7 +201,7 @@ mod tests {
         fn no_copy_passes_within_a_generation(steps in proptest::collection::vec((0u64..200, 0u32..8), 1..100)) {
             let mut guard = guard(1000);
             let mut now = Instant::ZERO;
-            let mut accepted = std::collections::BTreeMap::new();
+            let mut accepted = alloc::collections::BTreeMap::new();
             for (wait, isn) in steps {
                 now = now + Duration::from_secs(wait);
                 if syn(&mut guard, now, isn) == Guard::Fresh {

@@ -7,6 +7,7 @@
 //! Rotation: [`KeyRing::rotate`] makes the old primary the backup. A cookie of the backup is still accepted, and the
 //! SYN-ACK brings one of the primary.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::hash::Hasher;
 use core::str::FromStr;
@@ -235,6 +236,7 @@ impl FromStr for KeyRing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
     use core::net::IpAddr;
 
     const FIRST: &str = "00010203-04050607-08090a0b-0c0d0e0f";

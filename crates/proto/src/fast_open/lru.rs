@@ -4,6 +4,7 @@
 //! peer can choose colliding addresses, finds them. Nothing observable depends on the table's order.
 
 use crate::keyed_hash::HashKey;
+use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 use hashbrown::HashTable;
 

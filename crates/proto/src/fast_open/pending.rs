@@ -6,8 +6,8 @@
 //! A reset before `accept` frees the slot at once: the accept queue has borne it.
 
 use crate::Instant;
+use alloc::collections::VecDeque;
 use core::time::Duration;
-use std::collections::VecDeque;
 
 /// How long a reset request stays counted.
 const RESET_HOLD: Duration = Duration::from_secs(60);

@@ -209,6 +209,7 @@ fn mean(kept: u32, learnt: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::fast_open::PathCache;
+    use alloc::vec::Vec;
     use core::net::Ipv4Addr;
 
     const MS: u64 = 1_000_000;

@@ -3,6 +3,7 @@
 use crate::fast_open::{Network, PathCache, PathEntry, TryExperimental, VerdictEntry, VerdictKey};
 use crate::time::nanos;
 use crate::{Instant, Stack, Verdict};
+use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
 use wire::{Addr, Cookie, FastOpenKind};

@@ -106,6 +106,7 @@ impl LeastRtt {
 mod tests {
     use super::*;
     use crate::RttVariation;
+    use alloc::vec::Vec;
     use core::time::Duration;
     use proptest::prelude::*;
 

@@ -4,6 +4,7 @@ use crate::fifo::Fifo;
 use crate::tcp::connection::Connection;
 use crate::tcp::timers::NEVER;
 use crate::{ConnId, Instant, SocketId};
+use alloc::vec::Vec;
 
 /// See the module.
 pub(super) struct Agenda {
@@ -38,7 +39,7 @@ impl Agenda {
     #[inline(always)]
     pub(super) fn note_ready(&mut self, id: ConnId, connection: &mut Connection) {
         debug_assert!(connection.may_transmit());
-        if !std::mem::replace(&mut connection.ready, true) {
+        if !core::mem::replace(&mut connection.ready, true) {
             self.ready.push(id);
         }
         self.note_events(id, connection);
@@ -54,7 +55,7 @@ impl Agenda {
     /// A connection that may have something to send is not asked for it before something changes.
     #[cold]
     pub(super) fn take_turn_away(&mut self, id: ConnId, connection: &mut Connection) {
-        if std::mem::take(&mut connection.ready) {
+        if core::mem::take(&mut connection.ready) {
             self.ready.take_out(id);
         }
     }
@@ -63,7 +64,7 @@ impl Agenda {
     #[inline]
     pub(super) fn note_events(&mut self, id: ConnId, connection: &mut Connection) {
         let audible = !connection.events.is_empty() && !connection.orphan && !connection.unaccepted;
-        if audible && !std::mem::replace(&mut connection.listed, true) {
+        if audible && !core::mem::replace(&mut connection.listed, true) {
             self.events.push(SocketId::Connection(id));
         }
     }
@@ -91,7 +92,7 @@ impl Deadlines {
     #[inline(always)]
     pub(super) fn note(&mut self, index: u32, connection: &mut Connection) {
         self.of_connections = self.of_connections.min(connection.next_deadline());
-        if !std::mem::replace(&mut connection.deadline_moved, true) {
+        if !core::mem::replace(&mut connection.deadline_moved, true) {
             self.moved.push(index);
         }
     }

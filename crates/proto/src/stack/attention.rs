@@ -7,8 +7,9 @@ use super::signing::Signing;
 use crate::socket_options::RareOptions;
 use crate::tuple::FourTuple;
 use crate::{ConnId, DropReason, Instant, ListenerId};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
 use wire::{Arrival, Flags, IpHeader, TxPacket, protocol};
 
 /// Packets that may wait to leave; more leave at once.
@@ -53,7 +54,7 @@ impl Attention {
         let has_room = self.later.len() < LATER_MAX;
         if has_room {
             self.count += 1;
-            self.later.insert((at, self.count), std::mem::take(packet));
+            self.later.insert((at, self.count), core::mem::take(packet));
         }
         has_room
     }

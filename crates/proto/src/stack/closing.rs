@@ -7,6 +7,7 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::Handshake;
 use crate::tcp::timers::Timer;
 use crate::{ConnId, Instant, State, WriteError};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 impl Stack {
@@ -148,7 +149,7 @@ impl Connection {
 impl Shared {
     /// The application lets go of a connection. False: it had before.
     fn let_go(&mut self, connection: &mut Connection) -> bool {
-        if std::mem::replace(&mut connection.orphan, true) {
+        if core::mem::replace(&mut connection.orphan, true) {
             return false;
         }
         self.orphans += 1;

@@ -106,7 +106,7 @@ impl Stack {
                         continue;
                     };
                     connection.listed = false;
-                    let events = std::mem::take(&mut connection.events);
+                    let events = core::mem::take(&mut connection.events);
                     if !events.is_empty() && !connection.orphan {
                         return Some((id, events));
                     }
@@ -244,7 +244,7 @@ impl Stack {
     fn arm_last_moved(&mut self) {
         let Some(index) = self.agenda.deadlines.moved.pop() else { return };
         let Some(connection) = self.connections.get_mut(index) else { return };
-        if !std::mem::take(&mut connection.deadline_moved) {
+        if !core::mem::take(&mut connection.deadline_moved) {
             // The place was another's, who is gone.
             return;
         }

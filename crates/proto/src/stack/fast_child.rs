@@ -184,7 +184,7 @@ impl Connection {
             self.events |= Events::READABLE;
         } else if !segment.payload.is_empty() {
             let fits = segment.payload.len() <= self.rcv.wnd() as usize;
-            let mut payload = std::mem::take(&mut segment.payload);
+            let mut payload = core::mem::take(&mut segment.payload);
             let (seq, truesize, gso_size) = (segment.seq() + 1, segment.truesize, segment.gso_size);
             if fits {
                 let place = 0..payload.len();

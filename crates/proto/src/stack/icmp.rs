@@ -6,6 +6,7 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::{CutShort, Handshake};
 use crate::tuple::FourTuple;
 use crate::{CloseReason, DropReason, Events, IcmpReport, Instant};
+use alloc::boxed::Box;
 use bytes::Bytes;
 use core::ops::Range;
 use smallvec::smallvec;

@@ -12,6 +12,7 @@ use crate::tcp::input::{Reply, Segment};
 use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
 use crate::tuple::FourTuple;
 use crate::{ConnId, DropReason, Drops, Instant, ListenerId, SocketOption};
+use alloc::vec::Vec;
 use bytes::Bytes;
 use core::ops::Range;
 use wire::{

@@ -278,7 +278,7 @@ impl Stack {
             listener.pending.admitted();
         }
         listener.accept_queue.push_back(connection);
-        if !std::mem::replace(&mut listener.listed, true) {
+        if !core::mem::replace(&mut listener.listed, true) {
             self.agenda.events.push(SocketId::Listener(id));
         }
     }

@@ -4,9 +4,9 @@ use crate::fast_open::{KeyRing, PendingQueue};
 use crate::socket_options::Options;
 use crate::tuple::FourTuple;
 use crate::{Config, ConnId, Instant, ListenOptions, ListenerDrops, ListenerInfo, SynCookieCounts, fastopen};
+use alloc::collections::VecDeque;
 use core::net::SocketAddr;
 use core::time::Duration;
-use std::collections::VecDeque;
 use wire::Addr;
 
 /// A SYN queue of half as many is never pruned.

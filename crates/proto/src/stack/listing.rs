@@ -2,6 +2,7 @@
 
 use super::Stack;
 use crate::{ConnectionInfo, SocketInfo, State};
+use alloc::boxed::Box;
 
 impl Stack {
     /// Listeners, half-open requests, connections (those too whose application has let go, as long as they exchange packets) and TIME-WAIT, in

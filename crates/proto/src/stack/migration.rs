@@ -6,6 +6,7 @@
 use super::Stack;
 use crate::tuple::FourTuple;
 use crate::{Instant, ListenerId};
+use alloc::vec::Vec;
 
 impl Stack {
     /// Hands over a listener's requests and the connections it has not accepted; what nobody takes stays.
@@ -29,7 +30,7 @@ impl Stack {
     fn bequeath_requests(&mut self, id: ListenerId, heirs: &[ListenerId]) {
         let own = self.requests.iter().filter(|(_, request)| request.listener == id);
         let own: Vec<(u32, FourTuple)> = own.map(|(index, request)| (index, request.tuple)).collect();
-        let waiting = self.listener_mut(id).map(|listener| std::mem::take(&mut listener.waiting));
+        let waiting = self.listener_mut(id).map(|listener| core::mem::take(&mut listener.waiting));
         for (index, tuple) in own {
             let Some(heir) = self.heir(&tuple, heirs) else { continue };
             let Some(request) = self.requests.get_mut(index) else { continue };
@@ -54,7 +55,7 @@ impl Stack {
     }
 
     fn bequeath_connections(&mut self, id: ListenerId, heirs: &[ListenerId]) {
-        let queue = self.listener_mut(id).map(|listener| std::mem::take(&mut listener.accept_queue));
+        let queue = self.listener_mut(id).map(|listener| core::mem::take(&mut listener.accept_queue));
         for conn in queue.into_iter().flatten() {
             let Some(connection) = self.connections.find_mut(conn.index, conn.generation) else { continue };
             let tuple = connection.tuple;

@@ -334,7 +334,7 @@ impl Stack {
         let Some(generation) = self.requests.generation(index) else { return };
         let Some(request) = self.requests.get_mut(index) else { return };
         request.acked = true;
-        if self.shared.config.admit_waiting && !std::mem::replace(&mut request.waiting, true) {
+        if self.shared.config.admit_waiting && !core::mem::replace(&mut request.waiting, true) {
             self.note_waiting(id, (index, generation));
         }
     }

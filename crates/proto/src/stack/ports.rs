@@ -11,6 +11,7 @@ use crate::rng::Rng;
 use crate::time_wait::ISN_DISTANCE;
 use crate::tuple::FourTuple;
 use crate::{ConnectError, Instant};
+use alloc::boxed::Box;
 use core::time::Duration;
 use wire::{Addr, SeqNum};
 

@@ -19,7 +19,7 @@ impl Stack {
     ///
     /// ```
     /// use proto::*;
-    /// use std::net::SocketAddr;
+    /// use core::net::SocketAddr;
     ///
     /// let wire = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
     /// let host = |address: &str, seed| {

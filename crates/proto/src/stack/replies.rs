@@ -3,6 +3,7 @@
 //!
 //! They lie in places that are used again: a packet is large, and moving it costs more than writing it.
 
+use alloc::vec::Vec;
 use wire::TxPacket;
 
 /// Packets that may wait; more are dropped (they are rate-limited anyway).

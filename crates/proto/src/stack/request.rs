@@ -10,6 +10,7 @@ use crate::tcp::negotiation::Negotiated;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::{Instant, ListenerId};
+use alloc::boxed::Box;
 use wire::{FastOpenOption, SeqNum, Timestamps};
 
 /// SYN-RECEIVED of an ordinary passive open.

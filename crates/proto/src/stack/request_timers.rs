@@ -7,7 +7,7 @@ use super::request::Request;
 use crate::Instant;
 use crate::slab::Slab;
 use crate::timer_wheel::{TimerHandle, TimerWheel};
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 /// Places of requests that are no more are always tolerated up to so many.
 const GONE_MIN: usize = 64;
@@ -125,6 +125,7 @@ mod tests {
     use crate::tcp::ecn::EcnMode;
     use crate::tcp::negotiation::Negotiated;
     use crate::tuple::FourTuple;
+    use alloc::vec::Vec;
     use core::net::Ipv4Addr;
     use wire::SeqNum;
 

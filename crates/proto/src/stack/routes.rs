@@ -6,7 +6,8 @@ use crate::route::Route;
 use crate::tcp::connection::Connection;
 use crate::tuple::FourTuple;
 use crate::{Instant, RouteMetrics};
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 impl Stack {
     /// Sets what connections to and from `destination` begin with; the longest prefix counts. Connections there are hear of what can change

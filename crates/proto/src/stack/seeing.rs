@@ -3,6 +3,9 @@
 
 use super::Stack;
 use crate::{State, StateCounts};
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 /// "Constant, RFC 2988 …" of RFC 4022 has no number in Linux, which says 1, other.
 const RTO_ALGORITHM_OTHER: u64 = 1;

@@ -9,7 +9,7 @@ use crate::tcp::input::Segment;
 use crate::time_wait::TimeWaitTable;
 use crate::tuple::FourTuple;
 use crate::{ConnId, DropReason, Instant, Md5Keys, OptionError};
-use std::collections::HashMap;
+use alloc::collections::BTreeMap;
 use wire::{SIGNATURE_LEN, TCP_HEADER_LEN, TxPacket, signature, signature_in};
 
 /// Keys of connections in TIME-WAIT that are kept before those are looked for that are over.
@@ -21,7 +21,7 @@ pub(super) struct Signing {
     /// The fixed header of the segment that is being handled, and its length without IP.
     header: Option<([u8; TCP_HEADER_LEN], u32)>,
     /// Of TIME-WAIT, whose entries have no room for them. Never iterated where order matters.
-    parted: HashMap<FourTuple, Md5Key>,
+    parted: BTreeMap<FourTuple, Md5Key>,
     /// So many are kept before the next look.
     parted_max: usize,
 }

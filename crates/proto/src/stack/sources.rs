@@ -6,6 +6,9 @@
 use super::Stack;
 use crate::trace::Traced;
 use crate::{DropReason, Instant, SettingError};
+use alloc::string::String;
+use alloc::string::ToString;
+use alloc::vec::Vec;
 use wire::Addr;
 
 impl Stack {

@@ -7,6 +7,7 @@ use crate::tcp::accurate_ecn::add_to_syn_ack;
 use crate::tcp::negotiation::{self, TIMESTAMPS_LEN};
 use crate::tcp::window_space::first_field;
 use crate::{DropReason, Instant};
+use alloc::boxed::Box;
 use wire::{Ecn, Flags, PlainSegment, TcpHeader, TcpOptions, Timestamps, UsualSyn};
 
 impl Stack {

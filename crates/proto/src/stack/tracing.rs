@@ -4,6 +4,8 @@ use super::Stack;
 use crate::trace::{DropWhy, RetransmitWhy, SegmentSummary, TraceEvent, TraceMask, Traced, Tracer};
 use crate::tuple::FourTuple;
 use crate::{ConnId, Counters, Instant};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use wire::{Arrival, IpHeader, TcpHeader, TxPacket, protocol};
 
 /// Events that wait to be polled; about 100 bytes each.

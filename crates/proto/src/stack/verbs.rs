@@ -13,6 +13,7 @@ use crate::{
     AcceptError, ConnId, ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, ListenError,
     ListenOptions, ListenerId, Outcome, Skipped, State, fastopen,
 };
+use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 use wire::Addr;
 

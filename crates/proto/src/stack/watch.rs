@@ -6,6 +6,7 @@ use super::Stack;
 use crate::tcp::connection::Context;
 use crate::tcp::timers::NEVER;
 use crate::{ConnId, Instant};
+use alloc::string::String;
 
 /// A rule that a connection breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]

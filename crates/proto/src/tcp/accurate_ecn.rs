@@ -20,6 +20,7 @@ mod telling;
 use super::connection::Connection;
 use super::special::Special;
 use crate::{AccurateEcnInfo, Instant};
+use alloc::boxed::Box;
 use feedback::Arriving;
 pub(crate) use telling::add_to_syn_ack;
 use wire::{Ecn, Flags, SeqNum};

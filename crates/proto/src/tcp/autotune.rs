@@ -9,6 +9,7 @@ use super::connection::Connection;
 use super::receiver::Receiver;
 use crate::time::nanos;
 use crate::{Config, Instant};
+use alloc::boxed::Box;
 use core::time::Duration;
 use wire::SeqNum;
 
@@ -65,7 +66,7 @@ impl Tuner {
     /// By timestamps. `prompt`: nothing waited to be read.
     fn sample_echo(&mut self, tsecr: u32, age: Duration, prompt: bool) {
         let age = nanos(age);
-        if tsecr == std::mem::replace(&mut self.last_tsecr, tsecr) || age == 0 {
+        if tsecr == core::mem::replace(&mut self.last_tsecr, tsecr) || age == 0 {
             return;
         }
         if self.rtt == 0 || age < self.rtt {

@@ -17,6 +17,7 @@ mod vegas;
 
 use super::delivery::{LostSegment, RateSample};
 use crate::{CongestionControl, CongestionInfo, Instant};
+use alloc::boxed::Box;
 use bbr::Bbr;
 use core::time::Duration;
 use cubic::Cubic;

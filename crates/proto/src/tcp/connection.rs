@@ -32,8 +32,10 @@ use crate::tuple_table::TupleTable;
 use crate::{
     CloseReason, Config, CongestionControl, Counters, EarlyData, Events, Instant, ListenerId, Outcome, State,
 };
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
-use std::sync::Arc;
 use wire::{Capabilities, SeqNum, TxPacket};
 
 /// The age of a timestamp is kept in units of 2³⁰ ns (1.07 s).

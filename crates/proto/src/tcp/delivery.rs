@@ -304,7 +304,7 @@ impl Delivery {
         now: Instant,
         min_rtt: u32,
     ) -> Option<RateSample> {
-        let (newly_acked, runs) = (std::mem::take(&mut flight.news), std::mem::take(&mut flight.runs));
+        let (newly_acked, runs) = (core::mem::take(&mut flight.news), core::mem::take(&mut flight.runs));
         if newly_acked == 0 {
             return None;
         }
@@ -388,6 +388,7 @@ fn micros(at: Instant) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     const MSS: u32 = 1000;
 

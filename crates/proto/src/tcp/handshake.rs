@@ -2,6 +2,8 @@
 
 use crate::Instant;
 use crate::fast_open::ClientPlan;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::time::Duration;
 use wire::FastOpenOption;
 

@@ -154,7 +154,7 @@ impl Connection {
 
     #[inline(always)]
     fn switch_limit(&mut self, by: LimitedBy, now: Instant) {
-        let before = std::mem::replace(&mut self.limited_by, by);
+        let before = core::mem::replace(&mut self.limited_by, by);
         self.busy.switch(before, by, now);
         if timed(before).is_some() || timed(by).is_some() {
             self.switch_clocks(before, now);

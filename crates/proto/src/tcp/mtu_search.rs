@@ -14,6 +14,7 @@ use super::negotiation::{self, TIMESTAMPS_LEN};
 use super::special::Special;
 use super::tcp_info::{self, CaState};
 use crate::{Config, Instant, State};
+use alloc::boxed::Box;
 use wire::SeqNum;
 
 /// `tcp_mtu_probing`: when black holes are suspected, and always.

@@ -28,6 +28,7 @@ use super::tcp_info::{self, CaState};
 use super::timers::Timer;
 use super::write::SENDING_NANOS;
 use crate::Instant;
+use alloc::vec::Vec;
 pub(crate) use refused::{Refused, Waiting};
 use segment::Outgoing;
 use wire::{Flags, SeqNum, TxPacket};
@@ -91,7 +92,7 @@ impl Connection {
             if sent {
                 return true;
             }
-            if std::mem::take(&mut self.snd.probe_due) {
+            if core::mem::take(&mut self.snd.probe_due) {
                 let nothing_in_flight = self.snd.flight_size() == 0;
                 let most = self.send_window().min(self.segment_max().into());
                 let fits = if nothing_in_flight { self.unsent().min(most) } else { 0 };
@@ -151,7 +152,7 @@ impl Connection {
     /// at once, is not filled by the application (Linux's `tcp_retransmit_timer` does not come by `tcp_cwnd_validate`).
     fn note_window_filled_amid(&mut self, cx: &Context) {
         let Some(board) = self.recovery.board_mut() else { return };
-        let timed_out = std::mem::take(&mut board.timed_out);
+        let timed_out = core::mem::take(&mut board.timed_out);
         if !timed_out && self.unsent() > 0 && self.pipe() >= self.congestion_window() {
             self.rest_of_window_waits(cx);
         }
@@ -415,7 +416,7 @@ impl Connection {
     }
 
     fn retransmission_timeout(&mut self, cx: &mut Context) {
-        let purpose = std::mem::take(&mut self.purpose);
+        let purpose = core::mem::take(&mut self.purpose);
         match self.handshake.as_deref() {
             Some(Handshake::Active(_)) => self.syn_timeout(cx),
             Some(Handshake::Passive(_)) => self.syn_ack_timeout(cx),

@@ -19,7 +19,7 @@ pub(crate) use window::Seen;
 
 use super::ordered::Ordered;
 use crate::Instant;
-use std::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use wire::SeqNum;
 
 /// What is charged, in pages (Linux's `sk_forward_alloc`).

@@ -8,6 +8,7 @@ use super::recovery::LostTransmission;
 use super::special::Special;
 use super::window_use::{Round, Sent};
 use crate::{Config, CongestionControl, Instant};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 impl Connection {

@@ -5,9 +5,9 @@
 
 use super::ordered::Ordered;
 use super::receive_buffer::{ReceiveBuffer, Spare};
+use alloc::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use core::ops::Bound;
-use std::collections::{BTreeMap, VecDeque};
 use wire::{SackBlocks, SeqNum};
 
 /// Bytes of receive buffer for which there may be one run more. Every other segment of 536 bytes missing takes one per 1072.
@@ -235,7 +235,7 @@ impl Reassembly {
     /// must follow it at once, because it had no room for all that is new.
     pub(crate) fn reported(&mut self, max: usize) -> bool {
         let room = max.saturating_sub(usize::from(self.duplicate.take().is_some()));
-        let room = room.saturating_sub(usize::from(std::mem::take(&mut self.fin_unreported)));
+        let room = room.saturating_sub(usize::from(core::mem::take(&mut self.fin_unreported)));
         self.unreported = self.unreported.saturating_sub(room.max(1));
         self.unreported > 0
     }
@@ -248,6 +248,7 @@ impl Reassembly {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     const LIMIT: u32 = 1 << 20;
 

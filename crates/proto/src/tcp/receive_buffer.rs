@@ -3,10 +3,12 @@
 //! Payloads are kept as slices of the packets they came in, unless that would pin more than four times their size: then they are
 //! copied together. So the memory a peer can make us hold is bounded by four times the buffer.
 
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use core::fmt;
 use core::ops::Range;
-use std::collections::VecDeque;
 use wire::RxData;
 
 /// A payload smaller than its packet's memory by this factor is copied.
@@ -102,7 +104,7 @@ impl Held {
         }
         if self.first.len() <= most {
             let next = self.chunks.pop_front().unwrap_or_default();
-            std::mem::replace(&mut self.first, next)
+            core::mem::replace(&mut self.first, next)
         } else {
             self.first.split_to(most)
         }
@@ -290,7 +292,7 @@ impl ReceiveBuffer {
         let mut run = BytesMut::new();
         while let Some(piece) = self.pop(COLLAPSED_CHUNK) {
             if run.len() + piece.len() > COLLAPSED_CHUNK {
-                packed.push(std::mem::take(&mut run).freeze());
+                packed.push(core::mem::take(&mut run).freeze());
             }
             if run.is_empty() {
                 run.reserve(COLLAPSED_CHUNK.min(self.len() + piece.len()));

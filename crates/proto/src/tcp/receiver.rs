@@ -6,6 +6,7 @@ use super::reassembly::Reassembly;
 use super::receive_buffer::{ReceiveBuffer, Spare, pinned};
 use super::window_space::{Space, WindowSpace};
 use crate::Instant;
+use alloc::boxed::Box;
 use bytes::Bytes;
 use core::ops::Range;
 use wire::{Arrival, SackBlocks, SeqNum};

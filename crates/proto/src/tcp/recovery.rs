@@ -26,6 +26,7 @@ mod scoreboard;
 mod tlp;
 mod undo;
 
+use alloc::boxed::Box;
 pub(crate) use arrived::Arrived;
 pub(crate) use marks::{LostTransmission, Resend};
 pub(crate) use newreno::{Duplicate, Verdict};
@@ -345,6 +346,6 @@ impl Recovery {
 
     /// As [`wants_head`](Self::wants_head), asked once.
     pub(crate) fn take_retransmit_head(&mut self) -> bool {
-        self.newreno_mut().is_some_and(|newreno| std::mem::take(&mut newreno.retransmit_head))
+        self.newreno_mut().is_some_and(|newreno| core::mem::take(&mut newreno.retransmit_head))
     }
 }

@@ -5,6 +5,7 @@ use super::packets::Packet;
 use super::send_queue::{Sending, Slices};
 use super::timers::Timer;
 use crate::{Events, Repair, SavedConnection, Windows};
+use alloc::vec::Vec;
 use bytes::Bytes;
 use wire::SeqNum;
 

@@ -4,8 +4,9 @@
 
 use super::connection::{Connection, Context};
 use crate::{Events, Instant};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use bytes::Bytes;
-use std::collections::VecDeque;
 use wire::{SeqNum, TxPacket};
 
 bitflags::bitflags! {

@@ -12,7 +12,7 @@ use super::special::Special;
 use crate::Instant;
 use crate::route::Route;
 use crate::time::nanos;
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 /// Another route that has not been looked at yet, or whose MTU is not used yet.
 #[derive(Debug)]

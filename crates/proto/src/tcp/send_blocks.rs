@@ -5,6 +5,8 @@
 
 use super::send_queue::Held;
 use crate::Instant;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use core::time::Duration;
 

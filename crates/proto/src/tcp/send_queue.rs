@@ -20,6 +20,8 @@ use super::delivery::{Delivery, Flight, LostSegment, RateSample, Snapshot};
 use super::send_blocks::SendBlocks;
 use super::window_use::Round;
 use crate::Instant;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use core::ops::{Deref, DerefMut};
 pub(crate) use kinds::Kind;

@@ -12,6 +12,7 @@ use super::rerouted::Rerouted;
 use crate::rate_limit::LastAnswer;
 use crate::rtt::LeastRtt;
 use crate::{IcmpReport, Instant};
+use alloc::boxed::Box;
 use wire::SeqNum;
 
 #[derive(Debug, Default)]

@@ -64,6 +64,7 @@ pub(crate) fn next(state: State, event: Transition) -> Option<State> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::String;
 
     #[test]
     fn the_table_is_this() {

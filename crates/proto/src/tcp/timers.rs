@@ -1,6 +1,7 @@
 //! The deadlines of a connection: a table, not callbacks. The stack keeps only the earliest in its wheel.
 
 use crate::Instant;
+use alloc::boxed::Box;
 
 /// What a deadline is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use super::receiver::Receiver;
 use super::timers::Timer;
 use super::window_space::Space;
 use crate::{Config, State};
+use alloc::string::String;
 
 type Broken = (&'static str, String);
 

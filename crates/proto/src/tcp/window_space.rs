@@ -7,6 +7,7 @@
 use super::negotiation::RECV_BUFFER_MAX;
 use super::packets::PacketSpace;
 use crate::{Config, ReceiveAccounting, SocketOptions};
+use alloc::boxed::Box;
 
 /// A half, in 256ths.
 const RATIO_AT_FIRST: u8 = 128;

@@ -143,7 +143,7 @@ impl WindowUse {
             return None;
         }
         self.unfilled_since = now;
-        Some(std::mem::take(&mut self.used))
+        Some(core::mem::take(&mut self.used))
     }
 }
 

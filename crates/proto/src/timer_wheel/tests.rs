@@ -1,7 +1,7 @@
 use super::*;
+use alloc::collections::BTreeMap;
 use core::time::Duration;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 
 fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)

@@ -2,6 +2,7 @@
 
 use super::{DropWhy, RetransmitWhy, SegmentSummary, TraceEvent, Traced};
 use crate::LimitedBy;
+use alloc::string::String;
 use core::fmt;
 use core::time::Duration;
 use wire::Flags;

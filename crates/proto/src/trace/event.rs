@@ -1,6 +1,7 @@
 //! What a trace tells.
 
 use crate::{CaState, Counters, DropReason, Instant, LimitedBy, State};
+use alloc::string::String;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use wire::{Flags, SeqNum, TcpHeader};

@@ -4,6 +4,7 @@
 //! the drops of the last stay if that ended less than 16 intervals ago, and no drop from a backlog of one packet.
 use super::{CodelParams, CodelXstats};
 use crate::{Dropped, Nanos, Packet, Skb};
+use alloc::vec::Vec;
 
 /// A queue that CoDel takes packets from.
 pub(crate) trait Source<P> {

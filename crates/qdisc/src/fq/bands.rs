@@ -1,6 +1,6 @@
 //! The bands of an fq: each with its new and old flows, served by weighted deficit round robin.
 use crate::pfifo_fast::{PRIOMAP, TC_PRIO_MAX};
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 const BANDS: usize = 3;
 /// Bytes a band sends in its turn (`FQ_MIN_WEIGHT` and its multiples in `fq_init`).

@@ -1,6 +1,7 @@
 //! One flow of an fq: its packets by the time at which they may leave.
 use crate::{DropReason, Dropped, Nanos, Skb};
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 #[derive(Clone, Debug)]
 pub(super) struct Flow<P> {

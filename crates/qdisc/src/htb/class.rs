@@ -3,6 +3,7 @@ use super::{MAXDEPTH, NUMPRIO, Ring};
 use crate::node::Node;
 use crate::rate::Rate;
 use crate::{Handle, Nanos, Packet, RateSpec, Stats};
+use alloc::boxed::Box;
 
 /// More than a minute of tokens is never saved up or owed (`mbuffer`).
 const MBUFFER: i64 = 60_000_000_000;

@@ -1,5 +1,7 @@
 //! The order in which Linux lists classes: that of its hash table (`qdisc_class_hash`).
 
+use alloc::vec::Vec;
+
 /// Buckets with the newest first; the table doubles when it is three quarters full, which turns each bucket round.
 #[derive(Clone, Debug)]
 pub(super) struct Listing {
@@ -19,7 +21,7 @@ impl Listing {
         self.len += 1;
         if self.len * 4 > self.buckets.len() * 3 {
             let size = self.buckets.len() * 2;
-            let old = std::mem::replace(&mut self.buckets, vec![Vec::new(); size]);
+            let old = core::mem::replace(&mut self.buckets, vec![Vec::new(); size]);
             old.into_iter().flatten().for_each(|id| self.put(id));
         }
     }

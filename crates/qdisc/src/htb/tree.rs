@@ -1,8 +1,9 @@
 //! Rows and feeds: which classes may send, in turns.
 use super::{Htb, Mode, NUMPRIO};
 use crate::Packet;
-use std::collections::BTreeMap;
-use std::ops::Bound;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Bound;
 
 /// Classes that take turns in the order of their numbers.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +75,7 @@ impl Ring {
 
 /// The bits that are set, the lowest first.
 pub(super) fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
+    core::iter::from_fn(move || {
         let bit = mask.trailing_zeros() as usize;
         mask &= mask.wrapping_sub(1);
         (bit < NUMPRIO).then_some(bit)

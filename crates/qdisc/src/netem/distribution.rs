@@ -1,5 +1,6 @@
 //! How delays are distributed: tables of 4096 quantiles in units of the standard deviation, as tc loads them into the kernel.
 use crate::Nanos;
+use alloc::vec::Vec;
 
 /// A distribution of delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -66,13 +67,13 @@ pub(super) fn spread(mu: Nanos, sigma: Nanos, random: u32, table: Option<&Table>
 
 fn normal(row: u32) -> i16 {
     let p = (f64::from(row) * 4.0 + 0.5) / (f64::from(ROWS) * 4.0);
-    (inverse_normal(p) * SCALE as f64).round().clamp(i16::MIN.into(), i16::MAX.into()) as i16
+    libm::round(inverse_normal(p) * SCALE as f64).clamp(i16::MIN.into(), i16::MAX.into()) as i16
 }
 
 fn pareto(row: u32) -> i16 {
     let tail = f64::from(ROWS - row) / f64::from(ROWS);
-    let quantile = (1.0 / tail.cbrt() - 1.5) * (4.0 / 3.0) * SCALE as f64;
-    quantile.round_ties_even().min(i16::MAX.into()) as i16
+    let quantile = (1.0 / libm::cbrt(tail) - 1.5) * (4.0 / 3.0) * SCALE as f64;
+    libm::roundeven(quantile).min(i16::MAX.into()) as i16
 }
 
 /// The quantile of the standard normal distribution, to about 1e-9 (Acklam's rational approximation).
@@ -110,7 +111,7 @@ fn inverse_normal(p: f64) -> f64 {
     ];
     let polynomial = |coefficients: &[f64], x: f64| coefficients.iter().fold(0.0, |sum, c| sum * x + c);
     let tail = |p: f64| {
-        let q = (-2.0 * p.ln()).sqrt();
+        let q = libm::sqrt(-2.0 * libm::log(p));
         polynomial(&C, q) / polynomial(&D, q)
     };
     const TAIL: f64 = 0.024_25;

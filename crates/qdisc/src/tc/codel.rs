@@ -3,6 +3,7 @@ use super::error::TcError;
 use super::units::{show_size, show_time};
 use super::words::{Words, unknown};
 use crate::{CodelConfig, CodelParams, CodelXstats, FqCodelConfig, FqCodelXstats, Nanos};
+use alloc::string::String;
 
 const MICRO: Nanos = 1000;
 

@@ -8,6 +8,8 @@ use super::stab;
 use super::units;
 use super::words::Words;
 use crate::{Dropped, Handle, Nanos, Packet};
+use alloc::string::String;
+use alloc::vec::Vec;
 
 impl<P: Packet> Device<P> {
     /// Runs a command as `tc` would; gives what it prints (for `add` and the like nothing, or a warning).

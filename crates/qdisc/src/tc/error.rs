@@ -1,5 +1,6 @@
 //! What tc says when it does not work.
-use std::fmt;
+use alloc::string::String;
+use core::fmt;
 
 /// A command that was refused, in the words of tc or of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,4 +40,4 @@ impl fmt::Display for TcError {
     }
 }
 
-impl std::error::Error for TcError {}
+impl core::error::Error for TcError {}

@@ -5,6 +5,7 @@ use super::units::{self, g, show_rate, show_size, show_time, show_time64};
 use super::words::{Words, unknown};
 use crate::sfq::{MAX_DEPTH, MAX_FLOWS};
 use crate::{FqConfig, FqXstats, Nanos, PieConfig, PieXstats, SfqConfig};
+use alloc::string::String;
 
 const MICRO: Nanos = 1000;
 

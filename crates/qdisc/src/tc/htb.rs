@@ -6,13 +6,15 @@ use super::units::{self, show_rate, show_size, tick_nanos, ticks, xmit_size, xmi
 use super::words::{Words, unknown};
 use crate::htb::Class;
 use crate::{HtbClassConfig, HtbConfig, LinkLayer, Packet, RateSpec};
+use alloc::borrow::ToOwned;
+use alloc::string::String;
 
 /// The packet that a burst is made to hold (tc's default `mtu` of htb).
 const MTU: u32 = 1600;
 /// The kernel's clock as tc sees it: a burst holds what comes in one of its ticks.
 const HZ: u64 = 1_000_000_000;
 /// Quantums that tc's rule may give (`htb_change_class`).
-const QUANTUM: std::ops::RangeInclusive<u64> = 1000..=200_000;
+const QUANTUM: core::ops::RangeInclusive<u64> = 1000..=200_000;
 
 pub(super) fn parse(mut words: Words<'_>, tx_queue_len: usize) -> Result<HtbConfig, TcError> {
     let mut config = HtbConfig { default_class: 0, rate2quantum: 10, direct_qlen: tx_queue_len };

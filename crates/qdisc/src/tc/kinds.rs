@@ -9,6 +9,9 @@ use crate::{
     Codel, CodelConfig, Dropped, Fifo, Fq, FqCodel, FqCodelConfig, FqConfig, Handle, Htb, Limit, Nanos,
     Netem, Packet, PfifoFast, Pie, PieConfig, Prio, Red, Sfq, SfqConfig, Tbf,
 };
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 /// What the kernel knows of a device when it makes a discipline for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,8 @@ use super::words::Words;
 use super::{Device, htb};
 use crate::node::{Kind, Node, account};
 use crate::{Dropped, Handle, HtbError, Nanos, Packet, SizeSpec, SizeTable};
+use alloc::string::String;
+use alloc::vec::Vec;
 
 /// How the kernel is asked (`NLM_F_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use crate::{
     Correlated, Distribution, FourStates, GilbertElliott, Nanos, NetemConfig, NetemLoss, NetemRate,
     NetemSlot, Probability, SlotDelay,
 };
+use alloc::string::String;
 
 fn probability(word: &str) -> Option<Probability> {
     units::percent(word).map(Probability::new)

@@ -3,7 +3,11 @@ use super::show::{self, Detail};
 use super::{Device, htb, kinds, stab};
 use crate::node::{Kind, Node};
 use crate::{Handle, Nanos, Packet};
-use std::cmp::Reverse;
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 impl<P: Packet> Device<P> {
     pub(super) fn show_qdiscs(&self, now: Nanos, detail: Detail) -> String {
@@ -11,13 +15,13 @@ impl<P: Packet> Device<P> {
         collect(&self.root, &mut below);
         // The kernel walks the buckets of a hash table, in each the newest first.
         below.sort_by_key(|node| (bucket(node.handle), Reverse(node.serial)));
-        std::iter::once(&self.root).chain(below).map(|node| line(node, now, detail)).collect()
+        core::iter::once(&self.root).chain(below).map(|node| line(node, now, detail)).collect()
     }
 
     pub(super) fn show_classes(&self, detail: Detail) -> String {
         let mut nodes = Vec::new();
         collect(&self.root, &mut nodes);
-        std::iter::once(&self.root).chain(nodes).map(|node| classes(node, detail)).collect()
+        core::iter::once(&self.root).chain(nodes).map(|node| classes(node, detail)).collect()
     }
 
     pub(super) fn show_filters(&self) -> String {

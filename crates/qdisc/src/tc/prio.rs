@@ -3,6 +3,7 @@ use super::error::{TcError, usage};
 use super::units;
 use super::words::{Words, unknown};
 use crate::PrioConfig;
+use alloc::string::String;
 
 pub(super) fn parse(mut words: Words<'_>) -> Result<PrioConfig, TcError> {
     let mut config = PrioConfig::default();

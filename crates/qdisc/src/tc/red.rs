@@ -4,6 +4,10 @@ use super::show::Detail;
 use super::units::{self, g, show_size};
 use super::words::{Words, unknown};
 use crate::{RedConfig, RedXstats};
+use alloc::string::String;
+
+/// A probability of 1 in the units of `max_p`.
+const TWO_TO_32: f64 = 4_294_967_296.0;
 
 pub(super) fn parse(mut words: Words<'_>) -> Result<RedConfig, TcError> {
     let (mut limit, mut min, mut max, mut burst, mut avpkt) = (0, 0, 0, 0, 0);
@@ -54,7 +58,7 @@ pub(super) fn parse(mut words: Words<'_>) -> Result<RedConfig, TcError> {
     if too_wide(min) || too_wide(max) || max < min || (nodrop && !ecn) {
         return Err(EINVAL);
     }
-    let max_p = (probability * 2f64.powi(32)) as u32;
+    let max_p = (probability * TWO_TO_32) as u32;
     Ok(RedConfig { limit, min, max, wlog, scell_log, idle_damping, max_p, ecn, harddrop, nodrop, adaptive })
 }
 
@@ -66,7 +70,7 @@ fn eval_ewma(min: u32, burst: u32, avpkt: u32) -> Option<u8> {
     }
     let mut weight: f64 = 0.5;
     (1..32).find(|_| {
-        let enough = a <= (1.0 - (1.0 - weight).powi(burst.min(i32::MAX as u32) as i32)) / weight;
+        let enough = a <= (1.0 - libm::pow(1.0 - weight, f64::from(burst))) / weight;
         weight /= 2.0;
         enough
     })
@@ -86,7 +90,7 @@ fn eval_p(min: u32, max: u32, probability: f64) -> Option<u8> {
 /// How an average decays while packets of the average size could have been sent (`tc_red_eval_idle_damping`).
 fn idle_damping(wlog: u8, avpkt: u32, rate: u64) -> Option<(u8, [u8; 256])> {
     let xmit_time = f64::from(units::xmit_ticks(rate, avpkt));
-    let bits_per_tick = -(1.0 - 1.0 / f64::from(1u32 << wlog)).ln() / xmit_time;
+    let bits_per_tick = -libm::log(1.0 - 1.0 / f64::from(1u32 << wlog)) / xmit_time;
     let longest = 31.0 / bits_per_tick;
     let cell_log = (0..32u8).find(|log| longest / f64::from(1u32 << log) < 512.0)?;
     let mut table = [31; 256];
@@ -116,7 +120,7 @@ pub(super) fn show(config: &RedConfig, detail: Detail) -> String {
     }
     if detail.details {
         text += &format!("ewma {} ", config.wlog);
-        text += &format!("probability {} ", g(f64::from(config.max_p) / 2f64.powi(32), 6));
+        text += &format!("probability {} ", g(f64::from(config.max_p) / TWO_TO_32, 6));
         text += &format!("Scell_log {}", config.scell_log);
     }
     text
@@ -129,6 +133,7 @@ pub(super) fn xstats(stats: &RedXstats) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     /// What iproute2 6.1 sends to the kernel for the same words.
     #[test]

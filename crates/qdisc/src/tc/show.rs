@@ -1,6 +1,7 @@
 //! What `tc qdisc show` and `tc class show` print.
 use super::units::show_size;
 use crate::Stats;
+use alloc::string::String;
 
 /// How much is shown: tc's `-s` and `-d`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

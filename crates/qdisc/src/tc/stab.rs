@@ -5,6 +5,7 @@ use super::tbf::link_layer;
 use super::units;
 use super::words::Words;
 use crate::{LinkLayer, SizeSpec};
+use alloc::string::String;
 
 /// Reads as many options as there are; the next word is the discipline's kind.
 pub(super) fn parse(words: &mut Words<'_>) -> Result<SizeSpec, TcError> {
@@ -33,7 +34,7 @@ pub(super) fn show(spec: &SizeSpec, detail: Detail) -> String {
         return String::new();
     }
     let mut text = String::new();
-    let mut word = |name: &str, value: &dyn std::fmt::Display| text += &format!(" {name} {value}");
+    let mut word = |name: &str, value: &dyn core::fmt::Display| text += &format!(" {name} {value}");
     if spec.link_layer == LinkLayer::Atm {
         word("linklayer", &spec.link_layer.name());
     }

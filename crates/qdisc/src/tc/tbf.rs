@@ -4,6 +4,8 @@ use super::show::Detail;
 use super::units::{self, show_rate, show_size, show_time, tick_micros, ticks, xmit_size};
 use super::words::Words;
 use crate::{LinkLayer, RateSpec, TbfConfig};
+use alloc::string::String;
+use alloc::vec::Vec;
 
 fn illegal(name: &str, value: &str) -> TcError {
     usage(format!("tbf: illegal value for \"{name}\": \"{value}\""))

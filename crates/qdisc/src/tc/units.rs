@@ -1,5 +1,8 @@
 //! Numbers with units as tc (iproute2 6) reads and writes them.
 
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+
 /// tc's clock in the kernel's units: 64 ns a tick (`/proc/net/psched`).
 const TICKS_PER_MICRO: f64 = 15.625;
 const MICROS_PER_SECOND: f64 = 1_000_000.0;
@@ -164,7 +167,7 @@ pub(super) fn show_rate(bytes_per_second: u64) -> String {
 pub(super) fn show_size(bytes: u32) -> String {
     let size = f64::from(bytes);
     for (unit, name, near) in [(1024.0 * 1024.0, "Mb", 1024.0), (1024.0, "Kb", 16.0)] {
-        let whole = (size / unit).round_ties_even();
+        let whole = libm::roundeven(size / unit);
         if size >= unit && (whole * unit - size).abs() < near {
             return format!("{}{name}", g(whole, 6));
         }
@@ -174,7 +177,7 @@ pub(super) fn show_size(bytes: u32) -> String {
 
 /// `50ms`: microseconds with three digits.
 pub(super) fn show_time(micros: f64) -> String {
-    let micros = micros.max(0.0).trunc();
+    let micros = libm::trunc(micros.max(0.0));
     match micros {
         _ if micros >= MICROS_PER_SECOND => format!("{}s", g(micros / MICROS_PER_SECOND, 3)),
         _ if micros >= 1000.0 => format!("{}ms", g(micros / 1000.0, 3)),
@@ -218,7 +221,7 @@ pub(super) fn g(value: f64, digits: usize) -> String {
 
 /// How long `bytes` take, in ticks: what tc tells the kernel. It cuts to whole microseconds first.
 pub(super) fn xmit_ticks(bytes_per_second: u64, bytes: u32) -> u32 {
-    let micros = (MICROS_PER_SECOND * (f64::from(bytes) / bytes_per_second as f64)).trunc();
+    let micros = libm::trunc(MICROS_PER_SECOND * (f64::from(bytes) / bytes_per_second as f64));
     (micros * TICKS_PER_MICRO) as u32
 }
 
@@ -229,7 +232,7 @@ pub(super) fn xmit_size(bytes_per_second: u64, ticks: u32) -> u32 {
 
 /// Whole microseconds of so many ticks.
 pub(super) fn tick_micros(ticks: u32) -> f64 {
-    (f64::from(ticks) / TICKS_PER_MICRO).trunc()
+    libm::trunc(f64::from(ticks) / TICKS_PER_MICRO)
 }
 
 /// Ticks as the kernel keeps them.

@@ -4,6 +4,7 @@
 //! it: such packets lie in the batch's own memory, one behind the other, until the next batch.
 
 use super::{RxChecksum, RxPacket};
+use alloc::vec::Vec;
 use bytes::{Buf, Bytes};
 use core::ops::{Deref, Range};
 
@@ -58,7 +59,7 @@ impl RxData<'_> {
             RxData::Lent(_) if part.is_empty() => Bytes::new(),
             RxData::Lent(data) => Bytes::copy_from_slice(data.get(part).unwrap_or_default()),
             RxData::Shared(data) => {
-                let mut data = std::mem::take(*data);
+                let mut data = core::mem::take(*data);
                 data.truncate(part.end);
                 let behind = part.start.min(data.len());
                 data.advance(behind);

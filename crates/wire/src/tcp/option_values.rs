@@ -1,6 +1,8 @@
 //! The two options of variable number, so that [`TcpOptions`](crate::TcpOptions) stays small and is cheap to make and to drop.
 use super::TCP_OPTIONS_MAX;
 use crate::SeqNum;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 use smallvec::SmallVec;
 

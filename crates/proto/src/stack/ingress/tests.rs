@@ -7,6 +7,7 @@ use crate::{
     AckHabit, Config, CongestionControl, ConnectOptions, Counters, Events, ListenOptions, SocketId,
     WriteFlags,
 };
+use alloc::string::String;
 use core::net::IpAddr;
 use wire::Capabilities;
 

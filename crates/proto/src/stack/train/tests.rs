@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::{AckHabit, Config, ConnId, ConnectOptions, ListenOptions, SocketOption};
+use alloc::string::String;
+use alloc::vec::Vec;
 use wire::{Capabilities, RxChecksum, RxPacket};
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);

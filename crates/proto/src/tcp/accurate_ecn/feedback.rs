@@ -123,7 +123,7 @@ impl Connection {
         let newer = timestamps.is_some_and(|timestamps| covers && is_newer(timestamps.tsval, ts_recent));
         let Some(marks) = self.accurate_ecn() else { return false };
         marks.newly_marked = 0;
-        let completes = std::mem::take(&mut marks.completes);
+        let completes = core::mem::take(&mut marks.completes);
         marks.arriving = (!completes).then(|| Arriving {
             ace: Some(Ace::of(segment.header.flags)),
             option: segment.header.options.accurate_ecn,
@@ -184,7 +184,7 @@ impl Connection {
             return false;
         }
         self.ace_tells_of_marks();
-        let newly = self.accurate_ecn().map_or(0, |marks| std::mem::take(&mut marks.newly_marked));
+        let newly = self.accurate_ecn().map_or(0, |marks| core::mem::take(&mut marks.newly_marked));
         if !segment.payload.is_empty() && segment.end().after(self.rcv.nxt) {
             self.note_codepoint(segment.ecn);
         }

@@ -99,7 +99,7 @@ impl Connection {
         marks.sends_ect |= !marks.failures.contains(Failures::ACE_RECEIVED);
         marks.ack_next = false;
         let codepoint = if marks.sends_ect { Ecn::Ect0 } else { Ecn::NotEct };
-        if std::mem::take(&mut marks.reflects) && is_pure_ack {
+        if core::mem::take(&mut marks.reflects) && is_pure_ack {
             return (reflected, codepoint);
         }
         marks.untold_ce = 0;

@@ -12,6 +12,7 @@ use super::hystart::{Growth, HyStart};
 use super::{Acked, Controller, Idle, Lost, Start, Unused};
 use crate::Instant;
 use crate::time::nanos;
+use alloc::boxed::Box;
 use core::time::Duration;
 
 /// β_cubic = 0.7 (§4.6).

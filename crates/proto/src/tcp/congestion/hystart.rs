@@ -127,6 +127,7 @@ fn micros(rtt: Duration) -> u32 {
 mod tests {
     use super::super::events::acked;
     use super::*;
+    use alloc::vec::Vec;
 
     const MSS: u32 = 1000;
 

@@ -118,6 +118,7 @@ impl Controller for Reno {
 mod tests {
     use super::super::events::{acked, start};
     use super::*;
+    use alloc::vec::Vec;
 
     const MSS: u32 = 1000;
 

@@ -166,6 +166,7 @@ fn micros(rtt: Duration) -> u32 {
 mod tests {
     use super::super::events::{acked, start};
     use super::*;
+    use alloc::vec::Vec;
 
     const MSS: u32 = 1000;
 

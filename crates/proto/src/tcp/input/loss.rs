@@ -10,6 +10,7 @@ use crate::tcp::recovery::{
 };
 use crate::tcp::special::Counts;
 use crate::tcp::timers::{NEVER, Timer};
+use alloc::vec::Vec;
 use core::time::Duration;
 use wire::SeqNum;
 

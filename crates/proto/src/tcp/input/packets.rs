@@ -8,6 +8,7 @@ use crate::tcp::packets::{Growth, Packet, Seen};
 use crate::tcp::receiver::AckOwed;
 use crate::tcp::timers::Timer;
 use crate::{Config, Events, State};
+use alloc::vec::Vec;
 use bytes::{Buf, Bytes};
 use wire::{Flags, SeqNum};
 
@@ -223,7 +224,7 @@ impl Connection {
             packets.push(packet);
         }
         let old = self.rcv.nxt.since(seq) as usize;
-        let mut payload = std::mem::take(&mut segment.payload);
+        let mut payload = core::mem::take(&mut segment.payload);
         let len = payload.len();
         payload.advance(old.min(len));
         self.rcv.append(payload, segment.truesize, &mut cx.spare);
@@ -247,7 +248,7 @@ impl Connection {
             packets.schedule(packet.truesize);
             packets.push(packet);
         }
-        self.rcv.append(std::mem::take(&mut segment.payload), segment.truesize, &mut cx.spare);
+        self.rcv.append(core::mem::take(&mut segment.payload), segment.truesize, &mut cx.spare);
     }
 
     fn take_fin_of_packet(&mut self, config: &Config) {
@@ -363,7 +364,7 @@ impl Connection {
         let placed = packets.place_early(packet, sack, &mut |part, goes_on| twice.push((part, goes_on)));
         cx.counters.ofo_merge += u64::from(placed.merged) + u64::from(placed.covers);
         if !placed.merged {
-            self.rcv.keep_early(seq, std::mem::take(&mut segment.payload), segment.truesize);
+            self.rcv.keep_early(seq, core::mem::take(&mut segment.payload), segment.truesize);
             if packet.fin {
                 self.rcv.accept_fin(packet.end - 1);
             }

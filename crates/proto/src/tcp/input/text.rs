@@ -164,7 +164,7 @@ impl Connection {
         let accepted = self.rcv.accept(
             cx.now,
             seq,
-            std::mem::take(&mut segment.payload),
+            core::mem::take(&mut segment.payload),
             segment.truesize,
             segment.gso_size,
             &mut cx.spare,

@@ -98,7 +98,7 @@ impl Connection {
     /// The probe of RFC 8985 §7.3: a new segment if the peer's window takes it, whatever cwnd is, else the last one again.
     pub(super) fn send_loss_probe(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let Some(board) = self.recovery.board_mut() else { return false };
-        if !std::mem::take(&mut board.probe_due) || self.snd.flight_size() == 0 {
+        if !core::mem::take(&mut board.probe_due) || self.snd.flight_size() == 0 {
             return false;
         }
         let (unsent, room) = (self.unsent(), self.snd.wnd.saturating_sub(self.snd.flight_size()));

@@ -312,7 +312,7 @@ impl Connection {
     /// One segment tries whether there is room by now, pushed (Linux's `tcp_write_wakeup`).
     #[cold]
     pub(super) fn probe_for_room(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
-        if !self.waiting_mut().is_some_and(|waiting| std::mem::take(&mut waiting.due)) {
+        if !self.waiting_mut().is_some_and(|waiting| core::mem::take(&mut waiting.due)) {
             return false;
         }
         let fin_waits = self.snd.fin_queued && !self.snd.fin_sent();

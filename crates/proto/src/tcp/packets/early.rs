@@ -3,7 +3,7 @@
 use super::rounds::Growth;
 use super::{Packet, PacketSpace};
 use crate::tcp::ordered::Ordered;
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 use wire::{SackBlocks, SeqNum};
 
 /// Blocks remembered (Linux's `TCP_NUM_SACKS`), the last that grew first.

@@ -4,7 +4,8 @@
 use super::window::Sizes;
 use super::{Packet, PacketSpace, memory};
 use crate::tcp::ordered::Ordered;
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use wire::SeqNum;
 
 /// Packets that copying together may look at for each that comes.
@@ -45,7 +46,7 @@ impl PacketSpace {
         }
         if self.may_collapse() {
             pruned.collapsed += self.collapse_early();
-            let queue = std::mem::take(&mut self.queue);
+            let queue = core::mem::take(&mut self.queue);
             self.queue = self.collapse(queue, self.rounds.copied(), rcv_nxt, &mut pruned.collapsed);
             if self.can_ingest() {
                 return pruned;

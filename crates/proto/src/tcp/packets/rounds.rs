@@ -88,7 +88,7 @@ impl Rounds {
 
     /// By a timestamp that is echoed for the first time; `full`: with a full-sized segment. `age`: of the echo.
     pub(crate) fn sample_echo(&mut self, (tsecr, age): (u32, Option<Duration>), full: bool, rcv_nxt: SeqNum) {
-        if tsecr == std::mem::replace(&mut self.last_tsecr, tsecr) || !full {
+        if tsecr == core::mem::replace(&mut self.last_tsecr, tsecr) || !full {
             return;
         }
         let Some(sample) = age.map(bounded).filter(|sample| *sample > 0) else { return };
@@ -123,7 +123,7 @@ impl PacketSpace {
     /// Twice what is taken in a round trip, as the peer learns of it a round trip late; and as much again as its slow start would double
     /// its rate, for short round trips less. Behind a gap the window must hold what came after it, too.
     pub(crate) fn fit(&mut self, taken: u32, growth: &Growth) {
-        let before = std::mem::replace(&mut self.rounds.space, taken);
+        let before = core::mem::replace(&mut self.rounds.space, taken);
         if !growth.moderates || self.locked {
             return;
         }

@@ -25,9 +25,9 @@ impl Receiver {
         let (told, open, shift) = (self.told(), self.wnd(), self.wscale);
         let Space::Packets(packets) = &mut self.space else { return 0 };
         packets.stamp = cx.now;
-        let compressed = std::mem::take(&mut packets.compression.waiting);
+        let compressed = core::mem::take(&mut packets.compression.waiting);
         cx.counters.ack_compressed += u64::from(compressed);
-        if std::mem::take(&mut packets.no_room) {
+        if core::mem::take(&mut packets.no_room) {
             packets.predicts = false;
             self.adv = self.nxt;
             self.acknowledged();

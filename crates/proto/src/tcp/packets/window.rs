@@ -4,7 +4,7 @@
 use super::{Compression, PacketSpace, Rounds, Sacks};
 use crate::tcp::window_space::rcvbuf_of;
 use crate::{Config, Instant, SocketOptions};
-use std::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use wire::SeqNum;
 
 /// A half, in 256ths.
@@ -236,7 +236,7 @@ impl PacketSpace {
 
     /// What a full-sized segment of the peer is: returns that, and small or pushed segments to be acknowledged when read.
     pub(crate) fn measure(&mut self, seen: &Seen, sizes: &Sizes, pushed: u8, told: u32) -> (u32, u8) {
-        let before = std::mem::take(&mut self.last_len);
+        let before = core::mem::take(&mut self.last_len);
         let len = if seen.each > 0 { seen.each } else { seen.len };
         if len >= sizes.rcv_mss {
             if len != sizes.rcv_mss {
@@ -258,7 +258,7 @@ impl PacketSpace {
     fn measure_ratio(&mut self, seen: &Seen, told: u32) {
         let ratio = (u64::from(seen.len) << 8) / u64::from(seen.truesize.max(1));
         let ratio = (ratio as u8).max(1);
-        if ratio == std::mem::replace(&mut self.ratio, ratio) {
+        if ratio == core::mem::replace(&mut self.ratio, ratio) {
             return;
         }
         self.set_clamp(self.full() as u32, told);

@@ -3,6 +3,7 @@
 use super::rack::Rack;
 use crate::tcp::delivery::Snapshot;
 use crate::tcp::send_queue::{Kind, Reweighed, SendQueue, TxSegment};
+use alloc::vec::Vec;
 use wire::SeqNum;
 
 /// Sums over segments with a mark, bytes.

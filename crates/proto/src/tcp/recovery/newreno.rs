@@ -202,7 +202,7 @@ impl NewReno {
     /// `snd_una` moved by `acked` bytes. A partial acknowledgement means the next hole is lost too, and takes back as much inflation
     /// as it acknowledges, but for the segment that is sent in answer (RFC 6582 §3.2 step 3).
     pub(super) fn on_progress(&mut self, snd_una: SeqNum, acked: u32, smss: u32) -> Verdict {
-        let starved = std::mem::take(&mut self.dup_acks) < CLOCK;
+        let starved = core::mem::take(&mut self.dup_acks) < CLOCK;
         self.silent_since = None;
         self.last_advance = acked;
         self.recover = self.recover.filter(|recover| snd_una.before_or_eq(*recover));
@@ -249,7 +249,7 @@ impl NewReno {
     /// The first ACK after a time-out acknowledged the repeated segment, perhaps more, but not all (RFC 5682 §2 step 2b): new data may
     /// tell more than another repetition. True: it goes. `new_data`: there is some, and the peer's window takes it.
     pub(super) fn tries_forward(&mut self, snd_una: SeqNum, new_data: bool) -> bool {
-        let first = std::mem::take(&mut self.forward) == Forward::AwaitsFirst;
+        let first = core::mem::take(&mut self.forward) == Forward::AwaitsFirst;
         let Some(recover) = self.recover.filter(|recover| first && new_data && snd_una.before(*recover))
         else {
             return false;
@@ -302,11 +302,11 @@ mod tests {
         let mut recovery = recovery();
         let found = [(); 3].map(|()| recovery.on_duplicate(&duplicate(0, 5000)));
         assert_eq!(found, [Verdict::Open, Verdict::Open, Verdict::Loss]);
-        assert!(std::mem::take(&mut recovery.retransmit_head));
+        assert!(core::mem::take(&mut recovery.retransmit_head));
         assert_eq!(recovery.on_duplicate(&duplicate(0, 5000)), Verdict::Recovering);
         assert_eq!(recovery.inflation(), 4 * MSS);
         assert_eq!(recovery.on_progress(SeqNum(3000), 3000, MSS), Verdict::Recovering);
-        assert!(std::mem::take(&mut recovery.retransmit_head));
+        assert!(core::mem::take(&mut recovery.retransmit_head));
         assert_eq!(recovery.inflation(), 2 * MSS);
         assert_eq!(recovery.on_progress(SeqNum(5000), 2000, MSS), Verdict::Recovering);
         assert_eq!((recovery.inflation(), over(&recovery)), (0, false), "until more is acknowledged");

@@ -69,6 +69,7 @@ impl Prr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     const MSS: u32 = 1000;
 

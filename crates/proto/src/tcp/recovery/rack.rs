@@ -110,7 +110,7 @@ impl Rack {
     /// `tcp_rack_update_reo_wnd`).
     pub(super) fn widen(&mut self, (delivered, before): (u32, u32)) {
         let same_round = |at: u32| (before.wrapping_sub(at) as i32) < 0;
-        if std::mem::take(&mut self.dsack_seen) && !self.widened_at.is_some_and(same_round) {
+        if core::mem::take(&mut self.dsack_seen) && !self.widened_at.is_some_and(same_round) {
             self.reo_wnd_mult = self.reo_wnd_mult.saturating_add(1);
             self.reo_wnd_persist = REO_WND_PERSIST;
             self.widened_at = Some(delivered);
@@ -234,6 +234,7 @@ fn sent_after(first: (Instant, SeqNum), second: (Instant, SeqNum)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     /// `dsack_rounds_by_delivery`: 5000 bytes are delivered when a D-SACK widens the window. The next counts if an ACK tells of what was sent
     /// later, and else not at all. Otherwise a round lasts until what was outstanding is acknowledged.

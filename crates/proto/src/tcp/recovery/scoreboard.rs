@@ -9,6 +9,7 @@ mod refused;
 mod reported;
 mod timeout;
 
+use alloc::vec::Vec;
 pub(crate) use duplicates::dsack;
 pub(crate) use reported::Timeout;
 
@@ -320,7 +321,7 @@ impl Scoreboard {
 
     /// A round trip was measured since last asked: something may be late by it.
     pub(crate) fn take_advanced(&mut self) -> bool {
-        std::mem::take(&mut self.rack.advanced)
+        core::mem::take(&mut self.rack.advanced)
     }
 
     /// Marks what is lost by now. Returns how long to wait until more may be.
@@ -441,12 +442,12 @@ impl Scoreboard {
 
     /// What was lost again after having been sent again, in segments of so many bytes: how many since last asked.
     pub(crate) fn take_lost_again(&mut self, smss: u32) -> u64 {
-        std::mem::take(&mut self.marks.lost_again).weight.div_ceil(smss.max(1)).into()
+        core::mem::take(&mut self.marks.lost_again).weight.div_ceil(smss.max(1)).into()
     }
 
     /// Transmissions found to be lost since last asked.
     pub(crate) fn take_lost(&mut self) -> Vec<LostTransmission> {
-        std::mem::take(&mut self.marks.newly_lost)
+        core::mem::take(&mut self.marks.newly_lost)
     }
 
     /// What to send again next: number and length.

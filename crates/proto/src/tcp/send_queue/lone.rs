@@ -4,6 +4,7 @@ use super::{Held, SendQueue, TxSegment};
 use crate::tcp::delivery::Flight;
 use crate::tcp::send_blocks::SendBlocks;
 use crate::tcp::window_use::Round;
+use alloc::boxed::Box;
 
 /// All that was queued: one segment, sent once, with what is known of its flight.
 pub(crate) struct Lone(Box<Held>);

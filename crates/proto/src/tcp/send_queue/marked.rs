@@ -8,7 +8,7 @@ use super::TxSegment;
 use super::kinds::{Kind, Kinds, ROW, Row};
 use crate::Instant;
 use crate::tcp::ordered::Ordered;
-use std::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeSet, VecDeque};
 use wire::SeqNum;
 
 /// Where a segment lies: its block, and its place there.

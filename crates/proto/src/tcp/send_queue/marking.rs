@@ -103,15 +103,16 @@ impl SendQueue {
     /// Segments of a kind, from the one that holds `seq` on.
     pub(crate) fn of_kind(&self, kind: Kind, seq: SeqNum) -> impl Iterator<Item = &TxSegment> {
         let behind = move |place: Place| self.segments.next(kind, self.segments.behind(place));
-        let places = std::iter::successors(self.segments.next(kind, self.segments.find(seq)), move |place| {
-            behind(*place)
-        });
+        let places =
+            core::iter::successors(self.segments.next(kind, self.segments.find(seq)), move |place| {
+                behind(*place)
+            });
         places.filter_map(|place| self.segments.get(place))
     }
 
     /// Those that are selectively acknowledged, from the last on.
     pub(crate) fn sacked_from_behind(&self) -> impl Iterator<Item = &TxSegment> {
-        let places = std::iter::successors(self.segments.last_sacked(None), |last| {
+        let places = core::iter::successors(self.segments.last_sacked(None), |last| {
             self.segments.last_sacked(Some(*last))
         });
         places.filter_map(|place| self.segments.get(place))

@@ -14,7 +14,7 @@ impl SendQueue {
         while held.segments.get(place).is_some_and(|segment| segment.end().before_or_eq(end)) {
             let taken = held.segments.update_sent(place, |segment| {
                 segment.transmissions = 0;
-                std::mem::take(&mut segment.weight)
+                core::mem::take(&mut segment.weight)
             });
             weight += taken.unwrap_or_default();
             place = held.segments.behind(place);

@@ -4,7 +4,8 @@
 use super::TxSegment;
 use super::kinds::Kind;
 use super::marked::{Marked, Place, Transmission};
-use std::collections::VecDeque;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use wire::SeqNum;
 
 /// Segments for which there may be room besides those that are there.

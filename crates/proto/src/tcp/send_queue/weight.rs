@@ -53,7 +53,7 @@ impl SendQueue {
     #[inline]
     pub(crate) fn take_reweighed(&mut self) -> Option<Reweighed> {
         let held = self.held.as_mut().filter(|held| held.reweighed != Reweighed::NOTHING)?;
-        Some(std::mem::replace(&mut held.reweighed, Reweighed::NOTHING))
+        Some(core::mem::replace(&mut held.reweighed, Reweighed::NOTHING))
     }
 
     /// What is in flight is all that was sent up to `nxt`.
@@ -82,7 +82,7 @@ impl Held {
     /// One that is in flight weighs so much from now on.
     pub(super) fn reweigh(&mut self, place: Place, weight: u32) {
         let Some(segment) = self.segments.get_mut(place) else { return };
-        let was = std::mem::replace(&mut segment.weight, weight);
+        let was = core::mem::replace(&mut segment.weight, weight);
         self.sent_weight = (self.sent_weight + weight).saturating_sub(was);
         self.reweighed.note(segment, i64::from(weight) - i64::from(was));
     }
@@ -90,7 +90,7 @@ impl Held {
     /// A segment takes `unit` bytes from now on. What was sent counts as many segments as it did.
     #[cold]
     fn rescale(&mut self, unit: u32) {
-        let was = std::mem::replace(&mut self.unit, unit).max(1);
+        let was = core::mem::replace(&mut self.unit, unit).max(1);
         for weight in
             self.segments.iter_mut().map(|segment| &mut segment.weight).chain([&mut self.sent_weight])
         {

@@ -43,6 +43,7 @@ impl FullPipe {
 mod tests {
     use super::super::tests::rate_sample;
     use super::*;
+    use alloc::vec::Vec;
 
     /// Delivered bytes per 100 ms, in rounds of their own; the state after each.
     fn rounds(delivered: &[u32]) -> Vec<bool> {

@@ -3,6 +3,7 @@
 use super::super::events::{idle, start};
 use super::*;
 use crate::tcp::delivery::RateSample;
+use alloc::vec::Vec;
 use wire::SeqNum;
 
 const MSS: u32 = 1000;

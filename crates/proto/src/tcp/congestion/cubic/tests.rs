@@ -2,6 +2,8 @@
 
 use super::super::events::{acked, idle as idle_for, start};
 use super::*;
+use alloc::vec::Vec;
+use std::println;
 
 const MSS: u32 = 1000;
 const RTT_MS: u64 = 100;

@@ -35,12 +35,12 @@ impl Scoreboard {
             segment.sacked &= !reneged;
             let rack = &self.rack;
             let may_come = |(now, reo_wnd, srtt): (_, _, _)| rack.may_come(segment, now, reo_wnd, srtt);
-            let spared = !std::mem::take(&mut head) && spare.is_some_and(may_come);
+            let spared = !core::mem::take(&mut head) && spare.is_some_and(may_come);
             if !spared {
                 if segment.is_thought_in_flight() {
                     self.marks.newly_lost.push(((segment.seq, segment.len), segment.snapshot));
                 }
-                if std::mem::take(&mut segment.retransmitted) {
+                if core::mem::take(&mut segment.retransmitted) {
                     self.marks.lost_again.add(segment);
                 }
                 segment.lost = !segment.sacked;

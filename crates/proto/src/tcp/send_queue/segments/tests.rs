@@ -3,6 +3,7 @@
 use super::super::Held;
 use super::*;
 use crate::Instant;
+use alloc::vec::Vec;
 use core::time::Duration;
 use proptest::prelude::*;
 
