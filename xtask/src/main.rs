@@ -1,5 +1,6 @@
 //! Developer commands that ship nothing: `cargo xtask test` is everything that must pass, with what it needs installed.
 
+mod bare;
 mod fuzz;
 mod packages;
 mod plant;
@@ -15,6 +16,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test     everything that must pass: packages, format, lints, tidiness, tests, documentation, the main command, a minute of fuzzing,
+           the engine without the standard library (`bare`: built for x86_64-unknown-none, which rustup installs, and run),
            what packets out of order may cost (`firstbyte-bench budgets`);
            then the instruction counts of the hot paths beside the recorded ones (changes of more than 5 % are marked).
            As root, programs the tests talk to are installed with apt; tests that need root say so when skipped.
@@ -84,6 +86,7 @@ fn test() -> Result<(), String> {
     cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"], &[])?;
     cargo(&["build", "--release", "--locked", "--package", "firstbyte-cli"], &[])?;
     cargo(&["test", "--workspace", "--locked"], &[("FIRSTBYTE_SEEDS", SEEDS)])?;
+    bare::run_in_tests()?;
     threads::run(&[])?;
     simulate(&["--worlds", WORLDS])?;
     simulate(&["--differential", "--worlds", COMPARED])?;
