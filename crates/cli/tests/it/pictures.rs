@@ -1,0 +1,61 @@
+//! Pages of `firstbyte lab --html`, opened in a browser.
+use crate::{run, skipped_without, stdout};
+use std::path::{Path, PathBuf};
+
+/// The document as it stands after the page's script has run, and what the console said.
+fn opened(page: &Path, width: u32) -> (String, String) {
+    let mut chromium = testnet::command("chromium");
+    chromium.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--dump-dom",
+        "--virtual-time-budget=2000",
+    ]);
+    chromium.args(["--enable-logging=stderr", &format!("--window-size={width},1200")]);
+    let output = chromium.arg(format!("file://{}", page.display())).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let console: Vec<String> = String::from_utf8_lossy(&output.stderr)
+        .lines()
+        .filter(|line| line.contains("CONSOLE"))
+        .map(str::to_owned)
+        .collect();
+    (stdout(&output).to_owned(), console.join("\n"))
+}
+
+fn page_of(scenario: &str) -> PathBuf {
+    let page = std::env::temp_dir().join(format!("firstbyte-lab-{scenario}-{}.html", std::process::id()));
+    let output = run(&["lab", scenario, "--html", page.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    page
+}
+
+#[test]
+fn pages_open_without_an_error_and_every_figure_has_axes_units_and_a_legend() {
+    if skipped_without("chromium") {
+        return;
+    }
+    for scenario in ["fast-open", "congestion", "bufferbloat"] {
+        let page = page_of(scenario);
+        for width in [400, 1600] {
+            let (document, console) = opened(&page, width);
+            assert_eq!(console, "", "{scenario} at {width}");
+            assert!(
+                document.contains("class=\"controls\" aria-label=\"Time\">"),
+                "the script has shown the slider"
+            );
+            let figures: Vec<&str> = document.split("<figure class=\"graph\">").skip(1).collect();
+            assert!(figures.len() >= 4, "{scenario}: {}", figures.len());
+            for figure in figures {
+                let figure = figure.split("</figure>").next().unwrap();
+                for part in
+                    ["class=\"tick\"", ">time, ms<", "class=\"legend\"", "class=\"swatch\"", "tabindex=\"0\""]
+                {
+                    assert!(figure.contains(part), "{scenario}: {part} is missing: {figure:.300}");
+                }
+            }
+            assert!(document.contains("class=\"rung "), "{scenario} has a ladder");
+        }
+        std::fs::remove_file(page).unwrap();
+    }
+}
