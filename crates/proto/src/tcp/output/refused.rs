@@ -98,7 +98,7 @@ impl Connection {
 
     /// A probe that is due would be refused as the packet before it was: it is tried again when its own would be.
     pub(crate) fn put_off_probe(&mut self, now: Instant) {
-        if std::mem::take(&mut self.snd.probe_due) {
+        if core::mem::take(&mut self.snd.probe_due) {
             self.probe_refused(now);
         }
     }
