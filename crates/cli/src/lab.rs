@@ -94,12 +94,22 @@ fn perform(scenario: Scenario) -> (Box<dyn Report>, OutputArgs) {
             let params = scenario::replay::Params { rtt, seed: output.seed };
             (Box::new(scenario::replay::run(&params)), output)
         }
-        Scenario::Congestion(CongestionArgs { rtt, algorithm, mbit, queue, loss, size: kb, output }) => {
+        Scenario::Congestion(CongestionArgs {
+            rtt,
+            algorithm,
+            mbit,
+            queue,
+            qdisc,
+            loss,
+            size: kb,
+            output,
+        }) => {
             let params = scenario::congestion::Params {
                 algorithms: algorithm.into_iter().map(CongestionControl::from).collect(),
                 rtt,
                 rate: u64::from(mbit) * 1_000_000,
                 queue_percent: queue,
+                qdisc,
                 loss_percent: f64::from(loss) / 10.0,
                 len: size(kb) * 1000,
                 seed: output.seed,

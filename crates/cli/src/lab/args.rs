@@ -252,6 +252,9 @@ pub(super) struct CongestionArgs {
     /// Its queue, percent of what fills the pipe.
     #[arg(long, default_value_t = 100, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub(super) queue: u32,
+    /// The queue's discipline in tc's words, e.g. 'fq_codel target 5ms', in place of drop-tail.
+    #[arg(long, value_name = "WORDS", value_parser = discipline)]
+    pub(super) qdisc: Option<String>,
     /// Packets lost at random, per thousand.
     #[arg(long, default_value_t = 0, value_name = "PER_THOUSAND", value_parser = clap::value_parser!(u32).range(0..=500))]
     pub(super) loss: u32,
@@ -333,6 +336,13 @@ fn about(name: &str) -> &'static str {
 
 /// Shortest and longest round trip that makes sense here.
 const RTT_RANGE: (Duration, Duration) = (Duration::from_micros(1), Duration::from_secs(60));
+
+/// Words that tc takes.
+fn discipline(text: &str) -> Result<String, String> {
+    let wire = || ::lab::network::Route::with_rtt(Duration::ZERO);
+    let made = wire().qdisc(::lab::middlebox::Direction::Forward, text);
+    made.map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
 
 fn round_trip(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

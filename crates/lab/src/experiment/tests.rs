@@ -59,3 +59,29 @@ fn the_shelf_is_as_expected() {
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
+
+#[test]
+fn the_page_about_files_is_true() {
+    let page = include_str!("../../../../docs/experiments.md");
+    for (name, ..) in measure::MEASURES {
+        assert!(page.contains(&format!("\n| `{name}` |")), "{name} is not on the page");
+    }
+    let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    assert!(Experiment::parse(example).unwrap().run().unwrap().holds());
+}
+
+/// Figures, packets and pictures: all of it comes from the seed.
+#[test]
+fn an_experiment_comes_out_the_same_each_time() {
+    use crate::report::{Report, document, write_pcapng};
+    let text =
+        FILE.replace("rtt =", "loss = \"10%\"\nrtt =").replace("500", "500000").replace("is =", "at_least =");
+    let bytes = |seed| {
+        let outcome = Experiment::parse(&text).unwrap().with_seed(seed).run().unwrap();
+        let mut packets = Vec::new();
+        write_pcapng(&mut packets, &outcome.recordings()).unwrap();
+        (packets, document("x", "?", &outcome).to_html())
+    };
+    assert!(bytes(3) == bytes(3));
+    assert!(bytes(3) != bytes(4));
+}

@@ -26,7 +26,9 @@ pub fn document(name: &str, question: &str, report: &dyn Report) -> Document {
     let mut document = Document::new(format!("firstbyte lab {name}"), question);
     let mut page = Page::new(PageStyle::default());
     report.render(&mut page);
-    document.answer = page.blocks().iter().filter_map(words).collect();
+    // The question stands over the page already.
+    let is_question = |block: &&Block| matches!(block, Block::Heading(text) if text == question);
+    document.answer = page.blocks().iter().filter(|block| !is_question(block)).filter_map(words).collect();
     document.summary = report.graphs();
     let recordings = report.recordings();
     let mut runs: Vec<&Recording<'_>> = each_once(&recordings).collect();

@@ -4,6 +4,7 @@ use super::pair::{Pair, PairPlan, Run, answering, visit};
 use super::record::ms;
 use crate::apps::Opening;
 use crate::ladder::milliseconds;
+use crate::middlebox::Direction;
 use crate::network::{Profile, Route};
 use crate::report::{Align, Chart, Page, Recording, Report, Table};
 use core::time::Duration;
@@ -22,6 +23,8 @@ pub struct Params {
     pub rate: u64,
     /// Its queue, percent of what fills the pipe (rate × round trip).
     pub queue_percent: u32,
+    /// Discipline of that queue in `tc`'s words, in place of drop-tail.
+    pub qdisc: Option<String>,
     /// Packets lost at random before it, percent.
     pub loss_percent: f64,
     /// Length of the download, bytes.
@@ -37,6 +40,7 @@ impl Default for Params {
             rtt: Duration::from_millis(40),
             rate: 10_000_000,
             queue_percent: 100,
+            qdisc: None,
             loss_percent: 0.0,
             len: 5_000_000,
             seed: 1,
@@ -67,7 +71,13 @@ impl Params {
             .delay(half)
             .limit(Limit::bytes(self.queue()))
             .loss(Loss::Random(Probability::percent(self.loss_percent)));
-        Route::new().wire(LinkConfig::new().delay(half), back)
+        let route = Route::new().wire(LinkConfig::new().delay(half), back);
+        match &self.qdisc {
+            Some(words) => {
+                route.qdisc(Direction::Backward, words).expect("whoever asks for it has checked it")
+            }
+            None => route,
+        }
     }
 }
 
@@ -175,6 +185,9 @@ impl Report for Results {
             ms(Some(milliseconds(rtt))),
             self.params.bdp() / 1000,
         ));
+        if let Some(words) = &self.params.qdisc {
+            page.paragraph(&format!("The queue is {words}."));
+        }
         page.gap();
         page.table(&self.table());
         for download in &self.downloads {
@@ -205,7 +218,7 @@ impl Report for Results {
         json!({
             "scenario": "congestion",
             "parameters": {
-                "rtt_ms": milliseconds(rtt), "rate_bits_per_s": rate, "queue_percent": queue_percent,
+                "rtt_ms": milliseconds(rtt), "rate_bits_per_s": rate, "queue_percent": queue_percent, "qdisc": self.params.qdisc,
                 "loss_percent": loss_percent, "len": len, "seed": seed,
             },
             "downloads": downloads.collect::<Vec<_>>(),
