@@ -55,3 +55,27 @@ fn runs_in_one_capture_are_no_retransmissions_of_each_other() {
         assert!(sent_again > 0, "the bottleneck loses some");
     }
 }
+
+/// Every scenario, in seconds, all criteria met, and the same words each time.
+#[test]
+fn everything_runs_as_expected_and_comes_out_the_same_twice() {
+    let all = || {
+        let output = run(&["lab", "all"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+        stdout(&output).to_owned()
+    };
+    let first = all();
+    assert!(first.ends_with(" 0 not as expected\n"), "{first}");
+    assert_eq!(first, all());
+}
+
+#[test]
+fn a_file_with_a_mistake_is_refused_with_its_line() {
+    let file = std::env::temp_dir().join(format!("firstbyte-lab-mistake-{}.toml", std::process::id()));
+    std::fs::write(&file, "# Why?\nchapter = \"x\"\nlesson = \"y\"\n[path]\nrtf = \"5ms\"\n").unwrap();
+    let output = run(&["lab", "check", file.to_str().unwrap()]);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("line 5") && told.contains("did you mean `rtt`?"), "{told}");
+}
