@@ -74,11 +74,17 @@ fn text_of_a_batch_has_the_time_of_its_arrival() {
 }
 
 #[test]
-fn what_goes_on_behind_a_duplicate_is_heard_when_it_comes() {
+fn what_goes_on_behind_a_packet_that_is_dropped_is_heard_when_it_comes() {
     let (mut server, id, segments) = ten_segments();
     assert!(server.handle_packet(NOW, segments[0].clone()).is_none());
     let later = NOW + core::time::Duration::from_secs(1);
-    server.handle_packets(later, &mut segments[..3].iter().cloned().collect());
+    // It comes again, and not whole: what is behind it is what comes next all the same.
+    let mut again = segments[0].data.to_vec();
+    again[100] ^= 1;
+    let again = RxPacket::new(again.into());
+    let rest = segments[1..3].iter().cloned();
+    server.handle_packets(later, &mut core::iter::once(again).chain(rest).collect());
+    assert_eq!(server.counters().in_csum_errors, 1);
     assert_eq!(server.read(later, id, &mut [0; 20_000]), Ok(3 * 1_448));
     assert_eq!(server.info(id).unwrap().tcp_info.last_ack_recv, Some(later));
 }
