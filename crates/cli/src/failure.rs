@@ -22,6 +22,11 @@ impl Failure {
         Failure { exit_code: 2, message: message.into() }
     }
 
+    /// The same with another exit code.
+    pub(crate) fn with_exit_code(self, exit_code: u8) -> Failure {
+        Failure { exit_code, ..self }
+    }
+
     /// A job on a file failed.
     pub(crate) fn file(action: &str, path: &std::path::Path, error: &io::Error) -> Failure {
         Failure::failed(format!("cannot {action} {}: {error}", path.display()))

@@ -6,6 +6,7 @@
 //! - [`metrics`]: what the two remember of paths, shown and forgotten;
 //! - [`bdp`]: what a path needs of windows and buffers;
 //! - [`pcap`]: what Fast Open did in a capture, and what limited its connections;
+//! - [`doctor`]: what the kernel's TCP does on this host, and the command that mends it;
 //! - [`script`](mod@script): scripts in packetdrill's language, in virtual time;
 //! - [`ss`] and [`route`]: a look into a stack that runs, and values per destination.
 //!
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 mod bdp;
 mod control;
+mod doctor;
 mod escape;
 mod failure;
 mod get;
@@ -58,6 +60,7 @@ enum Verb {
     Bdp(bdp::BdpArgs),
     Pcap(pcap::PcapArgs),
     Script(script::ScriptArgs),
+    Doctor(doctor::DoctorArgs),
     Ss(ss::SsArgs),
     Route(route::RouteArgs),
 }
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Verb::Bdp(args) => bdp::run(&args),
         Verb::Pcap(args) => pcap::run(&args),
         Verb::Script(args) => script::run(&args),
+        Verb::Doctor(args) => doctor::run(&args),
         Verb::Ss(args) => ss::run(&args),
         Verb::Route(args) => route::run(&args),
     };

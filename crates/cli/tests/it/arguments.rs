@@ -12,6 +12,7 @@ fn help_is_as_it_was() {
         ("metrics", &["metrics", "--help"][..]),
         ("bdp", &["bdp", "--help"][..]),
         ("script", &["script", "--help"][..]),
+        ("doctor", &["doctor", "--help"][..]),
         ("ss", &["ss", "--help"][..]),
         ("route", &["route", "--help"][..]),
         ("route-set", &["route", "set", "--help"][..]),

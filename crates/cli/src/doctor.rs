@@ -1,0 +1,174 @@
+//! `firstbyte doctor`: what this host's own TCP does, why, and the command that mends it.
+use crate::failure::Failure;
+use crate::terminal::print;
+use crate::values;
+use clap::{Args, Subcommand};
+use doctor::{RULES, Record, Report, Rule, Sample, Source, sources};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Read the kernel's TCP of this host and say what is wrong, by which numbers, and what mends it. Nothing is changed.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Example:\n  firstbyte doctor\n  firstbyte doctor --interval 1s --json\n  firstbyte doctor --record host.json --mask    then elsewhere: firstbyte doctor host.json\n  firstbyte doctor explain ACC-01\n\n\
+                  An ordinary user sees almost everything; what only root could read is named, and the rules that need it\n\
+                  are listed as not judged.\n\n\
+                  Exit codes: 0 nothing above info, 1 a warning, 2 something critical; 3 it could not be done."
+)]
+pub(crate) struct DoctorArgs {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    /// A record (--record) to judge instead of this host.
+    #[arg(value_name = "FILE", conflicts_with_all = ["root", "netns", "interval", "since_boot", "record"])]
+    file: Option<PathBuf>,
+    /// The time between the two samples.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
+    interval: Duration,
+    /// One sample: counters are judged since boot.
+    #[arg(long, conflicts_with = "interval")]
+    since_boot: bool,
+    /// Read a copy of /proc below this folder, once, instead of the running kernel.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["netns", "interval"])]
+    root: Option<PathBuf>,
+    /// Read this network namespace of `ip netns` (needs root).
+    #[arg(long, value_name = "NAME")]
+    netns: Option<String>,
+    /// Save all that was read, to be judged elsewhere.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Put other addresses in place of real ones.
+    #[arg(long)]
+    mask: bool,
+    /// Print a shell script of the fixes, for a person to read and run.
+    #[arg(long, conflicts_with_all = ["json", "prometheus"])]
+    fix: bool,
+    /// JSON.
+    #[arg(long, conflicts_with = "prometheus")]
+    json: bool,
+    /// Metrics in Prometheus' text format.
+    #[arg(long)]
+    prometheus: bool,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// List the rules.
+    Rules,
+    /// Explain a rule: when it fires, why it matters, what mends it.
+    Explain {
+        /// Its id, as `firstbyte doctor rules` lists it.
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
+
+/// Runs the verb.
+pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    match &args.verb {
+        Some(Verb::Rules) => print(&listed()),
+        Some(Verb::Explain { id }) => print(&explained(id)?),
+        None => examine(args),
+    }
+}
+
+fn examine(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let mut record = match &args.file {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| not_done(Failure::file("read", path, &error)))?;
+            Record::parse(&text)
+                .map_err(|error| not_done(Failure::failed(format!("{}: {error}", path.display()))))?
+        }
+        None => read(args)?,
+    };
+    if args.mask {
+        record.mask();
+    }
+    if let Some(path) = &args.record {
+        std::fs::write(path, record.text())
+            .map_err(|error| not_done(Failure::file("write", path, &error)))?;
+    }
+    let report = Report::of(&record.window());
+    let text = match () {
+        () if args.fix => report.script(),
+        () if args.prometheus => report.prometheus(),
+        () if args.json => {
+            serde_json::to_string_pretty(&report)
+                .map_err(|error| not_done(Failure::failed(error.to_string())))?
+                + "\n"
+        }
+        () => report.text(),
+    };
+    print(&text)?;
+    Ok(ExitCode::from(report.exit_code()))
+}
+
+/// A failure's exit code must not read as a verdict.
+fn not_done(failure: Failure) -> Failure {
+    failure.with_exit_code(3)
+}
+
+fn read(args: &DoctorArgs) -> Result<Record, Failure> {
+    if let Some(root) = &args.root {
+        if !root.join("proc").is_dir() {
+            let message = format!(
+                "{} has no folder proc: give the folder that a copy of /proc lies in",
+                root.display()
+            );
+            return Err(not_done(Failure::failed(message)));
+        }
+        return Ok(Record::new(None, sources::tree(root)));
+    }
+    let samples = || -> (Option<Sample>, Sample) {
+        if args.since_boot {
+            return (None, sources::here());
+        }
+        let before = sources::here();
+        std::thread::sleep(args.interval);
+        (Some(before), sources::here())
+    };
+    let (before, now) = match &args.netns {
+        None => samples(),
+        Some(name) => sources::in_namespace(name, samples).map_err(|error| {
+            not_done(Failure::failed(format!(
+                "network namespace {name}: {error} (ip netns lists them; entering one needs root)"
+            )))
+        })?,
+    };
+    Ok(Record::new(before, now))
+}
+
+fn listed() -> String {
+    RULES.iter().map(|rule| format!("{}  {}\n", rule.id, rule.symptom)).collect()
+}
+
+fn explained(id: &str) -> Result<String, Failure> {
+    let rule = Rule::by_id(id).ok_or_else(|| {
+        not_done(Failure::failed(format!("no rule is called {id}; `firstbyte doctor rules` lists them")))
+    })?;
+    let mut text = format!(
+        "{}  {}\n\nfires when  {}\nwhy         {}\nfix         {}\n",
+        rule.id, rule.symptom, rule.condition, rule.why, rule.advice
+    );
+    for (name, change) in rule.settings {
+        text += &format!(
+            "            {name} {change}
+"
+        );
+    }
+    let needs: Vec<&str> = rule.needs.iter().map(|source| named(*source)).collect();
+    Ok(text + &format!("reads       {}\n", needs.join("; ")))
+}
+
+fn named(source: Source) -> &'static str {
+    match source {
+        Source::Sockets => "sockets (inet_diag)",
+        Source::Counters => "counters (/proc/net/snmp, netstat)",
+        Source::Settings => "settings (/proc/sys/net)",
+        Source::Key => "the Fast Open key (root only)",
+        Source::Softnet => "/proc/net/softnet_stat",
+        Source::Queues => "queueing disciplines (rtnetlink)",
+    }
+}

@@ -1,0 +1,26 @@
+//! What Linux's TCP does on a host: read from the kernel, and turned into findings with evidence, reason and fix.
+//!
+//! Reading and judging are apart:
+//!
+//! - [`sources`]: netlink and procfs → a [`Sample`], a plain value that can be saved and read back;
+//! - [`rules`]: two samples → [`Finding`]s; one file a family, each rule readable alone;
+//! - [`record`]: samples saved and read back;
+//! - [`report`]: findings as text, JSON and Prometheus metrics.
+//!
+//! Nothing on the host is ever changed, and what could not be read is never reported as healthy: the rules that need it
+//! are listed as not judged, with the reason.
+#![forbid(unsafe_code)]
+pub mod finding;
+pub mod record;
+pub mod report;
+pub mod rules;
+pub mod sample;
+pub mod sources;
+pub mod window;
+
+pub use finding::{Evidence, Finding, Scope, Severity};
+pub use record::Record;
+pub use report::Report;
+pub use rules::{Change, RULES, Rule};
+pub use sample::{Sample, Source};
+pub use window::Window;

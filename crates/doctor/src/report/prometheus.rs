@@ -1,0 +1,29 @@
+//! Prometheus' text format: a gauge per finding, and what could not be judged.
+use super::Report;
+use std::fmt::Write;
+
+pub(super) fn prometheus(report: &Report) -> String {
+    let mut out = "# HELP firstbyte_doctor_finding A rule that fires: 1 info, 2 warning, 3 critical.\n\
+                   # TYPE firstbyte_doctor_finding gauge\n"
+        .to_owned();
+    for finding in &report.findings {
+        let (rule, scope, severity) = (&finding.id, label(&finding.scope.to_string()), finding.severity);
+        let value = severity as u8 + 1;
+        let _ = writeln!(
+            out,
+            "firstbyte_doctor_finding{{rule=\"{rule}\",scope=\"{scope}\",severity=\"{severity}\"}} {value}"
+        );
+    }
+    let _ = write!(
+        out,
+        "# HELP firstbyte_doctor_rules Rules by whether they could be judged.\n# TYPE firstbyte_doctor_rules gauge\n\
+         firstbyte_doctor_rules{{judged=\"yes\"}} {}\nfirstbyte_doctor_rules{{judged=\"no\"}} {}\n",
+        report.judged,
+        report.not_judged.len()
+    );
+    out
+}
+
+fn label(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

@@ -1,0 +1,76 @@
+//! For a person: the verdict, then findings by severity; and the fixes as a script.
+use super::Report;
+use crate::finding::{Finding, Severity};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+pub(super) fn text(report: &Report) -> String {
+    let mut out = verdict(report);
+    for finding in &report.findings {
+        out.push('\n');
+        one(finding, &mut out);
+    }
+    out
+}
+
+fn verdict(report: &Report) -> String {
+    let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
+    let (critical, warning, info) =
+        (count(Severity::Critical), count(Severity::Warning), count(Severity::Info));
+    let mut out = match report.findings.first() {
+        Some(worst) if critical + warning > 0 => {
+            format!("{}: {} ({}, {})\n", worst.severity, worst.symptom, worst.scope, worst.id)
+        }
+        _ => "no warning\n".to_owned(),
+    };
+    let rules = report.judged;
+    let _ = writeln!(
+        out,
+        "Linux {}, {}: {critical} critical, {warning} warnings, {info} for information; {rules} rules judged",
+        report.kernel, report.window
+    );
+    for unread in &report.unread {
+        let root = if unread.root_would_read { "; root could read it" } else { "" };
+        let _ = writeln!(out, "not read: {}{root}", unread.reason);
+    }
+    if !report.not_judged.is_empty() {
+        let _ = writeln!(out, "not judged for that reason: {}", report.not_judged.join(", "));
+    }
+    out
+}
+
+fn one(finding: &Finding, out: &mut String) {
+    let _ = writeln!(out, "{} {}  {}  [{}]", finding.severity, finding.id, finding.symptom, finding.scope);
+    for evidence in &finding.evidence {
+        let _ = writeln!(out, "    {} = {}  ({})", evidence.name, evidence.value, evidence.window);
+    }
+    let _ = writeln!(out, "    {}", finding.formula);
+    let _ = writeln!(out, "  why  {}", finding.why);
+    let _ = writeln!(out, "  fix  {}", finding.fix.advice);
+    for command in &finding.fix.commands {
+        let _ = writeln!(out, "       {command}");
+    }
+}
+
+pub(super) fn script(report: &Report) -> String {
+    let mut out = "#!/bin/sh\n# Printed by firstbyte doctor, which has changed nothing. Read it, then run it as root.\nset -e\n".to_owned();
+    let mut seen = BTreeSet::new();
+    for finding in &report.findings {
+        let fresh: Vec<usize> =
+            (0..finding.fix.commands.len()).filter(|n| seen.insert(&finding.fix.commands[*n])).collect();
+        if !fresh.is_empty() || finding.fix.commands.is_empty() {
+            let _ = writeln!(
+                out,
+                "\n# {} {} ({}): {}",
+                finding.id, finding.symptom, finding.scope, finding.fix.advice
+            );
+        }
+        for n in fresh {
+            let _ = writeln!(out, "{}", finding.fix.commands[n]);
+            if let (Some(undo), Some(line)) = (finding.fix.undo.get(n), finding.fix.persist.get(n)) {
+                let _ = writeln!(out, "#   undo: {undo}\n#   to make it last, in /etc/sysctl.d/: {line}");
+            }
+        }
+    }
+    out
+}

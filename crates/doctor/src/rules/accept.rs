@@ -1,0 +1,229 @@
+//! ACC: listening sockets, their accept queues and SYN queues.
+use super::{Change, Found, Rule, counter, found, setting};
+use crate::finding::{Scope, Severity};
+use crate::sample::Source::{Counters, Settings, Sockets};
+use crate::sample::state::SYN_RECEIVED;
+use crate::sample::{Socket, Source};
+use crate::window::Window;
+
+const SOMAXCONN: &str = "net.core.somaxconn";
+const COOKIES: &str = "net.ipv4.tcp_syncookies";
+const LISTENERS: &[Source] = &[Sockets, Counters, Settings];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "ACC-01",
+        symptom: "accept queue full",
+        condition: "Recv-Q > Send-Q of a listener now, or its drops and TcpExtListenOverflows grow",
+        why: "The accept queue holds backlog + 1 connections; when it is full Linux drops new SYNs and final ACKs, so clients retry after 1 s.",
+        advice: "Raise the backlog in the program and listen again; look for an accept loop that is blocked.",
+        settings: &[(SOMAXCONN, Change::AtLeast(4096))],
+        needs: LISTENERS,
+        judge: accept_queue_full,
+    },
+    Rule {
+        id: "ACC-02",
+        symptom: "a listener drops packets",
+        condition: "sk_drops of a listener grows",
+        why: "Host-wide counters name no port; the listener's own counter does.",
+        advice: "See ACC-01 and ACC-08 for that port.",
+        settings: &[],
+        needs: &[Sockets],
+        judge: |window| each_listener(window, Severity::Warning, |listener| window.drops_grown(listener) > 0),
+    },
+    Rule {
+        id: "ACC-03",
+        symptom: "accept queue filling up",
+        condition: "Recv-Q >= 8 and >= 70 % of Send-Q in both samples",
+        why: "The application accepts too slowly; the next burst overflows.",
+        advice: "More accept threads or SO_REUSEPORT; a larger backlog.",
+        settings: &[],
+        needs: &[Sockets],
+        judge: filling,
+    },
+    Rule {
+        id: "ACC-04",
+        symptom: "backlog cut to somaxconn",
+        condition: "a listener's Send-Q equals somaxconn, and it drops or somaxconn < 4096",
+        why: "listen(n) is clamped to somaxconn when it is called; raising the setting later changes nothing until listen() is called again.",
+        advice: "Set it, then restart the service.",
+        settings: &[(SOMAXCONN, Change::AtLeast(4096))],
+        needs: &[Sockets, Settings],
+        judge: clamped,
+    },
+    Rule {
+        id: "ACC-05",
+        symptom: "small backlog of the program's own",
+        condition: "a listener's Send-Q <= 128 and < somaxconn, and it has dropped",
+        why: "The program passes its own small number to listen(); the host's limit is larger.",
+        advice: "Raise the program's option (nginx: listen … backlog=, Node: listen(port, host, backlog)).",
+        settings: &[],
+        needs: &[Sockets, Settings],
+        judge: small,
+    },
+    Rule {
+        id: "ACC-06",
+        symptom: "overflow answered by reset",
+        condition: "tcp_abort_on_overflow = 1",
+        why: "A burst that would heal by a retry becomes \"connection reset\".",
+        advice: "Switch it off.",
+        settings: &[("net.ipv4.tcp_abort_on_overflow", Change::To("0"))],
+        needs: &[Settings],
+        judge: |window| {
+            setting(window, "net.ipv4.tcp_abort_on_overflow", Severity::Warning, |value| value == 1)
+        },
+    },
+    Rule {
+        id: "ACC-07",
+        symptom: "SYN queue overflows, cookies are sent",
+        condition: "TcpExtTCPReqQFullDoCookies grows",
+        why: "A SYN flood, or a backlog smaller than arrivals times round trip; connections by cookie lose Fast Open and, without timestamps, window scaling and SACK.",
+        advice: "Raise the backlog of that listener; limit the rate if it is an attack.",
+        settings: &[(SOMAXCONN, Change::AtLeast(4096))],
+        needs: &[Counters],
+        judge: |window| counter(window, "TcpExtTCPReqQFullDoCookies", Severity::Warning),
+    },
+    Rule {
+        id: "ACC-08",
+        symptom: "SYNs dropped, SYN queue full",
+        condition: "TcpExtTCPReqQFullDrop grows, or without cookies TcpExtListenDrops grows faster than ListenOverflows",
+        why: "Without SYN cookies every SYN beyond the queue is lost, and its client waits a second.",
+        advice: "Switch SYN cookies on and raise the backlog.",
+        settings: &[(COOKIES, Change::To("1")), ("net.ipv4.tcp_max_syn_backlog", Change::AtLeast(8192))],
+        needs: &[Counters, Settings],
+        judge: syns_dropped,
+    },
+    Rule {
+        id: "ACC-09",
+        symptom: "SYN cookies off",
+        condition: "tcp_syncookies = 0 and a listener that others reach",
+        why: "A trivial SYN flood blocks the port.",
+        advice: "Switch them on.",
+        settings: &[(COOKIES, Change::To("1"))],
+        needs: &[Sockets, Settings],
+        judge: |window| match window.now.listeners().any(|listener| !listener.is_loopback()) {
+            true => setting(window, COOKIES, Severity::Warning, |value| value == 0),
+            false => Vec::new(),
+        },
+    },
+    Rule {
+        id: "ACC-10",
+        symptom: "every connection by SYN cookie",
+        condition: "tcp_syncookies = 2",
+        why: "A value for tests: Fast Open never works, and options are lost.",
+        advice: "Set it to 1.",
+        settings: &[(COOKIES, Change::To("1"))],
+        needs: &[Settings],
+        judge: |window| setting(window, COOKIES, Severity::Warning, |value| value == 2),
+    },
+    Rule {
+        id: "ACC-13",
+        symptom: "clients connected that the server does not know",
+        condition: "TcpExtSyncookiesRecv and TcpExtListenOverflows grow together",
+        why: "A handshake by cookie ended at the client while the accept queue was full: it sends data into nothing.",
+        advice: "As ACC-01.",
+        settings: &[(SOMAXCONN, Change::AtLeast(4096))],
+        needs: &[Counters],
+        judge: ghosts,
+    },
+];
+
+fn accept_queue_full(window: &Window<'_>) -> Vec<Found> {
+    let overflows = window.grown("TcpExtListenOverflows");
+    let full = |listener: &Socket| {
+        listener.recv_queue > listener.send_queue || (overflows > 0 && window.drops_grown(listener) > 0)
+    };
+    let mut by_port = each_listener(window, Severity::Critical, full);
+    for found in &mut by_port {
+        found.evidence.push(window.counted("TcpExtListenOverflows"));
+    }
+    if by_port.is_empty() && overflows > 0 && window.before().is_some() {
+        return counter(window, "TcpExtListenOverflows", Severity::Critical);
+    }
+    by_port
+}
+
+fn filling(window: &Window<'_>) -> Vec<Found> {
+    let filling = |socket: &Socket| {
+        socket.recv_queue >= 8 && f64::from(socket.recv_queue) >= 0.7 * f64::from(socket.send_queue)
+    };
+    each_listener(window, Severity::Warning, |listener| {
+        let same = |other: &&Socket| other.local == listener.local && other.local_port == listener.local_port;
+        let before = window.before().is_none_or(|before| before.listeners().find(same).is_some_and(filling));
+        before && filling(listener)
+    })
+}
+
+fn clamped(window: &Window<'_>) -> Vec<Found> {
+    let Some(somaxconn) = window.now.number(SOMAXCONN) else { return Vec::new() };
+    let at_limit = |listener: &&Socket| i64::from(listener.send_queue) == somaxconn;
+    let judged = window.now.listeners().filter(at_limit).filter(|l| l.drops() > 0 || somaxconn < 4096);
+    judged
+        .map(|listener| {
+            let severity = if listener.drops() > 0 { Severity::Warning } else { Severity::Info };
+            let mut found = of_listener(window, listener, severity);
+            found.evidence.push(window.set(SOMAXCONN));
+            found
+        })
+        .collect()
+}
+
+fn small(window: &Window<'_>) -> Vec<Found> {
+    let somaxconn = window.now.number(SOMAXCONN).unwrap_or(0);
+    each_listener(window, Severity::Warning, |listener| {
+        listener.send_queue <= 128 && somaxconn > i64::from(listener.send_queue) && listener.drops() > 0
+    })
+}
+
+fn syns_dropped(window: &Window<'_>) -> Vec<Found> {
+    let (full, drops) = ("TcpExtTCPReqQFullDrop", "TcpExtListenDrops");
+    let others = window.grown(drops).saturating_sub(window.grown("TcpExtListenOverflows"));
+    let without_cookies = window.now.number(COOKIES) == Some(0) && others > 0;
+    let half_open = window.now.in_state(SYN_RECEIVED).count();
+    let evidence =
+        vec![window.counted(full), window.counted(drops), window.shown("SYN-RECEIVED sockets", half_open)];
+    let formula = format!(
+        "TCPReqQFullDrop +{} > 0, or without cookies ListenDrops - ListenOverflows = {others} > 0",
+        window.grown(full)
+    );
+    found(window.grown(full) > 0 || without_cookies, Severity::Critical, evidence, formula)
+}
+
+fn ghosts(window: &Window<'_>) -> Vec<Found> {
+    let (received, overflows) = ("TcpExtSyncookiesRecv", "TcpExtListenOverflows");
+    let evidence = vec![window.counted(received), window.counted(overflows)];
+    let formula = format!(
+        "SyncookiesRecv +{} > 0 and ListenOverflows +{} > 0",
+        window.grown(received),
+        window.grown(overflows)
+    );
+    found(window.grown(received) > 0 && window.grown(overflows) > 0, Severity::Critical, evidence, formula)
+}
+
+fn each_listener(window: &Window<'_>, severity: Severity, holds: impl Fn(&Socket) -> bool) -> Vec<Found> {
+    window
+        .now
+        .listeners()
+        .filter(|listener| holds(listener))
+        .map(|listener| of_listener(window, listener, severity))
+        .collect()
+}
+
+fn of_listener(window: &Window<'_>, listener: &Socket, severity: Severity) -> Found {
+    let (waiting, backlog, drops) = (listener.recv_queue, listener.send_queue, listener.drops());
+    Found {
+        severity,
+        scope: Scope::Port(listener.local_port),
+        evidence: vec![
+            window.shown("Recv-Q", waiting),
+            window.shown("Send-Q", backlog),
+            window.shown(
+                "sk_drops",
+                format!("{drops} (+{} in {})", window.drops_grown(listener), window.name()),
+            ),
+        ],
+        formula: format!(
+            "{waiting} connections wait, the queue holds {backlog} + 1; {drops} packets dropped"
+        ),
+    }
+}

@@ -1,0 +1,225 @@
+//! WIN: windows, buffers and memory.
+use super::{Change, Found, Rule, found, setting};
+use crate::finding::{Scope, Severity};
+use crate::sample::Source::{Counters, Settings, Sockets};
+use crate::sample::state::ESTABLISHED;
+use crate::sample::{Info, Memory, Socket};
+use crate::window::Window;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "WIN-01",
+        symptom: "window scaling off",
+        condition: "tcp_window_scaling = 0",
+        why: "Each connection carries at most 65535 bytes a round trip.",
+        advice: "Switch it on.",
+        settings: &[("net.ipv4.tcp_window_scaling", Change::To("1"))],
+        needs: &[Settings],
+        judge: |window| {
+            setting(window, "net.ipv4.tcp_window_scaling", Severity::Critical, |value| value == 0)
+        },
+    },
+    Rule {
+        id: "WIN-03",
+        symptom: "the sender waits for the receiver's window",
+        condition: "rwnd_limited > 20 % of busy_time, and busy more than 1 s",
+        why: "The peer's buffer or its application is the bottleneck, not the network.",
+        advice: "At the peer: a larger maximum of tcp_rmem, or an application that reads faster.",
+        settings: &[],
+        needs: &[Sockets],
+        judge: |window| connections(window, waits_for_window),
+    },
+    Rule {
+        id: "WIN-06",
+        symptom: "fixed send buffer below what the path holds",
+        condition: "wmem_queued >= 90 % of sndbuf, below cwnd, sndbuf < 2 × cwnd, and sndbuf below what autotuning would allow",
+        why: "The program has set SO_SNDBUF, which switches autotuning off: the rate is sndbuf over the round trip.",
+        advice: "Take SO_SNDBUF out of the program (MySQL and JDBC: socketSendBuffer).",
+        settings: &[],
+        needs: &[Sockets, Settings],
+        judge: |window| connections(window, small_send_buffer),
+    },
+    Rule {
+        id: "WIN-08",
+        symptom: "autotuning of receive buffers off",
+        condition: "tcp_moderate_rcvbuf = 0",
+        why: "Windows stay at the middle value of tcp_rmem.",
+        advice: "Switch it on.",
+        settings: &[("net.ipv4.tcp_moderate_rcvbuf", Change::To("1"))],
+        needs: &[Settings],
+        judge: |window| {
+            setting(window, "net.ipv4.tcp_moderate_rcvbuf", Severity::Warning, |value| value == 0)
+        },
+    },
+    Rule {
+        id: "WIN-09",
+        symptom: "an application here reads too slowly",
+        condition: "TcpExtTCPToZeroWindowAdv or TcpExtTCPWantZeroWindowAdv grows",
+        why: "This host told peers to stop: the reader is the bottleneck, not the network.",
+        advice: "Mend the reader; larger buffers only delay it.",
+        settings: &[],
+        needs: &[Counters, Sockets],
+        judge: slow_reader,
+    },
+    Rule {
+        id: "WIN-10",
+        symptom: "a peer keeps its window closed",
+        condition: "a connection probes a zero window",
+        why: "The remote application does not read; the kernel probes, ever more rarely.",
+        advice: "Look at the peer; TCP_USER_TIMEOUT bounds the wait.",
+        settings: &[],
+        needs: &[Sockets],
+        judge: |window| {
+            connections(window, |window, socket| {
+                socket
+                    .probing
+                    .then(|| {
+                        vec![
+                            ("timer".to_owned(), "persist".to_owned()),
+                            ("Send-Q".to_owned(), socket.send_queue.to_string()),
+                        ]
+                    })
+                    .filter(|_| {
+                        window.before().is_none_or(|before| {
+                            before.sockets.iter().any(|other| other.probing && other.ends() == socket.ends())
+                        })
+                    })
+                    .map(|evidence| {
+                        (Severity::Warning, evidence, "the persist timer ran in each sample".to_owned())
+                    })
+            })
+        },
+    },
+    Rule {
+        id: "WIN-11",
+        symptom: "receive queues overflow in memory",
+        condition: "PruneCalled, TCPRcvCollapsed, OfoPruned or TCPZeroWindowDrop grows (warning); RcvPruned, TCPRcvQDrop or TCPBacklogDrop (critical)",
+        why: "Buffers are full in bytes of memory although the window allowed the data.",
+        advice: "Mend the reader; raise the maximum of tcp_rmem.",
+        settings: &[],
+        needs: &[Counters],
+        judge: pruning,
+    },
+    Rule {
+        id: "WIN-12",
+        symptom: "SACK or timestamps off",
+        condition: "tcp_sack = 0 or tcp_timestamps = 0",
+        why: "Repair of several losses needs SACK; protection against old segments and reuse of TIME-WAIT need timestamps.",
+        advice: "Switch them on.",
+        settings: &[("net.ipv4.tcp_sack", Change::To("1")), ("net.ipv4.tcp_timestamps", Change::To("1"))],
+        needs: &[Settings],
+        judge: |window| {
+            let mut found = setting(window, "net.ipv4.tcp_sack", Severity::Warning, |value| value == 0);
+            found.extend(setting(window, "net.ipv4.tcp_timestamps", Severity::Warning, |value| value == 0));
+            found
+        },
+    },
+    Rule {
+        id: "WIN-16",
+        symptom: "SO_SNDBUF or SO_RCVBUF clamped",
+        condition: "a socket's buffer is exactly twice wmem_max or rmem_max",
+        why: "The program asked for more than the host allows; setsockopt() cuts it and says nothing.",
+        advice: "Raise net.core.wmem_max or rmem_max, or drop the option and leave it to autotuning.",
+        settings: &[],
+        needs: &[Sockets, Settings],
+        judge: |window| connections(window, clamped),
+    },
+];
+
+type Judged = Option<(Severity, Vec<(String, String)>, String)>;
+
+fn connections(window: &Window<'_>, judge: impl Fn(&Window<'_>, &Socket) -> Judged) -> Vec<Found> {
+    let found = window.now.in_state(ESTABLISHED).filter_map(|socket| {
+        let (severity, evidence, formula) = judge(window, socket)?;
+        let evidence = evidence.into_iter().map(|(name, value)| window.shown(name, value)).collect();
+        Some(Found { severity, scope: Scope::Socket(socket.ends()), evidence, formula })
+    });
+    found.take(SHOWN).collect()
+}
+
+/// Connections named by one rule: more would say the same again.
+const SHOWN: usize = 10;
+
+fn waits_for_window(_: &Window<'_>, socket: &Socket) -> Judged {
+    let Info { busy_time, rwnd_limited, .. } = socket.info?;
+    let share = super::percent(rwnd_limited, busy_time);
+    (busy_time > 1_000_000 && share > 20.0).then(|| {
+        let evidence = vec![
+            ("busy_time".to_owned(), format!("{} ms", busy_time / 1000)),
+            ("rwnd_limited".to_owned(), format!("{} ms", rwnd_limited / 1000)),
+        ];
+        (Severity::Warning, evidence, format!("rwnd_limited / busy_time = {share:.1} % > 20 %"))
+    })
+}
+
+fn small_send_buffer(window: &Window<'_>, socket: &Socket) -> Judged {
+    let (info, Memory { sndbuf, wmem_queued, .. }) = (socket.info?, socket.memory?);
+    let full = |memory: Memory| u64::from(memory.wmem_queued) * 10 >= u64::from(memory.sndbuf) * 9;
+    let same = |other: &&Socket| other.ends() == socket.ends();
+    let stays = window.before().is_none_or(|before| {
+        before
+            .sockets
+            .iter()
+            .find(same)
+            .and_then(|other| other.memory)
+            .is_some_and(|memory| full(memory) && memory.sndbuf == sndbuf)
+    });
+    let room = u64::from(info.snd_cwnd) * u64::from(info.snd_mss);
+    let largest = window.now.nth("net.ipv4.tcp_wmem", 2)?;
+    let small = u64::from(sndbuf) < 2 * room && i64::from(sndbuf) < largest;
+    (stays && full(socket.memory?) && info.unacked > 0 && info.unacked < info.snd_cwnd && small).then(|| {
+        let evidence = vec![
+            ("sndbuf".to_owned(), format!("{sndbuf} bytes")),
+            ("wmem_queued".to_owned(), format!("{wmem_queued} bytes")),
+            ("unacked".to_owned(), format!("{} segments", info.unacked)),
+            ("snd_cwnd".to_owned(), format!("{} segments", info.snd_cwnd)),
+        ];
+        let formula = format!(
+            "{wmem_queued} >= 0.9 × {sndbuf}, {} < {} segments in flight, {sndbuf} < 2 × {room}",
+            info.unacked, info.snd_cwnd
+        );
+        (Severity::Warning, evidence, formula)
+    })
+}
+
+fn clamped(window: &Window<'_>, socket: &Socket) -> Judged {
+    let memory = socket.memory?;
+    let twice = |name: &str| window.now.number(name).map(|value| value * 2);
+    let sent = twice("net.core.wmem_max") == Some(i64::from(memory.sndbuf));
+    let received = twice("net.core.rmem_max") == Some(i64::from(memory.rcvbuf));
+    (sent || received).then(|| {
+        let evidence = vec![
+            ("sndbuf".to_owned(), format!("{} bytes", memory.sndbuf)),
+            ("rcvbuf".to_owned(), format!("{} bytes", memory.rcvbuf)),
+        ];
+        (Severity::Info, evidence, "buffer = 2 × the host's maximum".to_owned())
+    })
+}
+
+fn slow_reader(window: &Window<'_>) -> Vec<Found> {
+    let (closed, wanted) = ("TcpExtTCPToZeroWindowAdv", "TcpExtTCPWantZeroWindowAdv");
+    let grown = window.grown(closed) + window.grown(wanted);
+    let mut evidence = vec![window.counted(closed), window.counted(wanted)];
+    let unread = |socket: &&Socket| socket.memory.is_some_and(|memory| socket.recv_queue > memory.rcvbuf / 4);
+    if let Some(socket) =
+        window.now.in_state(ESTABLISHED).filter(unread).max_by_key(|socket| socket.recv_queue)
+    {
+        evidence.push(window.shown(format!("Recv-Q of {}", socket.ends()), socket.recv_queue));
+    }
+    found(grown > 0, Severity::Warning, evidence, format!("zero windows +{grown} > 0"))
+}
+
+fn pruning(window: &Window<'_>) -> Vec<Found> {
+    let grown = |names: &[&str]| {
+        names.iter().filter(|name| window.grown(name) > 0).map(|name| window.counted(name)).collect()
+    };
+    let mut evidence: Vec<_> = grown(&["TcpExtRcvPruned", "TcpExtTCPRcvQDrop", "TcpExtTCPBacklogDrop"]);
+    let severity = if evidence.is_empty() { Severity::Warning } else { Severity::Critical };
+    evidence.extend(grown(&[
+        "TcpExtPruneCalled",
+        "TcpExtTCPRcvCollapsed",
+        "TcpExtOfoPruned",
+        "TcpExtTCPZeroWindowDrop",
+    ]));
+    found(!evidence.is_empty(), severity, evidence, "any of them > 0".to_owned())
+}

@@ -1,0 +1,92 @@
+//! What procfs tells: counters, settings, the backlogs of the CPUs.
+use super::note;
+use crate::sample::{Sample, Softnet, Source};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::{fs, io};
+
+/// Reads what is below `root`.
+pub(super) fn read(root: &Path, sample: &mut Sample) {
+    let text = |name: &str| fs::read_to_string(root.join(name));
+    sample.kernel = text("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+    sample.uptime = text("proc/uptime").ok().and_then(|uptime| first_number(&uptime)).unwrap_or(0.0);
+    // /proc/net is the process's first namespace, the thread's own may be another. A saved tree has only the one.
+    let network = |name: &str| {
+        text(&format!("proc/thread-self/net/{name}")).or_else(|_| text(&format!("proc/net/{name}")))
+    };
+    for name in ["snmp", "netstat"] {
+        match network(name) {
+            Ok(lines) => count(&lines, &mut sample.counters),
+            Err(error) => note(sample, Source::Counters, name, &error),
+        }
+    }
+    match network("softnet_stat") {
+        Ok(lines) => sample.softnet = lines.lines().map(softnet).collect(),
+        Err(error) => note(sample, Source::Softnet, "softnet_stat", &error),
+    }
+    let settings = root.join("proc/sys/net");
+    for folder in ["core", "ipv4"] {
+        let names = match fs::read_dir(settings.join(folder)) {
+            Ok(entries) => entries,
+            Err(error) => {
+                note(sample, Source::Settings, folder, &error);
+                continue;
+            }
+        };
+        for entry in names.flatten() {
+            setting(folder, &entry.path(), sample);
+        }
+    }
+    for entry in fs::read_dir(settings.join("ipv4/conf")).into_iter().flatten().flatten() {
+        let device = entry.file_name().to_string_lossy().into_owned();
+        setting(&format!("ipv4.conf.{device}"), &entry.path().join("rp_filter"), sample);
+    }
+}
+
+/// Which settings say nothing to a rule and are secrets: the key is only looked at, never kept.
+const KEY: &str = "tcp_fastopen_key";
+
+fn setting(prefix: &str, path: &Path, sample: &mut Sample) {
+    let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { return };
+    match fs::read_to_string(path) {
+        Ok(value) if name == KEY => {
+            let state = if value.chars().all(|c| "0-,\n".contains(c)) { "unset" } else { "set" };
+            let keys = if value.contains(',') { "with a backup" } else { "alone" };
+            sample.settings.insert(format!("net.{prefix}.{name}"), format!("{state} {keys}"));
+        }
+        Ok(value) => {
+            sample.settings.insert(format!("net.{prefix}.{name}"), value.trim().to_owned());
+        }
+        Err(error) if name == KEY && error.kind() == io::ErrorKind::PermissionDenied => {
+            note(sample, Source::Key, "net.ipv4.tcp_fastopen_key", &error);
+        }
+        // Folders, and settings that can only be written.
+        Err(_) => {}
+    }
+}
+
+/// Pairs of lines, "Group: name name …" and "Group: value value …".
+fn count(text: &str, counters: &mut BTreeMap<String, u64>) {
+    let lines: Vec<&str> = text.lines().collect();
+    for pair in lines.chunks_exact(2) {
+        let (Some((group, names)), Some((_, values))) = (pair[0].split_once(": "), pair[1].split_once(": "))
+        else {
+            continue;
+        };
+        for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
+            if let Ok(value) = value.parse() {
+                counters.insert(format!("{group}{name}"), value);
+            }
+        }
+    }
+}
+
+fn softnet(line: &str) -> Softnet {
+    let mut columns = line.split_whitespace().map(|column| u64::from_str_radix(column, 16).unwrap_or(0));
+    let mut next = || columns.next().unwrap_or(0);
+    Softnet { processed: next(), dropped: next(), squeezed: next() }
+}
+
+fn first_number(text: &str) -> Option<f64> {
+    text.split_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,66 @@
+//! Two samples and the time between them: what a rule judges.
+use crate::finding::Evidence;
+use crate::sample::{Sample, Socket};
+
+/// What a rule sees: the state now, and what has grown since.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<'a> {
+    before: Option<&'a Sample>,
+    /// The later sample.
+    pub now: &'a Sample,
+}
+
+impl<'a> Window<'a> {
+    /// What happened between two samples.
+    pub fn between(before: &'a Sample, now: &'a Sample) -> Window<'a> {
+        Window { before: Some(before), now }
+    }
+
+    /// What happened since boot.
+    pub fn since_boot(now: &'a Sample) -> Window<'a> {
+        Window { before: None, now }
+    }
+
+    /// Its length in seconds.
+    pub fn seconds(&self) -> f64 {
+        (self.now.uptime - self.before.map_or(0.0, |before| before.uptime)).max(0.001)
+    }
+
+    /// Its name in evidence.
+    pub fn name(&self) -> String {
+        if self.before.is_some() { format!("{:.1} s", self.seconds()) } else { "since boot".to_owned() }
+    }
+
+    /// What was added to a counter; 0 where this kernel has no such counter.
+    pub fn grown(&self, counter: &str) -> u64 {
+        let of = |sample: &Sample| sample.counters.get(counter).copied().unwrap_or(0);
+        of(self.now).saturating_sub(self.before.map_or(0, of))
+    }
+
+    /// The earlier sample, if there is one.
+    pub fn before(&self) -> Option<&'a Sample> {
+        self.before
+    }
+
+    /// What was added to a listener's drops.
+    pub fn drops_grown(&self, listener: &Socket) -> u32 {
+        let same = |other: &&Socket| other.local == listener.local && other.local_port == listener.local_port;
+        let before = self.before.and_then(|before| before.listeners().find(same)).map_or(0, Socket::drops);
+        listener.drops().saturating_sub(before)
+    }
+
+    /// Evidence: what was added to a counter.
+    pub fn counted(&self, counter: &str) -> Evidence {
+        Evidence { name: counter.to_owned(), value: format!("+{}", self.grown(counter)), window: self.name() }
+    }
+
+    /// Evidence: what holds now.
+    pub fn shown(&self, name: impl Into<String>, value: impl ToString) -> Evidence {
+        Evidence { name: name.into(), value: value.to_string(), window: "now".to_owned() }
+    }
+
+    /// Evidence: a setting, as it is now.
+    pub fn set(&self, name: &str) -> Evidence {
+        self.shown(name, self.now.setting(name).unwrap_or("absent"))
+    }
+}

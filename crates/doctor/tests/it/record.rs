@@ -1,0 +1,113 @@
+//! Samples saved and judged elsewhere.
+use crate::ids;
+use doctor::sample::{Queue, Socket, Softnet, state};
+use doctor::{Record, Report, Sample, sources};
+use proptest::prelude::*;
+
+fn host() -> (Sample, Sample) {
+    let mut before = Sample { kernel: "6.18.0".to_owned(), uptime: 100.0, ..Sample::default() };
+    let (device, kind) = ("eth0".to_owned(), "tbf".to_owned());
+    before.queues.push(Queue { device, handle: (1, 0), kind, backlog: 145_000, ..Queue::default() });
+    before.softnet.push(Softnet::default());
+    let mut now = Sample { uptime: 105.0, ..before.clone() };
+    now.queues[0].bytes = 6_250_000;
+    now.queues[0].drops = 72;
+    now.softnet[0].dropped = 23_806;
+    for (counter, value) in [
+        ("TcpRetransSegs", 60),
+        ("TcpOutSegs", 1000),
+        ("TcpExtIPReversePathFilter", 2),
+        ("TcpExtTCPReqQFullDrop", 5),
+        ("TcpExtTCPFastOpenListenOverflow", 5),
+        ("TcpExtTCPFastOpenPassiveFail", 10),
+        ("TcpExtTCPFastOpenPassiveAltKey", 1),
+        ("TcpExtTCPSynRetrans", 20),
+        ("TcpExtTCPAbortOnClose", 20),
+        ("TcpExtRcvPruned", 1),
+    ] {
+        now.counters.insert(counter.to_owned(), value);
+    }
+    (before, now)
+}
+
+#[test]
+fn what_no_namespace_can_provoke_is_found_in_a_record() {
+    let (before, now) = host();
+    let mut found: Vec<String> = Report::of(&Record::new(Some(before), now).window())
+        .findings
+        .into_iter()
+        .map(|finding| finding.id)
+        .collect();
+    found.sort();
+    let expected = [
+        "ACC-08", "CC-07", "CC-12", "RX-01", "RX-07", "ST-09", "TFO-06", "TFO-07", "TFO-09", "TX-01",
+        "TX-02", "WIN-11",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_same_host_at_rest_is_silent() {
+    let (_, now) = host();
+    let later = Sample { uptime: 110.0, ..now.clone() };
+    let mut rest = later.clone();
+    rest.queues[0].backlog = 0;
+    let record = Record::new(Some(now), rest);
+    assert_eq!(ids(&Report::of(&record.window()).findings), Vec::<&str>::new());
+}
+
+#[test]
+fn a_record_read_back_is_judged_alike() {
+    let (before, now) = host();
+    let record = Record::new(Some(before), now);
+    assert_eq!(Record::parse(&record.text()).unwrap(), record);
+    let error = Record::parse("{}").unwrap_err();
+    assert!(error.contains("not a record of the doctor"), "{error}");
+}
+
+#[test]
+fn masked_addresses_are_the_same_for_the_same() {
+    let socket = |local: &str, peer: &str| Socket {
+        state: state::ESTABLISHED,
+        local: local.to_owned(),
+        peer: peer.to_owned(),
+        ..Socket::default()
+    };
+    let sockets = vec![socket("10.1.2.3", "2a00::1"), socket("10.1.2.3", "127.0.0.1")];
+    let mut record = Record::new(None, Sample { sockets, ..Sample::default() });
+    record.mask();
+    let [first, second] = &record.now.sockets[..] else { panic!() };
+    assert_eq!((first.local.as_str(), first.peer.as_str()), ("198.18.0.1", "2001:db8::2"));
+    assert_eq!((second.local.as_str(), second.peer.as_str()), ("198.18.0.1", "127.0.0.1"));
+}
+
+#[test]
+fn what_a_tree_does_not_have_is_not_judged() {
+    let root = std::env::temp_dir().join(format!("doctor-tree-{}", std::process::id()));
+    std::fs::create_dir_all(root.join("proc/sys/net/ipv4")).unwrap();
+    std::fs::write(root.join("proc/sys/net/ipv4/tcp_window_scaling"), "0\n").unwrap();
+    let sample = sources::tree(&root);
+    std::fs::remove_dir_all(&root).unwrap();
+    let report = Report::of(&Record::new(None, sample).window());
+    assert!(
+        report.not_judged.iter().any(|id| id == "ACC-01") && report.not_judged.iter().any(|id| id == "CC-07")
+    );
+    assert!(report.text().contains("not judged for that reason: ACC-01"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_mutated_record_never_panics(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
+        let (before, now) = host();
+        let mut text = Record::new(Some(before), now).text().into_bytes();
+        let at = at.index(text.len());
+        if cut { text.truncate(at) } else { text[at] = byte }
+        if let Ok(mut record) = Record::parse(&String::from_utf8_lossy(&text)) {
+            record.mask();
+            let report = Report::of(&record.window());
+            let _ = (report.text(), report.prometheus(), report.script());
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Settings with values they should not have: each is found, its own fix mends it, its undo takes that back.
+use crate::{assert_healthy, findings};
+use std::net::TcpListener;
+
+const CASES: &[(&str, &str, &str)] = &[
+    ("ACC-06", "net.ipv4.tcp_abort_on_overflow", "1"),
+    ("ACC-09", "net.ipv4.tcp_syncookies", "0"),
+    ("ACC-10", "net.ipv4.tcp_syncookies", "2"),
+    ("CC-02", "net.ipv4.tcp_no_ssthresh_metrics_save", "0"),
+    ("CC-08", "net.ipv4.tcp_early_retrans", "0"),
+    ("CC-08", "net.ipv4.tcp_recovery", "0"),
+    ("ST-10", "net.ipv4.tcp_fin_timeout", "30"),
+    ("TFO-01", "net.ipv4.tcp_fastopen", "0"),
+    ("TFO-10", "net.ipv4.tcp_fastopen", "515"),
+    ("TFO-11", "net.ipv4.tcp_fastopen", "259"),
+    ("TFO-12", "net.ipv4.tcp_fastopen", "1027"),
+    ("WIN-01", "net.ipv4.tcp_window_scaling", "0"),
+    ("WIN-08", "net.ipv4.tcp_moderate_rcvbuf", "0"),
+    ("WIN-12", "net.ipv4.tcp_sack", "0"),
+    ("WIN-12", "net.ipv4.tcp_timestamps", "0"),
+    ("TX-06", "net.ipv4.tcp_limit_output_bytes", "4096"),
+];
+
+#[test]
+fn each_wrong_setting_is_found_and_gone_after_its_fix() {
+    for (id, setting, value) in CASES {
+        testnet::in_namespace(|| {
+            let _listener = TcpListener::bind("0.0.0.0:0").unwrap();
+            assert_healthy(&findings(|| {}));
+            testnet::sysctl(setting, value);
+            let found = findings(|| {});
+            let finding =
+                found.iter().find(|finding| finding.id == *id).unwrap_or_else(|| panic!("{id}: {found:#?}"));
+            assert!(
+                finding.evidence.iter().any(|evidence| evidence.name == *setting && evidence.value == *value)
+            );
+            run(&finding.fix.commands);
+            assert!(
+                !findings(|| {}).iter().any(|finding| finding.id == *id),
+                "{id} after {:?}",
+                finding.fix.commands
+            );
+            run(&finding.fix.undo);
+            assert_eq!(testnet::read_sysctl(setting), *value, "{id}");
+        });
+    }
+}
+
+/// What `sysctl -w NAME="VALUE"` does, where procps is not installed too.
+fn run(commands: &[String]) {
+    for command in commands {
+        let assignment = command.strip_prefix("sysctl -w ").unwrap();
+        let (name, value) = assignment.split_once('=').unwrap();
+        testnet::sysctl(name, value.trim_matches('"'));
+    }
+}
