@@ -90,7 +90,7 @@ pub const EXCUSES: &[Excuse] = &[
         words: "RFC 9293 §3.8.4: a connection that the peer no longer answers for may be ended; every probe went unanswered",
         applies: |facts, side| {
             gave_up(facts, side)
-                && patience::was_hindered(facts, side)
+                && (patience::was_hindered(facts, side) || patience::is_probed_in_vain(facts, side))
                 && patience::is_keepalive_over(facts, side)
         },
     },

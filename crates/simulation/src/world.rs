@@ -207,10 +207,13 @@ impl<'a> World<'a> {
     fn run_until_quiet(&mut self) -> Result<(), Failure> {
         self.step()?;
         let until = self.now + LONGEST;
-        let (mut silent, mut packets) = (0, self.wire.packets);
+        // What `TCP_TX_DELAY` holds back has been sent as well.
+        let sent = |stacks: &[Host; 2]| stacks.iter().map(|stack| stack.counters().out_segs).sum::<u64>();
+        let (mut silent, mut before) = (0, (self.wire.packets, sent(&self.stacks)));
         while let Some(next) = self.next() {
-            silent = if packets == self.wire.packets { silent + 1 } else { 0 };
-            packets = self.wire.packets;
+            let now = (self.wire.packets, sent(&self.stacks));
+            silent = if now == before { silent + 1 } else { 0 };
+            before = now;
             if silent > MOST_SILENT {
                 let now = self.now;
                 let timers = self.stacks.each_mut().map(|stack| stack.poll_timeout().map(|at| at.since(now)));

@@ -106,7 +106,9 @@ impl Connection {
             return self.end_if(cx, true);
         }
         if !self.orphan {
-            return self.end_if(cx, u32::from(probes) > cx.config.tcp_retries2);
+            // Probes are counted up to 255, which `tcp_retries2` may be.
+            let expired = probes == u8::MAX || u32::from(probes) > cx.config.tcp_retries2;
+            return self.end_if(cx, expired);
         }
         let alive = !self.rtt.is_exhausted();
         let retries = orphan_retries(&cx.config, alive, self.soft_error.is_some());

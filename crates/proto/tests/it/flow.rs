@@ -127,6 +127,24 @@ fn an_unanswered_probe_ends_the_connection() {
     assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
 }
 
+/// Probes are counted in a byte, and `tcp_retries2` may be all that it holds.
+#[test]
+fn the_most_unanswered_probes_end_the_connection_too() {
+    let mut config = Config::default();
+    config.set("net.ipv4.tcp_retries2", "255").unwrap();
+    config.set("net.ipv4.tcp_rto_max_ms", "1000").unwrap();
+    let mut p = Peer::new(config);
+    let listener = p.listen();
+    let id = p.establish(listener);
+    p.send("A 1 ack 1 win 0");
+    p.write(id, b"x");
+    for wait in [200, 400, 800].into_iter().chain([1000; 251]) {
+        p.expect_after(wait, "A 0 ack 1");
+    }
+    p.expect_nothing_for(1000);
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
+}
+
 /// The window closes over text in flight (the peer shrank it): it is not thrown at the peer, but probed.
 #[test]
 fn a_window_that_shrinks_over_text_in_flight_is_probed() {

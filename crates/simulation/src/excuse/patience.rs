@@ -98,7 +98,8 @@ pub(super) fn is_opening_given_up(facts: &Facts<'_>, side: usize) -> bool {
     } as u32;
     let initial = end.configs.iter().map(|config| config.rto_initial).min().unwrap_or_default();
     let most = modelled(retries, initial, end.rto_max()).min(end.user_timeout().unwrap_or(Duration::MAX));
-    account.waited(*at) + end.latest() >= most || account.syns > retries
+    // A server hears of it when it accepts the connection: the last answer may have come behind the end.
+    account.syns > retries || account.heard_nothing() && account.waited(*at) + end.latest() >= most
 }
 
 /// Keepalive (RFC 9293 §3.8.4): the peer was silent, and then left every probe unanswered.
@@ -116,6 +117,12 @@ pub(super) fn is_keepalive_over(facts: &Facts<'_>, side: usize) -> bool {
     let silence = account.silence(*at) + end.latest();
     let unanswered = silence >= time + probes * interval && account.sent_since_heard >= probes;
     unanswered || end.user_timeout().is_some_and(|borne| silence >= borne && account.sent_since_heard > 0)
+}
+
+/// Keepalive probes are invalid segments, and the other end limits what it answers to those (`tcp_invalid_ratelimit`).
+pub(super) fn is_probed_in_vain(facts: &Facts<'_>, side: usize) -> bool {
+    let rare = |config: &Config| config.tcp_invalid_ratelimit > 500;
+    facts.sides[1 - side].configs.iter().any(rare)
 }
 
 /// An end that nobody holds any more gives up sooner (`tcp_orphan_retries`): after that time, or so many window probes.
@@ -138,7 +145,12 @@ pub(super) fn is_orphan_given_up(facts: &Facts<'_>, side: usize) -> bool {
 
 /// Something kept the two from hearing each other in that time, or the peer has told of a closed window (it reads nothing), or the time is too short for a round trip.
 pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
-    let Some((at, account)) = &facts.sides[side].over else { return false };
+    let end = &facts.sides[side];
+    let Some((at, account)) = &end.over else { return false };
+    if end.leaves_late() && account.waits_since.is_none() {
+        // What it waits for has not left yet (`TCP_TX_DELAY`).
+        return true;
+    }
     let from = [account.waits_since, account.progress_at, account.heard_at].into_iter().flatten().min();
     let from = from.unwrap_or(*at);
     let trip = facts.round_trip();

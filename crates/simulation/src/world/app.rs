@@ -208,10 +208,15 @@ impl World<'_> {
     fn accept_all(&mut self) -> Result<(), Failure> {
         self.to_accept = None;
         while let Ok((id, peer)) = self.stacks[SERVER].accept(self.now, self.listener) {
-            let which = self.by_port.get(&peer.port()).copied();
-            self.say(format_args!("accepted {which:?} from {peer}"));
-            let which = which.filter(|which| self.apps[*which][SERVER].is_none());
-            self.watch_accepted(peer.ip(), which.is_none())?;
+            let known = self.by_port.get(&peer.port()).copied();
+            self.say(format_args!("accepted {known:?} from {peer}"));
+            let which = known.filter(|which| self.apps[*which][SERVER].is_none());
+            // A client takes a reset of its SYN with data for a middlebox's, and tries without (RFC 7413 §4.1.3.1): a server that aborts at once
+            // meets it again.
+            let aborted = known.is_some_and(|which| {
+                self.apps[which][SERVER].as_ref().is_some_and(|app| app.fate == Fate::Left)
+            });
+            self.watch_accepted(peer.ip(), which.is_none() && !aborted)?;
             let Some(which) = which else {
                 // A copy of a SYN, or a packet of an attacker: nobody has anything to say to it.
                 self.stacks[SERVER].abort(self.now, id);

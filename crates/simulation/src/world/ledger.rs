@@ -31,6 +31,8 @@ pub struct Account {
     pub told_closed: bool,
     said: Option<(Seen, Instant)>,
     repeats: u32,
+    /// Packets that have reached it, each of which it may still answer: many may arrive at once.
+    to_answer: u32,
 }
 
 /// How often a packet was sent with nothing heard in between, and how long after the one before.
@@ -42,7 +44,9 @@ pub(super) struct Repeated {
 
 impl Account {
     fn repeats(&mut self, now: Instant, seen: Seen) -> Repeated {
-        let last = self.said.replace((seen, now)).filter(|(last, _)| *last == seen);
+        let answers = self.to_answer > 0;
+        self.to_answer = self.to_answer.saturating_sub(1);
+        let last = self.said.replace((seen, now)).filter(|(last, _)| *last == seen && !answers);
         self.repeats = if last.is_some() { self.repeats + 1 } else { 0 };
         Repeated { times: self.repeats, after: last.map_or(Duration::MAX, |(_, at)| now.since(at)) }
     }
@@ -143,6 +147,7 @@ pub(super) fn is_harmed(accounts: &mut Accounts, from: usize, now: Instant) {
 pub(super) fn arrives(accounts: &mut Accounts, to: usize, now: Instant, seen: Option<Seen>) {
     let account = &mut accounts[to];
     account.said = None;
+    account.to_answer += 1;
     let Some(seen) = seen else { return };
     account.heard_at = Some(now);
     account.sent_since_heard = 0;
