@@ -138,7 +138,8 @@ pub(super) fn is_orphan_given_up(facts: &Facts<'_>, side: usize) -> bool {
     let exhausted = end.configs.iter().any(|config| config.tcp_orphan_retries == 0).then(|| end.rto_max());
     let most = modelled(retries, BASE, end.rto_max()).min(borne).min(exhausted.unwrap_or(Duration::MAX));
     let late = end.latest();
-    account.waited(*at) + late >= most
+    // The answer that its reset tells of may be one that came too late.
+    account.waited(*at).max(account.longest_wait) + late >= most
         || account.stuck(*at) + late >= most.min(borne)
         || account.sent_since_progress >= retries
 }

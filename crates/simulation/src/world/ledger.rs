@@ -15,6 +15,8 @@ pub struct Account {
     acked_to: Option<SeqNum>,
     /// Something it has sent is unanswered: since the last progress, or since it was sent.
     pub waits_since: Option<Instant>,
+    /// The longest that an answer which came was waited for.
+    pub longest_wait: Duration,
     /// The last progress.
     pub progress_at: Option<Instant>,
     /// Packets it has sent since.
@@ -161,6 +163,7 @@ pub(super) fn arrives(accounts: &mut Accounts, to: usize, now: Instant, seen: Op
     if !seen.flags.contains(Flags::ACK) || !news || seen.ack.after(sent_to) {
         return;
     }
+    account.longest_wait = account.longest_wait.max(account.waited(now));
     account.acked_to = Some(seen.ack);
     account.progress_at = Some(now);
     account.sent_since_progress = 0;
