@@ -1,6 +1,7 @@
 //! Developer commands that ship nothing: `cargo xtask test` is everything that must pass, with what it needs installed.
 
 mod bare;
+mod circles;
 mod fuzz;
 mod packages;
 mod plant;

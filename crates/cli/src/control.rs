@@ -5,20 +5,22 @@
 //! ```
 //!
 //! - `control/place.rs`: where the socket lies, and which stacks there are;
-//! - `control/server.rs`: the running side; `control/client.rs`: the asking one.
+//! - `control/server.rs`: the running side; `control/client.rs`: the asking one;
+//! - `control/listing.rs`: sockets as `firstbyte ss` prints them.
 //!
 //! Requests are words ([`control::Request`]); answers are what the asking verb prints, so that it decides nothing. Only the user who runs the stack
 //! can ask: the socket has mode 0600.
 mod client;
+mod listing;
 mod place;
 mod server;
 
 pub(crate) use client::{ControlArgs, ask};
 pub(crate) use server::ControlSocket;
 
-use crate::ss::list;
 use control::Request;
 use firstbyte::{Net, RouteMetrics, show_route};
+use listing::list;
 use serde_json::{Map, Value};
 
 /// The longest request, bytes.

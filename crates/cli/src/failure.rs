@@ -1,5 +1,5 @@
 //! Why a command failed: a sentence that says what to do, and an exit code.
-use crate::{escape, terminal};
+use crate::{color, escape};
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ impl Failure {
 
     /// Says it on stderr.
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("{} {}", terminal::stderr_label("error:", "31"), escape::message(&self.message));
+        eprintln!("{} {}", color::stderr_label("error:", "31"), escape::message(&self.message));
         ExitCode::from(self.exit_code)
     }
 }
@@ -47,5 +47,5 @@ impl Failure {
 /// Says on stderr what is odd but no reason to stop.
 pub(crate) fn warn(message: impl Display) {
     let message = escape::message(&message.to_string());
-    eprintln!("{} {message}", terminal::stderr_label("warning:", "33"));
+    eprintln!("{} {message}", color::stderr_label("warning:", "33"));
 }

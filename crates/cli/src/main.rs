@@ -15,6 +15,7 @@
 //! Nothing of TCP or of Fast Open is decided here: that is the library's.
 #![forbid(unsafe_code)]
 mod bdp;
+mod color;
 mod control;
 mod doctor;
 mod escape;

@@ -15,6 +15,7 @@ mod ending;
 mod files;
 mod key;
 mod log;
+mod page;
 mod reply;
 
 use crate::control::ControlSocket;

@@ -1,9 +1,4 @@
-//! `firstbyte ss`: the sockets of a running stack, in the words of ss(8).
-//!
-//! - `ss/listing.rs`: what is listed and how it looks; made by the stack's own process.
-mod listing;
-
-pub(crate) use listing::list;
+//! `firstbyte ss`: the sockets of a running stack, in the words of ss(8). The stack's own process makes the list (`control/listing.rs`).
 
 use crate::control::{ControlArgs, ask};
 use crate::failure::Failure;

@@ -1,4 +1,5 @@
-//! Standard output, and what it may look like: colour only on a terminal and without `NO_COLOR`, and the terminal's width.
+//! Standard output, and what fits it: the terminal's width, and colour where that may be.
+use crate::color::may_color;
 use crate::failure::Failure;
 use ::lab::report::PageStyle;
 use std::io::{self, IsTerminal, Write};
@@ -25,18 +26,5 @@ pub(crate) fn page_style() -> PageStyle {
     PageStyle {
         width: size.map_or(PageStyle::default().width, |size| usize::from(size.ws_col)),
         color: may_color(&stdout),
-    }
-}
-
-/// May escape sequences be written there?
-pub(crate) fn may_color(stream: &impl IsTerminal) -> bool {
-    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
-/// A word for stderr, bold and coloured (an SGR code) where that may be.
-pub(crate) fn stderr_label(word: &str, color: &str) -> String {
-    match may_color(&io::stderr()) {
-        true => format!("\x1b[1;{color}m{word}\x1b[0m"),
-        false => word.to_owned(),
     }
 }

@@ -7,6 +7,7 @@ mod ending;
 
 use crate::SHUTDOWN_TIMEOUT;
 use crate::timer::Timer;
+use crate::watched::watch_fd;
 use device::Device;
 use ending::Ending;
 use host::{Clock, Host, Phase, Pump, RealClock, Signal, Step};
@@ -152,12 +153,6 @@ async fn let_others_run() {
         Poll::Pending
     })
     .await;
-}
-
-/// Has the runtime watch `fd`.
-#[expect(deprecated, reason = "the replacement is unsafe; an `OwnedFd` that never changes keeps its promise")]
-pub(crate) fn watch_fd(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    AsyncFd::new(fd)
 }
 
 fn poll_woken<'a>(

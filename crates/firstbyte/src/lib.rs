@@ -70,6 +70,7 @@ mod net;
 mod socket;
 mod stream;
 mod timer;
+mod watched;
 
 pub use listener::{TcpListener, TcpListenerBuilder};
 pub use net::{Net, NetBuilder, SHUTDOWN_TIMEOUT};

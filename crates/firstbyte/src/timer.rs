@@ -3,6 +3,7 @@
 //! A runtime's own timers count in milliseconds; the hold of a SYN-ACK is shorter than one. A timerfd fires
 //! within some ten microseconds of its time. It is armed again only when a deadline moves earlier: one that
 //! moves later lets the timer fire for nothing once, which is cheaper than a system call per change.
+use crate::watched::watch_fd;
 use host::{Clock, RealClock};
 use proto::Instant;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
@@ -24,7 +25,7 @@ impl Timer {
     pub(crate) fn new() -> io::Result<Timer> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let fd = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(Timer { fd: crate::driver::watch_fd(fd)?, armed_at: None })
+        Ok(Timer { fd: watch_fd(fd)?, armed_at: None })
     }
 
     /// Ready once `deadline` has passed, and now and then before.

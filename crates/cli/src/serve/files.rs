@@ -3,7 +3,7 @@
 //! Only regular files under the folder are served, after symbolic links have been followed; no listings. A small file is read at
 //! once, so that it can ride on the SYN-ACK; a larger one by a helper thread.
 use super::body::Body;
-use super::reply::text;
+use super::page::text;
 use crate::failure::Failure;
 use hyper::header::{
     ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,

@@ -1,10 +1,11 @@
 //! Which answer a request gets.
 use super::body::Body;
 use super::files::Root;
+use super::page::text;
 use crate::failure::Failure;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, SERVER};
+use hyper::header::{ALLOW, CACHE_CONTROL, HeaderValue, SERVER};
 use hyper::{Method, Request, Response, StatusCode};
 use std::path::Path;
 use std::sync::Arc;
@@ -51,14 +52,6 @@ impl Site {
 /// RFC 8470 §5.1: the request was early data on an earlier hop.
 const EARLY_DATA: &str = "early-data";
 const PRODUCT: &str = concat!("firstbyte/", env!("CARGO_PKG_VERSION"));
-
-/// A short page of text.
-pub(crate) fn text(status: StatusCode, text: impl Into<String>) -> Response<Body> {
-    let mut reply = Response::new(Body::whole(text.into().into()));
-    *reply.status_mut() = status;
-    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    reply
-}
 
 fn greeting(early: bool) -> Response<Body> {
     let how = match early {

@@ -17,6 +17,23 @@ use core::time::Duration;
 use posix::{Accept, Close, Connect, Destination, Errno, Sockets, Splice};
 use proto::Instant;
 
+/// How many bytes `[{..., 100}, {..., 20}]` names.
+fn total(vector: &Expr) -> Result<Expr, String> {
+    let Expr::List(entries) = vector else {
+        return Err(format!("`{vector}`: buffers in brackets are expected"));
+    };
+    let mut sum = 0_usize;
+    for entry in entries {
+        match entry {
+            Expr::Tuple(pair) if pair.len() == 2 && pair[0] == Expr::Ellipsis => {
+                sum = sum.saturating_add(size(&pair[1])?);
+            }
+            other => return Err(format!("`{other}`: a buffer is `{{..., length}}`")),
+        }
+    }
+    Ok(Expr::Int(count(sum)))
+}
+
 /// An attempt that never waits.
 fn at_once(mut call: impl FnMut(&mut Sockets, Instant) -> Result<Answer, Errno> + 'static) -> Attempt {
     Box::new(move |sockets, now| Ok(call(sockets, now)?))

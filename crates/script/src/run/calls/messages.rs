@@ -1,6 +1,6 @@
 //! `recvmsg`: what it tells beside the bytes, and the error queue.
 
-use super::{count, value};
+use super::{count, total, value};
 use crate::ast::{Call, Expr, Field};
 use crate::run::Runner;
 use crate::run::START;
@@ -30,7 +30,7 @@ impl Runner<'_> {
 
     fn recvmsg(&mut self, fd: &Expr, message: &Expr, flags: &Expr) -> Result<Attempt, String> {
         let message = fields(message)?;
-        let len = super::transfer::total(field(message, "msg_iov").ok_or("msg_iov is missing")?)?;
+        let len = total(field(message, "msg_iov").ok_or("msg_iov is missing")?)?;
         let expected = control(message)?;
         if int(flags)? & libc::MSG_ERRQUEUE == 0 {
             return self.receive(fd, (&Expr::Ellipsis, &len), flags, expected);

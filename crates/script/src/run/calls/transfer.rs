@@ -1,7 +1,7 @@
 //! Calls that send and receive. What is sent is zeros, as many as the script says.
 
 use super::messages::{Expected, compare};
-use super::{at_once, count, value};
+use super::{at_once, count, total, value};
 use crate::ast::{Call, Expr};
 use crate::run::Runner;
 use crate::run::values::{field, fields, int, is_null, number, only, size};
@@ -161,21 +161,4 @@ fn vectors(vector: &Expr, number: &Expr) -> Result<Expr, String> {
         }
         _ => Ok(len),
     }
-}
-
-/// How many bytes `[{..., 100}, {..., 20}]` names.
-pub(super) fn total(vector: &Expr) -> Result<Expr, String> {
-    let Expr::List(entries) = vector else {
-        return Err(format!("`{vector}`: buffers in brackets are expected"));
-    };
-    let mut sum = 0_usize;
-    for entry in entries {
-        match entry {
-            Expr::Tuple(pair) if pair.len() == 2 && pair[0] == Expr::Ellipsis => {
-                sum = sum.saturating_add(size(&pair[1])?);
-            }
-            other => return Err(format!("`{other}`: a buffer is `{{..., length}}`")),
-        }
-    }
-    Ok(Expr::Int(count(sum)))
 }

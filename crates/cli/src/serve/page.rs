@@ -1,0 +1,12 @@
+//! Pages that no file holds.
+use super::body::Body;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Response, StatusCode};
+
+/// A short page of text.
+pub(crate) fn text(status: StatusCode, text: impl Into<String>) -> Response<Body> {
+    let mut reply = Response::new(Body::whole(text.into().into()));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    reply
+}
