@@ -194,6 +194,12 @@ impl Socket {
         format!("{}:{} -> {}:{}", self.local, self.local_port, self.peer, self.peer_port)
     }
 
+    /// Has it these ends, too: is it the same socket in another sample?
+    pub fn has_ends_of(&self, other: &Socket) -> bool {
+        let ends = |socket: &Socket| (socket.local_port, socket.peer_port);
+        ends(self) == ends(other) && self.local == other.local && self.peer == other.peer
+    }
+
     /// Packets that never reached it.
     pub fn drops(&self) -> u32 {
         self.memory.map_or(0, |memory| memory.drops)

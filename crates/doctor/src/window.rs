@@ -42,11 +42,19 @@ impl<'a> Window<'a> {
         self.before
     }
 
+    /// The same socket in the earlier sample.
+    fn earlier(&self, socket: &Socket) -> Option<&'a Socket> {
+        self.before?.sockets.iter().find(|other| other.has_ends_of(socket))
+    }
+
+    /// Does it hold for this socket, and did it in the earlier sample, if there is one?
+    pub fn holds_in_each(&self, socket: &Socket, holds: impl Fn(&Socket) -> bool) -> bool {
+        holds(socket) && (self.before.is_none() || self.earlier(socket).is_some_and(holds))
+    }
+
     /// What was added to a listener's drops.
     pub fn drops_grown(&self, listener: &Socket) -> u32 {
-        let same = |other: &&Socket| other.local == listener.local && other.local_port == listener.local_port;
-        let before = self.before.and_then(|before| before.listeners().find(same)).map_or(0, Socket::drops);
-        listener.drops().saturating_sub(before)
+        listener.drops().saturating_sub(self.earlier(listener).map_or(0, Socket::drops))
     }
 
     /// Evidence: what was added to a counter.

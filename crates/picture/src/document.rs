@@ -1,6 +1,6 @@
 //! What a page says and shows.
 
-use crate::{Graph, Ladder, page, sheet};
+use crate::{Graph, Ladder};
 
 /// A question, its answer in words, and what was seen.
 #[derive(Clone, Debug, Default)]
@@ -65,16 +65,6 @@ impl Document {
     /// A page without an answer yet.
     pub fn new(title: impl Into<String>, question: impl Into<String>) -> Document {
         Document { title: title.into(), question: question.into(), ..Document::default() }
-    }
-
-    /// One self-contained HTML file.
-    pub fn to_html(&self) -> String {
-        page::html(self)
-    }
-
-    /// All its drawings below each other, as one SVG file for a paper or a slide.
-    pub fn to_svg(&self) -> String {
-        sheet::svg(self)
     }
 
     /// Where the common axis of time ends, milliseconds.

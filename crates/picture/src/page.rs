@@ -25,7 +25,14 @@ pub(crate) fn head(title: &str) -> String {
     )
 }
 
-pub(crate) fn html(document: &Document) -> String {
+impl Document {
+    /// One self-contained HTML file.
+    pub fn to_html(&self) -> String {
+        html(self)
+    }
+}
+
+fn html(document: &Document) -> String {
     let end = document.end();
     let mut page = head(&document.title);
     // Writing to a string cannot fail.

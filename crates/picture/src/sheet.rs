@@ -17,7 +17,14 @@ const LINE: f64 = 24.0;
 const SWATCH: f64 = 30.0;
 const LETTER: f64 = 6.6;
 
-pub(crate) fn svg(document: &Document) -> String {
+impl Document {
+    /// All its drawings below each other, as one SVG file for a paper or a slide.
+    pub fn to_svg(&self) -> String {
+        svg(self)
+    }
+}
+
+fn svg(document: &Document) -> String {
     let mut sheet = Sheet { body: String::new(), y: PAD };
     sheet.heading("title", &document.question);
     for graph in &document.summary {

@@ -87,7 +87,8 @@ pub const EXCUSES: &[Excuse] = &[
     },
     Excuse {
         name: "keepalive found nobody",
-        words: "RFC 9293 §3.8.4: a connection that the peer no longer answers for may be ended; every probe went unanswered",
+        words: "RFC 9293 §3.8.4: a connection that the peer no longer answers for may be ended; every probe went unanswered, \
+                perhaps since the other end answers segments below its window no more often than tcp_invalid_ratelimit lets it",
         applies: |facts, side| {
             gave_up(facts, side)
                 && (patience::was_hindered(facts, side) || patience::is_probed_in_vain(facts, side))

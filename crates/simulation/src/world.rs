@@ -211,9 +211,9 @@ impl<'a> World<'a> {
         let sent = |stacks: &[Host; 2]| stacks.iter().map(|stack| stack.counters().out_segs).sum::<u64>();
         let (mut silent, mut before) = (0, (self.wire.packets, sent(&self.stacks)));
         while let Some(next) = self.next() {
-            let now = (self.wire.packets, sent(&self.stacks));
-            silent = if now == before { silent + 1 } else { 0 };
-            before = now;
+            let so_far = (self.wire.packets, sent(&self.stacks));
+            silent = if so_far == before { silent + 1 } else { 0 };
+            before = so_far;
             if silent > MOST_SILENT {
                 let now = self.now;
                 let timers = self.stacks.each_mut().map(|stack| stack.poll_timeout().map(|at| at.since(now)));

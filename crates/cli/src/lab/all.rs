@@ -1,6 +1,6 @@
 //! `firstbyte lab all`: every scenario, as many at a time as there are cores, and the book of their pages.
 
-use super::args::{LabArgs, Scenario};
+use super::args::{AllArgs, LabArgs, Scenario};
 use super::{perform, shelf};
 use crate::failure::Failure;
 use crate::terminal::print;
@@ -10,26 +10,10 @@ use ::lab::scenario::CATALOGUE;
 use clap::Parser;
 use picture::{Chapter, Leaf};
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// What `lab all` takes.
-#[derive(clap::Args, Debug)]
-pub(super) struct AllArgs {
-    /// Write a page for each scenario and an index into DIR.
-    #[arg(long, value_name = "DIR")]
-    html: Option<PathBuf>,
-    /// Run only the I-th of N parts, e.g. 2/5: each on a machine of its own.
-    #[arg(long, value_name = "I/N", value_parser = part)]
-    shard: Option<(usize, usize)>,
-}
-
-fn part(text: &str) -> Result<(usize, usize), String> {
-    let numbers = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
-    numbers.filter(|(i, n)| (1..=*n).contains(i)).ok_or_else(|| "write I/N with 1 ≤ I ≤ N, e.g. 2/5".into())
-}
 
 /// A scenario that was run.
 struct Done {
@@ -164,14 +148,6 @@ fn book(done: &[Done]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parts_lie_within_the_whole() {
-        assert_eq!(part("2/5"), Ok((2, 5)));
-        for wrong in ["0/5", "6/5", "5", "a/b", "1/0"] {
-            assert!(part(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn every_tour_runs_with_its_defaults() {

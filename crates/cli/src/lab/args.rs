@@ -46,7 +46,7 @@ pub(super) enum Scenario {
     #[command(about = about("textbook"))]
     Textbook(TextbookArgs),
     /// Run every scenario, and make the book of their pages.
-    All(super::all::AllArgs),
+    All(AllArgs),
     /// List the scenarios that have a word.
     Find {
         /// In their names, questions and files; case does not matter.
@@ -362,6 +362,22 @@ fn round_trip(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
 
+/// What `lab all` takes.
+#[derive(clap::Args, Debug)]
+pub(super) struct AllArgs {
+    /// Write a page for each scenario and an index into DIR.
+    #[arg(long, value_name = "DIR")]
+    pub(super) html: Option<PathBuf>,
+    /// Run only the I-th of N parts, e.g. 2/5: each on a machine of its own.
+    #[arg(long, value_name = "I/N", value_parser = part)]
+    pub(super) shard: Option<(usize, usize)>,
+}
+
+fn part(text: &str) -> Result<(usize, usize), String> {
+    let numbers = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    numbers.filter(|(i, n)| (1..=*n).contains(i)).ok_or_else(|| "write I/N with 1 ≤ I ≤ N, e.g. 2/5".into())
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -376,6 +392,14 @@ pub(super) mod tests {
     pub(in crate::lab) fn parse(line: &str) -> Result<LabArgs, String> {
         let words = std::iter::once("lab").chain(line.split_whitespace());
         Command::try_parse_from(words).map(|command| command.lab).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn parts_lie_within_the_whole() {
+        assert_eq!(part("2/5"), Ok((2, 5)));
+        for wrong in ["0/5", "6/5", "5", "a/b", "1/0"] {
+            assert!(part(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

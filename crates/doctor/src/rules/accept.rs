@@ -147,11 +147,7 @@ fn filling(window: &Window<'_>) -> Vec<Found> {
     let filling = |socket: &Socket| {
         socket.recv_queue >= 8 && f64::from(socket.recv_queue) >= 0.7 * f64::from(socket.send_queue)
     };
-    each_listener(window, Severity::Warning, |listener| {
-        let same = |other: &&Socket| other.local == listener.local && other.local_port == listener.local_port;
-        let before = window.before().is_none_or(|before| before.listeners().find(same).is_some_and(filling));
-        before && filling(listener)
-    })
+    each_listener(window, Severity::Warning, |listener| window.holds_in_each(listener, filling))
 }
 
 fn clamped(window: &Window<'_>) -> Vec<Found> {

@@ -69,26 +69,7 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Look at the peer; TCP_USER_TIMEOUT bounds the wait.",
         settings: &[],
         needs: &[Sockets],
-        judge: |window| {
-            connections(window, |window, socket| {
-                socket
-                    .probing
-                    .then(|| {
-                        vec![
-                            ("timer".to_owned(), "persist".to_owned()),
-                            ("Send-Q".to_owned(), socket.send_queue.to_string()),
-                        ]
-                    })
-                    .filter(|_| {
-                        window.before().is_none_or(|before| {
-                            before.sockets.iter().any(|other| other.probing && other.ends() == socket.ends())
-                        })
-                    })
-                    .map(|evidence| {
-                        (Severity::Warning, evidence, "the persist timer ran in each sample".to_owned())
-                    })
-            })
-        },
+        judge: |window| connections(window, closed_window),
     },
     Rule {
         id: "WIN-11",
@@ -152,22 +133,28 @@ fn waits_for_window(_: &Window<'_>, socket: &Socket) -> Judged {
     })
 }
 
+fn closed_window(window: &Window<'_>, socket: &Socket) -> Judged {
+    window.holds_in_each(socket, |socket| socket.probing).then(|| {
+        let evidence = vec![
+            ("timer".to_owned(), "persist".to_owned()),
+            ("Send-Q".to_owned(), socket.send_queue.to_string()),
+        ];
+        (Severity::Warning, evidence, "the persist timer ran in each sample".to_owned())
+    })
+}
+
 fn small_send_buffer(window: &Window<'_>, socket: &Socket) -> Judged {
     let (info, Memory { sndbuf, wmem_queued, .. }) = (socket.info?, socket.memory?);
-    let full = |memory: Memory| u64::from(memory.wmem_queued) * 10 >= u64::from(memory.sndbuf) * 9;
-    let same = |other: &&Socket| other.ends() == socket.ends();
-    let stays = window.before().is_none_or(|before| {
-        before
-            .sockets
-            .iter()
-            .find(same)
-            .and_then(|other| other.memory)
-            .is_some_and(|memory| full(memory) && memory.sndbuf == sndbuf)
-    });
+    let full = |socket: &Socket| {
+        socket.memory.is_some_and(|memory| {
+            memory.sndbuf == sndbuf && u64::from(memory.wmem_queued) * 10 >= u64::from(sndbuf) * 9
+        })
+    };
     let room = u64::from(info.snd_cwnd) * u64::from(info.snd_mss);
     let largest = window.now.nth("net.ipv4.tcp_wmem", 2)?;
     let small = u64::from(sndbuf) < 2 * room && i64::from(sndbuf) < largest;
-    (stays && full(socket.memory?) && info.unacked > 0 && info.unacked < info.snd_cwnd && small).then(|| {
+    let waits = info.unacked > 0 && info.unacked < info.snd_cwnd;
+    (small && waits && window.holds_in_each(socket, full)).then(|| {
         let evidence = vec![
             ("sndbuf".to_owned(), format!("{sndbuf} bytes")),
             ("wmem_queued".to_owned(), format!("{wmem_queued} bytes")),

@@ -15,23 +15,25 @@ impl Stack {
     /// the refusal for a sign of congestion, and tries again at the next event, or after 500 ms where nothing is in flight that could be
     /// answered. To be told before the next packet is asked for; of several that were, the last first.
     ///
-    /// A packet that belongs to no connection is lost, and so is one that others of the same connection have left behind.
+    /// A packet that belongs to no connection is lost, and so is one that others of the same connection have left behind. So is a reset: it
+    /// answers what came, and has nothing that a connection could take back.
     #[cold]
     pub fn handle_refusal(&mut self, now: Instant, packet: &TxPacket) {
         let ends = wire::ends_of(packet.header());
         let Some(((local, local_port), (peer, peer_port))) = ends else { return };
-        if read(packet).is_none_or(|refused| refused.flags.contains(Flags::RST)) {
-            // A reset of what came from its peer has nothing of the connection's; what that has to send is yet to be tried.
+        let Some(refused) = read(packet).filter(|refused| !refused.flags.contains(Flags::RST)) else {
             return;
-        }
+        };
         let Some(index) = self.find_connection(&FourTuple { local, local_port, peer, peer_port }) else {
             return;
         };
         // What it has written behind, in the middle of the application's call, does not leave either.
         while let Some(later) = self.replies.take_last(|later| wire::ends_of(later.header()) == ends) {
-            self.take_back(now, index, &later);
+            if let Some(later) = read(&later) {
+                self.take_back(now, index, &later);
+            }
         }
-        self.take_back(now, index, packet);
+        self.take_back(now, index, &refused);
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         if !connection.is_opening_due() {
             // It would only be refused again: something must happen first.
@@ -45,9 +47,9 @@ impl Stack {
         }
     }
 
-    fn take_back(&mut self, now: Instant, index: u32, packet: &TxPacket) {
-        if let (Some(refused), Some(connection)) = (read(packet), self.connections.get_mut(index)) {
-            connection.could_not_leave(self.shared.context(now), &refused);
+    fn take_back(&mut self, now: Instant, index: u32, refused: &Refused) {
+        if let Some(connection) = self.connections.get_mut(index) {
+            connection.could_not_leave(self.shared.context(now), refused);
         }
     }
 }

@@ -89,9 +89,7 @@ pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
 /// R2 of a SYN, or of the SYN-ACK of one who has been accepted already.
 pub(super) fn is_opening_given_up(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
-    let Some((at, account)) = end.over.as_ref().filter(|(_, account)| account.heard_nothing()) else {
-        return false;
-    };
+    let Some((at, account)) = &end.over else { return false };
     let retries = match side {
         CLIENT => end.least_of("syn_retries", |config| config.tcp_syn_retries.into()),
         _ => end.least_of("syn_retries", |config| config.tcp_synack_retries.into()),
@@ -144,7 +142,8 @@ pub(super) fn is_orphan_given_up(facts: &Facts<'_>, side: usize) -> bool {
         || account.sent_since_progress >= retries
 }
 
-/// Something kept the two from hearing each other in that time, or the peer has told of a closed window (it reads nothing), or the time is too short for a round trip.
+/// Something kept the two from hearing each other in that time, or `TCP_TX_DELAY` keeps back what would be answered, or the peer has told of a
+/// closed window (it reads nothing), or the time is too short for a round trip.
 pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
     let Some((at, account)) = &end.over else { return false };
@@ -161,7 +160,7 @@ pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
     let peer_was_there =
         peer.fate == Some(Fate::Busy) || peer.over.as_ref().is_some_and(|(over, _)| over > at);
     let waited = at.since(account.waits_since.unwrap_or(from));
-    harmed || account.told_closed || !facts.sides[side].slept.is_zero() || !peer_was_there || waited <= trip
+    harmed || account.told_closed || !end.slept.is_zero() || !peer_was_there || waited <= trip
 }
 
 #[cfg(test)]

@@ -211,8 +211,8 @@ impl World<'_> {
             let known = self.by_port.get(&peer.port()).copied();
             self.say(format_args!("accepted {known:?} from {peer}"));
             let which = known.filter(|which| self.apps[*which][SERVER].is_none());
-            // A client takes a reset of its SYN with data for a middlebox's, and tries without (RFC 7413 §4.1.3.1): a server that aborts at once
-            // meets it again.
+            // A client that falls back to a plain SYN when its SYN with data is reset (`firstbyte.fast_open_verdicts`) meets a server again which
+            // aborted at once.
             let aborted = known.is_some_and(|which| {
                 self.apps[which][SERVER].as_ref().is_some_and(|app| app.fate == Fate::Left)
             });

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use core::fmt::Debug;
 use core::ops::Deref;
 use proto::{
-    AcceptError, Capabilities, Complaint, Config, ConnId, ConnectError, ConnectOptions, Events, Instant,
-    ListenError, ListenOptions, ListenerId, OptionError, ReadError, RouteMetrics, RxBatch, RxPacket,
-    SavedConnection, SettingError, SocketId, SocketOption, SocketOptions, Stack, TxPacket, WriteError,
-    WriteFlags, fast_open::Network,
+    AcceptError, Capabilities, Config, ConnId, ConnectError, ConnectOptions, Events, Instant, ListenError,
+    ListenOptions, ListenerId, OptionError, ReadError, RouteMetrics, RxBatch, RxPacket, SavedConnection,
+    SettingError, SocketId, SocketOption, SocketOptions, Stack, TxPacket, WriteError, WriteFlags,
+    fast_open::Network,
 };
 use std::net::{IpAddr, SocketAddr};
 
@@ -253,7 +253,7 @@ impl Host {
     }
 
     #[cfg(debug_assertions)]
-    pub(super) fn complaint(&mut self, now: Instant) -> Option<Complaint> {
+    pub(super) fn complaint(&mut self, now: Instant) -> Option<proto::Complaint> {
         self.stack.complaint(now)
     }
 }

@@ -2,7 +2,7 @@
 //! options that every SYN has; on a connection that asks for nothing special.
 //!
 //! What the way of all others (`syn`) does for each of its cases is done here once for this one, in its order. The packet is the same, and so
-//! is all that the connection knows afterwards: the tests let openings at random go both ways.
+//! is all that the connection knows afterwards: random worlds compare it (`Stack::set_fast_paths`).
 
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::{Handshake, PassiveOpen};

@@ -3,7 +3,7 @@
 //!
 //! Nearly every packet of short exchanges is one. What the way of all others (`send_new`, `send_range`) asks step by step, for
 //! each of its cases, is asked here once; what follows is then what those steps do for such a segment, and no more. The packet is the same,
-//! and so is all that the connection knows afterwards: the tests let the same conversations go both ways.
+//! and so is all that the connection knows afterwards: random worlds compare it (`Stack::set_fast_paths`).
 
 use crate::tcp::congestion::{Congestion, Controller};
 use crate::tcp::connection::{Connection, Context};
