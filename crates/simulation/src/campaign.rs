@@ -1,5 +1,6 @@
 //! Many worlds on several threads: each seed is played, panics are caught, and a world that does not come back is named.
 
+use crate::open::Open;
 use crate::scenario::{Intensity, Scenario};
 use crate::world::{Failure, Summary, play};
 use core::cell::RefCell;
@@ -29,7 +30,9 @@ pub struct Campaign {
     pub differential: bool,
     /// Threads.
     pub threads: usize,
-    /// Failures after which it ends.
+    /// Failures that are listed, and end nothing.
+    pub open: Open,
+    /// Failures after which it ends, without those that are listed.
     pub most_failures: usize,
 }
 
@@ -64,6 +67,11 @@ impl Campaign {
         let intensities: Vec<_> = self.intensities.iter().map(|intensity| intensity.name()).collect();
         let differential = if self.differential { "; differential" } else { "" };
         format!("{}; attacked 1 in {}{differential}", intensities.join(", "), self.attacked_every)
+    }
+
+    /// Failures that are not listed.
+    pub fn unlisted(&self, outcome: &Outcome) -> usize {
+        outcome.failures.iter().filter(|(seed, failure)| !self.open.has(*seed, failure)).count()
     }
 
     /// Plays all of them. `progress` hears now and then what has become of them.
@@ -120,7 +128,7 @@ impl Campaign {
                 Ok(summary) => outcome.totals.add(summary),
                 Err(failure) => outcome.failures.push((seed, failure)),
             }
-            if outcome.failures.len() >= self.most_failures {
+            if self.unlisted(&outcome) >= self.most_failures {
                 over.store(true, Ordering::Relaxed);
             }
         }

@@ -143,6 +143,7 @@ mod tests {
             intensities: vec![Intensity::Defaults],
             attacked_every: 5,
             differential: false,
+            open: Open::default(),
             threads: 1,
             most_failures: 1,
         }

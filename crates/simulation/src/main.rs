@@ -99,6 +99,10 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         },
         attacked_every: arguments.attacked_every,
         differential: arguments.differential,
+        open: match arguments.intensity.is_some() || arguments.attacked_every != ATTACKED_EVERY {
+            true => Open::default(),
+            false => Open::listed(),
+        },
         threads: arguments
             .threads
             .or_else(|| std::thread::available_parallelism().ok().map(Into::into))
@@ -124,7 +128,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let mut progress = Progress::new(arguments.worlds);
     let mut outcome = campaign.run(|outcome| progress.show(&campaign, outcome));
     progress.end(&campaign, &outcome);
-    let (open, gone) = set_open_apart(arguments, &campaign, &mut outcome);
+    let (open, gone) = set_open_apart(&campaign, &mut outcome);
     report(&outcome, open, progress.seconds());
     if arguments.shrink {
         let mut kinds = BTreeMap::new();
@@ -140,11 +144,8 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
 
 /// Takes the listed failures out of the outcome, and names them: how many there were, and whether one that is listed fails no more, or
 /// otherwise.
-fn set_open_apart(arguments: &Arguments, campaign: &Campaign, outcome: &mut Outcome) -> (u64, bool) {
-    if arguments.intensity.is_some() || arguments.attacked_every != ATTACKED_EVERY {
-        return (0, false);
-    }
-    let listed = Open::listed();
+fn set_open_apart(campaign: &Campaign, outcome: &mut Outcome) -> (u64, bool) {
+    let listed = &campaign.open;
     let played = campaign.seeds.start..campaign.seeds.start + outcome.worlds;
     let gone: Vec<u64> = listed.gone(played, &outcome.failures).collect();
     let all = outcome.failures.len();
@@ -172,7 +173,7 @@ fn play_on(mut campaign: Campaign, file: &Path) -> Result<bool, String> {
         let outcome = campaign.run(|outcome| progress.show(&campaign, outcome));
         progress.end(&campaign, &outcome);
         held &= outcome.failures.is_empty();
-        if outcome.failures.len() >= campaign.most_failures {
+        if campaign.unlisted(&outcome) >= campaign.most_failures {
             return Err("too many failures: the part is not written down".to_owned());
         }
         journal.add(Part::new(&campaign, &outcome))?;

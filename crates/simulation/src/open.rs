@@ -4,7 +4,7 @@ use crate::world::Failure;
 use std::collections::BTreeMap;
 
 /// Seeds, and how they fail.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Open(BTreeMap<u64, &'static str>);
 
 impl Open {
