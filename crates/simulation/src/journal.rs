@@ -136,6 +136,7 @@ impl Journal {
 mod tests {
     use super::*;
     use crate::Intensity;
+    use crate::open::Open;
 
     fn campaign(seeds: Range<u64>) -> Campaign {
         Campaign {
