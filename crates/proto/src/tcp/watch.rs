@@ -68,7 +68,12 @@ impl Connection {
             return None;
         }
         let would_be = self.rcv.window_if_told(&cx.config, self.window_segment());
-        (would_be == 0).then(|| {
+        // RFC 9293 §3.8.6.2.2: the update goes as soon as there is room for a segment, or for half of the buffer. (Where packets are counted it
+        // is Linux's time that counts; what the device refuses, or `TCP_TX_DELAY` holds back, is told later.)
+        let enough = (self.rcv.space.full() / 2).min(self.advmss.into());
+        let untold =
+            matches!(self.rcv.space, Space::Payload(_)) && would_be >= enough && self.special.is_none();
+        (would_be == 0 || untold).then(|| {
             let seen = format!(
                 "{:?}, buffer {}, ssthresh {}, MSS {}",
                 self.state,
