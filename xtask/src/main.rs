@@ -111,6 +111,8 @@ fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String>
     println!("\n=== cargo {}", arguments.join(" "));
     let status = Command::new(env!("CARGO"))
         .args(arguments)
+        // What incremental builds keep would be the larger half of the target folder.
+        .env("CARGO_INCREMENTAL", "0")
         .envs(environment.iter().copied())
         .status()
         .map_err(|error| format!("cannot run cargo: {error}"))?;
