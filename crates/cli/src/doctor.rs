@@ -3,7 +3,7 @@ use crate::failure::Failure;
 use crate::terminal::print;
 use crate::values;
 use clap::{Args, Subcommand};
-use doctor::{RULES, Record, Report, Rule, Sample, Source, sources};
+use doctor::{RULES, Record, Report, Rule, Sample, sources};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -153,22 +153,12 @@ fn explained(id: &str) -> Result<String, Failure> {
         rule.id, rule.symptom, rule.condition, rule.why, rule.advice
     );
     for (name, change) in rule.settings {
-        text += &format!(
-            "            {name} {change}
-"
-        );
+        text += &format!("            {name} {change}\n");
     }
-    let needs: Vec<&str> = rule.needs.iter().map(|source| named(*source)).collect();
-    Ok(text + &format!("reads       {}\n", needs.join("; ")))
-}
-
-fn named(source: Source) -> &'static str {
-    match source {
-        Source::Sockets => "sockets (inet_diag)",
-        Source::Counters => "counters (/proc/net/snmp, netstat)",
-        Source::Settings => "settings (/proc/sys/net)",
-        Source::Key => "the Fast Open key (root only)",
-        Source::Softnet => "/proc/net/softnet_stat",
-        Source::Queues => "queueing disciplines (rtnetlink)",
+    let needs: Vec<&str> = rule.needs.iter().map(|source| source.name()).collect();
+    text += &format!("reads       {}\n", needs.join("; "));
+    for limit in rule.limits {
+        text += &format!("threshold   {} = {} {}\n", limit.name, limit.value, limit.unit);
     }
+    Ok(text + &format!("kernels     {}\nsure        {}\n", rule.kernels, rule.confidence))
 }

@@ -85,6 +85,32 @@ pub struct Finding {
     pub why: String,
     /// What mends it.
     pub fix: Fix,
+    /// The kernels that the rule holds for, in words.
+    pub kernels: String,
+    /// How surely the numbers mean what the finding says.
+    pub confidence: Confidence,
+}
+
+/// How surely the numbers mean what the finding says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// The kernel says it itself: a counter of just this, a setting.
+    Certain,
+    /// Several figures fit together; other causes are rare.
+    Likely,
+    /// A direction to look in.
+    Hint,
+}
+
+impl fmt::Display for Confidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Confidence::Certain => "certain",
+            Confidence::Likely => "likely",
+            Confidence::Hint => "a hint",
+        })
+    }
 }
 
 /// What mends a finding. It is printed, never applied.
@@ -92,10 +118,19 @@ pub struct Finding {
 pub struct Fix {
     /// What a person has to do that no command does.
     pub advice: String,
-    /// Commands for a shell.
-    pub commands: Vec<String>,
-    /// The lines of a file in /etc/sysctl.d that make the commands last.
-    pub persist: Vec<String>,
-    /// Commands that take the commands back.
-    pub undo: Vec<String>,
+    /// Commands, in their order.
+    pub steps: Vec<Step>,
+}
+
+/// One command of a fix.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// For a shell, as root.
+    pub command: String,
+    /// What makes it last.
+    pub persist: Option<String>,
+    /// The command that takes it back.
+    pub undo: Option<String>,
+    /// Why it cannot be done on this host.
+    pub obstacle: Option<String>,
 }

@@ -11,6 +11,7 @@
 //! are listed as not judged, with the reason.
 #![forbid(unsafe_code)]
 pub mod finding;
+pub mod limit;
 pub mod record;
 pub mod report;
 pub mod rules;
@@ -18,9 +19,10 @@ pub mod sample;
 pub mod sources;
 pub mod window;
 
-pub use finding::{Evidence, Finding, Scope, Severity};
+pub use finding::{Confidence, Evidence, Finding, Fix, Scope, Severity, Step};
+pub use limit::{Limit, Limits};
 pub use record::Record;
 pub use report::Report;
-pub use rules::{Change, RULES, Rule};
+pub use rules::{Change, Kernels, RULES, Rule};
 pub use sample::{Sample, Source};
 pub use window::Window;

@@ -1,5 +1,5 @@
 //! Samples saved, to be judged elsewhere; addresses can be masked.
-use crate::sample::Sample;
+use crate::sample::{Address, Sample};
 use crate::window::Window;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Record {
 
 impl Record {
     /// The layout this version writes and reads.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// Of what was read.
     pub fn new(before: Option<Sample>, now: Sample) -> Record {
@@ -59,17 +59,36 @@ impl Record {
     /// Puts addresses for documentation in place of real ones, the same for the same; loopback and "any" stay.
     pub fn mask(&mut self) {
         let mut masks = BTreeMap::new();
-        let sockets = self.before.iter_mut().chain([&mut self.now]).flat_map(|sample| &mut sample.sockets);
-        for socket in sockets {
-            for text in [&mut socket.local, &mut socket.peer] {
-                let Ok(address) = text.parse::<IpAddr>() else { continue };
-                if !address.is_loopback() && !address.is_unspecified() {
-                    let next = u32::try_from(masks.len() + 1).unwrap_or(u32::MAX);
-                    *text = masks.entry(address).or_insert_with(|| masked(address, next)).to_string();
-                }
+        let mut mask = |address: &mut Address| {
+            if !address.0.is_loopback() && !address.0.is_unspecified() {
+                let next = u32::try_from(masks.len() + 1).unwrap_or(u32::MAX);
+                address.0 = *masks.entry(address.0).or_insert_with_key(|address| masked(*address, next));
+            }
+        };
+        for sample in self.before.iter_mut().chain([&mut self.now]) {
+            sample
+                .sockets
+                .iter_mut()
+                .for_each(|socket| [&mut socket.local, &mut socket.peer].into_iter().for_each(&mut mask));
+            sample
+                .paths
+                .iter_mut()
+                .for_each(|path| [&mut path.peer, &mut path.source].into_iter().for_each(&mut mask));
+            for route in &mut sample.routes {
+                let words = route.route.split(' ').map(|word| masked_word(word, &mut mask));
+                route.route = words.collect::<Vec<_>>().join(" ");
             }
         }
     }
+}
+
+/// A word of a route: an address, or one with a prefix length.
+fn masked_word(word: &str, mask: &mut impl FnMut(&mut Address)) -> String {
+    let (address, rest) = word.split_once('/').unwrap_or((word, ""));
+    let Ok(address) = address.parse() else { return word.to_owned() };
+    let mut address = Address(address);
+    mask(&mut address);
+    if rest.is_empty() { address.to_string() } else { format!("{address}/{rest}") }
 }
 
 /// In 198.18.0.0/15 (RFC 2544) or 2001:db8::/32 (RFC 3849).

@@ -31,10 +31,13 @@ pub struct Report {
 }
 
 impl Report {
+    /// The layout of its JSON.
+    pub const VERSION: u32 = 2;
+
     /// Judges a window by every rule.
     pub fn of(window: &Window<'_>) -> Report {
         let mut report = Report {
-            version: 1,
+            version: Report::VERSION,
             kernel: window.now.kernel.clone(),
             window: window.name(),
             judged: 0,

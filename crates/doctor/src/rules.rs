@@ -1,18 +1,30 @@
-//! The rules: one file a family, each rule a value that can be read alone.
+//! The rules: one file a subject, each rule a value that can be read alone. The first letters of an id are its family.
 //!
 //! A rule says what it needs, when it fires and what mends it; its function looks at a [`Window`] and says where.
 mod accept;
+mod buffers;
+mod configured;
+mod connections;
+mod cwnd;
+mod devices;
 mod fast_open;
+mod kernels;
 mod loss;
+mod nics;
+mod paths;
 mod receive;
+mod settings;
 mod states;
 mod transmit;
 mod windows;
 
-use crate::finding::{Evidence, Finding, Fix, Scope, Severity};
+pub use kernels::Kernels;
+pub use settings::Change;
+
+use crate::finding::{Confidence, Evidence, Finding, Fix, Scope, Severity, Step};
+use crate::limit::Limit;
 use crate::sample::{Sample, Source};
 use crate::window::Window;
-use std::fmt;
 
 /// A rule.
 #[derive(Debug)]
@@ -31,46 +43,13 @@ pub struct Rule {
     pub settings: &'static [(&'static str, Change)],
     /// What must have been read to judge it.
     pub needs: &'static [Source],
+    /// The kernels it holds for; on others it is not judged.
+    pub kernels: Kernels,
+    /// How surely its numbers mean what it says.
+    pub confidence: Confidence,
+    /// Its thresholds, which a file can set.
+    pub limits: &'static [Limit],
     judge: fn(&Window<'_>) -> Vec<Found>,
-}
-
-/// What becomes of a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// This value.
-    To(&'static str),
-    /// At least this number: a larger one stays.
-    AtLeast(i64),
-    /// These bits are set, the others stay.
-    Set(i64),
-    /// These bits are cleared, the others stay.
-    Clear(i64),
-}
-
-impl Change {
-    /// The new value, unless the present one is right already.
-    fn apply(self, present: &str) -> Option<String> {
-        let number = || present.trim().parse::<i64>().ok();
-        let value = match self {
-            Change::To(value) => value.to_owned(),
-            Change::AtLeast(least) => number()?.max(least).to_string(),
-            Change::Set(bits) => (number()? | bits).to_string(),
-            Change::Clear(bits) => (number()? & !bits).to_string(),
-        };
-        let same = value.split_whitespace().eq(present.split_whitespace());
-        (!same).then_some(value)
-    }
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Change::To(value) => write!(f, "= {value}"),
-            Change::AtLeast(least) => write!(f, ">= {least}"),
-            Change::Set(bits) => write!(f, "with the bits {bits:#x}"),
-            Change::Clear(bits) => write!(f, "without the bits {bits:#x}"),
-        }
-    }
 }
 
 /// Where a rule fired.
@@ -79,6 +58,8 @@ struct Found {
     scope: Scope,
     evidence: Vec<Evidence>,
     formula: String,
+    /// Commands that only the numbers tell.
+    steps: Vec<Step>,
 }
 
 impl Rule {
@@ -96,6 +77,9 @@ impl Rule {
             let unread = |sample: &Sample| sample.unread.iter().any(|unread| unread.source == *source);
             unread(window.now) || window.before().is_some_and(unread)
         };
+        if !self.kernels.hold(window.now.version()) {
+            return Ok(Vec::new());
+        }
         let missing: Vec<Source> = self.needs.iter().copied().filter(lacks).collect();
         if !missing.is_empty() {
             return Err(missing);
@@ -104,22 +88,8 @@ impl Rule {
     }
 
     fn finding(&self, found: Found, now: &Sample) -> Finding {
-        // Without those that this kernel lacks, or that are already as they should be.
-        let changes: Vec<(&str, String, &str)> = self
-            .settings
-            .iter()
-            .filter_map(|(name, change)| {
-                let present = now.setting(name)?;
-                Some((*name, change.apply(present)?, present))
-            })
-            .collect();
-        let command = |name: &str, value: &str| format!("sysctl -w {name}=\"{value}\"");
-        let fix = Fix {
-            advice: self.advice.to_owned(),
-            commands: changes.iter().map(|(name, value, _)| command(name, value)).collect(),
-            persist: changes.iter().map(|(name, value, _)| format!("{name} = {value}")).collect(),
-            undo: changes.iter().map(|(name, _, present)| command(name, present)).collect(),
-        };
+        let settings = self.settings.iter().filter_map(|(name, change)| change.step(name, now));
+        let steps = settings.chain(found.steps).collect();
         Finding {
             id: self.id.to_owned(),
             severity: found.severity,
@@ -128,7 +98,9 @@ impl Rule {
             evidence: found.evidence,
             formula: found.formula,
             why: self.why.to_owned(),
-            fix,
+            fix: Fix { advice: self.advice.to_owned(), steps },
+            kernels: self.kernels.to_string(),
+            confidence: self.confidence,
         }
     }
 }
@@ -137,8 +109,15 @@ impl Rule {
 pub static RULES: std::sync::LazyLock<Vec<&'static Rule>> = std::sync::LazyLock::new(|| {
     let families = [
         accept::RULES,
-        loss::RULES,
+        buffers::RULES,
+        configured::RULES,
+        connections::RULES,
+        cwnd::RULES,
+        devices::RULES,
         fast_open::RULES,
+        loss::RULES,
+        nics::RULES,
+        paths::RULES,
         receive::RULES,
         states::RULES,
         transmit::RULES,
@@ -151,7 +130,8 @@ pub static RULES: std::sync::LazyLock<Vec<&'static Rule>> = std::sync::LazyLock:
 
 /// What a rule finds about the namespace as a whole, if its condition holds.
 fn found(holds: bool, severity: Severity, evidence: Vec<Evidence>, formula: String) -> Vec<Found> {
-    if holds { vec![Found { severity, scope: Scope::Namespace, evidence, formula }] } else { Vec::new() }
+    let found = Found { severity, scope: Scope::Namespace, evidence, formula, steps: Vec::new() };
+    holds.then_some(found).into_iter().collect()
 }
 
 /// What a rule finds where a setting has a value it should not have.
@@ -169,19 +149,4 @@ fn counter(window: &Window<'_>, name: &str, severity: Severity) -> Vec<Found> {
 /// A part in percent, 0 of nothing.
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Change;
-
-    #[test]
-    fn a_fix_keeps_larger_values_and_other_bits() {
-        assert_eq!(Change::AtLeast(4096).apply("128").as_deref(), Some("4096"));
-        assert_eq!(Change::AtLeast(4096).apply("65535"), None);
-        assert_eq!(Change::Set(1).apply("2").as_deref(), Some("3"));
-        assert_eq!(Change::Clear(0x204).apply("517").as_deref(), Some("1"));
-        assert_eq!(Change::To("1024 65535").apply("1024\t65535"), None);
-        assert_eq!(Change::AtLeast(1).apply("text"), None);
-    }
 }

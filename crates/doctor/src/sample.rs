@@ -1,4 +1,16 @@
 //! All that was read of a host at one moment: a plain value, saved as JSON and judged anywhere.
+//!
+//! - `sample/socket.rs`: what inet_diag tells of a socket;
+//! - `sample/host.rs`: devices, queues, routes, remembered paths, lines of files.
+mod host;
+mod socket;
+
+pub use host::{
+    Bond, ByteLimit, Configured, Device, Interrupt, PathMetrics, Pool, Queue, Rings, Route, RouteMetrics,
+    Softnet,
+};
+pub use socket::{Address, Info, Memory, Owner, Socket, state};
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -20,6 +32,26 @@ pub struct Sample {
     pub softnet: Vec<Softnet>,
     /// Queueing disciplines of every device.
     pub queues: Vec<Queue>,
+    /// Queueing disciplines that this kernel has; empty where it does not tell.
+    pub queue_kinds: Vec<String>,
+    /// Network devices.
+    pub devices: Vec<Device>,
+    /// Routes that carry metrics, and default routes.
+    pub routes: Vec<Route>,
+    /// Rules of routing that look at the source address.
+    pub source_rules: u32,
+    /// What the kernel remembers of paths (tcp_metrics).
+    pub paths: Vec<PathMetrics>,
+    /// Gauges of /proc/net/sockstat: "TCP mem", "TCP orphan".
+    pub sockstat: BTreeMap<String, u64>,
+    /// Packets received in software interrupts, per CPU (the row NET_RX of /proc/softirqs).
+    pub net_rx: Vec<u64>,
+    /// Lines that set something below net, of the files that sysctl reads at boot, in its order.
+    pub configured: Vec<Configured>,
+    /// Bonded devices.
+    pub bonds: Vec<Bond>,
+    /// Processes that hold sockets in CLOSE-WAIT, by the socket's inode.
+    pub owners: BTreeMap<u32, Owner>,
     /// What could not be read.
     pub unread: Vec<Unread>,
 }
@@ -40,6 +72,44 @@ pub enum Source {
     Softnet,
     /// rtnetlink: queueing disciplines.
     Queues,
+    /// rtnetlink: devices and their statistics.
+    Devices,
+    /// rtnetlink: routes and rules.
+    Routes,
+    /// Generic netlink: tcp_metrics.
+    Paths,
+    /// Generic netlink: ethtool.
+    Ethtool,
+    /// /sys/class/net.
+    Sysfs,
+    /// /proc/net/sockstat.
+    Sockstat,
+    /// Files in sysctl.d.
+    Files,
+    /// /proc/interrupts and /proc/softirqs.
+    Interrupts,
+}
+
+impl Source {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Sockets => "sockets (inet_diag)",
+            Source::Counters => "counters (/proc/net/snmp, netstat)",
+            Source::Settings => "settings (/proc/sys/net)",
+            Source::Key => "the Fast Open key (root only)",
+            Source::Softnet => "/proc/net/softnet_stat",
+            Source::Queues => "queueing disciplines (rtnetlink)",
+            Source::Devices => "devices (rtnetlink)",
+            Source::Routes => "routes and rules (rtnetlink)",
+            Source::Paths => "remembered paths (tcp_metrics)",
+            Source::Ethtool => "rings, queues and offloads (ethtool)",
+            Source::Sysfs => "/sys/class/net",
+            Source::Sockstat => "/proc/net/sockstat",
+            Source::Files => "files in sysctl.d",
+            Source::Interrupts => "/proc/interrupts",
+        }
+    }
 }
 
 /// A source that could not be read.
@@ -51,114 +121,6 @@ pub struct Unread {
     pub reason: String,
     /// Would it be readable for root?
     pub root_would_read: bool,
-}
-
-/// A TCP socket as inet_diag shows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Socket {
-    /// Its state: `TCP_ESTABLISHED` and so on, by the kernel's number.
-    pub state: u8,
-    /// Its own address.
-    pub local: String,
-    /// Its own port.
-    pub local_port: u16,
-    /// The peer's address.
-    pub peer: String,
-    /// The peer's port.
-    pub peer_port: u16,
-    /// Bytes not yet read; of a listener, connections not yet accepted.
-    pub recv_queue: u32,
-    /// Bytes not yet acknowledged; of a listener, its backlog.
-    pub send_queue: u32,
-    /// 0: no process holds it.
-    pub inode: u32,
-    /// Is a zero window being probed?
-    pub probing: bool,
-    /// Memory, where the kernel told of it.
-    pub memory: Option<Memory>,
-    /// `tcp_info`, where the kernel told of it.
-    pub info: Option<Info>,
-}
-
-/// States by the kernel's numbers (include/net/tcp_states.h).
-pub mod state {
-    #![expect(missing_docs, reason = "RFC 9293's names")]
-    pub const ESTABLISHED: u8 = 1;
-    pub const SYN_RECEIVED: u8 = 3;
-    pub const FIN_WAIT_1: u8 = 4;
-    pub const FIN_WAIT_2: u8 = 5;
-    pub const TIME_WAIT: u8 = 6;
-    pub const CLOSE_WAIT: u8 = 8;
-    pub const LISTEN: u8 = 10;
-}
-
-/// A socket's memory, under the names that `ss -m` gives them in its manual.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memory {
-    /// `rb`: the receive buffer's limit.
-    pub rcvbuf: u32,
-    /// `tb`: the send buffer's limit.
-    pub sndbuf: u32,
-    /// `w`: what the send queue takes.
-    pub wmem_queued: u32,
-    /// `d`: packets dropped before they reached the socket.
-    pub drops: u32,
-}
-
-/// What is used of a connection's `tcp_info`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Info {
-    /// TCPI_OPT_*: timestamps 1, SACK 2, window scale 4.
-    pub options: u8,
-    /// MSS of what it sends, bytes.
-    pub snd_mss: u32,
-    /// Segments in flight.
-    pub unacked: u32,
-    /// Congestion window, segments.
-    pub snd_cwnd: u32,
-    /// Smallest round trip seen, microseconds.
-    pub min_rtt: u32,
-    /// Milliseconds since the last acknowledgement came.
-    pub last_ack_recv: u32,
-    /// Bytes acknowledged by the peer.
-    pub bytes_acked: u64,
-    /// Bytes received.
-    pub bytes_received: u64,
-    /// Microseconds with data to send.
-    pub busy_time: u64,
-    /// Of these, microseconds in which the peer's window was full.
-    pub rwnd_limited: u64,
-    /// Back-offs of the retransmission timer in a row.
-    pub backoff: u8,
-}
-
-/// A CPU's row of /proc/net/softnet_stat.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Softnet {
-    /// Packets handled.
-    pub processed: u64,
-    /// Packets dropped because the CPU's backlog was full.
-    pub dropped: u64,
-    /// Rounds that ended with work left.
-    pub squeezed: u64,
-}
-
-/// A queueing discipline.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Queue {
-    /// The device.
-    pub device: String,
-    /// The discipline's handle and parent, as numbers.
-    pub handle: (u16, u16),
-    /// Its kind: "tbf".
-    pub kind: String,
-    /// Bytes that wait.
-    pub backlog: u32,
-    /// Packets dropped.
-    pub drops: u32,
-    /// Bytes sent.
-    pub bytes: u64,
 }
 
 impl Sample {
@@ -177,6 +139,22 @@ impl Sample {
         self.setting(name)?.split_whitespace().nth(n)?.parse().ok()
     }
 
+    /// The kernel's version, as far as rules ask for it: (6, 18).
+    pub fn version(&self) -> Option<(u32, u32)> {
+        let mut parts = self.kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+        Some((parts.next()?.ok()?, parts.next()?.ok()?))
+    }
+
+    /// Is it the network namespace that the host booted with? Only there are its global settings seen.
+    pub fn is_first_namespace(&self) -> bool {
+        self.settings.contains_key("net.core.netdev_max_backlog")
+    }
+
+    /// A device by its name.
+    pub fn device(&self, name: &str) -> Option<&Device> {
+        self.devices.iter().find(|device| device.name == name)
+    }
+
     /// Every listener.
     pub fn listeners(&self) -> impl Iterator<Item = &Socket> {
         self.in_state(state::LISTEN)
@@ -185,28 +163,5 @@ impl Sample {
     /// Every socket in a state.
     pub fn in_state(&self, state: u8) -> impl Iterator<Item = &Socket> {
         self.sockets.iter().filter(move |socket| socket.state == state)
-    }
-}
-
-impl Socket {
-    /// Both ends, as ss(8) writes them.
-    pub fn ends(&self) -> String {
-        format!("{}:{} -> {}:{}", self.local, self.local_port, self.peer, self.peer_port)
-    }
-
-    /// Has it these ends, too: is it the same socket in another sample?
-    pub fn has_ends_of(&self, other: &Socket) -> bool {
-        let ends = |socket: &Socket| (socket.local_port, socket.peer_port);
-        ends(self) == ends(other) && self.local == other.local && self.peer == other.peer
-    }
-
-    /// Packets that never reached it.
-    pub fn drops(&self) -> u32 {
-        self.memory.map_or(0, |memory| memory.drops)
-    }
-
-    /// Is its own address one that only this host reaches?
-    pub fn is_loopback(&self) -> bool {
-        self.local.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 }

@@ -1,40 +1,93 @@
 //! Reading a host: netlink and procfs into a [`Sample`].
 //!
-//! - `sources/sockets.rs`: inet_diag;
-//! - `sources/queues.rs`: queueing disciplines, by rtnetlink;
-//! - `sources/files.rs`: counters, settings and softnet_stat, of the running kernel or of a saved tree;
+//! - `sources/sockets.rs`: inet_diag; `sources/processes.rs`: who holds them;
+//! - `sources/devices.rs`, `queues.rs`, `routes.rs`: rtnetlink;
+//! - `sources/paths.rs`, `ethtool.rs`: generic netlink (`generic.rs`);
+//! - `sources/files.rs`, `interrupts.rs`, `sysfs.rs`, `configured.rs`, `kinds.rs`: procfs, sysfs and files, of the running kernel or of a saved tree;
 //! - `sources/netlink.rs`: a request and its answers.
+mod configured;
+mod devices;
+mod ethtool;
 mod files;
+mod generic;
+mod interrupts;
+mod kinds;
 mod netlink;
+mod paths;
+mod processes;
 mod queues;
+mod routes;
 mod sockets;
+mod sysfs;
 
-use crate::sample::{Sample, Source, Unread};
+use crate::sample::{Device, Sample, Source, Unread, state};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
 /// Reads the running host, in the network namespace of the calling thread.
 pub fn here() -> Sample {
+    let root = Path::new("/");
     let mut sample = Sample::default();
-    files::read(Path::new("/"), &mut sample);
-    match sockets::read() {
-        Ok(sockets) => sample.sockets = sockets,
-        Err(error) => note(&mut sample, Source::Sockets, "inet_diag", &error),
+    files(root, &mut sample);
+    if let Some(sockets) = noted(&mut sample, Source::Sockets, "inet_diag", sockets::read()) {
+        sample.sockets = sockets;
     }
-    match queues::read() {
-        Ok(queues) => sample.queues = queues,
-        Err(error) => note(&mut sample, Source::Queues, "rtnetlink", &error),
+    let leaked =
+        sample.in_state(state::CLOSE_WAIT).map(|socket| socket.inode).filter(|inode| *inode != 0).collect();
+    sample.owners = processes::read(root, &leaked);
+    if let Some(devices) = noted(&mut sample, Source::Devices, "rtnetlink: devices", devices::read()) {
+        sample.devices = devices;
+    }
+    of_devices(root, &mut sample);
+    if let Some(paths) = noted(&mut sample, Source::Paths, "tcp_metrics", paths::read()) {
+        sample.paths = paths;
     }
     sample
 }
 
-/// Reads a copy of /proc below `root`. What only netlink tells is noted as unread.
+fn files(root: &Path, sample: &mut Sample) {
+    files::read(root, sample);
+    sample.queue_kinds = kinds::read(root, &sample.kernel);
+    // Files say what the first namespace will be like after boot, and nothing of others.
+    if sample.is_first_namespace() {
+        sample.configured = configured::read(root);
+    }
+}
+
+fn of_devices(root: &Path, sample: &mut Sample) {
+    let mut devices: Vec<Device> = std::mem::take(&mut sample.devices);
+    if let Some(queues) = noted(sample, Source::Queues, "rtnetlink: queues", queues::read(&devices)) {
+        sample.queues = queues;
+    }
+    if let Some((routes, from)) = noted(sample, Source::Routes, "rtnetlink: routes", routes::read(&devices)) {
+        (sample.routes, sample.source_rules) = (routes, from);
+    }
+    noted(sample, Source::Ethtool, "ethtool", ethtool::read(&mut devices));
+    noted(sample, Source::Sysfs, "/sys/class/net", sysfs::read(root, &mut devices));
+    let net_rx = interrupts::read(root, &mut devices);
+    if let Some(net_rx) = noted(sample, Source::Interrupts, "/proc/interrupts", net_rx) {
+        sample.net_rx = net_rx;
+    }
+    sample.devices = devices;
+}
+
+/// Reads a copy of /proc, and of /etc where there is one, below `root`. What only netlink tells is noted as unread.
 pub fn tree(root: &Path) -> Sample {
     let mut sample = Sample::default();
-    files::read(root, &mut sample);
-    for source in [Source::Sockets, Source::Queues] {
-        let reason = "a tree of files does not have it".to_owned();
+    files(root, &mut sample);
+    let netlink = [
+        Source::Sockets,
+        Source::Devices,
+        Source::Queues,
+        Source::Routes,
+        Source::Paths,
+        Source::Ethtool,
+        Source::Sysfs,
+        Source::Interrupts,
+    ];
+    for source in netlink {
+        let reason = format!("{}: a tree of files does not have it", source.name());
         sample.unread.push(Unread { source, reason, root_would_read: false });
     }
     sample
@@ -58,6 +111,10 @@ pub fn in_namespace<T: Send>(name: &str, read: impl FnOnce() -> T + Send) -> io:
         });
         reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+fn noted<T>(sample: &mut Sample, source: Source, what: &str, read: io::Result<T>) -> Option<T> {
+    read.map_err(|error| note(sample, source, what, &error)).ok()
 }
 
 fn note(sample: &mut Sample, source: Source, what: &str, error: &io::Error) {

@@ -1,5 +1,6 @@
 //! Two samples and the time between them: what a rule judges.
 use crate::finding::Evidence;
+use crate::limit::{Limit, Limits};
 use crate::sample::{Sample, Socket};
 
 /// What a rule sees: the state now, and what has grown since.
@@ -8,17 +9,28 @@ pub struct Window<'a> {
     before: Option<&'a Sample>,
     /// The later sample.
     pub now: &'a Sample,
+    limits: &'a Limits,
 }
 
 impl<'a> Window<'a> {
     /// What happened between two samples.
     pub fn between(before: &'a Sample, now: &'a Sample) -> Window<'a> {
-        Window { before: Some(before), now }
+        Window { before: Some(before), now, limits: Limits::USUAL }
     }
 
     /// What happened since boot.
     pub fn since_boot(now: &'a Sample) -> Window<'a> {
-        Window { before: None, now }
+        Window { before: None, now, limits: Limits::USUAL }
+    }
+
+    /// Judged by these thresholds.
+    pub fn by(self, limits: &'a Limits) -> Window<'a> {
+        Window { limits, ..self }
+    }
+
+    /// The value of a threshold.
+    pub fn limit(&self, limit: &Limit) -> f64 {
+        self.limits.of(limit)
     }
 
     /// Its length in seconds.
@@ -43,8 +55,8 @@ impl<'a> Window<'a> {
     }
 
     /// The same socket in the earlier sample.
-    fn earlier(&self, socket: &Socket) -> Option<&'a Socket> {
-        self.before?.sockets.iter().find(|other| other.has_ends_of(socket))
+    pub fn earlier(&self, socket: &Socket) -> Option<&'a Socket> {
+        self.before?.sockets.iter().find(|other| other.key() == socket.key())
     }
 
     /// Does it hold for this socket, and did it in the earlier sample, if there is one?
@@ -55,6 +67,11 @@ impl<'a> Window<'a> {
     /// What was added to a listener's drops.
     pub fn drops_grown(&self, listener: &Socket) -> u32 {
         listener.drops().saturating_sub(self.earlier(listener).map_or(0, Socket::drops))
+    }
+
+    /// Evidence: what happened in the window.
+    pub fn during(&self, name: impl Into<String>, value: impl ToString) -> Evidence {
+        Evidence { name: name.into(), value: value.to_string(), window: self.name() }
     }
 
     /// Evidence: what was added to a counter.

@@ -47,28 +47,37 @@ fn one(finding: &Finding, out: &mut String) {
     let _ = writeln!(out, "    {}", finding.formula);
     let _ = writeln!(out, "  why  {}", finding.why);
     let _ = writeln!(out, "  fix  {}", finding.fix.advice);
-    for command in &finding.fix.commands {
-        let _ = writeln!(out, "       {command}");
+    for step in &finding.fix.steps {
+        let _ = writeln!(out, "       {}", step.command);
+        if let Some(obstacle) = &step.obstacle {
+            let _ = writeln!(out, "         not here: {obstacle}");
+        }
     }
+    let _ = writeln!(out, "  sure {}; kernels {}", finding.confidence, finding.kernels);
 }
 
 pub(super) fn script(report: &Report) -> String {
     let mut out = "#!/bin/sh\n# Printed by firstbyte doctor, which has changed nothing. Read it, then run it as root.\nset -e\n".to_owned();
     let mut seen = BTreeSet::new();
     for finding in &report.findings {
-        let fresh: Vec<usize> =
-            (0..finding.fix.commands.len()).filter(|n| seen.insert(&finding.fix.commands[*n])).collect();
-        if !fresh.is_empty() || finding.fix.commands.is_empty() {
+        let fresh: Vec<_> = finding.fix.steps.iter().filter(|step| seen.insert(&step.command)).collect();
+        if !fresh.is_empty() || finding.fix.steps.is_empty() {
             let _ = writeln!(
                 out,
                 "\n# {} {} ({}): {}",
                 finding.id, finding.symptom, finding.scope, finding.fix.advice
             );
         }
-        for n in fresh {
-            let _ = writeln!(out, "{}", finding.fix.commands[n]);
-            if let (Some(undo), Some(line)) = (finding.fix.undo.get(n), finding.fix.persist.get(n)) {
-                let _ = writeln!(out, "#   undo: {undo}\n#   to make it last, in /etc/sysctl.d/: {line}");
+        for step in fresh {
+            match &step.obstacle {
+                None => drop(writeln!(out, "{}", step.command)),
+                Some(obstacle) => drop(writeln!(out, "# not on this host ({obstacle}): {}", step.command)),
+            }
+            if let Some(undo) = &step.undo {
+                let _ = writeln!(out, "#   undo: {undo}");
+            }
+            if let Some(persist) = &step.persist {
+                let _ = writeln!(out, "#   to make it last: {persist}");
             }
         }
     }

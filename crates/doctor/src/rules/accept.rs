@@ -1,10 +1,12 @@
 //! ACC: listening sockets, their accept queues and SYN queues.
-use super::{Change, Found, Rule, counter, found, setting};
-use crate::finding::{Scope, Severity};
+use super::{Change, Found, Kernels, Rule, counter, found, setting};
+use crate::finding::{Confidence, Scope, Severity, Step};
+use crate::limit::Limit;
 use crate::sample::Source::{Counters, Settings, Sockets};
 use crate::sample::state::SYN_RECEIVED;
 use crate::sample::{Socket, Source};
 use crate::window::Window;
+use std::collections::BTreeMap;
 
 const SOMAXCONN: &str = "net.core.somaxconn";
 const COOKIES: &str = "net.ipv4.tcp_syncookies";
@@ -19,6 +21,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Raise the backlog in the program and listen again; look for an accept loop that is blocked.",
         settings: &[(SOMAXCONN, Change::AtLeast(4096))],
         needs: LISTENERS,
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: accept_queue_full,
     },
     Rule {
@@ -29,6 +34,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "See ACC-01 and ACC-08 for that port.",
         settings: &[],
         needs: &[Sockets],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| each_listener(window, Severity::Warning, |listener| window.drops_grown(listener) > 0),
     },
     Rule {
@@ -39,6 +47,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "More accept threads or SO_REUSEPORT; a larger backlog.",
         settings: &[],
         needs: &[Sockets],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
         judge: filling,
     },
     Rule {
@@ -49,6 +60,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Set it, then restart the service.",
         settings: &[(SOMAXCONN, Change::AtLeast(4096))],
         needs: &[Sockets, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: clamped,
     },
     Rule {
@@ -59,6 +73,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Raise the program's option (nginx: listen … backlog=, Node: listen(port, host, backlog)).",
         settings: &[],
         needs: &[Sockets, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
         judge: small,
     },
     Rule {
@@ -69,6 +86,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Switch it off.",
         settings: &[("net.ipv4.tcp_abort_on_overflow", Change::To("0"))],
         needs: &[Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| {
             setting(window, "net.ipv4.tcp_abort_on_overflow", Severity::Warning, |value| value == 1)
         },
@@ -81,6 +101,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Raise the backlog of that listener; limit the rate if it is an attack.",
         settings: &[(SOMAXCONN, Change::AtLeast(4096))],
         needs: &[Counters],
+        kernels: Kernels::since(3, 0),
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| counter(window, "TcpExtTCPReqQFullDoCookies", Severity::Warning),
     },
     Rule {
@@ -91,6 +114,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Switch SYN cookies on and raise the backlog.",
         settings: &[(COOKIES, Change::To("1")), ("net.ipv4.tcp_max_syn_backlog", Change::AtLeast(8192))],
         needs: &[Counters, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: syns_dropped,
     },
     Rule {
@@ -101,6 +127,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Switch them on.",
         settings: &[(COOKIES, Change::To("1"))],
         needs: &[Sockets, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| match window.now.listeners().any(|listener| !listener.is_loopback()) {
             true => setting(window, COOKIES, Severity::Warning, |value| value == 0),
             false => Vec::new(),
@@ -114,7 +143,36 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Set it to 1.",
         settings: &[(COOKIES, Change::To("1"))],
         needs: &[Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| setting(window, COOKIES, Severity::Warning, |value| value == 2),
+    },
+    Rule {
+        id: "ACC-11",
+        symptom: "tcp_max_syn_backlog raised without effect",
+        condition: "tcp_max_syn_backlog above this host's default while SYN cookies are on",
+        why: "Since Linux 4.3 the SYN queue is bounded by the listener's backlog; tcp_max_syn_backlog matters only with tcp_syncookies = 0.",
+        advice: "Take the line out, and raise the listener's backlog instead.",
+        settings: &[],
+        needs: &[Settings],
+        kernels: Kernels::since(4, 3),
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: useless,
+    },
+    Rule {
+        id: "ACC-12",
+        symptom: "half-open connections pile up",
+        condition: "more than half of a port's SYN-RECEIVED sockets have sent their SYN-ACK again, and there are more than half of max(8, backlog)",
+        why: "SYN-ACKs or their ACKs are lost, or the SYNs are forged; above half full Linux gives half-open connections less time.",
+        advice: "Look at the way back: rp_filter, firewall, routes. Under attack fewer retries free the queue sooner.",
+        settings: &[("net.ipv4.tcp_synack_retries", Change::To("2"))],
+        needs: &[Sockets],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[UNANSWERED],
+        judge: half_open,
     },
     Rule {
         id: "ACC-13",
@@ -124,6 +182,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "As ACC-01.",
         settings: &[(SOMAXCONN, Change::AtLeast(4096))],
         needs: &[Counters],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
         judge: ghosts,
     },
 ];
@@ -185,6 +246,58 @@ fn syns_dropped(window: &Window<'_>) -> Vec<Found> {
     found(window.grown(full) > 0 || without_cookies, Severity::Critical, evidence, formula)
 }
 
+/// The kernel's own default: a 128th of the table of connections, whose half is tcp_max_tw_buckets (net/ipv4/tcp_ipv4.c).
+fn useless(window: &Window<'_>) -> Vec<Found> {
+    const NAME: &str = "net.ipv4.tcp_max_syn_backlog";
+    let (Some(value), Some(buckets)) =
+        (window.now.number(NAME), window.now.number("net.ipv4.tcp_max_tw_buckets"))
+    else {
+        return Vec::new();
+    };
+    // Of a host whose tcp_max_tw_buckets was changed, at least what most have.
+    let usual = (buckets / 64).max(2048);
+    let cookies = window.now.number(COOKIES).is_some_and(|value| value >= 1);
+    let evidence = vec![window.set(NAME), window.set(COOKIES)];
+    let formula = format!("{value} > {usual}, and tcp_syncookies >= 1");
+    let mut found = found(cookies && value > usual, Severity::Info, evidence, formula);
+    found.iter_mut().for_each(|found| {
+        found.steps.push(Step {
+            command: format!("sysctl -w {NAME}=\"{usual}\""),
+            undo: Some(format!("sysctl -w {NAME}=\"{value}\"")),
+            ..Step::default()
+        });
+    });
+    found
+}
+
+const UNANSWERED: Limit = Limit { rule: "ACC-12", name: "unanswered", value: 50.0, unit: "%" };
+
+fn half_open(window: &Window<'_>) -> Vec<Found> {
+    let mut ports: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+    for socket in window.now.in_state(SYN_RECEIVED) {
+        let (all, again) = ports.entry(socket.local_port).or_default();
+        *all += 1;
+        *again += u64::from(socket.retransmits >= 1);
+    }
+    let backlog = |port| window.now.listeners().find(|l| l.local_port == port).map_or(0, |l| l.send_queue);
+    let piled = ports.into_iter().filter_map(|(port, (all, again))| {
+        let least = u64::from(backlog(port)).max(8) / 2;
+        let share = super::percent(again, all);
+        let limit = window.limit(&UNANSWERED);
+        (all > least && share > limit).then(|| Found {
+            severity: Severity::Warning,
+            scope: Scope::Port(port),
+            evidence: vec![
+                window.shown("SYN-RECEIVED sockets", all),
+                window.shown("with their SYN-ACK sent again", again),
+            ],
+            formula: format!("{again} / {all} = {share:.0} % > {limit} %, and {all} > {least}"),
+            steps: Vec::new(),
+        })
+    });
+    piled.collect()
+}
+
 fn ghosts(window: &Window<'_>) -> Vec<Found> {
     let (received, overflows) = ("TcpExtSyncookiesRecv", "TcpExtListenOverflows");
     let evidence = vec![window.counted(received), window.counted(overflows)];
@@ -221,5 +334,6 @@ fn of_listener(window: &Window<'_>, listener: &Socket, severity: Severity) -> Fo
         formula: format!(
             "{waiting} connections wait, the queue holds {backlog} + 1; {drops} packets dropped"
         ),
+        steps: Vec::new(),
     }
 }

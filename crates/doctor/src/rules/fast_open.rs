@@ -1,7 +1,8 @@
 //! TFO: TCP Fast Open (RFC 7413), as client and as server.
-use super::{Change, Found, Rule, counter, found, percent, setting};
-use crate::finding::Severity;
-use crate::sample::Source::{Counters, Key, Settings, Sockets};
+use super::{Change, Found, Kernels, Rule, counter, found, percent, setting};
+use crate::finding::{Confidence, Scope, Severity, Step};
+use crate::limit::Limit;
+use crate::sample::Source::{Counters, Key, Paths, Settings, Sockets};
 use crate::window::Window;
 
 const SWITCH: &str = "net.ipv4.tcp_fastopen";
@@ -16,6 +17,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Set bit 0x1.",
         settings: &[(SWITCH, Change::Set(0x1))],
         needs: &[Settings],
+        kernels: Kernels::since(3, 6),
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| setting(window, SWITCH, Severity::Info, |value| value & 1 == 0),
     },
     Rule {
@@ -26,6 +30,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Set bit 0x2; the listener needs TCP_FASTOPEN too.",
         settings: &[(SWITCH, Change::Set(0x2))],
         needs: &[Counters, Settings],
+        kernels: Kernels::since(3, 7),
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: refused,
     },
     Rule {
@@ -36,6 +43,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "nginx: listen 443 ssl fastopen=256; or the program's own option, and restart it.",
         settings: &[],
         needs: &[Counters, Settings],
+        kernels: Kernels::since(3, 7),
+        confidence: Confidence::Likely,
+        limits: &[],
         judge: unused,
     },
     Rule {
@@ -46,7 +56,23 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Look for changed keys at the server, or a middlebox on the path.",
         settings: &[],
         needs: &[Counters],
+        kernels: Kernels::since(3, 6),
+        confidence: Confidence::Hint,
+        limits: &[],
         judge: |window| share(window, "TcpExtTCPFastOpenActiveFail", "TcpExtTCPFastOpenActive", 10.0),
+    },
+    Rule {
+        id: "TFO-05",
+        symptom: "a path drops SYNs with data",
+        condition: "tcp_metrics counts lost SYNs with data (fo_syn_drops) towards a peer",
+        why: "The kernel records it and goes on trying: each Fast Open connection to that peer waits for one SYN time-out, a second and more.",
+        advice: "Mend the firewall on the path, or switch Fast Open off in the program (or bit 0x1 of tcp_fastopen). The command forgets what was recorded, the cookie too.",
+        settings: &[],
+        needs: &[Paths],
+        kernels: Kernels::since(3, 6),
+        confidence: Confidence::Likely,
+        limits: &[SYN_DROPS],
+        judge: syn_drops,
     },
     Rule {
         id: "TFO-06",
@@ -56,6 +82,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Raise qlen of TCP_FASTOPEN to the connections a second times the round trip, and more.",
         settings: &[],
         needs: &[Counters],
+        kernels: Kernels::since(3, 7),
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| counter(window, "TcpExtTCPFastOpenListenOverflow", Severity::Warning),
     },
     Rule {
@@ -66,6 +95,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "The same key everywhere: sysctl -w net.ipv4.tcp_fastopen_key=NEW,OLD.",
         settings: &[],
         needs: &[Counters],
+        kernels: Kernels::since(3, 7),
+        confidence: Confidence::Hint,
+        limits: &[],
         judge: |window| share(window, "TcpExtTCPFastOpenPassiveFail", "TcpExtTCPFastOpenPassive", 5.0),
     },
     Rule {
@@ -76,6 +108,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Set a shared key from secret storage and keep the previous one as the second.",
         settings: &[],
         needs: &[Settings, Key],
+        kernels: Kernels::since(3, 7),
+        confidence: Confidence::Hint,
+        limits: &[],
         judge: key,
     },
     Rule {
@@ -86,6 +121,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Keep NEW,OLD until the counter rests.",
         settings: &[],
         needs: &[Counters],
+        kernels: Kernels::since(5, 3),
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| counter(window, "TcpExtTCPFastOpenPassiveAltKey", Severity::Info),
     },
     Rule {
@@ -96,6 +134,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Clear the bits; for trusted paths use TCP_FASTOPEN_NO_COOKIE or the route's fastopen_no_cookie.",
         settings: &[(SWITCH, Change::Clear(0x204))],
         needs: &[Settings, Sockets],
+        kernels: Kernels::since(3, 7),
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| {
             let reached = window.now.listeners().any(|listener| !listener.is_loopback());
             let server = setting(window, SWITCH, Severity::Critical, |value| value & 0x200 != 0 && reached);
@@ -114,6 +155,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Remove the bits.",
         settings: &[(SWITCH, Change::Clear(!0x607))],
         needs: &[Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| setting(window, SWITCH, Severity::Info, |value| value & !0x607 != 0),
     },
     Rule {
@@ -124,6 +168,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Prefer the option of each listener.",
         settings: &[(SWITCH, Change::Clear(0x400))],
         needs: &[Settings],
+        kernels: Kernels::since(3, 7),
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| setting(window, SWITCH, Severity::Info, |value| value & 0x400 != 0),
     },
     Rule {
@@ -134,12 +181,62 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Mend the path, or switch the pause off (the default since Linux 5.14).",
         settings: &[(PAUSE, Change::To("0"))],
         needs: &[Counters, Settings],
+        kernels: Kernels::since(4, 13),
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| match window.now.number(PAUSE) {
             Some(1..) => counter(window, "TcpExtTCPFastOpenBlackhole", Severity::Warning),
             _ => Vec::new(),
         },
     },
+    Rule {
+        id: "TFO-14",
+        symptom: "Fast Open ignored while SYN cookies are sent",
+        condition: "Fast Open is on for servers, and tcp_syncookies = 2 or TcpExtTCPReqQFullDoCookies grows",
+        why: "A SYN that is answered by a SYN cookie is not looked at for Fast Open.",
+        advice: "See ACC-07 and ACC-10.",
+        settings: &[(COOKIES, Change::To("1"))],
+        needs: &[Counters, Settings],
+        kernels: Kernels::since(3, 7),
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: without_parsing,
+    },
 ];
+
+const COOKIES: &str = "net.ipv4.tcp_syncookies";
+const SYN_DROPS: Limit = Limit { rule: "TFO-05", name: "drops", value: 1.0, unit: "SYNs" };
+
+fn syn_drops(window: &Window<'_>) -> Vec<Found> {
+    let least = window.limit(&SYN_DROPS);
+    let dropped = window.now.paths.iter().filter(|path| path.fo_syn_drops > 0);
+    dropped
+        .filter(|path| f64::from(path.fo_syn_drops) >= least)
+        .map(|path| Found {
+            severity: Severity::Warning,
+            scope: Scope::Peer(path.peer.to_string()),
+            evidence: vec![
+                window.shown("fo_syn_drops", path.fo_syn_drops),
+                window
+                    .shown("the last of them", format!("{:.0} s ago", path.fo_syn_drop_age as f64 / 1000.0)),
+            ],
+            formula: format!("fo_syn_drops = {} >= {least}", path.fo_syn_drops),
+            steps: vec![Step {
+                command: format!("ip tcp_metrics delete address {}", path.peer),
+                ..Step::default()
+            }],
+        })
+        .collect()
+}
+
+fn without_parsing(window: &Window<'_>) -> Vec<Found> {
+    let full = "TcpExtTCPReqQFullDoCookies";
+    let serves = window.now.number(SWITCH).is_some_and(|value| value & 2 != 0);
+    let always = window.now.number(COOKIES) == Some(2);
+    let evidence = vec![window.set(SWITCH), window.set(COOKIES), window.counted(full)];
+    let formula = format!("tcp_syncookies = 2, or TCPReqQFullDoCookies +{} > 0", window.grown(full));
+    found(serves && (always || window.grown(full) > 0), Severity::Info, evidence, formula)
+}
 
 fn refused(window: &Window<'_>) -> Vec<Found> {
     let off = window.now.number(SWITCH).is_some_and(|value| value & 2 == 0);

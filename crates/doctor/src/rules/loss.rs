@@ -1,6 +1,6 @@
 //! CC: congestion control, loss and the settings around them.
-use super::{Change, Found, Rule, found, percent, setting};
-use crate::finding::Severity;
+use super::{Change, Found, Kernels, Rule, found, percent, setting};
+use crate::finding::{Confidence, Severity};
 use crate::sample::Source::{Counters, Settings};
 use crate::window::Window;
 
@@ -13,6 +13,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Switch it off and flush: ip tcp_metrics flush all.",
         settings: &[("net.ipv4.tcp_no_ssthresh_metrics_save", Change::To("1"))],
         needs: &[Settings],
+        kernels: Kernels::since(5, 6),
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| match window.now.number("net.ipv4.tcp_no_metrics_save") {
             Some(0) => {
                 setting(window, "net.ipv4.tcp_no_ssthresh_metrics_save", Severity::Info, |value| value == 0)
@@ -28,6 +31,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Find the link that loses them (TX-01, RX-01); consider BBR.",
         settings: &[],
         needs: &[Counters],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Hint,
+        limits: &[],
         judge: lost,
     },
     Rule {
@@ -41,6 +47,9 @@ pub(super) const RULES: &[Rule] = &[
             ("net.ipv4.tcp_recovery", Change::To("1")),
         ],
         needs: &[Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| {
             let mut found =
                 setting(window, "net.ipv4.tcp_early_retrans", Severity::Warning, |value| value == 0);
@@ -56,6 +65,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Look at the destinations in SYN-SENT, and run the doctor at the peer.",
         settings: &[],
         needs: &[Counters],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Hint,
+        limits: &[],
         judge: unanswered,
     },
 ];

@@ -1,7 +1,8 @@
 //! RX: packets that come in and never reach a socket.
-use super::{Change, Found, Rule, found};
-use crate::finding::{Scope, Severity};
-use crate::sample::Source::{Counters, Settings, Softnet};
+use super::{Change, Found, Kernels, Rule, found};
+use crate::finding::{Confidence, Scope, Severity};
+use crate::limit::Limit;
+use crate::sample::Source::{Counters, Devices, Routes, Settings, Softnet};
 use crate::sample::{self, Sample};
 use crate::window::Window;
 
@@ -16,7 +17,43 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Spread the load over CPUs first (RPS, queues), then raise the backlog.",
         settings: &[(BACKLOG, Change::AtLeast(4096))],
         needs: &[Softnet],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: backlog,
+    },
+    Rule {
+        id: "RX-02",
+        symptom: "receiving ends with work left",
+        condition: "softnet_stat's time_squeeze grows by more than 1 % of the packets, at least 10",
+        why: "netdev_budget or netdev_budget_usecs was used up: packets wait in the ring for the next round.",
+        advice: "Larger budgets; better, more queues or CPUs that receive (RX-06).",
+        settings: &[
+            ("net.core.netdev_budget", Change::AtLeast(600)),
+            ("net.core.netdev_budget_usecs", Change::AtLeast(16000)),
+        ],
+        needs: &[Softnet],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[SQUEEZED],
+        judge: squeezed,
+    },
+    Rule {
+        id: "RX-03",
+        symptom: "packets of one flow dropped for the others' sake",
+        condition: "softnet_stat's flow_limit_count grows",
+        why: "One flow had more than its share of a CPU's backlog, and net.core.flow_limit_cpu_bitmap protects the others.",
+        advice: "Usually as it should be; spread that flow's load over more connections.",
+        settings: &[],
+        needs: &[Softnet],
+        kernels: Kernels::since(3, 11),
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: |window| {
+            let grown = softnet(window, |row| row.flow_limited);
+            let evidence = vec![window.during("softnet_stat flow_limit_count", format!("+{grown}"))];
+            on_host(found(grown > 0, Severity::Info, evidence, format!("+{grown} > 0")))
+        },
     },
     Rule {
         id: "RX-07",
@@ -26,7 +63,23 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Loosen the filter of that device, or route by source: ip rule add from ADDRESS table TABLE.",
         settings: &[("net.ipv4.conf.all.rp_filter", Change::To("2"))],
         needs: &[Counters, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: reverse_path,
+    },
+    Rule {
+        id: "RX-08",
+        symptom: "strict reverse-path filter on a host with several links",
+        condition: "the larger of conf.all.rp_filter and the device's is 1 on at least two devices with addresses, and no rule routes by source",
+        why: "The first flow whose reply leaves by the other link is dropped unseen.",
+        advice: "Loosen the filter, or route by source: ip rule add from ADDRESS table TABLE.",
+        settings: &[("net.ipv4.conf.all.rp_filter", Change::To("2"))],
+        needs: &[Settings, Devices, Routes],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
+        judge: strict,
     },
     Rule {
         id: "RX-09",
@@ -36,26 +89,57 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Set both to the value that is meant.",
         settings: &[],
         needs: &[Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: half_off,
     },
 ];
 
-fn backlog(window: &Window<'_>) -> Vec<Found> {
-    let dropped = |sample: &Sample| sample.softnet.iter().map(|row| row.dropped).sum::<u64>();
-    // Since boot it says little: one burst of long ago.
-    let Some(before) = window.before() else { return Vec::new() };
-    let grown = dropped(window.now).saturating_sub(dropped(before));
-    let rate = grown as f64 / window.seconds();
-    let severity = if rate > 100.0 { Severity::Critical } else { Severity::Warning };
-    let value = format!("+{grown}");
-    let evidence = vec![sample_of(window, "softnet_stat dropped", value), window.set(BACKLOG)];
-    let mut found = found(grown > 0, severity, evidence, format!("{rate:.1} a second > 0"));
+/// What was added to a column on all CPUs, between two samples: since boot it says little, one burst of long ago.
+fn softnet(window: &Window<'_>, column: fn(&sample::Softnet) -> u64) -> u64 {
+    let sum = |sample: &Sample| sample.softnet.iter().map(column).sum::<u64>();
+    window.before().map_or(0, |before| sum(window.now).saturating_sub(sum(before)))
+}
+
+fn on_host(mut found: Vec<Found>) -> Vec<Found> {
     found.iter_mut().for_each(|found| found.scope = Scope::Host);
     found
 }
 
-fn sample_of(window: &Window<'_>, name: &str, value: String) -> crate::finding::Evidence {
-    crate::finding::Evidence { name: name.to_owned(), value, window: window.name() }
+fn backlog(window: &Window<'_>) -> Vec<Found> {
+    let grown = softnet(window, |row| row.dropped);
+    let rate = grown as f64 / window.seconds();
+    let severity = if rate > 100.0 { Severity::Critical } else { Severity::Warning };
+    let evidence = vec![window.during("softnet_stat dropped", format!("+{grown}")), window.set(BACKLOG)];
+    on_host(found(grown > 0, severity, evidence, format!("{rate:.1} a second > 0")))
+}
+
+const SQUEEZED: Limit = Limit { rule: "RX-02", name: "share", value: 1.0, unit: "%" };
+
+fn squeezed(window: &Window<'_>) -> Vec<Found> {
+    let (squeezed, processed) = (softnet(window, |row| row.squeezed), softnet(window, |row| row.processed));
+    let (share, limit) = (super::percent(squeezed, processed), window.limit(&SQUEEZED));
+    let evidence = vec![
+        window.during("softnet_stat time_squeeze", format!("+{squeezed}")),
+        window.during("softnet_stat processed", format!("+{processed}")),
+    ];
+    let formula = format!("{squeezed} / {processed} = {share:.1} % > {limit} %, and {squeezed} >= 10");
+    on_host(found(squeezed >= 10 && share > limit, Severity::Info, evidence, formula))
+}
+
+fn strict(window: &Window<'_>) -> Vec<Found> {
+    let filter = |device: &str| window.now.number(&format!("net.ipv4.conf.{device}.rp_filter")).unwrap_or(0);
+    let strict: Vec<_> = (window.now.devices.iter())
+        .filter(|device| !device.loopback && device.up && device.addresses > 0)
+        .filter(|device| filter("all").max(filter(&device.name)) == 1)
+        .collect();
+    let mut evidence = vec![window.set("net.ipv4.conf.all.rp_filter")];
+    evidence
+        .extend(strict.iter().map(|device| window.set(&format!("net.ipv4.conf.{}.rp_filter", device.name))));
+    let rules = window.now.source_rules;
+    let formula = format!("{} devices with 1 >= 2, {rules} rules by source", strict.len());
+    found(strict.len() >= 2 && rules == 0, Severity::Warning, evidence, formula)
 }
 
 fn reverse_path(window: &Window<'_>) -> Vec<Found> {

@@ -1,9 +1,10 @@
 //! ST: states that last too long, ports, and what limits them.
-use super::{Change, Found, Rule, counter, found, percent};
-use crate::finding::{Scope, Severity};
-use crate::sample::Source::{Counters, Settings, Sockets};
-use crate::sample::state::{CLOSE_WAIT, FIN_WAIT_1, LISTEN, SYN_RECEIVED, TIME_WAIT};
-use crate::sample::{Sample, Socket};
+use super::{Change, Found, Kernels, Rule, counter, found, percent};
+use crate::finding::{Confidence, Scope, Severity};
+use crate::limit::Limit;
+use crate::sample::Source::{Counters, Settings, Sockets, Sockstat};
+use crate::sample::state::{CLOSE_WAIT, FIN_WAIT_1, FIN_WAIT_2, LISTEN, SYN_RECEIVED, TIME_WAIT};
+use crate::sample::{Address, Sample, Socket};
 use crate::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Mend the program: it must close what its peer has closed.",
         settings: &[],
         needs: &[Sockets],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
         judge: leak,
     },
     Rule {
@@ -26,6 +30,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "A shorter backlog, or more who accept.",
         settings: &[],
         needs: &[Sockets],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
         judge: gave_up,
     },
     Rule {
@@ -36,7 +43,36 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Lower tcp_orphan_retries or, since Linux 6.15, tcp_rto_max_ms.",
         settings: &[("net.ipv4.tcp_orphan_retries", Change::To("3"))],
         needs: &[Sockets],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
         judge: held,
+    },
+    Rule {
+        id: "ST-04",
+        symptom: "FIN-WAIT-2 without an end",
+        condition: "more than 10 in FIN-WAIT-2 that a process holds, without a timer, silent for more than 60 s",
+        why: "After shutdown() without close() tcp_fin_timeout does not apply: the connection waits for its peer for ever.",
+        advice: "close() in the program, or TCP_LINGER2.",
+        settings: &[],
+        needs: &[Sockets],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[ENDLESS_AGE, ENDLESS],
+        judge: endless,
+    },
+    Rule {
+        id: "ST-05",
+        symptom: "many connections without a process",
+        condition: "TCP orphan of sockstat > 25 % of tcp_max_orphans (critical: 50 %)",
+        why: "Above the limit, which the kernel halves or quarters for those that make no progress, closed connections are reset instead of finished.",
+        advice: "Raise the limit (each takes up to 64 KiB); let them give up sooner.",
+        settings: &[("net.ipv4.tcp_orphan_retries", Change::To("3"))],
+        needs: &[Sockstat, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[ORPHANS, ORPHANS_CRITICAL],
+        judge: orphans,
     },
     Rule {
         id: "ST-06",
@@ -46,6 +82,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Raise the limit.",
         settings: &[("net.ipv4.tcp_max_tw_buckets", Change::AtLeast(262144))],
         needs: &[Counters],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| counter(window, "TcpExtTCPTimeWaitOverflow", Severity::Warning),
     },
     Rule {
@@ -59,7 +98,23 @@ pub(super) const RULES: &[Rule] = &[
             ("net.ipv4.tcp_tw_reuse", Change::To("1")),
         ],
         needs: &[Sockets, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: ports,
+    },
+    Rule {
+        id: "ST-08",
+        symptom: "ports in TIME-WAIT not used again",
+        condition: "tcp_tw_reuse is not 1, and TIME-WAIT towards one destination > 50 % of ip_local_port_range",
+        why: "The default, 2, covers loopback only; 1 uses a port again after a second, by timestamps.",
+        advice: "Switch it on; a pool of connections is better still.",
+        settings: &[("net.ipv4.tcp_tw_reuse", Change::To("1"))],
+        needs: &[Sockets, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[WAITING],
+        judge: waiting,
     },
     Rule {
         id: "ST-09",
@@ -69,6 +124,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Read to the end before close().",
         settings: &[],
         needs: &[Counters],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
         judge: resets,
     },
     Rule {
@@ -79,6 +137,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Restore it.",
         settings: &[("net.ipv4.tcp_fin_timeout", Change::To("60"))],
         needs: &[Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| {
             super::setting(window, "net.ipv4.tcp_fin_timeout", Severity::Info, |value| value < 60)
         },
@@ -102,6 +163,13 @@ fn leak(window: &Window<'_>) -> Vec<Found> {
     if let Some((port, count)) = ports.iter().max_by_key(|(_, count)| **count) {
         evidence.push(window.shown("most of them at", format!("port {port} ({count})")));
     }
+    let mut owners: BTreeMap<(&str, u32), u32> = BTreeMap::new();
+    for owner in window.now.in_state(CLOSE_WAIT).filter_map(|socket| window.now.owners.get(&socket.inode)) {
+        *owners.entry((&owner.name, owner.pid)).or_default() += 1;
+    }
+    if let Some(((name, pid), count)) = owners.iter().max_by_key(|(_, count)| **count) {
+        evidence.push(window.shown("most of them held by", format!("{name}, process {pid} ({count})")));
+    }
     found(
         count > 100 || oldest > 60_000,
         severity,
@@ -124,6 +192,7 @@ fn gave_up(window: &Window<'_>) -> Vec<Found> {
                     window.shown("Recv-Q", listener.recv_queue),
                 ],
                 formula: format!("{count} of {} that wait have already gone", listener.recv_queue),
+                steps: Vec::new(),
             })
         })
         .collect()
@@ -136,16 +205,87 @@ fn held(window: &Window<'_>) -> Vec<Found> {
     found(count >= 10, Severity::Warning, evidence, format!("{count} >= 10"))
 }
 
+const ENDLESS_AGE: Limit = Limit { rule: "ST-04", name: "age", value: 60.0, unit: "s" };
+const ENDLESS: Limit = Limit { rule: "ST-04", name: "sockets", value: 10.0, unit: "sockets" };
+
+fn endless(window: &Window<'_>) -> Vec<Found> {
+    let (age, limit) = (window.limit(&ENDLESS_AGE), window.limit(&ENDLESS));
+    let endless = |socket: &&Socket| {
+        let silent = socket.info.map_or(0, |info| info.last_ack_recv.min(info.last_data_recv));
+        socket.inode != 0 && !socket.timed && f64::from(silent) >= age * 1000.0
+    };
+    let count = window.now.in_state(FIN_WAIT_2).filter(endless).count();
+    let evidence = vec![window.shown("FIN-WAIT-2 that a process holds", count)];
+    found(
+        count as f64 > limit,
+        Severity::Info,
+        evidence,
+        format!("{count} > {limit}, each silent for {age} s"),
+    )
+}
+
+const ORPHANS: Limit = Limit { rule: "ST-05", name: "share", value: 25.0, unit: "%" };
+const ORPHANS_CRITICAL: Limit = Limit { rule: "ST-05", name: "critical", value: 50.0, unit: "%" };
+
+fn orphans(window: &Window<'_>) -> Vec<Found> {
+    const MAX: &str = "net.ipv4.tcp_max_orphans";
+    let (Some(orphans), Some(most)) = (window.now.sockstat.get("TCP orphan"), window.now.number(MAX)) else {
+        return Vec::new();
+    };
+    let share = percent(*orphans, u64::try_from(most).unwrap_or(0));
+    let limit = window.limit(&ORPHANS);
+    let severity =
+        if share > window.limit(&ORPHANS_CRITICAL) { Severity::Critical } else { Severity::Warning };
+    let evidence = vec![window.shown("TCP orphan", orphans), window.set(MAX)];
+    let mut found =
+        found(share > limit, severity, evidence, format!("{orphans} / {most} = {share:.0} % > {limit} %"));
+    found.iter_mut().for_each(|found| {
+        found.scope = Scope::Host;
+        found.steps.extend(Change::AtLeast(most.saturating_mul(2)).step(MAX, window.now));
+    });
+    found
+}
+
+const WAITING: Limit = Limit { rule: "ST-08", name: "share", value: 50.0, unit: "%" };
+
+fn waiting(window: &Window<'_>) -> Vec<Found> {
+    const REUSE: &str = "net.ipv4.tcp_tw_reuse";
+    let range = |n| window.now.nth("net.ipv4.ip_local_port_range", n);
+    let (Some(low), Some(high), Some(0 | 2)) = (range(0), range(1), window.now.number(REUSE)) else {
+        return Vec::new();
+    };
+    let mut waiting: BTreeMap<(Address, Address, u16), u64> = BTreeMap::new();
+    let clients = window
+        .now
+        .in_state(TIME_WAIT)
+        .filter(|socket| (low..=high).contains(&socket.local_port.into()) && !socket.peer.0.is_loopback());
+    clients
+        .for_each(|socket| *waiting.entry((socket.local, socket.peer, socket.peer_port)).or_default() += 1);
+    let whole = u64::try_from(high - low + 1).unwrap_or(0);
+    let limit = window.limit(&WAITING);
+    let used = waiting.into_iter().filter_map(|((local, peer, port), count)| {
+        let share = percent(count, whole);
+        (share > limit).then(|| Found {
+            severity: Severity::Info,
+            scope: Scope::Peer(format!("{peer}:{port} from {local}")),
+            evidence: vec![window.shown("ports in TIME-WAIT", count), window.set(REUSE)],
+            formula: format!("{count} of {whole} ports = {share:.0} % > {limit} %"),
+            steps: Vec::new(),
+        })
+    });
+    used.collect()
+}
+
 fn ports(window: &Window<'_>) -> Vec<Found> {
     let range = |n| window.now.nth("net.ipv4.ip_local_port_range", n);
     let (Some(low), Some(high)) = (range(0), range(1)) else { return Vec::new() };
     let listening: BTreeSet<u16> = window.now.listeners().map(|socket| socket.local_port).collect();
-    let mut used: BTreeMap<(&str, &str, u16), (u64, u64)> = BTreeMap::new();
+    let mut used: BTreeMap<(Address, Address, u16), (u64, u64)> = BTreeMap::new();
     for socket in &window.now.sockets {
         let is_client =
             (low..=high).contains(&socket.local_port.into()) && !listening.contains(&socket.local_port);
         if is_client && socket.state != LISTEN && socket.state != SYN_RECEIVED {
-            let entry = used.entry((&socket.local, &socket.peer, socket.peer_port)).or_default();
+            let entry = used.entry((socket.local, socket.peer, socket.peer_port)).or_default();
             entry.0 += 1;
             entry.1 += u64::from(socket.state == TIME_WAIT);
         }
@@ -163,6 +303,7 @@ fn ports(window: &Window<'_>) -> Vec<Found> {
                     window.set("net.ipv4.ip_local_port_range"),
                 ],
                 formula: format!("{count} of {whole} ports = {share:.0} % > 70 %"),
+                steps: Vec::new(),
             })
         })
         .collect()

@@ -1,6 +1,8 @@
 //! TX: queueing disciplines and what is sent through them.
-use super::{Change, Found, Rule, setting};
-use crate::finding::{Evidence, Scope, Severity};
+use super::devices::other_discipline;
+use super::{Change, Found, Kernels, Rule, setting};
+use crate::finding::{Confidence, Evidence, Scope, Severity};
+use crate::limit::Limit;
 use crate::sample::Queue;
 use crate::sample::Source::{Queues, Settings};
 use crate::window::Window;
@@ -14,6 +16,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "A larger limit, an AQM instead of a FIFO, or the right rate of the shaper.",
         settings: &[],
         needs: &[Queues],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| {
             queues(window, |grown, seconds| {
                 (grown.drops > 0).then(|| format!("+{} packets in {seconds:.1} s > 0", grown.drops))
@@ -23,22 +28,33 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TX-02",
         symptom: "standing queue",
-        condition: "bytes wait in both samples, and at the rate sent between them they wait for more than 20 ms",
+        condition: "bytes wait in both samples, and at the shaper's rate, or that of the time between, they wait for more than 20 ms",
         why: "Everything behind waits that long.",
-        advice: "tc qdisc replace dev DEVICE root fq_codel where the kernel has it; else a smaller limit.",
+        advice: "A discipline that keeps its queue short where the kernel has one, else a smaller limit. Below a shaper it belongs under the shaper.",
         settings: &[],
         needs: &[Queues],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[STANDING],
         judge: |window| {
-            queues(window, |grown, seconds| {
-                let milliseconds =
-                    f64::from(grown.backlog) * seconds * 1000.0 / (grown.bytes as f64).max(1.0);
-                (grown.bytes > 0 && milliseconds > 20.0).then(|| {
+            let mut found = queues(window, |grown, seconds| {
+                let sent = grown.bytes as f64 / seconds;
+                let rate = grown.rate.map_or(sent, |rate| rate as f64);
+                let milliseconds = f64::from(grown.backlog) * 1000.0 / rate.max(1.0);
+                (grown.bytes > 0 && milliseconds > window.limit(&STANDING)).then(|| {
                     format!(
-                        "{} bytes / ({} bytes / {seconds:.1} s) = {milliseconds:.0} ms > 20 ms",
-                        grown.backlog, grown.bytes
+                        "{} bytes / {rate:.0} bytes a second = {milliseconds:.0} ms > {} ms",
+                        grown.backlog,
+                        window.limit(&STANDING)
                     )
                 })
-            })
+            });
+            for found in &mut found {
+                if let Scope::Device(device) = &found.scope {
+                    found.steps.push(other_discipline(window.now, device));
+                }
+            }
+            found
         },
     },
     Rule {
@@ -49,6 +65,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Set it to 1 MiB, the default before Linux 6.16; since then it is 4 MiB.",
         settings: &[("net.ipv4.tcp_limit_output_bytes", Change::To("1048576"))],
         needs: &[Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| {
             let usual = 65536..=16 << 20;
             setting(window, "net.ipv4.tcp_limit_output_bytes", Severity::Info, |value| {
@@ -57,6 +76,8 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
 ];
+
+const STANDING: Limit = Limit { rule: "TX-02", name: "milliseconds", value: 20.0, unit: "ms" };
 
 /// Judges what each queue did between two samples: its drops and bytes are what was added, its backlog is the smaller one.
 fn queues(window: &Window<'_>, judge: impl Fn(&Queue, f64) -> Option<String>) -> Vec<Found> {
@@ -85,6 +106,7 @@ fn queues(window: &Window<'_>, judge: impl Fn(&Queue, f64) -> Option<String>) ->
             scope: Scope::Device(now.device.clone()),
             evidence,
             formula,
+            steps: Vec::new(),
         })
     });
     found.collect()

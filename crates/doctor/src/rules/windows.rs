@@ -1,6 +1,6 @@
 //! WIN: windows, buffers and memory.
-use super::{Change, Found, Rule, found, setting};
-use crate::finding::{Scope, Severity};
+use super::{Change, Found, Kernels, Rule, found, setting};
+use crate::finding::{Confidence, Scope, Severity};
 use crate::sample::Source::{Counters, Settings, Sockets};
 use crate::sample::state::ESTABLISHED;
 use crate::sample::{Info, Memory, Socket};
@@ -15,6 +15,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Switch it on.",
         settings: &[("net.ipv4.tcp_window_scaling", Change::To("1"))],
         needs: &[Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| {
             setting(window, "net.ipv4.tcp_window_scaling", Severity::Critical, |value| value == 0)
         },
@@ -27,6 +30,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "At the peer: a larger maximum of tcp_rmem, or an application that reads faster.",
         settings: &[],
         needs: &[Sockets],
+        kernels: Kernels::since(4, 10),
+        confidence: Confidence::Likely,
+        limits: &[],
         judge: |window| connections(window, waits_for_window),
     },
     Rule {
@@ -37,6 +43,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Take SO_SNDBUF out of the program (MySQL and JDBC: socketSendBuffer).",
         settings: &[],
         needs: &[Sockets, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
         judge: |window| connections(window, small_send_buffer),
     },
     Rule {
@@ -47,6 +56,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Switch it on.",
         settings: &[("net.ipv4.tcp_moderate_rcvbuf", Change::To("1"))],
         needs: &[Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| {
             setting(window, "net.ipv4.tcp_moderate_rcvbuf", Severity::Warning, |value| value == 0)
         },
@@ -59,6 +71,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Mend the reader; larger buffers only delay it.",
         settings: &[],
         needs: &[Counters, Sockets],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: slow_reader,
     },
     Rule {
@@ -69,6 +84,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Look at the peer; TCP_USER_TIMEOUT bounds the wait.",
         settings: &[],
         needs: &[Sockets],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| connections(window, closed_window),
     },
     Rule {
@@ -79,6 +97,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Mend the reader; raise the maximum of tcp_rmem.",
         settings: &[],
         needs: &[Counters],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: pruning,
     },
     Rule {
@@ -89,6 +110,9 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Switch them on.",
         settings: &[("net.ipv4.tcp_sack", Change::To("1")), ("net.ipv4.tcp_timestamps", Change::To("1"))],
         needs: &[Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
         judge: |window| {
             let mut found = setting(window, "net.ipv4.tcp_sack", Severity::Warning, |value| value == 0);
             found.extend(setting(window, "net.ipv4.tcp_timestamps", Severity::Warning, |value| value == 0));
@@ -103,17 +127,21 @@ pub(super) const RULES: &[Rule] = &[
         advice: "Raise net.core.wmem_max or rmem_max, or drop the option and leave it to autotuning.",
         settings: &[],
         needs: &[Sockets, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
         judge: |window| connections(window, clamped),
     },
 ];
 
 type Judged = Option<(Severity, Vec<(String, String)>, String)>;
 
-fn connections(window: &Window<'_>, judge: impl Fn(&Window<'_>, &Socket) -> Judged) -> Vec<Found> {
+/// Judges each established connection.
+pub(super) fn connections(window: &Window<'_>, judge: impl Fn(&Window<'_>, &Socket) -> Judged) -> Vec<Found> {
     let found = window.now.in_state(ESTABLISHED).filter_map(|socket| {
         let (severity, evidence, formula) = judge(window, socket)?;
         let evidence = evidence.into_iter().map(|(name, value)| window.shown(name, value)).collect();
-        Some(Found { severity, scope: Scope::Socket(socket.ends()), evidence, formula })
+        Some(Found { severity, scope: Scope::Socket(socket.ends()), evidence, formula, steps: Vec::new() })
     });
     found.take(SHOWN).collect()
 }

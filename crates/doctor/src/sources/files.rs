@@ -1,6 +1,6 @@
-//! What procfs tells: counters, settings, the backlogs of the CPUs.
+//! What procfs tells: counters, gauges, settings, the backlogs of the CPUs, bonds.
 use super::note;
-use crate::sample::{Sample, Softnet, Source};
+use crate::sample::{Bond, Sample, Softnet, Source};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fs, io};
@@ -23,6 +23,14 @@ pub(super) fn read(root: &Path, sample: &mut Sample) {
     match network("softnet_stat") {
         Ok(lines) => sample.softnet = lines.lines().map(softnet).collect(),
         Err(error) => note(sample, Source::Softnet, "softnet_stat", &error),
+    }
+    match network("sockstat") {
+        Ok(lines) => sample.sockstat = gauges(&lines),
+        Err(error) => note(sample, Source::Sockstat, "sockstat", &error),
+    }
+    for entry in fs::read_dir(root.join("proc/net/bonding")).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        sample.bonds.extend(fs::read_to_string(entry.path()).ok().map(|text| bond(name, &text)));
     }
     let settings = root.join("proc/sys/net");
     for folder in ["core", "ipv4"] {
@@ -83,8 +91,39 @@ fn count(text: &str, counters: &mut BTreeMap<String, u64>) {
 
 fn softnet(line: &str) -> Softnet {
     let mut columns = line.split_whitespace().map(|column| u64::from_str_radix(column, 16).unwrap_or(0));
-    let mut next = || columns.next().unwrap_or(0);
-    Softnet { processed: next(), dropped: next(), squeezed: next() }
+    let mut nth = |n| columns.nth(n).unwrap_or(0);
+    // The flow limit is column 11 (net/core/net-procfs.c).
+    Softnet { processed: nth(0), dropped: nth(0), squeezed: nth(0), flow_limited: nth(7) }
+}
+
+/// "TCP: inuse 5 orphan 0 …" as "TCP inuse" and so on.
+fn gauges(text: &str) -> BTreeMap<String, u64> {
+    let mut gauges = BTreeMap::new();
+    for line in text.lines() {
+        let Some((group, rest)) = line.split_once(": ") else { continue };
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        for pair in words.chunks_exact(2) {
+            if let Ok(value) = pair[1].parse() {
+                gauges.insert(format!("{group} {}", pair[0]), value);
+            }
+        }
+    }
+    gauges
+}
+
+fn bond(name: String, text: &str) -> Bond {
+    let mut bond = Bond { name, ..Bond::default() };
+    let mut member = None;
+    for (key, value) in text.lines().filter_map(|line| line.trim().split_once(": ")) {
+        match (key, &member) {
+            ("Bonding Mode", _) => value.clone_into(&mut bond.mode),
+            ("Partner Mac Address", _) => bond.partner = Some(value.to_owned()),
+            ("Slave Interface", _) => member = Some(value.to_owned()),
+            ("MII Status", Some(member)) if value != "up" => bond.down.push(member.clone()),
+            _ => {}
+        }
+    }
+    bond
 }
 
 fn first_number(text: &str) -> Option<f64> {

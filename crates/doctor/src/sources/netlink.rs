@@ -1,13 +1,30 @@
-//! A netlink request that is answered by many messages.
+//! A netlink request and its answers.
 use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-    NetlinkSerializable,
+    NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload, NetlinkSerializable,
 };
 use netlink_sys::{Socket, SocketAddr};
 use std::io;
 
-/// Asks the kernel and hands every answer to `each`.
-pub(super) fn dump<M>(protocol: isize, request: M, mut each: impl FnMut(M)) -> io::Result<()>
+/// Asks for everything there is and hands every answer to `each`.
+pub(super) fn dump<M>(protocol: isize, request: M, each: impl FnMut(M)) -> io::Result<()>
+where
+    M: NetlinkSerializable + NetlinkDeserializable + Into<NetlinkPayload<M>>,
+{
+    ask(protocol, NLM_F_DUMP, request, each)
+}
+
+/// Asks for one thing.
+pub(super) fn get<M>(protocol: isize, request: M) -> io::Result<Option<M>>
+where
+    M: NetlinkSerializable + NetlinkDeserializable + Into<NetlinkPayload<M>>,
+{
+    let mut found = None;
+    ask(protocol, NLM_F_ACK, request, |answer| found = Some(answer))?;
+    Ok(found)
+}
+
+fn ask<M>(protocol: isize, flags: u16, request: M, mut each: impl FnMut(M)) -> io::Result<()>
 where
     M: NetlinkSerializable + NetlinkDeserializable + Into<NetlinkPayload<M>>,
 {
@@ -15,7 +32,7 @@ where
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
     let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    header.flags = NLM_F_REQUEST | flags;
     let mut message = NetlinkMessage::new(header, request.into());
     message.finalize();
     let mut bytes = vec![0; message.buffer_len()];
@@ -40,6 +57,7 @@ fn take<M: NetlinkDeserializable>(mut bytes: &[u8], each: &mut impl FnMut(M)) ->
         match message.payload {
             NetlinkPayload::Done(_) => return Ok(true),
             NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
+            NetlinkPayload::Error(_) => return Ok(true),
             NetlinkPayload::InnerMessage(inner) => each(inner),
             _ => {}
         }

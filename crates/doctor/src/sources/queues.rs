@@ -1,47 +1,46 @@
 //! Queueing disciplines of every device, by rtnetlink.
+use super::generic::Attributes;
 use super::netlink::dump;
-use crate::sample::Queue;
+use crate::sample::{Device, Queue};
+use netlink_packet_core::Nla;
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkMessage};
-use netlink_packet_route::tc::{TcAttribute, TcMessage, TcStats2};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcStats2};
 use netlink_sys::protocols::NETLINK_ROUTE;
-use std::collections::BTreeMap;
 use std::io;
 
 /// Reads them all.
-pub(super) fn read() -> io::Result<Vec<Queue>> {
-    let mut devices = BTreeMap::new();
-    dump(NETLINK_ROUTE, RouteNetlinkMessage::GetLink(LinkMessage::default()), |answer| {
-        if let RouteNetlinkMessage::NewLink(link) = answer {
-            let name = link.attributes.into_iter().find_map(|attribute| match attribute {
-                LinkAttribute::IfName(name) => Some(name),
-                _ => None,
-            });
-            devices.insert(link.header.index, name.unwrap_or_default());
-        }
-    })?;
+pub(super) fn read(devices: &[Device]) -> io::Result<Vec<Queue>> {
     let mut queues = Vec::new();
     dump(NETLINK_ROUTE, RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()), |answer| {
         if let RouteNetlinkMessage::NewQueueDiscipline(message) = answer {
-            queues.push(queue(&message, &devices));
+            let index = u32::try_from(message.header.index).unwrap_or(0);
+            if let Some(device) = devices.iter().find(|device| device.index == index) {
+                queues.push(queue(&message, &device.name));
+            }
         }
     })?;
     Ok(queues)
 }
 
-fn queue(message: &TcMessage, devices: &BTreeMap<u32, String>) -> Queue {
-    let device = u32::try_from(message.header.index).ok().and_then(|index| devices.get(&index)).cloned();
+fn queue(message: &TcMessage, device: &str) -> Queue {
     let handle = (message.header.handle.major, message.header.handle.minor);
-    let mut queue = Queue { device: device.unwrap_or_default(), handle, ..Queue::default() };
+    let root = message.header.parent == TcHandle::ROOT;
+    let mut queue = Queue { device: device.to_owned(), handle, root, ..Queue::default() };
     for attribute in &message.attributes {
         match attribute {
             TcAttribute::Kind(kind) => queue.kind.clone_from(kind),
+            TcAttribute::Options(options) => {
+                queue.rate = options.iter().filter_map(token_bucket_rate).max();
+            }
             TcAttribute::Stats2(stats) => {
                 for stat in stats {
                     match stat {
                         TcStats2::Queue(figures) => {
                             queue.backlog = figures.backlog;
+                            queue.length = figures.qlen;
                             queue.drops = figures.drops;
+                            queue.requeues = figures.requeues;
+                            queue.overlimits = figures.overlimits;
                         }
                         TcStats2::Basic(figures) => queue.bytes = figures.bytes,
                         _ => {}
@@ -51,5 +50,18 @@ fn queue(message: &TcMessage, devices: &BTreeMap<u32, String>) -> Queue {
             _ => {}
         }
     }
+    if queue.kind != "tbf" {
+        queue.rate = None;
+    }
     queue
+}
+
+/// Of tbf: `rate` of struct tc_tbf_qopt (TCA_TBF_PARMS), or TCA_TBF_RATE64 (include/uapi/linux/pkt_sched.h).
+fn token_bucket_rate(option: &TcOption) -> Option<u64> {
+    let TcOption::Other(options) = option else { return None };
+    let mut bytes = vec![0; options.value_len()];
+    options.emit_value(&mut bytes);
+    let options = Attributes::within(&bytes);
+    let rate = options.bytes(1).and_then(|parameters| parameters.get(8..12)?.try_into().ok());
+    options.number(4).or_else(|| rate.map(|rate| u32::from_ne_bytes(rate).into()))
 }

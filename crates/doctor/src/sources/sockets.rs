@@ -1,6 +1,6 @@
 //! Every TCP socket of this namespace, by inet_diag.
 use super::netlink::dump;
-use crate::sample::{Info, Memory, Socket};
+use crate::sample::{Address, Info, Memory, Socket};
 use netlink_packet_sock_diag::SockDiagMessage;
 use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
 use netlink_packet_sock_diag::inet::nlas::{Nla, TcpInfo};
@@ -8,37 +8,64 @@ use netlink_packet_sock_diag::inet::{
     ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags, Timer,
 };
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+use std::collections::BTreeSet;
 use std::io;
+use std::sync::Arc;
 
 /// Reads them all.
 pub(super) fn read() -> io::Result<Vec<Socket>> {
     let mut sockets = Vec::new();
+    let mut names = Names::default();
     for (family, socket_id) in [(AF_INET, SocketId::new_v4()), (AF_INET6, SocketId::new_v6())] {
-        let extensions = ExtensionFlags::INFO | ExtensionFlags::SKMEMINFO;
+        let extensions = ExtensionFlags::INFO | ExtensionFlags::SKMEMINFO | ExtensionFlags::CONG;
         let states = StateFlags::all();
         let request = InetRequest { family, protocol: IPPROTO_TCP, extensions, states, socket_id };
         dump(NETLINK_SOCK_DIAG, SockDiagMessage::InetRequest(request), |answer| {
             if let SockDiagMessage::InetResponse(response) = answer {
-                sockets.push(socket(&response));
+                sockets.push(socket(&response, &mut names));
             }
         })?;
     }
     Ok(sockets)
 }
 
-fn socket(response: &InetResponse) -> Socket {
+/// Names of congestion controls, each kept once.
+#[derive(Default)]
+struct Names(BTreeSet<Arc<str>>);
+
+impl Names {
+    fn of(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(name) {
+            return Arc::clone(known);
+        }
+        let name: Arc<str> = name.into();
+        self.0.insert(Arc::clone(&name));
+        name
+    }
+}
+
+fn socket(response: &InetResponse, names: &mut Names) -> Socket {
     let header = &response.header;
     let id = &header.socket_id;
+    let (retransmits, expires) = match &header.timer {
+        Some(Timer::Retransmit(expires, times)) => (*times, milliseconds(*expires)),
+        Some(Timer::KeepAlive(expires) | Timer::Probe(expires)) => (0, milliseconds(*expires)),
+        Some(Timer::TimeWait) | None => (0, 0),
+    };
     let mut socket = Socket {
         state: header.state,
-        local: id.source_address.to_canonical().to_string(),
+        local: Address(id.source_address.to_canonical()),
         local_port: id.source_port,
-        peer: id.destination_address.to_canonical().to_string(),
+        peer: Address(id.destination_address.to_canonical()),
         peer_port: id.destination_port,
         recv_queue: header.recv_queue,
         send_queue: header.send_queue,
         inode: header.inode,
+        uid: header.uid,
+        timed: header.timer.is_some(),
         probing: matches!(header.timer, Some(Timer::Probe(_))),
+        retransmits,
+        expires,
         ..Socket::default()
     };
     for attribute in &response.nlas {
@@ -47,29 +74,55 @@ fn socket(response: &InetResponse) -> Socket {
                 socket.memory = Some(Memory {
                     rcvbuf: memory.receive_queue_max,
                     sndbuf: memory.send_queue_max,
+                    rmem_alloc: memory.receive_queue,
                     wmem_queued: memory.send_queue,
                     drops: memory.drops,
                 });
             }
             Nla::TcpInfo(info) => socket.info = Some(used(info)),
+            Nla::Congestion(name) => socket.congestion = names.of(name),
             _ => {}
         }
     }
     socket
 }
 
+fn milliseconds(time: std::time::Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
 fn used(info: &TcpInfo) -> Info {
     Info {
         options: info.options,
+        backoff: info.backoff,
+        probes: info.probes,
+        // tcpi_delivery_rate_app_limited:1, tcpi_fastopen_client_fail:2
+        app_limited: info.delivery_rate_app_limited & 1 != 0,
+        fastopen_client_fail: info.delivery_rate_app_limited >> 1 & 3,
+        rto: info.rto,
         snd_mss: info.snd_mss,
+        advmss: info.advmss,
+        pmtu: info.pmtu,
         unacked: info.unacked,
         snd_cwnd: info.snd_cwnd,
+        snd_ssthresh: info.snd_ssthresh,
+        snd_wnd: info.snd_wnd,
+        rtt: info.rtt,
         min_rtt: info.min_rtt,
+        rcv_ssthresh: info.rcv_ssthresh,
+        last_data_sent: info.last_data_sent,
+        last_data_recv: info.last_data_recv,
         last_ack_recv: info.last_ack_recv,
+        bytes_sent: info.bytes_sent,
+        bytes_retrans: info.bytes_retrans,
         bytes_acked: info.bytes_acked,
         bytes_received: info.bytes_received,
+        notsent_bytes: info.notsent_bytes,
+        total_retrans: info.total_retrans,
         busy_time: info.busy_time,
         rwnd_limited: info.rwnd_limited,
-        backoff: info.backoff,
+        sndbuf_limited: info.sndbuf_limited,
+        delivery_rate: info.delivery_rate,
+        pacing_rate: info.pacing_rate,
     }
 }

@@ -5,11 +5,18 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+/// A listener that does not accept, at this address.
+pub(crate) fn listener_at(address: SocketAddr, backlog: i32) -> OwnedFd {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+    rustix::net::sockopt::set_socket_reuseaddr(&socket, true).unwrap();
+    bind(&socket, &address).unwrap();
+    listen(&socket, backlog).unwrap();
+    socket
+}
+
 /// A listener that does not accept.
 fn listener(backlog: i32) -> (OwnedFd, SocketAddr) {
-    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
-    bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listen(&socket, backlog).unwrap();
+    let socket = listener_at(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0).into(), backlog);
     let address = getsockname(&socket).unwrap().try_into().unwrap();
     (socket, address)
 }

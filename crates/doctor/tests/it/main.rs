@@ -1,12 +1,19 @@
 //! The doctor on a real kernel, in namespaces of the tests' own: each rule provoked, the healthy host silent beside it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 mod accept;
+mod bed;
+mod cwnd;
+mod devices;
+mod fast_open;
+mod half_open;
+mod hosts;
 mod record;
 mod settings;
 mod states;
+mod trees;
 mod windows;
 
-use doctor::{Finding, Report, Sample, Severity, Window, sources};
+use doctor::{Finding, Limits, Report, Sample, Scope, Severity, Source, Window, sources};
 
 /// What is found while `meanwhile` runs.
 fn findings(meanwhile: impl FnOnce()) -> Vec<Finding> {
@@ -16,10 +23,38 @@ fn findings(meanwhile: impl FnOnce()) -> Vec<Finding> {
 }
 
 fn judged(before: &Sample, now: &Sample) -> Vec<Finding> {
-    let report = Report::of(&Window::between(before, now));
-    assert!(report.not_judged.is_empty(), "{:?}", report.unread);
+    judged_by(before, now, Limits::USUAL)
+}
+
+fn judged_by(before: &Sample, now: &Sample, limits: &Limits) -> Vec<Finding> {
+    let report = Report::of(&Window::between(before, now).by(limits));
+    // The namespace of a thread has no /sys of its own.
+    assert!(report.unread.iter().all(|unread| unread.source == Source::Sysfs), "{:?}", report.unread);
     // Of the whole machine, so that other tests may cause it.
-    report.findings.into_iter().filter(|finding| finding.id != "RX-01").collect()
+    let of_machine = |finding: &Finding| finding.scope == Scope::Host || finding.id == "CC-10";
+    report.findings.into_iter().filter(|finding| !of_machine(finding)).collect()
+}
+
+/// The findings of one rule.
+fn of<'a>(findings: &'a [Finding], id: &str) -> Vec<&'a Finding> {
+    findings.iter().filter(|finding| finding.id == id).collect()
+}
+
+/// Does what a finding advises, in this thread's namespace.
+fn apply(findings: &[Finding], id: &str) {
+    let found = of(findings, id);
+    assert!(!found.is_empty(), "no {id} in {:?}", ids(findings));
+    for step in found.iter().flat_map(|finding| &finding.fix.steps) {
+        assert_eq!(step.obstacle, None, "{}", step.command);
+        shell(&step.command);
+    }
+}
+
+/// Runs a command in this thread's namespace.
+#[track_caller]
+fn shell(command: &str) {
+    let output = testnet::command("sh").args(["-c", command]).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn ids(findings: &[Finding]) -> Vec<&str> {

@@ -1,6 +1,6 @@
 //! Samples saved and judged elsewhere.
 use crate::ids;
-use doctor::sample::{Queue, Socket, Softnet, state};
+use doctor::sample::{Address, Queue, Socket, Softnet, state};
 use doctor::{Record, Report, Sample, sources};
 use proptest::prelude::*;
 
@@ -69,16 +69,17 @@ fn a_record_read_back_is_judged_alike() {
 fn masked_addresses_are_the_same_for_the_same() {
     let socket = |local: &str, peer: &str| Socket {
         state: state::ESTABLISHED,
-        local: local.to_owned(),
-        peer: peer.to_owned(),
+        local: Address(local.parse().unwrap()),
+        peer: Address(peer.parse().unwrap()),
         ..Socket::default()
     };
     let sockets = vec![socket("10.1.2.3", "2a00::1"), socket("10.1.2.3", "127.0.0.1")];
     let mut record = Record::new(None, Sample { sockets, ..Sample::default() });
     record.mask();
     let [first, second] = &record.now.sockets[..] else { panic!() };
-    assert_eq!((first.local.as_str(), first.peer.as_str()), ("198.18.0.1", "2001:db8::2"));
-    assert_eq!((second.local.as_str(), second.peer.as_str()), ("198.18.0.1", "127.0.0.1"));
+    let ends = |socket: &Socket| (socket.local.to_string(), socket.peer.to_string());
+    assert_eq!(ends(first), ("198.18.0.1".to_owned(), "2001:db8::2".to_owned()));
+    assert_eq!(ends(second), ("198.18.0.1".to_owned(), "127.0.0.1".to_owned()));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Settings with values they should not have: each is found, its own fix mends it, its undo takes that back.
-use crate::{assert_healthy, findings};
+use crate::{assert_healthy, findings, shell};
 use std::net::TcpListener;
 
 const CASES: &[(&str, &str, &str)] = &[
+    ("ACC-11", "net.ipv4.tcp_max_syn_backlog", "65536"),
     ("ACC-06", "net.ipv4.tcp_abort_on_overflow", "1"),
     ("ACC-09", "net.ipv4.tcp_syncookies", "0"),
     ("ACC-10", "net.ipv4.tcp_syncookies", "2"),
@@ -18,6 +19,8 @@ const CASES: &[(&str, &str, &str)] = &[
     ("WIN-08", "net.ipv4.tcp_moderate_rcvbuf", "0"),
     ("WIN-12", "net.ipv4.tcp_sack", "0"),
     ("WIN-12", "net.ipv4.tcp_timestamps", "0"),
+    ("WIN-13", "net.ipv4.tcp_adv_win_scale", "2"),
+    ("WIN-13", "net.ipv4.tcp_fack", "1"),
     ("TX-06", "net.ipv4.tcp_limit_output_bytes", "4096"),
 ];
 
@@ -34,23 +37,18 @@ fn each_wrong_setting_is_found_and_gone_after_its_fix() {
             assert!(
                 finding.evidence.iter().any(|evidence| evidence.name == *setting && evidence.value == *value)
             );
-            run(&finding.fix.commands);
+            for step in &finding.fix.steps {
+                shell(&step.command);
+            }
             assert!(
                 !findings(|| {}).iter().any(|finding| finding.id == *id),
                 "{id} after {:?}",
-                finding.fix.commands
+                finding.fix.steps
             );
-            run(&finding.fix.undo);
+            for step in &finding.fix.steps {
+                shell(step.undo.as_deref().unwrap());
+            }
             assert_eq!(testnet::read_sysctl(setting), *value, "{id}");
         });
-    }
-}
-
-/// What `sysctl -w NAME="VALUE"` does, where procps is not installed too.
-fn run(commands: &[String]) {
-    for command in commands {
-        let assignment = command.strip_prefix("sysctl -w ").unwrap();
-        let (name, value) = assignment.split_once('=').unwrap();
-        testnet::sysctl(name, value.trim_matches('"'));
     }
 }

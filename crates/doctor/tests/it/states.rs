@@ -1,6 +1,8 @@
 //! Sockets that stay in a state, and ports that run out.
-use crate::{assert_healthy, findings, ids};
-use doctor::Severity;
+use crate::bed::until;
+use crate::{apply, assert_healthy, findings, has, ids, judged_by};
+use doctor::{Limits, Rule, Severity, sources};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 
 #[test]
@@ -66,5 +68,67 @@ fn a_full_time_wait_table_is_found() {
             }
         });
         assert_eq!(ids(&found), ["ST-06"]);
+    });
+}
+
+#[test]
+fn closed_connections_that_a_zero_window_holds_are_found() {
+    testnet::in_namespace(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let clients: Vec<TcpStream> = (0..10)
+            .map(|_| {
+                let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                let mut server = listener.accept().unwrap().0;
+                server.set_nonblocking(true).unwrap();
+                while server.write(&[0; 1 << 16]).is_ok() {}
+                client
+            })
+            .collect();
+        until("ten that are held", || has(&findings(|| {}), "ST-03"));
+        drop(clients);
+        assert_healthy(&findings(|| {}));
+    });
+}
+
+#[test]
+fn connections_half_closed_for_ever_are_found() {
+    testnet::in_namespace(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let halves: Vec<_> = (0..11)
+            .map(|_| {
+                let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                let server = listener.accept().unwrap().0;
+                client.shutdown(std::net::Shutdown::Write).unwrap();
+                (client, server)
+            })
+            .collect();
+        assert!(!has(&findings(|| {}), "ST-04"), "not yet for 60 s");
+        let mut limits = Limits::default();
+        limits.set(&Rule::by_id("ST-04").unwrap().limits[0], 0.0);
+        let sample = sources::here();
+        let found = judged_by(&sample, &sample, &limits);
+        assert!(has(&found, "ST-04"), "{:?}", ids(&found));
+        drop(halves);
+        let sample = sources::here();
+        assert!(!has(&judged_by(&sample, &sample, &limits), "ST-04"));
+    });
+}
+
+#[test]
+fn ports_that_wait_although_they_could_be_used_again_are_told() {
+    testnet::in_namespace(|| {
+        crate::shell("ip addr add 10.1.0.1/32 dev lo");
+        testnet::sysctl("net.ipv4.ip_local_port_range", "40000 40003");
+        let listener = TcpListener::bind("10.1.0.1:80").unwrap();
+        for _ in 0..3 {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let server = listener.accept().unwrap().0;
+            drop(client);
+            drop(server);
+        }
+        let found = findings(|| {});
+        assert!(has(&found, "ST-08"), "{:?}", ids(&found));
+        apply(&found, "ST-08");
+        assert!(!has(&findings(|| {}), "ST-08"));
     });
 }

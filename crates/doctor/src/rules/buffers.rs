@@ -1,0 +1,150 @@
+//! WIN: maxima of buffers against what paths hold, memory of all of TCP, and settings without effect.
+use super::{Change, Found, Kernels, Rule, found, setting};
+use crate::finding::{Confidence, Scope, Severity, Step};
+use crate::limit::Limit;
+use crate::sample::Source::{Counters, Devices, Ethtool, Paths, Settings, Sockets, Sockstat};
+use crate::sample::{Memory, Sample};
+use crate::window::Window;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "WIN-04",
+        symptom: "largest receive buffer below what a path holds",
+        condition: "the maximum of tcp_rmem < 2 × link speed × round trip of a peer (a warning where a connection has come to it)",
+        why: "Autotuning stops at that maximum, and about half of the buffer is payload.",
+        advice: "Raise the maximum to twice the bandwidth-delay product.",
+        settings: &[],
+        needs: &[Settings, Devices, Ethtool, Paths, Sockets],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
+        judge: |window| below_path(window, "net.ipv4.tcp_rmem", |memory| memory.rcvbuf),
+    },
+    Rule {
+        id: "WIN-05",
+        symptom: "largest send buffer below what a path holds",
+        condition: "the maximum of tcp_wmem < 2 × link speed × round trip of a peer (a warning where a connection has come to it)",
+        why: "The sender must keep what is not yet acknowledged besides what it is still to send.",
+        advice: "Raise the maximum to twice the bandwidth-delay product.",
+        settings: &[],
+        needs: &[Settings, Devices, Ethtool, Paths, Sockets],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
+        judge: |window| below_path(window, "net.ipv4.tcp_wmem", |memory| memory.sndbuf),
+    },
+    Rule {
+        id: "WIN-13",
+        symptom: "settings without effect",
+        condition: "since Linux 6.6 tcp_adv_win_scale is not 1; tcp_fack or tcp_low_latency is set",
+        why: "The window comes from the measured share of payload, and the other two are only kept for old scripts.",
+        advice: "Take the lines out of sysctl.d.",
+        settings: &[
+            ("net.ipv4.tcp_adv_win_scale", Change::To("1")),
+            ("net.ipv4.tcp_fack", Change::To("0")),
+            ("net.ipv4.tcp_low_latency", Change::To("0")),
+        ],
+        needs: &[Settings],
+        kernels: Kernels::since(4, 15),
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: without_effect,
+    },
+    Rule {
+        id: "WIN-14",
+        symptom: "TCP is short of memory",
+        condition: "TCP mem of sockstat > the second value of tcp_mem (critical: 90 % of the third, or TcpExtTCPAbortOnMemory grows)",
+        why: "The values are pages; above the third, allocations fail and connections are reset.",
+        advice: "Find who hoards (ss -tm), or raise tcp_mem.",
+        settings: &[],
+        needs: &[Sockstat, Settings, Counters],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[MEMORY],
+        judge: memory,
+    },
+];
+
+fn below_path(window: &Window<'_>, name: &str, limit_of: fn(&Memory) -> u32) -> Vec<Found> {
+    let (Some(max), Some((speed, device))) = (window.now.nth(name, 2), fastest(window.now)) else {
+        return Vec::new();
+    };
+    let path = window.now.paths.iter().filter(|path| !path.peer.0.is_loopback()).max_by_key(|path| path.rtt);
+    let Some(path) = path else { return Vec::new() };
+    let holds = u64::from(speed) * u64::from(path.rtt) / 8;
+    let at_limit = |memory: Memory| i64::from(limit_of(&memory)) >= max;
+    let reached = window.now.sockets.iter().any(|socket| socket.memory.is_some_and(at_limit));
+    let severity = if reached { Severity::Warning } else { Severity::Info };
+    let evidence = vec![
+        window.set(name),
+        window.shown(format!("speed of {device}"), format!("{speed} Mbit/s")),
+        window.shown(format!("round trip to {}", path.peer), format!("{} us", path.rtt)),
+        window.shown("a connection has come to the maximum", if reached { "yes" } else { "no" }),
+    ];
+    let formula = format!("{max} < 2 × {speed} Mbit/s × {} us = {}", path.rtt, 2 * holds);
+    let mut found = found(max.unsigned_abs() < 2 * holds, severity, evidence, formula);
+    found.iter_mut().for_each(|found| {
+        found.scope = Scope::Peer(path.peer.to_string());
+        let present = window.now.setting(name).unwrap_or_default();
+        let first: Vec<&str> = present.split_whitespace().take(2).collect();
+        let value = format!("{} {}", first.join(" "), 2 * holds);
+        found.steps.push(Step {
+            command: format!("sysctl -w {name}=\"{value}\""),
+            persist: Some(format!("a line in /etc/sysctl.d/: {name} = {value}")),
+            undo: Some(format!("sysctl -w {name}=\"{present}\"")),
+            // The kernel takes no more than an int, and half of it keeps sums in range.
+            obstacle: (2 * holds > 1 << 30)
+                .then(|| "more than a buffer may have: use several connections".to_owned()),
+        });
+    });
+    found
+}
+
+/// The fastest link that is up, of those that are no pretence: what a path can bring at most.
+fn fastest(sample: &Sample) -> Option<(u32, &str)> {
+    let up = sample.devices.iter().filter(|device| device.up && device.parent.is_some());
+    up.filter_map(|device| Some((device.speed?, device.name.as_str()))).max()
+}
+
+fn without_effect(window: &Window<'_>) -> Vec<Found> {
+    let obsolete = window.now.version().is_some_and(|version| version >= (6, 6));
+    let mut found =
+        setting(window, "net.ipv4.tcp_adv_win_scale", Severity::Info, |value| obsolete && value != 1);
+    for name in ["net.ipv4.tcp_fack", "net.ipv4.tcp_low_latency"] {
+        found.extend(setting(window, name, Severity::Info, |value| value != 0));
+    }
+    found
+}
+
+const MEMORY: Limit = Limit { rule: "WIN-14", name: "critical", value: 90.0, unit: "%" };
+
+fn memory(window: &Window<'_>) -> Vec<Found> {
+    const NAME: &str = "net.ipv4.tcp_mem";
+    let pages = |n| window.now.nth(NAME, n).and_then(|pages| u64::try_from(pages).ok());
+    let (Some(pressure), Some(max), Some(used)) = (pages(1), pages(2), window.now.sockstat.get("TCP mem"))
+    else {
+        return Vec::new();
+    };
+    let aborts = window.grown("TcpExtTCPAbortOnMemory");
+    let critical = aborts > 0 || super::percent(*used, max) > window.limit(&MEMORY);
+    let severity = if critical { Severity::Critical } else { Severity::Warning };
+    let evidence = vec![
+        window.shown("TCP mem", format!("{used} pages")),
+        window.set(NAME),
+        window.counted("TcpExtTCPAbortOnMemory"),
+    ];
+    let formula = format!("{used} > {pressure} pages, or TCPAbortOnMemory +{aborts} > 0");
+    let mut found = found(*used > pressure || aborts > 0, severity, evidence, formula);
+    found.iter_mut().for_each(|found| {
+        found.scope = Scope::Host;
+        let twice: Vec<String> = (0..3).filter_map(pages).map(|pages| (2 * pages).to_string()).collect();
+        let present = window.now.setting(NAME).unwrap_or_default();
+        found.steps.push(Step {
+            command: format!("sysctl -w {NAME}=\"{}\"", twice.join(" ")),
+            persist: Some(format!("a line in /etc/sysctl.d/: {NAME} = {}", twice.join(" "))),
+            undo: Some(format!("sysctl -w {NAME}=\"{present}\"")),
+            obstacle: None,
+        });
+    });
+    found
+}

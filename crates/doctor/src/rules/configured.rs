@@ -1,0 +1,127 @@
+//! What files say of the next boot: WIN-15, ST-11, ST-12.
+use super::{Found, Kernels, Rule};
+use crate::finding::{Confidence, Scope, Severity, Step};
+use crate::sample::Configured;
+use crate::sample::Source::{Files, Settings};
+use crate::window::Window;
+use std::collections::BTreeMap;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "WIN-15",
+        symptom: "\"tuning\" that lowers a default",
+        condition: "a file sets somaxconn, rmem_max, wmem_max or the maximum of tcp_rmem or tcp_wmem below this kernel's default",
+        why: "The recipe is older than the kernel, whose default has grown since.",
+        advice: "Take the line out.",
+        settings: &[],
+        needs: &[Files, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[],
+        judge: lowered,
+    },
+    Rule {
+        id: "ST-11",
+        symptom: "a line for a setting that does not exist",
+        condition: "a file sets a name in net.core or net.ipv4 that this kernel does not have",
+        why: "Recipes are copied for years (tcp_tw_recycle went in 4.12); such lines do nothing, and say so only in a log.",
+        advice: "Take the line out.",
+        settings: &[],
+        needs: &[Files, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: missing,
+    },
+    Rule {
+        id: "ST-12",
+        symptom: "the running value is not the configured one",
+        condition: "the last line that sets a name says another value than the kernel has",
+        why: "The next boot takes the change back, or brings one that nobody expects.",
+        advice: "Write what is meant into the file, or apply the file: sysctl --system.",
+        settings: &[],
+        needs: &[Files, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: differs,
+    },
+];
+
+/// Defaults that have grown: the name, which of its numbers, since which kernel, its value since then.
+/// 5.4 raised SOMAXCONN (19f92a030ca6), 6.16 tcp_rmem, 6.17 rmem_max and wmem_max.
+const GROWN: [(&str, usize, (u32, u32), i64); 5] = [
+    ("net.core.somaxconn", 0, (5, 4), 4096),
+    ("net.core.rmem_max", 0, (6, 17), 4 << 20),
+    ("net.core.wmem_max", 0, (6, 17), 4 << 20),
+    ("net.ipv4.tcp_rmem", 2, (6, 16), 32 << 20),
+    ("net.ipv4.tcp_wmem", 2, (2, 6), 4 << 20),
+];
+
+fn lowered(window: &Window<'_>) -> Vec<Found> {
+    let Some(version) = window.now.version() else { return Vec::new() };
+    let lines = last(window).into_values().filter_map(|line| {
+        let (_, nth, _, default) =
+            GROWN.iter().find(|(name, _, since, _)| *name == line.name && version >= *since)?;
+        let value: i64 = line.value.split_whitespace().nth(*nth)?.parse().ok()?;
+        (value < *default).then(|| of_line(window, line, Severity::Warning, format!("{value} < {default}")))
+    });
+    lines.collect()
+}
+
+fn missing(window: &Window<'_>) -> Vec<Found> {
+    // Deeper names belong to folders that are not read.
+    let is_read = |line: &&Configured| {
+        ["net.core.", "net.ipv4."].iter().any(|folder| line.name.starts_with(folder))
+            && line.name.split('.').count() == 3
+    };
+    let known = |line: &&Configured| {
+        // Only root may read the key, and a namespace within the host lacks what belongs to all of it.
+        window.now.settings.contains_key(&line.name) || line.name.ends_with("tcp_fastopen_key")
+    };
+    let lines = window.now.configured.iter().filter(is_read).filter(|line| !known(line));
+    lines
+        .map(|line| of_line(window, line, Severity::Info, format!("{} is not in /proc/sys", line.name)))
+        .collect()
+}
+
+fn differs(window: &Window<'_>) -> Vec<Found> {
+    let lines = last(window).into_values().filter_map(|line| {
+        let running = window.now.setting(&line.name).filter(|_| !line.name.ends_with("tcp_fastopen_key"))?;
+        let same = running.split_whitespace().eq(line.value.split_whitespace());
+        (!same).then(|| {
+            let formula = format!("running {}, configured {}", running.replace('\t', " "), line.value);
+            let mut found = of_line(window, line, Severity::Warning, formula);
+            found.evidence.push(window.set(&line.name));
+            found.steps = vec![Step {
+                command: format!("sysctl -w {}=\"{}\"", line.name, line.value),
+                persist: None,
+                undo: Some(format!("sysctl -w {}=\"{running}\"", line.name)),
+                obstacle: None,
+            }];
+            found
+        })
+    });
+    lines.collect()
+}
+
+/// The line that holds for each name.
+fn last<'a>(window: &Window<'a>) -> BTreeMap<&'a str, &'a Configured> {
+    window.now.configured.iter().map(|line| (line.name.as_str(), line)).collect()
+}
+
+fn of_line(window: &Window<'_>, line: &Configured, severity: Severity, formula: String) -> Found {
+    let Configured { file, line: number, name, value } = line;
+    Found {
+        severity,
+        scope: Scope::Host,
+        evidence: vec![window.shown(format!("{file}, line {number}"), format!("{name} = {value}"))],
+        formula,
+        steps: vec![Step {
+            command: format!("sed -i '{number}s/^/# /' {file}"),
+            persist: None,
+            undo: Some(format!("sed -i '{number}s/^# //' {file}")),
+            obstacle: None,
+        }],
+    }
+}

@@ -1,0 +1,181 @@
+//! CC: what windows begin with: remembered thresholds, routes, pauses.
+use super::{Change, Found, Kernels, Rule, found};
+use crate::finding::{Confidence, Scope, Severity, Step};
+use crate::limit::Limit;
+use crate::sample::Source::{Paths, Routes, Settings, Sockets};
+use crate::sample::state::ESTABLISHED;
+use crate::sample::{Route, RouteMetrics, Socket};
+use crate::window::Window;
+
+const SAVE: &str = "net.ipv4.tcp_no_ssthresh_metrics_save";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "CC-01",
+        symptom: "new connections to a peer grow slowly",
+        condition: "thresholds are remembered (tcp_no_ssthresh_metrics_save = 0), a peer's is below 64 segments, its round trip > 10 ms",
+        why: "A past loss left a tiny ssthresh, and every new connection to that peer leaves slow start at once.",
+        advice: "Switch it off, and forget what was remembered.",
+        settings: &[(SAVE, Change::To("1"))],
+        needs: &[Paths, Settings],
+        kernels: Kernels::since(5, 6),
+        confidence: Confidence::Certain,
+        limits: &[REMEMBERED],
+        judge: remembered,
+    },
+    Rule {
+        id: "CC-04",
+        symptom: "a route clamps the window",
+        condition: "a route has cwnd locked (warning), or carries ssthresh (info)",
+        why: "\"cwnd lock N\" caps every connection at N segments; ssthresh is ignored unless tcp_no_ssthresh_metrics_save = 0.",
+        advice: "Take the metric out of the route.",
+        settings: &[],
+        needs: &[Routes],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: clamped,
+    },
+    Rule {
+        id: "CC-05",
+        symptom: "unusual initial window",
+        condition: "a route's initcwnd is below 10 (warning) or above 32, or its initrwnd is below 10",
+        why: "A connection begins with initcwnd × MSS a round trip; large values burst into shallow queues.",
+        advice: "10 is the default, 20 to 32 help on clean paths.",
+        settings: &[],
+        needs: &[Routes],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[SMALLEST, LARGEST],
+        judge: initial,
+    },
+    Rule {
+        id: "CC-06",
+        symptom: "kept connections begin slowly after each pause",
+        condition: "tcp_slow_start_after_idle = 1, and at least 3 connections without BBR, idle for longer than their rto, with cwnd > 20 and round trip > 20 ms",
+        why: "The window is halved for each rto of idle time, down to its initial value; BBR is exempt.",
+        advice: "Switch it off on servers whose clients keep connections.",
+        settings: &[("net.ipv4.tcp_slow_start_after_idle", Change::To("0"))],
+        needs: &[Sockets, Settings],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[IDLE],
+        judge: idle,
+    },
+];
+
+const REMEMBERED: Limit = Limit { rule: "CC-01", name: "ssthresh", value: 64.0, unit: "segments" };
+
+fn remembered(window: &Window<'_>) -> Vec<Found> {
+    if window.now.number(SAVE) != Some(0) {
+        return Vec::new();
+    }
+    let limit = window.limit(&REMEMBERED);
+    let small = window
+        .now
+        .paths
+        .iter()
+        .filter(|path| path.ssthresh > 0 && f64::from(path.ssthresh) < limit && path.rtt > 10_000);
+    small
+        .map(|path| Found {
+            severity: Severity::Warning,
+            scope: Scope::Peer(path.peer.to_string()),
+            evidence: vec![
+                window.shown("ssthresh", format!("{} segments", path.ssthresh)),
+                window.shown("rtt", format!("{:.1} ms", f64::from(path.rtt) / 1000.0)),
+                window.set(SAVE),
+            ],
+            formula: format!("{} < {limit} segments", path.ssthresh),
+            steps: vec![Step { command: "ip tcp_metrics flush all".to_owned(), ..Step::default() }],
+        })
+        .collect()
+}
+
+fn clamped(window: &Window<'_>) -> Vec<Found> {
+    of_routes(window, |metrics| {
+        let without = RouteMetrics { cwnd: 0, cwnd_locked: false, ssthresh: 0, ..*metrics };
+        if metrics.cwnd_locked {
+            return Some((Severity::Warning, format!("cwnd lock {}", metrics.cwnd), without));
+        }
+        (metrics.ssthresh > 0)
+            .then(|| (Severity::Info, format!("ssthresh {} > 0", metrics.ssthresh), without))
+    })
+}
+
+const SMALLEST: Limit = Limit { rule: "CC-05", name: "smallest", value: 10.0, unit: "segments" };
+const LARGEST: Limit = Limit { rule: "CC-05", name: "largest", value: 32.0, unit: "segments" };
+
+fn initial(window: &Window<'_>) -> Vec<Found> {
+    let (least, most) = (window.limit(&SMALLEST), window.limit(&LARGEST));
+    of_routes(window, |metrics| {
+        let (sent, received) = (f64::from(metrics.initcwnd), f64::from(metrics.initrwnd));
+        let small = |value: f64| value > 0.0 && value < least;
+        let severity = match () {
+            () if small(sent) => Severity::Warning,
+            () if sent > most || small(received) => Severity::Info,
+            () => return None,
+        };
+        let formula = format!("initcwnd {sent}, initrwnd {received} (0: none) outside {least} to {most}");
+        Some((severity, formula, RouteMetrics { initcwnd: 0, initrwnd: 0, ..*metrics }))
+    })
+}
+
+/// Judges each route by its metrics; what is found names them as they should be.
+fn of_routes(
+    window: &Window<'_>,
+    judge: impl Fn(&RouteMetrics) -> Option<(Severity, String, RouteMetrics)>,
+) -> Vec<Found> {
+    let found = window.now.routes.iter().filter_map(|route| {
+        let (severity, formula, better) = judge(&route.metrics)?;
+        Some(Found {
+            severity,
+            scope: Scope::Device(route.device.clone()),
+            evidence: vec![window.shown("route", words(route, &route.metrics))],
+            formula,
+            steps: vec![Step {
+                command: format!("ip route change {}", words(route, &better)),
+                persist: Some("the same in the file that makes the route".to_owned()),
+                undo: Some(format!("ip route change {}", words(route, &route.metrics))),
+                obstacle: None,
+            }],
+        })
+    });
+    found.collect()
+}
+
+/// As `ip route change` takes it.
+fn words(route: &Route, metrics: &RouteMetrics) -> String {
+    let mut words = route.route.clone();
+    let mut add = |name: &str, value: u32| {
+        if value > 0 {
+            words.push_str(&format!(" {name} {value}"));
+        }
+    };
+    add("mtu", metrics.mtu);
+    add("advmss", metrics.advmss);
+    add(if metrics.cwnd_locked { "cwnd lock" } else { "cwnd" }, metrics.cwnd);
+    add("ssthresh", metrics.ssthresh);
+    add("initcwnd", metrics.initcwnd);
+    add("initrwnd", metrics.initrwnd);
+    words
+}
+
+const IDLE: Limit = Limit { rule: "CC-06", name: "sockets", value: 3.0, unit: "sockets" };
+
+fn idle(window: &Window<'_>) -> Vec<Found> {
+    const NAME: &str = "net.ipv4.tcp_slow_start_after_idle";
+    let idle = |socket: &&Socket| {
+        socket.info.is_some_and(|info| {
+            &*socket.congestion != "bbr"
+                && info.unacked == 0
+                && u64::from(info.last_data_sent) * 1000 > u64::from(info.rto)
+                && info.snd_cwnd > 20
+                && info.min_rtt > 20_000
+        })
+    };
+    let count = window.now.in_state(ESTABLISHED).filter(idle).count();
+    let on = window.now.number(NAME) == Some(1);
+    let limit = window.limit(&IDLE);
+    let evidence = vec![window.set(NAME), window.shown("connections idle for longer than their rto", count)];
+    found(on && count as f64 >= limit, Severity::Info, evidence, format!("{count} >= {limit}"))
+}

@@ -1,0 +1,267 @@
+//! TX: what lies below the queueing discipline, and what does not outlive a boot.
+use super::{Found, Kernels, Rule};
+use crate::finding::{Confidence, Evidence, Scope, Severity, Step};
+use crate::limit::Limit;
+use crate::sample::Source::{Counters, Devices, Ethtool, Queues, Routes, Sysfs};
+use crate::sample::{Device, Sample};
+use crate::window::Window;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "TX-03",
+        symptom: "a deep FIFO on a slow link",
+        condition: "the root queue is pfifo_fast, pfifo or bfifo, and txqueuelen × MTU takes the link more than 100 ms",
+        why: "One bulk transfer fills it, and everything else waits behind.",
+        advice: "A discipline that keeps flows apart, where the kernel has one.",
+        settings: &[],
+        needs: &[Queues, Devices, Ethtool],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[FIFO],
+        judge: deep_fifo,
+    },
+    Rule {
+        id: "TX-04",
+        symptom: "byte queue limits missing or mistaken",
+        condition: "a hardware device has none (info), a limit_max is below two packets, or stall_cnt grows (warning)",
+        why: "They keep the ring short, so that the queueing discipline decides; a forgotten limit_max throttles the device.",
+        advice: "Restore limit_max; a driver that has none cannot be helped by a setting.",
+        settings: &[],
+        needs: &[Devices, Sysfs],
+        kernels: Kernels::since(3, 3),
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: byte_limits,
+    },
+    Rule {
+        id: "TX-05",
+        symptom: "a deep transmit ring without byte queue limits",
+        condition: "a device without byte queue limits whose transmit ring of full packets takes its link more than 10 ms",
+        why: "It is one more FIFO, below the queueing discipline.",
+        advice: "A shorter ring.",
+        settings: &[],
+        needs: &[Devices, Ethtool, Sysfs],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[RING],
+        judge: deep_ring,
+    },
+    Rule {
+        id: "TX-07",
+        symptom: "a queueing discipline set by hand",
+        condition: "a device's root queue has a handle, so that tc or a program has set it",
+        why: "It vanishes with the device and at the next boot.",
+        advice: "See that something sets it again: systemd-networkd, NetworkManager or a unit.",
+        settings: &[],
+        needs: &[Queues],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Hint,
+        limits: &[],
+        judge: by_hand,
+    },
+    Rule {
+        id: "TX-08",
+        symptom: "a bond that is broken, or reorders",
+        condition: "a member is down (critical); round-robin while packets come reordered, or 802.3ad without a partner (warning)",
+        why: "Round-robin sends packets of one flow by several links, and they overtake one another.",
+        advice: "Mode 802.3ad with xmit_hash_policy layer3+4; mend the link that is down.",
+        settings: &[],
+        needs: &[Counters],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: bonds,
+    },
+    Rule {
+        id: "TX-09",
+        symptom: "an MTU below 1500 towards the world",
+        condition: "the device of a default route has an MTU below 1500, or the route an MTU below the device's",
+        why: "A tunnel or a cloud network; peers learn it only by ICMP, or by the MSS.",
+        advice: "See that ICMP passes; or tell peers the MSS.",
+        settings: &[],
+        needs: &[Devices, Routes],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Hint,
+        limits: &[USUAL_MTU],
+        judge: small_mtu,
+    },
+];
+
+const FIFO: Limit = Limit { rule: "TX-03", name: "milliseconds", value: 100.0, unit: "ms" };
+const RING: Limit = Limit { rule: "TX-05", name: "milliseconds", value: 10.0, unit: "ms" };
+const USUAL_MTU: Limit = Limit { rule: "TX-09", name: "mtu", value: 1500.0, unit: "bytes" };
+
+/// How long the link takes for so many full packets.
+fn milliseconds(device: &Device, packets: u32) -> Option<f64> {
+    // What a TUN device says of its speed is made up.
+    let speed = device.speed.filter(|speed| *speed > 0 && device.kind.as_deref() != Some("tun"))?;
+    Some(f64::from(packets) * f64::from(device.mtu) * 8.0 / (f64::from(speed) * 1000.0))
+}
+
+/// The step that puts another discipline at the root of a device.
+pub(super) fn other_discipline(sample: &Sample, device: &str) -> Step {
+    const WANTED: [&str; 3] = ["fq_codel", "cake", "fq"];
+    let has = |kind: &&str| sample.queue_kinds.iter().any(|other| other == kind);
+    let kind = WANTED.into_iter().find(has);
+    let obstacle = match kind {
+        None if !sample.queue_kinds.is_empty() => {
+            Some("this kernel has none of fq_codel, cake and fq: choose a smaller limit".to_owned())
+        }
+        _ => None,
+    };
+    let kind = kind.unwrap_or(WANTED[0]);
+    Step {
+        command: format!("tc qdisc replace dev {device} root {kind}"),
+        persist: Some(format!("a line in /etc/sysctl.d/: net.core.default_qdisc = {kind}")),
+        undo: Some(format!("tc qdisc del dev {device} root")),
+        obstacle,
+    }
+}
+
+fn of_device(device: &str, severity: Severity, evidence: Vec<Evidence>, formula: String) -> Found {
+    Found { severity, scope: Scope::Device(device.to_owned()), evidence, formula, steps: Vec::new() }
+}
+
+fn deep_fifo(window: &Window<'_>) -> Vec<Found> {
+    let fifos = window
+        .now
+        .queues
+        .iter()
+        .filter(|queue| queue.root && ["pfifo_fast", "pfifo", "bfifo"].contains(&queue.kind.as_str()));
+    let found = fifos.filter_map(|queue| {
+        let device = window.now.device(&queue.device)?;
+        let (time, limit) = (milliseconds(device, device.tx_queue_len)?, window.limit(&FIFO));
+        let evidence = vec![
+            window.shown("queue", &queue.kind),
+            window.shown("txqueuelen", device.tx_queue_len),
+            window.shown("speed", format!("{} Mbit/s", device.speed.unwrap_or(0))),
+        ];
+        let formula = format!(
+            "{} × {} bytes at that speed = {time:.0} ms > {limit} ms",
+            device.tx_queue_len, device.mtu
+        );
+        let steps = vec![other_discipline(window.now, &device.name)];
+        (device.up && time > limit)
+            .then(|| Found { steps, ..of_device(&device.name, Severity::Info, evidence, formula) })
+    });
+    found.collect()
+}
+
+fn byte_limits(window: &Window<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for device in window.now.devices.iter().filter(|device| device.up) {
+        if device.byte_limits.is_empty() && device.parent.is_some() {
+            let evidence = vec![window.shown("byte_queue_limits", "absent")];
+            found.push(of_device(&device.name, Severity::Info, evidence, "none in sysfs".to_owned()));
+        }
+        for limit in &device.byte_limits {
+            let before = window
+                .before()
+                .and_then(|before| before.device(&device.name))
+                .and_then(|device| device.byte_limits.iter().find(|other| other.queue == limit.queue));
+            let stalls = limit.stall_cnt.saturating_sub(before.map_or(0, |before| before.stall_cnt));
+            let least = 2 * u64::from(device.mtu);
+            if limit.limit_max >= least && stalls == 0 {
+                continue;
+            }
+            let evidence = vec![
+                window.shown(format!("limit_max of {}", limit.queue), limit.limit_max),
+                window.during(format!("stall_cnt of {}", limit.queue), format!("+{stalls}")),
+            ];
+            let formula = format!("limit_max {} < {least}, or stall_cnt +{stalls} > 0", limit.limit_max);
+            let file =
+                format!("/sys/class/net/{}/queues/{}/byte_queue_limits/limit_max", device.name, limit.queue);
+            let step = Step {
+                command: format!("echo {DQL_MAX_LIMIT} > {file}"),
+                undo: Some(format!("echo {} > {file}", limit.limit_max)),
+                ..Step::default()
+            };
+            let steps = if limit.limit_max < least { vec![step] } else { Vec::new() };
+            found.push(Found { steps, ..of_device(&device.name, Severity::Warning, evidence, formula) });
+        }
+    }
+    found
+}
+
+/// The kernel's default of limit_max (include/linux/dynamic_queue_limits.h).
+const DQL_MAX_LIMIT: u64 = 1_879_048_192;
+
+fn deep_ring(window: &Window<'_>) -> Vec<Found> {
+    let devices = window.now.devices.iter().filter(|device| device.up && device.byte_limits.is_empty());
+    let found = devices.filter_map(|device| {
+        let ring = device.rings?.tx.now;
+        let (time, limit) = (milliseconds(device, ring)?, window.limit(&RING));
+        let evidence = vec![
+            window.shown("transmit ring", ring),
+            window.shown("speed", format!("{} Mbit/s", device.speed.unwrap_or(0))),
+        ];
+        let formula = format!("{ring} × {} bytes at that speed = {time:.0} ms > {limit} ms", device.mtu);
+        let steps = vec![Step {
+            command: format!("ethtool -G {} tx 64", device.name),
+            persist: Some("in the device's .link file (systemd): TxBufferSize=64".to_owned()),
+            undo: Some(format!("ethtool -G {} tx {ring}", device.name)),
+            obstacle: None,
+        }];
+        (time > limit).then(|| Found { steps, ..of_device(&device.name, Severity::Info, evidence, formula) })
+    });
+    found.collect()
+}
+
+fn by_hand(window: &Window<'_>) -> Vec<Found> {
+    let roots = window.now.queues.iter().filter(|queue| queue.root && queue.handle.0 != 0);
+    let found = roots.map(|queue| {
+        let handle = format!("{:x}:", queue.handle.0);
+        let evidence = vec![window.shown("root queue", format!("{} {handle}", queue.kind))];
+        of_device(&queue.device, Severity::Info, evidence, format!("handle {handle} is not 0:"))
+    });
+    found.collect()
+}
+
+fn bonds(window: &Window<'_>) -> Vec<Found> {
+    let reordered = window.grown("TcpExtTCPSACKReorder") + window.grown("TcpExtTCPTSReorder");
+    let found = window.now.bonds.iter().filter_map(|bond| {
+        let alone = bond.partner.as_deref().is_some_and(|partner| partner.chars().all(|c| "0:".contains(c)));
+        let (severity, formula) = match () {
+            () if !bond.down.is_empty() => (Severity::Critical, format!("{} down", bond.down.join(", "))),
+            () if bond.mode.contains("round-robin") && reordered > 0 => {
+                (Severity::Warning, format!("round-robin, and {reordered} reorderings > 0"))
+            }
+            () if alone => (Severity::Warning, "802.3ad without a partner".to_owned()),
+            () => return None,
+        };
+        let evidence =
+            vec![window.shown("mode", &bond.mode), window.during("reorderings", format!("+{reordered}"))];
+        Some(of_device(&bond.name, severity, evidence, formula))
+    });
+    found.collect()
+}
+
+fn small_mtu(window: &Window<'_>) -> Vec<Found> {
+    let usual = window.limit(&USUAL_MTU);
+    let found =
+        window.now.routes.iter().filter(|route| route.default && !route.route.contains(':')).filter_map(
+            |route| {
+                let device = window.now.device(&route.device)?;
+                let below = route.metrics.mtu > 0 && route.metrics.mtu < device.mtu;
+                let mtu = if below { route.metrics.mtu } else { device.mtu };
+                // Headers of IPv4 and TCP without options.
+                let mss = mtu.saturating_sub(40);
+                let evidence = vec![
+                    window.shown("MTU", mtu),
+                    window.shown("route", &route.route),
+                    window.shown("advmss", route.metrics.advmss),
+                ];
+                let steps = vec![Step {
+                    command: format!("ip route change {} advmss {mss}", route.route),
+                    persist: Some("the same in the file that makes the route".to_owned()),
+                    undo: Some(format!("ip route change {}", route.route)),
+                    obstacle: None,
+                }];
+                let told = route.metrics.advmss > 0 && route.metrics.advmss <= mss;
+                let formula = format!("{mtu} < {usual}, or below the device's {}", device.mtu);
+                let holds = (below || f64::from(device.mtu) < usual) && !told;
+                holds.then(|| Found { steps, ..of_device(&device.name, Severity::Info, evidence, formula) })
+            },
+        );
+    found.collect()
+}

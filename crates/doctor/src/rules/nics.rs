@@ -1,0 +1,205 @@
+//! RX: rings, drops, interrupts and offloads of devices.
+use super::{Found, Kernels, Rule};
+use crate::finding::{Confidence, Evidence, Scope, Severity, Step};
+use crate::limit::Limit;
+use crate::sample::Source::{Devices, Ethtool, Interrupts, Softnet, Sysfs};
+use crate::sample::{Device, Interrupt, Pool, Sample};
+use crate::window::Window;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "RX-04",
+        symptom: "the receive ring overflows",
+        condition: "rx_missed_errors, rx_fifo_errors or rx_over_errors of a device grow",
+        why: "The CPU did not empty the ring in time, and packets are lost before the kernel sees them.",
+        advice: "A larger ring where the device has one; else spread its interrupts (RX-06).",
+        settings: &[],
+        needs: &[Devices],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: ring,
+    },
+    Rule {
+        id: "RX-05",
+        symptom: "a device's packets are dropped before a protocol takes them",
+        condition: "rx_dropped or rx_nohandler of a device grow",
+        why: "No memory, an unknown protocol, or a drop by tc or XDP: not a matter of the ring.",
+        advice: "Ask the kernel for the reason: the tracepoint skb:kfree_skb.",
+        settings: &[],
+        needs: &[Devices],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Hint,
+        limits: &[],
+        judge: dropped,
+    },
+    Rule {
+        id: "RX-06",
+        symptom: "one CPU receives everything",
+        condition: "all interrupts for receiving of a device go to one CPU of several, no packet steering, and that CPU takes more than 80 % of NET_RX at more than 10000 packets a second",
+        why: "The host receives no more than that one CPU can.",
+        advice: "More queues, or steering to other CPUs.",
+        settings: &[],
+        needs: &[Devices, Interrupts, Softnet, Sysfs],
+        kernels: Kernels::ALL,
+        confidence: Confidence::Likely,
+        limits: &[SHARE, RATE],
+        judge: one_cpu,
+    },
+    Rule {
+        id: "RX-10",
+        symptom: "offloads switched off",
+        condition: "tx-tcp-segmentation, tx-generic-segmentation, rx-gro or tx-checksum-ip-generic is off on a hardware device of at least 1 Gbit/s, or of unknown speed",
+        why: "Old advice about latency: it costs several times the CPU, and since TSO autosizing and BQL gains nothing.",
+        advice: "Switch them on.",
+        settings: &[],
+        needs: &[Devices, Ethtool],
+        kernels: Kernels::since(5, 7),
+        confidence: Confidence::Certain,
+        limits: &[],
+        judge: offloads,
+    },
+];
+
+/// Each device with what it was in the earlier sample.
+fn pairs<'a>(window: &Window<'a>) -> impl Iterator<Item = (&'a Device, &'a Device)> {
+    let before = window.before();
+    let (devices, now) = (before.map(|before| &before.devices), window.now);
+    now.devices.iter().filter_map(move |device| {
+        devices
+            .and_then(|devices| devices.iter().find(|then| then.index == device.index))
+            .map(|then| (then, device))
+    })
+}
+
+fn of_device(device: &Device, severity: Severity, evidence: Vec<Evidence>, formula: String) -> Found {
+    Found { severity, scope: Scope::Device(device.name.clone()), evidence, formula, steps: Vec::new() }
+}
+
+fn ring(window: &Window<'_>) -> Vec<Found> {
+    let lost = |device: &Device| device.rx_missed_errors + device.rx_fifo_errors + device.rx_over_errors;
+    let found = pairs(window).filter_map(|(then, now)| {
+        let grown = lost(now).saturating_sub(lost(then));
+        let mut evidence =
+            vec![window.during("rx_missed_errors + rx_fifo_errors + rx_over_errors", format!("+{grown}"))];
+        let mut steps = Vec::new();
+        if let Some(rings) = now.rings {
+            let Pool { now: size, max } = rings.rx;
+            evidence.push(window.shown("receive ring", format!("{size} of at most {max}")));
+            steps.push(Step {
+                command: format!("ethtool -G {} rx {max}", now.name),
+                persist: Some(
+                    "in the device's .link file (systemd): RxBufferSize=".to_owned() + &max.to_string(),
+                ),
+                undo: Some(format!("ethtool -G {} rx {size}", now.name)),
+                obstacle: (size >= max).then(|| "the ring has its largest size already".to_owned()),
+            });
+        }
+        let found = of_device(now, Severity::Warning, evidence, format!("+{grown} packets > 0"));
+        (grown > 0).then_some(Found { steps, ..found })
+    });
+    found.collect()
+}
+
+fn dropped(window: &Window<'_>) -> Vec<Found> {
+    let found = pairs(window).filter_map(|(then, now)| {
+        let dropped = now.rx_dropped.saturating_sub(then.rx_dropped);
+        let unclaimed = now.rx_nohandler.saturating_sub(then.rx_nohandler);
+        let evidence = vec![
+            window.during("rx_dropped", format!("+{dropped}")),
+            window.during("rx_nohandler", format!("+{unclaimed}")),
+        ];
+        let formula = format!("+{dropped} and +{unclaimed} packets > 0");
+        (dropped + unclaimed > 0).then(|| of_device(now, Severity::Info, evidence, formula))
+    });
+    found.collect()
+}
+
+const SHARE: Limit = Limit { rule: "RX-06", name: "share", value: 80.0, unit: "%" };
+const RATE: Limit = Limit { rule: "RX-06", name: "rate", value: 10_000.0, unit: "packets/s" };
+
+fn one_cpu(window: &Window<'_>) -> Vec<Found> {
+    let cpus = window.now.net_rx.len();
+    let Some(before) = window.before().filter(|_| cpus > 1) else { return Vec::new() };
+    let on = |cpu: usize| {
+        let of = |sample: &Sample| sample.net_rx.get(cpu).copied().unwrap_or(0);
+        of(window.now).saturating_sub(of(before))
+    };
+    let all: u64 = (0..cpus).map(on).sum();
+    let found = pairs(window).filter_map(|(then, now)| {
+        let receiving: Vec<&Interrupt> = receiving(now);
+        let cpu: usize = receiving.first()?.cpus.parse().ok()?;
+        let same = receiving.iter().all(|interrupt| interrupt.cpus == receiving[0].cpus);
+        let share = super::percent(on(cpu), all);
+        let rate = now.rx_packets.saturating_sub(then.rx_packets) as f64 / window.seconds();
+        let holds = same && !now.rps && share > window.limit(&SHARE) && rate > window.limit(&RATE);
+        let evidence = vec![
+            window.shown("interrupts that receive", format!("{} on CPU {cpu}", receiving.len())),
+            window.during("NET_RX on that CPU", format!("{share:.0} %")),
+            window.during("rx_packets", format!("{rate:.0} a second")),
+        ];
+        let formula = format!(
+            "{share:.0} % > {} %, {rate:.0} > {} a second",
+            window.limit(&SHARE),
+            window.limit(&RATE)
+        );
+        let steps = vec![spread(now, cpus)];
+        holds.then(|| Found { steps, ..of_device(now, Severity::Warning, evidence, formula) })
+    });
+    found.collect()
+}
+
+/// Those named for what is received, or all where no name says so.
+fn receiving(device: &Device) -> Vec<&Interrupt> {
+    let named: Vec<_> = device
+        .interrupts
+        .iter()
+        .filter(|interrupt| ["input", "rx", "Rx"].iter().any(|word| interrupt.name.contains(word)))
+        .collect();
+    if named.is_empty() { device.interrupts.iter().collect() } else { named }
+}
+
+fn spread(device: &Device, cpus: usize) -> Step {
+    let name = &device.name;
+    let queues = device.channels.filter(|channels| channels.now < channels.max);
+    if let Some(Pool { now, max }) = queues {
+        let wanted = u32::try_from(cpus).unwrap_or(max).min(max);
+        return Step {
+            command: format!("ethtool -L {name} combined {wanted}"),
+            undo: Some(format!("ethtool -L {name} combined {now}")),
+            ..Step::default()
+        };
+    }
+    // A mask of the CPUs, of which a group of more than 32 would need commas.
+    let mask = (1_u64 << cpus.min(32)) - 1;
+    let file = format!("/sys/class/net/{name}/queues/rx-0/rps_cpus");
+    Step {
+        command: format!("echo {mask:x} > {file}"),
+        undo: Some(format!("echo 0 > {file}")),
+        ..Step::default()
+    }
+}
+
+fn offloads(window: &Window<'_>) -> Vec<Found> {
+    let fast = |device: &&Device| !device.loopback && device.speed.is_none_or(|speed| speed >= 1000);
+    // What a bridge or tunnel lacks, the device below has; a veth has no use for GRO.
+    let real = |device: &&Device| device.parent.is_some();
+    let devices = window.now.devices.iter().filter(|device| device.up).filter(real).filter(fast);
+    devices
+        .filter_map(|device| {
+            let off: Vec<&str> =
+                device.features.iter().filter(|(_, on)| !**on).map(|(name, _)| name.as_str()).collect();
+            let evidence = off.iter().map(|name| window.shown(*name, "off")).collect();
+            let words =
+                |state: &str| off.iter().map(|name| format!("{name} {state}")).collect::<Vec<_>>().join(" ");
+            let steps = vec![Step {
+                command: format!("ethtool -K {} {}", device.name, words("on")),
+                persist: Some("in the device's .link file (systemd), section [Link]".to_owned()),
+                undo: Some(format!("ethtool -K {} {}", device.name, words("off"))),
+                obstacle: None,
+            }];
+            let found = of_device(device, Severity::Info, evidence, format!("{} off", off.join(", ")));
+            (!off.is_empty()).then_some(Found { steps, ..found })
+        })
+        .collect()
+}

@@ -1,0 +1,95 @@
+//! Settings of sysctl(8) that mend a finding.
+use crate::finding::Step;
+use crate::sample::Sample;
+use std::fmt;
+
+/// What becomes of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// This value.
+    To(&'static str),
+    /// At least this number: a larger one stays.
+    AtLeast(i64),
+    /// These bits are set, the others stay.
+    Set(i64),
+    /// These bits are cleared, the others stay.
+    Clear(i64),
+}
+
+impl Change {
+    /// The new value, unless the present one is right already.
+    fn apply(self, present: &str) -> Option<String> {
+        let number = || present.trim().parse::<i64>().ok();
+        let value = match self {
+            Change::To(value) => value.to_owned(),
+            Change::AtLeast(least) => number()?.max(least).to_string(),
+            Change::Set(bits) => (number()? | bits).to_string(),
+            Change::Clear(bits) => (number()? & !bits).to_string(),
+        };
+        let same = value.split_whitespace().eq(present.split_whitespace());
+        (!same).then_some(value)
+    }
+}
+
+impl Change {
+    /// The step that makes it so, unless it is so already.
+    pub(super) fn step(self, name: &str, now: &Sample) -> Option<Step> {
+        let command = |value: &str| format!("sysctl -w {name}=\"{value}\"");
+        let whole_host = !now.is_first_namespace() && WHOLE_HOST.iter().any(|known| name.starts_with(known));
+        let obstacle = whole_host
+            .then(|| "a setting of the whole host: change it in its first network namespace".to_owned());
+        let Some(present) = now.setting(name) else {
+            let value = match self {
+                Change::To(value) => value.to_owned(),
+                Change::AtLeast(least) => least.to_string(),
+                Change::Set(_) | Change::Clear(_) => return None,
+            };
+            // What a kernel does not have it does not need.
+            let obstacle = Some(obstacle?);
+            return Some(Step { command: command(&value), obstacle, ..Step::default() });
+        };
+        let value = self.apply(present)?;
+        Some(Step {
+            command: command(&value),
+            persist: Some(format!("a line in /etc/sysctl.d/: {name} = {value}")),
+            undo: Some(command(present)),
+            obstacle,
+        })
+    }
+}
+
+/// What is changed only in the namespace that the host booted with, and hidden from others or read-only there.
+const WHOLE_HOST: [&str; 6] = [
+    "net.core.rmem_",
+    "net.core.wmem_",
+    "net.core.netdev_",
+    "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_max_orphans",
+    "net.ipv4.tcp_allowed_congestion_control",
+];
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::To(value) => write!(f, "= {value}"),
+            Change::AtLeast(least) => write!(f, ">= {least}"),
+            Change::Set(bits) => write!(f, "with the bits {bits:#x}"),
+            Change::Clear(bits) => write!(f, "without the bits {bits:#x}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Change;
+
+    #[test]
+    fn a_fix_keeps_larger_values_and_other_bits() {
+        assert_eq!(Change::AtLeast(4096).apply("128").as_deref(), Some("4096"));
+        assert_eq!(Change::AtLeast(4096).apply("65535"), None);
+        assert_eq!(Change::Set(1).apply("2").as_deref(), Some("3"));
+        assert_eq!(Change::Clear(0x204).apply("517").as_deref(), Some("1"));
+        assert_eq!(Change::To("1024 65535").apply("1024\t65535"), None);
+        assert_eq!(Change::AtLeast(1).apply("text"), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! A TCP socket as inet_diag shows it.
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+/// A TCP socket as inet_diag shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Socket {
+    /// Its state: `TCP_ESTABLISHED` and so on, by the kernel's number.
+    pub state: u8,
+    /// Its own address.
+    pub local: Address,
+    /// Its own port.
+    pub local_port: u16,
+    /// The peer's address.
+    pub peer: Address,
+    /// The peer's port.
+    pub peer_port: u16,
+    /// Bytes not yet read; of a listener, connections not yet accepted.
+    pub recv_queue: u32,
+    /// Bytes not yet acknowledged; of a listener, its backlog.
+    pub send_queue: u32,
+    /// 0: no process holds it.
+    pub inode: u32,
+    /// The user it belongs to.
+    pub uid: u32,
+    /// Does any timer of the kernel run for it?
+    pub timed: bool,
+    /// Is a zero window being probed?
+    pub probing: bool,
+    /// Retransmissions in a row of what is waiting for its acknowledgement.
+    pub retransmits: u8,
+    /// Milliseconds until its timer expires.
+    pub expires: u32,
+    /// The congestion control, by its kernel name.
+    pub congestion: Arc<str>,
+    /// Memory, where the kernel told of it.
+    pub memory: Option<Memory>,
+    /// `tcp_info`, where the kernel told of it.
+    pub info: Option<Info>,
+}
+
+/// States by the kernel's numbers (include/net/tcp_states.h).
+pub mod state {
+    #![expect(missing_docs, reason = "RFC 9293's names")]
+    pub const ESTABLISHED: u8 = 1;
+    pub const SYN_SENT: u8 = 2;
+    pub const SYN_RECEIVED: u8 = 3;
+    pub const FIN_WAIT_1: u8 = 4;
+    pub const FIN_WAIT_2: u8 = 5;
+    pub const TIME_WAIT: u8 = 6;
+    pub const CLOSE_WAIT: u8 = 8;
+    pub const LISTEN: u8 = 10;
+}
+
+/// A socket's memory, under the names that `ss -m` gives them in its manual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// `rb`: the receive buffer's limit.
+    pub rcvbuf: u32,
+    /// `tb`: the send buffer's limit.
+    pub sndbuf: u32,
+    /// `r`: what the receive queue takes.
+    pub rmem_alloc: u32,
+    /// `w`: what the send queue takes.
+    pub wmem_queued: u32,
+    /// `d`: packets dropped before they reached the socket.
+    pub drops: u32,
+}
+
+/// A connection's `tcp_info`, under the names of include/uapi/linux/tcp.h without their prefix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Info {
+    /// TCPI_OPT_*: timestamps 1, SACK 2, window scale 4.
+    pub options: u8,
+    /// Back-offs of the retransmission timer in a row.
+    pub backoff: u8,
+    /// Probes of a closed window, or of an idle peer, that were not answered.
+    pub probes: u8,
+    /// Was the last sample of the delivery rate limited by the application?
+    pub app_limited: bool,
+    /// Why Fast Open failed: 1 no cookie, 2 data not acknowledged, 3 SYN retransmitted.
+    pub fastopen_client_fail: u8,
+    /// The retransmission time-out, microseconds.
+    pub rto: u32,
+    /// MSS of what it sends, bytes.
+    pub snd_mss: u32,
+    /// MSS that it advertised, bytes.
+    pub advmss: u32,
+    /// Path MTU, bytes.
+    pub pmtu: u32,
+    /// Segments in flight.
+    pub unacked: u32,
+    /// Congestion window, segments.
+    pub snd_cwnd: u32,
+    /// Slow-start threshold, segments.
+    pub snd_ssthresh: u32,
+    /// The window that the peer advertises, bytes.
+    pub snd_wnd: u32,
+    /// Smoothed round trip, microseconds.
+    pub rtt: u32,
+    /// Smallest round trip seen, microseconds.
+    pub min_rtt: u32,
+    /// The largest window that it may advertise, bytes.
+    pub rcv_ssthresh: u32,
+    /// Milliseconds since data was sent.
+    pub last_data_sent: u32,
+    /// Milliseconds since data came.
+    pub last_data_recv: u32,
+    /// Milliseconds since the last acknowledgement came.
+    pub last_ack_recv: u32,
+    /// Bytes sent, again and again counted.
+    pub bytes_sent: u64,
+    /// Of these, sent again.
+    pub bytes_retrans: u64,
+    /// Bytes acknowledged by the peer.
+    pub bytes_acked: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Bytes written that were never sent.
+    pub notsent_bytes: u32,
+    /// Segments sent again.
+    pub total_retrans: u32,
+    /// Microseconds with data to send.
+    pub busy_time: u64,
+    /// Of these, microseconds in which the peer's window was full.
+    pub rwnd_limited: u64,
+    /// Of these, microseconds in which the send buffer was full.
+    pub sndbuf_limited: u64,
+    /// Bytes a second that the network delivered last.
+    pub delivery_rate: u64,
+    /// Bytes a second at which it is paced.
+    pub pacing_rate: u64,
+}
+
+/// Who holds a socket.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// An address of a socket; "any" where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Address(pub IpAddr);
+
+impl Default for Address {
+    fn default() -> Address {
+        Address(Ipv4Addr::UNSPECIFIED.into())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Socket {
+    /// Both ends, as ss(8) writes them.
+    pub fn ends(&self) -> String {
+        let end = |address: Address, port| SocketAddr::new(address.0, port);
+        format!("{} -> {}", end(self.local, self.local_port), end(self.peer, self.peer_port))
+    }
+
+    /// What makes it the same socket in another sample.
+    pub fn key(&self) -> (Address, u16, Address, u16) {
+        (self.local, self.local_port, self.peer, self.peer_port)
+    }
+
+    /// Packets that never reached it.
+    pub fn drops(&self) -> u32 {
+        self.memory.map_or(0, |memory| memory.drops)
+    }
+
+    /// Is its own address one that only this host reaches?
+    pub fn is_loopback(&self) -> bool {
+        self.local.0.is_loopback()
+    }
+
+    /// Is its peer on this host?
+    pub fn is_to_loopback(&self) -> bool {
+        self.peer.0.is_loopback() || self.peer == self.local
+    }
+}

@@ -1,0 +1,112 @@
+//! Two namespaces with a path between them.
+use crate::{has, judged};
+use doctor::{Finding, sources};
+use interop::kernel_end::KernelEnd;
+use interop::netns::{Addresses, Host};
+use interop::path::Wire;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// A client, a server, and the path.
+pub(crate) struct Bed {
+    pub(crate) client: KernelEnd,
+    pub(crate) server: KernelEnd,
+    pub(crate) wire: Wire,
+}
+
+/// A path of this round trip. `None`: skipped, and said.
+pub(crate) fn bed(rtt: Duration) -> Option<Bed> {
+    if let Err(reason) = testnet::can() {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: needs root and /dev/net/tun ({reason})");
+        return None;
+    }
+    let (here, there) = (Addresses::nth(1), Addresses::nth(2));
+    let ((client, client_side), (server, server_side)) = (Host::new(here), Host::new(there));
+    for host in [&client, &server] {
+        // No TIME-WAIT, no thresholds of another test: each has its own namespace. A window that grows as everywhere.
+        host.sysctl("net.ipv4.tcp_congestion_control", "reno");
+    }
+    let wire = Wire::new(client_side, server_side, rtt / 2);
+    Some(Bed { client: KernelEnd::new(client, there), server: KernelEnd::new(server, here), wire })
+}
+
+impl Bed {
+    /// The server's address.
+    pub(crate) fn address(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.server.host.addresses.v4.into(), port)
+    }
+
+    /// A connection from client to server; both ends.
+    pub(crate) fn connection(&self, port: u16) -> (TcpStream, TcpStream) {
+        let address = self.address(port);
+        let listener = self.server.host.run(|| TcpListener::bind(address).unwrap());
+        let client = self.client.host.run(|| TcpStream::connect(address).unwrap());
+        (client, listener.accept().unwrap().0)
+    }
+
+    /// What is found at the client.
+    pub(crate) fn at_client(&self, meanwhile: impl FnOnce()) -> Vec<Finding> {
+        found(&self.client.host, meanwhile)
+    }
+
+    /// What is found at the server.
+    pub(crate) fn at_server(&self, meanwhile: impl FnOnce()) -> Vec<Finding> {
+        found(&self.server.host, meanwhile)
+    }
+}
+
+/// What is found in a namespace while something happens outside.
+pub(crate) fn found(host: &Host, meanwhile: impl FnOnce()) -> Vec<Finding> {
+    let before = host.run(sources::here);
+    meanwhile();
+    host.run(|| judged(&before, &sources::here()))
+}
+
+/// Waits until it holds: for the kernel's own timers.
+#[track_caller]
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what} never came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Sends from the first to the second, as fast as it goes and by this call, while `meanwhile` runs.
+pub(crate) fn transfer<T>(
+    ends: (TcpStream, TcpStream),
+    send: impl Fn(&TcpStream) -> bool + Send + Sync,
+    meanwhile: impl FnOnce() -> T,
+) -> T {
+    let (from, to) = ends;
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut buffer = vec![0; 1 << 18];
+            while (&to).read(&mut buffer).is_ok_and(|read| read > 0) {}
+        });
+        scope.spawn(|| {
+            while send(&from) {
+                if ended.load(Relaxed) {
+                    break;
+                }
+            }
+        });
+        let result = meanwhile();
+        ended.store(true, Relaxed);
+        let _ = from.shutdown(Shutdown::Both);
+        result
+    })
+}
+
+/// A plain write.
+pub(crate) fn write(mut to: &TcpStream) -> bool {
+    to.write(&[0; 1 << 16]).is_ok()
+}
+
+/// Does a rule fire at this end within the next windows? `true` comes as soon as it does.
+pub(crate) fn fires(host: &Host, id: &str, windows: usize) -> bool {
+    (0..windows).any(|_| has(&found(host, || std::thread::sleep(Duration::from_millis(150))), id))
+}

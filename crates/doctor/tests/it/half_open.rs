@@ -1,0 +1,90 @@
+//! SYN queues under load from addresses that never answer.
+use crate::accept::listener_at;
+use crate::bed::{Bed, bed, until};
+use crate::{assert_healthy, has, ids, of};
+use doctor::sources;
+use interop::hook::{drop_if, pass};
+use interop::path::Direction;
+use interop::segment::refresh_checksum;
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+/// SYNs from the client's address and these ports, of whose answers nothing comes through.
+fn flood(bed: &Bed, port: u16, sources: std::ops::Range<u16>) {
+    bed.wire.set_hook(drop_if(|direction, _| direction == Direction::ToClient));
+    let (from, to) = (bed.client.host.addresses.v4, bed.server.host.addresses.v4);
+    sources.for_each(|source| bed.wire.inject(Direction::ToServer, syn(from, to, source, port)));
+}
+
+fn syn(from: Ipv4Addr, to: Ipv4Addr, source: u16, port: u16) -> Vec<u8> {
+    let mut packet = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0];
+    packet.extend(from.octets().into_iter().chain(to.octets()));
+    let sum = packet.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum::<u32>();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let checksum = !(((folded & 0xffff) + (folded >> 16)) as u16);
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+    packet.extend(source.to_be_bytes().into_iter().chain(port.to_be_bytes()));
+    packet.extend([0, 0, 0, 1, 0, 0, 0, 0, 5 << 4, 2, 0xff, 0xff, 0, 0, 0, 0]);
+    refresh_checksum(&mut packet);
+    packet
+}
+
+fn half_open(bed: &Bed) -> usize {
+    bed.server.host.run(|| sources::here().in_state(doctor::sample::state::SYN_RECEIVED).count())
+}
+
+#[test]
+fn a_syn_queue_that_overflows_into_cookies_is_found() {
+    let Some(bed) = bed(Duration::from_millis(2)) else { return };
+    let address = bed.address(80);
+    let small = bed.server.host.run(|| listener_at(address, 8));
+    let found = bed.at_server(|| {
+        flood(&bed, 80, 1000..1050);
+        until("a full SYN queue", || half_open(&bed) >= 9);
+        until("cookies", || bed.server.host.counters().of("SyncookiesSent") >= 41);
+    });
+    assert!(has(&found, "ACC-07"), "{:?}", ids(&found));
+    drop(small);
+    let _large = bed.server.host.run(|| listener_at(address, 4096));
+    let found = bed.at_server(|| {
+        flood(&bed, 80, 2000..2050);
+        until("a longer SYN queue", || half_open(&bed) >= 50);
+    });
+    assert!(!has(&found, "ACC-07"), "{:?}", ids(&found));
+}
+
+#[test]
+fn half_open_connections_that_nobody_finishes_are_found() {
+    let Some(bed) = bed(Duration::from_millis(2)) else { return };
+    let address = bed.address(80);
+    let _listener = bed.server.host.run(|| listener_at(address, 10));
+    assert_healthy(&bed.at_server(|| {}));
+    flood(&bed, 80, 1000..1009);
+    let mut found = Vec::new();
+    until("a second SYN-ACK", || {
+        found = bed.at_server(|| {});
+        has(&found, "ACC-12")
+    });
+    assert_eq!(of(&found, "ACC-12")[0].scope, doctor::Scope::Port(80));
+    bed.wire.set_hook(pass());
+    until("the end of what the client resets", || !has(&bed.at_server(|| {}), "ACC-12"));
+}
+
+#[test]
+fn clients_connected_by_cookie_into_a_full_queue_are_found() {
+    let Some(bed) = bed(Duration::from_millis(40)) else { return };
+    bed.server.host.sysctl("net.ipv4.tcp_syncookies", "2");
+    let address = bed.address(80);
+    let _listener = bed.server.host.run(|| listener_at(address, 2));
+    let client = bed.client.host.share();
+    let found = bed.at_server(|| {
+        let connect = || client.run(|| TcpStream::connect_timeout(&address, Duration::from_millis(500)).ok());
+        let clients: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(connect)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(clients.iter().flatten().count() > 3, "more than the server knows");
+        until("an overflow", || bed.server.host.counters().of("ListenOverflows") > 0);
+    });
+    assert!(has(&found, "ACC-13"), "{:?}", ids(&found));
+}

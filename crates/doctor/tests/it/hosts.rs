@@ -1,0 +1,211 @@
+//! Hosts that this machine is not: samples as they would read them.
+use crate::{has, ids};
+use doctor::sample::{
+    Address, ByteLimit, Device, Interrupt, Memory, PathMetrics, Pool, Queue, Rings, Socket, Softnet, state,
+};
+use doctor::{Finding, Report, Sample, Severity, Window};
+
+/// A host at rest with one fast device, 5 s later the same.
+fn host() -> (Sample, Sample) {
+    let device = Device {
+        name: "eth0".to_owned(),
+        index: 2,
+        up: true,
+        parent: Some("0000:00:03.0".to_owned()),
+        mtu: 1500,
+        tx_queue_len: 1000,
+        addresses: 1,
+        speed: Some(10_000),
+        rings: Some(Rings { rx: Pool { now: 256, max: 4096 }, tx: Pool { now: 256, max: 4096 } }),
+        channels: Some(Pool { now: 1, max: 4 }),
+        features: [("rx-gro".to_owned(), true), ("tx-tcp-segmentation".to_owned(), true)].into(),
+        byte_limits: vec![ByteLimit {
+            queue: "tx-0".to_owned(),
+            limit: 3000,
+            limit_max: 1 << 30,
+            stall_cnt: 0,
+        }],
+        interrupts: vec![Interrupt { number: 40, name: "eth0-rx-0".to_owned(), cpus: "0".to_owned() }],
+        ..Device::default()
+    };
+    let queue =
+        Queue { device: "eth0".to_owned(), root: true, kind: "pfifo_fast".to_owned(), ..Queue::default() };
+    let before = Sample {
+        kernel: "6.18.0".to_owned(),
+        uptime: 100.0,
+        devices: vec![device],
+        queues: vec![queue],
+        queue_kinds: vec!["fq_codel".to_owned()],
+        softnet: vec![Softnet::default(); 4],
+        net_rx: vec![0; 4],
+        ..Sample::default()
+    };
+    let now = Sample { uptime: 105.0, ..before.clone() };
+    (before, now)
+}
+
+/// What is found when the later sample is changed so, without what the host at rest has.
+fn with(change: impl FnOnce(&mut Sample)) -> Vec<Finding> {
+    let (before, mut now) = host();
+    assert_eq!(Report::of(&Window::between(&before, &now)).findings, [], "a host at rest is silent");
+    change(&mut now);
+    Report::of(&Window::between(&before, &now)).findings
+}
+
+fn counters(sample: &mut Sample, counters: &[(&str, u64)]) {
+    sample.counters.extend(counters.iter().map(|(name, value)| ((*name).to_owned(), *value)));
+}
+
+#[test]
+fn a_receive_ring_that_overflows_is_found_and_enlarged() {
+    let found = with(|now| now.devices[0].rx_missed_errors = 70);
+    assert_eq!(ids(&found), ["RX-04"]);
+    assert_eq!(found[0].fix.steps[0].command, "ethtool -G eth0 rx 4096");
+    let found = with(|now| {
+        now.devices[0].rx_fifo_errors = 70;
+        now.devices[0].rings = Some(Rings { rx: Pool { now: 4096, max: 4096 }, ..Rings::default() });
+    });
+    assert!(found[0].fix.steps[0].obstacle.is_some(), "no larger ring to be had");
+}
+
+#[test]
+fn budgets_and_flow_limits_are_found() {
+    let found =
+        with(|now| now.softnet[0] = Softnet { processed: 1000, squeezed: 20, flow_limited: 3, dropped: 0 });
+    assert_eq!(ids(&found), ["RX-02", "RX-03"]);
+    let found =
+        with(|now| now.softnet[0] = Softnet { processed: 100_000, squeezed: 20, ..Softnet::default() });
+    assert_eq!(ids(&found), Vec::<&str>::new(), "1 in 5000");
+}
+
+#[test]
+fn one_cpu_that_receives_everything_is_found() {
+    let busy = |now: &mut Sample| {
+        now.devices[0].rx_packets = 500_000;
+        now.net_rx = vec![90_000, 10, 10, 10];
+    };
+    let found = with(busy);
+    assert_eq!(ids(&found), ["RX-06"]);
+    assert_eq!(found[0].fix.steps[0].command, "ethtool -L eth0 combined 4");
+    let found = with(|now| {
+        busy(now);
+        now.devices[0].channels = Some(Pool { now: 1, max: 1 });
+    });
+    assert_eq!(found[0].fix.steps[0].command, "echo f > /sys/class/net/eth0/queues/rx-0/rps_cpus");
+    let found = with(|now| {
+        busy(now);
+        now.devices[0].rps = true;
+    });
+    assert_eq!(found, [], "steering spreads it");
+}
+
+#[test]
+fn offloads_that_are_off_are_told_of_fast_devices() {
+    let off = |now: &mut Sample| {
+        now.devices[0].features.insert("rx-gro".to_owned(), false);
+    };
+    let found = with(off);
+    assert_eq!(ids(&found), ["RX-10"]);
+    assert_eq!(found[0].fix.steps[0].command, "ethtool -K eth0 rx-gro on");
+    let found = with(|now| {
+        off(now);
+        now.devices[0].speed = Some(100);
+    });
+    assert!(!has(&found, "RX-10"), "{:?}", ids(&found));
+}
+
+#[test]
+fn a_deep_fifo_is_told_of_a_slow_link_and_only_what_the_kernel_has_is_offered() {
+    let slow = |now: &mut Sample| now.devices[0].speed = Some(10);
+    let found = with(slow);
+    assert_eq!(ids(&found), ["TX-03"]);
+    assert_eq!(found[0].fix.steps[0].command, "tc qdisc replace dev eth0 root fq_codel");
+    assert_eq!(found[0].fix.steps[0].obstacle, None);
+    let found = with(|now| {
+        slow(now);
+        now.queue_kinds = vec!["tbf".to_owned()];
+    });
+    assert!(found[0].fix.steps[0].obstacle.is_some());
+}
+
+#[test]
+fn byte_queue_limits_that_are_missing_or_forgotten_are_found() {
+    let found = with(|now| now.devices[0].byte_limits[0].limit_max = 1000);
+    assert_eq!(ids(&found), ["TX-04"]);
+    assert!(found[0].fix.steps[0].command.ends_with("tx-0/byte_queue_limits/limit_max"));
+    let found = with(|now| now.devices[0].byte_limits[0].stall_cnt = 2);
+    assert_eq!(ids(&found), ["TX-04"]);
+    let found = with(|now| now.devices[0].byte_limits.clear());
+    assert_eq!(ids(&found), ["TX-04"], "a ring of 256 packets is short at 10 Gbit/s");
+    let found = with(|now| {
+        now.devices[0].byte_limits.clear();
+        now.devices[0].speed = Some(100);
+        now.queues.clear();
+    });
+    assert_eq!(ids(&found), ["TX-04", "TX-05"]);
+}
+
+#[test]
+fn bonds_are_judged_by_what_tcp_sees() {
+    let bond = |mode: &str, partner: Option<&str>| doctor::sample::Bond {
+        name: "bond0".to_owned(),
+        mode: mode.to_owned(),
+        partner: partner.map(str::to_owned),
+        ..doctor::sample::Bond::default()
+    };
+    let found = with(|now| now.bonds.push(bond("load balancing (round-robin)", None)));
+    assert_eq!(found, [], "nothing is reordered");
+    let found = with(|now| {
+        now.bonds.push(bond("load balancing (round-robin)", None));
+        counters(now, &[("TcpExtTCPSACKReorder", 25)]);
+    });
+    assert_eq!(ids(&found), ["TX-08", "CC-09"]);
+    let found =
+        with(|now| now.bonds.push(bond("IEEE 802.3ad Dynamic link aggregation", Some("00:00:00:00:00:00"))));
+    assert_eq!(ids(&found), ["TX-08"]);
+}
+
+#[test]
+fn a_congestion_control_that_containers_cannot_have_is_told() {
+    let settings = |now: &mut Sample, allowed: &str| {
+        for (name, value) in [("tcp_available", "reno cubic bbr"), ("tcp_allowed", allowed)] {
+            now.settings.insert(format!("net.ipv4.{name}_congestion_control"), value.to_owned());
+        }
+        now.settings.insert("net.ipv4.tcp_congestion_control".to_owned(), "bbr".to_owned());
+    };
+    let found = with(|now| settings(now, "reno bbr"));
+    assert_eq!(ids(&found), ["CC-10"]);
+    assert_eq!(found[0].formula, "cubic not allowed");
+    assert_eq!(with(|now| settings(now, "reno cubic bbr")), []);
+}
+
+#[test]
+fn fast_open_paused_for_everyone_is_found() {
+    let found = with(|now| {
+        now.settings.insert("net.ipv4.tcp_fastopen_blackhole_timeout_sec".to_owned(), "3600".to_owned());
+        counters(now, &[("TcpExtTCPFastOpenBlackhole", 1)]);
+    });
+    assert_eq!(ids(&found), ["TFO-13"]);
+}
+
+#[test]
+fn maxima_below_what_a_path_holds_are_told_and_the_fix_raises_them() {
+    let far = |now: &mut Sample, rmem: &str| {
+        now.devices[0].speed = Some(1000);
+        now.settings.insert("net.ipv4.tcp_rmem".to_owned(), rmem.to_owned());
+        now.settings.insert("net.ipv4.tcp_wmem".to_owned(), "4096 16384 4194304".to_owned());
+        let peer = Address("192.0.2.1".parse().unwrap());
+        now.paths.push(PathMetrics { peer, rtt: 100_000, ..PathMetrics::default() });
+    };
+    let found = with(|now| far(now, "4096 131072 6291456"));
+    assert_eq!(ids(&found), ["WIN-04", "WIN-05"]);
+    assert_eq!(found[0].fix.steps[0].command, "sysctl -w net.ipv4.tcp_rmem=\"4096 131072 25000000\"");
+    assert_eq!(found[0].severity, Severity::Info);
+    let found = with(|now| {
+        far(now, "4096 131072 6291456");
+        let memory = Some(Memory { rcvbuf: 6_291_456, ..Memory::default() });
+        now.sockets.push(Socket { memory, state: state::ESTABLISHED, ..Socket::default() });
+    });
+    assert_eq!(found[0].severity, Severity::Warning, "a connection has come to it");
+    assert_eq!(ids(&with(|now| far(now, "4096 131072 25000000"))), ["WIN-05"]);
+}
