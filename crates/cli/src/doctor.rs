@@ -1,9 +1,18 @@
 //! `firstbyte doctor`: what this host's own TCP does, why, and the command that mends it.
+//!
+//! - `doctor/reading.rs`: where samples come from;
+//! - `doctor/watch.rs`: window after window, on a terminal, as lines or as JSON;
+//! - `doctor/endpoint.rs`: metrics over HTTP.
+mod endpoint;
+mod reading;
+mod watch;
+
 use crate::failure::Failure;
 use crate::terminal::print;
 use crate::values;
 use clap::{Args, Subcommand};
-use doctor::{RULES, Record, Report, Rule, Sample, sources};
+use doctor::{Policy, RULES, Record, Report, Rule};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,9 +21,10 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Example:\n  firstbyte doctor\n  firstbyte doctor --interval 1s --json\n  firstbyte doctor --record host.json --mask    then elsewhere: firstbyte doctor host.json\n  firstbyte doctor explain ACC-01\n\n\
-                  An ordinary user sees almost everything; what only root could read is named, and the rules that need it\n\
-                  are listed as not judged.\n\n\
+    after_help = "Example:\n  firstbyte doctor\n  firstbyte doctor --interval 1s --json\n  firstbyte doctor --record host.json --mask    then elsewhere: firstbyte doctor host.json\n  firstbyte doctor --watch --interval 10s\n  firstbyte doctor explain ACC-01\n\n\
+                  An ordinary user sees almost everything; what only root could read is named, and the rules that need it are \
+                  listed as not judged. Thresholds can be set, and rules silenced, in a file (--policy): a table for each rule, with \
+                  names of `firstbyte doctor explain` and silent = \"the reason\".\n\n\
                   Exit codes: 0 nothing above info, 1 a warning, 2 something critical; 3 it could not be done."
 )]
 pub(crate) struct DoctorArgs {
@@ -44,12 +54,24 @@ pub(crate) struct DoctorArgs {
     /// Print a shell script of the fixes, for a person to read and run.
     #[arg(long, conflicts_with_all = ["json", "prometheus"])]
     fix: bool,
-    /// JSON.
+    /// JSON; its layout is described in docs/doctor.md.
     #[arg(long, conflicts_with = "prometheus")]
     json: bool,
-    /// Metrics in Prometheus' text format.
+    /// Metrics, as Prometheus and OpenMetrics read them.
     #[arg(long)]
     prometheus: bool,
+    /// Thresholds and silenced rules, in TOML.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Judge window after window, until Ctrl-C: on a terminal the whole report, else a line for what comes and goes.
+    #[arg(long, conflicts_with_all = ["file", "root", "since_boot", "record", "fix", "prometheus"])]
+    watch: bool,
+    /// End --watch after so many windows.
+    #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u32).range(1..))]
+    times: Option<u32>,
+    /// Serve metrics at http://ADDRESS/metrics, of windows of --interval, until Ctrl-C.
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["file", "root", "since_boot", "record", "fix", "json", "prometheus", "watch"])]
+    listen: Option<SocketAddr>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -69,11 +91,25 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     match &args.verb {
         Some(Verb::Rules) => print(&listed()),
         Some(Verb::Explain { id }) => print(&explained(id)?),
-        None => examine(args),
+        None => {
+            let policy = policy(args)?;
+            match args.listen {
+                Some(address) => endpoint::serve(args, &policy, address),
+                None if args.watch => watch::run(args, &policy),
+                None => examine(args, &policy),
+            }
+        }
     }
 }
 
-fn examine(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+fn policy(args: &DoctorArgs) -> Result<Policy, Failure> {
+    let Some(path) = &args.policy else { return Ok(Policy::default()) };
+    let text =
+        std::fs::read_to_string(path).map_err(|error| not_done(Failure::file("read", path, &error)))?;
+    Policy::parse(&text).map_err(|error| not_done(Failure::failed(format!("{}: {error}", path.display()))))
+}
+
+fn examine(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     let mut record = match &args.file {
         Some(path) => {
             let text = std::fs::read_to_string(path)
@@ -81,7 +117,7 @@ fn examine(args: &DoctorArgs) -> Result<ExitCode, Failure> {
             Record::parse(&text)
                 .map_err(|error| not_done(Failure::failed(format!("{}: {error}", path.display()))))?
         }
-        None => read(args)?,
+        None => reading::record(args)?,
     };
     if args.mask {
         record.mask();
@@ -90,7 +126,7 @@ fn examine(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         std::fs::write(path, record.text())
             .map_err(|error| not_done(Failure::file("write", path, &error)))?;
     }
-    let report = Report::of(&record.window());
+    let report = Report::by(&record.window().by(policy.limits()), policy);
     let text = match () {
         () if args.fix => report.script(),
         () if args.prometheus => report.prometheus(),
@@ -108,36 +144,6 @@ fn examine(args: &DoctorArgs) -> Result<ExitCode, Failure> {
 /// A failure's exit code must not read as a verdict.
 fn not_done(failure: Failure) -> Failure {
     failure.with_exit_code(3)
-}
-
-fn read(args: &DoctorArgs) -> Result<Record, Failure> {
-    if let Some(root) = &args.root {
-        if !root.join("proc").is_dir() {
-            let message = format!(
-                "{} has no folder proc: give the folder that a copy of /proc lies in",
-                root.display()
-            );
-            return Err(not_done(Failure::failed(message)));
-        }
-        return Ok(Record::new(None, sources::tree(root)));
-    }
-    let samples = || -> (Option<Sample>, Sample) {
-        if args.since_boot {
-            return (None, sources::here());
-        }
-        let before = sources::here();
-        std::thread::sleep(args.interval);
-        (Some(before), sources::here())
-    };
-    let (before, now) = match &args.netns {
-        None => samples(),
-        Some(name) => sources::in_namespace(name, samples).map_err(|error| {
-            not_done(Failure::failed(format!(
-                "network namespace {name}: {error} (ip netns lists them; entering one needs root)"
-            )))
-        })?,
-    };
-    Ok(Record::new(before, now))
 }
 
 fn listed() -> String {

@@ -4,6 +4,7 @@
 //!
 //! - [`sources`]: netlink and procfs → a [`Sample`], a plain value that can be saved and read back;
 //! - [`rules`]: two samples → [`Finding`]s; one file a family, each rule readable alone;
+//! - [`policy`]: thresholds and silenced rules, from a file;
 //! - [`record`]: samples saved and read back;
 //! - [`report`]: findings as text, JSON and Prometheus metrics.
 //!
@@ -12,6 +13,7 @@
 #![forbid(unsafe_code)]
 pub mod finding;
 pub mod limit;
+pub mod policy;
 pub mod record;
 pub mod report;
 pub mod rules;
@@ -21,6 +23,7 @@ pub mod window;
 
 pub use finding::{Confidence, Evidence, Finding, Fix, Scope, Severity, Step};
 pub use limit::{Limit, Limits};
+pub use policy::Policy;
 pub use record::Record;
 pub use report::Report;
 pub use rules::{Change, Kernels, RULES, Rule};

@@ -6,6 +6,7 @@ mod prometheus;
 mod text;
 
 use crate::finding::{Finding, Severity};
+use crate::policy::Policy;
 use crate::rules::RULES;
 use crate::sample::Unread;
 use crate::window::Window;
@@ -26,8 +27,21 @@ pub struct Report {
     pub not_judged: Vec<String>,
     /// What could not be read.
     pub unread: Vec<Unread>,
+    /// Rules that fired and were to be silent, with the reason given.
+    pub silenced: Vec<Silenced>,
     /// What was found, the worst first.
     pub findings: Vec<Finding>,
+}
+
+/// A rule that fired and was to be silent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Silenced {
+    /// Its id.
+    pub id: String,
+    /// How often it fired.
+    pub count: usize,
+    /// The reason given.
+    pub reason: String,
 }
 
 impl Report {
@@ -36,6 +50,11 @@ impl Report {
 
     /// Judges a window by every rule.
     pub fn of(window: &Window<'_>) -> Report {
+        Report::by(window, &Policy::default())
+    }
+
+    /// Judges a window by every rule and what a person has decided; thresholds are those of the window.
+    pub fn by(window: &Window<'_>, policy: &Policy) -> Report {
         let mut report = Report {
             version: Report::VERSION,
             kernel: window.now.kernel.clone(),
@@ -43,19 +62,31 @@ impl Report {
             judged: 0,
             not_judged: Vec::new(),
             unread: window.now.unread.clone(),
+            silenced: Vec::new(),
             findings: Vec::new(),
         };
         for rule in RULES.iter() {
             match rule.judge(window) {
                 Ok(findings) => {
                     report.judged += 1;
-                    report.findings.extend(findings);
+                    report.take(rule.id, findings, policy.silent(rule.id));
                 }
                 Err(_) => report.not_judged.push(rule.id.to_owned()),
             }
         }
         report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         report
+    }
+
+    fn take(&mut self, id: &str, findings: Vec<Finding>, silent: Option<&str>) {
+        match silent {
+            None => self.findings.extend(findings),
+            Some(_) if findings.is_empty() => {}
+            Some(reason) => {
+                let (id, reason) = (id.to_owned(), reason.to_owned());
+                self.silenced.push(Silenced { id, count: findings.len(), reason });
+            }
+        }
     }
 
     /// The worst severity.
@@ -77,7 +108,7 @@ impl Report {
         text::text(self)
     }
 
-    /// As a monitoring system reads it: Prometheus' text format.
+    /// As a monitoring system reads it: OpenMetrics, which Prometheus' own format is a part of.
     pub fn prometheus(&self) -> String {
         prometheus::prometheus(self)
     }

@@ -1,4 +1,4 @@
-//! Prometheus' text format: a gauge per finding, and what could not be judged.
+//! OpenMetrics text, which Prometheus reads too: a gauge per finding, and what could not be judged.
 use super::Report;
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub(super) fn prometheus(report: &Report) -> String {
     let _ = write!(
         out,
         "# HELP firstbyte_doctor_rules Rules by whether they could be judged.\n# TYPE firstbyte_doctor_rules gauge\n\
-         firstbyte_doctor_rules{{judged=\"yes\"}} {}\nfirstbyte_doctor_rules{{judged=\"no\"}} {}\n",
+         firstbyte_doctor_rules{{judged=\"yes\"}} {}\nfirstbyte_doctor_rules{{judged=\"no\"}} {}\n# EOF\n",
         report.judged,
         report.not_judged.len()
     );

@@ -33,6 +33,9 @@ fn verdict(report: &Report) -> String {
         let root = if unread.root_would_read { "; root could read it" } else { "" };
         let _ = writeln!(out, "not read: {}{root}", unread.reason);
     }
+    for silenced in &report.silenced {
+        let _ = writeln!(out, "silenced: {} ({} times): {}", silenced.id, silenced.count, silenced.reason);
+    }
     if !report.not_judged.is_empty() {
         let _ = writeln!(out, "not judged for that reason: {}", report.not_judged.join(", "));
     }

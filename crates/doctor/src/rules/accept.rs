@@ -49,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[Sockets],
         kernels: Kernels::ALL,
         confidence: Confidence::Likely,
-        limits: &[],
+        limits: &[FILLING],
         judge: filling,
     },
     Rule {
@@ -204,9 +204,12 @@ fn accept_queue_full(window: &Window<'_>) -> Vec<Found> {
     by_port
 }
 
+const FILLING: Limit = Limit { rule: "ACC-03", name: "share", value: 70.0, unit: "%" };
+
 fn filling(window: &Window<'_>) -> Vec<Found> {
+    let share = window.limit(&FILLING);
     let filling = |socket: &Socket| {
-        socket.recv_queue >= 8 && f64::from(socket.recv_queue) >= 0.7 * f64::from(socket.send_queue)
+        socket.recv_queue >= 8 && f64::from(socket.recv_queue) * 100.0 >= share * f64::from(socket.send_queue)
     };
     each_listener(window, Severity::Warning, |listener| window.holds_in_each(listener, filling))
 }

@@ -58,8 +58,10 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[Counters],
         kernels: Kernels::since(3, 6),
         confidence: Confidence::Hint,
-        limits: &[],
-        judge: |window| share(window, "TcpExtTCPFastOpenActiveFail", "TcpExtTCPFastOpenActive", 10.0),
+        limits: &[NOT_ACCEPTED],
+        judge: |window| {
+            share(window, "TcpExtTCPFastOpenActiveFail", "TcpExtTCPFastOpenActive", &NOT_ACCEPTED)
+        },
     },
     Rule {
         id: "TFO-05",
@@ -97,8 +99,8 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[Counters],
         kernels: Kernels::since(3, 7),
         confidence: Confidence::Hint,
-        limits: &[],
-        judge: |window| share(window, "TcpExtTCPFastOpenPassiveFail", "TcpExtTCPFastOpenPassive", 5.0),
+        limits: &[REJECTED],
+        judge: |window| share(window, "TcpExtTCPFastOpenPassiveFail", "TcpExtTCPFastOpenPassive", &REJECTED),
     },
     Rule {
         id: "TFO-08",
@@ -205,6 +207,8 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 const COOKIES: &str = "net.ipv4.tcp_syncookies";
+const NOT_ACCEPTED: Limit = Limit { rule: "TFO-04", name: "share", value: 10.0, unit: "%" };
+const REJECTED: Limit = Limit { rule: "TFO-07", name: "share", value: 5.0, unit: "%" };
 const SYN_DROPS: Limit = Limit { rule: "TFO-05", name: "drops", value: 1.0, unit: "SYNs" };
 
 fn syn_drops(window: &Window<'_>) -> Vec<Found> {
@@ -272,8 +276,9 @@ fn key(window: &Window<'_>) -> Vec<Found> {
 }
 
 /// Failures of one kind among all attempts: more than so many percent, and at least 10.
-fn share(window: &Window<'_>, failed: &str, worked: &str, limit: f64) -> Vec<Found> {
+fn share(window: &Window<'_>, failed: &str, worked: &str, limit: &Limit) -> Vec<Found> {
     let (bad, good) = (window.grown(failed), window.grown(worked));
+    let limit = window.limit(limit);
     let share = percent(bad, bad + good);
     let formula = format!("{bad} of {} = {share:.1} % > {limit} %, and {bad} >= 10", bad + good);
     let evidence = vec![window.counted(failed), window.counted(worked)];

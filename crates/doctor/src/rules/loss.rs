@@ -1,6 +1,7 @@
 //! CC: congestion control, loss and the settings around them.
 use super::{Change, Found, Kernels, Rule, found, percent, setting};
 use crate::finding::{Confidence, Severity};
+use crate::limit::Limit;
 use crate::sample::Source::{Counters, Settings};
 use crate::window::Window;
 
@@ -33,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[Counters],
         kernels: Kernels::ALL,
         confidence: Confidence::Hint,
-        limits: &[],
+        limits: &[LOSS, LOSS_CRITICAL],
         judge: lost,
     },
     Rule {
@@ -67,17 +68,23 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[Counters],
         kernels: Kernels::ALL,
         confidence: Confidence::Hint,
-        limits: &[],
+        limits: &[SYNS],
         judge: unanswered,
     },
 ];
 
+const LOSS: Limit = Limit { rule: "CC-07", name: "share", value: 1.0, unit: "%" };
+const LOSS_CRITICAL: Limit = Limit { rule: "CC-07", name: "critical", value: 5.0, unit: "%" };
+const SYNS: Limit = Limit { rule: "CC-12", name: "share", value: 5.0, unit: "%" };
+
 fn lost(window: &Window<'_>) -> Vec<Found> {
     let (again, sent) = (window.grown("TcpRetransSegs"), window.grown("TcpOutSegs"));
     let share = percent(again, sent);
-    let severity = if share > 5.0 { Severity::Critical } else { Severity::Warning };
+    let limit = window.limit(&LOSS);
+    let severity = if share > window.limit(&LOSS_CRITICAL) { Severity::Critical } else { Severity::Warning };
     let evidence = vec![window.counted("TcpRetransSegs"), window.counted("TcpOutSegs")];
-    found(sent >= 1000 && share > 1.0, severity, evidence, format!("{again} / {sent} = {share:.2} % > 1 %"))
+    let formula = format!("{again} / {sent} = {share:.2} % > {limit} %");
+    found(sent >= 1000 && share > limit, severity, evidence, formula)
 }
 
 fn unanswered(window: &Window<'_>) -> Vec<Found> {
@@ -85,9 +92,9 @@ fn unanswered(window: &Window<'_>) -> Vec<Found> {
     let share = percent(again, opened.max(1));
     let evidence = vec![window.counted("TcpExtTCPSynRetrans"), window.counted("TcpActiveOpens")];
     found(
-        again >= 10 && share > 5.0,
+        again >= 10 && share > window.limit(&SYNS),
         Severity::Warning,
         evidence,
-        format!("{again} / {opened} = {share:.0} % > 5 %"),
+        format!("{again} / {opened} = {share:.0} % > {} %", window.limit(&SYNS)),
     )
 }

@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[Softnet],
         kernels: Kernels::ALL,
         confidence: Confidence::Certain,
-        limits: &[],
+        limits: &[FLOOD],
         judge: backlog,
     },
     Rule {
@@ -107,10 +107,12 @@ fn on_host(mut found: Vec<Found>) -> Vec<Found> {
     found
 }
 
+const FLOOD: Limit = Limit { rule: "RX-01", name: "critical", value: 100.0, unit: "packets/s" };
+
 fn backlog(window: &Window<'_>) -> Vec<Found> {
     let grown = softnet(window, |row| row.dropped);
     let rate = grown as f64 / window.seconds();
-    let severity = if rate > 100.0 { Severity::Critical } else { Severity::Warning };
+    let severity = if rate > window.limit(&FLOOD) { Severity::Critical } else { Severity::Warning };
     let evidence = vec![window.during("softnet_stat dropped", format!("+{grown}")), window.set(BACKLOG)];
     on_host(found(grown > 0, severity, evidence, format!("{rate:.1} a second > 0")))
 }

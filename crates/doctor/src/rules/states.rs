@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[Sockets],
         kernels: Kernels::ALL,
         confidence: Confidence::Likely,
-        limits: &[],
+        limits: &[LEAKED, LEAK_AGE, LEAK_CRITICAL],
         judge: leak,
     },
     Rule {
@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[Sockets],
         kernels: Kernels::ALL,
         confidence: Confidence::Likely,
-        limits: &[],
+        limits: &[HELD],
         judge: held,
     },
     Rule {
@@ -100,7 +100,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[Sockets, Settings],
         kernels: Kernels::ALL,
         confidence: Confidence::Certain,
-        limits: &[],
+        limits: &[PORTS, PORTS_CRITICAL],
         judge: ports,
     },
     Rule {
@@ -126,7 +126,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[Counters],
         kernels: Kernels::ALL,
         confidence: Confidence::Likely,
-        limits: &[],
+        limits: &[ABORTS],
         judge: resets,
     },
     Rule {
@@ -146,15 +146,25 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
+const LEAKED: Limit = Limit { rule: "ST-01", name: "sockets", value: 100.0, unit: "sockets" };
+const LEAK_AGE: Limit = Limit { rule: "ST-01", name: "age", value: 60.0, unit: "s" };
+const LEAK_CRITICAL: Limit = Limit { rule: "ST-01", name: "critical", value: 1000.0, unit: "sockets" };
+const HELD: Limit = Limit { rule: "ST-03", name: "sockets", value: 10.0, unit: "sockets" };
+const PORTS: Limit = Limit { rule: "ST-07", name: "share", value: 70.0, unit: "%" };
+const PORTS_CRITICAL: Limit = Limit { rule: "ST-07", name: "critical", value: 95.0, unit: "%" };
+const ABORTS: Limit = Limit { rule: "ST-09", name: "share", value: 10.0, unit: "%" };
+
 fn leak(window: &Window<'_>) -> Vec<Found> {
     let owned = |sample: &Sample| sample.in_state(CLOSE_WAIT).filter(|socket| socket.inode != 0).count();
     let count = owned(window.now);
-    let age = |socket: &Socket| socket.info.map_or(0, |info| info.last_ack_recv);
+    let (most, age) = (window.limit(&LEAKED), window.limit(&LEAK_AGE));
+    let silent = |socket: &Socket| socket.info.map_or(0, |info| info.last_ack_recv);
     let oldest =
-        window.now.in_state(CLOSE_WAIT).filter(|socket| socket.inode != 0).map(age).max().unwrap_or(0);
+        window.now.in_state(CLOSE_WAIT).filter(|socket| socket.inode != 0).map(silent).max().unwrap_or(0);
     let mut ports: BTreeMap<u16, u32> = BTreeMap::new();
     window.now.in_state(CLOSE_WAIT).for_each(|socket| *ports.entry(socket.local_port).or_default() += 1);
-    let severity = if count > 1000 { Severity::Critical } else { Severity::Warning };
+    let severity =
+        if count as f64 > window.limit(&LEAK_CRITICAL) { Severity::Critical } else { Severity::Warning };
     let mut evidence = vec![
         window.shown("CLOSE-WAIT sockets", count),
         window
@@ -171,10 +181,10 @@ fn leak(window: &Window<'_>) -> Vec<Found> {
         evidence.push(window.shown("most of them held by", format!("{name}, process {pid} ({count})")));
     }
     found(
-        count > 100 || oldest > 60_000,
+        count as f64 > most || f64::from(oldest) > age * 1000.0,
         severity,
         evidence,
-        format!("{count} > 100, or {} s > 60 s", oldest / 1000),
+        format!("{count} > {most}, or {} s > {age} s", oldest / 1000),
     )
 }
 
@@ -202,7 +212,8 @@ fn held(window: &Window<'_>) -> Vec<Found> {
     let held = |socket: &&Socket| socket.inode == 0 && socket.probing;
     let count = window.now.in_state(FIN_WAIT_1).filter(held).count();
     let evidence = vec![window.shown("FIN-WAIT-1 in persist, without a process", count)];
-    found(count >= 10, Severity::Warning, evidence, format!("{count} >= 10"))
+    let limit = window.limit(&HELD);
+    found(count as f64 >= limit, Severity::Warning, evidence, format!("{count} >= {limit}"))
 }
 
 const ENDLESS_AGE: Limit = Limit { rule: "ST-04", name: "age", value: 60.0, unit: "s" };
@@ -294,15 +305,19 @@ fn ports(window: &Window<'_>) -> Vec<Found> {
     used.into_iter()
         .filter_map(|((local, peer, port), (count, waiting))| {
             let share = percent(count, whole);
-            (share > 70.0).then(|| Found {
-                severity: if share > 95.0 { Severity::Critical } else { Severity::Warning },
+            (share > window.limit(&PORTS)).then(|| Found {
+                severity: if share > window.limit(&PORTS_CRITICAL) {
+                    Severity::Critical
+                } else {
+                    Severity::Warning
+                },
                 scope: Scope::Peer(format!("{peer}:{port} from {local}")),
                 evidence: vec![
                     window.shown("ports in use", count),
                     window.shown("of them in TIME-WAIT", waiting),
                     window.set("net.ipv4.ip_local_port_range"),
                 ],
-                formula: format!("{count} of {whole} ports = {share:.0} % > 70 %"),
+                formula: format!("{count} of {whole} ports = {share:.0} % > {} %", window.limit(&PORTS)),
                 steps: Vec::new(),
             })
         })
@@ -319,9 +334,9 @@ fn resets(window: &Window<'_>) -> Vec<Found> {
         window.counted("TcpPassiveOpens"),
     ];
     found(
-        aborts >= 20 && share > 10.0,
+        aborts >= 20 && share > window.limit(&ABORTS),
         Severity::Warning,
         evidence,
-        format!("{aborts} / {opens} = {share:.0} % > 10 %"),
+        format!("{aborts} / {opens} = {share:.0} % > {} %", window.limit(&ABORTS)),
     )
 }

@@ -1,6 +1,7 @@
 //! WIN: windows, buffers and memory.
 use super::{Change, Found, Kernels, Rule, found, setting};
 use crate::finding::{Confidence, Scope, Severity};
+use crate::limit::Limit;
 use crate::sample::Source::{Counters, Settings, Sockets};
 use crate::sample::state::ESTABLISHED;
 use crate::sample::{Info, Memory, Socket};
@@ -32,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[Sockets],
         kernels: Kernels::since(4, 10),
         confidence: Confidence::Likely,
-        limits: &[],
+        limits: &[WAITING],
         judge: |window| connections(window, waits_for_window),
     },
     Rule {
@@ -149,15 +150,21 @@ pub(super) fn connections(window: &Window<'_>, judge: impl Fn(&Window<'_>, &Sock
 /// Connections named by one rule: more would say the same again.
 const SHOWN: usize = 10;
 
-fn waits_for_window(_: &Window<'_>, socket: &Socket) -> Judged {
+const WAITING: Limit = Limit { rule: "WIN-03", name: "share", value: 20.0, unit: "%" };
+
+fn waits_for_window(window: &Window<'_>, socket: &Socket) -> Judged {
     let Info { busy_time, rwnd_limited, .. } = socket.info?;
     let share = super::percent(rwnd_limited, busy_time);
-    (busy_time > 1_000_000 && share > 20.0).then(|| {
+    (busy_time > 1_000_000 && share > window.limit(&WAITING)).then(|| {
         let evidence = vec![
             ("busy_time".to_owned(), format!("{} ms", busy_time / 1000)),
             ("rwnd_limited".to_owned(), format!("{} ms", rwnd_limited / 1000)),
         ];
-        (Severity::Warning, evidence, format!("rwnd_limited / busy_time = {share:.1} % > 20 %"))
+        (
+            Severity::Warning,
+            evidence,
+            format!("rwnd_limited / busy_time = {share:.1} % > {} %", window.limit(&WAITING)),
+        )
     })
 }
 

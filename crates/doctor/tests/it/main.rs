@@ -4,6 +4,7 @@ mod accept;
 mod bed;
 mod cwnd;
 mod devices;
+mod docs;
 mod fast_open;
 mod half_open;
 mod hosts;

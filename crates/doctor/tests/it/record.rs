@@ -1,7 +1,7 @@
 //! Samples saved and judged elsewhere.
 use crate::ids;
 use doctor::sample::{Address, Queue, Socket, Softnet, state};
-use doctor::{Record, Report, Sample, sources};
+use doctor::{Policy, Record, Report, Sample, sources};
 use proptest::prelude::*;
 
 fn host() -> (Sample, Sample) {
@@ -94,6 +94,18 @@ fn what_a_tree_does_not_have_is_not_judged() {
         report.not_judged.iter().any(|id| id == "ACC-01") && report.not_judged.iter().any(|id| id == "CC-07")
     );
     assert!(report.text().contains("not judged for that reason: ACC-01"));
+}
+
+#[test]
+fn a_threshold_can_be_set_and_a_rule_silenced_with_a_reason() {
+    let (before, now) = host();
+    let record = Record::new(Some(before), now);
+    let policy = Policy::parse("[CC-07]\nshare = 7\n[TX-01]\nsilent = 'a lab'").unwrap();
+    let report = Report::by(&record.window().by(policy.limits()), &policy);
+    let found = ids(&report.findings);
+    assert!(!found.contains(&"CC-07") && !found.contains(&"TX-01"), "{found:?}");
+    assert_eq!((report.silenced[0].id.as_str(), report.silenced[0].reason.as_str()), ("TX-01", "a lab"));
+    assert!(report.text().contains("silenced: TX-01 (1 times): a lab"));
 }
 
 proptest! {

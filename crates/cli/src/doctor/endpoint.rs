@@ -1,0 +1,91 @@
+//! Metrics over HTTP, for a monitoring system to fetch: hyper on the kernel's sockets.
+use super::reading::sample;
+use super::{DoctorArgs, not_done};
+use crate::failure::Failure;
+use crate::terminal::print;
+use doctor::{Policy, Report, Sample, Window};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::CONTENT_TYPE;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// So long a client may take for the head of its request.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The metrics of the last window.
+type Latest = Arc<Mutex<String>>;
+
+/// Serves until it is interrupted.
+pub(super) fn serve(args: &DoctorArgs, policy: &Policy, address: SocketAddr) -> Result<ExitCode, Failure> {
+    let failed = |what: &str, error: std::io::Error| not_done(Failure::failed(format!("{what}: {error}")));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| failed("cannot start", error))?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|error| failed(&format!("cannot listen at {address}"), error))?;
+        let bound = listener.local_addr().map_err(|error| failed("cannot listen", error))?;
+        let mut before = sample(args)?;
+        let latest = Latest::new(Mutex::new(metrics(&before, &before, policy)));
+        print(&format!("metrics at http://{bound}/metrics\n"))?;
+        let mut interval = tokio::time::interval(args.interval);
+        interval.tick().await;
+        loop {
+            tokio::select! {
+                _ = interval.tick() => {
+                    let now = sample(args)?;
+                    *latest.lock().unwrap_or_else(PoisonError::into_inner) = metrics(&before, &now, policy);
+                    before = now;
+                }
+                accepted = listener.accept() => {
+                    // One that has gone already is no reason to stop.
+                    if let Ok((stream, _)) = accepted {
+                        tokio::spawn(answer(stream, latest.clone()));
+                    }
+                }
+                _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
+            }
+        }
+    })
+}
+
+fn metrics(before: &Sample, now: &Sample, policy: &Policy) -> String {
+    Report::by(&Window::between(before, now).by(policy.limits()), policy).prometheus()
+}
+
+async fn answer(stream: tokio::net::TcpStream, latest: Latest) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let body = latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        async move { Ok::<_, Infallible>(reply(&request, body)) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(stream), service);
+    // What a client does wrong is its own affair.
+    let _ = connection.await;
+}
+
+fn reply(request: &Request<Incoming>, body: String) -> Response<Full<Bytes>> {
+    let (status, kind, body) = match (request.method(), request.uri().path()) {
+        (&Method::GET | &Method::HEAD, "/metrics") => (StatusCode::OK, OPEN_METRICS, body),
+        (&Method::GET | &Method::HEAD, _) => {
+            (StatusCode::NOT_FOUND, "text/plain", "look at /metrics\n".to_owned())
+        }
+        _ => (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET\n".to_owned()),
+    };
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind));
+    response
+}

@@ -1,0 +1,51 @@
+//! Window after window: what is found, what came and what has gone.
+use super::reading::sample;
+use super::{DoctorArgs, not_done};
+use crate::failure::Failure;
+use crate::terminal::print;
+use doctor::{Finding, Policy, Report, Window};
+use std::io::{IsTerminal, stdout};
+use std::process::ExitCode;
+
+/// Clears the screen and begins at its top (ECMA-48: ED, CUP).
+const CLEAR: &str = "\x1b[2J\x1b[H";
+
+/// Runs until it is interrupted, or has judged so many windows; the exit code is that of the last.
+pub(super) fn run(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
+    let whole = stdout().is_terminal() && !args.json;
+    let mut before = sample(args)?;
+    let mut present: Vec<Finding> = Vec::new();
+    for count in 1_u64.. {
+        std::thread::sleep(args.interval);
+        let now = sample(args)?;
+        let report = Report::by(&Window::between(&before, &now).by(policy.limits()), policy);
+        let text = match () {
+            () if args.json => line(&report)?,
+            () if whole => format!("{CLEAR}{}", report.text()),
+            () => changes(&present, &report, now.uptime),
+        };
+        print(&text)?;
+        if args.times.is_some_and(|times| count >= u64::from(times)) {
+            return Ok(ExitCode::from(report.exit_code()));
+        }
+        (before, present) = (now, report.findings);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(report: &Report) -> Result<String, Failure> {
+    let text = serde_json::to_string(report);
+    text.map(|text| text + "\n").map_err(|error| not_done(Failure::failed(error.to_string())))
+}
+
+/// A line for each finding that is new, and each that is gone.
+fn changes(before: &[Finding], report: &Report, uptime: f64) -> String {
+    let same = |one: &Finding, other: &Finding| one.id == other.id && one.scope == other.scope;
+    let line = |sign: char, finding: &Finding| {
+        let Finding { severity, id, symptom, scope, formula, .. } = finding;
+        format!("{uptime:.1} {sign} {severity} {id}  {symptom}  [{scope}]  {formula}\n")
+    };
+    let come = report.findings.iter().filter(|new| !before.iter().any(|old| same(old, new)));
+    let gone = before.iter().filter(|old| !report.findings.iter().any(|new| same(old, new)));
+    come.map(|finding| line('+', finding)).chain(gone.map(|finding| line('-', finding))).collect()
+}

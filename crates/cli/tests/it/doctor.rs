@@ -1,0 +1,107 @@
+//! `firstbyte doctor` as an operator runs it.
+use crate::{firstbyte, run, stderr, stdout};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
+
+/// A file of these bytes, gone with this value.
+struct File(std::path::PathBuf);
+
+impl File {
+    fn new(name: &str, text: &str) -> File {
+        let path = std::env::temp_dir().join(format!("doctor-{name}-{}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        File(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A host without window scaling.
+fn record(name: &str) -> File {
+    let sample = r#"{"kernel":"6.18.0","settings":{"net.ipv4.tcp_window_scaling":"0"}}"#;
+    File::new(name, &format!(r#"{{"version":2,"before":null,"now":{sample}}}"#))
+}
+
+#[test]
+fn a_record_is_judged_and_its_severity_is_the_exit_code() {
+    let record = record("judged");
+    let output = run(&["doctor", record.path()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stdout(&output).starts_with("critical: window scaling off (namespace, WIN-01)\n"),
+        "{}",
+        stdout(&output)
+    );
+    assert!(stdout(&output).contains("sysctl -w net.ipv4.tcp_window_scaling=\"1\""));
+    let metrics = run(&["doctor", record.path(), "--prometheus"]);
+    let line = "firstbyte_doctor_finding{rule=\"WIN-01\",scope=\"namespace\",severity=\"critical\"} 3\n";
+    assert!(stdout(&metrics).contains(line) && stdout(&metrics).ends_with("# EOF\n"), "{}", stdout(&metrics));
+}
+
+#[test]
+fn a_policy_silences_with_its_reason_and_is_checked() {
+    let record = record("policy");
+    let policy = File::new("policy.toml", "[WIN-01]\nsilent = 'a museum'\n");
+    let output = run(&["doctor", record.path(), "--policy", policy.path()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stdout(&output).contains("silenced: WIN-01 (1 times): a museum"), "{}", stdout(&output));
+    let wrong = File::new("wrong.toml", "[WIN-99]\nsilent = 'x'\n");
+    let output = run(&["doctor", record.path(), "--policy", wrong.path()]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("[WIN-99]: no rule is called so"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_watch_says_what_comes_and_ends_after_its_windows() {
+    testnet::in_namespace(|| {
+        testnet::sysctl("net.ipv4.tcp_sack", "0");
+        let output = run(&["doctor", "--watch", "--times", "2", "--interval", "50ms"]);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let lines: Vec<&str> = stdout(&output).lines().filter(|line| line.contains("WIN-12")).collect();
+        assert_eq!(lines.len(), 1, "{}", stdout(&output));
+        assert!(lines[0].contains(" + warning WIN-12  SACK or timestamps off"));
+        let output = run(&["doctor", "--watch", "--times", "2", "--interval", "50ms", "--json"]);
+        assert_eq!(stdout(&output).lines().count(), 2);
+    });
+}
+
+#[test]
+fn metrics_are_served() {
+    testnet::in_namespace(|| {
+        testnet::sysctl("net.ipv4.tcp_sack", "0");
+        let mut child = firstbyte()
+            .args(["doctor", "--listen", "127.0.0.1:0", "--interval", "100ms"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address =
+            line.trim().strip_prefix("metrics at http://").unwrap().strip_suffix("/metrics").unwrap();
+        let ask = |path: &str| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        let answer = ask("/metrics");
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("# EOF\n"), "{answer}");
+        assert!(
+            answer.contains("application/openmetrics-text") && answer.contains("rule=\"WIN-12\""),
+            "{answer}"
+        );
+        assert!(ask("/").starts_with("HTTP/1.1 404"));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    });
+}

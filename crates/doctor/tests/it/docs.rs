@@ -1,0 +1,97 @@
+//! `docs/doctor.md`: the table of rules and the layout of the JSON, held to the code. `BLESS=1 cargo test -p firstbyte-doctor docs`
+//! writes the table anew.
+use doctor::{Evidence, RULES, Record, Report, Rule, Sample};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+
+fn document() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/doctor.md")
+}
+
+/// The tests that name a rule, by its id as a text.
+fn shown_by(id: &str) -> BTreeSet<String> {
+    let mut tests = BTreeSet::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        for test in text.split("#[test]").skip(1) {
+            let name = test.trim_start().strip_prefix("fn ").and_then(|rest| rest.split('(').next());
+            if test.contains(&format!("\"{id}\"")) {
+                tests.insert(name.unwrap_or_default().replace('_', " "));
+            }
+        }
+        // A table of cases belongs to the test below it.
+        if text.contains(&format!("    (\"{id}\", \"net.")) {
+            tests.insert("each wrong setting is found and gone after its fix".to_owned());
+        }
+    }
+    tests
+}
+
+fn row(rule: &Rule) -> String {
+    let shown = shown_by(rule.id);
+    assert!(!shown.is_empty(), "no test shows {}", rule.id);
+    let limits: Vec<String> = rule
+        .limits
+        .iter()
+        .map(|limit| format!("`{}` = {} {}", limit.name, limit.value, limit.unit))
+        .collect();
+    let cells = [
+        format!("{}: {}", rule.id, rule.symptom),
+        rule.condition.to_owned(),
+        rule.advice.to_owned(),
+        format!("{}; {}", rule.kernels, rule.confidence),
+        limits.join(", "),
+        shown.into_iter().collect::<Vec<_>>().join("; "),
+    ];
+    format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
+}
+
+#[test]
+fn the_table_of_rules_is_true() {
+    assert_eq!(RULES.len(), 87);
+    let mut table =
+        "| rule | fires when | fix | kernels; sure | thresholds | shown by the test |\n".to_owned();
+    let _ = writeln!(table, "|---|---|---|---|---|---|");
+    table.extend(RULES.iter().map(|rule| row(rule)));
+    let text = std::fs::read_to_string(document()).unwrap();
+    let (begin, end) = ("<!-- rules -->\n", "<!-- /rules -->");
+    let (head, rest) = text.split_once(begin).unwrap();
+    let (present, tail) = rest.split_once(end).unwrap();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(document(), format!("{head}{begin}{table}{end}{tail}")).unwrap();
+    } else {
+        assert!(present == table, "docs/doctor.md is not what the rules say: BLESS=1 writes it anew");
+    }
+}
+
+#[test]
+fn every_field_of_the_json_is_described() {
+    let mut sample = Sample { kernel: "6.18.0".to_owned(), ..Sample::default() };
+    sample.settings.insert("net.ipv4.tcp_window_scaling".to_owned(), "0".to_owned());
+    let report = Report::of(&Record::new(None, sample).window());
+    assert!(
+        report.findings.iter().any(|finding| finding.evidence.iter().any(|e: &Evidence| !e.name.is_empty()))
+    );
+    let mut report = serde_json::to_value(report).unwrap();
+    report["unread"] = serde_json::json!([{"source": "key", "reason": "", "root_would_read": true}]);
+    report["silenced"] = serde_json::json!([{"id": "", "count": 1, "reason": ""}]);
+    let _: Report = serde_json::from_value(report.clone()).unwrap();
+    let mut names = BTreeSet::new();
+    collect(&report, &mut names);
+    let text = std::fs::read_to_string(document()).unwrap();
+    let missing: Vec<_> = names.iter().filter(|name| !text.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/doctor.md does not describe {missing:?}");
+}
+
+fn collect(value: &serde_json::Value, names: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+            names.insert(name.clone());
+            collect(value, names);
+        }),
+        serde_json::Value::Array(values) => values.iter().for_each(|value| collect(value, names)),
+        _ => {}
+    }
+}
