@@ -16,6 +16,8 @@
 //!   parameters, defaults and counters; each file says where it does not.
 //! - [`Device`]: a tree of them, built, changed and shown in `tc`'s words, with the kernel's answers to what it refuses.
 //! - [`SizeTable`]: what a packet counts as on a link with cells or a least size (`tc`'s `stab`).
+//! - [`Nic`]: a card's sending side behind its disciplines: rings, byte queue limits ([`Dql`]), interrupts.
+//! - [`Input`]: the receiving side, with the input backlog; [`Bond`]: which of several links a packet takes.
 //! - [`Packet`]: what disciplines ask a packet; [`Skb`]: a packet as it waits.
 //! - [`Rng`], [`Probability`]: the seeded generator behind every random decision.
 //!
@@ -42,17 +44,21 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod bond;
 mod codel;
 mod config;
 mod discipline;
+mod dql;
 mod fifo;
 mod fq;
 mod fq_codel;
 mod handle;
 mod htb;
+mod input;
 mod link;
 mod loss;
 mod netem;
+mod nic;
 mod node;
 mod packet;
 mod pfifo_fast;
@@ -69,19 +75,23 @@ mod tbf;
 mod tc;
 mod transmitter;
 
+pub use bond::{Bond, BondMode, BondStats};
 pub use codel::{Codel, CodelConfig, CodelParams, CodelXstats};
 pub use config::{LinkConfig, Reorder};
 pub use discipline::{Dequeue, DropReason, Dropped, Qdisc, Stats, Verdict};
+pub use dql::{Dql, DqlConfig};
 pub use fifo::{Fifo, Limit, Peaks};
 pub use fq::{Fq, FqConfig, FqXstats};
 pub use fq_codel::{FqCodel, FqCodelConfig, FqCodelXstats};
 pub use handle::Handle;
 pub use htb::{Htb, HtbClassConfig, HtbConfig, HtbError};
+pub use input::{Input, InputConfig, InputEvent, InputLoss, InputStats, NAPI_WEIGHT, NETDEV_BUDGET};
 pub use link::{Delivery, Entry, Link};
 pub use loss::{GilbertElliott, Loss};
 pub use netem::{
     Correlated, Distribution, FourStates, Netem, NetemConfig, NetemLoss, NetemRate, NetemSlot, SlotDelay,
 };
+pub use nic::{Nic, NicConfig, NicEvent, Parcel, RingStats};
 pub use packet::{Ecn, Packet, Skb};
 pub use pfifo_fast::PfifoFast;
 pub use pie::{Pie, PieConfig, PieXstats};

@@ -87,6 +87,11 @@ impl<P: Packet> Device<P> {
         device
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Seeds what draws at random in the disciplines that are made from now on.
     pub fn set_seed(&mut self, seed: u64) {
         self.facts.seed = seed;

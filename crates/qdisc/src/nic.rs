@@ -1,0 +1,221 @@
+//! The sending side of a network card: disciplines, rings of descriptors, byte queue limits, the line, and the interrupts that clean up.
+//!
+//! ```text
+//! enqueue ─► discipline ─► ring 0 ─┐               ┌► Sent: a frame is on the line
+//!        └─► discipline ─► ring 1 ─┴─► transmitter ┴► Completed: an interrupt later, the packet's memory and descriptor are free
+//! ```
+//!
+//! A ring takes what its discipline gives until it has no descriptor left (the driver's `netif_tx_stop_queue`) or holds more bytes than
+//! its limit ([`Dql`]). Packets of one flow use one ring (`skb_tx_hash`), rings take turns on the line. A packet is one descriptor,
+//! whatever its length: drivers differ in how many they need for fragments.
+
+mod ring;
+
+use crate::dql::DqlConfig;
+use crate::transmitter::Transmitter;
+use crate::{DropReason, Dropped, Nanos, Packet, Qdisc, Verdict};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
+use ring::Ring;
+pub use ring::RingStats;
+
+/// A packet that the card may cut into frames (TSO).
+pub trait Parcel: Packet {
+    /// Bytes that wait (`skb->len`).
+    fn len(&self) -> usize;
+
+    /// Nothing to send?
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Lengths of the frames that go on the line; at least one.
+    fn frames(&self) -> Vec<usize> {
+        vec![self.len()]
+    }
+}
+
+/// What a card is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NicConfig {
+    /// Rate of the line, bit/s; `None`: infinitely fast.
+    pub rate: Option<NonZeroU64>,
+    /// Bytes that each frame costs on the line beyond its length.
+    pub overhead: usize,
+    /// Rings (`ethtool -L`).
+    pub queues: usize,
+    /// Descriptors of each (`ethtool -G … tx`).
+    pub descriptors: usize,
+    /// From the first packet sent to the interrupt that cleans up (`ethtool -C … tx-usecs`).
+    pub interrupt_after: Nanos,
+    /// Byte queue limits; `None`: the driver has none.
+    pub bql: Option<DqlConfig>,
+}
+
+impl Default for NicConfig {
+    fn default() -> NicConfig {
+        NicConfig {
+            rate: None,
+            overhead: 0,
+            queues: 1,
+            descriptors: 256,
+            interrupt_after: 0,
+            bql: Some(DqlConfig::default()),
+        }
+    }
+}
+
+/// What the card tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NicEvent<P> {
+    /// The last bit of a frame of this packet is on the line, the n-th from 0.
+    Sent {
+        /// The packet.
+        packet: P,
+        /// Which of its frames.
+        frame: usize,
+        /// When.
+        at: Nanos,
+    },
+    /// The card is done with the packet.
+    Completed {
+        /// The packet.
+        packet: P,
+        /// When.
+        at: Nanos,
+    },
+}
+
+/// The sending side of a card. `now` must not go back.
+#[derive(Clone, Debug)]
+pub struct Nic<P, Q> {
+    config: NicConfig,
+    rings: Vec<Ring<P, Q>>,
+    transmitter: Transmitter,
+    /// The frame on the line: when it ends, and of which ring.
+    sending: Option<(Nanos, usize)>,
+    turn: usize,
+    now: Nanos,
+    dropped: Vec<Dropped<P>>,
+    events: VecDeque<NicEvent<P>>,
+}
+
+impl<P: Parcel, Q: Qdisc<P>> Nic<P, Q> {
+    /// A card with a discipline before each of its rings; there are as many rings as disciplines, and at least one.
+    ///
+    /// # Panics
+    /// Without a discipline, or without a descriptor.
+    pub fn new(config: NicConfig, disciplines: impl IntoIterator<Item = Q>) -> Nic<P, Q> {
+        assert!(config.descriptors > 0, "a ring has descriptors");
+        let rings: Vec<Ring<P, Q>> = disciplines.into_iter().map(|qdisc| Ring::new(&config, qdisc)).collect();
+        assert!(!rings.is_empty(), "a card has a ring");
+        Nic {
+            transmitter: Transmitter::new(config.rate),
+            config: NicConfig { queues: rings.len(), ..config },
+            rings,
+            sending: None,
+            turn: 0,
+            now: 0,
+            dropped: Vec::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// What it is like.
+    pub fn config(&self) -> &NicConfig {
+        &self.config
+    }
+
+    /// Counters of each ring.
+    pub fn stats(&self) -> impl Iterator<Item = RingStats> {
+        self.rings.iter().map(Ring::stats)
+    }
+
+    /// Offers a packet to the discipline of its flow's ring.
+    pub fn enqueue(&mut self, now: Nanos, packet: P) -> Verdict {
+        self.advance(now);
+        // Linux's `reciprocal_scale` of the flow's hash.
+        let scaled = (u64::from(packet.flow_hash()) * self.rings.len() as u64) >> 32;
+        let ring = &mut self.rings[scaled as usize];
+        let verdict = ring.offer(self.now, packet, &mut self.dropped);
+        self.fill(scaled as usize, self.now);
+        self.advance(self.now);
+        verdict
+    }
+
+    /// What has happened by `now`, in order.
+    pub fn poll(&mut self, now: Nanos) -> Option<NicEvent<P>> {
+        self.advance(now);
+        self.events.pop_front()
+    }
+
+    /// When something happens next.
+    pub fn next_event(&self) -> Option<Nanos> {
+        if !self.events.is_empty() {
+            return Some(self.now);
+        }
+        let rings = self.rings.iter().filter_map(Ring::next_event).min();
+        [self.sending.map(|(at, _)| at), rings].into_iter().flatten().min()
+    }
+
+    /// What disciplines have dropped; each is given once.
+    pub fn drain_dropped(&mut self) -> impl Iterator<Item = (P, DropReason)> {
+        self.dropped.drain(..).map(|dropped| (dropped.skb.packet, dropped.reason))
+    }
+
+    fn advance(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        loop {
+            let frame = self.sending.map(|(at, _)| at);
+            let ring = self.rings.iter().filter_map(Ring::next_event).min();
+            let Some(at) = [frame, ring].into_iter().flatten().min().filter(|at| *at <= self.now) else {
+                return;
+            };
+            if frame == Some(at) {
+                self.frame_ends(at);
+            } else {
+                self.interrupts(at);
+            }
+        }
+    }
+
+    fn frame_ends(&mut self, at: Nanos) {
+        let Some((_, index)) = self.sending.take() else { return };
+        if let Some((packet, frame)) = self.rings[index].frame_sent(at, self.config.interrupt_after) {
+            self.events.push_back(NicEvent::Sent { packet, frame, at });
+        }
+        self.send(at);
+    }
+
+    /// Rings whose interrupt is due are cleaned, and take more; so do those whose discipline was waiting.
+    fn interrupts(&mut self, at: Nanos) {
+        for index in 0..self.rings.len() {
+            for packet in self.rings[index].clean(at) {
+                self.events.push_back(NicEvent::Completed { packet, at });
+            }
+            self.fill(index, at);
+        }
+    }
+
+    fn fill(&mut self, index: usize, at: Nanos) {
+        self.rings[index].fill(at, &mut self.dropped);
+        self.send(at);
+    }
+
+    /// The next frame goes on an idle line; rings take turns packet by packet.
+    fn send(&mut self, at: Nanos) {
+        if self.sending.is_some() {
+            return;
+        }
+        let count = self.rings.len();
+        let Some(index) = (0..count).map(|n| (self.turn + n) % count).find(|&n| self.rings[n].has_frame())
+        else {
+            return self.rings.iter_mut().for_each(|ring| ring.line_idles(at));
+        };
+        let (len, is_last) = self.rings[index].next_frame(at);
+        self.turn = if is_last { (index + 1) % count } else { index };
+        let ends = self.transmitter.start(at, len.saturating_add(self.config.overhead));
+        self.sending = Some((ends, index));
+    }
+}
