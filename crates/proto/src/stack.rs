@@ -29,6 +29,7 @@ mod routes;
 mod seeing;
 mod settle;
 mod signing;
+mod small_queues;
 mod sources;
 mod stateless;
 mod stream;

@@ -13,9 +13,16 @@ use core::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Pacer {
     opens_at: Instant,
+    /// Too much of the connection waits in queues of the host below: see [`Stack::hold_back`](crate::Stack::hold_back).
+    is_held: bool,
 }
 
 impl Pacer {
+    /// May others look past it?
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held
+    }
+
     /// The gate is closed until then.
     fn closed_until(&self, now: Instant) -> Option<Instant> {
         (self.opens_at > now).then_some(self.opens_at)
@@ -59,12 +66,22 @@ impl Connection {
     /// Is the gate open? If not, its timer is set.
     pub(super) fn pacing_allows(&mut self, cx: &Context) -> bool {
         let pacer = self.special.as_ref().map(|special| &special.pacer);
+        if pacer.is_some_and(|pacer| pacer.is_held) && self.snd.flight_size() > 0 {
+            return false;
+        }
         let Some(at) = pacer.and_then(|pacer| pacer.closed_until(cx.now)) else { return true };
         if self.pacing_rate(&cx.config).is_none() {
             return true;
         }
         self.timers.set(Timer::Pace, at);
         false
+    }
+
+    /// Closes the gate for as long as something is in flight, or opens it again.
+    pub(crate) fn hold_back(&mut self, now: Instant, held: bool) {
+        if held || self.special.is_some() {
+            Special::of(&mut self.special, now).pacer.is_held = held;
+        }
     }
 
     /// The first segments are not paced (as in Linux).
@@ -102,7 +119,7 @@ mod tests {
 
     #[test]
     fn bytes_close_the_gate_for_their_time() {
-        let mut pacer = Pacer { opens_at: at(1000) };
+        let mut pacer = Pacer { opens_at: at(1000), ..Pacer::default() };
         assert_eq!(pacer.closed_until(at(1000)), None);
         // A megabyte per second: a microsecond per byte.
         pacer.on_sent((at(0), at(1000)), 500, 1_000_000, Duration::ZERO);
@@ -113,7 +130,7 @@ mod tests {
 
     #[test]
     fn half_of_the_wait_can_be_made_up_for() {
-        let mut pacer = Pacer { opens_at: at(1000) };
+        let mut pacer = Pacer { opens_at: at(1000), ..Pacer::default() };
         pacer.on_sent((at(0), at(1100)), 500, 1_000_000, Duration::ZERO);
         assert_eq!(pacer.opens_at, at(1500), "100 µs late, all made up");
         pacer.on_sent((at(0), at(9000)), 500, 1_000_000, Duration::ZERO);

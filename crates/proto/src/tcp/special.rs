@@ -108,6 +108,7 @@ impl Special {
             && self.urgent_end.is_none()
             && self.reports.is_none()
             && self.refused.is_none()
+            && !self.pacer.is_held()
     }
 
     /// A segment with a good acknowledgement has come; the peer's window is `open` or not.

@@ -182,3 +182,21 @@ fn retransmissions_are_paced() {
     p.send("A 1 ack 10001 win 65535 <sack 14001:19001>");
     assert_eq!(departures(&mut p), [(0, 1), (5_000, 1), (15_000, 1), (25_000, 1)]);
 }
+
+#[test]
+fn a_connection_that_is_held_back_sends_only_what_keeps_it_going() {
+    let (mut p, id) = twelve_segments(Config::default(), None);
+    let first = p.stack.poll_transmit(p.now).unwrap();
+    assert_eq!(p.stack.sender_of(&first), Some(id));
+    p.stack.hold_back(p.now, id, true);
+    assert_eq!(p.sent_now().len(), 0);
+    // What comes is acknowledged, and what was in flight may all be answered: then one segment goes.
+    p.send("A 1:1001 ack 10001 win 65535");
+    p.send("A 1001:2001 ack 10001 win 65535");
+    assert_eq!(p.sent_now().len(), 1, "an acknowledgement");
+    p.send("A 2001 ack 11001 win 65535");
+    assert_eq!(p.sent_now().len(), 1);
+    assert_eq!(p.sent_now().len(), 0);
+    p.stack.hold_back(p.now, id, false);
+    assert_eq!(p.sent_now().len(), 11, "the rest of the window");
+}
