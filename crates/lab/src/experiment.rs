@@ -9,16 +9,19 @@
 //! ```
 //!
 //! - `file`: the form of a file, `units`, `formula` and `event` what stands in its texts;
+//! - `device`: the network card of an end;
 //! - `play`: builds and runs a variant, `measure` reads figures off what was captured;
 //! - `outcome`: the figures beside what was expected, as a report;
 //! - `shelf`: the experiments that come with the lab.
 
+mod device;
 mod event;
 mod file;
 mod formula;
 mod measure;
 mod outcome;
 mod play;
+mod quantities;
 mod shelf;
 pub(crate) mod units;
 
@@ -115,6 +118,9 @@ impl Experiment {
             for (name, arguments) in expect.that.measures() {
                 measure::check(name).map_err(wrong)?;
                 let run = arguments.first().map_or("", String::as_str);
+                if let ("device", Some(counter)) = (name, arguments.last()) {
+                    device::check(counter).map_err(wrong)?;
+                }
                 if names.len() > 1 && !names.contains(&run) {
                     let told = format!(
                         "there is no run `{run}`{}; runs are: {}",

@@ -39,12 +39,17 @@
 //! assert!(network.app::<Client>(client).ends()[0].unwrap().is_exact);
 //! ```
 
+mod card;
 mod host;
 mod link;
+mod merge;
 mod path;
 mod queue;
+mod sink;
 mod sys;
 
+pub(crate) use card::nanos;
+pub use card::{CardPlan, CardStats};
 pub use host::{HostPlan, Profile};
 pub use path::Route;
 pub use sys::{Calls, Sys};
@@ -53,13 +58,17 @@ use crate::apps::App;
 use crate::capture::{Capture, HostId, PacketId, Place};
 use crate::middlebox::{Direction, Middlebox};
 use bytes::Bytes;
+use card::CardEvent;
 use core::any::Any;
 use core::time::Duration;
 use host::Host;
 use path::{Outcome, Path};
 use proto::{Instant, Stack, TraceMask};
 use qdisc::LinkStats;
-use wire::{Addr, IpHeader};
+use queue::Traveller;
+use std::cell::Cell;
+use std::rc::Rc;
+use wire::{Addr, IpHeader, RxPacket};
 
 /// A path of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,7 +84,7 @@ pub struct Network {
     hosts: Vec<Host>,
     paths: Vec<Path>,
     capture: Capture,
-    packets: u64,
+    packets: Rc<Cell<u64>>,
 }
 
 impl Network {
@@ -87,7 +96,7 @@ impl Network {
             hosts: Vec::new(),
             paths: Vec::new(),
             capture: Capture::new(),
-            packets: 0,
+            packets: Rc::default(),
         }
     }
 
@@ -98,7 +107,7 @@ impl Network {
     pub fn add_host(&mut self, plan: HostPlan, app: impl App) -> HostId {
         let id = HostId(self.hosts.len());
         let seed = derived_seed(self.seed, id.0 as u64);
-        self.hosts.push(Host::new(plan, Box::new(app), seed));
+        self.hosts.push(Host::new(plan, Box::new(app), &self.packets, seed));
         self.hosts[id.0].stack.set_trace(TraceMask::all());
         self.with_app_dyn(id, |app, sys| app.start(sys));
         id
@@ -167,6 +176,11 @@ impl Network {
     /// Counters of a path's wires in one direction, from its first end.
     pub fn link_stats(&self, path: PathId, direction: Direction) -> Vec<LinkStats> {
         self.paths[path.0].stats(direction)
+    }
+
+    /// What a host's card has done; `None`: it has none.
+    pub fn card_stats(&self, host: HostId) -> Option<CardStats> {
+        self.hosts[host.0].card_stats()
     }
 
     /// Takes a path down or up in one direction; what is on it arrives.
@@ -255,7 +269,15 @@ impl Network {
     fn settle(&mut self, host: HostId) {
         loop {
             for packet in self.hosts[host.0].take_packets(self.now) {
+                let packet = Traveller { packet: self.new_packet(), bytes: packet };
+                self.capture.push(self.now, packet.packet, Place::Left(host), packet.bytes.clone());
                 self.transmit(host, packet);
+            }
+            let in_card = self.hosts[host.0].run_card(self.now);
+            let rests = in_card.is_empty();
+            in_card.into_iter().for_each(|event| self.note_card(host, event));
+            if !rests {
+                continue;
             }
             if !self.hosts[host.0].handle_next_event(self.now) {
                 break;
@@ -266,15 +288,24 @@ impl Network {
         }
     }
 
-    fn transmit(&mut self, host: HostId, packet: Bytes) {
-        let id = self.new_packet();
-        self.capture.push(self.now, id, Place::Left(host), packet.clone());
-        let Some(path) = self.route(host, &packet) else {
-            self.capture.push(self.now, id, Place::Lost { by: "no route".into() }, packet);
+    /// Puts a packet on the path that leads to its destination.
+    fn transmit(&mut self, host: HostId, Traveller { packet, bytes }: Traveller) {
+        let Some(path) = self.route(host, &bytes) else {
+            self.capture.push(self.now, packet, Place::Lost { by: "no route".into() }, bytes);
             return;
         };
-        let outcomes = self.paths[path].send(self.now, host, id, packet);
+        let outcomes = self.paths[path].send(self.now, host, packet, bytes);
         self.finish(path, outcomes);
+    }
+
+    fn note_card(&mut self, host: HostId, event: CardEvent) {
+        let (Traveller { packet, bytes }, place) = match event {
+            CardEvent::OnLine(frame) => return self.transmit(host, frame),
+            CardEvent::Left(frame) => (frame, Place::Left(host)),
+            CardEvent::Arrived(frame) => (frame, Place::Arrived(host)),
+            CardEvent::Lost(frame, by) => (frame, Place::Lost { by: by.into() }),
+        };
+        self.capture.push(self.now, packet, place, bytes);
     }
 
     fn route(&self, host: HostId, packet: &[u8]) -> Option<usize> {
@@ -294,16 +325,24 @@ impl Network {
         let mut arrivals = Vec::new();
         for Outcome { packet, bytes, place } in outcomes {
             if let Place::Arrived(host) = place {
-                arrivals.push((host, bytes.clone()));
+                let frame = Traveller { packet, bytes };
+                let Some(Traveller { packet, bytes }) = self.hosts[host.0].receive(self.now, frame) else {
+                    arrivals.push((host, None));
+                    continue;
+                };
+                arrivals.push((host, Some(RxPacket::new(bytes.clone()))));
+                self.capture.push(self.now, packet, place, bytes);
+            } else {
+                self.capture.push(self.now, packet, place, bytes);
             }
-            self.capture.push(self.now, packet, place, bytes);
         }
         arrivals.sort_by_key(|(host, _)| *host);
         for batch in arrivals.chunk_by(|a, b| a.0 == b.0) {
             let host = batch[0].0;
-            let packets = batch.iter().map(|(_, bytes)| bytes.clone());
+            let packets: Vec<RxPacket> = batch.iter().filter_map(|(_, packet)| packet.clone()).collect();
             match self.hosts[host.0].calls() {
-                Calls::Batched => self.hosts[host.0].handle_packets(self.now, packets.collect()),
+                _ if packets.is_empty() => {}
+                Calls::Batched => self.hosts[host.0].handle_packets(self.now, packets),
                 Calls::OneByOne => {
                     for packet in packets {
                         self.hosts[host.0].handle_packets(self.now, vec![packet]);
@@ -316,8 +355,8 @@ impl Network {
     }
 
     fn new_packet(&mut self) -> PacketId {
-        self.packets += 1;
-        PacketId(self.packets)
+        self.packets.set(self.packets.get() + 1);
+        PacketId(self.packets.get())
     }
 }
 

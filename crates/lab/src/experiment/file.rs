@@ -1,10 +1,7 @@
 //! The form of an experiment's file.
 
-use super::units;
+use super::quantities::{Rate, Share, Size, Time, optional, required};
 use crate::apps::Step;
-use core::fmt::Display;
-use core::str::FromStr;
-use core::time::Duration;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
@@ -118,6 +115,8 @@ pub(super) struct EndPart {
     pub(super) rcvbuf: Option<Size>,
     #[serde(default, deserialize_with = "steps")]
     pub(super) steps: Option<Vec<Step>>,
+    /// Its network card.
+    pub(super) device: Option<super::device::DevicePart>,
     // Of a client.
     pub(super) connections: Option<usize>,
     pub(super) at_once: Option<usize>,
@@ -187,33 +186,6 @@ pub(super) struct Expect {
     /// What Linux was measured to do.
     #[serde(default)]
     pub(super) linux: String,
-}
-
-macro_rules! quantity {
-    ($name:ident, $of:ty, $parse:path) => {
-        #[derive(Clone, Copy, Debug, PartialEq)]
-        pub(super) struct $name(pub(super) $of);
-
-        impl FromStr for $name {
-            type Err = String;
-            fn from_str(text: &str) -> Result<$name, String> {
-                $parse(text).map($name)
-            }
-        }
-    };
-}
-
-quantity!(Time, Duration, units::duration);
-quantity!(Size, u64, units::bytes);
-quantity!(Rate, u64, units::rate);
-quantity!(Share, f64, units::percent);
-
-fn required<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(de: D) -> Result<T, D::Error> {
-    String::deserialize(de)?.parse().map_err(serde::de::Error::custom)
-}
-
-fn optional<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(de: D) -> Result<Option<T>, D::Error> {
-    required(de).map(Some)
 }
 
 fn steps<'de, D: Deserializer<'de>>(de: D) -> Result<Option<Vec<Step>>, D::Error> {

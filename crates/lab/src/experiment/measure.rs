@@ -1,5 +1,6 @@
 //! What can be measured of a run: from its packets, its counters, and what its programs saw.
 
+use super::device;
 use super::play::Played;
 use crate::apps::Told;
 use crate::capture::QueueSample;
@@ -8,7 +9,7 @@ use core::time::Duration;
 use proto::{Instant, LimitedBy, State, Traced};
 
 /// Each measure, what it takes after the run, and what it is.
-pub(super) const MEASURES: [(&str, &str, &str); 22] = [
+pub(super) const MEASURES: [(&str, &str, &str); 23] = [
     ("time", "[n]", "from the first step of a client's connection to its last; the n-th one, or the mean"),
     ("first byte", "[n]", "from the first SYN to the first byte of the reply"),
     ("goodput", "", "bytes of data per second, from the first SYN to the last data that arrived"),
@@ -30,6 +31,7 @@ pub(super) const MEASURES: [(&str, &str, &str); 22] = [
     ("queue", "", "most packets that waited at once"),
     ("wait", "PERCENTILE", "time in the queue and the transmitter, e.g. wait(fifo, 95)"),
     ("drops", "", "packets lost by queues"),
+    ("device", "client|server COUNTER", "a counter of an end's device"),
     ("cwnd", "", "largest congestion window in bytes"),
 ];
 
@@ -93,6 +95,11 @@ impl<'a> Measured<'a> {
             "queue" => self.longest_queue(),
             "wait" => self.wait(first)?,
             "drops" => self.played.links.iter().flatten().map(|link| link.drops_queue as f64).sum(),
+            "device" => {
+                let card = self.played.cards[end(first)?].as_ref();
+                let card = card.ok_or("this end has no `device`")?;
+                device::counter(card, argument(1).ok_or("device needs a COUNTER")?)?
+            }
             "cwnd" => self.largest_window(),
             name => return check(name).and(Err(format!("`{name}` is not measured"))),
         })

@@ -1,5 +1,6 @@
 //! Builds the network of one variant and runs it.
 
+use super::device::DevicePart;
 use super::event::Act;
 use super::file::{BoxName, EndPart, EventPart, File, PathPart, ProfileName, RunPart, Towards};
 use crate::apps::{Program, Rounds, Step, Told};
@@ -8,7 +9,7 @@ use crate::middlebox::{
     AlternatingNat, BlackHole, Direction, DropNthSynAck, DropSynData, Duplicate, Middlebox, StripFastOpen,
     SynProxy,
 };
-use crate::network::{HostPlan, Network, PathId, Profile, Route};
+use crate::network::{CardStats, HostPlan, Network, PathId, Profile, Route};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use proto::fast_open::{Key, KeyRing};
@@ -41,6 +42,7 @@ pub(super) struct Played {
     pub(super) states: [StateCounts; 2],
     /// Of the wires towards the client, and towards the server.
     pub(super) links: [Vec<LinkStats>; 2],
+    pub(super) cards: [Option<CardStats>; 2],
 }
 
 /// A variant with what it takes from the file.
@@ -79,10 +81,10 @@ impl<'a> Variant<'a> {
         };
         let steps = |end: &EndPart| end.steps.clone().unwrap_or_default();
         let serving = Program::server(SERVER, listening, steps(server), server.accepts.unwrap_or(true));
-        let server_id = network.add_host(self.plan(server, SERVER.ip()), serving);
+        let server_id = network.add_host(self.plan(server, SERVER.ip())?, serving);
         self.prepare(&mut network, server_id, server)?;
         // The client acts as soon as it is there: its way must be there before.
-        let client_id = network.add_host(self.plan(client, CLIENT.into()), crate::apps::Idle);
+        let client_id = network.add_host(self.plan(client, CLIENT.into())?, crate::apps::Idle);
         let path = network.join(client_id, server_id, self.route()?);
         self.prepare(&mut network, client_id, client)?;
         network.with_stack(server_id, |stack, _| {
@@ -103,6 +105,7 @@ impl<'a> Variant<'a> {
             counters: ends.map(|end| network.stack(end).nstat().into_iter().collect()),
             states: ends.map(|end| network.stack(end).states()),
             links: [Direction::Backward, Direction::Forward].map(|way| network.link_stats(path, way)),
+            cards: ends.map(|end| network.card_stats(end)),
             capture: network.capture().clone(),
             client: client_id,
         })
@@ -119,12 +122,14 @@ impl<'a> Variant<'a> {
         Ok(())
     }
 
-    fn plan(&self, end: &EndPart, address: IpAddr) -> HostPlan {
+    fn plan(&self, end: &EndPart, address: IpAddr) -> Result<HostPlan, String> {
         let profile = match end.profile.unwrap_or(ProfileName::Firstbyte) {
             ProfileName::Firstbyte => Profile::Firstbyte,
             ProfileName::Linux => Profile::Linux,
         };
-        HostPlan { mtu: self.path.mtu.unwrap_or(1500), ..HostPlan::new(profile, address) }
+        let card = end.device.as_ref().map(DevicePart::plan).transpose();
+        let card = card.map_err(|error| format!("device: {error}"))?;
+        Ok(HostPlan { mtu: self.path.mtu.unwrap_or(1500), card, ..HostPlan::new(profile, address) })
     }
 
     fn prepare(&self, network: &mut Network, host: HostId, end: &EndPart) -> Result<(), String> {
@@ -183,7 +188,8 @@ fn middlebox(name: BoxName) -> Box<dyn Middlebox> {
 }
 
 fn socket(end: &EndPart) -> SocketOptions {
-    let size = |size: Option<super::file::Size>| size.map(|size| u32::try_from(size.0).unwrap_or(u32::MAX));
+    let size =
+        |size: Option<super::quantities::Size>| size.map(|size| u32::try_from(size.0).unwrap_or(u32::MAX));
     SocketOptions {
         nodelay: end.nodelay.unwrap_or_default(),
         send_buffer: size(end.sndbuf),
@@ -266,5 +272,9 @@ fn end_over(own: &EndPart, base: &EndPart) -> EndPart {
         backlog: own.backlog.or(base.backlog),
         fast_open: own.fast_open.or(base.fast_open),
         accepts: own.accepts.or(base.accepts),
+        device: match (own.device.clone(), &base.device) {
+            (Some(own), Some(base)) => Some(own.over(base)),
+            (own, base) => own.or_else(|| base.clone()),
+        },
     }
 }

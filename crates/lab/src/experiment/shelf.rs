@@ -44,6 +44,12 @@ pub const SHELF: &[Shelved] = &shelf![
     "waiting-for-fin",
     "time-wait",
     "bufferbloat",
+    "byte-queue-limits",
+    "small-queues",
+    "queue-length",
+    "queues-and-flows",
+    "offloads",
+    "input-backlog",
     "black-hole",
     "nagle",
 ];

@@ -66,6 +66,9 @@ fn the_page_about_files_is_true() {
     for (name, ..) in measure::MEASURES {
         assert!(page.contains(&format!("\n| `{name}` |")), "{name} is not on the page");
     }
+    for name in device::COUNTERS {
+        assert!(page.contains(&format!("`{name}`")), "{name} is not on the page");
+    }
     let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     assert!(Experiment::parse(example).unwrap().run().unwrap().holds());
 }

@@ -1,12 +1,17 @@
 //! One host: a stack, its addresses, and the application on it.
 
+use super::card::{Card, CardEvent, CardPlan, CardStats};
 use super::derived_seed;
+use super::queue::Traveller;
+use super::sink::Sink;
 use super::sys::{Calls, Sys};
 use crate::apps::App;
 use bytes::Bytes;
 use core::net::IpAddr;
 use proto::{Config, Events, Instant, SocketId, Stack};
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use wire::{Capabilities, RxBatch, RxPacket};
 
 /// Whose habits a host has.
@@ -56,6 +61,8 @@ pub struct HostPlan {
     pub addresses: Vec<IpAddr>,
     /// Largest IP packet it sends, bytes.
     pub mtu: usize,
+    /// Its network card; without one its packets are on the path at once.
+    pub card: Option<CardPlan>,
 }
 
 impl HostPlan {
@@ -66,6 +73,7 @@ impl HostPlan {
             calls: profile.calls(),
             addresses: vec![address.into()],
             mtu: 1500,
+            card: None,
         }
     }
 }
@@ -75,19 +83,25 @@ pub(super) struct Host {
     pub(super) app: Box<dyn App>,
     pub(super) addresses: Vec<IpAddr>,
     calls: Calls,
-    packets: Vec<Bytes>,
+    sink: Sink,
     events: VecDeque<(SocketId, Events)>,
 }
 
 impl Host {
-    pub(super) fn new(plan: HostPlan, app: Box<dyn App>, seed: u64) -> Host {
-        let capabilities = Capabilities { mtu: plan.mtu, gso_max_size: 0, tx_checksum: false };
+    pub(super) fn new(plan: HostPlan, app: Box<dyn App>, numbers: &Rc<Cell<u64>>, seed: u64) -> Host {
+        let cuts = plan.card.as_ref().is_some_and(|card| card.cuts);
+        let gso_max_size = if cuts { GSO_MAX_SIZE } else { 0 };
+        let capabilities = Capabilities { mtu: plan.mtu, gso_max_size, tx_checksum: false };
+        let sink = match &plan.card {
+            None => Sink::Wire(Vec::new()),
+            Some(card) => Sink::Card(Box::new(Card::new(card, numbers.clone(), seed))),
+        };
         let mut stack = Stack::new(plan.config, capabilities, stack_seed(seed));
         for address in &plan.addresses {
             stack.add_address(*address, if address.is_ipv4() { 24 } else { 64 });
         }
         let (addresses, calls) = (plan.addresses, plan.calls);
-        Host { stack, app, addresses, calls, packets: Vec::new(), events: VecDeque::new() }
+        Host { stack, app, addresses, calls, sink, events: VecDeque::new() }
     }
 
     pub(super) fn calls(&self) -> Calls {
@@ -95,8 +109,8 @@ impl Host {
     }
 
     /// Packets that arrived together. What the stack does not claim is dropped: hosts of the lab speak TCP and ICMP only.
-    pub(super) fn handle_packets(&mut self, now: Instant, packets: Vec<Bytes>) {
-        let mut batch: RxBatch = packets.into_iter().map(RxPacket::new).collect();
+    pub(super) fn handle_packets(&mut self, now: Instant, packets: Vec<RxPacket>) {
+        let mut batch: RxBatch = packets.into_iter().collect();
         self.stack.handle_packets(now, &mut batch);
         self.drain(now);
     }
@@ -112,7 +126,7 @@ impl Host {
         if app_due {
             self.act(now, |app, sys| app.handle_wake(sys));
         }
-        stack_due || app_due
+        stack_due || app_due || self.card_due(now)
     }
 
     /// Gives the application one event; `false` when there is none.
@@ -123,30 +137,88 @@ impl Host {
     }
 
     pub(super) fn act<R>(&mut self, now: Instant, act: impl FnOnce(&mut dyn App, &mut Sys<'_>) -> R) -> R {
-        let Host { stack, app, calls, packets, events, .. } = self;
-        let result = act(&mut **app, &mut Sys::new(now, stack, *calls, packets, events));
+        let Host { stack, app, calls, sink, events, .. } = self;
+        let result = act(&mut **app, &mut Sys::new(now, stack, *calls, sink, events));
         self.drain(now);
         result
     }
 
+    /// What is to be put on the path, of a host without a card.
     pub(super) fn take_packets(&mut self, now: Instant) -> Vec<Bytes> {
         self.drain(now);
-        core::mem::take(&mut self.packets)
+        match &mut self.sink {
+            Sink::Wire(packets) => core::mem::take(packets),
+            Sink::Card(_) => Vec::new(),
+        }
+    }
+
+    /// A frame reaches the host's card; given back where there is none.
+    pub(super) fn receive(&mut self, now: Instant, frame: Traveller) -> Option<Traveller> {
+        match &mut self.sink {
+            Sink::Wire(_) => Some(frame),
+            Sink::Card(card) => {
+                card.receive(now, frame);
+                None
+            }
+        }
+    }
+
+    /// Lets the card do what it does by now; says what happened.
+    pub(super) fn run_card(&mut self, now: Instant) -> Vec<CardEvent> {
+        let Sink::Card(card) = &mut self.sink else { return Vec::new() };
+        card.run(&mut self.stack, now);
+        let arrived = card.take_arrived(now);
+        match self.calls {
+            _ if arrived.is_empty() => {}
+            Calls::Batched => self.handle_packets(now, arrived),
+            Calls::OneByOne => arrived.into_iter().for_each(|packet| self.handle_packets(now, vec![packet])),
+        }
+        self.drain(now);
+        match &mut self.sink {
+            Sink::Card(card) => card.take_told(),
+            Sink::Wire(_) => Vec::new(),
+        }
+    }
+
+    /// What the card has done.
+    pub(super) fn card_stats(&self) -> Option<CardStats> {
+        match &self.sink {
+            Sink::Card(card) => Some(card.stats()),
+            Sink::Wire(_) => None,
+        }
+    }
+
+    fn card_due(&self, now: Instant) -> bool {
+        self.card_event().is_some_and(|at| at <= now)
+    }
+
+    fn card_event(&self) -> Option<Instant> {
+        match &self.sink {
+            Sink::Card(card) => card.next_event(),
+            Sink::Wire(_) => None,
+        }
     }
 
     pub(super) fn next_event(&mut self) -> Option<Instant> {
-        [self.stack.poll_timeout(), self.app.next_wake()].into_iter().flatten().min()
+        [self.stack.poll_timeout(), self.app.next_wake(), self.card_event()].into_iter().flatten().min()
     }
 
     pub(super) fn is_quiet(&self) -> bool {
         let sizes = self.stack.table_sizes();
-        sizes.connections == 0 && sizes.requests == 0 && self.app.next_wake().is_none()
+        let card_is_empty = match &self.sink {
+            Sink::Card(card) => card.is_empty(),
+            Sink::Wire(_) => true,
+        };
+        sizes.connections == 0 && sizes.requests == 0 && self.app.next_wake().is_none() && card_is_empty
     }
 
     fn drain(&mut self, now: Instant) {
-        super::sys::drain(&mut self.stack, now, &mut self.packets, &mut self.events);
+        self.sink.drain(&mut self.stack, now, &mut self.events);
     }
 }
+
+/// Largest segment that a card cuts (Linux's `GSO_LEGACY_MAX_SIZE`, less the headers).
+const GSO_MAX_SIZE: usize = 65_536 - 320;
 
 /// The 32 bytes a stack wants, from one number.
 fn stack_seed(seed: u64) -> [u8; 32] {

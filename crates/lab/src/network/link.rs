@@ -4,7 +4,7 @@ use super::queue::{Queue, Traveller};
 use crate::capture::{QueueSample, WireId};
 use bytes::Bytes;
 use proto::Instant;
-use qdisc::{DropReason, Fifo, Link, LinkConfig, LinkStats, TcError, Verdict};
+use qdisc::{DropReason, Entry, Fifo, Link, LinkConfig, LinkStats, TcError, Verdict};
 
 /// What a direction of a wire is to be.
 #[derive(Clone, Default)]
@@ -19,7 +19,7 @@ pub(super) type Loss = (Traveller, DropReason);
 
 pub(super) struct Wire {
     id: WireId,
-    link: Link<Traveller, Queue>,
+    link: Link<Traveller, Queue<Entry<Traveller>>>,
     /// Nobody looks at a queue that cannot grow.
     watched: bool,
     last: (usize, u64),

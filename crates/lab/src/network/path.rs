@@ -8,7 +8,7 @@ use crate::middlebox::{Direction, Middlebox, Passed};
 use bytes::Bytes;
 use core::time::Duration;
 use proto::Instant;
-use qdisc::{LinkConfig, LinkStats, TcError};
+use qdisc::{Entry, LinkConfig, LinkStats, TcError};
 
 /// What a path is made of, from its first end to its second.
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl Route {
     /// # Panics
     /// On a route without a wire.
     pub fn qdisc(mut self, direction: Direction, words: &str) -> Result<Route, TcError> {
-        Queue::of_tc(words, 0)?;
+        Queue::<Entry<Traveller>>::of_tc(words, 0)?;
         let wire = self.hops.iter_mut().rev().find_map(|hop| match hop {
             HopPlan::Wire(directions) => Some(directions),
             HopPlan::Box(_) => None,

@@ -2,7 +2,7 @@
 
 use crate::capture::PacketId;
 use bytes::Bytes;
-use qdisc::{Dequeue, Device, Dropped, Ecn, Entry, Fifo, Nanos, Packet, Qdisc, Skb, Stats, TcError, Verdict};
+use qdisc::{Dequeue, Device, Dropped, Ecn, Fifo, Nanos, Packet, Qdisc, Skb, Stats, TcError, Verdict};
 
 /// A packet on its way.
 #[derive(Clone)]
@@ -11,35 +11,39 @@ pub(super) struct Traveller {
     pub(super) bytes: Bytes,
 }
 
-/// The queue of one direction of a wire.
-pub(super) enum Queue {
-    Fifo(Fifo<Entry<Traveller>>),
-    Device(Box<Device<Entry<Traveller>>>),
+/// Where packets of a wire or a card wait.
+pub(super) enum Queue<P> {
+    Fifo(Fifo<P>),
+    Device(Box<Device<P>>),
 }
 
-impl Queue {
+impl<P: Packet + 'static> Queue<P> {
     /// What `tc qdisc add dev link root …` makes. Commands after a `;` are run behind it, as they are: classes, filters, leaves.
-    pub(super) fn of_tc(words: &str, seed: u64) -> Result<Queue, TcError> {
+    pub(super) fn of_tc(words: &str, seed: u64) -> Result<Queue<P>, TcError> {
         let mut device = Device::new("link");
         device.set_seed(seed);
-        let mut dropped = Vec::new();
-        let mut commands = words.split(';').map(str::trim).filter(|command| !command.is_empty());
-        let root = commands.next().unwrap_or_default();
-        device.tc(0, &format!("qdisc add dev link root {root}"), &mut dropped)?;
-        for command in commands {
-            device.tc(0, command, &mut dropped)?;
+        command(&mut device, words)?;
+        Ok(Queue::Device(Box::new(device)))
+    }
+
+    /// The root of a card of the name `eth0`: pfifo_fast, or what the words make in its place.
+    pub(super) fn of_card(words: Option<&str>, txqueuelen: usize, seed: u64) -> Result<Queue<P>, TcError> {
+        let mut device = Device::with_queue_len("eth0", txqueuelen, ETHERNET_FRAME);
+        device.set_seed(seed);
+        if let Some(words) = words {
+            command(&mut device, words)?;
         }
         Ok(Queue::Device(Box::new(device)))
     }
 
-    fn inner(&self) -> &dyn Qdisc<Entry<Traveller>> {
+    fn inner(&self) -> &dyn Qdisc<P> {
         match self {
             Queue::Fifo(fifo) => fifo,
             Queue::Device(device) => &**device,
         }
     }
 
-    fn inner_mut(&mut self) -> &mut dyn Qdisc<Entry<Traveller>> {
+    fn inner_mut(&mut self) -> &mut dyn Qdisc<P> {
         match self {
             Queue::Fifo(fifo) => fifo,
             Queue::Device(device) => &mut **device,
@@ -47,25 +51,31 @@ impl Queue {
     }
 }
 
-impl Qdisc<Entry<Traveller>> for Queue {
-    fn enqueue(
-        &mut self,
-        now: Nanos,
-        skb: Skb<Entry<Traveller>>,
-        dropped: &mut Vec<Dropped<Entry<Traveller>>>,
-    ) -> Verdict {
+/// An MTU of 1500 and the link's header.
+const ETHERNET_FRAME: u32 = 1514;
+
+fn command<P: Packet>(device: &mut Device<P>, words: &str) -> Result<(), TcError> {
+    let mut dropped = Vec::new();
+    let mut commands = words.split(';').map(str::trim).filter(|command| !command.is_empty());
+    let root = commands.next().unwrap_or_default();
+    let name = device.name().to_owned();
+    device.tc(0, &format!("qdisc add dev {name} root {root}"), &mut dropped)?;
+    for command in commands {
+        device.tc(0, command, &mut dropped)?;
+    }
+    Ok(())
+}
+
+impl<P: Packet + 'static> Qdisc<P> for Queue<P> {
+    fn enqueue(&mut self, now: Nanos, skb: Skb<P>, dropped: &mut Vec<Dropped<P>>) -> Verdict {
         self.inner_mut().enqueue(now, skb, dropped)
     }
 
-    fn dequeue(
-        &mut self,
-        now: Nanos,
-        dropped: &mut Vec<Dropped<Entry<Traveller>>>,
-    ) -> Dequeue<Entry<Traveller>> {
+    fn dequeue(&mut self, now: Nanos, dropped: &mut Vec<Dropped<P>>) -> Dequeue<P> {
         self.inner_mut().dequeue(now, dropped)
     }
 
-    fn reset(&mut self, dropped: &mut Vec<Dropped<Entry<Traveller>>>) {
+    fn reset(&mut self, dropped: &mut Vec<Dropped<P>>) {
         self.inner_mut().reset(dropped);
     }
 

@@ -1,5 +1,6 @@
 //! What an application may call: the verbs of its host's stack at the present moment.
 
+use super::sink::Sink;
 use bytes::Bytes;
 use core::net::SocketAddr;
 use proto::{
@@ -22,7 +23,7 @@ pub struct Sys<'a> {
     now: Instant,
     stack: &'a mut Stack,
     calls: Calls,
-    packets: &'a mut Vec<Bytes>,
+    sink: &'a mut Sink,
     events: &'a mut VecDeque<(SocketId, Events)>,
 }
 
@@ -31,10 +32,10 @@ impl<'a> Sys<'a> {
         now: Instant,
         stack: &'a mut Stack,
         calls: Calls,
-        packets: &'a mut Vec<Bytes>,
+        sink: &'a mut Sink,
         events: &'a mut VecDeque<(SocketId, Events)>,
     ) -> Sys<'a> {
-        Sys { now, stack, calls, packets, events }
+        Sys { now, stack, calls, sink, events }
     }
 
     /// The time.
@@ -121,23 +122,8 @@ impl<'a> Sys<'a> {
     fn call<R>(&mut self, verb: impl FnOnce(&mut Stack, Instant) -> R) -> R {
         let result = verb(self.stack, self.now);
         if self.calls == Calls::OneByOne {
-            drain(self.stack, self.now, self.packets, self.events);
+            self.sink.drain(self.stack, self.now, self.events);
         }
         result
-    }
-}
-
-/// The engine's rule after every mutation: take everything it has to say.
-pub(super) fn drain(
-    stack: &mut Stack,
-    now: Instant,
-    packets: &mut Vec<Bytes>,
-    events: &mut VecDeque<(SocketId, Events)>,
-) {
-    while let Some(packet) = stack.poll_transmit(now) {
-        packets.extend(packet.segments());
-    }
-    while let Some(event) = stack.poll_event() {
-        events.push_back(event);
     }
 }

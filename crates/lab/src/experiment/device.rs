@@ -1,0 +1,181 @@
+//! The network card of an end, as a file says it, and its counters by name.
+
+use super::quantities::{Rate, Size, Time, optional};
+use crate::network::{CardPlan, CardStats, nanos};
+use core::num::NonZeroU64;
+use core::time::Duration;
+use qdisc::{InputConfig, NicConfig, RingStats};
+use serde::Deserialize;
+
+/// A card. What is not said is as [`CardPlan`]'s defaults.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DevicePart {
+    /// Of its line.
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) rate: Option<Rate>,
+    pub(super) queues: Option<usize>,
+    pub(super) txqueuelen: Option<usize>,
+    pub(super) qdisc: Option<String>,
+    pub(super) tx_ring: Option<usize>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) tx_usecs: Option<Time>,
+    pub(super) bql: Option<bool>,
+    pub(super) tso: Option<bool>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) tcp_limit_output_bytes: Option<Size>,
+    pub(super) rx_ring: Option<usize>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) rx_usecs: Option<Time>,
+    /// Processor time for a packet that comes in.
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) cost: Option<Time>,
+    pub(super) netdev_max_backlog: Option<usize>,
+    /// Of a packet in the backlog.
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) backlog_cost: Option<Time>,
+    pub(super) gro: Option<bool>,
+}
+
+impl DevicePart {
+    /// Its own values, and those of `base` in the place of what it does not say.
+    pub(super) fn over(self, base: &DevicePart) -> DevicePart {
+        DevicePart {
+            rate: self.rate.or(base.rate),
+            queues: self.queues.or(base.queues),
+            txqueuelen: self.txqueuelen.or(base.txqueuelen),
+            qdisc: self.qdisc.or_else(|| base.qdisc.clone()),
+            tx_ring: self.tx_ring.or(base.tx_ring),
+            tx_usecs: self.tx_usecs.or(base.tx_usecs),
+            bql: self.bql.or(base.bql),
+            tso: self.tso.or(base.tso),
+            tcp_limit_output_bytes: self.tcp_limit_output_bytes.or(base.tcp_limit_output_bytes),
+            rx_ring: self.rx_ring.or(base.rx_ring),
+            rx_usecs: self.rx_usecs.or(base.rx_usecs),
+            cost: self.cost.or(base.cost),
+            netdev_max_backlog: self.netdev_max_backlog.or(base.netdev_max_backlog),
+            backlog_cost: self.backlog_cost.or(base.backlog_cost),
+            gro: self.gro.or(base.gro),
+        }
+    }
+
+    pub(super) fn plan(&self) -> Result<CardPlan, String> {
+        let default = CardPlan::default();
+        let time = |time: Option<Time>| nanos(time.map_or(Duration::ZERO, |time| time.0));
+        if self.backlog_cost.is_some() && self.netdev_max_backlog.is_none() {
+            return Err("`backlog_cost` needs `netdev_max_backlog`: without that there is no backlog".into());
+        }
+        let plan = CardPlan {
+            nic: NicConfig {
+                rate: self.rate.and_then(|rate| NonZeroU64::new(rate.0)),
+                queues: self.queues.unwrap_or(default.nic.queues),
+                descriptors: self.tx_ring.unwrap_or(default.nic.descriptors),
+                interrupt_after: time(self.tx_usecs),
+                ..default.nic
+            },
+            byte_limits: self.bql.unwrap_or(default.byte_limits),
+            txqueuelen: self.txqueuelen.unwrap_or(default.txqueuelen),
+            qdisc: self.qdisc.clone(),
+            small_queues: self.tcp_limit_output_bytes.map(|size| size.0),
+            cuts: self.tso.unwrap_or(default.cuts),
+            input: InputConfig {
+                descriptors: self.rx_ring.unwrap_or(default.input.descriptors),
+                interrupt_after: time(self.rx_usecs),
+                cost: time(self.cost),
+                backlog: self.netdev_max_backlog.map(|limit| (limit, time(self.backlog_cost))),
+            },
+            merges: self.gro.unwrap_or(default.merges),
+        };
+        plan.check().map(|()| plan)
+    }
+}
+
+/// Counters of a card that can be measured.
+pub(super) const COUNTERS: [&str; 23] = [
+    "tx_packets",
+    "tx_frames",
+    "tx_dropped",
+    "qdisc_backlog_max",
+    "ring_max",
+    "ring_bytes_max",
+    "ring_wait_max",
+    "ring_wait_mean",
+    "ring_full",
+    "bql_limit",
+    "bql_stops",
+    "tx_interrupts",
+    "starved",
+    "tsq_throttled",
+    "tsq_bytes_max",
+    "rx_packets",
+    "rx_missed_errors",
+    "rx_ring_max",
+    "rx_interrupts",
+    "softnet_dropped",
+    "softnet_squeezed",
+    "backlog_max",
+    "gro_merged",
+];
+
+/// The value of a counter: of all rings together, or the largest of them.
+pub(super) fn counter(stats: &CardStats, name: &str) -> Result<f64, String> {
+    let sum = |of: fn(&RingStats) -> u64| stats.rings.iter().map(of).sum::<u64>() as f64;
+    let most = |of: fn(&RingStats) -> u64| stats.rings.iter().map(of).max().unwrap_or(0) as f64;
+    Ok(match name {
+        "tx_packets" => sum(|ring| ring.packets),
+        "tx_frames" => sum(|ring| ring.frames),
+        "tx_dropped" => sum(|ring| ring.dropped),
+        "qdisc_backlog_max" => most(|ring| ring.backlog_peak as u64),
+        "ring_max" => most(|ring| ring.used_peak as u64),
+        "ring_bytes_max" => most(|ring| ring.bytes_peak),
+        "ring_wait_max" => most(|ring| ring.wait_max) / 1e9,
+        "ring_wait_mean" => sum(|ring| ring.wait_sum) / sum(|ring| ring.packets).max(1.0) / 1e9,
+        "ring_full" => sum(|ring| ring.stopped_by_ring),
+        "bql_limit" => most(|ring| ring.limit.into()),
+        "bql_stops" => sum(|ring| ring.stopped_by_limit),
+        "tx_interrupts" => sum(|ring| ring.interrupts),
+        "starved" => sum(|ring| ring.starved) / 1e9,
+        "tsq_throttled" => stats.held_back as f64,
+        "tsq_bytes_max" => stats.below_peak as f64,
+        "rx_packets" => stats.input.packets as f64,
+        "rx_missed_errors" => stats.input.missed as f64,
+        "rx_ring_max" => stats.input.ring_peak as f64,
+        "rx_interrupts" => stats.input.interrupts as f64,
+        "softnet_dropped" => stats.input.dropped as f64,
+        "softnet_squeezed" => stats.input.squeezed as f64,
+        "backlog_max" => stats.input.backlog_peak as f64,
+        "gro_merged" => stats.merged as f64,
+        name => return Err(unknown(name)),
+    })
+}
+
+/// Is there such a counter?
+pub(super) fn check(name: &str) -> Result<(), String> {
+    if COUNTERS.contains(&name) { Ok(()) } else { Err(unknown(name)) }
+}
+
+fn unknown(name: &str) -> String {
+    let near = super::nearest(name, &COUNTERS);
+    format!("a device has no counter `{name}`{near}; it has {}", COUNTERS.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_has_a_value() {
+        for name in COUNTERS {
+            assert_eq!(counter(&CardStats::default(), name), Ok(0.0), "{name}");
+        }
+        assert!(counter(&CardStats::default(), "bql_limits").is_err_and(|told| told.contains("bql_limit`?")));
+    }
+
+    #[test]
+    fn a_card_that_cannot_be_is_refused() {
+        let without_ring = DevicePart { tx_ring: Some(0), ..DevicePart::default() };
+        assert!(without_ring.plan().is_err_and(|told| told.contains("descriptor")));
+        let with_error = DevicePart { qdisc: Some("fq_codel targt 5ms".into()), ..DevicePart::default() };
+        assert!(with_error.plan().is_err_and(|told| told.contains("targt")));
+    }
+}

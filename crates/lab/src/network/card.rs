@@ -1,0 +1,289 @@
+//! A host's network card: what its packets pass on the way out, and those of others on the way in.
+//!
+//! [`CardPlan`] says what it is like; the parts are `qdisc`'s ([`Nic`], [`Input`]). What belongs to neither is here: how much of each
+//! connection waits below its stack (TCP small queues), what a refusal tells the stack, and merging (GRO).
+
+use super::derived_seed;
+use super::merge::Merger;
+use super::queue::{Queue, Traveller};
+use crate::capture::PacketId;
+use bytes::Bytes;
+use core::time::Duration;
+use proto::{ConnId, Instant, Stack};
+use qdisc::{
+    DqlConfig, DropReason, Input, InputConfig, InputEvent, InputLoss, InputStats, Nic, NicConfig, NicEvent,
+    Packet, Parcel, RingStats, TcError, Verdict,
+};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use wire::{RxPacket, TxPacket};
+
+/// What a card is like.
+#[derive(Clone, Debug)]
+pub struct CardPlan {
+    /// The sending side: the line's rate, rings, interrupts.
+    pub nic: NicConfig,
+    /// Has each ring a byte limit that follows it?
+    pub byte_limits: bool,
+    /// Packets that pfifo_fast, and disciplines that ask for it, let wait (`ip link set … txqueuelen`).
+    pub txqueuelen: usize,
+    /// The discipline before each ring in `tc`'s words; pfifo_fast if `None`.
+    pub qdisc: Option<String>,
+    /// Bytes of one connection that may wait in the card (`tcp_limit_output_bytes`).
+    pub small_queues: Option<u64>,
+    /// Does the card cut large segments into frames (TSO)?
+    pub cuts: bool,
+    /// The receiving side.
+    pub input: InputConfig,
+    /// Are frames merged that follow each other (GRO)?
+    pub merges: bool,
+}
+
+impl Default for CardPlan {
+    fn default() -> CardPlan {
+        CardPlan {
+            nic: NicConfig::default(),
+            byte_limits: true,
+            txqueuelen: 1000,
+            qdisc: None,
+            small_queues: None,
+            cuts: false,
+            input: InputConfig::default(),
+            merges: false,
+        }
+    }
+}
+
+impl CardPlan {
+    /// Can it be built?
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), String> {
+        let NicConfig { queues, descriptors, .. } = self.nic;
+        if queues == 0 || descriptors == 0 || self.input.descriptors == 0 {
+            return Err("a card has at least one ring with one descriptor, each way".into());
+        }
+        self.disciplines(0).map(|_| ()).map_err(|error| format!("qdisc: {error}"))
+    }
+
+    fn disciplines(&self, seed: u64) -> Result<Vec<Queue<Outgoing>>, TcError> {
+        let ring =
+            |n: usize| Queue::of_card(self.qdisc.as_deref(), self.txqueuelen, derived_seed(seed, n as u64));
+        (0..self.nic.queues).map(ring).collect()
+    }
+}
+
+/// A packet of the stack, as the frames it becomes.
+#[derive(Clone)]
+struct Outgoing {
+    owner: Option<ConnId>,
+    frames: Vec<Traveller>,
+    len: usize,
+}
+
+impl Packet for Outgoing {
+    fn flow_hash(&self) -> u32 {
+        self.frames.first().map_or(0, Packet::flow_hash)
+    }
+
+    fn ecn(&self) -> qdisc::Ecn {
+        self.frames.first().map_or(qdisc::Ecn::NotEct, Packet::ecn)
+    }
+
+    fn set_ce(&mut self) {
+        self.frames.iter_mut().for_each(Packet::set_ce);
+    }
+}
+
+impl Parcel for Outgoing {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn frames(&self) -> Vec<usize> {
+        self.frames.iter().map(|frame| frame.bytes.len()).collect()
+    }
+}
+
+/// What a card has done.
+#[derive(Clone, Debug, Default)]
+pub struct CardStats {
+    /// Each ring of the sending side.
+    pub rings: Vec<RingStats>,
+    /// The receiving side.
+    pub input: InputStats,
+    /// Frames that went on in another.
+    pub merged: u64,
+    /// How often a connection had to wait because enough of it was in the card.
+    pub held_back: u64,
+    /// Most bytes of one connection that were in the card.
+    pub below_peak: u64,
+}
+
+/// What happened in a card, for the network.
+pub(super) enum CardEvent {
+    /// The stack gave it.
+    Left(Traveller),
+    /// It is on the line.
+    OnLine(Traveller),
+    /// It came to the stack.
+    Arrived(Traveller),
+    /// It got no further.
+    Lost(Traveller, &'static str),
+}
+
+pub(super) struct Card {
+    nic: Nic<Outgoing, Queue<Outgoing>>,
+    input: Input<Traveller>,
+    small_queues: Option<u64>,
+    below: BTreeMap<ConnId, (u64, bool)>,
+    merger: Option<Merger>,
+    numbers: Rc<Cell<u64>>,
+    told: Vec<CardEvent>,
+    stats: CardStats,
+}
+
+impl Card {
+    /// # Panics
+    /// On a plan that [`CardPlan::check`] refuses.
+    pub(super) fn new(plan: &CardPlan, numbers: Rc<Cell<u64>>, seed: u64) -> Card {
+        let disciplines = plan.disciplines(seed).expect("the plan was checked");
+        let bql: Option<DqlConfig> = plan.byte_limits.then(|| plan.nic.bql.unwrap_or_default());
+        Card {
+            nic: Nic::new(NicConfig { bql, ..plan.nic }, disciplines),
+            input: Input::new(plan.input),
+            small_queues: plan.small_queues,
+            below: BTreeMap::new(),
+            merger: plan.merges.then(Merger::default),
+            numbers,
+            told: Vec::new(),
+            stats: CardStats::default(),
+        }
+    }
+
+    pub(super) fn stats(&self) -> CardStats {
+        CardStats { rings: self.nic.stats().collect(), input: self.input.stats(), ..self.stats.clone() }
+    }
+
+    pub(super) fn next_event(&self) -> Option<Instant> {
+        let next = [self.nic.next_event(), self.input.next_event()].into_iter().flatten().min();
+        next.map(Instant::from_nanos)
+    }
+
+    /// A packet that the stack gives. If it finds no room the stack is told at once, as Linux's is.
+    pub(super) fn send(&mut self, stack: &mut Stack, now: Instant, packet: &TxPacket) {
+        let owner = stack.sender_of(packet).filter(|_| packet.payload_len() > 0);
+        let frames: Vec<Traveller> = packet.segments().into_iter().map(|bytes| self.number(bytes)).collect();
+        self.told.extend(frames.iter().cloned().map(CardEvent::Left));
+        let len = packet.len();
+        self.count_below(stack, now, owner, len);
+        let verdict = self.nic.enqueue(now.as_nanos(), Outgoing { owner, frames, len });
+        self.note_dropped(stack, now);
+        if matches!(verdict, Verdict::Dropped(_)) {
+            stack.handle_refusal(now, packet);
+        }
+    }
+
+    /// A frame that comes off the line.
+    pub(super) fn receive(&mut self, now: Instant, frame: Traveller) {
+        self.input.arrive(now.as_nanos(), frame);
+    }
+
+    /// What has come through the receiving side by now, as batches that the stack is given one after the other.
+    pub(super) fn take_arrived(&mut self, now: Instant) -> Vec<RxPacket> {
+        let mut packets = Vec::new();
+        while let Some(event) = self.input.poll(now.as_nanos()) {
+            match (event, &mut self.merger) {
+                (InputEvent::Taken(frame), None) => {
+                    packets.push(RxPacket::new(frame.bytes.clone()));
+                    self.told.push(CardEvent::Arrived(frame));
+                }
+                (InputEvent::Taken(frame), Some(merger)) => {
+                    packets.extend(merger.take(frame.bytes.clone()));
+                    self.told.push(CardEvent::Arrived(frame));
+                }
+                (InputEvent::Flush, Some(merger)) => packets.extend(merger.flush()),
+                (InputEvent::Flush, None) => {}
+            }
+        }
+        self.stats.merged = self.merger.as_ref().map_or(0, Merger::merged);
+        while let Some((frame, loss)) = self.input.take_lost() {
+            let by = match loss {
+                InputLoss::Missed => "full receive ring",
+                InputLoss::Backlog => "full input backlog",
+            };
+            self.told.push(CardEvent::Lost(frame, by));
+        }
+        packets
+    }
+
+    /// Lets the sending side do what it does until now.
+    pub(super) fn run(&mut self, stack: &mut Stack, now: Instant) {
+        while let Some(event) = self.nic.poll(now.as_nanos()) {
+            match event {
+                NicEvent::Sent { packet, frame, .. } => {
+                    self.told.extend(packet.frames.get(frame).cloned().map(CardEvent::OnLine));
+                }
+                NicEvent::Completed { packet, .. } => self.is_gone(stack, now, packet.owner, packet.len),
+            }
+        }
+        self.note_dropped(stack, now);
+    }
+
+    /// What has happened since the last time, in order.
+    pub(super) fn take_told(&mut self) -> Vec<CardEvent> {
+        core::mem::take(&mut self.told)
+    }
+
+    /// Is nothing under way in it?
+    pub(super) fn is_empty(&self) -> bool {
+        self.next_event().is_none() && self.told.is_empty()
+    }
+
+    fn number(&self, bytes: Bytes) -> Traveller {
+        self.numbers.set(self.numbers.get() + 1);
+        Traveller { packet: PacketId(self.numbers.get()), bytes }
+    }
+
+    fn note_dropped(&mut self, stack: &mut Stack, now: Instant) {
+        let dropped: Vec<(Outgoing, DropReason)> = self.nic.drain_dropped().collect();
+        for (packet, reason) in dropped {
+            self.is_gone(stack, now, packet.owner, packet.len);
+            let by = super::link::words(reason);
+            self.told.extend(packet.frames.into_iter().map(|frame| CardEvent::Lost(frame, by)));
+        }
+    }
+
+    /// `len` bytes more of a connection are in the card; more than may be hold it back.
+    fn count_below(&mut self, stack: &mut Stack, now: Instant, owner: Option<ConnId>, len: usize) {
+        let (Some(owner), Some(most)) = (owner, self.small_queues) else { return };
+        let (below, held) = self.below.entry(owner).or_default();
+        *below += len as u64;
+        self.stats.below_peak = self.stats.below_peak.max(*below);
+        if *below > most && !*held {
+            *held = true;
+            self.stats.held_back += 1;
+            stack.hold_back(now, owner, true);
+        }
+    }
+
+    fn is_gone(&mut self, stack: &mut Stack, now: Instant, owner: Option<ConnId>, len: usize) {
+        let (Some(owner), Some(most)) = (owner, self.small_queues) else { return };
+        let Some((below, held)) = self.below.get_mut(&owner) else { return };
+        *below = below.saturating_sub(len as u64);
+        if *held && *below <= most {
+            *held = false;
+            stack.hold_back(now, owner, false);
+        }
+        if *below == 0 {
+            self.below.remove(&owner);
+        }
+    }
+}
+
+/// A duration in `qdisc`'s nanoseconds.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
