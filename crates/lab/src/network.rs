@@ -39,6 +39,7 @@
 //! assert!(network.app::<Client>(client).ends()[0].unwrap().is_exact);
 //! ```
 
+mod bonded;
 mod card;
 mod host;
 mod link;
@@ -181,6 +182,16 @@ impl Network {
     /// What a host's card has done; `None`: it has none.
     pub fn card_stats(&self, host: HostId) -> Option<CardStats> {
         self.hosts[host.0].card_stats()
+    }
+
+    /// Packets that the bonds of a path gave to each link in one direction.
+    pub fn bond_packets(&self, path: PathId, direction: Direction) -> Vec<u64> {
+        self.paths[path.0].bonds(direction).flat_map(|bond| bond.packets.iter().copied()).collect()
+    }
+
+    /// Takes one link of a path's bond down or up, in both directions.
+    pub fn set_link_up(&mut self, path: PathId, link: usize, up: bool) {
+        self.paths[path.0].set_link_up(self.now, link, up);
     }
 
     /// Takes a path down or up in one direction; what is on it arrives.

@@ -7,6 +7,8 @@ use core::str::FromStr;
 pub(super) enum Act {
     /// The path stops or goes on taking packets, in both directions.
     Path { up: bool },
+    /// A link of the path's bond, counted from 1, fails or comes back.
+    Link { number: usize, up: bool },
     /// So many percent are lost on the way to the client.
     Loss { percent: f64 },
     /// So many SYNs come from addresses that nobody has.
@@ -19,8 +21,7 @@ pub(super) enum Act {
     NewKey,
 }
 
-const ACTS: &str =
-    "path down, path up, loss SHARE, spoof N SYNs, set client|server NAME VALUE, forget paths, new key";
+const ACTS: &str = "path down, path up, link N down|up, loss SHARE, spoof N SYNs, set client|server NAME VALUE, forget paths, new key";
 
 impl FromStr for Act {
     type Err = String;
@@ -31,6 +32,10 @@ impl FromStr for Act {
         Ok(match words.as_slice() {
             ["path", "down"] => Act::Path { up: false },
             ["path", "up"] => Act::Path { up: true },
+            ["link", number, state @ ("down" | "up")] => {
+                let number = number.parse().ok().filter(|number| *number > 0).ok_or_else(wrong)?;
+                Act::Link { number, up: *state == "up" }
+            }
             ["loss", share] => Act::Loss { percent: super::units::percent(share)? },
             ["spoof", count, "SYNs"] => Act::SpoofSyns { count: count.parse().map_err(|_| wrong())? },
             ["set", end @ ("client" | "server"), name, value] => {

@@ -76,6 +76,26 @@ pub(super) struct PathPart {
     #[serde(rename = "box")]
     pub(super) middlebox: Option<BoxName>,
     pub(super) mtu: Option<usize>,
+    /// Several links, and how the server's bond chooses; every further link is `skew` longer.
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) bond: Option<Bonding>,
+    pub(super) links: Option<usize>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) skew: Option<Time>,
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) miimon: Option<Time>,
+}
+
+/// A mode of bonding, by name or number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bonding(pub(super) qdisc::BondMode);
+
+impl core::str::FromStr for Bonding {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Bonding, &'static str> {
+        text.parse().map(Bonding)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

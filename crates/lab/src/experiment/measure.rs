@@ -9,7 +9,7 @@ use core::time::Duration;
 use proto::{Instant, LimitedBy, State, Traced};
 
 /// Each measure, what it takes after the run, and what it is.
-pub(super) const MEASURES: [(&str, &str, &str); 23] = [
+pub(super) const MEASURES: [(&str, &str, &str); 24] = [
     ("time", "[n]", "from the first step of a client's connection to its last; the n-th one, or the mean"),
     ("first byte", "[n]", "from the first SYN to the first byte of the reply"),
     ("goodput", "", "bytes of data per second, from the first SYN to the last data that arrived"),
@@ -31,6 +31,7 @@ pub(super) const MEASURES: [(&str, &str, &str); 23] = [
     ("queue", "", "most packets that waited at once"),
     ("wait", "PERCENTILE", "time in the queue and the transmitter, e.g. wait(fifo, 95)"),
     ("drops", "", "packets lost by queues"),
+    ("link", "N", "packets towards the client on the N-th link of a bond"),
     ("device", "client|server COUNTER", "a counter of an end's device"),
     ("cwnd", "", "largest congestion window in bytes"),
 ];
@@ -95,6 +96,12 @@ impl<'a> Measured<'a> {
             "queue" => self.longest_queue(),
             "wait" => self.wait(first)?,
             "drops" => self.played.links.iter().flatten().map(|link| link.drops_queue as f64).sum(),
+            "link" => {
+                let number: Option<usize> = first.and_then(|text| text.parse().ok());
+                let packets = number.and_then(|number| self.played.bonded.get(number.checked_sub(1)?));
+                let told = format!("link needs the number of one of {} links", self.played.bonded.len());
+                *packets.ok_or(told)? as f64
+            }
             "device" => {
                 let card = self.played.cards[end(first)?].as_ref();
                 let card = card.ok_or("this end has no `device`")?;

@@ -2,7 +2,8 @@
 
 use super::device::DevicePart;
 use super::event::Act;
-use super::file::{BoxName, EndPart, EventPart, File, PathPart, ProfileName, RunPart, Towards};
+use super::file::{Bonding, BoxName, EndPart, EventPart, File, PathPart, ProfileName, RunPart, Towards};
+use super::quantities::{Size, Time};
 use crate::apps::{Program, Rounds, Step, Told};
 use crate::capture::{Capture, HostId};
 use crate::middlebox::{
@@ -42,6 +43,8 @@ pub(super) struct Played {
     pub(super) states: [StateCounts; 2],
     /// Of the wires towards the client, and towards the server.
     pub(super) links: [Vec<LinkStats>; 2],
+    /// Packets on each link of a bond, towards the client.
+    pub(super) bonded: Vec<u64>,
     pub(super) cards: [Option<CardStats>; 2],
 }
 
@@ -105,6 +108,7 @@ impl<'a> Variant<'a> {
             counters: ends.map(|end| network.stack(end).nstat().into_iter().collect()),
             states: ends.map(|end| network.stack(end).states()),
             links: [Direction::Backward, Direction::Forward].map(|way| network.link_stats(path, way)),
+            bonded: network.bond_packets(path, Direction::Backward),
             cards: ends.map(|end| network.card_stats(end)),
             capture: network.capture().clone(),
             client: client_id,
@@ -168,6 +172,12 @@ impl<'a> Variant<'a> {
         if let Some(words) = &path.qdisc {
             route = route.qdisc(way, words).map_err(|error| format!("qdisc: {error}"))?;
         }
+        if let Some(Bonding(mode)) = path.bond {
+            let time = |time: Option<Time>| time.map_or(Duration::ZERO, |time| time.0);
+            route = route.bond(mode, path.links.unwrap_or(2), time(path.skew), time(path.miimon));
+        } else if path.links.is_some() || path.skew.is_some() || path.miimon.is_some() {
+            return Err("`links`, `skew` and `miimon` are those of a `bond`: say which mode".into());
+        }
         if let Some(name) = path.middlebox {
             route = route.boxed(middlebox(name)).wire(plain(0), plain(0));
         }
@@ -188,8 +198,7 @@ fn middlebox(name: BoxName) -> Box<dyn Middlebox> {
 }
 
 fn socket(end: &EndPart) -> SocketOptions {
-    let size =
-        |size: Option<super::quantities::Size>| size.map(|size| u32::try_from(size.0).unwrap_or(u32::MAX));
+    let size = |size: Option<Size>| size.map(|size| u32::try_from(size.0).unwrap_or(u32::MAX));
     SocketOptions {
         nodelay: end.nodelay.unwrap_or_default(),
         send_buffer: size(end.sndbuf),
@@ -205,6 +214,7 @@ fn act(network: &mut Network, path: PathId, ends: [HostId; 2], act: &Act) -> Res
                 network.set_path_up(path, way, *up);
             }
         }
+        Act::Link { number, up } => network.set_link_up(path, number - 1, *up),
         Act::Loss { percent } => {
             network.set_loss(path, Direction::Backward, Loss::Random(Probability::percent(*percent)));
         }
@@ -251,6 +261,10 @@ fn path_over(own: &PathPart, base: &PathPart) -> PathPart {
         towards: own.towards.or(base.towards),
         middlebox: own.middlebox.or(base.middlebox),
         mtu: own.mtu.or(base.mtu),
+        bond: own.bond.or(base.bond),
+        links: own.links.or(base.links),
+        skew: own.skew.or(base.skew),
+        miimon: own.miimon.or(base.miimon),
     }
 }
 

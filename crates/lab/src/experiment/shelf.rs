@@ -51,5 +51,6 @@ pub const SHELF: &[Shelved] = &shelf![
     "offloads",
     "input-backlog",
     "black-hole",
+    "bonding",
     "nagle",
 ];

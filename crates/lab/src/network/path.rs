@@ -1,5 +1,6 @@
 //! A path between two hosts: wires and middleboxes in a row.
 
+use super::bonded::{BondPlan, Bonded};
 use super::derived_seed;
 use super::link::{Loss, Wire, WirePlan, words};
 use super::queue::{Queue, Traveller};
@@ -8,7 +9,7 @@ use crate::middlebox::{Direction, Middlebox, Passed};
 use bytes::Bytes;
 use core::time::Duration;
 use proto::Instant;
-use qdisc::{Entry, LinkConfig, LinkStats, TcError};
+use qdisc::{BondMode, BondStats, Entry, LinkConfig, LinkStats, TcError};
 
 /// What a path is made of, from its first end to its second.
 #[derive(Default)]
@@ -18,6 +19,7 @@ pub struct Route {
 
 enum HopPlan {
     Wire(Box<[WirePlan; 2]>),
+    Bond(BondPlan),
     Box(Box<dyn Middlebox>),
 }
 
@@ -61,12 +63,29 @@ impl Route {
         Queue::<Entry<Traveller>>::of_tc(words, 0)?;
         let wire = self.hops.iter_mut().rev().find_map(|hop| match hop {
             HopPlan::Wire(directions) => Some(directions),
-            HopPlan::Box(_) => None,
+            HopPlan::Bond(_) | HopPlan::Box(_) => None,
         });
         let [forward, backward] = &mut **wire.expect("the route has a wire");
         let plan = if direction == Direction::Forward { forward } else { backward };
         plan.qdisc = Some(words.to_owned());
         Ok(self)
+    }
+
+    /// Makes several links of the last wire, for which a bond at the path's second end chooses. Each link is `skew` longer than the one
+    /// before; a failure is noticed after `miimon`.
+    ///
+    /// # Panics
+    /// On a route that does not end in a wire.
+    pub fn bond(mut self, mode: BondMode, links: usize, skew: Duration, miimon: Duration) -> Route {
+        let Some(HopPlan::Wire(wire)) = self.hops.pop() else { panic!("the route ends in a wire") };
+        let longer = |plan: &WirePlan, link: usize| {
+            let mut plan = plan.clone();
+            plan.link.delay = plan.link.delay.saturating_add(nanos(skew).saturating_mul(link as u64));
+            plan
+        };
+        let links = (0..links.max(1)).map(|link| [longer(&wire[0], link), longer(&wire[1], link)]);
+        self.hops.push(HopPlan::Bond(BondPlan { mode, miimon: nanos(miimon), links: links.collect() }));
+        self
     }
 
     /// Adds a middlebox.
@@ -105,6 +124,7 @@ impl Outcome {
 
 enum Hop {
     Wire { forward: Box<Wire>, backward: Box<Wire> },
+    Bond(Box<Bonded>),
     Box(Box<dyn Middlebox>),
 }
 
@@ -115,7 +135,7 @@ pub(super) struct Path {
 
 impl Path {
     pub(super) fn new(number: usize, ends: [HostId; 2], route: Route, seed: u64) -> Path {
-        assert!(route.hops.iter().any(|hop| matches!(hop, HopPlan::Wire(_))), "a path needs a wire");
+        assert!(route.hops.iter().any(|hop| !matches!(hop, HopPlan::Box(_))), "a path needs a wire");
         let link = |hop, direction, plan, part| {
             let wire = Wire::new(WireId { path: number, hop, direction }, plan, derived_seed(seed, part));
             Box::new(wire.expect("its discipline was tried when the route was made"))
@@ -124,6 +144,10 @@ impl Path {
             let part = 2 * index as u64;
             match hop {
                 HopPlan::Box(middlebox) => Hop::Box(middlebox),
+                HopPlan::Bond(plan) => {
+                    let bonded = Bonded::new((number, index), plan, derived_seed(seed, part));
+                    Hop::Bond(Box::new(bonded.expect("its discipline was tried when the route was made")))
+                }
                 HopPlan::Wire(directions) => {
                     let [forward, backward] = *directions;
                     Hop::Wire {
@@ -147,21 +171,46 @@ impl Path {
     pub(super) fn middleboxes(&mut self) -> impl Iterator<Item = &mut dyn Middlebox> {
         self.hops.iter_mut().filter_map(|hop| match hop {
             Hop::Box(middlebox) => Some(&mut **middlebox),
-            Hop::Wire { .. } => None,
+            Hop::Wire { .. } | Hop::Bond(_) => None,
         })
     }
 
     /// Counters of its wires in one direction, from its first end.
     pub(super) fn stats(&self, direction: Direction) -> Vec<LinkStats> {
-        self.wires(direction).map(Wire::stats).collect()
+        let of_hop = |hop: &Hop| match (hop, direction) {
+            (Hop::Wire { forward, .. }, Direction::Forward) => vec![forward.stats()],
+            (Hop::Wire { backward, .. }, Direction::Backward) => vec![backward.stats()],
+            (Hop::Bond(bonded), _) => bonded.stats(direction),
+            (Hop::Box(_), _) => Vec::new(),
+        };
+        self.hops.iter().flat_map(of_hop).collect()
+    }
+
+    /// What its bonds have chosen in one direction.
+    pub(super) fn bonds(&self, direction: Direction) -> impl Iterator<Item = &BondStats> {
+        self.hops.iter().filter_map(move |hop| match hop {
+            Hop::Bond(bonded) => Some(bonded.bond_stats(direction)),
+            Hop::Wire { .. } | Hop::Box(_) => None,
+        })
+    }
+
+    /// Takes a link of its bonds down or up.
+    pub(super) fn set_link_up(&mut self, now: Instant, link: usize, up: bool) {
+        for hop in &mut self.hops {
+            if let Hop::Bond(bonded) = hop {
+                bonded.set_link_up(now, link, up);
+            }
+        }
     }
 
     /// Takes all its wires down or up in one direction.
     pub(super) fn set_up(&mut self, direction: Direction, up: bool) {
         for hop in &mut self.hops {
-            if let Hop::Wire { forward, backward } = hop {
-                let wire = if direction == Direction::Forward { forward } else { backward };
-                wire.set_up(up);
+            match hop {
+                Hop::Wire { forward, .. } if direction == Direction::Forward => forward.set_up(up),
+                Hop::Wire { backward, .. } => backward.set_up(up),
+                Hop::Bond(bonded) => bonded.set_up(direction, up),
+                Hop::Box(_) => {}
             }
         }
     }
@@ -171,7 +220,7 @@ impl Path {
         let wire = self.hops.iter_mut().find_map(|hop| match (hop, direction) {
             (Hop::Wire { forward, .. }, Direction::Forward) => Some(forward),
             (Hop::Wire { backward, .. }, Direction::Backward) => Some(backward),
-            (Hop::Box(_), _) => None,
+            (Hop::Bond(_) | Hop::Box(_), _) => None,
         });
         if let Some(wire) = wire {
             wire.set_loss(loss);
@@ -182,19 +231,15 @@ impl Path {
     pub(super) fn take_samples(&mut self) -> Vec<QueueSample> {
         let mut samples = Vec::new();
         for hop in &mut self.hops {
-            if let Hop::Wire { forward, backward } = hop {
-                samples.extend(forward.take_samples().chain(backward.take_samples()));
+            match hop {
+                Hop::Wire { forward, backward } => {
+                    samples.extend(forward.take_samples().chain(backward.take_samples()));
+                }
+                Hop::Bond(bonded) => samples.extend(bonded.take_samples()),
+                Hop::Box(_) => {}
             }
         }
         samples
-    }
-
-    fn wires(&self, direction: Direction) -> impl Iterator<Item = &Wire> {
-        self.hops.iter().filter_map(move |hop| match (hop, direction) {
-            (Hop::Wire { forward, .. }, Direction::Forward) => Some(&**forward),
-            (Hop::Wire { backward, .. }, Direction::Backward) => Some(&**backward),
-            (Hop::Box(_), _) => None,
-        })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -206,6 +251,7 @@ impl Path {
             Hop::Wire { forward, backward } => {
                 [forward.next_event(), backward.next_event()].into_iter().flatten().min()
             }
+            Hop::Bond(bonded) => bonded.next_event(),
             Hop::Box(_) => None,
         };
         self.hops.iter().filter_map(of_hop).min().map(Instant::from_nanos)
@@ -237,7 +283,7 @@ impl Path {
         bytes: Bytes,
     ) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
-        let is_wire = |hop: &Hop| matches!(hop, Hop::Wire { .. });
+        let is_wire = |hop: &Hop| !matches!(hop, Hop::Box(_));
         let last = match direction {
             Direction::Forward => self.hops.iter().rposition(is_wire),
             Direction::Backward => self.hops.iter().position(is_wire),
@@ -268,10 +314,13 @@ impl Path {
         direction: Direction,
         outcomes: &mut Vec<Outcome>,
     ) -> Option<Traveller> {
-        let Hop::Wire { forward, backward } = &mut self.hops[index] else { return None };
-        let wire = if direction == Direction::Forward { forward } else { backward };
         let mut lost = Vec::new();
-        let traveller = wire.receive(now, &mut lost);
+        let traveller = match &mut self.hops[index] {
+            Hop::Wire { forward, .. } if direction == Direction::Forward => forward.receive(now, &mut lost),
+            Hop::Wire { backward, .. } => backward.receive(now, &mut lost),
+            Hop::Bond(bonded) => bonded.receive(now, direction, &mut lost),
+            Hop::Box(_) => None,
+        };
         outcomes.extend(lost.into_iter().map(Outcome::lost));
         traveller
     }
@@ -312,6 +361,9 @@ impl Path {
             Hop::Wire { forward, backward } => {
                 let wire = if direction == Direction::Forward { forward } else { backward };
                 outcomes.extend(wire.send(now, traveller).into_iter().map(Outcome::lost));
+            }
+            Hop::Bond(bonded) => {
+                outcomes.extend(bonded.send(now, direction, traveller).into_iter().map(Outcome::lost));
             }
             Hop::Box(middlebox) => {
                 let Traveller { packet, bytes } = traveller;
