@@ -45,13 +45,6 @@ impl Agenda {
         self.note_events(id, connection);
     }
 
-    /// The same of one that ends its sending direction, which may have let it go.
-    #[inline(always)]
-    pub(super) fn note_fin(&mut self, id: ConnId, connection: &mut Connection) {
-        self.deadlines.note(id.index, connection);
-        self.note_ready(id, connection);
-    }
-
     /// A connection that may have something to send is not asked for it before something changes.
     #[cold]
     pub(super) fn take_turn_away(&mut self, id: ConnId, connection: &mut Connection) {

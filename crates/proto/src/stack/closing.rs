@@ -3,7 +3,7 @@
 use super::settle::settle_ordinary;
 use super::stream::open_for_writing;
 use super::{Shared, Stack, is_live};
-use crate::tcp::connection::{Connection, Context};
+use crate::tcp::connection::Connection;
 use crate::tcp::handshake::Handshake;
 use crate::tcp::timers::Timer;
 use crate::{ConnId, Instant, State, WriteError};
@@ -17,10 +17,6 @@ impl Stack {
     /// [`WriteError::Shutdown`] the second time, [`WriteError::Closed`] when the connection ended before.
     pub fn shutdown(&mut self, now: Instant, id: ConnId) -> Result<(), WriteError> {
         let connection = open_for_writing(&mut self.connections, id)?;
-        if self.trace.is_none() && connection.queue_fin_alone(&mut self.shared) {
-            self.agenda.note_fin(id, connection);
-            return Ok(());
-        }
         match connection.handshake.as_deref_mut() {
             Some(Handshake::Passive(passive)) if !self.shared.config.early_shutdown => {
                 passive.fin_waits = true;
@@ -67,9 +63,6 @@ impl Stack {
         if too_many {
             self.shared.counters.abort_on_memory += 1;
             return self.abort_connection(now, id.index);
-        }
-        if self.trace.is_none() && connection.queue_fin_alone(&mut self.shared) {
-            return self.agenda.note_fin(id, connection);
         }
         connection.queue_fin();
         connection.arm_persist(self.shared.context(now));
@@ -122,27 +115,6 @@ impl Stack {
         let undelivered = self.connections.iter().filter(|(_, connection)| is_undelivered(connection));
         let indices: Vec<u32> = undelivered.map(|(index, _)| index).collect();
         indices.into_iter().for_each(|index| self.abort_connection(now, index));
-    }
-}
-
-impl Connection {
-    /// The short way of a connection that is open and at rest, of which nobody has asked for anything special: the FIN goes next. It takes
-    /// no memory, and is nothing that a listener hears of. False: it is no such connection, and nothing has changed.
-    #[inline(always)]
-    fn queue_fin_alone(&mut self, cx: &mut Context) -> bool {
-        let is_open = matches!(self.state, State::Established | State::CloseWait);
-        let at_rest = self.handshake.is_none()
-            && self.parent_event.is_none()
-            && self.snd.queue.is_vacant()
-            && self.recovery.is_idle()
-            && self.snd.wnd > 0
-            && !self.snd.probe_due
-            && !self.timers.is_set(Timer::Retransmit);
-        if !is_open || !at_rest || !self.options.is_ordinary() || !cx.takes_fast_paths() {
-            return false;
-        }
-        self.queue_fin();
-        true
     }
 }
 

@@ -1,6 +1,6 @@
 //! A Fast Open child: a full connection in SYN-RECEIVED, made of a SYN that was accepted (RFC 7413 §4.2.2), and how long its SYN-ACK waits.
 //!
-//! Not here: whether the SYN is accepted (`listen`, `usual_syn`).
+//! Not here: whether the SYN is accepted (`listen`).
 
 use super::holders::Name;
 use super::listener::Listener;
@@ -18,73 +18,26 @@ use crate::tcp::timers::Timer;
 use crate::time::nanos;
 use crate::tuple::FourTuple;
 use crate::{Config, Events, Instant, ListenerId, State};
-use wire::{Arrival, Flags, SeqNum};
-
-/// A SYN that opens a Fast Open child.
-pub(super) struct FastSyn {
-    pub(super) syn: Syn,
-    pub(super) agreed: Negotiated,
-    /// Bytes of its data.
-    pub(super) len: usize,
-    pub(super) fin: bool,
-    /// See [`Segment`].
-    pub(super) gso_size: u16,
-    /// It brings no data, and asks for a cookie at most.
-    pub(super) is_request: bool,
-}
-
-impl FastSyn {
-    /// The number behind all of it.
-    fn end(&self) -> SeqNum {
-        self.syn.seq + 1 + self.len as u32 + u32::from(self.fin)
-    }
-}
+use wire::{Arrival, Flags};
 
 impl Stack {
-    /// As [`open_fast`](Self::open_fast), with all that a segment may have.
-    #[inline(never)]
-    pub(super) fn open_fast_by_segment(
-        &mut self,
-        now: Instant,
-        id: ListenerId,
-        name: Name,
-        segment: &mut Segment,
-        begins: (FirstNumbers, CookieReply),
-    ) {
-        let options = &segment.header.options;
-        let agreed = Negotiated::from_syn(&self.shared.config, name.tuple.peer.is_v4(), options);
-        let syn = FastSyn {
-            syn: Syn::of(segment),
-            agreed: agreed.with_ecn(&self.shared.config, segment),
-            len: segment.payload.len(),
-            fin: segment.has(Flags::FIN),
-            gso_size: segment.gso_size,
-            is_request: segment.payload.is_empty()
-                && options.fast_open.is_none_or(|option| option.cookie.is_none()),
-        };
-        self.open_fast(now, id, name, &syn, begins, |child, cx| {
-            child.marks_agreed_by_syn(cx, 1);
-            child.count_syn_data(segment);
-            child.take_syn_data(cx, segment);
-        });
-    }
-
     /// The application may accept the child, read and answer before the final ACK.
-    /// `take_data`: takes the SYN's, and its FIN.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn open_fast(
         &mut self,
         now: Instant,
         id: ListenerId,
         Name { tuple, hash }: Name,
-        syn: &FastSyn,
+        segment: &mut Segment,
         (FirstNumbers { iss, ts_offset }, cookie): (FirstNumbers, CookieReply),
-        take_data: impl FnOnce(&mut Connection, &mut Context),
     ) {
+        let (len, end, fin) = (segment.payload.len(), segment.end(), segment.has(Flags::FIN));
+        let cookie_brought = segment.header.options.fast_open.is_some_and(|option| option.cookie.is_some());
+        let is_request = len == 0 && !cookie_brought;
         let Some(listener) = self.listener(id) else { return };
         let hold = self.hold_time(now, listener, &tuple);
         let mut socket = listener.socket.clone();
-        self.reflect_class(&mut socket, syn.syn.dscp);
+        self.reflect_class(&mut socket, segment.dscp);
         let saved_syn = self.syn_to_save(&socket.rare);
         let route = self.route_of(&tuple);
         let cx = self.shared.context(now);
@@ -94,21 +47,23 @@ impl Stack {
         let cx = self.shared.context(now);
         child.ts_offset = ts_offset;
         child.fast_opened = true;
-        child.take_syn(cx, syn.agreed, &syn.syn);
-        let most = child.limit_answer(cx, syn.len);
-        child.tally.came(syn.len, syn.gso_size);
+        child.take_syn(cx, segment);
+        let most = child.limit_answer(cx, len);
+        child.tally.came(len, segment.gso_size);
         // Until there is a sample (Linux's `tcp_init_metrics`; RFC 6298 §5.7 if there never is).
         child.rtt.on_syn_retransmitted();
         child.parent = Some(id);
         child.keep_syn(now, saved_syn);
         child.unaccepted = true;
-        let room_left = usize::from(child.advmss).saturating_sub(syn.len);
-        let request_goes_on = room_left <= OPTIONS_MAX && !syn.fin;
-        take_data(child, cx);
+        let room_left = usize::from(child.advmss).saturating_sub(len);
+        let request_goes_on = room_left <= OPTIONS_MAX && !fin;
+        child.marks_agreed_by_syn(cx, 1);
+        child.count_syn_data(segment);
+        child.take_syn_data(cx, segment);
         // An answer rides only on a SYN-ACK that acknowledges all of the SYN: whatever did not fit was not understood yet.
         // A mere cookie request, which a listener without cookies accepts too, is not kept waiting.
-        let is_taken = child.rcv.nxt == syn.end();
-        let data_allowed = cx.config.synack_data && is_taken && !syn.is_request && most != Some(0);
+        let is_taken = child.rcv.nxt == end;
+        let data_allowed = cx.config.synack_data && is_taken && !is_request && most != Some(0);
         let due = hold == 0 || !data_allowed;
         if !due {
             child.timers.set(Timer::SynAckHold, now.plus_nanos(hold));
@@ -156,8 +111,11 @@ impl Stack {
 impl Connection {
     /// The peer's SYN begins the connection.
     #[inline(always)]
-    fn take_syn(&mut self, cx: &Context, agreed: Negotiated, syn: &Syn) {
-        self.begin_agreed(cx, agreed, syn.seq);
+    fn take_syn(&mut self, cx: &Context, segment: &Segment) {
+        let options = &segment.header.options;
+        let agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
+        let syn = Syn::of(segment);
+        self.begin_agreed(cx, agreed.with_ecn(&cx.config, segment), syn.seq);
         self.remember_timestamp(cx.now, syn.tsval);
         self.snd.wnd = syn.window.into();
         self.snd.wnd_max = self.snd.wnd;

@@ -101,12 +101,6 @@ impl Stack {
         {
             return true;
         }
-        if plain.flags - Flags::FIN == Flags::SYN
-            && holder.is_none()
-            && self.take_usual_syn(now, hash, packet)
-        {
-            return true;
-        }
         let mut segment = segment_of(plain, Layout { options, text }, packet);
         self.dispatch_to(now, holder, (tuple, hash), &mut segment);
         true

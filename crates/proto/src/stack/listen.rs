@@ -94,7 +94,7 @@ impl Stack {
         match (decision, room) {
             (FastOpenServer::Accept(cookie, secret), _) => {
                 let numbers = self.numbers_of(secret, now, min_isn);
-                self.open_fast_by_segment(now, id, name, segment, (numbers, cookie));
+                self.open_fast(now, id, name, segment, (numbers, cookie));
             }
             (FastOpenServer::Refuse(cookie), Room::SynQueue) => {
                 let numbers = self.first_numbers(now, &tuple, min_isn);
@@ -133,12 +133,6 @@ impl Stack {
             }
             () => None,
         }
-    }
-
-    /// There is room in the SYN queue of this listener, and in what may come behind it.
-    pub(super) fn has_room_for_syn(&self, now: Instant, listener: &Listener, tuple: &FourTuple) -> bool {
-        let room = self.room_for_request(now, listener, tuple);
-        room == Room::SynQueue && self.no_room_for_syn(listener, room).is_none()
     }
 
     pub(super) fn too_many_connections(&self) -> bool {

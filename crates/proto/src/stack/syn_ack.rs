@@ -1,4 +1,4 @@
-//! The SYN-ACK of a half-open request, and how the request is kept with its first: the usual one is written straight from it.
+//! The SYN-ACK of a half-open request, and how the request is kept with its first.
 
 use super::Stack;
 use super::holders::Holder;
@@ -6,9 +6,9 @@ use super::request::{CookieReply, Request};
 use crate::tcp::accurate_ecn::add_to_syn_ack;
 use crate::tcp::negotiation::{self, TIMESTAMPS_LEN};
 use crate::tcp::window_space::first_field;
-use crate::{DropReason, Instant};
+use crate::Instant;
 use alloc::boxed::Box;
-use wire::{Ecn, Flags, PlainSegment, TcpHeader, TcpOptions, Timestamps, UsualSyn};
+use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
 impl Stack {
     /// Keeps a request, and sends its first SYN-ACK.
@@ -28,56 +28,9 @@ impl Stack {
         let at = now + self.shared.fresh.handshake_rto(&self.shared.config, 0);
         self.request_timers.begin(&mut self.requests, (index, generation), now, at);
         self.agenda.deadlines.note_other(at);
-        if cookie.is_some() || !self.send_usual_syn_ack(now, index) {
-            let Some(request) = self.requests.get(index) else { return };
-            let syn_ack = self.syn_ack_of(request, now.as_millis() as u32, cookie);
-            self.reply_for(Some((id, dscp)), tuple.local, tuple.peer, &syn_ack);
-        }
-    }
-
-    /// What the others ask for one by one is asked here at once, and the packet is the same. False: the SYN-ACK of this request is not as
-    /// nearly all are, and nothing was sent.
-    fn send_usual_syn_ack(&mut self, now: Instant, index: u32) -> bool {
-        let Some(request) = self.requests.get(index) else { return false };
-        let Some(listener) = self.listeners.get(request.listener.index) else { return false };
-        let (tuple, agreed, config) = (&request.tuple, &request.agreed, &self.shared.config);
-        let Some(space) = self.shared.fresh.payload_space() else { return false };
-        let agrees_as_usual =
-            agreed.snd_wscale.is_some() && agreed.sack && agreed.timestamps && !agreed.ecn.is_accurate();
-        if !agrees_as_usual
-            || !listener.socket.rare.is_ordinary()
-            || !tuple.peer.is_v4()
-            || self.routes.lookup(tuple.peer).is_some()
-            || !self.shared.takes_fast_paths()
-        {
-            return false;
-        }
-        let mss = negotiation::advertised_mss(config, &self.shared.capabilities, tuple, None);
-        let window = first_field(config, space.full(), mss.saturating_sub(TIMESTAMPS_LEN).into());
-        let tsval = (now.as_millis() as u32).wrapping_add(request.ts_offset);
-        let timestamps = Timestamps { tsval, tsecr: request.ts_recent };
-        let options = UsualSyn { mss, window_scale: request.rcv_wscale, timestamps };
-        let Some(place) = self.replies.push() else {
-            self.drops.count(DropReason::RateLimited);
-            return true;
-        };
-        let segment = PlainSegment {
-            addresses: (tuple.local, tuple.peer),
-            ports: (tuple.local_port, tuple.peer_port),
-            seq: request.iss,
-            ack: request.irs + 1,
-            flags: Flags::SYN | Flags::ACK | agreed.ecn_of_syn_ack(),
-            window: window as u16,
-            timestamps: None,
-            ecn: Ecn::NotEct,
-            dscp: if config.tcp_reflect_tos { request.dscp } else { 0 },
-            hop_limit: config.hop_limit(),
-            payload_len: 0,
-        };
-        let is_written =
-            place.write_usual_syn(&segment, (&options, None), self.shared.capabilities.tx_checksum);
-        debug_assert!(is_written);
-        true
+        let Some(request) = self.requests.get(index) else { return };
+        let syn_ack = self.syn_ack_of(request, now.as_millis() as u32, cookie);
+        self.reply_for(Some((id, dscp)), tuple.local, tuple.peer, &syn_ack);
     }
 
     /// The SYN-ACK of a request; `clock` is TSval before its offset.

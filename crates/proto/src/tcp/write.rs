@@ -81,17 +81,7 @@ impl Connection {
     }
 
     /// The stream of a connection that opens begins with this.
-    #[inline(always)]
     pub(crate) fn write_first_bytes(&mut self, cx: &mut Context, data: Bytes) {
-        if !data.is_empty() && data.len() <= usize::from(self.segment_max()) && cx.takes_fast_paths() {
-            return self.snd.queue.write_first_bytes(data, &mut cx.blocks);
-        }
-        self.write_many_first(cx, data);
-    }
-
-    /// The same by the way of all writes, of none, of one segment, or of many.
-    #[inline(never)]
-    fn write_many_first(&mut self, cx: &mut Context, data: Bytes) {
         let goal = self.size_goal(&cx.capabilities);
         self.snd.queue.write_bytes(data, goal, &mut cx.blocks);
         self.after_write(WriteFlags::empty());

@@ -78,13 +78,6 @@ impl SendQueue {
         self.push_first(data.len() as u32, parts);
     }
 
-    /// Takes `data` in without copying, as one segment, pushed at its end. The queue is vacant.
-    #[inline(always)]
-    pub(crate) fn write_first_bytes(&mut self, data: Bytes, blocks: &mut SendBlocks) {
-        self.begin(data.len(), blocks);
-        self.push_first(data.len() as u32, SmallVec::from_buf([data]));
-    }
-
     #[inline(always)]
     fn push_first(&mut self, len: u32, parts: SmallVec<[Bytes; 1]>) {
         let seq = self.end;
