@@ -79,7 +79,7 @@ fn upper_layer(ip: &IpHeader, data: &[u8]) {
 
 fn options(bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(wire::TCP_OPTIONS_MAX)];
-    let _ = (UsualSyn::read(bytes), UsualSyn::read_with_cookie(bytes));
+    let _ = UsualSyn::read(bytes);
     let options = TcpOptions::parse(bytes);
     let mut written = [0; wire::TCP_OPTIONS_MAX];
     assert!(options.emit_len() <= written.len(), "{options:?} cannot be written");

@@ -34,6 +34,7 @@ pub(crate) mod output;
 mod pacer;
 mod packets;
 mod patience;
+pub(crate) mod payload;
 mod prune;
 mod rate;
 mod reassembly;

@@ -7,14 +7,13 @@
 
 use super::Stack;
 use super::holders::Holder;
-use super::ingress::segment_of;
 use super::open::FinalAck;
 use super::request::Request;
 use super::settle::tell_listener;
 use crate::Instant;
 use crate::tcp::input::predicted::Ordinary;
 use core::ops::Range;
-use wire::{Arrival, PlainSegment};
+use wire::Arrival;
 
 impl Stack {
     /// A half-open request becomes a connection, which takes what the segment brings. False: this is another segment, and nothing has
@@ -43,22 +42,13 @@ impl Stack {
             return false;
         }
         let Some(request) = self.take_request(index) else { return false };
+        let hash = request.hash;
         let ack = FinalAck { window: ordinary.window, timestamps: ordinary.timestamps };
         let index = self.open_request(now, request, Some(Holder::Request(index)), Some(ack));
         if !self.take_predicted(now, index, ordinary, text, packet) {
-            self.take_after_completing(now, index, packet);
+            self.take_other(now, Some(Holder::Connection(index)), hash, packet);
         }
         true
-    }
-
-    /// What completed a handshake is nothing that the connection expects. (It is read again: kept at hand, it would lie in memory each time.)
-    #[cold]
-    fn take_after_completing(&mut self, now: Instant, index: u32, packet: &mut Arrival<'_>) {
-        let plain = PlainSegment::read_v4(&packet.data, false);
-        let Some((plain, layout)) = plain.or_else(|| PlainSegment::read_v6(&packet.data, false)) else {
-            return;
-        };
-        self.for_connection(now, index, &mut segment_of(&plain, layout, packet));
     }
 
     /// The same of the handshake of a Fast Open child. False: there is still something to be done about the segment, perhaps all, by the long

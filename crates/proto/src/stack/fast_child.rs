@@ -18,7 +18,7 @@ use crate::tcp::timers::Timer;
 use crate::time::nanos;
 use crate::tuple::FourTuple;
 use crate::{Config, Events, Instant, ListenerId, State};
-use wire::{Arrival, Flags};
+use wire::Flags;
 
 impl Stack {
     /// The application may accept the child, read and answer before the final ACK.
@@ -49,7 +49,7 @@ impl Stack {
         child.fast_opened = true;
         child.take_syn(cx, segment);
         let most = child.limit_answer(cx, len);
-        child.tally.came(len, segment.gso_size);
+        child.tally.came(len, segment.payload.gso_size());
         // Until there is a sample (Linux's `tcp_init_metrics`; RFC 6298 §5.7 if there never is).
         child.rtt.on_syn_retransmitted();
         child.parent = Some(id);
@@ -141,16 +141,8 @@ impl Connection {
             self.queue_syn_packet(cx, segment);
             self.events |= Events::READABLE;
         } else if !segment.payload.is_empty() {
-            let fits = segment.payload.len() <= self.rcv.wnd() as usize;
-            let mut payload = core::mem::take(&mut segment.payload);
-            let (seq, truesize, gso_size) = (segment.seq() + 1, segment.truesize, segment.gso_size);
-            if fits {
-                let place = 0..payload.len();
-                let mut packet = Arrival::shared(&mut payload, truesize, gso_size);
-                self.rcv.accept_next(cx.now, &mut packet, place, &mut cx.spare);
-            } else {
-                self.rcv.accept(cx.now, seq, payload, truesize, gso_size, &mut cx.spare);
-            }
+            let seq = segment.seq() + 1;
+            self.rcv.accept(cx.now, seq, segment.payload.take(), &mut cx.spare);
             self.events |= Events::READABLE;
         }
         if fin.is_some_and(|fin| self.rcv.accept_fin(fin)) {

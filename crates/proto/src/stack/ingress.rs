@@ -7,13 +7,13 @@ use super::settle::{is_over, settle_open, settle_ordinary};
 use crate::socket_options::Options;
 use crate::tcp::connection::Connection;
 use crate::tcp::fragments::cut_ident;
-use crate::tcp::input::predicted::{Ordinary, Payload};
+use crate::tcp::input::predicted::Ordinary;
 use crate::tcp::input::{Reply, Segment};
+use crate::tcp::payload::Payload;
 use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
 use crate::tuple::FourTuple;
 use crate::{ConnId, DropReason, Drops, Instant, ListenerId, SocketOption};
 use alloc::vec::Vec;
-use bytes::Bytes;
 use core::ops::Range;
 use wire::{
     Addr, Arrival, Ecn, Flags, IpError, IpHeader, Layout, PlainSegment, RxChecksum, RxData, RxPacket, SeqNum,
@@ -84,26 +84,41 @@ impl Stack {
             let taken = match holder {
                 Some(Holder::Connection(index)) => {
                     self.take_predicted(now, index, &ordinary, text.clone(), packet)
-                        || self.take_completing_child(now, index, &ordinary, text.clone(), packet)
+                        || self.take_completing_child(now, index, &ordinary, text, packet)
                 }
-                Some(Holder::Request(index)) => {
-                    self.take_completing(now, index, &ordinary, text.clone(), packet)
-                }
+                Some(Holder::Request(index)) => self.take_completing(now, index, &ordinary, text, packet),
                 None => false,
             };
             if taken {
                 return true;
             }
         }
-        if let Some(segment) = Ordinary::of_syn_ack(plain)
-            && let Some(Holder::Connection(index)) = holder
-            && self.take_syn_ack(now, index, &segment, (options.clone(), text.clone()), packet)
-        {
-            return true;
-        }
-        let mut segment = segment_of(plain, Layout { options, text }, packet);
-        self.dispatch_to(now, holder, (tuple, hash), &mut segment);
+        self.take_other(now, holder, hash, packet);
         true
+    }
+
+    /// A packet that no fast path of an open connection has taken. It is read again: kept at hand for this, the headers of every packet would
+    /// lie in memory.
+    #[inline(never)]
+    pub(super) fn take_other(
+        &mut self,
+        now: Instant,
+        holder: Option<Holder>,
+        hash: u64,
+        packet: &mut Arrival<'_>,
+    ) {
+        let plain = PlainSegment::read_v4(&packet.data, false);
+        let Some((plain, layout)) = plain.or_else(|| PlainSegment::read_v6(&packet.data, false)) else {
+            return;
+        };
+        if let Some(segment) = Ordinary::of_syn_ack(&plain)
+            && let Some(Holder::Connection(index)) = holder
+            && self.take_syn_ack(now, index, &segment, (layout.options.clone(), layout.text.clone()), packet)
+        {
+            return;
+        }
+        let mut segment = segment_of(&plain, layout, packet);
+        self.dispatch_to(now, holder, (FourTuple::of_arrival(&plain), hash), &mut segment);
     }
 
     /// The short way of the segment that a connection expects, without options but timestamps. False: it is not that one, and nothing
@@ -126,7 +141,7 @@ impl Stack {
             return false;
         }
         let id = ConnId { index, generation };
-        let text = (!text.is_empty()).then_some(Payload { packet, place: text });
+        let text = (!text.is_empty()).then_some(Payload::new(packet, text));
         connection.take_predicted(cx, segment, text);
         if is_over(connection) {
             self.settle_turn(now, id);
@@ -153,7 +168,7 @@ impl Stack {
         if !nobody_looks || !connection.expects_syn_ack(cx, segment, &options) {
             return false;
         }
-        let answer = (!text.is_empty()).then_some(Payload { packet, place: text });
+        let answer = (!text.is_empty()).then_some(Payload::new(packet, text));
         connection.take_syn_ack(cx, segment, &options, answer);
         let id = ConnId { index, generation };
         if segment.fin {
@@ -200,27 +215,19 @@ impl Stack {
     fn handle_tcp(&mut self, now: Instant, ip: &IpHeader, payload: Range<usize>, packet: &mut Arrival<'_>) {
         self.shared.counters.in_segs += 1;
         let verify = (packet.checksum == RxChecksum::Verify).then_some((ip.src, ip.dst));
-        let mut segment = Segment {
-            header: TcpHeader::new(0, 0),
-            payload: Bytes::new(),
-            headers: 0,
-            truesize: packet.truesize,
-            gso_size: packet.gso_size,
-            ecn: ip.ecn,
-            dscp: ip.dscp,
-        };
-        let text = match segment.header.read(&packet.data[payload.clone()], verify) {
+        let mut header = TcpHeader::new(0, 0);
+        let text = match header.read(&packet.data[payload.clone()], verify) {
             Ok(text) => text,
             Err(error) => return self.bad_segment(error),
         };
+        let text = payload.start + text.start..payload.start + text.end;
+        let mut segment = Segment { header, payload: Payload::new(packet, text), ecn: ip.ecn, dscp: ip.dscp };
         let tuple = FourTuple {
             local: ip.dst,
             local_port: segment.header.dst_port,
             peer: ip.src,
             peer_port: segment.header.src_port,
         };
-        segment.headers = (payload.start + text.start) as u16;
-        segment.payload = packet.data.take(payload.start + text.start..payload.start + text.end);
         self.dispatch(now, tuple, &mut segment);
     }
 
@@ -482,27 +489,19 @@ impl Stack {
     }
 }
 
-/// With all that a segment may have; the packet has no more use for its bytes.
+/// With all that a segment may have.
 #[inline(always)]
-pub(super) fn segment_of(
+fn segment_of<'p, 'd>(
     plain: &PlainSegment,
     Layout { options, text }: Layout,
-    packet: &mut Arrival<'_>,
-) -> Segment {
-    let mut segment = Segment {
-        header: plain.header(),
-        payload: Bytes::new(),
-        headers: text.start as u16,
-        truesize: packet.truesize,
-        gso_size: packet.gso_size,
-        ecn: plain.ecn,
-        dscp: plain.dscp,
-    };
-    // Options are large: they are put where they stay.
+    packet: &'p mut Arrival<'d>,
+) -> Segment<'p, 'd> {
+    let payload = Payload::new(packet, text);
+    let mut segment = Segment { header: plain.header(), payload, ecn: plain.ecn, dscp: plain.dscp };
+    // Options are large: they are read where they stay.
     if !options.is_empty() {
-        segment.header.options = TcpOptions::parse(&packet.data[options]);
+        segment.header.options.read(segment.payload.beside(options));
     }
-    segment.payload = packet.data.take(text);
     segment
 }
 

@@ -163,7 +163,7 @@ pub(super) fn tell_listener(listeners: &mut Slab<Listener>, now: Instant, connec
 const BRIEF: u64 = 4_000_000_000;
 
 /// Settles a change that concerns nobody but the connection. False: [`Stack::settle_turn`] must do it.
-#[inline]
+#[inline(always)]
 pub(super) fn settle_ordinary(
     shared: &mut Shared,
     agenda: &mut Agenda,

@@ -3,10 +3,10 @@
 use super::Stack;
 use super::holders::Holder;
 use super::request::{CookieReply, Request};
+use crate::Instant;
 use crate::tcp::accurate_ecn::add_to_syn_ack;
 use crate::tcp::negotiation::{self, TIMESTAMPS_LEN};
 use crate::tcp::window_space::first_field;
-use crate::Instant;
 use alloc::boxed::Box;
 use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 

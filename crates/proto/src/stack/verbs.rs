@@ -222,7 +222,9 @@ impl Stack {
         if syn_only {
             first_bytes.truncate(connection.first_syn_room(cx, &plan));
         }
-        connection.write_first_bytes(cx, first_bytes);
+        if !first_bytes.is_empty() {
+            connection.write_first_bytes(cx, first_bytes);
+        }
         connection.snd.fin_queued = fin;
         cx.counters.active_opens += 1;
         if self.trace.is_some() {

@@ -21,27 +21,21 @@ pub(crate) mod usual_syn_ack;
 
 use super::connection::{Connection, Context};
 use super::handshake::Handshake;
-use bytes::Bytes;
+use super::payload::Payload;
 use wire::{Ecn, Flags, SeqNum, TcpHeader};
 
 /// A segment for a connection.
 #[derive(Debug)]
-pub(crate) struct Segment {
+pub(crate) struct Segment<'p, 'd> {
     pub(crate) header: TcpHeader,
-    pub(crate) payload: Bytes,
-    /// Bytes before the payload: the IP header and TCP's.
-    pub(crate) headers: u16,
-    /// Memory the payload pins.
-    pub(crate) truesize: usize,
-    /// Payload bytes per original segment when merged, else 0.
-    pub(crate) gso_size: u16,
+    pub(crate) payload: Payload<'p, 'd>,
     /// Of the IP header.
     pub(crate) ecn: Ecn,
     /// Its class (RFC 2474).
     pub(crate) dscp: u8,
 }
 
-impl Segment {
+impl Segment<'_, '_> {
     pub(crate) fn has(&self, flags: Flags) -> bool {
         self.header.flags.contains(flags)
     }
@@ -76,7 +70,7 @@ impl Connection {
     /// A segment has arrived; its payload is taken out of it if it is taken at all.
     #[inline(always)]
     pub(crate) fn segment_arrives(&mut self, cx: &mut Context, segment: &mut Segment) -> Reply {
-        self.tally.came(segment.payload.len(), segment.gso_size);
+        self.tally.came(segment.payload.len(), segment.payload.gso_size());
         if matches!(self.handshake.as_deref(), Some(Handshake::Active(_))) {
             return self.arrives_in_syn_sent(cx, segment);
         }

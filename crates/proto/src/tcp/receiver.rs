@@ -2,13 +2,12 @@
 
 use super::ack_delay::AckDelay;
 use super::autotune::Tuner;
+use super::payload::Payload;
 use super::reassembly::Reassembly;
 use super::receive_buffer::{ReceiveBuffer, Spare, pinned};
 use super::window_space::{Space, WindowSpace};
 use crate::Instant;
 use alloc::boxed::Box;
-use bytes::Bytes;
-use core::ops::Range;
 use wire::{Arrival, SackBlocks, SeqNum};
 
 /// When the acknowledgement that is owed must go.
@@ -182,15 +181,13 @@ impl Receiver {
         &mut self,
         now: Instant,
         mut seq: SeqNum,
-        mut payload: Bytes,
-        truesize: usize,
-        gso_size: u16,
+        mut payload: Payload<'_, '_>,
         spare: &mut Spare,
     ) -> u32 {
         let whole = payload.len();
         if seq.before(self.nxt) {
             let old = self.nxt.since(seq).min(payload.len() as u32);
-            payload = payload.slice(old as usize..);
+            payload.advance(old as usize);
             seq += old;
         }
         payload.truncate(if self.adv.after(seq) { self.adv.since(seq) as usize } else { 0 });
@@ -201,37 +198,26 @@ impl Receiver {
         }
         self.last_data_at = now;
         if seq.after(self.nxt) {
-            self.early.get_or_insert_default().insert(seq, payload, truesize, self.space.full());
+            let truesize = payload.truesize();
+            self.early.get_or_insert_default().insert(seq, payload.into_bytes(), truesize, self.space.full());
             self.ack_owed = AckOwed::Now;
             return 0;
         }
-        let place = 0..payload.len();
-        self.take_next(&mut Arrival::shared(&mut payload, truesize, gso_size), place, whole, spare)
+        self.take_next(payload, whole, spare)
     }
 
-    /// As [`accept`](Self::accept), of the payload at `place` in a packet, that is what comes next and lies in the window.
+    /// As [`accept`](Self::accept), of a payload that is what comes next and lies in the window.
     #[inline(always)]
-    pub(crate) fn accept_next(
-        &mut self,
-        now: Instant,
-        packet: &mut Arrival<'_>,
-        place: Range<usize>,
-        spare: &mut Spare,
-    ) -> u32 {
+    pub(crate) fn accept_next(&mut self, now: Instant, payload: Payload<'_, '_>, spare: &mut Spare) -> u32 {
         self.last_data_at = now;
-        let whole = place.len();
-        self.take_next(packet, place, whole, spare)
+        let whole = payload.len();
+        self.take_next(payload, whole, spare)
     }
 
-    /// The payload that comes next lies at `place`, and came in a segment with `whole` bytes of it.
+    /// The payload comes next, and came in a segment with `whole` bytes of it.
     #[inline(always)]
-    fn take_next(
-        &mut self,
-        packet: &mut Arrival<'_>,
-        place: Range<usize>,
-        whole: usize,
-        spare: &mut Spare,
-    ) -> u32 {
+    fn take_next(&mut self, payload: Payload<'_, '_>, whole: usize, spare: &mut Spare) -> u32 {
+        let (packet, place) = payload.parts();
         let Arrival { truesize, gso_size, .. } = *packet;
         let full = if gso_size > 0 { gso_size } else { whole.min(usize::from(u16::MAX)) as u16 };
         let merged = gso_size > 0 && whole > usize::from(gso_size);
@@ -256,9 +242,12 @@ impl Receiver {
         self.nxt.since(before)
     }
 
-    pub(super) fn append(&mut self, payload: Bytes, truesize: usize, spare: &mut Spare) {
+    pub(super) fn append(&mut self, payload: Payload<'_, '_>, spare: &mut Spare) {
         self.came_in_order(payload.len());
-        self.buffer.push(payload, truesize, spare);
+        if !payload.is_empty() {
+            let (packet, place) = payload.parts();
+            self.buffer.push_from(&mut packet.data, place, packet.truesize, spare);
+        }
     }
 
     fn came_in_order(&mut self, len: usize) {
@@ -462,6 +451,7 @@ impl Receiver {
 mod tests {
     use super::*;
     use crate::{Config, SocketOptions};
+    use bytes::Bytes;
     use proptest::prelude::*;
 
     proptest! {
@@ -479,10 +469,12 @@ mod tests {
             let mut edge = receiver.nxt + u32::from(receiver.advertise(1460, 0).0);
             for (arrives, read) in steps {
                 let (seq, room) = (receiver.nxt, receiver.wnd() as usize);
-                let payload = Bytes::from(vec![0; arrives.min(room)]);
-                let len = payload.len();
+                let mut bytes = Bytes::from(vec![0; arrives.min(room)]);
+                let len = bytes.len();
+                let mut packet = Arrival::shared(&mut bytes, len + 200, 0);
                 if len > 0 {
-                    prop_assert_eq!(receiver.accept(Instant::ZERO, seq, payload, len + 200, 0, &mut Spare::default()), len as u32);
+                    let payload = Payload::new(&mut packet, 0..len);
+                    prop_assert_eq!(receiver.accept(Instant::ZERO, seq, payload, &mut Spare::default()), len as u32);
                 }
                 receiver.buffer.read(&mut vec![0; read], &mut Spare::default());
                 let (field, _) = receiver.advertise(1460, shift);

@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, Context};
 use super::packets::Packet;
+use super::payload::Payload;
 use super::send_queue::{Sending, Slices};
 use super::timers::Timer;
 use crate::{Events, Repair, SavedConnection, Windows};
@@ -96,7 +97,9 @@ impl Connection {
             packets.schedule(packet.truesize);
             packets.push(packet);
         }
-        self.rcv.append(Bytes::copy_from_slice(data), len, &mut cx.spare);
+        let mut bytes = Bytes::copy_from_slice(data);
+        let mut packet = wire::Arrival::shared(&mut bytes, len, 0);
+        self.rcv.append(Payload::new(&mut packet, 0..len), &mut cx.spare);
         self.events |= Events::READABLE;
     }
 

@@ -81,6 +81,7 @@ impl Connection {
     }
 
     /// The stream of a connection that opens begins with this.
+    #[inline(never)]
     pub(crate) fn write_first_bytes(&mut self, cx: &mut Context, data: Bytes) {
         let goal = self.size_goal(&cx.capabilities);
         self.snd.queue.write_bytes(data, goal, &mut cx.blocks);

@@ -60,13 +60,6 @@ impl UsualSyn {
         UsualSyn::of(whole)
     }
 
-    /// The same with a Fast Open option behind them that has a cookie of the length that nearly all servers make: that cookie.
-    #[inline(always)]
-    pub fn read_with_cookie(bytes: &[u8]) -> Option<(UsualSyn, [u8; USUAL_COOKIE_LEN])> {
-        let (usual, behind) = bytes.split_first_chunk()?;
-        Some((UsualSyn::of(usual)?, usual_cookie(behind)?))
-    }
-
     #[inline(always)]
     fn of(bytes: &[u8; USUAL_SYN_LEN]) -> Option<UsualSyn> {
         let [k0, k1, m0, m1, k2, k3, k4, k5, v0, v1, v2, v3, e0, e1, e2, e3, k6, k7, k8, shift] = *bytes;
@@ -98,18 +91,6 @@ const USUAL_SYN_KINDS: u64 = u64::from_be_bytes([
     kind::NOP,
     kind::WINDOW_SCALE,
 ]);
-
-/// Those of [`UsualSyn`], in the usual order, at the start of these bytes.
-fn parse_usual_syn(bytes: &[u8]) -> Option<TcpOptions> {
-    let usual = UsualSyn::of(bytes.first_chunk()?)?;
-    Some(TcpOptions {
-        mss: Some(usual.mss),
-        window_scale: Some(usual.window_scale),
-        sack_permitted: true,
-        timestamps: Some(usual.timestamps),
-        ..TcpOptions::default()
-    })
-}
 
 /// Bytes of the cookies that nearly all servers make.
 pub const USUAL_COOKIE_LEN: usize = 8;
@@ -168,26 +149,35 @@ impl TcpOptions {
         }
     }
 
-    #[inline(never)]
     fn parse_all(bytes: &[u8]) -> TcpOptions {
-        match parse_usual_syn(bytes) {
-            Some(options) if bytes.len() == USUAL_SYN_LEN => options,
-            Some(options) => match lone_cookie(&bytes[USUAL_SYN_LEN..]) {
-                None => options.and(&bytes[USUAL_SYN_LEN..]),
-                cookie => TcpOptions { fast_open: cookie, ..options },
-            },
-            None => TcpOptions::default().and(bytes),
+        let mut options = TcpOptions::default();
+        options.read(bytes);
+        options
+    }
+
+    /// Adds those in these bytes between the fixed header and the payload, as [`parse`](Self::parse) finds them: where many options lie for
+    /// good, they need not be moved.
+    #[inline(never)]
+    pub fn read(&mut self, bytes: &[u8]) {
+        let usual = bytes.split_first_chunk().and_then(|(usual, rest)| Some((UsualSyn::of(usual)?, rest)));
+        let Some((usual, rest)) = usual else { return self.walk(bytes) };
+        self.mss = Some(usual.mss);
+        self.window_scale = Some(usual.window_scale);
+        self.sack_permitted = true;
+        self.timestamps = Some(usual.timestamps);
+        match lone_cookie(rest) {
+            None => self.walk(rest),
+            cookie => self.fast_open = cookie,
         }
     }
 
-    /// With those that follow.
-    fn and(mut self, bytes: &[u8]) -> TcpOptions {
+    /// Takes one option after the other.
+    fn walk(&mut self, bytes: &[u8]) {
         for option in RawOptions::new(bytes) {
             if let RawOption::Body(kind, body) = option {
                 self.take(kind, body);
             }
         }
-        self
     }
 
     fn take(&mut self, kind: u8, body: &[u8]) {

@@ -57,7 +57,10 @@ impl Connection {
             return;
         }
         let len = segment.payload.len();
-        let packets = if segment.gso_size == 0 { 1 } else { len.div_ceil(segment.gso_size.into()).max(1) };
+        let packets = match segment.payload.gso_size() {
+            0 => 1,
+            each => len.div_ceil(each.into()).max(1),
+        };
         let Some(marks) = self.accurate_ecn() else { return };
         if marks.count(segment.ecn, len as u32, packets as u32) {
             self.ecn.note_ect();

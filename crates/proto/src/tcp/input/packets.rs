@@ -5,11 +5,11 @@ use super::Segment;
 use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::packets::{Growth, Packet, Seen};
+use crate::tcp::payload::Payload;
 use crate::tcp::receiver::AckOwed;
 use crate::tcp::timers::Timer;
 use crate::{Config, Events, State};
 use alloc::vec::Vec;
-use bytes::{Buf, Bytes};
 use wire::{Flags, SeqNum};
 
 /// Repeated acknowledgements that go at once before they are compressed (Linux's `TCP_FASTRETRANS_THRESH`).
@@ -35,7 +35,7 @@ impl Connection {
     pub(super) fn predict_packet(&mut self, cx: &Context, segment: &Segment) {
         let offered = self.offered_by(segment);
         let plain = self.plain_header();
-        let header = segment.headers.saturating_sub(self.tuple.ip_header_len() as u16);
+        let header = segment.payload.headers().saturating_sub(self.tuple.ip_header_len() as u16);
         let next = segment.header.flags - Flags::PSH == Flags::ACK
             && u32::from(header) == plain
             && segment.seq() == self.rcv.nxt
@@ -164,7 +164,7 @@ impl Connection {
     /// What a segment takes.
     fn packet_of(cx: &Context, segment: &Segment, seq: SeqNum) -> Packet {
         let fin = segment.has(Flags::FIN);
-        let len = u32::from(segment.headers) + segment.payload.len() as u32;
+        let len = u32::from(segment.payload.headers()) + segment.payload.len() as u32;
         let packet = Packet::arriving(seq, segment.end(), fin, len, cx.counters.in_segs as u32);
         // What comes with a SYN is shared with the request that it makes.
         if segment.has(Flags::SYN) { packet.without_room() } else { packet }
@@ -224,10 +224,10 @@ impl Connection {
             packets.push(packet);
         }
         let old = self.rcv.nxt.since(seq) as usize;
-        let mut payload = core::mem::take(&mut segment.payload);
+        let mut payload = segment.payload.take();
         let len = payload.len();
-        payload.advance(old.min(len));
-        self.rcv.append(payload, segment.truesize, &mut cx.spare);
+        payload.advance(old);
+        self.rcv.append(payload, &mut cx.spare);
         self.events |= Events::READABLE;
         if len > 0 && !segment.has(Flags::SYN) {
             self.text_came(cx, segment, &packet);
@@ -248,7 +248,7 @@ impl Connection {
             packets.schedule(packet.truesize);
             packets.push(packet);
         }
-        self.rcv.append(core::mem::take(&mut segment.payload), segment.truesize, &mut cx.spare);
+        self.rcv.append(segment.payload.take(), &mut cx.spare);
     }
 
     fn take_fin_of_packet(&mut self, config: &Config) {
@@ -289,11 +289,11 @@ impl Connection {
         let (sizes, told, pushed) = (self.sizes(&cx.config), self.rcv.told(), self.rcv.delay.pushed());
         let seen = Seen {
             len: packet.len(),
-            each: segment.gso_size.into(),
+            each: segment.payload.gso_size().into(),
             truesize: packet.truesize,
             pushed: segment.has(Flags::PSH),
             marked: segment.header.flags.intersects(Flags::FIN | Flags::URG | Flags::SYN | Flags::PSH),
-            header: u32::from(segment.headers).saturating_sub(self.tuple.ip_header_len() as u32),
+            header: u32::from(segment.payload.headers()).saturating_sub(self.tuple.ip_header_len() as u32),
             plain_header: self.plain_header(),
         };
         let Some(packets) = self.rcv.space.packets_mut() else { return };
@@ -364,7 +364,7 @@ impl Connection {
         let placed = packets.place_early(packet, sack, &mut |part, goes_on| twice.push((part, goes_on)));
         cx.counters.ofo_merge += u64::from(placed.merged) + u64::from(placed.covers);
         if !placed.merged {
-            self.rcv.keep_early(seq, core::mem::take(&mut segment.payload), segment.truesize);
+            self.rcv.keep_early(seq, segment.payload.take());
             if packet.fin {
                 self.rcv.accept_fin(packet.end - 1);
             }
@@ -444,9 +444,10 @@ impl crate::tcp::receiver::Receiver {
     }
 
     /// A payload beyond a gap; its packet is known.
-    fn keep_early(&mut self, seq: SeqNum, payload: Bytes, truesize: usize) {
+    fn keep_early(&mut self, seq: SeqNum, payload: Payload<'_, '_>) {
         if !payload.is_empty() {
-            self.early.get_or_insert_default().insert(seq, payload, truesize, u32::MAX);
+            let truesize = payload.truesize();
+            self.early.get_or_insert_default().insert(seq, payload.into_bytes(), truesize, u32::MAX);
         }
     }
 }

@@ -11,13 +11,13 @@ use crate::Events;
 use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::nagle::Nagle;
+use crate::tcp::payload::Payload;
 use crate::tcp::receiver::Receiver;
 use crate::tcp::recovery::Purpose;
 use crate::tcp::send_queue::Lone;
 use crate::tcp::timers::Timer;
 use crate::tcp::window_space::Space;
-use core::ops::Range;
-use wire::{Arrival, Ecn, Flags, PlainSegment, SeqNum, Timestamps};
+use wire::{Ecn, Flags, PlainSegment, SeqNum, Timestamps};
 
 /// A segment without other options than timestamps, and flags than ACK, PSH and FIN.
 #[derive(Clone, Copy)]
@@ -57,12 +57,6 @@ impl Ordinary {
         let (pushed, fin) = (flags.contains(Flags::PSH), flags.contains(Flags::FIN));
         Ordinary { seq, ack, window, pushed, fin, timestamps, len, ecn, completes: false }
     }
-}
-
-/// A payload that has not been taken out of its packet.
-pub(crate) struct Payload<'p, 'd> {
-    pub(crate) packet: &'p mut Arrival<'d>,
-    pub(crate) place: Range<usize>,
 }
 
 impl Connection {
@@ -141,7 +135,7 @@ impl Connection {
     ) {
         let (len, ack, ends) = (segment.len, segment.ack, self.ends_with(segment));
         debug_assert!(ends || !self.orphan && !self.snd.fin_queued && !self.rcv.fin_received);
-        self.tally.came(len, text.as_ref().map_or(0, |text| text.packet.gso_size));
+        self.tally.came(len, text.as_ref().map_or(0, |text| text.gso_size()));
         self.ecn.forget_reduction(self.snd.una);
         let progress = ack != self.snd.una;
         let offered = self.offered_in(segment.window);
@@ -291,5 +285,5 @@ impl Connection {
 /// Apart, so that what it needs lies in registers there, and what the others need here.
 #[inline(never)]
 fn take_out(receiver: &mut Receiver, cx: &mut Context, text: Payload<'_, '_>) {
-    receiver.accept_next(cx.now, text.packet, text.place, &mut cx.spare);
+    receiver.accept_next(cx.now, text, &mut cx.spare);
 }

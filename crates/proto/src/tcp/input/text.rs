@@ -161,14 +161,7 @@ impl Connection {
         let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
         let len = segment.payload.len() as u32;
         let end = segment.end();
-        let accepted = self.rcv.accept(
-            cx.now,
-            seq,
-            core::mem::take(&mut segment.payload),
-            segment.truesize,
-            segment.gso_size,
-            &mut cx.spare,
-        );
+        let accepted = self.rcv.accept(cx.now, seq, segment.payload.take(), &mut cx.spare);
         if accepted > 0 {
             self.events |= Events::READABLE;
             self.note_arrival(cx.now);

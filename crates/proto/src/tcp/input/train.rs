@@ -4,6 +4,7 @@
 use crate::State;
 use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
+use crate::tcp::payload::Payload;
 use crate::tcp::receiver::AckOwed;
 use crate::{AckHabit, Events};
 use core::ops::Range;
@@ -83,7 +84,7 @@ impl Connection {
             self.remember_timestamp(cx.now, tsval);
         }
         let last_data_at = self.rcv.last_data_at;
-        self.rcv.accept_next(cx.now, packet, text.place, &mut cx.spare);
+        self.rcv.accept_next(cx.now, Payload::new(packet, text.place), &mut cx.spare);
         self.note_arrival(cx.now);
         if self.rcv.is_tunable() {
             let echo = run.echo.filter(|_| self.rcv.is_full_sized(len as u32));

@@ -5,7 +5,7 @@
 //! what those steps do for such a segment, in their order. Random worlds compare the two
 //! (`cargo xtask simulate --differential`).
 
-use super::predicted::{Ordinary, Payload};
+use super::predicted::Ordinary;
 use crate::fast_open::ClientPlan;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::fast_open_client::SynAck;
@@ -13,6 +13,7 @@ use crate::tcp::handshake::{ActiveOpen, Handshake};
 use crate::tcp::mtu_search::ALWAYS;
 use crate::tcp::nagle::Nagle;
 use crate::tcp::negotiation::{Negotiated, mss_min};
+use crate::tcp::payload::Payload;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::{AckHabit, Config, Events};
@@ -96,7 +97,7 @@ impl Connection {
         (segment, options): (&Ordinary, &UsualSyn),
         answer: Option<Payload<'_, '_>>,
     ) {
-        self.tally.came(segment.len, answer.as_ref().map_or(0, |answer| answer.packet.gso_size));
+        self.tally.came(segment.len, answer.as_ref().map_or(0, |answer| answer.gso_size()));
         let agreed = Negotiated::as_usual(&cx.config, self.tuple.peer.is_v4(), options);
         self.agree(cx, agreed);
         self.start_receiver(cx, segment.seq);
