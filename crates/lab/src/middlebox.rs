@@ -2,19 +2,23 @@
 //!
 //! Each box is a value with state; it sees every packet of its path in both directions and says what goes on.
 //! Boxes for Fast Open's troubles: [`DropSynData`], [`StripFastOpen`], [`DropNthSynAck`], [`Duplicate`], [`AlternatingNat`]; for
-//! those of data: [`LoseAt`], [`BlackHole`], [`SynProxy`].
+//! those of data: [`LoseAt`], [`BlackHole`], [`SynProxy`], [`Firewall`], [`AckThinner`].
 
 mod drops;
+mod firewall;
 mod moments;
 mod nat;
 mod oversize;
 mod rewrites;
+mod thinning;
 
 pub use drops::{DropNthSynAck, DropSynData};
+pub use firewall::Firewall;
 pub use moments::{LoseAt, Share};
 pub use nat::AlternatingNat;
 pub use oversize::BlackHole;
 pub use rewrites::{Duplicate, StripFastOpen, SynProxy};
+pub use thinning::AckThinner;
 
 use bytes::Bytes;
 use core::any::Any;

@@ -48,12 +48,14 @@ mod path;
 mod queue;
 mod sink;
 mod sys;
+mod ways;
 
 pub(crate) use card::nanos;
 pub use card::{CardPlan, CardStats};
 pub use host::{HostPlan, Profile};
 pub use path::Route;
 pub use sys::{Calls, Sys};
+pub use ways::Ways;
 
 use crate::apps::App;
 use crate::capture::{Capture, HostId, PacketId, Place};
@@ -65,8 +67,9 @@ use core::time::Duration;
 use host::Host;
 use path::{Outcome, Path};
 use proto::{Instant, Stack, TraceMask};
-use qdisc::LinkStats;
+use qdisc::{LinkStats, Packet};
 use queue::Traveller;
+use smallvec::SmallVec;
 use std::cell::Cell;
 use std::rc::Rc;
 use wire::{Addr, IpHeader, RxPacket};
@@ -114,7 +117,8 @@ impl Network {
         id
     }
 
-    /// Joins two hosts. A host sends to the path whose other end holds the destination address, else to its first path.
+    /// Joins two hosts. A host sends to the path whose other end holds the destination address, else to its first path;
+    /// one with a table of its own ([`Ways`]) as that says.
     pub fn join(&mut self, first: HostId, second: HostId, route: Route) -> PathId {
         let seed = derived_seed(self.seed, 1 << 32 | self.paths.len() as u64);
         self.paths.push(Path::new(self.paths.len(), [first, second], route, seed));
@@ -177,6 +181,16 @@ impl Network {
     /// Counters of a path's wires in one direction, from its first end.
     pub fn link_stats(&self, path: PathId, direction: Direction) -> Vec<LinkStats> {
         self.paths[path.0].stats(direction)
+    }
+
+    /// A host's table of routes and filters, if it has one.
+    pub fn ways(&self, host: HostId) -> Option<&Ways> {
+        self.hosts[host.0].ways.as_ref()
+    }
+
+    /// Gives a host a table of routes and filters.
+    pub fn set_ways(&mut self, host: HostId, ways: Ways) {
+        self.hosts[host.0].ways = Some(ways);
     }
 
     /// What a host's card has done; `None`: it has none.
@@ -300,8 +314,10 @@ impl Network {
     }
 
     /// Puts a packet on the path that leads to its destination.
-    fn transmit(&mut self, host: HostId, Traveller { packet, bytes }: Traveller) {
-        let Some(path) = self.route(host, &bytes) else {
+    fn transmit(&mut self, host: HostId, traveller: Traveller) {
+        let path = self.route(host, &traveller);
+        let Traveller { packet, bytes } = traveller;
+        let Some(path) = path else {
             self.capture.push(self.now, packet, Place::Lost { by: "no route".into() }, bytes);
             return;
         };
@@ -319,15 +335,29 @@ impl Network {
         self.capture.push(self.now, packet, place, bytes);
     }
 
-    fn route(&self, host: HostId, packet: &[u8]) -> Option<usize> {
-        let destination = IpHeader::parse(packet).ok()?.0.dst;
+    /// By the host's table if it has one; else towards whoever holds the address. Where several hosts do, flows are shared out among them
+    /// by their hash, as a load balancer or a router with equal routes does.
+    fn route(&self, host: HostId, packet: &Traveller) -> Option<usize> {
+        let destination = IpHeader::parse(&packet.bytes).ok()?.0.dst;
         let mut attached =
             self.paths.iter().enumerate().filter_map(|(index, path)| Some((index, path.peer_of(host)?)));
+        if let Some(ways) = &self.hosts[host.0].ways {
+            return attached.nth(ways.device_for(destination.to_ip())?).map(|(index, _)| index);
+        }
         let first = attached.clone().next()?.0;
         let holds = |peer: HostId| {
             self.hosts[peer.0].addresses.iter().any(|address| Addr::from(*address) == destination)
         };
-        Some(attached.find(|(_, peer)| holds(*peer)).map_or(first, |(index, _)| index))
+        let mut holders: SmallVec<[(usize, HostId); 2]> = attached.filter(|(_, peer)| holds(*peer)).collect();
+        holders.dedup_by_key(|(_, peer)| *peer);
+        let share = packet.flow_hash() as usize % holders.len().max(1);
+        Some(holders.get(share).map_or(first, |(index, _)| *index))
+    }
+
+    /// Does the host take what comes by this path? Its filters may not.
+    fn admits(&mut self, host: HostId, path: usize, packet: &[u8]) -> bool {
+        let before = self.paths[..path].iter().filter(|path| path.peer_of(host).is_some()).count();
+        self.hosts[host.0].ways.as_mut().is_none_or(|ways| ways.admits(packet, before))
     }
 
     /// What a path has to tell: packets that arrived or were lost, and how long its queues are.
@@ -336,6 +366,11 @@ impl Network {
         let mut arrivals = Vec::new();
         for Outcome { packet, bytes, place } in outcomes {
             if let Place::Arrived(host) = place {
+                if !self.admits(host, path, &bytes) {
+                    let by = "reverse path filter".into();
+                    self.capture.push(self.now, packet, Place::Lost { by }, bytes);
+                    continue;
+                }
                 let frame = Traveller { packet, bytes };
                 let Some(Traveller { packet, bytes }) = self.hosts[host.0].receive(self.now, frame) else {
                     arrivals.push((host, None));

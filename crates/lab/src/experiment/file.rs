@@ -76,6 +76,9 @@ pub(super) struct PathPart {
     #[serde(rename = "box")]
     pub(super) middlebox: Option<BoxName>,
     pub(super) mtu: Option<usize>,
+    /// Round trip of a second path, at which the server's `eth1` is.
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) second: Option<Time>,
     /// Several links, and how the server's bond chooses; every further link is `skew` longer.
     #[serde(default, deserialize_with = "optional")]
     pub(super) bond: Option<Bonding>,
@@ -106,6 +109,14 @@ pub(super) enum Towards {
     Server,
 }
 
+/// A device of a host with two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum DeviceName {
+    Eth0,
+    Eth1,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum BoxName {
@@ -116,6 +127,8 @@ pub(super) enum BoxName {
     SynProxy,
     AlternatingNat,
     BlackHole,
+    Firewall,
+    AckThinner,
 }
 
 /// An end.
@@ -129,6 +142,7 @@ pub(super) struct EndPart {
     /// In the words of `ip route`.
     pub(super) route: Option<String>,
     pub(super) nodelay: Option<bool>,
+    pub(super) keepalive: Option<bool>,
     #[serde(default, deserialize_with = "optional")]
     pub(super) sndbuf: Option<Size>,
     #[serde(default, deserialize_with = "optional")]
@@ -146,6 +160,12 @@ pub(super) struct EndPart {
     pub(super) backlog: Option<u32>,
     pub(super) fast_open: Option<u32>,
     pub(super) accepts: Option<bool>,
+    /// So many, with the same address, behind a load balancer.
+    pub(super) servers: Option<usize>,
+    /// Each has a cookie key of its own.
+    pub(super) own_keys: Option<bool>,
+    /// The device that packets leave by, where there are two.
+    pub(super) leaves_by: Option<DeviceName>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

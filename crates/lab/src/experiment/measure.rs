@@ -9,7 +9,7 @@ use core::time::Duration;
 use proto::{Instant, LimitedBy, State, Traced};
 
 /// Each measure, what it takes after the run, and what it is.
-pub(super) const MEASURES: [(&str, &str, &str); 24] = [
+pub(super) const MEASURES: [(&str, &str, &str); 25] = [
     ("time", "[n]", "from the first step of a client's connection to its last; the n-th one, or the mean"),
     ("first byte", "[n]", "from the first SYN to the first byte of the reply"),
     ("goodput", "", "bytes of data per second, from the first SYN to the last data that arrived"),
@@ -31,6 +31,7 @@ pub(super) const MEASURES: [(&str, &str, &str); 24] = [
     ("queue", "", "most packets that waited at once"),
     ("wait", "PERCENTILE", "time in the queue and the transmitter, e.g. wait(fifo, 95)"),
     ("drops", "", "packets lost by queues"),
+    ("martians", "", "lines that the server's log_martians wrote"),
     ("link", "N", "packets towards the client on the N-th link of a bond"),
     ("device", "client|server COUNTER", "a counter of an end's device"),
     ("cwnd", "", "largest congestion window in bytes"),
@@ -91,11 +92,15 @@ impl<'a> Measured<'a> {
             "done" => client.iter().filter(|told| told.done_at.is_some()).count() as f64,
             "accepted" => self.played.told[1].len() as f64,
             "read" => self.played.told[end(first)?].iter().map(|told| told.read as f64).sum(),
-            "state" => self.played.states[end(first)?].of(state(argument(1))?) as f64,
+            "state" => {
+                let state = state(argument(1))?;
+                self.played.states[end(first)?].iter().map(|counts| counts.of(state) as f64).sum()
+            }
             "limited" => self.limited(first)?,
             "queue" => self.longest_queue(),
             "wait" => self.wait(first)?,
             "drops" => self.played.links.iter().flatten().map(|link| link.drops_queue as f64).sum(),
+            "martians" => self.played.martians as f64,
             "link" => {
                 let number: Option<usize> = first.and_then(|text| text.parse().ok());
                 let packets = number.and_then(|number| self.played.bonded.get(number.checked_sub(1)?));

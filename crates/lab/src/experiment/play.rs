@@ -2,15 +2,17 @@
 
 use super::device::DevicePart;
 use super::event::Act;
-use super::file::{Bonding, BoxName, EndPart, EventPart, File, PathPart, ProfileName, RunPart, Towards};
+use super::file::{
+    Bonding, BoxName, DeviceName, EndPart, EventPart, File, PathPart, ProfileName, RunPart, Towards,
+};
 use super::quantities::{Size, Time};
 use crate::apps::{Program, Rounds, Step, Told};
 use crate::capture::{Capture, HostId};
 use crate::middlebox::{
-    AlternatingNat, BlackHole, Direction, DropNthSynAck, DropSynData, Duplicate, Middlebox, StripFastOpen,
-    SynProxy,
+    AckThinner, AlternatingNat, BlackHole, Direction, DropNthSynAck, DropSynData, Duplicate, Firewall,
+    Middlebox, StripFastOpen, SynProxy,
 };
-use crate::network::{CardStats, HostPlan, Network, PathId, Profile, Route};
+use crate::network::{CardStats, HostPlan, Network, PathId, Profile, Route, Ways};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use proto::fast_open::{Key, KeyRing};
@@ -31,6 +33,8 @@ const RTT: Duration = Duration::from_millis(40);
 const LIMIT: Duration = Duration::from_secs(600);
 /// Largest packet that passes a black hole.
 const BLACK_HOLE: usize = 1300;
+/// After so long without a packet the firewall has forgotten a connection.
+const FIREWALL_IDLE: Duration = Duration::from_secs(60);
 
 /// A variant that was run.
 #[derive(Clone, Debug)]
@@ -40,9 +44,11 @@ pub(super) struct Played {
     pub(super) client: HostId,
     pub(super) told: [Vec<Told>; 2],
     pub(super) counters: [BTreeMap<String, u64>; 2],
-    pub(super) states: [StateCounts; 2],
+    pub(super) states: [Vec<StateCounts>; 2],
     /// Of the wires towards the client, and towards the server.
     pub(super) links: [Vec<LinkStats>; 2],
+    /// Lines that the server's `log_martians` wrote.
+    pub(super) martians: usize,
     /// Packets on each link of a bond, towards the client.
     pub(super) bonded: Vec<u64>,
     pub(super) cards: [Option<CardStats>; 2],
@@ -83,16 +89,25 @@ impl<'a> Variant<'a> {
             ..ListenOptions::default()
         };
         let steps = |end: &EndPart| end.steps.clone().unwrap_or_default();
-        let serving = Program::server(SERVER, listening, steps(server), server.accepts.unwrap_or(true));
-        let server_id = network.add_host(self.plan(server, SERVER.ip())?, serving);
-        self.prepare(&mut network, server_id, server)?;
+        let mut servers = Vec::new();
+        for _ in 0..server.servers.unwrap_or(1).max(1) {
+            let accepts = server.accepts.unwrap_or(true);
+            let serving = Program::server(SERVER, listening.clone(), steps(server), accepts);
+            servers.push(network.add_host(self.plan(server, SERVER.ip())?, serving));
+        }
         // The client acts as soon as it is there: its way must be there before.
         let client_id = network.add_host(self.plan(client, CLIENT.into())?, crate::apps::Idle);
-        let path = network.join(client_id, server_id, self.route()?);
+        let mut paths = Vec::new();
+        for (number, server_id) in servers.iter().enumerate() {
+            paths.push(network.join(client_id, *server_id, self.route()?));
+            self.second_way(&mut network, client_id, *server_id)?;
+            self.prepare(&mut network, *server_id, server)?;
+            let key = if server.own_keys == Some(true) { 7 + number as u8 } else { 7 };
+            network.with_stack(*server_id, |stack, _| {
+                stack.set_fast_open_key(KeyRing::new(Key::from_bytes([key; 16])))
+            });
+        }
         self.prepare(&mut network, client_id, client)?;
-        network.with_stack(server_id, |stack, _| {
-            stack.set_fast_open_key(KeyRing::new(Key::from_bytes([7; 16])))
-        });
         let rounds = Rounds {
             count: client.connections.unwrap_or(1),
             at_once: client.at_once.unwrap_or(1),
@@ -100,27 +115,60 @@ impl<'a> Variant<'a> {
         };
         let options = ConnectOptions { socket: socket(client), ..ConnectOptions::default() };
         network.set_app(client_id, Program::client(SERVER, options, steps(client), rounds));
-        self.run(&mut network, path, [client_id, server_id])?;
-        let ends = [client_id, server_id];
-        Ok(Played {
-            name: self.name.to_owned(),
-            told: ends.map(|end| network.app::<Program>(end).told().cloned().collect()),
-            counters: ends.map(|end| network.stack(end).nstat().into_iter().collect()),
-            states: ends.map(|end| network.stack(end).states()),
-            links: [Direction::Backward, Direction::Forward].map(|way| network.link_stats(path, way)),
-            bonded: network.bond_packets(path, Direction::Backward),
-            cards: ends.map(|end| network.card_stats(end)),
-            capture: network.capture().clone(),
-            client: client_id,
-        })
+        self.run(&mut network, &paths, client_id, &servers)?;
+        Ok(self.told(&network, &paths, client_id, &servers))
     }
 
-    fn run(&self, network: &mut Network, path: PathId, ends: [HostId; 2]) -> Result<(), String> {
+    /// What is known at the end; of several servers the sums.
+    fn told(&self, network: &Network, paths: &[PathId], client: HostId, servers: &[HostId]) -> Played {
+        let ends = [&[client][..], servers];
+        let told = |host: &HostId| network.app::<Program>(*host).told().cloned().collect::<Vec<_>>();
+        let links = |way| paths.iter().flat_map(|path| network.link_stats(*path, way)).collect();
+        Played {
+            name: self.name.to_owned(),
+            told: ends.map(|hosts| hosts.iter().flat_map(told).collect()),
+            counters: ends.map(|hosts| counters(network, hosts)),
+            states: ends.map(|hosts| hosts.iter().map(|host| network.stack(*host).states()).collect()),
+            links: [Direction::Backward, Direction::Forward].map(links),
+            bonded: network.bond_packets(paths[0], Direction::Backward),
+            cards: ends.map(|hosts| network.card_stats(hosts[0])),
+            martians: network.ways(servers[0]).map_or(0, |ways| ways.martians().len()),
+            capture: network.capture().clone(),
+            client,
+        }
+    }
+
+    /// The server's second device, and the table that says which of them packets leave by.
+    fn second_way(&self, network: &mut Network, client: HostId, server: HostId) -> Result<(), String> {
+        let end = &self.ends[1];
+        let Some(rtt) = self.path.second else {
+            return match end.leaves_by {
+                Some(_) => {
+                    Err("`leaves_by` needs a second way: give the path `second`, its round trip".into())
+                }
+                None => Ok(()),
+            };
+        };
+        network.join(client, server, Route::with_rtt(rtt.0));
+        let device = usize::from(end.leaves_by == Some(DeviceName::Eth1));
+        network.set_ways(server, Ways::default_by(device));
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        network: &mut Network,
+        paths: &[PathId],
+        client: HostId,
+        servers: &[HostId],
+    ) -> Result<(), String> {
         let mut passed = Duration::ZERO;
         for event in &self.events {
             network.run_for(event.at.0.saturating_sub(passed));
             passed = passed.max(event.at.0);
-            act(network, path, ends, &event.act)?;
+            for (path, server) in paths.iter().zip(servers) {
+                act(network, *path, [client, *server], &event.act)?;
+            }
         }
         network.run_until_quiet(self.limit.saturating_sub(passed));
         Ok(())
@@ -137,8 +185,15 @@ impl<'a> Variant<'a> {
     }
 
     fn prepare(&self, network: &mut Network, host: HostId, end: &EndPart) -> Result<(), String> {
+        // A host with two devices has filters of its own before its stack.
+        let mut ways = network.ways(host).cloned();
+        let mut of_device = |name: &str, value: &str| ways.as_mut().is_some_and(|ways| ways.set(name, value));
+        let rest: Vec<_> = end.set.iter().filter(|(name, value)| !of_device(name, &value.text())).collect();
+        if let Some(ways) = ways {
+            network.set_ways(host, ways);
+        }
         network.with_stack(host, |stack, now| {
-            for (name, value) in &end.set {
+            for (name, value) in rest {
                 stack.set(now, name, &value.text()).map_err(|error| format!("`{name}`: {error}"))?;
             }
             if let Some(text) = &end.route {
@@ -185,6 +240,20 @@ impl<'a> Variant<'a> {
     }
 }
 
+/// Counters of hosts by Linux's names, added up.
+fn counters(network: &Network, hosts: &[HostId]) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for host in hosts {
+        for (name, value) in network.stack(*host).nstat() {
+            *sums.entry(name).or_default() += value;
+        }
+        if let Some(ways) = network.ways(*host) {
+            *sums.entry("TcpExtIPReversePathFilter".into()).or_default() += ways.filtered();
+        }
+    }
+    sums
+}
+
 fn middlebox(name: BoxName) -> Box<dyn Middlebox> {
     match name {
         BoxName::DropSynData => Box::new(DropSynData),
@@ -193,6 +262,8 @@ fn middlebox(name: BoxName) -> Box<dyn Middlebox> {
         BoxName::Duplicate => Box::new(Duplicate),
         BoxName::SynProxy => Box::new(SynProxy),
         BoxName::AlternatingNat => Box::new(AlternatingNat::new(PUBLIC)),
+        BoxName::Firewall => Box::new(Firewall::new(FIREWALL_IDLE)),
+        BoxName::AckThinner => Box::new(AckThinner::new(16)),
         BoxName::BlackHole => Box::new(BlackHole::new(BLACK_HOLE)),
     }
 }
@@ -201,6 +272,7 @@ fn socket(end: &EndPart) -> SocketOptions {
     let size = |size: Option<Size>| size.map(|size| u32::try_from(size.0).unwrap_or(u32::MAX));
     SocketOptions {
         nodelay: end.nodelay.unwrap_or_default(),
+        keepalive: end.keepalive.unwrap_or_default(),
         send_buffer: size(end.sndbuf),
         recv_buffer: size(end.rcvbuf),
         ..SocketOptions::default()
@@ -261,6 +333,7 @@ fn path_over(own: &PathPart, base: &PathPart) -> PathPart {
         towards: own.towards.or(base.towards),
         middlebox: own.middlebox.or(base.middlebox),
         mtu: own.mtu.or(base.mtu),
+        second: own.second.or(base.second),
         bond: own.bond.or(base.bond),
         links: own.links.or(base.links),
         skew: own.skew.or(base.skew),
@@ -277,6 +350,7 @@ fn end_over(own: &EndPart, base: &EndPart) -> EndPart {
         set,
         route: own.route.clone().or_else(|| base.route.clone()),
         nodelay: own.nodelay.or(base.nodelay),
+        keepalive: own.keepalive.or(base.keepalive),
         sndbuf: own.sndbuf.or(base.sndbuf),
         rcvbuf: own.rcvbuf.or(base.rcvbuf),
         steps,
@@ -286,6 +360,9 @@ fn end_over(own: &EndPart, base: &EndPart) -> EndPart {
         backlog: own.backlog.or(base.backlog),
         fast_open: own.fast_open.or(base.fast_open),
         accepts: own.accepts.or(base.accepts),
+        servers: own.servers.or(base.servers),
+        own_keys: own.own_keys.or(base.own_keys),
+        leaves_by: own.leaves_by.or(base.leaves_by),
         device: match (own.device.clone(), &base.device) {
             (Some(own), Some(base)) => Some(own.over(base)),
             (own, base) => own.or_else(|| base.clone()),

@@ -20,6 +20,7 @@ pub const SHELF: &[Shelved] = &shelf![
     "round-trips",
     "key-change",
     "alternating-nat",
+    "server-pool",
     "syn-data-dropped",
     "long-request",
     "fast-open-queue",
@@ -32,6 +33,7 @@ pub const SHELF: &[Shelved] = &shelf![
     "send-buffer",
     "initial-window",
     "cached-ssthresh",
+    "ack-thinning",
     "loss-and-rtt",
     "tail-loss",
     "idle-restart",
@@ -52,5 +54,7 @@ pub const SHELF: &[Shelved] = &shelf![
     "input-backlog",
     "black-hole",
     "bonding",
+    "dual-homed",
+    "forgetful-firewall",
     "nagle",
 ];

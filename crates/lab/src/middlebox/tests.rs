@@ -93,3 +93,31 @@ fn what_is_not_tcp_passes() {
         assert_eq!(middlebox.handle_packet(NOW, Direction::Forward, junk[0].clone()).as_slice(), junk);
     }
 }
+
+#[test]
+fn a_firewall_lets_in_what_began_inside_and_forgets_the_silent() {
+    let mut firewall = Firewall::new(core::time::Duration::from_secs(60));
+    let (syn, data) = (from_client(Flags::SYN, 0, 0, 0), from_client(Flags::ACK, 1, 1, 5));
+    let reply = from_server(Flags::SYN | Flags::ACK, 0, 1, 0);
+    let mut at = |seconds: u64, direction, segment: &Segment| {
+        let now = Instant::from_nanos(seconds * 1_000_000_000);
+        firewall.handle_packet(now, direction, segment.emit()).len()
+    };
+    assert_eq!(at(0, Direction::Backward, &reply), 0, "nobody inside has begun");
+    assert_eq!((at(0, Direction::Forward, &syn), at(1, Direction::Backward, &reply)), (1, 1));
+    assert_eq!((at(61, Direction::Forward, &data), at(122, Direction::Forward, &data)), (1, 0));
+    assert_eq!(at(122, Direction::Backward, &reply), 0);
+    assert_eq!(at(123, Direction::Forward, &syn), 1, "a new connection");
+}
+
+#[test]
+fn a_thinner_keeps_what_tells_something() {
+    let mut thinner = AckThinner::new(4);
+    for n in 0..8 {
+        handle(&mut thinner, Direction::Backward, &from_server(Flags::ACK, 1 + 100 * n, 1, 100));
+    }
+    let mut passes = |ack| forward(&mut thinner, &from_client(Flags::ACK, 1, ack, 0)).len();
+    let passed: Vec<usize> = [101, 201, 301, 401, 401, 501, 801].map(&mut passes).to_vec();
+    // Four segments, the same again, and that everything is there.
+    assert_eq!(passed, [0, 0, 0, 1, 1, 0, 1]);
+}

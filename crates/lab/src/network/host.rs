@@ -5,6 +5,7 @@ use super::derived_seed;
 use super::queue::Traveller;
 use super::sink::Sink;
 use super::sys::{Calls, Sys};
+use super::ways::Ways;
 use crate::apps::App;
 use bytes::Bytes;
 use core::net::IpAddr;
@@ -82,6 +83,7 @@ pub(super) struct Host {
     pub(super) stack: Stack,
     pub(super) app: Box<dyn App>,
     pub(super) addresses: Vec<IpAddr>,
+    pub(super) ways: Option<Ways>,
     calls: Calls,
     sink: Sink,
     events: VecDeque<(SocketId, Events)>,
@@ -101,7 +103,7 @@ impl Host {
             stack.add_address(*address, if address.is_ipv4() { 24 } else { 64 });
         }
         let (addresses, calls) = (plan.addresses, plan.calls);
-        Host { stack, app, addresses, calls, sink, events: VecDeque::new() }
+        Host { stack, app, addresses, ways: None, calls, sink, events: VecDeque::new() }
     }
 
     pub(super) fn calls(&self) -> Calls {

@@ -1,0 +1,60 @@
+//! A stateful firewall: only what belongs to a connection that began inside passes, and a connection that is silent is forgotten.
+
+use super::{Direction, Middlebox, Passed, pass};
+use crate::segment::Segment;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use core::time::Duration;
+use proto::Instant;
+use std::collections::BTreeMap;
+use wire::Flags;
+
+/// A firewall whose inside is the path's first end. Packets of no connection it knows vanish without a word.
+#[derive(Clone, Debug)]
+pub struct Firewall {
+    idle: Duration,
+    /// Inner and outer end, and when a packet last passed.
+    flows: BTreeMap<(SocketAddr, SocketAddr), Instant>,
+}
+
+impl Firewall {
+    /// One that forgets a connection on which nothing passed for so long.
+    pub fn new(idle: Duration) -> Firewall {
+        Firewall { idle, flows: BTreeMap::new() }
+    }
+
+    /// Connections it knows.
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Does it know none?
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+}
+
+impl Middlebox for Firewall {
+    fn name(&self) -> &str {
+        "firewall"
+    }
+
+    fn handle_packet(&mut self, now: Instant, direction: Direction, packet: Bytes) -> Passed {
+        let Some(segment) = Segment::parse(&packet) else { return pass(packet) };
+        let (inner, outer) = match direction {
+            Direction::Forward => (segment.src(), segment.dst()),
+            Direction::Backward => (segment.dst(), segment.src()),
+        };
+        let begins = direction == Direction::Forward && segment.is_syn();
+        let known = self.flows.get(&(inner, outer)).is_some_and(|last| now.since(*last) <= self.idle);
+        if !known && !begins {
+            self.flows.remove(&(inner, outer));
+            return Passed::new();
+        }
+        match segment.tcp.flags.contains(Flags::RST) {
+            true => self.flows.remove(&(inner, outer)),
+            false => self.flows.insert((inner, outer), now),
+        };
+        pass(packet)
+    }
+}

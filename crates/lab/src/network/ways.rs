@@ -1,0 +1,146 @@
+//! A host's several devices: which one a packet leaves by, and which may bring one from where (`rp_filter`).
+//!
+//! The n-th path that joins a host is at its n-th device, `eth0` the first. A host that is told nothing here has no table: its packets go
+//! towards whoever holds the address.
+
+use core::net::{IpAddr, Ipv4Addr};
+use std::collections::BTreeMap;
+use wire::{Flags, IpHeader, protocol};
+
+/// A host's table of routes, and its filters.
+#[derive(Clone, Debug, Default)]
+pub struct Ways {
+    /// Network, prefix length, device: the longest that fits holds.
+    routes: Vec<(Ipv4Addr, u8, usize)>,
+    /// `net.ipv4.conf.NAME.rp_filter` and `….log_martians`, `all` among them.
+    settings: BTreeMap<String, (u8, bool)>,
+    filtered: u64,
+    martians: Vec<String>,
+}
+
+impl Ways {
+    /// A host that sends everything by this device.
+    pub fn default_by(device: usize) -> Ways {
+        Ways { routes: vec![(Ipv4Addr::UNSPECIFIED, 0, device)], ..Ways::default() }
+    }
+
+    /// Adds a route.
+    pub fn route(mut self, network: Ipv4Addr, prefix_len: u8, device: usize) -> Ways {
+        self.routes.push((network, prefix_len.min(32), device));
+        self
+    }
+
+    /// Changes `net.ipv4.conf.NAME.rp_filter` or `….log_martians`. False: it is neither, or no value of it.
+    pub fn set(&mut self, name: &str, value: &str) -> bool {
+        let Some((device, setting)) =
+            name.strip_prefix("net.ipv4.conf.").and_then(|name| name.rsplit_once('.'))
+        else {
+            return false;
+        };
+        let is_device = device == "all"
+            || device.strip_prefix("eth").is_some_and(|number| number.parse::<usize>().is_ok());
+        let (Some(value), true) = (value.parse::<u8>().ok().filter(|value| *value <= 2), is_device) else {
+            return false;
+        };
+        match setting {
+            "rp_filter" => self.settings.entry(device.to_owned()).or_default().0 = value,
+            "log_martians" => self.settings.entry(device.to_owned()).or_default().1 = value > 0,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Packets that the filter has dropped (`IPReversePathFilter`).
+    pub fn filtered(&self) -> u64 {
+        self.filtered
+    }
+
+    /// What `log_martians` has written.
+    pub fn martians(&self) -> &[String] {
+        &self.martians
+    }
+
+    /// The device by which this destination is reached.
+    pub(super) fn device_for(&self, destination: IpAddr) -> Option<usize> {
+        let IpAddr::V4(destination) = destination else { return None };
+        let fits = |&&(network, len, _): &&(Ipv4Addr, u8, usize)| {
+            let mask = u32::MAX.checked_shl(32 - u32::from(len)).unwrap_or(0);
+            network.to_bits() & mask == destination.to_bits() & mask
+        };
+        self.routes.iter().filter(fits).max_by_key(|(_, len, _)| *len).map(|(.., device)| *device)
+    }
+
+    /// May this packet come in by that device? Linux asks of what belongs to no connection yet (early demultiplexing comes before), so
+    /// it is asked of SYNs.
+    pub(super) fn admits(&mut self, packet: &[u8], device: usize) -> bool {
+        let Some((source, destination)) = ends_of_syn(packet) else { return true };
+        let all = self.settings.get("all").copied().unwrap_or_default();
+        let own = self.settings.get(&format!("eth{device}")).copied().unwrap_or_default();
+        let back = self.device_for(source);
+        // `IN_DEV_RPFILTER` is the larger of both, `IN_DEV_LOG_MARTIANS` either.
+        let admits = match all.0.max(own.0) {
+            0 => true,
+            1 => back == Some(device),
+            _ => back.is_some(),
+        };
+        if !admits {
+            self.filtered += 1;
+            if all.1 || own.1 {
+                self.martians.push(format!("martian source {destination} from {source}, on dev eth{device}"));
+            }
+        }
+        admits
+    }
+}
+
+fn ends_of_syn(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    let (ip, text) = IpHeader::parse(packet).ok()?;
+    let tcp = packet.get(text)?;
+    let flags = Flags::from_bits_truncate(u16::from(*tcp.get(13)?));
+    let is_syn = ip.protocol == protocol::TCP && flags & (Flags::SYN | Flags::ACK) == Flags::SYN;
+    is_syn.then(|| (ip.src.to_ip(), ip.dst.to_ip()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::from_client;
+
+    /// The client's SYN, at a host that has these values for all and for `eth0`, and reaches the client by `eth1`, or not at all.
+    fn admits(all: &str, own: &str, way_back: bool) -> bool {
+        let mut ways = Ways::default();
+        if way_back {
+            ways = ways.route(Ipv4Addr::new(203, 0, 113, 0), 24, 0).route(Ipv4Addr::UNSPECIFIED, 0, 1);
+        }
+        assert!(
+            ways.set("net.ipv4.conf.all.rp_filter", all) && ways.set("net.ipv4.conf.eth0.rp_filter", own)
+        );
+        let syn = from_client(Flags::SYN, 0, 0, 0).emit();
+        assert!(ways.admits(&from_client(Flags::ACK, 1, 1, 0).emit(), 0), "of no connection's packets");
+        ways.admits(&syn, 0)
+    }
+
+    #[test]
+    fn the_larger_of_both_values_holds() {
+        let strict = [("0", "1"), ("1", "0"), ("1", "1")];
+        let open = [("0", "0"), ("0", "2"), ("1", "2"), ("2", "0"), ("2", "1"), ("2", "2")];
+        assert!(strict.iter().all(|(all, own)| !admits(all, own, true)));
+        assert!(open.iter().all(|(all, own)| admits(all, own, true)));
+        assert!(!admits("2", "0", false), "a loose filter asks for some way back");
+        assert!(admits("0", "0", false));
+    }
+
+    #[test]
+    fn what_is_no_filter_is_not_taken() {
+        let mut ways = Ways::default();
+        for (name, value) in [
+            ("net.ipv4.conf.eth0.rp_filter", "3"),
+            ("net.ipv4.conf.wlan0.rp_filter", "1"),
+            ("net.ipv4.conf.eth0.forwarding", "1"),
+            ("net.ipv4.tcp_sack", "1"),
+        ] {
+            assert!(!ways.set(name, value), "{name}");
+        }
+        assert!(ways.set("net.ipv4.conf.eth1.log_martians", "1"));
+    }
+}
