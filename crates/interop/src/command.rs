@@ -3,55 +3,18 @@ use crate::netns::Host;
 use crate::programs::Process;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-/// Where the binary is. `cargo test` of the whole workspace has built it already; it is built here if it is not there or
-/// older than its sources.
+/// Where the binary is, up to date.
 pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        let test = std::env::current_exe().expect("this program");
-        let profile = test.ancestors().nth(2).expect("target/<profile>/deps/<test>");
-        let binary = profile.join("firstbyte");
-        let built = fs::metadata(&binary).and_then(|file| file.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates/");
-        if newest_source(crates) > built {
-            build(profile);
-        }
-        binary
-    })
-}
-
-/// When a source of any crate but this one was last written.
-fn newest_source(folder: &Path) -> SystemTime {
-    let entries = fs::read_dir(folder).expect("a folder of sources").filter_map(Result::ok);
-    let newest =
-        entries.filter(|entry| entry.file_name() != "interop" && entry.file_name() != "tests").map(|entry| {
-            match entry.metadata() {
-                Ok(found) if found.is_dir() => newest_source(&entry.path()),
-                Ok(found) => found.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-                Err(_) => SystemTime::UNIX_EPOCH,
-            }
-        });
-    newest.max().unwrap_or(SystemTime::UNIX_EPOCH)
-}
-
-fn build(profile: &Path) {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "-p", "firstbyte-cli", "--bin", "firstbyte", "--target-dir"]);
-    cargo.arg(profile.parent().expect("target/")).current_dir(env!("CARGO_MANIFEST_DIR"));
-    if profile.ends_with("release") {
-        cargo.arg("--release");
-    }
-    let status = cargo.status().expect("cargo runs");
-    assert!(status.success(), "{cargo:?}: {status}");
+    BINARY.get_or_init(|| testnet::built("firstbyte-cli").join("firstbyte"))
 }
 
 /// Runs it to its end inside a namespace.

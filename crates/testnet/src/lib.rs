@@ -14,8 +14,10 @@
 //! });
 //! ```
 #![forbid(unsafe_code)]
+mod built;
 mod counters;
 
+pub use built::built;
 pub use counters::{Counters, counters};
 
 use rustix::thread::UnshareFlags;

@@ -19,22 +19,10 @@ pub(crate) fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where libfirstbyte.so and libfirstbyte.a are, built if they are not there or not up to date: cargo does not build them for tests.
+/// Where libfirstbyte.so and libfirstbyte.a are, up to date.
 pub(crate) fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let test = std::env::current_exe().unwrap();
-        let profile = test.ancestors().nth(2).unwrap();
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["build", "--quiet", "-p", "firstbyte-capi", "--target-dir"]);
-        cargo.arg(profile.parent().unwrap()).current_dir(folder());
-        if profile.ends_with("release") {
-            cargo.arg("--release");
-        }
-        let status = cargo.status().unwrap();
-        assert!(status.success(), "{cargo:?}: {status}");
-        profile.to_owned()
-    })
+    BUILT.get_or_init(|| testnet::built("firstbyte-capi"))
 }
 
 /// Compiles `source` (a path below this crate's folder), once, links it, and says where the program is.

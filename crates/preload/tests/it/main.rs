@@ -12,21 +12,10 @@ use std::thread;
 use std::time::Duration;
 use testnet::{counters, in_namespace, sysctl};
 
-/// Where libfirstbyte_preload.so is, built if it is not up to date: cargo does not build it for tests.
+/// Where libfirstbyte_preload.so is, up to date.
 fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let test = std::env::current_exe().unwrap();
-        let profile = test.ancestors().nth(2).unwrap();
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["build", "--quiet", "-p", "firstbyte-preload", "--target-dir"]);
-        cargo.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
-        if profile.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().unwrap().success(), "{cargo:?}");
-        profile.join("libfirstbyte_preload.so")
-    })
+    BUILT.get_or_init(|| testnet::built("firstbyte-preload").join("libfirstbyte_preload.so"))
 }
 
 /// The distribution's own programs, without what stands in front of them in `PATH`.

@@ -1,5 +1,5 @@
-//! htb (tc-htb(8), Linux's `sch_htb.c`). Order and counters beside the kernel's own: `tests/kernel.rs`.
-use crate::bed::{Bed, Frame, SECOND};
+//! htb (tc-htb(8), Linux's `sch_htb.c`). Order and counters beside the kernel's own: `tests/it/kernel.rs`.
+use super::bed::{Bed, Frame, SECOND};
 use proptest::prelude::*;
 
 const A: u32 = 0x1_0010;

@@ -1,5 +1,5 @@
 //! CoDel (RFC 8289). The schedule of drops is the RFC's: first after an interval above the target, then every interval/√n.
-use crate::bed::{Bed, Frame, MS, SECOND};
+use super::bed::{Bed, Frame, MS, SECOND};
 use qdisc::{Ecn, Verdict};
 
 /// How often a frame is offered: 2 % more than a wire of 100 Mbit/s carries.

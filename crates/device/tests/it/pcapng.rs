@@ -1,9 +1,6 @@
 //! Captures, read back by pcap-file, tshark and tcpdump.
-#![expect(clippy::unwrap_used, reason = "a test may panic, helpers included")]
 
-mod common;
-
-use common::{Flow, parse};
+use crate::packets::{Flow, parse};
 use device::tap::{Capture, Captured, Direction, PcapngWriter, complete_checksum};
 use device::{Device, memory};
 use pcap_file::DataLink;

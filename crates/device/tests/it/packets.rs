@@ -1,5 +1,4 @@
 //! TCP packets to send.
-#![allow(dead_code, reason = "not every test file uses all of it")]
 use bytes::Bytes;
 use std::net::IpAddr;
 use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, TcpOptions, TxPacket, protocol};

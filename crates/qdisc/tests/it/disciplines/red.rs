@@ -1,5 +1,5 @@
 //! red (Floyd and Jacobson 1993, Linux's `sch_red.c`).
-use crate::bed::{Bed, Frame, MS, SECOND};
+use super::bed::{Bed, Frame, MS, SECOND};
 use qdisc::Ecn;
 
 const RED: &str = "red limit 60kb min 15000 max 45000 avpkt 1000 burst 20 bandwidth 10mbit";

@@ -1,9 +1,6 @@
 //! TUN interfaces with the real kernel on the other side, each test in a network namespace of its own.
-#![expect(clippy::unwrap_used, reason = "a test may panic, helpers included")]
 
-mod common;
-
-use common::{Flow, parse};
+use crate::packets::{Flow, parse};
 use device::tap::complete_checksum;
 use device::tun::{Builder, Tun, TunError};
 use device::{Device, interface};

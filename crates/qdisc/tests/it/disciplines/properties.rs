@@ -1,5 +1,5 @@
 //! What holds for every discipline and every traffic. Failing cases are printed with their seed.
-use crate::bed::{Bed, Frame, MS};
+use super::bed::{Bed, Frame, MS};
 use proptest::prelude::*;
 use qdisc::{Ecn, Qdisc, Skb};
 

@@ -1,5 +1,5 @@
 //! netem (tc-netem(8), Linux's `sch_netem.c`).
-use crate::bed::{Bed, Frame, MS, SECOND};
+use super::bed::{Bed, Frame, MS, SECOND};
 use qdisc::Ecn;
 
 fn shown(options: &str) -> String {

@@ -2,24 +2,23 @@
 //!
 //! Needs root, iproute2 and Python; elsewhere each test prints a line that begins with `SKIPPED`. The kernel's disciplines are
 //! pfifo, bfifo, pfifo_head_drop, pfifo_fast, tbf and htb; where one is missing in the kernel at hand the test is skipped too.
-#[path = "kernel/side.rs"]
 mod side;
 
 use side::{compare, replay, stands_still};
 
 #[test]
 fn adding_replacing_and_deleting_a_root() {
-    replay(include_str!("../src/tc/transcripts/root.txt"));
+    replay(include_str!("../../src/tc/transcripts/root.txt"));
 }
 
 #[test]
 fn classes_and_what_stands_in_them() {
-    replay(include_str!("../src/tc/transcripts/classes.txt"));
+    replay(include_str!("../../src/tc/transcripts/classes.txt"));
 }
 
 #[test]
 fn options_that_are_wrong() {
-    replay(include_str!("../src/tc/transcripts/mistakes.txt"));
+    replay(include_str!("../../src/tc/transcripts/mistakes.txt"));
 }
 
 /// A bucket so slow that it stands still beside the test: 2000 bytes leave, the rest waits until the rate is raised.

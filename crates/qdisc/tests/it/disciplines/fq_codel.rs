@@ -1,5 +1,5 @@
 //! fq_codel (RFC 8290).
-use crate::bed::{Bed, Frame, MS, SECOND};
+use super::bed::{Bed, Frame, MS, SECOND};
 use qdisc::{Ecn, Verdict};
 
 #[test]

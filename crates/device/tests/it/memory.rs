@@ -1,9 +1,6 @@
 //! The in-memory pair.
-#![expect(clippy::unwrap_used, reason = "a test may panic, helpers included")]
 
-mod common;
-
-use common::{Flow, parse};
+use crate::packets::{Flow, parse};
 use device::{Device, memory};
 use proptest::prelude::*;
 use std::collections::VecDeque;

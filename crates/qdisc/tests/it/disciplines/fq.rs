@@ -1,5 +1,5 @@
 //! fq (Linux's `sch_fq.c`).
-use crate::bed::{Bed, Frame, MS, SECOND};
+use super::bed::{Bed, Frame, MS, SECOND};
 use qdisc::{DropReason, Ecn, Verdict};
 
 fn at(number: u32, flow: u32, departs_at: u64) -> Frame {

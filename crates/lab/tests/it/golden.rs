@@ -1,6 +1,6 @@
 //! The text of every scenario, as it is printed into a pipe: a change in behaviour is a diff of these files.
 //!
-//! `LAB_BLESS=1 cargo test -p firstbyte-lab --test golden` writes them anew; read the diff before keeping it.
+//! `LAB_BLESS=1 cargo test -p firstbyte-lab --test it golden` writes them anew; read the diff before keeping it.
 
 use lab::report::{Page, PageStyle, Report};
 use lab::scenario;

@@ -1,5 +1,5 @@
 //! pie (RFC 8033, Linux's `sch_pie.c`).
-use crate::bed::{Bed, Frame, MS, SECOND};
+use super::bed::{Bed, Frame, MS, SECOND};
 use qdisc::Ecn;
 
 fn offer(bed: &mut Bed, until: u64, gap: u64, ecn: Ecn) {

@@ -1,5 +1,5 @@
 //! tbf (tc-tbf(8), Linux's `sch_tbf.c`).
-use crate::bed::{Bed, MS};
+use super::bed::{Bed, MS};
 use qdisc::{DropReason, Verdict};
 
 #[test]

@@ -1,5 +1,5 @@
 //! prio and pfifo_fast (Linux's `sch_prio.c` and `sch_generic.c`).
-use crate::bed::{Bed, Frame};
+use super::bed::{Bed, Frame};
 
 fn offer(bed: &mut Bed, priorities: &[u32]) {
     for (number, priority) in priorities.iter().enumerate() {

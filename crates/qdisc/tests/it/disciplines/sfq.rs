@@ -1,5 +1,5 @@
 //! sfq (Linux's `sch_sfq.c`).
-use crate::bed::{Bed, Frame, SECOND};
+use super::bed::{Bed, Frame, SECOND};
 use qdisc::Verdict;
 
 #[test]

@@ -120,7 +120,7 @@ fn kernel(script: &str) -> String {
     run(&add.split(' ').collect::<Vec<_>>());
     run(&["ip", "link", "set", "v1", "up"]);
     run(&["ip", "link", "set", "v0", "up"]);
-    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel/traffic.py");
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/kernel/traffic.py");
     let mut python = testnet::command("python3")
         .arg(program)
         .stdin(Stdio::piped())

@@ -1,0 +1,6 @@
+//! Devices from the outside: in memory, TUN interfaces of the real kernel, captures read by other programs.
+#![expect(clippy::unwrap_used, reason = "a test may panic, helpers included")]
+mod memory;
+mod packets;
+mod pcapng;
+mod tun;

@@ -1,0 +1,11 @@
+//! Disciplines and links from the outside.
+//!
+//! | module | what |
+//! |---|---|
+//! | `disciplines` | conversations with each discipline, and what holds for all of them |
+//! | `kernel` | the same commands and packets on this machine's kernel |
+//! | `times`, `links` | exact times of links; what holds for every link and every traffic |
+mod disciplines;
+mod kernel;
+mod links;
+mod times;

@@ -1,0 +1,35 @@
+//! Programs and libraries of this workspace that a test starts or loads, which cargo does not build for tests.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// In the environment: whoever runs the tests has built the whole workspace, and nothing is built again.
+const IS_BUILT: &str = "FIRSTBYTE_BUILT";
+
+/// Builds `package` if it is not up to date, by the profile of the running test, and gives the folder of what is built.
+///
+/// # Panics
+/// If it cannot be built.
+pub fn built(package: &str) -> PathBuf {
+    // One at a time: the second finds it done.
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _one = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let test = std::env::current_exe().expect("this program");
+    let profile = test.ancestors().nth(2).expect("target/<profile>/deps/<test>");
+    if std::env::var_os(IS_BUILT).is_none() {
+        build(package, profile);
+    }
+    profile.to_owned()
+}
+
+fn build(package: &str, profile: &Path) {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--package", package, "--target-dir"]);
+    cargo.arg(profile.parent().expect("target/")).current_dir(env!("CARGO_MANIFEST_DIR"));
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
+    let status = cargo.status().expect("cargo runs");
+    assert!(status.success(), "{cargo:?}: {status}");
+}
