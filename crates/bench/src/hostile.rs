@@ -18,6 +18,7 @@ pub mod arena;
 pub mod case;
 pub mod client;
 pub mod kernel;
+pub mod measured;
 mod opening;
 mod receiving;
 mod strangers;
@@ -27,9 +28,10 @@ mod waiting;
 
 use crate::report::Failure;
 use arena::Arena;
-use case::{Case, Measured};
+use case::Case;
 use clap::Args;
 use kernel::Kernel;
+use measured::Measured;
 use table::Row;
 use victim::Ours;
 

@@ -6,8 +6,7 @@ mod handshake;
 pub use half::{Half, Offer};
 pub use handshake::{CookieOption, Handshake};
 
-use crate::fast_open::FastOpen;
-use crate::limits::Paths;
+use crate::limits::{Limit, Paths};
 use crate::packet::Packet;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -141,11 +140,6 @@ impl Connection {
         &self.halves[side as usize]
     }
 
-    /// What its handshake says about Fast Open.
-    pub fn fast_open(&self) -> FastOpen {
-        FastOpen::of(self)
-    }
-
     /// The round trip between the place of capture and a side: the least seen. `None`: nothing of it was answered.
     pub fn path(&self, side: Side) -> Option<Duration> {
         let by_handshake = match side {
@@ -227,5 +221,18 @@ impl Connection {
     /// Was the capture made close to this side: at no more than an eighth of the round trip? `None`: it cannot be known.
     pub fn is_seen_from(&self, side: Side) -> Option<bool> {
         Some(self.path(side)? * 8 <= self.rtt()?)
+    }
+}
+
+impl Limit {
+    /// Is this more than a guess for what `side` waited for? From the sender's own side of the network the order of acknowledgements and
+    /// text is the sender's; from elsewhere it is inferred.
+    pub fn is_certain(self, connection: &Connection, side: Side) -> bool {
+        let is_seen_from_sender = connection.is_seen_from(side) == Some(true);
+        match self {
+            Limit::Loss => true,
+            Limit::ReceiveWindow | Limit::Application | Limit::Peer | Limit::Nagle => is_seen_from_sender,
+            Limit::Congestion => false,
+        }
     }
 }

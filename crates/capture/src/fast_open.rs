@@ -48,8 +48,15 @@ pub enum Answer {
     SameCookie,
 }
 
+impl Connection {
+    /// What its handshake says about Fast Open.
+    pub fn fast_open(&self) -> FastOpen {
+        FastOpen::of(self)
+    }
+}
+
 impl FastOpen {
-    pub(crate) fn of(connection: &Connection) -> FastOpen {
+    fn of(connection: &Connection) -> FastOpen {
         let handshake = connection.handshake();
         let (option, text_len) = (handshake.syn_option(), handshake.syn_text_len());
         if handshake.first_syn_at().is_none() {

@@ -14,7 +14,6 @@
 //!
 //! What is shorter than a quarter of the round trip and released by nothing is the pace of sending, and no limit.
 
-use crate::connection::{Connection, Side};
 use crate::packet::Packet;
 use core::fmt;
 use core::time::Duration;
@@ -66,19 +65,6 @@ impl fmt::Display for Limit {
             Limit::Nagle => "the acknowledgement of a small segment",
             Limit::Loss => "the repair of losses",
         })
-    }
-}
-
-impl Limit {
-    /// Is this more than a guess for what `side` waited for? From the sender's own side of the network the order of acknowledgements and
-    /// text is the sender's; from elsewhere it is inferred.
-    pub fn is_certain(self, connection: &Connection, side: Side) -> bool {
-        let is_seen_from_sender = connection.is_seen_from(side) == Some(true);
-        match self {
-            Limit::Loss => true,
-            Limit::ReceiveWindow | Limit::Application | Limit::Peer | Limit::Nagle => is_seen_from_sender,
-            Limit::Congestion => false,
-        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! Middleboxes: functions that see each TCP segment on the path and say what becomes of it.
-use crate::path::Direction;
+use crate::direction::Direction;
 use crate::segment::{Segment, options, refresh_checksum};
 use std::time::Duration;
 

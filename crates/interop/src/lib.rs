@@ -17,6 +17,7 @@
 pub mod bed;
 pub mod command;
 pub mod craft;
+pub mod direction;
 pub mod ends;
 pub mod goodput;
 pub mod hook;
@@ -32,11 +33,12 @@ pub mod segment;
 pub mod socket_device;
 
 pub use bed::{Bed, Maker};
+pub use direction::Direction;
 pub use ends::{Ask, ClientEnd, Closes, Exchange, Serve, ServerEnd, Way, counters};
 pub use hook::{Hook, Verdict};
 pub use netns::{Addresses, Host, IpVersion};
 pub use our_end::OurEnd;
-pub use path::{Direction, Wire};
+pub use path::Wire;
 pub use peer::KernelPeer;
 pub use record::{Conversation, Record};
 pub use segment::Segment;

@@ -3,6 +3,7 @@
 //! A thread reads whole IP packets from both ends, shows each to a [`Hook`], holds it for the path's delay and
 //! hands it to the other end. Everything it saw is in a [`Record`]. An end is a descriptor with packet semantics: a TUN
 //! device, or one side of a packet socket pair. It has no rate and no queue limit; time comes from the monotonic clock.
+use crate::direction::Direction;
 use crate::hook::{Hook, Verdict, pass};
 use crate::record::{Fate, Packet, Record};
 use crate::segment::Segment;
@@ -14,15 +15,6 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-
-/// Which way a packet travels. Clients sit at the first end, servers at the second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Direction {
-    /// From the first end to the second.
-    ToServer,
-    /// From the second end to the first.
-    ToClient,
-}
 
 /// A running path. Dropping it ends the thread.
 pub struct Wire {

@@ -1,7 +1,7 @@
 //! Programs as the distribution ships them: curl, nginx, tcpdump, tshark. Each runs inside a namespace, with files in a
 //! folder of its own, and ends with its handle.
+use crate::direction::Direction;
 use crate::netns::{DEVICE, Host};
-use crate::path::Direction;
 use crate::record::{Fate, Packet, Record};
 use crate::segment::Segment;
 use rustix::process::{Pid, Signal, kill_process};

@@ -1,5 +1,5 @@
 //! What crossed a path, packet by packet, and read as conversations.
-use crate::path::Direction;
+use crate::direction::Direction;
 use crate::segment::{FIN, RST, SYN, Segment};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

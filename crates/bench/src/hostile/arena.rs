@@ -1,6 +1,6 @@
 //! Who attacks: packets go to a victim, what they take is written down.
 
-use super::case::Measured;
+use super::measured::Measured;
 use super::victim::{Ours, Taken, Victim};
 use crate::report::Failure;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! A case, and what was measured of it.
+//! A case: what a hostile peer does, and what it may cost.
 
 use super::arena::Arena;
 use crate::report::Failure;
@@ -20,23 +20,4 @@ pub struct Case {
     pub beside_linux: bool,
     /// What bounds it, in a sentence.
     pub bounded_by: &'static str,
-}
-
-/// What it took.
-#[derive(Clone, Copy, Debug)]
-pub struct Measured {
-    /// CPU time of a packet, nanoseconds.
-    pub nanos: f64,
-    /// Bytes held in the end.
-    pub pinned: usize,
-    /// Bytes sent for each that came.
-    pub sent_back: f64,
-}
-
-impl Measured {
-    /// The cheaper one of two runs of a case.
-    #[must_use]
-    pub fn cheaper(self, other: Measured) -> Measured {
-        if other.nanos < self.nanos { other } else { self }
-    }
 }

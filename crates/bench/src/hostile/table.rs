@@ -1,6 +1,7 @@
 //! The cases as a table, for a terminal or as Markdown.
 
-use super::case::{Case, Measured};
+use super::case::Case;
+use super::measured::Measured;
 use core::fmt::Write as _;
 
 /// A case with what was measured.
