@@ -1,7 +1,7 @@
 //! `connect`, plain and with Fast Open (Linux's `__inet_stream_connect`, `tcp_sendmsg_fastopen`, `tcp_fastopen_defer_connect`).
 
+use crate::destination::Destination;
 use crate::errno::{Errno, Stop};
-use crate::send::Destination;
 use crate::socket::{Domain, Opening, Role, Socket};
 use crate::sockets::Sockets;
 use bytes::Bytes;

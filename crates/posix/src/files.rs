@@ -1,10 +1,13 @@
 //! The table of file descriptors: numbers, lowest free first, and what they stand for. Several numbers may stand for one open file
 //! (`dup`): it is closed with the last of them.
 
+pub(crate) mod open;
+
 use crate::Errno;
 use crate::epoll::Epoll;
-use crate::pipe::PipeEnd;
+use crate::pipe::end::PipeEnd;
 use crate::socket::Socket;
+use open::Open;
 use std::collections::BTreeSet;
 
 /// What a descriptor stands for.
@@ -14,10 +17,6 @@ pub(crate) enum File {
     Epoll(Epoll),
     Pipe(PipeEnd),
 }
-
-/// An open file, by whatever numbers it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Open(usize);
 
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {

@@ -22,11 +22,13 @@
 //! | `sysctl` | settings from files, counters into files |
 //! | [`tools`] | what `ip` and `tc` ask of the network below, where scripts run them |
 //! | `errno` | error numbers |
-//! | [`c`] | the same calls with C's types, for the libraries that export them: the only place with `unsafe` |
+//! | [`c`] | the same calls with C's types, for the libraries that export them: the only place with `unsafe` beside `system` |
+//! | `system` | what is asked of the kernel while a call waits: its descriptors, signals, a semaphore |
 
 pub mod c;
 mod connect;
 mod description;
+mod destination;
 mod epoll;
 mod errno;
 pub mod error_queue;
@@ -36,29 +38,35 @@ mod open;
 mod options;
 mod parting;
 mod pipe;
+mod process;
 mod readiness;
+mod ready;
 mod real_time;
 mod receive;
 mod send;
 mod socket;
 mod sockets;
 pub mod sysctl;
+mod system;
 pub mod tcp_info;
 pub mod tools;
 mod virtual_time;
 
 pub use connect::Connect;
 pub use description::{Description, Refused};
+pub use destination::Destination;
 pub use epoll::{Control, EDGE, Interest, ONE_SHOT};
 pub use errno::{Errno, Stop};
 pub use error_queue::{Ancillary, QueuedError};
 pub use open::Accept;
 pub use options::{Asked, Given, Untold};
 pub use pipe::Splice;
-pub use readiness::{PollFd, Ready};
-pub use real_time::{Ended, Look, RealProcess, Running, Waiting, Waits, Watch};
+pub use process::{Look, Process, Sides, Waits, Watch};
+pub use readiness::PollFd;
+pub use ready::Ready;
+pub use real_time::{Ended, RealProcess, Running, Waiting};
 pub use receive::Receive;
-pub use send::{Destination, Send, Source};
+pub use send::{Send, Source};
 pub use socket::Domain;
 pub use sockets::{Close, Sockets};
 pub use virtual_time::VirtualProcess;

@@ -1,7 +1,8 @@
 //! Names of sockets that are closed and whose connections live on: they deliver, or are in TIME-WAIT. Who binds to one of their ports must
 //! mind them (in Linux they stay in the port's bucket).
 
-use crate::sockets::Sockets;
+mod asked;
+
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 
@@ -45,29 +46,6 @@ impl Parting {
                 parted.reuse_port &= reuse_port;
             }
             None => names.push(Parted { ip, reuse_addr, reuse_port }),
-        }
-    }
-}
-
-impl Sockets {
-    /// Does the connection of a socket that is closed keep another one from this name? `shares`: it may be shared where both allow it.
-    pub(crate) fn is_parting(&self, asks: Asks, port: u16, shares: bool) -> bool {
-        let Some(names) = self.parting.names.get(&port) else { return false };
-        let conflicts = |parted: &&Parted| {
-            let both = asks.reuse_addr && parted.reuse_addr || asks.reuse_port && parted.reuse_port;
-            asks.overlaps(parted.ip) && !(shares && both)
-        };
-        names.iter().filter(conflicts).any(|parted| self.stack.is_port_parting(parted.ip, port))
-    }
-
-    /// Those that are gone by now need not be minded.
-    pub(crate) fn forget_parted(&mut self, port: u16) {
-        let stack = &self.stack;
-        if let Some(names) = self.parting.names.get_mut(&port) {
-            names.retain(|parted| stack.is_port_parting(parted.ip, port));
-            if names.is_empty() {
-                self.parting.names.remove(&port);
-            }
         }
     }
 }

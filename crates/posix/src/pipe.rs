@@ -1,48 +1,21 @@
 //! `pipe` and `splice`: bytes from a socket into a pipe and back.
 
+pub(crate) mod end;
+
+use crate::destination::Destination;
 use crate::errno::{Errno, Stop};
-use crate::files::{File, Open};
-use crate::readiness::Ready;
+use crate::files::File;
+use crate::files::open::Open;
+use crate::ready::Ready;
 use crate::receive::Receive;
-use crate::send::{Destination, Send, Source};
+use crate::send::{Send, Source};
 use crate::sockets::Sockets;
+use end::{PipeEnd, Shared};
 use proto::Instant;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Linux's default: 16 pages.
 const CAPACITY: usize = 65_536;
-
-/// One end of a pipe; the other end shares the bytes.
-#[derive(Debug)]
-pub(crate) struct PipeEnd {
-    shared: Arc<Mutex<Shared>>,
-    writes: bool,
-    pub(crate) nonblocking: bool,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    bytes: VecDeque<u8>,
-    reader_gone: bool,
-    writer_gone: bool,
-}
-
-impl PipeEnd {
-    /// `O_RDONLY` or `O_WRONLY`.
-    pub(crate) fn mode(&self) -> i32 {
-        if self.writes { libc::O_WRONLY } else { libc::O_RDONLY }
-    }
-
-    /// Bytes written and not read yet.
-    pub(crate) fn queued(&self) -> usize {
-        self.lock().bytes.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Sockets {
     /// `pipe`: the end to read from, the end to write to.

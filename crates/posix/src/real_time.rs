@@ -26,17 +26,16 @@ mod stay;
 mod waiters;
 
 pub use driver::{Ended, Running};
-pub use ready::{Look, Waits};
 
-use crate::c::Sides;
+use crate::errno::{Errno, Stop};
+use crate::files::open::Open;
+use crate::process::{Look, Process, Sides, Waits, Watch};
+use crate::sockets::Sockets;
 #[cfg(not(shuttle))]
-use crate::c::{
+use crate::system::{
     masked::{Masked, Unmasked},
     semaphore::{Semaphore, Waited},
 };
-use crate::errno::{Errno, Stop};
-use crate::files::Open;
-use crate::sockets::Sockets;
 #[cfg(not(shuttle))]
 use event::Event;
 use host::{Clock, Exchange, Phase, Pumped, RealClock, turn};
@@ -56,13 +55,6 @@ use sync::model::{
 };
 use sync::{Mutex, MutexGuard, PoisonError};
 use waiters::Waiters;
-
-/// What a call waits for.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Watch<'a> {
-    /// Descriptors to which something must happen; none: anything is worth another attempt.
-    pub fds: &'a [i32],
-}
 
 /// The sockets of one process, and its threads that wait.
 pub struct RealProcess<C = RealClock> {
@@ -358,7 +350,7 @@ impl<C: Clock> Pumped for RealProcess<C> {
     }
 }
 
-impl<C: Clock> crate::c::Process for RealProcess<C> {
+impl<C: Clock> Process for RealProcess<C> {
     fn call<R>(&self, call: impl FnOnce(&mut Sockets, Instant) -> R) -> R {
         RealProcess::call(self, call)
     }

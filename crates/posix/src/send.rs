@@ -1,10 +1,10 @@
 //! `write`, `send`, `sendto`, `sendmsg` (Linux's `tcp_sendmsg_locked`).
 
 use crate::connect::Waiting;
+use crate::destination::Destination;
 use crate::errno::{Errno, Stop};
 use crate::socket::{Opening, Queue, Role};
 use crate::sockets::{Sockets, peer_has_finished};
-use core::net::SocketAddr;
 use proto::{ConnId, Instant, Repair, SeqNum, State, WriteError, WriteFlags};
 
 /// Where the bytes come from.
@@ -14,33 +14,6 @@ pub struct Source<'a> {
     pub data: &'a [u8],
     /// More was asked for behind them, from a place that cannot be read (`EFAULT`).
     pub faulty: bool,
-}
-
-/// To whom `sendto` says it goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// It does not say.
-    None,
-    /// `AF_UNSPEC`.
-    Unspecified,
-    /// There.
-    Address(SocketAddr),
-    /// What is none for this socket, and is that error where it matters.
-    Unusable(Errno),
-}
-
-impl Destination {
-    /// The address, if there is one.
-    ///
-    /// # Errors
-    /// What makes it none.
-    pub(crate) fn address(self) -> Result<Option<SocketAddr>, Errno> {
-        match self {
-            Destination::None | Destination::Unspecified => Ok(None),
-            Destination::Address(addr) => Ok(Some(addr)),
-            Destination::Unusable(errno) => Err(errno),
-        }
-    }
 }
 
 /// One call that sends.

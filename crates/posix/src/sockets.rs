@@ -4,9 +4,10 @@
 //! when something has happened is [`virtual_time`](crate::virtual_time)'s business, or the test's. Nothing here asks for the time.
 
 use crate::errno::{self, Errno, Stop};
-use crate::files::{File, Files, Open};
+use crate::files::open::Open;
+use crate::files::{File, Files};
 use crate::parting::Parting;
-use crate::readiness::Ready;
+use crate::ready::Ready;
 use crate::socket::{Former, Opening, Options, Role, Shut, Socket};
 use core::time::Duration;
 use proto::{ConnId, Events, Instant, SocketId, Stack, State};

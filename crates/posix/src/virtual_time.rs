@@ -7,6 +7,7 @@
 //! The clock moves by a microsecond whenever it is read, since callers spin on it for short waits.
 
 use crate::errno::{Errno, Stop};
+use crate::process::Process;
 use crate::sockets::Sockets;
 use bytes::Bytes;
 use core::time::Duration;
@@ -317,3 +318,13 @@ const FUTEX: &str = "202";
 /// Number of the system call.
 #[cfg(not(target_arch = "x86_64"))]
 const FUTEX: &str = "98";
+
+impl Process for VirtualProcess {
+    fn call<R>(&self, call: impl FnOnce(&mut Sockets, Instant) -> R) -> R {
+        VirtualProcess::call(self, call)
+    }
+
+    fn wait<R>(&self, attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>) -> Result<R, Errno> {
+        VirtualProcess::wait(self, attempt)
+    }
+}

@@ -1,7 +1,7 @@
 //! Socket addresses.
 
+use crate::destination::Destination;
 use crate::errno::Errno;
-use crate::send::Destination;
 use crate::socket::Domain;
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use libc::{sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};

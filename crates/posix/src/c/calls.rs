@@ -2,10 +2,10 @@
 
 use super::{Process, addr, watch, zerocopy};
 use crate::connect::Connect;
+use crate::destination::Destination;
 use crate::errno::Errno;
 use crate::open::Accept;
 use crate::options::{Asked, Given};
-use crate::send::Destination;
 use libc::{c_int, c_void, sockaddr, socklen_t};
 
 /// `socket`.

@@ -1,11 +1,12 @@
 //! Calls about descriptors, whatever they stand for.
 
 use super::{Process, watch};
+use crate::destination::Destination;
 use crate::errno::Errno;
 use crate::files::Owner;
 use crate::ioctl::{FIOASYNC, FIOCLEX, FIOGETOWN, FIONBIO, FIONCLEX, FIOSETOWN, SIOCGPGRP, SIOCSPGRP};
 use crate::pipe::Splice;
-use crate::send::{Destination, Send, Source};
+use crate::send::{Send, Source};
 use crate::sockets::Close;
 use libc::{c_int, c_long, off_t};
 

@@ -3,12 +3,13 @@
 //! An instance is the library's, and from the first descriptor of the kernel's that it watches it has an instance of the kernel's beside it.
 //! A wait asks both.
 
+use super::Process;
 use super::polling::{millis, signals, time};
-use super::{Process, kernel};
 use crate::epoll::{Control, Interest};
 use crate::errno::Errno;
-use crate::real_time::{Look, Waits};
+use crate::process::{Look, Waits};
 use crate::sockets::Sockets;
+use crate::system::kernel;
 use core::slice;
 use core::time::Duration;
 use libc::{c_int, epoll_event, pollfd, sigset_t, timespec};

@@ -3,10 +3,10 @@
 //! What was started is never freed, since a thread may still be in one of its calls when it is stopped; a stopped stack has no sockets,
 //! so that little is left of it.
 
-use crate::c::masked::Masked;
 use crate::description::{Description, Refused};
 use crate::errno::Errno;
 use crate::real_time::{Ended, RealProcess, Running};
+use crate::system::masked::Masked;
 use host::paths;
 use std::path::PathBuf;
 use std::ptr;

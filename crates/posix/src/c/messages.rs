@@ -1,9 +1,10 @@
 //! Calls that send and receive.
 
 use super::{Process, addr, control, memory, watch};
+use crate::destination::Destination;
 use crate::errno::Errno;
 use crate::receive::Receive;
-use crate::send::{Destination, Send, Source};
+use crate::send::{Send, Source};
 use libc::{c_int, c_uint, c_void, iovec, mmsghdr, msghdr, sockaddr, socklen_t, timespec};
 
 /// `write`.

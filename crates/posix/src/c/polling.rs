@@ -3,11 +3,13 @@
 //! The kernel's descriptors may stand among the library's. A mask holds for the calling thread while it waits, and is set in one step with
 //! that: `real_time` has how.
 
-use super::{Process, duration, kernel};
+use super::{Process, duration};
 use crate::errno::Errno;
-use crate::readiness::{PollFd, Ready};
-use crate::real_time::{Look, Waits};
+use crate::process::{Look, Waits};
+use crate::readiness::PollFd;
+use crate::ready::Ready;
 use crate::sockets::Sockets;
+use crate::system::kernel;
 use core::time::Duration;
 use libc::{c_int, c_short, c_ulong, nfds_t, pollfd, sigset_t, timespec, timeval};
 use proto::Instant;

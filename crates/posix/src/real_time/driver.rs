@@ -70,7 +70,7 @@ impl Running {
             patience: Arc::clone(&patience),
         };
         let builder = thread::Builder::new().name("firstbyte".to_owned());
-        let thread = crate::c::without_signals(|| builder.spawn(move || driver.run()))?;
+        let thread = crate::system::without_signals(|| builder.spawn(move || driver.run()))?;
         Ok(Running { process, patience, thread: Mutex::new(Some(thread)) })
     }
 

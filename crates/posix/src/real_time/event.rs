@@ -1,7 +1,7 @@
 //! A descriptor of the kernel's that one thread sleeps on and others set, so that it may sleep on other descriptors at once.
 
-use crate::c::kernel;
 use crate::errno::Errno;
+use crate::system::kernel;
 use core::time::Duration;
 use libc::{pollfd, sigset_t};
 use rustix::event::{EventfdFlags, eventfd};

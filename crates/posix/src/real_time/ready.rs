@@ -6,57 +6,17 @@
 use super::RealProcess;
 use super::bell::Bell;
 use super::stay::Stay;
-use crate::c::kernel;
-use crate::c::masked::Masked;
 use crate::epoll::Part;
 use crate::errno::{Errno, Stop};
+use crate::process::{Look, Waits};
 use crate::sockets::Sockets;
+use crate::system::kernel;
+use crate::system::masked::Masked;
 use core::time::Duration;
 use host::Clock;
-use libc::{pollfd, sigset_t};
+use libc::pollfd;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-
-/// A look at descriptors, of which some may be the kernel's.
-pub trait Look {
-    /// At the library's: has one of them something?
-    ///
-    /// # Errors
-    /// The call's own.
-    fn ours(&mut self, sockets: &mut Sockets) -> Result<bool, Errno>;
-
-    /// At the kernel's, without sleeping.
-    ///
-    /// # Errors
-    /// The call's own.
-    fn kernels(&mut self) -> Result<bool, Errno>;
-}
-
-/// What a call waits for that looks for readiness, and what may end it.
-#[derive(Clone, Copy, Default)]
-pub struct Waits<'a> {
-    /// The library's descriptors.
-    pub ours: &'a [i32],
-    /// Those of them that are to be read: of an epoll instance nothing else can come.
-    pub read: &'a [i32],
-    /// The kernel's.
-    pub kernels: &'a [pollfd],
-    /// For ever without one.
-    pub timeout: Option<Duration>,
-    /// The signals that are blocked meanwhile; none: as they are.
-    pub mask: Option<sigset_t>,
-    /// A signal that the mask lets through ends also a call that does not wait (`poll` and `select`; Linux's `ep_poll` does not ask then).
-    pub hears_at_once: bool,
-}
-
-impl std::fmt::Debug for Waits<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Waits")
-            .field("ours", &self.ours)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
 
 impl<C: Clock> RealProcess<C> {
     /// Waits until `look` finds something, or time is up.

@@ -1,0 +1,119 @@
+//! Who makes calls: sockets and a way to wait for them, in real or in virtual time.
+
+use crate::errno::{Errno, Stop};
+use crate::sockets::Sockets;
+use core::time::Duration;
+use libc::{c_int, pollfd, sigset_t};
+use proto::Instant;
+
+/// What a call waits for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch<'a> {
+    /// Descriptors to which something must happen; none: anything is worth another attempt.
+    pub fds: &'a [i32],
+}
+
+/// A look at descriptors, of which some may be the kernel's.
+pub trait Look {
+    /// At the library's: has one of them something?
+    ///
+    /// # Errors
+    /// The call's own.
+    fn ours(&mut self, sockets: &mut Sockets) -> Result<bool, Errno>;
+
+    /// At the kernel's, without sleeping.
+    ///
+    /// # Errors
+    /// The call's own.
+    fn kernels(&mut self) -> Result<bool, Errno>;
+}
+
+/// What a call waits for that looks for readiness, and what may end it.
+#[derive(Clone, Copy, Default)]
+pub struct Waits<'a> {
+    /// The library's descriptors.
+    pub ours: &'a [i32],
+    /// Those of them that are to be read: of an epoll instance nothing else can come.
+    pub read: &'a [i32],
+    /// The kernel's.
+    pub kernels: &'a [pollfd],
+    /// For ever without one.
+    pub timeout: Option<Duration>,
+    /// The signals that are blocked meanwhile; none: as they are.
+    pub mask: Option<sigset_t>,
+    /// A signal that the mask lets through ends also a call that does not wait (`poll` and `select`; Linux's `ep_poll` does not ask then).
+    pub hears_at_once: bool,
+}
+
+impl std::fmt::Debug for Waits<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waits")
+            .field("ours", &self.ours)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+/// Sockets, and a way to wait for them.
+pub trait Process {
+    /// Makes a call that does not wait.
+    fn call<R>(&self, call: impl FnOnce(&mut Sockets, Instant) -> R) -> R;
+
+    /// Makes a call that may.
+    ///
+    /// # Errors
+    /// The call's own.
+    fn wait<R>(&self, attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>) -> Result<R, Errno>;
+
+    /// As [`wait`](Self::wait), and says for what: who knows that need not try again at everything that happens.
+    ///
+    /// # Errors
+    /// The call's own; `EINTR` where there are signals.
+    fn wait_for<R>(
+        &self,
+        watch: Watch<'_>,
+        attempt: impl FnMut(&mut Sockets, Instant) -> Result<R, Stop>,
+    ) -> Result<R, Errno> {
+        let _ = watch;
+        self.wait(attempt)
+    }
+
+    /// Who knows a number: where there is no kernel's descriptor to be waited for, the library alone.
+    fn sides(&self, fd: c_int) -> Sides {
+        Sides::ours(fd)
+    }
+
+    /// Waits until `look` finds something, or time is up. Here only the library's descriptors are looked at, and no signal ends it.
+    ///
+    /// # Errors
+    /// `look`'s own; `EINTR` where there are signals.
+    fn wait_ready(&self, waits: &Waits<'_>, look: &mut impl Look) -> Result<(), Errno> {
+        let mut until = None;
+        self.wait_for(Watch { fds: waits.ours }, |sockets, now| {
+            let until = *until.get_or_insert(waits.timeout.map(|timeout| now + timeout));
+            let any = look.ours(sockets)?;
+            if any || until.is_some_and(|until| now >= until) { Ok(()) } else { Err(Stop::Wait(until)) }
+        })
+    }
+}
+
+/// Behind a number that an application waits for: a descriptor of the library's, one of the kernel's, or both at once (an epoll instance
+/// that watches both kinds).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sides {
+    /// The library's own number.
+    pub ours: Option<c_int>,
+    /// The kernel's.
+    pub kernels: Option<c_int>,
+}
+
+impl Sides {
+    /// The library knows it.
+    pub fn ours(fd: c_int) -> Sides {
+        Sides { ours: Some(fd), kernels: None }
+    }
+
+    /// The kernel knows it.
+    pub fn kernels(fd: c_int) -> Sides {
+        Sides { ours: None, kernels: Some(fd) }
+    }
+}
