@@ -49,6 +49,7 @@ fn build() -> Result<PathBuf, String> {
         .arg(folder)
         // Linux loads it where it was linked: nothing is there that could relocate it.
         .env("RUSTFLAGS", "-Crelocation-model=static")
+        .env("CARGO_INCREMENTAL", "0")
         .status()
         .map_err(|error| format!("cannot run cargo: {error}"))?;
     if !status.success() {

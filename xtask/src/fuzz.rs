@@ -14,7 +14,7 @@ const CORPUS: &str = "crates/fuzz/corpus";
 /// Seconds of each target where none are given.
 const SECONDS: &str = "60";
 /// Of all targets together in the test command.
-const SECONDS_IN_TESTS: usize = 60;
+const SECONDS_IN_TESTS: usize = 30;
 /// Targets at once, each on a core.
 const WORKERS: usize = 2;
 /// The longest input, bytes.
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     fuzz_all(&build()?, &chosen.collect::<Vec<_>>(), seconds, Path::new("target/fuzz/found"))
 }
 
-/// A minute of all targets together, or a line that says what is missing.
+/// Half a minute of all targets together, or a line that says what is missing.
 pub(crate) fn run_in_tests() -> Result<(), String> {
     if let Some(missing) = missing() {
         println!("SKIPPED cargo xtask fuzz: {missing}");

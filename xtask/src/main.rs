@@ -1,5 +1,6 @@
 //! Developer commands that ship nothing: `cargo xtask test` is everything that must pass, with what it needs installed.
 
+mod api;
 mod bare;
 mod circles;
 mod fuzz;
@@ -10,13 +11,14 @@ mod scripts;
 mod threads;
 mod tidy;
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test     everything that must pass: packages, format, lints, tidiness, tests, documentation, the main command, a minute of fuzzing,
+  test     everything that must pass: packages, format, lints, tidiness, tests, documentation, the main command, half a minute of fuzzing,
            the engine without the standard library (`bare`: built for x86_64-unknown-none, which rustup installs, and run),
            what packets out of order may cost (`firstbyte-bench budgets`);
            then the instruction counts of the hot paths beside the recorded ones (changes of more than 5 % are marked).
@@ -31,6 +33,8 @@ usage: cargo xtask COMMAND
   plant [NAME…]
            faults are planted into a copy of the engine one by one, all of crates/simulation/faults.txt or those whose names contain
            a NAME; random worlds must find each of them (takes minutes)
+  api [--write]
+           the public interfaces of the libraries beside the record in docs/api, or writes that anew
   tidy     only the rules of CONTRIBUTING.md that a program can check
   sanitize the programs of the C library and the preload library, and the examples, under AddressSanitizer (needs a nightly
            toolchain, x86-64) and valgrind's memcheck; as root all of them
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test(),
         ["tidy"] => tidy::check(),
+        ["api", ref arguments @ ..] => api::run(arguments),
         ["simulate", ref options @ ..] => simulate(options),
         ["threads", ref arguments @ ..] => threads::run(arguments),
         ["plant", ref names @ ..] => plant::run(names),
@@ -70,35 +75,84 @@ fn main() -> ExitCode {
     }
 }
 
-/// Of the simulation in each of its worlds; a bare `cargo test` plays fewer.
-const SEEDS: &str = "1000";
-
 /// Of those in which everything is drawn; `cargo xtask simulate` plays as many as one likes.
 const WORLDS: &str = "20000";
 
 /// Of those that stacks with and without fast paths play alike.
 const COMPARED: &str = "10000";
 
+/// Tests at once. Those with a kernel as the peer wait most of the time, so that more than there are cores end sooner.
+const TESTS_AT_ONCE: &str = "8";
+
+/// Nothing is built twice: tests start and load what lies in `target/debug`, and so do the steps after them. Naming a single package instead
+/// would give dependencies other features, which is another build of nearly everything.
 fn test() -> Result<(), String> {
-    let begun = Instant::now();
-    packages::install_missing()?;
-    cargo(&["fmt", "--all", "--check"], &[])?;
-    tidy::check()?;
-    cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"], &[])?;
-    cargo(&["build", "--release", "--locked", "--package", "firstbyte-cli"], &[])?;
-    cargo(&["test", "--workspace", "--locked"], &[("FIRSTBYTE_SEEDS", SEEDS)])?;
-    bare::run_in_tests()?;
-    threads::run(&[])?;
-    simulate(&["--worlds", WORLDS])?;
-    simulate(&["--differential", "--worlds", COMPARED])?;
-    cargo(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "--deny warnings")])?;
-    cargo(&["run", "--release", "--locked", "--", "lab", "fast-open"], &[])?;
-    fuzz::run_in_tests()?;
-    cargo(&["run", "--release", "--locked", "--package", "firstbyte-bench", "--", "budgets"], &[])?;
+    let mut times = Times::default();
+    times.step("packages", packages::install_missing)?;
+    times.step("format", || cargo(&["fmt", "--all", "--check"], &[]))?;
+    times.step("tidy", tidy::check)?;
+    times.step("api", || api::run(&[]))?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
+    times.step("clippy", || cargo(&clippy, &[]))?;
+    times.step("build", || cargo(&["build", "--workspace", "--locked"], &[]))?;
+    let environment = [("FIRSTBYTE_BUILT", "1"), ("RUST_TEST_THREADS", TESTS_AT_ONCE)];
+    times.step("build tests", || cargo(&[&TESTS[..], &["--no-run"]].concat(), &environment))?;
+    times.step("tests", || cargo(&TESTS, &environment))?;
+    times
+        .step("documented examples", || cargo(&["test", "--workspace", "--locked", "--doc"], &environment))?;
+    times.step("without std", bare::run_in_tests)?;
+    times.step("threads", || threads::run(&[]))?;
+    times.step("worlds", || built("firstbyte-simulate", &["--worlds", WORLDS]))?;
+    times
+        .step("compared worlds", || built("firstbyte-simulate", &["--differential", "--worlds", COMPARED]))?;
+    let doc = ["doc", "--workspace", "--no-deps", "--locked"];
+    times.step("documentation", || cargo(&doc, &[("RUSTDOCFLAGS", "--deny warnings")]))?;
+    times.step("main command", || built("firstbyte", &["lab", "fast-open"]))?;
+    times.step("fuzz", fuzz::run_in_tests)?;
+    times.step("budgets", || cargo(&[&MEASURE[..], &["budgets"]].concat(), &[]))?;
     // Last, so that what it shows is seen: a count that has changed is no failure, but somebody must mean it.
-    cargo(&["run", "--release", "--locked", "--package", "firstbyte-bench", "--", "instructions"], &[])?;
-    println!("xtask: all of it passed in {} s", begun.elapsed().as_secs());
+    times.step("instructions", || cargo(&[&MEASURE[..], &["instructions"]].concat(), &[]))?;
+    times.print();
     Ok(())
+}
+
+/// All but the examples, which clippy has checked and no test starts.
+const TESTS: [&str; 6] = ["test", "--workspace", "--locked", "--lib", "--bins", "--tests"];
+
+/// The one release build.
+const MEASURE: [&str; 6] = ["run", "--release", "--locked", "--package", "firstbyte-bench", "--"];
+
+/// How long each step took.
+#[derive(Default)]
+struct Times(Vec<(&'static str, Duration)>);
+
+impl Times {
+    fn step(&mut self, name: &'static str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+        let begun = Instant::now();
+        let result = run();
+        self.0.push((name, begun.elapsed()));
+        result
+    }
+
+    fn print(&self) {
+        println!();
+        for (name, time) in &self.0 {
+            println!("{:>6} s  {name}", time.as_secs());
+        }
+        let all: Duration = self.0.iter().map(|(_, time)| *time).sum();
+        println!("xtask: all of it passed in {} s", all.as_secs());
+    }
+}
+
+/// Runs a program of the workspace that is built.
+fn built(name: &str, arguments: &[&str]) -> Result<(), String> {
+    println!("\n=== {name} {}", arguments.join(" "));
+    let program = Path::new("target/debug").join(name);
+    let status = Command::new(&program)
+        .args(arguments)
+        .status()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    if status.success() { Ok(()) } else { Err(format!("`{name} {}` failed ({status})", arguments.join(" "))) }
 }
 
 /// With overflow checks and debug assertions, and fast all the same (the profile in Cargo.toml).

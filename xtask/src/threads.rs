@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     // Apart from the ordinary build: every crate is another one.
     cargo.args(["test", "--locked", "--test", "orders", "--target-dir", "target/threads"]);
     cargo.args(CRATES.iter().flat_map(|name| ["--package", name]));
-    cargo.env("RUSTFLAGS", "--cfg shuttle").env(TIMES, times);
+    cargo.env("RUSTFLAGS", "--cfg shuttle").env("CARGO_INCREMENTAL", "0").env(TIMES, times);
     if std::env::var_os(SEED.0).is_none() {
         cargo.env(SEED.0, SEED.1);
     }
