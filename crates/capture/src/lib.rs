@@ -21,7 +21,7 @@
 //! every acknowledgement at the sender's end by the round trip between the place of capture and the sender, which the handshake shows.
 //!
 //! ```
-//! use capture::{CaptureFile, End, Table};
+//! use firstbyte_capture::{CaptureFile, End, Table};
 //!
 //! let empty_pcap = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
 //! let mut file = CaptureFile::open(&empty_pcap[..]).unwrap();

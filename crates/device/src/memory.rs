@@ -5,7 +5,7 @@
 //! cut into segments. There is no loss, no delay and no rate: that is `qdisc`.
 //!
 //! ```
-//! use device::{Device, memory};
+//! use firstbyte_device::{Device, memory};
 //! use std::collections::VecDeque;
 //! use wire::{Capabilities, RxBatch, TxPacket};
 //!

@@ -13,7 +13,7 @@
 //!   what to do.
 //!
 //! ```no_run
-//! let tun = device::tun::Tun::builder()
+//! let tun = firstbyte_device::tun::Tun::builder()
 //!     .name("tun0")
 //!     .address("10.0.0.1".parse().unwrap(), 24)
 //!     .address("fd00::1".parse().unwrap(), 64)

@@ -3,7 +3,7 @@
 //! A file in TOML, a table for each rule:
 //!
 //! ```
-//! let policy = doctor::Policy::parse("
+//! let policy = firstbyte_doctor::Policy::parse("
 //!     [CC-07]
 //!     share = 2.5                      # a name and unit of `firstbyte doctor explain CC-07`
 //!     [TX-09]

@@ -5,6 +5,8 @@
 #![cfg(shuttle)]
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
+extern crate firstbyte_host as host;
+
 use device::memory::{self, MemoryDevice};
 use host::{Clock, Error, Host, Phase, Pump, RealClock, Signal};
 use proto::{

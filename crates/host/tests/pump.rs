@@ -1,5 +1,7 @@
 //! Two hosts, two pumps, a wire in memory and a clock that stands still: no runtime.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+extern crate firstbyte_host as host;
+
 use bytes::Bytes;
 use device::{Device, memory};
 use host::{Clock, Error, Host, Phase, Pump, VirtualClock};

@@ -18,7 +18,7 @@
 //! read by the same engine that runs on a TUN device.
 //!
 //! ```
-//! use lab::scenario::fast_open;
+//! use firstbyte_lab::scenario::fast_open;
 //! use std::time::Duration;
 //!
 //! let result = fast_open::run(&fast_open::Params { rtt: Duration::from_millis(170), ..Default::default() });

@@ -13,8 +13,8 @@
 
 //!
 //! ```
-//! use lab::apps::{Client, Closer, Opening, Server, Service, Visit};
-//! use lab::network::{HostPlan, Network, Profile, Route};
+//! use firstbyte_lab::apps::{Client, Closer, Opening, Server, Service, Visit};
+//! use firstbyte_lab::network::{HostPlan, Network, Profile, Route};
 //! use std::net::{Ipv4Addr, SocketAddr};
 //! use std::time::Duration;
 //!

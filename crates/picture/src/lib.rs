@@ -11,7 +11,7 @@
 //! reader of captures fill a [`Document`].
 //!
 //! ```
-//! use picture::{Document, Graph, Run, Series, Style, Tone};
+//! use firstbyte_picture::{Document, Graph, Run, Series, Style, Tone};
 //!
 //! let window = Series::new("cwnd", Style::Step, Tone::Blue, vec![(0.0, 10.0), (40.0, 20.0)]);
 //! let graph = Graph::new("Congestion window", "window", "kB").with(window);

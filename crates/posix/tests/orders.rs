@@ -6,6 +6,8 @@
 #![cfg(shuttle)]
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
+extern crate firstbyte_posix as posix;
+
 use device::memory::{self, MemoryDevice};
 use posix::{
     Close, Connect, Destination, Ended, Errno, Look, PollFd, Ready, Receive, Running, Send, Sockets, Source,

@@ -621,7 +621,7 @@ impl Config {
     /// another value excludes (see [`check`](Config::check)); nothing has changed then.
     ///
     /// ```
-    /// let mut config = proto::Config::default();
+    /// let mut config = firstbyte_proto::Config::default();
     /// assert_eq!(config.set("net.ipv4.tcp_fastopen", "0x403"), Ok(None));
     /// assert!(config.set("net.ipv4.tcp_fastopen", "0x103").unwrap().is_some());
     /// assert_eq!(config.tcp_fastopen, 0x3);

@@ -354,7 +354,7 @@ impl Counters {
     /// became of each line that Linux has.
     ///
     /// ```
-    /// let names: Vec<String> = proto::Counters::default().nstat().map(|(name, _)| name).collect();
+    /// let names: Vec<String> = firstbyte_proto::Counters::default().nstat().map(|(name, _)| name).collect();
     /// let some = ["TcpInSegs", "TcpExtTCPTimeouts", "IpInReceives", "IcmpInMsgs", "FirstbyteSynAckData"];
     /// assert!(some.iter().all(|name| names.contains(&name.to_string())));
     /// ```

@@ -5,7 +5,7 @@
 //! decide, so the same calls give the same packets, byte for byte.
 //!
 //! ```
-//! use proto::{Capabilities, Config, ConnectOptions, Instant, ListenOptions, RxPacket, Stack};
+//! use firstbyte_proto::{Capabilities, Config, ConnectOptions, Instant, ListenOptions, RxPacket, Stack};
 //! use core::time::Duration;
 //!
 //! let ethernet = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
@@ -35,7 +35,7 @@
 //! }
 //! let (accepted, peer) = server.accept(now, listener).unwrap();
 //! assert_eq!(client.info(id).unwrap().local, peer);
-//! assert_eq!(server.info(accepted).unwrap().state, proto::State::Established);
+//! assert_eq!(server.info(accepted).unwrap().state, firstbyte_proto::State::Established);
 //! ```
 //!
 //! Map: `stack` (ingress, listeners, demultiplexing, verbs, egress), `tcp` (one connection), [`fast_open`] (cookies, caches,

@@ -45,7 +45,7 @@ pub enum Barrier {
 /// an open one when it changes says [`Stack::set_route`](crate::Stack::set_route).
 ///
 /// ```
-/// let metrics: proto::RouteMetrics = "initcwnd 20 mtu lock 1400 rto_min 50ms".parse().unwrap();
+/// let metrics: firstbyte_proto::RouteMetrics = "initcwnd 20 mtu lock 1400 rto_min 50ms".parse().unwrap();
 /// assert_eq!((metrics.initcwnd, metrics.mtu.unwrap().locked), (Some(20), true));
 /// assert_eq!(metrics.to_string(), "mtu lock 1400 initcwnd 20 rto_min 50ms");
 /// ```

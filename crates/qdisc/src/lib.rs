@@ -26,7 +26,7 @@
 //! ingress side, policing, filters other than by mark, offloaded segments, a shared medium.
 //!
 //! ```
-//! use qdisc::{Link, LinkConfig, Verdict};
+//! use firstbyte_qdisc::{Link, LinkConfig, Verdict};
 //!
 //! let config = LinkConfig::new().rate(5_000_000).delay(10_000_000); // 5 Mbit/s, 10 ms
 //! let mut link = Link::new(config, 1);

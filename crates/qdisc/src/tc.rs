@@ -41,7 +41,7 @@ use kinds::DeviceFacts;
 /// A network device's sending side: a tree of disciplines, a pfifo_fast at first.
 ///
 /// ```
-/// use qdisc::{Device, Packet, Qdisc, Skb, Verdict};
+/// use firstbyte_qdisc::{Device, Packet, Qdisc, Skb, Verdict};
 ///
 /// #[derive(Clone)]
 /// struct Small;

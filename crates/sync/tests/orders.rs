@@ -1,6 +1,8 @@
 //! The checker finds what it is for: a lost wake-up, a deadlock, a handler between two steps.
 #![cfg(shuttle)]
 
+extern crate firstbyte_sync as sync;
+
 use std::sync::Arc;
 use std::time::Duration;
 use sync::atomic::{AtomicBool, Ordering};

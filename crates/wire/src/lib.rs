@@ -16,7 +16,7 @@
 //! Not here: fragments are refused, not reassembled; UDP is only named; what a value *means* is the engine's.
 //!
 //! ```
-//! use wire::{Flags, IpHeader, SeqNum, Summary, TcpHeader, build_tcp_packet, parse_tcp_packet, protocol};
+//! use firstbyte_wire::{Flags, IpHeader, SeqNum, Summary, TcpHeader, build_tcp_packet, parse_tcp_packet, protocol};
 //! let src = core::net::Ipv4Addr::new(10, 0, 0, 1).into();
 //! let dst = core::net::Ipv4Addr::new(10, 0, 0, 2).into();
 //! let ip = IpHeader::new(src, dst, protocol::TCP);

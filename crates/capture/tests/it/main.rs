@@ -1,5 +1,7 @@
 //! Captures written packet by packet, and what is made of them.
 #![expect(clippy::unwrap_used, reason = "tests")]
+extern crate firstbyte_capture as capture;
+
 mod fast_open;
 mod files;
 mod hostile;

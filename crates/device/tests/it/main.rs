@@ -1,5 +1,7 @@
 //! Devices from the outside: in memory, TUN interfaces of the real kernel, captures read by other programs.
 #![expect(clippy::unwrap_used, reason = "a test may panic, helpers included")]
+extern crate firstbyte_device as device;
+
 mod memory;
 mod packets;
 mod pcapng;

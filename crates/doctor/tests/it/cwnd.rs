@@ -2,8 +2,8 @@
 use crate::bed::{bed, fires, transfer, until, write};
 use crate::{apply, assert_healthy, findings, has, ids, of};
 use doctor::{Severity, sources};
+use interop::Direction;
 use interop::hook::{Hook, Verdict, drop_if, pass};
-use interop::path::Direction;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use std::io::{Read, Write};
 use std::net::Shutdown;

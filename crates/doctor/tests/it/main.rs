@@ -1,5 +1,7 @@
 //! The doctor on a real kernel, in namespaces of the tests' own: each rule provoked, the healthy host silent beside it.
 #![expect(clippy::unwrap_used, reason = "tests")]
+extern crate firstbyte_doctor as doctor;
+
 mod accept;
 mod bed;
 mod cwnd;

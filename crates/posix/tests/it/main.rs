@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+extern crate firstbyte_posix as posix;
+
 mod c;
 mod calls;
 mod connect;

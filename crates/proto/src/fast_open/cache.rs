@@ -151,7 +151,7 @@ impl PathEntry {
 ///
 /// ```
 /// use core::net::Ipv4Addr;
-/// use proto::{Instant, fast_open::PathCache};
+/// use firstbyte_proto::{Instant, fast_open::PathCache};
 /// let (local, peer) = (Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 2).into());
 /// let mut cache = PathCache::new(1024, (1, 2));
 /// cache.entry(Instant::ZERO, local, peer).mss = Some(1460);

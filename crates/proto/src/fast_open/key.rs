@@ -91,7 +91,7 @@ fn parse_word(word: &str) -> Option<u32> {
 /// bytes, and the backup after a comma. `Debug` does not show the keys, `Display` does.
 ///
 /// ```
-/// use proto::fast_open::KeyRing;
+/// use firstbyte_proto::fast_open::KeyRing;
 /// let ring: KeyRing = "00010203-04050607-08090a0b-0c0d0e0f".parse().unwrap();
 /// assert_eq!(ring.to_bytes()[..4], [3, 2, 1, 0]);
 /// assert_eq!(ring.to_string(), "00010203-04050607-08090a0b-0c0d0e0f");

@@ -10,7 +10,7 @@ impl ConnectionInfo {
     /// bits per second. What is not known or zero is left out, as there.
     ///
     /// ```
-    /// # use proto::{ConnectionInfo, Instant};
+    /// # use firstbyte_proto::{ConnectionInfo, Instant};
     /// fn watch(info: &ConnectionInfo, now: Instant) {
     ///     println!("{}", info.ss(now)); // ts sack cubic wscale:7,7 rto:201 rtt:0.9/0.45 mss:1448 … cwnd:10 … minrtt:0.9 snd_wnd:65536
     /// }

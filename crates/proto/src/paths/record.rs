@@ -74,9 +74,9 @@ pub struct VerdictRecord {
 /// let text = "firstbyte paths 1 saved 1763770000\n\
 ///             path 10.0.0.1 10.0.0.2 used 3 cookie 0102030405060708 mss 1460 rtt 40ms rttvar 20ms age 3\n\
 ///             verdict 10.0.0.0/24 10.0.0.9 80 dropped count 1 age 10 length 300\n";
-/// let paths: proto::Paths = text.parse().unwrap();
+/// let paths: firstbyte_proto::Paths = text.parse().unwrap();
 /// assert_eq!(paths.to_string(), text);
-/// let error = "firstbyte paths 1\npath 10.0.0.1 10.0.0.2 mss many\n".parse::<proto::Paths>().unwrap_err();
+/// let error = "firstbyte paths 1\npath 10.0.0.1 10.0.0.2 mss many\n".parse::<firstbyte_proto::Paths>().unwrap_err();
 /// assert_eq!(error.to_string(), "line 2: mss: `many` is not a number from 0 to 4294967295");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

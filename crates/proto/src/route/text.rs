@@ -52,10 +52,10 @@ impl fmt::Display for Network {
 /// A route in one line: what `ip route` lists, without next hop and device.
 ///
 /// ```
-/// use proto::fast_open::Network;
-/// let (network, metrics) = proto::parse_route("unreachable 192.0.2.0/24").unwrap();
+/// use firstbyte_proto::fast_open::Network;
+/// let (network, metrics) = firstbyte_proto::parse_route("unreachable 192.0.2.0/24").unwrap();
 /// assert_eq!((network.to_string(), metrics.to_string()), ("192.0.2.0/24".into(), "unreachable".into()));
-/// assert_eq!(proto::show_route(&network, &metrics), "unreachable 192.0.2.0/24");
+/// assert_eq!(firstbyte_proto::show_route(&network, &metrics), "unreachable 192.0.2.0/24");
 /// ```
 ///
 /// # Errors

@@ -18,7 +18,7 @@ impl Stack {
     /// `None` if there is no such connection, or one end has finished or ended it.
     ///
     /// ```
-    /// use proto::*;
+    /// use firstbyte_proto::*;
     /// use core::net::SocketAddr;
     ///
     /// let wire = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };

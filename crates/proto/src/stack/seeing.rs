@@ -31,7 +31,7 @@ impl Stack {
     /// Counters and what is no counter, as `nstat -az` lists them. Looks at each connection once, for `TcpCurrEstab`.
     ///
     /// ```
-    /// # use proto::{Capabilities, Config, Stack};
+    /// # use firstbyte_proto::{Capabilities, Config, Stack};
     /// let stack = Stack::new(Config::default(), Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false }, [1; 32]);
     /// assert!(stack.nstat().contains(&("TcpRtoMin".to_owned(), 200)));
     /// ```

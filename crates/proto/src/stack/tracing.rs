@@ -22,7 +22,7 @@ impl Stack {
     /// Traces every connection, and packets that belong to none; an empty mask ends it. Off, a trace costs one test per packet.
     ///
     /// ```
-    /// # use proto::*;
+    /// # use firstbyte_proto::*;
     /// # let ethernet = Capabilities { mtu: 1500, gso_max_size: 0, tx_checksum: false };
     /// # let mut stack = Stack::new(Config::default(), ethernet, [1; 32]);
     /// # stack.add_address("10.0.0.1".parse().unwrap(), 24);

@@ -29,6 +29,8 @@
 //! | `simulation`, `mutation` | random applications on a bad wire (`FIRSTBYTE_SEED`), hostile input (`FIRSTBYTE_MUTATIONS`) |
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+extern crate firstbyte_proto as proto;
+
 mod bottleneck;
 mod pair;
 mod peer;

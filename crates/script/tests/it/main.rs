@@ -1,6 +1,8 @@
 //! The language and its runner.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+extern crate firstbyte_script as script;
+
 mod connections;
 mod errors;
 mod failures;

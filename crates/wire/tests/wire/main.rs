@@ -1,4 +1,6 @@
 //! Tests of the public interface, one file per subject.
+extern crate firstbyte_wire as wire;
+
 mod arbitrary_bytes;
 mod arrival;
 mod checksum;
