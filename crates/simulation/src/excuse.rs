@@ -143,6 +143,19 @@ pub const EXCUSES: &[Excuse] = &[
         },
     },
     Excuse {
+        name: "the listener waited for data, and the client sent none",
+        words: "tcp(7), TCP_DEFER_ACCEPT: a listener wakes when data arrives, and gives up as any half-open request does; \
+                firstbyte.reset_unaccepted tells the client, which took the connection for open",
+        applies: |facts, _| {
+            let (client, server) = (&facts.sides[CLIENT], &facts.sides[SERVER]);
+            let sent_none = client.over.as_ref().is_some_and(|(_, account)| account.waits_since.is_none());
+            facts.scenario.listener.defer_accept_ms > 0
+                && server.fate.is_none()
+                && server.configs.iter().any(|config| config.reset_unaccepted)
+                && sent_none
+        },
+    },
+    Excuse {
         name: "the peer's TIME-WAIT was too short",
         words: "RFC 9293 §3.6.1: TIME-WAIT lasts 2 MSL, so that the last ACK can be sent again; firstbyte.time_wait and tcp_max_tw_buckets end \
                 it before",
@@ -232,9 +245,16 @@ impl Facts<'_> {
         let held = self.sides.iter().map(|side| {
             let settings = side.configs.iter().map(|config| config.delayed_ack_max.max(config.delayed_ack));
             let ms = side.values("tx_delay").chain(side.values("delack_max")).sum::<u64>();
-            settings.max().unwrap_or_default() + Duration::from_millis(ms)
+            settings.max().unwrap_or_default() + Duration::from_millis(ms) + self.synack_held(side)
         });
         2 * one_way + held.sum::<Duration>()
+    }
+
+    /// A listener may wait for its first bytes before it answers a SYN (`firstbyte.synack_hold`).
+    fn synack_held(&self, side: &Side<'_>) -> Duration {
+        let settings = side.configs.iter().map(|config| config.synack_hold).max().unwrap_or_default();
+        let listener = self.scenario.listener.synack_hold_us.map(Duration::from_micros);
+        settings.max(listener.unwrap_or_default())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Openings that keep nothing: a SYN answered by a SYN cookie, and the ACK that brings it back.
 
 use super::Stack;
-use super::holders::Name;
+use super::holders::{Holder, Name};
 use super::listener::Listener;
 use super::request::{CookieReply, Request};
 use super::syn_cookie::{self, VALID};
@@ -128,12 +128,25 @@ impl Stack {
         let reason = match () {
             () if full => DropReason::AcceptQueueFull,
             () if self.too_many_connections() => DropReason::TooManyConnections,
-            () => return self.establish(now, request, None, segment),
+            () => {
+                let before = self.request_for(&request.tuple);
+                return self.establish(now, request, before, segment);
+            }
         };
         self.drop_at_listener(request.listener, reason);
         let Config { tcp_abort_on_overflow, reset_unaccepted, .. } = self.shared.config;
         if tcp_abort_on_overflow && reset_unaccepted {
             self.reset_embryo(now, &request);
         }
+    }
+
+    /// A repeated SYN may have found room in the queue after the first was answered by the cookie that has come now. Two SYN-ACKs with two
+    /// sequence numbers have gone then; the client has chosen, and the request ends: the connection takes its place.
+    fn request_for(&mut self, tuple: &FourTuple) -> Option<Holder> {
+        let holder = self.holder_of(tuple).filter(|holder| matches!(holder, Holder::Request(_)));
+        if let Some(Holder::Request(index)) = holder {
+            self.take_request(index);
+        }
+        holder
     }
 }

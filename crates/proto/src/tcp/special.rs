@@ -111,11 +111,11 @@ impl Special {
             && !self.pacer.is_held()
     }
 
-    /// A segment with a good acknowledgement has come; the peer's window is `open` or not.
-    pub(super) fn heard(&mut self, now: Instant, open: bool) {
+    /// A segment with a good acknowledgement has come. `unblocked`: the peer's window is open, or it has taken text although it was closed.
+    pub(super) fn heard(&mut self, now: Instant, unblocked: bool) {
         self.heard_at = now;
         self.unanswered = 0;
-        self.probing_since = self.probing_since.filter(|_| !open);
+        self.probing_since = self.probing_since.filter(|_| !unblocked);
         self.refused = None;
     }
 }

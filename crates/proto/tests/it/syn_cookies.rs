@@ -387,3 +387,26 @@ fn a_cookie_is_not_taken_from_what_follows_a_short_first_segment() {
         assert_eq!(p.read(id), Ok(pattern(1, 2)));
     }
 }
+
+/// The queue had no room for the first SYN and has some for the second: two SYN-ACKs with two numbers. The client completes the one it has heard
+/// first, and the request must not go on to send the other.
+#[test]
+fn a_cookie_ends_the_request_of_a_repeated_syn() {
+    for mut p in servers(2) {
+        let listener = listen(&mut p, 8);
+        p.send("S 0 <mss 1400>");
+        p.expect("SA 0 ack 1");
+        let ack = p.packet("PA 1:11 ack 1");
+        p.stack.set(p.now, "net.ipv4.tcp_syncookies", "1").unwrap();
+        let isns = p.isn(p.remote.port());
+        assert_ne!(p.send_and_isn("S 0 <mss 1400>", "SA 0 ack 1"), 0, "{isns:?}");
+        assert_eq!(p.sizes(), (0, 1, 0));
+        p.send_rx(RxPacket::new(ack));
+        assert_eq!((p.sizes(), cookies(&p)), ((1, 0, 0), [1, 1, 0]));
+        let id = p.accept(listener);
+        assert_eq!(p.read(id).unwrap(), pattern(1, 10));
+        p.pass(200);
+        assert!(p.sent_now().iter().all(|text| text.starts_with("A ")), "the delayed ACK alone");
+        p.expect_nothing_for(10_000);
+    }
+}

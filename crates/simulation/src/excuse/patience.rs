@@ -5,7 +5,7 @@ use super::{Facts, Side};
 use crate::scenario::{Opt, Step};
 use crate::world::{CLIENT, Fate};
 use core::time::Duration;
-use proto::Config;
+use proto::{Config, Counters};
 
 /// Linux's `TCP_RTO_MIN`, from which `tcp_retries2` counts.
 const BASE: Duration = Duration::from_millis(200);
@@ -143,7 +143,7 @@ pub(super) fn is_orphan_given_up(facts: &Facts<'_>, side: usize) -> bool {
 }
 
 /// Something kept the two from hearing each other in that time, or `TCP_TX_DELAY` keeps back what would be answered, or the peer has told of a
-/// closed window (it reads nothing), or the time is too short for a round trip.
+/// closed window (it reads nothing) or had no room for what came, or the time is too short for a round trip.
 pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
     let Some((at, account)) = &end.over else { return false };
@@ -160,7 +160,18 @@ pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
     let peer_was_there =
         peer.fate == Some(Fate::Busy) || peer.over.as_ref().is_some_and(|(over, _)| over > at);
     let waited = at.since(account.waits_since.unwrap_or(from));
-    harmed || account.told_closed || !end.slept.is_zero() || !peer_was_there || waited <= trip
+    harmed
+        || has_no_room(peer.counters)
+        || account.told_closed
+        || !end.slept.is_zero()
+        || !peer_was_there
+        || waited <= trip
+}
+
+/// A full accept queue leaves the ACK that completes a handshake unanswered, and what comes behind it; a receiver out of memory drops text inside
+/// the window it has offered. Either is as good as a loss.
+fn has_no_room(counters: &Counters) -> bool {
+    counters.listen_overflows + counters.listen_drops + counters.rcv_q_drop > 0
 }
 
 #[cfg(test)]

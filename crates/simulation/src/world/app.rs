@@ -4,7 +4,7 @@
 
 use super::ledger::Account;
 use super::text::Text;
-use super::{CLIENT, Failure, SERVER, World};
+use super::{CLIENT, Failure, SERVER, World, ledger};
 use crate::scenario::Step;
 use core::time::Duration;
 use proto::{
@@ -438,6 +438,8 @@ impl World<'_> {
         match self.stacks[side].restore_connection(self.now, &saved, options) {
             Ok(id) => {
                 self.say(format_args!("{side}/{which} has moved"));
+                // What it held out of order stays behind, although the other end has been told of it (as with `TCP_REPAIR`).
+                ledger::is_harmed(&mut self.accounts[which], 1 - side, self.now);
                 (app.id, app.readable, app.writable) = (id, true, true);
                 self.by_id[side].insert(id, which);
             }

@@ -272,7 +272,15 @@ impl World<'_> {
         if peer != self.addresses[CLIENT] && !without_cookie {
             return Err(Failure::new("accepted for another's cookie", peer));
         }
-        if again && config.replay_guard && self.bystander.is_plain[SERVER] && self.is_unattacked() {
+        // A copy of the ACK that completed a handshake by SYN cookie completes it again, as long as the cookie is valid and no TIME-WAIT holds the
+        // tuple: nothing was kept of the first (RFC 4987 §3.6).
+        let by_syn_cookie = self.stacks[SERVER].counters().syncookies_recv > 0;
+        if again
+            && !by_syn_cookie
+            && config.replay_guard
+            && self.bystander.is_plain[SERVER]
+            && self.is_unattacked()
+        {
             return Err(Failure::new("a SYN was accepted twice", peer));
         }
         Ok(())

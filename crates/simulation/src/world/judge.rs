@@ -41,11 +41,13 @@ impl World<'_> {
                     _ => "waits for ever".to_owned(),
                 };
                 let seen = format!(
-                    "side {side}, connection {which}: {}; the other end: {}; over {:?}; the wire has seen {:?}",
+                    "side {side}, connection {which}: {}; the other end: {}; over {:?}; the wire has seen {:?}; dropped by {side}: {:?}, by the other: {:?}",
                     self.describe(side, which),
                     self.describe(1 - side, which),
                     [&facts.sides[side].over, &facts.sides[1 - side].over],
-                    self.accounts[which]
+                    self.accounts[which],
+                    self.dropped(side),
+                    self.dropped(1 - side),
                 );
                 Err(Failure { kind, seen })
             }
@@ -78,6 +80,11 @@ impl World<'_> {
             reads_no_more: app.is_some_and(|app| app.reads_no_more && app.shut),
             undelivered: open.is_some_and(|info| info.send_queue > 0 || info.flight_size > 0),
         }
+    }
+
+    /// What the stack of this side has dropped, and why.
+    fn dropped(&self, side: usize) -> Vec<(proto::DropReason, u64)> {
+        self.stacks[side].drops().all().filter(|(_, times)| *times > 0).collect()
     }
 
     /// How every connection stands that is not over.

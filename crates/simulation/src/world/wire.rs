@@ -263,12 +263,13 @@ impl World<'_> {
                 self.needless_error(from, &packet.data);
             }
             if self.random.chance(faults.corrupt) {
+                // Whose it was is known only of what was sent: the damage may have hit the ports.
+                self.harm(from, &packet.data);
                 let mut bytes = packet.data.to_vec();
                 let at = self.random.below(bytes.len() as u64) as usize;
                 bytes[at] ^= 1 << self.random.below(8);
                 packet.data = bytes.into();
                 intact = false;
-                self.harm(from, &packet.data);
             }
         }
         self.wire.carry(self.now + delay, Flying { to: 1 - from, packet, intact });

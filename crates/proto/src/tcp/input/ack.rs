@@ -97,7 +97,7 @@ impl Connection {
     #[inline(never)]
     pub(super) fn special_hears(&mut self, cx: &Context, ack: SeqNum) {
         if let Some(special) = &mut self.special {
-            special.heard(cx.now, self.snd.wnd > 0);
+            special.heard(cx.now, self.snd.wnd > 0 || ack.after(self.snd.una));
             self.report_acknowledged(cx, ack);
         }
     }
