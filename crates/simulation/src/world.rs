@@ -35,7 +35,7 @@ pub const CLIENT: usize = 0;
 pub const SERVER: usize = 1;
 /// Of a world that is still not quiet there is something that waits for ever.
 const LONGEST: Duration = Duration::from_secs(40 * 24 * 3600);
-/// So many times timers may go off, and applications act, while no packet is sent.
+/// So many times timers may go off, and applications act, while no packet is sent and none arrives.
 const MOST_SILENT: u32 = 10_000;
 
 /// What must not happen has happened.
@@ -209,9 +209,9 @@ impl<'a> World<'a> {
         let until = self.now + LONGEST;
         // What `TCP_TX_DELAY` holds back has been sent as well.
         let sent = |stacks: &[Host; 2]| stacks.iter().map(|stack| stack.counters().out_segs).sum::<u64>();
-        let (mut silent, mut before) = (0, (self.wire.packets, sent(&self.stacks)));
+        let (mut silent, mut before) = (0, (self.wire.packets, self.wire.flying(), sent(&self.stacks)));
         while let Some(next) = self.next() {
-            let so_far = (self.wire.packets, sent(&self.stacks));
+            let so_far = (self.wire.packets, self.wire.flying(), sent(&self.stacks));
             silent = if so_far == before { silent + 1 } else { 0 };
             before = so_far;
             if silent > MOST_SILENT {

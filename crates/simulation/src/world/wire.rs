@@ -72,6 +72,11 @@ impl Wire {
         self.flying.keys().next().map(|(at, _)| *at)
     }
 
+    /// Packets on the wire.
+    pub(super) fn flying(&self) -> usize {
+        self.flying.len()
+    }
+
     /// An application has read, written or ended something.
     pub(super) fn progress(&mut self, now: Instant) {
         (self.since_progress, self.progress_at) = (0, Some(now));
@@ -249,7 +254,7 @@ impl World<'_> {
 
     fn fly(&mut self, from: usize, mut packet: RxPacket, late: Duration) {
         let faults = &self.scenario.wire;
-        let mut delay = Duration::from_micros(faults.delay_us) + late;
+        let mut delay = Duration::from_micros(faults.delay_us);
         let mut intact = true;
         if !self.is_honest() {
             if self.random.chance(faults.reorder) {
@@ -272,7 +277,8 @@ impl World<'_> {
                 intact = false;
             }
         }
-        self.wire.carry(self.now + delay, Flying { to: 1 - from, packet, intact });
+        // No packet lives longer than RFC 9293's MSL, two minutes: what reorders does not lengthen this.
+        self.wire.carry(self.now + delay + late, Flying { to: 1 - from, packet, intact });
     }
 
     /// A router cannot forward it whole.
