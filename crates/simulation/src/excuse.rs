@@ -144,15 +144,14 @@ pub const EXCUSES: &[Excuse] = &[
     },
     Excuse {
         name: "the listener waited for data, and the client sent none",
-        words: "tcp(7), TCP_DEFER_ACCEPT: a listener wakes when data arrives, and gives up as any half-open request does; \
-                firstbyte.reset_unaccepted tells the client, which took the connection for open",
+        words: "tcp(7), TCP_DEFER_ACCEPT: a listener wakes when data arrives, and gives up as any half-open request does; the client, which took \
+                the connection for open, is told by a reset (firstbyte.reset_unaccepted) or not at all",
         applies: |facts, _| {
             let (client, server) = (&facts.sides[CLIENT], &facts.sides[SERVER]);
-            let sent_none = client.over.as_ref().is_some_and(|(_, account)| account.waits_since.is_none());
+            let account = client.over.as_ref().map_or(client.account, |(_, account)| account);
             facts.scenario.listener.defer_accept_ms > 0
                 && server.fate.is_none()
-                && server.configs.iter().any(|config| config.reset_unaccepted)
-                && sent_none
+                && account.waits_since.is_none()
         },
     },
     Excuse {

@@ -117,6 +117,10 @@ impl World<'_> {
                 if !self.is_honest() && self.random.chance(self.scenario.hosts[from].refusals) {
                     self.say(format_args!("{from} refused {}", wire::Summary(&packet.to_bytes())));
                     self.stacks[from].handle_refusal(self.now, &packet);
+                    if is_syn(&packet.to_bytes()) {
+                        // Its text may go again whatever the window, as if the SYN had been lost behind the device.
+                        self.watch_leaving(from, &packet.to_bytes())?;
+                    }
                     if let Some((which, seen)) = self.seen(from, &packet.to_bytes()) {
                         ledger::leaves(&mut self.accounts[which], from, self.now, seen);
                         ledger::is_harmed(&mut self.accounts[which], from, self.now);
