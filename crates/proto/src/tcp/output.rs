@@ -548,10 +548,12 @@ impl Connection {
     }
 
     /// So little is in flight that no acknowledgement tells of a loss: at first the time-outs need not double either (Linux's
-    /// `tcp_stream_is_thin`).
+    /// `tcp_stream_is_thin`). What goes again into a closed window is not: it is no loss that it waits for, and is not counted as a time-out.
     fn is_thin(&self, config: &crate::Config) -> bool {
         let asked = self.options.thin_linear_timeouts || config.tcp_thin_linear_timeouts;
-        if !asked || self.state != crate::State::Established || self.timeouts > THIN_LINEAR_RETRIES {
+        let probes = self.snd.wnd == 0;
+        if !asked || probes || self.state != crate::State::Established || self.timeouts > THIN_LINEAR_RETRIES
+        {
             return false;
         }
         let smss = u32::from(self.smss());
@@ -578,8 +580,12 @@ impl Connection {
             if self.waits_for_room() {
                 return self.room_timeout(cx);
             }
-            // Only silly-window avoidance held it back; nothing was lost.
             self.snd.probe_due = true;
+            if self.snd.max != self.snd.una {
+                // It went before, and is to go again: unanswered all the same (RFC 9293 §3.8.3 counts how long).
+                return self.data_timeout(cx);
+            }
+            // Only silly-window avoidance held it back; nothing was lost.
             return self.arm_rto(cx.now);
         }
         self.timeouts = self.timeouts.saturating_add(1);

@@ -154,3 +154,19 @@ fn keepalive_asked_for_late() {
     }
     p.expect_after(3000, "RA 2 ack 1");
 }
+
+/// The peer has taken text although its window was closed: it lives, and has the whole time again.
+#[test]
+fn text_that_is_taken_past_a_closed_window_begins_it_anew() {
+    let (mut p, id) = established(patient_for(2000));
+    p.write(id, &pattern(1, 10));
+    p.expect("PA 1:11 ack 1");
+    p.send("A 1 ack 1 win 0");
+    p.skip(1500);
+    p.send("A 1 ack 11 win 0");
+    p.write(id, &pattern(11, 10));
+    p.skip(1700);
+    assert_eq!(p.stack.close_reason(id), None);
+    p.skip(3000);
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
+}

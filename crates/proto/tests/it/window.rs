@@ -400,3 +400,19 @@ fn data_on_the_syn_ack_is_measured_from_there() {
     p.send("A 11 ack 997 win 65535");
     assert_eq!(delivery(&p, id), (Some(9_960), true));
 }
+
+/// A thin stream's time-outs do not double at first (`tcp_thin_linear_timeouts`). A closed window is no loss that a quick retransmission mends.
+#[test]
+fn a_thin_stream_waits_longer_and_longer_for_a_closed_window() {
+    let config =
+        Config { tcp_thin_linear_timeouts: true, resend_into_closed_window: true, ..Config::default() };
+    let mut p = Peer::new(config);
+    let listener = p.listen();
+    let id = p.establish_with(listener, "S 0 <mss 1460,sackOK>");
+    p.write(id, &pattern(1, 10));
+    p.expect("PA 1:11 ack 1");
+    p.send("A 1 ack 1 win 0");
+    for wait in [200, 200, 400, 800, 1600, 3200, 6400, 12_800] {
+        p.expect_after(wait, "PA 1:11 ack 1");
+    }
+}

@@ -231,7 +231,7 @@ impl World<'_> {
         self.wire.since_progress += 1;
         let said = self.wire.said;
         self.too_long |= self.wire.packets > MOST_OF_WORLD + MOST_PER_BYTE * said;
-        let since = self.wire.progress_at.map_or(0, |at| self.now.since(at).as_secs());
+        let since = self.now.since(self.wire.progress_at.unwrap_or(self.at(0))).as_secs();
         let connections = self.scenario.connections.len() as u64;
         if self.wire.since_progress
             > MOST_PACKETS + PACKETS_PER_BYTE * said + PACKETS_PER_SECOND * connections * since
