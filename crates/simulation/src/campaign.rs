@@ -17,6 +17,9 @@ const STUCK: Duration = Duration::from_secs(60);
 /// One in so many worlds is played twice, which must give the same packets.
 const TWICE: u64 = 50;
 
+/// Of so many worlds one has an attacker.
+pub const ATTACKED_EVERY: u64 = 5;
+
 /// Which worlds to play.
 #[derive(Clone, Debug)]
 pub struct Campaign {

@@ -4,7 +4,7 @@ mod progress;
 
 use clap::Parser;
 use progress::Progress;
-use simulation::campaign::{Campaign, Outcome, attempt};
+use simulation::campaign::{ATTACKED_EVERY, Campaign, Outcome, attempt};
 use simulation::excuse::EXCUSES;
 use simulation::journal::{Journal, Part};
 use simulation::open::Open;
@@ -14,9 +14,6 @@ use simulation::{Intensity, Scenario};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// Of so many worlds one has an attacker.
-const ATTACKED_EVERY: u64 = 5;
 
 /// Two stacks in virtual time with everything drawn at random, and what must hold in every such world.
 #[derive(Parser)]

@@ -39,6 +39,27 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::campaign::{ATTACKED_EVERY, Campaign, attempt};
+    use crate::scenario::Intensity;
+
+    /// What `mended.txt` lists holds.
+    #[test]
+    fn mended_worlds_hold() {
+        let lines = include_str!("../mended.txt").lines().filter(|line| !line.starts_with('#'));
+        let seeds = lines.map(|line| line.split_once(' ').expect("a seed and a sentence").0.parse().unwrap());
+        let campaign = Campaign {
+            seeds: 0..0,
+            intensities: Intensity::ALL.map(|(_, intensity)| intensity).to_vec(),
+            attacked_every: ATTACKED_EVERY,
+            differential: false,
+            threads: 1,
+            open: Open::default(),
+            most_failures: 1,
+        };
+        let fails = |seed| attempt(&campaign.scenario(seed), false).err().map(|failure| (seed, failure));
+        let failed: Vec<_> = seeds.filter_map(fails).collect();
+        assert!(failed.is_empty(), "{failed:?}");
+    }
 
     #[test]
     fn every_line_is_a_comment_or_an_entry() {

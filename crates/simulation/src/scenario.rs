@@ -255,6 +255,16 @@ impl Scenario {
         self.attacks.iter().all(|attack| attack.kind.is_bounded())
     }
 
+    /// An end asks for a rate of its own.
+    pub fn is_paced(&self) -> bool {
+        let paces = |option: &Opt| option.0 == "max_pacing_rate";
+        let steps =
+            |end: &End| end.steps.iter().any(|step| matches!(step, Step::Set(option) if paces(option)));
+        let ends = self.connections.iter().flat_map(|plan| &plan.ends);
+        self.listener.options.iter().any(paces)
+            || ends.into_iter().any(|end| end.options.iter().any(paces) || steps(end))
+    }
+
     /// ICMP errors arrive.
     pub fn has_icmp(&self) -> bool {
         self.wire.icmp > 0 || self.attacks.iter().any(|attack| attack.kind == Forgery::Error)

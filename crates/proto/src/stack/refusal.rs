@@ -39,6 +39,7 @@ impl Stack {
             // It would only be refused again: something must happen first.
             self.agenda.take_turn_away(ConnId { index, generation }, connection);
             connection.put_off_probe(now);
+            connection.time_what_lost_its_turn(now);
         }
         connection.note_limit(now);
         self.agenda.deadlines.note(index, connection);

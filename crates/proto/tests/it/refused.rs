@@ -227,3 +227,23 @@ fn a_probe_behind_a_refused_acknowledgement_is_tried_again() {
     p.expect_nothing();
     p.expect_after(500, "A 0 ack 1");
 }
+
+/// Packets that `TCP_TX_DELAY` kept back are acknowledged before they are refused, and take the turn of what the window lets go now: nothing was
+/// taken back that would have a timer, but the rest has one.
+#[test]
+fn what_waits_behind_refused_and_acknowledged_packets_goes_by_a_timer() {
+    for (mut p, id) in [established(Config::default()), linux()] {
+        p.stack.set_option(p.now, id, SocketOption::TxDelay(Duration::from_millis(100))).unwrap();
+        p.write(id, &pattern(1, 20_000));
+        p.expect_nothing();
+        let sent = p.stack.info(id).unwrap().flight_size;
+        p.now = p.now + Duration::from_millis(100);
+        p.queue_is_full = true;
+        p.send(&format!("A 1 ack {}", 1 + sent));
+        p.expect_nothing();
+        assert!(p.refused > 0);
+        p.queue_is_full = false;
+        p.pass(10_000);
+        assert!(p.sent_now()[0].contains(&format!(" {}:", 1 + sent)), "the next segment");
+    }
+}

@@ -53,6 +53,8 @@ pub(super) struct Bystander {
     shown: BTreeMap<u16, [Shown; 2]>,
     is_plain: [bool; 2],
     any_reset: bool,
+    /// A SYN has reached this side while it had a connection in TIME-WAIT.
+    syn_at_time_wait: [bool; 2],
     /// When each side's entries in TIME-WAIT came, the oldest first.
     time_wait: [Vec<Instant>; 2],
 }
@@ -158,6 +160,9 @@ impl World<'_> {
             self.bystander.shown.values_mut().for_each(|ends| ends[to].repeated = None);
             return;
         };
+        // RFC 6191 §2: one with a newer timestamp than the connection has remembered may begin another, be it a copy that the wire had kept.
+        let at_time_wait = !self.bystander.time_wait[to].is_empty();
+        self.bystander.syn_at_time_wait[to] |= tcp.flags.contains(Flags::SYN) && at_time_wait;
         let Some(ends) = self.bystander.shown.get_mut(&port) else { return };
         ends[to].repeated = None;
         let sound = wire_checksum_holds(packet);
@@ -209,7 +214,8 @@ impl World<'_> {
         }
         while entries.len() > count {
             let age = self.now.since(entries.remove(0));
-            if age < least && !self.bystander.any_reset && self.mistakable.is_empty() {
+            let excused = self.bystander.any_reset || self.bystander.syn_at_time_wait[side];
+            if age < least && !excused && self.mistakable.is_empty() {
                 return Err(Failure::new("TIME-WAIT ends early", format_args!("side {side}: after {age:?}")));
             }
         }

@@ -103,6 +103,17 @@ impl Connection {
         }
     }
 
+    /// The connection has lost its turn. What is refused may have been acknowledged before (`TCP_TX_DELAY` kept it back for so long), and then
+    /// nothing was taken back whose timer would give the rest another.
+    pub(crate) fn time_what_lost_its_turn(&mut self, now: Instant) {
+        let fin_waits = self.snd.fin_queued && !self.snd.fin_sent();
+        let waits = self.unsent() > 0 || self.snd.flight_size() > 0 || fin_waits;
+        let timed = self.timers.is_set(Timer::Retransmit) || self.timers.is_set(Timer::Pace);
+        if waits && !timed && self.handshake.is_none() && self.is_open() {
+            self.arm_rto(now);
+        }
+    }
+
     fn probe_refused(&mut self, now: Instant) {
         if self.unsent() > 0 && self.timers.is_set(Timer::Retransmit) {
             self.rtt.take_back_timeout();
