@@ -4,6 +4,7 @@ mod api;
 mod bare;
 mod circles;
 mod fuzz;
+mod package;
 mod packages;
 mod plant;
 mod sanitize;
@@ -35,6 +36,9 @@ usage: cargo xtask COMMAND
            a NAME; random worlds must find each of them (takes minutes)
   api [--write]
            the public interfaces of the libraries beside the record in docs/api, or writes that anew
+  package [--verify]
+           every crate that is published, packed as a registry gets it; with --verify each is built from its package, too
+  deny     licences, advisories and origins of all dependencies, by cargo-deny (deny.toml)
   tidy     only the rules of CONTRIBUTING.md that a program can check
   sanitize the programs of the C library and the preload library, and the examples, under AddressSanitizer (needs a nightly
            toolchain, x86-64) and valgrind's memcheck; as root all of them
@@ -50,6 +54,8 @@ fn main() -> ExitCode {
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test(),
         ["tidy"] => tidy::check(),
+        ["package", ref arguments @ ..] => package::run(arguments),
+        ["deny"] => deny(),
         ["api", ref arguments @ ..] => api::run(arguments),
         ["simulate", ref options @ ..] => simulate(options),
         ["threads", ref arguments @ ..] => threads::run(arguments),
@@ -92,6 +98,8 @@ fn test() -> Result<(), String> {
     times.step("format", || cargo(&["fmt", "--all", "--check"], &[]))?;
     times.step("tidy", tidy::check)?;
     times.step("api", || api::run(&[]))?;
+    times.step("package", || package::run(&[]))?;
+    times.step("deny", deny)?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"];
     times.step("clippy", || cargo(&clippy, &[]))?;
     times.step("build", || cargo(&["build", "--workspace", "--locked"], &[]))?;
@@ -114,6 +122,18 @@ fn test() -> Result<(), String> {
     times.step("instructions", || cargo(&[&MEASURE[..], &["instructions"]].concat(), &[]))?;
     times.print();
     Ok(())
+}
+
+/// Licences and origins of what we depend on, and advisories against it. The tool is a build of several minutes, and asks the network for
+/// advisories: where it is not installed, a line says so.
+fn deny() -> Result<(), String> {
+    let is_there =
+        Command::new("cargo-deny").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !is_there {
+        println!("SKIPPED cargo deny: it is not installed: cargo install --locked cargo-deny");
+        return Ok(());
+    }
+    cargo(&["deny", "--workspace", "check"], &[])
 }
 
 /// All but the examples, which clippy has checked and no test starts.
