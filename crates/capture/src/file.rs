@@ -77,6 +77,7 @@ pub enum End {
 
 /// Why a file cannot be read at all.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The reader failed.
     Io(io::Error),

@@ -116,7 +116,7 @@ impl StackArgs {
                 Ok(None) => {}
                 Ok(Some(warning)) => warn(warning),
                 Err(SettingError::Unknown) => return Err(unknown_setting(name, &config)),
-                Err(SettingError::Invalid(why)) => {
+                Err(why) => {
                     return Err(Failure::usage(format!("--set {name}={value}: {why}")));
                 }
             }
@@ -177,7 +177,7 @@ impl StackArgs {
                 SettingError::Unknown => Failure::usage(format!(
                     "there is no setting `{setting}`; the stack's device is {name}: net.ipv4.conf.{name}.rp_filter and log_martians"
                 )),
-                SettingError::Invalid(why) => Failure::usage(format!("--set {setting}={value}: {why}")),
+                why => Failure::usage(format!("--set {setting}={value}: {why}")),
             })?;
         }
         for route in &self.route {

@@ -17,6 +17,7 @@ pub(crate) fn connect(error: Error<ConnectError>) -> io::Error {
         ConnectError::InvalidPeer => ErrorKind::InvalidInput,
         ConnectError::FastOpenDisabled => ErrorKind::Unsupported,
         ConnectError::TooMany => ErrorKind::OutOfMemory,
+        _ => ErrorKind::Other,
     };
     io::Error::new(kind, error)
 }
@@ -26,6 +27,7 @@ pub(crate) fn listen(error: Error<ListenError>) -> io::Error {
     let kind = match error {
         ListenError::AddrInUse => ErrorKind::AddrInUse,
         ListenError::AddrNotAvailable => ErrorKind::AddrNotAvailable,
+        _ => ErrorKind::Other,
     };
     io::Error::new(kind, error)
 }
@@ -71,7 +73,7 @@ pub(crate) fn write(error: Error<WriteError>) -> io::Error {
 pub(crate) fn option(error: OptionError) -> io::Error {
     match error {
         OptionError::NotFound => stopped(),
-        OptionError::OutOfRange => io::Error::new(ErrorKind::InvalidInput, error),
+        error => io::Error::new(ErrorKind::InvalidInput, error),
     }
 }
 
@@ -91,6 +93,7 @@ fn closed(reason: CloseReason) -> io::Error {
         CloseReason::Refused | CloseReason::PortUnreachable => ErrorKind::ConnectionRefused,
         CloseReason::TimedOut => ErrorKind::TimedOut,
         CloseReason::HostUnreachable | CloseReason::Prohibited => ErrorKind::HostUnreachable,
+        _ => ErrorKind::Other,
     };
     io::Error::new(kind, reason)
 }

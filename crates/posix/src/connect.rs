@@ -262,6 +262,7 @@ fn of_connect(error: ConnectError) -> Errno {
         ConnectError::Barred(Barrier::Prohibit) => Errno::EACCES,
         ConnectError::FastOpenDisabled => Errno::EOPNOTSUPP,
         ConnectError::TooMany => Errno::EAGAIN,
+        _ => Errno::EINVAL,
     }
 }
 

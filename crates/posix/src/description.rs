@@ -66,7 +66,7 @@ impl Refused {
             SettingError::Unknown => {
                 Refused { errno: Errno::ENOENT, why: format!("there is no setting called {name}") }
             }
-            SettingError::Invalid(why) => Refused::invalid(format!("{name}: {why}")),
+            why => Refused::invalid(format!("{name}: {why}")),
         }
     }
 

@@ -41,6 +41,7 @@ pub(crate) fn of_end(reason: CloseReason, peer_had_finished: bool, icmp: Option<
         CloseReason::TimedOut => Some(Errno::ETIMEDOUT),
         CloseReason::PortUnreachable => Some(icmp.unwrap_or(Errno::ECONNREFUSED)),
         CloseReason::HostUnreachable | CloseReason::Prohibited => Some(icmp.unwrap_or(Errno::EHOSTUNREACH)),
+        _ => Some(Errno::ECONNABORTED),
     }
 }
 

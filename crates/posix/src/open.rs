@@ -156,7 +156,7 @@ impl Sockets {
         let socket = self.files.socket(fd)?;
         let id = self.stack.listen(now, local, socket.listen_options()).map_err(|error| match error {
             ListenError::AddrInUse => Errno::EADDRINUSE,
-            ListenError::AddrNotAvailable => Errno::EADDRNOTAVAIL,
+            _ => Errno::EADDRNOTAVAIL,
         })?;
         self.own(fd, Role::Listener(id))
     }

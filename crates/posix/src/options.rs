@@ -214,8 +214,8 @@ impl Sockets {
     fn set_engine(&mut self, setting: &Setting<'_>, option: SocketOption) -> Result<(), Errno> {
         let Setting { now, fd, .. } = *setting;
         let refused = |error| match error {
-            OptionError::OutOfRange => Errno::EINVAL,
             OptionError::NotFound => Errno::ENOTCONN,
+            _ => Errno::EINVAL,
         };
         let socket = self.files.socket_mut(fd)?;
         socket.options.engine.set(option).map_err(refused)?;

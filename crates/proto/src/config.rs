@@ -24,6 +24,8 @@ pub(crate) use value::{Value, parse_value, show_value};
 macro_rules! settings {
     ($( $(#[$doc:meta])* $field:ident : $type:ty = $name:literal, ours $ours:expr, linux $linux:expr, range $range:pat, )+) => {
         /// Settings of a stack, read whenever they matter (a change is felt by the next packet) unless a row says otherwise.
+        ///
+        /// Any release may add rows: change those you mean by name ([`set`](Config::set)), or write the others as `..Config::default()`.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Config { $( $(#[$doc])* pub $field: $type, )+ }
 

@@ -5,6 +5,7 @@ use core::fmt::{self, Display};
 
 /// Why `connect` failed at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The local port, or this very 4-tuple, is in use.
     AddrInUse,
@@ -26,6 +27,7 @@ pub enum ConnectError {
 
 /// Why `listen` failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ListenError {
     /// Another listener has this address and port.
     AddrInUse,
@@ -81,6 +83,7 @@ pub enum UrgentError {
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CloseReason {
     /// Both directions finished.
     Finished,

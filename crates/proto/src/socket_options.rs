@@ -111,6 +111,7 @@ pub enum PathMtuDiscovery {
 
 /// One option of an open connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SocketOption {
     /// [`SocketOptions::nodelay`]; setting it sends what waits, even under [`Cork`](Self::Cork).
     NoDelay(bool),
@@ -182,6 +183,7 @@ pub enum SocketOption {
 
 /// Why an option was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OptionError {
     /// Not a value of this option (Linux's `EINVAL`).
     OutOfRange,

@@ -40,6 +40,7 @@ pub enum Verdict {
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum DropReason {
     /// The queue was full.
     QueueFull,

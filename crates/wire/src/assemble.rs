@@ -59,6 +59,7 @@ pub fn build_icmp_packet(ip: &IpHeader, icmp: &Icmp<'_>) -> Bytes {
 
 /// Why a packet is not a good TCP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PacketError {
     /// The IP header.
     Ip(IpError),

@@ -161,6 +161,7 @@ fn checksum(src: Addr, dst: Addr, message: &[u8]) -> u16 {
 
 /// Why an ICMP message is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IcmpParseError {
     /// too short
     Truncated,

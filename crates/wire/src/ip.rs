@@ -173,6 +173,7 @@ fn end_of_packet(declared: usize, available: usize, extent: Extent) -> Result<us
 
 /// Why an IP packet is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IpError {
     /// Shorter than its header, or than its length field says.
     Truncated {

@@ -172,6 +172,7 @@ pub(crate) fn tcp_checksum(src: Addr, dst: Addr, segment: &[u8]) -> u16 {
 
 /// Why a TCP segment is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TcpError {
     /// Shorter than its header.
     Truncated {

@@ -123,5 +123,6 @@ pub(super) fn words(reason: DropReason) -> &'static str {
         DropReason::TooBig => "longer than the bucket",
         DropReason::NoClass => "no class",
         DropReason::Purged => "queue taken away",
+        _ => "another reason",
     }
 }

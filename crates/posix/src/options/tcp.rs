@@ -336,6 +336,7 @@ fn congestion_name(algorithm: CongestionControl) -> &'static str {
         CongestionControl::Vegas => "vegas",
         CongestionControl::Tahoe => "tahoe",
         CongestionControl::Bbr => "bbr",
+        _ => "unknown",
     }
 }
 

@@ -40,6 +40,7 @@ pub enum RttVariation {
 
 /// Which algorithm decides how much may be in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum CongestionControl {
     /// RFC 5681, counting bytes (RFC 3465).
     Reno,

@@ -4,6 +4,7 @@ use core::fmt;
 
 /// Why a setting was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SettingError {
     /// No such setting.
     Unknown,

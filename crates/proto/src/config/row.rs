@@ -13,6 +13,7 @@ pub struct SettingRow {
 
 /// Kinds of setting, and how their values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SettingKind {
     /// A decimal or 0x number of 32 bits.
     Number,

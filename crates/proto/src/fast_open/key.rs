@@ -116,6 +116,7 @@ pub enum CookieCheck {
 
 /// Why a key was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeyError {
     /// This many bytes; a ring has 16 (primary) or 32 (primary and backup).
     Length(usize),

@@ -48,6 +48,7 @@ pub struct TraceEvent {
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Traced {
     /// Another state.
     State {
@@ -141,6 +142,7 @@ impl Traced {
 
 /// Why something went again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RetransmitWhy {
     /// No answer to a SYN or SYN-ACK.
     Handshake,
@@ -168,6 +170,7 @@ impl RetransmitWhy {
 
 /// Why something went no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DropWhy {
     /// The packet meant nothing here.
     Packet(DropReason),

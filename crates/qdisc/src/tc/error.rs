@@ -4,6 +4,7 @@ use core::fmt;
 
 /// A command that was refused, in the words of tc or of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TcError {
     /// tc itself: the command is not understood.
     Usage(String),

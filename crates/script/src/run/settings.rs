@@ -76,7 +76,6 @@ fn parts(assignment: &str) -> Result<(String, &str), String> {
 fn judged(name: &str, value: &str, set: Result<(), SettingError>) -> Result<Result<(), String>, String> {
     match set {
         Ok(()) => Ok(Ok(())),
-        Err(SettingError::Invalid(text)) => Ok(Err(format!("{name}={value}: {text}"))),
         Err(SettingError::Unknown) => match WITHOUT_EFFECT.iter().find(|(known, ..)| *known == name) {
             Some((_, least, most, why)) => match value.parse::<i64>() {
                 Ok(number) if (*least..=*most).contains(&number) => Ok(Ok(())),
@@ -85,6 +84,7 @@ fn judged(name: &str, value: &str, set: Result<(), SettingError>) -> Result<Resu
             None if ABSENT.contains(&name) => Err(format!("{name} is a setting of Linux's that is not here")),
             None => Ok(Err(format!("{name} is no setting of the stack, nor of Linux"))),
         },
+        Err(why) => Ok(Err(format!("{name}={value}: {why}"))),
     }
 }
 
