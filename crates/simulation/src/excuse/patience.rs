@@ -75,7 +75,10 @@ pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
     let retries = end.least_setting(|config| config.tcp_retries2);
     let borne = end.user_timeout();
     let most = modelled(retries, BASE, end.rto_max()).min(borne.unwrap_or(Duration::MAX));
-    if account.waited(*at) + late >= most {
+    // The answer may have come in a segment that is not acceptable, text that was received before: then it counts for nothing (§3.10.7.4).
+    let last = account.progress_at.filter(|progress| at.since(*progress) <= facts.round_trip());
+    let waited = account.waited(*at).max(last.map_or(Duration::ZERO, |_| account.longest_wait));
+    if waited + late >= most {
         return true;
     }
     // Window probes are counted, and those of text that the device refuses.
