@@ -86,7 +86,7 @@ mod tests {
             ("[CC-07]\nshare = 'x'", "share is a number of %"),
             ("[CC-07]\nshare = -1", "not below 0"),
             ("[CC-07]\nsilent = ''", "silent needs a reason"),
-            ("[CC-07", "invalid table header"),
+            ("[CC-07", "TOML parse error at line 1"),
         ] {
             let error = Policy::parse(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");

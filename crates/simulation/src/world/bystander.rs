@@ -110,6 +110,11 @@ impl World<'_> {
                 ..Shown::default()
             };
         }
+        if tcp.flags.contains(Flags::SYN) && text > 0 && from == CLIENT {
+            // One that goes again may bring more, if the first was refused, or written to since.
+            let brought = tcp.seq + 1 + text;
+            ends[SERVER].edge = Some(ends[SERVER].edge.map_or(brought, |before| before.latest(brought)));
+        }
         let scales = ends.iter().all(|end| end.window_scale.is_some()) && !tcp.flags.contains(Flags::SYN);
         let scale = ends[from].window_scale.filter(|_| scales).unwrap_or(0).min(14);
         if tcp.flags.contains(Flags::ACK) && !tcp.flags.contains(Flags::RST) {
