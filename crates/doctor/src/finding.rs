@@ -92,7 +92,7 @@ pub struct Finding {
 }
 
 /// How surely the numbers mean what the finding says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// The kernel says it itself: a counter of just this, a setting.

@@ -5,12 +5,13 @@
 mod prometheus;
 mod text;
 
-use crate::finding::{Finding, Severity};
+use crate::finding::{Finding, Scope, Severity};
 use crate::policy::Policy;
 use crate::rules::RULES;
 use crate::sample::Unread;
 use crate::window::Window;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 
 /// Everything a run has found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,7 +75,11 @@ impl Report {
                 Err(_) => report.not_judged.push(rule.id.to_owned()),
             }
         }
-        report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        // The worst first; of these what is sure before what is only likely, and what names a place before what does not.
+        report.findings.sort_by_key(|finding| {
+            let whole = matches!(finding.scope, Scope::Host | Scope::Namespace);
+            (Reverse(finding.severity), finding.confidence, whole)
+        });
         report
     }
 

@@ -1,26 +1,32 @@
 //! Two samples and the time between them: what a rule judges.
 use crate::finding::Evidence;
 use crate::limit::{Limit, Limits};
-use crate::sample::{Sample, Socket};
+use crate::sample::{Address, Sample, Socket};
+use std::cell::OnceCell;
+use std::collections::HashMap;
 
 /// What a rule sees: the state now, and what has grown since.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Window<'a> {
     before: Option<&'a Sample>,
     /// The later sample.
     pub now: &'a Sample,
     limits: &'a Limits,
+    /// Where each socket stands in the earlier sample; made when a rule first asks.
+    earlier: OnceCell<HashMap<Ends, usize>>,
 }
+
+type Ends = (Address, u16, Address, u16);
 
 impl<'a> Window<'a> {
     /// What happened between two samples.
     pub fn between(before: &'a Sample, now: &'a Sample) -> Window<'a> {
-        Window { before: Some(before), now, limits: Limits::USUAL }
+        Window { before: Some(before), now, limits: Limits::USUAL, earlier: OnceCell::new() }
     }
 
     /// What happened since boot.
     pub fn since_boot(now: &'a Sample) -> Window<'a> {
-        Window { before: None, now, limits: Limits::USUAL }
+        Window { before: None, now, limits: Limits::USUAL, earlier: OnceCell::new() }
     }
 
     /// Judged by these thresholds.
@@ -56,7 +62,11 @@ impl<'a> Window<'a> {
 
     /// The same socket in the earlier sample.
     pub fn earlier(&self, socket: &Socket) -> Option<&'a Socket> {
-        self.before?.sockets.iter().find(|other| other.key() == socket.key())
+        let before = self.before?;
+        let places = self.earlier.get_or_init(|| {
+            before.sockets.iter().enumerate().map(|(place, socket)| (socket.key(), place)).collect()
+        });
+        places.get(&socket.key()).and_then(|place| before.sockets.get(*place))
     }
 
     /// Does it hold for this socket, and did it in the earlier sample, if there is one?

@@ -1,5 +1,5 @@
 //! Metrics over HTTP, for a monitoring system to fetch: hyper on the kernel's sockets.
-use super::reading::sample;
+use super::reading::{pause, sample};
 use super::{DoctorArgs, not_done};
 use crate::failure::Failure;
 use crate::terminal::print;
@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// So long a client may take for the head of its request.
@@ -38,14 +39,15 @@ pub(super) fn serve(args: &DoctorArgs, policy: &Policy, address: SocketAddr) -> 
         let mut before = sample(args)?;
         let latest = Latest::new(Mutex::new(metrics(&before, &before, policy)));
         print(&format!("metrics at http://{bound}/metrics\n"))?;
-        let mut interval = tokio::time::interval(args.interval);
-        interval.tick().await;
+        let mut next = Instant::now() + args.interval;
         loop {
             tokio::select! {
-                _ = interval.tick() => {
+                () = tokio::time::sleep_until(next) => {
+                    let begun = Instant::now();
                     let now = sample(args)?;
                     *latest.lock().unwrap_or_else(PoisonError::into_inner) = metrics(&before, &now, policy);
                     before = now;
+                    next = Instant::now() + pause(args.interval, begun.elapsed());
                 }
                 accepted = listener.accept() => {
                     // One that has gone already is no reason to stop.

@@ -2,6 +2,7 @@
 use super::{DoctorArgs, not_done};
 use crate::failure::Failure;
 use doctor::{Record, Sample, sources};
+use std::time::Duration;
 
 /// What is to be judged once.
 pub(super) fn record(args: &DoctorArgs) -> Result<Record, Failure> {
@@ -22,6 +23,12 @@ pub(super) fn record(args: &DoctorArgs) -> Result<Record, Failure> {
     Ok(Record::new(before, sample(args)?))
 }
 
+/// How long to wait for the next sample: the interval, and on a host with a crowd of sockets as long as it takes that reading and judging
+/// them stay below a twentieth of a core.
+pub(super) fn pause(interval: Duration, spent: Duration) -> Duration {
+    interval.max(19 * spent)
+}
+
 /// One sample of the running kernel.
 pub(super) fn sample(args: &DoctorArgs) -> Result<Sample, Failure> {
     let Some(name) = &args.netns else { return Ok(sources::here()) };
@@ -30,4 +37,17 @@ pub(super) fn sample(args: &DoctorArgs) -> Result<Sample, Failure> {
             "network namespace {name}: {error} (ip netns lists them; entering one needs root)"
         )))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pause;
+    use std::time::Duration;
+
+    #[test]
+    fn a_crowd_of_sockets_lengthens_the_windows() {
+        let seconds = Duration::from_secs;
+        assert_eq!(pause(seconds(5), Duration::from_millis(20)), seconds(5));
+        assert_eq!(pause(seconds(5), seconds(1)), seconds(19));
+    }
 }

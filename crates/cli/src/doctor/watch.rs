@@ -1,11 +1,12 @@
 //! Window after window: what is found, what came and what has gone.
-use super::reading::sample;
+use super::reading::{pause, sample};
 use super::{DoctorArgs, not_done};
 use crate::failure::Failure;
 use crate::terminal::print;
 use doctor::{Finding, Policy, Report, Window};
 use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// Clears the screen and begins at its top (ECMA-48: ED, CUP).
 const CLEAR: &str = "\x1b[2J\x1b[H";
@@ -13,10 +14,12 @@ const CLEAR: &str = "\x1b[2J\x1b[H";
 /// Runs until it is interrupted, or has judged so many windows; the exit code is that of the last.
 pub(super) fn run(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     let whole = stdout().is_terminal() && !args.json;
+    let mut begun = Instant::now();
     let mut before = sample(args)?;
     let mut present: Vec<Finding> = Vec::new();
     for count in 1_u64.. {
-        std::thread::sleep(args.interval);
+        std::thread::sleep(pause(args.interval, begun.elapsed()));
+        begun = Instant::now();
         let now = sample(args)?;
         let report = Report::by(&Window::between(&before, &now).by(policy.limits()), policy);
         let text = match () {

@@ -68,11 +68,13 @@ const UNSCALED: Limit = Limit { rule: "WIN-02", name: "bytes", value: 1e6, unit:
 
 fn unscaled(window: &Window<'_>, socket: &Socket) -> Judged {
     let info = socket.info?;
+    // TCPI_OPT_WSCALE is 4.
+    if info.options & 4 != 0 || info.min_rtt <= 5000 {
+        return None;
+    }
     let on = window.now.number("net.ipv4.tcp_window_scaling") == Some(1);
     let carried = info.bytes_acked.max(info.bytes_received);
-    // TCPI_OPT_WSCALE is 4.
-    let holds =
-        on && info.options & 4 == 0 && info.min_rtt > 5000 && carried as f64 > window.limit(&UNSCALED);
+    let holds = on && carried as f64 > window.limit(&UNSCALED);
     holds.then(|| {
         let most = 65535.0 / f64::from(info.min_rtt);
         let evidence = vec![
@@ -85,13 +87,17 @@ fn unscaled(window: &Window<'_>, socket: &Socket) -> Judged {
 }
 
 fn small_receive_buffer(window: &Window<'_>, socket: &Socket) -> Judged {
-    let (info, memory, before) = (socket.info?, socket.memory?, window.earlier(socket)?);
+    let (info, memory) = (socket.info?, socket.memory?);
+    if info.min_rtt <= 5000 {
+        return None;
+    }
+    let before = window.earlier(socket)?;
     let came = info.bytes_received.saturating_sub(before.info?.bytes_received) as f64;
     let round_trips = window.seconds() * 1e6 / f64::from(info.min_rtt.max(1));
     let max = window.now.nth("net.ipv4.tcp_rmem", 2)?;
     let fixed = before.memory?.rcvbuf == memory.rcvbuf && i64::from(memory.rcvbuf) < max / 8;
     let each = came / round_trips;
-    let holds = fixed && info.min_rtt > 5000 && each >= 0.5 * f64::from(info.rcv_ssthresh);
+    let holds = fixed && each >= 0.5 * f64::from(info.rcv_ssthresh);
     holds.then(|| {
         let evidence = vec![
             ("rcvbuf".to_owned(), format!("{} bytes", memory.rcvbuf)),
@@ -110,16 +116,19 @@ const THRESHOLD: Limit = Limit { rule: "CC-03", name: "ssthresh", value: 1000.0,
 
 fn old_threshold(window: &Window<'_>, socket: &Socket) -> Judged {
     let info = socket.info?;
-    let remembered =
-        window.now.paths.iter().any(|path| path.peer == socket.peer && path.ssthresh == info.snd_ssthresh);
-    let routed = window.now.routes.iter().any(|route| route.metrics.ssthresh == info.snd_ssthresh);
     let limit = window.limit(&THRESHOLD);
     let holds = f64::from(info.snd_ssthresh) < limit
         && info.total_retrans == 0
         && !info.app_limited
         && info.snd_cwnd >= info.snd_ssthresh
         && info.min_rtt > 10_000;
-    (holds && (remembered || routed)).then(|| {
+    if !holds {
+        return None;
+    }
+    let remembered =
+        window.now.paths.iter().any(|path| path.peer == socket.peer && path.ssthresh == info.snd_ssthresh);
+    let routed = window.now.routes.iter().any(|route| route.metrics.ssthresh == info.snd_ssthresh);
+    (remembered || routed).then(|| {
         let source = if remembered { "tcp_metrics" } else { "a route" };
         let evidence = vec![
             ("snd_ssthresh".to_owned(), format!("{} segments, from {source}", info.snd_ssthresh)),
@@ -136,13 +145,13 @@ const BACKED_OFF: Limit = Limit { rule: "CC-11", name: "backoff", value: 3.0, un
 fn black_hole(window: &Window<'_>, socket: &Socket) -> Judged {
     let info = socket.info?;
     let limit = window.limit(&BACKED_OFF);
-    let holds = window.now.number("net.ipv4.tcp_mtu_probing") == Some(0)
-        && f64::from(info.backoff) >= limit
+    let holds = f64::from(info.backoff) >= limit
         && info.unacked >= 1
         && socket.send_queue >= info.snd_mss
         && info.snd_mss > 1200
         && info.bytes_acked < 4 * u64::from(info.snd_mss)
-        && !socket.probing;
+        && !socket.probing
+        && window.now.number("net.ipv4.tcp_mtu_probing") == Some(0);
     holds.then(|| {
         let evidence = vec![
             ("backoff".to_owned(), info.backoff.to_string()),

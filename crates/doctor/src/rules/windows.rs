@@ -186,10 +186,11 @@ fn small_send_buffer(window: &Window<'_>, socket: &Socket) -> Judged {
         })
     };
     let room = u64::from(info.snd_cwnd) * u64::from(info.snd_mss);
-    let largest = window.now.nth("net.ipv4.tcp_wmem", 2)?;
-    let small = u64::from(sndbuf) < 2 * room && i64::from(sndbuf) < largest;
-    let waits = info.unacked > 0 && info.unacked < info.snd_cwnd;
-    (small && waits && window.holds_in_each(socket, full)).then(|| {
+    let waits = info.unacked > 0 && info.unacked < info.snd_cwnd && full(socket);
+    let small = waits
+        && u64::from(sndbuf) < 2 * room
+        && i64::from(sndbuf) < window.now.nth("net.ipv4.tcp_wmem", 2)?;
+    (small && window.holds_in_each(socket, full)).then(|| {
         let evidence = vec![
             ("sndbuf".to_owned(), format!("{sndbuf} bytes")),
             ("wmem_queued".to_owned(), format!("{wmem_queued} bytes")),

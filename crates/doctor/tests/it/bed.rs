@@ -94,11 +94,20 @@ pub(crate) fn transfer<T>(
                 }
             }
         });
-        let result = meanwhile();
-        ended.store(true, Relaxed);
-        let _ = from.shutdown(Shutdown::Both);
-        result
+        // Also when what runs meanwhile panics: the threads end with the connection.
+        let _end = End(&from, &to, &ended);
+        meanwhile()
     })
+}
+
+/// Ends a transfer.
+struct End<'a>(&'a TcpStream, &'a TcpStream, &'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.2.store(true, Relaxed);
+        let _ = (self.0.shutdown(Shutdown::Both), self.1.shutdown(Shutdown::Both));
+    }
 }
 
 /// A plain write.

@@ -108,6 +108,6 @@ fn gauges_bonds_and_columns_are_read_from_proc() {
     let found = found(&sample);
     let ids: Vec<_> = found.iter().map(|finding| (finding.id.as_str(), finding.severity)).collect();
     let critical = Severity::Critical;
-    assert_eq!(ids, [("ST-05", critical), ("TX-08", critical), ("WIN-14", critical)]);
-    assert_eq!(found[1].formula, "eth1 down");
+    assert_eq!(ids, [("TX-08", critical), ("ST-05", critical), ("WIN-14", critical)]);
+    assert_eq!(found[0].formula, "eth1 down");
 }
