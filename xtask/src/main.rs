@@ -115,6 +115,8 @@ fn test() -> Result<(), String> {
         .step("compared worlds", || built("firstbyte-simulate", &["--differential", "--worlds", COMPARED]))?;
     let doc = ["doc", "--workspace", "--no-deps", "--locked"];
     times.step("documentation", || cargo(&doc, &[("RUSTDOCFLAGS", "--deny warnings")]))?;
+    // The command that is shipped has no debug assertions: what only exists with them must not be missed there.
+    times.step("release", || cargo(&["check", "--release", "--workspace", "--locked"], &[]))?;
     times.step("main command", || built("firstbyte", &["lab", "fast-open"]))?;
     times.step("fuzz", fuzz::run_in_tests)?;
     times.step("budgets", || cargo(&[&MEASURE[..], &["budgets"]].concat(), &[]))?;
