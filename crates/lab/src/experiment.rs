@@ -10,7 +10,7 @@
 //!
 //! - `file`: the form of a file, `units`, `formula` and `event` what stands in its texts;
 //! - `device`: the network card of an end;
-//! - `play`: builds and runs a variant, `measure` reads figures off what was captured;
+//! - `play`: builds and runs a variant, `measure` and `seen` read figures off what was captured;
 //! - `outcome`: the figures beside what was expected, as a report;
 //! - `shelf`: the experiments that come with the lab.
 
@@ -22,6 +22,7 @@ mod measure;
 mod outcome;
 mod play;
 mod quantities;
+mod seen;
 mod shelf;
 pub(crate) mod units;
 

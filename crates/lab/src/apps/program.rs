@@ -6,7 +6,8 @@ use bytes::Bytes;
 use core::net::SocketAddr;
 use core::time::Duration;
 use proto::{
-    ConnId, ConnectOptions, Events, FastOpen, Instant, ListenOptions, ReadError, SocketId, WriteError,
+    Barrier, ConnId, ConnectError, ConnectOptions, Events, FastOpen, Instant, ListenOptions, ReadError,
+    SocketId, WriteError,
 };
 
 /// What became of one connection, as the program saw it.
@@ -20,6 +21,8 @@ pub struct Told {
     pub done_at: Option<Instant>,
     /// When it failed in the middle of its steps.
     pub failed_at: Option<Instant>,
+    /// What `connect` answered in place of a connection, by Linux's name, e.g. `EADDRNOTAVAIL`.
+    pub refused: Option<&'static str>,
     /// Bytes read.
     pub read: usize,
     /// Moments that were noted.
@@ -42,6 +45,8 @@ struct Session {
 pub struct Rounds {
     /// How many there are.
     pub count: usize,
+    /// So many of them at first, one by one.
+    pub alone: usize,
     /// So many at the same time.
     pub at_once: usize,
     /// From the end of one to the next.
@@ -50,14 +55,15 @@ pub struct Rounds {
 
 enum Role {
     Client {
-        peer: SocketAddr,
+        /// Destinations, which connections take in turn.
+        peers: Vec<SocketAddr>,
         options: Box<ConnectOptions>,
         rounds: Rounds,
         begun: usize,
         next_at: Option<Instant>,
     },
     Server {
-        local: SocketAddr,
+        locals: Vec<SocketAddr>,
         options: Box<ListenOptions>,
         accepts: bool,
     },
@@ -71,16 +77,31 @@ pub struct Program {
 }
 
 impl Program {
-    /// A client; it starts when its host does.
-    pub fn client(peer: SocketAddr, options: ConnectOptions, steps: Vec<Step>, rounds: Rounds) -> Program {
-        let role =
-            Role::Client { peer, options: Box::new(options), rounds, begun: 0, next_at: Some(Instant::ZERO) };
+    /// A client; it starts when its host does. Its connections go to the peers in turn.
+    pub fn client(
+        peers: Vec<SocketAddr>,
+        options: ConnectOptions,
+        steps: Vec<Step>,
+        rounds: Rounds,
+    ) -> Program {
+        let role = Role::Client {
+            peers,
+            options: Box::new(options),
+            rounds,
+            begun: 0,
+            next_at: Some(Instant::ZERO),
+        };
         Program { role, steps, sessions: Vec::new() }
     }
 
     /// A server; one that does not accept leaves connections in the listener's queue.
-    pub fn server(local: SocketAddr, options: ListenOptions, steps: Vec<Step>, accepts: bool) -> Program {
-        let role = Role::Server { local, options: Box::new(options), accepts };
+    pub fn server(
+        locals: Vec<SocketAddr>,
+        options: ListenOptions,
+        steps: Vec<Step>,
+        accepts: bool,
+    ) -> Program {
+        let role = Role::Server { locals, options: Box::new(options), accepts };
         Program { role, steps, sessions: Vec::new() }
     }
 
@@ -112,7 +133,8 @@ impl Program {
             return;
         }
         *next_at = None;
-        let count = rounds.at_once.saturating_sub(under_way).min(rounds.count - *begun);
+        let at_once = if *begun < rounds.alone { 1 } else { rounds.at_once };
+        let count = at_once.saturating_sub(under_way).min(rounds.count - *begun);
         *begun += count;
         for _ in 0..count {
             let index = self.begin(sys.now(), None);
@@ -127,7 +149,7 @@ impl Program {
             if session.told.failed_at.is_some() {
                 break;
             }
-            match session.take(sys, &step, &self.role) {
+            match session.take(sys, &step, index, &self.role) {
                 Progress::Done => {
                     session.next += 1;
                     session.wakes_at = None;
@@ -160,9 +182,10 @@ impl Session {
         self.next >= steps || self.told.failed_at.is_some()
     }
 
-    fn take(&mut self, sys: &mut Sys<'_>, step: &Step, role: &Role) -> Progress {
+    /// A step of the connection that began as the `index`-th, counted from 0.
+    fn take(&mut self, sys: &mut Sys<'_>, step: &Step, index: usize, role: &Role) -> Progress {
         if let Step::Connect { first } = step {
-            return self.connect(sys, *first, role);
+            return self.connect(sys, *first, index, role);
         }
         let Some(conn) = self.conn else { return Progress::Failed };
         match step {
@@ -190,23 +213,26 @@ impl Session {
         }
     }
 
-    fn connect(&mut self, sys: &mut Sys<'_>, first: Option<usize>, role: &Role) -> Progress {
+    fn connect(&mut self, sys: &mut Sys<'_>, first: Option<usize>, index: usize, role: &Role) -> Progress {
         if self.conn.is_some() {
             // With first bytes the program goes on at once, as after `sendto` with `MSG_FASTOPEN`.
             return if self.is_open || first.is_some() { Progress::Done } else { Progress::Waits };
         }
-        let Role::Client { peer, options, .. } = role else { return Progress::Done };
+        let Role::Client { peers, options, .. } = role else { return Progress::Done };
         let mut options = (**options).clone();
         if let Some(len) = first {
             options.fast_open = FastOpen::Auto;
             options.first_bytes = text(len);
         }
-        match sys.connect(*peer, options) {
+        match sys.connect(peers[index % peers.len()], options) {
             Ok(conn) => {
                 self.conn = Some(conn);
                 if first.is_some() { Progress::Done } else { Progress::Waits }
             }
-            Err(_) => Progress::Failed,
+            Err(error) => {
+                self.told.refused = Some(errno(error));
+                Progress::Failed
+            }
         }
     }
 
@@ -245,9 +271,11 @@ impl Session {
 
 impl App for Program {
     fn start(&mut self, sys: &mut Sys<'_>) {
-        if let Role::Server { local, options, .. } = &self.role {
-            let listener = sys.listen(*local, (**options).clone());
-            listener.expect("the host has the address, and nobody else listens there");
+        if let Role::Server { locals, options, .. } = &self.role {
+            for local in locals {
+                let listener = sys.listen(*local, (**options).clone());
+                listener.expect("the host has the address, and nobody else listens there");
+            }
         }
     }
 
@@ -295,6 +323,19 @@ impl App for Program {
             }
         }
         self.begin_due(sys);
+    }
+}
+
+/// As `connect(2)` calls it.
+fn errno(error: ConnectError) -> &'static str {
+    match error {
+        ConnectError::AddrInUse | ConnectError::AddrNotAvailable | ConnectError::NoPorts => "EADDRNOTAVAIL",
+        ConnectError::Unreachable | ConnectError::InvalidPeer => "ENETUNREACH",
+        ConnectError::Barred(Barrier::Unreachable) => "EHOSTUNREACH",
+        ConnectError::Barred(Barrier::Prohibit) => "EACCES",
+        ConnectError::FastOpenDisabled => "EOPNOTSUPP",
+        ConnectError::TooMany => "EAGAIN",
+        _ => "EINVAL",
     }
 }
 

@@ -46,6 +46,9 @@ fn one() -> u64 {
 #[serde(deny_unknown_fields)]
 pub(super) struct RunPart {
     pub(super) name: String,
+    /// In the place of the file's.
+    #[serde(rename = "for", default, deserialize_with = "optional")]
+    pub(super) limit: Option<Time>,
     #[serde(default)]
     pub(super) path: PathPart,
     #[serde(default)]
@@ -153,6 +156,8 @@ pub(super) struct EndPart {
     pub(super) device: Option<super::device::DevicePart>,
     // Of a client.
     pub(super) connections: Option<usize>,
+    /// So many at first, one by one.
+    pub(super) alone: Option<usize>,
     pub(super) at_once: Option<usize>,
     #[serde(default, deserialize_with = "optional")]
     pub(super) pause: Option<Time>,
@@ -160,6 +165,8 @@ pub(super) struct EndPart {
     pub(super) backlog: Option<u32>,
     pub(super) fast_open: Option<u32>,
     pub(super) accepts: Option<bool>,
+    /// Ports it listens at, from 80 on; the client's connections take turns.
+    pub(super) ports: Option<u16>,
     /// So many, with the same address, behind a load balancer.
     pub(super) servers: Option<usize>,
     /// Each has a cookie key of its own.

@@ -1,7 +1,7 @@
 //! What can be measured of a run: from its packets, its counters, and what its programs saw.
 
-use super::device;
 use super::play::Played;
+use super::{device, seen};
 use crate::apps::Told;
 use crate::capture::QueueSample;
 use crate::exchange::{Exchange, exchanges};
@@ -9,7 +9,7 @@ use core::time::Duration;
 use proto::{Instant, LimitedBy, State, Traced};
 
 /// Each measure, what it takes after the run, and what it is.
-pub(super) const MEASURES: [(&str, &str, &str); 25] = [
+pub(super) const MEASURES: [(&str, &str, &str); 30] = [
     ("time", "[n]", "from the first step of a client's connection to its last; the n-th one, or the mean"),
     ("first byte", "[n]", "from the first SYN to the first byte of the reply"),
     ("goodput", "", "bytes of data per second, from the first SYN to the last data that arrived"),
@@ -18,14 +18,27 @@ pub(super) const MEASURES: [(&str, &str, &str); 25] = [
     ("syn data", "[n]", "bytes of data on the first SYN"),
     ("syn-ack data", "[n]", "bytes of data on the first SYN-ACK"),
     ("resent", "[n]", "bytes of data the client sent more than once"),
+    ("data packets", "client|server [n]", "packets with data that an end sent"),
+    (
+        "repeated acks",
+        "client|server [n]",
+        "how often an end acknowledged the byte that it acknowledged most often",
+    ),
+    ("acknowledged", "client|server [n]", "bytes of an end's data that the other end acknowledged"),
     ("mark", "NAME [n]", "from the first step of a connection to a mark, at whichever end has it"),
     ("failed after", "[n]", "from the first step of a client's connection to its failure"),
     ("count", "client|server COUNTER", "a counter by Linux's name, e.g. TcpExtTCPLossProbes"),
     ("connected", "", "connections that the client saw open"),
     ("accepted", "", "connections that the server's program was given"),
     ("failed", "", "connections of the client that failed in the middle of their steps"),
+    ("refused", "ERROR", "connections of the client that `connect` refused, e.g. with `EADDRNOTAVAIL`"),
     ("done", "", "connections of the client that did all their steps"),
     ("read", "client|server", "bytes that the programs of an end read"),
+    (
+        "fairness",
+        "",
+        "how evenly the client's connections were served: Jain's index of the bytes read by each",
+    ),
     ("state", "client|server STATE", "connections in a state at the end, e.g. CLOSE-WAIT"),
     ("limited", "REASON", "share of a sender's time with data to send: cwnd, rwnd, sndbuf, app"),
     ("queue", "", "most packets that waited at once"),
@@ -76,7 +89,21 @@ impl<'a> Measured<'a> {
             "syn data" => self.of_exchange(first, |one| Some(one.syn_data_len.into()))?,
             "syn-ack data" => self.of_exchange(first, |one| Some(one.synack_data_len.into()))?,
             "resent" => self.of_exchange(first, |one| Some(one.bytes_resent as f64))?,
+            "data packets" => {
+                self.of_sender(first, argument(1), |one, by| seen::data_segments(one, by) as f64)?
+            }
+            "repeated acks" => {
+                self.of_sender(first, argument(1), |one, by| seen::repeated_acks(one, by) as f64)?
+            }
+            "acknowledged" => {
+                self.of_sender(first, argument(1), |one, by| seen::acknowledged(one, by).into())?
+            }
             "goodput" => self.goodput()?,
+            "fairness" => fairness(client)?,
+            "refused" => {
+                let name = first.ok_or("refused needs an ERROR, e.g. EADDRNOTAVAIL")?;
+                client.iter().filter(|told| told.refused == Some(name)).count() as f64
+            }
             "mark" => self.mark(first.ok_or("mark needs a NAME")?, argument(1))?,
             "count" => {
                 let counters = &self.played.counters[end(first)?];
@@ -128,6 +155,17 @@ impl<'a> Measured<'a> {
         value: impl Fn(&Exchange) -> Option<f64>,
     ) -> Result<f64, String> {
         pick(which, self.exchanges.iter().map(value).collect())
+    }
+
+    /// Of one end's packets of a connection.
+    fn of_sender(
+        &self,
+        sender: Option<&str>,
+        which: Option<&str>,
+        value: impl Fn(&Exchange, bool) -> f64,
+    ) -> Result<f64, String> {
+        let is_client = end(sender)? == 0;
+        self.of_exchange(which, |one| Some(value(one, is_client)))
     }
 
     fn mark(&self, name: &str, which: Option<&str>) -> Result<f64, String> {
@@ -225,6 +263,17 @@ impl<'a> Measured<'a> {
             _ => None,
         });
         windows.max().unwrap_or(0).into()
+    }
+}
+
+/// Jain's index: 1 where all got as much, 1/n where one of n got everything.
+fn fairness(connections: &[Told]) -> Result<f64, String> {
+    let read: Vec<f64> = connections.iter().map(|told| told.read as f64).collect();
+    let (sum, squares): (f64, f64) = (read.iter().sum(), read.iter().map(|bytes| bytes * bytes).sum());
+    if squares > 0.0 {
+        Ok(sum * sum / (read.len() as f64 * squares))
+    } else {
+        Err("nobody read anything".into())
     }
 }
 

@@ -29,6 +29,8 @@ const PUBLIC: [IpAddr; 2] =
 /// Of SYNs from nobody (RFC 5737).
 const NOBODY: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 100);
 const RTT: Duration = Duration::from_millis(40);
+/// Most ports a server listens at.
+const PORTS_MAX: u16 = 1000;
 /// Virtual time after which a run is over.
 const LIMIT: Duration = Duration::from_secs(600);
 /// Largest packet that passes a black hole.
@@ -73,7 +75,7 @@ impl<'a> Variant<'a> {
             path: path_over(&run.path, &file.path),
             ends: [end_over(&run.client, &file.client), end_over(&run.server, &file.server)],
             events,
-            limit: file.limit.map_or(LIMIT, |limit| limit.0),
+            limit: run.limit.or(file.limit).map_or(LIMIT, |limit| limit.0),
             seed: file.seed,
         }
     }
@@ -89,10 +91,12 @@ impl<'a> Variant<'a> {
             ..ListenOptions::default()
         };
         let steps = |end: &EndPart| end.steps.clone().unwrap_or_default();
+        let ports = SERVER.port()..SERVER.port() + server.ports.unwrap_or(1).clamp(1, PORTS_MAX);
+        let locals: Vec<SocketAddr> = ports.map(|port| SocketAddr::new(SERVER.ip(), port)).collect();
         let mut servers = Vec::new();
         for _ in 0..server.servers.unwrap_or(1).max(1) {
             let accepts = server.accepts.unwrap_or(true);
-            let serving = Program::server(SERVER, listening.clone(), steps(server), accepts);
+            let serving = Program::server(locals.clone(), listening.clone(), steps(server), accepts);
             servers.push(network.add_host(self.plan(server, SERVER.ip())?, serving));
         }
         // The client acts as soon as it is there: its way must be there before.
@@ -110,11 +114,12 @@ impl<'a> Variant<'a> {
         self.prepare(&mut network, client_id, client)?;
         let rounds = Rounds {
             count: client.connections.unwrap_or(1),
+            alone: client.alone.unwrap_or(0),
             at_once: client.at_once.unwrap_or(1),
             pause: client.pause.map_or(Duration::ZERO, |pause| pause.0),
         };
         let options = ConnectOptions { socket: socket(client), ..ConnectOptions::default() };
-        network.set_app(client_id, Program::client(SERVER, options, steps(client), rounds));
+        network.set_app(client_id, Program::client(locals, options, steps(client), rounds));
         self.run(&mut network, &paths, client_id, &servers)?;
         Ok(self.told(&network, &paths, client_id, &servers))
     }
@@ -355,11 +360,13 @@ fn end_over(own: &EndPart, base: &EndPart) -> EndPart {
         rcvbuf: own.rcvbuf.or(base.rcvbuf),
         steps,
         connections: own.connections.or(base.connections),
+        alone: own.alone.or(base.alone),
         at_once: own.at_once.or(base.at_once),
         pause: own.pause.or(base.pause),
         backlog: own.backlog.or(base.backlog),
         fast_open: own.fast_open.or(base.fast_open),
         accepts: own.accepts.or(base.accepts),
+        ports: own.ports.or(base.ports),
         servers: own.servers.or(base.servers),
         own_keys: own.own_keys.or(base.own_keys),
         leaves_by: own.leaves_by.or(base.leaves_by),
