@@ -35,6 +35,7 @@ mod pacer;
 mod packets;
 mod patience;
 pub(crate) mod payload;
+mod plain;
 mod prune;
 mod rate;
 mod reassembly;

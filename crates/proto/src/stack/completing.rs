@@ -45,6 +45,9 @@ impl Stack {
         let hash = request.hash;
         let ack = FinalAck { window: ordinary.window, timestamps: ordinary.timestamps };
         let index = self.open_request(now, request, Some(Holder::Request(index)), Some(ack));
+        if let Some(connection) = self.connections.get_mut(index) {
+            connection.note_plain();
+        }
         if !self.take_predicted(now, index, ordinary, text, packet) {
             self.take_other(now, Some(Holder::Connection(index)), hash, packet);
         }
@@ -70,6 +73,7 @@ impl Stack {
         }
         connection.complete(cx, ordinary);
         tell_listener(&mut self.listeners, now, connection);
+        connection.note_plain();
         let mut ordinary = *ordinary;
         ordinary.completes = true;
         self.take_predicted(now, index, &ordinary, text, packet)

@@ -49,6 +49,9 @@ impl Stack {
             let all_has_left = connection.send_ordinary(cx, packet);
             let is_last = all_has_left || connection.send_ordinary_ack(cx, packet);
             let sent = is_last || connection.poll_transmit(cx, packet);
+            if !is_last {
+                connection.note_plain();
+            }
             connection.ready = sent && !is_last && connection.may_transmit();
             debug_assert!(!is_last || !connection.may_transmit());
             if connection.ready {

@@ -144,7 +144,7 @@ impl Stack {
         let text = (!text.is_empty()).then_some(Payload::new(packet, text));
         connection.take_predicted(cx, segment, text);
         if is_over(connection) {
-            self.settle_turn(now, id);
+            self.end(now, id);
         } else {
             settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
         }

@@ -41,6 +41,7 @@ impl Stack {
             connection.put_off_probe(now);
             connection.time_what_lost_its_turn(now);
         }
+        connection.note_plain();
         connection.note_limit(now);
         self.agenda.deadlines.note(index, connection);
         if self.trace.is_some() {

@@ -27,6 +27,7 @@ impl Stack {
     #[inline(never)]
     pub(super) fn settle_turn(&mut self, now: Instant, id: ConnId) {
         let Some(connection) = self.connections.get_mut(id.index) else { return };
+        connection.note_plain();
         if connection.parent_event.is_some() {
             tell_listener(&mut self.listeners, now, connection);
         }
@@ -40,7 +41,7 @@ impl Stack {
     }
 
     /// Its packets find their new owner, or none; and if nobody needs it any more, it is gone.
-    fn end(&mut self, now: Instant, id: ConnId) {
+    pub(super) fn end(&mut self, now: Instant, id: ConnId) {
         if self.trace.is_some() {
             self.trace_changes(now, id.index);
         }
@@ -171,6 +172,7 @@ pub(super) fn settle_ordinary(
     id: ConnId,
     connection: &mut Connection,
 ) -> bool {
+    connection.note_plain();
     if connection.parent_event.is_some() || is_over(connection) {
         return false;
     }
@@ -178,7 +180,7 @@ pub(super) fn settle_ordinary(
     true
 }
 
-/// The same of a connection that stays open, and has nothing to tell its listener.
+/// The same of a connection that stays open, has nothing to tell its listener, and is as plain as it was: what a fast path has done.
 #[inline(always)]
 pub(super) fn settle_open(
     shared: &mut Shared,

@@ -231,6 +231,7 @@ impl Stack {
             self.settle_turn(now, id);
         } else {
             // There is a SYN to send, and nothing else to be told yet.
+            connection.note_plain();
             cx.charge(now, connection);
             self.agenda.note_ready(id, connection);
         }

@@ -263,6 +263,8 @@ pub(crate) enum ParentEvent {
 pub(crate) struct Connection {
     pub(crate) tuple: FourTuple,
     pub(crate) state: State,
+    /// See [`takes_fast_paths`](Self::takes_fast_paths).
+    pub(super) plain: bool,
     pub(crate) handshake: Option<Box<Handshake>>,
     /// Listener that still counts it as pending, or has it in its accept queue.
     pub(crate) parent: Option<ListenerId>,
@@ -350,6 +352,7 @@ impl Connection {
         Connection {
             tuple,
             state,
+            plain: false,
             handshake: None,
             parent: None,
             parent_event: None,

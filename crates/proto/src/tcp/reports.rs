@@ -77,6 +77,7 @@ impl Reports {
 
 impl Connection {
     fn reports(&mut self) -> &mut Reports {
+        self.leave_fast_paths();
         self.special.get_or_insert_default().reports.get_or_insert_default()
     }
 

@@ -33,6 +33,7 @@ impl Connection {
             return;
         }
         let mtu = first_path_mtu(cx, &self.tuple, metrics);
+        self.leave_fast_paths();
         Special::of(&mut self.special, cx.now).rerouted = Some(Rerouted { route, mtu, seen_at: None });
     }
 

@@ -72,6 +72,7 @@ impl Connection {
 
     /// The application has shut its reading direction.
     pub(crate) fn read_no_more(&mut self, now: Instant) {
+        self.leave_fast_paths();
         Special::of(&mut self.special, now).reads_no_more = true;
     }
 }
@@ -97,9 +98,9 @@ impl Special {
         Special::of(special, cx.now).last_answer.may_answer(cx.now, cx.config.invalid_ratelimit())
     }
 
-    /// Nothing of it changes what is sent, or hears of it: it remembers what has been.
+    /// Nothing of it changes what is sent or taken, or hears of it: it remembers what has been.
     #[cold]
-    pub(super) fn leaves_sending_alone(&self) -> bool {
+    pub(super) fn only_remembers(&self) -> bool {
         self.accurate_ecn.is_none()
             && self.mtu_search.is_none()
             && self.fragments.is_none()
@@ -108,6 +109,7 @@ impl Special {
             && self.urgent_end.is_none()
             && self.reports.is_none()
             && self.refused.is_none()
+            && !self.reads_no_more
             && !self.pacer.is_held()
     }
 

@@ -99,16 +99,11 @@ impl Connection {
             && !self.snd.nagle.intersects(Nagle::CORK.union(Nagle::MORE));
         let is_quiet = self.snd.queue.is_vacant()
             && (self.handshake.is_none() || self.leaves_room_in_syn_ack(len))
-            && self.parent_event.is_none()
-            && self.recovery.is_idle()
-            && self.route.is_none()
-            && !self.snd.probe_due
             && !self.timers.is_set(Timer::Retransmit);
-        let as_usual = self.options.is_ordinary()
-            && !(write_by_segment || lull_at_writes)
+        let as_usual = !(write_by_segment || lull_at_writes)
             && tcp_notsent_lowat == u32::MAX
             && !cx.memory.is_exhausted();
-        may_go && is_quiet && as_usual && cx.takes_fast_paths()
+        may_go && is_quiet && as_usual && self.takes_fast_paths(cx)
     }
 
     /// So much of an answer does not fill the SYN-ACK that waits for it.

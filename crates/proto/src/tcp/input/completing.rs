@@ -23,14 +23,9 @@ impl Connection {
             && self.is_next(segment)
             && self.has_use_for(segment)
             && self.is_timely(segment)
-            && self.is_in_order()
-            && self.asks_for_nothing()
-            && self.special.is_none()
             && self.agreed.sack
-            && self.agreed.ecn.is_off()
-            && self.rcv.space.packets().is_none()
             && !cx.memory.is_under_pressure()
-            && cx.takes_fast_paths()
+            && self.takes_fast_paths(cx)
     }
 
     /// The handshake ends with a segment that [`completes`](Self::completes) it, whose numbers and text are still to be taken.

@@ -16,16 +16,6 @@ impl Connection {
         segment.fin || self.state != State::Established
     }
 
-    /// Then fewer are expected: only where nobody has ever asked for anything.
-    #[inline(always)]
-    pub(super) fn may_end_with(&self, segment: &Ordinary) -> bool {
-        self.has_use_for(segment)
-            && self.is_open()
-            && self.options.is_ordinary()
-            && self.special.is_none()
-            && self.agreed.ecn.is_off()
-    }
-
     /// Nothing follows a FIN, and of text there is somebody to read it.
     #[inline(always)]
     pub(super) fn has_use_for(&self, segment: &Ordinary) -> bool {

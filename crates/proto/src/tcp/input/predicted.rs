@@ -16,8 +16,7 @@ use crate::tcp::receiver::Receiver;
 use crate::tcp::recovery::Purpose;
 use crate::tcp::send_queue::Lone;
 use crate::tcp::timers::Timer;
-use crate::tcp::window_space::Space;
-use wire::{Ecn, Flags, PlainSegment, SeqNum, Timestamps};
+use wire::{Flags, PlainSegment, SeqNum, Timestamps};
 
 /// A segment without other options than timestamps, and flags than ACK, PSH and FIN.
 #[derive(Clone, Copy)]
@@ -31,7 +30,6 @@ pub(crate) struct Ordinary {
     pub(crate) timestamps: Option<Timestamps>,
     /// Bytes of its payload.
     pub(super) len: usize,
-    pub(super) ecn: Ecn,
     /// It has just completed the handshake: header prediction, as counted, begins behind it.
     pub(crate) completes: bool,
 }
@@ -53,29 +51,23 @@ impl Ordinary {
 
     #[inline(always)]
     fn by_fields(segment: &PlainSegment) -> Ordinary {
-        let PlainSegment { seq, ack, window, flags, timestamps, payload_len: len, ecn, .. } = *segment;
+        let PlainSegment { seq, ack, window, flags, timestamps, payload_len: len, .. } = *segment;
         let (pushed, fin) = (flags.contains(Flags::PSH), flags.contains(Flags::FIN));
-        Ordinary { seq, ack, window, pushed, fin, timestamps, len, ecn, completes: false }
+        Ordinary { seq, ack, window, pushed, fin, timestamps, len, completes: false }
     }
 }
 
 impl Connection {
-    /// The segment is the one that was to be expected: no check of its numbers and window finds anything, and neither application nor peer
-    /// have asked for anything special.
+    /// The segment is the one that was to be expected: no check of its numbers and window finds anything.
     #[inline(always)]
     pub(crate) fn predicts(&self, cx: &Context, segment: &Ordinary) -> bool {
-        let asks_for_nothing = match self.ends_with(segment) {
-            false => self.agreed.ecn.is_off() || self.meets_no_mark(segment.ecn),
-            true => self.may_end_with(segment),
-        };
-        asks_for_nothing
+        self.takes_fast_paths_open(cx)
+            && self.is_open()
+            && self.has_use_for(segment)
             && self.is_next(segment)
             && self.offers_enough(segment)
             && self.is_timely(segment)
-            && self.is_in_order()
-            && self.is_ordinary()
             && !cx.memory.is_under_pressure()
-            && cx.takes_fast_paths()
     }
 
     /// It begins where the last ended, acknowledges nothing that was not sent, or was acknowledged before, and fits the window.
@@ -100,31 +92,6 @@ impl Connection {
         })
     }
 
-    /// Nothing is missing, here or there, and no timer has fired in vain.
-    #[inline(always)]
-    pub(super) fn is_in_order(&self) -> bool {
-        self.recovery.is_idle()
-            && !self.rcv.has_holes()
-            && !self.rcv.refuses
-            && self.timeouts == 0
-            && !self.snd.probe_due
-    }
-
-    /// Nothing waits for the handshake's end, and what application and SYNs asked for is what nearly all do.
-    #[inline(always)]
-    fn is_ordinary(&self) -> bool {
-        self.handshake.is_none()
-            && self.parent_event.is_none()
-            && self.agreed.sack
-            && matches!(self.rcv.space, Space::Payload(_))
-    }
-
-    /// Of RFC 3168: no router marked the packet, and nothing echoed waits to be heard.
-    #[inline(never)]
-    fn meets_no_mark(&self, ecn: Ecn) -> bool {
-        !self.agreed.ecn.is_accurate() && ecn != Ecn::Ce && !self.ecn.is_echoed()
-    }
-
     /// Takes a segment that [`predicts`](Self::predicts) holds for. `text`: its payload, if it has any.
     #[inline(always)]
     pub(crate) fn take_predicted(
@@ -136,7 +103,6 @@ impl Connection {
         let (len, ack, ends) = (segment.len, segment.ack, self.ends_with(segment));
         debug_assert!(ends || !self.orphan && !self.snd.fin_queued && !self.rcv.fin_received);
         self.tally.came(len, text.as_ref().map_or(0, |text| text.gso_size()));
-        self.ecn.forget_reduction(self.snd.una);
         let progress = ack != self.snd.una;
         let offered = self.offered_in(segment.window);
         let numbers = (segment.seq, ack);
@@ -162,9 +128,6 @@ impl Connection {
         if !nothing_waits {
             self.segments_delivered(cx);
             self.persist_after_ack(cx);
-        }
-        if len > 0 && !self.agreed.ecn.is_off() {
-            self.note_codepoint(segment.ecn);
         }
         self.note_timely(cx, segment);
         match text {
@@ -238,9 +201,6 @@ impl Connection {
             self.room_to_write(cx);
         }
         self.events |= Events::SENT_ALL;
-        if self.special.is_some() {
-            self.judge_mtu_probe(cx, segment.ack);
-        }
         self.window_may_grow_after(cx, round, sent.len, Some(rtt));
         let min_rtt = self.rtt.min_rtt_micros();
         let rate = self.snd.queue.delivery.sample_lone(flight, cx.now, min_rtt, sent);
@@ -265,7 +225,6 @@ impl Connection {
         };
         take_out(&mut self.rcv, cx, text);
         self.events |= Events::READABLE;
-        self.note_arrival(cx.now);
         if self.rcv.is_tunable() {
             let full_sized = self.rcv.is_full_sized(came.len);
             let echo = if full_sized { self.echo_age(cx, segment.timestamps) } else { None };
@@ -276,9 +235,6 @@ impl Connection {
             return self.text_ends(cx, &came, owed);
         }
         self.owe_ack(cx, &came);
-        if self.route_metrics().is_some_and(|route| route.quickack) {
-            self.ack_now();
-        }
     }
 }
 

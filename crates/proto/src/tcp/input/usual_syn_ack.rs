@@ -11,7 +11,6 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::fast_open_client::SynAck;
 use crate::tcp::handshake::{ActiveOpen, Handshake};
 use crate::tcp::mtu_search::ALWAYS;
-use crate::tcp::nagle::Nagle;
 use crate::tcp::negotiation::{Negotiated, mss_min};
 use crate::tcp::payload::Payload;
 use crate::tcp::state::Transition;
@@ -63,14 +62,7 @@ impl Connection {
     /// Neither the application nor the settings ask for more than ordinary connections have, and no time-out has passed.
     #[inline(always)]
     fn opens_as_usual(&self, cx: &Context) -> bool {
-        cx.fresh.agrees_as_usual
-            && self.asks_for_nothing()
-            && self.special.is_none()
-            && self.timeouts == 0
-            && self.recovery.is_idle()
-            && !self.orphan
-            && !self.snd.nagle.intersects(Nagle::FILLS_WINDOWS.union(Nagle::COUNTS_SEGMENTS))
-            && cx.takes_fast_paths()
+        cx.fresh.agrees_as_usual && !self.orphan && self.takes_fast_paths(cx)
     }
 
     /// Takes a SYN-ACK that [is expected](Self::expects_syn_ack), and what it brings in answer: the connection is open then.

@@ -17,14 +17,11 @@ impl Connection {
         let (Some(_), Some(timestamps)) = (self.agreed.snd_wscale, self.timestamps(cx.now)) else {
             return false;
         };
-        if !self.asks_for_nothing()
-            || !self.agreed.sack
-            || !self.agreed.ecn.is_off()
-            || self.special.is_some()
+        if !self.agreed.sack
             || self.timers.is_set(Timer::Retransmit)
             || !self.tuple.peer.is_v4()
             || len > self.syn_ack_room(USUAL_SYN_LEN)
-            || !cx.takes_fast_paths()
+            || !self.takes_fast_paths(cx)
         {
             return false;
         }

@@ -24,7 +24,7 @@ impl Connection {
             return fin && self.send_lone_fin(cx, packet);
         }
         // One that was reset before its SYN-ACK went has kept its turn, and the SYN's number.
-        if len > smss || !self.is_open() || !self.is_undisturbed(cx) || len < smss && !self.small_may_go(len)
+        if len > smss || !self.is_open() || !self.sends_as_usual(cx) || len < smss && !self.small_may_go(len)
         {
             return false;
         }
@@ -66,7 +66,7 @@ impl Connection {
         let (seq, cwnd) = (self.snd.nxt, self.congestion.cwnd());
         let in_flight = seq.since(self.snd.una) + 1;
         let is_cubic = matches!(self.congestion, Congestion::Cubic(_));
-        if !self.is_undisturbed(cx) || !is_cubic || in_flight > self.snd.wnd || cx.config.fin_takes_cwnd {
+        if !self.sends_as_usual(cx) || !is_cubic || in_flight > self.snd.wnd || cx.config.fin_takes_cwnd {
             return false;
         }
         self.snd.nagle.insert(Nagle::FIN_ALONE);
@@ -80,7 +80,7 @@ impl Connection {
     pub(crate) fn send_ordinary_ack(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let nothing_waits = self.unsent() == 0 && (!self.snd.fin_queued || self.snd.fin_sent());
         let owed = self.rcv.ack_owed == AckOwed::Now;
-        if !owed || !nothing_waits || !self.is_undisturbed(cx) {
+        if !owed || !nothing_waits || !self.sends_as_usual(cx) {
             return false;
         }
         self.timers.stop(Timer::DelayedAck);
@@ -109,23 +109,10 @@ impl Connection {
         }
     }
 
-    /// Nothing is lost, marked or paced, and neither the application nor the handshake asks for anything: whatever may make the next segment
-    /// another than usual is asked here.
+    /// Nothing that may make the next segment another than usual.
     #[inline(always)]
-    fn is_undisturbed(&self, cx: &Context) -> bool {
-        self.handshake.is_none()
-            && self.special.as_deref().is_none_or(|special| self.is_open() && special.leaves_sending_alone())
-            && self.recovery.is_idle()
-            && self.options.is_ordinary()
-            && self.route.is_none()
-            && self.agreed.ecn.is_off()
-            && !self.rcv.has_blocks()
-            && !self.reset_due
-            && !self.snd.probe_due
-            && !self.counts_segments()
-            && self.snd.nxt == self.snd.max
-            && !cx.config.pacing
-            && cx.takes_fast_paths()
+    fn sends_as_usual(&self, cx: &Context) -> bool {
+        (self.special.is_none() || self.is_open()) && !cx.config.pacing && self.takes_fast_paths_open(cx)
     }
 
     /// The timer, where something was in flight before.

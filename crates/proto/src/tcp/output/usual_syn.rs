@@ -8,7 +8,6 @@ use super::syn::option_of;
 use crate::fast_open::{ClientPlan, fallback_after, syn_data_max, syn_data_mss};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::{ActiveOpen, Handshake};
-use crate::tcp::nagle::Nagle;
 use crate::tcp::timers::Timer;
 use crate::time::nanos;
 use wire::{FastOpenOption, Flags, TxPacket, USUAL_SYN_LEN, UsualSyn};
@@ -54,12 +53,9 @@ impl Connection {
     #[inline(always)]
     fn begins_as_usual(&self, cx: &Context) -> bool {
         cx.fresh.agrees_as_usual
-            && self.asks_for_nothing()
-            && self.special.is_none()
-            && !self.snd.nagle.intersects(Nagle::FILLS_WINDOWS.union(Nagle::COUNTS_SEGMENTS))
             && !cx.config.count_segments
             && self.snd.nxt == self.snd.iss
-            && cx.takes_fast_paths()
+            && self.takes_fast_paths(cx)
     }
 
     /// All that was written goes with the SYN, as one segment; returns how much that is. `None`: there is nothing, or more, and nothing has
