@@ -8,10 +8,10 @@
 //! - [`pcap`]: what Fast Open did in a capture, and what limited its connections;
 //! - [`doctor`]: what the kernel's TCP does on this host, and the command that mends it;
 //! - [`script`](mod@script): scripts in packetdrill's language, in virtual time;
-//! - [`ss`] and [`route`]: a look into a stack that runs, and values per destination.
+//! - [`ss`] and [`route`]: sockets and routes, of the kernel or of a stack that runs.
 //!
 //! What the verbs share: [`stack`] (from arguments to a running stack on a TUN device), [`recorder`] (packets seen on the
-//! way), [`control`] (the socket by which a running stack is asked), [`values`] (texts of arguments), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
+//! way), [`control`] (the socket by which a running stack is asked), [`whom`] (the kernel, or such a stack), [`values`] (texts of arguments), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
 //! Nothing of TCP or of Fast Open is decided here: that is the library's.
 #![forbid(unsafe_code)]
 mod bdp;
@@ -32,6 +32,7 @@ mod ss;
 mod stack;
 mod terminal;
 mod values;
+mod whom;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

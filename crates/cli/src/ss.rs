@@ -1,18 +1,24 @@
-//! `firstbyte ss`: the sockets of a running stack, in the words of ss(8). The stack's own process makes the list (`control/listing.rs`).
-
-use crate::control::{ControlArgs, ask};
+//! `firstbyte ss`: sockets in the words of ss(8), of the kernel or of a stack of ours. A stack's own process makes its list (`control/listing.rs`).
+use crate::control::ask;
 use crate::failure::Failure;
 use crate::terminal::print;
+use crate::values;
+use crate::whom::WhomArgs;
 use clap::Args;
 use control::{Listing, Request, Which};
+use doctor::show::sockets::{self, View};
+use doctor::{Finding, Report, Sample, Window, sources};
 use std::process::ExitCode;
+use std::time::Duration;
 
-/// List the sockets of a running stack as ss(8) does: queues, ends, and what a connection does just now.
+/// List TCP sockets as ss(8) does: queues, ends, and what a connection does just now.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  firstbyte serve &\n  firstbyte ss -l\n  firstbyte ss -i\n\n\
-                  Without -a and -l: connections that are neither half open nor in TIME-WAIT.\n\
+#[command(
+    after_help = "Example:\n  firstbyte ss -i\n  firstbyte ss -l --explain\n  firstbyte ss --limits --interval 1s\n  firstbyte serve &\n  firstbyte ss -i --stack\n\n\
+                  Without -a, -l and --state: connections that are neither half open nor in TIME-WAIT.\n\
                   Recv-Q and Send-Q: of a listener, what waits to be accepted and the backlog;\n\
-                  of a connection, bytes that were not read and bytes that were not acknowledged.")]
+                  of a connection, bytes that were not read and bytes that were not acknowledged."
+)]
 pub(crate) struct SsArgs {
     /// Every socket.
     #[arg(short, long, conflicts_with_all = ["listening", "summary"])]
@@ -20,12 +26,36 @@ pub(crate) struct SsArgs {
     /// Listeners.
     #[arg(short, long, conflicts_with = "summary")]
     listening: bool,
+    /// Sockets in this state, e.g. established, syn-recv, close-wait.
+    #[arg(long, value_parser = state, conflicts_with_all = ["all", "listening", "summary"])]
+    state: Option<u8>,
+    /// Sockets with this port at either end.
+    #[arg(long, conflicts_with = "summary")]
+    port: Option<u16>,
     /// What TCP knows of each connection, under the names of ss(8).
     #[arg(short, long, conflicts_with = "summary")]
     info: bool,
+    /// Memory of each socket.
+    #[arg(short, long, conflicts_with = "summary")]
+    memory: bool,
+    /// The timer of each socket; its unit is right.
+    #[arg(short = 'o', long, conflicts_with = "summary")]
+    options: bool,
+    /// User and inode of each socket.
+    #[arg(short, long, conflicts_with = "summary")]
+    extended: bool,
     /// How many sockets are in which state, and how much memory they take.
     #[arg(short, long)]
     summary: bool,
+    /// What limits each connection now, and the rate that each limit would allow.
+    #[arg(long, conflicts_with = "summary")]
+    limits: bool,
+    /// With --limits: look twice, so long apart, and measure the rate between.
+    #[arg(long, value_name = "TIME", requires = "limits", value_parser = values::positive_duration)]
+    interval: Option<Duration>,
+    /// Below the list, what each figure is, what is usual, and which rules of `firstbyte doctor` look at it.
+    #[arg(long, conflicts_with_all = ["summary", "json"])]
+    explain: bool,
     /// Only IPv4.
     #[arg(short = '4', long, conflicts_with_all = ["ipv6", "summary"])]
     ipv4: bool,
@@ -36,22 +66,101 @@ pub(crate) struct SsArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    control: ControlArgs,
+    whom: WhomArgs,
 }
 
 /// Runs the verb.
 pub(crate) fn run(args: &SsArgs) -> Result<ExitCode, Failure> {
+    let Some(control) = args.whom.stack() else { return print(&kernel(args)?) };
+    let only_kernel = [
+        (args.state.is_some(), "--state"),
+        (args.port.is_some(), "--port"),
+        (args.memory, "--memory"),
+        (args.options, "--options"),
+        (args.extended, "--extended"),
+        (args.limits, "--limits"),
+        (args.explain, "--explain"),
+    ];
+    if let Some((_, name)) = only_kernel.iter().find(|(given, _)| *given) {
+        return Err(Failure::usage(format!("{name} is for the kernel's sockets; leave it out, or --stack")));
+    }
     let which = match () {
         () if args.summary => Which::Summary,
         () if args.all => Which::All,
         () if args.listening => Which::Listening,
         () => Which::Connected,
     };
-    let family = match (args.ipv4, args.ipv6) {
-        (true, _) => Some(4),
-        (_, true) => Some(6),
-        _ => None,
-    };
-    let listing = Listing { which, info: args.info, family, json: args.json };
-    print(&ask(&args.control, &Request::Ss(listing))?)
+    let listing = Listing { which, info: args.info, family: args.family(), json: args.json };
+    print(&ask(control, &Request::Ss(listing))?)
+}
+
+impl SsArgs {
+    fn family(&self) -> Option<u8> {
+        match (self.ipv4, self.ipv6) {
+            (true, _) => Some(4),
+            (_, true) => Some(6),
+            _ => None,
+        }
+    }
+
+    fn view(&self) -> View {
+        let which = match self.state {
+            Some(state) => sockets::Which::State(state),
+            None if self.all => sockets::Which::All,
+            None if self.listening => sockets::Which::Listening,
+            None => sockets::Which::Connected,
+        };
+        View {
+            which,
+            family: self.family(),
+            port: self.port,
+            info: self.info || self.explain,
+            memory: self.memory || self.explain,
+            timers: self.options || self.explain,
+            extended: self.extended,
+            limits: self.limits,
+        }
+    }
+}
+
+fn kernel(args: &SsArgs) -> Result<String, Failure> {
+    if args.summary {
+        return Ok(sockets::summary(&sample(args, sources::sockets)?, args.json));
+    }
+    // An explanation says which rules fire, for which everything is read.
+    let read = if args.explain { sources::here } else { sources::sockets };
+    let before = args.interval.map(|interval| {
+        let before = sample(args, read);
+        std::thread::sleep(interval);
+        before
+    });
+    let before = before.transpose()?;
+    let now = sample(args, read)?;
+    let window =
+        before.as_ref().map_or_else(|| Window::since_boot(&now), |before| Window::between(before, &now));
+    let view = args.view();
+    if args.json {
+        return Ok(format!("{}\n", sockets::json(&view, &window)));
+    }
+    let text = sockets::text(&view, &window);
+    if !args.explain {
+        return Ok(text);
+    }
+    let findings: Vec<Finding> = Report::of(&window).findings;
+    Ok(format!("{text}\n{}", sockets::explained(&view, &now, &findings)))
+}
+
+fn sample(args: &SsArgs, read: fn() -> Sample) -> Result<Sample, Failure> {
+    let sample = args.whom.read(read)?;
+    match sample.unread.iter().find(|unread| unread.source == doctor::Source::Sockets) {
+        Some(unread) => Err(Failure::failed(format!("sockets could not be read: {}", unread.reason))),
+        None => Ok(sample),
+    }
+}
+
+fn state(name: &str) -> Result<u8, String> {
+    sockets::state_number(name).ok_or_else(|| {
+        let names = (1..=11).map(|number| sockets::state_name(number).to_ascii_lowercase());
+        format!("one of {}", names.collect::<Vec<_>>().join(", "))
+    })
 }

@@ -5,6 +5,7 @@
 //! - [`sources`]: netlink and procfs → a [`Sample`], a plain value that can be saved and read back;
 //! - [`rules`]: two samples → [`Finding`]s; one file a family, each rule readable alone;
 //! - [`policy`]: thresholds and silenced rules, from a file;
+//! - [`show`]: what was read, in the words of the kernel's own tools;
 //! - [`record`]: samples saved and read back;
 //! - [`report`]: findings as text, JSON and Prometheus metrics.
 //!
@@ -18,6 +19,7 @@ pub mod record;
 pub mod report;
 pub mod rules;
 pub mod sample;
+pub mod show;
 pub mod sources;
 pub mod window;
 

@@ -12,13 +12,18 @@ use std::time::Duration;
 /// Whom to ask.
 #[derive(Args, Debug)]
 pub(crate) struct ControlArgs {
-    /// Control socket of the stack [default: that of the one stack which runs].
+    /// Control socket of a stack of ours (`firstbyte serve --control PATH`).
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
 
-#[cfg(test)]
 impl ControlArgs {
+    /// Was a stack named?
+    pub(crate) fn is_named(&self) -> bool {
+        self.control.is_some()
+    }
+
+    #[cfg(test)]
     pub(super) fn at(path: &Path) -> ControlArgs {
         ControlArgs { control: Some(path.to_owned()) }
     }

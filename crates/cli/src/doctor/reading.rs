@@ -1,6 +1,7 @@
 //! Where samples come from: this namespace, another, or a tree of files.
 use super::{DoctorArgs, not_done};
 use crate::failure::Failure;
+use crate::whom::in_namespace;
 use doctor::{Record, Sample, sources};
 use std::time::Duration;
 
@@ -31,12 +32,7 @@ pub(super) fn pause(interval: Duration, spent: Duration) -> Duration {
 
 /// One sample of the running kernel.
 pub(super) fn sample(args: &DoctorArgs) -> Result<Sample, Failure> {
-    let Some(name) = &args.netns else { return Ok(sources::here()) };
-    sources::in_namespace(name, sources::here).map_err(|error| {
-        not_done(Failure::failed(format!(
-            "network namespace {name}: {error} (ip netns lists them; entering one needs root)"
-        )))
-    })
+    in_namespace(args.netns.as_deref(), sources::here).map_err(not_done)
 }
 
 #[cfg(test)]

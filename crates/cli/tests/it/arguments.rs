@@ -31,7 +31,10 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 30] = [
+    let cases: [(&[&str], &str); 33] = [
+        (&["ss", "--state", "open"], "one of estab, syn-sent, syn-recv"),
+        (&["ss", "--stack", "--limits"], "--limits is for the kernel's sockets"),
+        (&["ss", "--stack", "--kernel"], "cannot be used with"),
         (&["ss", "-a", "-l"], "cannot be used with '--listening'"),
         (&["ss", "--summary", "-i"], "'--summary' cannot be used with '--info'"),
         (&["route", "set", "default"], "say what holds there, such as '10.0.0.0/8 initcwnd 20'"),
@@ -122,7 +125,7 @@ fn without_one_stack_to_ask_it_says_what_to_do() {
             crate::firstbyte().env("XDG_RUNTIME_DIR", &folder).args(arguments).output().expect("it starts");
         (output.status.code(), stderr(&output).to_owned())
     };
-    let (code, said) = ask(&["ss"]);
+    let (code, said) = ask(&["ss", "--stack"]);
     assert_eq!(code, Some(1));
     assert!(said.contains("no stack runs that has its control socket in"), "{said}");
     assert!(
@@ -137,7 +140,7 @@ fn without_one_stack_to_ask_it_says_what_to_do() {
     // Left behind by a process that was killed: passed over, and removed.
     drop(UnixListener::bind(place("dead-1.sock")).unwrap());
     let alive = ["one-2.sock", "two-3.sock"].map(|name| UnixListener::bind(place(name)).unwrap());
-    let (code, said) = ask(&["ss", "-l"]);
+    let (code, said) = ask(&["ss", "-l", "--stack"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("2 stacks run; say which:\n  --control "), "{said}");
     assert!(said.contains("one-2.sock") && said.contains("two-3.sock"), "{said}");

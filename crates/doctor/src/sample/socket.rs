@@ -30,6 +30,8 @@ pub struct Socket {
     pub timed: bool,
     /// Is a zero window being probed?
     pub probing: bool,
+    /// Does the timer wait to ask an idle peer whether it is there?
+    pub keepalive: bool,
     /// Retransmissions in a row of what is waiting for its acknowledgement.
     pub retransmits: u8,
     /// Milliseconds until its timer expires.
@@ -66,6 +68,18 @@ pub struct Memory {
     pub rmem_alloc: u32,
     /// `w`: what the send queue takes.
     pub wmem_queued: u32,
+    /// `t`: what was handed to the queues below and is not yet freed.
+    #[serde(default)]
+    pub wmem_alloc: u32,
+    /// `f`: set aside for this socket, and not yet used.
+    #[serde(default)]
+    pub fwd_alloc: u32,
+    /// `o`: options of the socket.
+    #[serde(default)]
+    pub optmem: u32,
+    /// `bl`: packets that wait for a lock on the socket.
+    #[serde(default)]
+    pub backlog: u32,
     /// `d`: packets dropped before they reached the socket.
     pub drops: u32,
 }
@@ -74,8 +88,14 @@ pub struct Memory {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Info {
-    /// TCPI_OPT_*: timestamps 1, SACK 2, window scale 4.
+    /// TCPI_OPT_*: timestamps 1, SACK 2, window scale 4, ECN 8, ECN seen 16, SYN data acknowledged 32.
     pub options: u8,
+    /// How congestion control sees the path (TCP_CA_*): open 0, disorder 1, window reduced 2, recovery 3, loss 4.
+    pub ca_state: u8,
+    /// Shift of the windows that the peer advertises.
+    pub snd_wscale: u8,
+    /// Shift of the windows that it advertises.
+    pub rcv_wscale: u8,
     /// Back-offs of the retransmission timer in a row.
     pub backoff: u8,
     /// Probes of a closed window, or of an idle peer, that were not answered.
@@ -86,14 +106,24 @@ pub struct Info {
     pub fastopen_client_fail: u8,
     /// The retransmission time-out, microseconds.
     pub rto: u32,
+    /// The time it may wait with an acknowledgement, microseconds.
+    pub ato: u32,
     /// MSS of what it sends, bytes.
     pub snd_mss: u32,
+    /// MSS of what it receives, as it looks, bytes.
+    pub rcv_mss: u32,
     /// MSS that it advertised, bytes.
     pub advmss: u32,
     /// Path MTU, bytes.
     pub pmtu: u32,
     /// Segments in flight.
     pub unacked: u32,
+    /// Of these, acknowledged selectively.
+    pub sacked: u32,
+    /// Of these, held to be lost.
+    pub lost: u32,
+    /// Of these, sent again.
+    pub retrans: u32,
     /// Congestion window, segments.
     pub snd_cwnd: u32,
     /// Slow-start threshold, segments.
@@ -102,10 +132,18 @@ pub struct Info {
     pub snd_wnd: u32,
     /// Smoothed round trip, microseconds.
     pub rtt: u32,
+    /// Its variation, microseconds.
+    pub rttvar: u32,
     /// Smallest round trip seen, microseconds.
     pub min_rtt: u32,
     /// The largest window that it may advertise, bytes.
     pub rcv_ssthresh: u32,
+    /// The round trip as a receiver sees it, microseconds.
+    pub rcv_rtt: u32,
+    /// What the application takes in a round trip, bytes.
+    pub rcv_space: u32,
+    /// Segments that may overtake one another before one is held to be lost.
+    pub reordering: u32,
     /// Milliseconds since data was sent.
     pub last_data_sent: u32,
     /// Milliseconds since data came.
@@ -120,6 +158,22 @@ pub struct Info {
     pub bytes_acked: u64,
     /// Bytes received.
     pub bytes_received: u64,
+    /// Segments sent.
+    pub segs_out: u32,
+    /// Segments received.
+    pub segs_in: u32,
+    /// Segments sent with data.
+    pub data_segs_out: u32,
+    /// Segments received with data.
+    pub data_segs_in: u32,
+    /// Segments delivered to the peer.
+    pub delivered: u32,
+    /// Duplicates that the peer reported (D-SACK).
+    pub dsack_dups: u32,
+    /// Times that packets were seen out of order.
+    pub reord_seen: u32,
+    /// Packets received out of order.
+    pub rcv_ooopack: u32,
     /// Bytes written that were never sent.
     pub notsent_bytes: u32,
     /// Segments sent again.

@@ -64,6 +64,7 @@ fn socket(response: &InetResponse, names: &mut Names) -> Socket {
         uid: header.uid,
         timed: header.timer.is_some(),
         probing: matches!(header.timer, Some(Timer::Probe(_))),
+        keepalive: matches!(header.timer, Some(Timer::KeepAlive(_))),
         retransmits,
         expires,
         ..Socket::default()
@@ -76,6 +77,10 @@ fn socket(response: &InetResponse, names: &mut Names) -> Socket {
                     sndbuf: memory.send_queue_max,
                     rmem_alloc: memory.receive_queue,
                     wmem_queued: memory.send_queue,
+                    wmem_alloc: memory.bottom_send_queues,
+                    fwd_alloc: memory.cache,
+                    optmem: memory.options,
+                    backlog: memory.backlog_queue_length,
                     drops: memory.drops,
                 });
             }
@@ -94,7 +99,28 @@ fn milliseconds(time: std::time::Duration) -> u32 {
 fn used(info: &TcpInfo) -> Info {
     Info {
         options: info.options,
+        // tcpi_snd_wscale:4, tcpi_rcv_wscale:4
+        snd_wscale: info.wscale & 15,
+        rcv_wscale: info.wscale >> 4,
         backoff: info.backoff,
+        rcv_ooopack: info.rcv_ooopack,
+        reord_seen: info.reord_seen,
+        dsack_dups: info.dsack_dups,
+        delivered: info.delivered,
+        data_segs_in: info.data_segs_in,
+        data_segs_out: info.data_segs_out,
+        segs_in: info.segs_in,
+        segs_out: info.segs_out,
+        reordering: info.reordering,
+        rcv_space: info.rcv_space,
+        rcv_rtt: info.rcv_rtt,
+        rttvar: info.rttvar,
+        retrans: info.retrans,
+        lost: info.lost,
+        sacked: info.sacked,
+        rcv_mss: info.rcv_mss,
+        ato: info.ato,
+        ca_state: info.ca_state,
         probes: info.probes,
         // tcpi_delivery_rate_app_limited:1, tcpi_fastopen_client_fail:2
         app_limited: info.delivery_rate_app_limited & 1 != 0,

@@ -12,6 +12,7 @@ mod half_open;
 mod hosts;
 mod record;
 mod settings;
+mod show;
 mod situations;
 mod states;
 mod trees;

@@ -1,0 +1,73 @@
+//! What a figure is, what is usual, and which rules look at it. The words stand in tables beside this file, one for each kind of figure.
+use crate::finding::Finding;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+/// Words about the figures of one kind, by name.
+pub type Glossary = BTreeMap<String, Entry>;
+
+/// Words about one figure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Entry {
+    /// What it is.
+    pub is: String,
+    /// What is usual.
+    pub usual: String,
+    /// Rules that look at it.
+    pub rules: Vec<String>,
+}
+
+/// Figures of a socket.
+pub static SOCKETS: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("sockets.toml")));
+
+fn parse(text: &str) -> Glossary {
+    // A test reads each table.
+    toml::from_str(text).unwrap_or_default()
+}
+
+/// An entry for each of these names that has one, and which of its rules have fired.
+pub(super) fn explain<'a>(
+    glossary: &Glossary,
+    names: impl Iterator<Item = &'a str>,
+    findings: &[Finding],
+) -> String {
+    let mut text = String::new();
+    for name in names {
+        let Some(entry) = glossary.get(name) else { continue };
+        let _ = writeln!(text, "{name}\n    {}", entry.is);
+        if !entry.usual.is_empty() {
+            let _ = writeln!(text, "    usual: {}", entry.usual);
+        }
+        let rules = entry.rules.iter().map(|id| match findings.iter().any(|finding| finding.id == *id) {
+            true => format!("{id} (fires now)"),
+            false => id.clone(),
+        });
+        let rules: Vec<String> = rules.collect();
+        if !rules.is_empty() {
+            let _ = writeln!(text, "    rules: {}", rules.join(", "));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Rule;
+
+    #[test]
+    fn tables_can_be_read_and_name_rules_that_exist() {
+        for glossary in [&SOCKETS] {
+            assert!(!glossary.is_empty());
+            for (name, entry) in glossary.iter() {
+                assert!(!entry.is.is_empty(), "{name}");
+                for id in &entry.rules {
+                    assert!(Rule::by_id(id).is_some(), "{name}: {id}");
+                }
+            }
+        }
+    }
+}
