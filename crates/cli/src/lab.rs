@@ -8,7 +8,7 @@ pub(crate) use args::LabArgs;
 
 use crate::failure::Failure;
 use crate::terminal::{page_style, print};
-use ::lab::report::{Page, Report, document, traces, write_pcapng, write_series};
+use ::lab::report::{Finding, Page, Report, document, traces, write_pcapng, write_series};
 use ::lab::scenario::{self, CATALOGUE};
 use args::{
     BigRequestArgs, CongestionArgs, FallbackArgs, FastOpenArgs, FlagsArgs, MiddleboxArgs, OutputArgs,
@@ -156,15 +156,20 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &output.csv {
         write_csv(report, path).map_err(|error| Failure::file("write", path, &error))?;
     }
+    let findings = report.findings();
+    let holds = findings.iter().all(|finding| finding.holds);
+    let ending = if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     if output.json {
         let mut values = report.json();
+        values["findings"] = findings.iter().map(Finding::json).collect();
         if output.trace {
             values["trace"] = traces(&report.recordings()).into_iter().collect();
         }
-        return print(&format!("{values:#}\n"));
+        print(&format!("{values:#}\n"))?;
+        return Ok(ending);
     }
     let mut page = Page::new(page_style());
-    report.render(&mut page);
+    report.render_with_findings(&mut page);
     if let Some(path) = &output.pcap {
         page.gap();
         page.line(&format!(
@@ -186,7 +191,8 @@ fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {
             lines.iter().for_each(|line| page.line(line));
         }
     }
-    print(&page.into_text())
+    print(&page.into_text())?;
+    Ok(ending)
 }
 
 fn write_pcap(report: &dyn Report, path: &Path) -> io::Result<()> {

@@ -11,6 +11,7 @@
 //! - `file`: the form of a file, `units`, `formula` and `event` what stands in its texts;
 //! - `device`: the network card of an end;
 //! - `play`: builds and runs a variant, `measure` and `seen` read figures off what was captured;
+//! - `talk`: a conversation with `tc`;
 //! - `outcome`: the figures beside what was expected, as a report;
 //! - `shelf`: the experiments that come with the lab.
 
@@ -24,9 +25,11 @@ mod play;
 mod quantities;
 mod seen;
 mod shelf;
+mod talk;
 pub(crate) mod units;
 
-pub use outcome::{Finding, Outcome};
+pub use crate::report::Finding;
+pub use outcome::Outcome;
 pub use shelf::{SHELF, Shelved};
 
 use file::{File, RunPart};
@@ -52,6 +55,8 @@ impl Experiment {
             question.ok_or("line 1: the first line is the question, as a comment that ends in `?`")?;
         let file: File = toml::from_str(text).map_err(|error| explained(&error))?;
         let runs = match file.run.is_empty() {
+            // A conversation with tc alone needs no network.
+            true if file.expect.is_empty() => Vec::new(),
             true => vec![RunPart { name: "run".into(), ..RunPart::default() }],
             false => file.run.clone(),
         };
@@ -96,12 +101,12 @@ impl Experiment {
             let result = Variant::of(&self.file, run).play();
             played.push(result.map_err(|error| format!("run `{}`: {error}", run.name))?);
         }
-        Outcome::new(self, played)
+        Outcome::new(self, played, talk::findings(&self.file.tc))
     }
 
     /// What can be seen without running.
     fn check(&self) -> Result<(), String> {
-        if self.file.expect.is_empty() {
+        if self.file.expect.is_empty() && self.file.tc.is_empty() {
             return Err("nothing is expected: add an `[[expect]]` with `what`, `that` and `is`".into());
         }
         let names: Vec<&str> = self.runs.iter().map(|run| run.name.as_str()).collect();

@@ -2,6 +2,7 @@
 
 mod chart;
 mod connections;
+mod finding;
 mod ladder;
 mod page;
 mod pcap;
@@ -13,6 +14,7 @@ mod trace;
 
 pub use self::picture::document;
 pub use chart::Chart;
+pub use finding::Finding;
 pub use page::{Block, Page, PageStyle};
 pub use pcap::{Recording, write_pcapng};
 pub use series::write_series;
@@ -23,6 +25,17 @@ pub use trace::traces;
 pub trait Report {
     /// Writes it for people.
     fn render(&self, page: &mut Page);
+
+    /// Its figures beside what is expected of them; none where nothing is, as with parameters that a user chose.
+    fn findings(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+
+    /// Writes it for people, with what was expected and came.
+    fn render_with_findings(&self, page: &mut Page) {
+        self.render(page);
+        finding::render(page, &self.findings());
+    }
 
     /// As values; times are in milliseconds.
     fn json(&self) -> serde_json::Value;

@@ -30,6 +30,9 @@ pub(super) struct File {
     pub(super) run: Vec<RunPart>,
     #[serde(default)]
     pub(super) expect: Vec<Expect>,
+    /// A conversation with `tc` about the device `eth0`.
+    #[serde(default)]
+    pub(super) tc: Vec<TcPart>,
     /// Virtual time after which a run is over; it ends earlier when nothing is under way any more.
     #[serde(rename = "for", default, deserialize_with = "optional")]
     pub(super) limit: Option<Time>,
@@ -199,6 +202,23 @@ impl Scalar {
             Scalar::Text(text) => text.clone(),
         }
     }
+}
+
+/// A command to `tc`, and what it is to answer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TcPart {
+    #[serde(rename = "do")]
+    pub(super) command: String,
+    /// Nothing, unless it is said.
+    #[serde(default)]
+    pub(super) says: String,
+    /// What the literature says.
+    #[serde(default)]
+    pub(super) source: String,
+    /// What Linux was seen to answer.
+    #[serde(default)]
+    pub(super) linux: String,
 }
 
 /// Something that happens at a moment.

@@ -5,29 +5,10 @@ use super::file::Expect;
 use super::measure::Measured;
 use super::play::Played;
 use super::units::{in_unit_of, quantity};
-use crate::report::{Align, Page, Recording, Report, Table};
+use crate::report::{Finding, Page, Recording, Report};
 use serde_json::json;
 
-/// One figure.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
-    /// What it is.
-    pub what: String,
-    /// What it is here.
-    pub ours: String,
-    /// The same as a number: seconds, bytes, bytes per second, or plain.
-    pub value: f64,
-    /// What the literature says.
-    pub source: String,
-    /// What Linux was measured to do.
-    pub linux: String,
-    /// When it is as expected.
-    pub criterion: String,
-    /// It is.
-    pub holds: bool,
-}
-
-/// All of them, and the runs behind them.
+/// All figures, and the runs behind them.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     question: String,
@@ -38,8 +19,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn new(experiment: &Experiment, played: Vec<Played>) -> Result<Outcome, String> {
-        let measured: Vec<Measured<'_>> = played.iter().map(Measured::new).collect();
+    /// What was measured of the runs, behind what else was found.
+    pub(super) fn new(
+        experiment: &Experiment,
+        played: Vec<Played>,
+        mut findings: Vec<Finding>,
+    ) -> Result<Outcome, String> {
+        let runs: Vec<Measured<'_>> = played.iter().map(Measured::new).collect();
         let measure = |name: &str, arguments: &[String]| {
             // With one run its name may be left out.
             let (run, rest) = match arguments.split_first() {
@@ -49,19 +35,17 @@ impl Outcome {
                 _ => (played[0].name.as_str(), arguments),
             };
             let index = played.iter().position(|played| played.name == run).unwrap_or(0);
-            measured[index].measure(name, rest)
+            runs[index].measure(name, rest)
         };
-        let finding = |expect: &Expect| {
-            let value =
-                expect.that.value(&measure).map_err(|error| format!("\"{}\": {error}", expect.what))?;
-            Ok(Finding::new(expect, value))
-        };
-        let findings: Result<Vec<Finding>, String> = experiment.file.expect.iter().map(finding).collect();
+        for expect in &experiment.file.expect {
+            let value = expect.that.value(&measure);
+            findings.push(finding(expect, value.map_err(|error| format!("\"{}\": {error}", expect.what))?));
+        }
         Ok(Outcome {
             question: experiment.question.clone(),
             lesson: experiment.file.lesson.clone(),
             id: experiment.file.id.clone(),
-            findings: findings?,
+            findings,
             played,
         })
     }
@@ -77,32 +61,31 @@ impl Outcome {
     }
 }
 
-impl Finding {
-    fn new(expect: &Expect, value: f64) -> Finding {
-        let bounds = [&expect.is, &expect.at_least, &expect.at_most];
-        // A file is refused unless all its bounds are quantities.
-        let [is, least, most] = bounds.map(|bound| bound.as_deref().and_then(|text| quantity(text).ok()));
-        let like = bounds.into_iter().flatten().next().map_or("", String::as_str);
-        // Times of a simulation are exact to the nanosecond; sums of them to what a float holds.
-        let share = expect.within.map_or(1e-9, |within| within.0 / 100.0);
-        let near = is.is_none_or(|is| (value - is).abs() <= share * is.abs() + 1e-12);
-        let holds = near && least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most);
-        let mut criterion = Vec::new();
-        criterion.extend(expect.is.as_ref().map(|is| match expect.within {
-            Some(within) => format!("{is} ± {} %", within.0),
-            None => is.clone(),
-        }));
-        criterion.extend(expect.at_least.as_ref().map(|least| format!("at least {least}")));
-        criterion.extend(expect.at_most.as_ref().map(|most| format!("at most {most}")));
-        Finding {
-            what: expect.what.clone(),
-            ours: in_unit_of(value, like),
-            value,
-            source: expect.source.clone(),
-            linux: expect.linux.clone(),
-            criterion: criterion.join(", "),
-            holds: holds && value.is_finite(),
-        }
+/// A figure beside what a file expects of it.
+fn finding(expect: &Expect, value: f64) -> Finding {
+    let bounds = [&expect.is, &expect.at_least, &expect.at_most];
+    // A file is refused unless all its bounds are quantities.
+    let [is, least, most] = bounds.map(|bound| bound.as_deref().and_then(|text| quantity(text).ok()));
+    let like = bounds.into_iter().flatten().next().map_or("", String::as_str);
+    // Times of a simulation are exact to the nanosecond; sums of them to what a float holds.
+    let share = expect.within.map_or(1e-9, |within| within.0 / 100.0);
+    let near = is.is_none_or(|is| (value - is).abs() <= share * is.abs() + 1e-12);
+    let holds = near && least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most);
+    let mut criterion = Vec::new();
+    criterion.extend(expect.is.as_ref().map(|is| match expect.within {
+        Some(within) => format!("{is} ± {} %", within.0),
+        None => is.clone(),
+    }));
+    criterion.extend(expect.at_least.as_ref().map(|least| format!("at least {least}")));
+    criterion.extend(expect.at_most.as_ref().map(|most| format!("at most {most}")));
+    Finding {
+        what: expect.what.clone(),
+        ours: in_unit_of(value, like),
+        value: Some(value),
+        source: expect.source.clone(),
+        linux: expect.linux.clone(),
+        criterion: criterion.join(", "),
+        holds: holds && value.is_finite(),
     }
 }
 
@@ -110,38 +93,15 @@ impl Report for Outcome {
     fn render(&self, page: &mut Page) {
         page.heading(&self.question);
         page.paragraph(&self.lesson);
-        page.gap();
-        let mut table = Table::new([
-            ("", Align::Left),
-            ("here", Align::Right),
-            ("expected", Align::Left),
-            ("the source", Align::Left),
-            ("Linux", Align::Left),
-        ]);
-        for finding in &self.findings {
-            let Finding { what, ours, criterion, source, linux, .. } = finding;
-            table.row([what, ours, criterion, source, linux]);
-        }
-        page.table(&table);
-        page.gap();
-        for finding in &self.findings {
-            page.verdict(
-                finding.holds,
-                &format!("{}: {} ({})", finding.what, finding.ours, finding.criterion),
-            );
-        }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        self.findings.clone()
     }
 
     fn json(&self) -> serde_json::Value {
-        let findings = self.findings.iter().map(|finding| {
-            json!({
-                "what": finding.what, "value": finding.value, "here": finding.ours, "expected": finding.criterion,
-                "source": finding.source, "linux": finding.linux, "holds": finding.holds,
-            })
-        });
         json!({
             "question": self.question, "id": self.id, "holds": self.holds(),
-            "findings": findings.collect::<Vec<_>>(),
         })
     }
 

@@ -59,6 +59,7 @@ pub const SHELF: &[Shelved] = &shelf![
     "queue-length",
     "burst",
     "atm",
+    "tc-verbs",
     "queues-and-flows",
     "offloads",
     "input-backlog",

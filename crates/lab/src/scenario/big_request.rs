@@ -7,7 +7,7 @@ use crate::apps::{Closer, Opening, Server, Service, Visit};
 use crate::exchange::Exchange;
 use crate::ladder::{Ladder, milliseconds};
 use crate::network::{Profile, Route};
-use crate::report::{Align, Page, Recording, Report, Table};
+use crate::report::{Align, Finding, Page, Recording, Report, Table};
 use core::time::Duration;
 use proto::FastOpen;
 use serde_json::json;
@@ -137,6 +137,27 @@ impl Report for Results {
                 &case.fast_open,
             ));
         }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        if self.params != (Params { seed: self.params.seed, ..Params::default() }) {
+            return Vec::new();
+        }
+        let case =
+            |profile, habit| self.cases.iter().find(|case| (case.profile, case.habit) == (profile, habit));
+        let on_syn = |profile| case(profile, Habit::NeedsAll).map_or(0, |case| case.fast_open.syn_data_len);
+        let time = |habit| {
+            let took = case(Profile::Linux, habit)?.fast_open.time_to_first_byte()?;
+            Some(took.as_secs_f64())
+        };
+        vec![
+            Finding::same("bytes of the request on Linux's SYN", on_syn(Profile::Linux), 1420)
+                .source("1420")
+                .linux("1420"),
+            Finding::same("on ours, whose options take less", on_syn(Profile::Firstbyte), 1428),
+            Finding::near("a server that needs all of it", time(Habit::NeedsAll), "200 ms", 1.0),
+            Finding::near("a server that echoes", time(Habit::Echoes), "100 ms", 1.0),
+        ]
     }
 
     fn json(&self) -> serde_json::Value {

@@ -6,7 +6,7 @@ use crate::apps::Opening;
 use crate::ladder::milliseconds;
 use crate::middlebox::Direction;
 use crate::network::{Profile, Route};
-use crate::report::{Align, Chart, Page, Recording, Report, Table};
+use crate::report::{Align, Chart, Finding, Page, Recording, Report, Table};
 use core::time::Duration;
 use proto::{Config, CongestionControl, Instant, Traced};
 use qdisc::{Limit, LinkConfig, Loss, Probability};
@@ -200,6 +200,26 @@ impl Report for Results {
                 mark: Some((self.params.bdp() as f64 / 1000.0, "the pipe is full")),
             });
         }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        if self.params != (Params { seed: self.params.seed, ..Params::default() }) {
+            return Vec::new();
+        }
+        let params = &self.params;
+        let rtt = |algorithm| {
+            let download = self.downloads.iter().find(|download| download.algorithm == algorithm)?;
+            Some(download.srtt_mean?.as_secs_f64())
+        };
+        let share = |download: &Download| {
+            let share = download.goodput(params.len).map(|goodput| goodput * 8.0 / params.rate as f64);
+            Finding::at_least(&format!("{:?}: share of the rate", download.algorithm), share, "90 %")
+        };
+        let mut findings: Vec<Finding> = self.downloads.iter().map(share).collect();
+        let less =
+            rtt(CongestionControl::Cubic).zip(rtt(CongestionControl::Bbr)).map(|(cubic, bbr)| cubic - bbr);
+        findings.push(Finding::at_least("Bbr keeps the queue shorter: round trip less by", less, "5 ms"));
+        findings
     }
 
     fn json(&self) -> serde_json::Value {

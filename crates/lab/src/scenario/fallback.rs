@@ -1,13 +1,13 @@
 //! `fallback`: what happens when a cookie is of no use: the server lost Fast Open or changed its key, or the client's address is another.
 
 use super::pair::{KEY, OTHER_CLIENT, Pair, PairPlan, Run, SERVER, answering, in_run, visit};
-use super::record::{VisitRecord, first_byte, short};
+use super::record::{VisitRecord, first_byte, first_bytes, short};
 use crate::apps::{Opening, Visit};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Verdict};
 use crate::ladder::milliseconds;
 use crate::middlebox::AlternatingNat;
 use crate::network::{Profile, Route};
-use crate::report::{Align, Page, Recording, Report, Table};
+use crate::report::{Align, Finding, Page, Recording, Report, Table};
 use core::net::{IpAddr, Ipv4Addr};
 use core::time::Duration;
 use proto::FastOpen;
@@ -178,6 +178,50 @@ impl Report for Results {
             page.heading(trouble.title());
             page.table(&table(ours, linux));
         }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        if self.params != (Params { seed: self.params.seed, ..Params::default() }) {
+            return Vec::new();
+        }
+        let of = |trouble| {
+            let case = self.case(trouble, Profile::Linux);
+            case.map_or("none".into(), |case| first_bytes(&case.exchanges))
+        };
+        let rejected = self.case(Trouble::AlternatingNat, Profile::Linux).map_or(0, |case| {
+            let is_refused = |one: &&Exchange| matches!(one.verdict, Verdict::NotAcknowledged { .. });
+            case.exchanges.iter().filter(is_refused).count()
+        });
+        let ours_resent = self
+            .case(Trouble::ServerOff, Profile::Firstbyte)
+            .map_or(0, |case| case.exchanges.iter().map(|one| one.bytes_resent).sum());
+        vec![
+            Finding::same(
+                "Linux, server off after visit 1",
+                of(Trouble::ServerOff),
+                "40.0 ms, 40.0 ms, 40.0 ms, 40.0 ms",
+            )
+            .linux("40.6 ms each"),
+            Finding::same(
+                "Linux, another key after visit 1",
+                of(Trouble::KeyChanged),
+                "40.0 ms, 40.0 ms, 20.0 ms, 20.0 ms",
+            )
+            .linux("40.7, 20.3, 20.3 ms"),
+            Finding::same(
+                "Linux, the old key as backup",
+                of(Trouble::KeyWithBackup),
+                "40.0 ms, 20.0 ms, 20.0 ms, 20.0 ms",
+            )
+            .linux("all 20.4 ms"),
+            Finding::same(
+                "Linux, another address from visit 3",
+                of(Trouble::OtherAddress),
+                "40.0 ms, 20.0 ms, 40.0 ms, 20.0 ms",
+            ),
+            Finding::same("cookies rejected of ten behind the NAT", rejected, 9).linux("9 of 10"),
+            Finding::same("bytes that our client sends twice to a server that is off", ours_resent, 200u64),
+        ]
     }
 
     fn json(&self) -> serde_json::Value {

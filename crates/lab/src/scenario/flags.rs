@@ -7,11 +7,11 @@ use super::record::{VisitRecord, first_byte, ms, short};
 use super::texts;
 use crate::apps::{Idle, Opening};
 use crate::capture::{Capture, HostId};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Verdict};
 use crate::ladder::milliseconds;
 use crate::middlebox::Direction;
 use crate::network::{HostPlan, PathId, Profile, Route};
-use crate::report::{Align, Page, Recording, Report, Table};
+use crate::report::{Align, Finding, Page, Recording, Report, Table};
 use crate::segment::Segment;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
@@ -180,6 +180,41 @@ impl Report for Results {
         page.table(&self.matrix());
         page.heading("A SYN with data and a spoofed source: does its data reach the program?");
         page.table(&self.spoof_table());
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        if self.params != (Params { seed: self.params.seed, ..Params::default() }) {
+            return Vec::new();
+        }
+        // Server's bits, does the listener ask, client's bits: where data of the first visit counts, and where of the second.
+        let with_data = |of: fn(&Combination) -> &Exchange| {
+            let taken = self.combinations.iter().filter(|one| of(one).verdict == Verdict::Accepted);
+            let name = |one: &Combination| format!("{:#x}/{:#x}", one.server_bits, one.client_bits);
+            taken.map(name).collect::<Vec<_>>().join(" ")
+        };
+        let spoofed = |of: fn(&Spoof) -> bool| {
+            let taken = self.spoofs.iter().filter(|one| of(one));
+            taken.map(|one| format!("{:#x}", one.server_bits)).collect::<Vec<_>>().join(" ")
+        };
+        vec![
+            Finding::same(
+                "server's bits/client's bits with which data is taken from the first SYN",
+                with_data(|one| &one.first),
+                "0x203/0x5 0x603/0x5",
+            ),
+            Finding::same(
+                "from the second",
+                with_data(|one| &one.second),
+                "0x3/0x1 0x203/0x5 0x403/0x1 0x603/0x5",
+            ),
+            Finding::same(
+                "servers that take data with an invented cookie and a spoofed source",
+                spoofed(|one| one.wrong_cookie_delivered),
+                "0x203 0x603",
+            )
+            .source("those that ask for no cookie"),
+            Finding::same("without the option", spoofed(|one| one.no_option_delivered), "0x203 0x603"),
+        ]
     }
 
     fn json(&self) -> serde_json::Value {

@@ -1,13 +1,13 @@
 //! `middlebox`: a path that breaks Fast Open, and what each of the following visits costs: ours beside Linux.
 
 use super::pair::{CLIENT, Pair, PairPlan, Run, SERVER, answering, in_run, visit};
-use super::record::{VisitRecord, first_byte, ms, wording};
+use super::record::{VisitRecord, first_byte, first_bytes, ms, wording};
 use crate::apps::Opening;
 use crate::exchange::Exchange;
 use crate::ladder::{Ladder, milliseconds};
 use crate::middlebox::{DropNthSynAck, DropSynData, StripFastOpen, Switched};
 use crate::network::{Profile, Route};
-use crate::report::{Align, Page, Recording, Report, Table};
+use crate::report::{Align, Finding, Page, Recording, Report, Table};
 use core::any::Any;
 use core::time::Duration;
 use proto::{Addr, FastOpen};
@@ -199,6 +199,45 @@ impl Report for Results {
         {
             page.ladder(&Ladder::of("Firstbyte, first visit where SYNs with data are lost", exchange));
         }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        if self.params != (Params { seed: self.params.seed, ..Params::default() }) {
+            return Vec::new();
+        }
+        let of = |fault, client| {
+            self.case(fault, client).map_or("none".into(), |case| first_bytes(&case.exchanges))
+        };
+        let drops = |client| of(Fault::DropsSynData, client);
+        vec![
+            Finding::same(
+                "ours, SYNs with data are lost",
+                drops(Client::Firstbyte),
+                "180.0 ms, 80.0 ms, 80.0 ms, 80.0 ms, 80.0 ms",
+            )
+            .source("max(100 ms, 2.5 RTT) + 80 ms, then plain"),
+            Finding::same(
+                "ours, round trip unknown",
+                drops(Client::FirstbyteWithoutRtt),
+                "1080.0 ms, 80.0 ms, 80.0 ms, 80.0 ms, 80.0 ms",
+            ),
+            Finding::same(
+                "Linux's habits",
+                drops(Client::Linux),
+                "1080.0 ms, 1080.0 ms, 1080.0 ms, 1080.0 ms, 1080.0 ms",
+            )
+            .linux("81 to 1150 ms"),
+            Finding::same(
+                "the option is stripped",
+                of(Fault::StripsOption, Client::Firstbyte),
+                "80.0 ms, 80.0 ms, 80.0 ms, 80.0 ms, 80.0 ms",
+            ),
+            Finding::same(
+                "the first SYN-ACK is lost",
+                of(Fault::DropsSynAck, Client::Firstbyte),
+                "180.0 ms, 180.0 ms, 180.0 ms, 180.0 ms, 180.0 ms",
+            ),
+        ]
     }
 
     fn json(&self) -> serde_json::Value {

@@ -6,7 +6,7 @@ use crate::apps::Opening;
 use crate::exchange::Exchange;
 use crate::ladder::{Ladder, milliseconds};
 use crate::network::{HostPlan, Profile, Route};
-use crate::report::{Align, Page, Recording, Report, Table};
+use crate::report::{Align, Finding, Page, Recording, Report, Table};
 use core::time::Duration;
 use proto::FastOpen;
 use serde_json::json;
@@ -159,6 +159,25 @@ impl Report for Results {
             let title = format!("{}: {} packets", case.title, case.exchange.packets());
             page.ladder(&Ladder::of(title, &case.exchange));
         }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        if self.params != (Params { seed: self.params.seed, ..Params::default() }) {
+            return Vec::new();
+        }
+        let count = |title: &str, expected: usize| {
+            Finding::same(title, self.packets(title).unwrap_or_default(), expected)
+        };
+        vec![
+            count(LINUX_PLAIN, 10).linux("10"),
+            count(LINUX_FAST_OPEN, 8).linux("8"),
+            count(LINUX_TO_OURS_PLAIN, 7),
+            count(LINUX_TO_OURS, 4),
+            count(OURS_TO_LINUX, 6),
+            count(OURS_PLAIN, 7),
+            count(OURS, 4),
+            count(OURS_SYN_FIN, 3),
+        ]
     }
 
     fn json(&self) -> serde_json::Value {

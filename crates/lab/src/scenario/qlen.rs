@@ -1,12 +1,12 @@
 //! `qlen`: more connections at once than the listener's Fast Open queue holds (`PendingFastOpenRequests`, RFC 7413 §4.2).
 
 use super::pair::{Pair, PairPlan, Run, answering, visit};
-use super::record::{VisitRecord, first_byte, ms, wording};
+use super::record::{VisitRecord, first_byte, first_bytes, ms, wording};
 use crate::apps::{Opening, Visit};
 use crate::exchange::{Exchange, Verdict};
 use crate::ladder::milliseconds;
 use crate::network::{Profile, Route};
-use crate::report::{Align, Page, Recording, Report, Table};
+use crate::report::{Align, Finding, Page, Recording, Report, Table};
 use core::time::Duration;
 use proto::FastOpen;
 use serde_json::json;
@@ -109,6 +109,24 @@ impl Report for Results {
             "Nothing is lost by the refusal: the handshake goes on as without Fast Open. A refusal that still brings the cookie tells the \
              client that the server was busy; without it the client cannot tell a full queue from a server that has no Fast Open.",
         );
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        if self.params != (Params { seed: self.params.seed, ..Params::default() }) {
+            return Vec::new();
+        }
+        let of = |case: &Case| {
+            let times = first_bytes(&case.together);
+            let expected = "200.0 ms, 400.0 ms, 400.0 ms, 400.0 ms, 400.0 ms, 400.0 ms";
+            let name = case.profile.name();
+            [
+                Finding::same(&format!("{name}: overflows of six at once"), case.listen_overflow, 5)
+                    .linux("5"),
+                Finding::same(&format!("{name}: first bytes"), times, expected)
+                    .linux("1 x 201 ms, 5 x 401 ms"),
+            ]
+        };
+        self.cases.iter().flat_map(of).collect()
     }
 
     fn json(&self) -> serde_json::Value {

@@ -124,3 +124,8 @@ pub(super) fn ms(time: Option<f64>) -> String {
 pub(super) fn first_byte(exchange: &Exchange) -> String {
     ms(exchange.time_to_first_byte().map(milliseconds))
 }
+
+/// The times to the first byte of several connections, for people.
+pub(super) fn first_bytes<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>) -> String {
+    exchanges.into_iter().map(first_byte).collect::<Vec<_>>().join(", ")
+}

@@ -8,7 +8,7 @@ use crate::exchange::{Exchange, exchanges};
 use crate::ladder::{Ladder, milliseconds};
 use crate::middlebox::Direction;
 use crate::network::{Profile, Route};
-use crate::report::{Align, Page, Recording, Report, Table};
+use crate::report::{Align, Finding, Page, Recording, Report, Table};
 use crate::segment::Segment;
 use bytes::Bytes;
 use core::time::Duration;
@@ -193,6 +193,23 @@ impl Report for Results {
                 page.ladder(&case.ladder());
             }
         }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        if self.params != (Params { seed: self.params.seed, ..Params::default() }) {
+            return Vec::new();
+        }
+        let mut findings = Vec::new();
+        for (profile, expected) in [(Profile::Firstbyte, [1, 1, 1]), (Profile::Linux, [1, 2, 1])] {
+            for (moment, times) in Moment::ALL.into_iter().zip(expected) {
+                let delivered = self.case(moment, profile).map_or(0, |case| case.deliveries);
+                let what = format!("{}: deliveries, copy {}", profile.name(), moment.title());
+                let finding = Finding::same(&what, delivered, times);
+                let known = profile == Profile::Linux && moment != Moment::AfterServerClosed;
+                findings.push(if known { finding.linux(&times.to_string()) } else { finding });
+            }
+        }
+        findings
     }
 
     fn json(&self) -> serde_json::Value {

@@ -14,7 +14,7 @@ use crate::apps::Opening;
 use crate::ladder::milliseconds;
 use crate::middlebox::{LoseAt, Share};
 use crate::network::{Calls, Profile, Route};
-use crate::report::{Align, Chart, Page, Recording, Report, Table};
+use crate::report::{Align, Chart, Finding, Page, Recording, Report, Table};
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
@@ -159,6 +159,9 @@ fn download(params: &Params, losses: &[(Instant, Share)]) -> Run {
     pair.finish()
 }
 
+/// The windows of the figure that courses draw.
+const FIGURE: &str = "1 2 4 8 16 17 18 19 20 21 22 23 24 1 2 4 8 12 13 14 15 16 8 9 10";
+
 /// The textbook's sender.
 fn config(params: &Params) -> Config {
     let mut config = Profile::Firstbyte.config();
@@ -210,6 +213,14 @@ impl Report for Results {
             end: self.figure().count() as f64,
             mark: None,
         });
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        if self.params != (Params { seed: self.params.seed, ..Params::default() }) {
+            return Vec::new();
+        }
+        let windows: Vec<String> = self.figure().map(|round| count(round.window)).collect();
+        vec![Finding::same("windows, segments", windows.join(" "), FIGURE).source(FIGURE)]
     }
 
     fn json(&self) -> serde_json::Value {

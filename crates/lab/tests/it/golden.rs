@@ -9,7 +9,9 @@ use std::path::Path;
 
 fn check(name: &str, report: &dyn Report) {
     let mut page = Page::new(PageStyle::default());
-    report.render(&mut page);
+    report.render_with_findings(&mut page);
+    let misses: Vec<_> = report.findings().into_iter().filter(|finding| !finding.holds).collect();
+    assert!(misses.is_empty(), "{name}: {misses:#?}");
     let text = page.into_text();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.txt"));
     if std::env::var_os("LAB_BLESS").is_some() {

@@ -1,0 +1,138 @@
+//! A figure beside what was expected of it.
+
+use super::{Align, Page, Table};
+use crate::experiment::units::{in_unit_of, quantity};
+use core::fmt::Display;
+use serde_json::json;
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// What it is.
+    pub what: String,
+    /// What it is here.
+    pub ours: String,
+    /// The same as a number, if it is one: seconds, bytes, bytes per second, or plain.
+    pub value: Option<f64>,
+    /// What the literature says.
+    pub source: String,
+    /// What Linux was measured to do.
+    pub linux: String,
+    /// When it is as expected.
+    pub criterion: String,
+    /// It is.
+    pub holds: bool,
+}
+
+impl Finding {
+    /// A quantity that is to be `expected`, e.g. `340 ms`, give or take so many percent of it.
+    pub fn near(what: &str, value: Option<f64>, expected: &str, percent: f64) -> Finding {
+        let is = quantity(expected).unwrap_or(f64::NAN);
+        // Times of a simulation are exact to the nanosecond; sums of them to what a float holds.
+        let room = (percent / 100.0).max(1e-9) * is.abs() + 1e-12;
+        let criterion =
+            if percent > 0.0 { format!("{expected} ± {percent} %") } else { expected.to_owned() };
+        Finding {
+            what: what.to_owned(),
+            ours: value.map_or("none".into(), |value| in_unit_of(value, expected)),
+            value,
+            source: String::new(),
+            linux: String::new(),
+            criterion,
+            holds: value.is_some_and(|value| (value - is).abs() <= room),
+        }
+    }
+
+    /// A quantity that is to be no less than `least`.
+    pub fn at_least(what: &str, value: Option<f64>, least: &str) -> Finding {
+        let bound = quantity(least).unwrap_or(f64::NAN);
+        Finding {
+            criterion: format!("at least {least}"),
+            holds: value.is_some_and(|value| value >= bound),
+            ..Finding::near(what, value, least, 0.0)
+        }
+    }
+
+    /// Words or whole numbers that are to be the same.
+    pub fn same(what: &str, ours: impl Display, expected: impl Display) -> Finding {
+        let (ours, criterion) = (ours.to_string(), expected.to_string());
+        Finding {
+            what: what.to_owned(),
+            value: ours.parse().ok(),
+            holds: ours == criterion,
+            ours,
+            criterion,
+            source: String::new(),
+            linux: String::new(),
+        }
+    }
+
+    /// Says what the literature has.
+    pub fn source(mut self, words: &str) -> Finding {
+        words.clone_into(&mut self.source);
+        self
+    }
+
+    /// Says what Linux was measured to do.
+    pub fn linux(mut self, words: &str) -> Finding {
+        words.clone_into(&mut self.linux);
+        self
+    }
+
+    /// As values.
+    pub fn json(&self) -> serde_json::Value {
+        json!({
+            "what": self.what, "value": self.value, "here": self.ours, "expected": self.criterion,
+            "source": self.source, "linux": self.linux, "holds": self.holds,
+        })
+    }
+}
+
+/// Writes figures and what was expected of them: a table, and a verdict on each.
+pub(super) fn render(page: &mut Page, findings: &[Finding]) {
+    if findings.is_empty() {
+        return;
+    }
+    page.gap();
+    let mut table = Table::new([
+        ("", Align::Left),
+        ("here", Align::Right),
+        ("expected", Align::Left),
+        ("the source", Align::Left),
+        ("Linux", Align::Left),
+    ]);
+    for finding in findings {
+        let Finding { what, ours, criterion, source, linux, .. } = finding;
+        table.row([what, ours, criterion, source, linux].map(|text| shortened(text)));
+    }
+    page.table(&table);
+    page.gap();
+    for finding in findings {
+        page.verdict(finding.holds, &format!("{}: {} ({})", finding.what, finding.ours, finding.criterion));
+    }
+}
+
+/// Longer texts stand in the verdicts only.
+const CELL_MAX: usize = 44;
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(CELL_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_holds_within_its_room_only() {
+        assert!(Finding::near("time", Some(0.343), "340 ms", 1.0).holds);
+        assert!(!Finding::near("time", Some(0.3435), "340 ms", 1.0).holds);
+        assert!(!Finding::near("time", None, "340 ms", 1.0).holds, "what was not measured does not hold");
+        assert!(Finding::at_least("share", Some(0.9), "90 %").holds);
+        assert!(!Finding::at_least("share", Some(0.899), "90 %").holds);
+        assert!(!Finding::same("words", "refused", "accepted").holds);
+    }
+}
