@@ -39,6 +39,7 @@
 //! assert!(network.app::<Client>(client).ends()[0].unwrap().is_exact);
 //! ```
 
+mod agenda;
 mod bonded;
 mod card;
 mod host;
@@ -60,6 +61,7 @@ pub use ways::Ways;
 use crate::apps::App;
 use crate::capture::{Capture, HostId, PacketId, Place};
 use crate::middlebox::{Direction, Middlebox};
+use agenda::{Agenda, Party};
 use bytes::Bytes;
 use card::CardEvent;
 use core::any::Any;
@@ -71,6 +73,7 @@ use qdisc::{LinkStats, Packet};
 use queue::Traveller;
 use smallvec::SmallVec;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use wire::{Addr, IpHeader, RxPacket};
 
@@ -87,6 +90,12 @@ pub struct Network {
     seed: u64,
     hosts: Vec<Host>,
     paths: Vec<Path>,
+    /// Of each host: its paths, in the order in which they were joined.
+    attached: Vec<Vec<usize>>,
+    /// Of a host, and an address of others: paths that lead to a holder, one for each.
+    ways_to: BTreeMap<(HostId, Addr), SmallVec<[usize; 1]>>,
+    agenda: Agenda,
+    records: bool,
     capture: Capture,
     packets: Rc<Cell<u64>>,
 }
@@ -99,9 +108,19 @@ impl Network {
             seed,
             hosts: Vec::new(),
             paths: Vec::new(),
+            attached: Vec::new(),
+            ways_to: BTreeMap::new(),
+            agenda: Agenda::default(),
+            records: true,
             capture: Capture::new(),
             packets: Rc::default(),
         }
+    }
+
+    /// The same without a capture, and hosts that are added do not tell what they do: for many packets, of which only counters are of
+    /// interest.
+    pub fn without_capture(seed: u64) -> Network {
+        Network { records: false, ..Network::new(seed) }
     }
 
     /// Adds a host with its application, which starts at once.
@@ -112,7 +131,10 @@ impl Network {
         let id = HostId(self.hosts.len());
         let seed = derived_seed(self.seed, id.0 as u64);
         self.hosts.push(Host::new(plan, Box::new(app), &self.packets, seed));
-        self.hosts[id.0].stack.set_trace(TraceMask::all());
+        self.attached.push(Vec::new());
+        if self.records {
+            self.hosts[id.0].stack.set_trace(TraceMask::all());
+        }
         self.with_app_dyn(id, |app, sys| app.start(sys));
         id
     }
@@ -121,8 +143,18 @@ impl Network {
     /// one with a table of its own ([`Ways`]) as that says.
     pub fn join(&mut self, first: HostId, second: HostId, route: Route) -> PathId {
         let seed = derived_seed(self.seed, 1 << 32 | self.paths.len() as u64);
-        self.paths.push(Path::new(self.paths.len(), [first, second], route, seed));
-        PathId(self.paths.len() - 1)
+        let path = self.paths.len();
+        self.paths.push(Path::new(path, [first, second], route, seed));
+        for (host, peer) in [(first, second), (second, first)] {
+            self.attached[host.0].push(path);
+            for address in &self.hosts[peer.0].addresses {
+                let ways = self.ways_to.entry((host, Addr::from(*address))).or_default();
+                if !ways.iter().any(|way| self.paths[*way].peer_of(host) == Some(peer)) {
+                    ways.push(path);
+                }
+            }
+        }
+        PathId(path)
     }
 
     /// The time.
@@ -206,6 +238,7 @@ impl Network {
     /// Takes one link of a path's bond down or up, in both directions.
     pub fn set_link_up(&mut self, path: PathId, link: usize, up: bool) {
         self.paths[path.0].set_link_up(self.now, link, up);
+        self.note_path(path.0);
     }
 
     /// Takes a path down or up in one direction; what is on it arrives.
@@ -221,7 +254,7 @@ impl Network {
     /// Puts a packet on the last stretch of a path, so that it reaches the end in this direction as if from somewhere outside.
     pub fn inject(&mut self, by: &'static str, path: PathId, direction: Direction, packet: Bytes) {
         let id = self.new_packet();
-        self.capture.push(self.now, id, Place::Injected { by }, packet.clone());
+        self.record(id, Place::Injected { by }, packet.clone());
         let outcomes = self.paths[path.0].inject(self.now, direction, id, packet);
         self.finish(path.0, outcomes);
     }
@@ -262,25 +295,26 @@ impl Network {
 
     /// Is no packet under way, and no connection open in any stack?
     pub fn is_quiet(&self) -> bool {
-        self.paths.iter().all(Path::is_empty) && self.hosts.iter().all(Host::is_quiet)
+        self.agenda.is_quiet()
     }
 
-    fn next_event(&mut self) -> Option<Instant> {
-        let paths = self.paths.iter().filter_map(Path::next_event).min();
-        let hosts = self.hosts.iter_mut().filter_map(Host::next_event).min();
-        [paths, hosts].into_iter().flatten().min().map(|next| next.max(self.now))
+    fn next_event(&self) -> Option<Instant> {
+        self.agenda.next().map(|next| next.max(self.now))
     }
 
     fn step(&mut self, next: Instant) {
         self.now = next;
-        for path in 0..self.paths.len() {
+        let mut from = 0;
+        while let Some(path) = self.agenda.due_path(self.now, from) {
             let outcomes = self.paths[path].poll(self.now);
             self.finish(path, outcomes);
+            from = path + 1;
         }
-        for host in 0..self.hosts.len() {
-            if self.hosts[host].handle_time(self.now) {
-                self.settle(HostId(host));
-            }
+        from = 0;
+        while let Some(host) = self.agenda.due_host(self.now, from) {
+            self.hosts[host].handle_time(self.now);
+            self.settle(HostId(host));
+            from = host + 1;
         }
     }
 
@@ -295,7 +329,7 @@ impl Network {
         loop {
             for packet in self.hosts[host.0].take_packets(self.now) {
                 let packet = Traveller { packet: self.new_packet(), bytes: packet };
-                self.capture.push(self.now, packet.packet, Place::Left(host), packet.bytes.clone());
+                self.record(packet.packet, Place::Left(host), packet.bytes.clone());
                 self.transmit(host, packet);
             }
             let in_card = self.hosts[host.0].run_card(self.now);
@@ -311,6 +345,21 @@ impl Network {
         while let Some(event) = self.hosts[host.0].stack.poll_trace() {
             self.capture.note(host, event);
         }
+        let entry = &mut self.hosts[host.0];
+        let (at, is_busy) = (entry.next_event(), !entry.is_quiet());
+        self.agenda.put(self.now, Party::Host(host.0), at, is_busy);
+    }
+
+    /// After every change of a path.
+    fn note_path(&mut self, path: usize) {
+        let at = self.paths[path].next_event();
+        self.agenda.put(self.now, Party::Path(path), at, at.is_some());
+    }
+
+    fn record(&mut self, packet: PacketId, place: Place, bytes: Bytes) {
+        if self.records {
+            self.capture.push(self.now, packet, place, bytes);
+        }
     }
 
     /// Puts a packet on the path that leads to its destination.
@@ -318,7 +367,7 @@ impl Network {
         let path = self.route(host, &traveller);
         let Traveller { packet, bytes } = traveller;
         let Some(path) = path else {
-            self.capture.push(self.now, packet, Place::Lost { by: "no route".into() }, bytes);
+            self.record(packet, Place::Lost { by: "no route".into() }, bytes);
             return;
         };
         let outcomes = self.paths[path].send(self.now, host, packet, bytes);
@@ -332,43 +381,44 @@ impl Network {
             CardEvent::Arrived(frame) => (frame, Place::Arrived(host)),
             CardEvent::Lost(frame, by) => (frame, Place::Lost { by: by.into() }),
         };
-        self.capture.push(self.now, packet, place, bytes);
+        self.record(packet, place, bytes);
     }
 
     /// By the host's table if it has one; else towards whoever holds the address. Where several hosts do, flows are shared out among them
     /// by their hash, as a load balancer or a router with equal routes does.
     fn route(&self, host: HostId, packet: &Traveller) -> Option<usize> {
         let destination = IpHeader::parse(&packet.bytes).ok()?.0.dst;
-        let mut attached =
-            self.paths.iter().enumerate().filter_map(|(index, path)| Some((index, path.peer_of(host)?)));
+        let attached = &self.attached[host.0];
         if let Some(ways) = &self.hosts[host.0].ways {
-            return attached.nth(ways.device_for(destination.to_ip())?).map(|(index, _)| index);
+            return attached.get(ways.device_for(destination.to_ip())?).copied();
         }
-        let first = attached.clone().next()?.0;
-        let holds = |peer: HostId| {
-            self.hosts[peer.0].addresses.iter().any(|address| Addr::from(*address) == destination)
-        };
-        let mut holders: SmallVec<[(usize, HostId); 2]> = attached.filter(|(_, peer)| holds(*peer)).collect();
-        holders.dedup_by_key(|(_, peer)| *peer);
-        let share = packet.flow_hash() as usize % holders.len().max(1);
-        Some(holders.get(share).map_or(first, |(index, _)| *index))
+        match self.ways_to.get(&(host, destination)).map(SmallVec::as_slice) {
+            None | Some([]) => attached.first().copied(),
+            Some([only]) => Some(*only),
+            Some(several) => several.get(packet.flow_hash() as usize % several.len()).copied(),
+        }
     }
 
     /// Does the host take what comes by this path? Its filters may not.
     fn admits(&mut self, host: HostId, path: usize, packet: &[u8]) -> bool {
-        let before = self.paths[..path].iter().filter(|path| path.peer_of(host).is_some()).count();
-        self.hosts[host.0].ways.as_mut().is_none_or(|ways| ways.admits(packet, before))
+        let Some(ways) = &mut self.hosts[host.0].ways else { return true };
+        let device = self.attached[host.0].iter().position(|attached| *attached == path);
+        device.is_none_or(|device| ways.admits(packet, device))
     }
 
     /// What a path has to tell: packets that arrived or were lost, and how long its queues are.
     fn finish(&mut self, path: usize, outcomes: Vec<Outcome>) {
-        self.capture.note_queues(self.paths[path].take_samples());
+        let samples = self.paths[path].take_samples();
+        if self.records {
+            self.capture.note_queues(samples);
+        }
+        self.note_path(path);
         let mut arrivals = Vec::new();
         for Outcome { packet, bytes, place } in outcomes {
             if let Place::Arrived(host) = place {
                 if !self.admits(host, path, &bytes) {
                     let by = "reverse path filter".into();
-                    self.capture.push(self.now, packet, Place::Lost { by }, bytes);
+                    self.record(packet, Place::Lost { by }, bytes);
                     continue;
                 }
                 let frame = Traveller { packet, bytes };
@@ -377,9 +427,9 @@ impl Network {
                     continue;
                 };
                 arrivals.push((host, Some(RxPacket::new(bytes.clone()))));
-                self.capture.push(self.now, packet, place, bytes);
+                self.record(packet, place, bytes);
             } else {
-                self.capture.push(self.now, packet, place, bytes);
+                self.record(packet, place, bytes);
             }
         }
         arrivals.sort_by_key(|(host, _)| *host);

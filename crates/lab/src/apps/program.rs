@@ -9,6 +9,7 @@ use proto::{
     Barrier, ConnId, ConnectError, ConnectOptions, Events, FastOpen, Instant, ListenOptions, ReadError,
     SocketId, WriteError,
 };
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What became of one connection, as the program saw it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,6 +75,10 @@ pub struct Program {
     role: Role,
     steps: Vec<Step>,
     sessions: Vec<Session>,
+    /// Whose a connection is.
+    by_conn: BTreeMap<ConnId, usize>,
+    /// Sessions that sleep, by the moment they wake.
+    sleepers: BTreeSet<(Instant, usize)>,
 }
 
 impl Program {
@@ -91,7 +96,7 @@ impl Program {
             begun: 0,
             next_at: Some(Instant::ZERO),
         };
-        Program { role, steps, sessions: Vec::new() }
+        Program::new(role, steps)
     }
 
     /// A server; one that does not accept leaves connections in the listener's queue.
@@ -102,7 +107,11 @@ impl Program {
         accepts: bool,
     ) -> Program {
         let role = Role::Server { locals, options: Box::new(options), accepts };
-        Program { role, steps, sessions: Vec::new() }
+        Program::new(role, steps)
+    }
+
+    fn new(role: Role, steps: Vec<Step>) -> Program {
+        Program { role, steps, sessions: Vec::new(), by_conn: BTreeMap::new(), sleepers: BTreeSet::new() }
     }
 
     /// What became of its connections, in the order in which they began.
@@ -127,11 +136,11 @@ impl Program {
 
     /// Begins as many connections as may be under way.
     fn begin_due(&mut self, sys: &mut Sys<'_>) {
-        let under_way = self.sessions.iter().filter(|session| !session.is_over(self.steps.len())).count();
         let Role::Client { rounds, begun, next_at, .. } = &mut self.role else { return };
         if next_at.is_none_or(|at| at > sys.now()) {
             return;
         }
+        let under_way = self.sessions.iter().filter(|session| !session.is_over(self.steps.len())).count();
         *next_at = None;
         let at_once = if *begun < rounds.alone { 1 } else { rounds.at_once };
         let count = at_once.saturating_sub(under_way).min(rounds.count - *begun);
@@ -142,8 +151,24 @@ impl Program {
         }
     }
 
-    /// Takes steps until one has to wait.
+    /// Takes steps until one has to wait, and notes for what.
     fn advance(&mut self, sys: &mut Sys<'_>, index: usize) {
+        let slept_until = self.sessions[index].wakes_at;
+        self.take_steps(sys, index);
+        let session = &mut self.sessions[index];
+        if session.is_over(self.steps.len()) {
+            session.wakes_at = None;
+        }
+        if let Some(conn) = session.conn {
+            self.by_conn.insert(conn, index);
+        }
+        if session.wakes_at != slept_until {
+            slept_until.map(|at| self.sleepers.remove(&(at, index)));
+            self.sleepers.extend(session.wakes_at.map(|at| (at, index)));
+        }
+    }
+
+    fn take_steps(&mut self, sys: &mut Sys<'_>, index: usize) {
         while let Some(step) = self.steps.get(self.sessions[index].next).cloned() {
             let session = &mut self.sessions[index];
             if session.told.failed_at.is_some() {
@@ -291,9 +316,7 @@ impl App for Program {
                 }
             }
             SocketId::Connection(conn) => {
-                let Some(index) = self.sessions.iter().position(|session| session.conn == Some(conn)) else {
-                    return;
-                };
+                let Some(&index) = self.by_conn.get(&conn) else { return };
                 let session = &mut self.sessions[index];
                 if events.contains(Events::CONNECTED) && !events.contains(Events::CLOSED) {
                     (session.is_open, session.told.connected) = (true, true);
@@ -308,20 +331,19 @@ impl App for Program {
     }
 
     fn next_wake(&self) -> Option<Instant> {
-        let waits = self.sessions.iter().filter_map(|session| session.wakes_at);
+        let waits = self.sleepers.first().map(|(at, _)| *at);
         let begins = match &self.role {
             Role::Client { next_at, .. } => *next_at,
             Role::Server { .. } => None,
         };
-        waits.chain(begins).min()
+        [waits, begins].into_iter().flatten().min()
     }
 
     fn handle_wake(&mut self, sys: &mut Sys<'_>) {
-        for index in 0..self.sessions.len() {
-            if self.sessions[index].wakes_at.is_some_and(|at| at <= sys.now()) {
-                self.advance(sys, index);
-            }
-        }
+        let awake = self.sleepers.range(..=(sys.now(), usize::MAX));
+        let mut due: Vec<usize> = awake.map(|(_, index)| *index).collect();
+        due.sort_unstable();
+        due.into_iter().for_each(|index| self.advance(sys, index));
         self.begin_due(sys);
     }
 }

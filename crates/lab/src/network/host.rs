@@ -117,18 +117,15 @@ impl Host {
         self.drain(now);
     }
 
-    /// Tells the stack and the application the time if either asked for it; says whether anything was done.
-    pub(super) fn handle_time(&mut self, now: Instant) -> bool {
-        let stack_due = self.stack.poll_timeout().is_some_and(|at| at <= now);
-        if stack_due {
+    /// Tells the stack and the application the time if either asked for it.
+    pub(super) fn handle_time(&mut self, now: Instant) {
+        if self.stack.poll_timeout().is_some_and(|at| at <= now) {
             self.stack.handle_timeout(now);
             self.drain(now);
         }
-        let app_due = self.app.next_wake().is_some_and(|at| at <= now);
-        if app_due {
+        if self.app.next_wake().is_some_and(|at| at <= now) {
             self.act(now, |app, sys| app.handle_wake(sys));
         }
-        stack_due || app_due || self.card_due(now)
     }
 
     /// Gives the application one event; `false` when there is none.
@@ -188,10 +185,6 @@ impl Host {
             Sink::Card(card) => Some(card.stats()),
             Sink::Wire(_) => None,
         }
-    }
-
-    fn card_due(&self, now: Instant) -> bool {
-        self.card_event().is_some_and(|at| at <= now)
     }
 
     fn card_event(&self) -> Option<Instant> {

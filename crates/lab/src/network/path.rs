@@ -242,10 +242,6 @@ impl Path {
         samples
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.next_event().is_none()
-    }
-
     pub(super) fn next_event(&self) -> Option<Instant> {
         let of_hop = |hop: &Hop| match hop {
             Hop::Wire { forward, backward } => {

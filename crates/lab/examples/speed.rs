@@ -1,0 +1,75 @@
+//! How fast the simulator is: packets a second of one core, with few and with many hosts that share one bottleneck.
+//!
+//! `cargo run --release -p firstbyte-lab --example speed [FLOWS…]`; a packet is one that went on a line, data and acknowledgements alike.
+//! With `--instructions N` it runs N flows once and prints only how many packets there were, for `valgrind --tool=callgrind`.
+use firstbyte_lab::apps::{Program, Rounds, Step};
+use firstbyte_lab::middlebox::Direction;
+use firstbyte_lab::network::{CardPlan, HostPlan, Network, PathId, Profile, Route};
+use proto::{ConnectOptions, ListenOptions};
+use qdisc::NicConfig;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// Bytes that all flows together bring.
+const BYTES: usize = 400_000_000;
+const BOTTLENECK: u64 = 10_000_000_000;
+
+/// So many clients, each a host with a path of its own, download over the line of one server's card. Gives the packets that went.
+fn share(flows: usize) -> u64 {
+    let peer = SocketAddr::from((Ipv4Addr::new(198, 51, 100, 1), 80));
+    let mut network = Network::without_capture(1);
+    let card = CardPlan {
+        nic: NicConfig { rate: NonZeroU64::new(BOTTLENECK), ..NicConfig::default() },
+        txqueuelen: 10_000,
+        ..CardPlan::default()
+    };
+    let plan = HostPlan { card: Some(card), ..HostPlan::new(Profile::Firstbyte, peer.ip()) };
+    let serving = vec![Step::Read(100), Step::Write(BYTES / flows), Step::ReadToEnd, Step::Close];
+    let listening = ListenOptions { backlog: 4096, ..ListenOptions::default() };
+    let server = network.add_host(plan, Program::server(vec![peer], listening, serving, true));
+    let mut paths: Vec<PathId> = Vec::new();
+    for number in 0..flows {
+        let address = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0001 + number as u32));
+        let client = network.add_host(HostPlan::new(Profile::Firstbyte, address), firstbyte_lab::apps::Idle);
+        paths.push(network.join(client, server, Route::with_rtt(Duration::from_millis(10))));
+        let steps =
+            vec![Step::Connect { first: None }, Step::Write(100), Step::Read(BYTES / flows), Step::Close];
+        let once = Rounds { count: 1, alone: 0, at_once: 1, pause: Duration::ZERO };
+        network.set_app(client, Program::client(vec![peer], ConnectOptions::default(), steps, once));
+    }
+    assert!(network.run_until_quiet(Duration::from_secs(600)), "every download ends");
+    let on = |way| move |path: &PathId| (*path, way);
+    let ways = paths.iter().map(on(Direction::Forward)).chain(paths.iter().map(on(Direction::Backward)));
+    ways.flat_map(|(path, way)| network.link_stats(path, way)).map(|link| link.delivered_packets).sum()
+}
+
+/// Seconds that a processor has spent on this program, whatever else the machine does (`/proc/self/schedstat`).
+fn processor_time() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").expect("Linux tells its programs' time");
+    text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).expect("its first number") / 1e9
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [mode, flows] = arguments.as_slice()
+        && mode == "--instructions"
+    {
+        let flows = flows.parse().expect("--instructions takes the number of flows");
+        println!("{} packets", share(flows));
+        return;
+    }
+    let asked: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
+    let counts = if asked.is_empty() { vec![2, 1000] } else { asked };
+    let mut first = None;
+    for flows in counts {
+        let begun = processor_time();
+        let packets = share(flows);
+        let rate = packets as f64 / (processor_time() - begun);
+        let dear = first.get_or_insert(rate);
+        println!(
+            "{flows:>5} flows: {packets} packets, {rate:.0} a second, {:.2} times as dear",
+            *dear / rate
+        );
+    }
+}
