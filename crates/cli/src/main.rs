@@ -8,7 +8,8 @@
 //! - [`pcap`]: what Fast Open did in a capture, and what limited its connections;
 //! - [`doctor`]: what the kernel's TCP does on this host, and the command that mends it;
 //! - [`script`](mod@script): scripts in packetdrill's language, in virtual time;
-//! - [`ss`] and [`route`]: sockets and routes, of the kernel or of a stack that runs.
+//! - [`ss`] and [`route`]: sockets and routes, of the kernel or of a stack that runs;
+//! - [`nstat`], [`sysctl`] and [`tc`]: the kernel's counters, settings and queues.
 //!
 //! What the verbs share: [`stack`] (from arguments to a running stack on a TUN device), [`recorder`] (packets seen on the
 //! way), [`control`] (the socket by which a running stack is asked), [`whom`] (the kernel, or such a stack), [`values`] (texts of arguments), [`terminal`] (width and colour), [`failure`] (messages and exit codes).
@@ -23,6 +24,7 @@ mod failure;
 mod get;
 mod lab;
 mod metrics;
+mod nstat;
 mod pcap;
 mod recorder;
 mod route;
@@ -30,6 +32,8 @@ mod script;
 mod serve;
 mod ss;
 mod stack;
+mod sysctl;
+mod tc;
 mod terminal;
 mod values;
 mod whom;
@@ -64,6 +68,9 @@ enum Verb {
     Script(script::ScriptArgs),
     Doctor(doctor::DoctorArgs),
     Ss(ss::SsArgs),
+    Nstat(nstat::NstatArgs),
+    Sysctl(sysctl::SysctlArgs),
+    Tc(tc::TcArgs),
     Route(route::RouteArgs),
 }
 
@@ -78,6 +85,9 @@ fn main() -> ExitCode {
         Verb::Script(args) => script::run(&args),
         Verb::Doctor(args) => doctor::run(&args),
         Verb::Ss(args) => ss::run(&args),
+        Verb::Nstat(args) => nstat::run(&args),
+        Verb::Sysctl(args) => sysctl::run(&args),
+        Verb::Tc(args) => tc::run(&args),
         Verb::Route(args) => route::run(&args),
     };
     done.unwrap_or_else(|failure| failure.report())

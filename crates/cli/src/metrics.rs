@@ -1,6 +1,9 @@
-//! `firstbyte metrics`: looks into a file of remembered paths, and forgets some of them.
+//! `firstbyte metrics`: what is remembered of paths, by the kernel or in a file of ours, where some can be forgotten.
 use crate::failure::Failure;
+use crate::terminal::print;
+use crate::whom::KernelArgs;
 use clap::{Args, Subcommand};
+use doctor::{Report, Window, sources};
 use firstbyte::paths::{self, LoadError, PathRecord, Paths, VerdictRecord};
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -8,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Show or forget what `serve` and `get` remember of paths with `--cache FILE`: Fast Open cookies and failures, round trips, windows.
+/// Show what the kernel remembers of paths, and show or forget what `serve` and `get` do with `--cache FILE`: Fast Open cookies and
+/// failures, round trips, windows.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  firstbyte get http://10.78.0.1/ --cache paths && firstbyte metrics show paths\n\n\
+    after_help = "Example:\n  firstbyte metrics show --explain                                              the kernel's\n  firstbyte get http://10.78.0.1/ --cache paths && firstbyte metrics show paths\n\n\
                   Do not change the file of a server that runs: it writes its own at the end."
 )]
 pub(crate) struct MetricsArgs {
@@ -23,8 +27,16 @@ pub(crate) struct MetricsArgs {
 enum Verb {
     /// One line per path, in the words of `ip tcp_metrics`, and one per place where Fast Open failed.
     Show {
-        /// File of `--cache`.
-        file: PathBuf,
+        /// File of `--cache`; without, the kernel's.
+        file: Option<PathBuf>,
+        /// Below the list, what each of the kernel's figures is, and which rules of `firstbyte doctor` look at it.
+        #[arg(long, conflicts_with_all = ["file", "json"])]
+        explain: bool,
+        /// The kernel's as JSON.
+        #[arg(long, conflicts_with = "file")]
+        json: bool,
+        #[command(flatten)]
+        whom: KernelArgs,
     },
     /// Forget everything about one peer.
     Delete {
@@ -43,10 +55,11 @@ enum Verb {
 /// Runs the verb.
 pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
     match args.verb {
-        Verb::Show { file } => {
+        Verb::Show { file: Some(file), .. } => {
             let (paths, elapsed) = read(&file)?;
-            print!("{}", listing(&paths, elapsed));
+            return print(&listing(&paths, elapsed));
         }
+        Verb::Show { file: None, explain, json, whom } => return print(&kernel(explain, json, &whom)?),
         Verb::Delete { file, peer } => {
             let (mut paths, elapsed) = read(&file)?;
             let before = paths.paths.len() + paths.verdicts.len();
@@ -66,6 +79,21 @@ pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn kernel(explain: bool, json: bool, whom: &KernelArgs) -> Result<String, Failure> {
+    let paths = whom.read(sources::paths)?;
+    let paths = paths.map_err(|error| Failure::failed(format!("tcp_metrics could not be read: {error}")))?;
+    if json {
+        return Ok(format!("{}\n", doctor::show::paths::json(&paths)));
+    }
+    let text = doctor::show::paths::text(&paths);
+    if !explain {
+        return Ok(text);
+    }
+    let now = whom.read(sources::here)?;
+    let findings = Report::of(&Window::since_boot(&now)).findings;
+    Ok(format!("{text}\n{}", doctor::show::paths::explained(&paths, &findings)))
 }
 
 fn read(file: &Path) -> Result<(Paths, Duration), Failure> {

@@ -1,18 +1,21 @@
-//! `firstbyte route`: what connections of a running stack begin with, per destination.
+//! `firstbyte route`: what connections begin with, per destination: of the kernel, or of a running stack, where it can be changed.
 use crate::control::{ControlArgs, ask};
 use crate::failure::Failure;
 use crate::terminal::print;
 use crate::values;
+use crate::whom::WhomArgs;
 use clap::{Args, Subcommand};
 use control::Request;
+use doctor::show::routes;
+use doctor::{Report, Window, sources};
 use firstbyte::fast_open::Network;
 use std::process::ExitCode;
 
-/// Show and change what connections of a running stack begin with, per destination, in the words of `ip route`.
+/// Show the kernel's routes, and show and change those of a running stack, in the words of `ip route`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  firstbyte route set default initcwnd 20\n  firstbyte route set unreachable 192.0.2.0/24\n  firstbyte route show\n\n\
-                  Connections that are open keep what they began with."
+    after_help = "Example:\n  firstbyte route set default initcwnd 20\n  firstbyte route set unreachable 192.0.2.0/24\n  firstbyte route show --stack\n  firstbyte route show --explain\n\n\
+                  The kernel's routes are only shown; set and del are for a stack of ours. Connections that are open keep what they began with."
 )]
 pub(crate) struct RouteArgs {
     #[command(subcommand)]
@@ -22,13 +25,7 @@ pub(crate) struct RouteArgs {
 #[derive(Subcommand, Debug)]
 enum Verb {
     /// One line per destination.
-    Show {
-        /// JSON instead of lines.
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        control: ControlArgs,
-    },
+    Show(ShowArgs),
     /// Say what holds for a destination, in place of what held before.
     Set {
         /// [blackhole|unreachable|prohibit] PREFIX, then mtu, advmss, initcwnd, initrwnd, cwnd, ssthresh, rto_min, quickack, congctl or
@@ -48,10 +45,53 @@ enum Verb {
     },
 }
 
+#[derive(Args, Debug)]
+struct ShowArgs {
+    /// The kernel's routes for IPv6.
+    #[arg(short = '6', long)]
+    ipv6: bool,
+    /// The kernel's routes of this table, by number; `all` for every table [default: main].
+    #[arg(long, value_parser = table)]
+    table: Option<Table>,
+    /// Below the list, what each metric of the kernel's routes does, and which rules of `firstbyte doctor` look at it.
+    #[arg(long, conflicts_with = "json")]
+    explain: bool,
+    /// JSON instead of lines.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    whom: WhomArgs,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Table {
+    One(u32),
+    All,
+}
+
+fn table(text: &str) -> Result<Table, String> {
+    match text {
+        "main" => Ok(Table::One(routes::MAIN)),
+        "local" => Ok(Table::One(routes::MAIN + 1)),
+        "all" => Ok(Table::All),
+        number => number.parse().map(Table::One).map_err(|_| "main, local, all or a number".to_owned()),
+    }
+}
+
 /// Runs the verb.
 pub(crate) fn run(args: &RouteArgs) -> Result<ExitCode, Failure> {
     let (control, request) = match &args.verb {
-        Verb::Show { json, control } => (control, Request::RouteShow { json: *json }),
+        Verb::Show(args) => match args.whom.stack() {
+            Some(control) if !args.ipv6 && args.table.is_none() && !args.explain => {
+                (control, Request::RouteShow { json: args.json })
+            }
+            Some(_) => {
+                return Err(Failure::usage(
+                    "-6, --table and --explain are for the kernel's routes; leave them out, or --stack",
+                ));
+            }
+            None => return print(&kernel(args)?),
+        },
         Verb::Set { route, control } => {
             let route = values::route(&route.join(" ")).map_err(Failure::usage)?;
             (control, Request::RouteSet(route.destination, route.metrics))
@@ -63,4 +103,25 @@ pub(crate) fn run(args: &RouteArgs) -> Result<ExitCode, Failure> {
         }
     };
     print(&ask(control, &request)?)
+}
+
+fn kernel(args: &ShowArgs) -> Result<String, Failure> {
+    let all = args.whom.read(sources::routes)?;
+    let all = all.map_err(|error| Failure::failed(format!("routes could not be read: {error}")))?;
+    let table = match args.table {
+        None => Some(routes::MAIN),
+        Some(Table::One(number)) => Some(number),
+        Some(Table::All) => None,
+    };
+    let family = if args.ipv6 { 6 } else { 4 };
+    if args.json {
+        return Ok(format!("{}\n", routes::json(&all, table, family)));
+    }
+    let text = routes::text(&all, table, family);
+    if !args.explain {
+        return Ok(text);
+    }
+    let now = args.whom.read(sources::here)?;
+    let findings = Report::of(&Window::since_boot(&now)).findings;
+    Ok(format!("{text}\n{}", routes::explained(&all, table, family, &findings)))
 }

@@ -33,6 +33,21 @@ impl WhomArgs {
     }
 }
 
+/// Whose kernel to read, where only the kernel has what is asked.
+#[derive(Args, Debug)]
+pub(crate) struct KernelArgs {
+    /// Read this network namespace of `ip netns` (needs root).
+    #[arg(long, value_name = "NAME")]
+    netns: Option<String>,
+}
+
+impl KernelArgs {
+    /// Reads the kernel where it was said.
+    pub(crate) fn read<T: Send>(&self, read: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+        in_namespace(self.netns.as_deref(), read)
+    }
+}
+
 /// Reads the kernel in a network namespace, or in that of this process.
 pub(crate) fn in_namespace<T: Send>(
     name: Option<&str>,

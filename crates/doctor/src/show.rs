@@ -1,11 +1,17 @@
 //! What was read of a host, in the words of ss(8), nstat(8), sysctl(8), tc(8) and ip(8).
 //!
 //! - [`sockets`]: connections and listeners; [`limits`]: what limits a connection, and the rate that each limit would allow;
+//! - [`counters`], [`settings`], [`queues`], [`routes`], [`paths`]: as nstat, sysctl, tc, ip route and ip tcp_metrics show them;
 //! - [`glossary`]: what each figure is, what is usual, and which rules look at it.
 //!
 //! Numbers stay numbers: [`Word`]s become text, JSON or an entry of the glossary.
+pub mod counters;
 pub mod glossary;
 pub mod limits;
+pub mod paths;
+pub mod queues;
+pub mod routes;
+pub mod settings;
 pub mod sockets;
 
 use serde_json::{Map, Value};

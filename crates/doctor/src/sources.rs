@@ -20,19 +20,50 @@ mod routes;
 mod sockets;
 mod sysfs;
 
-use crate::sample::{Device, Sample, Source, Unread, state};
+use crate::sample::{Device, PathMetrics, Route, Sample, Source, Unread, state};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
 /// Reads only sockets and what procfs tells, in the network namespace of the calling thread.
 pub fn sockets() -> Sample {
-    let mut sample = Sample::default();
-    files::read(Path::new("/"), &mut sample);
+    let mut sample = procfs();
     if let Some(sockets) = noted(&mut sample, Source::Sockets, "inet_diag", sockets::read()) {
         sample.sockets = sockets;
     }
     sample
+}
+
+/// Reads only what procfs tells: counters and settings.
+pub fn procfs() -> Sample {
+    let mut sample = Sample::default();
+    files::read(Path::new("/"), &mut sample);
+    sample
+}
+
+/// Reads only devices and their queueing disciplines.
+///
+/// # Errors
+/// What netlink says.
+pub fn queues() -> io::Result<Sample> {
+    let devices = devices::read()?;
+    Ok(Sample { queues: queues::read(&devices)?, devices, ..procfs() })
+}
+
+/// Reads every route, of every table.
+///
+/// # Errors
+/// What netlink says.
+pub fn routes() -> io::Result<Vec<Route>> {
+    routes::all(&devices::read()?)
+}
+
+/// Reads what the kernel remembers of paths.
+///
+/// # Errors
+/// What netlink says.
+pub fn paths() -> io::Result<Vec<PathMetrics>> {
+    paths::read()
 }
 
 /// Reads the running host, in the network namespace of the calling thread.

@@ -14,6 +14,9 @@ fn help_is_as_it_was() {
         ("script", &["script", "--help"][..]),
         ("doctor", &["doctor", "--help"][..]),
         ("ss", &["ss", "--help"][..]),
+        ("nstat", &["nstat", "--help"][..]),
+        ("sysctl", &["sysctl", "--help"][..]),
+        ("tc", &["tc", "--help"][..]),
         ("route", &["route", "--help"][..]),
         ("route-set", &["route", "set", "--help"][..]),
     ] {
@@ -31,7 +34,11 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 33] = [
+    let cases: [(&[&str], &str); 37] = [
+        (&["nstat", "--interval", "0s"], "invalid value '0s'"),
+        (&["sysctl", "--explain"], "<NAME>..."),
+        (&["route", "show", "--stack", "-6"], "are for the kernel's routes"),
+        (&["route", "show", "--table", "x"], "main, local, all or a number"),
         (&["ss", "--state", "open"], "one of estab, syn-sent, syn-recv"),
         (&["ss", "--stack", "--limits"], "--limits is for the kernel's sockets"),
         (&["ss", "--stack", "--kernel"], "cannot be used with"),

@@ -25,8 +25,14 @@ pub struct Queue {
     pub device: String,
     /// The discipline's handle, as numbers; 0 of one that the kernel attached by itself.
     pub handle: (u16, u16),
+    /// The class above it, as numbers; 0 of a root.
+    pub parent: (u16, u16),
     /// Is it the device's root?
     pub root: bool,
+    /// How many use it.
+    pub references: u32,
+    /// Its options in the words of tc(8), in tc's order; a word without a value stands alone.
+    pub options: Vec<(String, String)>,
     /// Bytes a second that it lets through, where it is a shaper that says so.
     pub rate: Option<u64>,
     /// Its kind: "tbf".
@@ -43,6 +49,8 @@ pub struct Queue {
     pub drops: u32,
     /// Bytes sent.
     pub bytes: u64,
+    /// Packets sent.
+    pub packets: u32,
 }
 
 /// A network device, as rtnetlink, ethtool and sysfs show it.
@@ -149,6 +157,18 @@ pub struct Route {
     pub device: String,
     /// Is it a default route?
     pub default: bool,
+    /// IPv4 or IPv6: 4 or 6.
+    pub family: u8,
+    /// What becomes of packets, where they are not sent: "unreachable", "local".
+    pub kind: String,
+    /// The table it is in.
+    pub table: u32,
+    /// Who has made it: "kernel", "boot", "static".
+    pub protocol: String,
+    /// How far it reaches: "link", "host".
+    pub scope: String,
+    /// This host's address for it.
+    pub source: Option<Address>,
     /// Its metrics.
     pub metrics: RouteMetrics,
 }
@@ -171,6 +191,12 @@ pub struct RouteMetrics {
     pub initcwnd: u32,
     /// Segments.
     pub initrwnd: u32,
+    /// The shortest retransmission time-out, milliseconds.
+    pub rto_min: u32,
+    /// Acknowledgements are not delayed.
+    pub quickack: u32,
+    /// What the kernel may not move away from: a bit for each metric (RTAX_*).
+    pub locked: u32,
 }
 
 /// What the kernel remembers of a path.
@@ -201,6 +227,9 @@ pub struct PathMetrics {
     pub fo_syn_drop_age: u64,
     /// Is there a cookie?
     pub fo_cookie: bool,
+    /// The cookie. It is a secret between the two, so that no record has it.
+    #[serde(skip)]
+    pub cookie: Vec<u8>,
 }
 
 /// A line of a file that sysctl reads at boot.

@@ -14,14 +14,29 @@ pub type Glossary = BTreeMap<String, Entry>;
 pub struct Entry {
     /// What it is.
     pub is: String,
-    /// What is usual.
+    /// What is usual; of a setting, its default.
     pub usual: String,
+    /// What it does not do, though many believe it.
+    pub not: String,
+    /// What else takes part.
+    pub with: String,
     /// Rules that look at it.
     pub rules: Vec<String>,
 }
 
 /// Figures of a socket.
 pub static SOCKETS: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("sockets.toml")));
+
+/// Counters of /proc/net/snmp and /proc/net/netstat.
+pub static COUNTERS: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("counters.toml")));
+/// Settings below /proc/sys/net.
+pub static SETTINGS: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("settings.toml")));
+/// Figures and kinds of queueing disciplines.
+pub static QUEUES: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("queues.toml")));
+/// Figures of remembered paths.
+pub static PATHS: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("paths.toml")));
+/// Metrics of routes.
+pub static ROUTES: LazyLock<Glossary> = LazyLock::new(|| parse(include_str!("routes.toml")));
 
 fn parse(text: &str) -> Glossary {
     // A test reads each table.
@@ -38,8 +53,10 @@ pub(super) fn explain<'a>(
     for name in names {
         let Some(entry) = glossary.get(name) else { continue };
         let _ = writeln!(text, "{name}\n    {}", entry.is);
-        if !entry.usual.is_empty() {
-            let _ = writeln!(text, "    usual: {}", entry.usual);
+        for (word, what) in [("usual", &entry.usual), ("not", &entry.not), ("with", &entry.with)] {
+            if !what.is_empty() {
+                let _ = writeln!(text, "    {word}: {what}");
+            }
         }
         let rules = entry.rules.iter().map(|id| match findings.iter().any(|finding| finding.id == *id) {
             true => format!("{id} (fires now)"),
@@ -60,7 +77,7 @@ mod tests {
 
     #[test]
     fn tables_can_be_read_and_name_rules_that_exist() {
-        for glossary in [&SOCKETS] {
+        for glossary in [&SOCKETS, &COUNTERS, &SETTINGS, &QUEUES, &PATHS, &ROUTES] {
             assert!(!glossary.is_empty());
             for (name, entry) in glossary.iter() {
                 assert!(!entry.is.is_empty(), "{name}");

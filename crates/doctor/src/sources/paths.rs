@@ -42,6 +42,7 @@ pub(super) fn read() -> io::Result<Vec<PathMetrics>> {
             fo_syn_drops: path.u32(FOPEN_SYN_DROPS),
             fo_syn_drop_age: path.number(FOPEN_SYN_DROP_TS).unwrap_or(0),
             fo_cookie: path.bytes(FOPEN_COOKIE).is_some(),
+            cookie: path.bytes(FOPEN_COOKIE).unwrap_or_default().to_vec(),
         });
     })?;
     Ok(paths)

@@ -1,8 +1,10 @@
 //! Queueing disciplines of every device, by rtnetlink.
+mod options;
+
 use super::generic::Attributes;
 use super::netlink::dump;
 use crate::sample::{Device, Queue};
-use netlink_packet_core::Nla;
+use netlink_packet_core::{Emitable, Nla};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcStats2};
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -25,11 +27,15 @@ pub(super) fn read(devices: &[Device]) -> io::Result<Vec<Queue>> {
 fn queue(message: &TcMessage, device: &str) -> Queue {
     let handle = (message.header.handle.major, message.header.handle.minor);
     let root = message.header.parent == TcHandle::ROOT;
-    let mut queue = Queue { device: device.to_owned(), handle, root, ..Queue::default() };
+    let parent = if root { (0, 0) } else { (message.header.parent.major, message.header.parent.minor) };
+    let references = message.header.info;
+    let mut queue = Queue { device: device.to_owned(), handle, parent, root, references, ..Queue::default() };
+    let mut raw = Vec::new();
     for attribute in &message.attributes {
         match attribute {
             TcAttribute::Kind(kind) => queue.kind.clone_from(kind),
             TcAttribute::Options(options) => {
+                raw = bytes(options);
                 queue.rate = options.iter().filter_map(token_bucket_rate).max();
             }
             TcAttribute::Stats2(stats) => {
@@ -42,7 +48,9 @@ fn queue(message: &TcMessage, device: &str) -> Queue {
                             queue.requeues = figures.requeues;
                             queue.overlimits = figures.overlimits;
                         }
-                        TcStats2::Basic(figures) => queue.bytes = figures.bytes,
+                        TcStats2::Basic(figures) => {
+                            (queue.bytes, queue.packets) = (figures.bytes, figures.packets)
+                        }
                         _ => {}
                     }
                 }
@@ -50,6 +58,7 @@ fn queue(message: &TcMessage, device: &str) -> Queue {
             _ => {}
         }
     }
+    queue.options = options::words(&queue.kind, &raw);
     if queue.kind != "tbf" {
         queue.rate = None;
     }
@@ -64,4 +73,21 @@ fn token_bucket_rate(option: &TcOption) -> Option<u64> {
     let options = Attributes::within(&bytes);
     let rate = options.bytes(1).and_then(|parameters| parameters.get(8..12)?.try_into().ok());
     options.number(4).or_else(|| rate.map(|rate| u32::from_ne_bytes(rate).into()))
+}
+
+/// Options as the kernel sent them: attributes, or one structure.
+fn bytes(options: &[TcOption]) -> Vec<u8> {
+    let mut all = Vec::new();
+    for option in options {
+        // Of kinds that the crate does not know, the whole.
+        let whole = matches!(option, TcOption::Other(_));
+        let mut one = vec![0; if whole { option.value_len() } else { option.buffer_len() }];
+        if whole {
+            option.emit_value(&mut one);
+        } else {
+            option.emit(&mut one);
+        }
+        all.append(&mut one);
+    }
+    all
 }

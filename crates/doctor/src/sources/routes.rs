@@ -1,6 +1,6 @@
 //! Routes that say something of TCP, and rules that choose a table by source address, by rtnetlink.
 use super::netlink::dump;
-use crate::sample::{Device, Route, RouteMetrics};
+use crate::sample::{Address, Device, Route, RouteMetrics};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteType,
 };
@@ -12,16 +12,9 @@ use std::net::IpAddr;
 
 /// Default routes and those with metrics; and how many rules look at the source.
 pub(super) fn read(devices: &[Device]) -> io::Result<(Vec<Route>, u32)> {
-    let mut routes = Vec::new();
-    for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-        let mut request = RouteMessage::default();
-        request.header.address_family = family;
-        dump(NETLINK_ROUTE, RouteNetlinkMessage::GetRoute(request), |answer| {
-            if let RouteNetlinkMessage::NewRoute(message) = answer {
-                routes.extend(route(&message, devices));
-            }
-        })?;
-    }
+    let tells = |route: &Route| route.default || route.metrics != RouteMetrics::default();
+    let mut routes = all(devices)?;
+    routes.retain(|route| route.kind.is_empty() && tells(route));
     let mut from = 0;
     let mut request = RuleMessage::default();
     request.header.family = AddressFamily::Inet;
@@ -35,48 +28,92 @@ pub(super) fn read(devices: &[Device]) -> io::Result<(Vec<Route>, u32)> {
     Ok((routes, from))
 }
 
+/// Every route, of every table.
+pub(super) fn all(devices: &[Device]) -> io::Result<Vec<Route>> {
+    let mut routes = Vec::new();
+    for (family, number) in [(AddressFamily::Inet, 4), (AddressFamily::Inet6, 6)] {
+        let mut request = RouteMessage::default();
+        request.header.address_family = family;
+        dump(NETLINK_ROUTE, RouteNetlinkMessage::GetRoute(request), |answer| {
+            if let RouteNetlinkMessage::NewRoute(message) = answer {
+                routes.extend(route(&message, devices).map(|route| Route { family: number, ..route }));
+            }
+        })?;
+    }
+    Ok(routes)
+}
+
 fn route(message: &RouteMessage, devices: &[Device]) -> Option<Route> {
     let header = &message.header;
-    if header.kind != RouteType::Unicast {
-        return None;
-    }
+    let name =
+        |index: u32| devices.iter().find(|device| device.index == index).map(|device| device.name.clone());
     let mut to = None;
     let mut words = String::new();
-    let mut route = Route { default: header.destination_prefix_length == 0, ..Route::default() };
-    let mut table = u32::from(header.table);
+    let mut metric = None;
+    let mut route = Route {
+        default: header.destination_prefix_length == 0,
+        kind: kind(header.kind).to_owned(),
+        table: u32::from(header.table),
+        protocol: header.protocol.to_string().to_ascii_lowercase(),
+        scope: header.scope.to_string().to_ascii_lowercase(),
+        ..Route::default()
+    };
     for attribute in &message.attributes {
         match attribute {
             RouteAttribute::Destination(address) => to = text(address),
-            RouteAttribute::Gateway(address) => {
-                words.push_str(&format!(" via {}", text(address)?));
+            RouteAttribute::Gateway(address) => words += &format!(" via {}", text(address)?),
+            RouteAttribute::Oif(index) => route.device = name(*index)?,
+            RouteAttribute::MultiPath(hops) => {
+                for hop in hops {
+                    let gateway = hop.attributes.iter().find_map(|attribute| match attribute {
+                        RouteAttribute::Gateway(address) => text(address),
+                        _ => None,
+                    });
+                    let via = gateway.map_or(String::new(), |gateway| format!(" via {gateway}"));
+                    let device = name(hop.interface_index)?;
+                    words += &format!(" nexthop{via} dev {device} weight {}", u32::from(hop.hops) + 1);
+                }
             }
-            RouteAttribute::Oif(index) => {
-                route.device = devices.iter().find(|device| device.index == *index)?.name.clone();
-            }
-            RouteAttribute::Table(number) => table = *number,
+            RouteAttribute::Table(number) => route.table = *number,
+            RouteAttribute::PrefSource(address) => route.source = text(address).map(Address),
+            RouteAttribute::Priority(number) => metric = Some(*number),
             RouteAttribute::Metrics(metrics) => route.metrics = values(metrics),
             _ => {}
         }
     }
     if !route.device.is_empty() {
-        words.push_str(&format!(" dev {}", route.device));
+        words += &format!(" dev {}", route.device);
     }
-    if let Some(metric) = message.attributes.iter().find_map(|attribute| match attribute {
-        RouteAttribute::Priority(metric) => Some(*metric),
-        _ => None,
-    }) {
-        words.push_str(&format!(" metric {metric}"));
+    if let Some(metric) = metric {
+        words += &format!(" metric {metric}");
     }
-    if table != u32::from(RouteHeader::RT_TABLE_MAIN) {
-        words.push_str(&format!(" table {table}"));
+    if route.table != u32::from(RouteHeader::RT_TABLE_MAIN) {
+        words += &format!(" table {}", route.table);
     }
     let to = match to {
         _ if route.default => "default".to_owned(),
+        Some(address) if header.destination_prefix_length == if address.is_ipv4() { 32 } else { 128 } => {
+            address.to_string()
+        }
         Some(address) => format!("{address}/{}", header.destination_prefix_length),
         None => return None,
     };
     route.route = to + &words;
-    (route.default || route.metrics != RouteMetrics::default()).then_some(route)
+    Some(route)
+}
+
+/// What becomes of packets, where they are not simply sent.
+fn kind(kind: RouteType) -> &'static str {
+    match kind {
+        RouteType::Local => "local",
+        RouteType::Broadcast => "broadcast",
+        RouteType::Anycast => "anycast",
+        RouteType::Multicast => "multicast",
+        RouteType::BlackHole => "blackhole",
+        RouteType::Unreachable => "unreachable",
+        RouteType::Prohibit => "prohibit",
+        _ => "",
+    }
 }
 
 fn text(address: &RouteAddress) -> Option<IpAddr> {
@@ -92,13 +129,15 @@ fn values(metrics: &[RouteMetric]) -> RouteMetrics {
     for metric in metrics {
         match metric {
             // RTAX_LOCK: a bit for each metric, RTAX_CWND is 7.
-            RouteMetric::Lock(locks) => values.cwnd_locked = locks & 1 << 7 != 0,
+            RouteMetric::Lock(locks) => (values.cwnd_locked, values.locked) = (locks & 1 << 7 != 0, *locks),
             RouteMetric::Mtu(bytes) => values.mtu = *bytes,
             RouteMetric::Advmss(bytes) => values.advmss = *bytes,
             RouteMetric::Cwnd(segments) => values.cwnd = *segments,
             RouteMetric::SsThresh(segments) => values.ssthresh = *segments,
             RouteMetric::InitCwnd(segments) => values.initcwnd = *segments,
             RouteMetric::InitRwnd(segments) => values.initrwnd = *segments,
+            RouteMetric::RtoMin(milliseconds) => values.rto_min = *milliseconds,
+            RouteMetric::QuickAck(on) => values.quickack = *on,
             _ => {}
         }
     }

@@ -1,5 +1,6 @@
 //! Figures beside those of the kernel's own tools, in one namespace at one time.
 use doctor::show::sockets::{self, View, Which};
+use doctor::show::{counters, paths, queues, routes, settings};
 use doctor::{Window, sources};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -75,5 +76,109 @@ fn sockets_have_the_words_of_ss() {
         let ours = still(&sockets::text(&view, &Window::since_boot(&now)));
         assert_eq!(ours.len(), 3);
         assert_eq!(ours, theirs);
+    });
+}
+
+#[test]
+fn counters_are_those_of_nstat() {
+    if !has("nstat") {
+        return;
+    }
+    testnet::in_namespace(|| {
+        drop(connection());
+        let theirs = said("nstat -asz");
+        let now = sources::procfs();
+        let view = counters::View { zeros: true, ..counters::View::default() };
+        let ours = counters::text(&view, &Window::since_boot(&now));
+        let pairs = |text: &str| -> BTreeSet<String> {
+            let lines =
+                text.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" "));
+            lines.filter(|line| line.starts_with("Tcp")).collect()
+        };
+        assert!(pairs(&ours).contains("TcpActiveOpens 1"), "{ours}");
+        // nstat shows what /proc/net/snmp calls by other means (TcpRtoMin and so on) not at all.
+        let missing: Vec<_> = pairs(&theirs).difference(&pairs(&ours)).cloned().collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    });
+}
+
+#[test]
+fn queues_are_those_of_tc() {
+    if !has("tc") || !has("ip") {
+        return;
+    }
+    testnet::in_namespace(|| {
+        // Nobody sends anything by himself.
+        testnet::sysctl("net.ipv6.conf.default.disable_ipv6", "1");
+        let words = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+        for discipline in [
+            "tbf rate 5mbit burst 4kb latency 50ms",
+            "pfifo limit 77",
+            "bfifo limit 30000",
+            "pfifo_fast",
+            "htb default 16",
+        ] {
+            said("ip link add va type veth peer name vb; ip link set va up; ip link set vb up");
+            said(&format!("tc qdisc replace dev va root handle 1: {discipline}"));
+            let now = sources::queues().unwrap();
+            assert_eq!(
+                words(&queues::text(Some("va"), &now)),
+                words(&said("tc -s qdisc show | grep -A 2 'dev va '")),
+                "{discipline}"
+            );
+            said("ip link del va");
+        }
+    });
+}
+
+#[test]
+fn routes_and_paths_are_those_of_ip() {
+    if !has("ip") {
+        return;
+    }
+    testnet::in_namespace(|| {
+        said(
+            "ip link add va type veth peer name vb; ip link set va up; ip link set vb up
+             ip addr add 10.9.0.1/24 dev va; ip -6 addr add fd00:9::1/64 dev va nodad
+             ip route add default via 10.9.0.2 metric 7 initcwnd 20
+             ip route add 10.10.0.0/16 via 10.9.0.2 cwnd lock 12 mtu 1400 rto_min 30ms quickack 1
+             ip route add unreachable 10.11.0.0/16; ip route add 10.12.0.1 dev va proto static src 10.9.0.1
+             ip route add 10.13.0.0/16 table 77 dev va",
+        );
+        let words = |text: String| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+        let now = sources::routes().unwrap();
+        assert_eq!(words(routes::text(&now, Some(routes::MAIN), 4)), words(said("ip route show")));
+        assert_eq!(words(routes::text(&now, Some(77), 4)), ["10.13.0.0/16 dev va table 77 scope link"]);
+        // The preference of IPv6 routers is of no use to TCP.
+        let theirs = said("ip -6 route show").replace(" pref medium", "");
+        assert_eq!(words(routes::text(&now, Some(routes::MAIN), 6)), words(theirs));
+        // Cookies, too.
+        testnet::sysctl("net.ipv4.tcp_fastopen", "1027");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        for _ in 0..2 {
+            said(&format!(
+                "python3 -c 'import socket; s = socket.socket(); s.sendto(b\"x\", 0x20000000, (\"127.0.0.1\", {}))'",
+                listener.local_addr().unwrap().port()
+            ));
+        }
+        let ours = paths::text(&sources::paths().unwrap());
+        let still = |text: &str| {
+            text.split_whitespace().filter(|word| !word.ends_with("sec")).collect::<Vec<_>>().join(" ")
+        };
+        assert!(ours.contains("fo_cookie"), "{ours}");
+        assert_eq!(still(&ours), still(&said("ip tcp_metrics show")));
+    });
+}
+
+#[test]
+fn settings_are_those_of_sysctl() {
+    testnet::in_namespace(|| {
+        let now = sources::procfs();
+        let ours = settings::text(&["net.ipv4.tcp_rmem".to_owned()], &now).unwrap();
+        let value = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap();
+        assert_eq!(ours, format!("net.ipv4.tcp_rmem = {value}"));
+        // The key is not shown.
+        let key = settings::text(&["tcp_fastopen_key".to_owned()], &now).unwrap();
+        assert!(key.starts_with("net.ipv4.tcp_fastopen_key = ") && key.contains("set"), "{key}");
     });
 }

@@ -1,0 +1,104 @@
+//! Routes in the words of `ip route`.
+use super::glossary;
+use crate::finding::Finding;
+use crate::sample::{Route, RouteMetrics};
+use serde_json::{Map, Value, json};
+
+/// RT_TABLE_MAIN.
+pub const MAIN: u32 = 254;
+
+/// One line each, of one table or, without, of all.
+pub fn text(routes: &[Route], table: Option<u32>, family: u8) -> String {
+    shown(routes, table, family).map(|route| line(route) + "\n").collect()
+}
+
+fn shown(routes: &[Route], table: Option<u32>, family: u8) -> impl Iterator<Item = &Route> {
+    routes
+        .iter()
+        .filter(move |route| route.family == family && table.is_none_or(|table| route.table == table))
+}
+
+fn line(route: &Route) -> String {
+    // The metric stands behind what the kernel adds.
+    let (before, metric) = match route.route.split_once(" metric ") {
+        Some((before, metric)) => (before, Some(metric.split(" table ").next().unwrap_or(metric))),
+        None => (route.route.split(" table ").next().unwrap_or(&route.route), None),
+    };
+    let mut words = Vec::new();
+    if !route.kind.is_empty() {
+        words.push(route.kind.clone());
+    }
+    words.push(before.to_owned());
+    let mut add = |name: &str, value: &str| words.push(format!("{name} {value}"));
+    if route.table != MAIN {
+        add("table", &if route.table == 255 { "local".to_owned() } else { route.table.to_string() });
+    }
+    // As ip(8): what a person has set by hand goes without saying.
+    if route.protocol != "boot" && !route.protocol.is_empty() {
+        add("proto", &route.protocol);
+    }
+    if !["universe", "global", ""].contains(&route.scope.as_str()) {
+        add("scope", &route.scope);
+    }
+    if let Some(source) = &route.source {
+        add("src", &source.to_string());
+    }
+    if let Some(metric) = metric {
+        add("metric", metric);
+    }
+    for (name, value) in metrics(&route.metrics) {
+        add(name, &value);
+    }
+    words.join(" ")
+}
+
+/// The metrics that are set, in the order of ip(8).
+fn metrics(metrics: &RouteMetrics) -> Vec<(&'static str, String)> {
+    // With their number among RTAX_* (include/uapi/linux/rtnetlink.h).
+    let all = [
+        ("mtu", 2, metrics.mtu, ""),
+        ("ssthresh", 6, metrics.ssthresh, ""),
+        ("cwnd", 7, metrics.cwnd, ""),
+        ("advmss", 8, metrics.advmss, ""),
+        ("initcwnd", 11, metrics.initcwnd, ""),
+        ("rto_min", 13, metrics.rto_min, "ms"),
+        ("initrwnd", 14, metrics.initrwnd, ""),
+        ("quickack", 15, metrics.quickack, ""),
+    ];
+    let set = all.into_iter().filter(|(_, _, value, _)| *value != 0);
+    set.map(|(name, number, value, unit)| {
+        let lock = if metrics.locked & (1 << number) != 0 { "lock " } else { "" };
+        (name, format!("{lock}{value}{unit}"))
+    })
+    .collect()
+}
+
+/// As JSON.
+pub fn json(routes: &[Route], table: Option<u32>, family: u8) -> Value {
+    let all = shown(routes, table, family).map(|route| {
+        let metrics: Map<String, Value> =
+            metrics(&route.metrics).into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        json!({
+            "dst": route.route.split(' ').next(), "type": route.kind, "route": route.route, "dev": route.device,
+            "table": route.table, "protocol": route.protocol, "scope": route.scope,
+            "prefsrc": route.source.map(|source| source.to_string()), "metrics": metrics,
+        })
+    });
+    all.collect()
+}
+
+/// What each metric that is set means, and which of its rules have fired.
+pub fn explained(routes: &[Route], table: Option<u32>, family: u8, findings: &[Finding]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in shown(routes, table, family).flat_map(|route| metrics(&route.metrics)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    match names.is_empty() {
+        true => {
+            "No route carries a metric that concerns TCP: connections begin as the settings say.\n".to_owned()
+        }
+        false => glossary::explain(&glossary::ROUTES, names.into_iter(), findings),
+    }
+}

@@ -1,0 +1,124 @@
+//! Settings in the words of sysctl(8).
+use super::glossary;
+use crate::finding::Finding;
+use crate::sample::Sample;
+use serde_json::{Map, Value};
+
+/// The settings of these names, or below them ("net.ipv4.tcp"); all without any name.
+fn chosen<'a>(names: &[String], sample: &'a Sample) -> Vec<(&'a str, &'a str)> {
+    let names: Vec<String> = names.iter().map(|name| dotted(name)).collect();
+    let wanted = |setting: &str| names.is_empty() || names.iter().any(|name| belongs(setting, name));
+    let all = sample.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    all.filter(|(name, _)| wanted(name)).collect()
+}
+
+/// Is the setting this one, below it, or this one without what stands in front ("tcp_sack")?
+fn belongs(setting: &str, name: &str) -> bool {
+    let below = |rest: &str| rest.is_empty() || rest.starts_with(['.', '_']);
+    setting.strip_prefix(name).is_some_and(below)
+        || setting.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'))
+}
+
+/// sysctl(8) takes slashes too.
+fn dotted(name: &str) -> String {
+    if name.contains('/') { name.replace('/', ".") } else { name.to_owned() }
+}
+
+/// A line each; the first name that no setting has is the error.
+///
+/// # Errors
+/// The name.
+pub fn text(names: &[String], sample: &Sample) -> Result<String, String> {
+    missing(names, sample)?;
+    let lines = chosen(names, sample).into_iter();
+    Ok(lines.map(|(name, value)| format!("{name} = {}\n", one_line(value))).collect())
+}
+
+fn missing(names: &[String], sample: &Sample) -> Result<(), String> {
+    let absent = names.iter().find(|name| chosen(std::slice::from_ref(*name), sample).is_empty());
+    absent.map_or(Ok(()), |name| Err(name.clone()))
+}
+
+fn one_line(value: &str) -> String {
+    value.lines().collect::<Vec<_>>().join(" ")
+}
+
+/// As JSON: an object of names and values, numbers as numbers.
+///
+/// # Errors
+/// The first name that no setting has.
+pub fn json(names: &[String], sample: &Sample) -> Result<Value, String> {
+    missing(names, sample)?;
+    let value = |text: &str| text.parse::<i64>().map_or_else(|_| text.into(), Value::from);
+    let all: Map<String, Value> =
+        chosen(names, sample).into_iter().map(|(name, text)| (name.to_owned(), value(text))).collect();
+    Ok(all.into())
+}
+
+/// What each does, its default, what it does not do, and what else takes part.
+///
+/// # Errors
+/// The first name that neither a setting of this kernel has nor a word here.
+pub fn explained(names: &[String], sample: &Sample, findings: &[Finding]) -> Result<String, String> {
+    let mut text = String::new();
+    for name in names {
+        let name = dotted(name);
+        let known = glossary::SETTINGS.keys().map(String::as_str);
+        let mut wanted: Vec<&str> = sample.settings.keys().map(String::as_str).chain(known).collect();
+        wanted.retain(|setting| belongs(setting, &name));
+        wanted.sort_unstable();
+        wanted.dedup();
+        if wanted.is_empty() {
+            return Err(name);
+        }
+        for setting in wanted {
+            let value =
+                sample.setting(setting).map_or("not in this kernel or namespace".to_owned(), one_line);
+            text += &format!("{setting} = {value}\n");
+            match glossary::explain(&glossary::SETTINGS, std::iter::once(setting), findings).split_once('\n')
+            {
+                Some((_, words)) => text += words,
+                None => {
+                    text += "    (nothing about it here; the kernel's Documentation/networking/ip-sysctl.rst may have it)\n"
+                }
+            }
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Sample {
+        let settings = [
+            ("net.ipv4.tcp_sack", "1"),
+            ("net.ipv4.tcp_rmem", "4096\t131072\t6291456"),
+            ("net.core.somaxconn", "4096"),
+        ];
+        Sample {
+            settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn settings_are_found_by_name_by_prefix_and_by_their_last_word() {
+        let named = |name: &str| text(&[name.to_owned()], &sample());
+        assert_eq!(named("net.ipv4.tcp_sack").unwrap(), "net.ipv4.tcp_sack = 1\n");
+        assert_eq!(named("net/ipv4/tcp_sack").unwrap(), "net.ipv4.tcp_sack = 1\n");
+        assert_eq!(named("tcp_sack").unwrap(), "net.ipv4.tcp_sack = 1\n");
+        assert_eq!(named("net.ipv4").unwrap().lines().count(), 2);
+        assert_eq!(named("tcp_sa").unwrap_err(), "tcp_sa");
+        assert_eq!(text(&[], &sample()).unwrap().lines().count(), 3);
+    }
+
+    #[test]
+    fn an_explanation_tells_what_a_setting_does_not_do() {
+        let text = explained(&["somaxconn".to_owned()], &sample(), &[]).unwrap();
+        assert!(text.starts_with("net.core.somaxconn = 4096\n    The largest backlog"), "{text}");
+        assert!(text.contains("    not: It does not change listeners that are open"), "{text}");
+        assert!(explained(&["nonsense".to_owned()], &sample(), &[]).is_err());
+    }
+}
