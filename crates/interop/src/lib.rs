@@ -10,10 +10,12 @@
 //! - [`netns`]: namespaces with a TUN device each; [`peer`]: a program on the kernel's sockets in them;
 //!   [`programs`]: curl, nginx, tcpdump and tshark in them; [`command`]: the `firstbyte` command.
 //! - [`path`]: the path between two ends: delay, middleboxes ([`hook`]), a [`record`] of every packet.
+//! - [`attempts`]: tests that a busy machine disturbs are tried again.
 //! - [`responder`]: the smallest HTTP server on our library.
 //! - [`segment`]: how a packet is read here; [`craft`]: packets made from recorded ones.
 //!
 //! It ships nothing and is not a network simulator: time is real, the peers are real, and figures vary accordingly.
+pub mod attempts;
 pub mod bed;
 pub mod command;
 pub mod craft;
@@ -32,6 +34,7 @@ pub mod responder;
 pub mod segment;
 pub mod socket_device;
 
+pub use attempts::undisturbed;
 pub use bed::{Bed, Maker};
 pub use direction::Direction;
 pub use ends::{Ask, ClientEnd, Closes, Exchange, Serve, ServerEnd, Way, counters};

@@ -41,30 +41,32 @@ fn four_packets() {
     if !ready(&[CURL, TCPDUMP]) {
         return;
     }
-    let (host, ours) = kernel_and_ours(Config::default());
-    for version in [IpVersion::V4, IpVersion::V6] {
-        let visits = start_responder(&ours, version);
-        let plain = fetch(&host, version, &[], "plain");
-        assert!(plain.told() <= 10, "{plain}");
-        assert_eq!(plain.syn(0).segment.fast_open, None, "{plain}");
+    interop::undisturbed(|| {
+        let (host, ours) = kernel_and_ours(Config::default());
+        for version in [IpVersion::V4, IpVersion::V6] {
+            let visits = start_responder(&ours, version);
+            let plain = fetch(&host, version, &[], "plain");
+            assert!(plain.told() <= 10, "{plain}");
+            assert_eq!(plain.syn(0).segment.fast_open, None, "{plain}");
 
-        let first = fetch(&host, version, &["--tcp-fastopen"], "first");
-        assert!(first.syn(0).segment.requests_cookie(), "{first}");
-        let cookie = first.syn_ack(0).segment.cookie().map(<[u8]>::to_vec);
-        assert_eq!(cookie.as_ref().map(Vec::len), Some(8), "{first}");
+            let first = fetch(&host, version, &["--tcp-fastopen"], "first");
+            assert!(first.syn(0).segment.requests_cookie(), "{first}");
+            let cookie = first.syn_ack(0).segment.cookie().map(<[u8]>::to_vec);
+            assert_eq!(cookie.as_ref().map(Vec::len), Some(8), "{first}");
 
-        let repeat = fetch(&host, version, &["--tcp-fastopen"], "repeat");
-        let request = repeat.syn(0).segment.payload.len();
-        let reply = repeat.syn_ack(0).segment.payload.len();
-        let expected = [format!(">S({request})"), format!("<SFPA({reply})"), ">FA".into(), "<A".into()];
-        assert_eq!(repeat.shapes(), expected, "{repeat}");
-        assert_eq!(repeat.syn(0).segment.cookie().map(<[u8]>::to_vec), cookie);
-        assert!(request > 0 && repeat.syn_data_acked() as usize == request, "{repeat}");
-        assert!(repeat.payload_bytes(Direction::ToClient) == reply && reply > 0, "{repeat}");
-        assert_eq!(visits.lock().unwrap().values().copied().collect::<Vec<_>>(), [1, 1, 1]);
-    }
-    let counters = ours.net.counters();
-    assert_eq!((counters.tcp_fastopen_passive, counters.synack_data), (2, 2));
+            let repeat = fetch(&host, version, &["--tcp-fastopen"], "repeat");
+            let request = repeat.syn(0).segment.payload.len();
+            let reply = repeat.syn_ack(0).segment.payload.len();
+            let expected = [format!(">S({request})"), format!("<SFPA({reply})"), ">FA".into(), "<A".into()];
+            assert_eq!(repeat.shapes(), expected, "{repeat}");
+            assert_eq!(repeat.syn(0).segment.cookie().map(<[u8]>::to_vec), cookie);
+            assert!(request > 0 && repeat.syn_data_acked() as usize == request, "{repeat}");
+            assert!(repeat.payload_bytes(Direction::ToClient) == reply && reply > 0, "{repeat}");
+            assert_eq!(visits.lock().unwrap().values().copied().collect::<Vec<_>>(), [1, 1, 1]);
+        }
+        let counters = ours.net.counters();
+        assert_eq!((counters.tcp_fastopen_passive, counters.synack_data), (2, 2));
+    });
 }
 
 /// The same server with Linux's habits: nothing rides on the SYN-ACK, the reply follows it.
@@ -73,10 +75,12 @@ fn reply_behind_the_syn_ack_as_linux() {
     if !ready(&[CURL, TCPDUMP]) {
         return;
     }
-    let (host, ours) = kernel_and_ours(Config { tcp_fastopen: 0x3, ..Config::linux() });
-    start_responder(&ours, IpVersion::V4);
-    fetch(&host, IpVersion::V4, &["--tcp-fastopen"], "first");
-    let repeat = fetch(&host, IpVersion::V4, &["--tcp-fastopen"], "repeat");
-    assert_eq!(repeat.shapes()[1], "<SA", "{repeat}");
-    assert!(repeat.syn_data_acked() > 0 && repeat.told() <= 8, "{repeat}");
+    interop::undisturbed(|| {
+        let (host, ours) = kernel_and_ours(Config { tcp_fastopen: 0x3, ..Config::linux() });
+        start_responder(&ours, IpVersion::V4);
+        fetch(&host, IpVersion::V4, &["--tcp-fastopen"], "first");
+        let repeat = fetch(&host, IpVersion::V4, &["--tcp-fastopen"], "repeat");
+        assert_eq!(repeat.shapes()[1], "<SA", "{repeat}");
+        assert!(repeat.syn_data_acked() > 0 && repeat.told() <= 8, "{repeat}");
+    });
 }

@@ -43,13 +43,13 @@ fn ready() -> bool {
 macro_rules! rows {
     ($($row:ident),* $(,)?) => {
         mod kernel_to_kernel {
-            $(#[test] fn $row() { if crate::ready() { super::$row(crate::KERNEL_TO_KERNEL); } })*
+            $(#[test] fn $row() { if crate::ready() { interop::undisturbed(|| super::$row(crate::KERNEL_TO_KERNEL)); } })*
         }
         mod ours_to_kernel {
-            $(#[test] fn $row() { if crate::ready() { super::$row(crate::OURS_TO_KERNEL); } })*
+            $(#[test] fn $row() { if crate::ready() { interop::undisturbed(|| super::$row(crate::OURS_TO_KERNEL)); } })*
         }
         mod kernel_to_ours {
-            $(#[test] fn $row() { if crate::ready() { super::$row(crate::KERNEL_TO_OURS); } })*
+            $(#[test] fn $row() { if crate::ready() { interop::undisturbed(|| super::$row(crate::KERNEL_TO_OURS)); } })*
         }
     };
 }

@@ -15,17 +15,19 @@ fn reply_on_the_syn_ack() {
     if !ready() {
         return;
     }
-    for pair in [KERNEL_TO_OURS, OURS_TO_OURS] {
-        let mut bed = pair.bed();
-        bed.server.serve(&Serve::new());
-        fetch_cookie(&mut bed);
-        let visit = exchange(&mut bed, Way::FastOpen);
-        assert_served(pair, &visit, 1, 4);
-        assert_eq!(visit.1.shapes(), [">S(27)", "<SFPA(43)", ">FA", "<A"], "{}", visit.1);
-        assert_eq!(visit.1.syn_data_acked(), 27);
-        assert_eq!(bed.client.counters(), counters(&[("Active", 1)]));
-        assert_eq!(bed.server.counters(), counters(&[("CookieReqd", 1), ("Passive", 1)]));
-    }
+    interop::undisturbed(|| {
+        for pair in [KERNEL_TO_OURS, OURS_TO_OURS] {
+            let mut bed = pair.bed();
+            bed.server.serve(&Serve::new());
+            fetch_cookie(&mut bed);
+            let visit = exchange(&mut bed, Way::FastOpen);
+            assert_served(pair, &visit, 1, 4);
+            assert_eq!(visit.1.shapes(), [">S(27)", "<SFPA(43)", ">FA", "<A"], "{}", visit.1);
+            assert_eq!(visit.1.syn_data_acked(), 27);
+            assert_eq!(bed.client.counters(), counters(&[("Active", 1)]));
+            assert_eq!(bed.server.counters(), counters(&[("CookieReqd", 1), ("Passive", 1)]));
+        }
+    });
 }
 
 /// Our client's FIN-ACK answers data and FIN of a kernel server; the SYN-ACK too when all three arrive together.
@@ -34,13 +36,15 @@ fn seven_packets_with_a_kernel_server() {
     if !ready() {
         return;
     }
-    let mut bed = OURS_TO_KERNEL.bed();
-    bed.server.serve(&Serve::new());
-    fetch_cookie(&mut bed);
-    let visit = exchange(&mut bed, Way::FastOpen);
-    assert_served(OURS_TO_KERNEL, &visit, 1, 7);
-    let sent = visit.1.shapes_of(Direction::ToServer);
-    assert!(sent == [">S(27)", ">FA"] || sent == [">S(27)", ">A", ">FA"], "{}", visit.1);
+    interop::undisturbed(|| {
+        let mut bed = OURS_TO_KERNEL.bed();
+        bed.server.serve(&Serve::new());
+        fetch_cookie(&mut bed);
+        let visit = exchange(&mut bed, Way::FastOpen);
+        assert_served(OURS_TO_KERNEL, &visit, 1, 7);
+        let sent = visit.1.shapes_of(Direction::ToServer);
+        assert!(sent == [">S(27)", ">FA"] || sent == [">S(27)", ">A", ">FA"], "{}", visit.1);
+    });
 }
 
 /// FIN on the SYN: three packets between two ends of ours. A kernel drops such a SYN, and that is remembered.
@@ -49,11 +53,13 @@ fn fin_on_the_syn() {
     if !ready() {
         return;
     }
-    let three = visits_with_fin_on_the_syn(Maker::Ours);
-    assert_eq!(three[1].shapes(), [">SF(27)", "<SFPA(43)", ">A"], "{}", three[1]);
-    let fallen_back = visits_with_fin_on_the_syn(Maker::Kernel);
-    assert_eq!(fallen_back[1].shapes()[0], ">SF(27)", "{}", fallen_back[1]);
-    assert_eq!(fallen_back[2].shapes()[0], ">S(27)", "not tried again\n{}", fallen_back[2]);
+    interop::undisturbed(|| {
+        let three = visits_with_fin_on_the_syn(Maker::Ours);
+        assert_eq!(three[1].shapes(), [">SF(27)", "<SFPA(43)", ">A"], "{}", three[1]);
+        let fallen_back = visits_with_fin_on_the_syn(Maker::Kernel);
+        assert_eq!(fallen_back[1].shapes()[0], ">SF(27)", "{}", fallen_back[1]);
+        assert_eq!(fallen_back[2].shapes()[0], ">S(27)", "not tried again\n{}", fallen_back[2]);
+    });
 }
 
 /// Three visits with FIN on the SYN allowed: one for the cookie, two with it.
@@ -73,16 +79,18 @@ fn lost_syn_ack_with_reply() {
     if !ready() {
         return;
     }
-    let mut bed = KERNEL_TO_OURS.bed();
-    bed.server.serve(&Serve::new());
-    fetch_cookie(&mut bed);
-    bed.wire.set_hook(drop_first(1, |_, segment| segment.is_syn_ack()));
-    let (exchange, conversation) = exchange(&mut bed, Way::FastOpen);
-    assert_eq!(exchange.reply, [b'r'; 43]);
-    assert_eq!(conversation.shapes()[..2], [">S(27)", "<SFPA(43)"], "{conversation}");
-    assert!(conversation.syn_ack(1).segment.payload.is_empty(), "{conversation}");
-    let first = exchange.first_byte_ms.expect("a first byte");
-    assert!(first < 1900.0, "no second time-out: {first:.1} ms\n{conversation}");
+    interop::undisturbed(|| {
+        let mut bed = KERNEL_TO_OURS.bed();
+        bed.server.serve(&Serve::new());
+        fetch_cookie(&mut bed);
+        bed.wire.set_hook(drop_first(1, |_, segment| segment.is_syn_ack()));
+        let (exchange, conversation) = exchange(&mut bed, Way::FastOpen);
+        assert_eq!(exchange.reply, [b'r'; 43]);
+        assert_eq!(conversation.shapes()[..2], [">S(27)", "<SFPA(43)"], "{conversation}");
+        assert!(conversation.syn_ack(1).segment.payload.is_empty(), "{conversation}");
+        let first = exchange.first_byte_ms.expect("a first byte");
+        assert!(first < 1900.0, "no second time-out: {first:.1} ms\n{conversation}");
+    });
 }
 
 /// The first refusal is remembered: later connects to that port do not try.
@@ -91,21 +99,26 @@ fn listener_without_fast_open_is_remembered() {
     if !ready() {
         return;
     }
-    let mut bed = OURS_TO_KERNEL.bed();
-    bed.server.serve(&Serve::new());
-    fetch_cookie(&mut bed);
-    bed.server.serve(&Serve { port: 81, qlen: 0, ..Serve::new() });
-    let visit = ask(&mut bed, &Ask { port: 81, ..Ask::new(Way::FastOpen) });
-    assert_served(OURS_TO_KERNEL, &visit, 2, 8);
-    assert_eq!(visit.0.client_fail, 2);
-    for _ in 0..2 {
+    interop::undisturbed(|| {
+        let mut bed = OURS_TO_KERNEL.bed();
+        bed.server.serve(&Serve::new());
+        fetch_cookie(&mut bed);
+        bed.server.serve(&Serve { port: 81, qlen: 0, ..Serve::new() });
         let visit = ask(&mut bed, &Ask { port: 81, ..Ask::new(Way::FastOpen) });
-        assert_served(OURS_TO_KERNEL, &visit, 2, 9);
-        assert_eq!((visit.1.shapes()[0].as_str(), visit.1.syn(0).segment.fast_open.clone()), (">S", None));
-    }
-    assert_eq!(bed.client.counters(), counters(&[("ActiveFail", 1)]));
-    let other_port = exchange(&mut bed, Way::FastOpen);
-    assert_served(OURS_TO_KERNEL, &other_port, 1, 8);
+        assert_served(OURS_TO_KERNEL, &visit, 2, 8);
+        assert_eq!(visit.0.client_fail, 2);
+        for _ in 0..2 {
+            let visit = ask(&mut bed, &Ask { port: 81, ..Ask::new(Way::FastOpen) });
+            assert_served(OURS_TO_KERNEL, &visit, 2, 9);
+            assert_eq!(
+                (visit.1.shapes()[0].as_str(), visit.1.syn(0).segment.fast_open.clone()),
+                (">S", None)
+            );
+        }
+        assert_eq!(bed.client.counters(), counters(&[("ActiveFail", 1)]));
+        let other_port = exchange(&mut bed, Way::FastOpen);
+        assert_served(OURS_TO_KERNEL, &other_port, 1, 8);
+    });
 }
 
 /// A server that answers no request is not asked again for a while.
@@ -114,11 +127,13 @@ fn unanswered_requests_are_remembered() {
     if !ready() {
         return;
     }
-    let mut bed = OURS_TO_KERNEL.bed();
-    bed.server.serve(&Serve { qlen: 0, ..Serve::new() });
-    let asked = [0; 4].map(|_| exchange(&mut bed, Way::FastOpen).1.syn(0).segment.fast_open.is_some());
-    assert!(asked[0], "{asked:?}");
-    assert!(!asked[2] && !asked[3], "not for ever: {asked:?}");
+    interop::undisturbed(|| {
+        let mut bed = OURS_TO_KERNEL.bed();
+        bed.server.serve(&Serve { qlen: 0, ..Serve::new() });
+        let asked = [0; 4].map(|_| exchange(&mut bed, Way::FastOpen).1.syn(0).segment.fast_open.is_some());
+        assert!(asked[0], "{asked:?}");
+        assert!(!asked[2] && !asked[3], "not for ever: {asked:?}");
+    });
 }
 
 /// The plain SYN follows after max(100 ms, 2.5 SRTT); later connects are plain from the start.
@@ -127,20 +142,22 @@ fn syn_data_dropped() {
     if !ready() {
         return;
     }
-    let mut bed = OURS_TO_KERNEL.bed();
-    bed.server.serve(&Serve::new());
-    fetch_cookie(&mut bed);
-    bed.wire.set_hook(drop_syn_data());
-    let (first, conversation) = exchange(&mut bed, Way::FastOpen);
-    assert_eq!((first.reply.len(), first.client_fail), (43, 3));
-    assert_eq!(conversation.shapes()[..4], [">S(27)", ">S", "<SA", ">PA(27)"], "{conversation}");
-    let waited = conversation.syn(1).at - conversation.syn(0).at;
-    // 2.5 SRTT is 100 ms here; a busy machine may have measured more. Linux waits a second.
-    assert!((99..500).contains(&waited.as_millis()), "{waited:?}");
-    let visit = exchange(&mut bed, Way::FastOpen);
-    assert_served(OURS_TO_KERNEL, &visit, 2, 9);
-    assert_eq!(visit.1.shapes()[0], ">S");
-    assert_eq!(bed.client.counters(), counters(&[("ActiveFail", 1)]));
+    interop::undisturbed(|| {
+        let mut bed = OURS_TO_KERNEL.bed();
+        bed.server.serve(&Serve::new());
+        fetch_cookie(&mut bed);
+        bed.wire.set_hook(drop_syn_data());
+        let (first, conversation) = exchange(&mut bed, Way::FastOpen);
+        assert_eq!((first.reply.len(), first.client_fail), (43, 3));
+        assert_eq!(conversation.shapes()[..4], [">S(27)", ">S", "<SA", ">PA(27)"], "{conversation}");
+        let waited = conversation.syn(1).at - conversation.syn(0).at;
+        // 2.5 SRTT is 100 ms here; a busy machine may have measured more. Linux waits a second.
+        assert!((99..500).contains(&waited.as_millis()), "{waited:?}");
+        let visit = exchange(&mut bed, Way::FastOpen);
+        assert_served(OURS_TO_KERNEL, &visit, 2, 9);
+        assert_eq!(visit.1.shapes()[0], ">S");
+        assert_eq!(bed.client.counters(), counters(&[("ActiveFail", 1)]));
+    });
 }
 
 /// Over the limit the data is not taken, but the client learns that Fast Open is there: the cookie comes back.
@@ -149,13 +166,18 @@ fn overflow_still_hands_out_cookies() {
     if !ready() {
         return;
     }
-    let (bed, syn) = super::queue::bed_with_queue_of_two(KERNEL_TO_OURS, true);
-    let (taken, record) = super::queue::send_syns(&bed, &syn, &[50001, 50002, 50003]);
-    assert_eq!(taken, [27, 27, 0], "{record}");
-    let conversations = record.conversations();
-    let refused = conversations[2].syn_ack(0).segment.cookie();
-    assert_eq!(refused, conversations[2].syn(0).segment.cookie(), "the same cookie\n{record}");
-    assert_eq!(bed.server.counters(), counters(&[("CookieReqd", 1), ("Passive", 2), ("ListenOverflow", 1)]));
+    interop::undisturbed(|| {
+        let (bed, syn) = super::queue::bed_with_queue_of_two(KERNEL_TO_OURS, true);
+        let (taken, record) = super::queue::send_syns(&bed, &syn, &[50001, 50002, 50003]);
+        assert_eq!(taken, [27, 27, 0], "{record}");
+        let conversations = record.conversations();
+        let refused = conversations[2].syn_ack(0).segment.cookie();
+        assert_eq!(refused, conversations[2].syn(0).segment.cookie(), "the same cookie\n{record}");
+        assert_eq!(
+            bed.server.counters(),
+            counters(&[("CookieReqd", 1), ("Passive", 2), ("ListenOverflow", 1)])
+        );
+    });
 }
 
 /// The guard knows the SYN: its data is not taken a second time.
@@ -164,10 +186,12 @@ fn replay_is_not_delivered() {
     if !ready() {
         return;
     }
-    let (mut bed, syn) = super::replay::pay(KERNEL_TO_OURS, interop::Closes::ClientFirst);
-    let record = super::replay::replay(&bed, syn);
-    assert_eq!(super::replay::orders(&mut bed), 1, "{record}");
-    assert_eq!(record.only().syn_data_acked(), 0, "{record}");
+    interop::undisturbed(|| {
+        let (mut bed, syn) = super::replay::pay(KERNEL_TO_OURS, interop::Closes::ClientFirst);
+        let record = super::replay::replay(&bed, syn);
+        assert_eq!(super::replay::orders(&mut bed), 1, "{record}");
+        assert_eq!(record.only().syn_data_acked(), 0, "{record}");
+    });
 }
 
 /// Whichever packet of an exchange is lost, request and reply arrive whole and once.
@@ -176,13 +200,15 @@ fn any_single_loss() {
     if !ready() {
         return;
     }
-    let cases = [(KERNEL_TO_OURS, 5), (OURS_TO_KERNEL, 7)];
-    std::thread::scope(|scope| {
-        for (pair, lost) in
-            cases.into_iter().flat_map(|(pair, packets)| (0..packets).map(move |lost| (pair, lost)))
-        {
-            scope.spawn(move || survives_loss_of(pair, lost));
-        }
+    interop::undisturbed(|| {
+        let cases = [(KERNEL_TO_OURS, 5), (OURS_TO_KERNEL, 7)];
+        std::thread::scope(|scope| {
+            for (pair, lost) in
+                cases.into_iter().flat_map(|(pair, packets)| (0..packets).map(move |lost| (pair, lost)))
+            {
+                scope.spawn(move || survives_loss_of(pair, lost));
+            }
+        });
     });
 }
 
@@ -211,12 +237,14 @@ fn unreliable_path() {
     if !ready() {
         return;
     }
-    std::thread::scope(|scope| {
-        for seed in 1..=3 {
-            for pair in [KERNEL_TO_OURS, OURS_TO_KERNEL, OURS_TO_OURS] {
-                scope.spawn(move || exchanges_on_an_unreliable_path(pair, seed));
+    interop::undisturbed(|| {
+        std::thread::scope(|scope| {
+            for seed in 1..=3 {
+                for pair in [KERNEL_TO_OURS, OURS_TO_KERNEL, OURS_TO_OURS] {
+                    scope.spawn(move || exchanges_on_an_unreliable_path(pair, seed));
+                }
             }
-        }
+        });
     });
 }
 
@@ -242,21 +270,23 @@ fn duplicated_syn() {
     if !ready() {
         return;
     }
-    let mut bed = KERNEL_TO_OURS.bed();
-    bed.server.serve(&Serve::new());
-    fetch_cookie(&mut bed);
-    bed.wire.set_hook(Box::new(|_, segment, _| {
-        let after = Duration::from_millis(5);
-        if segment.is_syn() { interop::Verdict::Duplicate { after } } else { interop::Verdict::Pass }
-    }));
-    let (exchange, conversation) = exchange(&mut bed, Way::FastOpen);
-    assert_eq!(exchange.reply, [b'r'; 43], "{conversation}");
-    assert_eq!(
-        bed.server.received(80).iter().filter(|data| !data.is_empty()).count(),
-        2,
-        "cookie visit and this one"
-    );
-    assert_eq!(bed.server.counters(), counters(&[("CookieReqd", 1), ("Passive", 1)]));
+    interop::undisturbed(|| {
+        let mut bed = KERNEL_TO_OURS.bed();
+        bed.server.serve(&Serve::new());
+        fetch_cookie(&mut bed);
+        bed.wire.set_hook(Box::new(|_, segment, _| {
+            let after = Duration::from_millis(5);
+            if segment.is_syn() { interop::Verdict::Duplicate { after } } else { interop::Verdict::Pass }
+        }));
+        let (exchange, conversation) = exchange(&mut bed, Way::FastOpen);
+        assert_eq!(exchange.reply, [b'r'; 43], "{conversation}");
+        assert_eq!(
+            bed.server.received(80).iter().filter(|data| !data.is_empty()).count(),
+            2,
+            "cookie visit and this one"
+        );
+        assert_eq!(bed.server.counters(), counters(&[("CookieReqd", 1), ("Passive", 1)]));
+    });
 }
 
 /// What the library tells its caller, case by case.
@@ -265,27 +295,29 @@ fn outcomes() {
     if !ready() {
         return;
     }
-    let mut bed = OURS_TO_KERNEL.bed();
-    let outcome = |bed: &mut interop::Bed, port| {
-        ask(bed, &Ask { port, ..Ask::new(Way::FastOpen) }).0.outcome.expect("an outcome")
-    };
-    bed.server.serve(&Serve::new());
-    assert_eq!(outcome(&mut bed, 80), Outcome::CookieRequested { granted: true });
-    assert_eq!(outcome(&mut bed, 80), Outcome::Accepted);
-    bed.server.set_key("deadbeef-00000001-00000002-00000003");
-    assert_eq!(outcome(&mut bed, 80), Outcome::NotAcknowledged(NotAcknowledged::StaleCookie));
-    assert_eq!(outcome(&mut bed, 80), Outcome::Accepted);
-    bed.server.serve(&Serve { port: 81, qlen: 0, ..Serve::new() });
-    assert_eq!(outcome(&mut bed, 81), Outcome::NotAcknowledged(NotAcknowledged::Ignored));
-    assert_eq!(outcome(&mut bed, 81), Outcome::Skipped(Skipped::Verdict(Verdict::NotAcknowledged)));
-    bed.server.serve(&Serve { port: 82, ..Serve::new() });
-    bed.wire.set_hook(drop_syn_data());
-    // Where SYN data has passed before, one that is lost is only a doubt.
-    assert_eq!(outcome(&mut bed, 82), Outcome::NotAcknowledged(NotAcknowledged::Lost));
-    assert_eq!(outcome(&mut bed, 82), Outcome::NotAcknowledged(NotAcknowledged::Lost));
-    assert_eq!(outcome(&mut bed, 82), Outcome::Skipped(Skipped::Verdict(Verdict::Dropped)));
-    bed.client.set("net.ipv4.tcp_fastopen", "0");
-    assert_eq!(outcome(&mut bed, 80), Outcome::Skipped(Skipped::Disabled));
+    interop::undisturbed(|| {
+        let mut bed = OURS_TO_KERNEL.bed();
+        let outcome = |bed: &mut interop::Bed, port| {
+            ask(bed, &Ask { port, ..Ask::new(Way::FastOpen) }).0.outcome.expect("an outcome")
+        };
+        bed.server.serve(&Serve::new());
+        assert_eq!(outcome(&mut bed, 80), Outcome::CookieRequested { granted: true });
+        assert_eq!(outcome(&mut bed, 80), Outcome::Accepted);
+        bed.server.set_key("deadbeef-00000001-00000002-00000003");
+        assert_eq!(outcome(&mut bed, 80), Outcome::NotAcknowledged(NotAcknowledged::StaleCookie));
+        assert_eq!(outcome(&mut bed, 80), Outcome::Accepted);
+        bed.server.serve(&Serve { port: 81, qlen: 0, ..Serve::new() });
+        assert_eq!(outcome(&mut bed, 81), Outcome::NotAcknowledged(NotAcknowledged::Ignored));
+        assert_eq!(outcome(&mut bed, 81), Outcome::Skipped(Skipped::Verdict(Verdict::NotAcknowledged)));
+        bed.server.serve(&Serve { port: 82, ..Serve::new() });
+        bed.wire.set_hook(drop_syn_data());
+        // Where SYN data has passed before, one that is lost is only a doubt.
+        assert_eq!(outcome(&mut bed, 82), Outcome::NotAcknowledged(NotAcknowledged::Lost));
+        assert_eq!(outcome(&mut bed, 82), Outcome::NotAcknowledged(NotAcknowledged::Lost));
+        assert_eq!(outcome(&mut bed, 82), Outcome::Skipped(Skipped::Verdict(Verdict::Dropped)));
+        bed.client.set("net.ipv4.tcp_fastopen", "0");
+        assert_eq!(outcome(&mut bed, 80), Outcome::Skipped(Skipped::Disabled));
+    });
 }
 
 /// SYN data leaves room for the options really sent only.
@@ -294,15 +326,17 @@ fn syn_data_up_to_the_mss() {
     if !ready() {
         return;
     }
-    let mut bed = OURS_TO_KERNEL.bed();
-    bed.server.serve(&Serve { expect: 3000, ..Serve::new() });
-    let big = Ask { data: vec![b'q'; 3000], ..Ask::new(Way::FastOpen) };
-    ask(&mut bed, &big);
-    let (exchange, conversation) = ask(&mut bed, &big);
-    assert_eq!(exchange.reply, [b'r'; 43]);
-    let syn = &conversation.syn(0).segment;
-    assert_eq!(syn.payload.len() + syn.options.len(), 1460, "{conversation}");
-    assert_eq!(conversation.syn_data_acked() as usize, syn.payload.len());
+    interop::undisturbed(|| {
+        let mut bed = OURS_TO_KERNEL.bed();
+        bed.server.serve(&Serve { expect: 3000, ..Serve::new() });
+        let big = Ask { data: vec![b'q'; 3000], ..Ask::new(Way::FastOpen) };
+        ask(&mut bed, &big);
+        let (exchange, conversation) = ask(&mut bed, &big);
+        assert_eq!(exchange.reply, [b'r'; 43]);
+        let syn = &conversation.syn(0).segment;
+        assert_eq!(syn.payload.len() + syn.options.len(), 1460, "{conversation}");
+        assert_eq!(conversation.syn_data_acked() as usize, syn.payload.len());
+    });
 }
 
 /// Nothing the server sends after its SYN-ACK arrives: the path is remembered as one that stalls, and is left alone.
@@ -311,18 +345,21 @@ fn stall_after_the_handshake_is_remembered() {
     if !ready() {
         return;
     }
-    let mut bed = OURS_TO_KERNEL.bed();
-    bed.server.serve(&Serve::new());
-    fetch_cookie(&mut bed);
-    // What the client sends after the SYN is lost too: no ACK ever makes progress.
-    bed.wire.set_hook(drop_if(|_, segment| !segment.is_syn() && !segment.is_syn_ack()));
-    let stalled = Ask { data: vec![b'q'; 3000], limit: Duration::from_secs(3), ..Ask::new(Way::FastOpen) };
-    let (lost, record) = ask_record(&mut bed, &stalled);
-    assert_eq!(lost.first_byte_ms, None, "{record}");
-    bed.wire.set_hook(interop::hook::pass());
-    drop(bed.record());
-    let visit = ask_record(&mut bed, &Ask::new(Way::FastOpen));
-    let fresh = visit.1.only_opened();
-    assert_eq!((visit.0.reply.len(), fresh.shapes()[0].as_str()), (43, ">S"), "{fresh}");
-    assert!(bed.server.received(80).len() >= 2 && fresh.payload_bytes(Direction::ToServer) >= 27);
+    interop::undisturbed(|| {
+        let mut bed = OURS_TO_KERNEL.bed();
+        bed.server.serve(&Serve::new());
+        fetch_cookie(&mut bed);
+        // What the client sends after the SYN is lost too: no ACK ever makes progress.
+        bed.wire.set_hook(drop_if(|_, segment| !segment.is_syn() && !segment.is_syn_ack()));
+        let stalled =
+            Ask { data: vec![b'q'; 3000], limit: Duration::from_secs(3), ..Ask::new(Way::FastOpen) };
+        let (lost, record) = ask_record(&mut bed, &stalled);
+        assert_eq!(lost.first_byte_ms, None, "{record}");
+        bed.wire.set_hook(interop::hook::pass());
+        drop(bed.record());
+        let visit = ask_record(&mut bed, &Ask::new(Way::FastOpen));
+        let fresh = visit.1.only_opened();
+        assert_eq!((visit.0.reply.len(), fresh.shapes()[0].as_str()), (43, ">S"), "{fresh}");
+        assert!(bed.server.received(80).len() >= 2 && fresh.payload_bytes(Direction::ToServer) >= 27);
+    });
 }
