@@ -123,13 +123,13 @@ pub const EXCUSES: &[Excuse] = &[
     },
     Excuse {
         name: "nobody held the connection any more, and its peer was silent for long",
-        words: "tcp_orphan_retries: a connection that was closed is given up after eight unanswered time-outs or window probes; RFC 1122 \
-                §4.2.2.17 lets a window stay closed only as long as the receiver answers",
+        words: "tcp_orphan_retries: a connection that was closed is given up after eight unanswered time-outs or window probes, and a \
+                SYN-ACK as tcp_synack_retries says; RFC 1122 §4.2.2.17 lets a window stay closed only as long as the receiver answers",
         applies: |facts, side| {
             let peer = &facts.sides[1 - side];
             peer.fate == Some(Fate::Complete)
-                && peer.counters.abort_on_timeout > 0
-                && patience::is_orphan_given_up(facts, 1 - side)
+                && (peer.counters.abort_on_timeout > 0 && patience::is_orphan_given_up(facts, 1 - side)
+                    || patience::is_opening_given_up(facts, 1 - side))
         },
     },
     Excuse {
@@ -176,6 +176,17 @@ pub const EXCUSES: &[Excuse] = &[
             facts.scenario.listener.defer_accept_ms > 0
                 && facts.sides[SERVER].fate.is_none()
                 && facts.sides[CLIENT].configs.iter().any(rare)
+        },
+    },
+    Excuse {
+        name: "a SYN that came late opened another connection than its copy",
+        words: "RFC 4987 §3.6: the server forgets the SYN that it answers by a SYN cookie; RFC 7413 §4.2: a SYN with the option and a good \
+                cookie, or where none is asked for, opens at once. Of one client that repeats its SYN without the option, both in this order",
+        applies: |facts, _| {
+            let [client, server] = &facts.sides;
+            facts.scenario.listener.fast_open.is_some()
+                && server.counters.syncookies_sent > 0
+                && (client.account.syns > 1 || facts.scenario.wire.duplicate > 0)
         },
     },
     Excuse {

@@ -177,14 +177,15 @@ impl Connection {
     }
 
     /// Number of a segment without text: behind everything ever sent, lest a peer that has received it find the segment old; but
-    /// not beyond its window, but for what that may have lost to its scale (Linux's `tcp_acceptable_seq`).
+    /// not beyond its window, but for what that may have lost to its scale (Linux's `tcp_acceptable_seq`, which takes the scale of
+    /// the other direction; RFC 7323 §2.4 speaks of the scale of the window that was rounded).
     fn seq_of_empty(&self) -> SeqNum {
         match self.handshake.as_deref() {
             Some(Handshake::Passive(passive)) if passive.crossed.is_some() => {}
             Some(_) => return self.snd.nxt,
             None => {}
         }
-        let rounding = if self.agreed.snd_wscale.is_some() { (1 << self.rcv.wscale) - 1 } else { 0 };
+        let rounding = self.agreed.snd_wscale.map_or(0, |scale| (1 << scale) - 1);
         let edge = self.snd.una + self.snd.wnd;
         if self.snd.max.before_or_eq(edge + rounding) { self.snd.max } else { edge }
     }

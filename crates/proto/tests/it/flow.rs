@@ -195,6 +195,23 @@ fn an_empty_segment_stays_inside_the_peers_window() {
     p.expect_after(5, "A 1501 ack 11");
 }
 
+/// The peer's scale, 1 byte here, is what its window may have been rounded by; ours, 128 bytes, has no part in it.
+#[test]
+fn an_empty_segment_may_exceed_the_window_by_what_the_peers_scale_rounds_off() {
+    for (scale, sent) in [(0, 1901), (7, 2001)] {
+        let mut p = Peer::ours();
+        let listener = p.listen();
+        let id = p.establish_with(listener, &format!("S 0 win 65535 <mss 1000,wscale {scale}>"));
+        assert_eq!(p.stack.info(id).unwrap().rcv_wscale, 7);
+        p.write(id, &pattern(1, 2000));
+        p.sent_now();
+        let window = 900 >> scale;
+        p.send(&format!("A 1 ack 1001 win {window}"));
+        p.send(&format!("PA 1:11 ack 1001 win {window}"));
+        p.expect_after(5, &format!("A {sent} ack 11"));
+    }
+}
+
 /// After a time-out the next number to send is an old one; an ACK with it would be old to a peer that has received all.
 #[test]
 fn an_empty_segment_carries_the_latest_number_also_after_a_timeout() {

@@ -83,7 +83,8 @@ pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
     }
     // Window probes are counted, and those of text that the device refuses.
     let probed = account.sent_since_heard >= retries;
-    let stuck = borne.is_some_and(|borne| account.stuck(*at) + late >= borne);
+    let oldest = account.oldest_sent().map_or(Duration::ZERO, |sent| at.since(sent)).max(account.stuck(*at));
+    let stuck = borne.is_some_and(|borne| oldest + late >= borne);
     let unheard = end.configs.iter().any(|config| config.resend_into_closed_window)
         && account.silence(*at) + late >= 2 * end.rto_max();
     account.progress_at.is_some() && (probed || stuck || unheard)
@@ -154,7 +155,8 @@ pub(super) fn was_hindered(facts: &Facts<'_>, side: usize) -> bool {
         // What it waits for has not left yet (`TCP_TX_DELAY`).
         return true;
     }
-    let from = [account.waits_since, account.progress_at, account.heard_at].into_iter().flatten().min();
+    let from = [account.waits_since, account.progress_at, account.heard_at, account.oldest_sent()];
+    let from = from.into_iter().flatten().min();
     let from = from.unwrap_or(*at);
     let trip = facts.round_trip();
     let harmed =

@@ -5,6 +5,7 @@
 use super::{CLIENT, SERVER};
 use core::time::Duration;
 use proto::{Instant, SeqNum};
+use std::collections::VecDeque;
 use wire::{Flags, IpHeader};
 
 /// What one end of a connection has sent and heard.
@@ -13,6 +14,8 @@ pub struct Account {
     /// Behind all that it has sent, and that was acknowledged to it.
     sent_to: Option<SeqNum>,
     acked_to: Option<SeqNum>,
+    /// Behind each packet that carried something new and is not all acknowledged, and when it was sent first.
+    first_sent: VecDeque<(SeqNum, Instant)>,
     /// Something it has sent is unanswered: since the last progress, or since it was sent.
     pub waits_since: Option<Instant>,
     /// The longest that an answer which came was waited for.
@@ -21,7 +24,7 @@ pub struct Account {
     pub progress_at: Option<Instant>,
     /// Packets it has sent since.
     pub sent_since_progress: u32,
-    /// When a packet of the other end last reached it unharmed.
+    /// When a packet of the other end last reached it unharmed, and not below its window.
     pub heard_at: Option<Instant>,
     /// Packets it has sent since.
     pub sent_since_heard: u32,
@@ -61,6 +64,11 @@ impl Account {
     /// How long it has waited for an answer.
     pub fn waited(&self, now: Instant) -> Duration {
         self.waits_since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// When the oldest of what is unacknowledged was sent first: what RFC 5482's user timeout counts from.
+    pub fn oldest_sent(&self) -> Option<Instant> {
+        self.first_sent.front().map(|(_, at)| *at)
     }
 
     /// Time without progress.
@@ -135,6 +143,7 @@ pub(super) fn leaves(accounts: &mut Accounts, from: usize, now: Instant, seen: S
     let end = seen.seq + seen.len;
     if seen.len > 0 && account.sent_to.is_none_or(|sent_to| end.after(sent_to)) {
         account.sent_to = Some(end);
+        account.first_sent.push_back((end, now));
         account.waits_since.get_or_insert(now);
     }
     repeated
@@ -147,16 +156,24 @@ pub(super) fn is_harmed(accounts: &mut Accounts, from: usize, now: Instant) {
 
 /// A packet has reached the other end; `seen` if it is as it was sent.
 pub(super) fn arrives(accounts: &mut Accounts, to: usize, now: Instant, seen: Option<Seen>) {
+    let theirs = accounts[1 - to].acked_to;
+    // RFC 9293 §3.10.7.4: what ends below the window, as keepalive probes do, is answered and tells nothing.
+    let is_below_window =
+        seen.zip(theirs).is_some_and(|(seen, acked_to)| (seen.seq + seen.len).before(acked_to));
     let account = &mut accounts[to];
     account.said = None;
     account.to_answer += 1;
     let Some(seen) = seen else { return };
+    if is_below_window {
+        return;
+    }
     account.heard_at = Some(now);
     account.sent_since_heard = 0;
     account.told_closed = seen.window == 0;
     let Some(sent_to) = account.sent_to else { return };
-    // RFC 9293 §3.10.7.3: in SYN-SENT only a SYN brings progress.
+    // RFC 9293 §3.10.7.3: in SYN-SENT only a SYN brings progress; what overtook it is dropped.
     if to == CLIENT && account.acked_to.is_none() && !seen.is_syn() {
+        accounts[1 - to].harmed_at = Some(now);
         return;
     }
     let news = account.acked_to.is_none_or(|acked_to| seen.ack.after(acked_to));
@@ -165,6 +182,7 @@ pub(super) fn arrives(accounts: &mut Accounts, to: usize, now: Instant, seen: Op
     }
     account.longest_wait = account.longest_wait.max(account.waited(now));
     account.acked_to = Some(seen.ack);
+    while account.first_sent.pop_front_if(|(end, _)| end.before_or_eq(seen.ack)).is_some() {}
     account.progress_at = Some(now);
     account.sent_since_progress = 0;
     account.waits_since = (seen.ack != sent_to).then_some(now);

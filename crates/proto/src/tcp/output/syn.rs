@@ -319,6 +319,8 @@ impl Connection {
             None => cx.config.tcp_synack_retries + u32::from(passive.fast_open),
         };
         let retries = self.options.syn_retries.map_or(stacks, u32::from);
+        // Counted up to 255, which `tcp_synack_retries` may be.
+        let expired = u32::from(self.timeouts) >= retries.min(u8::MAX.into());
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
         let first = self.timeouts == 1;
@@ -329,7 +331,7 @@ impl Connection {
                 self.syn_is_lost(cx);
             }
         }
-        if u32::from(self.timeouts) > retries {
+        if expired {
             cx.counters.abort_on_timeout += u64::from(!fast_open);
             self.terminate(&mut cx.counters, CloseReason::TimedOut);
         }

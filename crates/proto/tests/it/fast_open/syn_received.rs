@@ -120,6 +120,21 @@ fn a_child_that_is_never_answered_ends() {
     }
 }
 
+/// The most repetitions that can be set are counted to their end.
+#[test]
+fn a_child_with_255_retries_ends_too() {
+    let mut p = server(Config { tcp_synack_retries: 255, ..Config::default() });
+    let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(4) });
+    p.send(&format!("S 0:10 <mss 1000,FO {}>", cookie(&p)));
+    p.expect("SA 0 ack 11");
+    let id = p.accept(listener);
+    for wait in [1000, 2000, 4000, 8000, 16_000, 32_000, 64_000].into_iter().chain([120_000; 248]) {
+        p.expect_after(wait, "SA 0 ack 11");
+    }
+    p.expect_nothing_for(120_000);
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
+}
+
 #[test]
 fn a_reset_leaves_the_data_readable() {
     for accepted in [true, false] {
