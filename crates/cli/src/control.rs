@@ -19,7 +19,7 @@ pub(crate) use client::{ControlArgs, ask};
 pub(crate) use server::ControlSocket;
 
 use control::Request;
-use firstbyte::{Net, RouteMetrics, show_route};
+use firstbyte::{Instant, Net, RouteMetrics, SettingError, show_route};
 use listing::list;
 use serde_json::{Map, Value};
 
@@ -37,9 +37,53 @@ fn answer(request: &Request, net: &Net) -> Result<String, String> {
         },
         Request::RouteDelete(network) => match net.remove_route(*network) {
             Some(_) => Ok(String::new()),
-            None => Err(format!("there is no route to {network}; `firstbyte route show` lists them")),
+            None => Err(format!("there is no route to {network}; `firstbyte route show --stack` lists them")),
         },
+        Request::Counters => Ok(counters(net)),
+        Request::Settings => {
+            let settings = net.inspect(|stack| stack.config().all());
+            Ok(settings.into_iter().map(|(name, value)| format!("{name} = {value}\n")).collect())
+        }
+        Request::Set { name, value } => match net.set(name, value) {
+            Ok(warning) => Ok(warning.map_or(String::new(), |warning| warning + "\n")),
+            Err(SettingError::Unknown) => {
+                Err(format!("there is no setting `{name}`; `firstbyte sysctl --stack` lists them"))
+            }
+            Err(why) => Err(format!("{name} = {value}: {why}")),
+        },
+        Request::Paths => Ok(net.paths().to_string()),
+        Request::PathsForget(Some(peer)) => match net.forget_paths_to(*peer) {
+            true => Ok(String::new()),
+            false => Err(format!("nothing is remembered of {peer}")),
+        },
+        Request::PathsForget(None) => {
+            for path in net.paths().paths {
+                net.forget_paths_to(path.peer);
+            }
+            for verdict in net.paths().verdicts {
+                net.forget_paths_to(verdict.peer);
+            }
+            Ok(String::new())
+        }
     }
+}
+
+/// With the group in front, as nstat(8) shows them.
+fn counters(net: &Net) -> String {
+    let (counters, now) = net.inspect_at(|stack, now| (stack.counters().clone(), now));
+    let lines = counters.all().map(|(name, value)| {
+        let group = match name {
+            _ if name.starts_with("Icmp") => "",
+            "IPReversePathFilter" => "TcpExt",
+            _ if name.starts_with("Ip") => "",
+            "ActiveOpens" | "PassiveOpens" | "AttemptFails" | "EstabResets" | "InSegs" | "OutSegs"
+            | "RetransSegs" | "InErrs" | "InCsumErrors" | "OutRsts" => "Tcp",
+            _ => "TcpExt",
+        };
+        format!("{group}{name} {value}\n")
+    });
+    let seconds = now.since(Instant::ZERO).as_secs_f64();
+    std::iter::once(format!("seconds {seconds}\n")).chain(lines).collect()
 }
 
 fn routes(net: &Net, json: bool) -> String {

@@ -1,8 +1,10 @@
 //! `firstbyte metrics`: what is remembered of paths, by the kernel or in a file of ours, where some can be forgotten.
+use crate::control::ask;
 use crate::failure::Failure;
 use crate::terminal::print;
-use crate::whom::KernelArgs;
+use crate::whom::{StackOnly, WhomArgs};
 use clap::{Args, Subcommand};
+use control::Request;
 use doctor::{Report, Window, sources};
 use firstbyte::paths::{self, LoadError, PathRecord, Paths, VerdictRecord};
 use std::fmt::Write;
@@ -27,7 +29,7 @@ pub(crate) struct MetricsArgs {
 enum Verb {
     /// One line per path, in the words of `ip tcp_metrics`, and one per place where Fast Open failed.
     Show {
-        /// File of `--cache`; without, the kernel's.
+        /// File of `--cache`; without, the kernel's, or those of a running stack (--stack, --control).
         file: Option<PathBuf>,
         /// Below the list, what each of the kernel's figures is, and which rules of `firstbyte doctor` look at it.
         #[arg(long, conflicts_with_all = ["file", "json"])]
@@ -36,19 +38,23 @@ enum Verb {
         #[arg(long, conflicts_with = "file")]
         json: bool,
         #[command(flatten)]
-        whom: KernelArgs,
+        whom: WhomArgs,
     },
     /// Forget everything about one peer.
     Delete {
-        /// File of `--cache`.
-        file: PathBuf,
-        /// The peer's address.
-        peer: IpAddr,
+        /// File of `--cache`, unless it is a running stack (--stack, --control); and the peer's address.
+        #[arg(required = true, num_args = 1..=2, value_names = ["FILE", "PEER"])]
+        of: Vec<String>,
+        #[command(flatten)]
+        stack: StackOnly,
     },
     /// Forget everything.
     Flush {
-        /// File of `--cache`.
-        file: PathBuf,
+        /// File of `--cache`, unless it is a running stack.
+        #[arg(required_unless_present_any = ["stack", "control"], conflicts_with_all = ["stack", "control"])]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        stack: StackOnly,
     },
 }
 
@@ -59,8 +65,33 @@ pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
             let (paths, elapsed) = read(&file)?;
             return print(&listing(&paths, elapsed));
         }
-        Verb::Show { file: None, explain, json, whom } => return print(&kernel(explain, json, &whom)?),
-        Verb::Delete { file, peer } => {
+        Verb::Show { file: None, explain, json, whom } => {
+            let Some(control) = whom.stack() else { return print(&kernel(explain, json, &whom)?) };
+            if explain || json {
+                return Err(Failure::usage("--explain and --json are for the kernel's paths"));
+            }
+            let paths: Paths = ask(control, &Request::Paths)?
+                .parse()
+                .map_err(|error| Failure::failed(format!("the stack's answer: {error}")))?;
+            return print(&listing(&paths, Duration::ZERO));
+        }
+        Verb::Delete { of, stack } => {
+            let address = |text: &String| {
+                text.parse::<IpAddr>()
+                    .map_err(|_| Failure::usage(format!("`{text}` is no address of a peer")))
+            };
+            let (file, peer) = match (&of[..], stack.named()) {
+                ([peer], Some(control)) => {
+                    return print(&ask(control, &Request::PathsForget(Some(address(peer)?)))?);
+                }
+                ([file, peer], None) => (PathBuf::from(file), address(peer)?),
+                ([_], None) => {
+                    return Err(Failure::usage(
+                        "say whose: a FILE of --cache before it, or --stack, or --control PATH; of the kernel: ip tcp_metrics delete PEER",
+                    ));
+                }
+                _ => return Err(Failure::usage("a file, or a running stack: not both")),
+            };
             let (mut paths, elapsed) = read(&file)?;
             let before = paths.paths.len() + paths.verdicts.len();
             paths.paths.retain(|path| path.peer != peer);
@@ -73,7 +104,10 @@ pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
             }
             write(&file, &older(paths, elapsed))?;
         }
-        Verb::Flush { file } => {
+        Verb::Flush { file, stack } => {
+            let Some(file) = file else {
+                return print(&ask(stack.control(), &Request::PathsForget(None))?);
+            };
             read(&file)?;
             write(&file, &Paths::default())?;
         }
@@ -81,7 +115,7 @@ pub(crate) fn run(args: MetricsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn kernel(explain: bool, json: bool, whom: &KernelArgs) -> Result<String, Failure> {
+fn kernel(explain: bool, json: bool, whom: &WhomArgs) -> Result<String, Failure> {
     let paths = whom.read(sources::paths)?;
     let paths = paths.map_err(|error| Failure::failed(format!("tcp_metrics could not be read: {error}")))?;
     if json {

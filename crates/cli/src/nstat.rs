@@ -1,18 +1,20 @@
-//! `firstbyte nstat`: the kernel's counters in the words of nstat(8).
+//! `firstbyte nstat`: counters in the words of nstat(8), of the kernel or of a stack of ours.
+use crate::control::ask;
 use crate::failure::Failure;
 use crate::terminal::print;
 use crate::values;
-use crate::whom::KernelArgs;
+use crate::whom::WhomArgs;
 use clap::Args;
+use control::Request;
 use doctor::show::counters::{self, View};
 use doctor::{Report, Sample, Source, Window, sources};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Show the kernel's counters of IP and TCP as nstat(8) does: since boot, or what is added within a time.
+/// Show counters of IP and TCP as nstat(8) does: since boot, or what is added within a time.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  firstbyte nstat\n  firstbyte nstat --interval 5s retrans timeouts --explain\n  firstbyte nstat -z listen --json\n\n\
+    after_help = "Example:\n  firstbyte nstat\n  firstbyte nstat --interval 5s retrans timeouts --explain\n  firstbyte nstat -z listen --json\n  firstbyte nstat --stack --interval 1s\n\n\
                   The columns: the name, what was added, and that a second."
 )]
 pub(crate) struct NstatArgs {
@@ -32,7 +34,7 @@ pub(crate) struct NstatArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    whom: KernelArgs,
+    whom: WhomArgs,
 }
 
 /// Runs the verb.
@@ -55,14 +57,32 @@ pub(crate) fn run(args: &NstatArgs) -> Result<ExitCode, Failure> {
     if !args.explain {
         return print(&text);
     }
-    let findings = Report::of(&window).findings;
+    // The rules are about a host; of a stack of ours, the words alone.
+    let findings = if args.whom.stack().is_some() { Vec::new() } else { Report::of(&window).findings };
     print(&format!("{text}\n{}", counters::explained(&view, &window, &findings)))
 }
 
 fn sample(args: &NstatArgs, read: fn() -> Sample) -> Result<Sample, Failure> {
+    if let Some(control) = args.whom.stack() {
+        return of_stack(&ask(control, &Request::Counters)?);
+    }
     let sample = args.whom.read(read)?;
     match sample.unread.iter().find(|unread| unread.source == Source::Counters) {
         Some(unread) => Err(Failure::failed(format!("counters could not be read: {}", unread.reason))),
         None => Ok(sample),
     }
+}
+
+/// `seconds N`, then a counter a line.
+fn of_stack(text: &str) -> Result<Sample, Failure> {
+    let mut sample = Sample::default();
+    for line in text.lines() {
+        let Some((name, value)) = line.split_once(' ') else { continue };
+        let wrong = || Failure::failed(format!("the stack says `{line}`, which is no counter"));
+        match name {
+            "seconds" => sample.uptime = value.parse().map_err(|_| wrong())?,
+            _ => drop(sample.counters.insert(name.to_owned(), value.parse().map_err(|_| wrong())?)),
+        }
+    }
+    Ok(sample)
 }

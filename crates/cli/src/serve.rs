@@ -123,7 +123,10 @@ pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
             args.port
         )));
     }
-    let key = args.key_file.as_deref().map(key::read).transpose()?;
+    let key = match args.key_file.as_deref() {
+        Some(file) => Some(key::read(file)?),
+        None => args.stack.key()?,
+    };
     let site = Site::open(args.root.as_deref(), args.allow_early_unsafe, args.timeout)?;
     raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -3,6 +3,7 @@
 //! The TUN device is a wire with the kernel at one end and our stack at the other: two hosts of one small network.
 mod pcap;
 mod route;
+mod settings;
 
 pub(crate) use pcap::PcapFile;
 
@@ -15,7 +16,7 @@ use clap::{Args, ValueEnum};
 use firstbyte::device::tun::Tun;
 use firstbyte::device::{Device, interface};
 use firstbyte::paths::{self, LoadError, Paths};
-use firstbyte::{Config, Net, NetBuilder, SettingError};
+use firstbyte::{Config, KeyRing, Net, NetBuilder, SettingError};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,6 +39,10 @@ pub(crate) struct StackArgs {
     /// Settings to start from.
     #[arg(long, value_enum, default_value_t = Profile::Default)]
     profile: Profile,
+    /// Read settings from FILE: NAME = VALUE a line, as sysctl.conf(5) has them, ip_local_port_range and (for serve) tcp_fastopen_key
+    /// among them.
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
     /// Change a setting, by Linux's name or ours, e.g. net.ipv4.tcp_fin_timeout=30; repeatable.
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::setting)]
     set: Vec<(String, String)>,
@@ -54,7 +59,7 @@ pub(crate) struct StackArgs {
     control: Option<PathBuf>,
     /// Print every setting with its value, and do nothing else.
     #[arg(long)]
-    settings: bool,
+    list_settings: bool,
     /// Write every packet to FILE (pcapng, for Wireshark, tshark and tcpdump).
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
@@ -105,29 +110,41 @@ impl Running {
 }
 
 impl StackArgs {
-    /// The settings: profile, then every `--set` in order.
+    /// The settings: profile, then those of `--settings`, then every `--set`, in order.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
         let mut config = match self.profile {
             Profile::Default => Config::default(),
             Profile::Linux => Config::linux(),
         };
-        for (name, value) in self.set.iter().filter(|(name, _)| !is_of_device(name)) {
+        let given = self.given()?;
+        for (name, value) in given.iter().filter(|(name, _)| !is_of_device(name)) {
             match config.set(name, value) {
                 Ok(None) => {}
                 Ok(Some(warning)) => warn(warning),
                 Err(SettingError::Unknown) => return Err(unknown_setting(name, &config)),
                 Err(why) => {
-                    return Err(Failure::usage(format!("--set {name}={value}: {why}")));
+                    return Err(Failure::usage(format!("{name}={value}: {why}")));
                 }
             }
         }
         Ok(config)
     }
 
-    /// With `--settings`, the list of them.
+    /// Settings of the file, then of the command line.
+    fn given(&self) -> Result<Vec<(String, String)>, Failure> {
+        let file = self.settings.as_deref().map(settings::read).transpose()?.unwrap_or_default();
+        Ok(file.pairs.into_iter().chain(self.set.iter().cloned()).collect())
+    }
+
+    /// The cookie key of the settings file.
+    pub(crate) fn key(&self) -> Result<Option<KeyRing>, Failure> {
+        Ok(self.settings.as_deref().map(settings::read).transpose()?.and_then(|file| file.key))
+    }
+
+    /// With `--list-settings`, the list of them.
     pub(crate) fn settings_text(&self, config: &Config) -> Option<String> {
         let lines = config.all().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
-        self.settings.then(|| lines.collect())
+        self.list_settings.then(|| lines.collect())
     }
 
     /// Opens the device and starts the stack. With a recorder, the device has no offloads, so that every packet is seen
@@ -172,12 +189,12 @@ impl StackArgs {
             .device(device)
             .start()
             .map_err(|error| Failure::failed(format!("cannot start the stack: {error}")))?;
-        for (setting, value) in self.set.iter().filter(|(setting, _)| is_of_device(setting)) {
+        for (setting, value) in self.given()?.iter().filter(|(setting, _)| is_of_device(setting)) {
             net.set(setting, value).map_err(|error| match error {
                 SettingError::Unknown => Failure::usage(format!(
                     "there is no setting `{setting}`; the stack's device is {name}: net.ipv4.conf.{name}.rp_filter and log_martians"
                 )),
-                why => Failure::usage(format!("--set {setting}={value}: {why}")),
+                why => Failure::usage(format!("{setting}={value}: {why}")),
             })?;
         }
         for route in &self.route {
@@ -289,8 +306,8 @@ fn unknown_setting(name: &str, config: &Config) -> Failure {
         .filter(|known| !stem.is_empty() && known.contains(stem))
         .collect();
     let advice = match alike.is_empty() {
-        true => "--settings prints all of them".to_owned(),
-        false => format!("is it {}? --settings prints all of them", alike.join(" or ")),
+        true => "--list-settings prints all of them".to_owned(),
+        false => format!("is it {}? --list-settings prints all of them", alike.join(" or ")),
     };
     Failure::usage(format!("there is no setting `{name}`; {advice}"))
 }

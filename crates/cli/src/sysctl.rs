@@ -1,16 +1,20 @@
-//! `firstbyte sysctl`: the kernel's settings in the words of sysctl(8).
-use crate::failure::Failure;
+//! `firstbyte sysctl`: settings in the words of sysctl(8), of the kernel or of a stack of ours, where they can be changed.
+use crate::control::{ControlArgs, ask};
+use crate::failure::{Failure, warn};
 use crate::terminal::print;
-use crate::whom::KernelArgs;
+use crate::values;
+use crate::whom::WhomArgs;
 use clap::Args;
+use control::Request;
 use doctor::show::settings;
-use doctor::{Report, Window, sources};
+use doctor::{Report, Sample, Window, sources};
 use std::process::ExitCode;
 
-/// Show the kernel's settings of TCP as sysctl(8) does, and say what each does and does not do. Nothing is changed.
+/// Show settings of TCP as sysctl(8) does, and say what each does and does not do; change those of a running stack of ours. The kernel's
+/// are never changed.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  firstbyte sysctl net.ipv4.tcp_rmem\n  firstbyte sysctl tcp_fastopen\n  firstbyte sysctl --explain somaxconn tcp_tw_reuse\n\n\
+    after_help = "Example:\n  firstbyte sysctl net.ipv4.tcp_rmem\n  firstbyte sysctl tcp_fastopen\n  firstbyte sysctl --explain somaxconn tcp_tw_reuse\n  firstbyte sysctl --stack -w net.ipv4.tcp_fin_timeout=30\n\n\
                   A name may be whole, a part from its beginning (net.ipv4.tcp) or its last word (tcp_rmem).\n\
                   Of tcp_fastopen_key it is only said whether it is set."
 )]
@@ -18,6 +22,9 @@ pub(crate) struct SysctlArgs {
     /// Which; without, all in net.core and net.ipv4.
     #[arg(value_name = "NAME", required_if_eq("explain", "true"))]
     names: Vec<String>,
+    /// Change a setting of a running stack of ours (--stack or --control); repeatable.
+    #[arg(short = 'w', long = "write", value_name = "NAME=VALUE", value_parser = values::setting, conflicts_with_all = ["names", "explain", "json"])]
+    write: Vec<(String, String)>,
     /// What each does in this kernel, its default, what it does not do, what else takes part, and which rules look at it.
     #[arg(long, conflicts_with = "json")]
     explain: bool,
@@ -25,16 +32,19 @@ pub(crate) struct SysctlArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    whom: KernelArgs,
+    whom: WhomArgs,
 }
 
 /// Runs the verb.
 pub(crate) fn run(args: &SysctlArgs) -> Result<ExitCode, Failure> {
-    let unknown = |name: String| {
-        Failure::failed(format!(
-            "{name}: there is no such setting in net.core or net.ipv4 of this kernel and namespace"
-        ))
-    };
+    if let Some(control) = args.whom.stack() {
+        return of_stack(args, control);
+    }
+    if let Some((name, value)) = args.write.first() {
+        return Err(Failure::usage(format!(
+            "the kernel's settings are only shown; as root: sysctl -w {name}=\"{value}\"; of a stack of ours: --stack"
+        )));
+    }
     if args.explain {
         let now = args.whom.read(sources::here)?;
         let findings = Report::of(&Window::since_boot(&now)).findings;
@@ -45,4 +55,30 @@ pub(crate) fn run(args: &SysctlArgs) -> Result<ExitCode, Failure> {
         return print(&format!("{}\n", settings::json(&args.names, &now).map_err(unknown)?));
     }
     print(&settings::text(&args.names, &now).map_err(unknown)?)
+}
+
+fn unknown(name: String) -> Failure {
+    Failure::failed(format!("{name}: there is no such setting here; without a name all are listed"))
+}
+
+fn of_stack(args: &SysctlArgs, control: &ControlArgs) -> Result<ExitCode, Failure> {
+    for (name, value) in &args.write {
+        let warning = ask(control, &Request::Set { name: name.clone(), value: value.clone() })?;
+        if !warning.is_empty() {
+            warn(warning.trim_end());
+        }
+        print(&format!("{name} = {value}\n"))?;
+    }
+    if !args.write.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text = ask(control, &Request::Settings)?;
+    let pairs = text.lines().filter_map(|line| line.split_once(" = "));
+    let settings = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let now = Sample { settings, ..Sample::default() };
+    print(&match () {
+        () if args.explain => settings::explained(&args.names, &now, &[]).map_err(unknown)?,
+        () if args.json => format!("{}\n", settings::json(&args.names, &now).map_err(unknown)?),
+        () => settings::text(&args.names, &now).map_err(unknown)?,
+    })
 }

@@ -33,6 +33,28 @@ impl WhomArgs {
     }
 }
 
+/// A stack of ours, where only such a one has what is asked.
+#[derive(Args, Debug)]
+pub(crate) struct StackOnly {
+    /// The one stack of ours that runs (`firstbyte serve`).
+    #[arg(long)]
+    stack: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+impl StackOnly {
+    /// Whom to ask, if a stack was named.
+    pub(crate) fn named(&self) -> Option<&ControlArgs> {
+        (self.stack || self.control.is_named()).then_some(&self.control)
+    }
+
+    /// Whom to ask.
+    pub(crate) fn control(&self) -> &ControlArgs {
+        &self.control
+    }
+}
+
 /// Whose kernel to read, where only the kernel has what is asked.
 #[derive(Args, Debug)]
 pub(crate) struct KernelArgs {

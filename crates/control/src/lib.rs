@@ -9,6 +9,7 @@ pub use listing::{Listing, Which};
 
 use proto::fast_open::Network;
 use proto::{RouteMetrics, parse_route, show_route};
+use std::net::IpAddr;
 
 /// What may be asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,21 @@ pub enum Request {
     RouteSet(Network, RouteMetrics),
     /// Nothing holds for exactly this prefix any more.
     RouteDelete(Network),
+    /// Seconds since the start, then every counter and its value, a line each.
+    Counters,
+    /// Every setting and its value, a line each.
+    Settings,
+    /// Another value of a setting.
+    Set {
+        /// Its name for sysctl(8).
+        name: String,
+        /// Its new value.
+        value: String,
+    },
+    /// What is remembered of paths, as it stands in a file.
+    Paths,
+    /// Forget everything about one peer, or about all.
+    PathsForget(Option<IpAddr>),
 }
 
 impl Request {
@@ -35,6 +51,12 @@ impl Request {
             Request::RouteShow { json } => format!("route show{}", if *json { " json" } else { "" }),
             Request::RouteSet(network, metrics) => format!("route set {}", show_route(network, metrics)),
             Request::RouteDelete(network) => format!("route del {network}"),
+            Request::Counters => "counters".to_owned(),
+            Request::Settings => "settings".to_owned(),
+            Request::Set { name, value } => format!("set {name} {value}"),
+            Request::Paths => "paths".to_owned(),
+            Request::PathsForget(None) => "paths flush".to_owned(),
+            Request::PathsForget(Some(peer)) => format!("paths delete {peer}"),
         }
     }
 
@@ -43,7 +65,9 @@ impl Request {
     /// # Errors
     /// A sentence for whoever asked.
     pub fn read(line: &str) -> Result<Request, String> {
-        let unknown = || format!("`{line}` is no request: this stack answers ss and route");
+        let unknown = || {
+            format!("`{line}` is no request: this stack answers ss, route, counters, settings, set and paths")
+        };
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         match (verb, rest.split_once(' ').unwrap_or((rest, ""))) {
             ("ss", _) => Listing::read(rest).map(Request::Ss).ok_or_else(unknown),
@@ -54,6 +78,17 @@ impl Request {
             }
             ("route", ("del", prefix)) => {
                 prefix.parse().map(Request::RouteDelete).map_err(|error| format!("{error}"))
+            }
+            ("counters", ("", "")) => Ok(Request::Counters),
+            ("settings", ("", "")) => Ok(Request::Settings),
+            ("set", (name, value)) if !name.is_empty() && !value.trim().is_empty() => {
+                Ok(Request::Set { name: name.to_owned(), value: value.trim().to_owned() })
+            }
+            ("paths", ("", "")) => Ok(Request::Paths),
+            ("paths", ("flush", "")) => Ok(Request::PathsForget(None)),
+            ("paths", ("delete", peer)) => {
+                let peer = peer.parse().map_err(|_| format!("`{peer}` is no address"))?;
+                Ok(Request::PathsForget(Some(peer)))
             }
             _ => Err(unknown()),
         }
@@ -73,11 +108,32 @@ mod tests {
                 assert_eq!(Request::read(&request.line()), Ok(request));
             }
         }
-        for line in ["route set prohibit 10.0.0.0/8 initcwnd 3", "route del 10.0.0.0/8", "route show json"] {
+        for line in [
+            "route set prohibit 10.0.0.0/8 initcwnd 3",
+            "route del 10.0.0.0/8",
+            "route show json",
+            "counters",
+            "settings",
+            "set net.ipv4.ip_local_port_range 1024 2047",
+            "paths",
+            "paths flush",
+            "paths delete 10.0.0.1",
+        ] {
             let request = Request::read(line);
             assert_eq!(request.as_ref().map(Request::line), Ok(line.to_owned()));
         }
-        for wrong in ["", "ss loud", "route", "route show me", "route set", "route del ten", "reboot now"] {
+        for wrong in [
+            "",
+            "ss loud",
+            "route",
+            "route show me",
+            "route set",
+            "route del ten",
+            "reboot now",
+            "set",
+            "set x",
+            "paths delete x",
+        ] {
             assert!(Request::read(wrong).is_err(), "{wrong}");
         }
     }

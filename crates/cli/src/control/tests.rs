@@ -156,7 +156,10 @@ async fn a_socket_is_asked_and_goes_with_its_stack() {
     assert_eq!(ask(&whom(), &set), Ok(String::new()));
     assert_eq!(ask(&whom(), &Request::RouteShow { json: false }), Ok("0.0.0.0/0 initcwnd 5\n".to_owned()));
     let gone = ask(&whom(), &Request::read("route del 10.0.0.0/8").unwrap()).unwrap_err();
-    assert_eq!(gone, Failure::failed("there is no route to 10.0.0.0/8; `firstbyte route show` lists them"));
+    assert_eq!(
+        gone,
+        Failure::failed("there is no route to 10.0.0.0/8; `firstbyte route show --stack` lists them")
+    );
 
     let raw = |bytes: &[u8]| {
         let mut stream = UnixStream::connect(&path).unwrap();

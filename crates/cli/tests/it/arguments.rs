@@ -34,7 +34,10 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 37] = [
+    let cases: [(&[&str], &str); 40] = [
+        (&["sysctl", "-w", "a=1"], "the kernel's settings are only shown"),
+        (&["metrics", "delete", "10.0.0.1"], "say whose: a FILE of --cache before it"),
+        (&["metrics", "flush"], "<FILE"),
         (&["nstat", "--interval", "0s"], "invalid value '0s'"),
         (&["sysctl", "--explain"], "<NAME>..."),
         (&["route", "show", "--stack", "-6"], "are for the kernel's routes"),
@@ -159,7 +162,7 @@ fn without_one_stack_to_ask_it_says_what_to_do() {
 #[test]
 fn settings_are_listed_as_they_would_be() {
     let output =
-        run(&["serve", "--settings", "--set", "net.ipv4.tcp_fastopen=0x103", "--synack-hold", "300us"]);
+        run(&["serve", "--list-settings", "--set", "net.ipv4.tcp_fastopen=0x103", "--synack-hold", "300us"]);
     assert_eq!(output.status.code(), Some(0));
     assert!(
         stderr(&output).starts_with("warning: net.ipv4.tcp_fastopen: bits 0x100 are obsolete"),
@@ -168,7 +171,7 @@ fn settings_are_listed_as_they_would_be() {
     );
     let lines: Vec<&str> = stdout(&output).lines().collect();
     assert!(lines.contains(&"net.ipv4.tcp_fastopen = 3") && lines.contains(&"firstbyte.synack_hold = 300us"));
-    let linux = run(&["get", "http://a/", "--settings", "--profile", "linux"]);
+    let linux = run(&["get", "http://a/", "--list-settings", "--profile", "linux"]);
     assert!(stdout(&linux).contains("net.ipv4.tcp_fastopen = 1\n"), "{}", stdout(&linux));
 }
 

@@ -166,7 +166,10 @@ fn a_running_server_is_asked_and_steered() {
             assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
             crate::stdout(&output).to_owned()
         };
-        let server = Server::start(&[&["--echo", "7", "--backlog", "33"], &control[..]].concat());
+        let settings = path.with_extension("conf");
+        std::fs::write(&settings, "# ours\nnet.ipv4.tcp_fin_timeout = 29\n").unwrap();
+        let given = ["--echo", "7", "--backlog", "33", "--settings", settings.to_str().unwrap()];
+        let server = Server::start(&[&given, &control[..]].concat());
         let listening = ask(&["ss", "-l"]);
         let words: Vec<Vec<&str>> =
             listening.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
@@ -187,10 +190,31 @@ fn a_running_server_is_asked_and_steered() {
         assert_eq!(json["sockets"][0]["info"]["cwnd"], 33);
         drop(stream);
         assert!(ask(&["ss", "--summary"]).contains("\nLISTEN     2\n"));
+        assert_eq!(
+            ask(&["nstat", "passiveopens"]).split_whitespace().collect::<Vec<_>>()[..2],
+            ["TcpPassiveOpens", "1"]
+        );
+        let added: serde_json::Value =
+            serde_json::from_str(&ask(&["nstat", "-z", "--json", "--interval", "1ms", "passiveopens"]))
+                .unwrap();
+        assert_eq!(added["counters"]["TcpPassiveOpens"], 0);
+        assert_eq!(ask(&["sysctl", "tcp_fin_timeout"]), "net.ipv4.tcp_fin_timeout = 29\n");
+        ask(&["sysctl", "-w", "net.ipv4.tcp_fin_timeout=31"]);
+        assert_eq!(ask(&["sysctl", "net.ipv4.tcp_fin_timeout"]), "net.ipv4.tcp_fin_timeout = 31\n");
+        let wrong = run(&[&["sysctl", "-w", "net.ipv4.tcp_nothing=1"], &control[..]].concat());
+        assert!(stderr(&wrong).contains("there is no setting `net.ipv4.tcp_nothing`"), "{}", stderr(&wrong));
+        let peer = "10.77.0.1";
+        assert!(ask(&["metrics", "show"]).starts_with(&format!("{peer} age ")));
+        ask(&["metrics", "delete", peer]);
+        assert_eq!(ask(&["metrics", "show"]), "");
+        let gone = run(&[&["metrics", "delete", peer], &control[..]].concat());
+        assert_eq!(stderr(&gone), format!("error: nothing is remembered of {peer}\n"));
+        ask(&["metrics", "flush"]);
         ask(&["route", "del", "10.77.0.0/24"]);
         assert_eq!(ask(&["route", "show", "--json"]), "[]\n");
         assert_eq!(server.stop().0, Some(0));
         assert!(!path.exists(), "the socket went with the server");
+        std::fs::remove_file(settings).unwrap();
     });
 }
 
