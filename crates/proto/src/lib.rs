@@ -79,11 +79,20 @@ mod trace;
 mod tuple;
 mod tuple_table;
 
-pub use api::*;
-pub use config::*;
-pub use counters::*;
-pub use errors::*;
-pub use info::*;
+pub use api::{
+    ConnId, ConnectOptions, EarlyData, Events, FastOpen, FastOpenReadiness, ListenOptions, ListenerId,
+    NotAcknowledged, Outcome, Skipped, SocketId, Verdict, WriteFlags,
+};
+pub use config::{
+    AckHabit, Config, CongestionControl, ReceiveAccounting, RttVariation, SettingError, SettingKind,
+    SettingRow, SynDataRoom, fastopen,
+};
+pub use counters::{Counters, DropReason, Drops};
+pub use errors::{AcceptError, CloseReason, ConnectError, ListenError, ReadError, UrgentError, WriteError};
+pub use info::{
+    CongestionInfo, ConnectionInfo, IcmpReport, ListenerDrops, ListenerInfo, Queues, SocketInfo, State,
+    StateCounts, SynCookieCounts, TableSizes,
+};
 pub use md5::{MD5_KEY_MAX, Md5Key, Md5Keys};
 pub use paths::{PathRecord, Paths, PathsError, VerdictRecord};
 pub use port_set::PortSet;
@@ -96,6 +105,6 @@ pub use stack::Stack;
 pub use tcp::limits::{LimitedBy, SenderLimits};
 pub use tcp::reports::{ReportKind, ReportKinds, SendReport};
 pub use tcp::tcp_info::{AccurateEcnInfo, CaState, TcpInfo};
-pub use time::*;
+pub use time::Instant;
 pub use trace::{DropWhy, RetransmitWhy, SegmentSummary, TraceEvent, TraceMask, Traced};
 pub use wire::{Addr, Capabilities, RxBatch, RxPacket, SeqNum, TxPacket};

@@ -4,7 +4,7 @@
 mod codes;
 mod quote;
 
-pub use quote::*;
+pub use quote::QuotedTcp;
 
 use crate::{Addr, Checksum, protocol};
 use codes::{ECHO_REPLY_V4, ECHO_REPLY_V6, ECHO_REQUEST_V4, ECHO_REQUEST_V6};

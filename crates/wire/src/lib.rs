@@ -46,12 +46,21 @@ mod packet;
 mod seq;
 mod tcp;
 
-pub use addr::*;
-pub use assemble::*;
-pub use checksum::*;
-pub use display::*;
-pub use icmp::*;
-pub use ip::*;
-pub use packet::*;
-pub use seq::*;
-pub use tcp::*;
+pub use addr::Addr;
+pub use assemble::{PacketError, build_icmp_packet, build_tcp_packet, parse_tcp_packet, set_checksum};
+pub use checksum::Checksum;
+pub use display::Summary;
+pub use icmp::{Icmp, IcmpError, IcmpParseError, QuotedTcp};
+pub use ip::{Ecn, IpError, IpHeader, protocol};
+pub use packet::{
+    Arrival, Capabilities, Layout, MAX_HEADER, PlainSegment, RxBatch, RxChecksum, RxData, RxPacket, Segments,
+    TEXT_MOST, Train, TxChecksum, TxPacket, ends_of,
+};
+pub use seq::SeqNum;
+pub(crate) use tcp::lone_timestamps;
+pub use tcp::{
+    AccurateEcnOption, AccurateEcnOrder, Cookie, FastOpenKind, FastOpenOption, Flags, SIGNATURE_LEN,
+    SIGNATURE_OPTION_LEN, SackBlocks, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TCP_OPTIONS_MAX, TcpError,
+    TcpHeader, TcpOptions, Timestamps, USUAL_COOKIE_LEN, USUAL_SYN_LEN, UnknownOption, UnknownOptions,
+    UsualSyn, accurate_ecn_difference, signature, signature_in,
+};

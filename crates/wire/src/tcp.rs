@@ -10,11 +10,12 @@ mod options;
 pub(crate) mod raw_options;
 mod signature;
 
-pub use accurate_ecn::*;
-pub use cookie::*;
-pub use option_values::*;
-pub use options::*;
-pub use signature::*;
+pub use accurate_ecn::{AccurateEcnOption, AccurateEcnOrder, accurate_ecn_difference};
+pub use cookie::{Cookie, FastOpenKind, FastOpenOption};
+pub use option_values::{SackBlocks, UnknownOption, UnknownOptions};
+pub(crate) use options::lone_timestamps;
+pub use options::{TcpOptions, Timestamps, USUAL_COOKIE_LEN, USUAL_SYN_LEN, UsualSyn};
+pub use signature::{SIGNATURE_LEN, SIGNATURE_OPTION_LEN, signature, signature_in};
 
 use crate::{Addr, Checksum, SeqNum, protocol};
 use core::fmt;

@@ -82,15 +82,15 @@ impl Modules {
             };
             for (path, name) in leaves(&import.tree) {
                 let foreign = || Named::Foreign(path.join("::"));
-                match (name, self.module(module, &path)) {
-                    (Some(name), Some(whole)) => drop(names.insert(name, Named::Module(whole))),
-                    (Some(name), None) => {
-                        let found = self.find(module, &path, &mut BTreeSet::new());
-                        names.insert(name, found.unwrap_or_else(foreign));
+                let Some(name) = name else {
+                    match self.module(module, &path) {
+                        Some(whole) => self.add_exports(&whole, seen, names),
+                        None => drop(names.insert(format!("{}::*", path.join("::")), foreign())),
                     }
-                    (None, Some(whole)) => self.add_exports(&whole, seen, names),
-                    (None, None) => drop(names.insert(format!("{}::*", path.join("::")), foreign())),
-                }
+                    continue;
+                };
+                let found = self.find(module, &path, &mut BTreeSet::new());
+                names.insert(name, found.unwrap_or_else(foreign));
             }
         }
     }
@@ -103,18 +103,22 @@ impl Modules {
             return None;
         }
         let items = self.0.get(&of)?;
-        if let Some(item) = items.iter().find(|item| name_of(item).as_ref() == Some(last)) {
+        let mut named = items.iter().filter(|item| name_of(item).as_ref() == Some(last));
+        let is_module = |item: &&Item| matches!(item, Item::Mod(_));
+        if let Some(item) = named.clone().find(|item| !is_module(item)) {
             return Some(of_item(&of, item, last.clone()));
         }
         let imports = items.iter().filter_map(|item| match item {
             Item::Use(import) => Some(leaves(&import.tree)),
             _ => None,
         });
-        imports.flatten().find_map(|(path, name)| match name {
+        let imported = imports.flatten().find_map(|(path, name)| match name {
             Some(name) if name == *last && path.len() > 1 => self.find(&of, &path, seen),
             Some(_) => None,
             None => self.find(&of, &[&path[..], core::slice::from_ref(last)].concat(), seen),
-        })
+        });
+        // A module may share its name with something else, which is then what is meant.
+        imported.or_else(|| named.find(is_module).map(|item| of_item(&of, item, last.clone())))
     }
 
     /// The module that a path leads to from another.

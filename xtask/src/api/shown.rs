@@ -222,4 +222,10 @@ mod tests {
         let with = "/// One.\npub fn one() { two() } #[cfg(test)] mod tests { pub fn three() {} }";
         assert_eq!(shown(with), shown("pub fn one() {}"));
     }
+
+    #[test]
+    fn a_function_may_have_the_name_of_its_module() {
+        let text = shown("mod sum { mod inner {} pub fn sum(of: u8) {} } pub use sum::sum;");
+        assert!(text.trim().starts_with("pub fn sum(of: u8) {}"), "{text}");
+    }
 }
