@@ -129,9 +129,10 @@ fn implemented(item: &Item, types: &BTreeSet<String>) -> Option<String> {
     block.items.retain_mut(|item| match item {
         _ if of_trait => false,
         ImplItem::Fn(function) => {
+            let is_shown = matches!(function.vis, Visibility::Public(_)) && !is_hidden(&function.attrs);
             keep(&mut function.attrs);
             function.block.stmts.clear();
-            matches!(function.vis, Visibility::Public(_))
+            is_shown
         }
         ImplItem::Const(constant) => {
             keep(&mut constant.attrs);
@@ -140,6 +141,13 @@ fn implemented(item: &Item, types: &BTreeSet<String>) -> Option<String> {
         _ => false,
     });
     (of_trait || !block.items.is_empty()).then(|| printed(Item::Impl(block)))
+}
+
+/// `#[doc(hidden)]`: for our own tests and tools, nothing that others may rely on.
+fn is_hidden(attributes: &[Attribute]) -> bool {
+    let hides =
+        |attribute: &Attribute| attribute.parse_args::<syn::Ident>().is_ok_and(|word| word == "hidden");
+    attributes.iter().any(|attribute| attribute.path().is_ident("doc") && hides(attribute))
 }
 
 /// What a caller can rely on; documentation and lints are not.

@@ -138,12 +138,11 @@ impl Connection {
     /// Data, and the FIN, of an accepted Fast Open SYN.
     fn take_syn_data(&mut self, cx: &mut Context, segment: &mut Segment) {
         let fin = segment.has(Flags::FIN).then(|| segment.end() - 1);
-        if self.rcv.space.packets().is_some() && !segment.payload.is_empty() {
-            self.queue_syn_packet(cx, segment);
-            self.events |= Events::READABLE;
-        } else if !segment.payload.is_empty() {
-            let seq = segment.seq() + 1;
-            self.rcv.accept(cx.now, seq, segment.payload.take(), &mut cx.spare);
+        if !segment.payload.is_empty() {
+            if !self.queue_syn_packet(cx, segment) {
+                let seq = segment.seq() + 1;
+                self.rcv.accept(cx.now, seq, segment.payload.take(), &mut cx.spare);
+            }
             self.events |= Events::READABLE;
         }
         if fin.is_some_and(|fin| self.rcv.accept_fin(fin)) {

@@ -346,8 +346,8 @@ pub(super) fn writable<'a>(
 #[inline(always)]
 fn was_read(shared: &mut Shared, now: Instant, connection: &mut Connection) -> bool {
     shared.charge(now, connection);
-    if connection.rcv.space.packets().is_some() {
-        return connection.packets_were_read(shared.context(now));
+    if let Some(tells) = connection.packets_were_read(shared.context(now)) {
+        return tells;
     }
     if connection.rcv.tuner.is_some() && !shared.memory.is_under_pressure() {
         connection.rcv.fit_buffer(now, &shared.config);

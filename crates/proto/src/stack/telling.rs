@@ -36,16 +36,14 @@ impl Stack {
 
     /// How full a connection's buffers are.
     pub fn queues(&self, id: ConnId) -> Option<Queues> {
-        self.connection(id).map(|c| Queues {
+        let c = self.connection(id)?;
+        let (recv_memory, recv_set_aside) = c.rcv.charged();
+        Some(Queues {
             state: c.state,
             received: c.rcv.buffer.len(),
             recv_buffer: c.rcv.space.rcvbuf(),
-            recv_memory: c.rcv.space.packets().map_or(c.rcv.memory(), |packets| packets.allocated()),
-            recv_set_aside: c
-                .rcv
-                .space
-                .packets()
-                .map_or(0, |packets| packets.forward().max(0).cast_unsigned()),
+            recv_memory,
+            recv_set_aside,
             unacknowledged: c.snd.queue.len(),
             left_behind: c.left_behind() as usize,
             unsent: c.never_sent(),
@@ -55,8 +53,10 @@ impl Stack {
         })
     }
 
-    /// A tap beside the stack (a capturing socket) has read so many of the TCP packets that came. It shares each with the stack until then,
-    /// so that nothing is copied behind its payload where buffers are counted by packets; `None`: there is no tap.
+    /// For the scripts' process in virtual time: a tap beside the stack (a capturing socket) has read so many of the TCP packets that came. It
+    /// shares each with the stack until then, so that nothing is copied behind its payload where buffers are counted by packets; `None`: there
+    /// is no tap.
+    #[doc(hidden)]
     pub fn tap_has_read(&mut self, packets: Option<u64>) {
         self.shared.tap_read = packets.map(|packets| packets as u32);
     }

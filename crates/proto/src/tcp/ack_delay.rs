@@ -192,8 +192,7 @@ fn quick_acks(segments: u32) -> u8 {
 impl Connection {
     /// The delay adapts to when text comes.
     pub(super) fn measure_delay(&mut self, cx: &Context, came: &Came) {
-        let window = if self.rcv.space.packets().is_some() { self.rcv.told() } else { self.rcv.wnd() };
-        let (segments, gap) = (window / (2 * self.rcv.mss()), cx.now.since(came.before));
+        let (segments, gap) = (self.rcv.quick_window() / (2 * self.rcv.mss()), cx.now.since(came.before));
         self.rcv.delay.data_came(gap, segments, cx.config.delayed_ack, self.rtt.rto());
     }
 

@@ -7,6 +7,7 @@
 use super::congestion::Controller;
 use super::connection::Connection;
 use super::receiver::Receiver;
+use super::window_space::Space;
 use crate::time::nanos;
 use crate::{Config, Instant};
 use alloc::boxed::Box;
@@ -91,10 +92,10 @@ impl Tuner {
 impl Receiver {
     /// Round trip, and most bytes the application took in one, as far as they are known.
     pub(crate) fn measured(&self) -> (Option<Duration>, Option<u32>) {
-        match (self.space.packets(), &self.tuner) {
-            (Some(packets), _) => (packets.rounds.rtt(), Some(packets.rounds.space())),
-            (None, Some(tuner)) => tuner.measured(),
-            (None, None) => (None, None),
+        match (&self.space, &self.tuner) {
+            (Space::Packets(packets), _) => (packets.rounds.rtt(), Some(packets.rounds.space())),
+            (Space::Payload(_), Some(tuner)) => tuner.measured(),
+            (Space::Payload(_), None) => (None, None),
         }
     }
 

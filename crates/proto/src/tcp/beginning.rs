@@ -3,7 +3,7 @@
 use super::connection::{Connection, Context};
 use super::negotiation::{Negotiated, TIMESTAMPS_LEN};
 use super::window_space::{SIGNED_MOST, Space, whole_segments};
-use crate::State;
+use crate::{ReceiveAccounting, State};
 use wire::SeqNum;
 
 impl Connection {
@@ -65,7 +65,7 @@ impl Connection {
         let mss = self.window_segment();
         let mut first = space.full();
         let routes = self.route_metrics().is_some_and(|route| route.initrwnd.is_some());
-        if config.window_slow_start || routes || space.packets().is_some() {
+        if config.window_slow_start || routes || config.receive_accounting == ReceiveAccounting::Packets {
             first = whole_segments(first.min(self.initial_rcv_wnd(mss)), mss);
             if config.tcp_workaround_signed_windows {
                 first = first.min(SIGNED_MOST);

@@ -9,7 +9,6 @@ mod duplicate;
 mod embryo;
 mod ending;
 mod loss;
-mod packets;
 pub(crate) mod predicted;
 mod reported;
 mod reset;
@@ -85,10 +84,7 @@ impl Connection {
             // No peer that is synchronized sends it: it is not worth an answer, wherever it lies (as Linux).
             return Err(Reply::Nothing);
         }
-        let counts_packets = self.rcv.space.packets().is_some();
-        if counts_packets {
-            self.predict_packet(cx, segment);
-        }
+        self.predict_packet(cx, segment);
         self.check_sequence(cx, segment)?;
         self.check_reset(cx, segment)?;
         self.check_syn(cx, segment)?;
@@ -98,9 +94,7 @@ impl Connection {
         if cx.config.resend_before_text && segment.len() > 0 && !self.recovery.is_idle() {
             self.resend_meanwhile(cx);
         }
-        if counts_packets {
-            self.acknowledged_packets(cx, segment, offered);
-        }
+        self.acknowledged_packets(cx, segment, offered);
         if !self.agreed.ecn.is_off() {
             self.ecn_after_ack(cx, segment, before);
         }

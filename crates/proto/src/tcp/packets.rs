@@ -3,9 +3,10 @@
 //!
 //! Here is what is kept of each packet, and the sums. `window` is how large a window follows, `early` the packets beyond a gap and the
 //! blocks reported of them, `prune` what gives way when there is too much, `rounds` how the buffer grows. The bytes themselves lie in
-//! `receive_buffer` and `reassembly`. What happens when a segment comes is told in `input/packets`.
+//! `receive_buffer` and `reassembly`. `input` is what happens when a segment comes.
 
 mod early;
+mod input;
 mod memory;
 mod prune;
 mod rounds;

@@ -21,6 +21,15 @@ pub(crate) enum AckOwed {
     Now,
 }
 
+/// A segment that is not acceptable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outside {
+    /// All of it came before.
+    Old,
+    /// It lies beyond the window.
+    Beyond,
+}
+
 /// RCV.* of RFC 9293 §3.3.1.
 #[derive(Debug)]
 pub(crate) struct Receiver {
@@ -91,6 +100,36 @@ impl Receiver {
     /// The window as it was last told, whatever has come since.
     pub(crate) fn told(&self) -> u32 {
         if self.adv.after(self.last_ack_sent) { self.adv.since(self.last_ack_sent) } else { 0 }
+    }
+
+    /// The window by which quick acknowledgements are counted.
+    pub(super) fn quick_window(&self) -> u32 {
+        match self.space {
+            Space::Payload(_) => self.wnd(),
+            Space::Packets(_) => self.told(),
+        }
+    }
+
+    /// Where a segment lies that begins at `seq`, and ends before `end`, with or without a FIN. `None`: in the window, at least in part, or at
+    /// its edge (Linux's `tcp_sequence`); text is trimmed later.
+    #[inline]
+    pub(super) fn outside(&self, seq: SeqNum, end: SeqNum, fin: bool) -> Option<Outside> {
+        if let Space::Packets(packets) = &self.space {
+            let limit = self.nxt + self.wnd();
+            return packets.outside((seq, end), fin, (self.last_ack_sent, limit));
+        }
+        match () {
+            () if seq.after(self.adv.latest(self.nxt)) => Some(Outside::Beyond),
+            () => end.before(self.nxt).then_some(Outside::Old),
+        }
+    }
+
+    /// Memory that what was received takes, and what is set aside for more, bytes.
+    pub(crate) fn charged(&self) -> (u32, u32) {
+        match &self.space {
+            Space::Payload(_) => (self.memory(), 0),
+            Space::Packets(packets) => (packets.allocated(), packets.forward().max(0).cast_unsigned()),
+        }
     }
 
     /// The window to advertise now. Never moves the right edge back.
@@ -294,10 +333,10 @@ impl Receiver {
 
     /// Number behind everything that came early.
     pub(crate) fn early_end(&self) -> Option<SeqNum> {
-        if let Some(packets) = self.space.packets() {
-            return packets.sacks.end();
+        match &self.space {
+            Space::Packets(packets) => packets.sacks.end(),
+            Space::Payload(_) => self.early.as_ref()?.told_end(),
         }
-        self.early.as_ref()?.told_end()
     }
 
     /// A FIN after the byte before `seq`. True when it is now in order.
@@ -370,7 +409,7 @@ impl Receiver {
 
     /// Is there anything to report by SACK?
     pub(crate) fn has_blocks(&self) -> bool {
-        self.early.is_some() || self.space.packets().is_some_and(|packets| !packets.sacks.is_empty())
+        self.early.is_some() || matches!(&self.space, Space::Packets(packets) if !packets.sacks.is_empty())
     }
 
     /// SACK blocks to report, most recent first.

@@ -4,6 +4,7 @@ use super::{Reply, Segment, Stop};
 use crate::State;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::Handshake;
+use crate::tcp::receiver::Outside;
 use crate::tcp::special::Special;
 use wire::Flags;
 
@@ -22,20 +23,12 @@ impl Connection {
             }
             return Err(self.refuse_stale(cx, segment, stale));
         }
-        if self.rcv.space.packets().is_some() {
-            let Some(beyond) = self.packets_refuse(segment) else { return Ok(()) };
-            cx.counters.beyond_window +=
-                u64::from(beyond && !segment.header.flags.intersects(Flags::RST | Flags::SYN));
-            return Err(self.out_of_window(cx, segment));
-        }
-        // As Linux's `tcp_sequence`: anything that touches the window from the left edge on. Text is trimmed later.
-        let beyond = segment.seq().after(self.rcv.adv.latest(self.rcv.nxt));
-        if beyond || segment.end().before(self.rcv.nxt) {
-            let counts = beyond && !segment.header.flags.intersects(Flags::RST | Flags::SYN);
-            cx.counters.beyond_window += u64::from(counts);
-            return Err(self.out_of_window(cx, segment));
-        }
-        Ok(())
+        let Some(outside) = self.rcv.outside(segment.seq(), segment.end(), segment.has(Flags::FIN)) else {
+            return Ok(());
+        };
+        let counts = outside == Outside::Beyond && !segment.header.flags.intersects(Flags::RST | Flags::SYN);
+        cx.counters.beyond_window += u64::from(counts);
+        Err(self.out_of_window(cx, segment))
     }
 
     /// The client repeats the SYN of a handshake that is not complete.
@@ -148,12 +141,9 @@ impl Connection {
     fn answer_repetition(&mut self, cx: &mut Context, segment: &Segment) {
         if segment.len() > 0 && segment.seq().before(self.rcv.nxt) {
             cx.counters.delayed_ack_lost += 1;
-            match self.rcv.space.packets() {
-                Some(_) => self.packet_repeated(cx, segment),
-                None => {
-                    self.rcv.delay.alarm();
-                    self.note_duplicate(cx, segment);
-                }
+            if !self.packet_repeated(cx, segment) {
+                self.rcv.delay.alarm();
+                self.note_duplicate(cx, segment);
             }
         }
     }

@@ -45,9 +45,7 @@ impl Connection {
                 self.reset_by_peer(cx);
                 return Err(Reply::Reset);
             }
-            if self.rcv.space.packets().is_some() {
-                self.queue_packet(cx, segment);
-                self.owe_packet_ack(cx);
+            if self.take_packet(cx, segment) {
                 return Ok(());
             }
             if !self.has_memory_for_text(cx) {
@@ -84,11 +82,7 @@ impl Connection {
                     self.ack_now();
                 }
             }
-        } else if self.rcv.space.packets().is_some() && !self.rcv.fin_received && self.is_open() {
-            if fin.is_some() {
-                self.queue_packet(cx, segment);
-            }
-            self.owe_packet_ack(cx);
+        } else if !self.rcv.fin_received && self.is_open() && self.take_packet(cx, segment) {
             return Ok(());
         } else if fin.is_some_and(|fin| fin != self.rcv.nxt) {
             // Repeated, or ahead of what is missing (RFC 5681 §4.2: an ACK at once).
@@ -187,7 +181,11 @@ impl Connection {
     }
 
     /// The timestamp that a segment echoes, and how old it is.
-    pub(super) fn echo_age(&self, cx: &Context, timestamps: Option<Timestamps>) -> Option<(u32, Duration)> {
+    pub(in crate::tcp) fn echo_age(
+        &self,
+        cx: &Context,
+        timestamps: Option<Timestamps>,
+    ) -> Option<(u32, Duration)> {
         let echo = timestamps.filter(|_| self.agreed.timestamps)?.tsecr;
         let age = self.tsval(cx.now).wrapping_sub(echo);
         // What lies in the future is no echo of ours.
@@ -211,7 +209,7 @@ impl Connection {
     /// The peer has ended its direction. The application is about to close, and one FIN-ACK will acknowledge everything: so what
     /// is owed waits for it, as `tcp_fin` does by entering pingpong mode. Linux still answers at once what it already owed so.
     #[inline(never)]
-    pub(super) fn fin_received(&mut self, config: &Config) {
+    pub(in crate::tcp) fn fin_received(&mut self, config: &Config) {
         self.events |= Events::READABLE;
         self.enter_pingpong(config);
         self.rcv.tuner = None;

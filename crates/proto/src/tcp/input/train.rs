@@ -6,6 +6,7 @@ use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::payload::Payload;
 use crate::tcp::receiver::AckOwed;
+use crate::tcp::window_space::Space;
 use crate::{AckHabit, Events};
 use core::ops::Range;
 use core::time::Duration;
@@ -46,7 +47,7 @@ impl Connection {
         let goes_on = synchronized
             && !self.orphan
             && !self.agreed.ecn.is_accurate()
-            && self.rcv.space.packets().is_none()
+            && matches!(self.rcv.space, Space::Payload(_))
             && self.rcv.in_order()
             && !self.rcv.refuses
             && self.recovery.is_idle()

@@ -93,8 +93,15 @@ impl Connection {
         Sizes { advmss: self.window_segment(), rcv_mss: self.rcv.mss(), rmem_max: config.tcp_rmem[2] }
     }
 
-    /// The application has read: its packets go, the buffer is fitted to its pace, and the peer may be told. True: now.
-    pub(crate) fn packets_were_read(&mut self, cx: &mut Context) -> bool {
+    /// The application has read: its packets go, the buffer is fitted to its pace, and the peer may be told. True: now; `None`: the buffer is
+    /// not counted by packets.
+    #[inline(always)]
+    pub(crate) fn packets_were_read(&mut self, cx: &mut Context) -> Option<bool> {
+        self.rcv.space.packets().is_some().then(|| self.release_what_was_read(cx))
+    }
+
+    #[inline(never)]
+    fn release_what_was_read(&mut self, cx: &mut Context) -> bool {
         let (copied, rcv_nxt) = (self.rcv.copied(), self.rcv.nxt);
         let growth = Growth::new(&cx.config, rcv_nxt);
         let Some(packets) = self.rcv.space.packets_mut() else { return false };

@@ -1,12 +1,12 @@
 //! Seventh and eighth check where the receive buffer is counted by packets (Linux's `tcp_data_queue`): what is taken, what is refused for
 //! want of a window or of memory, and when either is acknowledged.
 
-use super::Segment;
+use super::{Growth, Packet, PacketSpace, Seen};
 use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::packets::{Growth, Packet, Seen};
+use crate::tcp::input::Segment;
 use crate::tcp::payload::Payload;
-use crate::tcp::receiver::AckOwed;
+use crate::tcp::receiver::{AckOwed, Outside};
 use crate::tcp::timers::Timer;
 use crate::{Config, Events, State};
 use alloc::vec::Vec;
@@ -15,24 +15,36 @@ use wire::{Flags, SeqNum};
 /// Repeated acknowledgements that go at once before they are compressed (Linux's `TCP_FASTRETRANS_THRESH`).
 const REPEATED_AT_ONCE: u8 = 3;
 
-impl Connection {
-    /// What [`check_sequence`](Self::check_sequence) finds: `Some(true)`: it begins, or ends, beyond the window; `Some(false)`: it is old.
-    pub(super) fn packets_refuse(&self, segment: &Segment) -> Option<bool> {
-        let end = segment.end();
-        if end.before(self.rcv.last_ack_sent) {
-            return Some(false);
+impl PacketSpace {
+    /// See [`Receiver::outside`]: of a segment that begins and ends here, where the window ends at `limit`.
+    pub(in crate::tcp) fn outside(
+        &self,
+        (seq, end): (SeqNum, SeqNum),
+        fin: bool,
+        (last_ack_sent, limit): (SeqNum, SeqNum),
+    ) -> Option<Outside> {
+        if end.before(last_ack_sent) {
+            return Some(Outside::Old);
         }
-        let limit = self.rcv.nxt + self.rcv.wnd();
-        if !end.after(limit) || !(end - u32::from(segment.has(Flags::FIN))).after(limit) {
+        if !end.after(limit) || !(end - u32::from(fin)).after(limit) {
             return None;
         }
         // What goes beyond the window is taken whole where nothing waits to be read.
-        let waits = self.rcv.space.packets().is_some_and(|packets| !packets.nothing_waits());
-        (segment.seq().after(limit) || waits).then_some(true)
+        (seq.after(limit) || !self.nothing_waits()).then_some(Outside::Beyond)
+    }
+}
+
+impl Connection {
+    /// A segment is about to be looked at: may it be predicted?
+    #[inline(always)]
+    pub(in crate::tcp) fn predict_packet(&mut self, cx: &Context, segment: &Segment) {
+        if self.rcv.space.packets().is_some() {
+            self.predict(cx, segment);
+        }
     }
 
-    /// A segment is about to be looked at: does it go the short way?
-    pub(super) fn predict_packet(&mut self, cx: &Context, segment: &Segment) {
+    #[inline(never)]
+    fn predict(&mut self, cx: &Context, segment: &Segment) {
         let offered = self.offered_by(segment);
         let plain = self.plain_header();
         let header = segment.payload.headers().saturating_sub(self.tuple.ip_header_len() as u16);
@@ -51,7 +63,7 @@ impl Connection {
     /// Text that is predicted, and has room, is taken without a look at what waits to be sent (Linux's `tcp_rcv_established`), as long as it
     /// acknowledges nothing new.
     #[cold]
-    pub(super) fn text_goes_the_short_way(&self, cx: &Context, segment: &Segment) -> bool {
+    pub(in crate::tcp) fn text_goes_the_short_way(&self, cx: &Context, segment: &Segment) -> bool {
         let packet = Connection::packet_of(cx, segment, segment.seq());
         let Some(packets) = self.rcv.space.packets() else { return false };
         let short = packets.predicted && packet.truesize.cast_signed() <= packets.forward();
@@ -73,7 +85,15 @@ impl Connection {
     }
 
     /// The acknowledgement of a segment has been taken, before which the peer had offered `offered` bytes.
-    pub(super) fn acknowledged_packets(&mut self, cx: &Context, segment: &Segment, offered: u32) {
+    #[inline(always)]
+    pub(in crate::tcp) fn acknowledged_packets(&mut self, cx: &Context, segment: &Segment, offered: u32) {
+        if self.rcv.space.packets().is_some() {
+            self.note_acknowledged(cx, segment, offered);
+        }
+    }
+
+    #[inline(never)]
+    fn note_acknowledged(&mut self, cx: &Context, segment: &Segment, offered: u32) {
         if self.snd.wnd != offered {
             self.may_predict();
         }
@@ -91,8 +111,21 @@ impl Connection {
         }
     }
 
+    /// Takes the text and FIN of a segment, or neither if it has none, and notes what is owed. False: the buffer is not counted by packets.
+    #[inline(always)]
+    pub(in crate::tcp) fn take_packet(&mut self, cx: &mut Context, segment: &mut Segment) -> bool {
+        let counts_packets = self.rcv.space.packets().is_some();
+        if counts_packets {
+            if !segment.payload.is_empty() || segment.has(Flags::FIN) {
+                self.queue_packet(cx, segment);
+            }
+            self.owe_packet_ack(cx);
+        }
+        counts_packets
+    }
+
     /// Text or FIN, or both.
-    pub(super) fn queue_packet(&mut self, cx: &mut Context, segment: &mut Segment) {
+    fn queue_packet(&mut self, cx: &mut Context, segment: &mut Segment) {
         let (rcv_nxt, open) = (self.rcv.nxt, self.rcv.wnd());
         let fin = segment.has(Flags::FIN);
         let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
@@ -133,10 +166,14 @@ impl Connection {
         self.owe_some_ack();
     }
 
-    /// One that was not taken begins before RCV.NXT (`tcp_send_dupack`).
-    pub(super) fn packet_repeated(&mut self, cx: &mut Context, segment: &Segment) {
-        self.rcv.enter_quick();
-        self.came_twice(cx, (segment.seq(), segment.end().earliest(self.rcv.nxt)), false);
+    /// One that was not taken begins before RCV.NXT (`tcp_send_dupack`). False: the buffer is not counted by packets.
+    pub(in crate::tcp) fn packet_repeated(&mut self, cx: &mut Context, segment: &Segment) -> bool {
+        let counts_packets = self.rcv.space.packets().is_some();
+        if counts_packets {
+            self.rcv.enter_quick();
+            self.came_twice(cx, (segment.seq(), segment.end().earliest(self.rcv.nxt)), false);
+        }
+        counts_packets
     }
 
     fn owe_some_ack(&mut self) {
@@ -241,14 +278,14 @@ impl Connection {
         }
     }
 
-    /// Text that comes with a SYN.
-    pub(crate) fn queue_syn_packet(&mut self, cx: &mut Context, segment: &mut Segment) {
+    /// Takes text that comes with a SYN. False: the buffer is not counted by packets.
+    pub(crate) fn queue_syn_packet(&mut self, cx: &mut Context, segment: &mut Segment) -> bool {
+        let Some(packets) = self.rcv.space.packets_mut() else { return false };
         let packet = Connection::packet_of(cx, segment, segment.seq() + 1);
-        if let Some(packets) = self.rcv.space.packets_mut() {
-            packets.schedule(packet.truesize);
-            packets.push(packet);
-        }
+        packets.schedule(packet.truesize);
+        packets.push(packet);
         self.rcv.append(segment.payload.take(), &mut cx.spare);
+        true
     }
 
     fn take_fin_of_packet(&mut self, config: &Config) {
@@ -385,7 +422,7 @@ impl Connection {
     }
 
     /// What is owed goes at once, or later (`__tcp_ack_snd_check`).
-    pub(super) fn owe_packet_ack(&mut self, cx: &mut Context) {
+    fn owe_packet_ack(&mut self, cx: &mut Context) {
         let routes = self.route_metrics().is_some_and(|route| route.quickack);
         if self.rcv.ack_owed == AckOwed::Delayed {
             let lowat = self.options.recv_lowat.unwrap_or(1);
