@@ -1,19 +1,20 @@
 //! `firstbyte pcap`: what Fast Open did in each handshake of a capture, and what limited each connection.
 //!
-//! `account` sums up while the file is read, `text` and `json` show it, `detail` is about one connection. What a packet means is decided in
-//! the `capture` crate.
+//! `account` sums up while the file is read, `text` and `json` show it, `detail` is about one connection, `picture` draws some. What a packet
+//! means is decided in the `capture` crate.
 mod account;
 mod detail;
 mod json;
+mod picture;
 mod text;
 
 use crate::failure::{Failure, warn};
 use crate::terminal;
-use ::lab::report::Page;
+use ::lab::report::{Page, PageStyle};
 use account::Account;
 use capture::{CaptureFile, End, Packet, Table};
 use clap::Args;
-use detail::Detail;
+use picture::{DRAWN_MAX, Pictures};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::net::IpAddr;
@@ -45,6 +46,10 @@ pub(crate) struct PcapArgs {
     /// Only connections of this port.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
+    /// Write all of it to FILE as one HTML page, with pictures of the connections that are listed (the first eight), or of the one that is
+    /// chosen: time-sequence graph, bytes in flight, ladder.
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
     /// A line of JSON for each connection, as soon as it is over, and a last one for the capture.
     #[arg(long)]
     json: bool,
@@ -68,17 +73,25 @@ impl PcapArgs {
 
 /// Runs the verb.
 pub(crate) fn run(args: &PcapArgs) -> Result<ExitCode, Failure> {
-    let source: Box<dyn Read> = match args.is_stdin() {
-        true => Box::new(io::stdin().lock()),
-        false => Box::new(File::open(&args.file).map_err(|error| Failure::file("read", &args.file, &error))?),
-    };
-    let mut file =
-        CaptureFile::open(source).map_err(|error| Failure::failed(format!("{} {error}", args.name())))?;
+    if args.html.is_some() && args.is_stdin() && args.connection.is_none() {
+        return Err(Failure::usage(
+            "--html reads the capture twice, which standard input cannot be: name a file, or choose one connection with --connection N",
+        ));
+    }
+    let mut file = open(args)?;
     match (args.connection, args.json) {
         (Some(number), _) => show_one(args, &mut file, number),
         (None, true) => stream_json(args, &mut file),
         (None, false) => show_all(args, &mut file),
     }
+}
+
+fn open(args: &PcapArgs) -> Result<CaptureFile<'static>, Failure> {
+    let source: Box<dyn Read> = match args.is_stdin() {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(&args.file).map_err(|error| Failure::file("read", &args.file, &error))?),
+    };
+    CaptureFile::open(source).map_err(|error| Failure::failed(format!("{} {error}", args.name())))
 }
 
 fn show_all(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, Failure> {
@@ -95,31 +108,60 @@ fn show_all(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, Fai
     table.finish(&mut |connection| account.note(connection));
     let mut page = Page::new(terminal::page_style());
     text::render(&mut page, &args.name(), file, &account);
+    if let Some(path) = &args.html {
+        let mut pictures =
+            Pictures::of(account.kept().iter().take(DRAWN_MAX).map(|connection| connection.number()));
+        watch(args, &mut open(args)?, &mut pictures);
+        draw(args, path, &pictures, &mut page)?;
+    }
     terminal::print(&page.into_text())?;
     Ok(ended(args, file))
 }
 
 fn show_one(args: &PcapArgs, file: &mut CaptureFile<'_>, number: u64) -> Result<ExitCode, Failure> {
-    let mut detail = Detail::of(number);
-    let mut table = Table::default();
-    read(args, file, |packet| {
-        if let Ok(packet) = packet {
-            let connection = table.handle(&packet, &mut |over| detail.note_over(over));
-            detail.note_packet(connection, &packet);
-        }
-    });
-    let begun = table.begun();
-    table.finish(&mut |over| detail.note_over(over));
+    let mut pictures = Pictures::of([number]);
+    let begun = watch(args, file, &mut pictures);
     let mut page = Page::new(terminal::page_style());
-    if !detail.render(&mut page) {
+    if !pictures.detail(number).is_some_and(|detail| detail.render(&mut page)) {
         return Err(Failure::usage(format!(
             "there is no connection {number}: {} has {begun} of them (`firstbyte pcap {}` lists them)",
             args.name(),
             args.file.display()
         )));
     }
+    if let Some(path) = &args.html {
+        draw(args, path, &pictures, &mut page)?;
+    }
     terminal::print(&page.into_text())?;
     Ok(ended(args, file))
+}
+
+/// Shows the whole file to those who draw some of its connections; gives how many connections it has.
+fn watch(args: &PcapArgs, file: &mut CaptureFile<'_>, pictures: &mut Pictures) -> u64 {
+    let mut table = Table::default();
+    read(args, file, |packet| {
+        if let Ok(packet) = packet {
+            let connection = table.handle(&packet, &mut |over| pictures.note_over(over));
+            pictures.note_packet(connection, &packet);
+        }
+    });
+    let begun = table.begun();
+    table.finish(&mut |over| pictures.note_over(over));
+    begun
+}
+
+/// Writes the page with pictures, and says so.
+fn draw(args: &PcapArgs, path: &Path, pictures: &Pictures, page: &mut Page) -> Result<(), Failure> {
+    let question = match args.connection {
+        Some(number) => format!("What happened in connection {number}, and what limited it?"),
+        None => "What did Fast Open do, and what limited each connection?".to_owned(),
+    };
+    let whole = if args.connection.is_some() { Page::new(PageStyle::default()) } else { page.clone() };
+    let document = pictures.document(format!("firstbyte pcap {}", args.name()), question, &whole);
+    std::fs::write(path, document.to_html()).map_err(|error| Failure::file("write", path, &error))?;
+    page.gap();
+    page.line(&format!("Pictures are in {}.", path.display()));
+    Ok(())
 }
 
 fn stream_json(args: &PcapArgs, file: &mut CaptureFile<'_>) -> Result<ExitCode, Failure> {

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Bytes that all flows together bring.
 const BYTES: usize = 400_000_000;
+/// Bytes of a write.
+const PIECE: usize = 50_000;
 const BOTTLENECK: u64 = 10_000_000_000;
 
 /// So many clients, each a host with a path of its own, download over the line of one server's card. Gives the packets that went.
@@ -25,7 +27,11 @@ fn share(flows: usize) -> u64 {
         ..CardPlan::default()
     };
     let plan = HostPlan { card: Some(card), ..HostPlan::new(Profile::Firstbyte, peer.ip()) };
-    let serving = vec![Step::Read(100), Step::Write(BYTES / flows), Step::ReadToEnd, Step::Close];
+    // In pieces: what the memory of one large text costs is no matter of the simulator's.
+    let pieces = BYTES / flows / PIECE;
+    let mut serving = vec![Step::Read(100)];
+    serving.extend(std::iter::repeat_n(Step::Write(PIECE), pieces));
+    serving.extend([Step::ReadToEnd, Step::Close]);
     let listening = ListenOptions { backlog: 4096, ..ListenOptions::default() };
     let server = network.add_host(plan, Program::server(vec![peer], listening, serving, true));
     let mut paths: Vec<PathId> = Vec::new();
@@ -34,7 +40,7 @@ fn share(flows: usize) -> u64 {
         let client = network.add_host(HostPlan::new(Profile::Firstbyte, address), firstbyte_lab::apps::Idle);
         paths.push(network.join(client, server, Route::with_rtt(Duration::from_millis(10))));
         let steps =
-            vec![Step::Connect { first: None }, Step::Write(100), Step::Read(BYTES / flows), Step::Close];
+            vec![Step::Connect { first: None }, Step::Write(100), Step::Read(pieces * PIECE), Step::Close];
         let once = Rounds { count: 1, alone: 0, at_once: 1, pause: Duration::ZERO };
         network.set_app(client, Program::client(vec![peer], ConnectOptions::default(), steps, once));
     }

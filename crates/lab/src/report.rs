@@ -12,7 +12,7 @@ mod series;
 mod table;
 mod trace;
 
-pub use self::picture::document;
+pub use self::picture::{document, drawing, picture_words};
 pub use chart::Chart;
 pub use finding::Finding;
 pub use page::{Block, Page, PageStyle};

@@ -79,10 +79,10 @@ impl Detail {
         }
     }
 
-    /// False: there was none of this number.
-    pub(super) fn render(self, page: &mut Page) -> bool {
-        let Some(connection) = &self.over else { return false };
-        page.ladder(&Ladder {
+    /// Its packets; `None`: there was no connection of this number.
+    pub(super) fn ladder(&self) -> Option<Ladder> {
+        let connection = self.over.as_ref()?;
+        Some(Ladder {
             title: format!(
                 "Connection {}: {} to {}, at the place of capture",
                 self.number,
@@ -91,11 +91,28 @@ impl Detail {
             ),
             left: "client".to_owned(),
             right: "server".to_owned(),
-            rungs: self.rungs,
-        });
+            rungs: self.rungs.clone(),
+        })
+    }
+
+    /// Packets behind those of the ladder.
+    pub(super) fn left_out(&self) -> usize {
+        usize::try_from(self.left_out).unwrap_or(usize::MAX)
+    }
+
+    /// False: there was none of this number.
+    pub(super) fn render(&self, page: &mut Page) -> bool {
+        let Some(ladder) = self.ladder() else { return false };
+        page.ladder(&ladder);
         if self.left_out > 0 {
             page.line(&format!("… and {} packets more", self.left_out));
         }
+        self.render_words(page)
+    }
+
+    /// How it opened, and what each side sent and waited for. False: there was none of this number.
+    pub(super) fn render_words(&self, page: &mut Page) -> bool {
+        let Some(connection) = &self.over else { return false };
         opening(page, connection);
         Side::BOTH.into_iter().for_each(|side| direction(page, connection, side));
         true

@@ -93,3 +93,28 @@ fn a_file_cut_short_gives_what_it_has_and_a_damaged_one_fails() {
     assert!(stderr(&run(&["pcap", file.path()])).contains("is no capture"));
     assert!(stderr(&run(&["pcap", "/nowhere"])).contains("cannot read /nowhere"));
 }
+
+#[test]
+fn a_page_shows_the_connections_that_are_listed() {
+    let (file, page) = (capture("page", &["congestion", "--size", "300"]), Scratch::new("page.html"));
+    let output = run(&["pcap", file.path(), "--html", page.path()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("Pictures are in "), "{}", stdout(&output));
+    let whole = std::fs::read_to_string(page.path()).expect("a page");
+    for part in
+        ["connection 1", "connection 2", "Time and sequence", "Bytes in flight", "class=\"rung ", "waited"]
+    {
+        assert!(whole.contains(part), "{part} is missing");
+    }
+    let output = run(&["pcap", file.path(), "--connection", "2", "--html", page.path()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let one = std::fs::read_to_string(page.path()).expect("a page");
+    assert!(one.contains("connection 2") && !one.contains("connection 1"), "only the one that is chosen");
+}
+
+#[test]
+fn a_page_of_standard_input_needs_one_connection() {
+    let output = run(&["pcap", "-", "--html", "/nonexistent/page.html"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--connection N"), "{}", stderr(&output));
+}

@@ -13,6 +13,8 @@ mod sequence;
 use super::page::{Block, Page, PageStyle};
 use super::trace::each_once;
 use super::{Recording, Report};
+pub use ladder::drawing;
+
 use crate::exchange::{Exchange, exchanges};
 use crate::ladder::milliseconds;
 use ::picture::{Document, Run};
@@ -28,7 +30,8 @@ pub fn document(name: &str, question: &str, report: &dyn Report) -> Document {
     report.render_with_findings(&mut page);
     // The question stands over the page already.
     let is_question = |block: &&Block| matches!(block, Block::Heading(text) if text == question);
-    document.answer = page.blocks().iter().filter(|block| !is_question(block)).filter_map(words).collect();
+    document.answer =
+        page.blocks().iter().filter(|block| !is_question(block)).filter_map(block_words).collect();
     document.summary = report.graphs();
     let recordings = report.recordings();
     let mut runs: Vec<&Recording<'_>> = each_once(&recordings).collect();
@@ -42,8 +45,13 @@ pub fn document(name: &str, question: &str, report: &dyn Report) -> Document {
     document
 }
 
+/// The words and tables of a page, for a picture's answer.
+pub fn picture_words(page: &Page) -> Vec<::picture::Block> {
+    page.blocks().iter().filter_map(block_words).collect()
+}
+
 /// Words and tables; ladders and charts are drawn from the runs.
-fn words(block: &Block) -> Option<::picture::Block> {
+fn block_words(block: &Block) -> Option<::picture::Block> {
     match block {
         Block::Heading(text) => Some(::picture::Block::Heading(text.clone())),
         Block::Paragraph(text) => Some(::picture::Block::Text(text.clone())),

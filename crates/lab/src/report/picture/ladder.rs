@@ -29,6 +29,19 @@ pub(super) fn ladder(connections: &[Exchange]) -> Option<::picture::Ladder> {
     })
 }
 
+/// A ladder to be drawn, behind which so many packets are left out.
+pub fn drawing(ladder: &Ladder, left_out: usize) -> ::picture::Ladder {
+    let mut seen = Seen::default();
+    let shown = ladder.rungs.len().min(RUNGS_MAX);
+    ::picture::Ladder {
+        title: "Packets".into(),
+        left: ladder.left.clone(),
+        right: ladder.right.clone(),
+        rungs: ladder.rungs[..shown].iter().map(|rung| seen.rung(rung)).collect(),
+        left_out: left_out + ladder.rungs.len() - shown,
+    }
+}
+
 fn rungs(exchange: &Exchange) -> Vec<(Instant, ::picture::Rung)> {
     let journeys: Vec<Journey> = exchange.journeys.iter().take(RUNGS_MAX + 1).cloned().collect();
     let ladder = Ladder::of_journeys("", exchange, Instant::ZERO, &journeys);
