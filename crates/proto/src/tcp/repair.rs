@@ -3,6 +3,7 @@
 use super::connection::{Connection, Context};
 use super::packets::Packet;
 use super::payload::Payload;
+use super::receiver::AckOwed;
 use super::send_queue::{Sending, Slices};
 use super::timers::Timer;
 use crate::{Events, Repair, SavedConnection, Windows};
@@ -103,8 +104,10 @@ impl Connection {
         self.events |= Events::READABLE;
     }
 
-    /// Asks the peer where it is: what it answers tells its window, whatever it told before (Linux's `tcp_send_window_probe`).
+    /// Asks the peer where it is: what it answers tells its window, whatever it told before (Linux's `tcp_send_window_probe`). Who had the
+    /// connection may have read, and not told of the room: if text goes instead of the probe, and is kept back, an acknowledgement tells.
     pub(crate) fn ask_window(&mut self) {
+        self.rcv.ack_owed = AckOwed::Now;
         self.snd.wl1 = self.rcv.nxt - 1;
         self.snd.probe_due = true;
     }

@@ -72,6 +72,30 @@ fn what_was_sent_and_what_was_not_goes_along() {
     assert!(old.poll_transmit(p.now).is_none(), "the old one is silent");
 }
 
+/// What was read just before opened the window, of which nobody has told: the new stack does, even where the text that would go instead of its
+/// question is kept back.
+#[test]
+fn a_window_that_was_opened_before_is_told_behind() {
+    let mut p = Peer::new(Config::default());
+    let socket = SocketOptions { recv_buffer: Some(0), ..SocketOptions::default() };
+    let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
+    let id = p.establish_with(listener, "S 0 win 65535 <mss 1000>");
+    p.send("A 1:577 ack 1");
+    p.send("A 577:1153 ack 1");
+    p.expect("A 1 ack 1153 win 0");
+    assert_eq!(p.read(id).unwrap().len(), 1152);
+    let saved = p.stack.save_connection(p.now, id).unwrap();
+    p.stack.discard(p.now, id);
+    another(&mut p);
+    let options = SocketOptions { recv_buffer: Some(0), ..SocketOptions::default() };
+    let id = p.stack.restore_connection(p.now, &saved, options).unwrap();
+    for (text, flags) in [(&b"more "[..], WriteFlags::empty()), (b"follows", WriteFlags::MORE)] {
+        assert_eq!(p.stack.write_with(p.now, id, text, flags), Ok(text.len()));
+    }
+    p.expect("A 1 ack 1153 win 1152");
+    p.expect_nothing();
+}
+
 /// Nobody answers: what was sent before goes again after the first time-out, a second, and no round trip is measured by what the peer
 /// acknowledges then.
 #[test]
