@@ -227,6 +227,15 @@ impl Connection {
         if self.snd.flight_size() > 0 {
             self.arm_rto(cx.now);
         }
+        self.tell_what_was_read_before();
+    }
+
+    /// The text of the SYN filled the window, and was read before the handshake was complete: no acknowledgement was to go then that tells of
+    /// the room (RFC 9293 §3.8.6.2.2).
+    fn tell_what_was_read_before(&mut self) {
+        if self.rcv.told_zero() && self.rcv.buffer.is_empty() && self.rcv.window_opened(self.advmss.into()) {
+            self.rcv.ack_owed = AckOwed::Now;
+        }
     }
 
     /// The SYN alone is acknowledged though data went on or with the SYN-ACK: a client that took only the plain SYN-ACK threw

@@ -43,6 +43,22 @@ fn data_beyond_the_buffer_is_not_acknowledged() {
     assert_eq!(p.stack.info(id).unwrap().recv_queue, 2048);
 }
 
+/// The SYN fills a small buffer, and is read before the final ACK: that is answered with the room there is.
+#[test]
+fn room_that_was_made_before_the_final_ack_is_told() {
+    let mut p = server(Config::default());
+    let socket = SocketOptions { recv_buffer: Some(0), ..SocketOptions::default() };
+    let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), socket, ..qlen(4) });
+    p.send(&format!("S 0:1198 win 65535 <mss 1460,FO {}>", cookie(&p)));
+    p.expect("SA 0 ack 1153 win 0");
+    let id = p.accept(listener);
+    assert_eq!(p.read(id).unwrap().len(), 1152);
+    p.expect_nothing();
+    p.send("A 1153 ack 1 win 65535");
+    p.expect("A 1 ack 1153 win 1152");
+    p.expect_nothing();
+}
+
 #[test]
 fn the_window_of_the_syn_holds_until_the_final_ack_and_is_not_scaled() {
     for (mut p, _, id) in both("S 0:10 win 3000 <mss 1000,wscale 7,FO COOKIE>") {
