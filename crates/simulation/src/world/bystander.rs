@@ -7,7 +7,7 @@ use super::app::App;
 use super::{CLIENT, Failure, SERVER, World};
 use crate::scenario::{Scenario, Step};
 use core::time::Duration;
-use proto::{Instant, SeqNum, State};
+use proto::{Instant, ReceiveAccounting, SeqNum, State};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use wire::{Flags, IpHeader, TcpHeader};
@@ -227,11 +227,18 @@ impl World<'_> {
         Ok(())
     }
 
-    /// RFC 9293 §3.8.6.2.2: whoever has room again says so.
+    /// RFC 9293 §3.8.6.2.2: whoever has room again says so. Linux does not of an end that is not to be read any more, although it can be
+    /// (`tcp_cleanup_rbuf`: `!(sk->sk_shutdown & RCV_SHUTDOWN)`): the peer's next probe is answered with the window.
     pub(super) fn watch_windows(&self) -> Result<(), Failure> {
         for side in [CLIENT, SERVER].into_iter().filter(|side| self.bystander.is_plain[*side]) {
             for (id, which) in &self.by_id[side] {
                 let Some(info) = self.stacks[side].info(*id) else { continue };
+                let app = self.apps[*which][side].as_ref();
+                if self.stacks[side].config().receive_accounting == ReceiveAccounting::Packets
+                    && app.is_some_and(|app| app.reads_no_more)
+                {
+                    continue;
+                }
                 let hears = matches!(info.state, State::Established | State::FinWait1 | State::FinWait2);
                 if hears && info.recv_queue == 0 && info.rcv_wnd == 0 {
                     let seen = format!("{side}/{which}: {:?}", info.state);
