@@ -1,0 +1,422 @@
+//! One probe over a device, and what came back.
+use crate::plan::{Probe, SYNS_MAX};
+use crate::visit::{Agreed, Answer, Visit};
+use bytes::Bytes;
+use device::Device;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use smallvec::smallvec;
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+use wire::{
+    Addr, Cookie, FastOpenOption, Flags, Icmp, IcmpError, IpHeader, QuotedTcp, RxBatch, SeqNum, TcpHeader,
+    TcpOptions, Timestamps, TxPacket, protocol,
+};
+
+/// A SYN that is not answered for so long is sent again, as Linux does (RFC 6298 §2).
+const SYN_TIMEOUT: Duration = Duration::from_secs(1);
+/// So long the reply may take.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
+/// A reply that pauses for so long has filled the server's first window. Linux repeats after 200 ms at the earliest.
+const QUIET: Duration = Duration::from_millis(120);
+/// Between two probes: never more than a few packets a second.
+const PAUSE: Duration = Duration::from_millis(100);
+const WINDOW: u16 = 65_000;
+const MSS: u16 = 1460;
+
+/// From where to where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The prober's address: nobody else may have it.
+    pub local: IpAddr,
+    /// The server.
+    pub server: SocketAddr,
+}
+
+/// Sends probes and sees what comes back.
+#[derive(Debug)]
+pub struct Prober<D> {
+    device: D,
+    ends: Ends,
+    request: Vec<u8>,
+    port: u16,
+    isn: u32,
+    cookie: Option<Cookie>,
+    packets: usize,
+    patience: Duration,
+}
+
+impl<D: Device> Prober<D> {
+    /// Over this device, with this request of an application. `seed` chooses ports and sequence numbers.
+    pub fn new(device: D, ends: Ends, request: &[u8], seed: u64) -> Prober<D> {
+        let port = 32_768 + (seed % 28_000) as u16;
+        Prober {
+            device,
+            ends,
+            request: request.to_vec(),
+            port,
+            isn: (seed >> 16) as u32,
+            cookie: None,
+            packets: 0,
+            patience: SYN_TIMEOUT,
+        }
+    }
+
+    /// Waits so long for the answer to a SYN before it is sent again. Shorter than the path's round trip, it makes every verdict wrong.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Prober<D> {
+        self.patience = patience;
+        self
+    }
+
+    /// Packets that were sent.
+    pub fn packets(&self) -> usize {
+        self.packets
+    }
+
+    /// Every probe of the plan that has what it needs; `each` hears of one when it is done.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn all(&mut self, mut each: impl FnMut(&Visit)) -> io::Result<Vec<Visit>> {
+        let mut visits: Vec<Visit> = Vec::new();
+        for probe in Probe::ALL {
+            if probe.needs_cookie() && self.cookie.is_none() {
+                continue;
+            }
+            let visit = self.visit(probe)?;
+            each(&visit);
+            let is_reached = matches!(visit.answer, Answer::SynAck);
+            visits.push(visit);
+            // Where not even a plain SYN is answered, nothing else can be learnt.
+            if probe == Probe::Plain && !is_reached {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(visits)
+    }
+
+    /// SYNs with data whose hop limit ends on the way: which routers still see them. Ends at the first that says nothing twice in a row.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn hops(&mut self, most: u8) -> io::Result<Vec<(u8, Answer)>> {
+        let mut hops = Vec::new();
+        for limit in 1..=most {
+            let mut connection = self.begin(Probe::Cookie);
+            connection.hop_limit = limit;
+            let begun = Instant::now();
+            self.send_syn(&connection, false)?;
+            let answer = self.await_answer(&connection, begun + self.patience / 2)?;
+            let answer = answer.map_or(Answer::Nothing, |arrival| arrival.answer);
+            hops.push((limit, answer));
+            if answer == Answer::SynAck {
+                self.reset(&connection, SeqNum(connection.isn.wrapping_add(1)))?;
+            }
+            if !matches!(answer, Answer::Expired(_)) {
+                break;
+            }
+        }
+        Ok(hops)
+    }
+
+    /// One probe, to its end.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn visit(&mut self, probe: Probe) -> io::Result<Visit> {
+        let mut connection = self.begin(probe);
+        let begun = Instant::now();
+        let mut visit = Visit {
+            probe,
+            syns: 0,
+            fell_back: false,
+            answer: Answer::Nothing,
+            answered_ms: None,
+            sent: connection.data.len(),
+            acknowledged: 0,
+            cookie: None,
+            agreed: None,
+            first_byte_ms: None,
+            segments: 0,
+            reply: 0,
+        };
+        let mut arrival = None;
+        while arrival.is_none() && visit.syns < SYNS_MAX {
+            // As Linux: the last try is one that no middlebox can have anything against.
+            let plain = visit.syns + 1 == SYNS_MAX;
+            self.send_syn(&connection, plain)?;
+            visit.syns += 1;
+            visit.fell_back = plain && probe != Probe::Plain;
+            arrival = self.await_answer(&connection, Instant::now() + self.patience)?;
+        }
+        let Some(arrival) = arrival else { return Ok(visit) };
+        visit.answered_ms = Some(millis(begun.elapsed()));
+        visit.answer = arrival.answer;
+        let Some((tcp, hop_limit)) = arrival.syn_ack else { return Ok(visit) };
+        let first = SeqNum(connection.isn.wrapping_add(1));
+        visit.acknowledged = (tcp.ack.since(first) as usize).min(connection.data.len());
+        visit.agreed = Some(agreed(&tcp, hop_limit));
+        let cookie = tcp.options.fast_open.and_then(|option| option.cookie);
+        visit.cookie = cookie.map(|cookie| cookie.to_string());
+        self.cookie = cookie.or(self.cookie);
+        connection.timestamps = tcp.options.timestamps.map(|timestamps| timestamps.tsval);
+        let next = if probe.is_handshake_only() {
+            tcp.ack
+        } else {
+            self.converse(&connection, &tcp, arrival.text, begun, &mut visit)?
+        };
+        self.reset(&connection, next)?;
+        Ok(visit)
+    }
+
+    /// Sends what the SYN-ACK did not acknowledge, and counts what comes until the server's first window is full. Returns what to reset from.
+    fn converse(
+        &mut self,
+        connection: &Connection,
+        syn_ack: &TcpHeader,
+        early: usize,
+        begun: Instant,
+        visit: &mut Visit,
+    ) -> io::Result<SeqNum> {
+        let rest =
+            self.request.get(visit.acknowledged.min(self.request.len())..).unwrap_or_default().to_vec();
+        let after = SeqNum(syn_ack.seq.0.wrapping_add(1 + early as u32));
+        if !rest.is_empty() || visit.acknowledged == 0 {
+            self.send(connection, Flags::ACK | Flags::PSH, syn_ack.ack, after, &rest)?;
+        }
+        let mut next = SeqNum(syn_ack.ack.0.wrapping_add(rest.len() as u32));
+        let mut seen = BTreeSet::new();
+        if early > 0 {
+            visit.first_byte_ms = visit.answered_ms;
+            (visit.segments, visit.reply) = (1, early);
+        }
+        let mut deadline = Instant::now() + REPLY_TIMEOUT;
+        while let Some(arrival) = self.await_segment(connection, deadline)? {
+            let Some(tcp) = arrival.segment else { continue };
+            next = next.latest(tcp.ack);
+            if arrival.text > 0 && seen.insert(tcp.seq.0) {
+                visit.first_byte_ms.get_or_insert(millis(begun.elapsed()));
+                visit.segments += 1;
+                visit.reply += arrival.text;
+                deadline = Instant::now() + QUIET;
+            }
+            if tcp.flags.intersects(Flags::FIN | Flags::RST) {
+                break;
+            }
+        }
+        Ok(next)
+    }
+
+    fn begin(&mut self, probe: Probe) -> Connection {
+        self.port = if self.port >= 60_998 { 32_768 } else { self.port + 1 };
+        self.isn = self.isn.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let mut data = if probe.has_data() { self.request.clone() } else { Vec::new() };
+        if probe == Probe::Big {
+            // What follows a request is not read by a server that closes; options take up to 40 bytes of the segment.
+            data.resize(usize::from(MSS) - 40, b'\n');
+        }
+        let option = match probe {
+            Probe::Request => Some(FastOpenOption { kind: wire::FastOpenKind::Standard, cookie: None }),
+            probe if probe.needs_cookie() => self
+                .cookie
+                .map(|cookie| FastOpenOption { kind: wire::FastOpenKind::Standard, cookie: Some(cookie) }),
+            _ => None,
+        };
+        let flags = match probe {
+            Probe::Ecn => Flags::ECE | Flags::CWR,
+            Probe::AccurateEcn => Flags::AE | Flags::ECE | Flags::CWR,
+            _ => Flags::empty(),
+        };
+        Connection { port: self.port, isn: self.isn, option, data, flags, hop_limit: 64, timestamps: None }
+    }
+
+    fn send_syn(&mut self, connection: &Connection, plain: bool) -> io::Result<()> {
+        let mut header = TcpHeader {
+            seq: SeqNum(connection.isn),
+            flags: Flags::SYN | if plain { Flags::empty() } else { connection.flags },
+            window: WINDOW,
+            ..TcpHeader::new(connection.port, self.ends.server.port())
+        };
+        header.options = TcpOptions {
+            mss: Some(MSS),
+            sack_permitted: true,
+            window_scale: Some(7),
+            timestamps: Some(Timestamps { tsval: connection.isn, tsecr: 0 }),
+            fast_open: connection.option.filter(|_| !plain),
+            ..TcpOptions::default()
+        };
+        let data = if plain { Vec::new() } else { connection.data.clone() };
+        self.emit(&header, connection.hop_limit, data)
+    }
+
+    fn send(
+        &mut self,
+        connection: &Connection,
+        flags: Flags,
+        seq: SeqNum,
+        ack: SeqNum,
+        data: &[u8],
+    ) -> io::Result<()> {
+        let mut header = TcpHeader {
+            seq,
+            ack,
+            flags,
+            window: WINDOW,
+            ..TcpHeader::new(connection.port, self.ends.server.port())
+        };
+        header.options.timestamps =
+            connection.timestamps.map(|tsecr| Timestamps { tsval: connection.isn.wrapping_add(1), tsecr });
+        self.emit(&header, 64, data.to_vec())
+    }
+
+    fn reset(&mut self, connection: &Connection, seq: SeqNum) -> io::Result<()> {
+        self.send(connection, Flags::RST, seq, SeqNum(0), &[])
+    }
+
+    fn emit(&mut self, tcp: &TcpHeader, hop_limit: u8, data: Vec<u8>) -> io::Result<()> {
+        let (local, server) = (Addr::from(self.ends.local), Addr::from(self.ends.server.ip()));
+        let ip = IpHeader { hop_limit, ..IpHeader::new(local, server, protocol::TCP) };
+        let payload = if data.is_empty() { smallvec![] } else { smallvec![Bytes::from(data)] };
+        let mut batch = VecDeque::from([TxPacket::tcp(&ip, tcp, payload, 0, false)]);
+        self.packets += 1;
+        let deadline = Instant::now() + SYN_TIMEOUT;
+        while !batch.is_empty() {
+            self.device.send(&mut batch)?;
+            if Instant::now() > deadline {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "the device takes no packets"));
+            }
+        }
+        Ok(())
+    }
+
+    fn await_answer(&mut self, connection: &Connection, deadline: Instant) -> io::Result<Option<Arrival>> {
+        while let Some(arrival) = self.await_segment(connection, deadline)? {
+            if arrival.answer != Answer::Nothing {
+                return Ok(Some(arrival));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next packet that concerns this connection.
+    fn await_segment(&mut self, connection: &Connection, deadline: Instant) -> io::Result<Option<Arrival>> {
+        let mut batch = RxBatch::with_capacity(1);
+        loop {
+            batch.clear();
+            if self.device.recv(&mut batch, 1)? == 0 {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Ok(None);
+                }
+                self.wait(left)?;
+                continue;
+            }
+            let arrival = batch.data(0).and_then(|packet| self.read(connection, packet));
+            if arrival.is_some() {
+                return Ok(arrival);
+            }
+        }
+    }
+
+    fn wait(&self, left: Duration) -> io::Result<()> {
+        let Some(descriptor) = self.device.as_fd() else {
+            std::thread::sleep(left.min(Duration::from_millis(1)));
+            return Ok(());
+        };
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&timeout)) {
+            Err(error) if error != rustix::io::Errno::INTR => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn read(&self, connection: &Connection, packet: &[u8]) -> Option<Arrival> {
+        let (ip, payload) = IpHeader::parse(packet).ok()?;
+        let payload = packet.get(payload)?;
+        if ip.dst != Addr::from(self.ends.local) {
+            return None;
+        }
+        if ip.protocol != protocol::TCP {
+            return self.error(connection, &ip, payload);
+        }
+        let (tcp, text) = TcpHeader::parse(payload, None).ok()?;
+        let server = self.ends.server;
+        if ip.src != Addr::from(server.ip())
+            || (tcp.src_port, tcp.dst_port) != (server.port(), connection.port)
+        {
+            return None;
+        }
+        let text = text.len();
+        let ours = tcp.ack.within(SeqNum(connection.isn), 1 << 16);
+        if tcp.flags.contains(Flags::SYN | Flags::ACK) && ours {
+            let syn_ack = Some((tcp.clone(), ip.hop_limit));
+            return Some(Arrival { answer: Answer::SynAck, syn_ack, segment: Some(tcp), text });
+        }
+        let answer = if tcp.flags.contains(Flags::RST) && ours { Answer::Reset } else { Answer::Nothing };
+        Some(Arrival { answer, syn_ack: None, segment: Some(tcp), text })
+    }
+
+    /// An ICMP error about this connection.
+    fn error(&self, connection: &Connection, ip: &IpHeader, payload: &[u8]) -> Option<Arrival> {
+        let Ok(Icmp::Error { error, quote }) = Icmp::parse(ip.src, ip.dst, payload) else { return None };
+        let quoted = QuotedTcp::parse(quote)?;
+        if quoted.src_port != connection.port {
+            return None;
+        }
+        let router = ip.src.to_ip();
+        let answer = match error {
+            IcmpError::TimeExceeded => Answer::Expired(router),
+            IcmpError::PacketTooBig { mtu } => Answer::TooBig(router, mtu),
+            _ => Answer::Unreachable(router),
+        };
+        Some(Arrival { answer, syn_ack: None, segment: None, text: 0 })
+    }
+}
+
+/// A connection as the prober needs it.
+#[derive(Debug)]
+struct Connection {
+    port: u16,
+    isn: u32,
+    option: Option<FastOpenOption>,
+    data: Vec<u8>,
+    flags: Flags,
+    hop_limit: u8,
+    /// The last timestamp of the server, where timestamps were agreed.
+    timestamps: Option<u32>,
+}
+
+/// A packet that concerns a connection.
+#[derive(Debug)]
+struct Arrival {
+    answer: Answer,
+    syn_ack: Option<(TcpHeader, u8)>,
+    segment: Option<TcpHeader>,
+    /// Bytes of data.
+    text: usize,
+}
+
+fn agreed(tcp: &TcpHeader, hop_limit: u8) -> Agreed {
+    let ace = tcp.flags & (Flags::AE | Flags::CWR | Flags::ECE);
+    Agreed {
+        mss: tcp.options.mss,
+        window_scale: tcp.options.window_scale,
+        sack: tcp.options.sack_permitted,
+        timestamps: tcp.options.timestamps.is_some(),
+        // RFC 9768 table 2: ECE alone is RFC 3168's answer; 0b101 an old nonce's; all others with AE or CWR are Accurate ECN's.
+        ecn: ace == Flags::ECE,
+        accurate_ecn: ace == Flags::CWR
+            || ace == (Flags::CWR | Flags::ECE)
+            || ace == Flags::AE
+            || ace == (Flags::AE | Flags::CWR),
+        window: tcp.window,
+        hop_limit,
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}

@@ -1,0 +1,351 @@
+//! What visits mean: the cause, the numbers that speak for it, and what mends it.
+use crate::plan::Probe;
+use crate::visit::{Answer, Visit};
+use serde::{Deserialize, Serialize};
+
+/// Why it is as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Data goes with the SYN.
+    Works,
+    /// Data goes with the SYN, but not when it fills the segment.
+    WorksSmall,
+    /// No plain SYN is answered.
+    Unreachable,
+    /// The server answers SYNs by resets.
+    Refused,
+    /// The server gives no cookie.
+    NotOffered,
+    /// SYNs with the option get no answer.
+    OptionDropped,
+    /// SYNs with data get no answer.
+    DataDropped,
+    /// SYNs with data are answered by a reset.
+    DataReset,
+    /// The cookie is refused, and a new one given.
+    KeyDiffers,
+    /// Of two visits with one cookie, one was refused.
+    KeysDiffer,
+    /// The cookie was given, and the data with it is ignored.
+    Ignored,
+    /// The server takes data without any cookie, and gives none.
+    WithoutCookie,
+    /// The data was taken, and the reply never comes.
+    Stalls,
+}
+
+/// The verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Why.
+    pub cause: Cause,
+    /// In one sentence.
+    pub sentence: String,
+    /// What speaks for it.
+    pub evidence: Vec<String>,
+    /// What must be true of the server and the path, from what was seen.
+    pub deduced: Vec<String>,
+    /// What mends it.
+    pub fix: String,
+    /// Milliseconds that a visit saves, or (below zero) costs, beside a plain one.
+    pub saves_ms: Option<f64>,
+}
+
+impl Verdict {
+    /// Of what was seen.
+    pub fn of(visits: &[Visit]) -> Verdict {
+        let seen = Seen(visits);
+        let cause = seen.cause();
+        let mut verdict = Verdict {
+            cause,
+            sentence: sentence(cause).to_owned(),
+            evidence: seen.evidence(cause),
+            deduced: seen.deduced(),
+            fix: fix(cause).to_owned(),
+            saves_ms: seen.saves(),
+        };
+        if let Some(saves) = verdict.saves_ms.filter(|saves| *saves > 0.0) {
+            verdict.sentence += &format!(" A visit saves {saves:.1} ms.");
+        } else if let Some(costs) = verdict.saves_ms.filter(|saves| *saves < -100.0) {
+            verdict.sentence +=
+                &format!(" A visit with Fast Open costs {:.0} ms more than a plain one.", -costs);
+        }
+        verdict
+    }
+}
+
+struct Seen<'a>(&'a [Visit]);
+
+impl Seen<'_> {
+    fn of(&self, probe: Probe) -> Option<&Visit> {
+        self.0.iter().find(|visit| visit.probe == probe)
+    }
+
+    fn cause(&self) -> Cause {
+        let Some(plain) = self.of(Probe::Plain) else { return Cause::Unreachable };
+        match plain.answer {
+            Answer::SynAck => {}
+            Answer::Reset => return Cause::Refused,
+            _ => return Cause::Unreachable,
+        }
+        let alone_taken = self.of(Probe::DataAlone).is_some_and(is_taken);
+        if let Some(request) = self.of(Probe::Request)
+            && request.fell_back
+        {
+            return Cause::OptionDropped;
+        }
+        let Some(first) = self.of(Probe::Cookie) else {
+            return if alone_taken { Cause::WithoutCookie } else { Cause::NotOffered };
+        };
+        let again = self.of(Probe::CookieAgain);
+        match first.answer {
+            Answer::Reset => return Cause::DataReset,
+            Answer::SynAck if !first.fell_back => {}
+            _ => return Cause::DataDropped,
+        }
+        match (is_taken(first), again.map(is_taken)) {
+            (true, Some(false)) | (false, Some(true)) => Cause::KeysDiffer,
+            (true, _) if first.reply == 0 && plain.reply > 0 => Cause::Stalls,
+            (true, _) => match self.of(Probe::Big) {
+                Some(big) if big.fell_back || big.answer != Answer::SynAck => Cause::WorksSmall,
+                _ => Cause::Works,
+            },
+            (false, _) if first.cookie.is_some() => Cause::KeyDiffers,
+            (false, _) => Cause::Ignored,
+        }
+    }
+
+    fn evidence(&self, cause: Cause) -> Vec<String> {
+        let probes: &[Probe] = match cause {
+            Cause::Unreachable | Cause::Refused => &[Probe::Plain],
+            Cause::NotOffered | Cause::OptionDropped => &[Probe::Plain, Probe::Request, Probe::DataAlone],
+            Cause::WithoutCookie => &[Probe::Request, Probe::DataAlone],
+            Cause::WorksSmall => &[Probe::Cookie, Probe::Big],
+            _ => &[Probe::Plain, Probe::Cookie, Probe::CookieAgain],
+        };
+        probes.iter().filter_map(|probe| self.of(*probe)).map(line).collect()
+    }
+
+    /// Of the server and the path.
+    fn deduced(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.of(Probe::Request).is_some_and(|visit| visit.cookie.is_some()) {
+            words.push(
+                "the server's tcp_fastopen has bit 0x2, and its listener Fast Open (or bit 0x400)".to_owned(),
+            );
+        }
+        if self.of(Probe::DataAlone).is_some_and(is_taken) {
+            words.push("the server takes data without a cookie (bit 0x200): anybody can make it work for a forged address".to_owned());
+        }
+        let agreed = self.0.iter().filter_map(|visit| visit.agreed.map(|agreed| (visit.probe, agreed)));
+        let agreed: Vec<_> = agreed.collect();
+        if let Some((_, plain)) = agreed.iter().find(|(probe, _)| *probe == Probe::Plain) {
+            let no = |holds: bool, what: &str| if holds { what.to_owned() } else { format!("no {what}") };
+            let scale = plain
+                .window_scale
+                .map_or("no window scaling".to_owned(), |shift| format!("window scale {shift}"));
+            let mss = plain.mss.map_or("no MSS (536)".to_owned(), |mss| format!("MSS {mss}"));
+            words.push(format!(
+                "{mss}, {scale}, {}, {}",
+                no(plain.sack, "SACK"),
+                no(plain.timestamps, "timestamps")
+            ));
+            let hops = [64_u8, 128, 255].into_iter().find(|first| *first >= plain.hop_limit).unwrap_or(255)
+                - plain.hop_limit;
+            words.push(format!("the server is {hops} routers away"));
+        }
+        for (probe, what) in [(Probe::Ecn, "ECN"), (Probe::AccurateEcn, "Accurate ECN")] {
+            if let Some(visit) = self.of(probe) {
+                let agreed = visit
+                    .agreed
+                    .is_some_and(|agreed| if probe == Probe::Ecn { agreed.ecn } else { agreed.accurate_ecn });
+                words.push(match () {
+                    () if visit.fell_back => {
+                        format!("SYNs that ask for {what} get no answer: something on the path drops them")
+                    }
+                    () if agreed => format!("{what} is agreed to"),
+                    () => format!("{what} is not agreed to"),
+                });
+            }
+        }
+        if let Some(most) = self.0.iter().filter(|visit| visit.reply > 0).max_by_key(|visit| visit.segments) {
+            words.push(format!(
+                "{} segments, {} bytes of a reply came before any was acknowledged",
+                most.segments, most.reply
+            ));
+        }
+        words
+    }
+
+    fn saves(&self) -> Option<f64> {
+        let plain = self.of(Probe::Plain)?.first_byte_ms?;
+        let fast = self.of(Probe::Cookie).or_else(|| self.of(Probe::Request))?.first_byte_ms?;
+        Some(((plain - fast) * 1000.0).round() / 1000.0)
+    }
+}
+
+fn is_taken(visit: &Visit) -> bool {
+    visit.acknowledged > 0 && !visit.fell_back
+}
+
+/// A visit in words.
+fn line(visit: &Visit) -> String {
+    let syns = if visit.syns == 1 { "one SYN".to_owned() } else { format!("{} SYNs", visit.syns) };
+    let plain = if visit.fell_back { ", the last one plain" } else { "" };
+    let answer = match visit.answer {
+        Answer::SynAck => {
+            let data = if visit.sent > 0 {
+                format!(", {} of {} bytes acknowledged", visit.acknowledged, visit.sent)
+            } else {
+                String::new()
+            };
+            let cookie = if visit.cookie.is_some() { ", with a cookie" } else { ", without a cookie" };
+            format!("a SYN-ACK{data}{cookie}")
+        }
+        Answer::Reset => "a reset".to_owned(),
+        Answer::Unreachable(router) => format!("{router} says that it cannot be reached"),
+        Answer::TooBig(router, mtu) => {
+            format!("{router} says that packets there are at most {mtu} bytes long")
+        }
+        Answer::Expired(router) => format!("the hop limit ended at {router}"),
+        Answer::Nothing => "no answer".to_owned(),
+    };
+    let first = visit.first_byte_ms.map_or(String::new(), |time| format!(", the reply after {time:.1} ms"));
+    format!("{}: {syns}{plain}, {answer}{first}", visit.probe)
+}
+
+fn sentence(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Works => "Fast Open works.",
+        Cause::WorksSmall => "Fast Open works, but a SYN that is full of data is lost.",
+        Cause::Unreachable => "The server does not answer, whatever the SYN is like.",
+        Cause::Refused => "Nothing listens there.",
+        Cause::NotOffered => {
+            "The server gives no cookie: it does not offer Fast Open, or the option is taken out on the way."
+        }
+        Cause::OptionDropped => "Something on the path drops SYNs that carry the Fast Open option.",
+        Cause::DataDropped => "Something on the path drops SYNs that carry data.",
+        Cause::DataReset => "SYNs that carry data are answered by a reset.",
+        Cause::KeyDiffers => {
+            "The server refuses the cookie that it has given, and gives another: its key changes, or it sees this host under changing addresses."
+        }
+        Cause::KeysDiffer => {
+            "One cookie is taken by one visit and refused by another: servers behind this address have different keys."
+        }
+        Cause::Ignored => "The server gave a cookie and ignores the data that comes with it.",
+        Cause::WithoutCookie => "The server takes data with a SYN from anybody, and gives no cookies.",
+        Cause::Stalls => {
+            "The SYN's data is taken, and then nothing comes any more: something drops the reply."
+        }
+    }
+}
+
+fn fix(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Works => "",
+        Cause::WorksSmall => {
+            "Keep the request short; look for a tunnel with a smaller MTU, and see that ICMP passes."
+        }
+        Cause::Unreachable => "Mend the path first: route, firewall, the server itself.",
+        Cause::Refused => "Start the server, or name its port.",
+        Cause::NotOffered => {
+            "At the server: sysctl -w net.ipv4.tcp_fastopen=3, and Fast Open in the program (nginx: listen 443 ssl fastopen=256). If it has both, a firewall on the path takes option 34 out."
+        }
+        Cause::OptionDropped | Cause::DataDropped => {
+            "Let the firewall pass it. Until then switch Fast Open off in the client: each connection waits a second and more."
+        }
+        Cause::DataReset => "Look for a firewall or load balancer that takes a SYN with data for an attack.",
+        Cause::KeyDiffers => {
+            "Give the server one key that stays (net.ipv4.tcp_fastopen_key), or see that a NAT keeps to one address for a client."
+        }
+        Cause::KeysDiffer => {
+            "Give every server behind the balancer the same key: net.ipv4.tcp_fastopen_key, or TCP_FASTOPEN_KEY of the program."
+        }
+        Cause::Ignored => {
+            "At the server: is tcp_syncookies 2, does TCPFastOpenListenOverflow grow (raise fastopen=), was Fast Open taken out of the listener? If not, a firewall takes the option out of SYNs with data."
+        }
+        Cause::WithoutCookie => {
+            "Take bit 0x200 out of the server's tcp_fastopen, unless only trusted hosts reach it."
+        }
+        Cause::Stalls => {
+            "A firewall forgets connections that begin with data: mend it, or switch Fast Open off in the client."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visit(probe: Probe, change: impl FnOnce(&mut Visit)) -> Visit {
+        let sent = if probe.has_data() { 30 } else { 0 };
+        let mut visit = Visit {
+            probe,
+            syns: 1,
+            fell_back: false,
+            answer: Answer::SynAck,
+            answered_ms: Some(40.0),
+            sent,
+            acknowledged: if probe.needs_cookie() { sent } else { 0 },
+            cookie: (probe == Probe::Request).then(|| "0102030405060708".to_owned()),
+            agreed: None,
+            first_byte_ms: Some(if probe.needs_cookie() { 40.0 } else { 80.0 }),
+            segments: 1,
+            reply: 100,
+        };
+        change(&mut visit);
+        visit
+    }
+
+    /// A server where all is well, but for one probe.
+    fn cause(probe: Probe, change: impl FnOnce(&mut Visit)) -> Cause {
+        let mut visits: Vec<Visit> = Probe::ALL.into_iter().map(|probe| visit(probe, |_| {})).collect();
+        change(visits.iter_mut().find(|visit| visit.probe == probe).unwrap());
+        Verdict::of(&visits).cause
+    }
+
+    #[test]
+    fn each_cause_has_its_own_sign() {
+        let lost = |visit: &mut Visit| (visit.fell_back, visit.acknowledged, visit.syns) = (true, 0, 3);
+        assert_eq!(cause(Probe::Plain, |_| {}), Cause::Works);
+        assert_eq!(cause(Probe::Plain, |visit| visit.answer = Answer::Nothing), Cause::Unreachable);
+        assert_eq!(cause(Probe::Plain, |visit| visit.answer = Answer::Reset), Cause::Refused);
+        assert_eq!(cause(Probe::Request, lost), Cause::OptionDropped);
+        assert_eq!(cause(Probe::Cookie, lost), Cause::DataDropped);
+        assert_eq!(cause(Probe::Cookie, |visit| visit.answer = Answer::Reset), Cause::DataReset);
+        assert_eq!(cause(Probe::CookieAgain, |visit| visit.acknowledged = 0), Cause::KeysDiffer);
+        assert_eq!(cause(Probe::Cookie, |visit| visit.reply = 0), Cause::Stalls);
+        assert_eq!(cause(Probe::Big, lost), Cause::WorksSmall);
+        let refused = |cookie: Option<&str>| {
+            let visits = [Probe::Plain, Probe::Request, Probe::Cookie, Probe::CookieAgain].map(|probe| {
+                visit(probe, |visit| {
+                    if probe.needs_cookie() {
+                        (visit.acknowledged, visit.cookie) = (0, cookie.map(str::to_owned));
+                    }
+                })
+            });
+            Verdict::of(&visits).cause
+        };
+        assert_eq!((refused(Some("09")), refused(None)), (Cause::KeyDiffers, Cause::Ignored));
+        let without = |acknowledged| {
+            let visits = [Probe::Plain, Probe::Request, Probe::DataAlone].map(|probe| {
+                visit(probe, |visit| {
+                    visit.cookie = None;
+                    visit.acknowledged = if probe == Probe::DataAlone { acknowledged } else { 0 };
+                })
+            });
+            Verdict::of(&visits).cause
+        };
+        assert_eq!((without(0), without(30)), (Cause::NotOffered, Cause::WithoutCookie));
+        assert_eq!(Verdict::of(&[]).cause, Cause::Unreachable);
+    }
+
+    #[test]
+    fn what_a_visit_saves_is_the_difference_to_a_plain_one() {
+        let visits: Vec<Visit> = Probe::ALL.into_iter().map(|probe| visit(probe, |_| {})).collect();
+        let verdict = Verdict::of(&visits);
+        assert_eq!(verdict.saves_ms, Some(40.0));
+        assert_eq!(verdict.sentence, "Fast Open works. A visit saves 40.0 ms.");
+    }
+}

@@ -1,0 +1,72 @@
+//! What was seen of one probe.
+use crate::plan::Probe;
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+/// What was seen of one probe. Times are in milliseconds since its first SYN.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Visit {
+    /// Which.
+    pub probe: Probe,
+    /// SYNs that were sent.
+    pub syns: usize,
+    /// Was the SYN that was answered only the plain one, after those with option or data?
+    pub fell_back: bool,
+    /// What answered.
+    pub answer: Answer,
+    /// When the answer came.
+    pub answered_ms: Option<f64>,
+    /// Bytes of data in the SYN.
+    pub sent: usize,
+    /// Of these, bytes that the SYN-ACK acknowledged.
+    pub acknowledged: usize,
+    /// The cookie that the SYN-ACK brought, hexadecimal.
+    pub cookie: Option<String>,
+    /// What the SYN-ACK agreed to.
+    pub agreed: Option<Agreed>,
+    /// When the first byte of the reply came.
+    pub first_byte_ms: Option<f64>,
+    /// Segments of the reply that came before any was acknowledged.
+    pub segments: usize,
+    /// Bytes of them.
+    pub reply: usize,
+}
+
+/// What answered a SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// A SYN-ACK.
+    SynAck,
+    /// A reset.
+    Reset,
+    /// A router says that the place, or the port, cannot be reached.
+    Unreachable(IpAddr),
+    /// A router says that the packet is too big for what follows, whose MTU it names.
+    TooBig(IpAddr, u32),
+    /// The hop limit ended there.
+    Expired(IpAddr),
+    /// Nothing.
+    Nothing,
+}
+
+/// What a SYN-ACK agreed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agreed {
+    /// MSS.
+    pub mss: Option<u16>,
+    /// Shift of its windows.
+    pub window_scale: Option<u8>,
+    /// Selective acknowledgements.
+    pub sack: bool,
+    /// Timestamps.
+    pub timestamps: bool,
+    /// ECN (RFC 3168).
+    pub ecn: bool,
+    /// Accurate ECN.
+    pub accurate_ecn: bool,
+    /// The window, unscaled as in every SYN-ACK.
+    pub window: u16,
+    /// Hops that were left of its packet.
+    pub hop_limit: u8,
+}
