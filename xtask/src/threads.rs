@@ -6,7 +6,7 @@ const CRATES: [&str; 3] = ["firstbyte-sync", "firstbyte-host", "firstbyte-posix"
 /// Read by `sync::model::check`.
 const TIMES: &str = "FIRSTBYTE_ORDERS";
 
-/// The same orders each time, so that a change is judged by itself; the environment may name others (shuttle's own variable).
+/// Makes the orders the same each time, so that a change is judged by itself; the environment may name others (shuttle's own variable).
 const SEED: (&str, &str) = ("SHUTTLE_RANDOM_SEED", "1");
 
 /// `[--times N]`: so many times the orders that the tests play by themselves.

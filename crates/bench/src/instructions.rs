@@ -117,7 +117,7 @@ fn instructions_of(arguments: &[&str]) -> Result<u64, Failure> {
     callgrind(&[], arguments)
 }
 
-/// The same of what is done inside functions whose names are like `pattern`.
+/// Instructions of this program inside functions whose names are like `pattern`.
 pub(crate) fn count_inside(pattern: &str, arguments: &[&str]) -> Result<u64, Failure> {
     callgrind(&[&format!("--toggle-collect={pattern}")], arguments)
 }

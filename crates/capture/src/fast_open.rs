@@ -44,7 +44,7 @@ pub enum Answer {
     NoOption,
     /// Another cookie: the server's key has changed, or this is another server behind the same address.
     NewCookie,
-    /// The same cookie: the server holds it valid and still took no text (its queue was full, or it had seen this SYN before).
+    /// The cookie that the client has sent: the server holds it valid and still took no text (its queue was full, or it had seen this SYN before).
     SameCookie,
 }
 

@@ -259,7 +259,7 @@ impl TcpStream {
         self.connection.info()
     }
 
-    /// The same in one line, as `ss -tin` has it: sample it in a loop to see what limits a transfer.
+    /// What is known of the connection in one line, as `ss -tin` has it: sample it in a loop to see what limits a transfer.
     ///
     /// # Errors
     /// As [`local_addr`](Self::local_addr).

@@ -46,7 +46,7 @@ fn wait<R>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<R>) -> R {
     }
 }
 
-/// The same until the deadline, which may come whenever it sleeps.
+/// Polls until it is ready, or the deadline has passed, which it may do whenever the thread sleeps.
 fn wait_until(deadline: Option<Instant>, host: &Host, mut poll: impl FnMut(&mut Context<'_>) -> Poll<()>) {
     let sleep = Arc::new(Sleep::default());
     let waker = Waker::from(Arc::clone(&sleep));

@@ -1,7 +1,7 @@
 //! Packets made from recorded ones: another source port, another sequence number, other options.
 use crate::segment::{RST, Segment, options, refresh_checksum};
 
-/// The same packet from another client port with another initial sequence number.
+/// `packet` as another client port would send it, with another initial sequence number.
 pub fn with_port_and_seq(packet: &[u8], port: u16, seq: u32) -> Vec<u8> {
     let mut packet = packet.to_vec();
     let tcp = tcp_start(&packet);
@@ -32,7 +32,7 @@ pub fn reset_after(syn: &[u8]) -> Vec<u8> {
     finish(packet)
 }
 
-/// The same packet with its Fast Open option's cookie replaced, or the option removed when `cookie` is `None`.
+/// `packet` with the cookie of its Fast Open option replaced, or with the option removed when `cookie` is `None`.
 /// The header is padded with NOPs to a multiple of four bytes.
 pub fn with_cookie(packet: &[u8], cookie: Option<&[u8]>) -> Vec<u8> {
     let segment = Segment::decode(packet).expect("a TCP segment");

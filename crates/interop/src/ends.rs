@@ -1,6 +1,6 @@
 //! The two ends of an exchange, whoever implements them.
 //!
-//! The same row of a table runs with the kernel at both ends (the control) and with our stack in place of either. So
+//! Each row of a table runs with the kernel at both ends (the control) and with our stack in place of either. So
 //! tests speak to [`ClientEnd`] and [`ServerEnd`]; who stands behind them is the test bed's choice.
 use crate::netns::{Addresses, IpVersion};
 use proto::Outcome;

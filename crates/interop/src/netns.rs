@@ -70,14 +70,14 @@ impl Host {
         (host, end)
     }
 
-    /// The same with the device as our stack opens it, `offload` as in [`device::tun::Builder::offload`].
+    /// A host, and its TUN device as our stack opens it; `offload` as in [`device::tun::Builder::offload`].
     pub fn with_tun(addresses: Addresses, offload: bool) -> (Host, Tun) {
         let host = Host::bare(addresses);
         let tun = host.run(|| tun_builder(addresses).offload(offload).open().expect("a TUN device"));
         (host, tun)
     }
 
-    /// The same with a device to which another program can attach.
+    /// A host with a persistent TUN device, to which another program can attach.
     pub fn with_free_tun(addresses: Addresses) -> Host {
         let host = Host::bare(addresses);
         host.run(|| drop(tun_builder(addresses).persistent(true).open().expect("a TUN device")));
@@ -95,7 +95,7 @@ impl Host {
         Host { namespace: namespace.expect("namespaces, which the test asked for before"), addresses }
     }
 
-    /// The same namespace once more.
+    /// Another handle of this host's namespace.
     pub fn share(&self) -> Host {
         let namespace = self.namespace.try_clone().expect("a descriptor");
         Host { namespace, addresses: self.addresses }

@@ -46,7 +46,7 @@ table! {
     sendmsg(c_int, *const msghdr, c_int) -> ssize_t;
     /// Variadic in C; its third argument lies where a fixed one would, and means nothing to commands without.
     fcntl(c_int, c_int, usize) -> c_int;
-    /// Likewise.
+    /// Variadic in C, as `fcntl`.
     ioctl(c_int, c_ulong, usize) -> c_int;
     close(c_int) -> c_int;
     shutdown(c_int, c_int) -> c_int;

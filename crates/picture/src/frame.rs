@@ -21,7 +21,7 @@ impl Frame {
         }
     }
 
-    /// The same in the units of the data.
+    /// A share of the frame in the units of the data, as SVG coordinates.
     pub(crate) fn data(self, share: f64, margins: f64) -> String {
         match self {
             Frame::Fluid => trimmed(share * UNITS),

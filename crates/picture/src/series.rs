@@ -106,7 +106,7 @@ impl Series {
         values.filter(|value| value.is_finite()).fold(0.0, f64::max)
     }
 
-    /// The same picture with fewer points: of each of `parts` of the axis the first, least, greatest and last value; bars of one part that
+    /// A series that looks alike and has fewer points: of each of `parts` of the axis the first, least, greatest and last value; bars of one part that
     /// follow each other are joined.
     pub(crate) fn thinned(&self, end: f64, parts: usize) -> Series {
         if self.points.len() <= 4 * parts || end <= 0.0 {

@@ -198,7 +198,7 @@ pub(crate) struct Options {
     pub(crate) tos: u8,
     pub(crate) ttl: Option<u8>,
     pub(crate) min_ttl: u8,
-    /// The same of IPv6: `IPV6_TCLASS`, `IPV6_UNICAST_HOPS`, `IPV6_MINHOPCOUNT`.
+    /// What IPv6 has in their place: `IPV6_TCLASS`, `IPV6_UNICAST_HOPS`, `IPV6_MINHOPCOUNT`.
     pub(crate) tclass: u8,
     pub(crate) hops: Option<u8>,
     pub(crate) min_hops: u8,

@@ -50,7 +50,7 @@ impl Checksum {
         Checksum { sum, odd: false }
     }
 
-    /// The same of TCP over IPv4, from the addresses as they lie in the header, in the machine's order.
+    /// The pseudo-header of TCP over IPv4, from the addresses as they lie in the header, in the machine's order.
     #[inline(always)]
     pub(crate) fn pseudo_header_v4(src: u32, dst: u32, len: u32) -> Checksum {
         let addresses = u64::from(src) + u64::from(dst);

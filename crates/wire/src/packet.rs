@@ -278,7 +278,7 @@ impl TxPacket {
         })
     }
 
-    /// The same of the length that nearly every header has.
+    /// Copies a header of `LEN` bytes, known at compile time, and sums what the checksum covers of it. `None`: it has another length.
     #[inline(always)]
     fn copy_usual<const LEN: usize>(&self, to: &mut [u8]) -> Option<Checksum> {
         let to: &mut [u8; LEN] = to.try_into().ok()?;

@@ -51,7 +51,7 @@ impl Arena {
         Ok(answers)
     }
 
-    /// The same of packets that come together.
+    /// Sends packets that arrive together and measures what they take; returns what is sent.
     ///
     /// # Errors
     /// The victim's.

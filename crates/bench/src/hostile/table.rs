@@ -8,7 +8,7 @@ use core::fmt::Write as _;
 pub struct Row {
     case: Case,
     nanos: f64,
-    /// The same in ordinary data packets.
+    /// What a packet costs, in ordinary data packets.
     cost: f64,
     /// Nanoseconds in Linux.
     linux: Option<f64>,

@@ -12,7 +12,7 @@ use proto::{
 
 /// The address of who is attacked, and its port that listens.
 pub const HOST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
-/// The same of IPv6.
+/// Its IPv6 address.
 pub const HOST_V6: Ipv6Addr = Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 2);
 /// The port that listens.
 pub const PORT: u16 = 80;

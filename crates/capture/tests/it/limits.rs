@@ -85,7 +85,7 @@ fn what_waits_for_a_retransmission_waits_for_the_repair() {
     assert_eq!(server.waited(Limit::Congestion), ms(40), "from the acknowledgement on it goes on as usual");
 }
 
-/// The same conversation captured at the client: acknowledgements reach the sender, and release text, a round trip later.
+/// A capture at the client: acknowledgements reach the sender, and release text, a round trip later.
 #[test]
 fn a_capture_at_the_receiver_places_acknowledgements_at_the_sender() {
     let seen = connection(&[

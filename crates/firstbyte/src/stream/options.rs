@@ -7,9 +7,6 @@ use std::time::Duration;
 /// Options. All may be changed at any time; those of accepted streams begin as
 /// [`socket_options`](crate::TcpListenerBuilder::socket_options) says.
 ///
-/// Setters fail with [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and like getters
-/// with [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
-///
 /// ```
 /// # async fn example(stream: firstbyte::TcpStream) -> std::io::Result<()> {
 /// use tokio::io::AsyncWriteExt;
@@ -29,7 +26,7 @@ impl TcpStream {
     /// All options as they are.
     ///
     /// # Errors
-    /// See above.
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn options(&self) -> io::Result<SocketOptions> {
         self.connection.options()
     }
@@ -37,7 +34,8 @@ impl TcpStream {
     /// Changes one option.
     ///
     /// # Errors
-    /// See above.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
+    /// once the stack is shut down.
     pub fn set_option(&self, option: SocketOption) -> io::Result<()> {
         self.connection.set_option(option)
     }
@@ -45,7 +43,7 @@ impl TcpStream {
     /// Is Nagle off?
     ///
     /// # Errors
-    /// See above.
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn nodelay(&self) -> io::Result<bool> {
         Ok(self.options()?.nodelay)
     }
@@ -53,7 +51,8 @@ impl TcpStream {
     /// Nagle off (`true`: small segments leave at once) or on.
     ///
     /// # Errors
-    /// See above.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
+    /// once the stack is shut down.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.set_option(SocketOption::NoDelay(nodelay))
     }
@@ -62,7 +61,8 @@ impl TcpStream {
     /// is smaller waits for it, at most for a retransmission time-out (200 ms or more) after all else was acknowledged.
     ///
     /// # Errors
-    /// See above.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
+    /// once the stack is shut down.
     pub fn set_cork(&self, cork: bool) -> io::Result<()> {
         self.set_option(SocketOption::Cork(cork))
     }
@@ -71,7 +71,8 @@ impl TcpStream {
     /// (`TCP_QUICKACK`). Neither lasts: the connection adapts to what happens.
     ///
     /// # Errors
-    /// See above.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
+    /// once the stack is shut down.
     pub fn set_quickack(&self, quickack: bool) -> io::Result<()> {
         self.set_option(SocketOption::QuickAck(quickack))
     }
@@ -83,7 +84,8 @@ impl TcpStream {
     /// Interval and number of the probes are [`SocketOption`]s.
     ///
     /// # Errors
-    /// See above.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
+    /// once the stack is shut down.
     pub fn set_keepalive(&self, time: Option<Duration>) -> io::Result<()> {
         if time.is_some() {
             self.set_option(SocketOption::KeepAliveTime(time))?;
@@ -95,7 +97,8 @@ impl TcpStream {
     /// long (`TCP_USER_TIMEOUT`). `None`: after about a quarter of an hour, as the stack's settings say.
     ///
     /// # Errors
-    /// See above.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
+    /// once the stack is shut down.
     pub fn set_user_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.set_option(SocketOption::UserTimeout(timeout))
     }
@@ -104,7 +107,8 @@ impl TcpStream {
     /// be chosen late: for streams of frames, or priorities. `None`: as many as the send buffer takes.
     ///
     /// # Errors
-    /// See above.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
+    /// once the stack is shut down.
     pub fn set_notsent_lowat(&self, bytes: Option<u32>) -> io::Result<()> {
         self.set_option(SocketOption::NotsentLowat(bytes))
     }
@@ -113,7 +117,8 @@ impl TcpStream {
     /// advises). `false`: it is read by [`read_urgent`](Self::read_urgent), as BSD's and Linux's sockets do unless told otherwise.
     ///
     /// # Errors
-    /// See above.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
+    /// once the stack is shut down.
     pub fn set_oob_inline(&self, inline: bool) -> io::Result<()> {
         self.set_option(SocketOption::UrgentApart(!inline))
     }
@@ -121,7 +126,7 @@ impl TcpStream {
     /// See [`set_linger`](Self::set_linger).
     ///
     /// # Errors
-    /// See above.
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted) once the stack is shut down.
     pub fn linger(&self) -> io::Result<Option<Duration>> {
         Ok(self.options()?.linger)
     }
@@ -130,7 +135,8 @@ impl TcpStream {
     /// `Some(t)`, deliver it, but reset after `t`. Dropping never blocks.
     ///
     /// # Errors
-    /// See above.
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a value that Linux refuses too, and [`ConnectionAborted`](io::ErrorKind::ConnectionAborted)
+    /// once the stack is shut down.
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
         self.set_option(SocketOption::Linger(linger))
     }

@@ -69,7 +69,7 @@ fn four_packets() {
     });
 }
 
-/// The same server with Linux's habits: nothing rides on the SYN-ACK, the reply follows it.
+/// A server of ours with Linux's habits: nothing rides on the SYN-ACK, the reply follows it.
 #[test]
 fn reply_behind_the_syn_ack_as_linux() {
     if !ready(&[CURL, TCPDUMP]) {

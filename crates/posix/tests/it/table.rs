@@ -70,7 +70,7 @@ macro_rules! calls {
         trait Calls {
             /// Lets arrive what was sent.
             fn deliver(&self);
-            /// The same, where it is waited for anyway.
+            /// Lets arrive what was sent, before a call that waits for it anyway.
             fn deliver_at_once(&self);
             $(fn $name(&self $(, $argument: $type)*) -> Given;)+
         }

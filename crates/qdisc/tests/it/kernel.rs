@@ -1,4 +1,4 @@
-//! The same commands and the same packets on this machine's kernel and on ours: texts, order, drops and counters agree.
+//! Commands and packets played on this machine's kernel and on ours: texts, order, drops and counters agree.
 //!
 //! Needs root, iproute2 and Python; elsewhere each test prints a line that begins with `SKIPPED`. The kernel's disciplines are
 //! pfifo, bfifo, pfifo_head_drop, pfifo_fast, tbf and htb; where one is missing in the kernel at hand the test is skipped too.

@@ -163,7 +163,7 @@ fn written(script: &Script) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The same conversation at a place.
+/// A script moved to a place: other sizes of segments, the same conversation.
 fn moved(script: &Script, place: &Place) -> Script {
     let mut script = script.clone();
     let sizes = Sizes::new(&script, place);

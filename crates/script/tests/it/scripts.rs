@@ -150,7 +150,7 @@ fn cookie(key: &str, setup: &Setup) -> String {
     cookie.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The same conversation with other keys, between other addresses.
+/// A script with other keys, between other addresses: the same conversation.
 fn moved(source: &str) -> String {
     let mut text = source.to_owned();
     for key in keys(source) {

@@ -2,7 +2,7 @@
 //! or those that a SYN mostly has. Written, and read, in one pass, every offset constant. Reading leaves other options of TCP than
 //! timestamps to [`TcpOptions::parse`]. `plain/ip.rs` has the IP headers.
 //!
-//! The same bytes as [`TxPacket::write_tcp`] writes for such a header, and the same values as [`IpHeader::parse`](crate::IpHeader::parse) and
+//! What is written are the bytes that [`TxPacket::write_tcp`] writes for such a header, and what is read are the values that [`IpHeader::parse`](crate::IpHeader::parse) and
 //! [`TcpHeader::parse`](crate::TcpHeader::parse) find in it; anything else is left to them.
 mod ip;
 
@@ -138,7 +138,7 @@ impl TxPacket {
         self.end_plain::<V6_LEN>(options_len, gso_size, partial);
     }
 
-    /// The same of a SYN with these options, if they are what nearly all have: MSS, window scale, SACK permitted, timestamps, and perhaps
+    /// Writes a SYN or SYN-ACK with these options, if they are what nearly all have: MSS, window scale, SACK permitted, timestamps, and perhaps
     /// Fast Open. The segment's timestamps are not looked at. False: they are not, and nothing is written.
     pub fn write_syn(&mut self, segment: &PlainSegment, options: &TcpOptions, partial: bool) -> bool {
         match segment.v4_addresses() {

@@ -184,7 +184,7 @@ fn a_packet_larger_than_64_kib_is_cut_rightly() {
     assert!(segments.iter().all(|segment| parse_tcp_packet(segment).is_ok()));
 }
 
-/// The same without options.
+/// A plain segment with the fields of these headers, without their options.
 fn plain_of(ip: &IpHeader, tcp: &TcpHeader, payload_len: usize) -> PlainSegment {
     PlainSegment {
         addresses: (ip.src, ip.dst),

@@ -151,7 +151,7 @@ proptest! {
         let _ = following(&first, &second);
     }
 
-    /// The same bytes twice, so that ports and lengths agree.
+    /// Two packets of the same bytes, so that ports and lengths agree.
     #[test]
     fn no_bytes_twice_make_it_panic(mut bytes: Vec<u8>, version in prop_oneof![Just(0x45u8), Just(0x60)], cut in 0..40usize) {
         if let Some(first) = bytes.first_mut() {

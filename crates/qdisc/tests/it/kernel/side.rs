@@ -142,7 +142,7 @@ fn ours(script: &str) -> String {
     play(script).0
 }
 
-/// The same in virtual time. As in the kernel each enqueue is followed by dequeues until nothing comes, and a wait by more.
+/// Plays a script in virtual time. As in the kernel each enqueue is followed by dequeues until nothing comes, and a wait by more.
 fn play(script: &str) -> (String, bool) {
     let mut stands_still = true;
     let mut side = Ours {

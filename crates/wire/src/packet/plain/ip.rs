@@ -45,7 +45,7 @@ impl PlainSegment {
         PlainSegment::read_tcp(fields, V4_LEN, segment)
     }
 
-    /// The same of IPv6.
+    /// Reads an IPv6 packet with a plain TCP segment, `verify`ing its checksum; `None` for any other packet.
     #[inline(always)]
     pub fn read_v6(packet: &[u8], verify: bool) -> Option<(PlainSegment, Layout)> {
         let ip: &[u8; V6_LEN] = packet.first_chunk()?;
