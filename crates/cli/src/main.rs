@@ -7,6 +7,7 @@
 //! - [`bdp`]: what a path needs of windows and buffers;
 //! - [`pcap`]: what Fast Open did in a capture, and what limited its connections;
 //! - [`doctor`]: what the kernel's TCP does on this host, and the command that mends it;
+//! - [`explain`]: does Fast Open work to a server, and if not, who broke it;
 //! - [`script`](mod@script): scripts in packetdrill's language, in virtual time;
 //! - [`ss`] and [`route`]: sockets and routes, of the kernel or of a stack that runs;
 //! - [`nstat`], [`sysctl`] and [`tc`]: the kernel's counters, settings and queues.
@@ -20,6 +21,7 @@ mod color;
 mod control;
 mod doctor;
 mod escape;
+mod explain;
 mod failure;
 mod get;
 mod lab;
@@ -67,6 +69,7 @@ enum Verb {
     Pcap(pcap::PcapArgs),
     Script(script::ScriptArgs),
     Doctor(doctor::DoctorArgs),
+    Explain(explain::ExplainArgs),
     Ss(ss::SsArgs),
     Nstat(nstat::NstatArgs),
     Sysctl(sysctl::SysctlArgs),
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Verb::Pcap(args) => pcap::run(&args),
         Verb::Script(args) => script::run(&args),
         Verb::Doctor(args) => doctor::run(&args),
+        Verb::Explain(args) => explain::run(&args),
         Verb::Ss(args) => ss::run(&args),
         Verb::Nstat(args) => nstat::run(&args),
         Verb::Sysctl(args) => sysctl::run(&args),

@@ -412,8 +412,7 @@ fn agreed(tcp: &TcpHeader, hop_limit: u8) -> Agreed {
             || ace == (Flags::CWR | Flags::ECE)
             || ace == Flags::AE
             || ace == (Flags::AE | Flags::CWR),
-        window: tcp.window,
-        hop_limit,
+        hop_limit: Some(hop_limit),
     }
 }
 

@@ -151,9 +151,11 @@ impl Seen<'_> {
                 no(plain.sack, "SACK"),
                 no(plain.timestamps, "timestamps")
             ));
-            let hops = [64_u8, 128, 255].into_iter().find(|first| *first >= plain.hop_limit).unwrap_or(255)
-                - plain.hop_limit;
-            words.push(format!("the server is {hops} routers away"));
+            if let Some(left) = plain.hop_limit {
+                // What senders begin with.
+                let begun = [64_u8, 128, 255].into_iter().find(|begun| *begun >= left).unwrap_or(255);
+                words.push(format!("the server is {} routers away", begun - left));
+            }
         }
         for (probe, what) in [(Probe::Ecn, "ECN"), (Probe::AccurateEcn, "Accurate ECN")] {
             if let Some(visit) = self.of(probe) {
@@ -169,7 +171,9 @@ impl Seen<'_> {
                 });
             }
         }
-        if let Some(most) = self.0.iter().filter(|visit| visit.reply > 0).max_by_key(|visit| visit.segments) {
+        if let Some(most) =
+            self.0.iter().filter(|visit| visit.segments > 0).max_by_key(|visit| visit.segments)
+        {
             words.push(format!(
                 "{} segments, {} bytes of a reply came before any was acknowledged",
                 most.segments, most.reply
@@ -178,10 +182,17 @@ impl Seen<'_> {
         words
     }
 
+    /// The best of each kind: what else the server had to do at that moment is not the path's.
     fn saves(&self) -> Option<f64> {
-        let plain = self.of(Probe::Plain)?.first_byte_ms?;
-        let fast = self.of(Probe::Cookie).or_else(|| self.of(Probe::Request))?.first_byte_ms?;
-        Some(((plain - fast) * 1000.0).round() / 1000.0)
+        let best = |probes: &[Probe]| {
+            let times = probes.iter().filter_map(|probe| self.of(*probe)?.first_byte_ms);
+            times.min_by(f64::total_cmp)
+        };
+        let (slow, fast) = match best(&[Probe::Cookie, Probe::CookieAgain]) {
+            Some(fast) => (best(&[Probe::Plain, Probe::Request])?, fast),
+            None => (best(&[Probe::Plain])?, best(&[Probe::Request])?),
+        };
+        Some(((slow - fast) * 1000.0).round() / 1000.0)
     }
 }
 

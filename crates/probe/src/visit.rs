@@ -65,8 +65,6 @@ pub struct Agreed {
     pub ecn: bool,
     /// Accurate ECN.
     pub accurate_ecn: bool,
-    /// The window, unscaled as in every SYN-ACK.
-    pub window: u16,
-    /// Hops that were left of its packet.
-    pub hop_limit: u8,
+    /// Hops that were left of its packet, where they were seen.
+    pub hop_limit: Option<u8>,
 }

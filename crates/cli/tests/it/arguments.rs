@@ -13,6 +13,7 @@ fn help_is_as_it_was() {
         ("bdp", &["bdp", "--help"][..]),
         ("script", &["script", "--help"][..]),
         ("doctor", &["doctor", "--help"][..]),
+        ("explain", &["explain", "--help"][..]),
         ("ss", &["ss", "--help"][..]),
         ("nstat", &["nstat", "--help"][..]),
         ("sysctl", &["sysctl", "--help"][..]),
@@ -34,7 +35,10 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 40] = [
+    let cases: [(&[&str], &str); 43] = [
+        (&["explain", "http://a/"], "not a URL"),
+        (&["explain", "a", "--tun", "x"], "--address"),
+        (&["explain", "a", "--request", "\\x"], "comes r, n or"),
         (&["sysctl", "-w", "a=1"], "the kernel's settings are only shown"),
         (&["metrics", "delete", "10.0.0.1"], "say whose: a FILE of --cache before it"),
         (&["metrics", "flush"], "<FILE"),

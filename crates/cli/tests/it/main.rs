@@ -3,6 +3,7 @@
 mod arguments;
 mod doctor;
 mod ending;
+mod explain;
 mod get;
 mod hostile;
 mod lab;

@@ -1,0 +1,250 @@
+//! `firstbyte explain`: does Fast Open work between here and a server, and if not, who broke it.
+//!
+//! - `explain/kernel.rs`: visits by the kernel's sockets; with `--tun`, `probe` sends SYNs of its own instead;
+//! - `explain/report.rs`: what was seen and what it means, as text and as JSON.
+mod kernel;
+mod report;
+
+use crate::failure::Failure;
+use crate::terminal::print;
+use crate::values::{self, Cidr};
+use clap::Args;
+use firstbyte::device::tun::Tun;
+use probe::plan::{HOPS_MAX, PACKETS_MAX};
+use probe::{Cause, Ends, Probe, Prober, Verdict};
+use report::Report;
+use std::hash::{BuildHasher, RandomState};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Say whether TCP Fast Open works between here and a server, and if not, who broke it, from a few SYNs of different forms.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  firstbyte explain example.org\n  firstbyte explain --dry-run 192.0.2.1:443\n  sudo firstbyte explain --tun firstbyte2 --address 10.79.0.2/24 192.0.2.1\n\n\
+                  Without --tun the kernel's sockets are used: no rights are needed, but the kernel decides what its SYNs are like.\n\
+                  With --tun they are our own, from an address of our own: the kernel must forward (net.ipv4.ip_forward = 1), and\n\
+                  masquerade the address where the server does not know the way back.\n\n\
+                  Exit codes: 0 Fast Open works, 1 it does not, or it could not be tried, 2 wrong arguments."
+)]
+pub(crate) struct ExplainArgs {
+    /// The server; the port is 80 unless it is said.
+    #[arg(value_name = "HOST[:PORT]", value_parser = target)]
+    target: Target,
+    /// Only over IPv4.
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// Only over IPv6.
+    #[arg(short = '6', long)]
+    ipv6: bool,
+    /// What an application would say first; \r, \n and \\ are understood.
+    #[arg(long, value_name = "TEXT", default_value = r"GET / HTTP/1.0\r\n\r\n", value_parser = unescaped)]
+    request: Bytes,
+    /// Wait so long for an answer to a SYN before it is sent again. With --tun only.
+    #[arg(long, value_name = "TIME", value_parser = values::positive_duration, requires = "tun")]
+    patience: Option<Duration>,
+    /// Send SYNs of our own through this TUN device, created if it is not there.
+    #[arg(long, value_name = "NAME", requires = "address")]
+    tun: Option<String>,
+    /// Our own address on it, with its prefix length; once for each version of IP.
+    #[arg(long, value_name = "ADDR/LEN", requires = "tun")]
+    address: Vec<Cidr>,
+    /// Say what would be sent, and send nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// JSON instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A name or an address, and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Target {
+    host: String,
+    port: u16,
+}
+
+#[derive(Clone, Debug)]
+struct Bytes(Vec<u8>);
+
+/// Runs the verb.
+pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
+    if args.dry_run {
+        return print(&plan(args));
+    }
+    let mut all_work = true;
+    for server in args.servers()? {
+        let report = match &args.tun {
+            Some(name) => own(args, name, server)?,
+            None => kernel::visits(server, &args.request.0)
+                .map(|visits| Report::new(server, "the kernel's sockets".to_owned(), visits))?,
+        };
+        all_work &= matches!(report.verdict.cause, Cause::Works | Cause::WorksSmall);
+        print(&if args.json { report.json() + "\n" } else { report.text() })?;
+    }
+    Ok(ExitCode::from(u8::from(!all_work)))
+}
+
+impl ExplainArgs {
+    /// The first address of each version.
+    fn servers(&self) -> Result<Vec<SocketAddr>, Failure> {
+        let Target { host, port } = &self.target;
+        let found = (host.as_str(), *port).to_socket_addrs();
+        let found: Vec<SocketAddr> =
+            found.map_err(|error| Failure::failed(format!("cannot resolve {host}: {error}")))?.collect();
+        let usable = |address: &&SocketAddr| {
+            let wanted = if address.is_ipv4() { !self.ipv6 } else { !self.ipv4 };
+            let have =
+                self.tun.is_none() || self.address.iter().any(|own| own.addr.is_ipv4() == address.is_ipv4());
+            wanted && have
+        };
+        let (v4, v6) = (
+            found.iter().filter(usable).find(|address| address.is_ipv4()),
+            found.iter().filter(usable).find(|address| address.is_ipv6()),
+        );
+        let servers: Vec<SocketAddr> = v4.into_iter().chain(v6).copied().collect();
+        match servers.is_empty() {
+            true => Err(Failure::failed(format!("{host} has no address that can be tried like this"))),
+            false => Ok(servers),
+        }
+    }
+}
+
+fn own(args: &ExplainArgs, name: &str, server: SocketAddr) -> Result<Report, Failure> {
+    let same = |own: &&Cidr| own.addr.is_ipv4() == server.is_ipv4();
+    let local = args.address.iter().find(same).map(|own| own.addr);
+    let Some(local) = local else { return Err(Failure::usage("--address has none of that version of IP")) };
+    let device = open(args, name)?;
+    let seed = RandomState::new().hash_one(server);
+    let mut prober = Prober::new(device, Ends { local, server }, &args.request.0, seed);
+    if let Some(patience) = args.patience {
+        prober = prober.patience(patience);
+    }
+    let failed = |error: std::io::Error| Failure::failed(format!("{name}: {error}"));
+    let visits = prober.all(|_| {}).map_err(failed)?;
+    let mut report = Report::new(server, format!("SYNs of our own, from {local} through {name}"), visits);
+    // Where on the way they are lost.
+    if report.verdict.cause == Cause::DataDropped {
+        report.hops = prober.hops(HOPS_MAX).map_err(failed)?;
+    }
+    if report.verdict.cause == Cause::Unreachable {
+        report.verdict.fix +=
+            " With --tun: does the kernel forward and masquerade (sysctl net.ipv4.ip_forward, nft)?";
+    }
+    report.packets = Some(prober.packets());
+    Ok(report)
+}
+
+fn open(args: &ExplainArgs, name: &str) -> Result<Tun, Failure> {
+    let mut builder = Tun::builder().name(name).offload(false);
+    // The other end of the wire is the kernel.
+    if firstbyte::device::interface::find(name).is_err() {
+        for own in &args.address {
+            let neighbour = own
+                .neighbour()
+                .ok_or_else(|| Failure::usage(format!("{own} leaves no address for the kernel's side")))?;
+            builder = builder.address(neighbour.addr, neighbour.prefix_len);
+        }
+    }
+    builder.open().map_err(|error| Failure::failed(error.to_string()))
+}
+
+fn plan(args: &ExplainArgs) -> String {
+    let Target { host, port } = &args.target;
+    let probes: Vec<Probe> = match args.tun {
+        Some(_) => Probe::ALL.to_vec(),
+        None => kernel::PROBES.to_vec(),
+    };
+    let mut text = format!("To {host}, port {port}, over each version of IP that both have:\n");
+    for (at, probe) in probes.iter().enumerate() {
+        text += &format!("  {}. {}\n", at + 1, probe.words());
+    }
+    let most = probes.len() * PACKETS_MAX;
+    match args.tun {
+        Some(_) => {
+            text += &format!(
+                "Each ends by a reset. At most {most} packets; where SYNs with data are lost, {HOPS_MAX} more with a small hop limit.\n"
+            );
+        }
+        None => {
+            text +=
+                "Each is a connection of the kernel's, which is closed after the first bytes of the reply.\n"
+        }
+    }
+    text + "One after another, 100 ms apart. Those that need a cookie are left out where there is none.\n"
+}
+
+/// HOST, HOST:PORT, ADDRESS, [V6] or [V6]:PORT.
+fn target(text: &str) -> Result<Target, String> {
+    let port = |text: &str| match text.parse::<u16>() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(format!("`{text}` is no port")),
+    };
+    let whole = |host: &str| Target { host: host.to_owned(), port: 80 };
+    if text.contains('/') {
+        return Err("a host and a port, as in example.org:443, not a URL".to_owned());
+    }
+    if let Some((host, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        let target = whole(host);
+        return match rest.strip_prefix(':') {
+            Some(number) => Ok(Target { port: port(number)?, ..target }),
+            None if rest.is_empty() => Ok(target),
+            None => Err("write [ADDRESS]:PORT".to_owned()),
+        };
+    }
+    if text.parse::<IpAddr>().is_ok() {
+        return Ok(whole(text));
+    }
+    match text.split_once(':') {
+        _ if text.is_empty() => Err("say which host".to_owned()),
+        Some(("", _)) => Err("say which host".to_owned()),
+        Some((host, number)) => Ok(Target { port: port(number)?, ..whole(host) }),
+        None => Ok(whole(text)),
+    }
+}
+
+fn unescaped(text: &str) -> Result<Bytes, String> {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'\\' => match rest.next() {
+                Some(b'r') => b'\r',
+                Some(b'n') => b'\n',
+                Some(b'\\') => b'\\',
+                _ => return Err(r"after a \ comes r, n or \".to_owned()),
+            },
+            byte => byte,
+        });
+    }
+    match bytes.len() {
+        0 => Err("nothing would be sent".to_owned()),
+        1..=1000 => Ok(Bytes(bytes)),
+        _ => Err("at most 1000 bytes: it must fit a SYN".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_and_requests_are_read() {
+        let read = |text: &str| target(text).map(|Target { host, port }| format!("{host} {port}"));
+        for (text, expected) in [
+            ("example.org", "example.org 80"),
+            ("example.org:443", "example.org 443"),
+            ("192.0.2.1", "192.0.2.1 80"),
+            ("2001:db8::1", "2001:db8::1 80"),
+            ("[2001:db8::1]:443", "2001:db8::1 443"),
+            ("[2001:db8::1]", "2001:db8::1 80"),
+        ] {
+            assert_eq!(read(text).as_deref(), Ok(expected));
+        }
+        for wrong in ["", ":80", "a:0", "a:x", "http://a/", "[::1]80"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(unescaped(r"a\r\n\\").unwrap().0, b"a\r\n\\");
+        assert!(unescaped(r"a\x").is_err() && unescaped("").is_err());
+    }
+}

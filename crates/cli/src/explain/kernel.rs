@@ -1,0 +1,166 @@
+//! Visits by the kernel's sockets: no rights are needed, and the kernel says what became of its SYN.
+use crate::failure::Failure;
+use doctor::sample::Info;
+use doctor::sources;
+use probe::{Agreed, Answer, Probe, Visit};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// What the kernel can be made to send.
+pub(super) const PROBES: [Probe; 4] = [Probe::Plain, Probe::Request, Probe::Cookie, Probe::CookieAgain];
+/// Long enough for a SYN with data, and a plain one behind it, to be lost once each.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(100);
+/// MSG_FASTOPEN (include/linux/socket.h).
+const FAST_OPEN: u32 = 0x2000_0000;
+/// TCPI_OPT_*: timestamps, SACK, window scale, ECN, SYN data acknowledged (include/uapi/linux/tcp.h).
+const TIMESTAMPS: u8 = 1;
+const SACK: u8 = 2;
+const SCALE: u8 = 4;
+const ECN: u8 = 8;
+const SYN_DATA: u8 = 32;
+
+/// All that make sense, one after another.
+pub(super) fn visits(server: SocketAddr, request: &[u8]) -> Result<Vec<Visit>, Failure> {
+    let mut visits = Vec::new();
+    for probe in PROBES {
+        let known = cookie(server).is_some();
+        match probe {
+            // The kernel takes the cookie that it has.
+            Probe::Request if known => continue,
+            Probe::Cookie | Probe::CookieAgain if !known => continue,
+            _ => {}
+        }
+        let visit = visit(probe, server, request)?;
+        let reached = visit.answer == Answer::SynAck;
+        visits.push(visit);
+        if !reached {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(visits)
+}
+
+fn visit(probe: Probe, server: SocketAddr, request: &[u8]) -> Result<Visit, Failure> {
+    let before = cookie(server);
+    let begun = Instant::now();
+    let opened = match probe {
+        Probe::Plain => plain(server, request),
+        _ => fast(server, request),
+    };
+    let answered = begun.elapsed();
+    let sent = if probe.has_data() { request.len() } else { 0 };
+    let mut visit = Visit {
+        probe,
+        syns: 1,
+        fell_back: false,
+        answer: Answer::SynAck,
+        answered_ms: None,
+        sent,
+        acknowledged: 0,
+        cookie: None,
+        agreed: None,
+        first_byte_ms: None,
+        segments: 0,
+        reply: 0,
+    };
+    let mut stream = match opened {
+        Ok(stream) => stream,
+        Err(error) => {
+            visit.answer = match error.kind() {
+                ErrorKind::ConnectionRefused => Answer::Reset,
+                ErrorKind::Unsupported => return Err(switched_off()),
+                ErrorKind::TimedOut | ErrorKind::WouldBlock => Answer::Nothing,
+                ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
+                    Answer::Unreachable(server.ip())
+                }
+                _ => return Err(Failure::failed(format!("{server}: {error}"))),
+            };
+            return Ok(visit);
+        }
+    };
+    let _ = stream.set_read_timeout(Some(PATIENCE));
+    let mut buffer = [0; 4096];
+    // A server that says nothing, or resets, has sent no reply.
+    let read = stream.read(&mut buffer).unwrap_or(0);
+    if read > 0 {
+        visit.first_byte_ms = Some(millis(begun.elapsed()));
+        visit.reply = read;
+    }
+    if probe == Probe::Plain {
+        visit.answered_ms = Some(millis(answered));
+    }
+    if let Some(info) = info(&stream) {
+        // 3: the SYN was sent again (TFO_SYN_RETRANSMITTED).
+        visit.fell_back = info.fastopen_client_fail == 3;
+        visit.syns += if visit.fell_back || visit.reply == 0 { info.total_retrans as usize } else { 0 };
+        visit.acknowledged = if info.options & SYN_DATA != 0 { sent } else { 0 };
+        visit.agreed = Some(agreed(&info));
+        if probe != Probe::Plain && info.rtt > 0 {
+            visit.answered_ms = Some(f64::from(info.min_rtt.min(info.rtt)) / 1000.0);
+        }
+    }
+    visit.cookie = cookie(server).filter(|now| before.as_ref() != Some(now));
+    Ok(visit)
+}
+
+fn plain(server: SocketAddr, request: &[u8]) -> std::io::Result<TcpStream> {
+    let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+    stream.write_all(request)?;
+    Ok(stream)
+}
+
+/// The data goes with the SYN where the kernel has a cookie; else it asks for one, and sends the data behind the handshake.
+fn fast(server: SocketAddr, request: &[u8]) -> std::io::Result<TcpStream> {
+    let family = if server.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket(family, SocketType::STREAM, Some(ipproto::TCP))?;
+    set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
+    sendto(&socket, request, SendFlags::from_bits_retain(FAST_OPEN), &server)?;
+    Ok(TcpStream::from(socket))
+}
+
+fn switched_off() -> Failure {
+    Failure::failed(
+        "the client's half of Fast Open is off here: sysctl -w net.ipv4.tcp_fastopen=1 (bit 0x1), or send SYNs of our own with --tun",
+    )
+}
+
+/// What the kernel knows of this connection.
+fn info(stream: &TcpStream) -> Option<Info> {
+    let (local, peer) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
+    let sample = sources::sockets();
+    let socket = sample
+        .sockets
+        .iter()
+        .find(|socket| (socket.local_port, socket.peer_port) == (local.port(), peer.port()));
+    socket.and_then(|socket| socket.info)
+}
+
+/// The cookie that the kernel remembers for a server.
+fn cookie(server: SocketAddr) -> Option<String> {
+    let paths = sources::paths().unwrap_or_default();
+    let path = paths.iter().find(|path| path.peer.0 == server.ip() && path.fo_cookie)?;
+    Some(path.cookie.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn agreed(info: &Info) -> Agreed {
+    let timestamps = info.options & TIMESTAMPS != 0;
+    let options = if timestamps { 12 } else { 0 };
+    Agreed {
+        mss: u16::try_from(info.snd_mss + options).ok(),
+        window_scale: (info.options & SCALE != 0).then_some(info.snd_wscale),
+        sack: info.options & SACK != 0,
+        timestamps,
+        ecn: info.options & ECN != 0,
+        accurate_ecn: false,
+        hop_limit: None,
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}

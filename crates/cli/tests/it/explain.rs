@@ -1,0 +1,83 @@
+//! `firstbyte explain` as an operator runs it: over loopback, and through a TUN device, to a server of the kernel's.
+use crate::{run, stderr, stdout};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+
+/// Answers every connection; its threads end with the test's process.
+fn serve(address: &str, fast_open: &str) -> SocketAddr {
+    testnet::sysctl("net.ipv4.tcp_fastopen", fast_open);
+    let listener = TcpListener::bind(address).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let _ = stream.read(&mut [0; 2000]).and_then(|_| stream.write_all(b"hello"));
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn the_kernels_sockets_tell_whether_it_works() {
+    testnet::in_namespace(|| {
+        let server = serve("127.0.0.1:0", "1027").to_string();
+        let output = run(&["explain", &server]);
+        assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+        assert!(stdout(&output).contains("\nFast Open works."), "{}", stdout(&output));
+        let output = run(&["explain", &server, "--json"]);
+        let report: serde_json::Value = serde_json::from_str(stdout(&output)).unwrap();
+        assert_eq!(report["verdict"]["cause"], "works");
+        // The cookie is known by now, so that none is asked for.
+        let probes: Vec<_> =
+            report["visits"].as_array().unwrap().iter().map(|visit| &visit["probe"]).collect();
+        assert_eq!(probes, ["plain", "cookie", "cookie_again"]);
+        // The server's half off: the cookie is there and is ignored.
+        testnet::sysctl("net.ipv4.tcp_fastopen", "1");
+        let output = run(&["explain", &server, "--json"]);
+        assert_eq!(output.status.code(), Some(1));
+        let report: serde_json::Value = serde_json::from_str(stdout(&output)).unwrap();
+        assert_eq!(report["verdict"]["cause"], "ignored");
+        testnet::sysctl("net.ipv4.tcp_fastopen", "0");
+        let output = run(&["explain", &server]);
+        assert!(
+            stderr(&output).contains("the client's half of Fast Open is off here"),
+            "{}",
+            stderr(&output)
+        );
+    });
+}
+
+#[test]
+fn syns_of_our_own_go_through_a_tun_device() {
+    testnet::in_namespace(|| {
+        let port = serve("0.0.0.0:0", "1027").port();
+        let server = format!("10.79.0.1:{port}");
+        let output = run(&["explain", "--tun", "probe0", "--address", "10.79.0.2/24", &server]);
+        let said = stdout(&output);
+        assert_eq!(output.status.code(), Some(0), "{said}{}", stderr(&output));
+        assert!(
+            said.contains("SYNs of our own, from 10.79.0.2 through probe0\n\nFast Open works."),
+            "{said}"
+        );
+        for words in
+            ["Accurate ECN", "MSS 1460, window scale ", "the server is 0 routers away", "packets were sent."]
+        {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    });
+}
+
+#[test]
+fn a_dry_run_sends_nothing_and_says_what_it_would() {
+    let output =
+        run(&["explain", "--dry-run", "host.invalid:81", "--tun", "none0", "--address", "10.79.0.2/24"]);
+    let said = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        said.starts_with("To host.invalid, port 81,")
+            && said.contains("  8. a plain SYN that asks for Accurate ECN\n"),
+        "{said}"
+    );
+    assert!(said.contains("At most 40 packets"), "{said}");
+}
