@@ -2,7 +2,9 @@
 
 mod all;
 mod args;
+mod parallel;
 mod shelf;
+mod sweep;
 
 pub(crate) use args::LabArgs;
 
@@ -34,6 +36,7 @@ pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
             ))),
             found => print(&found),
         },
+        Some(Scenario::Sweep(args)) => sweep::run(&args),
         Some(Scenario::Check { files }) => shelf::check(&files),
         Some(Scenario::Run { file, output }) => shelf::run_file(&file, &output),
         Some(Scenario::Unknown(words)) => shelf::run_named(&words),
@@ -131,22 +134,27 @@ fn perform(scenario: Scenario) -> (Box<dyn Report>, OutputArgs) {
         | Scenario::Find { .. }
         | Scenario::Check { .. }
         | Scenario::Run { .. }
+        | Scenario::Sweep(_)
         | Scenario::Unknown(_) => unreachable!("`run` answers them"),
     }
 }
 
 fn draw(name: &str, report: &dyn Report, output: &OutputArgs) -> Result<(), Failure> {
     let question = CATALOGUE.iter().find(|entry| entry.name == name).map_or("", |entry| entry.question);
-    draw_document(|| document(name, question, report), output)
+    draw_document(|| document(name, question, report), output.html.as_deref(), output.svg.as_deref())
 }
 
 /// Writes the pictures that are asked for.
-fn draw_document(document: impl Fn() -> picture::Document, output: &OutputArgs) -> Result<(), Failure> {
+fn draw_document(
+    document: impl Fn() -> picture::Document,
+    html: Option<&Path>,
+    svg: Option<&Path>,
+) -> Result<(), Failure> {
     let write = |path: &Path, text: String| {
         std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))
     };
-    output.html.as_deref().map_or(Ok(()), |path| write(path, document().to_html()))?;
-    output.svg.as_deref().map_or(Ok(()), |path| write(path, document().to_svg()))
+    html.map_or(Ok(()), |path| write(path, document().to_html()))?;
+    svg.map_or(Ok(()), |path| write(path, document().to_svg()))
 }
 
 fn show(report: &dyn Report, output: &OutputArgs) -> Result<ExitCode, Failure> {

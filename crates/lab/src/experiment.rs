@@ -13,6 +13,7 @@
 //! - `play`: builds and runs a variant, `measure` and `seen` read figures off what was captured;
 //! - `talk`: a conversation with `tc`;
 //! - `outcome`: the figures beside what was expected, as a report;
+//! - `sweep`: the same played with other values and seeds, `swept` what came of it;
 //! - `shelf`: the experiments that come with the lab.
 
 mod device;
@@ -25,15 +26,20 @@ mod play;
 mod quantities;
 mod seen;
 mod shelf;
+mod sweep;
+mod swept;
 mod talk;
 pub(crate) mod units;
 
 pub use crate::report::Finding;
 pub use outcome::Outcome;
 pub use shelf::{SHELF, Shelved};
+pub use sweep::{Axis, Sample, Sweep};
+pub use swept::Swept;
 
 use file::{File, RunPart};
-use play::Variant;
+use formula::Formula;
+use play::{Played, Variant};
 
 /// An experiment, read and found to be well formed.
 #[derive(Clone, Debug)]
@@ -49,18 +55,19 @@ impl Experiment {
     /// # Errors
     /// What is wrong, where, and what was expected there.
     pub fn parse(text: &str) -> Result<Experiment, String> {
-        let question = text.lines().next().and_then(|line| line.strip_prefix('#')).map(str::trim);
-        let question = question.filter(|question| question.ends_with('?'));
-        let question =
-            question.ok_or("line 1: the first line is the question, as a comment that ends in `?`")?;
+        let question = question(text)?;
         let file: File = toml::from_str(text).map_err(|error| explained(&error))?;
+        Experiment::of(question, file)
+    }
+
+    fn of(question: String, file: File) -> Result<Experiment, String> {
         let runs = match file.run.is_empty() {
             // A conversation with tc alone needs no network.
             true if file.expect.is_empty() => Vec::new(),
             true => vec![RunPart { name: "run".into(), ..RunPart::default() }],
             false => file.run.clone(),
         };
-        let experiment = Experiment { question: question.to_owned(), file, runs };
+        let experiment = Experiment { question, file, runs };
         experiment.check()?;
         Ok(experiment)
     }
@@ -96,12 +103,16 @@ impl Experiment {
     /// # Errors
     /// Where a setting is refused, or a measure has nothing to measure.
     pub fn run(&self) -> Result<Outcome, String> {
-        let mut played = Vec::new();
-        for run in &self.runs {
-            let result = Variant::of(&self.file, run).play();
-            played.push(result.map_err(|error| format!("run `{}`: {error}", run.name))?);
-        }
+        let played = self.play_all()?;
         Outcome::new(self, played, talk::findings(&self.file.tc))
+    }
+
+    fn play_all(&self) -> Result<Vec<Played>, String> {
+        let play = |run: &RunPart| {
+            let played = Variant::of(&self.file, run).play();
+            played.map_err(|error| format!("run `{}`: {error}", run.name))
+        };
+        self.runs.iter().map(play).collect()
     }
 
     /// What can be seen without running.
@@ -121,24 +132,38 @@ impl Experiment {
             for bound in [&expect.is, &expect.at_least, &expect.at_most].into_iter().flatten() {
                 units::quantity(bound).map_err(wrong)?;
             }
-            for (name, arguments) in expect.that.measures() {
-                measure::check(name).map_err(wrong)?;
-                let run = arguments.first().map_or("", String::as_str);
-                if let ("device", Some(counter)) = (name, arguments.last()) {
-                    device::check(counter).map_err(wrong)?;
-                }
-                if names.len() > 1 && !names.contains(&run) {
-                    let told = format!(
-                        "there is no run `{run}`{}; runs are: {}",
-                        nearest(run, &names),
-                        names.join(", ")
-                    );
-                    return Err(wrong(told));
-                }
+            self.check_formula(&expect.that).map_err(wrong)?;
+        }
+        Ok(())
+    }
+
+    /// Does it name measures and runs that there are?
+    fn check_formula(&self, formula: &Formula) -> Result<(), String> {
+        let names: Vec<&str> = self.runs.iter().map(|run| run.name.as_str()).collect();
+        for (name, arguments) in formula.measures() {
+            measure::check(name)?;
+            let run = arguments.first().map_or("", String::as_str);
+            if let ("device", Some(counter)) = (name, arguments.last()) {
+                device::check(counter)?;
+            }
+            if names.len() > 1 && !names.contains(&run) {
+                return Err(format!(
+                    "there is no run `{run}`{}; runs are: {}",
+                    nearest(run, &names),
+                    names.join(", ")
+                ));
             }
         }
         Ok(())
     }
+}
+
+/// The first line.
+fn question(text: &str) -> Result<String, String> {
+    let question = text.lines().next().and_then(|line| line.strip_prefix('#')).map(str::trim);
+    let question = question.filter(|question| question.ends_with('?'));
+    let told = "line 1: the first line is the question, as a comment that ends in `?`";
+    question.map(str::to_owned).ok_or_else(|| told.to_owned())
 }
 
 /// What `toml` says, and the nearest word to one that is not known.

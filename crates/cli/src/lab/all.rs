@@ -1,7 +1,7 @@
 //! `firstbyte lab all`: every scenario, as many at a time as there are cores, and the book of their pages.
 
 use super::args::{AllArgs, LabArgs, Scenario};
-use super::{perform, shelf};
+use super::{parallel, perform, shelf};
 use crate::failure::Failure;
 use crate::terminal::print;
 use ::lab::experiment::{Experiment, SHELF};
@@ -9,11 +9,8 @@ use ::lab::report::document;
 use ::lab::scenario::CATALOGUE;
 use clap::Parser;
 use picture::{Chapter, Leaf};
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A scenario that was run.
 struct Done {
@@ -31,7 +28,8 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
         CATALOGUE.iter().map(|entry| entry.name).chain(SHELF.iter().map(|shelved| shelved.name)).collect();
     let (i, n) = args.shard.unwrap_or((1, 1));
     let mine: Vec<&str> = names.into_iter().skip(i - 1).step_by(n).collect();
-    let done = run_each(&mine, args.html.as_deref())?;
+    let done = parallel::each(&mine, |name| (*name).to_owned(), |name| run_one(name, args.html.as_deref()));
+    let done: Vec<Done> = done.into_iter().collect::<Result<_, _>>()?;
     if let Some(folder) = &args.html {
         let index = folder.join("index.html");
         std::fs::write(&index, book(&done)).map_err(|error| Failure::file("write", &index, &error))?;
@@ -49,42 +47,6 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode, Failure> {
     text.push_str(&format!("{} scenarios, {failed} not as expected\n", done.len()));
     print(&text)?;
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// All of them, in their order, whichever is over first.
-fn run_each(names: &[&str], folder: Option<&Path>) -> Result<Vec<Done>, Failure> {
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Result<Done, Failure>)>> = Mutex::new(Vec::new());
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers.min(names.len()) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(name) = names.get(index) else { break };
-                    let one = run_one(name, folder);
-                    if let Ok(mut done) = done.lock() {
-                        done.push((index, one));
-                        progress(done.len(), names.len(), name);
-                    }
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_default();
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, one)| one).collect()
-}
-
-/// A line that is written over, where somebody looks.
-fn progress(done: usize, of: usize, name: &str) {
-    let mut stderr = std::io::stderr();
-    if stderr.is_terminal() {
-        let filled = 30 * done / of;
-        let end = if done == of { "\r\x1b[K" } else { "" };
-        // Who does not see it misses nothing.
-        let _ = write!(stderr, "\r\x1b[K[{:<30}] {done}/{of} {name}{end}", "#".repeat(filled));
-    }
 }
 
 fn run_one(name: &str, folder: Option<&Path>) -> Result<Done, Failure> {

@@ -1,5 +1,6 @@
 //! What `firstbyte lab` and its scenarios take.
 
+use ::lab::experiment::Axis;
 use ::lab::network::Profile;
 use ::lab::scenario::CATALOGUE;
 use ::lab::scenario::textbook::Loss;
@@ -65,6 +66,8 @@ pub(super) enum Scenario {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// Run an experiment with other values of its parameters, and with many seeds.
+    Sweep(SweepArgs),
     #[command(external_subcommand)]
     Unknown(Vec<String>),
 }
@@ -87,6 +90,7 @@ impl Scenario {
             Scenario::Find { .. } => "find",
             Scenario::Check { .. } => "check",
             Scenario::Run { .. } => "run",
+            Scenario::Sweep(_) => "sweep",
             Scenario::Unknown(_) => "unknown",
         }
     }
@@ -371,6 +375,54 @@ pub(super) struct AllArgs {
     /// Run only the I-th of N parts, e.g. 2/5: each on a machine of its own.
     #[arg(long, value_name = "I/N", value_parser = part)]
     pub(super) shard: Option<(usize, usize)>,
+}
+
+/// What `lab sweep` takes.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  firstbyte lab sweep loss-and-rtt --vary path.loss=0.5%,1%,2%,4% --repeat 10 --html loss.html\n  \
+                  firstbyte lab sweep bufferbloat --vary path.queue=16,64,256 --measure 'wait(fifo, 95)'\n  \
+                  firstbyte lab sweep mine.toml --vary path.rtt=10ms,100ms --vary server.set.net.ipv4.tcp_sack=0,1 --csv out.csv\n\n\
+                  Every combination is played with every seed. Parts of a sweep (--shard) have the same columns: put their CSV files together \
+                  with DuckDB, pandas or Spark."
+)]
+pub(super) struct SweepArgs {
+    /// An experiment that comes with the lab, by name, or a file.
+    pub(super) what: String,
+    /// A key of the file and the values it takes; `run.NAME.KEY` for one run. May be given again.
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub(super) vary: Vec<Axis>,
+    /// So many seeds, from --seed on.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) repeat: u32,
+    /// What is measured, e.g. 'goodput()'; without it what the file expects something of. May be given again.
+    #[arg(long, value_name = "FORMULA")]
+    pub(super) measure: Vec<String>,
+    /// Play only the I-th of N parts, e.g. 2/5: each on a machine of its own.
+    #[arg(long, value_name = "I/N", value_parser = part)]
+    pub(super) shard: Option<(usize, usize)>,
+    #[command(flatten)]
+    pub(super) output: SweepOutput,
+}
+
+/// Where what came of a sweep goes.
+#[derive(Args, Debug)]
+pub(super) struct SweepOutput {
+    /// The first seed.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) seed: u64,
+    /// Print every play as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Write a row for each play to FILE, as comma-separated values.
+    #[arg(long, value_name = "FILE")]
+    pub(super) csv: Option<PathBuf>,
+    /// Write tables, curves and distributions to FILE as one HTML page.
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
+    /// Write the pictures to FILE as one SVG drawing.
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
 }
 
 fn part(text: &str) -> Result<(usize, usize), String> {

@@ -53,11 +53,16 @@ fn read(path: &Path) -> Result<Experiment, Failure> {
 fn run(name: &str, experiment: Experiment, output: &OutputArgs) -> Result<ExitCode, Failure> {
     let experiment = experiment.with_seed(output.seed);
     let outcome = experiment.run().map_err(|error| Failure::failed(format!("{name}: {error}")))?;
-    draw_document(|| document(name, experiment.question(), &outcome), output)?;
+    draw_document(
+        || document(name, experiment.question(), &outcome),
+        output.html.as_deref(),
+        output.svg.as_deref(),
+    )?;
     show(&outcome, output)
 }
 
-fn unknown(name: &str) -> Failure {
+/// What to say of a name that no scenario has.
+pub(super) fn unknown(name: &str) -> Failure {
     let names: Vec<&str> =
         CATALOGUE.iter().map(|entry| entry.name).chain(SHELF.iter().map(|shelved| shelved.name)).collect();
     let near = nearest_word(name, &names).map_or(String::new(), |near| format!("; did you mean `{near}`?"));

@@ -79,3 +79,31 @@ fn a_file_with_a_mistake_is_refused_with_its_line() {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(told.contains("line 5") && told.contains("did you mean `rtt`?"), "{told}");
 }
+
+#[test]
+fn a_sweep_gives_a_row_for_each_play_and_its_shards_make_the_whole() {
+    let file =
+        |name: &str| std::env::temp_dir().join(format!("firstbyte-sweep-{name}-{}.csv", std::process::id()));
+    let rows = |name: &str, more: &[&str]| {
+        let path = file(name);
+        let line = ["lab", "sweep", "tail-loss", "--vary", "path.rtt=20ms,40ms", "--repeat", "2", "--csv"];
+        let output = run(&[&line[..], &[path.to_str().unwrap()], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let whole = rows("whole", &[]);
+    assert_eq!(
+        (whole.len(), whole[0].as_str()),
+        (5, "path.rtt,seed,probes,time-outs with the probe,time-outs without")
+    );
+    let mut parts = [rows("1", &["--shard", "1/2"]), rows("2", &["--shard", "2/2"])[1..].to_vec()].concat();
+    parts.sort();
+    let mut sorted = whole;
+    sorted.sort();
+    assert_eq!(parts, sorted);
+    let wrong = run(&["lab", "sweep", "tail-loss", "--vary", "path.rtf=5ms"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("did you mean `rtt`?"), "{wrong:?}");
+}

@@ -2,6 +2,7 @@
 
 use super::Experiment;
 use super::file::Expect;
+use super::formula::Formula;
 use super::measure::Measured;
 use super::play::Played;
 use super::units::{in_unit_of, quantity};
@@ -18,6 +19,32 @@ pub struct Outcome {
     played: Vec<Played>,
 }
 
+/// Runs that can be measured.
+pub(super) struct Figures<'a> {
+    played: &'a [Played],
+    runs: Vec<Measured<'a>>,
+}
+
+impl<'a> Figures<'a> {
+    pub(super) fn new(played: &'a [Played]) -> Figures<'a> {
+        Figures { played, runs: played.iter().map(Measured::new).collect() }
+    }
+
+    /// What a formula comes to.
+    pub(super) fn value(&self, formula: &Formula) -> Result<f64, String> {
+        formula.value(&|name, arguments| self.measure(name, arguments))
+    }
+
+    /// With one run its name may be left out.
+    fn measure(&self, name: &str, arguments: &[String]) -> Result<f64, String> {
+        let named = arguments
+            .split_first()
+            .and_then(|(first, rest)| Some((self.played.iter().position(|run| run.name == *first)?, rest)));
+        let (run, rest) = named.unwrap_or((0, arguments));
+        self.runs.get(run).ok_or("nothing was run")?.measure(name, rest)
+    }
+}
+
 impl Outcome {
     /// What was measured of the runs, behind what else was found.
     pub(super) fn new(
@@ -25,20 +52,9 @@ impl Outcome {
         played: Vec<Played>,
         mut findings: Vec<Finding>,
     ) -> Result<Outcome, String> {
-        let runs: Vec<Measured<'_>> = played.iter().map(Measured::new).collect();
-        let measure = |name: &str, arguments: &[String]| {
-            // With one run its name may be left out.
-            let (run, rest) = match arguments.split_first() {
-                Some((first, rest)) if played.iter().any(|played| played.name == *first) => {
-                    (first.as_str(), rest)
-                }
-                _ => (played[0].name.as_str(), arguments),
-            };
-            let index = played.iter().position(|played| played.name == run).unwrap_or(0);
-            runs[index].measure(name, rest)
-        };
+        let figures = Figures::new(&played);
         for expect in &experiment.file.expect {
-            let value = expect.that.value(&measure);
+            let value = figures.value(&expect.that);
             findings.push(finding(expect, value.map_err(|error| format!("\"{}\": {error}", expect.what))?));
         }
         Ok(Outcome {

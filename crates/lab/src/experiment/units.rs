@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 /// Number and unit.
-fn split(text: &str) -> Option<(f64, &str)> {
+pub(crate) fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     Some((text[..at].parse().ok()?, text[at..].trim()))
@@ -98,10 +98,15 @@ pub(crate) fn quantity(text: &str) -> Result<f64, String> {
     Ok(number * factor.ok_or_else(wrong)?)
 }
 
+/// The unit of a quantity, and how much one of it is.
+pub(crate) fn unit(like: &str) -> (&str, f64) {
+    let unit = split(like).map_or("", |(_, unit)| unit);
+    (unit, quantity(&format!("1{unit}")).unwrap_or(1.0))
+}
+
 /// A quantity in the unit of another, for people.
 pub(crate) fn in_unit_of(value: f64, like: &str) -> String {
-    let unit = split(like).map_or("", |(_, unit)| unit);
-    let factor = quantity(&format!("1{unit}")).unwrap_or(1.0);
+    let (unit, factor) = unit(like);
     let scaled = value / factor;
     let digits = match scaled.abs() {
         size if size >= 100.0 || (size - size.round()).abs() < 1e-9 => 0,

@@ -18,7 +18,7 @@ pub struct Table {
 
 impl Table {
     /// A table with these columns.
-    pub fn new<const N: usize>(columns: [(&str, Align); N]) -> Table {
+    pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Align)>) -> Table {
         Table {
             columns: columns.into_iter().map(|(name, align)| (name.into(), align)).collect(),
             rows: Vec::new(),

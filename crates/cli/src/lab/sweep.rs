@@ -1,0 +1,57 @@
+//! `firstbyte lab sweep`: an experiment with other values and seeds, as often as they say.
+
+use super::args::SweepArgs;
+use super::{draw_document, parallel, shelf};
+use crate::failure::Failure;
+use crate::terminal::{page_style, print};
+use ::lab::experiment::{SHELF, Sweep, Swept};
+use ::lab::report::{Page, Report, document};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Plays it, and shows what came of it.
+pub(super) fn run(args: &SweepArgs) -> Result<ExitCode, Failure> {
+    let text = text_of(&args.what)?;
+    let sweep = Sweep::new(&text, args.vary.clone(), args.repeat.into(), args.output.seed, &args.measure);
+    let sweep = sweep.map_err(|error| Failure::failed(format!("{}: {error}", args.what)))?;
+    let (i, n) = args.shard.unwrap_or((1, 1));
+    let mine: Vec<usize> = (i - 1..sweep.plays()).step_by(n).collect();
+    let samples = parallel::each(&mine, |play| format!("play {}", play + 1), |play| sweep.play(*play));
+    let samples: Result<Vec<_>, String> = samples.into_iter().collect();
+    let swept =
+        Swept::new(&sweep, samples.map_err(|error| Failure::failed(format!("{}: {error}", args.what)))?);
+    if let Some(path) = &args.output.csv {
+        let file = File::create(path).map_err(|error| Failure::file("write", path, &error))?;
+        let written = swept.write_csv(BufWriter::new(file));
+        written.map_err(|error| Failure::file("write", path, &error))?;
+    }
+    draw_document(
+        || document(&format!("sweep {}", args.what), sweep.question(), &swept),
+        args.output.html.as_deref(),
+        args.output.svg.as_deref(),
+    )?;
+    if args.output.json {
+        return print(&format!("{:#}\n", swept.json()));
+    }
+    let mut page = Page::new(page_style());
+    swept.render(&mut page);
+    for path in [&args.output.csv, &args.output.html, &args.output.svg].into_iter().flatten() {
+        page.gap();
+        page.line(&format!("More is in {}.", path.display()));
+    }
+    print(&page.into_text())
+}
+
+/// Of an experiment that comes with the lab, or of a file.
+fn text_of(what: &str) -> Result<String, Failure> {
+    if let Some(shelved) = SHELF.iter().find(|shelved| shelved.name == what) {
+        return Ok(shelved.text.to_owned());
+    }
+    let path = Path::new(what);
+    if !path.exists() && !what.ends_with(".toml") {
+        return Err(shelf::unknown(what));
+    }
+    std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))
+}

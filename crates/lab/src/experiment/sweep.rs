@@ -1,0 +1,318 @@
+//! An experiment played again and again: with other values of its parameters, and with other seeds.
+
+use super::formula::Formula;
+use super::outcome::Figures;
+use super::units::{in_unit_of, unit};
+use super::{Experiment, explained, question};
+use core::str::FromStr;
+use toml::{Table, Value};
+
+/// A parameter and the values it takes. Written `path.loss=0%,1%,2%`, or `run.NAME.path.loss=…` for one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// Where it stands in the file.
+    pub key: String,
+    /// As they would stand there.
+    pub values: Vec<String>,
+}
+
+impl FromStr for Axis {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Axis, &'static str> {
+        const FORM: &str = "write KEY=VALUE,VALUE,… as in path.loss=0%,1%,2%";
+        let (key, values) = text.split_once('=').ok_or(FORM)?;
+        let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+        if key.trim().is_empty() || values.iter().any(String::is_empty) {
+            return Err(FORM);
+        }
+        Ok(Axis { key: key.trim().to_owned(), values })
+    }
+}
+
+/// What is measured at each point, and in which unit it is shown.
+#[derive(Clone, Debug)]
+struct Wanted {
+    name: String,
+    formula: Formula,
+    like: String,
+}
+
+/// What is to be played.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    question: String,
+    axes: Vec<Axis>,
+    /// Every combination of values, as an experiment.
+    points: Vec<(Vec<String>, Experiment)>,
+    seeds: Vec<u64>,
+    wanted: Vec<Wanted>,
+}
+
+/// What came of one play.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Which point.
+    pub(super) point: usize,
+    /// With which seed.
+    pub(super) seed: u64,
+    /// Of each measure; none where there was nothing to measure.
+    pub(super) values: Vec<Option<f64>>,
+}
+
+impl Sweep {
+    /// Every combination of the values, each with the seeds from `seed` on. Measured is what the file expects something of, or `measures`,
+    /// where there are some.
+    ///
+    /// # Errors
+    /// What is wrong with the file, a key, a value or a measure.
+    pub fn new(
+        text: &str,
+        axes: Vec<Axis>,
+        repeats: u64,
+        seed: u64,
+        measures: &[String],
+    ) -> Result<Sweep, String> {
+        let base = Experiment::parse(text)?;
+        let mut points = vec![Vec::new()];
+        for axis in &axes {
+            let longer = |point: &Vec<String>| {
+                axis.values
+                    .iter()
+                    .map(|value| [&point[..], core::slice::from_ref(value)].concat())
+                    .collect::<Vec<_>>()
+            };
+            points = points.iter().flat_map(longer).collect();
+        }
+        let wanted = wanted(&base, measures)?;
+        let experiment = |values: Vec<String>| {
+            let experiment = at(text, &axes, &values)?;
+            Ok((values, experiment))
+        };
+        let points: Result<Vec<_>, String> = points.into_iter().map(experiment).collect();
+        Ok(Sweep {
+            question: base.question().to_owned(),
+            points: points?,
+            seeds: (seed..seed.saturating_add(repeats.max(1))).collect(),
+            axes,
+            wanted,
+        })
+    }
+
+    /// How often something is played.
+    pub fn plays(&self) -> usize {
+        self.points.len() * self.seeds.len()
+    }
+
+    /// Plays for the n-th time, counted from 0.
+    ///
+    /// # Errors
+    /// Where a setting is refused.
+    pub fn play(&self, n: usize) -> Result<Sample, String> {
+        let (point, seed) = (n / self.seeds.len(), self.seeds[n % self.seeds.len()]);
+        let (values, experiment) = &self.points[point];
+        let told = |error: String| format!("{}: {error}", self.words(values));
+        let played = experiment.clone().with_seed(seed).play_all().map_err(told)?;
+        let figures = Figures::new(&played);
+        let values = self.wanted.iter().map(|wanted| figures.value(&wanted.formula).ok()).collect();
+        Ok(Sample { point, seed, values })
+    }
+
+    /// The question of the file.
+    pub fn question(&self) -> &str {
+        &self.question
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.axes.iter().map(|axis| axis.key.as_str())
+    }
+
+    pub(super) fn points(&self) -> impl ExactSizeIterator<Item = &[String]> {
+        self.points.iter().map(|(values, _)| values.as_slice())
+    }
+
+    pub(super) fn seeds(&self) -> &[u64] {
+        &self.seeds
+    }
+
+    /// Names of what is measured.
+    pub(super) fn measures(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.wanted.iter().map(|wanted| wanted.name.as_str())
+    }
+
+    /// A value of the n-th measure, for people.
+    pub(super) fn shown(&self, measure: usize, value: f64) -> String {
+        match self.wanted[measure].like.as_str() {
+            "" => format!("{value:.6}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+            like => in_unit_of(value, like),
+        }
+    }
+
+    /// The unit that the n-th measure is drawn in, and how much one of it is.
+    pub(super) fn unit(&self, measure: usize) -> (&str, f64) {
+        match self.wanted[measure].like.as_str() {
+            "" => ("s, B, B/s or plain", 1.0),
+            like => match unit(like) {
+                ("", factor) => ("plain number", factor),
+                named => named,
+            },
+        }
+    }
+
+    /// Values of a point beside their keys.
+    pub(super) fn words(&self, values: &[String]) -> String {
+        let pairs = self.keys().zip(values).map(|(key, value)| format!("{key} = {value}"));
+        pairs.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn wanted(base: &Experiment, measures: &[String]) -> Result<Vec<Wanted>, String> {
+    if measures.is_empty() {
+        let expects = base.file.expect.iter().map(|expect| Wanted {
+            name: expect.what.clone(),
+            formula: expect.that.clone(),
+            like: [&expect.is, &expect.at_least, &expect.at_most]
+                .into_iter()
+                .flatten()
+                .next()
+                .cloned()
+                .unwrap_or_default(),
+        });
+        return Ok(expects.collect());
+    }
+    let read = |text: &String| {
+        let wrong = |error: String| format!("measure \"{text}\": {error}");
+        let formula: Formula = text.parse().map_err(wrong)?;
+        base.check_formula(&formula).map_err(wrong)?;
+        Ok(Wanted { name: text.clone(), formula, like: String::new() })
+    };
+    measures.iter().map(read).collect()
+}
+
+/// The experiment with these values in the place of its own.
+fn at(text: &str, axes: &[Axis], values: &[String]) -> Result<Experiment, String> {
+    let mut table: Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    for (axis, value) in axes.iter().zip(values) {
+        put(&mut table, &axis.key, value)?;
+    }
+    let experiment = table
+        .try_into()
+        .map_err(|error| explained(&error))
+        .and_then(|file| Experiment::of(question(text)?, file));
+    experiment.map_err(|error| {
+        let pairs = axes.iter().zip(values).map(|(axis, value)| format!("{} = {value}", axis.key));
+        format!("with {}: {error}", pairs.collect::<Vec<_>>().join(", "))
+    })
+}
+
+fn put(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
+    if let Some(rest) = key.strip_prefix("run.") {
+        let runs = table.get_mut("run").and_then(Value::as_array_mut).map_or(&mut [][..], Vec::as_mut_slice);
+        let name_of = |run: &Value| run.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let names: Vec<String> = runs.iter().map(name_of).collect();
+        for run in runs {
+            if let (Some(rest), Value::Table(run)) = (rest.strip_prefix(&format!("{}.", name_of(run))), run) {
+                return put(run, rest, value);
+            }
+        }
+        return Err(format!("`{key}`: write run.NAME.KEY, where NAME is one of: {}", names.join(", ")));
+    }
+    // A run that says it itself would not notice.
+    if let Some(Value::Array(runs)) = table.get("run")
+        && !runs.is_empty()
+        && runs.iter().all(|run| get(run, key).is_some())
+    {
+        return Err(format!("`{key}`: every run has its own value; vary run.NAME.{key}"));
+    }
+    let mut names = names(key);
+    let Some(last) = names.pop() else { return Err(format!("`{key}` is no key")) };
+    let mut inner = table;
+    for name in names {
+        let entry = inner.entry(name.to_owned()).or_insert_with(|| Value::Table(Table::new()));
+        inner = entry.as_table_mut().ok_or_else(|| format!("`{key}`: `{name}` has no parts"))?;
+    }
+    inner.insert(last.to_owned(), literal(value));
+    Ok(())
+}
+
+fn get<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    names(key).into_iter().try_fold(value, |value, name| value.get(name))
+}
+
+/// The parts of a key; the name of a setting has dots of its own.
+fn names(key: &str) -> Vec<&str> {
+    match key.split_once(".set.") {
+        Some((end, setting)) => vec![end, "set", setting],
+        None => key.split('.').collect(),
+    }
+}
+
+/// As it would be written: a number, a list, or else a text.
+fn literal(text: &str) -> Value {
+    let read =
+        toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut table| table.remove("value"));
+    read.unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "# How long?
+chapter = \"x\"
+lesson = \"y\"
+[path]
+rtt = \"100ms\"
+[client]
+steps = [\"connect\", \"write 100\", \"read 500\", \"close\"]
+[server]
+steps = [\"read 100\", \"write 500\", \"read to end\", \"close\"]
+[[expect]]
+what = \"time\"
+that = \"time()\"
+is = \"200 ms\"
+";
+
+    fn sweep(axes: &[&str], measures: &[&str]) -> Result<Sweep, String> {
+        let axes = axes.iter().map(|axis| axis.parse().unwrap()).collect();
+        let measures: Vec<String> = measures.iter().map(|text| (*text).to_owned()).collect();
+        Sweep::new(FILE, axes, 2, 7, &measures)
+    }
+
+    #[test]
+    fn every_combination_is_played_with_every_seed() {
+        let sweep = sweep(&["path.rtt=20ms,50ms", "server.set.net.ipv4.tcp_sack=0,1"], &[]).unwrap();
+        assert_eq!((sweep.plays(), sweep.points().len()), (8, 4));
+        let samples: Vec<Sample> = (0..8).map(|n| sweep.play(n).unwrap()).collect();
+        assert_eq!((samples[7].point, samples[7].seed), (3, 8));
+        let times: Vec<Option<f64>> = samples.iter().map(|sample| sample.values[0]).collect();
+        assert_eq!((times[0], times[7]), (Some(0.04), Some(0.1)));
+        assert_eq!(sweep.shown(0, 0.04), "40 ms");
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (axes, measures, told) in [
+            (["path.rt=20ms"], [].as_slice(), "did you mean `rtt`"),
+            (["path.rtt=20 apples"], &[], "write 35ms"),
+            (["run.a.path.rtt=20ms"], &[], "run.NAME.KEY"),
+            (["path.rtt=20ms"], &["tme()"], "did you mean `time`"),
+        ] {
+            let error = sweep(&axes, measures).unwrap_err();
+            assert!(error.contains(told), "{error}");
+        }
+        assert!("path.rtt".parse::<Axis>().is_err() && "path.rtt=1,,2".parse::<Axis>().is_err());
+    }
+
+    #[test]
+    fn a_value_that_every_run_has_itself_is_not_varied_in_vain() {
+        let text = FILE
+            .replace("[[expect]]", "[[run]]\nname = \"a\"\npath.rtt = \"5ms\"\n[[expect]]")
+            .replace("time()", "time(a)");
+        let vary = |key: &str| {
+            Sweep::new(&text, vec![Axis { key: key.into(), values: vec!["1ms".into()] }], 1, 1, &[])
+        };
+        assert!(vary("path.rtt").unwrap_err().contains("run.NAME.path.rtt"));
+        assert_eq!(vary("run.a.path.rtt").unwrap().play(0).unwrap().values, [Some(0.002)]);
+    }
+}

@@ -1,0 +1,237 @@
+//! What came of a sweep: distributions of each measure at each point, as tables, graphs and rows.
+
+use super::sweep::{Sample, Sweep};
+use super::units::split;
+use crate::report::{Align, Page, Recording, Report, Table};
+use ::picture::{Graph, Series, Style, Tone};
+use serde_json::json;
+use std::io::{self, Write};
+
+/// More points than this are no graph of distributions to look at.
+const CURVES_MAX: usize = 7;
+
+/// All samples of a sweep, or of a part of it.
+#[derive(Debug)]
+pub struct Swept<'a> {
+    sweep: &'a Sweep,
+    samples: Vec<Sample>,
+}
+
+/// Values of one measure at one point, in order of size.
+struct Spread(Vec<f64>);
+
+impl Spread {
+    fn at(&self, share: f64) -> Option<f64> {
+        let rank = (share * self.0.len() as f64).ceil().max(1.0) as usize - 1;
+        self.0.get(rank).copied()
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (!self.0.is_empty()).then(|| self.0.iter().sum::<f64>() / self.0.len() as f64)
+    }
+}
+
+impl<'a> Swept<'a> {
+    /// The samples in the order in which they were asked for.
+    pub fn new(sweep: &'a Sweep, samples: Vec<Sample>) -> Swept<'a> {
+        Swept { sweep, samples }
+    }
+
+    fn spread(&self, point: usize, measure: usize) -> Spread {
+        let of_point = self.samples.iter().filter(|sample| sample.point == point);
+        let mut values: Vec<f64> = of_point.filter_map(|sample| sample.values[measure]).collect();
+        values.sort_by(f64::total_cmp);
+        Spread(values)
+    }
+
+    fn repeats(&self) -> bool {
+        self.sweep.seeds().len() > 1
+    }
+
+    /// A row for each play: its parameters, its seed, and what was measured in seconds, bytes, bytes per second or plain numbers. Parts of
+    /// a sweep have the same columns.
+    ///
+    /// # Errors
+    /// What writing answers.
+    pub fn write_csv(&self, out: impl Write) -> io::Result<()> {
+        let mut out = csv::Writer::from_writer(out);
+        out.write_record(self.sweep.keys().chain(["seed"]).chain(self.sweep.measures()))?;
+        let points: Vec<&[String]> = self.sweep.points().collect();
+        for sample in &self.samples {
+            let values =
+                sample.values.iter().map(|value| value.map_or(String::new(), |value| value.to_string()));
+            let row = points[sample.point].iter().cloned().chain([sample.seed.to_string()]).chain(values);
+            out.write_record(row)?;
+        }
+        out.flush()
+    }
+
+    fn table(&self, measure: usize) -> Table {
+        let figures: &[&str] = if self.repeats() {
+            &["plays", "mean", "least", "median", "95 %", "greatest"]
+        } else {
+            &["here"]
+        };
+        let keys = self.sweep.keys().map(|key| (key, Align::Left));
+        let mut table = Table::new(keys.chain(figures.iter().map(|name| (*name, Align::Right))));
+        for (point, values) in self.sweep.points().enumerate() {
+            let spread = self.spread(point, measure);
+            let shown =
+                |value: Option<f64>| value.map_or("-".to_owned(), |value| self.sweep.shown(measure, value));
+            let figures = match self.repeats() {
+                true => {
+                    let shares = [0.0, 0.5, 0.95, 1.0].map(|share| shown(spread.at(share)));
+                    [vec![spread.0.len().to_string(), shown(spread.mean())], shares.to_vec()].concat()
+                }
+                false => vec![shown(spread.at(0.5))],
+            };
+            table.row(values.iter().cloned().chain(figures));
+        }
+        table
+    }
+
+    /// The measure over the first parameter if that is a number with the same unit everywhere, a curve for each combination of the others.
+    fn over_first(&self, measure: usize, name: &str) -> Option<Graph> {
+        let key = self.sweep.keys().next()?;
+        let (unit, one) = self.sweep.unit(measure);
+        let mut axis: Option<&str> = None;
+        let mut curves: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+        for (point, values) in self.sweep.points().enumerate() {
+            let (x, unit) = split(&values[0])?;
+            if *axis.get_or_insert(unit) != unit {
+                return None;
+            }
+            let Some(y) = self.spread(point, measure).at(0.5) else { continue };
+            let label = if values.len() > 1 { values[1..].join(", ") } else { "median".to_owned() };
+            match curves.iter_mut().find(|(known, _)| *known == label) {
+                Some((_, points)) => points.push((x, y / one)),
+                None => curves.push((label, vec![(x, y / one)])),
+            }
+        }
+        let unit_of_x =
+            axis.filter(|unit| !unit.is_empty()).map_or(String::new(), |unit| format!(", {unit}"));
+        let mut graph = Graph::new(name, "median", unit).over(format!("{key}{unit_of_x}"));
+        for (n, (label, mut points)) in curves.into_iter().enumerate() {
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            graph = graph.with(Series::new(label, Style::Line, Tone::nth(n), points));
+        }
+        Some(graph)
+    }
+
+    /// Which share of the plays stayed below which value.
+    fn distribution(&self, measure: usize, name: &str) -> Graph {
+        let (unit, one) = self.sweep.unit(measure);
+        let mut graph = Graph::new(format!("Distribution: {name}"), "plays at or below", "%")
+            .over(format!("{name}, {unit}"));
+        for (point, values) in self.sweep.points().enumerate().take(CURVES_MAX) {
+            let Spread(sorted) = self.spread(point, measure);
+            let count = sorted.len() as f64;
+            let rise = |(n, value): (usize, &f64)| (*value / one, 100.0 * (n + 1) as f64 / count);
+            let label = if values.is_empty() { "all".to_owned() } else { values.join(", ") };
+            let start = sorted.first().map(|first| (*first / one, 0.0));
+            let points = start.into_iter().chain(sorted.iter().enumerate().map(rise)).collect();
+            graph = graph.with(Series::new(label, Style::Step, Tone::nth(point), points));
+        }
+        graph
+    }
+}
+
+impl Report for Swept<'_> {
+    fn render(&self, page: &mut Page) {
+        page.heading(self.sweep.question());
+        let (played, all, seeds) = (self.samples.len(), self.sweep.plays(), self.sweep.seeds());
+        let part = if played < all { format!(" of {all}") } else { String::new() };
+        page.paragraph(&format!(
+            "{played}{part} plays, {} points with {} seeds from {} on.",
+            self.sweep.points().len(),
+            seeds.len(),
+            seeds[0]
+        ));
+        for (measure, name) in self.sweep.measures().enumerate() {
+            page.heading(name);
+            page.table(&self.table(measure));
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let points: Vec<&[String]> = self.sweep.points().collect();
+        let samples = self.samples.iter().map(|sample| {
+            let parameters: serde_json::Map<String, serde_json::Value> = self
+                .sweep
+                .keys()
+                .zip(points[sample.point])
+                .map(|(key, value)| (key.to_owned(), json!(value)))
+                .collect();
+            let values: serde_json::Map<String, serde_json::Value> = self
+                .sweep
+                .measures()
+                .zip(&sample.values)
+                .map(|(name, value)| (name.to_owned(), json!(value)))
+                .collect();
+            json!({ "parameters": parameters, "seed": sample.seed, "values": values })
+        });
+        json!({ "question": self.sweep.question(), "samples": samples.collect::<Vec<_>>() })
+    }
+
+    fn recordings(&self) -> Vec<Recording<'_>> {
+        Vec::new()
+    }
+
+    fn graphs(&self) -> Vec<Graph> {
+        let mut graphs = Vec::new();
+        for (measure, name) in self.sweep.measures().enumerate() {
+            graphs.extend(self.over_first(measure, name));
+            if self.repeats() {
+                graphs.push(self.distribution(measure, name));
+            }
+        }
+        graphs.retain(|graph| !graph.is_empty());
+        graphs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::PageStyle;
+
+    const FILE: &str = "# What does loss do to the time?
+chapter = \"x\"
+lesson = \"y\"
+[path]
+rtt = \"20ms\"
+[client]
+steps = [\"connect\", \"write 100\", \"read 100kB\", \"close\"]
+[server]
+steps = [\"read 100\", \"write 100kB\", \"read to end\", \"close\"]
+[[expect]]
+what = \"time\"
+that = \"time()\"
+at_least = \"1 ms\"
+";
+
+    #[test]
+    fn repeats_have_a_distribution_and_shards_the_same_columns() {
+        let sweep = Sweep::new(FILE, vec!["path.loss=0%,5%".parse().unwrap()], 5, 1, &[]).unwrap();
+        let play = |plays: &[usize]| plays.iter().map(|n| sweep.play(*n).unwrap()).collect::<Vec<_>>();
+        let whole = Swept::new(&sweep, play(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]));
+        let mut page = Page::new(PageStyle::default());
+        whole.render(&mut page);
+        let text = page.into_text();
+        assert!(text.contains("10 plays, 2 points with 5 seeds from 1 on"), "{text}");
+        assert_eq!(whole.graphs().len(), 2);
+        let csv = |swept: &Swept<'_>| {
+            let mut bytes = Vec::new();
+            swept.write_csv(&mut bytes).unwrap();
+            String::from_utf8(bytes).unwrap()
+        };
+        let rows = csv(&whole);
+        assert!(rows.starts_with("path.loss,seed,time\n0%,1,"), "{rows}");
+        let (even, odd) = (play(&[0, 2, 4, 6, 8]), play(&[1, 3, 5, 7, 9]));
+        let parts = csv(&Swept::new(&sweep, even)) + &csv(&Swept::new(&sweep, odd));
+        assert!(rows.lines().all(|row| parts.contains(row)), "parts make the whole");
+        let spread = whole.spread(1, 0);
+        assert!(spread.at(0.0) < spread.at(1.0), "seeds differ where packets are lost at random");
+        assert_eq!(whole.spread(0, 0).at(0.0), whole.spread(0, 0).at(1.0));
+    }
+}
