@@ -8,6 +8,7 @@
 //! - [`pcap`]: what Fast Open did in a capture, and what limited its connections;
 //! - [`doctor`]: what the kernel's TCP does on this host, and the command that mends it;
 //! - [`explain`]: does Fast Open work to a server, and if not, who broke it;
+//! - [`watch`]: connections, counters and findings on a terminal, as they change;
 //! - [`script`](mod@script): scripts in packetdrill's language, in virtual time;
 //! - [`ss`] and [`route`]: sockets and routes, of the kernel or of a stack that runs;
 //! - [`nstat`], [`sysctl`] and [`tc`]: the kernel's counters, settings and queues.
@@ -38,6 +39,7 @@ mod sysctl;
 mod tc;
 mod terminal;
 mod values;
+mod watch;
 mod whom;
 
 use clap::{Parser, Subcommand};
@@ -70,6 +72,7 @@ enum Verb {
     Script(script::ScriptArgs),
     Doctor(doctor::DoctorArgs),
     Explain(explain::ExplainArgs),
+    Watch(watch::WatchArgs),
     Ss(ss::SsArgs),
     Nstat(nstat::NstatArgs),
     Sysctl(sysctl::SysctlArgs),
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Verb::Script(args) => script::run(&args),
         Verb::Doctor(args) => doctor::run(&args),
         Verb::Explain(args) => explain::run(&args),
+        Verb::Watch(args) => watch::run(&args),
         Verb::Ss(args) => ss::run(&args),
         Verb::Nstat(args) => nstat::run(&args),
         Verb::Sysctl(args) => sysctl::run(&args),

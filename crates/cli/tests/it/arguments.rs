@@ -14,6 +14,7 @@ fn help_is_as_it_was() {
         ("script", &["script", "--help"][..]),
         ("doctor", &["doctor", "--help"][..]),
         ("explain", &["explain", "--help"][..]),
+        ("watch", &["watch", "--help"][..]),
         ("ss", &["ss", "--help"][..]),
         ("nstat", &["nstat", "--help"][..]),
         ("sysctl", &["sysctl", "--help"][..]),
@@ -35,7 +36,9 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 43] = [
+    let cases: [(&[&str], &str); 45] = [
+        (&["watch"], "this needs a terminal; firstbyte doctor --watch prints lines"),
+        (&["watch", "--replay", "x", "--record", "y"], "cannot be used with"),
         (&["explain", "http://a/"], "not a URL"),
         (&["explain", "a", "--tun", "x"], "--address"),
         (&["explain", "a", "--request", "\\x"], "comes r, n or"),

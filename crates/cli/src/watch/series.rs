@@ -1,0 +1,60 @@
+//! Samples one after another: of the kernel, saved where it was asked for, or of such a file.
+use crate::failure::Failure;
+use crate::whom::KernelArgs;
+use doctor::{Record, Sample, sources};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where samples come from.
+pub(super) enum Series<'a> {
+    /// The kernel.
+    Live { whom: &'a KernelArgs, record: Option<(PathBuf, File)> },
+    /// A file, a record a line.
+    Replay { path: PathBuf, lines: Lines<BufReader<File>>, at: usize },
+}
+
+impl<'a> Series<'a> {
+    /// Of the kernel.
+    pub(super) fn live(whom: &'a KernelArgs, record: Option<&Path>) -> Result<Series<'a>, Failure> {
+        let create = |path: &Path| match File::create(path) {
+            Ok(file) => Ok((path.to_owned(), file)),
+            Err(error) => Err(Failure::file("write", path, &error)),
+        };
+        Ok(Series::Live { whom, record: record.map(create).transpose()? })
+    }
+
+    /// Of a file.
+    pub(super) fn replay(path: &Path) -> Result<Series<'static>, Failure> {
+        let file = File::open(path).map_err(|error| Failure::file("read", path, &error))?;
+        Ok(Series::Replay { path: path.to_owned(), lines: BufReader::new(file).lines(), at: 0 })
+    }
+
+    /// The next one; `None` at the end of a file.
+    pub(super) fn next(&mut self) -> Result<Option<Sample>, Failure> {
+        match self {
+            Series::Live { whom, record } => {
+                let sample = whom.read(sources::here)?;
+                if let Some((path, file)) = record {
+                    let line = Record::new(None, sample.clone()).text() + "\n";
+                    file.write_all(line.as_bytes()).map_err(|error| Failure::file("write", path, &error))?;
+                }
+                Ok(Some(sample))
+            }
+            Series::Replay { path, lines, at } => {
+                let Some(line) = lines.next() else { return Ok(None) };
+                *at += 1;
+                let line = line.map_err(|error| Failure::file("read", path, &error))?;
+                let record = Record::parse(&line)
+                    .map_err(|why| Failure::failed(format!("{}, line {at}: {why}", path.display())))?;
+                Ok(Some(record.now))
+            }
+        }
+    }
+}
+
+/// As long as it takes that reading and judging stay below a twentieth of a core.
+pub(super) fn pause(interval: Duration, spent: Duration) -> Duration {
+    interval.max(19 * spent)
+}
