@@ -10,6 +10,7 @@
 //! - [`explain`]: does Fast Open work to a server, and if not, who broke it;
 //! - [`watch`]: connections, counters and findings on a terminal, as they change;
 //! - [`script`](mod@script): scripts in packetdrill's language, in virtual time;
+//! - [`link`]: a path of the lab between two network namespaces, in real time;
 //! - [`ss`] and [`route`]: sockets and routes, of the kernel or of a stack that runs;
 //! - [`nstat`], [`sysctl`] and [`tc`]: the kernel's counters, settings and queues.
 //!
@@ -26,6 +27,7 @@ mod explain;
 mod failure;
 mod get;
 mod lab;
+mod link;
 mod metrics;
 mod nstat;
 mod pcap;
@@ -64,6 +66,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Verb {
     Lab(lab::LabArgs),
+    Link(link::LinkArgs),
     Serve(serve::ServeArgs),
     Get(Box<get::GetArgs>),
     Metrics(metrics::MetricsArgs),
@@ -83,6 +86,7 @@ enum Verb {
 fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Lab(args) => lab::run(args),
+        Verb::Link(args) => link::run(&args),
         Verb::Serve(args) => serve::run(args),
         Verb::Get(args) => get::run(*args),
         Verb::Metrics(args) => metrics::run(args),

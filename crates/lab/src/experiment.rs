@@ -9,7 +9,7 @@
 //! ```
 //!
 //! - `file`: the form of a file, `units`, `formula` and `event` what stands in its texts;
-//! - `device`: the network card of an end;
+//! - `path`: what lies between both ends, `device`: the network card of one;
 //! - `play`: builds and runs a variant, `measure` and `seen` read figures off what was captured;
 //! - `talk`: a conversation with `tc`;
 //! - `outcome`: the figures beside what was expected, as a report;
@@ -22,6 +22,7 @@ mod file;
 mod formula;
 mod measure;
 mod outcome;
+mod path;
 mod play;
 mod quantities;
 mod seen;
@@ -33,6 +34,7 @@ pub(crate) mod units;
 
 pub use crate::report::Finding;
 pub use outcome::Outcome;
+pub use path::route_of_words;
 pub use shelf::{SHELF, Shelved};
 pub use sweep::{Axis, Sample, Sweep};
 pub use swept::Swept;

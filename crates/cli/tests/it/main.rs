@@ -7,6 +7,7 @@ mod explain;
 mod get;
 mod hostile;
 mod lab;
+mod link;
 mod pcap;
 mod pictures;
 mod serve;

@@ -2,41 +2,29 @@
 
 use super::device::DevicePart;
 use super::event::Act;
-use super::file::{
-    Bonding, BoxName, DeviceName, EndPart, EventPart, File, PathPart, ProfileName, RunPart, Towards,
-};
-use super::quantities::{Size, Time};
+use super::file::{DeviceName, EndPart, EventPart, File, PathPart, ProfileName, RunPart};
+use super::path;
+use super::quantities::Size;
 use crate::apps::{Program, Rounds, Step, Told};
 use crate::capture::{Capture, HostId};
-use crate::middlebox::{
-    AckThinner, AlternatingNat, BlackHole, Direction, DropNthSynAck, DropSynData, Duplicate, Firewall,
-    Middlebox, StripFastOpen, SynProxy,
-};
+use crate::middlebox::Direction;
 use crate::network::{CardStats, HostPlan, Network, PathId, Profile, Route, Ways};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use proto::fast_open::{Key, KeyRing};
 use proto::{ConnectOptions, ListenOptions, SocketOptions, StateCounts, parse_route};
-use qdisc::{Limit, LinkConfig, LinkStats, Loss, Probability};
+use qdisc::{LinkStats, Loss, Probability};
 use std::collections::BTreeMap;
 use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)), 80);
-/// Behind the NAT, one after the other.
-const PUBLIC: [IpAddr; 2] =
-    [IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)), IpAddr::V4(Ipv4Addr::new(203, 0, 113, 2))];
 /// Of SYNs from nobody (RFC 5737).
 const NOBODY: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 100);
-const RTT: Duration = Duration::from_millis(40);
 /// Most ports a server listens at.
 const PORTS_MAX: u16 = 1000;
 /// Virtual time after which a run is over.
 const LIMIT: Duration = Duration::from_secs(600);
-/// Largest packet that passes a black hole.
-const BLACK_HOLE: usize = 1300;
-/// After so long without a packet the firewall has forgotten a connection.
-const FIREWALL_IDLE: Duration = Duration::from_secs(60);
 
 /// A variant that was run.
 #[derive(Clone, Debug)]
@@ -72,7 +60,7 @@ impl<'a> Variant<'a> {
         events.sort_by_key(|event| event.at.0);
         Variant {
             name: &run.name,
-            path: path_over(&run.path, &file.path),
+            path: path::over(&run.path, &file.path),
             ends: [end_over(&run.client, &file.client), end_over(&run.server, &file.server)],
             events,
             limit: run.limit.or(file.limit).map_or(LIMIT, |limit| limit.0),
@@ -103,7 +91,7 @@ impl<'a> Variant<'a> {
         let client_id = network.add_host(self.plan(client, CLIENT.into())?, crate::apps::Idle);
         let mut paths = Vec::new();
         for (number, server_id) in servers.iter().enumerate() {
-            paths.push(network.join(client_id, *server_id, self.route()?));
+            paths.push(network.join(client_id, *server_id, path::route(&self.path)?));
             self.second_way(&mut network, client_id, *server_id)?;
             self.prepare(&mut network, *server_id, server)?;
             let key = if server.own_keys == Some(true) { 7 + number as u8 } else { 7 };
@@ -208,41 +196,6 @@ impl<'a> Variant<'a> {
             Ok(())
         })
     }
-
-    fn route(&self) -> Result<Route, String> {
-        let path = &self.path;
-        let rtt = path.rtt.map_or(RTT, |rtt| rtt.0).as_nanos() as u64;
-        let plain = |share: u64| LinkConfig::new().delay(share);
-        let mut narrow = plain(rtt / 2);
-        if let Some(rate) = path.rate {
-            narrow = narrow.rate(rate.0);
-        }
-        if let Some(packets) = path.queue {
-            narrow = narrow.limit(Limit::packets(packets));
-        }
-        if let Some(loss) = path.loss {
-            narrow = narrow.loss(Loss::Random(Probability::percent(loss.0)));
-        }
-        narrow = narrow.drop_nth(path.lose.clone().unwrap_or_default());
-        let other = LinkConfig { rate: narrow.rate, ..plain(rtt - rtt / 2) };
-        let (way, mut route) = match path.towards.unwrap_or_default() {
-            Towards::Client => (Direction::Backward, Route::new().wire(other, narrow)),
-            Towards::Server => (Direction::Forward, Route::new().wire(narrow, other)),
-        };
-        if let Some(words) = &path.qdisc {
-            route = route.qdisc(way, words).map_err(|error| format!("qdisc: {error}"))?;
-        }
-        if let Some(Bonding(mode)) = path.bond {
-            let time = |time: Option<Time>| time.map_or(Duration::ZERO, |time| time.0);
-            route = route.bond(mode, path.links.unwrap_or(2), time(path.skew), time(path.miimon));
-        } else if path.links.is_some() || path.skew.is_some() || path.miimon.is_some() {
-            return Err("`links`, `skew` and `miimon` are those of a `bond`: say which mode".into());
-        }
-        if let Some(name) = path.middlebox {
-            route = route.boxed(middlebox(name)).wire(plain(0), plain(0));
-        }
-        Ok(route)
-    }
 }
 
 /// Counters of hosts by Linux's names, added up.
@@ -257,20 +210,6 @@ fn counters(network: &Network, hosts: &[HostId]) -> BTreeMap<String, u64> {
         }
     }
     sums
-}
-
-fn middlebox(name: BoxName) -> Box<dyn Middlebox> {
-    match name {
-        BoxName::DropSynData => Box::new(DropSynData),
-        BoxName::StripFastOpen => Box::new(StripFastOpen),
-        BoxName::DropSynAck => Box::new(DropNthSynAck::new(1)),
-        BoxName::Duplicate => Box::new(Duplicate),
-        BoxName::SynProxy => Box::new(SynProxy),
-        BoxName::AlternatingNat => Box::new(AlternatingNat::new(PUBLIC)),
-        BoxName::Firewall => Box::new(Firewall::new(FIREWALL_IDLE)),
-        BoxName::AckThinner => Box::new(AckThinner::new(16)),
-        BoxName::BlackHole => Box::new(BlackHole::new(BLACK_HOLE)),
-    }
 }
 
 fn socket(end: &EndPart) -> SocketOptions {
@@ -325,25 +264,6 @@ fn spoofed(number: u32) -> bytes::Bytes {
     tcp.options.mss = Some(1460);
     let ip = IpHeader::new(Addr::from(source), Addr::from(SERVER.ip()), protocol::TCP);
     wire::build_tcp_packet(&ip, &tcp, &[])
-}
-
-fn path_over(own: &PathPart, base: &PathPart) -> PathPart {
-    PathPart {
-        rtt: own.rtt.or(base.rtt),
-        rate: own.rate.or(base.rate),
-        queue: own.queue.or(base.queue),
-        qdisc: own.qdisc.clone().or_else(|| base.qdisc.clone()),
-        loss: own.loss.or(base.loss),
-        lose: own.lose.clone().or_else(|| base.lose.clone()),
-        towards: own.towards.or(base.towards),
-        middlebox: own.middlebox.or(base.middlebox),
-        mtu: own.mtu.or(base.mtu),
-        second: own.second.or(base.second),
-        bond: own.bond.or(base.bond),
-        links: own.links.or(base.links),
-        skew: own.skew.or(base.skew),
-        miimon: own.miimon.or(base.miimon),
-    }
 }
 
 fn end_over(own: &EndPart, base: &EndPart) -> EndPart {

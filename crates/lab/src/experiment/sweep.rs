@@ -3,7 +3,7 @@
 use super::formula::Formula;
 use super::outcome::Figures;
 use super::units::{in_unit_of, unit};
-use super::{Experiment, explained, question};
+use super::{Experiment, explained, path, question};
 use core::str::FromStr;
 use toml::{Table, Value};
 
@@ -231,7 +231,7 @@ fn put(table: &mut Table, key: &str, value: &str) -> Result<(), String> {
         let entry = inner.entry(name.to_owned()).or_insert_with(|| Value::Table(Table::new()));
         inner = entry.as_table_mut().ok_or_else(|| format!("`{key}`: `{name}` has no parts"))?;
     }
-    inner.insert(last.to_owned(), literal(value));
+    inner.insert(last.to_owned(), path::literal(value));
     Ok(())
 }
 
@@ -245,13 +245,6 @@ fn names(key: &str) -> Vec<&str> {
         Some((end, setting)) => vec![end, "set", setting],
         None => key.split('.').collect(),
     }
-}
-
-/// As it would be written: a number, a list, or else a text.
-fn literal(text: &str) -> Value {
-    let read =
-        toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut table| table.remove("value"));
-    read.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
 #[cfg(test)]

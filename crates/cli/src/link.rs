@@ -1,0 +1,193 @@
+//! `firstbyte link`: a path of the lab between two network namespaces, in real time. Programs of the kernel's TCP meet the same delay, queue,
+//! losses and middleboxes as stacks in virtual time do.
+mod ending;
+
+use crate::failure::Failure;
+use crate::terminal::print;
+use crate::whom;
+use ::lab::experiment::route_of_words;
+use ::lab::middlebox::Direction;
+use ::lab::network::Passage;
+use bytes::Bytes;
+use clap::Args;
+use ending::Ending;
+use firstbyte::Instant;
+use firstbyte::device::Device;
+use firstbyte::device::tun::Tun;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::time::Duration;
+use wire::{RxBatch, TxPacket};
+
+/// Join two network namespaces by a path with a delay, a queue, losses, a middlebox: in real time, for any program.
+///
+/// Both namespaces must be there (`ip netns add NAME`). Each gets a TUN device `link0`: the client's has 10.79.0.1, the server's 10.79.0.2. They
+/// are gone when the command ends.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  ip netns add here; ip netns add there\n  \
+                  firstbyte link here there rtt=20ms rate=5mbit queue=128 &\n  \
+                  ip netns exec here ping 10.79.0.2\n\n\
+                  Keys are those of [path] in an experiment's file: rtt, rate, queue, qdisc, loss, lose, towards, mtu, box, bond, links, skew, \
+                  miimon (docs/experiments.md). Rate, queue and loss are on the way towards the client unless towards=server. Needs root.")]
+pub(crate) struct LinkArgs {
+    /// The client's namespace.
+    client: String,
+    /// The server's namespace.
+    server: String,
+    /// What the path is like, e.g. rtt=20ms.
+    #[arg(value_name = "KEY=VALUE")]
+    path: Vec<String>,
+    /// Seed of what is random.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// End after so many seconds; otherwise at SIGINT or SIGTERM.
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<u64>,
+}
+
+/// At most so many packets are read from one end before the other has its turn.
+const BURST: usize = 64;
+/// Packets that wait for room in a device; more are lost, as in a full ring.
+const WAITING_MAX: usize = 1000;
+/// The two ends, the client's first.
+const ADDRESSES: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(10, 79, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 79, 0, 2))];
+
+/// Runs the verb.
+pub(crate) fn run(args: &LinkArgs) -> Result<ExitCode, Failure> {
+    let (route, mtu) = route_of_words(&args.path).map_err(Failure::usage)?;
+    if args.client == args.server {
+        return Err(Failure::usage("the client's namespace and the server's must be two"));
+    }
+    let open = |name: &str, address| {
+        whom::in_namespace(Some(name), || {
+            Tun::builder().name("link0").mtu(mtu).offload(false).address(address, 24).open()
+        })?
+        .map_err(|error| Failure::failed(format!("in {name}: {error}")))
+    };
+    let devices = [open(&args.client, ADDRESSES[0])?, open(&args.server, ADDRESSES[1])?];
+    let ending =
+        Ending::install().map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
+    print(&format!("{} at 10.79.0.1 and {} at 10.79.0.2 are joined\n", args.client, args.server))?;
+    // Whoever started this in the background waits for the line.
+    io::stdout()
+        .flush()
+        .map_err(|error| Failure::failed(format!("cannot write to standard output: {error}")))?;
+    let mut link = Link { passage: Passage::new(route, args.seed), ends: devices.map(End::new), refused: 0 };
+    link.carry(&ending, args.seconds.map(Duration::from_secs))
+        .map_err(|error| Failure::failed(format!("the link broke: {error}")))?;
+    print(&link.told())
+}
+
+struct End {
+    device: Tun,
+    batch: RxBatch,
+    waiting: VecDeque<TxPacket>,
+}
+
+struct Link {
+    passage: Passage,
+    /// The client's and the server's.
+    ends: [End; 2],
+    refused: u64,
+}
+
+impl Link {
+    /// Carries packets until it is told to end.
+    fn carry(&mut self, ending: &Ending, limit: Option<Duration>) -> io::Result<()> {
+        let begun = std::time::Instant::now();
+        let now = || Instant::ZERO + begun.elapsed();
+        while !ending.has_come() && limit.is_none_or(|limit| begun.elapsed() < limit) {
+            for (end, way) in [(0, Direction::Forward), (1, Direction::Backward)] {
+                for packet in self.ends[end].read()? {
+                    let out = self.passage.send(now(), way, packet);
+                    self.hand_out(out);
+                }
+            }
+            let out = self.passage.poll(now());
+            self.hand_out(out);
+            for end in &mut self.ends {
+                end.device.send(&mut end.waiting)?;
+            }
+            let next = self.passage.next_event().map(|at| at.since(Instant::ZERO));
+            let next = [next, limit].into_iter().flatten().min().map(|at| at.saturating_sub(begun.elapsed()));
+            self.wait(ending, next)?;
+        }
+        Ok(())
+    }
+
+    fn hand_out(&mut self, packets: Vec<(Direction, Bytes)>) {
+        for (way, packet) in packets {
+            let end = &mut self.ends[usize::from(way == Direction::Forward)];
+            if end.waiting.len() == WAITING_MAX {
+                self.refused += 1;
+                continue;
+            }
+            end.waiting.extend(whole(&packet));
+        }
+    }
+
+    /// Until a packet comes, there is room again, the next one has passed, or it is to end.
+    fn wait(&self, ending: &Ending, most: Option<Duration>) -> io::Result<()> {
+        let mut descriptors = vec![PollFd::from_borrowed_fd(ending.as_fd(), PollFlags::IN)];
+        for end in &self.ends {
+            let room = if end.waiting.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            descriptors
+                .extend(end.device.as_fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN | room)));
+        }
+        let most = most.map(|most| Timespec {
+            tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: most.subsec_nanos().into(),
+        });
+        match rustix::event::poll(&mut descriptors, most.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// What it carried and what was lost.
+    fn told(&self) -> String {
+        let mut text = String::new();
+        for (way, name) in
+            [(Direction::Forward, "client to server"), (Direction::Backward, "server to client")]
+        {
+            let delivered = self.passage.stats(way).last().map_or(0, |link| link.delivered_packets);
+            text.push_str(&format!("{name}: {delivered} packets\n"));
+        }
+        for (by, count) in self.passage.lost() {
+            text.push_str(&format!("lost, {by}: {count}\n"));
+        }
+        if self.refused > 0 {
+            text.push_str(&format!("lost, an end that does not take them: {}\n", self.refused));
+        }
+        text
+    }
+}
+
+impl End {
+    fn new(device: Tun) -> End {
+        End { device, batch: RxBatch::default(), waiting: VecDeque::new() }
+    }
+
+    /// What the kernel has sent.
+    fn read(&mut self) -> io::Result<Vec<Bytes>> {
+        self.batch.clear();
+        self.device.recv(&mut self.batch, BURST)?;
+        let packets = (0..self.batch.len()).filter_map(|at| self.batch.data(at));
+        Ok(packets.map(Bytes::copy_from_slice).collect())
+    }
+}
+
+/// Of an IPv4 header without options; a packet's other bytes are its text, whatever they are.
+const HEADER: usize = 20;
+
+/// A packet as a device takes it; none that is too short to be one.
+fn whole(packet: &Bytes) -> Option<TxPacket> {
+    let header = packet.get(..HEADER)?;
+    Some(TxPacket::new(header, [packet.slice(HEADER..)].into_iter().collect()))
+}

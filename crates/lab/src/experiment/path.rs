@@ -1,0 +1,117 @@
+//! The path of an experiment, from what a file says of it.
+
+use super::explained;
+use super::file::{Bonding, BoxName, PathPart, Towards};
+use super::quantities::Time;
+use crate::middlebox::{
+    AckThinner, AlternatingNat, BlackHole, Direction, DropNthSynAck, DropSynData, Duplicate, Firewall,
+    Middlebox, StripFastOpen, SynProxy,
+};
+use crate::network::Route;
+use core::net::{IpAddr, Ipv4Addr};
+use core::time::Duration;
+use qdisc::{Limit, LinkConfig, Loss, Probability};
+use toml::{Table, Value};
+
+/// Behind the NAT, one after the other.
+const PUBLIC: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)), IpAddr::V4(Ipv4Addr::new(203, 0, 113, 2))];
+const RTT: Duration = Duration::from_millis(40);
+/// Largest packet that passes a black hole.
+const BLACK_HOLE: usize = 1300;
+/// After so long without a packet the firewall has forgotten a connection.
+const FIREWALL_IDLE: Duration = Duration::from_secs(60);
+
+/// A path in the words of `[path]`, each `KEY=VALUE`, e.g. `rtt=20ms`, and the largest packet that it takes.
+///
+/// # Errors
+/// Which word is wrong, and what was expected there.
+pub fn route_of_words(words: &[String]) -> Result<(Route, usize), String> {
+    let mut table = Table::new();
+    for word in words {
+        let (key, value) =
+            word.split_once('=').ok_or_else(|| format!("`{word}`: write KEY=VALUE as in rtt=20ms"))?;
+        table.insert(key.to_owned(), literal(value));
+    }
+    let path: PathPart = table.try_into().map_err(|error| explained(&error))?;
+    if path.second.is_some() {
+        return Err("`second`: a link joins two ends, and has no second path".into());
+    }
+    Ok((route(&path)?, path.mtu.unwrap_or(1500)))
+}
+
+/// As it would be written: a number, a list, or else a text.
+pub(super) fn literal(text: &str) -> Value {
+    let read =
+        toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut table| table.remove("value"));
+    read.unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// What a path is made of.
+pub(super) fn route(path: &PathPart) -> Result<Route, String> {
+    let rtt = path.rtt.map_or(RTT, |rtt| rtt.0).as_nanos() as u64;
+    let plain = |share: u64| LinkConfig::new().delay(share);
+    let mut narrow = plain(rtt / 2);
+    if let Some(rate) = path.rate {
+        narrow = narrow.rate(rate.0);
+    }
+    if let Some(packets) = path.queue {
+        narrow = narrow.limit(Limit::packets(packets));
+    }
+    if let Some(loss) = path.loss {
+        narrow = narrow.loss(Loss::Random(Probability::percent(loss.0)));
+    }
+    narrow = narrow.drop_nth(path.lose.clone().unwrap_or_default());
+    let other = LinkConfig { rate: narrow.rate, ..plain(rtt - rtt / 2) };
+    let (way, mut route) = match path.towards.unwrap_or_default() {
+        Towards::Client => (Direction::Backward, Route::new().wire(other, narrow)),
+        Towards::Server => (Direction::Forward, Route::new().wire(narrow, other)),
+    };
+    if let Some(words) = &path.qdisc {
+        route = route.qdisc(way, words).map_err(|error| format!("qdisc: {error}"))?;
+    }
+    if let Some(Bonding(mode)) = path.bond {
+        let time = |time: Option<Time>| time.map_or(Duration::ZERO, |time| time.0);
+        route = route.bond(mode, path.links.unwrap_or(2), time(path.skew), time(path.miimon));
+    } else if path.links.is_some() || path.skew.is_some() || path.miimon.is_some() {
+        return Err("`links`, `skew` and `miimon` are those of a `bond`: say which mode".into());
+    }
+    if let Some(name) = path.middlebox {
+        route = route.boxed(middlebox(name)).wire(plain(0), plain(0));
+    }
+    Ok(route)
+}
+
+fn middlebox(name: BoxName) -> Box<dyn Middlebox> {
+    match name {
+        BoxName::DropSynData => Box::new(DropSynData),
+        BoxName::StripFastOpen => Box::new(StripFastOpen),
+        BoxName::DropSynAck => Box::new(DropNthSynAck::new(1)),
+        BoxName::Duplicate => Box::new(Duplicate),
+        BoxName::SynProxy => Box::new(SynProxy),
+        BoxName::AlternatingNat => Box::new(AlternatingNat::new(PUBLIC)),
+        BoxName::Firewall => Box::new(Firewall::new(FIREWALL_IDLE)),
+        BoxName::AckThinner => Box::new(AckThinner::new(16)),
+        BoxName::BlackHole => Box::new(BlackHole::new(BLACK_HOLE)),
+    }
+}
+
+/// Its own values, and those of `base` in the place of what it does not say.
+pub(super) fn over(own: &PathPart, base: &PathPart) -> PathPart {
+    PathPart {
+        rtt: own.rtt.or(base.rtt),
+        rate: own.rate.or(base.rate),
+        queue: own.queue.or(base.queue),
+        qdisc: own.qdisc.clone().or_else(|| base.qdisc.clone()),
+        loss: own.loss.or(base.loss),
+        lose: own.lose.clone().or_else(|| base.lose.clone()),
+        towards: own.towards.or(base.towards),
+        middlebox: own.middlebox.or(base.middlebox),
+        mtu: own.mtu.or(base.mtu),
+        second: own.second.or(base.second),
+        bond: own.bond.or(base.bond),
+        links: own.links.or(base.links),
+        skew: own.skew.or(base.skew),
+        miimon: own.miimon.or(base.miimon),
+    }
+}
