@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::terminal::print;
 use crate::values;
 use clap::{Args, Subcommand};
-use doctor::{Policy, RULES, Record, Report, Rule};
+use doctor::{Policy, RULES, Record, Report, Rule, Sample, Window};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -54,6 +54,10 @@ pub(crate) struct DoctorArgs {
     /// Print a shell script of the fixes, for a person to read and run.
     #[arg(long, conflicts_with_all = ["json", "prometheus"])]
     fix: bool,
+    /// Write a page for a browser: findings, their evidence over ten looks within --interval, the path of a packet. A FILE to judge may be
+    /// a series of `firstbyte watch --record`.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "listen", "record", "fix", "json", "prometheus"])]
+    html: Option<PathBuf>,
     /// JSON; its layout is described in docs/doctor.md.
     #[arg(long, conflicts_with = "prometheus")]
     json: bool,
@@ -96,6 +100,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
             match args.listen {
                 Some(address) => endpoint::serve(args, &policy, address),
                 None if args.watch => watch::run(args, &policy),
+                None if args.html.is_some() => page(args, &policy),
                 None => examine(args, &policy),
             }
         }
@@ -139,6 +144,36 @@ fn examine(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     };
     print(&text)?;
     Ok(ExitCode::from(report.exit_code()))
+}
+
+fn page(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
+    let Some(path) = &args.html else { return Ok(ExitCode::SUCCESS) };
+    let mut samples = reading::series(args)?;
+    if args.mask {
+        samples = masked(samples);
+    }
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
+        return Err(not_done(Failure::failed("the file has no sample")));
+    };
+    let window = if samples.len() == 1 { Window::since_boot(last) } else { Window::between(first, last) };
+    let report = Report::by(&window.by(policy.limits()), policy);
+    std::fs::write(path, report.page(&samples))
+        .map_err(|error| not_done(Failure::file("write", path, &error)))?;
+    print(&format!(
+        "{}written to {}\n",
+        report.text().lines().take(2).fold(String::new(), |text, line| text + line + "\n"),
+        path.display()
+    ))?;
+    Ok(ExitCode::from(report.exit_code()))
+}
+
+fn masked(samples: Vec<Sample>) -> Vec<Sample> {
+    let mask = |sample| {
+        let mut record = Record::new(None, sample);
+        record.mask();
+        record.now
+    };
+    samples.into_iter().map(mask).collect()
 }
 
 /// A failure's exit code must not read as a verdict.

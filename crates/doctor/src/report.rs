@@ -1,14 +1,16 @@
 //! Findings as a person, a program or a monitoring system reads them.
 //!
 //! - `report/text.rs`: one screen first, then each finding;
+//! - `report/page.rs`: a page for a browser;
 //! - `report/prometheus.rs`: metrics; JSON is [`Report`] itself.
+mod page;
 mod prometheus;
 mod text;
 
 use crate::finding::{Finding, Scope, Severity};
 use crate::policy::Policy;
 use crate::rules::RULES;
-use crate::sample::Unread;
+use crate::sample::{Sample, Unread};
 use crate::window::Window;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -111,6 +113,12 @@ impl Report {
     /// As a person reads it.
     pub fn text(&self) -> String {
         text::text(self)
+    }
+
+    /// As a browser shows it: one file that fetches nothing. `samples` are those that it was made of, the earliest first: from three on,
+    /// evidence is drawn over them.
+    pub fn page(&self, samples: &[Sample]) -> String {
+        page::page(self, samples)
     }
 
     /// As a monitoring system reads it: OpenMetrics, which Prometheus' own format is a part of.

@@ -24,6 +24,33 @@ pub(super) fn record(args: &DoctorArgs) -> Result<Record, Failure> {
     Ok(Record::new(before, sample(args)?))
 }
 
+/// How many looks a page is drawn of.
+const LOOKS: u32 = 10;
+
+/// Samples one after another, the earliest first: of the kernel within the interval, or of a file.
+pub(super) fn series(args: &DoctorArgs) -> Result<Vec<Sample>, Failure> {
+    if let Some(path) = &args.file {
+        let text =
+            std::fs::read_to_string(path).map_err(|error| not_done(Failure::file("read", path, &error)))?;
+        let mut samples = Vec::new();
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let record = Record::parse(line)
+                .map_err(|error| not_done(Failure::failed(format!("{}: {error}", path.display()))))?;
+            samples.extend(record.before.into_iter().chain([record.now]));
+        }
+        return Ok(samples);
+    }
+    if args.root.is_some() || args.since_boot {
+        return Ok(vec![record(args)?.now]);
+    }
+    let mut samples = vec![sample(args)?];
+    for _ in 0..LOOKS {
+        std::thread::sleep(args.interval / LOOKS);
+        samples.push(sample(args)?);
+    }
+    Ok(samples)
+}
+
 /// How long to wait for the next sample: the interval, and on a host with a crowd of sockets as long as it takes that reading and judging
 /// them stay below a twentieth of a core.
 pub(super) fn pause(interval: Duration, spent: Duration) -> Duration {

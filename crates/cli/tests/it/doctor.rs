@@ -48,6 +48,44 @@ fn a_record_is_judged_and_its_severity_is_the_exit_code() {
 }
 
 #[test]
+fn a_page_is_written_and_its_verdict_said() {
+    let (record, page) = (record("page"), File::new("page.html", ""));
+    let output = run(&["doctor", record.path(), "--html", page.path()]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(
+        stdout(&output).starts_with("critical: window scaling off (namespace, WIN-01)\n"),
+        "{}",
+        stdout(&output)
+    );
+    let html = std::fs::read_to_string(page.path()).unwrap();
+    assert!(
+        html.starts_with("<!doctype html>") && html.contains("WIN-01") && html.contains("Listeners"),
+        "{html}"
+    );
+    let output = run(&["doctor", record.path(), "--html", "/nonexistent/page.html"]);
+    assert_eq!(output.status.code(), Some(3));
+    let wrong = File::new("wrong.jsonl", "{}");
+    let output = run(&["doctor", wrong.path(), "--html", page.path()]);
+    assert!(stderr(&output).contains("not a record of the doctor"), "{}", stderr(&output));
+}
+
+/// What a report costs beside its interval: two looks and every rule. The best of ten is not disturbed by what else the machine does.
+#[test]
+fn a_report_of_an_idle_host_is_quick() {
+    testnet::in_namespace(|| {
+        let look = || {
+            let begun = std::time::Instant::now();
+            let (before, now) = (doctor::sources::here(), doctor::sources::here());
+            let report = doctor::Report::of(&doctor::Window::between(&before, &now));
+            (begun.elapsed(), report)
+        };
+        let (time, report) = (0..10).map(|_| look()).min_by_key(|(time, _)| *time).unwrap();
+        assert!(time < std::time::Duration::from_millis(150), "{time:?}");
+        assert!(report.exit_code() == 0, "{:?}", report.findings);
+    });
+}
+
+#[test]
 fn a_policy_silences_with_its_reason_and_is_checked() {
     let record = record("policy");
     let policy = File::new("policy.toml", "[WIN-01]\nsilent = 'a museum'\n");
