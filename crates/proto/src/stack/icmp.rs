@@ -218,7 +218,7 @@ impl Connection {
         if smss == self.smss() && self.loses_probe_alone(cx) {
             return;
         }
-        let marks = self.marks_losses(cx);
+        let (marks, shorter) = (self.marks_losses(cx), self.smss() < smss);
         match self.handshake.as_deref_mut() {
             Some(Handshake::Active(active)) if active.data_sent > 0 && !active.plain => {
                 active.cut_short = Some(CutShort::TooBig);
@@ -228,7 +228,10 @@ impl Connection {
             }
             Some(_) => {}
             None if marks => self.lose_too_long(cx, smss),
-            None => self.snd.rewind(),
+            // Only what is longer than a segment may be now (Linux's `tcp_simple_retransmit`): the peer's MSS, or `tcp_min_snd_mss`, may have
+            // been the bound before.
+            None if shorter => self.snd.rewind(),
+            None => {}
         }
     }
 }

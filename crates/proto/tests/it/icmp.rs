@@ -47,6 +47,25 @@ fn packet_too_big_shrinks_segments_and_sends_at_once_again() {
     p.expect_nothing();
 }
 
+/// The path's MTU was not what bounds the segments: those in flight were not too long, with SACK and without, and wait for their time-out.
+#[test]
+fn segments_that_the_path_takes_do_not_go_again() {
+    for syn in ["S 0 win 65535 <mss 1000>", "S 0 win 65535 <mss 1000,sackOK>"] {
+        for config in [Config::default(), Config::linux()] {
+            let capabilities = Capabilities { mtu: 9000, gso_max_size: 0, tx_checksum: false };
+            let (mut p, id) =
+                established(Peer::with(Config { tcp_early_retrans: 0, ..config }, capabilities), syn);
+            let packet = first_of(&mut p, id, 2500);
+            p.expect("A 1001:2001 ack 1");
+            p.expect("PA 2001:2501 ack 1");
+            error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 5000 });
+            p.expect_nothing();
+            error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 600 });
+            p.expect("A 1:561 ack 1");
+        }
+    }
+}
+
 #[test]
 fn the_next_connection_remembers_the_path_mtu() {
     let (mut p, id) = established(Peer::ours(), "S 0 win 65535 <mss 1460>");
