@@ -257,12 +257,25 @@ impl Scenario {
 
     /// An end asks for a rate of its own.
     pub fn is_paced(&self) -> bool {
-        let paces = |option: &Opt| option.0 == "max_pacing_rate";
-        let steps =
-            |end: &End| end.steps.iter().any(|step| matches!(step, Step::Set(option) if paces(option)));
+        self.has_option(|option| option.0 == "max_pacing_rate")
+    }
+
+    /// An end takes only so little from its application at a time that all of it waits for more (`TCP_NOTSENT_LOWAT` beside `MSG_MORE` or
+    /// `TCP_CORK`).
+    pub fn trickles(&self) -> bool {
+        let more = |step: &Step| matches!(step, Step::Write { flags, .. } if flags & 1 != 0);
         let ends = self.connections.iter().flat_map(|plan| &plan.ends);
-        self.listener.options.iter().any(paces)
-            || ends.into_iter().any(|end| end.options.iter().any(paces) || steps(end))
+        self.has_option(|option| option.0 == "notsent_lowat")
+            && (self.has_option(|option| option.0 == "cork")
+                || ends.into_iter().any(|end| end.steps.iter().any(more)))
+    }
+
+    fn has_option(&self, is_it: impl Fn(&Opt) -> bool) -> bool {
+        let steps =
+            |end: &End| end.steps.iter().any(|step| matches!(step, Step::Set(option) if is_it(option)));
+        let ends = self.connections.iter().flat_map(|plan| &plan.ends);
+        self.listener.options.iter().any(&is_it)
+            || ends.into_iter().any(|end| end.options.iter().any(&is_it) || steps(end))
     }
 
     /// ICMP errors arrive.

@@ -35,6 +35,8 @@ pub const CLIENT: usize = 0;
 pub const SERVER: usize = 1;
 /// Of a world that is still not quiet there is something that waits for ever.
 const LONGEST: Duration = Duration::from_secs(40 * 24 * 3600);
+/// A connection that goes on waits no longer than this for its next packet (`TCP_RTO_MAX`).
+const LONGEST_WAIT: Duration = Duration::from_secs(120);
 /// So many times timers may go off, and applications act, while no packet is sent and none arrives.
 const MOST_SILENT: u32 = 10_000;
 
@@ -234,6 +236,9 @@ impl<'a> World<'a> {
             }
             if self.now > until {
                 self.say("that was forty days");
+                // A byte at a time that waits for more goes when a retransmission time-out passes, two minutes at most by `tcp_rto_min_us`.
+                self.too_long =
+                    self.scenario.trickles() && self.wire.idle_since(self.now) <= 2 * LONGEST_WAIT;
                 return Ok(());
             }
             self.change_settings();

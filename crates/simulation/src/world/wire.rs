@@ -82,6 +82,11 @@ impl Wire {
         (self.since_progress, self.progress_at) = (0, Some(now));
     }
 
+    /// Time since an application has read, written or ended something.
+    pub(super) fn idle_since(&self, now: Instant) -> Duration {
+        self.progress_at.map_or(Duration::MAX, |at| now.since(at))
+    }
+
     /// Somebody else than a host sends it.
     pub(super) fn insert(&mut self, at: Instant, to: usize, packet: RxPacket) {
         self.carry(at, Flying { to, packet, intact: false });
