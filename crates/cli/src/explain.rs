@@ -5,6 +5,8 @@
 mod kernel;
 mod report;
 
+pub(crate) use kernel::{cookie as known_cookie, visits};
+
 use crate::failure::Failure;
 use crate::terminal::print;
 use crate::values::{self, Cidr};
@@ -59,9 +61,9 @@ pub(crate) struct ExplainArgs {
 
 /// A name or an address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Target {
-    host: String,
-    port: u16,
+pub(crate) struct Target {
+    pub(crate) host: String,
+    pub(crate) port: u16,
 }
 
 #[derive(Clone, Debug)]
@@ -76,7 +78,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     for server in args.servers()? {
         let report = match &args.tun {
             Some(name) => own(args, name, server)?,
-            None => kernel::visits(server, &args.request.0)
+            None => visits(server, &args.request.0)
                 .map(|visits| Report::new(server, "the kernel's sockets".to_owned(), visits))?,
         };
         all_work &= matches!(report.verdict.cause, Cause::Works | Cause::WorksSmall);
@@ -175,7 +177,7 @@ fn plan(args: &ExplainArgs) -> String {
 }
 
 /// HOST, HOST:PORT, ADDRESS, [V6] or [V6]:PORT.
-fn target(text: &str) -> Result<Target, String> {
+pub(crate) fn target(text: &str) -> Result<Target, String> {
     let port = |text: &str| match text.parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),
         _ => Err(format!("`{text}` is no port")),

@@ -9,6 +9,7 @@
 //! - [`doctor`]: what the kernel's TCP does on this host, and the command that mends it;
 //! - [`explain`]: does Fast Open work to a server, and if not, who broke it;
 //! - [`watch`]: connections, counters and findings on a terminal, as they change;
+//! - [`key`] and [`fleet`]: cookie keys in files, and whether servers have them;
 //! - [`script`](mod@script): scripts in packetdrill's language, in virtual time;
 //! - [`link`]: a path of the lab between two network namespaces, in real time;
 //! - [`ss`] and [`route`]: sockets and routes, of the kernel or of a stack that runs;
@@ -25,7 +26,9 @@ mod doctor;
 mod escape;
 mod explain;
 mod failure;
+mod fleet;
 mod get;
+mod key;
 mod lab;
 mod link;
 mod metrics;
@@ -76,6 +79,8 @@ enum Verb {
     Doctor(doctor::DoctorArgs),
     Explain(explain::ExplainArgs),
     Watch(watch::WatchArgs),
+    Key(key::KeyArgs),
+    Fleet(fleet::FleetArgs),
     Ss(ss::SsArgs),
     Nstat(nstat::NstatArgs),
     Sysctl(sysctl::SysctlArgs),
@@ -96,6 +101,8 @@ fn main() -> ExitCode {
         Verb::Doctor(args) => doctor::run(&args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Watch(args) => watch::run(&args),
+        Verb::Key(args) => key::run(&args),
+        Verb::Fleet(args) => fleet::run(&args),
         Verb::Ss(args) => ss::run(&args),
         Verb::Nstat(args) => nstat::run(&args),
         Verb::Sysctl(args) => sysctl::run(&args),

@@ -13,7 +13,7 @@ mod connection;
 mod echo;
 mod ending;
 mod files;
-mod key;
+pub(crate) mod key;
 mod log;
 mod page;
 mod reply;

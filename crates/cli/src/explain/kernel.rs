@@ -24,7 +24,7 @@ const ECN: u8 = 8;
 const SYN_DATA: u8 = 32;
 
 /// All that make sense, one after another.
-pub(super) fn visits(server: SocketAddr, request: &[u8]) -> Result<Vec<Visit>, Failure> {
+pub(crate) fn visits(server: SocketAddr, request: &[u8]) -> Result<Vec<Visit>, Failure> {
     let mut visits = Vec::new();
     for probe in PROBES {
         let known = cookie(server).is_some();
@@ -141,7 +141,7 @@ fn info(stream: &TcpStream) -> Option<Info> {
 }
 
 /// The cookie that the kernel remembers for a server.
-fn cookie(server: SocketAddr) -> Option<String> {
+pub(crate) fn cookie(server: SocketAddr) -> Option<String> {
     let paths = sources::paths().unwrap_or_default();
     let path = paths.iter().find(|path| path.peer.0 == server.ip() && path.fo_cookie)?;
     Some(path.cookie.iter().map(|byte| format!("{byte:02x}")).collect())

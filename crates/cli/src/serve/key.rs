@@ -10,7 +10,7 @@ use std::path::Path;
 const LEN_MAX: u64 = 256;
 
 /// Reads a key and, where there is one, its backup.
-pub(super) fn read(path: &Path) -> Result<KeyRing, Failure> {
+pub(crate) fn read(path: &Path) -> Result<KeyRing, Failure> {
     let failure = |error: std::io::Error| Failure::file("read", path, &error);
     let mut text = String::new();
     let file = File::open(path).map_err(failure)?;

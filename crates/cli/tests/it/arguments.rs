@@ -15,6 +15,8 @@ fn help_is_as_it_was() {
         ("doctor", &["doctor", "--help"][..]),
         ("explain", &["explain", "--help"][..]),
         ("watch", &["watch", "--help"][..]),
+        ("key", &["key", "--help"][..]),
+        ("fleet", &["fleet", "--help"][..]),
         ("ss", &["ss", "--help"][..]),
         ("nstat", &["nstat", "--help"][..]),
         ("sysctl", &["sysctl", "--help"][..]),
@@ -36,7 +38,12 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 45] = [
+    let cases: [(&[&str], &str); 47] = [
+        (
+            &["key", "check", "x", "--client", "::1", "--server", "10.0.0.1", "--cookie", "0"],
+            "8 to 32 hexadecimal digits",
+        ),
+        (&["fleet", "http://a/"], "not a URL"),
         (&["watch"], "this needs a terminal; firstbyte doctor --watch prints lines"),
         (&["watch", "--replay", "x", "--record", "y"], "cannot be used with"),
         (&["explain", "http://a/"], "not a URL"),

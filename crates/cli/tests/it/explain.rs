@@ -68,6 +68,35 @@ fn syns_of_our_own_go_through_a_tun_device() {
     });
 }
 
+/// Two addresses of one server; then a key that one of them does not have.
+#[test]
+fn a_fleet_is_held_beside_its_key() {
+    testnet::in_namespace(|| {
+        let port = serve("0.0.0.0:0", "1027").port();
+        let file = |name: &str| std::env::temp_dir().join(format!("fleet-{name}-{}", std::process::id()));
+        let (keys, list) = (file("keys"), file("list"));
+        let (keys, list) = (keys.to_str().unwrap(), list.to_str().unwrap());
+        let _ = std::fs::remove_file(keys);
+        assert_eq!(run(&["key", "new", keys]).status.code(), Some(0));
+        std::fs::write("/proc/sys/net/ipv4/tcp_fastopen_key", std::fs::read(keys).unwrap()).unwrap();
+        std::fs::write(list, format!("# both\n127.0.0.1:{port}\n127.0.0.2:{port}\n")).unwrap();
+        let output = run(&["fleet", list, "--key-file", keys]);
+        let said = stdout(&output);
+        assert_eq!(said.matches("Fast Open works.").count(), 2, "{said}{}", stderr(&output));
+        // Loopback's own source address is that of the destination.
+        assert_eq!(said.matches("was made with the primary key.").count(), 2, "{said}");
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(run(&["key", "rotate", keys]).status.code(), Some(0));
+        let output = run(&["fleet", list, "--key-file", keys]);
+        assert!(stdout(&output).contains("was made with the backup key."), "{}", stdout(&output));
+        assert_eq!(run(&["key", "rotate", keys]).status.code(), Some(0));
+        let output = run(&["fleet", list, "--key-file", keys]);
+        assert!(stdout(&output).contains("was made with neither key."), "{}", stdout(&output));
+        assert_eq!(output.status.code(), Some(1));
+        [keys, list].iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    });
+}
+
 #[test]
 fn a_dry_run_sends_nothing_and_says_what_it_would() {
     let output =

@@ -1,0 +1,191 @@
+//! `firstbyte key`: makes, shows and checks cookie keys, in files that nobody else can read. A key is never printed.
+use crate::failure::Failure;
+use crate::serve::key::read;
+use crate::terminal::print;
+use clap::{Args, Subcommand};
+use firstbyte::KeyRing;
+use firstbyte::fast_open::{CookieCheck, Key};
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use wire::{Addr, Cookie};
+
+/// Make, show and check the keys of Fast Open cookies, in files of mode 0600 and of Linux's form. A key itself is never printed.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  firstbyte key new keys && firstbyte serve --key-file keys\n  firstbyte key rotate keys      then, as root: cat keys > /proc/sys/net/ipv4/tcp_fastopen_key\n  firstbyte key check keys --client 192.0.2.7 --server 192.0.2.1 --cookie 9a8f0e6b1c2d3e4f\n\n\
+                  A fingerprint tells whether two files hold the same key; the key cannot be found from it.\n\
+                  Every server behind one name must have the same keys. Rotate on all of them before clients come to the first:\n\
+                  the former key stays valid as the backup."
+)]
+pub(crate) struct KeyArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// Make a new key, at random, in a file that is not there yet.
+    New {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Put a new key before the one that is there, which becomes the backup.
+    Rotate {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Show the fingerprints.
+    Show {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Say whether a cookie was made with a key of the file.
+    Check {
+        /// The file.
+        file: PathBuf,
+        /// The client, as the server sees it.
+        #[arg(long, value_name = "ADDRESS")]
+        client: IpAddr,
+        /// The server.
+        #[arg(long, value_name = "ADDRESS")]
+        server: IpAddr,
+        /// The cookie: 16 hexadecimal digits.
+        #[arg(long, value_name = "HEX", value_parser = cookie)]
+        cookie: Cookie,
+    },
+}
+
+/// Runs the verb.
+pub(crate) fn run(args: &KeyArgs) -> Result<ExitCode, Failure> {
+    match &args.verb {
+        Verb::New { file } => {
+            let ring = KeyRing::new(random()?);
+            if file.symlink_metadata().is_ok() {
+                return Err(Failure::failed(format!(
+                    "{} is there already; key rotate changes it",
+                    file.display()
+                )));
+            }
+            write(file, &ring)?;
+            print(&shown(&ring))
+        }
+        Verb::Rotate { file } => {
+            let mut ring = read(file)?;
+            ring.rotate(random()?);
+            write(file, &ring)?;
+            print(&shown(&ring))
+        }
+        Verb::Show { file } => print(&shown(&read(file)?)),
+        Verb::Check { file, client, server, cookie } => {
+            if client.is_ipv4() != server.is_ipv4() {
+                return Err(Failure::usage("client and server are of different versions of IP"));
+            }
+            let which = which(&read(file)?, *client, *server, cookie);
+            print(&format!("{which}\n"))?;
+            Ok(ExitCode::from(u8::from(which == OTHER)))
+        }
+    }
+}
+
+const OTHER: &str = "neither key";
+
+/// With which key it was made.
+pub(crate) fn which(ring: &KeyRing, client: IpAddr, server: IpAddr, cookie: &Cookie) -> &'static str {
+    match ring.check(Addr::from(client), Addr::from(server), cookie) {
+        CookieCheck::Primary => "the primary key",
+        CookieCheck::Backup => "the backup key",
+        CookieCheck::Invalid => OTHER,
+    }
+}
+
+fn shown(ring: &KeyRing) -> String {
+    let mut text = format!("primary {}\n", fingerprint(ring.primary()));
+    if let Some(backup) = ring.backup() {
+        text += &format!("backup  {}\n", fingerprint(backup));
+    }
+    text
+}
+
+/// The cookie of a pair of addresses that no connection has: a keyed hash, from which the key cannot be found.
+fn fingerprint(key: Key) -> String {
+    let nobody = Addr::from(Ipv4Addr::UNSPECIFIED);
+    KeyRing::new(key).cookie(nobody, nobody).to_string()
+}
+
+fn random() -> Result<Key, Failure> {
+    let mut bytes = [0; 16];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| Failure::file("read", Path::new("/dev/urandom"), &error))?;
+    Ok(Key::from_bytes(bytes))
+}
+
+/// Whole or not at all, and for nobody else from the first moment on.
+fn write(path: &Path, ring: &KeyRing) -> Result<(), Failure> {
+    let failure = |error: std::io::Error| Failure::file("write", path, &error);
+    let mut name = path.file_name().ok_or_else(|| Failure::usage("that is no name of a file"))?.to_owned();
+    name.push(".new");
+    let beside = path.with_file_name(name);
+    // Left behind by a run that was killed.
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(failure(error)),
+        _ => {}
+    }
+    let mut text = ring.primary().to_string();
+    if let Some(backup) = ring.backup() {
+        text += &format!(",{backup}");
+    }
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(failure)?;
+    file.write_all((text + "\n").as_bytes()).and_then(|()| file.sync_all()).map_err(failure)?;
+    fs::rename(&beside, path).map_err(failure)
+}
+
+/// Hexadecimal digits of a cookie.
+pub(crate) fn cookie(text: &str) -> Result<Cookie, String> {
+    let wrong = || "a cookie is 8 to 32 hexadecimal digits, two for each byte".to_owned();
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
+        return Err(wrong());
+    }
+    let bytes: Option<Vec<u8>> =
+        (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect();
+    bytes.and_then(|bytes| Cookie::new(&bytes)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_key_is_made_rotated_and_checked_and_never_shown() {
+        let path = std::env::temp_dir().join(format!("firstbyte-keys-{}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        let verb = |verb| run(&KeyArgs { verb });
+        verb(Verb::New { file: path.clone() }).unwrap();
+        assert!(verb(Verb::New { file: path.clone() }).unwrap_err().message().contains("is there already"));
+        let first = read(&path).unwrap();
+        verb(Verb::Rotate { file: path.clone() }).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let second = read(&path).unwrap();
+        assert_eq!(second.backup().map(Key::to_bytes), Some(first.primary().to_bytes()));
+        assert!(second.primary().to_bytes() != first.primary().to_bytes());
+        let (client, server): (IpAddr, IpAddr) = ([192, 0, 2, 7].into(), [192, 0, 2, 1].into());
+        let old = first.cookie(client.into(), server.into());
+        assert_eq!(cookie(&old.to_string()), Ok(old));
+        assert_eq!(which(&second, client, server, &old), "the backup key");
+        assert_eq!(which(&second, server, client, &old), OTHER);
+        assert!(!shown(&second).contains(&second.primary().to_string()));
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_cookie_is_refused() {
+        for wrong in ["", "0", "xx", "00112", "é0", "00"] {
+            assert!(cookie(wrong).is_err(), "{wrong}");
+        }
+    }
+}
