@@ -158,13 +158,14 @@ pub const EXCUSES: &[Excuse] = &[
     Excuse {
         name: "the peer's TIME-WAIT was too short",
         words: "RFC 9293 §3.6.1: TIME-WAIT lasts 2 MSL, so that the last ACK can be sent again; firstbyte.time_wait and tcp_max_tw_buckets end \
-                it before",
+                it before, and a machine may sleep for longer",
         applies: |facts, side| {
             let peer = &facts.sides[1 - side];
             let short = |config: &Config| {
                 config.time_wait < Duration::from_secs(60) || config.tcp_max_tw_buckets < 100
             };
-            peer.fate == Some(Fate::Complete) && peer.configs.iter().any(short)
+            let overslept = facts.sides.iter().any(|side| side.slept >= Duration::from_secs(60));
+            peer.fate == Some(Fate::Complete) && (overslept || peer.configs.iter().any(short))
         },
     },
     Excuse {

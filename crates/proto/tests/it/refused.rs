@@ -193,6 +193,23 @@ fn a_syn_whose_time_has_come_goes_though_the_one_before_is_refused() {
     p.expect_after(999, "S 0");
 }
 
+/// The SYN that is refused after 3 s is not the last of those that wait to leave, and the attempt has all of its time.
+#[test]
+fn a_late_syn_that_is_refused_does_not_hasten_the_end() {
+    let ms = Duration::from_millis;
+    let socket = SocketOptions { tx_delay: ms(3000), syn_retries: Some(2), ..SocketOptions::default() };
+    let mut p = Peer::new(Config { tcp_syn_linear_timeouts: 0, tcp_rto_max_ms: 1600, ..Config::default() });
+    let id = p.connect(ConnectOptions { socket, ..ConnectOptions::default() });
+    p.queue_is_full = true;
+    p.expect_nothing_for(3001);
+    assert_eq!(p.refused, 1);
+    p.queue_is_full = false;
+    p.expect_after(999, "S 0");
+    assert_eq!(p.state(id), State::SynSent);
+    p.expect_nothing_for(200);
+    assert_eq!(p.stack.close_reason(id), Some(CloseReason::TimedOut));
+}
+
 /// A reset that answers a stray ACK is not the connection's: that it was refused keeps back nothing.
 #[test]
 fn a_refused_reset_takes_no_turn() {

@@ -72,9 +72,13 @@ impl Connection {
         self.meet_local_congestion(cx);
     }
 
-    /// The first SYN has a time-out of its own; what that sends again waits less.
+    /// The first SYN has a time-out of its own; what that sends again waits less. With `TCP_TX_DELAY` what is refused may be an earlier SYN than
+    /// the last, whose time-out runs already.
     fn syn_refused(&mut self, cx: &Context) {
-        if self.timeouts > 0 && matches!(self.handshake.as_deref(), Some(Handshake::Active(_))) {
+        if self.timeouts > 0
+            && self.options.tx_delay.is_zero()
+            && matches!(self.handshake.as_deref(), Some(Handshake::Active(_)))
+        {
             self.timers.set(Timer::Retransmit, cx.now + AGAIN);
         }
     }
