@@ -88,7 +88,9 @@ impl Connection {
         arrived.bare = options.sack.is_empty() && segment.len() == 0 && !window_told;
         let senseless = board.read(&mut self.snd.queue, blocks_of_missing, self.snd.max, &mut arrived);
         cx.counters.sack_discard += u64::from(senseless);
-        if self.snd.fin_sent() && blocks_of_missing.iter().any(|block| block.1 == self.snd.max) {
+        // What begins with the first missing byte makes no sense of the FIN either.
+        let has_fin = |block: &(SeqNum, SeqNum)| block.1 == self.snd.max && block.0.after(span.0);
+        if self.snd.fin_sent() && blocks_of_missing.iter().any(has_fin) {
             self.fin_is_reported(&arrived);
         }
         Some(arrived)
