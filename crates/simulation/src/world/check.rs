@@ -7,6 +7,9 @@ use proto::State;
 const SLACK: u64 = 1024 * 1024;
 /// No world has more timers due at once than these calls end.
 const CALLS_MAX: usize = 64;
+/// What a segment that waits, or is in flight, takes beside its payload. An application that writes byte by byte makes one of each byte, and the
+/// send buffer counts only what `firstbyte.sndbuf_overhead` says for it.
+const SEGMENT: u64 = 96;
 /// A packet's memory may be so many times its payload.
 const TRUESIZE: u64 = 8;
 
@@ -55,7 +58,10 @@ impl World<'_> {
                 if matches!(info.state, State::Closed | State::TimeWait) {
                     continue;
                 }
-                let bound = TRUESIZE * (u64::from(info.recv_buffer) + u64::from(info.send_buffer)) + SLACK;
+                let overhead = self.stacks[side].config().sndbuf_overhead;
+                let segments = SEGMENT * info.send_queue as u64 / (1 + u64::from(overhead));
+                let buffers = u64::from(info.recv_buffer) + u64::from(info.send_buffer);
+                let bound = TRUESIZE * buffers + segments + SLACK;
                 if u64::from(info.memory) > bound {
                     let seen = format!("{side}/{which} holds {} bytes, of {bound}", info.memory);
                     return Err(Failure::new("memory beyond the buffers", seen));
