@@ -134,13 +134,9 @@ fn write(path: &Path, ring: &KeyRing) -> Result<(), Failure> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(failure(error)),
         _ => {}
     }
-    let mut text = ring.primary().to_string();
-    if let Some(backup) = ring.backup() {
-        text += &format!(",{backup}");
-    }
     let mut file =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(failure)?;
-    file.write_all((text + "\n").as_bytes()).and_then(|()| file.sync_all()).map_err(failure)?;
+    file.write_all(format!("{ring}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(failure)?;
     fs::rename(&beside, path).map_err(failure)
 }
 

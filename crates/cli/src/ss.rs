@@ -75,7 +75,6 @@ pub(crate) fn run(args: &SsArgs) -> Result<ExitCode, Failure> {
     let only_kernel = [
         (args.state.is_some(), "--state"),
         (args.port.is_some(), "--port"),
-        (args.memory, "--memory"),
         (args.options, "--options"),
         (args.extended, "--extended"),
         (args.limits, "--limits"),
@@ -90,7 +89,8 @@ pub(crate) fn run(args: &SsArgs) -> Result<ExitCode, Failure> {
         () if args.listening => Which::Listening,
         () => Which::Connected,
     };
-    let listing = Listing { which, info: args.info, family: args.family(), json: args.json };
+    let listing =
+        Listing { which, info: args.info, memory: args.memory, family: args.family(), json: args.json };
     print(&ask(control, &Request::Ss(listing))?)
 }
 

@@ -104,7 +104,7 @@ mod tests {
         let all = [Which::Connected, Which::Listening, Which::All, Which::Summary];
         for which in all {
             for (info, family, json) in [(false, None, true), (true, Some(4), false), (true, Some(6), true)] {
-                let request = Request::Ss(Listing { which, info, family, json });
+                let request = Request::Ss(Listing { which, info, memory: !info, family, json });
                 assert_eq!(Request::read(&request.line()), Ok(request));
             }
         }

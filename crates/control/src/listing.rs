@@ -20,6 +20,8 @@ pub struct Listing {
     pub which: Which,
     /// With what TCP knows of each.
     pub info: bool,
+    /// With the memory of each.
+    pub memory: bool,
     /// 4 or 6: only that IP version.
     pub family: Option<u8>,
     /// JSON instead of columns.
@@ -37,17 +39,20 @@ impl Listing {
             Which::Summary => "summary",
         };
         let family = self.family.map_or(String::new(), |family| format!(" v{family}"));
+        let flag = |holds: bool, word: &'static str| if holds { word } else { "" };
         format!(
-            "{which}{}{family}{}",
-            if self.info { " info" } else { "" },
-            if self.json { " json" } else { "" }
+            "{which}{}{}{family}{}",
+            flag(self.info, " info"),
+            flag(self.memory, " memory"),
+            flag(self.json, " json")
         )
     }
 
     /// The reverse; `None` for words that mean nothing.
     #[must_use]
     pub fn read(words: &str) -> Option<Listing> {
-        let mut listing = Listing { which: Which::Connected, info: false, family: None, json: false };
+        let mut listing =
+            Listing { which: Which::Connected, info: false, memory: false, family: None, json: false };
         for word in words.split_whitespace() {
             match word {
                 "connected" => listing.which = Which::Connected,
@@ -55,6 +60,7 @@ impl Listing {
                 "all" => listing.which = Which::All,
                 "summary" => listing.which = Which::Summary,
                 "info" => listing.info = true,
+                "memory" => listing.memory = true,
                 "v4" => listing.family = Some(4),
                 "v6" => listing.family = Some(6),
                 "json" => listing.json = true,

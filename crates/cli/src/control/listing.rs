@@ -36,7 +36,7 @@ fn rows(listing: &Listing, stack: &Stack, now: Instant) -> (Vec<Row>, usize) {
 fn row(listing: &Listing, socket: &SocketInfo, now: Instant) -> Option<Row> {
     let row = match socket {
         SocketInfo::Listener(listener) => of_listener(listener, listing.info),
-        SocketInfo::Connection(connection) => of_connection(connection, listing.info.then_some(now)),
+        SocketInfo::Connection(connection) => of_connection(connection, listing, now),
         SocketInfo::Numbers { state, local, peer } => {
             Row { state: state.ss(), queues: (0, 0), local: *local, peer: Some(*peer), info: None }
         }
@@ -54,10 +54,22 @@ fn row(listing: &Listing, socket: &SocketInfo, now: Instant) -> Option<Row> {
 fn of_listener(listener: &ListenerInfo, with_info: bool) -> Row {
     let info = || {
         let ListenerInfo { syn_queue, fast_open_pending, fast_open_max, drops, .. } = listener;
-        format!(
+        let mut text = format!(
             "syn_recv:{syn_queue} fo_pending:{fast_open_pending} fo_qlen:{fast_open_max} drops:{}",
             drops.dropped
-        )
+        );
+        // Why, where there were any.
+        for (reason, count) in [
+            ("accept_queue_full", drops.accept_queue_full),
+            ("syn_queue_full", drops.syn_queue_full),
+            ("closed_before_accept", drops.closed_before_accept),
+            ("reset", drops.reset),
+        ] {
+            if count > 0 {
+                text += &format!(" {reason}:{count}");
+            }
+        }
+        text
     };
     Row {
         state: "LISTEN",
@@ -68,13 +80,20 @@ fn of_listener(listener: &ListenerInfo, with_info: bool) -> Row {
     }
 }
 
-fn of_connection(connection: &ConnectionInfo, at: Option<Instant>) -> Row {
+fn of_connection(connection: &ConnectionInfo, listing: &Listing, now: Instant) -> Row {
+    // What each word is: skmem's in ss(8); memory is what both buffers hold.
+    let memory = listing.memory.then(|| {
+        let ConnectionInfo { recv_buffer, send_buffer, send_buffer_used, memory, .. } = connection;
+        format!("skmem:(rb{recv_buffer},tb{send_buffer},w{send_buffer_used}) memory:{memory}")
+    });
+    let info = listing.info.then(|| connection.ss(now).to_string());
+    let words: Vec<String> = memory.into_iter().chain(info).collect();
     Row {
         state: connection.state.ss(),
         queues: (connection.recv_queue, connection.send_queue),
         local: connection.local,
         peer: Some(connection.peer),
-        info: at.map(|now| connection.ss(now).to_string()),
+        info: (!words.is_empty()).then(|| words.join(" ")),
     }
 }
 

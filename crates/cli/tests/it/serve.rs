@@ -186,6 +186,7 @@ fn a_running_server_is_asked_and_steered() {
         let line = info.lines().find(|line| line.starts_with("ESTAB")).unwrap();
         assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["ESTAB", "0", "0", "10.77.0.2:7", &local]);
         assert!(info.contains(" cwnd:33 ") && info.contains(" bytes_received:4 "), "{info}");
+        assert!(ask(&["ss", "-m"]).contains("\t skmem:(rb"), "{}", ask(&["ss", "-m"]));
         let json: serde_json::Value = serde_json::from_str(&ask(&["ss", "-i", "--json"])).unwrap();
         assert_eq!(json["sockets"][0]["info"]["cwnd"], 33);
         drop(stream);
