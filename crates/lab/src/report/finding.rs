@@ -103,7 +103,7 @@ pub(super) fn render(page: &mut Page, findings: &[Finding]) {
     ]);
     for finding in findings {
         let Finding { what, ours, criterion, source, linux, .. } = finding;
-        table.row([what, ours, criterion, source, linux].map(|text| shortened(text)));
+        table.row([what.clone(), shortened(ours), shortened(criterion), source.clone(), linux.clone()]);
     }
     page.table(&table);
     page.gap();

@@ -20,6 +20,10 @@ pub(super) fn graph(recording: &Recording<'_>, connections: &[Exchange]) -> Grap
     let from_client = upward > downward;
     let mut drawn = Drawn::default();
     connections.iter().for_each(|one| drawn.connection(one, from_client));
+    // Acknowledgements of nothing are no picture.
+    if drawn.data.is_empty() {
+        return Graph::new("Time and sequence", "sequence number", "kB");
+    }
     let (from, to) = if from_client { ("client", "server") } else { ("server", "client") };
     let note = format!("bytes from {from} to {to}, as {from} saw them");
     let _ = recording;
