@@ -497,8 +497,9 @@ fn segment_of<'p, 'd>(
     packet: &'p mut Arrival<'d>,
 ) -> Segment<'p, 'd> {
     let payload = Payload::new(packet, text);
-    let mut segment = Segment { header: plain.header(), payload, ecn: plain.ecn, dscp: plain.dscp };
     // Options are large: they are read where they stay.
+    let mut segment = Segment { header: TcpHeader::new(0, 0), payload, ecn: plain.ecn, dscp: plain.dscp };
+    plain.fill(&mut segment.header);
     if !options.is_empty() {
         segment.header.options.read(segment.payload.beside(options));
     }

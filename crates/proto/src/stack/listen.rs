@@ -86,7 +86,8 @@ impl Stack {
         if let Some(reason) = lacking {
             return self.drop_at_listener(id, reason);
         }
-        let decision = if room == Room::SynQueue || self.shared.config.fast_open_past_syn_queue {
+        let offered = segment.header.options.fast_open.is_some() || !segment.payload.is_empty();
+        let decision = if offered && (room == Room::SynQueue || self.shared.config.fast_open_past_syn_queue) {
             self.decide_fast_open(now, id, &tuple, segment)
         } else {
             FastOpenServer::Refuse(None)
@@ -156,7 +157,7 @@ impl Stack {
         self.drops.count(reason);
     }
 
-    /// The order of Linux's `tcp_try_fastopen`, with two differences that are settings: a full queue still hands out cookies, and
+    /// Of a SYN with an option or data. The order of Linux's `tcp_try_fastopen`, with two differences that are settings: a full queue still hands out cookies, and
     /// a SYN seen before is not taken again.
     fn decide_fast_open(
         &mut self,
@@ -169,8 +170,7 @@ impl Stack {
         let requested = option.is_some_and(|option| option.cookie.is_none());
         self.shared.counters.tcp_fastopen_cookie_reqd += u64::from(requested);
         let bits = self.shared.config.tcp_fastopen;
-        let offered = option.is_some() || !segment.payload.is_empty();
-        if bits & fastopen::SERVER == 0 || !offered {
+        if bits & fastopen::SERVER == 0 {
             return FastOpenServer::Refuse(None);
         }
         let Some(listener) = self.listeners.find_mut(id.index, id.generation) else {

@@ -310,16 +310,23 @@ impl SendQueue {
 
     /// Takes `data` without copying.
     pub(crate) fn write_bytes(&mut self, mut data: Bytes, goal: impl Into<Goal>, blocks: &mut SendBlocks) {
-        let goal = goal.into();
+        let Goal { segment: goal, push_span } = goal.into();
         self.begin(data.len(), blocks);
         while !data.is_empty() {
-            let room = self.tail_room(goal).min(data.len());
+            let joined = self.room_in_last(goal);
+            let room = if joined > 0 { joined } else { goal.max(1) };
+            let now = data.split_to(data.len().min(room as usize));
             self.freeze_tail();
-            let now = data.split_to(room);
-            self.grow_last(room as u32);
-            if let Some(last) = self.segments.back_mut() {
+            let len = now.len() as u32;
+            if let Some(last) = self.segments.back_mut().filter(|_| joined > 0) {
+                last.len += len;
                 last.parts.push(now);
+            } else {
+                self.push_long_write(push_span);
+                let begun = TxSegment::of(self.end, len, SmallVec::from_buf([now]));
+                self.segments.push_back(begun);
             }
+            (self.end, self.len) = (self.end + len, self.len + len);
         }
     }
 

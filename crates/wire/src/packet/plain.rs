@@ -100,19 +100,13 @@ impl PlainSegment {
         self.timestamps.map_or(0, |_| TIMESTAMPS_LEN)
     }
 
-    /// The TCP header alone.
+    /// Writes the TCP header's fields into a new one where that lies: it is large, and moving it costs more than filling it.
     #[inline(always)]
-    pub fn header(&self) -> TcpHeader {
-        TcpHeader {
-            src_port: self.ports.0,
-            dst_port: self.ports.1,
-            seq: self.seq,
-            ack: self.ack,
-            flags: self.flags,
-            window: self.window,
-            urgent: 0,
-            options: TcpOptions { timestamps: self.timestamps, ..TcpOptions::default() },
-        }
+    pub fn fill(&self, header: &mut TcpHeader) {
+        (header.src_port, header.dst_port) = self.ports;
+        (header.seq, header.ack) = (self.seq, self.ack);
+        (header.flags, header.window) = (self.flags, self.window);
+        header.options.timestamps = self.timestamps;
     }
 }
 
