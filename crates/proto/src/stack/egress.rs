@@ -47,13 +47,12 @@ impl Stack {
             let Some(connection) = self.connections.find_mut(id.index, id.generation) else { continue };
             let cx = self.shared.context(now);
             let all_has_left = connection.send_ordinary(cx, packet);
-            let is_last = all_has_left || connection.send_ordinary_ack(cx, packet);
-            let sent = is_last || connection.poll_transmit(cx, packet);
-            if !is_last {
+            let sent = all_has_left || connection.poll_transmit(cx, packet);
+            if !all_has_left {
                 connection.note_plain();
             }
-            connection.ready = sent && !is_last && connection.may_transmit();
-            debug_assert!(!is_last || !connection.may_transmit());
+            connection.ready = sent && !all_has_left && connection.may_transmit();
+            debug_assert!(!all_has_left || !connection.may_transmit());
             if connection.ready {
                 self.agenda.ready.push(id);
             } else {

