@@ -176,7 +176,7 @@ pub enum Outcome {
 pub enum NotAcknowledged {
     /// The server's key changed; a new cookie came with the refusal.
     StaleCookie,
-    /// The same cookie came back: the server's Fast Open queue was full, or its replay guard hit.
+    /// The server answered with the cookie it was given: its Fast Open queue was full, or its replay guard hit.
     Busy,
     /// No option came back: Fast Open is off there, or a middlebox stripped the option.
     Ignored,

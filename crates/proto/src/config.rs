@@ -201,7 +201,7 @@ settings! {
     /// Data goes unanswered for so long as that many retransmissions take whose time-outs double from 200 ms on; the first time-out
     /// after it ends the connection (RFC 1122's R2). Window probes: that many unanswered ones.
     tcp_retries2: u32 = "net.ipv4.tcp_retries2", ours 15, linux 15, range 1..=255,
-    /// The same for a connection whose application has let go. 0 = 8 while the time-out is below `tcp_rto_max_ms`, then none.
+    /// `tcp_retries2` of a connection whose application has closed it. 0 = 8 while the time-out is below `tcp_rto_max_ms`, then none.
     tcp_orphan_retries: u32 = "net.ipv4.tcp_orphan_retries", ours 0, linux 0, range 0..=255,
     /// Connections whose application has let go and that still deliver; one more is reset at once. (Linux's default grows with the
     /// memory: half the slots of its table of connections, one for each 128 KiB. This is that of 16 GiB.)
@@ -526,11 +526,11 @@ settings! {
     /// A source of IPv4 is believed only if a route leads back to it: 1 by the device it came by (RFC 3704 §2.2), 2 by any (§2.4). What holds is
     /// the greater one of this and the device's own, `rp_filter`; a stack has one device, so 1 and 2 differ in nothing.
     rp_filter_all: u32 = "net.ipv4.conf.all.rp_filter", ours 0, linux 0, range 0..=2,
-    /// The same of the stack's device: `net.ipv4.conf.NAME.rp_filter` once it has a name (`Stack::set_device_name`).
+    /// Reverse-path filter of the stack's device: `net.ipv4.conf.NAME.rp_filter` once it has a name (`Stack::set_device_name`).
     rp_filter: u32 = "firstbyte.rp_filter", ours 0, linux 0, range 0..=2,
     /// Packets whose source cannot be right are told of by the trace (`Traced::Martian`), if this says so or the device's own.
     log_martians_all: bool = "net.ipv4.conf.all.log_martians", ours false, linux false, range _,
-    /// The same of the stack's device: `net.ipv4.conf.NAME.log_martians`.
+    /// Martian packets of the stack's device are traced: `net.ipv4.conf.NAME.log_martians`.
     log_martians: bool = "firstbyte.log_martians", ours false, linux false, range _,
     /// Hop limit of what we send, where a socket sets none.
     ip_default_ttl: u32 = "net.ipv4.ip_default_ttl", ours 64, linux 64, range 1..=255,

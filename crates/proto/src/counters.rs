@@ -60,9 +60,9 @@ counters! {
     tcp_fastopen_blackhole = "TCPFastOpenBlackhole";
     /// Cookies of the backup key accepted (server).
     tcp_fastopen_passive_alt_key = "TCPFastOpenPassiveAltKey";
-    /// Probes of the path's MTU that were acknowledged, and that were lost.
+    /// Probes of the path's MTU that were acknowledged.
     mtup_success = "TCPMTUPSuccess";
-    /// See above.
+    /// Probes of the path's MTU that were lost.
     mtup_fail = "TCPMTUPFail";
     /// Retransmission time-outs.
     timeouts = "TCPTimeouts";
@@ -200,7 +200,7 @@ counters! {
     /// Half-open requests, and connections nobody had accepted, of a listener that closed and whose port others share (`tcp_migrate_req`):
     /// one of those has them.
     migrate_req_success = "TCPMigrateReqSuccess";
-    /// The same where none was left.
+    /// Half-open requests, and connections nobody had accepted, of a listener that closed when no other listener shared its port.
     migrate_req_failure = "TCPMigrateReqFailure";
     /// Half-open requests ended by a reset, the peer's or ours.
     embryonic_rsts = "EmbryonicRsts";
@@ -218,15 +218,15 @@ counters! {
     syn_challenge = "TCPSYNChallenge";
     /// Answers not sent, because a request's peer had one lately (`tcp_invalid_ratelimit`).
     ack_skipped_syn_recv = "TCPACKSkippedSynRecv";
-    /// The same for segments refused for their timestamp.
+    /// ACKs to segments refused for their timestamp that the rate limit withheld (`tcp_invalid_ratelimit`).
     ack_skipped_paws = "TCPACKSkippedPAWS";
-    /// The same for segments outside the window.
+    /// ACKs to segments outside the window that the rate limit withheld.
     ack_skipped_seq = "TCPACKSkippedSeq";
-    /// The same in FIN-WAIT-2 whose application has let go.
+    /// ACKs that the rate limit withheld in FIN-WAIT-2 after the application had closed.
     ack_skipped_fin_wait2 = "TCPACKSkippedFinWait2";
-    /// The same in TIME-WAIT.
+    /// ACKs that the rate limit withheld in TIME-WAIT.
     ack_skipped_time_wait = "TCPACKSkippedTimeWait";
-    /// The same for challenge ACKs.
+    /// Challenge ACKs that the rate limit withheld.
     ack_skipped_challenge = "TCPACKSkippedChallenge";
     /// SYN-ACKs refused for their timestamp.
     paws_active_rejected = "PAWSActive";
@@ -258,7 +258,7 @@ counters! {
     abort_on_timeout = "TCPAbortOnTimeout";
     /// Connections of which only the numbers are kept: in TIME-WAIT, or in FIN-WAIT-2 when nobody holds them.
     time_wait = "TW";
-    /// The same for four seconds or less.
+    /// TIME-WAIT or unheld FIN-WAIT-2 entries that lasted four seconds or less.
     time_wait_killed = "TWKilled";
     /// TIME-WAIT entries that gave their tuple to a connect.
     time_wait_recycled = "TWRecycled";

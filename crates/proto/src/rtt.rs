@@ -115,7 +115,7 @@ impl RttEstimator {
         Duration::from_micros(self.max_rto_micros())
     }
 
-    /// The same in nanoseconds.
+    /// The greatest RTO in nanoseconds.
     pub(crate) fn max_rto_nanos(&self) -> u64 {
         self.max_rto_micros() * 1_000
     }
@@ -151,7 +151,7 @@ impl RttEstimator {
         self.on_sample_nanos(now, time::nanos(rtt), span);
     }
 
-    /// The same in nanoseconds.
+    /// A handshake's sample in nanoseconds (RFC 6298 §2.2, §2.3); ends the back-off.
     pub(crate) fn on_sample_nanos(&mut self, now: Instant, rtt: u64, span: (SeqNum, SeqNum)) {
         let _none_was_before = self.note_min(now, rtt, u32::MAX);
         self.on_delayed_nanos(rtt, span);
@@ -162,7 +162,7 @@ impl RttEstimator {
         self.on_delayed_nanos(time::nanos(rtt), span);
     }
 
-    /// The same in nanoseconds.
+    /// A sample in nanoseconds that may contain a wait for the peer's application: not for the minimum.
     #[inline(always)]
     pub(crate) fn on_delayed_nanos(&mut self, rtt: u64, span: (SeqNum, SeqNum)) {
         if self.is_windowed() {
@@ -255,7 +255,7 @@ impl RttEstimator {
         Duration::from_nanos(self.rto_nanos())
     }
 
-    /// The same in nanoseconds.
+    /// The retransmission time-out in nanoseconds, with back-off.
     #[inline]
     pub(crate) fn rto_nanos(&self) -> u64 {
         let greatest = self.max_rto_micros() * UNITS_PER_MICRO;
@@ -285,7 +285,7 @@ impl RttEstimator {
         (self.srtt != 0).then(|| time(self.srtt.into()))
     }
 
-    /// The same in nanoseconds, 0 before the first sample.
+    /// Smoothed round-trip time in nanoseconds, 0 before the first sample.
     pub(crate) fn srtt_nanos(&self) -> u64 {
         nanos(self.srtt.into())
     }
@@ -299,7 +299,7 @@ impl RttEstimator {
         }
     }
 
-    /// The same in nanoseconds.
+    /// Round-trip time variation in nanoseconds.
     pub(crate) fn rttvar_nanos(&self) -> u64 {
         if self.is_windowed() { u64::from(self.deviation >> 2) * 1_000 } else { nanos(self.deviation.into()) }
     }

@@ -144,7 +144,7 @@ impl<T> Slab<T> {
         self.entry_mut(index).filter(|(now, _)| *now == generation).map(|(_, value)| value)
     }
 
-    /// The same, to be read.
+    /// A stored value by its handle, to be read.
     pub(crate) fn find(&self, index: u32, generation: u32) -> Option<&T> {
         let slot = self.slot(index)?;
         slot.value.as_ref().filter(|_| slot.generation == generation)

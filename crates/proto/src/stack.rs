@@ -152,7 +152,7 @@ impl Stack {
         self.numbers_of(self.isn.of_tuple(tuple), now, min_isn)
     }
 
-    /// The same with the tuple's secret.
+    /// The ISN and timestamp offset of a new connection, from the secret of its tuple.
     fn numbers_of(&self, secret: TupleSecret, now: Instant, min_isn: Option<SeqNum>) -> FirstNumbers {
         let ts_offset = if self.has_timestamp_offsets() { secret.timestamp_offset() } else { 0 };
         let iss = min_isn.or(self.fixed_isn).unwrap_or_else(|| secret.isn(now));
@@ -312,7 +312,7 @@ impl Stack {
         &self.shared.paths
     }
 
-    /// The same, to flush or edit.
+    /// The path cache, to flush or edit.
     pub fn path_cache_mut(&mut self) -> &mut PathCache {
         &mut self.shared.paths
     }

@@ -172,7 +172,7 @@ impl TimeWaitTable {
         self.find(tuple.hash(&self.hash_key), tuple)
     }
 
-    /// The same of a tuple whose hash is known.
+    /// Finds the entry of a tuple whose hash is known.
     #[inline]
     pub(crate) fn find(&self, hash: u64, tuple: &FourTuple) -> Option<TimeWaitIndex> {
         if self.len == 0 { None } else { self.find_hashed(hash, tuple) }

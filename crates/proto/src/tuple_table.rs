@@ -131,7 +131,8 @@ impl TupleTable {
         self.search(at, marked, mark, same)
     }
 
-    /// The same, wherever it lies from that line on, of which these places have the mark.
+    /// Finds the index of which `same` is true in the line at `at` and those after it; `marked` are the places of the first that have the
+    /// mark.
     #[inline]
     fn search(
         &self,

@@ -195,7 +195,7 @@ impl KeyRing {
         }
     }
 
-    /// The same of a cookie that has the length of ours.
+    /// Checks a cookie of our cookies' length, in constant time.
     #[inline]
     pub(crate) fn check_bytes(&self, src: Addr, dst: Addr, given: [u8; COOKIE_LEN]) -> CookieCheck {
         let matches =

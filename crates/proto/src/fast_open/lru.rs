@@ -67,7 +67,7 @@ impl<K: Hash + Eq + Copy, V> Lru<K, V> {
         &mut self.nodes[self.head as usize].value
     }
 
-    /// The same of one that was not used last.
+    /// Makes the entry of `key`, found or made, the most recently used; it was not before.
     #[inline(never)]
     fn bring_up(&mut self, key: K, make: impl FnOnce() -> V) {
         let index = match self.find_by_hash(&key) {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same map as a plain list, most recently used first.
+    /// The reference model: a plain list, most recently used first.
     #[derive(Default)]
     struct Model(Vec<(u8, u32)>);
 

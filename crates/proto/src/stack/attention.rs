@@ -114,7 +114,7 @@ impl Stack {
         self.came_from_near(least)
     }
 
-    /// The same for a listener.
+    /// Whether the packet took no more hops than this listener allows (RFC 5082 §3).
     #[cold]
     pub(super) fn is_near_enough_for_listener(&mut self, id: ListenerId) -> bool {
         let least = self.listener(id).map_or(0, |listener| listener.socket.rare.min_hops);

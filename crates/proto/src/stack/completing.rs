@@ -56,8 +56,7 @@ impl Stack {
         true
     }
 
-    /// The same of the handshake of a Fast Open child. False: there is still something to be done about the segment, perhaps all, by the long
-    /// way.
+    /// Completes the handshake of a Fast Open child. False: something is left to be done about the segment, perhaps all, by the slow path.
     #[inline(never)]
     pub(super) fn take_completing_child(
         &mut self,

@@ -260,9 +260,9 @@ impl Stack {
     }
 }
 
-/// Connections that are asked for at once.
+/// Connections that are prefetched at once.
 const AHEAD: usize = 16;
-/// The same of those whose deadlines come next.
+/// Connections with the next deadlines that are prefetched at once.
 const FORESEEN: usize = 64;
 /// So many places in the list are always tolerated.
 const MOVED_MIN: usize = 1024;

@@ -94,7 +94,7 @@ impl Stack {
         }
     }
 
-    /// The same of one that does not lie where its hash proposes.
+    /// Finds the holder of a tuple that does not lie where its hash proposes.
     #[inline(never)]
     fn holder_elsewhere(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
         self.holders.0.find(hash, |code| self.has(Holder::of(code), tuple)).map(Holder::of)

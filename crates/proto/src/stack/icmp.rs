@@ -131,7 +131,8 @@ impl Stack {
         in_flight
     }
 
-    /// The same of a half-open request. Where its peer is not to be reached it ends without a word (as Linux's `tcp_req_err`).
+    /// Handles an ICMP error for a half-open request; true if `seq` is its SYN-ACK's. A request whose peer is unreachable ends silently
+    /// (Linux's `tcp_req_err`).
     fn request_error(&mut self, now: Instant, index: u32, error: IcmpError, seq: SeqNum) -> bool {
         let Some(request) = self.requests.get(index) else { return false };
         let (in_flight, listener) = (request.iss == seq && !request.acked, request.listener);

@@ -27,8 +27,8 @@ impl Stack {
         (!is_claimed).then_some(packet)
     }
 
-    /// The same of a packet that lies in the caller's memory, of which nothing is known but its bytes; false: nobody here claims it. What of
-    /// its text is kept is copied.
+    /// Handles a packet in the caller's memory, of which only the bytes are known; what is kept of its text is copied. False: nobody here
+    /// claims it.
     pub fn handle_slice(&mut self, now: Instant, packet: &[u8]) -> bool {
         let (data, truesize) = (RxData::Lent(packet), packet.len());
         self.claim_packet(now, &mut Arrival { data, truesize, checksum: RxChecksum::Verify, gso_size: 0 })

@@ -138,7 +138,7 @@ impl Listener {
         self.accept_queue.len() > self.backlog as usize
     }
 
-    /// Likewise one more than the backlog (Linux's `inet_csk_reqsk_queue_is_full`).
+    /// The SYN queue holds more requests than the backlog, so one more than the backlog fits (Linux's `inet_csk_reqsk_queue_is_full`).
     pub(super) fn syn_queue_full(&self) -> bool {
         self.requests > self.backlog
     }

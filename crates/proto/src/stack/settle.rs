@@ -180,7 +180,7 @@ pub(super) fn settle_ordinary(
     true
 }
 
-/// The same of a connection that stays open, has nothing to tell its listener, and is as plain as it was: what a fast path has done.
+/// Settles a connection that stays open, has nothing to report to its listener, and is as plain as it was: the end of a fast path.
 #[inline(always)]
 pub(super) fn settle_open(
     shared: &mut Shared,

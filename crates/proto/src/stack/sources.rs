@@ -55,7 +55,7 @@ impl Stack {
         !(is_usual && self.routes.barrier(peer).is_none()) && self.is_strange(now, local, peer)
     }
 
-    /// The same of a source that may be one.
+    /// Checks in full a source that may be martian, and counts and traces it if it is.
     #[inline(never)]
     fn is_strange(&mut self, now: Instant, local: Addr, peer: Addr) -> bool {
         // RFC 1122 §3.2.1.3: nothing from a loopback address may come from outside.

@@ -65,7 +65,7 @@ impl AckDelay {
         self.quick = self.quick.max(most);
     }
 
-    /// The same for something that should not have come, or tells of trouble (Linux's `tcp_enter_quickack_mode`).
+    /// Acknowledges at once for a while after an unexpected segment or a sign of trouble (Linux's `tcp_enter_quickack_mode`).
     pub(super) fn alarm(&mut self) {
         if self.ato > 0 {
             self.quicken(QUICK_ACKS);
@@ -74,7 +74,8 @@ impl AckDelay {
         }
     }
 
-    /// The same, whether or not any data came: up to `segments`, half of the window (Linux's `tcp_enter_quickack_mode`).
+    /// Enters quick-ACK mode whether or not data has come: for up to `segments`, at most half of the window (Linux's
+    /// `tcp_enter_quickack_mode`).
     pub(super) fn enter_quick(&mut self, segments: u32) {
         self.quicken(quick_acks(segments));
         self.pingpong = 0;

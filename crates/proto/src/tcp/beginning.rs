@@ -20,7 +20,7 @@ impl Connection {
         self.obey_options(cx);
     }
 
-    /// The same of one that begins with a SYN of the peer.
+    /// Sets up a passive connection, whose options were agreed in the handshake.
     pub(crate) fn begin_agreed(&mut self, cx: &Context, agreed: Negotiated, irs: SeqNum) {
         self.obey_options(cx);
         self.agree(cx, agreed);
@@ -57,7 +57,7 @@ impl Connection {
         }
     }
 
-    /// The same where more than the buffer decides about the first window.
+    /// Starts a receiver whose first window depends on more than its buffer.
     #[inline(never)]
     fn start_special_receiver(&mut self, cx: &Context, irs: SeqNum) {
         let config = &cx.config;

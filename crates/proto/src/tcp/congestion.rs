@@ -244,7 +244,7 @@ impl Congestion {
     }
 }
 
-/// The same call on whichever algorithm it is.
+/// Makes a call on whichever algorithm is in use.
 macro_rules! chosen {
     ($congestion:expr, $algorithm:ident => $call:expr) => {
         match $congestion {

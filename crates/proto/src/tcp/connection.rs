@@ -78,7 +78,7 @@ pub(crate) struct Shared {
     pub(crate) fast_paths: bool,
 }
 
-/// The same while it is lent to a connection.
+/// What a connection may see and change of its stack while it handles one event.
 pub(crate) type Context = Shared;
 
 impl Shared {
@@ -426,7 +426,7 @@ impl Connection {
         Some(wanted.max(self.rtt.rto() * 7 / 2))
     }
 
-    /// The same for what is needed to set its deadline.
+    /// Loads what is needed to set the connection's deadline, so that it is in the cache by then.
     pub(crate) fn touch_deadline(&self) {
         core::hint::black_box((self.deadline_moved, self.timer.number(), self.timers.next()));
     }

@@ -40,7 +40,7 @@ impl Connection {
         }
     }
 
-    /// The same where Fast Open was tried.
+    /// Decides the outcome of an open that tried Fast Open.
     #[inline(never)]
     fn judge_attempt(&mut self, cx: &mut Context, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
         let outcome = match active.plan {

@@ -141,7 +141,7 @@ impl Connection {
         }
     }
 
-    /// The same after an ordinary segment: all that was written is in flight.
+    /// Records what limits the sender after an ordinary segment: all that was written is in flight.
     #[inline(always)]
     pub(crate) fn note_all_has_left(&mut self, now: Instant) {
         if self.limited_by == LimitedBy::Idle && !self.snd.blocked {

@@ -109,7 +109,7 @@ impl Connection {
         }
     }
 
-    /// The same where the peer's window, larger than ever, may allow larger segments (`tcp_ack_update_window`).
+    /// Bounds the search anew where the peer's window, larger than ever, may allow larger segments (`tcp_ack_update_window`).
     #[cold]
     pub(super) fn bound_search_by_window(&mut self) {
         if self.search().is_some() {
@@ -242,7 +242,7 @@ impl Connection {
         true
     }
 
-    /// The same, where the peer has SACK: what is lost goes again, as after a time-out.
+    /// Retransmits a lost probe of the path MTU, as after a time-out; the peer has SACK. False: the loss is not the probe's.
     pub(super) fn repairs_lost_probe(&mut self, cx: &mut Context) -> bool {
         let Some(probe) = self.search().and_then(|search| search.probe) else { return false };
         self.mtu_probe_is_lost(cx) && self.lose_probe(cx, probe)

@@ -84,13 +84,13 @@ impl Connection {
         now.since(*special.probing_since.get_or_insert(now))
     }
 
-    /// The same for the timer of window probes (`tcp_clamp_probe0_to_user_timeout`).
+    /// Brings the window-probe timer forward to the user time-out (`tcp_clamp_probe0_to_user_timeout`).
     pub(super) fn hasten_probe(&mut self, now: Instant) {
         let silence = self.probing(now);
         self.hasten_rto(now, silence);
     }
 
-    /// The same when none has gone yet: then nothing counts.
+    /// Brings the timer of a further window probe forward to the user time-out; nothing counts before the first probe.
     pub(super) fn hasten_next_probe(&mut self, now: Instant) {
         if self.special.as_ref().is_some_and(|special| special.probing_since.is_some()) {
             self.hasten_probe(now);

@@ -28,7 +28,7 @@ impl Connection {
         self.plain && cx.takes_fast_paths()
     }
 
-    /// The same of one whose handshake is over.
+    /// The fast paths are open to this connection, and its handshake is over.
     #[inline(always)]
     pub(crate) fn takes_fast_paths_open(&self, cx: &Context) -> bool {
         self.handshake.is_none() && self.takes_fast_paths(cx)

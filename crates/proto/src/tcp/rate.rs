@@ -296,7 +296,7 @@ impl Connection {
         self.window_may_grow_after(cx, &round, bytes, rtt);
     }
 
-    /// The same after such a round.
+    /// Lets the window grow for `bytes` acknowledged, by how far the window was used in `round`.
     #[inline(always)]
     pub(super) fn window_may_grow_after(
         &mut self,

@@ -158,7 +158,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The same of one that is not empty, and lies at `place`.
+    /// Appends the payload at `place` of a packet, which pins `truesize` bytes and is not empty.
     #[inline(always)]
     pub(crate) fn push_from(
         &mut self,

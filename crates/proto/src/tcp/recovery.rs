@@ -85,7 +85,7 @@ impl Recovery {
         self.trouble.as_ref()?.board.as_ref()
     }
 
-    /// The same, to be changed.
+    /// The scoreboard, if there is one, to be changed.
     #[inline]
     pub(crate) fn board_mut(&mut self) -> Option<&mut Scoreboard> {
         self.trouble.as_mut()?.board.as_mut()

@@ -56,7 +56,7 @@ impl Connection {
         }
     }
 
-    /// The same where something may be sent: what left at this moment is followed by its like.
+    /// Learns of a route change where something may be sent: what left at this moment is followed by its like.
     pub(super) fn hear_of_route_amid(&mut self, cx: &Context) {
         let (repeats, most) = (!self.recovery.is_idle(), self.path_mtu);
         let heard = |rerouted: &Rerouted| {

@@ -168,7 +168,7 @@ impl Connection {
         mss.saturating_sub(self.every_option_len()).max(8)
     }
 
-    /// The same where nothing special is asked for, and no MTU is looked for.
+    /// Payload of one segment where no special option is set and no MTU is searched for.
     #[inline(always)]
     fn ordinary_segment(&self) -> u16 {
         let timestamps = if self.agreed.timestamps { TIMESTAMPS_LEN } else { 0 };

@@ -477,7 +477,7 @@ impl SendQueue {
         &self.held.as_deref().unwrap_or(&NOTHING).round
     }
 
-    /// The same, to be changed.
+    /// How far the window is used, to be changed.
     pub(super) fn round_mut(&mut self) -> Option<&mut Round> {
         self.held.as_mut().map(|held| &mut held.round)
     }

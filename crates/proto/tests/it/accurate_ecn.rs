@@ -20,7 +20,7 @@ fn as_linux() -> Config {
     Config { tcp_ecn: 3, tcp_timestamps: 0, ..Config::linux() }
 }
 
-/// The same packet with another codepoint.
+/// A copy of the packet with another ECN codepoint.
 fn with_codepoint(packet: &Bytes, codepoint: Ecn) -> Bytes {
     let (ip, header, payload) = wire::parse_tcp_packet(packet).unwrap();
     let ip = wire::IpHeader { ecn: codepoint, ..ip };

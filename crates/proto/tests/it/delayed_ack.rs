@@ -220,7 +220,8 @@ fn only_a_segment_waits_with_its_fin() {
     p.expect_after(40, &format!("A 1 ack {}", seq + 901));
 }
 
-/// The same: a reader who leaves more than a segment to be read will bring the acknowledgement about, unless the window keeps its edge.
+/// Linux's `__tcp_ack_snd_check`: a reader who leaves more than a segment to be read will bring the acknowledgement about, unless the
+/// window keeps its edge.
 #[test]
 fn what_shrinks_the_window_is_acknowledged_late() {
     let socket = SocketOptions { recv_buffer: Some(8000), quickack: Some(false), ..SocketOptions::default() };

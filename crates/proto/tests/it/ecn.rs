@@ -175,8 +175,8 @@ fn a_loss_found_by_sack_and_an_echo_reduce_once() {
     assert_eq!((info.cwnd, info.ssthresh), (5000, 5000));
 }
 
-/// The same window of data brings an echo and then a loss: the window is reduced for the first only (RFC 3168 §6.1.2), and the loss is
-/// repaired; a loss of what was sent later reduces it again.
+/// One window of data brings an echo and then a loss: the window is reduced for the first only (RFC 3168 §6.1.2), and the loss is repaired;
+/// a loss of what was sent later reduces it again.
 #[test]
 fn a_loss_among_what_the_echo_was_for_reduces_nothing_more() {
     let (mut p, id) = established(with_ecn(1));

@@ -71,7 +71,7 @@ fn every_byte_arrives_once_whatever_the_path_does() {
     }
 }
 
-/// The same transfers with SACK on at both ends and a loss of one in fifty: the timer is hardly ever needed.
+/// Lossy transfers with SACK on at both ends and a loss of one in fifty: the timer is hardly ever needed.
 #[test]
 fn a_lossy_path_hardly_ever_waits_for_the_timer() {
     let mut timeouts = 0;

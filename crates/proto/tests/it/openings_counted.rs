@@ -40,7 +40,8 @@ fn a_repeated_syn_ack_counts_twice() {
     assert_eq!(packets, 2);
 }
 
-/// The same of a Fast Open child, whose own count of segments knows no SYN-ACK, like any passive open's.
+/// A repeated SYN-ACK of a Fast Open child counts as sent and as retransmitted; the child's own count of segments knows no SYN-ACK, like
+/// any passive open's.
 #[test]
 fn a_childs_syn_ack_is_none_of_its_segments() {
     let (mut p, listener) = child();

@@ -100,7 +100,7 @@ impl Peer {
         Peer::new(Config::default())
     }
 
-    /// The same two ends in IPv6.
+    /// The peer and the stack, with IPv6 addresses.
     pub(crate) fn v6(mut self) -> Peer {
         self.local = "[fd00::2]:80".parse().unwrap();
         self.remote = "[fd00::1]:40000".parse().unwrap();

@@ -187,7 +187,7 @@ fn an_application_chooses_code_point_and_hop_limit_and_may_change_its_mind() {
     assert_eq!(marks(&mut p), [(0, 100), (10, 100)]);
 }
 
-/// The same on a connect.
+/// MUST-48, MUST-49, SHLD-21, SHLD-22: an active open has its code point and hop limit from its SYN on.
 #[test]
 fn a_connect_is_marked_from_its_syn_on() {
     let mut p = Peer::ours().v6();

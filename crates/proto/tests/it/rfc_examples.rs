@@ -215,7 +215,7 @@ fn rfc8985_section_6_3_timeout_spares_what_was_sent_lately() {
     assert_eq!((marks(&p, id), p.stack.info(id).unwrap().cwnd), ((0, 5000, 1000), 1000));
 }
 
-/// The same with a FIN: it was sent with the last segment, which is spared, and does not go again either.
+/// RFC 8985 §6.3 with a FIN: it was sent with the last segment, which is spared, and is not retransmitted either.
 #[test]
 fn rfc8985_section_6_3_a_fin_that_was_sent_lately() {
     let config = Config { tcp_early_retrans: 0, ..Config::default() };

@@ -193,7 +193,7 @@ fn tahoe_starts_over() {
     }
 }
 
-/// The same losses with CUBIC: down to seven tenths, and up again along the cubic function, which at 100 ms is faster than Reno.
+/// CUBIC after such a loss: down to seven tenths, and up again along the cubic function, which at 100 ms is faster than Reno.
 #[test]
 fn cubic_loses_less_and_returns_sooner() {
     let rounds_after_loss = |algorithm| {

@@ -238,7 +238,7 @@ impl Conversation {
     }
 }
 
-/// The same packet with these bits (RFC 3168 §5).
+/// A copy of the packet with these ECN bits (RFC 3168 §5).
 fn with_ecn(packet: &[u8], bits: u8) -> Vec<u8> {
     let mut packet = packet.to_vec();
     if packet[0] >> 4 == 6 {
@@ -262,7 +262,7 @@ fn assert_same(short: &str, long: &str, what: &str) {
     panic!("{what}:\n{}\n\n{}", around(short), around(long));
 }
 
-/// The same conversation both ways; returns how many segments were expected (see [`Conversation`]).
+/// Plays one conversation on the fast and on the slow path; returns how many segments were expected (see [`Conversation`]).
 fn converse(config: &Config, (path, gso_max_size): (Path, usize), habit: Habit, seed: u8) -> [usize; 2] {
     let (steps, pace) = if habit == Habit::Brief { (120, 4) } else { (240, 16) };
     let hosts = if seed.is_multiple_of(2) { ["10.0.0.1", "10.0.0.2"] } else { ["fd00::1", "fd00::2"] };

@@ -347,7 +347,7 @@ impl Connection {
         more
     }
 
-    /// The same of a FIN that went alone: only repetitions go after it. How long to wait if it may yet be reported.
+    /// Marks a FIN that was sent alone if it is lost: only retransmissions follow it. Returns how long to wait if it may yet be reported.
     fn find_fin_lost(&mut self, cx: &mut Context, how: &ReoWindow) -> Option<Duration> {
         let span = (self.snd.una, self.snd.nxt);
         let is_lone = self.snd.fin_in_flight() && self.snd.nagle.contains(Nagle::FIN_ALONE);
@@ -570,8 +570,8 @@ impl Connection {
         self.resume_rto(cx.now);
     }
 
-    /// The same, but where the timer was one for a probe, or for what may be reordered, the time-out goes on as if there had been none: it
-    /// counts from the last transmission of the first segment (Linux's `tcp_rearm_rto`).
+    /// Arms the RTO. Where the timer was a loss probe's or a reordering timer, the RTO counts from the last transmission of the first
+    /// segment, as if there had been none (Linux's `tcp_rearm_rto`).
     pub(crate) fn resume_rto(&mut self, now: Instant) {
         let instead = self.purpose != Purpose::Timeout;
         self.arm_rto(now);

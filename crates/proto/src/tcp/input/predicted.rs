@@ -45,7 +45,7 @@ impl Ordinary {
         (segment.flags - Flags::PSH - Flags::FIN == Flags::ACK).then_some(ordinary)
     }
 
-    /// The same of a SYN-ACK, whose timestamps are among its other options.
+    /// The fields of a SYN-ACK, whose timestamps are among its other options; `None`: it has other flags.
     #[inline(always)]
     pub(crate) fn of_syn_ack(segment: &PlainSegment) -> Option<Ordinary> {
         (segment.flags - Flags::PSH - Flags::FIN == Flags::SYN | Flags::ACK)

@@ -131,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// The same of a SYN.
+    /// RFC 2883: a SYN that arrives twice is reported by D-SACK.
     pub(super) fn note_repeated_syn(&mut self, cx: &mut Context) {
         if self.agreed.sack && cx.config.tcp_dsack {
             self.rcv.report_duplicate((self.rcv.irs, self.rcv.irs + 1));

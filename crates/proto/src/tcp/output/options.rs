@@ -5,9 +5,9 @@ use crate::tcp::accurate_ecn::add_to_syn_ack;
 use crate::tcp::connection::{Connection, Context};
 use wire::{FastOpenOption, SackBlocks, TcpOptions, Timestamps};
 
-/// Blocks that fit beside timestamps, and without them (RFC 2018 §3).
+/// SACK blocks that fit beside timestamps, and without them (RFC 2018 §3).
 const SACK_BLOCKS: [usize; 2] = [3, 4];
-/// The same beside a signature.
+/// SACK blocks that fit beside a signature, with timestamps and without them.
 const SACK_BLOCKS_SIGNED: [usize; 2] = [0, 2];
 
 /// The first SYN-ACK counts marks, and what follows the first time-out (Linux's `tcp_synack_options`).

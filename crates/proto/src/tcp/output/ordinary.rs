@@ -61,7 +61,7 @@ impl Connection {
         true
     }
 
-    /// The same where nothing but the FIN is to be sent.
+    /// Sends an ordinary segment that carries nothing but the FIN.
     #[inline(never)]
     fn send_lone_fin(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let (seq, cwnd) = (self.snd.nxt, self.congestion.cwnd());

@@ -116,7 +116,7 @@ impl Connection {
         window
     }
 
-    /// The same where it is, was, or may become closed.
+    /// The advertised window where it is, was, or may become closed.
     #[inline(never)]
     fn advertise_closed(&mut self, cx: &mut Context) -> u16 {
         let mss = u32::from(self.advmss);

@@ -20,7 +20,7 @@ impl Prr {
         Prr { delivered: 0, out: 0, recover_fs: in_flight.max(1), ssthresh, window: ssthresh }
     }
 
-    /// The same without an ACK: the window is as it was, `recover_fs`, and comes down with the next ones.
+    /// A recovery begins without an ACK: the window is still `recover_fs`, and comes down with the next ACKs.
     pub(super) fn begin_between(recover_fs: u32, ssthresh: u32) -> Prr {
         Prr { window: recover_fs, ..Prr::begin(recover_fs, ssthresh) }
     }
@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(flight.acks(5, false), [(4, 1), (4, 1), (4, 1), (4, 1), (4, 1)]);
     }
 
-    /// The same with PRR-SSRB, which its successor leaves to ACKs that make progress and tell of no more loss: 4 5 6, two for each, up
-    /// to ssthresh and not beyond.
+    /// RFC 6937 §3.1, second example, with PRR-SSRB, which its successor leaves to ACKs that make progress and report no more loss: 4 5 6, two
+    /// for each, up to ssthresh and not beyond.
     #[test]
     fn rfc6937_section_3_1_heavy_loss_slow_start_bound() {
         let mut flight = Flight::new(20, 10, 15);

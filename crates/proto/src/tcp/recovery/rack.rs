@@ -71,7 +71,7 @@ impl Rack {
         self.hear_of(last, arrived);
     }
 
-    /// The same of any transmission, be it a FIN's.
+    /// Steps 1 to 3 for any transmission that was delivered, a FIN's too.
     #[inline(always)]
     pub(super) fn hear_of(&mut self, Delivered { sent_at, end, again }: Delivered, arrived: &Arrived) {
         if end.after(self.fack) {
@@ -101,7 +101,7 @@ impl Rack {
         }
     }
 
-    /// The same by what is delivered: the next ACK that tells of something widens the window.
+    /// A D-SACK arrived: the next ACK that delivers something widens the reordering window.
     pub(super) fn note_dsack(&mut self) {
         self.dsack_seen = true;
     }

@@ -35,7 +35,7 @@ impl Undo {
         Undo { windows: Some(windows), from: snd_una, until: None, first_resent: None, unreported: 0 }
     }
 
-    /// The same where the window shrinks for an echo of congestion.
+    /// What can be undone of a window reduction for an echo of congestion: not the window.
     pub(crate) fn of_congestion(snd_una: SeqNum) -> Undo {
         Undo { windows: None, ..Undo::new((0, 0), snd_una) }
     }

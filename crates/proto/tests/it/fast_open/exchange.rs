@@ -179,7 +179,7 @@ pub(super) fn pair(client: Config, server: Config) -> (Pair, ListenerId) {
     (pair, listener)
 }
 
-/// The same, and the client holds a cookie.
+/// Two stacks of these profiles whose client holds a cookie of the server.
 pub(super) fn acquainted(client: Config, server: Config) -> (Pair, ListenerId) {
     let (mut pair, listener) = pair(client, server);
     pair.obtain_cookie(listener);

@@ -117,7 +117,8 @@ fn a_syn_overtaken_by_its_own_fallback() {
     }
 }
 
-/// The same, but the server closed first and does not use timestamps, as the client's SYNs do: they tell of no new connection.
+/// A SYN with data comes after its plain fallback where the server closed first and neither side uses timestamps: it is no sign of a new
+/// connection.
 #[test]
 fn a_syn_overtaken_by_its_own_fallback_meets_time_wait() {
     for config in [Config::default(), linux()] {
@@ -161,7 +162,7 @@ fn ordinary_connections_leave_the_guard_room() {
     }
 }
 
-/// The same port again, with a number beyond the old ones: TIME-WAIT gives way, and the new request is taken at once.
+/// A client's port is used again, with a number beyond the old ones: TIME-WAIT gives way, and the new request is taken at once.
 #[test]
 fn a_new_request_from_time_wait_is_fresh() {
     for config in [Config::default(), linux()] {

@@ -63,7 +63,7 @@ fn a_cookie_lives_one_interval_at_least_and_two_at_most() {
     assert_eq!(p.stack.counters().get("FastOpenKeyRotations"), Some(4));
 }
 
-/// The same seed, the same keys; another, others.
+/// Equal seeds give equal keys; different seeds, different ones.
 #[test]
 fn keys_follow_from_the_seed() {
     let after_an_hour = |seed: u8| {

@@ -16,7 +16,7 @@ impl Scoreboard {
         self.prr.take_back(weight);
     }
 
-    /// The same of what was to go again, from `seq` on to `end`: it waits for that as before.
+    /// What was to be retransmitted from `seq` to `end`, and was refused, waits for its retransmission again.
     pub(crate) fn take_back_resent(&mut self, queue: &mut SendQueue, (seq, end): (SeqNum, SeqNum)) {
         self.refused = true;
         self.weigh(queue);
