@@ -298,7 +298,7 @@ settings! {
     /// Whether the application or the path limits the rate is asked when the application writes: it does if less than a segment waits, and
     /// the window has room. Otherwise after each transmission and acknowledgement, if nothing waits.
     lull_at_writes: bool = "firstbyte.lull_at_writes", ours false, linux true, range _,
-    /// What an acknowledgement shows amid fast recovery, that it was needless, counts only when nothing that went again is on its way: until
+    /// What an acknowledgement shows amid fast recovery, that it was spurious, counts only when nothing that went again is on its way: until
     /// then nothing more does. Otherwise at once (RFC 4015 §3).
     undo_needs_quiet: bool = "firstbyte.undo_needs_quiet", ours false, linux true, range _,
     /// What an acknowledgement shows to be lost goes again before the text of the same segment is taken, and so does not acknowledge that
@@ -318,7 +318,7 @@ settings! {
     ecn_prr: bool = "firstbyte.ecn_prr", ours false, linux true, range _,
     /// What arrives twice is reported (D-SACK, RFC 2883).
     tcp_dsack: bool = "net.ipv4.tcp_dsack", ours true, linux true, range _,
-    /// A needless retransmission that is reported to have arrived counts as delivered (Linux); otherwise only what was missing does.
+    /// A spurious retransmission that is reported to have arrived counts as delivered (Linux); otherwise only what was missing does.
     dsack_delivers: bool = "firstbyte.dsack_delivers", ours false, linux true, range _,
     /// 3 or 4: a probe goes before the retransmission time-out (tail loss probe, RFC 8985 §7); less: none.
     tcp_early_retrans: u32 = "net.ipv4.tcp_early_retrans", ours 3, linux 3, range 0..=4,
@@ -327,7 +327,7 @@ settings! {
     probe_by_oldest: bool = "firstbyte.probe_by_oldest", ours false, linux true, range _,
     /// Such a probe of new data may be a burst, where cwnd has room for it; otherwise it is one segment (RFC 8985 §7.3).
     probe_bursts: bool = "firstbyte.probe_bursts", ours false, linux true, range _,
-    /// Not 0: a time-out is watched for being needless (F-RTO, RFC 5682).
+    /// Not 0: a time-out is watched for being spurious (F-RTO, RFC 5682).
     tcp_frto: u32 = "net.ipv4.tcp_frto", ours 2, linux 2, range 0..=2,
     /// Segments delivered beyond a hole that make it a loss, until the path is seen to reorder more.
     tcp_reordering: u32 = "net.ipv4.tcp_reordering", ours 3, linux 3, range 1..=300,

@@ -96,7 +96,7 @@ counters! {
     dsack_undo = "TCPDSACKUndo";
     /// Time-outs undone.
     loss_undo = "TCPLossUndo";
-    /// Of those, found needless by F-RTO.
+    /// Of those, found spurious by F-RTO.
     spurious_rtos = "TCPSpuriousRTOs";
     /// D-SACKs sent for segments in order.
     dsack_old_sent = "TCPDSACKOldSent";

@@ -102,7 +102,7 @@ impl EcnState {
         self.reduced_until = snd_max;
     }
 
-    /// The reduction was needless; if the peer meant one, it goes on echoing (as Linux).
+    /// The reduction was spurious; if the peer meant one, it goes on echoing (as Linux).
     pub(super) fn on_undo(&mut self) {
         self.marks -= Marks::CWR_DUE | Marks::REDUCED;
     }

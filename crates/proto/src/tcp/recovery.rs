@@ -7,12 +7,12 @@
 //! | `arrived` | what one ACK told |
 //! | `marks` | the bits on the segments, and their sums |
 //! | `rack` | loss told by time (RFC 8985), with the adaptive reordering window |
-//! | `scoreboard/timeout` | what a time-out marks, and what shows it to be needless |
+//! | `scoreboard/timeout` | what a time-out marks, and what shows it to be spurious |
 //! | `scoreboard/duplicates` | what D-SACKs tell |
 //! | `scoreboard/refused` | what could not leave |
 //! | `scoreboard/reported` | the same scoreboard for peers without SACK: what duplicate ACKs tell instead (`mark_without_sack`) |
 //! | `tlp` | the last segments of a flight: a probe before the time-out (RFC 8985 §7) |
-//! | `undo` | needless recoveries: Eifel (RFC 3522), D-SACK (RFC 3708), F-RTO (RFC 5682) |
+//! | `undo` | spurious recoveries: Eifel (RFC 3522), D-SACK (RFC 3708), F-RTO (RFC 5682) |
 //! | `prr` | how fast the window shrinks while recovering (RFC 6937 and its successor) |
 //!
 //! A connection in order holds none of this: each state is allocated when the first sign of trouble comes, and freed after it.
@@ -251,7 +251,7 @@ impl Recovery {
         verdict
     }
 
-    /// Is what an ACK that makes progress tells enough to call the recovery needless? The peer has no SACK; `echo` is the time that it
+    /// Is what an ACK that makes progress tells enough to call the recovery spurious? The peer has no SACK; `echo` is the time that it
     /// echoes, as milliseconds of our clock.
     pub(crate) fn needless_without_sack(&self, snd_una: SeqNum, echo: Option<u32>) -> Option<Needless> {
         let newreno = self.newreno().filter(|newreno| newreno.is_recovering(snd_una))?;
@@ -276,14 +276,14 @@ impl Recovery {
         self.newreno_mut().is_some_and(|newreno| newreno.tries_forward(snd_una, new_data))
     }
 
-    /// What a recovery begins from, should it prove needless; the peer has no SACK.
+    /// What a recovery begins from, should it prove spurious; the peer has no SACK.
     pub(crate) fn remember(&mut self, windows: (u32, u32), snd_una: SeqNum) {
         if let Some(newreno) = self.newreno_mut() {
             newreno.undo = Some(Undo::new(windows, snd_una));
         }
     }
 
-    /// The windows of before a recovery do not come back, should it prove needless: something else asks for smaller ones, too.
+    /// The windows of before a recovery do not come back, should it prove spurious: something else asks for smaller ones, too.
     #[cold]
     pub(crate) fn keep_windows(&mut self) {
         let Some(trouble) = &mut self.trouble else { return };
@@ -308,7 +308,7 @@ impl Recovery {
     }
 
     /// The timer takes over: everything is sent again from the first number of `span`, `snd_una`; the other is `snd_max`. The peer has
-    /// no SACK. `begun` is what the recovery begins from, should it prove needless; F-RTO watches it if `watch`.
+    /// no SACK. `begun` is what the recovery begins from, should it prove spurious; F-RTO watches it if `watch`.
     pub(crate) fn on_timeout(
         &mut self,
         span: (SeqNum, SeqNum),

@@ -1,4 +1,4 @@
-//! Recoveries that prove needless are taken back: Eifel by timestamps, D-SACKs, F-RTO.
+//! Recoveries that prove spurious are taken back: Eifel by timestamps, D-SACKs, F-RTO.
 
 use crate::peer::*;
 use core::time::Duration;
@@ -247,7 +247,7 @@ fn without_sack_too_many_duplicates_tell_of_reordering() {
     assert_eq!(p.stack.counters().reno_recovery, 2);
 }
 
-/// A FIN is held to be lost with what a time-out finds so, and waits for the window; that was needless. The FIN is all that is in flight then,
+/// A FIN is held to be lost with what a time-out finds so, and waits for the window; that was spurious. The FIN is all that is in flight then,
 /// and has a time-out of its own.
 #[test]
 fn a_fin_behind_a_needless_timeout_is_not_forgotten() {

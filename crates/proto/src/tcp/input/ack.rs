@@ -137,7 +137,7 @@ impl Connection {
             self.probes_answered(&cx.config);
         }
         if let Some(arrived) = arrived {
-            // The acknowledgement that ends a recovery, or shows it to be needless, lets the window grow like any other.
+            // The acknowledgement that ends a recovery, or shows it to be spurious, lets the window grow like any other.
             self.recover(cx, &arrived);
             acked = acked.or_else(|| Some(self.reported(cx, &arrived)));
         } else if self.snd.una.after(prior_una) && !self.agreed.sack {
@@ -199,7 +199,7 @@ impl Connection {
             // The handshake's time-outs are over; the transfer begins with its own window.
             self.congestion = self.new_congestion(cx);
             self.syns_were_lost(cx, syns.saturating_add(passive.transmissions).saturating_sub(1));
-            // Linux holds them for needless: nothing says which of the SYNs is acknowledged (`tcp_packet_delayed`).
+            // Linux holds them for spurious: nothing says which of the SYNs is acknowledged (`tcp_packet_delayed`).
             cx.counters.loss_undo += u64::from(self.agreed.sack);
         }
         // A SYN of ours that is acknowledged was delivered.

@@ -1,4 +1,4 @@
-//! What an ACK tells a sender whose peer has no SACK: duplicates, and whether a recovery was needless.
+//! What an ACK tells a sender whose peer has no SACK: duplicates, and whether a recovery was spurious.
 
 use super::Segment;
 use crate::tcp::congestion::{Controller, Lost};
@@ -51,7 +51,7 @@ impl Connection {
         }
     }
 
-    /// An ACK makes progress: does it show that the recovery was needless? Then the windows of before it come back (RFC 4015 §3), and
+    /// An ACK makes progress: does it show that the recovery was spurious? Then the windows of before it come back (RFC 4015 §3), and
     /// what a time-out was about to repeat does not go again.
     pub(super) fn undo_without_sack(&mut self, cx: &mut Context, segment: &Segment) {
         let echo = segment.header.options.timestamps.filter(|_| self.agreed.timestamps);

@@ -219,14 +219,14 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now + wait);
     }
 
-    /// A recovery was needless: what it did to the windows is taken back (RFC 4015 §3).
+    /// A recovery was spurious: what it did to the windows is taken back (RFC 4015 §3).
     fn undo(&mut self, cx: &mut Context, why: Needless) {
         let una = self.snd.una;
         let Some(board) = self.recovery.board_mut() else { return };
         let Some(undo) = board.undo else { return };
         let full = board.ends_by(una);
         if board.phase == Phase::Loss {
-            // What was needless counts for none, though nothing be acknowledged (Linux's `tcp_try_undo_loss`).
+            // What was spurious counts for none, though nothing be acknowledged (Linux's `tcp_try_undo_loss`).
             self.timeouts = 0;
         }
         *match (board.phase, why) {

@@ -80,7 +80,7 @@ impl Connection {
         self.count_reno_reordering(cx, reordered);
     }
 
-    /// Is a recovery over, or needless, or does one begin? True if more is lost.
+    /// Is a recovery over, or spurious, or does one begin? True if more is lost.
     fn judge_reports(&mut self, cx: &mut Context, arrived: &mut Arrived, duplicate: bool) -> bool {
         let (una, nxt) = (self.snd.una, self.snd.nxt);
         let progress = una.after(arrived.snd_una);
@@ -191,7 +191,7 @@ impl Connection {
         })
     }
 
-    /// The recovery was needless: the windows of before it come back. `unmark`: nothing is lost after all.
+    /// The recovery was spurious: the windows of before it come back. `unmark`: nothing is lost after all.
     fn take_back(&mut self, unmark: bool) {
         let una = self.snd.una;
         let Some(board) = self.recovery.board_mut() else { return };

@@ -249,7 +249,7 @@ impl Connection {
         self.timers.set(Timer::Retransmit, waiting.next_at);
     }
 
-    /// Linux's `tcp_enter_cwr`: a queue before the device is as good as one on the way. It is no loss, so that nothing proves it needless.
+    /// Linux's `tcp_enter_cwr`: a queue before the device is as good as one on the way. It is no loss, so that nothing proves it spurious.
     fn meet_local_congestion(&mut self, cx: &mut Context) {
         self.recovery.keep_windows();
         let reduces = matches!(ca_state(self), CaState::Open | CaState::Disorder);

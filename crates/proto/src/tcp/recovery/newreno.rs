@@ -1,5 +1,5 @@
 //! Loss at a peer without SACK: duplicate ACKs and the recovery that follows (RFC 5681 §3.2, RFC 6582, RFC 3042), and how it may prove
-//! needless (RFC 3522 by timestamps, RFC 5682 §2 by forward progress).
+//! spurious (RFC 3522 by timestamps, RFC 5682 §2 by forward progress).
 //!
 //! Partial acknowledgements restart the retransmission timer as long as the duplicates between them are a clock; once they are none, only
 //! the first does: RFC 6582 §4's slow but steady variant as long as it is steady, and then the impatient one. Half a flight that a queue
@@ -40,7 +40,7 @@ pub(crate) struct NewReno {
     pub(super) retransmit_head: bool,
     /// First time-out in a row, while any.
     pub(super) silent_since: Option<Instant>,
-    /// What the recovery began from, while it may prove needless.
+    /// What the recovery began from, while it may prove spurious.
     pub(super) undo: Option<Undo>,
     forward: Forward,
 }
@@ -178,7 +178,7 @@ impl NewReno {
         self.recovery_point.is_none() || self.starved < 2
     }
 
-    /// Exactly what a recovery repeated is acknowledged, and duplicates follow. They answer needless repetitions if that ACK had
+    /// Exactly what a recovery repeated is acknowledged, and duplicates follow. They answer spurious retransmissions if that ACK had
     /// leapt over what the peer held already (RFC 6582 §4.1).
     fn comes_of_a_loss(&self, now: &Duplicate) -> bool {
         now.cwnd > now.smss && self.last_advance <= NEAR * now.smss
@@ -263,7 +263,7 @@ impl NewReno {
         matches!(self.forward, Forward::AwaitsSecond { .. })
     }
 
-    /// The recovery was needless. Its duplicates were segments that one had fallen behind. Returns the windows of before it, and
+    /// The recovery was spurious. Its duplicates were segments that one had fallen behind. Returns the windows of before it, and
     /// whether the path was seen to reorder more than before.
     pub(super) fn reopen(&mut self, max_reordering: u32) -> Option<(Undo, bool)> {
         let undo = self.undo.take()?;
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(found[2], Verdict::Loss);
     }
 
-    /// RFC 6582 §4.1: the last ACK leapt over what had been received before, so its duplicates answer needless repetitions.
+    /// RFC 6582 §4.1: the last ACK leapt over what had been received before, so its duplicates answer spurious retransmissions.
     #[test]
     fn duplicates_behind_a_leap_are_no_loss() {
         for (leap, verdict) in [(4, Verdict::Loss), (5, Verdict::Open)] {

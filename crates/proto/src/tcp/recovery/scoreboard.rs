@@ -54,7 +54,7 @@ pub(crate) struct Scoreboard {
     pub(crate) probe_due: bool,
     /// The one that was sent and of which nothing is known yet.
     pub(crate) probe: Option<Probe>,
-    /// What the recovery began from, while it may prove needless.
+    /// What the recovery began from, while it may prove spurious.
     pub(crate) undo: Option<Undo>,
     /// Window per round trip when last acknowledged, bytes per second.
     pub(crate) window_rate: Option<u64>,
@@ -290,7 +290,7 @@ impl Scoreboard {
 
     /// RFC 8985 §6.2 step 3: something sent once was delivered after what was sent later. Raises the number of segments that mean a
     /// loss to as many as it was late, at most `tcp_max_reordering`. Returns how often: once by what is reported (not amid a time-out's
-    /// recovery that cannot prove needless), once by what is acknowledged.
+    /// recovery that cannot prove spurious), once by what is acknowledged.
     pub(crate) fn note_reordering(&mut self, config: &Config, arrived: &Arrived) -> u32 {
         let [mut reported, acknowledged] = arrived.reordered_from;
         if self.phase == Phase::Loss && self.undo.is_none() {
@@ -366,7 +366,7 @@ impl Scoreboard {
 
     /// Fast recovery begins.
     ///
-    /// Retransmissions of an earlier one may still be on their way: what acknowledges them does not prove this one needless.
+    /// Retransmissions of an earlier one may still be on their way: what acknowledges them does not prove this one spurious.
     pub(crate) fn begin_recovery(&mut self, snd_nxt: SeqNum, in_flight: u32, ssthresh: u32, mut undo: Undo) {
         if self.marks.retransmitted.len > 0 {
             undo.inherit(self.resent_since, self.marks.retransmitted.weight);
@@ -384,7 +384,7 @@ impl Scoreboard {
         self.prr.on_ack(delivered, pipe, safe, smss);
     }
 
-    /// Does this ACK show that the recovery is, or was, needless?
+    /// Does this ACK show that the recovery is, or was, spurious?
     pub(crate) fn needless(&mut self, arrived: &Arrived, snd_una: SeqNum) -> Option<Needless> {
         let progress = snd_una.after(arrived.snd_una);
         let amid = self.repairs() && !self.ends_by(snd_una);

@@ -1,4 +1,4 @@
-//! Was a recovery needless? Then the windows of before it come back (RFC 4015's response).
+//! Was a recovery spurious? Then the windows of before it come back (RFC 4015's response).
 //!
 //! Three things show it: an ACK that echoes a time before the first retransmission (Eifel, RFC 3522), D-SACKs for everything that was
 //! sent again (RFC 3708), and after a time-out an ACK of something that was sent only once (F-RTO with SACK, RFC 5682 §3).
@@ -7,7 +7,7 @@ use super::scoreboard::Block;
 use crate::Instant;
 use wire::SeqNum;
 
-/// How a recovery was found to be needless.
+/// How a recovery was found to be spurious.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needless {
     Timestamp,

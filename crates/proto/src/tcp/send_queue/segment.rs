@@ -37,7 +37,7 @@ pub(crate) struct TxSegment {
     pub(super) parts: SmallVec<[Bytes; 1]>,
 }
 
-/// Losses of one transmission that time may tell: each but the first comes of a recovery that was taken for needless. A peer that feigns such
+/// Losses of one transmission that time may tell: each but the first comes of a recovery that was taken for spurious. A peer that feigns such
 /// costs no more walks than there were transmissions. (Linux's RACK tells one.)
 const LOSSES_MOST: u8 = 4;
 

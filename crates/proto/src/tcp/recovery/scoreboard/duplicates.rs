@@ -20,7 +20,7 @@ impl Scoreboard {
         self.rack.widen(delivered);
     }
 
-    /// D-SACKs show the recovery to be needless: the wider window lasts a recovery longer.
+    /// D-SACKs show the recovery to be spurious: the wider window lasts a recovery longer.
     pub(crate) fn counts_on(&mut self) {
         self.rack.on_needless();
     }

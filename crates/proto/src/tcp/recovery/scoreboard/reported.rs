@@ -12,7 +12,7 @@ pub(crate) type Measure = (u32, u32);
 /// What a time-out's recovery takes the ACK for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timeout {
-    /// It was needless: something that had never gone again is acknowledged.
+    /// It was spurious: something that had never gone again is acknowledged.
     Forward,
     /// New data may tell more than another repetition.
     TryNew,
@@ -23,7 +23,7 @@ pub(crate) enum Timeout {
 }
 
 impl Scoreboard {
-    /// Everything sent before the loss was found is acknowledged, and nothing more: duplicates that follow may answer needless
+    /// Everything sent before the loss was found is acknowledged, and nothing more: duplicates that follow may answer spurious
     /// repetitions, so the recovery is held to go on (RFC 6582 §3.2 step 1; as Linux).
     pub(crate) fn is_held(&self, snd_una: SeqNum) -> bool {
         self.reported.is_some() && self.repairs() && snd_una == self.point

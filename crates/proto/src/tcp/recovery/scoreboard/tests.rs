@@ -54,7 +54,7 @@ fn the_pipe_is_what_the_rfc_counts() {
 }
 
 /// Segment 0 is lost and sent again at 60 ms; its recovery ends only with the acknowledgement that also shows 5 to be lost, which
-/// had been sent again at 90 ms. The next ACK, which echoes 90 ms, is no sign that the second recovery was needless.
+/// had been sent again at 90 ms. The next ACK, which echoes 90 ms, is no sign that the second recovery was spurious.
 #[test]
 fn a_retransmission_of_the_last_recovery_does_not_undo_this_one() {
     let mut queue = sent(10);
@@ -156,7 +156,7 @@ fn losses_by_walking(
     (lost, wait)
 }
 
-/// A recovery may be taken for needless, and what it held to be lost is held to be lost again: not without end.
+/// A recovery may be taken for spurious, and what it held to be lost is held to be lost again: not without end.
 #[test]
 fn time_tells_only_so_many_losses_of_one_transmission() {
     let mut queue = sent(3);

@@ -1,4 +1,4 @@
-//! After a time-out: what is lost by it, and whether it was needless (F-RTO, RFC 5682).
+//! After a time-out: what is lost by it, and whether it was spurious (F-RTO, RFC 5682).
 
 use super::{Marks, Phase, Scoreboard};
 use crate::Instant;
