@@ -161,7 +161,7 @@ pub enum Outcome {
     Pending,
     /// The SYN's data (or data-less cookie) was accepted.
     Accepted,
-    /// Data was sent and not acknowledged; it was sent again at once.
+    /// Data was sent and not acknowledged; it was retransmitted at once.
     NotAcknowledged(NotAcknowledged),
     /// A cookie was asked for; was one granted?
     CookieRequested {

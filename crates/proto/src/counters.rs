@@ -34,9 +34,9 @@ counters! {
     estab_resets = "EstabResets";
     /// Segments received, bad ones included.
     in_segs = "InSegs";
-    /// Segments sent, resets included, but not those that were sent again (as Linux, repeated SYN-ACKs of passive opens all the same).
+    /// Segments sent, resets included, but not those that were retransmitted (as Linux, repeated SYN-ACKs of passive opens all the same).
     out_segs = "OutSegs";
-    /// Segments sent again.
+    /// Segments retransmitted.
     retrans_segs = "RetransSegs";
     /// Segments received in error.
     in_errs = "InErrs";
@@ -70,11 +70,11 @@ counters! {
     sack_recovery = "TCPSackRecovery";
     /// Fast recoveries at peers without SACK.
     reno_recovery = "TCPRenoRecovery";
-    /// Segments sent again in fast recovery.
+    /// Segments retransmitted in fast recovery.
     fast_retrans = "TCPFastRetrans";
-    /// Segments sent again in slow start after a time-out.
+    /// Segments retransmitted in slow start after a time-out.
     slow_start_retrans = "TCPSlowStartRetrans";
-    /// Segments sent again that were lost once more.
+    /// Segments retransmitted that were lost once more.
     lost_retransmit = "TCPLostRetransmit";
     /// Peers that let go of data they had selectively acknowledged.
     sack_reneging = "TCPSACKReneging";
@@ -112,7 +112,7 @@ counters! {
     dsack_ofo_recv = "TCPDSACKOfoRecv";
     /// Segments that they told of, full ones.
     dsack_recv_segs = "TCPDSACKRecvSegs";
-    /// D-SACKs of more than was ever sent again.
+    /// D-SACKs of more than was ever retransmitted.
     dsack_ignored_dubious = "TCPDSACKIgnoredDubious";
     /// Segments with data sent for the first time.
     orig_data_sent = "TCPOrigDataSent";
@@ -131,7 +131,7 @@ counters! {
     hystart_delay_cwnd = "TCPHystartDelayCwnd";
     /// Keepalive probes sent.
     keep_alive = "TCPKeepAlive";
-    /// SYNs and SYN-ACKs sent again.
+    /// SYNs and SYN-ACKs retransmitted.
     syn_retrans = "TCPSynRetrans";
     /// Acknowledgements sent by the delayed-ACK timer.
     delayed_acks = "DelayedACKs";
@@ -177,7 +177,7 @@ counters! {
     sack_failures = "TCPSackFailures";
     /// Time-outs at peers without SACK that had sent duplicate acknowledgements.
     reno_failures = "TCPRenoFailures";
-    /// Time-outs while what an earlier one had lost was still being sent again.
+    /// Time-outs while what an earlier one had lost was still being retransmitted.
     loss_failures = "TCPLossFailures";
     /// ICMP errors that quote nothing in flight.
     out_of_window_icmps = "OutOfWindowIcmps";
@@ -294,11 +294,11 @@ counters! {
     icmp_out_echo_reps = "IcmpOutEchoReps";
     /// Echo requests not answered, because too many came of one peer (`firstbyte.echo_replies_per_peer`).
     icmp_out_rate_limit = "IcmpOutRateLimitHost";
-    /// Ours: bytes of SYN data sent in vain (they were sent again).
+    /// Ours: bytes of SYN data sent in vain (they were retransmitted).
     syn_data_rejected_bytes = "SynDataRejectedBytes";
     /// Ours: SYN-ACKs that carried the answer, or the FIN.
     synack_data = "SynAckData";
-    /// Ours: SYN-ACKs of passive opens sent again, which are among `OutSegs` too, as Linux counts them.
+    /// Ours: SYN-ACKs of passive opens retransmitted, which are among `OutSegs` too, as Linux counts them.
     syn_ack_retrans = "SynAckRetrans";
     /// Ours: SYNs with a valid cookie that the replay guard had seen before.
     replay_guard_hits = "ReplayGuardHits";

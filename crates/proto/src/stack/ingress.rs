@@ -121,7 +121,7 @@ impl Stack {
         self.dispatch_to(now, holder, (FourTuple::of_arrival(&plain), hash), &mut segment);
     }
 
-    /// The short way of the segment that a connection expects, without options but timestamps. False: it is not that one, and nothing
+    /// The fast path of the segment that a connection expects, without options but timestamps. False: it is not that one, and nothing
     /// has happened.
     ///
     /// A function of its own, so that its few pointers stay in registers.
@@ -151,7 +151,7 @@ impl Stack {
         true
     }
 
-    /// The short way of the SYN-ACK that a connection expects. False: it is not that one, and nothing has happened.
+    /// The fast path of the SYN-ACK that a connection expects. False: it is not that one, and nothing has happened.
     #[inline(never)]
     fn take_syn_ack(
         &mut self,

@@ -30,7 +30,7 @@ impl Stack {
         self.write_with(now, id, data, WriteFlags::empty())
     }
 
-    /// A short way for requests and answers (see `tcp/write`). False: this is none, and nothing has happened.
+    /// A fast path for requests and answers (see `tcp/write`). False: this is none, and nothing has happened.
     #[inline(never)]
     fn write_small(&mut self, now: Instant, id: ConnId, data: &[u8]) -> bool {
         if self.trace.is_some() {

@@ -202,7 +202,7 @@ impl Sender {
         self.fin_queued && self.nxt.after(self.queue.end())
     }
 
-    /// What is acknowledged was sent, and nothing is sent again that is.
+    /// What is acknowledged was sent, and nothing is retransmitted that is.
     pub(crate) fn is_in_order(&self) -> bool {
         self.una.before_or_eq(self.nxt) && self.nxt.before_or_eq(self.max)
     }
@@ -224,13 +224,13 @@ impl Sender {
         }
     }
 
-    /// Everything from `una` on is to be sent again.
+    /// Everything from `una` on is to be retransmitted.
     pub(crate) fn rewind(&mut self) {
         self.nxt = self.first();
         self.weigh();
     }
 
-    /// Nothing of that is to be sent again.
+    /// Nothing of that is to be retransmitted.
     pub(crate) fn skip_to_max(&mut self) {
         self.nxt = self.max;
         self.weigh();

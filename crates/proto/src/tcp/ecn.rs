@@ -277,7 +277,7 @@ impl Connection {
         }
     }
 
-    /// Text has come with this. Where others could have been marked, one that could not is most likely sent again, and its sender slow:
+    /// Text has come with this. Where others could have been marked, one that could not is most likely retransmitted, and its sender slow:
     /// it is acknowledged soon (Linux's `tcp_data_ecn_check`).
     pub(super) fn note_codepoint(&mut self, codepoint: Ecn) {
         match codepoint {

@@ -202,7 +202,7 @@ impl Connection {
         probe.is_some_and(|probe| probe.from == seq && probe.end == seq + len)
     }
 
-    /// Something is sent again: nothing can be told by the probe any more.
+    /// Something is retransmitted: nothing can be told by the probe any more.
     pub(super) fn forget_mtu_probe(&mut self) {
         if let Some(search) = self.search_mut() {
             search.probe = None;

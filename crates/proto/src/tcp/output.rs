@@ -2,7 +2,7 @@
 //!
 //! A reset, then SYN or SYN-ACK, then what is lost, then new data and FIN, then a window probe, then an acknowledgement that
 //! nothing else has carried. `segment` builds it, `options` fills its options; `tcp/nagle` says whether a small one may go. `ordinary` is
-//! a short way for most of them, `usual_syn` one for most first SYNs, `answer` one for most SYN-ACKs of Fast Open; `refused` takes
+//! a fast path for most of them, `usual_syn` one for most first SYNs, `answer` one for most SYN-ACKs of Fast Open; `refused` takes
 //! back what could not leave.
 
 mod answer;
@@ -148,7 +148,7 @@ impl Connection {
         sent
     }
 
-    /// New data waits for the window: it is used, whatever was sent last. But the one segment that a time-out leaves of it, which is sent again
+    /// New data waits for the window: it is used, whatever was sent last. But the one segment that a time-out leaves of it, which is retransmitted
     /// at once, is not filled by the application (Linux's `tcp_retransmit_timer` does not come by `tcp_cwnd_validate`).
     fn note_window_filled_amid(&mut self, cx: &Context) {
         let Some(board) = self.recovery.board_mut() else { return };
@@ -250,7 +250,7 @@ impl Connection {
         (sent.count() + retransmitted) as u32 >= most
     }
 
-    /// Bytes written and not sent (or to be sent again).
+    /// Bytes written and not sent (or to be retransmitted).
     pub(crate) fn unsent(&self) -> u32 {
         if self.snd.fin_sent() { 0 } else { self.snd.queue.end().since(self.snd.nxt) }
     }
@@ -429,13 +429,13 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 §5.4–5.6 and RFC 5681 §3.1: everything is sent again from `snd_una`, one segment at first.
+    /// RFC 6298 §5.4–5.6 and RFC 5681 §3.1: everything is retransmitted from `snd_una`, one segment at first.
     fn data_timeout(&mut self, cx: &mut Context) {
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
         let marks = self.marks_losses(cx);
         if self.timeouts > 1 && (!marks || self.snd.queue.is_empty()) {
-            // What the last time-out sent again; where there is one the scoreboard knows it, unless it is a FIN.
+            // What the last time-out retransmitted; where there is one the scoreboard knows it, unless it is a FIN.
             cx.counters.lost_retransmit += 1;
         }
         let first = self.timeouts == 1;

@@ -95,7 +95,7 @@ pub(crate) struct PacketSpace {
     forward: i32,
     /// Payload of the last small segment that was taken to be full-sized, or 0.
     last_len: u16,
-    /// Segments in order may go the short way (Linux's header prediction).
+    /// Segments in order may go the fast path (Linux's header prediction).
     pub(crate) predicts: bool,
     /// The one that is being looked at does.
     pub(crate) predicted: bool,

@@ -3,7 +3,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `newreno` | peers without SACK: three duplicate ACKs, partial ACKs (RFC 6582), limited transmit (RFC 3042), their undo |
-//! | `scoreboard` | what a peer with SACK holds, what is lost, what was sent again; the pipe (RFC 6675) |
+//! | `scoreboard` | what a peer with SACK holds, what is lost, what was retransmitted; the pipe (RFC 6675) |
 //! | `arrived` | what one ACK told |
 //! | `marks` | the bits on the segments, and their sums |
 //! | `rack` | loss told by time (RFC 8985), with the adaptive reordering window |
@@ -124,7 +124,7 @@ impl Recovery {
         self.board().is_some_and(|board| board.phase == Phase::Reducing)
     }
 
-    /// Delivered out of order, lost and sent again, in bytes. A peer without SACK tells the first by duplicates.
+    /// Delivered out of order, lost and retransmitted, in bytes. A peer without SACK tells the first by duplicates.
     pub(crate) fn sums(&self, flight_size: u32, smss: u32) -> (u32, u32, u32) {
         match (self.board(), self.newreno()) {
             (Some(board), _) => board.sums(),
@@ -157,7 +157,7 @@ impl Recovery {
         self.newreno().is_some_and(|newreno| newreno.is_resending(snd_una))
     }
 
-    /// Of what is held to be lost, not all was sent again.
+    /// Of what is held to be lost, not all was retransmitted.
     pub(crate) fn resending_waits(&self) -> bool {
         self.board().is_some_and(|board| board.resending_waits())
     }
@@ -307,7 +307,7 @@ impl Recovery {
         }
     }
 
-    /// The timer takes over: everything is sent again from the first number of `span`, `snd_una`; the other is `snd_max`. The peer has
+    /// The timer takes over: everything is retransmitted from the first number of `span`, `snd_una`; the other is `snd_max`. The peer has
     /// no SACK. `begun` is what the recovery begins from, should it prove spurious; F-RTO watches it if `watch`.
     pub(crate) fn on_timeout(
         &mut self,
@@ -339,7 +339,7 @@ impl Recovery {
         since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// The first unacknowledged segment is to be sent again.
+    /// The first unacknowledged segment is to be retransmitted.
     pub(crate) fn wants_head(&self) -> bool {
         self.newreno().is_some_and(|newreno| newreno.retransmit_head)
     }

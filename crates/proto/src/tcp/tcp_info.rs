@@ -152,7 +152,7 @@ pub struct TcpInfo {
     pub bytes_sent: u64,
     /// See `bytes_sent`.
     pub bytes_retrans: u64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub total_retrans: u32,
     /// Sequence numbers acknowledged beside those of the payload, as Linux counts them: our FIN's, and of an active open the SYN's.
     pub controls_acked: u8,
@@ -259,7 +259,7 @@ impl TcpInfo {
 }
 
 /// A FIN that went alone is a segment, of which neither what segments weigh tells nor the scoreboard's sums: what of it is outstanding, held by
-/// the peer, lost, and sent again, bytes.
+/// the peer, lost, and retransmitted, bytes.
 #[derive(Default)]
 struct LoneFin {
     out: u32,
@@ -395,7 +395,7 @@ impl Connection {
         self.special.as_ref().is_some_and(|special| special.counts.empty_syn_data)
     }
 
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub(crate) fn total_retrans(&self) -> u32 {
         self.special.as_ref().map_or(0, |special| special.counts.total_retrans)
     }

@@ -374,7 +374,7 @@ fn bursts_obey_the_window_and_the_devices_limit() {
     let sizes: Vec<usize> =
         std::iter::from_fn(|| p.stack.poll_transmit(p.now)).map(|packet| packet.payload_len()).collect();
     assert_eq!(sizes, [4000, 4000, 2000]);
-    // One segment, cut out of the burst it was sent in, is sent again alone.
+    // One segment, cut out of the burst it was sent in, is retransmitted alone.
     p.send("A 1 ack 1");
     p.send("A 1 ack 1");
     p.send("A 1 ack 1");

@@ -83,7 +83,7 @@ fn a_listener_that_may_not_does_not_agree() {
     p.expect("SA 0 ack 1");
 }
 
-/// ECT(0) on new data; not on what is sent again, nor on ACKs (§6.1.4, §6.1.5).
+/// ECT(0) on new data; not on what is retransmitted, nor on ACKs (§6.1.4, §6.1.5).
 #[test]
 fn only_new_data_is_ect() {
     let (mut p, id) = established(with_ecn(2));
@@ -123,7 +123,7 @@ fn congestion_experienced_is_echoed_until_the_sender_has_reduced() {
     assert_eq!(packet, [(Flags::ECE, Ecn::NotEct)], "marked anew");
 }
 
-/// §6.1.2: the window is halved once per round trip; the next new data says so; nothing is sent again.
+/// §6.1.2: the window is halved once per round trip; the next new data says so; nothing is retransmitted.
 #[test]
 fn an_echo_reduces_the_window_once_per_round_trip() {
     let (mut p, id) = established(with_ecn(2));

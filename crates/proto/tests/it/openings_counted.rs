@@ -26,7 +26,7 @@ fn child() -> (Peer, ListenerId) {
     (p, listener)
 }
 
-/// A repeated SYN-ACK is a segment sent and one sent again; what the IP layer sends it only once.
+/// A repeated SYN-ACK is a segment sent and one retransmitted; what the IP layer sends it only once.
 #[test]
 fn a_repeated_syn_ack_counts_twice() {
     let mut p = Peer::new(Config::linux());

@@ -204,7 +204,7 @@ fn a_full_sized_segment_is_our_mss_without_timestamps() {
     assert_eq!(p.stack.info(id).unwrap().tcp_info.rcv_mss, 1448);
 }
 
-/// A part that came twice is told late, if what follows goes the short way.
+/// A part that came twice is told late, if what follows takes the fast path.
 #[test]
 fn a_part_that_came_twice_is_told_with_the_delayed_acknowledgement() {
     let (mut p, id) = plain(50_000);

@@ -53,7 +53,7 @@ fn what_is_written_after_the_end_of_a_record_goes_alone() {
     p.expect_nothing_for(10);
     p.send("A 1 ack 501");
     p.expect("PA 501:511 ack 1");
-    // Nor are they joined when they are sent again.
+    // Nor are they joined when they are retransmitted.
     p.send("A 1 ack 511");
     record(&mut p, id, &pattern(511, 100));
     record(&mut p, id, &pattern(611, 100));

@@ -16,7 +16,7 @@ fn in_flight(config: Config, segments: u32) -> (Peer, ConnId) {
     (p, id)
 }
 
-/// Bytes (delivered out of order, held to be lost, sent again).
+/// Bytes (delivered out of order, held to be lost, retransmitted).
 fn marks(p: &Peer, id: ConnId) -> (u32, u32, u32) {
     let info = p.stack.info(id).unwrap().tcp_info;
     (info.sacked, info.lost, info.retrans)
@@ -31,7 +31,7 @@ fn counting() -> Config {
 
 /// RFC 6675 has rules instead of examples. §4 IsLost: DupThresh runs beyond it, or more than (DupThresh − 1) · SMSS bytes; §5 step 4.3:
 /// the first missing segment goes at once; SetPipe: HighACK to HighData without what is there, and without what is lost unless it
-/// was sent again; NextSeg: lost ones in order (rule 1), then new ones (rule 2). Rules 3 and 4, which send what is not known to be
+/// was retransmitted; NextSeg: lost ones in order (rule 1), then new ones (rule 2). Rules 3 and 4, which send what is not known to be
 /// lost, are RFC 8985's probe here.
 #[test]
 fn rfc6675_section_4_pipe_and_next_segment() {

@@ -18,7 +18,7 @@ fn info(p: &Peer, id: ConnId) -> TcpInfo {
     p.stack.info(id).unwrap().tcp_info
 }
 
-/// Ten segments, of which the second is lost, is sent again and arrives.
+/// Ten segments, of which the second is lost, is retransmitted and arrives.
 #[test]
 fn sacked_lost_retrans() {
     let (mut p, id) = established(SocketOptions::default());

@@ -1,4 +1,4 @@
-//! The short way of an expected segment leaves behind what the long way would: random conversations go both ways, side by side, and after
+//! The fast path of an expected segment leaves behind what the slow path would: random conversations go both ways, side by side, and after
 //! each step everything is compared.
 
 use super::*;
@@ -18,7 +18,7 @@ const BEGIN: u64 = 1_000 * MS;
 struct Conversation {
     ends: [Stack; 2],
     ids: [ConnId; 2],
-    /// Packets take the long way.
+    /// Packets take the slow path.
     long: bool,
     /// Segments that were expected: where both directions were open, and where one of them was not, or ended.
     predicted: [usize; 2],

@@ -103,7 +103,7 @@ impl Connection {
     }
 
     /// Linux's header prediction (RFC 1144's) would take it, were the window as it was: the next segment, nothing missing before it, no option
-    /// but timestamps. Our own short way (`predicted`) asks for more.
+    /// but timestamps. Our own fast path (`predicted`) asks for more.
     #[inline]
     fn is_as_expected(&self, segment: &Segment) -> bool {
         let header = &segment.header;
@@ -239,7 +239,7 @@ impl Connection {
     }
 
     /// The SYN alone is acknowledged though data went on or with the SYN-ACK: a client that took only the plain SYN-ACK threw
-    /// the data away, so it is sent again at once instead of after a time-out.
+    /// the data away, so it is retransmitted at once instead of after a time-out.
     fn answer_was_missed(&self, passive: &PassiveOpen, ack: SeqNum) -> bool {
         let only_syn = ack == self.snd.iss + 1 && passive.crossed.is_none();
         only_syn && (passive.transmissions > 1 || passive.data_sent > 0 || passive.fin_sent)

@@ -1,4 +1,4 @@
-//! The short way of the acknowledgement that ends a Fast Open child's handshake, of a connection where nothing else is out of the ordinary:
+//! The fast path of the acknowledgement that ends a Fast Open child's handshake, of a connection where nothing else is out of the ordinary:
 //! the one SYN-ACK that went has arrived, with all it brought, and the segment is the next. Once the handshake is over it is to the connection
 //! what any expected segment is (`predicted`, `ending`).
 //!

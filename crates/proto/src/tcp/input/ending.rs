@@ -1,4 +1,4 @@
-//! What the short way of the expected segment (`predicted`) does where a connection ends: the peer's FIN, alone or behind text; the
+//! What the fast path of the expected segment (`predicted`) does where a connection ends: the peer's FIN, alone or behind text; the
 //! acknowledgement of ours; and what goes the one way while the other is over.
 
 use super::predicted::Ordinary;

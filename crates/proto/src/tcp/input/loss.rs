@@ -57,7 +57,7 @@ impl Connection {
             let counts = Counts::of(&mut self.special, cx.now);
             let fits = fits(part);
             counts.dsack_dups += if fits { segments } else { 0 };
-            // More than was ever sent again arrived twice: that was the network's doing.
+            // More than was ever retransmitted arrived twice: that was the network's doing.
             let ours = fits && counts.dsack_dups <= counts.total_retrans;
             *match ours {
                 true => &mut cx.counters.dsack_recv_segs,

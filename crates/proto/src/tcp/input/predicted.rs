@@ -1,9 +1,9 @@
-//! The short way of the ordinary segment: what comes next on an open connection where nothing is missing, and that acknowledges, tells and
+//! The fast path of the ordinary segment: what comes next on an open connection where nothing is missing, and that acknowledges, tells and
 //! brings nothing but what was to be expected (header prediction: RFC 1144's, as Linux's `tcp_rcv_established`); and with which such a
 //! connection ends, which is more than Linux predicts (`ending`).
 //!
 //! The eight checks of RFC 9293 §3.10.7.4 are passed at once, by the fields they would look at. What follows from acknowledgement and text
-//! is what the long way does, in its order; left out is what would do nothing. Random worlds compare the two (`cargo xtask simulate
+//! is what the slow path does, in its order; left out is what would do nothing. Random worlds compare the two (`cargo xtask simulate
 //! --differential`).
 //!
 //! It saves a seventh of the instructions of an exchange on a connection of its own, and a fifth of those of a request on an open one (here, as in

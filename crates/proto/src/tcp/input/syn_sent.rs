@@ -128,7 +128,7 @@ impl Connection {
         self.syn_data_acked = data_acked as u16;
 
         self.timers.stop(Timer::Retransmit);
-        // RFC 5682: what was never sent again is acknowledged, so the time-out was none.
+        // RFC 5682: what was never retransmitted is acknowledged, so the time-out was none.
         let needless =
             self.timeouts > 0 && data_acked > 0 && data_acked == active.data_sent && self.agreed.sack;
         cx.counters.spurious_rtos += u64::from(needless);

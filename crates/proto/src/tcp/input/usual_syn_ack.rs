@@ -1,4 +1,4 @@
-//! The short way of the SYN-ACK that is to be expected: the answer to our first SYN, which acknowledges all that this carried and agrees on
+//! The fast path of the SYN-ACK that is to be expected: the answer to our first SYN, which acknowledges all that this carried and agrees on
 //! what nearly all connections do; perhaps it brings the answer to the SYN's data, and the FIN behind it.
 //!
 //! What the way of all others (`syn_sent`) asks step by step, and for each of the options there are, is asked here once; what follows is

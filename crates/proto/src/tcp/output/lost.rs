@@ -66,7 +66,7 @@ impl Connection {
         }
     }
 
-    /// Where losses are marked: the next run of bytes that is lost and was not sent again since.
+    /// Where losses are marked: the next run of bytes that is lost and was not retransmitted since.
     pub(super) fn next_lost(&self, cx: &Context) -> Option<(SeqNum, u32)> {
         let segment = u32::from(self.segment_max());
         let joins = cx.config.tcp_retrans_collapse;

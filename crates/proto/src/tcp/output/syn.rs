@@ -192,7 +192,7 @@ impl Connection {
             }
             self.timeouts += 1;
             cx.counters.timeouts += 1;
-            // The SYN that the last time-out sent again.
+            // The SYN that the last time-out retransmitted.
             cx.counters.lost_retransmit += u64::from(self.timeouts > 1);
             let first = self.timeouts == 1;
             self.counts(cx.now).timed_out(cx.now, first);

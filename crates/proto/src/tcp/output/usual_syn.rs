@@ -1,4 +1,4 @@
-//! The short way of the first SYN of a connection that asks for nothing special, perhaps with its data, the FIN and a Fast Open option.
+//! The fast path of the first SYN of a connection that asks for nothing special, perhaps with its data, the FIN and a Fast Open option.
 //!
 //! As with `ordinary` the packet, and all that the connection knows afterwards, is what `syn` makes of it; the tests open the same
 //! connections both ways.

@@ -75,7 +75,7 @@ impl Connection {
         if self.agreed.timestamps { 32 } else { 20 }
     }
 
-    /// The peer's window has changed, or text has been queued: the short way may be open again (`tcp_fast_path_check`).
+    /// The peer's window has changed, or text has been queued: the fast path may be open again (`tcp_fast_path_check`).
     fn may_predict(&mut self) {
         let (told, urgent) = (self.rcv.told(), self.urgent_mark().is_some());
         if let Some(packets) = self.rcv.space.packets_mut() {
@@ -131,7 +131,7 @@ impl Connection {
         let seq = segment.seq() + u32::from(segment.has(Flags::SYN));
         let end = segment.end();
         if let Some(packets) = self.rcv.space.packets_mut().filter(|packets| !packets.predicted) {
-            // What goes the short way leaves it to be told.
+            // What takes the fast path leaves it to be told.
             packets.sacks.duplicate = None;
         }
         if seq == rcv_nxt {

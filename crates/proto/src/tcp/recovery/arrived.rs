@@ -22,7 +22,7 @@ pub(crate) struct Arrived {
     pub(crate) prior_pipe: u32,
     /// What it reports to have arrived twice, be it by the network's doing.
     pub(crate) duplicate: Option<Block>,
-    /// Bytes of that which are known to have been sent again, or may have been.
+    /// Bytes of that which are known to have been retransmitted, or may have been.
     pub(crate) duplicate_bytes: u32,
     /// It brings nothing: no text, no block, no window.
     pub(crate) bare: bool,

@@ -33,7 +33,7 @@ pub(super) struct Marks {
     pub(super) sacked: Sum,
     pub(super) lost: Sum,
     pub(super) retransmitted: Sum,
-    /// What was lost again after having been sent again, since last asked.
+    /// What was lost again after having been retransmitted, since last asked.
     pub(super) lost_again: Sum,
     /// Transmissions found to be lost since last asked.
     pub(super) newly_lost: Vec<LostTransmission>,
@@ -149,7 +149,7 @@ impl Marks {
         self.sacked.len == 0 && self.lost.len == 0 && self.retransmitted.len == 0
     }
 
-    /// IsLost of RFC 6675 §4: enough segments beyond it, or runs of them, are there. What was sent again is left to the timer.
+    /// IsLost of RFC 6675 §4: enough segments beyond it, or runs of them, are there. What was retransmitted is left to the timer.
     pub(super) fn count_losses(&mut self, queue: &mut SendQueue, snd_una: SeqNum, rack: &Rack, smss: u32) {
         let thresh = rack.dup_thresh;
         let (mut above, mut runs, mut run_begins) = (0u32, 0, None);
@@ -166,7 +166,7 @@ impl Marks {
         }
     }
 
-    /// NextSeg of RFC 6675 §4, rule 1: the first run of lost bytes that was not sent again.
+    /// NextSeg of RFC 6675 §4, rule 1: the first run of lost bytes that was not retransmitted.
     pub(super) fn next_lost(
         &self,
         queue: &SendQueue,

@@ -31,12 +31,12 @@ pub(crate) struct NewReno {
     last_advance: u32,
     /// Set while recovering: everything sent before the loss was found ends here.
     recovery_point: Option<SeqNum>,
-    /// Set by a time-out: up to here everything is being sent again, and duplicates say nothing new. After either recovery they must
+    /// Set by a time-out: up to here everything is being retransmitted, and duplicates say nothing new. After either recovery they must
     /// not, until more than this is acknowledged (RFC 6582 §3.2 step 1's recover).
     recover: Option<SeqNum>,
     /// Partial acknowledgements since the last that duplicates announced, up to two.
     starved: u8,
-    /// The first unacknowledged segment is to be sent again.
+    /// The first unacknowledged segment is to be retransmitted.
     pub(super) retransmit_head: bool,
     /// First time-out in a row, while any.
     pub(super) silent_since: Option<Instant>,
@@ -229,7 +229,7 @@ impl NewReno {
         Verdict::Recovering
     }
 
-    /// The timer takes over: everything is sent again from `snd_una`. `begun`: what the recovery begins from, should it be the first
+    /// The timer takes over: everything is retransmitted from `snd_una`. `begun`: what the recovery begins from, should it be the first
     /// sign of loss. F-RTO watches it if `watch`, unless a loss had been found already (as Linux).
     pub(super) fn on_timeout(
         &mut self,

@@ -60,7 +60,7 @@ pub(crate) struct Scoreboard {
     pub(crate) window_rate: Option<u64>,
     /// First time-out in a row, while any.
     pub(super) silent_since: Option<Instant>,
-    /// When the first of what is sent again and still on its way was, in milliseconds.
+    /// When the first of what is retransmitted and still on its way was, in milliseconds.
     resent_since: Option<u32>,
     /// F-RTO: nothing was acknowledged since the time-out, or only what may be the retransmission.
     forward: bool,
@@ -105,7 +105,7 @@ impl Scoreboard {
         self.rack.dup_thresh
     }
 
-    /// Bytes in flight: delivered out of order, held to be lost, sent again.
+    /// Bytes in flight: delivered out of order, held to be lost, retransmitted.
     pub(crate) fn sums(&self) -> (u32, u32, u32) {
         (
             self.marks.sacked.weight + self.reported_bytes(),
@@ -126,7 +126,7 @@ impl Scoreboard {
         self.point
     }
 
-    /// Something sent again is on its way.
+    /// Something retransmitted is on its way.
     pub(crate) fn any_resent(&self) -> bool {
         self.marks.retransmitted.len > 0
     }
@@ -175,7 +175,7 @@ impl Scoreboard {
         self.marks.lost.len > 0
     }
 
-    /// Of what is held to be lost, not all was sent again.
+    /// Of what is held to be lost, not all was retransmitted.
     pub(super) fn resending_waits(&self) -> bool {
         self.marks.lost.len > self.marks.retransmitted.len
     }
@@ -440,7 +440,7 @@ impl Scoreboard {
         self.undo.take_if(gone);
     }
 
-    /// What was lost again after having been sent again, in segments of so many bytes: how many since last asked.
+    /// What was lost again after having been retransmitted, in segments of so many bytes: how many since last asked.
     pub(crate) fn take_lost_again(&mut self, smss: u32) -> u64 {
         core::mem::take(&mut self.marks.lost_again).weight.div_ceil(smss.max(1)).into()
     }

@@ -1,7 +1,7 @@
 //! Was a recovery spurious? Then the windows of before it come back (RFC 4015's response).
 //!
 //! Three things show it: an ACK that echoes a time before the first retransmission (Eifel, RFC 3522), D-SACKs for everything that was
-//! sent again (RFC 3708), and after a time-out an ACK of something that was sent only once (F-RTO with SACK, RFC 5682 §3).
+//! retransmitted (RFC 3708), and after a time-out an ACK of something that was sent only once (F-RTO with SACK, RFC 5682 §3).
 
 use super::scoreboard::Block;
 use crate::Instant;
@@ -26,7 +26,7 @@ pub(crate) struct Undo {
     pub(super) until: Option<SeqNum>,
     /// First retransmission, in milliseconds.
     first_resent: Option<u32>,
-    /// Bytes sent again and not reported to have arrived twice.
+    /// Bytes retransmitted and not reported to have arrived twice.
     unreported: u32,
 }
 
@@ -40,7 +40,7 @@ impl Undo {
         Undo { windows: None, ..Undo::new((0, 0), snd_una) }
     }
 
-    /// What was sent again before, since `first`, and is still on its way: `bytes` of it.
+    /// What was retransmitted before, since `first`, and is still on its way: `bytes` of it.
     pub(super) fn inherit(&mut self, first: Option<u32>, bytes: u32) {
         (self.first_resent, self.unreported) = (first, bytes);
     }
@@ -62,7 +62,7 @@ impl Undo {
         if self.first_resent.is_some() { self.precedes(echo) } else { amid }
     }
 
-    /// True if with this all that was sent again had arrived before. `bytes` of the duplicate were sent again.
+    /// True if with this all that was retransmitted had arrived before. `bytes` of the duplicate were retransmitted.
     pub(super) fn reported(&mut self, duplicate: Block, bytes: u32) -> bool {
         let counts = duplicate.1.after(self.from) && self.unreported > 0;
         if counts {

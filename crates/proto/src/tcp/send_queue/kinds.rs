@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     Sacked,
     /// Sent once, and thought in flight; time may show it to be lost.
     Fresh,
-    /// Held to be lost, and not sent again since.
+    /// Held to be lost, and not retransmitted since.
     Waits,
     /// Held to be lost, once at least.
     Lost,

@@ -169,7 +169,7 @@ impl Segments {
         }
     }
 
-    /// The segment, whose marks change, or which is sent again.
+    /// The segment, whose marks change, or which is retransmitted.
     pub(super) fn mark<R>(&mut self, place: Place, change: impl FnOnce(&mut TxSegment) -> R) -> Option<R> {
         let place = self.marked_place(place);
         self.marked.as_mut()?.update(place, change)

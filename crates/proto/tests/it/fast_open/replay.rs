@@ -1,4 +1,4 @@
-//! Copies of a SYN with data: made by the network, or sent again later (RFC 7413 §6.1).
+//! Copies of a SYN with data: made by the network, or retransmitted later (RFC 7413 §6.1).
 
 use super::*;
 

@@ -111,7 +111,7 @@ impl Scoreboard {
         if ends { Timeout::Ends } else { Timeout::Goes }
     }
 
-    /// Nothing is lost after all. What was sent again is in the network twice (as in Linux's `tcp_undo_cwnd_reduction`).
+    /// Nothing is lost after all. What was retransmitted is in the network twice (as in Linux's `tcp_undo_cwnd_reduction`).
     pub(crate) fn unmark(&mut self, queue: &mut SendQueue, snd_una: SeqNum) {
         self.weigh(queue);
         queue.mark_each(Kind::Lost, snd_una, |_| true, |segment| self.marks.unmark_lost(segment));

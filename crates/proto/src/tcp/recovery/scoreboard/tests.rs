@@ -36,7 +36,7 @@ fn the_first_block_may_be_a_duplicate() {
     assert_eq!(dsack(&[block(3500, 3000)], SeqNum(4000)), None);
 }
 
-/// RFC 6675 §4: pipe counts what is neither selectively acknowledged nor lost, and what was sent again.
+/// RFC 6675 §4: pipe counts what is neither selectively acknowledged nor lost, and what was retransmitted.
 #[test]
 fn the_pipe_is_what_the_rfc_counts() {
     let config = Config { tcp_recovery: 0, ..Config::default() };
@@ -53,8 +53,8 @@ fn the_pipe_is_what_the_rfc_counts() {
     assert_eq!((board.pipe(1000), board.next_lost(&queue, (SeqNum(0), SeqNum(1000)), &WHOLE)), (700, None));
 }
 
-/// Segment 0 is lost and sent again at 60 ms; its recovery ends only with the acknowledgement that also shows 5 to be lost, which
-/// had been sent again at 90 ms. The next ACK, which echoes 90 ms, is no sign that the second recovery was spurious.
+/// Segment 0 is lost and retransmitted at 60 ms; its recovery ends only with the acknowledgement that also shows 5 to be lost, which
+/// had been retransmitted at 90 ms. The next ACK, which echoes 90 ms, is no sign that the second recovery was spurious.
 #[test]
 fn a_retransmission_of_the_last_recovery_does_not_undo_this_one() {
     let mut queue = sent(10);
@@ -121,7 +121,7 @@ fn waits(segment: &TxSegment) -> bool {
     segment.lost && !segment.retransmitted
 }
 
-/// What `detect` is to find, by a look at every segment: what waits to be sent again then, and how long something else may be late.
+/// What `detect` is to find, by a look at every segment: what waits to be retransmitted then, and how long something else may be late.
 fn losses_by_walking(
     board: &Scoreboard,
     queue: &SendQueue,
