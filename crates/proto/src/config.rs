@@ -144,7 +144,7 @@ settings! {
     /// A SYN that has crossed ours is answered each time it comes; otherwise it is challenged when it comes again (RFC 5961 §4.2), and the
     /// SYN-ACK waits for its timer.
     crossed_syn_repeats_answer: bool = "firstbyte.crossed_syn_repeats_answer", ours true, linux false, range _,
-    /// What is in flight when the peer closes its window, and SYN data that a SYN-ACK with a closed window refuses, goes again at each time-out,
+    /// What is in flight when the peer closes its window, and SYN data that a SYN-ACK with a closed window refuses, is retransmitted at each time-out,
     /// one segment, and counts as lost; who does not hear the peer any more gives up (Linux's `tcp_retransmit_timer`, `__tcp_retransmit_skb`).
     /// Otherwise it waits, and the window is probed (RFC 9293 §3.8.6.1). Only where losses are marked segment by segment.
     resend_into_closed_window: bool = "firstbyte.resend_into_closed_window", ours false, linux true, range _,
@@ -154,7 +154,7 @@ settings! {
     /// A peer that tells no MSS is held to take what an open that asked for Fast Open had assumed of it: what the cache knows, or our own
     /// (Linux's `tcp_send_syn_data`). Otherwise the default of RFC 9293 §3.7.1 holds.
     assumed_mss_stays: bool = "firstbyte.assumed_mss_stays", ours false, linux true, range _,
-    /// Where SYNs have crossed, what ours carried goes again as soon as the SYN is acknowledged alone; otherwise after a time-out.
+    /// Where SYNs have crossed, what ours carried is retransmitted as soon as the SYN is acknowledged alone; otherwise after a time-out.
     crossed_syn_data_again: bool = "firstbyte.crossed_syn_data_again", ours true, linux false, range _,
     /// A FIN that goes alone is a segment for which the congestion window must have room; otherwise it takes none (RFC 5681 counts data).
     fin_takes_cwnd: bool = "firstbyte.fin_takes_cwnd", ours false, linux true, range _,
@@ -301,10 +301,10 @@ settings! {
     /// What an acknowledgement shows amid fast recovery, that it was spurious, counts only when nothing that went again is on its way: until
     /// then nothing more does. Otherwise at once (RFC 4015 §3).
     undo_needs_quiet: bool = "firstbyte.undo_needs_quiet", ours false, linux true, range _,
-    /// What an acknowledgement shows to be lost goes again before the text of the same segment is taken, and so does not acknowledge that
+    /// What an acknowledgement shows to be lost is retransmitted before the text of the same segment is taken, and so does not acknowledge that
     /// (Linux's `tcp_ack` ends by `tcp_xmit_recovery`); otherwise behind it, so that one packet does both.
     resend_before_text: bool = "firstbyte.resend_before_text", ours false, linux true, range _,
-    /// What goes again after a time-out and is found to be lost once more is another loss, and begins a fast recovery; otherwise slow start
+    /// What is retransmitted after a time-out and is found to be lost once more is another loss, and begins a fast recovery; otherwise slow start
     /// goes on.
     lost_again_recovers: bool = "firstbyte.lost_again_recovers", ours false, linux true, range _,
     /// Small segments go again as one, where no record ends between them; with 0 along their old borders.
@@ -435,7 +435,7 @@ settings! {
     /// What tells that the window was reduced (CWR) may be a burst, of which the device marks the first segment or all; otherwise it is one
     /// segment (RFC 3168 §6.1.2).
     cwr_bursts: bool = "firstbyte.cwr_bursts", ours false, linux true, range _,
-    /// A burst that was lost as a whole goes again as one, as far as the window lets it; otherwise one segment at a time.
+    /// A burst that was lost as a whole is retransmitted as one, as far as the window lets it; otherwise one segment at a time.
     resend_bursts: bool = "firstbyte.resend_bursts", ours false, linux true, range _,
     /// A sender that wakes late makes up at once for as much as this, a quarter of the round trip, or half of a burst's time.
     pacing_slack: Duration = "firstbyte.pacing_slack", ours Duration::from_millis(8), linux Duration::ZERO, range _,

@@ -78,7 +78,7 @@ counters! {
     lost_retransmit = "TCPLostRetransmit";
     /// Peers that let go of data they had selectively acknowledged.
     sack_reneging = "TCPSACKReneging";
-    /// Segments that were to go again and were refused here.
+    /// Segments that were to be retransmitted and were refused here.
     retrans_fail = "TCPRetransFail";
     /// ACKs that told of reordering.
     sack_reorder = "TCPSACKReorder";

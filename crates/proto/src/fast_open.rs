@@ -19,8 +19,8 @@
 //!                                                   reply after one round trip, four packets
 //! ```
 //!
-//! Whenever the server cannot take the data it acknowledges the SYN alone, and the request goes again with the
-//! handshake's ACK: as quick as plain TCP. When no SYN-ACK comes, the SYN goes again without option and data.
+//! Whenever the server cannot take the data it acknowledges the SYN alone, and the request is retransmitted with the
+//! handshake's ACK: as quick as plain TCP. When no SYN-ACK comes, the SYN is retransmitted without option and data.
 //!
 //! | term | what it is | here |
 //! |---|---|---|

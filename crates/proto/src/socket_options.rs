@@ -95,7 +95,7 @@ pub struct SocketOptions {
 /// What becomes of packets that a router cannot forward whole (Linux's `IP_PMTUDISC_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathMtuDiscovery {
-    /// Packets of IPv4 may be cut. What ICMP tells of the path's MTU holds for what is sent later, but nothing goes again for it.
+    /// Packets of IPv4 may be cut. What ICMP tells of the path's MTU holds for what is sent later, but nothing is retransmitted for it.
     Dont,
     /// They may not (RFC 1191), unless the path's MTU is not to be doubted: its route locks it, or less than `min_pmtu` was told.
     Want,

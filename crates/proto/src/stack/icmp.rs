@@ -188,7 +188,7 @@ impl Connection {
         }
     }
 
-    /// RFC 1191, RFC 8201: smaller packets from here on; what did not get through goes again at once.
+    /// RFC 1191, RFC 8201: smaller packets from here on; what did not get through is retransmitted at once.
     fn packet_too_big(&mut self, cx: &mut Context, mtu: u32) {
         let (v4, discovery) = (self.tuple.peer.is_v4(), self.path_mtu_discovery(cx));
         if self.path_mtu_is_locked(cx) || !v4 && (mtu < MTU_MIN_V6 || discovery.is_deaf()) {

@@ -21,7 +21,7 @@ const PRUNED_RETRIES_MIN: u32 = 2;
 pub(super) enum AtTimeout {
     /// It ends.
     Expire,
-    /// The SYN-ACK goes again.
+    /// The SYN-ACK is retransmitted.
     Repeat,
     Wait,
 }

@@ -5,7 +5,7 @@
 //!                             ACK that completes the handshake how the SYN-ACK did (§3.1.1, §3.2.2.1)
 //!  then           ACE         the same flags are a counter of marked packets, modulo 8, which began at 5 (§3.2.2)
 //!  where it fits  option      bytes that came marked, as ECT(1) and as ECT(0), modulo 2²⁴ (§3.2.3)
-//!  every packet   ECT(0)      pure ACKs and what goes again too: marks on them are counted like others
+//!  every packet   ECT(0)      pure ACKs and what is retransmitted too: marks on them are counted like others
 //! ```
 //!
 //! Here is what a connection keeps of it, behind [`Special`]: only one that has agreed on it does. `handshake` reads the codes of the

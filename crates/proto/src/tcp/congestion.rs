@@ -175,7 +175,7 @@ pub(crate) trait Controller {
     fn shapes_recovery(&self) -> bool {
         false
     }
-    /// A loss is not repaired beside what is in flight: everything after it goes again, from one segment on.
+    /// A loss is not repaired beside what is in flight: everything after it is retransmitted, from one segment on.
     fn starts_over(&self) -> bool {
         false
     }

@@ -217,7 +217,7 @@ impl Sender {
         self.max = self.max.latest(to);
     }
 
-    /// A FIN that was sent goes again, behind what it follows.
+    /// A FIN that was sent is retransmitted, behind what it follows.
     pub(crate) fn unsend_fin(&mut self) {
         if self.fin_in_flight() {
             self.nxt = self.queue.end();

@@ -22,7 +22,7 @@ pub(crate) struct Fragments {
 }
 
 impl PathMtuDiscovery {
-    /// Smaller packets from now on, and what was too large goes again at once.
+    /// Smaller packets from now on, and what was too large is retransmitted at once.
     pub(crate) fn resends(self) -> bool {
         !matches!(self, PathMtuDiscovery::Dont | PathMtuDiscovery::Interface | PathMtuDiscovery::Omit)
     }

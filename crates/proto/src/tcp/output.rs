@@ -223,7 +223,7 @@ impl Connection {
         let told = self.agreed.ecn == EcnMode::Classic && self.ecn.cwr_due() && !cx.config.cwr_bursts;
         let allowed = if told { allowed.min(self.segment_max().into()) } else { allowed };
         let Some(burst) = self.burst(cx, allowed, unsent) else { return false };
-        // What goes again does so by itself.
+        // What is retransmitted does so by itself.
         let again = self.snd.max.earliest(self.snd.queue.end());
         let burst = if self.snd.nxt.before(again) { burst.min(again.since(self.snd.nxt)) } else { burst };
         let fin = fin_waits && burst == unsent && !self.fin_is_kept_back();
@@ -285,7 +285,7 @@ impl Connection {
             return Some(if self.fills_window(usable, small) { usable } else { whole });
         }
         // Sender's silly-window avoidance (RFC 9293 §3.8.6.2.1): half the largest window is worth a segment too. What was sent
-        // before goes again whatever the window.
+        // before is retransmitted whatever the window.
         let worth = usable >= self.snd.wnd_max / 2 || self.snd.nxt.before(self.snd.max);
         (usable > 0 && usable < unsent && self.snd.flight_size() == 0 && worth).then_some(usable)
     }
@@ -461,7 +461,7 @@ impl Connection {
             true if self.orphan => self.data_timeout(cx),
             true if self.gives_up_on_closed_window(cx) => {}
             true => {
-                // It is held to be lost, but no time-out is counted: what goes again is a window probe.
+                // It is held to be lost, but no time-out is counted: what is retransmitted is a window probe.
                 self.snd.weigh();
                 self.time_out_flight(cx, self.timeouts == 0);
             }
@@ -549,7 +549,7 @@ impl Connection {
     }
 
     /// So little is in flight that no acknowledgement tells of a loss: at first the time-outs need not double either (Linux's
-    /// `tcp_stream_is_thin`). What goes again into a closed window is not: it is no loss that it waits for, and is not counted as a time-out.
+    /// `tcp_stream_is_thin`). What is retransmitted into a closed window is not: it is no loss that it waits for, and is not counted as a time-out.
     fn is_thin(&self, config: &crate::Config) -> bool {
         let asked = self.options.thin_linear_timeouts || config.tcp_thin_linear_timeouts;
         let probes = self.snd.wnd == 0;
@@ -583,7 +583,7 @@ impl Connection {
             }
             self.snd.probe_due = true;
             if self.snd.max != self.snd.una {
-                // It went before, and is to go again: unanswered all the same (RFC 9293 §3.8.3 counts how long).
+                // It went before, and is to be retransmitted: unanswered all the same (RFC 9293 §3.8.3 counts how long).
                 return self.data_timeout(cx);
             }
             // Only silly-window avoidance held it back; nothing was lost.
@@ -609,7 +609,7 @@ impl Connection {
     }
 }
 
-/// What goes again may be stamped with the time of the ACK that asked for it, before what is new.
+/// What is retransmitted may be stamped with the time of the ACK that asked for it, before what is new.
 #[cold]
 fn time_of_repetition(cx: &Context) -> Instant {
     let earlier = if cx.config.rack_rtt_of_last { SENDING_NANOS } else { 0 };

@@ -49,7 +49,7 @@ impl Connection {
         self.end_if(cx, expired)
     }
 
-    /// The window was closed over what is in flight, and that goes again: a peer that answers may keep it closed as long as it likes, one that is
+    /// The window was closed over what is in flight, and that is retransmitted: a peer that answers may keep it closed as long as it likes, one that is
     /// not heard any more for twice the greatest time-out is gone. What the application bears counts in any case (Linux's
     /// `tcp_rtx_probe0_timed_out`). True: the connection has ended.
     pub(super) fn gives_up_on_closed_window(&mut self, cx: &mut Context) -> bool {

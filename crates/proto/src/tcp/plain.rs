@@ -51,7 +51,7 @@ impl Connection {
             && !self.snd.nagle.intersects(Nagle::FILLS_WINDOWS.union(Nagle::COUNTS_SEGMENTS))
     }
 
-    /// Nothing is missing, here or there, nothing goes again, and no timer has fired in vain.
+    /// Nothing is missing, here or there, nothing is retransmitted, and no timer has fired in vain.
     #[inline(always)]
     fn is_undisturbed(&self) -> bool {
         self.recovery.is_idle()

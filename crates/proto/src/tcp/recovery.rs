@@ -152,7 +152,7 @@ impl Recovery {
         board || self.newreno().is_some_and(|newreno| newreno.is_disordered())
     }
 
-    /// A peer without SACK: everything goes again after a time-out.
+    /// A peer without SACK: everything is retransmitted after a time-out.
     pub(crate) fn is_resending(&self, snd_una: SeqNum) -> bool {
         self.newreno().is_some_and(|newreno| newreno.is_resending(snd_una))
     }

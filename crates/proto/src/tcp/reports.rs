@@ -27,7 +27,7 @@ bitflags::bitflags! {
 /// What a report tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportKind {
-    /// The packet with the byte is complete (`SCM_TSTAMP_SCHED`). One that goes again is reported again.
+    /// The packet with the byte is complete (`SCM_TSTAMP_SCHED`). One that is retransmitted is reported again.
     Scheduled,
     /// It was handed to the device (`SCM_TSTAMP_SND`): there is no queue between, so that is at the same time.
     Sent,

@@ -122,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// A SYN goes again, and tells what is known of the path by now, from other connections too (Linux's `tcp_advertise_mss`).
+    /// A SYN is retransmitted, and tells what is known of the path by now, from other connections too (Linux's `tcp_advertise_mss`).
     pub(crate) fn tell_path_mss(&mut self, cx: &Context) {
         let mtu = first_path_mtu(cx, &self.tuple, self.route_metrics());
         if mtu < self.path_mtu {

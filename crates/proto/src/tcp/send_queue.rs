@@ -628,7 +628,7 @@ impl SendQueue {
             });
             let Some((pushed, eor)) = sent else { break };
             taken += len;
-            // What goes again joined is pushed as a whole (Linux's `tcp_collapse_retrans`).
+            // What is retransmitted joined is pushed as a whole (Linux's `tcp_collapse_retrans`).
             push = pushed || (again && push);
             if eor {
                 break;

@@ -107,7 +107,7 @@ impl WindowUse {
         now.since(self.last_sent_at)
     }
 
-    /// What goes again does not show how the window is used.
+    /// What is retransmitted does not show how the window is used.
     pub(super) fn sent_again(&mut self, now: Instant) {
         self.last_sent_at = now;
     }

@@ -168,7 +168,7 @@ impl Connection {
     }
 }
 
-/// Between two bursts of one write, or what goes again and what is new: no more than it takes to tell them apart.
+/// Between two bursts of one write, or what is retransmitted and what is new: no more than it takes to tell them apart.
 pub(super) const SENDING_NANOS: u64 = 100;
 
 /// What is sent in the middle of a write.

@@ -233,7 +233,7 @@ fn a_change_is_acknowledged_at_once() {
     p.expect_after(0, "AEWe 1 ack 51");
 }
 
-/// All packets are ECT(0): what goes again, pure ACKs, window probes, FIN.
+/// All packets are ECT(0): what is retransmitted, pure ACKs, window probes, FIN.
 #[test]
 fn every_packet_can_be_marked() {
     let (mut p, id) = established(with_ecn(3));

@@ -162,7 +162,7 @@ fn half_of_the_window_makes_a_burst_and_bursts_are_pushed() {
     p.expect_nothing();
 }
 
-/// A burst of two is lost whole and goes again as one; what is left of another goes alone (Linux's `tcp_xmit_retransmit_queue`).
+/// A burst of two is lost whole and is retransmitted as one; what is left of another goes alone (Linux's `tcp_xmit_retransmit_queue`).
 #[test]
 fn a_lost_burst_goes_again_as_a_burst() {
     for (together, expected) in [(true, vec![1000, 2000]), (false, vec![1000, 1000, 1000])] {

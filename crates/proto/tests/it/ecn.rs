@@ -149,7 +149,7 @@ fn an_echo_reduces_the_window_once_per_round_trip() {
     assert_eq!((counters.retrans_segs, counters.timeouts), (0, 0));
 }
 
-/// A loss that SACK tells is said with CWR like one that a router marks, and both in one round trip reduce once. What goes again is not ECT.
+/// A loss that SACK tells is said with CWR like one that a router marks, and both in one round trip reduce once. What is retransmitted is not ECT.
 #[test]
 fn a_loss_found_by_sack_and_an_echo_reduce_once() {
     let mut p = Peer::new(with_ecn(2));

@@ -129,7 +129,7 @@ fn only_a_long_syn_ack_may_be_cut() {
     assert!(cut(&mut p)[0].is_some());
 }
 
-/// What ICMP tells holds for what is written later, and with `IP_PMTUDISC_DONT` nothing goes again for it.
+/// What ICMP tells holds for what is written later, and with `IP_PMTUDISC_DONT` nothing is retransmitted for it.
 #[test]
 fn who_lets_packets_be_cut_sends_none_again() {
     let (mut p, id) = established(Config::default(), of(PathMtuDiscovery::Dont));

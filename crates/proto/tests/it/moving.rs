@@ -19,7 +19,7 @@ fn another(p: &mut Peer) -> Stack {
 const SYN: &str = "S 0 win 64240 <mss 1000,sackOK,TS 500 0,wscale 7>";
 
 /// Text that was sent and lost, text that waits for the window, text that was not read: all of it goes along. The new stack asks where the
-/// peer is, and what was lost goes again after a time-out.
+/// peer is, and what was lost is retransmitted after a time-out.
 #[test]
 fn what_was_sent_and_what_was_not_goes_along() {
     let mut p = Peer::new(Config { tcp_early_retrans: 0, ..Config::linux() });
@@ -96,7 +96,7 @@ fn a_window_that_was_opened_before_is_told_behind() {
     p.expect_nothing();
 }
 
-/// Nobody answers: what was sent before goes again after the first time-out, a second, and no round trip is measured by what the peer
+/// Nobody answers: what was sent before is retransmitted after the first time-out, a second, and no round trip is measured by what the peer
 /// acknowledges then.
 #[test]
 fn without_an_answer_a_time_out_repeats_what_was_sent() {

@@ -165,7 +165,7 @@ fn retransmissions_without_sack_are_paced() {
     assert_eq!(p.stack.counters().timeouts, 0);
 }
 
-/// What is lost goes again at the pace of all else, here a segment per 10 ms; the first wait is half as long, for the gate had been open.
+/// What is lost is retransmitted at the pace of all else, here a segment per 10 ms; the first wait is half as long, for the gate had been open.
 #[test]
 fn retransmissions_are_paced() {
     let mut p = Peer::with(Config::default(), crate::pair::ethernet());

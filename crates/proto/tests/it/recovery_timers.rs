@@ -5,7 +5,7 @@ use crate::sack::established_with;
 use core::time::Duration;
 use proto::*;
 
-/// Four segments, the last three 50 ms after the first, and the last is reported 130 ms after that: the first goes again.
+/// Four segments, the last three 50 ms after the first, and the last is reported 130 ms after that: the first is retransmitted.
 fn first_again_and_others_late() -> (Peer, ConnId) {
     let (mut p, id) = established_with(Config::default());
     p.write(id, &pattern(1, 1000));
@@ -30,7 +30,7 @@ fn the_time_out_goes_on_after_the_timer_of_what_may_be_reordered() {
     assert_eq!(p.stack.counters().timeouts, 1);
 }
 
-/// The first goes again at 100 ms. What was sent before that is reported at 160: the time-out counts anew.
+/// The first is retransmitted at 100 ms. What was sent before that is reported at 160: the time-out counts anew.
 #[test]
 fn what_sack_reports_puts_off_the_time_out() {
     let (mut p, id) = established_with(Config::default());

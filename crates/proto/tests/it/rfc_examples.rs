@@ -83,7 +83,7 @@ fn rfc6675_section_4_pipe_and_next_segment() {
     assert_eq!(marks(&p, id), (0, 0, 0));
 }
 
-/// RFC 6675 §5.1: after a time-out what was reported stays known, and only the rest goes again.
+/// RFC 6675 §5.1: after a time-out what was reported stays known, and only the rest is retransmitted.
 #[test]
 fn rfc6675_section_5_1_timeout() {
     let (mut p, id) = in_flight(counting(), 10);
@@ -140,7 +140,7 @@ fn rfc8985_section_6_2_reordering_window() {
     p.expect_nothing_for(24);
     p.send("A 1 ack 2001");
     assert_eq!(p.stack.counters().sack_reorder, 1);
-    // The third goes again 25 ms after the fourth was delivered, and had only been later still.
+    // The third is retransmitted 25 ms after the fourth was delivered, and had only been later still.
     p.send("A 1 ack 2001 <sack 3001:4001>");
     p.expect_after(25, "A 2001:3001 ack 1");
     p.send("A 1 ack 4001 <sack 2001:3001>");
@@ -194,7 +194,7 @@ fn rfc8985_section_6_3_timeout_spares_what_was_sent_lately() {
     assert_eq!(marks(&p, id), (0, 1000, 1000));
     let info = p.stack.info(id).unwrap();
     assert_eq!((info.cwnd, info.ssthresh, info.flight_size), (10_000, 5000, 10_000));
-    // All of P1 to P9 had arrived: nothing but P0 goes again, and new segments follow at once.
+    // All of P1 to P9 had arrived: nothing but P0 is retransmitted, and new segments follow at once.
     p.now = p.now + Duration::from_millis(50);
     p.send("A 1 ack 1 <sack 1001:5001>");
     assert_eq!(p.sent_now().len(), 4);

@@ -261,7 +261,7 @@ fn a_larger_mtu_counts_after_the_next_packet() {
     }
 }
 
-/// No packet leaves that the new route does not carry, nor goes again so large.
+/// No packet leaves that the new route does not carry, nor is retransmitted so large.
 #[test]
 fn a_smaller_mtu_counts_at_once() {
     for config in [Config::default(), Config::linux()] {

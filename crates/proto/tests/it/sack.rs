@@ -190,7 +190,7 @@ fn without_rack_losses_are_counted() {
     assert_eq!(sent(&mut p), [0]);
 }
 
-/// After a time-out only what the peer does not hold goes again.
+/// After a time-out only what the peer does not hold is retransmitted.
 #[test]
 fn a_timeout_repeats_only_what_is_missing() {
     let (mut p, id) = ten_in_flight();
@@ -211,7 +211,7 @@ fn a_timeout_repeats_only_what_is_missing() {
 }
 
 /// RFC 2018 §8: a peer may let go of what it reported; the first segment it does not acknowledge shows it. Half a round trip later (not
-/// the time-out's 300 ms) all of it goes again.
+/// the time-out's 300 ms) all of it is retransmitted.
 #[test]
 fn a_peer_that_lets_go_of_what_it_reported_gets_it_again() {
     let (mut p, _) = ten_in_flight();
@@ -563,7 +563,7 @@ fn a_block_around_the_whole_space_means_nothing() {
 }
 
 /// 400 segments in flight, of which every other is reported, one by one in an order that jumps about: whether the device cuts bursts or not,
-/// what was not reported by then goes again, in the order of its numbers, and each segment once.
+/// what was not reported by then is retransmitted, in the order of its numbers, and each segment once.
 #[test]
 fn many_holes_are_repaired_in_order() {
     const SEGMENTS: u32 = 400;

@@ -147,7 +147,7 @@ fn a_fast_recovery_answered_by_the_original_is_undone() {
 const BARE: &str = "S 0 win 65535 <mss 1000>";
 const ONLY_STAMPED: &str = "S 0 win 65535 <mss 1012,TS 100 0>";
 
-/// Eifel for a peer without SACK: after a time-out nothing goes again, after duplicates the path is known to reorder.
+/// Eifel for a peer without SACK: after a time-out nothing is retransmitted, after duplicates the path is known to reorder.
 #[test]
 fn without_sack_the_timestamp_tells() {
     let (mut p, id) = ten_in_flight(ONLY_STAMPED, &[]);

@@ -50,7 +50,7 @@ impl ByteCounts {
     }
 }
 
-/// Adds the option to those of a SYN-ACK, where there is room beside the signature: nothing has come yet. One that goes again after a
+/// Adds the option to those of a SYN-ACK, where there is room beside the signature: nothing has come yet. One that is retransmitted after a
 /// time-out is not for this: something on the path may not like it (RFC 9768 §3.2.3.2.2).
 pub(crate) fn add_to_syn_ack(config: &Config, ecn: EcnMode, signature: u16, options: &mut TcpOptions) {
     if !ecn.is_accurate() || config.tcp_ecn_option == NEVER {

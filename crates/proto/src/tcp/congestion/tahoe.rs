@@ -1,6 +1,6 @@
 //! Tahoe (Jacobson 1988): any loss is answered as a time-out is. For teaching: on long fat paths its throughput swings.
 //!
-//! Three duplicate ACKs repeat the missing segment at once, as in Reno; then everything after it goes again, one segment at first, in slow
+//! Three duplicate ACKs repeat the missing segment at once, as in Reno; then everything after it is retransmitted, one segment at first, in slow
 //! start to half of what was in flight.
 
 use super::reno::Reno;

@@ -63,7 +63,7 @@ impl PassiveOpen {
         self.fast_open && self.transmissions == 1 && !self.fin_waits
     }
 
-    /// Not the SYN alone, where the SYN-ACK brought more: that would have to go again (`resend_after_synack`).
+    /// Not the SYN alone, where the SYN-ACK brought more: that would have to be retransmitted (`resend_after_synack`).
     #[inline(always)]
     fn is_acknowledged_as_a_whole(&self, iss: SeqNum, ack: SeqNum) -> bool {
         ack.after(iss + 1) || ack == iss + 1 && self.data_sent == 0 && !self.fin_sent

@@ -52,7 +52,7 @@ impl Connection {
     }
 
     /// An ACK makes progress: does it show that the recovery was spurious? Then the windows of before it come back (RFC 4015 §3), and
-    /// what a time-out was about to repeat does not go again.
+    /// what a time-out was about to repeat is not retransmitted.
     pub(super) fn undo_without_sack(&mut self, cx: &mut Context, segment: &Segment) {
         let echo = segment.header.options.timestamps.filter(|_| self.agreed.timestamps);
         let echo = echo.map(|timestamps| timestamps.tsecr.wrapping_sub(self.ts_offset));

@@ -135,7 +135,7 @@ impl Connection {
         }
         (board.new_data_first, board.refused) = (false, false);
         if progress && cx.config.undo_needs_quiet && self.was_late(cx, arrived) {
-            // It is not undone yet, but nothing more is held to be lost or goes again.
+            // It is not undone yet, but nothing more is held to be lost or is retransmitted.
             self.reduce_window(arrived.delivered, true);
             return self.recovery.forget();
         }
@@ -428,7 +428,7 @@ impl Connection {
         }
     }
 
-    /// That timer goes on when the first segment goes again (as in Linux's `tcp_xmit_retransmit_queue`).
+    /// That timer goes on when the first segment is retransmitted (as in Linux's `tcp_xmit_retransmit_queue`).
     pub(in crate::tcp) fn waits_for_reordered(&self) -> bool {
         self.purpose == Purpose::Reordering && self.timers.is_set(Timer::Retransmit)
     }
@@ -438,7 +438,7 @@ impl Connection {
         self.purpose = Purpose::Reordering;
     }
 
-    /// The path takes smaller packets than the `packet` bytes of text that went at most: what is larger now is lost, and goes again.
+    /// The path takes smaller packets than the `packet` bytes of text that went at most: what is larger now is lost, and is retransmitted.
     pub(crate) fn lose_too_long(&mut self, cx: &mut Context, packet: u16) {
         let (in_flight, most) = ((self.snd.una, self.snd.nxt), u32::from(self.smss()));
         let (una, sack) = (in_flight.0, self.agreed.sack);
@@ -453,7 +453,7 @@ impl Connection {
         self.segments_lost(lost);
     }
 
-    /// Whatever is in flight is held to be lost, and goes again.
+    /// Whatever is in flight is held to be lost, and is retransmitted.
     pub(crate) fn lose_everything(&mut self, cx: &mut Context) {
         if !self.marks_losses(cx) {
             let span = (self.snd.una, self.snd.max);

@@ -38,7 +38,7 @@ impl Connection {
             && segment.seq() == self.rcv.irs
     }
 
-    /// RFC 7413 §4.2.2: the SYN-ACK goes again, without data or option if it has gone before.
+    /// RFC 7413 §4.2.2: the SYN-ACK is retransmitted, without data or option if it has gone before.
     pub(super) fn answer_duplicate_syn(&mut self, cx: &mut Context) -> Reply {
         self.release_synack();
         let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut() else { return Reply::Nothing };

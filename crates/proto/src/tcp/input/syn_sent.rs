@@ -216,7 +216,7 @@ impl Connection {
         }
     }
 
-    /// What the SYN carried in vain goes with the first ACK (RFC 7413 §4.2.2: no latency is lost). It is lost, and goes again as such
+    /// What the SYN carried in vain goes with the first ACK (RFC 7413 §4.2.2: no latency is lost). It is lost, and is retransmitted as such
     /// until it is acknowledged, but the path is not to blame: the windows stay (Linux's `tcp_non_congestion_loss_retransmit`).
     fn resend_syn_data(&mut self, cx: &mut Context) {
         let sent = self.snd.max.earliest(self.snd.queue.end());

@@ -71,7 +71,7 @@ impl Connection {
         let segment = u32::from(self.segment_max());
         let joins = cx.config.tcp_retrans_collapse;
         let how = match cx.config.resend_bursts {
-            // What was not sent together goes again together only where it fits whole; then what is not lost may go along (Linux's
+            // What was not sent together is retransmitted together only where it fits whole; then what is not lost may go along (Linux's
             // `tcp_retrans_try_collapse`).
             true => Resend {
                 most: self.lost_burst(cx, segment),

@@ -84,7 +84,7 @@ impl Connection {
     }
 }
 
-/// Until the SYN goes again, after `rto`, or the plain one that follows a Fast Open one; nanoseconds.
+/// Until the SYN is retransmitted, after `rto`, or the plain one that follows a Fast Open one; nanoseconds.
 #[inline(always)]
 fn first_wait(cx: &Context, active: &ActiveOpen, rto: u64) -> u64 {
     let falls_back = active.answer_allowed && cx.config.fast_fallback;

@@ -42,7 +42,7 @@ pub(super) struct Marks {
 /// Number and length of what was lost, and what was told of its transmission.
 pub(crate) type LostTransmission = ((SeqNum, u32), Snapshot);
 
-/// How much goes again at once.
+/// How much is retransmitted at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resend {
     /// Bytes at most.
@@ -79,7 +79,7 @@ impl Marks {
         }
     }
 
-    /// It has not gone again after all.
+    /// It has not been retransmitted after all.
     pub(super) fn take_back(&mut self, segment: &mut TxSegment) {
         if segment.retransmitted {
             segment.retransmitted = false;

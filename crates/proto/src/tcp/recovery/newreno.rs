@@ -65,7 +65,7 @@ pub(crate) enum Verdict {
     Loss,
     /// Still recovering, or recovered by just this acknowledgement: the window does not grow by it.
     Recovering,
-    /// The time-out was right: what it held to be lost goes again.
+    /// The time-out was right: what it held to be lost is retransmitted.
     Resend,
 }
 

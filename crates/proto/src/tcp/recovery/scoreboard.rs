@@ -66,7 +66,7 @@ pub(crate) struct Scoreboard {
     forward: bool,
     /// F-RTO: until the next ACK new data goes instead of what is lost.
     pub(crate) new_data_first: bool,
-    /// What was to go again was refused here: the next acknowledgement, or the timer, brings the next attempt.
+    /// What was to be retransmitted was refused here: the next acknowledgement, or the timer, brings the next attempt.
     pub(crate) refused: bool,
     fin: fin::Fin,
     /// A time-out has just come, and nothing after it.
@@ -224,7 +224,7 @@ impl Scoreboard {
             let (from, to) = (block.0.since(arrived.snd_una), block.1.since(arrived.snd_una));
             0 < from && from < to && to <= sent
         };
-        // A FIN, or what goes again from the start, is not marked.
+        // A FIN, or what is retransmitted from the start, is not marked.
         let clipped = |block: &Block| (block.0, block.1.earliest(arrived.snd_nxt));
         let mut valid: SmallVec<[Block; 4]> =
             blocks.iter().filter(sensible).map(clipped).filter(|block| block.0.before(block.1)).collect();

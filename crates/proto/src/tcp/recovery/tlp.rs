@@ -1,5 +1,5 @@
 //! Tail loss probe (RFC 8985 §7): the last segments of a flight have none behind them whose delivery would show their loss, so one
-//! goes again before the time-out would throw the window away.
+//! is retransmitted before the time-out would throw the window away.
 
 use super::scoreboard::Block;
 use crate::rtt::RttEstimator;

@@ -57,7 +57,7 @@ impl Undo {
     }
 
     /// An ACK that made progress, but not beyond the recovery if `amid` it, came of what was sent before the first retransmission: by what it
-    /// echoes, or because nothing has gone again yet (Linux's `tcp_packet_delayed`).
+    /// echoes, or because nothing has been retransmitted yet (Linux's `tcp_packet_delayed`).
     pub(crate) fn was_delayed(&self, echo: Option<u32>, amid: bool) -> bool {
         if self.first_resent.is_some() { self.precedes(echo) } else { amid }
     }

@@ -8,7 +8,7 @@ impl SendQueue {
         self.flight.is_lull()
     }
 
-    /// The answer to the SYN has come: what goes again with nothing but that in flight is not kept back by the application.
+    /// The answer to the SYN has come: what is retransmitted with nothing but that in flight is not kept back by the application.
     pub(in crate::tcp) fn end_lull(&mut self) {
         if let Some(held) = &mut self.held {
             held.flight.end_lull();

@@ -1,4 +1,4 @@
-//! What the SYN-ACK means to the client: what was accepted, what goes again, what comes with it, what is remembered.
+//! What the SYN-ACK means to the client: what was accepted, what is retransmitted, what comes with it, what is remembered.
 
 use super::*;
 use crate::peer::PEER_ISN;
@@ -318,7 +318,7 @@ fn a_syn_ack_with_data_is_the_first_srtt_but_no_minimum() {
     assert_eq!((info.srtt, info.min_rtt), (Some(Duration::from_millis(41)), Some(Duration::from_millis(41))));
 }
 
-/// Linux's `tcp_rcv_fastopen_synack`: the data is lost and goes again, and new data waits neither for it nor behind smaller windows.
+/// Linux's `tcp_rcv_fastopen_synack`: the data is lost and is retransmitted, and new data waits neither for it nor behind smaller windows.
 #[test]
 fn data_in_vain_counts_as_lost_and_holds_no_small_write_back() {
     for options in ["mss 1460,sackOK", "mss 1460"] {

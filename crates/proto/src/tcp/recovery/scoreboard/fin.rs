@@ -19,7 +19,7 @@ pub(super) struct Fin {
 }
 
 impl Scoreboard {
-    /// It goes again with what is lost: what was sent before the loss was found ends before it.
+    /// It is retransmitted with what is lost: what was sent before the loss was found ends before it.
     pub(crate) fn ends_before_fin(&mut self, fin: SeqNum) {
         self.point = self.point.earliest(fin);
     }
@@ -48,7 +48,7 @@ impl Scoreboard {
         self.fin.reported
     }
 
-    /// It goes again, since it is lost.
+    /// It is retransmitted, since it is lost.
     pub(crate) fn lose_fin(&mut self) {
         self.fin.lost = true;
     }

@@ -12,7 +12,7 @@ pub(crate) type Measure = (u32, u32);
 /// What a time-out's recovery takes the ACK for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timeout {
-    /// It was spurious: something that had never gone again is acknowledged.
+    /// It was spurious: something that had never been retransmitted is acknowledged.
     Forward,
     /// New data may tell more than another repetition.
     TryNew,

@@ -53,7 +53,7 @@ impl Scoreboard {
         reneged
     }
 
-    /// What lies in `from..to` is lost, and the window does not answer for it. It goes again as after a time-out.
+    /// What lies in `from..to` is lost, and the window does not answer for it. It is retransmitted as after a time-out.
     pub(crate) fn lose_range(
         &mut self,
         queue: &mut SendQueue,
