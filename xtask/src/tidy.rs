@@ -24,6 +24,9 @@ const BANNED: &[&str] = &[
     "RefCell",
 ];
 
+/// Beginnings of doc comments that say nothing without their neighbour.
+const LEANING: &[&str] = &["The same", "As before", "Likewise", "Ditto", "See above"];
+
 pub(crate) fn check() -> Result<(), String> {
     println!("\n=== tidy");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent folder")?;
@@ -80,6 +83,7 @@ fn check_file(name: &str, text: &str, problems: &mut Vec<String>) {
     if name.contains("/src/") && !name.ends_with("tests.rs") && !text.starts_with("//!") {
         problems.push(format!("{name}: no module documentation (`//!`) at its top"));
     }
+    check_docs(name, text, problems);
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
     let lines = code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
     let sans_io = SANS_IO.iter().any(|folder| name.starts_with(folder));
@@ -92,6 +96,29 @@ fn check_file(name: &str, text: &str, problems: &mut Vec<String>) {
         if profiled && line.contains("linux") {
             problems.push(format!("{name}:{}: profiles are told apart in config.rs only", number + 1));
         }
+    }
+}
+
+/// Each doc comment stands alone.
+fn check_docs(name: &str, text: &str, problems: &mut Vec<String>) {
+    let doc = |line: &str| {
+        let line = line.trim_start();
+        line.strip_prefix("///").or(line.strip_prefix("//!")).map(|text| text.trim().to_owned())
+    };
+    let mut before = None;
+    for (number, line) in text.lines().enumerate() {
+        let here = doc(line);
+        let begins = before.as_deref().is_none_or(str::is_empty);
+        if let Some(words) = LEANING
+            .iter()
+            .find(|words| begins && here.as_deref().is_some_and(|here| here.starts_with(**words)))
+        {
+            problems.push(format!(
+                "{name}:{}: `{words}`: say what it is; the comment before it may be read by nobody",
+                number + 1
+            ));
+        }
+        before = here;
     }
 }
 

@@ -22,7 +22,7 @@ impl Failure {
         Failure { exit_code: 2, message: message.into() }
     }
 
-    /// The same with another exit code.
+    /// Replaces the exit code.
     pub(crate) fn with_exit_code(self, exit_code: u8) -> Failure {
         Failure { exit_code, ..self }
     }

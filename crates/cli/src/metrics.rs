@@ -149,7 +149,7 @@ pub(crate) fn bad_file(file: &Path, error: &LoadError) -> Failure {
     }
 }
 
-/// The same, `elapsed` later.
+/// What was remembered, `elapsed` later.
 fn older(mut paths: Paths, elapsed: Duration) -> Paths {
     for path in &mut paths.paths {
         path.used += elapsed;

@@ -60,7 +60,7 @@ impl<'a> Window<'a> {
         self.before
     }
 
-    /// The same socket in the earlier sample.
+    /// A socket as it was in the earlier sample.
     pub fn earlier(&self, socket: &Socket) -> Option<&'a Socket> {
         let before = self.before?;
         let places = self.earlier.get_or_init(|| {

@@ -94,7 +94,7 @@ impl Experiment {
         &self.file.lesson
     }
 
-    /// The same with another seed of everything random.
+    /// Replaces the seed of everything random.
     pub fn with_seed(mut self, seed: u64) -> Experiment {
         self.file.seed = seed;
         self

@@ -119,8 +119,7 @@ impl Network {
         }
     }
 
-    /// The same without a capture, and hosts that are added do not tell what they do: for many packets, of which only counters are of
-    /// interest.
+    /// A network without a capture, whose hosts do not tell what they do: for many packets, of which only counters are of interest.
     pub fn without_capture(seed: u64) -> Network {
         Network { records: false, ..Network::new(seed) }
     }

@@ -12,7 +12,7 @@ pub enum Probe {
     Request,
     /// The cookie, and the request as data.
     Cookie,
-    /// The same once more from another port.
+    /// The cookie, and the request as data, from another port.
     CookieAgain,
     /// The request as data, without the option.
     DataAlone,

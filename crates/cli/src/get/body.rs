@@ -12,7 +12,7 @@ pub(crate) enum Sink {
     Nowhere,
     /// With the status line and headers before it, if asked for.
     Stdout { head: bool },
-    /// Likewise.
+    /// Into a file, with the status line and headers before it, if asked for.
     File { path: PathBuf, file: File, head: bool },
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Visit {
     pub(crate) result: Result<Reply, String>,
     /// The connection at its end, if there was one.
     pub(crate) info: Option<ConnectionInfo>,
-    /// The same in the words of `ss`.
+    /// The connection at its end, in the words of `ss`.
     pub(crate) ss: Option<String>,
     /// From the first packet to the first byte of the reply.
     pub(crate) first_byte: Option<Duration>,

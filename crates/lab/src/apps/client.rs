@@ -16,7 +16,7 @@ pub enum Opening {
     ConnectThenWrite,
     /// `connect_with(first_bytes)`.
     FirstBytes(FastOpen),
-    /// The same with the FIN right behind the request, on the SYN if it may (both ends ours).
+    /// `connect_with(first_bytes)`, with the FIN right behind the request, on the SYN if it may (both ends ours).
     FirstBytesAndFin(FastOpen),
     /// A cookie without data: the server speaks first.
     DataLess,

@@ -111,7 +111,7 @@ impl Row {
         self.layout.ip_len == layout.ip_len && self.packet[addresses.clone()] == frame[addresses]
     }
 
-    /// The same acknowledgement, window, flags and options, and the very next text, no longer than the first.
+    /// Has `frame` this packet's acknowledgement, window, flags and options, and the very next text, no longer than the first?
     fn takes(&self, frame: &[u8], layout: Layout) -> bool {
         let at = layout.ip_len;
         let flags = |packet: &[u8]| packet[at + 13] & !FIN_OR_PSH;

@@ -12,7 +12,7 @@ pub struct Finding {
     pub what: String,
     /// What it is here.
     pub ours: String,
-    /// The same as a number, if it is one: seconds, bytes, bytes per second, or plain.
+    /// What it is here as a number, if it is one: seconds, bytes, bytes per second, or plain.
     pub value: Option<f64>,
     /// What the literature says.
     pub source: String,

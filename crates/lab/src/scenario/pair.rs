@@ -21,7 +21,7 @@ pub(super) const OTHER_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 /// Where the server listens.
 pub(super) const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)), 80);
 
-/// The same for IPv6 (RFC 3849).
+/// The client over IPv6 (RFC 3849).
 pub(super) const CLIENT_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1));
 /// Where the server listens.
 pub(super) const SERVER_V6: SocketAddr =

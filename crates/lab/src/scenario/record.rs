@@ -91,7 +91,7 @@ pub fn wording(exchange: &Exchange) -> String {
     }
 }
 
-/// The same in a few words, for tables with several columns of it.
+/// What became of Fast Open in a few words, for tables with several columns of it.
 pub(super) fn short(exchange: &Exchange) -> &'static str {
     match exchange.verdict {
         Verdict::Plain => "plain",
