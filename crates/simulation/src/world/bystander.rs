@@ -293,8 +293,11 @@ impl World<'_> {
         // A copy of the ACK that completed a handshake by SYN cookie completes it again, as long as the cookie is valid and no TIME-WAIT holds the
         // tuple: nothing was kept of the first (RFC 4987 §3.6).
         let by_syn_cookie = self.stacks[SERVER].counters().syncookies_recv > 0;
+        // One that is late by more than TIME-WAIT lasts, and was not accepted before, is new (RFC 9293 §3.4.1 counts on the MSL).
+        let outlives_time_wait = self.scenario.wire.late.0 > 0 && self.scenario.wire.late.1 > 60_000;
         if again
             && !by_syn_cookie
+            && !outlives_time_wait
             && config.replay_guard
             && self.bystander.is_plain[SERVER]
             && self.is_unattacked()
