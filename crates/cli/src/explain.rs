@@ -176,7 +176,7 @@ fn plan(args: &ExplainArgs) -> String {
     text + "One after another, 100 ms apart. Those that need a cookie are left out where there is none.\n"
 }
 
-/// HOST, HOST:PORT, ADDRESS, [V6] or [V6]:PORT.
+/// `HOST`, `HOST:PORT`, `ADDRESS`, `[V6]` or `[V6]:PORT`.
 pub(crate) fn target(text: &str) -> Result<Target, String> {
     let port = |text: &str| match text.parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),

@@ -65,7 +65,8 @@ impl Verdict {
             fix: fix(cause).to_owned(),
             saves_ms: seen.saves(),
         };
-        if let Some(saves) = verdict.saves_ms.filter(|saves| *saves > 0.0) {
+        let works = matches!(cause, Cause::Works | Cause::WorksSmall);
+        if let Some(saves) = verdict.saves_ms.filter(|saves| works && *saves > 0.0) {
             verdict.sentence += &format!(" A visit saves {saves:.1} ms.");
         } else if let Some(costs) = verdict.saves_ms.filter(|saves| *saves < -100.0) {
             verdict.sentence +=
@@ -358,5 +359,19 @@ mod tests {
         let verdict = Verdict::of(&visits);
         assert_eq!(verdict.saves_ms, Some(40.0));
         assert_eq!(verdict.sentence, "Fast Open works. A visit saves 40.0 ms.");
+    }
+
+    #[test]
+    fn nothing_is_saved_where_fast_open_does_not_work() {
+        let visits = [(Probe::Plain, 0.050), (Probe::Request, 0.040)].map(|(probe, first_byte)| {
+            visit(probe, |visit| {
+                visit.cookie = None;
+                visit.acknowledged = 0;
+                visit.first_byte_ms = Some(first_byte * 1000.0);
+            })
+        });
+        let verdict = Verdict::of(&visits);
+        assert_eq!((verdict.cause, verdict.saves_ms), (Cause::NotOffered, Some(10.0)));
+        assert!(!verdict.sentence.contains("saves"), "{}", verdict.sentence);
     }
 }
