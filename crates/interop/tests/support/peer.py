@@ -162,8 +162,9 @@ class Echo:
                     sock.sendall(chunk)
             except OSError as error:
                 data += b"!" + type(error).__name__.encode()
-            sock.close()
+            # Before the end that the client waits for, after which the test asks for them.
             self.connections.append(data.decode("latin-1"))
+            sock.close()
 
 
 def handle(task):
