@@ -68,6 +68,9 @@ impl Request {
         let unknown = || {
             format!("`{line}` is no request: this stack answers ss, route, counters, settings, set and paths")
         };
+        if line.chars().any(|sign| sign.is_control() && sign != '\t') {
+            return Err("a request is one line, without control characters".to_owned());
+        }
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         match (verb, rest.split_once(' ').unwrap_or((rest, ""))) {
             ("ss", _) => Listing::read(rest).map(Request::Ss).ok_or_else(unknown),
@@ -136,5 +139,13 @@ mod tests {
         ] {
             assert!(Request::read(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_request_is_one_line() {
+        for text in ["set a 1\nroute set unreachable 10.0.0.0/8", "counters\n", "set a \u{1b}[2J"] {
+            assert!(Request::read(text).is_err_and(|why| why.contains("one line")), "{text:?}");
+        }
+        assert!(Request::read("set net.ipv4.tcp_rmem 4096\t131072\t6291456").is_ok());
     }
 }
