@@ -145,14 +145,16 @@ pub const EXCUSES: &[Excuse] = &[
     },
     Excuse {
         name: "the listener waited for data, and the client sent none",
-        words: "tcp(7), TCP_DEFER_ACCEPT: a listener wakes when data arrives, and gives up as any half-open request does; the client, which took \
+        words: "tcp(7), TCP_DEFER_ACCEPT: a listener wakes when data arrives in time, and gives up as any half-open request does; the client, which took \
                 the connection for open, is told by a reset (firstbyte.reset_unaccepted) or not at all",
         applies: |facts, _| {
             let (client, server) = (&facts.sides[CLIENT], &facts.sides[SERVER]);
-            let account = client.over.as_ref().map_or(client.account, |(_, account)| account);
-            facts.scenario.listener.defer_accept_ms > 0
-                && server.fate.is_none()
-                && account.waits_since.is_none()
+            let sent_none = match &client.over {
+                // What it sent at last was answered at once: by the reset.
+                Some((at, account)) => account.waited(*at) <= facts.round_trip(),
+                None => client.account.waits_since.is_none(),
+            };
+            facts.scenario.listener.defer_accept_ms > 0 && server.fate.is_none() && sent_none
         },
     },
     Excuse {
