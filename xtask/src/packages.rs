@@ -8,6 +8,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ab", "apache2-utils"),
     ("chromium", "chromium"),
     ("curl", "curl"),
+    ("etcd", "etcd-server"),
     ("g++", "g++"),
     ("ip", "iproute2"),
     ("nginx", "nginx-light"),

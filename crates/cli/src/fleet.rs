@@ -1,105 +1,63 @@
-//! `firstbyte fleet`: does every address behind a name, or of a list, allow Fast Open, and have they the same keys.
-use crate::explain::{Target, target, visits};
+//! `firstbyte fleet`: servers that share a name, and so cookie keys.
+//!
+//! - `fleet/check.rs`: visits all, and says where Fast Open works and whose key is another;
+//! - `fleet/plan.rs`: a fleet's keys in a store: made, shown, a host taken out;
+//! - `fleet/rotate.rs`: an operator's rotation; `fleet/agent.rs`: a host's part in it, `fleet/keys.rs`: the keys that are in use there;
+//! - `fleet/store.rs`: etcd, over HTTP.
+//!
+//! What may be done when is decided by the crate `fleet`.
+mod agent;
+mod check;
+mod keys;
+mod plan;
+mod rotate;
+mod store;
+
 use crate::failure::Failure;
-use crate::key::{cookie, which};
-use crate::serve::key::read;
-use crate::terminal::print;
-use clap::Args;
-use firstbyte::KeyRing;
-use probe::{Cause, Verdict, Visit};
-use serde_json::json;
-use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::path::{Path, PathBuf};
+use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-/// Visit every address behind a name, or of a list, and say where Fast Open works, where backends differ, and whose key is another.
+/// Visit every address behind a name, or of a list, and say where Fast Open works, where backends differ, and whose key is another; keep and
+/// rotate the keys of all.
 #[derive(Args, Debug)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     after_help = "Example:\n  firstbyte fleet example.org:443\n  firstbyte fleet servers.txt --key-file keys\n\n\
                   A cookie depends on the server's address, so that only --key-file tells whether two addresses have the same key: the\n\
                   cookies of all are held beside it. That needs a client that servers see by its own address, without a NAT.\n\
                   Three visits by the kernel's sockets for each address.\n\n\
+                  Keys of a whole fleet, with etcd as their store:\n  \
+                  firstbyte fleet create web --store https://etcd1:2379,https://etcd2:2379 --cacert ca.pem\n  \
+                  firstbyte fleet agent web --store …        on every server, as root\n  \
+                  firstbyte fleet rotate web --store …       anywhere\n  \
+                  firstbyte fleet status web --store …\n\n\
                   Exit codes: 0 it works everywhere, and with the key where one was given; 1 it does not, or it could not be tried."
 )]
 pub(crate) struct FleetArgs {
-    /// A name, or a file with a host, and a port where it is not 80, on each line.
-    #[arg(value_name = "NAME[:PORT]|FILE")]
-    whom: String,
-    /// The keys that all should have, as `firstbyte key` and Linux write them.
-    #[arg(long, value_name = "FILE")]
-    key_file: Option<PathBuf>,
-    /// JSON, a line for each address.
-    #[arg(long)]
-    json: bool,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    check: check::CheckArgs,
 }
 
-/// More are probably a mistake.
-const MOST: usize = 256;
-const REQUEST: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
+#[derive(Subcommand, Debug)]
+enum Verb {
+    Create(plan::CreateArgs),
+    Status(plan::StatusArgs),
+    Forget(plan::ForgetArgs),
+    Rotate(rotate::RotateArgs),
+    Agent(agent::AgentArgs),
+}
 
 /// Runs the verb.
 pub(crate) fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
-    let ring = args.key_file.as_deref().map(read).transpose()?;
-    let servers = servers(&args.whom)?;
-    let mut fine = true;
-    for server in servers {
-        let visits = visits(server, REQUEST)?;
-        let verdict = Verdict::of(&visits);
-        let key = ring.as_ref().and_then(|ring| key(ring, server, &visits));
-        fine &= matches!(verdict.cause, Cause::Works | Cause::WorksSmall);
-        fine &= ring.is_none() || key.is_some_and(|key| key != "neither key");
-        print(&if args.json {
-            format!("{}\n", json!({ "server": server, "verdict": verdict, "key": key }))
-        } else {
-            let key = key.map_or(String::new(), |key| format!(" Its cookie was made with {key}."));
-            format!("{server}  {}{key}\n", verdict.sentence)
-        })?;
+    match &args.verb {
+        None => check::run(&args.check),
+        Some(Verb::Create(args)) => plan::create(args),
+        Some(Verb::Status(args)) => plan::status(args),
+        Some(Verb::Forget(args)) => plan::forget(args),
+        Some(Verb::Rotate(args)) => rotate::run(args),
+        Some(Verb::Agent(args)) => agent::run(args),
     }
-    Ok(ExitCode::from(u8::from(!fine)))
-}
-
-fn servers(whom: &str) -> Result<BTreeSet<SocketAddr>, Failure> {
-    let path = Path::new(whom);
-    let targets: Vec<Target> = if path.is_file() {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
-        let lines = text
-            .lines()
-            .map(str::trim)
-            .enumerate()
-            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        lines
-            .map(|(at, line)| {
-                target(line).map_err(|why| Failure::failed(format!("{whom}, line {}: {why}", at + 1)))
-            })
-            .collect::<Result<_, _>>()?
-    } else {
-        vec![target(whom).map_err(Failure::usage)?]
-    };
-    let mut all = BTreeSet::new();
-    for Target { host, port } in targets {
-        let found = (host.as_str(), port).to_socket_addrs();
-        all.extend(found.map_err(|error| Failure::failed(format!("cannot resolve {host}: {error}")))?);
-    }
-    match all.len() {
-        0 => Err(Failure::failed(format!("{whom} has no address"))),
-        1..=MOST => Ok(all),
-        more => Err(Failure::failed(format!("{more} addresses; at most {MOST} are visited"))),
-    }
-}
-
-/// With which key the server has made its last cookie.
-fn key(ring: &KeyRing, server: SocketAddr, visits: &[Visit]) -> Option<&'static str> {
-    let given = visits.iter().rev().find_map(|visit| visit.cookie.clone());
-    let cookie = cookie(&given.or_else(|| crate::explain::known_cookie(server))?).ok()?;
-    Some(which(ring, source(server)?, server.ip(), &cookie))
-}
-
-/// This host's address on the way there; nothing is sent.
-fn source(server: SocketAddr) -> Option<IpAddr> {
-    let any: IpAddr =
-        if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = UdpSocket::bind((any, 0)).ok()?;
-    socket.connect(server).ok()?;
-    Some(socket.local_addr().ok()?.ip())
 }

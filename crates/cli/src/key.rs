@@ -111,20 +111,25 @@ fn shown(ring: &KeyRing) -> String {
 }
 
 /// The cookie of a pair of addresses that no connection has: a keyed hash, from which the key cannot be found.
-fn fingerprint(key: Key) -> String {
+pub(crate) fn fingerprint(key: Key) -> String {
     let nobody = Addr::from(Ipv4Addr::UNSPECIFIED);
     KeyRing::new(key).cookie(nobody, nobody).to_string()
 }
 
-fn random() -> Result<Key, Failure> {
+/// A new key.
+pub(crate) fn random() -> Result<Key, Failure> {
     let mut bytes = [0; 16];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(|error| Failure::file("read", Path::new("/dev/urandom"), &error))?;
     Ok(Key::from_bytes(bytes))
 }
 
-/// Whole or not at all, and for nobody else from the first moment on.
 fn write(path: &Path, ring: &KeyRing) -> Result<(), Failure> {
+    write_secret(path, &format!("{ring}\n"))
+}
+
+/// Whole or not at all, and for nobody else from the first moment on.
+pub(crate) fn write_secret(path: &Path, text: &str) -> Result<(), Failure> {
     let failure = |error: std::io::Error| Failure::file("write", path, &error);
     let mut name = path.file_name().ok_or_else(|| Failure::usage("that is no name of a file"))?.to_owned();
     name.push(".new");
@@ -136,7 +141,7 @@ fn write(path: &Path, ring: &KeyRing) -> Result<(), Failure> {
     }
     let mut file =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(failure)?;
-    file.write_all(format!("{ring}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(failure)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failure)?;
     fs::rename(&beside, path).map_err(failure)
 }
 

@@ -74,7 +74,7 @@ fn sample(args: &NstatArgs, read: fn() -> Sample) -> Result<Sample, Failure> {
 }
 
 /// `seconds N`, then a counter a line.
-fn of_stack(text: &str) -> Result<Sample, Failure> {
+pub(crate) fn of_stack(text: &str) -> Result<Sample, Failure> {
     let mut sample = Sample::default();
     for line in text.lines() {
         let Some((name, value)) = line.split_once(' ') else { continue };

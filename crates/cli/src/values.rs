@@ -27,6 +27,24 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 const LONGEST: Duration = Duration::from_secs(3600);
 
+/// A time that may last for days, to the second: `0`, `90s`, `30min`, `6h`, `2d`.
+pub(crate) fn long_duration(text: &str) -> Result<Duration, String> {
+    const SHAPE: &str = "write a time with a unit, such as 90s, 30min, 6h or 2d, of at most 366d";
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "s" => 1,
+        "min" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(SHAPE.to_owned()),
+    };
+    let seconds = digits.parse::<u32>().ok().map(|number| u64::from(number) * unit);
+    seconds.filter(|seconds| *seconds <= 366 * 86_400).map(Duration::from_secs).ok_or(SHAPE.to_owned())
+}
+
 /// As [`duration`], but not zero.
 pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {
@@ -193,6 +211,12 @@ mod tests {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
         assert!(positive_duration("0ms").is_err());
+        assert_eq!(long_duration("0"), Ok(Duration::ZERO));
+        assert_eq!(long_duration("30min"), Ok(Duration::from_secs(1800)));
+        assert_eq!(long_duration("366d"), Ok(Duration::from_secs(366 * 86_400)));
+        for wrong in ["", "1", "h", "-1h", "1.5h", "1m", "367d", "99999999999d"] {
+            assert!(long_duration(wrong).is_err(), "{wrong}");
+        }
     }
 
     fn cidr(text: &str) -> Cidr {

@@ -17,6 +17,8 @@ fn help_is_as_it_was() {
         ("watch", &["watch", "--help"][..]),
         ("key", &["key", "--help"][..]),
         ("fleet", &["fleet", "--help"][..]),
+        ("fleet-agent", &["fleet", "agent", "--help"][..]),
+        ("fleet-rotate", &["fleet", "rotate", "--help"][..]),
         ("ss", &["ss", "--help"][..]),
         ("nstat", &["nstat", "--help"][..]),
         ("sysctl", &["sysctl", "--help"][..]),
@@ -38,7 +40,13 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 47] = [
+    let cases: [(&[&str], &str); 53] = [
+        (&["fleet"], "NAME[:PORT]|FILE"),
+        (&["fleet", "status", "web"], "--store"),
+        (&["fleet", "status", "a/b", "--store", "http://[::1]"], "letters, digits, dots"),
+        (&["fleet", "rotate", "web", "--store", "etcd:2379"], "http://HOST:2379 or https"),
+        (&["fleet", "rotate", "web", "--store", "http://192.0.2.1"], "or say --plaintext"),
+        (&["fleet", "agent", "web", "--store", "https://192.0.2.1"], "https needs --cacert"),
         (
             &["key", "check", "x", "--client", "::1", "--server", "10.0.0.1", "--cookie", "0"],
             "8 to 32 hexadecimal digits",

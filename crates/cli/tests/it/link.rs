@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
 
 /// A network namespace of `ip netns`; gone with the value.
-struct Namespace(String);
+pub(crate) struct Namespace(pub(crate) String);
 
 impl Namespace {
     /// `None` where this may not be done.
-    fn new(side: &str) -> Option<Namespace> {
+    pub(crate) fn new(side: &str) -> Option<Namespace> {
         let name = format!("firstbyte-{side}-{}", std::process::id());
         let added = testnet::command("ip").args(["netns", "add", &name]).status();
         added.is_ok_and(|status| status.success()).then_some(Namespace(name))

@@ -4,6 +4,7 @@ mod arguments;
 mod doctor;
 mod ending;
 mod explain;
+mod fleet;
 mod get;
 mod hostile;
 mod lab;

@@ -1,0 +1,223 @@
+//! `firstbyte fleet agent`: a host's part in its fleet.
+use super::keys::{hold, uses};
+use super::plan::{fleet_name, runtime, shown};
+use super::store::{Store, StoreArgs, Trouble};
+use crate::failure::{Failure, warn};
+use crate::key::write_secret;
+use crate::terminal::print;
+use crate::values;
+use crate::whom::WhomArgs;
+use clap::Args;
+use fleet::agent::Behind;
+use fleet::{Action, Agent, Layout, Plan, Quiet, Report};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Give this host the keys of its fleet, and those that follow. Without the store it keeps what it has.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example (as root, on every server):\n  firstbyte fleet agent web --store https://etcd1:2379 --cacert ca.pem\n  \
+                  firstbyte fleet agent web --store https://etcd1:2379 --cacert ca.pem --stack       for `firstbyte serve`\n\n\
+                  Programs with keys of their own (TCP_FASTOPEN_KEY) do not hear of it. With --once, before the servers start at boot, no\n\
+                  client meets the random key that the kernel would make.\n\n\
+                  Exit codes: 0 ended by a signal, or --once and the keys are in use; 1 they are not."
+)]
+pub(crate) struct AgentArgs {
+    /// The fleet.
+    #[arg(value_name = "NAME", value_parser = fleet_name)]
+    fleet: String,
+    /// This host's name in the fleet [default: the host's name].
+    #[arg(long, value_name = "NAME", value_parser = fleet_name)]
+    host: Option<String>,
+    /// How often the store is asked.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::positive_duration)]
+    interval: Duration,
+    /// Take the keys once, and end.
+    #[arg(long)]
+    once: bool,
+    /// Where the keys are found after a restart, for root alone to read [default: /var/lib/firstbyte/FLEET.HOST].
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    #[command(flatten)]
+    whom: WhomArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+const FOLDER: &str = "/var/lib/firstbyte";
+
+/// Runs the verb until a signal comes.
+pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
+    let host = match &args.host {
+        Some(host) => host.clone(),
+        None => fleet_name(&rustix::system::uname().nodename().to_string_lossy())
+            .map_err(|why| Failure::usage(format!("this host's name: {why}; say --host NAME")))?,
+    };
+    let state =
+        args.state.clone().unwrap_or_else(|| PathBuf::from(FOLDER).join(format!("{}.{host}", args.fleet)));
+    let mut part = Part {
+        agent: Agent::new(saved(&state)?),
+        layout: Layout::new(&args.fleet),
+        store: args.store.open()?,
+        host,
+        state,
+        args,
+        quiet: Quiet::default(),
+        begun: Instant::now(),
+        lease: None,
+        trouble: String::new(),
+        in_use: 0,
+    };
+    runtime()?.block_on(async {
+        let failed = |error| Failure::failed(format!("cannot wait for signals: {error}"));
+        let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
+        tokio::select! {
+            ended = part.take_part() => ended,
+            _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
+            _ = terminated.recv() => Ok(ExitCode::SUCCESS),
+        }
+    })
+}
+
+struct Part<'a> {
+    args: &'a AgentArgs,
+    agent: Agent,
+    layout: Layout,
+    store: Store,
+    host: String,
+    state: PathBuf,
+    quiet: Quiet,
+    begun: Instant,
+    lease: Option<i64>,
+    /// What went wrong last, until it goes well.
+    trouble: String,
+    /// The version that was last said to be in use.
+    in_use: u64,
+}
+
+impl Part<'_> {
+    async fn take_part(&mut self) -> Result<ExitCode, Failure> {
+        loop {
+            let action = self.agent.action();
+            if action == Action::Rest {
+                if self.args.once {
+                    return Ok(ExitCode::from(u8::from(!self.trouble.is_empty())));
+                }
+                tokio::time::sleep(self.args.interval).await;
+                self.agent.wake();
+                continue;
+            }
+            let ends_the_turn = matches!(action, Action::Report(_));
+            match self.act(action).await {
+                Ok(()) if ends_the_turn && !self.trouble.is_empty() => {
+                    self.trouble.clear();
+                    print("all is well again\n")?;
+                }
+                Ok(()) => {}
+                Err(failure) => {
+                    self.agent.failed();
+                    self.complain(failure.message());
+                }
+            }
+        }
+    }
+
+    async fn act(&mut self, action: Action) -> Result<(), Failure> {
+        match action {
+            Action::Hold(keys) => {
+                hold(&self.args.whom, &keys)?;
+                self.agent.holds();
+                self.tell()?;
+            }
+            Action::Join => {
+                // Whether it was entered already makes no difference.
+                self.store.transact(&self.layout.join(&self.host)).await?;
+                self.agent.joined();
+            }
+            Action::Fetch => {
+                let (fleet, _) = self.store.fleet(&self.layout, &self.args.fleet).await?;
+                let applied = fleet.members.get(&self.host).map(|member| member.applied);
+                self.agent.fetched(fleet.plan, applied).map_err(|behind| self.behind(behind))?;
+            }
+            Action::Save(plan) => {
+                self.save(&plan)?;
+                self.agent.saved();
+            }
+            Action::Confirm(version) => {
+                let is_entered = self.store.transact(&self.layout.confirm(&self.host, version)).await?;
+                self.agent.confirmed(is_entered);
+            }
+            Action::Report(version) => {
+                let uses = uses(&self.args.whom)?;
+                let quiet = self.quiet.observe(self.begun.elapsed(), version, uses.uptime, uses.count);
+                let report = Report { version, quiet_seconds: quiet.as_secs_f64(), backup_uses: uses.count };
+                self.report(&report).await?;
+                self.agent.reported();
+            }
+            Action::Rest => {}
+        }
+        Ok(())
+    }
+
+    async fn report(&mut self, report: &Report) -> Result<(), Trouble> {
+        // Three turns that fail make a host that is away.
+        let seconds = (self.args.interval * 3).as_secs().max(5);
+        let lease = self.store.lease(self.lease.take(), seconds).await?;
+        self.store.transact(&self.layout.report(&self.host, report, lease)).await?;
+        self.lease = Some(lease);
+        Ok(())
+    }
+
+    fn save(&self, plan: &Plan) -> Result<(), Failure> {
+        if let Some(folder) = self.state.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)
+                .map_err(|error| Failure::file("make", folder, &error))?;
+        }
+        write_secret(&self.state, &(plan.text() + "\n"))
+    }
+
+    fn behind(&self, Behind { store, here }: Behind) -> Failure {
+        Failure::failed(format!(
+            "the store has version {store} of the keys, this host version {here}: was the store put back to an older state? The keys stay. \
+             To follow the store all the same, remove {} and start the agent anew",
+            self.state.display()
+        ))
+    }
+
+    fn tell(&mut self) -> Result<(), Failure> {
+        if let Some(plan) = self.agent.plan()
+            && plan.version() != self.in_use
+        {
+            self.in_use = plan.version();
+            print(&format!("version {}, {}, is in use: {}", plan.version(), plan.step(), shown(plan)))?;
+        }
+        Ok(())
+    }
+
+    /// Once, until it goes well or something else goes wrong.
+    fn complain(&mut self, why: &str) {
+        if self.trouble != why {
+            warn(format!("{why}; the keys in use stay"));
+            why.clone_into(&mut self.trouble);
+        }
+    }
+}
+
+/// What an earlier run has saved.
+fn saved(state: &std::path::Path) -> Result<Option<Plan>, Failure> {
+    match fs::read_to_string(state) {
+        Ok(text) => Plan::read(&text)
+            .map(Some)
+            .map_err(|why| Failure::failed(format!("{}: {why}; remove it to begin anew", state.display()))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::file("read", state, &error)),
+    }
+}

@@ -1,0 +1,98 @@
+//! `firstbyte fleet LIST`: does every address behind a name, or of a list, allow Fast Open, and have they the same keys.
+use crate::explain::{Target, target, visits};
+use crate::failure::Failure;
+use crate::key::{cookie, which};
+use crate::serve::key::read;
+use crate::terminal::print;
+use clap::Args;
+use firstbyte::KeyRing;
+use probe::{Cause, Verdict, Visit};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Whom to visit, and what to hold beside.
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// A name, or a file with a host, and a port where it is not 80, on each line.
+    #[arg(value_name = "NAME[:PORT]|FILE", required = true)]
+    whom: Option<String>,
+    /// The keys that all should have, as `firstbyte key` and Linux write them.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// JSON, a line for each address.
+    #[arg(long)]
+    json: bool,
+}
+
+/// More are probably a mistake.
+const MOST: usize = 256;
+const REQUEST: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
+
+/// Visits them all.
+pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
+    let ring = args.key_file.as_deref().map(read).transpose()?;
+    let servers = servers(args.whom.as_deref().unwrap_or_default())?;
+    let mut fine = true;
+    for server in servers {
+        let visits = visits(server, REQUEST)?;
+        let verdict = Verdict::of(&visits);
+        let key = ring.as_ref().and_then(|ring| key(ring, server, &visits));
+        fine &= matches!(verdict.cause, Cause::Works | Cause::WorksSmall);
+        fine &= ring.is_none() || key.is_some_and(|key| key != "neither key");
+        print(&if args.json {
+            format!("{}\n", json!({ "server": server, "verdict": verdict, "key": key }))
+        } else {
+            let key = key.map_or(String::new(), |key| format!(" Its cookie was made with {key}."));
+            format!("{server}  {}{key}\n", verdict.sentence)
+        })?;
+    }
+    Ok(ExitCode::from(u8::from(!fine)))
+}
+
+fn servers(whom: &str) -> Result<BTreeSet<SocketAddr>, Failure> {
+    let path = Path::new(whom);
+    let targets: Vec<Target> = if path.is_file() {
+        let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .enumerate()
+            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        lines
+            .map(|(at, line)| {
+                target(line).map_err(|why| Failure::failed(format!("{whom}, line {}: {why}", at + 1)))
+            })
+            .collect::<Result<_, _>>()?
+    } else {
+        vec![target(whom).map_err(Failure::usage)?]
+    };
+    let mut all = BTreeSet::new();
+    for Target { host, port } in targets {
+        let found = (host.as_str(), port).to_socket_addrs();
+        all.extend(found.map_err(|error| Failure::failed(format!("cannot resolve {host}: {error}")))?);
+    }
+    match all.len() {
+        0 => Err(Failure::failed(format!("{whom} has no address"))),
+        1..=MOST => Ok(all),
+        more => Err(Failure::failed(format!("{more} addresses; at most {MOST} are visited"))),
+    }
+}
+
+/// With which key the server has made its last cookie.
+fn key(ring: &KeyRing, server: SocketAddr, visits: &[Visit]) -> Option<&'static str> {
+    let given = visits.iter().rev().find_map(|visit| visit.cookie.clone());
+    let cookie = cookie(&given.or_else(|| crate::explain::known_cookie(server))?).ok()?;
+    Some(which(ring, source(server)?, server.ip(), &cookie))
+}
+
+/// This host's address on the way there; nothing is sent.
+fn source(server: SocketAddr) -> Option<IpAddr> {
+    let any: IpAddr =
+        if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(server).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}

@@ -1,0 +1,55 @@
+//! The cookie keys that a host uses: the kernel's, or those of a stack of ours that runs.
+use crate::control::ask;
+use crate::failure::Failure;
+use crate::nstat::of_stack;
+use crate::whom::WhomArgs;
+use control::Request;
+use doctor::{Sample, sources};
+use firstbyte::KeyRing;
+use std::fs;
+use std::io::ErrorKind;
+use std::time::Duration;
+
+const SETTING: &str = "net.ipv4.tcp_fastopen_key";
+const FILE: &str = "/proc/sys/net/ipv4/tcp_fastopen_key";
+const COUNTER: &str = "TcpExtTCPFastOpenPassiveAltKey";
+
+/// Cookies of the backup key that were taken, and since when it is counted.
+pub(super) struct Uses {
+    pub(super) uptime: Duration,
+    pub(super) count: u64,
+}
+
+/// Sees that these keys are in use.
+pub(super) fn hold(whom: &WhomArgs, keys: &KeyRing) -> Result<(), Failure> {
+    if let Some(control) = whom.stack() {
+        let request = Request::Set { name: SETTING.to_owned(), value: keys.to_string() };
+        return ask(control, &request).map(drop);
+    }
+    whom.read(|| {
+        let found = fs::read_to_string(FILE);
+        if found.is_ok_and(|text| text.trim().parse() == Ok(keys.clone())) {
+            return Ok(());
+        }
+        // One write: the kernel takes both keys at once.
+        fs::write(FILE, format!("{keys}\n"))
+    })?
+    .map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => Failure::failed(format!("cannot write {SETTING}: only root may")),
+        _ => Failure::failed(format!("cannot write {SETTING}: {error}")),
+    })
+}
+
+/// How often the backup key was used.
+pub(super) fn uses(whom: &WhomArgs) -> Result<Uses, Failure> {
+    let sample: Sample = match whom.stack() {
+        Some(control) => of_stack(&ask(control, &Request::Counters)?)?,
+        None => whom.read(sources::procfs)?,
+    };
+    let count = *sample.counters.get(COUNTER).ok_or_else(|| {
+        Failure::failed(format!(
+            "{COUNTER} is not counted here: nobody can tell when the former key is unused"
+        ))
+    })?;
+    Ok(Uses { uptime: Duration::try_from_secs_f64(sample.uptime).unwrap_or_default(), count })
+}

@@ -1,0 +1,348 @@
+//! etcd over HTTP: its JSON gateway, with TLS where the endpoint says https.
+use crate::failure::Failure;
+use clap::Args;
+use fleet::etcd::{self, Call};
+use fleet::layout::Stored;
+use fleet::{Fleet, Layout};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::{Method, Request, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+/// Where the keys of a fleet are kept.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Store")]
+pub(crate) struct StoreArgs {
+    /// etcd, 3.4 or later: the members' client URLs, with commas between.
+    #[arg(long = "store", value_name = "URL", value_delimiter = ',', required = true, value_parser = endpoint)]
+    endpoints: Vec<Endpoint>,
+    /// Certificates that sign the store's, for https.
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// A certificate to show to the store.
+    #[arg(long, value_name = "FILE", requires = "cert_key")]
+    cert: Option<PathBuf>,
+    /// Its private key.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    cert_key: Option<PathBuf>,
+    /// The store's user.
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    user: Option<String>,
+    /// A file with that user's password.
+    #[arg(long, value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+    /// Let cookie keys cross the network readable, to an endpoint that is http and another host's.
+    #[arg(long)]
+    plaintext: bool,
+}
+
+/// A member of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Endpoint {
+    is_tls: bool,
+    host: String,
+    port: u16,
+}
+
+/// No call waits longer for one member.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// More than the hosts of the largest fleet take.
+const ANSWER_MAX: usize = 16 << 20;
+/// etcd's own.
+const PORT: u16 = 2379;
+/// An invalid token, in the answer of gRPC (codes.Unauthenticated).
+const UNAUTHENTICATED: i64 = 16;
+
+/// A call that failed.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// No member answers: it is worth trying again.
+    Unreachable(String),
+    /// The store does not want to.
+    Refused(String),
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Failure {
+        match trouble {
+            Trouble::Unreachable(why) => Failure::failed(format!("the store cannot be reached: {why}")),
+            Trouble::Refused(why) => Failure::failed(format!("the store: {why}")),
+        }
+    }
+}
+
+/// A store that can be called.
+pub(super) struct Store {
+    endpoints: Vec<Endpoint>,
+    /// The one that answered last.
+    at: usize,
+    tls: Option<TlsConnector>,
+    login: Option<(String, String)>,
+    token: Option<String>,
+}
+
+impl StoreArgs {
+    /// Opens no connection yet.
+    pub(super) fn open(&self) -> Result<Store, Failure> {
+        if let Some(open) = self.endpoints.iter().find(|endpoint| !endpoint.is_tls && !endpoint.is_here())
+            && !self.plaintext
+        {
+            return Err(Failure::usage(format!(
+                "http to {} shows the cookie keys to the network: use https with --cacert, or say --plaintext",
+                open.host
+            )));
+        }
+        let any_tls = self.endpoints.iter().any(|endpoint| endpoint.is_tls);
+        let login = match (&self.user, &self.password_file) {
+            (Some(user), Some(file)) => Some((user.clone(), password(file)?)),
+            _ => None,
+        };
+        Ok(Store {
+            endpoints: self.endpoints.clone(),
+            at: 0,
+            tls: any_tls.then(|| self.tls()).transpose()?,
+            login,
+            token: None,
+        })
+    }
+
+    fn tls(&self) -> Result<TlsConnector, Failure> {
+        let Some(cacert) = &self.cacert else {
+            return Err(Failure::usage("https needs --cacert FILE, the certificates that sign the store's"));
+        };
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(cacert)? {
+            roots.add(certificate).map_err(|error| unusable(cacert, &error))?;
+        }
+        let config = ClientConfig::builder().with_root_certificates(roots);
+        let config = match (&self.cert, &self.cert_key) {
+            (Some(cert), Some(key)) => {
+                let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
+                config
+                    .with_client_auth_cert(certificates(cert)?, secret)
+                    .map_err(|error| unusable(cert, &error))?
+            }
+            _ => config.with_no_client_auth(),
+        };
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+}
+
+impl Store {
+    /// Everything that is kept of a fleet.
+    pub(super) async fn read(&mut self, layout: &Layout) -> Result<Stored, Trouble> {
+        let answer = self.call(&layout.read()).await?;
+        let entries = etcd::entries(&answer).map_err(Trouble::Refused)?;
+        layout.stored(&entries).map_err(Trouble::Refused)
+    }
+
+    /// As [`read`](Self::read), where the fleet must be there.
+    pub(super) async fn fleet(&mut self, layout: &Layout, name: &str) -> Result<(Fleet, Stored), Trouble> {
+        let stored = self.read(layout).await?;
+        match stored.fleet.clone() {
+            Some(fleet) => Ok((fleet, stored)),
+            None => Err(Trouble::Refused(format!(
+                "there is no fleet {name}; `firstbyte fleet create {name}` makes it"
+            ))),
+        }
+    }
+
+    /// Did the guards of a transaction hold?
+    pub(super) async fn transact(&mut self, call: &Call) -> Result<bool, Trouble> {
+        etcd::succeeded(&self.call(call).await?).map_err(Trouble::Refused)
+    }
+
+    /// The lease that was given, if it is still alive, else a new one of so many seconds.
+    pub(super) async fn lease(&mut self, lease: Option<i64>, seconds: u64) -> Result<i64, Trouble> {
+        if let Some(lease) = lease
+            && etcd::is_alive(&self.call(&etcd::keep_alive(lease)).await?).map_err(Trouble::Refused)?
+        {
+            return Ok(lease);
+        }
+        etcd::granted(&self.call(&etcd::grant(seconds)).await?).map_err(Trouble::Refused)
+    }
+
+    /// One call, to the member that answered last, or else to the next that does.
+    pub(super) async fn call(&mut self, call: &Call) -> Result<Value, Trouble> {
+        if self.token.is_none() {
+            self.log_in().await?;
+        }
+        match self.anywhere(call).await? {
+            (StatusCode::OK, answer) => Ok(answer),
+            (_, answer) if self.login.is_some() && code(&answer) == Some(UNAUTHENTICATED) => {
+                self.log_in().await?;
+                refused(self.anywhere(call).await?)
+            }
+            other => refused(other),
+        }
+    }
+
+    async fn log_in(&mut self) -> Result<(), Trouble> {
+        let Some((user, password)) = &self.login else { return Ok(()) };
+        let call = etcd::authenticate(user, password);
+        self.token = None;
+        let answer = refused(self.anywhere(&call).await?)?;
+        self.token = Some(etcd::token(&answer).map_err(Trouble::Refused)?);
+        Ok(())
+    }
+
+    async fn anywhere(&mut self, call: &Call) -> Result<(StatusCode, Value), Trouble> {
+        let mut first = None;
+        for turn in 0..self.endpoints.len() {
+            let at = (self.at + turn) % self.endpoints.len();
+            let endpoint = &self.endpoints[at];
+            let asked = tokio::time::timeout(PATIENCE, self.ask(endpoint, call)).await;
+            let why = match asked {
+                Ok(Ok(answer)) => {
+                    self.at = at;
+                    return Ok(answer);
+                }
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => format!("no answer within {} s", PATIENCE.as_secs()),
+            };
+            first.get_or_insert(format!("{}, port {}: {why}", endpoint.host, endpoint.port));
+        }
+        Err(Trouble::Unreachable(first.unwrap_or_default()))
+    }
+
+    async fn ask(&self, endpoint: &Endpoint, call: &Call) -> io::Result<(StatusCode, Value)> {
+        let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await?;
+        match (&self.tls, endpoint.is_tls) {
+            (Some(tls), true) => {
+                let name = ServerName::try_from(endpoint.host.clone()).map_err(io::Error::other)?;
+                self.exchange(tls.connect(name, stream).await?, endpoint, call).await
+            }
+            _ => self.exchange(stream, endpoint, call).await,
+        }
+    }
+
+    async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        &self,
+        stream: S,
+        endpoint: &Endpoint,
+        call: &Call,
+    ) -> io::Result<(StatusCode, Value)> {
+        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream));
+        let (mut sender, connection) = handshake.await.map_err(io::Error::other)?;
+        let mut request = Request::builder()
+            .method(Method::POST)
+            .uri(call.path)
+            .header(HOST, format!("{}:{}", endpoint.host, endpoint.port))
+            .header(CONTENT_TYPE, "application/json");
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token);
+        }
+        let body = Full::new(Bytes::from(call.body.to_string()));
+        let request = request.body(body).map_err(io::Error::other)?;
+        let exchange = async {
+            let response = sender.send_request(request).await.map_err(io::Error::other)?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
+            let body = body.map_err(io::Error::other)?.to_bytes();
+            // What is no JSON is no gateway's; the status says more.
+            Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
+        };
+        tokio::pin!(connection);
+        tokio::pin!(exchange);
+        tokio::select! {
+            answer = &mut exchange => answer,
+            ended = &mut connection => match ended {
+                Err(error) => Err(io::Error::other(error)),
+                Ok(()) => exchange.await,
+            },
+        }
+    }
+}
+
+impl Endpoint {
+    /// What goes there stays on this machine.
+    fn is_here(&self) -> bool {
+        self.host == "localhost"
+            || self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+/// `http://HOST[:PORT]` or `https://HOST[:PORT]`.
+fn endpoint(text: &str) -> Result<Endpoint, String> {
+    let wrong = || "an endpoint is http://HOST:2379 or https://HOST:2379".to_owned();
+    let uri: Uri = text.parse().map_err(|_| wrong())?;
+    let is_tls = match uri.scheme_str() {
+        Some("http") => false,
+        Some("https") => true,
+        _ => return Err(wrong()),
+    };
+    if uri.path_and_query().is_some_and(|path| path.as_str() != "/") {
+        return Err(wrong());
+    }
+    let authority =
+        uri.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(wrong)?;
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+    Ok(Endpoint { is_tls, host, port: authority.port_u16().unwrap_or(PORT) })
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    match all {
+        Ok(all) if !all.is_empty() => Ok(all),
+        Ok(_) => Err(Failure::failed(format!("{} has no certificate (PEM)", path.display()))),
+        Err(error) => Err(unusable(path, &error)),
+    }
+}
+
+fn unusable(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::failed(format!("cannot use {}: {error}", path.display()))
+}
+
+fn password(path: &Path) -> Result<String, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+fn code(answer: &Value) -> Option<i64> {
+    answer.get("code")?.as_i64()
+}
+
+fn refused((status, answer): (StatusCode, Value)) -> Result<Value, Trouble> {
+    match status {
+        StatusCode::OK => Ok(answer),
+        // A member without a leader, or one that starts.
+        status if status.is_server_error() => Err(Trouble::Unreachable(said(status, &answer))),
+        status => Err(Trouble::Refused(said(status, &answer))),
+    }
+}
+
+fn said(status: StatusCode, answer: &Value) -> String {
+    match answer.get("error").and_then(Value::as_str) {
+        Some(error) => error.to_owned(),
+        None => format!("HTTP {status}: is that etcd 3.4 or later?"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_read() {
+        let read = |text| endpoint(text).map(|Endpoint { is_tls, host, port }| (is_tls, host, port));
+        assert_eq!(read("http://10.0.0.1:2379"), Ok((false, "10.0.0.1".into(), 2379)));
+        assert_eq!(read("https://etcd.example/"), Ok((true, "etcd.example".into(), 2379)));
+        assert_eq!(read("https://[::1]:23"), Ok((true, "::1".into(), 23)));
+        for wrong in ["", "etcd:2379", "ftp://a", "http://a/b", "http://u:p@a", "http://"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! etcd, as Debian has it, in this thread's namespace.
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+const PORT: u16 = 2379;
+
+/// A store of one member. It ends with this value.
+pub(super) struct Etcd {
+    child: Option<Child>,
+    folder: PathBuf,
+}
+
+impl Etcd {
+    pub(super) fn start() -> Etcd {
+        let folder = std::env::temp_dir().join(format!("firstbyte-etcd-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let mut etcd = Etcd { child: None, folder };
+        etcd.restart();
+        etcd
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://127.0.0.1:{PORT}")
+    }
+
+    /// Runs it over the data that are there.
+    pub(super) fn restart(&mut self) {
+        let url = self.url();
+        let mut command = testnet::command("etcd");
+        command.arg("--data-dir").arg(&self.folder);
+        for option in ["--listen-client-urls", "--advertise-client-urls"] {
+            command.args([option, &url]);
+        }
+        let log = std::fs::File::create(self.folder.with_extension("log")).unwrap();
+        self.child = Some(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", PORT)).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "etcd does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// At once, without a word.
+    pub(super) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_file(self.folder.with_extension("log"));
+    }
+}

@@ -1,0 +1,227 @@
+//! What lies in the store, and what is written only if nothing has changed.
+//!
+//! ```text
+//!  /firstbyte/fleets/NAME/plan            the keys, the step, the version
+//!                        /lock            who rotates; ends with a lease
+//!                        /hosts/HOST      {"applied":3}; stays until an operator forgets the host
+//!                        /reports/HOST    what it told lately; ends with a lease
+//! ```
+use crate::etcd::{Call, Change, Entry, Guard, range, transaction};
+use crate::plan::Plan;
+use crate::rotation::{Fleet, Member, Report};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Where the parts of one fleet lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    folder: String,
+}
+
+/// All of a fleet that lies in the store, at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// The plan and the hosts; `None` where no fleet of that name was made.
+    pub fleet: Option<Fleet>,
+    /// Who rotates.
+    pub lock: Option<Lock>,
+    /// The revision at which the plan was written.
+    pub plan_changed: i64,
+}
+
+/// Who rotates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// Who, in words.
+    pub holder: String,
+    /// With this lease it ends.
+    pub lease: i64,
+    created: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Host {
+    applied: u64,
+}
+
+/// The longest name.
+const NAME_MAX: usize = 200;
+
+/// Of fleets and hosts: letters, digits, `.`, `_` and `-`, as host names have them.
+///
+/// # Errors
+/// A sentence.
+pub fn name(text: &str) -> Result<String, String> {
+    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    match text.bytes().all(is_fine) && (1..=NAME_MAX).contains(&text.len()) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "a name has 1 to {NAME_MAX} letters, digits, dots, hyphens and underscores, as that of a host has"
+        )),
+    }
+}
+
+impl Layout {
+    /// Of the fleet of this name (see [`name`]).
+    #[must_use]
+    pub fn new(fleet: &str) -> Layout {
+        Layout { folder: format!("/firstbyte/fleets/{fleet}/") }
+    }
+
+    /// Read everything.
+    #[must_use]
+    pub fn read(&self) -> Call {
+        range(&self.folder)
+    }
+
+    /// What [`Layout::read`] found.
+    ///
+    /// # Errors
+    /// A sentence that shows no key: something else lies there.
+    pub fn stored(&self, entries: &[Entry]) -> Result<Stored, String> {
+        let (mut plan, mut lock, mut plan_changed) = (None, None, 0);
+        let mut members: BTreeMap<String, Member> = BTreeMap::new();
+        let mut reports: BTreeMap<String, Report> = BTreeMap::new();
+        for Entry { key, value, created, changed, lease } in entries {
+            let wrong = |why: String| format!("{key} in the store: {why}");
+            let Some(part) = key.strip_prefix(&self.folder) else { continue };
+            match part.split_once('/').unwrap_or((part, "")) {
+                ("plan", "") => {
+                    (plan, plan_changed) = (Some(Plan::read(value).map_err(wrong)?), *changed);
+                }
+                ("lock", "") => {
+                    lock = Some(Lock { holder: value.clone(), lease: *lease, created: *created });
+                }
+                ("hosts", host) => {
+                    let Host { applied } =
+                        serde_json::from_str(value).map_err(|error| wrong(error.to_string()))?;
+                    members.insert(host.to_owned(), Member { applied, report: None });
+                }
+                ("reports", host) => {
+                    let report = serde_json::from_str(value).map_err(|error| wrong(error.to_string()))?;
+                    reports.insert(host.to_owned(), report);
+                }
+                // A later release's.
+                _ => {}
+            }
+        }
+        for (host, member) in &mut members {
+            member.report = reports.remove(host);
+        }
+        Ok(Stored { fleet: plan.map(|plan| Fleet { plan, members }), lock, plan_changed })
+    }
+
+    /// The first plan, where there is none.
+    #[must_use]
+    pub fn create(&self, plan: &Plan) -> Call {
+        transaction(&[Guard::Absent(self.at("plan"))], &[Change::Put(self.at("plan"), plan.text(), 0)])
+    }
+
+    /// Take the lock, where nobody has it.
+    #[must_use]
+    pub fn lock(&self, holder: &str, lease: i64) -> Call {
+        transaction(
+            &[Guard::Absent(self.at("lock"))],
+            &[Change::Put(self.at("lock"), holder.to_owned(), lease)],
+        )
+    }
+
+    /// The next plan, if the one that was read is still there and the lock as well.
+    #[must_use]
+    pub fn advance(&self, read: &Stored, plan: &Plan) -> Call {
+        let lock = read.lock.as_ref().map_or(0, |lock| lock.created);
+        transaction(
+            &[Guard::Unchanged(self.at("plan"), read.plan_changed), Guard::Created(self.at("lock"), lock)],
+            &[Change::Put(self.at("plan"), plan.text(), 0)],
+        )
+    }
+
+    /// A host takes part, unless it does already.
+    #[must_use]
+    pub fn join(&self, host: &str) -> Call {
+        transaction(&[Guard::Absent(self.host(host))], &[Change::Put(self.host(host), applied(0), 0)])
+    }
+
+    /// A host has applied this version, if it still takes part.
+    #[must_use]
+    pub fn confirm(&self, host: &str, version: u64) -> Call {
+        transaction(&[Guard::Present(self.host(host))], &[Change::Put(self.host(host), applied(version), 0)])
+    }
+
+    /// What a host tells; it ends with the lease.
+    #[must_use]
+    pub fn report(&self, host: &str, report: &Report, lease: i64) -> Call {
+        let text = serde_json::to_string(report).unwrap_or_default();
+        transaction(&[], &[Change::Put(self.at(&format!("reports/{host}")), text, lease)])
+    }
+
+    /// A host takes part no more, if it does.
+    #[must_use]
+    pub fn forget(&self, host: &str) -> Call {
+        transaction(
+            &[Guard::Present(self.host(host))],
+            &[Change::Delete(self.host(host)), Change::Delete(self.at(&format!("reports/{host}")))],
+        )
+    }
+
+    fn at(&self, part: &str) -> String {
+        format!("{}{part}", self.folder)
+    }
+
+    fn host(&self, host: &str) -> String {
+        self.at(&format!("hosts/{host}"))
+    }
+}
+
+fn applied(version: u64) -> String {
+    format!("{{\"applied\":{version}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proto::fast_open::{Key, KeyRing};
+
+    fn entry(key: &str, value: &str, changed: i64) -> Entry {
+        let key = format!("/firstbyte/fleets/web/{key}");
+        Entry { key, value: value.to_owned(), created: 4, changed, lease: 0 }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let layout = Layout::new("web");
+        let plan = Plan::first(KeyRing::new(Key::from_bytes([7; 16])));
+        let entries = [
+            entry("plan", &plan.text(), 12),
+            entry("lock", "root@here", 4),
+            entry("hosts/a", &applied(1), 5),
+            entry("hosts/b", &applied(0), 6),
+            entry("reports/a", r#"{"version":1,"quiet_seconds":2.5,"backup_uses":3}"#, 7),
+            entry("reports/gone", r#"{"version":1,"quiet_seconds":2.5,"backup_uses":3}"#, 7),
+        ];
+        let stored = layout.stored(&entries).unwrap();
+        let fleet = stored.fleet.clone().unwrap();
+        assert_eq!((&fleet.plan, stored.plan_changed), (&plan, 12));
+        let report = Report { version: 1, quiet_seconds: 2.5, backup_uses: 3 };
+        assert_eq!(fleet.members["a"], Member { applied: 1, report: Some(report) });
+        assert_eq!(fleet.members["b"], Member::default());
+        assert_eq!(fleet.members.len(), 2);
+        assert_eq!(stored.lock.as_ref().map(|lock| lock.holder.as_str()), Some("root@here"));
+        let guards = layout.advance(&stored, &plan).body["compare"].to_string();
+        assert!(guards.contains(r#""mod_revision":"12""#) && guards.contains(r#""create_revision":"4""#));
+        assert_eq!(layout.stored(&[]).unwrap().fleet, None);
+        for (key, value) in [("plan", "07070707"), ("hosts/a", "x"), ("reports/a", "{}")] {
+            let why = layout.stored(&[entry(key, value, 1)]).unwrap_err();
+            assert!(why.contains(key) && !why.contains("0707"), "{why}");
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_hosts() {
+        assert_eq!(name("web-1.example.org"), Ok("web-1.example.org".to_owned()));
+        for wrong in ["", "a/b", "a b", "ä", "\n"] {
+            assert!(name(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The keys that every host shall have.
+use proto::fast_open::{Key, KeyRing};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The keys that every host shall have, and the step of a rotation they belong to. `Debug` does not show the keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    version: u64,
+    step: Step,
+    keys: KeyRing,
+}
+
+/// A step of a rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    /// One key, and no rotation.
+    Settled,
+    /// The new key is the backup: its cookies are taken, and nobody makes them yet.
+    Announced,
+    /// The new key is the primary, the former one the backup.
+    Switched,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Step::Settled => "settled",
+            Step::Announced => "announced",
+            Step::Switched => "switched",
+        })
+    }
+}
+
+impl Plan {
+    /// The first of a fleet. With a backup among the keys it stands in the middle of a rotation, whose former key the backup is.
+    #[must_use]
+    pub fn first(keys: KeyRing) -> Plan {
+        let step = if keys.backup().is_some() { Step::Switched } else { Step::Settled };
+        Plan { version: 1, step, keys }
+    }
+
+    /// How many plans there were, this one included: a later one has a greater version.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Where in a rotation.
+    #[must_use]
+    pub fn step(&self) -> Step {
+        self.step
+    }
+
+    /// The keys.
+    #[must_use]
+    pub fn keys(&self) -> &KeyRing {
+        &self.keys
+    }
+
+    /// The version of the plan that ends the rotation under way, or the one that would begin here.
+    #[must_use]
+    pub fn settled_at(&self) -> u64 {
+        self.version
+            + match self.step {
+                Step::Settled => 3,
+                Step::Announced => 2,
+                Step::Switched => 1,
+            }
+    }
+
+    /// The next one; `new` is asked only for the first step.
+    #[must_use]
+    pub(crate) fn next(&self, new: impl FnOnce() -> Key) -> Plan {
+        let primary = self.keys.primary();
+        let (step, keys) = match (self.step, self.keys.backup()) {
+            (Step::Announced, Some(new)) => (Step::Switched, KeyRing::with_backup(new, primary)),
+            (Step::Settled, None) => (Step::Announced, KeyRing::with_backup(primary, new())),
+            // Switched; a reading that had other pairs is refused.
+            _ => (Step::Settled, KeyRing::new(primary)),
+        };
+        Plan { version: self.version + 1, step, keys }
+    }
+
+    /// As it lies in the store, or in a file: JSON, with the keys.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Plan { version, step, keys } = self;
+        serde_json::json!({ "version": version, "step": step, "keys": keys.to_string() }).to_string()
+    }
+
+    /// The reverse.
+    ///
+    /// # Errors
+    /// A sentence that does not show the keys.
+    pub fn read(text: &str) -> Result<Plan, String> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Text {
+            version: u64,
+            step: Step,
+            keys: String,
+        }
+        // The position, but not the words: they may be keys.
+        let Text { version, step, keys } = serde_json::from_str(text).map_err(|error| {
+            format!("this is no plan of keys (line {}, column {})", error.line(), error.column())
+        })?;
+        let keys: KeyRing = keys.parse().map_err(|error| format!("a plan of keys: {error}"))?;
+        if keys.backup().is_some() != (step != Step::Settled) {
+            return Err(format!("a plan of keys that is {step} with the wrong number of keys"));
+        }
+        // Room for every rotation there will be.
+        if version == 0 || version > u64::MAX / 2 {
+            return Err(format!("a plan of keys of version {version}"));
+        }
+        Ok(Plan { version, step, keys })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Key = Key::from_bytes([0xa; 16]);
+    const B: Key = Key::from_bytes([0xb; 16]);
+
+    #[test]
+    fn a_rotation_has_three_steps() {
+        let settled = Plan::first(KeyRing::new(A));
+        let announced = settled.next(|| B);
+        let switched = announced.next(|| unreachable!());
+        let again = switched.next(|| unreachable!());
+        let seen = [&settled, &announced, &switched, &again].map(|plan| {
+            (plan.version(), plan.step(), plan.keys().primary() == A, plan.keys().backup(), plan.settled_at())
+        });
+        assert_eq!(
+            seen,
+            [
+                (1, Step::Settled, true, None, 4),
+                (2, Step::Announced, true, Some(B), 4),
+                (3, Step::Switched, false, Some(A), 4),
+                (4, Step::Settled, false, None, 7),
+            ]
+        );
+        assert_eq!(Plan::first(KeyRing::with_backup(B, A)).step(), Step::Switched);
+    }
+
+    #[test]
+    fn a_plan_survives_the_store_and_its_keys_are_shown_nowhere_else() {
+        let plan = Plan::first(KeyRing::new(A)).next(|| B);
+        assert_eq!(Plan::read(&plan.text()), Ok(plan.clone()));
+        assert!(!format!("{plan:?}").contains("0a0a"), "{plan:?}");
+        for wrong in [
+            "",
+            "{}",
+            "0a0a0a0a-0a0a0a0a-0a0a0a0a-0a0a0a0a",
+            r#"{"version":1,"step":"settled","keys":"0a0a0a0a"}"#,
+            r#"{"version":1,"step":"announced","keys":"0a0a0a0a-0a0a0a0a-0a0a0a0a-0a0a0a0a"}"#,
+            r#"{"version":0,"step":"settled","keys":"0a0a0a0a-0a0a0a0a-0a0a0a0a-0a0a0a0a"}"#,
+            r#"{"version":1,"step":"0a0a0a0a","keys":"0a0a0a0a-0a0a0a0a-0a0a0a0a-0a0a0a0a"}"#,
+        ] {
+            let why = Plan::read(wrong).unwrap_err();
+            assert!(!why.contains("0a0a"), "{why}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! May the plan move on, and if not, which host holds it up.
+use crate::plan::{Plan, Step};
+use proto::fast_open::Key;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// A fleet as it stands in the store at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fleet {
+    /// What all shall have.
+    pub plan: Plan,
+    /// Its hosts, by name.
+    pub members: BTreeMap<String, Member>,
+}
+
+/// A host that takes part, until an operator says that it does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Member {
+    /// The version of the plan that it has applied; 0 before the first.
+    pub applied: u64,
+    /// What it told lately; `None` while nothing is heard of it.
+    pub report: Option<Report>,
+}
+
+/// What a host tells again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// The version of the plan in use.
+    pub version: u64,
+    /// So long, in seconds, no cookie of the backup key has come since that version is in use.
+    pub quiet_seconds: f64,
+    /// Cookies of the backup key that came since the counter began.
+    pub backup_uses: u64,
+}
+
+/// What an operator does next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Move {
+    /// Put this plan in place of the one that was read, unless it has changed meanwhile.
+    Advance(Plan),
+    /// Wait: for these hosts, or with none for the first host.
+    Wait(Vec<Waiting>),
+    /// The rotation is over: every host has the new key alone.
+    Complete,
+}
+
+/// A host for which the plan waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiting {
+    /// Which.
+    pub host: String,
+    /// For what.
+    pub why: Why,
+}
+
+/// For what the plan waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Why {
+    /// It has not applied the plan yet: it has this version, or 0 for none.
+    Applies(u64),
+    /// It has a later plan than the store, which was put back to an older state.
+    Ahead(u64),
+    /// Nothing is heard of it, so that nobody knows whether the former key is used there.
+    Away,
+    /// A cookie of the former key came there so many seconds ago, or it is known for so long only that none came.
+    Used(f64),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Applies(0) => f.write_str("has no keys yet"),
+            Why::Applies(version) => write!(f, "still has version {version}"),
+            Why::Ahead(version) => write!(f, "has version {version}, which the store has forgotten"),
+            Why::Away => f.write_str("is away"),
+            Why::Used(seconds) => write!(f, "has seen no cookie of the former key for {seconds:.0} s"),
+        }
+    }
+}
+
+/// One rotation, as an operator carries it out: begun, or gone on with where another stopped.
+#[derive(Clone, Copy, Debug)]
+pub struct Rotation {
+    quiet: Duration,
+    ends_at: Option<u64>,
+}
+
+impl Rotation {
+    /// The former key goes when no host has seen a cookie of it for `quiet`.
+    #[must_use]
+    pub fn new(quiet: Duration) -> Rotation {
+        Rotation { quiet, ends_at: None }
+    }
+
+    /// What to do, as the fleet stands. `new` makes the new key, where a rotation begins.
+    pub fn next(&mut self, fleet: &Fleet, new: impl FnOnce() -> Key) -> Move {
+        let ends_at = *self.ends_at.get_or_insert(fleet.plan.settled_at());
+        let version = fleet.plan.version();
+        let waiting = self.waiting(fleet);
+        // Another operator may have begun the next one.
+        if version > ends_at || (version == ends_at && waiting.is_empty()) {
+            return Move::Complete;
+        }
+        if fleet.members.is_empty() || !waiting.is_empty() {
+            return Move::Wait(waiting);
+        }
+        Move::Advance(fleet.plan.next(new))
+    }
+
+    /// The hosts that hold the plan up.
+    #[must_use]
+    pub fn waiting(&self, fleet: &Fleet) -> Vec<Waiting> {
+        let held = |(host, member): (&String, &Member)| {
+            self.why(&fleet.plan, member).map(|why| Waiting { host: host.clone(), why })
+        };
+        fleet.members.iter().filter_map(held).collect()
+    }
+
+    fn why(&self, plan: &Plan, member: &Member) -> Option<Why> {
+        match member.applied {
+            applied if applied < plan.version() => return Some(Why::Applies(applied)),
+            applied if applied > plan.version() => return Some(Why::Ahead(applied)),
+            _ => {}
+        }
+        // Only the last step takes something away.
+        if plan.step() != Step::Switched {
+            return None;
+        }
+        match member.report {
+            Some(report) if report.version == plan.version() => {
+                let is_quiet = report.quiet_seconds >= self.quiet.as_secs_f64();
+                (!is_quiet).then_some(Why::Used(report.quiet_seconds))
+            }
+            _ => Some(Why::Away),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proto::fast_open::KeyRing;
+
+    fn fleet(version: u64, members: &[(&str, Member)]) -> Fleet {
+        let mut plan = Plan::first(KeyRing::new(Key::from_bytes([1; 16])));
+        while plan.version() < version {
+            plan = plan.next(|| Key::from_bytes([2; 16]));
+        }
+        Fleet { plan, members: members.iter().map(|(name, member)| ((*name).to_owned(), *member)).collect() }
+    }
+
+    fn reported(applied: u64, quiet_seconds: f64) -> Member {
+        Member { applied, report: Some(Report { version: applied, quiet_seconds, backup_uses: 0 }) }
+    }
+
+    fn next(fleet: &Fleet) -> Move {
+        Rotation::new(Duration::from_secs(60)).next(fleet, || Key::from_bytes([9; 16]))
+    }
+
+    #[test]
+    fn a_step_waits_for_every_host() {
+        let late = Member { applied: 1, report: None };
+        let ready = Member { applied: 2, report: None };
+        assert!(matches!(next(&fleet(2, &[("a", ready)])), Move::Advance(plan) if plan.version() == 3));
+        let Move::Wait(waiting) = next(&fleet(2, &[("a", ready), ("b", late)])) else { panic!() };
+        assert_eq!(waiting, [Waiting { host: "b".to_owned(), why: Why::Applies(1) }]);
+        assert_eq!(next(&fleet(2, &[])), Move::Wait(Vec::new()));
+        let Move::Wait(waiting) = next(&fleet(1, &[("a", ready)])) else { panic!() };
+        assert_eq!(waiting[0].why, Why::Ahead(2));
+    }
+
+    #[test]
+    fn the_former_key_goes_when_no_host_has_seen_its_cookies_for_long() {
+        for (member, why) in [
+            (reported(3, 60.0), None),
+            (reported(3, 59.0), Some(Why::Used(59.0))),
+            (Member { applied: 3, report: None }, Some(Why::Away)),
+            (Member { report: reported(2, 99.0).report, ..reported(3, 0.0) }, Some(Why::Away)),
+        ] {
+            match (next(&fleet(3, &[("a", reported(3, 61.0)), ("b", member)])), why) {
+                (Move::Advance(plan), None) => assert_eq!(plan.keys().backup(), None),
+                (Move::Wait(waiting), Some(why)) => {
+                    assert_eq!(waiting, [Waiting { host: "b".to_owned(), why }]);
+                }
+                (other, _) => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_begins_in_the_middle_ends_with_that_rotation() {
+        let mut rotation = Rotation::new(Duration::ZERO);
+        let mut fleet = fleet(2, &[("a", reported(2, 0.0))]);
+        let mut moves = 0;
+        while let Move::Advance(plan) = rotation.next(&fleet, || unreachable!()) {
+            fleet.members.insert("a".to_owned(), reported(plan.version(), 0.0));
+            fleet.plan = plan;
+            moves += 1;
+        }
+        assert_eq!((moves, fleet.plan.version(), fleet.plan.step()), (2, 4, Step::Settled));
+        // Another operator has begun the next one meanwhile: not ours.
+        fleet.plan = fleet.plan.next(|| Key::from_bytes([5; 16]));
+        assert_eq!(rotation.next(&fleet, || unreachable!()), Move::Complete);
+    }
+}
