@@ -1,8 +1,8 @@
 //! Every parser of `wire` over one packet.
 use bytes::Bytes;
 use wire::{
-    Cookie, Icmp, IpHeader, QuotedTcp, Summary, TcpHeader, TcpOptions, Train, TxChecksum, TxPacket, UsualSyn,
-    build_icmp_packet, build_tcp_packet, ends_of, parse_tcp_packet, protocol, set_checksum,
+    Cookie, GroRun, Icmp, IpHeader, QuotedTcp, Summary, TcpHeader, TcpOptions, TxChecksum, TxPacket,
+    UsualSyn, build_icmp_packet, build_tcp_packet, ends_of, parse_tcp_packet, protocol, set_checksum,
 };
 
 /// Reads the bytes as they are, and again with checksums made right, so that what lies behind them is reached.
@@ -13,9 +13,9 @@ pub fn packets(data: &[u8]) {
         read(&mended);
     }
     let (first, second) = data.split_at(data.len() / 2);
-    if let Some(train) = Train::between(first, second) {
-        let _ = train.text(first, true);
-        let _ = train.text(second, false);
+    if let Some(run) = GroRun::between(first, second) {
+        let _ = run.text(first, true);
+        let _ = run.text(second, false);
     }
     cut(data);
 }

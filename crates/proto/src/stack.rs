@@ -1,6 +1,6 @@
 //! One host: its addresses, listeners and connections.
 //!
-//! `ingress` takes packets apart and finds whom they concern (`holders`), `train` does so once for those that follow each other, `icmp` answers
+//! `ingress` takes packets apart and finds whom they concern (`holders`), `gro_run` does so once for those that follow each other, `icmp` answers
 //! and believes ICMP, `listen` is LISTEN and the server's half of Fast Open, `open` and `syn_ack` the SYN queue, `completing` a fast path out of it, `stateless` and `syn_cookie` are
 //! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `seeing` sums up, `listing` lists, `telling` answers small questions, `sources` says where packets may come from, `settle` is what follows every change of a
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again, `refusal` what could not.
@@ -11,6 +11,7 @@ mod closing;
 mod completing;
 mod egress;
 mod fast_child;
+mod gro_run;
 mod holders;
 mod icmp;
 mod ingress;
@@ -37,7 +38,6 @@ mod syn_ack;
 mod syn_cookie;
 mod telling;
 mod tracing;
-mod train;
 mod verbs;
 #[cfg(debug_assertions)]
 mod watch;

@@ -53,8 +53,8 @@ pub use display::Summary;
 pub use icmp::{Icmp, IcmpError, IcmpParseError, QuotedTcp};
 pub use ip::{Ecn, IpError, IpHeader, protocol};
 pub use packet::{
-    Arrival, Capabilities, Layout, MAX_HEADER, PlainSegment, RxBatch, RxChecksum, RxData, RxPacket, Segments,
-    TEXT_MOST, Train, TxChecksum, TxPacket, ends_of,
+    Arrival, Capabilities, GroRun, Layout, MAX_HEADER, PlainSegment, RxBatch, RxChecksum, RxData, RxPacket,
+    Segments, TEXT_MOST, TxChecksum, TxPacket, ends_of,
 };
 pub use seq::SeqNum;
 pub(crate) use tcp::lone_timestamps;

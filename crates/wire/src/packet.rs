@@ -1,17 +1,17 @@
 //! Packets as they cross a device: what came in, what goes out, and what the device can do.
 //!
-//! `packet/arrival.rs` has batches of what came in; `packet/segments.rs` is the software GSO behind [`TxPacket::segments`]; `packet/train.rs` finds what it has cut, on the other side;
+//! `packet/arrival.rs` has batches of what came in; `packet/segments.rs` is the software GSO behind [`TxPacket::segments`]; `packet/gro_run.rs` finds what it has cut, on the other side;
 //! `packet/plain.rs` writes the usual headers.
 mod arrival;
+mod gro_run;
 mod plain;
 mod segments;
-mod train;
 
 use alloc::vec::Vec;
 pub use arrival::{Arrival, RxBatch, RxData};
+pub use gro_run::{GroRun, ends_of};
 pub use plain::{Layout, PlainSegment};
 pub use segments::Segments;
-pub use train::{Train, ends_of};
 
 use crate::{Checksum, IpHeader, TCP_CHECKSUM_OFFSET, TCP_HEADER_LEN, TCP_OPTIONS_MAX, TcpHeader, protocol};
 use bytes::Bytes;

@@ -8,6 +8,7 @@ mod completing;
 mod duplicate;
 mod embryo;
 mod ending;
+pub(crate) mod gro_run;
 mod loss;
 pub(crate) mod predicted;
 mod reported;
@@ -15,7 +16,6 @@ mod reset;
 mod sequence;
 mod syn_sent;
 mod text;
-pub(crate) mod train;
 pub(crate) mod usual_syn_ack;
 
 use super::connection::{Connection, Context};

@@ -680,7 +680,7 @@ fn the_same_seed_gives_the_same_packets() {
     }
 }
 
-/// Packets that go on where others of their batch ended take a short cut (trains): nobody can tell.
+/// Packets that go on where others of their batch ended take a short cut (GRO runs): nobody can tell.
 #[test]
 fn a_batch_does_what_its_packets_do_one_by_one() {
     let run = |seed, singly| {

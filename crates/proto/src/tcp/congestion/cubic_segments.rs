@@ -2,7 +2,7 @@
 //!
 //! `cubic` is RFC 9438 in bytes. Here the curve is asked at most every 31 ms how many acknowledged segments the next one costs, the
 //! window may not fall behind Reno's, and slow start ends by the older HyStart (Ha and Rhee, 2011): at once, when the acknowledgements
-//! of a round come in a train as long as half of the least delay, or when the round's delay has grown by an eighth.
+//! of a round come in an ACK train as long as half of the least delay, or when the round's delay has grown by an eighth.
 
 use super::cube_root::cube_root;
 use super::{Acked, Controller, FullPath, Idle, Lost, RoundTrip, Start, Unused};
@@ -23,13 +23,13 @@ const FIRST_MOST: u32 = 20;
 const ASK_AGAIN_MS: u32 = 31;
 /// In congestion avoidance delays are listened to only so long after the epoch began.
 const DELAY_AFTER_MS: u32 = 1000;
-/// HyStart: from this window on; acknowledgements no further apart are a train; a round's delay needs so many samples, and growth between
+/// HyStart: from this window on; acknowledgements no further apart are one ACK train; a round's delay needs so many samples, and growth between
 /// these bounds (`hystart_low_window`, `hystart_ack_delta_us`, `HYSTART_MIN_SAMPLES`, `HYSTART_DELAY_MIN`, `_MAX`).
 const LOW_WINDOW: u32 = 16;
 const TRAIN_GAP_MICROS: u32 = 2000;
 const MIN_SAMPLES: u8 = 8;
 const DELAY_GROWTH_MICROS: (u32, u32) = (4_000, 16_000);
-/// What bursts of the device may add to a train (`hystart_ack_delay`, at rates below 2 Gbit/s).
+/// What bursts of the device may add to an ACK train (`hystart_ack_delay`, at rates below 2 Gbit/s).
 const BURST_MICROS: u32 = 1000;
 
 /// Windows are kept in bytes, multiples of the MSS as long as that does not change; all else is in segments.

@@ -1,9 +1,9 @@
-//! Trains: packets of one connection, each of which only goes on where the one before it ended. A stack that has understood the
-//! first need not take the others apart.
+//! GRO runs: consecutive packets of one connection, each of which begins where the one before it ended. A stack that has parsed the
+//! first need not parse the others.
 //!
-//! Of such packets' headers nothing differs but lengths, IPv4 identification, sequence number, PSH and checksums: what a sender that
-//! cuts a large write makes, and what GRO in a kernel would merge. The same options mean the same timestamps and nothing newly
-//! selectively acknowledged, the same ECN bits that no router marked one and not the other.
+//! Their headers differ in nothing but lengths, IPv4 identification, sequence number, PSH and checksums. A sender that cuts a large
+//! write makes such packets, and a kernel's GRO would merge them. Equal options mean equal timestamps and no new SACK block; equal ECN
+//! bits mean that no router marked only one of them.
 
 use super::MAX_HEADER;
 use crate::{Addr, Checksum, Flags, SeqNum, TCP_HEADER_LEN, protocol};
@@ -32,9 +32,9 @@ const PSH: u8 = Flags::PSH.bits() as u8;
 /// TCP: all but sequence number, PSH and checksum. Options may not differ either.
 const TCP_FIXED: [Word; 5] = [[!0; 4], [0; 4], [!0; 4], [!0, !PSH, !0, !0], [0, 0, !0, !0]];
 
-/// The headers of a train.
+/// The headers that the packets of a run have in common.
 #[derive(Clone, Debug)]
-pub struct Train {
+pub struct GroRun {
     /// Source address and port of every packet.
     pub src: (Addr, u16),
     /// Destination address and port.
@@ -51,12 +51,12 @@ pub struct Train {
     ip_fixed: Checksum,
 }
 
-impl Train {
-    /// `second` seems to go on where `first` ends, as to addresses, ports and lengths of the headers. Whether both are valid is to be
-    /// found out: of `first` in the ordinary way, of `second` by [`text`](Self::text).
+impl GroRun {
+    /// The run that `first` begins and `second` seems to continue, by their headers. Neither is known to be valid yet: `first` is parsed as
+    /// any packet is, `second` is checked by [`text`](Self::text).
     ///
-    /// Only segments with text and no flag but ACK and PSH make a train.
-    pub fn between(first: &[u8], second: &[u8]) -> Option<Train> {
+    /// Only segments with text and no flag but ACK and PSH form a run.
+    pub fn between(first: &[u8], second: &[u8]) -> Option<GroRun> {
         let ip_len = ip_header_len(first)?;
         let tcp: &[u8; TCP_HEADER_LEN] = first.get(ip_len..)?.first_chunk()?;
         let ports = second.get(ip_len..ip_len + WORD)?;
@@ -71,10 +71,10 @@ impl Train {
         if ports != &tcp[..WORD] || flags != Flags::ACK.bits() || header_len >= least {
             return None;
         }
-        Train::of(first, ip_len, header_len).filter(|train| train.matches(second))
+        GroRun::of(first, ip_len, header_len).filter(|run| run.matches(second))
     }
 
-    fn of(packet: &[u8], ip_len: usize, header_len: usize) -> Option<Train> {
+    fn of(packet: &[u8], ip_len: usize, header_len: usize) -> Option<GroRun> {
         let (header, _) = packet.get(..header_len)?.as_chunks::<WORD>();
         let ip_fixed = if ip_len == V4_LEN { &V4_FIXED[..] } else { &V6_FIXED[..] };
         let every = ip_fixed.iter().chain(&TCP_FIXED).chain(core::iter::repeat(&[!0; WORD]));
@@ -89,7 +89,7 @@ impl Train {
         for (word, fixed) in words.iter().zip(&fixed).take(V4_LEN / WORD) {
             ip_fixed.add(&(word & fixed).to_ne_bytes());
         }
-        Some(Train { src, dst, header_len, ip_len, words, fixed, pseudo_header, ip_fixed })
+        Some(GroRun { src, dst, header_len, ip_len, words, fixed, pseudo_header, ip_fixed })
     }
 
     #[inline(always)]
@@ -105,7 +105,7 @@ impl Train {
                 || self.difference(compared, &header[compared * WORD..]) == 0)
     }
 
-    /// Between words from the `first`th on and the train's.
+    /// The fixed bits in which `header` differs from the run's words, compared from the `first`th word on.
     #[inline]
     fn difference(&self, first: usize, header: &[u8]) -> u32 {
         let (header, _) = header.as_chunks::<WORD>();
@@ -116,8 +116,8 @@ impl Train {
             .fold(0, |all, (word, (ours, fixed))| all | ((u32::from_ne_bytes(*word) ^ ours) & fixed))
     }
 
-    /// `data` is a packet of the train, as to its headers, and valid (`verify`: with its checksum): the number of its first byte of text, and whether it has PSH. `None`
-    /// says only that it has to be looked at in the ordinary way.
+    /// The sequence number of the first byte of text in `data`, and whether PSH is set, if `data` is a valid packet of this run (`verify`: its
+    /// checksum is computed, too). `None`: it must be parsed as any other packet.
     #[inline]
     pub fn text(&self, data: &[u8], verify: bool) -> Option<(SeqNum, bool)> {
         if data.len() <= self.header_len || !self.matches(data) || !self.lengths_are_right(data) {

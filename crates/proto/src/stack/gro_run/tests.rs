@@ -1,4 +1,4 @@
-//! Trains are taken as far as they go, and leave behind what their packets would one by one.
+//! GRO runs are taken as far as they go, and leave behind what their packets would one by one.
 
 use super::*;
 use crate::{AckHabit, Config, ConnId, ConnectOptions, ListenOptions, SocketOption};
@@ -47,9 +47,9 @@ fn ten_segments_for(config: &Config) -> (Stack, ConnId, Vec<RxPacket>) {
 
 fn follow(server: &mut Stack, segments: &[RxPacket]) -> usize {
     let [first, rest @ ..] = segments else { return 0 };
-    let train = Train::between(&first.data, &rest[0].data).expect("a train");
+    let run = GroRun::between(&first.data, &rest[0].data).expect("a run");
     assert!(server.handle_packet(NOW, first.clone()).is_none());
-    server.handle_train(NOW, &train, &mut rest.iter().cloned().collect(), 0)
+    server.handle_run(NOW, &run, &mut rest.iter().cloned().collect(), 0)
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_damaged_data_offset_begins_no_train() {
         let (mut server, id, segments) = ten_segments();
         let mut damaged = segments[0].data.to_vec();
         damaged[20 + 12] = offset << 4 | damaged[20 + 12] & 0xf;
-        assert!(Train::between(&damaged, &segments[0].data).is_none());
+        assert!(GroRun::between(&damaged, &segments[0].data).is_none());
         let mut batch: RxBatch = [RxPacket::new(damaged.into()), segments[0].clone()].into_iter().collect();
         server.handle_packets(NOW, &mut batch);
         let mut text = [0; 20_000];
@@ -122,7 +122,7 @@ fn fragments_make_no_train() {
     let (_, _, segments) = ten_segments();
     let mut fragment = segments[0].data.to_vec();
     fragment[7] = 3;
-    assert!(Train::between(&fragment, &fragment.clone()).is_none());
+    assert!(GroRun::between(&fragment, &fragment.clone()).is_none());
 }
 
 #[test]

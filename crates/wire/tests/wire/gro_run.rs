@@ -1,9 +1,9 @@
-//! Trains: what is taken for a continuation is one, and is valid.
+//! GRO runs: a packet that is taken for a continuation is one, and is valid.
 use crate::common::{addrs, v4, v6};
 use bytes::Bytes;
 use proptest::prelude::*;
 use wire::{
-    Addr, Ecn, Flags, IpHeader, RxChecksum, RxPacket, SeqNum, TcpHeader, TcpOptions, Timestamps, Train,
+    Addr, Ecn, Flags, GroRun, IpHeader, RxChecksum, RxPacket, SeqNum, TcpHeader, TcpOptions, Timestamps,
     TxPacket, build_tcp_packet, parse_tcp_packet, protocol,
 };
 
@@ -24,14 +24,14 @@ fn packet((ip, tcp): &(IpHeader, TcpHeader), payload: &[u8]) -> RxPacket {
     RxPacket::new(build_tcp_packet(ip, tcp, payload))
 }
 
-/// The second packet's number, if it goes on with the train of the first.
+/// The second packet's number, if it goes on with the run of the first.
 fn following(first: &RxPacket, second: &RxPacket) -> Option<SeqNum> {
     text(first, second).map(|(seq, _)| seq)
 }
 
 /// And whether it has PSH.
 fn text(first: &RxPacket, second: &RxPacket) -> Option<(SeqNum, bool)> {
-    Train::between(&first.data, &second.data)?.text(&second.data, second.checksum == RxChecksum::Verify)
+    GroRun::between(&first.data, &second.data)?.text(&second.data, second.checksum == RxChecksum::Verify)
 }
 
 #[test]
@@ -42,10 +42,10 @@ fn what_a_sender_cuts_is_a_train() {
         let payload = [Bytes::from(vec![3; 5000])].into_iter().collect();
         let packets: Vec<RxPacket> =
             TxPacket::tcp(&ip, &tcp, payload, 1448, true).segments().into_iter().map(RxPacket::new).collect();
-        let train = Train::between(&packets[0].data, &packets[1].data).expect("a train");
-        assert_eq!((train.src, train.dst), ((src, 40000), (dst, 80)));
-        assert_eq!(train.header_len, ip.emit_len() + 32);
-        let numbers: Vec<_> = packets.iter().map(|packet| train.text(&packet.data, true)).collect();
+        let run = GroRun::between(&packets[0].data, &packets[1].data).expect("a run");
+        assert_eq!((run.src, run.dst), ((src, 40000), (dst, 80)));
+        assert_eq!(run.header_len, ip.emit_len() + 32);
+        let numbers: Vec<_> = packets.iter().map(|packet| run.text(&packet.data, true)).collect();
         let expected = [(0, false), (1448, false), (2896, false), (4344, true)];
         let expected = expected.map(|(offset, push)| Some((tcp.seq + offset, push)));
         assert_eq!(numbers, expected, "the last, with PSH, is short");

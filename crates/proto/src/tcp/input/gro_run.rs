@@ -1,5 +1,5 @@
-//! Text that goes on where the segment before it ended, with the same acknowledgement, window and options: of the eight checks only
-//! the seventh has anything left to do.
+//! The segments of a GRO run behind its first: text that begins where the segment before it ended, with the same acknowledgement, window
+//! and options. Of the checks of RFC 9293 §3.10.7.4 only the seventh, "process the segment text", has anything left to do.
 
 use crate::State;
 use crate::tcp::ack_delay::Came;
@@ -12,8 +12,8 @@ use core::ops::Range;
 use core::time::Duration;
 use wire::{Arrival, Flags, SeqNum, TcpHeader};
 
-/// What all segments of a train have in common.
-pub(crate) struct Run {
+/// What holds for every segment of a run, computed once.
+pub(crate) struct RunConstants {
     tsval: Option<u32>,
     /// The timestamp they echo, and how old it is.
     echo: Option<(u32, Duration)>,
@@ -25,18 +25,18 @@ pub(crate) struct Run {
     adapts: bool,
 }
 
-/// One of them.
-pub(crate) struct Text {
+/// One segment of a run.
+pub(crate) struct RunSegment {
     pub(crate) seq: SeqNum,
     pub(crate) pushed: bool,
-    /// Where it lies in its packet.
+    /// Where the text lies in its packet.
     pub(crate) place: Range<usize>,
 }
 
 impl Connection {
-    /// More segments with this header, but for their numbers and PSH, change nothing but what is received: everything is in order here,
-    /// and the header acknowledges, offers and reports nothing new.
-    pub(crate) fn text_may_go_on(&self, cx: &Context, header: &TcpHeader) -> Option<Run> {
+    /// Begins a run with this header, if further segments with it can change nothing but what is received: the connection is synchronized
+    /// and in order, and the header has no new acknowledgement, window or SACK block.
+    pub(crate) fn begin_run(&self, cx: &Context, header: &TcpHeader) -> Option<RunConstants> {
         let options = &header.options;
         let synchronized = self.handshake.is_none()
             && matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
@@ -56,7 +56,7 @@ impl Connection {
             && (self.snd.wl2, self.timeouts) == (header.ack, 0)
             && options.sack.is_empty()
             && timely;
-        goes_on.then(|| Run {
+        goes_on.then(|| RunConstants {
             tsval: options.timestamps.filter(|_| self.agreed.timestamps).map(|timestamps| timestamps.tsval),
             echo: self.echo_age(cx, options.timestamps),
             full_sized: usize::from(self.advmss).saturating_sub(40),
@@ -65,16 +65,22 @@ impl Connection {
         })
     }
 
-    /// `len` bytes from `seq` on are what comes next, and all of them lie in the window.
+    /// Whether `seq` is RCV.NXT and `len` bytes from there lie in the receive window.
     #[inline]
     pub(crate) fn takes_at_once(&self, seq: SeqNum, len: usize) -> bool {
         seq == self.rcv.nxt && len <= self.rcv.wnd() as usize
     }
 
-    /// The next segment, of which [`text_may_go_on`](Self::text_may_go_on) and [`takes_at_once`](Self::takes_at_once) hold, while
-    /// the stack's memory is under no pressure. [`text_went_on`](Self::text_went_on) follows the last.
+    /// Takes one segment of the run. [`begin_run`](Self::begin_run) and [`takes_at_once`](Self::takes_at_once) must hold, and the stack's
+    /// memory be under no pressure. [`end_run`](Self::end_run) follows the last segment.
     #[inline]
-    pub(crate) fn text_goes_on(&mut self, cx: &mut Context, run: &Run, packet: &mut Arrival<'_>, text: Text) {
+    pub(crate) fn take_run_segment(
+        &mut self,
+        cx: &mut Context,
+        run: &RunConstants,
+        packet: &mut Arrival<'_>,
+        text: RunSegment,
+    ) {
         let len = text.place.len();
         self.tally.came(len, packet.gso_size);
         cx.counters.hp_hits += u64::from(self.state == State::Established);
@@ -107,8 +113,8 @@ impl Connection {
         }
     }
 
-    /// All of a train has come.
-    pub(crate) fn text_went_on(&mut self, cx: &Context) {
+    /// Ends the run: what is done once for all of its segments.
+    pub(crate) fn end_run(&mut self, cx: &Context) {
         self.moments.heard(cx.now);
         self.events |= Events::READABLE;
         self.arm_delayed_ack(cx);
