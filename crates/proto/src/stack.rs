@@ -6,7 +6,6 @@
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again, `refusal` what could not.
 
 mod agenda;
-mod attention;
 mod closing;
 mod completing;
 mod egress;
@@ -20,6 +19,7 @@ mod listener;
 mod listing;
 mod migration;
 mod open;
+mod packet_hooks;
 mod ports;
 mod refusal;
 mod repair;
@@ -68,11 +68,11 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use attention::Attention;
 use core::net::IpAddr;
 use core::time::Duration;
 use holders::{Holder, Holders};
 use listener::Listener;
+use packet_hooks::PacketHooks;
 use ports::PortCounters;
 use replies::Replies;
 use request::Request;
@@ -96,10 +96,10 @@ const REPLAY_GENERATION: Duration = Duration::from_secs(120);
 pub struct Stack {
     shared: Shared,
     addresses: Vec<Addr>,
-    /// While somebody wants to hear of connections.
+    /// While tracing is on.
     trace: Option<Box<Tracer>>,
-    /// While some socket asks something of packets.
-    attention: Option<Box<Attention>>,
+    /// From the first socket on with an option that needs them.
+    hooks: Option<Box<PacketHooks>>,
     connections: Slab<Connection>,
     requests: Slab<Request>,
     holders: Holders,
@@ -232,7 +232,7 @@ impl Stack {
             },
             addresses: Vec::new(),
             trace: None,
-            attention: None,
+            hooks: None,
             connections: Slab::new(),
             requests: Slab::new(),
             holders: Holders::new(),

@@ -29,7 +29,7 @@ impl Stack {
         text: Range<usize>,
         packet: &mut Arrival<'_>,
     ) -> bool {
-        let nobody_looks = self.attention.is_none() && self.trace.is_none();
+        let nobody_looks = self.hooks.is_none() && self.trace.is_none();
         let Some(request) = self.requests.get(index) else { return false };
         let has_room = self
             .listener(request.listener)
@@ -66,7 +66,7 @@ impl Stack {
         text: Range<usize>,
         packet: &mut Arrival<'_>,
     ) -> bool {
-        let nobody_looks = self.attention.is_none() && self.trace.is_none();
+        let nobody_looks = self.hooks.is_none() && self.trace.is_none();
         let Some(connection) = self.connections.get_mut(index) else { return false };
         let cx = self.shared.context(now);
         if !nobody_looks || !connection.completes(cx, ordinary) {

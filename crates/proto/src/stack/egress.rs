@@ -31,8 +31,8 @@ impl Stack {
 
     #[inline(always)]
     pub(super) fn transmit(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
-        if self.attention.is_some() {
-            return self.transmit_attentively(now, packet);
+        if self.hooks.is_some() {
+            return self.transmit_with_hooks(now, packet);
         }
         self.transmit_next(now, packet)
     }
@@ -84,7 +84,7 @@ impl Stack {
     pub fn is_transmit_pending(&self) -> bool {
         !self.replies.is_empty()
             || !self.agenda.ready.is_empty()
-            || self.attention.as_ref().is_some_and(|attention| attention.is_due())
+            || self.hooks.as_ref().is_some_and(|hooks| hooks.is_due())
     }
 
     /// The next event; events of one socket are merged until they are polled.
@@ -211,7 +211,7 @@ impl Stack {
 
     fn look_at_others(&mut self) {
         let requests = self.request_timers.next(&self.requests).unwrap_or(NEVER);
-        let put_off = self.attention.as_ref().and_then(|attention| attention.next()).unwrap_or(NEVER);
+        let put_off = self.hooks.as_ref().and_then(|hooks| hooks.next()).unwrap_or(NEVER);
         let time_wait = self.time_wait.next_deadline().unwrap_or(NEVER);
         self.agenda.deadlines.others = time_wait.min(requests).min(put_off);
     }

@@ -38,7 +38,7 @@ impl Stack {
             }
             let run = match (batch.data(at), batch.data(at + 1)) {
                 (Some(first), Some(second))
-                    if self.trace.is_none() && self.attention.is_none() && self.shared.takes_fast_paths() =>
+                    if self.trace.is_none() && self.hooks.is_none() && self.shared.takes_fast_paths() =>
                 {
                     GroRun::between(first, second)
                 }

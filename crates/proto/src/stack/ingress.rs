@@ -36,7 +36,7 @@ impl Stack {
 
     /// True: it was for us, and of what is left of it nobody has any use.
     pub(super) fn claim_packet(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
-        if self.attention.is_some() {
+        if self.hooks.is_some() {
             self.note_packet(packet);
         }
         if self.trace.is_some() {
@@ -134,7 +134,7 @@ impl Stack {
         text: Range<usize>,
         packet: &mut Arrival<'_>,
     ) -> bool {
-        let nobody_looks = self.attention.is_none() && self.trace.is_none();
+        let nobody_looks = self.hooks.is_none() && self.trace.is_none();
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
         let cx = self.shared.context(now);
         if !nobody_looks || !connection.predicts(cx, segment) {
@@ -161,7 +161,7 @@ impl Stack {
         (options, text): (Range<usize>, Range<usize>),
         packet: &mut Arrival<'_>,
     ) -> bool {
-        let nobody_looks = self.attention.is_none() && self.trace.is_none();
+        let nobody_looks = self.hooks.is_none() && self.trace.is_none();
         let Some(options) = packet.data.get(options).and_then(UsualSyn::read) else { return false };
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return false };
         let cx = self.shared.context(now);
@@ -255,7 +255,7 @@ impl Stack {
         (tuple, hash): (FourTuple, u64),
         segment: &mut Segment,
     ) {
-        if (segment.header.options.md5 || self.attention.is_some())
+        if (segment.header.options.md5 || self.hooks.is_some())
             && !self.is_signed_as_due(hash, &tuple, segment)
         {
             return;
@@ -303,7 +303,7 @@ impl Stack {
     }
 
     pub(super) fn for_connection(&mut self, now: Instant, index: u32, segment: &mut Segment) {
-        if self.attention.is_some() && !self.is_near_enough(index) {
+        if self.hooks.is_some() && !self.is_near_enough(index) {
             // It may be what has just opened the connection, whose deadline nobody knows yet.
             return self.settle(now, index);
         }

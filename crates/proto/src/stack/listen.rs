@@ -61,7 +61,7 @@ impl Stack {
         min_isn: Option<SeqNum>,
     ) {
         let tuple = name.tuple;
-        if self.attention.is_some() && !self.is_near_enough_for_listener(id) {
+        if self.hooks.is_some() && !self.is_near_enough_for_listener(id) {
             return;
         }
         if segment.has(Flags::RST) {

@@ -77,12 +77,12 @@ impl Stack {
                 break;
             }
             connection.sign_ahead(place);
-            if let Some(attention) = self.attention.as_deref_mut()
+            if let Some(hooks) = self.hooks.as_deref_mut()
                 && !connection.options.tx_delay.is_zero()
             {
                 // Nobody will know it by its tuple when it is its turn.
                 let at = now + connection.options.tx_delay;
-                if attention.put_off(at, place) {
+                if hooks.put_off(at, place) {
                     self.agenda.deadlines.note_other(at);
                     self.replies.unpush();
                 }
@@ -106,8 +106,8 @@ impl Stack {
             let key = connection.md5_key().map(|key| (connection.tuple, key.clone()));
             cx.counters.time_wait_overflow += self.time_wait.insert(now, hash, entry, timeout) as u64;
             self.agenda.deadlines.note_other(now.plus_nanos(timeout));
-            if let (Some(attention), Some((tuple, key))) = (&mut self.attention, key) {
-                attention.signing.keep_key(&self.time_wait, tuple, key);
+            if let (Some(hooks), Some((tuple, key))) = (&mut self.hooks, key) {
+                hooks.signing.keep_key(&self.time_wait, tuple, key);
             }
         }
         connection.mapped = false;

@@ -57,7 +57,7 @@ impl Stack {
         let connection = self.owned(id).ok_or(OptionError::NotFound)?;
         connection.set_md5_keys(keys);
         let options = connection.options.clone();
-        self.attend(&options);
+        self.enable_hooks(&options);
         self.settle(now, id.index);
         Ok(())
     }
@@ -99,9 +99,9 @@ impl Stack {
             Some(_) if !signed => &mut counters.md5_not_found,
             Some(key)
                 if self
-                    .attention
+                    .hooks
                     .as_deref()
-                    .is_some_and(|attention| is_right(&attention.signing, tuple, segment, key)) =>
+                    .is_some_and(|hooks| is_right(&hooks.signing, tuple, segment, key)) =>
             {
                 return true;
             }
@@ -121,7 +121,7 @@ impl Stack {
         let key = match self.owner_of(tuple.hash(&self.hash_key), &tuple) {
             Owner::Socket(keys) => keys.for_peer(peer.to_ip()).cloned(),
             Owner::TimeWait => {
-                self.attention.as_deref().and_then(|attention| attention.signing.parted.get(&tuple)).cloned()
+                self.hooks.as_deref().and_then(|hooks| hooks.signing.parted.get(&tuple)).cloned()
             }
             Owner::Nobody => None,
         };

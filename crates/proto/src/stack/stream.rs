@@ -276,7 +276,7 @@ impl Stack {
         let connection = self.connections.get_mut(id.index).ok_or(OptionError::NotFound)?;
         connection.set_option(cx, option)?;
         let options = connection.options.clone();
-        self.attend(&options);
+        self.enable_hooks(&options);
         self.settle(now, id.index);
         Ok(())
     }

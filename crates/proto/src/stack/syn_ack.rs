@@ -14,7 +14,7 @@ impl Stack {
     /// Keeps a request, and sends its first SYN-ACK.
     pub(super) fn queue_request(&mut self, now: Instant, mut request: Request, cookie: CookieReply) {
         let (id, hash, tuple, dscp) = (request.listener, request.hash, request.tuple, request.dscp);
-        if self.attention.is_some() {
+        if self.hooks.is_some() {
             let saved = self.listener(id).and_then(|listener| self.syn_to_save(&listener.socket.rare));
             request.saved_syn = saved.map(Box::new);
         }

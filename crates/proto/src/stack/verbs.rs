@@ -45,7 +45,7 @@ impl Stack {
         let (index, generation) = self.listeners.insert(listener);
         let id = ListenerId { index, generation };
         same_port.push(id);
-        self.attend(&socket);
+        self.enable_hooks(&socket);
         Ok(id)
     }
 
@@ -102,7 +102,7 @@ impl Stack {
             listener.set_options(&self.shared.config, options);
             self.serves_fast_open |= listener.pending.max_qlen() > 0;
             let options = listener.socket.rare.clone();
-            self.attend(&options);
+            self.enable_hooks(&options);
         }
         self.admit_waiting(now, id);
         true
@@ -188,7 +188,7 @@ impl Stack {
         let plan = self.plan_fast_open(now, &tuple, &options);
         let ConnectOptions { socket, mut first_bytes, fin, syn_only, .. } = options;
         let socket = Options::from(socket);
-        self.attend(&socket.rare);
+        self.enable_hooks(&socket.rare);
         let plain = matches!(plan, ClientPlan::Plain(_));
         let path_srtt = if plain { None } else { self.remembered_rtt(now, &tuple) };
         let route = self.route_of(&tuple);

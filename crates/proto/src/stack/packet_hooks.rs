@@ -1,5 +1,7 @@
-//! What only some sockets ask of packets: that the headers of a SYN are kept, that few hops were taken, that they leave later, that they
-//! are signed (`signing`). As long as no socket has asked, a packet costs one look at a null pointer.
+//! Packet hooks: what a few socket options do to single packets. A SYN's headers are kept (`TCP_SAVE_SYN`), packets that took too many hops
+//! are dropped (`IP_MINTTL`), packets leave later (`TCP_TX_DELAY`), segments are signed (`TCP_MD5SIG`, in `signing`).
+//!
+//! Until a socket sets one of these options there are no hooks, and a packet costs one look at a null pointer.
 
 use super::Stack;
 use super::holders::Holder;
@@ -12,28 +14,28 @@ use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 use wire::{Arrival, Flags, IpHeader, TxPacket, protocol};
 
-/// Packets that may wait to leave; more leave at once.
+/// Most delayed packets that wait at a time; more leave at once.
 const LATER_MAX: usize = 65_536;
 /// Where a TCP header has its length, in words, and its flags.
 const OFFSET_AT: usize = 12;
 const FLAGS_AT: usize = 13;
 
-/// Kept from the first socket on that asks for anything of it.
+/// The hooks' state, allocated when the first socket sets such an option.
 #[derive(Default)]
-pub(super) struct Attention {
+pub(super) struct PacketHooks {
     /// Hop limit of the packet that is being handled, and its IP and TCP headers if it is a SYN.
     hops: u8,
     syn: Option<Box<[u8]>>,
     pub(super) signing: Signing,
-    /// What leaves later, in that order; the number tells apart what leaves at once.
+    /// Delayed packets in the order of their departure; the number distinguishes those of one moment.
     later: BTreeMap<(Instant, u64), TxPacket>,
     count: u64,
-    /// Whose time has come.
+    /// Delayed packets whose time has come.
     due: VecDeque<TxPacket>,
 }
 
-impl Attention {
-    /// When the next packet leaves that was put off.
+impl PacketHooks {
+    /// When the next delayed packet leaves.
     pub(super) fn next(&self) -> Option<Instant> {
         self.later.first_key_value().map(|((at, _), _)| *at)
     }
@@ -49,7 +51,7 @@ impl Attention {
         is_one
     }
 
-    /// False: too many wait already.
+    /// Delays a packet until `at`. False: too many wait already, and it was left alone.
     pub(super) fn put_off(&mut self, at: Instant, packet: &mut TxPacket) -> bool {
         let has_room = self.later.len() < LATER_MAX;
         if has_room {
@@ -59,7 +61,7 @@ impl Attention {
         has_room
     }
 
-    /// Those whose time has come, `most` of them.
+    /// Makes at most `most` packets due whose time has come.
     fn release(&mut self, now: Instant, most: usize) {
         for _ in 0..most {
             let Some(first) = self.later.first_entry().filter(|first| first.key().0 <= now) else { break };
@@ -69,26 +71,26 @@ impl Attention {
 }
 
 impl Stack {
-    /// A socket with these options begins.
-    pub(super) fn attend(&mut self, options: &RareOptions) {
+    /// Sets the hooks up if a new socket's options need them.
+    pub(super) fn enable_hooks(&mut self, options: &RareOptions) {
         if options.is_ordinary() {
             return;
         }
         let asks = options.save_syn || !options.tx_delay.is_zero() || options.min_hops > 0;
         if asks || !options.md5_keys.is_empty() {
-            self.attention.get_or_insert_default();
+            self.hooks.get_or_insert_default();
         }
     }
 
-    /// A packet is going to be handled.
+    /// Notes the hop limit, and the headers of a SYN, of a packet that is about to be handled.
     #[cold]
     pub(super) fn note_packet(&mut self, packet: &Arrival<'_>) {
-        let Some(attention) = self.attention.as_deref_mut() else { return };
-        (attention.hops, attention.syn) = (u8::MAX, None);
-        attention.signing.note(None);
+        let Some(hooks) = self.hooks.as_deref_mut() else { return };
+        (hooks.hops, hooks.syn) = (u8::MAX, None);
+        hooks.signing.note(None);
         let Ok((ip, payload)) = IpHeader::parse(&packet.data) else { return };
-        attention.hops = ip.hop_limit;
-        attention.signing.note(packet.data.get(payload.clone()));
+        hooks.hops = ip.hop_limit;
+        hooks.signing.note(packet.data.get(payload.clone()));
         let Some([offset, flags]) = packet.data.get(payload.start + OFFSET_AT..=payload.start + FLAGS_AT)
         else {
             return;
@@ -97,17 +99,17 @@ impl Stack {
             Flags::from_bits_truncate(u16::from(*flags)).intersection(Flags::SYN | Flags::ACK) == Flags::SYN;
         if ip.protocol == protocol::TCP && is_syn {
             let end = payload.start + usize::from(offset >> 4) * 4;
-            attention.syn = packet.data.get(..end).map(Box::from);
+            hooks.syn = packet.data.get(..end).map(Box::from);
         }
     }
 
     /// The headers of the SYN that is being handled, for a socket that keeps them (`tcp_reqsk_record_syn`).
     pub(super) fn syn_to_save(&self, options: &RareOptions) -> Option<Box<[u8]>> {
-        let attention = self.attention.as_deref()?;
-        attention.syn.clone().filter(|_| options.save_syn)
+        let hooks = self.hooks.as_deref()?;
+        hooks.syn.clone().filter(|_| options.save_syn)
     }
 
-    /// As [`came_from_near`](Self::came_from_near), for a connection.
+    /// Whether the packet took no more hops than this connection allows (RFC 5082 §3).
     #[cold]
     pub(super) fn is_near_enough(&mut self, index: u32) -> bool {
         let least = self.connections.get(index).map_or(0, |connection| connection.options.min_hops);
@@ -121,9 +123,9 @@ impl Stack {
         self.came_from_near(least)
     }
 
-    /// Did the packet that is being handled take no more hops than a socket allows? Else it is dropped (RFC 5082 §3).
+    /// Whether the packet's hop limit is at least `least` (RFC 5082 §3); counted as dropped if not.
     fn came_from_near(&mut self, least: u8) -> bool {
-        let is_near = self.attention.as_deref().is_none_or(|attention| attention.hops >= least);
+        let is_near = self.hooks.as_deref().is_none_or(|hooks| hooks.hops >= least);
         if !is_near {
             self.shared.counters.tcp_min_ttl_drop += 1;
             self.drops.count(DropReason::HopLimit);
@@ -131,10 +133,10 @@ impl Stack {
         is_near
     }
 
-    /// The next packet that leaves now: one that was put off until now, or that need not wait.
+    /// The next packet that leaves now: a delayed one that is due, or one that need not wait.
     #[cold]
-    pub(super) fn transmit_attentively(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
-        if self.attention.as_deref_mut().is_some_and(|attention| attention.pop_due(packet)) {
+    pub(super) fn transmit_with_hooks(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
+        if self.hooks.as_deref_mut().is_some_and(|hooks| hooks.pop_due(packet)) {
             return true;
         }
         while self.transmit_next(now, packet) {
@@ -145,18 +147,18 @@ impl Stack {
         false
     }
 
-    /// Puts a packet off, if its socket wants that.
+    /// Delays a packet if its socket wants that; true if so.
     fn put_off(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         let at = now + self.tx_delay_of(packet);
-        let Some(attention) = self.attention.as_deref_mut() else { return false };
-        let later = at > now && attention.put_off(at, packet);
+        let Some(hooks) = self.hooks.as_deref_mut() else { return false };
+        let later = at > now && hooks.put_off(at, packet);
         if later {
             self.agenda.deadlines.note_other(at);
         }
         later
     }
 
-    /// That of its connection; of a SYN-ACK its listener's (`tcp_add_tx_delay`).
+    /// The transmit delay of the packet's connection; for a SYN-ACK, its listener's (Linux's `tcp_add_tx_delay`).
     fn tx_delay_of(&self, packet: &TxPacket) -> Duration {
         let Some(((local, local_port), (peer, peer_port))) = wire::ends_of(packet.header()) else {
             return Duration::ZERO;
@@ -173,10 +175,10 @@ impl Stack {
         options.map_or(Duration::ZERO, |options| options.tx_delay)
     }
 
-    /// What was put off until now leaves, `most` of it.
+    /// Lets at most `most` delayed packets leave whose time has come.
     pub(super) fn release_put_off(&mut self, now: Instant, most: usize) {
-        if let Some(attention) = self.attention.as_deref_mut() {
-            attention.release(now, most);
+        if let Some(hooks) = self.hooks.as_deref_mut() {
+            hooks.release(now, most);
         }
     }
 
