@@ -132,6 +132,6 @@ impl Shared {
 
 /// A peer in our FIN-WAIT-2 has everything and only owes its own FIN.
 fn is_undelivered(connection: &Connection) -> bool {
-    let fin_unacknowledged = connection.snd.fin_queued && connection.state != State::FinWait2;
+    let fin_unacknowledged = connection.snd.fin_queued() && connection.state != State::FinWait2;
     is_live(connection.state) && (fin_unacknowledged || !connection.snd.queue.is_empty())
 }

@@ -394,7 +394,7 @@ impl Connection {
     fn is_shut(&self) -> bool {
         let waits =
             || matches!(self.handshake.as_deref(), Some(Handshake::Passive(passive)) if passive.fin_waits);
-        self.snd.fin_queued || waits()
+        self.snd.fin_queued() || waits()
     }
 
     /// Nothing is buffered, and that a reader asks for it tells nobody anything.

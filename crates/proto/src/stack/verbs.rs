@@ -6,7 +6,7 @@ use super::ports::Claim;
 use super::{FirstNumbers, Stack};
 use crate::fast_open::{ClientInputs, ClientPlan, decide};
 use crate::socket_options::Options;
-use crate::tcp::connection::Connection;
+use crate::tcp::connection::{Connection, Fin};
 use crate::tcp::handshake::{ActiveOpen, Handshake};
 use crate::tuple::FourTuple;
 use crate::{
@@ -225,7 +225,7 @@ impl Stack {
         if !first_bytes.is_empty() {
             connection.write_first_bytes(cx, first_bytes);
         }
-        connection.snd.fin_queued = fin;
+        connection.snd.fin = if fin { Fin::Queued } else { Fin::Open };
         cx.counters.active_opens += 1;
         if self.trace.is_some() {
             self.settle_turn(now, id);

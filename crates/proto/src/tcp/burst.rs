@@ -149,7 +149,7 @@ impl Connection {
         };
         let ack_is_near = oldest + srtt <= cx.now + SOON.min(srtt / 2);
         let grows =
-            room <= queued || !(self.snd.fin_queued || self.snd.queue.record_len(self.snd.nxt).is_some());
+            room <= queued || !(self.snd.fin_queued() || self.snd.queue.record_len(self.snd.nxt).is_some());
         !worth && self.snd.flight_size() > 0 && ack_is_near && grows
     }
 }

@@ -142,13 +142,22 @@ pub(crate) struct Sender {
     /// End of the last small segment sent: Nagle waits for its acknowledgement (Minshall).
     pub(crate) small_end: SeqNum,
     pub(crate) nagle: Nagle,
-    /// FIN follows what is queued.
-    pub(crate) fin_queued: bool,
+    pub(crate) fin: Fin,
     /// A window probe is to be sent now.
     pub(crate) probe_due: bool,
     pub(crate) queue: SendQueue,
     /// `write` found no room since the last `WRITABLE`.
     pub(crate) blocked: bool,
+}
+
+/// The end of what the application sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fin {
+    Open,
+    /// A FIN follows what is queued.
+    Queued,
+    /// And was retransmitted: one that the device refuses is not the first.
+    Repeated,
 }
 
 impl Sender {
@@ -164,7 +173,7 @@ impl Sender {
             wnd_max: 0,
             small_end: iss,
             nagle: Nagle::empty(),
-            fin_queued: false,
+            fin: Fin::Open,
             probe_due: false,
             queue: SendQueue::new(iss + 1).limited(limit),
             blocked: false,
@@ -184,7 +193,7 @@ impl Sender {
 
     /// Number of the FIN, if one is queued.
     pub(crate) fn fin_seq(&self) -> Option<SeqNum> {
-        self.fin_queued.then(|| self.queue.end())
+        self.fin_queued().then(|| self.queue.end())
     }
 
     /// The FIN was acknowledged, and had gone without text.
@@ -197,9 +206,15 @@ impl Sender {
         self.nagle.contains(Nagle::FIN_ALONE)
     }
 
+    /// A FIN follows what is queued, sent or not.
+    #[inline(always)]
+    pub(crate) fn fin_queued(&self) -> bool {
+        self.fin != Fin::Open
+    }
+
     /// The FIN has been sent (and not rewound).
     pub(crate) fn fin_sent(&self) -> bool {
-        self.fin_queued && self.nxt.after(self.queue.end())
+        self.fin_queued() && self.nxt.after(self.queue.end())
     }
 
     /// What is acknowledged was sent, and nothing is retransmitted that is.
@@ -549,8 +564,8 @@ impl Connection {
 
     /// The sending direction ends behind what is queued.
     pub(crate) fn queue_fin(&mut self) {
-        if !self.snd.fin_queued {
-            self.snd.fin_queued = true;
+        if !self.snd.fin_queued() {
+            self.snd.fin = Fin::Queued;
             self.transition(Transition::Close);
         }
     }

@@ -168,7 +168,7 @@ impl Connection {
 
     #[inline(always)]
     fn limited_by(&self) -> LimitedBy {
-        if self.snd.queue.is_empty() && !self.snd.fin_queued {
+        if self.snd.queue.is_empty() && !self.snd.fin_queued() {
             return LimitedBy::Idle;
         }
         let unsent = self.unsent();

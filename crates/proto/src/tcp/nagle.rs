@@ -43,7 +43,7 @@ impl Connection {
         let nagle = self.snd.nagle;
         small == 0
             || nagle.contains(Nagle::PUSH)
-            || self.snd.fin_queued
+            || self.snd.fin_queued()
             || self.urgent_end().is_some()
             || self.snd.nxt.before(self.snd.max)
             || (!nagle.intersects(Nagle::CORK.union(Nagle::MORE))

@@ -15,7 +15,7 @@ mod syn;
 mod usual_syn;
 
 use super::congestion::{Controller, Lost};
-use super::connection::{Connection, Context};
+use super::connection::{Connection, Context, Fin};
 use super::ecn::EcnMode;
 use super::handshake::Handshake;
 use super::mtu_search::Next;
@@ -46,7 +46,7 @@ impl Connection {
             Some(Handshake::Passive(passive)) if passive.due => return true,
             _ => {}
         }
-        let all_sent = if self.snd.fin_queued { self.snd.fin_sent() } else { self.unsent() == 0 };
+        let all_sent = if self.snd.fin_queued() { self.snd.fin_sent() } else { self.unsent() == 0 };
         !all_sent || self.snd.probe_due || !self.recovery.is_idle()
     }
 
@@ -160,7 +160,7 @@ impl Connection {
 
     /// SYNs have crossed, and the application has closed: RFC 9293 §3.10.4 lets the FIN go at once, if there is nothing to be sent before.
     fn fin_of_crossed(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
-        let due = self.snd.fin_queued && !self.snd.fin_sent() && self.unsent() == 0;
+        let due = self.snd.fin_queued() && !self.snd.fin_sent() && self.unsent() == 0;
         // After a time-out the congestion window is full of the SYN.
         due && self.timeouts == 0
             && !self.fin_is_kept_back()
@@ -193,7 +193,7 @@ impl Connection {
     /// Everything still to be sent, as far as the windows, the device and Nagle let it.
     fn send_new(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let unsent = self.unsent();
-        let fin_waits = self.snd.fin_queued && !self.snd.fin_sent();
+        let fin_waits = self.snd.fin_queued() && !self.snd.fin_sent();
         if unsent == 0 {
             let may_go = fin_waits && !self.fin_is_kept_back() && !self.fin_exceeds_cwnd(cx);
             return may_go && self.send_range(cx, self.snd.nxt, 0, true, packet);
@@ -264,7 +264,7 @@ impl Connection {
     /// Something waits that the peer's window keeps back.
     pub(crate) fn is_window_limited(&self) -> bool {
         let unsent = self.unsent();
-        let fin_waits = || self.snd.fin_queued && !self.snd.fin_sent() && self.fin_is_kept_back();
+        let fin_waits = || self.snd.fin_queued() && !self.snd.fin_sent() && self.fin_is_kept_back();
         if unsent > 0 { self.allowed_now(unsent).is_none() } else { fin_waits() }
     }
 
@@ -325,8 +325,12 @@ impl Connection {
         let fin = fin && taken == len;
         let end = seq + taken + u32::from(fin);
         let repeats = seq.before(self.snd.max);
-        if fin && !repeats {
-            self.snd.nagle.set(Nagle::FIN_ALONE, taken == 0);
+        if fin {
+            let fin_repeats = (seq + taken).before(self.snd.max);
+            self.snd.fin = if fin_repeats { Fin::Repeated } else { Fin::Queued };
+            if !repeats {
+                self.snd.nagle.set(Nagle::FIN_ALONE, taken == 0);
+            }
         }
         if repeats {
             self.recovery.resent(cx.now, taken);

@@ -270,7 +270,7 @@ struct LoneFin {
 
 fn lone_fin(c: &Connection, config: &Config) -> LoneFin {
     let end = c.snd.queue.end();
-    let out = c.snd.fin_queued && c.snd.max.after(end) && !c.snd.una.after(end);
+    let out = c.snd.fin_queued() && c.snd.max.after(end) && !c.snd.una.after(end);
     if !(out && c.counts_segments() && c.snd.lone_fin_sent()) {
         return LoneFin::default();
     }
@@ -333,7 +333,7 @@ fn notsent(c: &Connection) -> u32 {
     if c.state == State::Closed && !c.is_established() {
         return 0;
     }
-    let end = c.snd.queue.end() + u32::from(c.snd.fin_queued && c.is_open());
+    let end = c.snd.queue.end() + u32::from(c.snd.fin_queued() && c.is_open());
     if end.after(c.snd.max) { end.since(c.snd.max.latest(c.snd.iss + 1)) } else { 0 }
 }
 

@@ -22,7 +22,7 @@ impl Connection {
     /// SND.UNA ≤ SND.NXT ≤ SND.MAX, and nothing beyond what was written.
     fn wrong_numbers(&self) -> Option<Broken> {
         let (una, nxt, max) = (self.snd.una, self.snd.nxt, self.snd.max);
-        let end = self.snd.queue.end() + u32::from(self.snd.fin_queued);
+        let end = self.snd.queue.end() + u32::from(self.snd.fin_queued());
         let right = self.snd.is_in_order() && (max.before_or_eq(end) || self.handshake.is_some());
         let rule = "SND.UNA ≤ SND.NXT ≤ SND.MAX ≤ what was written";
         (!right).then(|| (rule, format!("{} {} {} {}", una.0, nxt.0, max.0, end.0)))
@@ -43,7 +43,7 @@ impl Connection {
         if self.snd.una.before(self.snd.max) {
             return Some(("what is in flight has a deadline", self.seen_of_sender()));
         }
-        let fin_waits = self.snd.fin_queued && !self.snd.fin_sent();
+        let fin_waits = self.snd.fin_queued() && !self.snd.fin_sent();
         let waits = self.unsent() > 0 || fin_waits || self.snd.probe_due;
         waits.then(|| ("what waits has a deadline", self.seen_of_sender()))
     }

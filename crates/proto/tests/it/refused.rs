@@ -264,3 +264,23 @@ fn what_waits_behind_refused_and_acknowledged_packets_goes_by_a_timer() {
         assert!(p.sent_now()[0].contains(&format!(" {}:", 1 + sent)), "the next segment");
     }
 }
+
+/// A FIN went with text; then it is to go alone, and that is refused. The one that went is acknowledged all the same.
+#[test]
+fn a_fin_that_went_with_text_stays_sent_when_its_repetition_is_refused() {
+    let (mut p, id) = linux();
+    p.write(id, &pattern(1, 1000));
+    p.expect("PA 1:1001 ack 1");
+    p.write(id, &pattern(1001, 80));
+    p.stack.shutdown(p.now, id).unwrap();
+    p.expect("FPA 1001:1081 ack 1");
+    p.queue_is_full = true;
+    p.expect_nothing_for(201);
+    p.expect_nothing();
+    p.send("PA 1:2 ack 1");
+    p.expect_nothing();
+    p.queue_is_full = false;
+    p.send("A 2 ack 1082");
+    p.expect_nothing();
+    assert_eq!(p.state(id), State::FinWait2);
+}

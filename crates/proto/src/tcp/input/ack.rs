@@ -529,7 +529,7 @@ impl Connection {
     #[inline(always)]
     fn goes_without_persist_timer(&self) -> bool {
         let goes = match self.unsent() {
-            0 => !self.snd.fin_queued || self.snd.fin_sent() || !self.fin_is_kept_back(),
+            0 => !self.snd.fin_queued() || self.snd.fin_sent() || !self.fin_is_kept_back(),
             _ if self.snd.nagle.intersects(Nagle::CORK.union(Nagle::MORE)) => false,
             unsent => unsent <= self.send_window(),
         };

@@ -104,7 +104,7 @@ impl Connection {
         text: Option<Payload<'_, '_>>,
     ) {
         let (len, ack, ends) = (segment.len, segment.ack, self.ends_with(segment));
-        debug_assert!(ends || !self.orphan && !self.snd.fin_queued && !self.rcv.fin_received);
+        debug_assert!(ends || !self.orphan && !self.snd.fin_queued() && !self.rcv.fin_received);
         self.tally.came(len, text.as_ref().map_or(0, |text| text.gso_size()));
         let progress = ack != self.snd.una;
         let offered = self.offered_in(segment.window);
@@ -170,7 +170,7 @@ impl Connection {
                 self.fin_is_acknowledged(cx);
             }
             lone.give_back(&mut cx.blocks);
-            return !self.snd.fin_queued || beyond == 1;
+            return !self.snd.fin_queued() || beyond == 1;
         }
         self.acknowledge_in_order(cx, ack, segment.timestamps);
         self.segments_delivered(cx);

@@ -229,7 +229,7 @@ impl Connection {
 
     /// The application closed its direction before the SYN was answered.
     fn close_as_queued(&mut self, ack: SeqNum) {
-        if self.snd.fin_queued {
+        if self.snd.fin_queued() {
             self.transition(Transition::Close);
             if self.snd.fin_seq().is_some_and(|fin| ack.after(fin)) {
                 self.transition(Transition::FinAcked);
@@ -261,7 +261,7 @@ impl Connection {
             self.outcome = Outcome::Skipped(Skipped::Simultaneous);
         }
         self.transition(Transition::SynReceived);
-        if self.snd.fin_queued {
+        if self.snd.fin_queued() {
             self.transition(Transition::Close);
         }
         if cx.config.crossed_syn_data_again {

@@ -45,13 +45,13 @@ impl Connection {
     #[inline(always)]
     fn takes_text_of(&self, cx: &Context, active: &ActiveOpen, segment: &Ordinary) -> bool {
         match active.plan {
-            ClientPlan::Plain(_) => segment.len == 0 && !segment.fin && !self.snd.fin_queued,
+            ClientPlan::Plain(_) => segment.len == 0 && !segment.fin && !self.snd.fin_queued(),
             ClientPlan::Request(_) => false,
             ClientPlan::Data { .. } => {
                 let window = cx.fresh.payload_space().map_or(0, |space| space.full());
                 active.data_sent > 0
                     && !active.plain
-                    && active.fin_sent == self.snd.fin_queued
+                    && active.fin_sent == self.snd.fin_queued()
                     && self.snd.queue.end() + u32::from(active.fin_sent) == segment.ack
                     && self.snd.queue.holds_lone()
                     && (!segment.fin || segment.len > 0 && cx.config.ack_habit == AckHabit::Merge)

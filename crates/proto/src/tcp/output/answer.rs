@@ -27,7 +27,7 @@ impl Connection {
         {
             return false;
         }
-        let fin = self.snd.fin_queued;
+        let fin = self.snd.fin_queued();
         let Some(Handshake::Passive(passive)) = self.handshake.as_deref_mut() else { return false };
         if !passive.is_first_answer(len > 0 || fin) {
             return false;

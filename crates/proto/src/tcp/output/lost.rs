@@ -106,7 +106,7 @@ impl Connection {
         let fits = first > 0 && first <= room;
         if fits {
             let new = if cx.config.probe_bursts { self.probing_burst(cx).min(room) } else { first };
-            let fin = self.snd.fin_queued && new == unsent;
+            let fin = self.snd.fin_queued() && new == unsent;
             self.send_range(cx, self.snd.nxt, new, fin, packet);
         } else {
             let (seq, len) = self.last_missing();
@@ -174,7 +174,7 @@ impl Connection {
         }
         // A FIN that has never gone waits for its own turn, and one that went alone joins no whole segment (Linux's
         // `tcp_retrans_try_collapse`).
-        let fin_went = self.snd.fin_queued && self.snd.max.after(self.snd.queue.end());
+        let fin_went = self.snd.fin_queued() && self.snd.max.after(self.snd.queue.end());
         let fin_went =
             fin_went && (len < self.segment_max().into() || !self.snd.nagle.contains(Nagle::FIN_ALONE));
         let fin = fin_went && seq + len == self.snd.queue.end() && self.snd.nxt == seq + len;

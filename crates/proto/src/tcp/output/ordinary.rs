@@ -20,7 +20,7 @@ impl Connection {
     #[inline(never)]
     pub(crate) fn send_ordinary(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let (now, seq, smss) = (cx.now, self.snd.nxt, u32::from(self.smss()));
-        let (len, fin) = (self.snd.queue.end().since(seq), self.snd.fin_queued);
+        let (len, fin) = (self.snd.queue.end().since(seq), self.snd.fin_queued());
         if len == 0 {
             return fin && self.send_lone_fin(cx, packet);
         }

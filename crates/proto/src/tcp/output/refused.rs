@@ -15,7 +15,7 @@
 
 use crate::Instant;
 use crate::tcp::congestion::{Controller, Lost, Signal};
-use crate::tcp::connection::{Connection, Context};
+use crate::tcp::connection::{Connection, Context, Fin};
 use crate::tcp::handshake::Handshake;
 use crate::tcp::patience::BASE;
 use crate::tcp::recovery::{Phase, Purpose};
@@ -110,7 +110,7 @@ impl Connection {
     /// The connection has lost its turn. What is refused may have been acknowledged before (`TCP_TX_DELAY` kept it back for so long), and then
     /// nothing was taken back whose timer would give the rest another.
     pub(crate) fn time_what_lost_its_turn(&mut self, now: Instant) {
-        let fin_waits = self.snd.fin_queued && !self.snd.fin_sent();
+        let fin_waits = self.snd.fin_queued() && !self.snd.fin_sent();
         let waits = self.unsent() > 0 || self.snd.flight_size() > 0 || fin_waits;
         let timed = self.timers.is_set(Timer::Retransmit) || self.timers.is_set(Timer::Pace);
         if waits && !timed && self.handshake.is_none() && self.is_open() {
@@ -137,7 +137,12 @@ impl Connection {
         let probes = |probe: &crate::tcp::recovery::Probe| probe.again && probe.end == end;
         let of_probe = self.recovery.board().and_then(|board| board.probe.as_ref()).is_some_and(probes);
         let text = self.snd.queue.starting(seq).next().filter(|first| first.seq == seq);
-        of_probe || text.map_or(self.timeouts > 0 || self.snd.max.after(end), |first| first.transmissions > 1)
+        of_probe || text.map_or_else(|| self.fin_went_before(end), |first| first.transmissions > 1)
+    }
+
+    /// Had the FIN been sent before this one, which goes without text?
+    fn fin_went_before(&self, end: SeqNum) -> bool {
+        self.snd.fin == Fin::Repeated || self.timeouts > 0 || self.snd.max.after(end)
     }
 
     fn new_data_refused(&mut self, cx: &mut Context, refused: &Refused, end: SeqNum) {
@@ -330,7 +335,7 @@ impl Connection {
         if !self.waiting_mut().is_some_and(|waiting| core::mem::take(&mut waiting.due)) {
             return false;
         }
-        let fin_waits = self.snd.fin_queued && !self.snd.fin_sent();
+        let fin_waits = self.snd.fin_queued() && !self.snd.fin_sent();
         let unsent = self.unsent();
         let len = unsent.min(self.segment_max().into()).min(self.snd.wnd);
         if self.snd.flight_size() > 0 || len == 0 && !fin_waits {

@@ -82,7 +82,7 @@ impl Connection {
         self.snd.queue.join_before(start + taken);
         // So that a server which takes it only from a later segment hands it on at once (as Linux's `tcp_send_syn_data`).
         self.snd.queue.push_before(start + taken);
-        let fin = fin && self.snd.fin_queued && taken as usize == self.snd.queue.len();
+        let fin = fin && self.snd.fin_queued() && taken as usize == self.snd.queue.len();
         active.data_sent = taken;
         active.fin_sent = fin;
         if taken == 0 {
@@ -280,7 +280,7 @@ impl Connection {
         self.snd.queue.begin_flight(cx.now);
         let sending = Sending { now: cx.now, in_flight: 0, unit: 1, packet: 1, again: false };
         let (taken, push) = self.snd.queue.transmit(sending, start, len, &mut packet.shared);
-        let fin = self.snd.fin_queued && taken as usize == self.snd.queue.len();
+        let fin = self.snd.fin_queued() && taken as usize == self.snd.queue.len();
         passive.data_sent = taken;
         passive.fin_sent = fin;
         self.synack_data_len = taken as u16;

@@ -22,7 +22,7 @@ impl Connection {
         let option = if active.plain { None } else { option_of(&active.plan) };
         let carries = matches!(active.plan, ClientPlan::Data { .. }) && !active.plain;
         let ends = matches!(active.plan, ClientPlan::Data { fin: true, .. });
-        let fin = carries && ends && self.snd.fin_queued;
+        let fin = carries && ends && self.snd.fin_queued();
         if active.transmissions > 0 || !self.tuple.peer.is_v4() || !self.begins_as_usual(cx) {
             return false;
         }
