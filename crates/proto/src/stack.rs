@@ -5,7 +5,6 @@
 //! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `seeing` sums up, `listing` lists, `telling` answers small questions, `sources` says where packets may come from, `settle` is what follows every change of a
 //! connection (timers, events, tables), `egress` is what goes out and when to be called again, `refusal` what could not.
 
-mod agenda;
 mod closing;
 mod completing;
 mod egress;
@@ -20,6 +19,7 @@ mod listing;
 mod migration;
 mod open;
 mod packet_hooks;
+mod pending_work;
 mod ports;
 mod refusal;
 mod repair;
@@ -63,7 +63,6 @@ use crate::{
     CloseReason, Config, ConnId, ConnectionInfo, Counters, Drops, EarlyData, Instant, ListenerId,
     ListenerInfo, Outcome, SenderLimits, SettingError, State, TableSizes, TcpInfo,
 };
-use agenda::Agenda;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -73,6 +72,7 @@ use core::time::Duration;
 use holders::{Holder, Holders};
 use listener::Listener;
 use packet_hooks::PacketHooks;
+use pending_work::PendingWork;
 use ports::PortCounters;
 use replies::Replies;
 use request::Request;
@@ -108,7 +108,7 @@ pub struct Stack {
     time_wait: TimeWaitTable,
     timers: TimerWheel,
     request_timers: RequestTimers,
-    agenda: Agenda,
+    work: PendingWork,
     replies: Replies,
     resets: PeerLimit,
     echo_replies: PeerLimit,
@@ -241,7 +241,7 @@ impl Stack {
             time_wait: TimeWaitTable::new(config.tcp_max_tw_buckets as usize, hash_key),
             timers: TimerWheel::new(),
             request_timers: RequestTimers::new(),
-            agenda: Agenda::new(),
+            work: PendingWork::new(),
             replies: Replies::default(),
             resets: PeerLimit::new(replies_rng.next_key()),
             echo_replies: PeerLimit::new(replies_rng.next_key()),

@@ -25,7 +25,7 @@ impl Stack {
         }
         connection.arm_persist(self.shared.context(now));
         connection.release_synack();
-        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
+        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.work, now, id, connection) {
             self.settle_turn(now, id);
         }
         Ok(())
@@ -70,7 +70,7 @@ impl Stack {
         if let Some(linger) = connection.options.linger {
             connection.timers.set(Timer::Life, now + linger);
         }
-        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
+        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.work, now, id, connection) {
             self.settle_turn(now, id);
         }
     }

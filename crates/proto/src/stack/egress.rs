@@ -43,7 +43,7 @@ impl Stack {
         if !self.replies.is_empty() {
             return self.replies.pop_into(packet);
         }
-        while let Some(id) = self.agenda.ready.pop() {
+        while let Some(id) = self.work.ready.pop() {
             let Some(connection) = self.connections.find_mut(id.index, id.generation) else { continue };
             let cx = self.shared.context(now);
             let all_has_left = connection.send_ordinary(cx, packet);
@@ -54,21 +54,21 @@ impl Stack {
             connection.ready = sent && !all_has_left && connection.may_transmit();
             debug_assert!(!all_has_left || !connection.may_transmit());
             if connection.ready {
-                self.agenda.ready.push(id);
+                self.work.ready.push(id);
             } else {
                 match all_has_left {
                     true => connection.note_all_has_left(now),
                     false => connection.note_limit(now),
                 }
                 if connection.special.is_some() {
-                    self.agenda.note_events(id, connection);
+                    self.work.note_events(id, connection);
                 }
                 if connection.snd.blocked {
                     connection.room_to_write(self.shared.context(now));
-                    self.agenda.note_events(id, connection);
+                    self.work.note_events(id, connection);
                 }
             }
-            self.agenda.deadlines.note(id.index, connection);
+            self.work.deadlines.note(id.index, connection);
             if self.trace.is_some() {
                 self.trace_changes(now, id.index);
             }
@@ -83,19 +83,19 @@ impl Stack {
     #[inline]
     pub fn is_transmit_pending(&self) -> bool {
         !self.replies.is_empty()
-            || !self.agenda.ready.is_empty()
+            || !self.work.ready.is_empty()
             || self.hooks.as_ref().is_some_and(|hooks| hooks.is_due())
     }
 
     /// The next event; events of one socket are merged until they are polled.
     #[inline]
     pub fn poll_event(&mut self) -> Option<(SocketId, Events)> {
-        if self.agenda.events.is_empty() { None } else { self.take_event() }
+        if self.work.events.is_empty() { None } else { self.take_event() }
     }
 
     #[inline(always)]
     fn take_event(&mut self) -> Option<(SocketId, Events)> {
-        while let Some(id) = self.agenda.events.pop() {
+        while let Some(id) = self.work.events.pop() {
             match id {
                 SocketId::Listener(listener_id) => {
                     if let Some(listener) = self.listener_mut(listener_id) {
@@ -128,7 +128,7 @@ impl Stack {
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         self.look_at_connections();
         self.look_at_others();
-        let earliest = self.agenda.deadlines.of_connections.min(self.agenda.deadlines.others);
+        let earliest = self.work.deadlines.of_connections.min(self.work.deadlines.others);
         (earliest != NEVER).then_some(earliest)
     }
 
@@ -140,10 +140,10 @@ impl Stack {
     /// [`poll_timeout`](Stack::poll_timeout) only when it has nothing to do.
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant) {
-        if now >= self.agenda.deadlines.others {
+        if now >= self.work.deadlines.others {
             self.expire_others(now);
         }
-        if now >= self.agenda.deadlines.of_connections {
+        if now >= self.work.deadlines.of_connections {
             self.expire_connections(now);
         }
     }
@@ -193,8 +193,8 @@ impl Stack {
     fn look_at_connections(&mut self) {
         self.arm_moved();
         let next = self.timers.next().unwrap_or(NEVER);
-        self.agenda.deadlines.of_connections = next;
-        if next > self.agenda.deadlines.foreseen && next != NEVER && self.connections.len() >= MANY {
+        self.work.deadlines.of_connections = next;
+        if next > self.work.deadlines.foreseen && next != NEVER && self.connections.len() >= MANY {
             self.foresee(next);
         }
     }
@@ -206,19 +206,19 @@ impl Stack {
         for connection in few.take(FORESEEN).filter_map(|index| self.connections.get(index)) {
             connection.touch();
         }
-        self.agenda.deadlines.foreseen = last;
+        self.work.deadlines.foreseen = last;
     }
 
     fn look_at_others(&mut self) {
         let requests = self.request_timers.next(&self.requests).unwrap_or(NEVER);
         let put_off = self.hooks.as_ref().and_then(|hooks| hooks.next()).unwrap_or(NEVER);
         let time_wait = self.time_wait.next_deadline().unwrap_or(NEVER);
-        self.agenda.deadlines.others = time_wait.min(requests).min(put_off);
+        self.work.deadlines.others = time_wait.min(requests).min(put_off);
     }
 
     /// Connections that are gone leave their places in the list: it must not outgrow those that are there.
     pub(super) fn bound_moved(&mut self) {
-        if self.agenda.deadlines.moved.len() > MOVED_MIN + 2 * self.connections.len() {
+        if self.work.deadlines.moved.len() > MOVED_MIN + 2 * self.connections.len() {
             self.arm_moved();
         }
     }
@@ -226,8 +226,8 @@ impl Stack {
     /// The wheel learns the deadlines of the connections that have changed since it was last asked: one visit for each, however often
     /// its timers moved.
     fn arm_moved(&mut self) {
-        while !self.agenda.deadlines.moved.is_empty() {
-            let moved = &self.agenda.deadlines.moved;
+        while !self.work.deadlines.moved.is_empty() {
+            let moved = &self.work.deadlines.moved;
             let count = moved.len().min(AHEAD);
             let last = &moved[moved.len() - count..];
             // Those of some time ago have left the caches: asked for at once they come in the time of one.
@@ -238,13 +238,13 @@ impl Stack {
                 self.arm_last_moved();
             }
         }
-        if self.agenda.deadlines.moved.capacity() > MOVED_MAX {
-            self.agenda.deadlines.moved.shrink_to(MOVED_MIN);
+        if self.work.deadlines.moved.capacity() > MOVED_MAX {
+            self.work.deadlines.moved.shrink_to(MOVED_MIN);
         }
     }
 
     fn arm_last_moved(&mut self) {
-        let Some(index) = self.agenda.deadlines.moved.pop() else { return };
+        let Some(index) = self.work.deadlines.moved.pop() else { return };
         let Some(connection) = self.connections.get_mut(index) else { return };
         if !core::mem::take(&mut connection.deadline_moved) {
             // The place was another's, who is gone.

@@ -86,7 +86,7 @@ impl Stack {
         child.early_len = child.rcv.buffer.len() as u16;
         self.shared.counters.passive_opens += 1;
         child.note_plain();
-        settle_open(&mut self.shared, &mut self.agenda, now, child_id, child);
+        settle_open(&mut self.shared, &mut self.work, now, child_id, child);
         self.queue_acceptable(id, child_id, true);
         if self.trace.is_some() {
             self.trace_changes(now, child_id.index);

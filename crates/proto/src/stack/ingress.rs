@@ -146,7 +146,7 @@ impl Stack {
         if is_over(connection) {
             self.end(now, id);
         } else {
-            settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+            settle_open(&mut self.shared, &mut self.work, now, id, connection);
         }
         true
     }
@@ -174,7 +174,7 @@ impl Stack {
         if segment.fin {
             self.settle_turn(now, id);
         } else {
-            settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+            settle_open(&mut self.shared, &mut self.work, now, id, connection);
         }
         true
     }
@@ -316,7 +316,7 @@ impl Stack {
         }
         if reply == Reply::Nothing
             && self.trace.is_none()
-            && settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection)
+            && settle_ordinary(&mut self.shared, &mut self.work, now, id, connection)
         {
             return;
         }
@@ -340,7 +340,7 @@ impl Stack {
         };
         self.shared.counters.paws_time_wait += u64::from(is_old(&entry, &facts));
         let timeout = self.shared.config.time_wait;
-        self.agenda.deadlines.note_other(now + timeout);
+        self.work.deadlines.note_other(now + timeout);
         let ts_recent = facts.timestamps.map(|timestamps| timestamps.tsval);
         match on_segment(&entry, &facts, self.shared.config.tcp_rfc1337) {
             TimeWaitAction::Ignore => self.drops.count(DropReason::TimeWait),

@@ -273,7 +273,7 @@ impl Stack {
         }
         listener.accept_queue.push_back(connection);
         if !core::mem::replace(&mut listener.listed, true) {
-            self.agenda.events.push(SocketId::Listener(id));
+            self.work.events.push(SocketId::Listener(id));
         }
     }
 }

@@ -85,7 +85,7 @@ impl Stack {
         let Some(request) = self.requests.get(index) else { return };
         let at = now + self.shared.fresh.handshake_rto(&self.shared.config, request.timeouts);
         self.request_timers.set(&mut self.requests, index, at);
-        self.agenda.deadlines.note_other(at);
+        self.work.deadlines.note_other(at);
     }
 
     fn expire_request(&mut self, now: Instant, index: u32) {

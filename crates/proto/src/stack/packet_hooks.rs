@@ -153,7 +153,7 @@ impl Stack {
         let Some(hooks) = self.hooks.as_deref_mut() else { return false };
         let later = at > now && hooks.put_off(at, packet);
         if later {
-            self.agenda.deadlines.note_other(at);
+            self.work.deadlines.note_other(at);
         }
         later
     }

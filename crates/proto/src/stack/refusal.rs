@@ -37,13 +37,13 @@ impl Stack {
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         if !connection.is_opening_due() {
             // It would only be refused again: something must happen first.
-            self.agenda.take_turn_away(ConnId { index, generation }, connection);
+            self.work.take_turn_away(ConnId { index, generation }, connection);
             connection.put_off_probe(now);
             connection.time_what_lost_its_turn(now);
         }
         connection.note_plain();
         connection.note_limit(now);
-        self.agenda.deadlines.note(index, connection);
+        self.work.deadlines.note(index, connection);
         if self.trace.is_some() {
             self.trace_changes(now, index);
         }

@@ -1,9 +1,9 @@
 //! What follows every change of a connection: its listener hears of it, its packets find their new owner, its deadline and its
 //! events are noted, and it is freed when nobody needs it any more.
 
-use super::agenda::Agenda;
 use super::holders::Holder;
 use super::listener::Listener;
+use super::pending_work::PendingWork;
 use super::{REPLAY_GENERATION, Shared, Stack, is_live};
 use crate::slab::Slab;
 use crate::tcp::connection::{Connection, ParentEvent};
@@ -18,7 +18,7 @@ impl Stack {
     pub(super) fn settle(&mut self, now: Instant, index: u32) {
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         let id = ConnId { index, generation };
-        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
+        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.work, now, id, connection) {
             self.settle_turn(now, id);
         }
     }
@@ -34,7 +34,7 @@ impl Stack {
         if is_over(connection) {
             return self.end(now, id);
         }
-        settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+        settle_open(&mut self.shared, &mut self.work, now, id, connection);
         if self.trace.is_some() {
             self.trace_changes(now, id.index);
         }
@@ -53,7 +53,7 @@ impl Stack {
         if connection.orphan {
             return self.free(now, id.index);
         }
-        settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+        settle_open(&mut self.shared, &mut self.work, now, id, connection);
         if self.trace.is_some() {
             self.trace_changes(now, id.index);
         }
@@ -83,7 +83,7 @@ impl Stack {
                 // Nobody will know it by its tuple when it is its turn.
                 let at = now + connection.options.tx_delay;
                 if hooks.put_off(at, place) {
-                    self.agenda.deadlines.note_other(at);
+                    self.work.deadlines.note_other(at);
                     self.replies.unpush();
                 }
             }
@@ -105,7 +105,7 @@ impl Stack {
             let entry = time_wait_of(connection);
             let key = connection.md5_key().map(|key| (connection.tuple, key.clone()));
             cx.counters.time_wait_overflow += self.time_wait.insert(now, hash, entry, timeout) as u64;
-            self.agenda.deadlines.note_other(now.plus_nanos(timeout));
+            self.work.deadlines.note_other(now.plus_nanos(timeout));
             if let (Some(hooks), Some((tuple, key))) = (&mut self.hooks, key) {
                 hooks.signing.keep_key(&self.time_wait, tuple, key);
             }
@@ -138,7 +138,7 @@ impl Stack {
             self.shared.memory.charge(now, connection.charged, 0, &mut self.shared.counters);
         }
         self.timers.clear(&mut connection.timer);
-        self.agenda.deadlines.forget(index, connection);
+        self.work.deadlines.forget(index, connection);
         self.shared.orphans -= u32::from(connection.orphan);
         self.connections.drop_at(index);
         if self.connections.len() == 0 {
@@ -167,7 +167,7 @@ const BRIEF: u64 = 4_000_000_000;
 #[inline(always)]
 pub(super) fn settle_ordinary(
     shared: &mut Shared,
-    agenda: &mut Agenda,
+    work: &mut PendingWork,
     now: Instant,
     id: ConnId,
     connection: &mut Connection,
@@ -176,7 +176,7 @@ pub(super) fn settle_ordinary(
     if connection.parent_event.is_some() || is_over(connection) {
         return false;
     }
-    settle_open(shared, agenda, now, id, connection);
+    settle_open(shared, work, now, id, connection);
     true
 }
 
@@ -184,14 +184,14 @@ pub(super) fn settle_ordinary(
 #[inline(always)]
 pub(super) fn settle_open(
     shared: &mut Shared,
-    agenda: &mut Agenda,
+    work: &mut PendingWork,
     now: Instant,
     id: ConnId,
     connection: &mut Connection,
 ) {
     debug_assert!(connection.snd.is_in_order(), "SND.UNA ≤ SND.NXT ≤ SND.MAX");
     shared.charge(now, connection);
-    agenda.note(now, id, connection);
+    work.note(now, id, connection);
 }
 
 /// Its packets find a new owner, or none.

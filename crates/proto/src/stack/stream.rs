@@ -39,10 +39,10 @@ impl Stack {
         let Ok(connection) = open_for_writing(&mut self.connections, id) else { return false };
         let taken = connection.take_small(&mut self.shared, data);
         if taken && connection.handshake.is_some() {
-            settle_open(&mut self.shared, &mut self.agenda, now, id, connection);
+            settle_open(&mut self.shared, &mut self.work, now, id, connection);
         } else if taken {
             self.shared.charge(now, connection);
-            self.agenda.note_ready(id, connection);
+            self.work.note_ready(id, connection);
         }
         taken
     }
@@ -115,7 +115,7 @@ impl Stack {
         connection.after_write(if taken < len { WriteFlags::empty() } else { flags });
         connection.snd.blocked |= taken < len;
         connection.written(self.shared.context(now));
-        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.agenda, now, id, connection) {
+        if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.work, now, id, connection) {
             self.settle_turn(now, id);
         }
         Ok(taken)

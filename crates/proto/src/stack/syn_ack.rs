@@ -27,7 +27,7 @@ impl Stack {
         self.hold(hash, Holder::Request(index), None);
         let at = now + self.shared.fresh.handshake_rto(&self.shared.config, 0);
         self.request_timers.begin(&mut self.requests, (index, generation), now, at);
-        self.agenda.deadlines.note_other(at);
+        self.work.deadlines.note_other(at);
         let Some(request) = self.requests.get(index) else { return };
         let syn_ack = self.syn_ack_of(request, now.as_millis() as u32, cookie);
         self.reply_for(Some((id, dscp)), tuple.local, tuple.peer, &syn_ack);

@@ -65,7 +65,7 @@ impl Stack {
             connection.unaccepted = false;
             let peer = connection.tuple.peer_addr();
             let is_open = matches!(connection.state, State::SynReceived | State::Established);
-            self.agenda.note_events(conn, connection);
+            self.work.note_events(conn, connection);
             if !is_open {
                 self.count_closed_before_accept(id);
             }
@@ -233,7 +233,7 @@ impl Stack {
             // There is a SYN to send, and nothing else to be told yet.
             connection.note_plain();
             cx.charge(now, connection);
-            self.agenda.note_ready(id, connection);
+            self.work.note_ready(id, connection);
         }
         Ok(id)
     }

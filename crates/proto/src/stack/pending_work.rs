@@ -1,4 +1,5 @@
-//! What the stack still has to do for its connections: send, report, and wake at a time.
+//! Pending work: connections that may have something to send, sockets whose events nobody has taken, and deadlines that the timer wheel has
+//! not heard of.
 
 use crate::fifo::Fifo;
 use crate::tcp::connection::Connection;
@@ -6,21 +7,21 @@ use crate::tcp::timers::NEVER;
 use crate::{ConnId, Instant, SocketId};
 use alloc::vec::Vec;
 
-/// See the module.
-pub(super) struct Agenda {
-    /// Connections that may have something to send, in turn.
+/// The stack's three lists of pending work.
+pub(super) struct PendingWork {
+    /// Connections that may have something to send, round robin.
     pub(super) ready: Fifo<ConnId>,
     /// Sockets with events.
     pub(super) events: Fifo<SocketId>,
     pub(super) deadlines: Deadlines,
 }
 
-impl Agenda {
-    pub(super) fn new() -> Agenda {
-        Agenda { ready: Fifo::new(), events: Fifo::new(), deadlines: Deadlines::new() }
+impl PendingWork {
+    pub(super) fn new() -> PendingWork {
+        PendingWork { ready: Fifo::new(), events: Fifo::new(), deadlines: Deadlines::new() }
     }
 
-    /// A connection has changed.
+    /// Lists what follows from a change of a connection: a turn to send, a deadline, events.
     #[inline(always)]
     pub(super) fn note(&mut self, now: Instant, id: ConnId, connection: &mut Connection) {
         self.deadlines.note(id.index, connection);
@@ -35,7 +36,7 @@ impl Agenda {
         self.note_events(id, connection);
     }
 
-    /// A connection that is open has something to send, which it had not; its deadlines are what they were.
+    /// Lists a turn to send and events of an open connection whose deadlines have not changed.
     #[inline(always)]
     pub(super) fn note_ready(&mut self, id: ConnId, connection: &mut Connection) {
         debug_assert!(connection.may_transmit());
@@ -45,7 +46,7 @@ impl Agenda {
         self.note_events(id, connection);
     }
 
-    /// A connection that may have something to send is not asked for it before something changes.
+    /// Takes a connection off the list of those to send: it is not asked again before something changes.
     #[cold]
     pub(super) fn take_turn_away(&mut self, id: ConnId, connection: &mut Connection) {
         if core::mem::take(&mut connection.ready) {
@@ -53,7 +54,7 @@ impl Agenda {
         }
     }
 
-    /// Its application shall hear of what has happened, as soon as there is one.
+    /// Lists a connection's events for its application, unless it has none (not accepted yet, or orphaned).
     #[inline]
     pub(super) fn note_events(&mut self, id: ConnId, connection: &mut Connection) {
         let audible = !connection.events.is_empty() && !connection.orphan && !connection.unaccepted;
@@ -63,16 +64,16 @@ impl Agenda {
     }
 }
 
-/// What the wheel does not know yet. Most deadlines are set and stopped, or moved, before the first of them comes; so the wheel hears
-/// of them only then, or when it is asked for the earliest.
+/// Deadlines that the timer wheel does not know yet. Most are set and stopped, or moved, before the first of them comes; so the wheel is
+/// told only then, or when it is asked for the earliest.
 pub(super) struct Deadlines {
     /// Connections whose deadline may not be the one the wheel knows.
     pub(super) moved: Vec<u32>,
-    /// No deadline of a connection is earlier.
+    /// Lower bound of the connections' deadlines.
     pub(super) of_connections: Instant,
-    /// Connections with a deadline not after this have been asked for.
+    /// Connections whose deadline is not after this have had their memory prefetched.
     pub(super) foreseen: Instant,
-    /// No other deadline is earlier: of TIME-WAIT, of a request.
+    /// Lower bound of all other deadlines: of TIME-WAIT, of requests, of delayed packets.
     pub(super) others: Instant,
 }
 
@@ -81,7 +82,7 @@ impl Deadlines {
         Deadlines { moved: Vec::new(), of_connections: NEVER, foreseen: Instant::ZERO, others: NEVER }
     }
 
-    /// A connection has changed.
+    /// Notes a connection whose deadline may have changed.
     #[inline(always)]
     pub(super) fn note(&mut self, index: u32, connection: &mut Connection) {
         self.of_connections = self.of_connections.min(connection.next_deadline());
@@ -90,14 +91,14 @@ impl Deadlines {
         }
     }
 
-    /// A connection is gone. One that was short has mostly left its place at the end of the list.
+    /// Forgets a connection that is gone, if it is the last in the list, as a short one mostly is.
     pub(super) fn forget(&mut self, index: u32, connection: &Connection) {
         if connection.deadline_moved && self.moved.last() == Some(&index) {
             self.moved.pop();
         }
     }
 
-    /// Something else than a connection has a deadline.
+    /// Notes a deadline that is not a connection's.
     #[inline]
     pub(super) fn note_other(&mut self, at: Instant) {
         self.others = self.others.min(at);
