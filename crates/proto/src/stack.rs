@@ -1,9 +1,16 @@
 //! One host: its addresses, listeners and connections.
 //!
-//! `ingress` takes packets apart and finds whom they concern (`holders`), `gro_run` does so once for those that follow each other, `icmp` answers
-//! and believes ICMP, `listen` is LISTEN and the server's half of Fast Open, `open` and `syn_ack` the SYN queue, `completing` a fast path out of it, `stateless` and `syn_cookie` are
-//! openings that keep nothing, `verbs`, `stream`, `closing` and `routes` are the application's calls, `tracing` tells who wants to know, `seeing` sums up, `listing` lists, `telling` answers small questions, `sources` says where packets may come from, `settle` is what follows every change of a
-//! connection (timers, events, tables), `egress` is what goes out and when to be called again, `refusal` what could not.
+//! | part | files |
+//! |---|---|
+//! | packets in: parsing, demultiplexing, batches, ICMP, reverse path filter | `ingress`, `holders`, `gro_run`, `icmp`, `sources` |
+//! | passive opens: LISTEN and the server side of Fast Open, the SYN queue, SYN cookies | `listen`, `listener`, `fast_child`, `request`, `request_timers`, `open`, `syn_ack`, `completing` (its fast path), `stateless`, `syn_cookie`, `migration` |
+//! | calls of the application | `verbs`, `stream`, `closing`, `routes`, `repair`, `ports` |
+//! | what follows every change of a connection: timers, events, tables | `settle`, `pending_work` |
+//! | packets out, and the next deadline | `egress`, `replies` (without a connection), `refusal` (what the device could not take) |
+//! | options that act on single packets | `packet_hooks`, `signing` |
+//! | observation | `queries`, `socket_list`, `snmp`, `tracing` |
+//!
+//! What becomes of a segment on its connection is in `tcp`.
 
 mod closing;
 mod completing;
@@ -15,28 +22,28 @@ mod icmp;
 mod ingress;
 mod listen;
 mod listener;
-mod listing;
 mod migration;
 mod open;
 mod packet_hooks;
 mod pending_work;
 mod ports;
+mod queries;
 mod refusal;
 mod repair;
 mod replies;
 mod request;
 mod request_timers;
 mod routes;
-mod seeing;
 mod settle;
 mod signing;
 mod small_queues;
+mod snmp;
+mod socket_list;
 mod sources;
 mod stateless;
 mod stream;
 mod syn_ack;
 mod syn_cookie;
-mod telling;
 mod tracing;
 mod verbs;
 #[cfg(debug_assertions)]

@@ -9,20 +9,20 @@
 //! ```
 //!
 //! Here is what a connection keeps of it, behind [`Special`]: only one that has agreed on it does. `handshake` reads the codes of the
-//! handshake, `counting` what arrives, `telling` writes ACE and option, `feedback` reads the peer's. What follows from marks is as of
+//! handshake, `counting` what arrives, `emit` writes ACE and option, `feedback` reads the peer's. What follows from marks is as of
 //! RFC 3168's echo (`ecn`).
 
 mod counting;
+mod emit;
 mod feedback;
 mod handshake;
-mod telling;
 
 use super::connection::Connection;
 use super::special::Special;
 use crate::{AccurateEcnInfo, Instant};
 use alloc::boxed::Box;
+pub(crate) use emit::add_to_syn_ack;
 use feedback::Arriving;
-pub(crate) use telling::add_to_syn_ack;
 use wire::{Ecn, Flags, SeqNum};
 
 /// r.cep and s.cep begin with this, lest a field that somebody zeroes look like one that tells of nothing (RFC 9768 §3.2.1).

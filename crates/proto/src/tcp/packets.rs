@@ -5,12 +5,12 @@
 //! blocks reported of them, `prune` what gives way when there is too much, `rounds` how the buffer grows. The bytes themselves lie in
 //! `receive_buffer` and `reassembly`. `input` is what happens when a segment comes.
 
+mod advertise;
 mod early;
 mod input;
 mod memory;
 mod prune;
 mod rounds;
-mod telling;
 mod window;
 
 pub(crate) use early::Sacks;

@@ -1,4 +1,4 @@
-//! What we tell the peer: the ACE field of every segment, and the option where it is to go (RFC 9768 §3.2.2, §3.2.3.3; Linux's
+//! Accurate ECN on outgoing segments: the ACE field of each, and the option where one is due (RFC 9768 §3.2.2, §3.2.3.3; Linux's
 //! `tcp_accecn_set_ace` and `tcp_established_options`).
 
 use super::{AccurateEcn, Ace, ByteCounts, ECT_BYTES_INIT, Failures, OptionSeen};

@@ -1,4 +1,5 @@
-//! Which window an acknowledgement tells, and when reading brings one about (Linux's `tcp_select_window`, `tcp_cleanup_rbuf`).
+//! The window that an acknowledgement advertises, and when reading causes a window update (Linux's `tcp_select_window`,
+//! `tcp_cleanup_rbuf`), where the receive buffer is counted packet by packet.
 
 use super::rounds::Growth;
 use super::window::Sizes;

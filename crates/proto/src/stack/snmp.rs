@@ -1,5 +1,5 @@
-//! What a stack tells of itself as a whole: how many connections are in which state, and all that Linux shows in `/proc/net/snmp` and
-//! `/proc/net/netstat`. Both are made when asked for; nothing is kept for them.
+//! SNMP: how many connections are in which state, and the counters that Linux shows in `/proc/net/snmp` and `/proc/net/netstat`, as `nstat`
+//! lists them. Both are computed when asked for.
 
 use super::Stack;
 use crate::{State, StateCounts};

@@ -1,5 +1,5 @@
-//! Small questions about one connection, for who asks them often, and what is told only on demand: reports of what was sent, when what
-//! was read had come, which ICMP error came last.
+//! Queries about one connection or listener: its state, names, queues and sequence numbers, and what is kept only on demand (reports of what was
+//! sent, arrival times, the last ICMP error). Everything about a connection at once is [`ConnectionInfo`](crate::ConnectionInfo).
 
 use super::Stack;
 use crate::tcp::connection::Connection;

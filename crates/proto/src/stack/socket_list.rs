@@ -1,4 +1,4 @@
-//! Every socket of a stack, as `ss` lists them.
+//! The socket listing: every socket of a stack, as `ss` lists them.
 
 use super::Stack;
 use crate::{ConnectionInfo, SocketInfo, State};
