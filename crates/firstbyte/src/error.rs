@@ -1,7 +1,7 @@
 //! From the engine's reasons to [`io::Error`], with the kinds a kernel's sockets give.
 use host::Error;
 use proto::{
-    AcceptError, Barrier, CloseReason, ConnectError, ListenError, OptionError, ReadError, UrgentError,
+    AcceptError, CloseReason, ConnectError, ListenError, OptionError, ReadError, RejectRoute, UrgentError,
     WriteError,
 };
 use std::io::{self, ErrorKind};
@@ -12,8 +12,8 @@ pub(crate) fn connect(error: Error<ConnectError>) -> io::Error {
         ConnectError::AddrInUse => ErrorKind::AddrInUse,
         ConnectError::AddrNotAvailable | ConnectError::NoPorts => ErrorKind::AddrNotAvailable,
         ConnectError::Unreachable => ErrorKind::NetworkUnreachable,
-        ConnectError::Barred(Barrier::Prohibit) => ErrorKind::PermissionDenied,
-        ConnectError::Barred(_) => ErrorKind::HostUnreachable,
+        ConnectError::Rejected(RejectRoute::Prohibit) => ErrorKind::PermissionDenied,
+        ConnectError::Rejected(_) => ErrorKind::HostUnreachable,
         ConnectError::InvalidPeer => ErrorKind::InvalidInput,
         ConnectError::FastOpenDisabled => ErrorKind::Unsupported,
         ConnectError::TooMany => ErrorKind::OutOfMemory,

@@ -7,7 +7,7 @@ use crate::sockets::Sockets;
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use proto::{
-    Barrier, ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, Repair, SocketOptions,
+    ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, RejectRoute, Repair, SocketOptions,
     State, fastopen,
 };
 
@@ -257,9 +257,9 @@ fn of_connect(error: ConnectError) -> Errno {
         }
         ConnectError::Unreachable | ConnectError::InvalidPeer => Errno::ENETUNREACH,
         // Linux's `fib_props`.
-        ConnectError::Barred(Barrier::Blackhole) => Errno::EINVAL,
-        ConnectError::Barred(Barrier::Unreachable) => Errno::EHOSTUNREACH,
-        ConnectError::Barred(Barrier::Prohibit) => Errno::EACCES,
+        ConnectError::Rejected(RejectRoute::Blackhole) => Errno::EINVAL,
+        ConnectError::Rejected(RejectRoute::Unreachable) => Errno::EHOSTUNREACH,
+        ConnectError::Rejected(RejectRoute::Prohibit) => Errno::EACCES,
         ConnectError::FastOpenDisabled => Errno::EOPNOTSUPP,
         ConnectError::TooMany => Errno::EAGAIN,
         _ => Errno::EINVAL,

@@ -295,9 +295,9 @@ settings! {
     /// A reduction starts from the congestion window, and a time-out amid a recovery adds none; otherwise from what is in flight, and it
     /// does (RFC 5681 §3.1, §4.3).
     reduce_from_cwnd: bool = "firstbyte.reduce_from_cwnd", ours false, linux true, range _,
-    /// Whether the application or the path limits the rate is asked when the application writes: it does if less than a segment waits, and
-    /// the window has room. Otherwise after each transmission and acknowledgement, if nothing waits.
-    lull_at_writes: bool = "firstbyte.lull_at_writes", ours false, linux true, range _,
+    /// The connection is found to be app-limited when the application writes: if less than a segment waits, and the congestion window has
+    /// room. Otherwise after each transmission and acknowledgement, if nothing waits.
+    app_limited_at_writes: bool = "firstbyte.app_limited_at_writes", ours false, linux true, range _,
     /// What an acknowledgement shows amid fast recovery, that it was spurious, counts only when nothing that went again is on its way: until
     /// then nothing more does. Otherwise at once (RFC 4015 §3).
     undo_needs_quiet: bool = "firstbyte.undo_needs_quiet", ours false, linux true, range _,

@@ -1,5 +1,5 @@
 //! Why a verb failed and how a connection ended, as values and as sentences.
-use crate::Barrier;
+use crate::RejectRoute;
 use core::error::Error;
 use core::fmt::{self, Display};
 
@@ -14,7 +14,7 @@ pub enum ConnectError {
     /// No local address of that family: the peer cannot be reached.
     Unreachable,
     /// A route keeps us from the peer.
-    Barred(Barrier),
+    Rejected(RejectRoute),
     /// Every ephemeral port towards this peer is in use.
     NoPorts,
     /// The peer's address or port is not one to connect to (unspecified, multicast, port 0).
@@ -111,10 +111,10 @@ impl Display for ConnectError {
             ConnectError::Unreachable => {
                 "this stack has no address of the peer's family (IPv4 or IPv6); add one"
             }
-            ConnectError::Barred(Barrier::Prohibit) => {
+            ConnectError::Rejected(RejectRoute::Prohibit) => {
                 "a route of this stack says that the peer is prohibited; remove the route"
             }
-            ConnectError::Barred(_) => {
+            ConnectError::Rejected(_) => {
                 "a route of this stack says that the peer is not to be reached; remove the route"
             }
             ConnectError::NoPorts => {

@@ -96,7 +96,7 @@ pub use info::{
 pub use md5::{MD5_KEY_MAX, Md5Key, Md5Keys};
 pub use paths::{PathRecord, Paths, PathsError, VerdictRecord};
 pub use port_set::PortSet;
-pub use route::{Barrier, Metric, RouteError, RouteMetrics, parse_route, show_route};
+pub use route::{Metric, RejectRoute, RouteError, RouteMetrics, parse_route, show_route};
 pub use saved::{Repair, SavedConnection, Windows};
 pub use socket_options::{OptionError, PathMtuDiscovery, SocketOption, SocketOptions};
 #[cfg(debug_assertions)]

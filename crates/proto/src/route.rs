@@ -30,14 +30,14 @@ pub struct Metric {
     pub locked: bool,
 }
 
-/// A route that leads nowhere, on purpose, in `ip route`'s words.
+/// What a reject route does with packets, in `ip route`'s words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Barrier {
-    /// What would go there is lost without a word.
+pub enum RejectRoute {
+    /// Packets are dropped silently.
     Blackhole,
-    /// The destination is said to be unreachable.
+    /// The destination is reported as unreachable.
     Unreachable,
-    /// It is said to be forbidden.
+    /// The destination is reported as administratively prohibited.
     Prohibit,
 }
 
@@ -51,8 +51,8 @@ pub enum Barrier {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteMetrics {
-    /// Nothing goes there: connects fail, and who comes from there is not answered. Connections there are go on.
-    pub barrier: Option<Barrier>,
+    /// A reject route: connects to its destinations fail, and packets from there are not answered. Open connections continue.
+    pub reject: Option<RejectRoute>,
     /// Largest packet, bytes. Locked: ICMP errors do not lower it.
     pub mtu: Option<Metric>,
     /// MSS to tell the peer, bytes, where the MTU has room for it.
@@ -164,10 +164,10 @@ impl RouteTable {
         lengths.map(|(length, _)| Network::new(peer, *length)).find_map(|network| self.routes.get(&network))
     }
 
-    /// What keeps packets from `peer`.
+    /// The reject route that `peer` matches, if any.
     #[inline]
-    pub(crate) fn barrier(&self, peer: Addr) -> Option<Barrier> {
-        self.lookup(peer).and_then(|route| route.metrics.barrier)
+    pub(crate) fn reject_route(&self, peer: Addr) -> Option<RejectRoute> {
+        self.lookup(peer).and_then(|route| route.metrics.reject)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Network, RouteMetrics)> {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use core::net::SocketAddr;
 use core::time::Duration;
 use proto::{
-    Barrier, ConnId, ConnectError, ConnectOptions, Events, FastOpen, Instant, ListenOptions, ReadError,
+    ConnId, ConnectError, ConnectOptions, Events, FastOpen, Instant, ListenOptions, ReadError, RejectRoute,
     SocketId, WriteError,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -353,8 +353,8 @@ fn errno(error: ConnectError) -> &'static str {
     match error {
         ConnectError::AddrInUse | ConnectError::AddrNotAvailable | ConnectError::NoPorts => "EADDRNOTAVAIL",
         ConnectError::Unreachable | ConnectError::InvalidPeer => "ENETUNREACH",
-        ConnectError::Barred(Barrier::Unreachable) => "EHOSTUNREACH",
-        ConnectError::Barred(Barrier::Prohibit) => "EACCES",
+        ConnectError::Rejected(RejectRoute::Unreachable) => "EHOSTUNREACH",
+        ConnectError::Rejected(RejectRoute::Prohibit) => "EACCES",
         ConnectError::FastOpenDisabled => "EOPNOTSUPP",
         ConnectError::TooMany => "EAGAIN",
         _ => "EINVAL",

@@ -1,6 +1,6 @@
 //! Routes as text: `10.0.0.0/8 initcwnd 20 ssthresh lock 12`, the words of iproute2.
 
-use super::{Barrier, Metric, RouteMetrics};
+use super::{Metric, RejectRoute, RouteMetrics};
 use crate::CongestionControl;
 use crate::config::{parse_value, show_value};
 use crate::fast_open::Network;
@@ -62,7 +62,7 @@ impl fmt::Display for Network {
 /// [`RouteError`] says which word is wrong.
 pub fn parse_route(text: &str) -> Result<(Network, RouteMetrics), RouteError> {
     let mut words = text.split_whitespace().peekable();
-    let kind = words.next_if(|word| BARRIERS.iter().any(|(name, _)| name == word));
+    let kind = words.next_if(|word| REJECT_ROUTES.iter().any(|(name, _)| name == word));
     let network = words.next().ok_or_else(|| RouteError("a route begins with its prefix".into()))?.parse()?;
     let rest: Vec<&str> = kind.into_iter().chain(words).collect();
     Ok((network, rest.join(" ").parse()?))
@@ -70,23 +70,23 @@ pub fn parse_route(text: &str) -> Result<(Network, RouteMetrics), RouteError> {
 
 /// The line that [`parse_route`] reads.
 pub fn show_route(network: &Network, metrics: &RouteMetrics) -> String {
-    let kind = metrics.barrier.map_or(String::new(), |barrier| format!("{} ", word_of(barrier)));
-    let rest = RouteMetrics { barrier: None, ..*metrics }.to_string();
+    let kind = metrics.reject.map_or(String::new(), |reject| format!("{} ", word_of(reject)));
+    let rest = RouteMetrics { reject: None, ..*metrics }.to_string();
     format!("{kind}{network} {rest}").trim_end().to_owned()
 }
 
 /// Types of routes.
-const BARRIERS: [(&str, Barrier); 3] = [
-    ("blackhole", Barrier::Blackhole),
-    ("unreachable", Barrier::Unreachable),
-    ("prohibit", Barrier::Prohibit),
+const REJECT_ROUTES: [(&str, RejectRoute); 3] = [
+    ("blackhole", RejectRoute::Blackhole),
+    ("unreachable", RejectRoute::Unreachable),
+    ("prohibit", RejectRoute::Prohibit),
 ];
 
-fn word_of(barrier: Barrier) -> &'static str {
-    match barrier {
-        Barrier::Blackhole => "blackhole",
-        Barrier::Unreachable => "unreachable",
-        Barrier::Prohibit => "prohibit",
+fn word_of(reject: RejectRoute) -> &'static str {
+    match reject {
+        RejectRoute::Blackhole => "blackhole",
+        RejectRoute::Unreachable => "unreachable",
+        RejectRoute::Prohibit => "prohibit",
     }
 }
 
@@ -105,9 +105,9 @@ impl FromStr for RouteMetrics {
 impl RouteMetrics {
     fn take(&mut self, name: &str, words: &mut SplitWhitespace<'_>) -> Result<(), RouteError> {
         match name {
-            "blackhole" => self.barrier = Some(Barrier::Blackhole),
-            "unreachable" => self.barrier = Some(Barrier::Unreachable),
-            "prohibit" => self.barrier = Some(Barrier::Prohibit),
+            "blackhole" => self.reject = Some(RejectRoute::Blackhole),
+            "unreachable" => self.reject = Some(RejectRoute::Unreachable),
+            "prohibit" => self.reject = Some(RejectRoute::Prohibit),
             "mtu" => self.mtu = Some(metric(name, words, 552..=65_535)?),
             "advmss" => self.advmss = Some(number(name, words, 88..=65_495)? as u16),
             "initcwnd" => self.initcwnd = Some(number(name, words, 1..=65_535)?),
@@ -173,7 +173,7 @@ impl fmt::Display for RouteMetrics {
         };
         let flag = |name: &str, set: bool| set.then(|| format!("{name} 1"));
         let words = [
-            self.barrier.map(|barrier| word_of(barrier).to_owned()),
+            self.reject.map(|reject| word_of(reject).to_owned()),
             lockable("mtu", self.mtu),
             self.advmss.map(|bytes| format!("advmss {bytes}")),
             self.initcwnd.map(|segments| format!("initcwnd {segments}")),

@@ -66,7 +66,7 @@ impl Stack {
     }
 
     fn answer_echo(&mut self, now: Instant, request: &IpHeader, ident: u16, seq: u16, data: &[u8]) {
-        if self.routes.barrier(request.src).is_some() {
+        if self.routes.reject_route(request.src).is_some() {
             self.shared.counters.ip_out_no_routes += 1;
             return self.drops.count(DropReason::NoRoute);
         }

@@ -281,7 +281,7 @@ impl Stack {
         if self.is_martian(now, tuple.local, tuple.peer) {
             return;
         }
-        if self.routes.barrier(tuple.peer).is_some() {
+        if self.routes.reject_route(tuple.peer).is_some() {
             return self.cannot_answer(&tuple);
         }
         if let Some(index) = self.time_wait.find(hash, &tuple) {

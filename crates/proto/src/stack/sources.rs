@@ -1,7 +1,7 @@
 //! Where packets may come from: the reverse path filter (RFC 3704, Linux's `rp_filter`), and sources that cannot be right.
 //!
 //! Asked of whatever belongs to no connection, as Linux does, whose connections remember the way (early demultiplexing), and to no
-//! half-open request, of which the SYN was asked. A stack has one device, so the way back is always the way a packet came, unless a route is a barrier.
+//! half-open request, of which the SYN was asked. A stack has one device, so the way back is always the way a packet came, unless its route rejects packets.
 
 use super::Stack;
 use crate::trace::Traced;
@@ -52,7 +52,7 @@ impl Stack {
     #[inline(always)]
     pub(super) fn is_martian(&mut self, now: Instant, local: Addr, peer: Addr) -> bool {
         let is_usual = matches!(peer.v4_bytes(), Some([1..=126 | 128..=223, ..]));
-        !(is_usual && self.routes.barrier(peer).is_none()) && self.is_strange(now, local, peer)
+        !(is_usual && self.routes.reject_route(peer).is_none()) && self.is_strange(now, local, peer)
     }
 
     /// Checks in full a source that may be martian, and counts and traces it if it is.
@@ -76,7 +76,9 @@ impl Stack {
 
     /// Of IPv4 alone, as in Linux.
     fn fails_reverse_path(&self, peer: Addr) -> bool {
-        self.routes.barrier(peer).is_some() && peer.is_v4() && self.shared.config.reverse_path_filter() > 0
+        self.routes.reject_route(peer).is_some()
+            && peer.is_v4()
+            && self.shared.config.reverse_path_filter() > 0
     }
 }
 

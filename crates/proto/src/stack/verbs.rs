@@ -250,8 +250,8 @@ impl Stack {
         if peer.port() == 0 || peer_addr.is_unspecified() || peer_addr.is_multicast() {
             return Err(ConnectError::InvalidPeer);
         }
-        if let Some(barrier) = self.routes.barrier(peer_addr) {
-            return Err(ConnectError::Barred(barrier));
+        if let Some(reject) = self.routes.reject_route(peer_addr) {
+            return Err(ConnectError::Rejected(reject));
         }
         let wanted =
             options.local.filter(|local| !local.ip().is_unspecified()).map(|local| Addr::from(local.ip()));

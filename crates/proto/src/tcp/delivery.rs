@@ -23,22 +23,22 @@ pub(crate) struct Snapshot {
     first_sent_at: u32,
     /// Bytes held to be lost before it was sent, modulo 2³².
     lost: u32,
-    /// Bytes that were in flight with it, and [`LULL`].
+    /// Bytes that were in flight with it, and [`APP_LIMITED`].
     tx_in_flight: u32,
 }
 
 const _: () = assert!(size_of::<Snapshot>() <= 20);
 
 /// The application may have limited the rate. (No flight has so many bytes, nor lasts so many microseconds.)
-const LULL: u32 = 1 << 31;
+const APP_LIMITED: u32 = 1 << 31;
 
 impl Snapshot {
     fn app_limited(&self) -> bool {
-        self.tx_in_flight & LULL != 0
+        self.tx_in_flight & APP_LIMITED != 0
     }
 
     fn tx_in_flight(&self) -> u32 {
-        self.tx_in_flight & !LULL
+        self.tx_in_flight & !APP_LIMITED
     }
 }
 
@@ -118,7 +118,8 @@ pub(crate) struct LostSegment {
 pub(crate) struct Delivery {
     /// Bytes acknowledged, modulo 2³².
     delivered: u32,
-    /// The last sample worth telling: one of a lull only if none without is lower. Bytes, and microseconds (0: none) with [`LULL`].
+    /// The last sample that is reported: an app-limited one only if it is higher than the last that is not. Bytes, and microseconds (0:
+    /// none) with [`APP_LIMITED`].
     best: (u32, u32),
 }
 
@@ -132,8 +133,9 @@ pub(super) struct Flight {
     lost: u32,
     delivered_at: u32,
     first_sent_at: u32,
-    /// The value of [`Delivery::delivered`] beyond which nothing was sent in a lull; counts while `lull`.
-    lull_end: u32,
+    /// While `app_limited`: the value of [`Delivery::delivered`] from which on no packet was sent app-limited (C.app_limited of the
+    /// rate-sample draft).
+    app_limited_until: u32,
     /// Bytes newly acknowledged; of them the segment sent last: when, and its snapshot.
     news: u32,
     newest_sent_at: u32,
@@ -141,7 +143,7 @@ pub(super) struct Flight {
     newest_once: bool,
     /// Runs of bytes that `news` is made of; 255: or more.
     runs: u8,
-    lull: bool,
+    app_limited: bool,
 }
 
 /// The segment by which a sample is taken: that sent last, in microseconds modulo 2³², and what was held to be lost by now.
@@ -158,13 +160,13 @@ impl Flight {
         lost: 0,
         delivered_at: 0,
         first_sent_at: 0,
-        lull_end: 0,
+        app_limited_until: 0,
         news: 0,
         newest_sent_at: 0,
         newest: Snapshot { delivered: 0, delivered_at: 0, first_sent_at: 0, lost: 0, tx_in_flight: 0 },
         newest_once: false,
         runs: 0,
-        lull: true,
+        app_limited: true,
     };
 
     /// The next segment is sent with nothing in flight.
@@ -173,13 +175,13 @@ impl Flight {
         self.delivered_at = micros(now);
     }
 
-    /// Samples of what is sent now are marked.
-    pub(super) fn is_lull(&self) -> bool {
-        self.lull
+    /// Whether rate samples of what is sent now are marked app-limited.
+    pub(super) fn is_app_limited(&self) -> bool {
+        self.app_limited
     }
 
-    pub(super) fn end_lull(&mut self) {
-        self.lull = false;
+    pub(super) fn clear_app_limited(&mut self) {
+        self.app_limited = false;
     }
 
     /// When something was last delivered, or the flight began; not in the future of `now`.
@@ -236,7 +238,7 @@ impl Flight {
 impl Delivery {
     /// What is written next waits for nothing but the application: everything before it is acknowledged.
     pub(super) fn new_flight(&self) -> Flight {
-        Flight { lull_end: self.delivered, ..Flight::FIRST }
+        Flight { app_limited_until: self.delivered, ..Flight::FIRST }
     }
 
     /// For a segment that is sent now, and with which so many bytes are in flight.
@@ -246,14 +248,14 @@ impl Delivery {
             delivered_at: flight.delivered_at,
             first_sent_at: flight.first_sent_at,
             lost: flight.lost,
-            tx_in_flight: in_flight.min(LULL - 1) | if flight.lull { LULL } else { 0 },
+            tx_in_flight: in_flight.min(APP_LIMITED - 1) | if flight.app_limited { APP_LIMITED } else { 0 },
         }
     }
 
-    /// Nothing more waits to be sent though the window has room; so much is in flight, bytes.
-    pub(super) fn lull(&self, flight: &mut Flight, in_flight: u32) {
-        flight.lull = true;
-        flight.lull_end = self.delivered.wrapping_add(in_flight);
+    /// Marks what is sent until the `in_flight` bytes are delivered: nothing waits to be sent though the window has room.
+    pub(super) fn set_app_limited(&self, flight: &mut Flight, in_flight: u32) {
+        flight.app_limited = true;
+        flight.app_limited_until = self.delivered.wrapping_add(in_flight);
     }
 
     /// A segment is acknowledged for the first time (cumulatively or by SACK).
@@ -278,7 +280,7 @@ impl Delivery {
         self.delivered = self.delivered.wrapping_add(bytes);
         if let Some(flight) = flight {
             flight.delivered_at = micros(now);
-            flight.lull &= !is_before(flight.lull_end, self.delivered);
+            flight.app_limited &= !is_before(flight.app_limited_until, self.delivered);
         }
     }
 
@@ -310,7 +312,7 @@ impl Delivery {
         }
         flight.delivered_at = micros(now);
         flight.first_sent_at = flight.newest_sent_at;
-        flight.lull &= !is_before(flight.lull_end, self.delivered);
+        flight.app_limited &= !is_before(flight.app_limited_until, self.delivered);
         let newest = Newest {
             sent_at: flight.newest_sent_at,
             once: flight.newest_once,
@@ -363,17 +365,21 @@ impl Delivery {
             rtt: newest.once.then_some(rtt),
         };
         if let Some(rate) = sample.rate() {
-            let lull = if rate.app_limited { LULL } else { 0 };
+            let app_limited = if rate.app_limited { APP_LIMITED } else { 0 };
             // Which of the two is greater is as good as random: chosen without a branch.
             let yields = rate.app_limited && self.best().is_some_and(|best| !rate.is_at_least(&best));
-            self.best = if yields { self.best } else { (rate.delivered, rate.micros.min(LULL - 1) | lull) };
+            self.best = if yields {
+                self.best
+            } else {
+                (rate.delivered, rate.micros.min(APP_LIMITED - 1) | app_limited)
+            };
         }
         sample
     }
 
     pub(crate) fn best(&self) -> Option<Rate> {
-        let (delivered, micros) = (self.best.0, self.best.1 & !LULL);
-        (micros > 0).then_some(Rate { delivered, micros, app_limited: self.best.1 & LULL != 0 })
+        let (delivered, micros) = (self.best.0, self.best.1 & !APP_LIMITED);
+        (micros > 0).then_some(Rate { delivered, micros, app_limited: self.best.1 & APP_LIMITED != 0 })
     }
 }
 
@@ -438,20 +444,24 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_of_a_lull_is_marked_and_replaces_none_that_is_higher() {
+    fn an_app_limited_sample_is_marked_and_replaces_none_that_is_higher() {
         let (mut delivery, mut flight) = (Delivery::default(), Flight::FIRST);
-        let mut exchange = |ms: u64, segments: u32, lull: bool| {
+        let mut exchange = |ms: u64, segments: u32, app_limited: bool| {
             flight.begin(at(ms));
             let snapshot = delivery.snapshot(&flight, segments * MSS);
-            if lull {
-                delivery.lull(&mut flight, segments * MSS);
+            if app_limited {
+                delivery.set_app_limited(&mut flight, segments * MSS);
             }
             delivery.note(&mut flight, (segments * MSS, at(ms), true), &snapshot);
             let sample = delivery.take_sample(&mut flight, at(ms + 100), 0).unwrap();
             (sample.app_limited, delivery.best().unwrap().per_second())
         };
-        assert_eq!(exchange(0, 10, false), (true, 100_000), "the first is always of a lull");
-        assert_eq!(exchange(200, 5, true), (false, 50_000), "marked is what is sent after the lull began");
+        assert_eq!(exchange(0, 10, false), (true, 100_000), "the first is always app-limited");
+        assert_eq!(
+            exchange(200, 5, true),
+            (false, 50_000),
+            "marked is what is sent after the sender became app-limited"
+        );
         assert_eq!(exchange(400, 2, true), (true, 50_000));
         assert_eq!(exchange(600, 8, true), (true, 80_000));
         assert_eq!(exchange(800, 3, false), (true, 80_000));

@@ -112,7 +112,7 @@ impl Connection {
         if self.snd.flight_size() > 0 || self.snd.nxt.before(self.snd.max) {
             return;
         }
-        let app_limited = self.snd.queue.is_lull();
+        let app_limited = self.snd.queue.is_app_limited();
         let written_after = !self.snd.queue.round().has_begun();
         self.snd.queue.begin_flight(cx.now);
         let idle = self.window_use.idle(cx.now);
@@ -142,7 +142,7 @@ impl Connection {
     pub(super) fn data_left(&mut self, cx: &Context, bytes: u32, flight_size: u32, again: bool) {
         self.pace(cx, bytes);
         let in_flight = self.recovery.pipe(flight_size);
-        self.note_lull_amid(cx, in_flight);
+        self.check_app_limited_after_ack(cx, in_flight);
         if again {
             return self.window_use.sent_again(cx.now);
         }
@@ -186,22 +186,24 @@ impl Connection {
         }
     }
 
-    /// Unless only writes tell of lulls (`lull_at_writes`): nothing waits to be sent, and the window has room for a segment.
+    /// Marks the connection app-limited if nothing waits to be sent and the congestion window has room for a segment. With
+    /// `app_limited_at_writes` only writes do so.
     #[inline]
-    fn note_lull_amid(&mut self, cx: &Context, in_flight: u32) {
-        if !cx.config.lull_at_writes && self.unsent() == 0 {
-            self.note_lull(in_flight, self.smss().into());
+    fn check_app_limited_after_ack(&mut self, cx: &Context, in_flight: u32) {
+        if !cx.config.app_limited_at_writes && self.unsent() == 0 {
+            self.check_app_limited(in_flight, self.smss().into());
         }
     }
 
-    /// Nothing waits to be sent. If the window has `room`, rates measured from now on are the application's.
+    /// Nothing waits to be sent: marks the connection app-limited if the congestion window has `room`, so that rates measured from now on
+    /// are known to be the application's.
     #[inline]
-    pub(super) fn note_lull(&mut self, in_flight: u32, room: u32) {
+    pub(super) fn check_app_limited(&mut self, in_flight: u32, room: u32) {
         if self.recovery.resending_waits() {
             return;
         }
         if in_flight.saturating_add(room) <= self.congestion_window() {
-            self.snd.queue.lull(in_flight);
+            self.snd.queue.set_app_limited(in_flight);
         }
     }
 
@@ -226,9 +228,9 @@ impl Connection {
         let window_full = self.snd.queue.round().was_full();
         self.tell_rate(now, &rate, in_flight, window_full);
         if self.congestion.holds_back() {
-            self.snd.queue.lull(in_flight);
+            self.snd.queue.set_app_limited(in_flight);
         }
-        self.note_lull_amid(cx, in_flight);
+        self.check_app_limited_after_ack(cx, in_flight);
     }
 
     #[inline(always)]

@@ -3,10 +3,10 @@
 //! A [`TxSegment`] is formed at write, up to the size goal, and split on demand, so that each one is either wholly sent or wholly
 //! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
 
+mod app_limited;
 mod join;
 mod kinds;
 mod lone;
-mod lull;
 mod marked;
 mod marking;
 mod refused;

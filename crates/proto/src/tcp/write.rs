@@ -91,7 +91,7 @@ impl Connection {
 
     #[inline(always)]
     fn takes_whole(&self, cx: &Context, len: u32) -> bool {
-        let Config { write_by_segment, lull_at_writes, tcp_notsent_lowat, .. } = cx.config;
+        let Config { write_by_segment, app_limited_at_writes, tcp_notsent_lowat, .. } = cx.config;
         // Whatever options there may be to tell, a segment takes so much.
         let segment = self.smss().saturating_sub(TCP_OPTIONS_MAX as u16);
         let may_go = len > 0
@@ -101,7 +101,7 @@ impl Connection {
         let is_quiet = self.snd.queue.is_vacant()
             && (self.handshake.is_none() || self.leaves_room_in_syn_ack(len))
             && !self.timers.is_set(Timer::Retransmit);
-        let as_usual = !(write_by_segment || lull_at_writes)
+        let as_usual = !(write_by_segment || app_limited_at_writes)
             && tcp_notsent_lowat == u32::MAX
             && !cx.memory.is_exhausted();
         may_go && is_quiet && as_usual && self.takes_fast_paths(cx)
@@ -119,8 +119,8 @@ impl Connection {
 
     /// A write begins, of segments that grow to `goal`.
     pub(crate) fn before_write(&mut self, config: &Config, goal: u32) {
-        if config.lull_at_writes && self.unsent() < u32::from(self.smss()) {
-            self.note_lull(self.pipe(), 1);
+        if config.app_limited_at_writes && self.unsent() < u32::from(self.smss()) {
+            self.check_app_limited(self.pipe(), 1);
         }
         if self.snd.nagle.contains(Nagle::PUSH) && self.unsent() == 0 {
             // What was pushed has gone.

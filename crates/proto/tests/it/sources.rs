@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use proto::*;
 use wire::{Icmp, IpHeader, protocol};
 
-fn barred(settings: &[(&str, &str)], kind: &str) -> Peer {
+fn with_reject_route(settings: &[(&str, &str)], kind: &str) -> Peer {
     let mut p = Peer::ours();
     p.stack.set_device_name("eth7");
     for (name, value) in settings {
@@ -30,7 +30,7 @@ fn the_filter_is_the_greater_of_all_and_the_devices() {
             let (all_text, own_text) = (all.to_string(), own.to_string());
             let settings =
                 [("net.ipv4.conf.all.rp_filter", &*all_text), ("net.ipv4.conf.eth7.rp_filter", &*own_text)];
-            let mut p = barred(&settings, "unreachable");
+            let mut p = with_reject_route(&settings, "unreachable");
             p.send("S 0 win 65535 <mss 1000>");
             p.expect_nothing();
             let filtered = all > 0 || own > 0;
@@ -80,7 +80,7 @@ fn ipv6_is_not_filtered_but_not_answered_either() {
 #[test]
 fn an_echo_from_without_a_way_back_is_not_answered() {
     for (filter, expected) in [("0", (0, 1, 0)), ("2", (1, 0, 0))] {
-        let mut p = barred(&[("net.ipv4.conf.eth7.rp_filter", filter)], "unreachable");
+        let mut p = with_reject_route(&[("net.ipv4.conf.eth7.rp_filter", filter)], "unreachable");
         let request = Icmp::EchoRequest { ident: 1, seq: 2, data: b"ping" };
         let (from, to) = (p.remote.ip().into(), p.local.ip().into());
         let mut body = vec![0; request.emit_len()];
@@ -105,7 +105,7 @@ fn martians_are_told_of_where_they_shall_be() {
     ];
     for (settings, told) in cases {
         let settings = [settings, &[("net.ipv4.conf.all.rp_filter", "1")]].concat();
-        let mut p = barred(&settings, "unreachable");
+        let mut p = with_reject_route(&settings, "unreachable");
         p.stack.set_trace(TraceMask::MARTIAN);
         p.send("S 0 win 65535 <mss 1000>");
         let lines: Vec<TraceEvent> = std::iter::from_fn(|| p.stack.poll_trace()).collect();
@@ -136,14 +136,14 @@ fn only_the_device_that_is_there_has_settings() {
 #[test]
 fn a_route_may_keep_us_from_connecting() {
     let kinds = [
-        ("blackhole", Barrier::Blackhole),
-        ("unreachable", Barrier::Unreachable),
-        ("prohibit", Barrier::Prohibit),
+        ("blackhole", RejectRoute::Blackhole),
+        ("unreachable", RejectRoute::Unreachable),
+        ("prohibit", RejectRoute::Prohibit),
     ];
-    for (kind, barrier) in kinds {
-        let mut p = barred(&[], kind);
+    for (kind, reject) in kinds {
+        let mut p = with_reject_route(&[], kind);
         let refused = p.stack.connect(p.now, p.remote, ConnectOptions::default());
-        assert_eq!(refused, Err(ConnectError::Barred(barrier)));
+        assert_eq!(refused, Err(ConnectError::Rejected(reject)));
         assert_eq!(p.stack.counters().active_opens, 0);
         // A longer prefix leads on.
         p.remote.set_ip("10.0.0.3".parse().unwrap());

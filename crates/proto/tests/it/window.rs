@@ -354,7 +354,7 @@ fn delivery(p: &Peer, id: ConnId) -> (Option<u64>, bool) {
     (info.delivery_rate, info.delivery_rate_app_limited)
 }
 
-/// Ten segments per round trip of 100 ms, marked as the application's as long as it has only begun; then a lull, which may only raise
+/// Ten segments per round trip of 100 ms, marked as app-limited as long as it has only begun; then an app-limited phase, which may only raise
 /// the rate.
 #[test]
 fn the_delivery_rate_is_the_paths_not_the_applications() {
@@ -372,7 +372,7 @@ fn the_delivery_rate_is_the_paths_not_the_applications() {
     assert_eq!(p.sent_now().len(), 12, "everything");
     p.now = p.now + Duration::from_millis(100);
     p.send("A 1 ack 40001 win 65535");
-    assert_eq!(delivery(&p, id), (Some(120_000), false), "the lull began behind these");
+    assert_eq!(delivery(&p, id), (Some(120_000), false), "these were sent before it became app-limited");
     for _ in 0..3 {
         p.write(id, b"x");
         p.sent_now();

@@ -306,7 +306,7 @@ fn configs() -> Vec<Config> {
         Config { tcp_congestion_control: CongestionControl::Reno, acks_use_window: true, ..ours() },
         Config { tcp_congestion_control: CongestionControl::Vegas, peer_window_shrinks: false, ..ours() },
         Config { cubic_by_segments: true, count_segments: true, ..ours() },
-        Config { tcp_wmem: [4096, 9_000, 20_000], lull_at_writes: true, ..ours() },
+        Config { tcp_wmem: [4096, 9_000, 20_000], app_limited_at_writes: true, ..ours() },
         Config { rtt_of_first: true, rtt_variation: crate::RttVariation::Windowed, ..ours() },
         Config {
             new_data_sets_probe: true,

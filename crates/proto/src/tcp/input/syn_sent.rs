@@ -222,7 +222,7 @@ impl Connection {
         let sent = self.snd.max.earliest(self.snd.queue.end());
         if sent.after(self.snd.una) {
             self.snd.skip_to_max();
-            self.snd.queue.end_lull();
+            self.snd.queue.clear_app_limited();
             self.lose_everything(cx);
         }
     }

@@ -81,8 +81,8 @@ impl Connection {
     fn put_in_flight(&mut self, cx: &Context, nxt: SeqNum, (in_flight, cwnd): (u32, u32), rto: u64) {
         let (smss, una, alone) = (u32::from(self.smss()), self.snd.una, self.snd.una == self.snd.nxt);
         (self.snd.nxt, self.snd.max) = (nxt, nxt);
-        if !cx.config.lull_at_writes && in_flight.saturating_add(smss) <= cwnd {
-            self.snd.queue.lull(in_flight);
+        if !cx.config.app_limited_at_writes && in_flight.saturating_add(smss) <= cwnd {
+            self.snd.queue.set_app_limited(in_flight);
         }
         let ssthresh = self.congestion.ssthresh();
         let sent = Sent { now: cx.now, una, nxt, in_flight, outstanding: in_flight, cwnd, ssthresh, smss };
