@@ -85,9 +85,12 @@ pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
     let probed = account.sent_since_heard >= retries;
     let oldest = account.oldest_sent().map_or(Duration::ZERO, |sent| at.since(sent)).max(account.stuck(*at));
     let stuck = borne.is_some_and(|borne| oldest + late >= borne);
+    // Out of memory it takes its window back (Linux's `ICSK_ACK_NOMEM`): what the peer has sent lies beyond it, and with it the numbers of every
+    // acknowledgement.
+    let deaf = has_no_room(end.counters) && account.sent_since_progress >= retries;
     let unheard = end.configs.iter().any(|config| config.resend_into_closed_window)
         && account.silence(*at) + late >= 2 * end.rto_max();
-    account.progress_at.is_some() && (probed || stuck || unheard)
+    account.progress_at.is_some() && (probed || stuck || deaf || unheard)
 }
 
 /// R2 of a SYN, or of the SYN-ACK of one who has been accepted already.
