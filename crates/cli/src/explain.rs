@@ -1,8 +1,9 @@
 //! `firstbyte explain`: does Fast Open work between here and a server, and if not, who broke it.
 //!
 //! - `explain/kernel.rs`: visits by the kernel's sockets; with `--tun`, `probe` sends SYNs of its own instead;
-//! - `explain/report.rs`: what was seen and what it means, as text and as JSON.
+//! - `explain/report.rs`: what was seen and what it means, as text and as JSON; `explain/page.rs`: as a page for a browser.
 mod kernel;
+mod page;
 mod report;
 
 pub(crate) use kernel::{cookie as known_cookie, visits};
@@ -17,13 +18,14 @@ use probe::{Cause, Ends, Probe, Prober, Verdict};
 use report::Report;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Say whether TCP Fast Open works between here and a server, and if not, who broke it, from a few SYNs of different forms.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  firstbyte explain example.org\n  firstbyte explain --dry-run 192.0.2.1:443\n  sudo firstbyte explain --tun firstbyte2 --address 10.79.0.2/24 192.0.2.1\n\n\
+    after_help = "Example:\n  firstbyte explain example.org\n  firstbyte explain --dry-run 192.0.2.1:443\n  sudo firstbyte explain --tun firstbyte2 --address 10.79.0.2/24 192.0.2.1 --html page.html\n\n\
                   Without --tun the kernel's sockets are used: no rights are needed, but the kernel decides what its SYNs are like.\n\
                   With --tun they are our own, from an address of our own: the kernel must forward (net.ipv4.ip_forward = 1), and\n\
                   masquerade the address where the server does not know the way back.\n\n\
@@ -57,6 +59,9 @@ pub(crate) struct ExplainArgs {
     /// JSON instead of text.
     #[arg(long)]
     json: bool,
+    /// Beside the text, one page for a browser: the verdict, the visits as ladders of packets.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    html: Option<PathBuf>,
 }
 
 /// A name or an address, and a port.
@@ -74,16 +79,21 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     if args.dry_run {
         return print(&plan(args));
     }
-    let mut all_work = true;
+    let mut reports = Vec::new();
     for server in args.servers()? {
         let report = match &args.tun {
             Some(name) => own(args, name, server)?,
             None => visits(server, &args.request.0)
                 .map(|visits| Report::new(server, "the kernel's sockets".to_owned(), visits))?,
         };
-        all_work &= matches!(report.verdict.cause, Cause::Works | Cause::WorksSmall);
         print(&if args.json { report.json() + "\n" } else { report.text() })?;
+        reports.push(report);
     }
+    if let Some(path) = &args.html {
+        let page = page::document(&args.target, &reports).to_html();
+        std::fs::write(path, page).map_err(|error| Failure::file("write", path, &error))?;
+    }
+    let all_work = reports.iter().all(Report::works);
     Ok(ExitCode::from(u8::from(!all_work)))
 }
 

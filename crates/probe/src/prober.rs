@@ -129,20 +129,7 @@ impl<D: Device> Prober<D> {
     pub fn visit(&mut self, probe: Probe) -> io::Result<Visit> {
         let mut connection = self.begin(probe);
         let begun = Instant::now();
-        let mut visit = Visit {
-            probe,
-            syns: 0,
-            fell_back: false,
-            answer: Answer::Nothing,
-            answered_ms: None,
-            sent: connection.data.len(),
-            acknowledged: 0,
-            cookie: None,
-            agreed: None,
-            first_byte_ms: None,
-            segments: 0,
-            reply: 0,
-        };
+        let mut visit = Visit::new(probe, connection.data.len());
         let mut arrival = None;
         while arrival.is_none() && visit.syns < SYNS_MAX {
             // As Linux: the last try is one that no middlebox can have anything against.

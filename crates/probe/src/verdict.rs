@@ -27,12 +27,16 @@ pub enum Cause {
     KeyDiffers,
     /// Of two visits with one cookie, one was refused.
     KeysDiffer,
+    /// The cookie was refused and a new one given, which was taken.
+    KeyChanged,
     /// The cookie was given, and the data with it is ignored.
     Ignored,
     /// The server takes data without any cookie, and gives none.
     WithoutCookie,
     /// The data was taken, and the reply never comes.
     Stalls,
+    /// This host's kernel has a cookie and sends neither it nor data: it pauses Fast Open.
+    Paused,
 }
 
 /// The verdict.
@@ -52,6 +56,14 @@ pub struct Verdict {
     pub saves_ms: Option<f64>,
 }
 
+impl Cause {
+    /// Does data go with SYNs, whatever there is to say beside?
+    #[must_use]
+    pub fn works(self) -> bool {
+        matches!(self, Cause::Works | Cause::WorksSmall | Cause::KeyChanged)
+    }
+}
+
 impl Verdict {
     /// Of what was seen.
     pub fn of(visits: &[Visit]) -> Verdict {
@@ -65,8 +77,7 @@ impl Verdict {
             fix: fix(cause).to_owned(),
             saves_ms: seen.saves(),
         };
-        let works = matches!(cause, Cause::Works | Cause::WorksSmall);
-        if let Some(saves) = verdict.saves_ms.filter(|saves| works && *saves > 0.0) {
+        if let Some(saves) = verdict.saves_ms.filter(|saves| cause.works() && *saves > 0.0) {
             verdict.sentence += &format!(" A visit saves {saves:.1} ms.");
         } else if let Some(costs) = verdict.saves_ms.filter(|saves| *saves < -100.0) {
             verdict.sentence +=
@@ -99,6 +110,9 @@ impl Seen<'_> {
         let Some(first) = self.of(Probe::Cookie) else {
             return if alone_taken { Cause::WithoutCookie } else { Cause::NotOffered };
         };
+        if first.sent == 0 {
+            return Cause::Paused;
+        }
         let again = self.of(Probe::CookieAgain);
         match first.answer {
             Answer::Reset => return Cause::DataReset,
@@ -106,6 +120,7 @@ impl Seen<'_> {
             _ => return Cause::DataDropped,
         }
         match (is_taken(first), again.map(is_taken)) {
+            (false, Some(true)) if first.cookie.is_some() => Cause::KeyChanged,
             (true, Some(false)) | (false, Some(true)) => Cause::KeysDiffer,
             (true, _) if first.reply == 0 && plain.reply > 0 => Cause::Stalls,
             (true, _) => match self.of(Probe::Big) {
@@ -245,8 +260,14 @@ fn sentence(cause: Cause) -> &'static str {
         Cause::KeysDiffer => {
             "One cookie is taken by one visit and refused by another: servers behind this address have different keys."
         }
+        Cause::KeyChanged => {
+            "Fast Open works. The cookie that this host had was of a former key of the server, which gave another."
+        }
         Cause::Ignored => "The server gave a cookie and ignores the data that comes with it.",
         Cause::WithoutCookie => "The server takes data with a SYN from anybody, and gives no cookies.",
+        Cause::Paused => {
+            "This host's kernel pauses Fast Open to every server, since connections that began with data were lost."
+        }
         Cause::Stalls => {
             "The SYN's data is taken, and then nothing comes any more: something drops the reply."
         }
@@ -262,7 +283,7 @@ fn fix(cause: Cause) -> &'static str {
         Cause::Unreachable => "Mend the path first: route, firewall, the server itself.",
         Cause::Refused => "Start the server, or name its port.",
         Cause::NotOffered => {
-            "At the server: sysctl -w net.ipv4.tcp_fastopen=3, and Fast Open in the program (nginx: listen 443 ssl fastopen=256). If it has both, a firewall on the path takes option 34 out."
+            "At the server: sysctl -w net.ipv4.tcp_fastopen=3, and Fast Open in the program (nginx: listen 443 ssl fastopen=256). If it has both: with tcp_syncookies=2, or while its Fast Open queue is full (TCPFastOpenListenOverflow), Linux gives no cookie; else a firewall on the path takes option 34 out."
         }
         Cause::OptionDropped | Cause::DataDropped => {
             "Let the firewall pass it. Until then switch Fast Open off in the client: each connection waits a second and more."
@@ -274,11 +295,17 @@ fn fix(cause: Cause) -> &'static str {
         Cause::KeysDiffer => {
             "Give every server behind the balancer the same key: net.ipv4.tcp_fastopen_key, or TCP_FASTOPEN_KEY of the program."
         }
+        Cause::KeyChanged => {
+            "Nothing, where the key was changed on purpose. Where this comes again and again, servers behind the address have different keys, or the key is lost with each restart: keep the former one as the backup (`firstbyte fleet rotate`)."
+        }
         Cause::Ignored => {
             "At the server: is tcp_syncookies 2, does TCPFastOpenListenOverflow grow (raise fastopen=), was Fast Open taken out of the listener? If not, a firewall takes the option out of SYNs with data."
         }
         Cause::WithoutCookie => {
             "Take bit 0x200 out of the server's tcp_fastopen, unless only trusted hosts reach it."
+        }
+        Cause::Paused => {
+            "Find who loses them: SYNs of our own (--tun) do not pause, and TCPFastOpenBlackhole counts how often it came to that. The pause ends by itself; net.ipv4.tcp_fastopen_blackhole_timeout_sec=0 switches it off."
         }
         Cause::Stalls => {
             "A firewall forgets connections that begin with data: mend it, or switch Fast Open off in the client."
@@ -293,18 +320,15 @@ mod tests {
     fn visit(probe: Probe, change: impl FnOnce(&mut Visit)) -> Visit {
         let sent = if probe.has_data() { 30 } else { 0 };
         let mut visit = Visit {
-            probe,
             syns: 1,
-            fell_back: false,
             answer: Answer::SynAck,
             answered_ms: Some(40.0),
-            sent,
             acknowledged: if probe.needs_cookie() { sent } else { 0 },
             cookie: (probe == Probe::Request).then(|| "0102030405060708".to_owned()),
-            agreed: None,
             first_byte_ms: Some(if probe.needs_cookie() { 40.0 } else { 80.0 }),
             segments: 1,
             reply: 100,
+            ..Visit::new(probe, sent)
         };
         change(&mut visit);
         visit
@@ -329,6 +353,10 @@ mod tests {
         assert_eq!(cause(Probe::CookieAgain, |visit| visit.acknowledged = 0), Cause::KeysDiffer);
         assert_eq!(cause(Probe::Cookie, |visit| visit.reply = 0), Cause::Stalls);
         assert_eq!(cause(Probe::Big, lost), Cause::WorksSmall);
+        let refused_once =
+            |visit: &mut Visit| (visit.acknowledged, visit.cookie) = (0, Some("09".to_owned()));
+        assert_eq!(cause(Probe::Cookie, refused_once), Cause::KeyChanged);
+        assert_eq!(cause(Probe::Cookie, |visit| (visit.sent, visit.acknowledged) = (0, 0)), Cause::Paused);
         let refused = |cookie: Option<&str>| {
             let visits = [Probe::Plain, Probe::Request, Probe::Cookie, Probe::CookieAgain].map(|probe| {
                 visit(probe, |visit| {

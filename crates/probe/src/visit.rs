@@ -32,6 +32,27 @@ pub struct Visit {
     pub reply: usize,
 }
 
+impl Visit {
+    /// Of a probe whose SYN carries `sent` bytes of data, before anything was sent or came back.
+    #[must_use]
+    pub fn new(probe: Probe, sent: usize) -> Visit {
+        Visit {
+            probe,
+            syns: 0,
+            fell_back: false,
+            answer: Answer::Nothing,
+            answered_ms: None,
+            sent,
+            acknowledged: 0,
+            cookie: None,
+            agreed: None,
+            first_byte_ms: None,
+            segments: 0,
+            reply: 0,
+        }
+    }
+}
+
 /// What answered a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

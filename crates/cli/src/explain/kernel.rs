@@ -16,6 +16,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 /// MSG_FASTOPEN (include/linux/socket.h).
 const FAST_OPEN: u32 = 0x2000_0000;
+/// A SYN is sent again after so long (TCP_TIMEOUT_INIT).
+const SYN_TIMEOUT: Duration = Duration::from_secs(1);
+/// TFO_SYN_RETRANSMITTED of `tcpi_fastopen_client_fail` (include/uapi/linux/tcp.h).
+const SYN_RETRANSMITTED: u8 = 3;
 /// TCPI_OPT_*: timestamps, SACK, window scale, ECN, SYN data acknowledged (include/uapi/linux/tcp.h).
 const TIMESTAMPS: u8 = 1;
 const SACK: u8 = 2;
@@ -54,20 +58,7 @@ fn visit(probe: Probe, server: SocketAddr, request: &[u8]) -> Result<Visit, Fail
     };
     let answered = begun.elapsed();
     let sent = if probe.has_data() { request.len() } else { 0 };
-    let mut visit = Visit {
-        probe,
-        syns: 1,
-        fell_back: false,
-        answer: Answer::SynAck,
-        answered_ms: None,
-        sent,
-        acknowledged: 0,
-        cookie: None,
-        agreed: None,
-        first_byte_ms: None,
-        segments: 0,
-        reply: 0,
-    };
+    let mut visit = Visit { syns: 1, answer: Answer::SynAck, ..Visit::new(probe, sent) };
     let mut stream = match opened {
         Ok(stream) => stream,
         Err(error) => {
@@ -95,10 +86,23 @@ fn visit(probe: Probe, server: SocketAddr, request: &[u8]) -> Result<Visit, Fail
         visit.answered_ms = Some(millis(answered));
     }
     if let Some(info) = info(&stream) {
-        // 3: the SYN was sent again (TFO_SYN_RETRANSMITTED).
-        visit.fell_back = info.fastopen_client_fail == 3;
-        visit.syns += if visit.fell_back || visit.reply == 0 { info.total_retrans as usize } else { 0 };
+        visit.fell_back = match probe {
+            // That the kernel has no cookie is all it says of a request; the SYN's time-out shows in what it took.
+            Probe::Request => {
+                info.total_retrans > 0 && cookie(server).is_none() && begun.elapsed() > SYN_TIMEOUT
+            }
+            _ => info.fastopen_client_fail == SYN_RETRANSMITTED,
+        };
         visit.acknowledged = if info.options & SYN_DATA != 0 { sent } else { 0 };
+        // Data in a SYN is acknowledged, or the kernel says why not; neither holds where the SYN had none (tcp_fastopen_cookie_check while
+        // Fast Open pauses).
+        if sent > 0 && visit.acknowledged == 0 && info.fastopen_client_fail == 0 {
+            visit.sent = 0;
+        }
+        // What else may have been sent again is the request, where it was not in the SYN.
+        if visit.fell_back || visit.reply == 0 || visit.acknowledged > 0 {
+            visit.syns += info.total_retrans as usize;
+        }
         visit.agreed = Some(agreed(&info));
         if probe != Probe::Plain && info.rtt > 0 {
             visit.answered_ms = Some(f64::from(info.min_rtt.min(info.rtt)) / 1000.0);

@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 /// Of one address of a server.
 #[derive(Debug)]
 pub(super) struct Report {
-    server: SocketAddr,
-    by: String,
-    visits: Vec<Visit>,
+    pub(super) server: SocketAddr,
+    pub(super) by: String,
+    pub(super) visits: Vec<Visit>,
     pub(super) verdict: Verdict,
     /// Who answered SYNs with data of a small hop limit.
     pub(super) hops: Vec<(u8, Answer)>,
@@ -22,6 +22,11 @@ impl Report {
     pub(super) fn new(server: SocketAddr, by: String, visits: Vec<Visit>) -> Report {
         let verdict = Verdict::of(&visits);
         Report { server, by, visits, verdict, hops: Vec::new(), packets: None }
+    }
+
+    /// Does Fast Open work?
+    pub(super) fn works(&self) -> bool {
+        self.verdict.cause.works()
     }
 
     /// For a person.
@@ -44,11 +49,7 @@ impl Report {
             text += "\nSYNs with data, by their hop limit:\n";
         }
         for (limit, answer) in &self.hops {
-            text += &match answer {
-                Answer::Expired(router) => format!("  {limit}: {router} has seen it\n"),
-                Answer::Nothing => format!("  {limit}: lost before, or at a router that says nothing\n"),
-                _ => format!("  {limit}: the server has answered\n"),
-            };
+            text += &format!("  {limit}: {}\n", hop(answer));
         }
         if !verdict.deduced.is_empty() {
             text += "\nWhat follows from it:\n";
@@ -72,16 +73,18 @@ impl Report {
     }
 }
 
+/// How far a SYN of a small hop limit came.
+pub(super) fn hop(answer: &Answer) -> String {
+    match answer {
+        Answer::Expired(router) => format!("{router} has seen it"),
+        Answer::Nothing => "lost before, or at a router that says nothing".to_owned(),
+        _ => "the server has answered".to_owned(),
+    }
+}
+
 fn row(visit: &Visit) -> String {
     let millis = |time: Option<f64>| time.map_or("-".to_owned(), |time| format!("{time:.1} ms"));
-    let answer = match visit.answer {
-        Answer::SynAck if visit.fell_back => "plain only",
-        Answer::SynAck => "SYN-ACK",
-        Answer::Reset => "reset",
-        Answer::Nothing => "none",
-        Answer::TooBig(..) => "too big",
-        Answer::Unreachable(_) | Answer::Expired(_) => "ICMP",
-    };
+    let answer = answer(visit);
     let taken =
         if visit.sent > 0 { format!("{}/{}", visit.acknowledged, visit.sent) } else { "-".to_owned() };
     let line = format!(
@@ -93,4 +96,16 @@ fn row(visit: &Visit) -> String {
         millis(visit.first_byte_ms),
     );
     line.trim_end().to_owned() + "\n"
+}
+
+/// What answered, in two words.
+pub(super) fn answer(visit: &Visit) -> &'static str {
+    match visit.answer {
+        Answer::SynAck if visit.fell_back => "plain only",
+        Answer::SynAck => "SYN-ACK",
+        Answer::Reset => "reset",
+        Answer::Nothing => "none",
+        Answer::TooBig(..) => "too big",
+        Answer::Unreachable(_) | Answer::Expired(_) => "ICMP",
+    }
 }

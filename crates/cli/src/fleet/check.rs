@@ -6,7 +6,7 @@ use crate::serve::key::read;
 use crate::terminal::print;
 use clap::Args;
 use firstbyte::KeyRing;
-use probe::{Cause, Verdict, Visit};
+use probe::{Verdict, Visit};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -40,7 +40,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
         let visits = visits(server, REQUEST)?;
         let verdict = Verdict::of(&visits);
         let key = ring.as_ref().and_then(|ring| key(ring, server, &visits));
-        fine &= matches!(verdict.cause, Cause::Works | Cause::WorksSmall);
+        fine &= verdict.cause.works();
         fine &= ring.is_none() || key.is_some_and(|key| key != "neither key");
         print(&if args.json {
             format!("{}\n", json!({ "server": server, "verdict": verdict, "key": key }))

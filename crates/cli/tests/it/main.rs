@@ -4,6 +4,7 @@ mod arguments;
 mod doctor;
 mod ending;
 mod explain;
+mod explain_paths;
 mod fleet;
 mod get;
 mod hostile;
