@@ -3,7 +3,7 @@
 //! `connection` holds the parts: `send_queue` over `send_blocks`, `receiver` with `receive_buffer` and `window_space`, `autotune` (how
 //! large buffers are), `segment_size` (how large segments are), `mtu_search` (how large they may be),
 //! `congestion` (how much) with `rate` and `window_use` (what it hears), `recovery` (what is lost), `delivery` (how fast), `limits` (what
-//! holds it back), `tcp_info` (what can be seen), `pacer` (when), `burst` (how much at once), `patience` (for how long), `ecn`,
+//! holds it back), `tcp_info` (what can be seen), `pacer` (when), `burst` (how much at once), `retry_limits` (for how long: R1, R2), `ecn`,
 //! `timers`, `handshake`, `beginning`, `fresh` (what all begin with), `reports` (what became of bytes), `rerouted` (another route), `special` (state of what few use), `moments`,
 //! `negotiation`, `state`. `input` reads in the order of RFC 9293 §3.10.7, `output` decides which one segment goes now,
 //! `fast_open_client` judges what became of Fast Open. Whom a segment belongs to is not decided here (see `stack`).
@@ -33,7 +33,6 @@ mod ordered;
 pub(crate) mod output;
 mod pacer;
 mod packets;
-mod patience;
 pub(crate) mod payload;
 mod plain;
 mod prune;
@@ -45,6 +44,7 @@ mod recovery;
 mod repair;
 pub(crate) mod reports;
 mod rerouted;
+mod retry_limits;
 mod segment_size;
 pub(crate) mod send_blocks;
 pub(crate) mod send_queue;

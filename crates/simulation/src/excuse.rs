@@ -3,7 +3,7 @@
 //! An end that did not hear everything needs one of these. Each says in the standard's words why TCP may, or must, give up there; an end
 //! without an excuse is a failure. What the streams carry is never excused.
 
-mod patience;
+mod retry_limits;
 
 use crate::scenario::{Opt, Scenario, Step};
 use crate::world::{Account, CLIENT, Fate, SERVER};
@@ -72,8 +72,8 @@ pub const EXCUSES: &[Excuse] = &[
         words: "RFC 9293 §3.8.3: R2 (tcp_retries2, tcp_rto_max_ms), RFC 5482: the user timeout; so long, or so often, nothing was answered",
         applies: |facts, side| {
             gave_up(facts, side)
-                && patience::was_hindered(facts, side)
-                && patience::is_data_given_up(facts, side)
+                && retry_limits::was_hindered(facts, side)
+                && retry_limits::is_data_given_up(facts, side)
         },
     },
     Excuse {
@@ -81,8 +81,8 @@ pub const EXCUSES: &[Excuse] = &[
         words: "RFC 9293 §3.8.3: R2 of a SYN (tcp_syn_retries, tcp_synack_retries, rto_initial); so long, or so often, it went unanswered",
         applies: |facts, side| {
             gave_up(facts, side)
-                && patience::was_hindered(facts, side)
-                && patience::is_opening_given_up(facts, side)
+                && retry_limits::was_hindered(facts, side)
+                && retry_limits::is_opening_given_up(facts, side)
         },
     },
     Excuse {
@@ -91,8 +91,8 @@ pub const EXCUSES: &[Excuse] = &[
                 perhaps since the other end answers segments below its window no more often than tcp_invalid_ratelimit lets it",
         applies: |facts, side| {
             gave_up(facts, side)
-                && (patience::was_hindered(facts, side) || patience::is_probed_in_vain(facts, side))
-                && patience::is_keepalive_over(facts, side)
+                && (retry_limits::was_hindered(facts, side) || retry_limits::is_probed_in_vain(facts, side))
+                && retry_limits::is_keepalive_over(facts, side)
         },
     },
     Excuse {
@@ -128,8 +128,8 @@ pub const EXCUSES: &[Excuse] = &[
         applies: |facts, side| {
             let peer = &facts.sides[1 - side];
             peer.fate == Some(Fate::Complete)
-                && (peer.counters.abort_on_timeout > 0 && patience::is_orphan_given_up(facts, 1 - side)
-                    || patience::is_opening_given_up(facts, 1 - side))
+                && (peer.counters.abort_on_timeout > 0 && retry_limits::is_orphan_given_up(facts, 1 - side)
+                    || retry_limits::is_opening_given_up(facts, 1 - side))
         },
     },
     Excuse {

@@ -31,7 +31,7 @@ pub(super) struct Request {
     pub(super) ts_offset: u32,
     /// SYN-ACKs sent; 0 of one that came back as a SYN cookie.
     pub(super) transmissions: u8,
-    /// Of those, by the timer: a client that repeats its SYN does not use up our patience.
+    /// Of those, retransmitted by the timer: a client that repeats its SYN does not use up our retry limit.
     pub(super) timeouts: u8,
     pub(super) sent_at: Instant,
     /// When the first went, ms modulo 2³².

@@ -20,9 +20,9 @@ use super::ecn::EcnMode;
 use super::handshake::Handshake;
 use super::mtu_search::Next;
 use super::nagle::Nagle;
-use super::patience::{BASE, patience};
 use super::receiver::AckOwed;
 use super::recovery::{Phase, Purpose, Undo};
+use super::retry_limits::{BASE, retries_timeout};
 use super::send_queue::Sending;
 use super::tcp_info::{self, CaState};
 use super::timers::Timer;
@@ -448,7 +448,7 @@ impl Connection {
         self.counts(cx.now).timed_out(cx.now, first);
         self.suspect_stall(cx);
         let silence = self.recovery.silence(cx.now);
-        if self.timeouts > 1 && silence >= patience(cx.config.tcp_retries1, BASE, self.rtt.max_rto()) {
+        if self.timeouts > 1 && silence >= retries_timeout(cx.config.tcp_retries1, BASE, self.rtt.max_rto()) {
             self.suspect_large_packets(cx);
         }
         if self.gives_up_on_data(cx, silence) {

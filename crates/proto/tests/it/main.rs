@@ -16,7 +16,7 @@
 //! | `limits`, `buffers`, `memory` | what keeps a sender back; how large buffers are; what all of them may take |
 //! | `habits`, `records`, `bursts`, `delayed_ack` | what small segments wait for; push, records, how much may wait; large bursts; what ACKs wait for |
 //! | `expiry` | many timers that end at once |
-//! | `keepalive`, `user_timeout`, `urgent`, `options` | silence; patience; the urgent pointer; what else an application may ask of a connection |
+//! | `keepalive`, `user_timeout`, `urgent`, `options` | silence; the user timeout; the urgent pointer; what else an application may ask of a connection |
 //! | `counters`, `snmp`, `tcp_info`, `trace` | what can be seen |
 //! | `strangers` | how many answers those get who have no connection, and what they cannot learn by them |
 //! | `moving` | connections that go from one stack to another |

@@ -95,7 +95,7 @@ fn a_syn_is_sent_again_by_the_schedule_and_given_up_after_131_seconds() {
 
 /// L-SYN-1 (the rows of 2, 5 and 6 retries were measured on Linux 6.18): retries, linear time-outs, when SYNs are sent, and when
 /// `connect` fails. The linear time-outs
-/// add retries, not patience.
+/// add retries, not time.
 #[test]
 fn when_a_connect_fails() {
     let rows: [(u32, u32, &[u64], u64); 6] = [
@@ -166,7 +166,7 @@ fn a_syn_ack_is_sent_again_by_the_schedule_and_the_request_dropped_at_63_seconds
     assert_eq!(p.stack.counters().syn_retrans, 5);
 }
 
-/// The client's own repetitions ask for the SYN-ACK again; they do not use up the server's patience.
+/// The client's own repetitions ask for the SYN-ACK again; they do not count towards the server's retry limit.
 #[test]
 fn a_repeated_syn_gets_the_syn_ack_again() {
     let mut p = Peer::ours();

@@ -6,8 +6,8 @@ use crate::tcp::connection::{Connection, Context};
 use crate::tcp::ecn::ecn_of_syn;
 use crate::tcp::handshake::{ActiveOpen, Handshake, PassiveOpen};
 use crate::tcp::negotiation;
-use crate::tcp::patience::patience;
 use crate::tcp::receiver::AckOwed;
+use crate::tcp::retry_limits::retries_timeout;
 use crate::tcp::send_queue::Sending;
 use crate::tcp::timers::Timer;
 use crate::tcp::window_space::{Space, first_field};
@@ -171,7 +171,7 @@ impl Connection {
         let retries = self.options.syn_retries.map_or(cx.config.tcp_syn_retries, u32::from);
         let limit = retries + cx.config.tcp_syn_linear_timeouts;
         // The linear time-outs come on top of the retries, but not of their time, which therefore ends a connect with few retries.
-        let longest = patience(retries, cx.config.rto_initial, self.rtt.max_rto());
+        let longest = retries_timeout(retries, cx.config.rto_initial, self.rtt.max_rto());
         let longest = self.options.user_timeout().unwrap_or(longest);
         let late = self.timeouts > 0 && cx.now.since(active.first_sent_at) >= longest;
         if late || u32::from(self.timeouts) >= limit {

@@ -1,5 +1,5 @@
-//! For how long an end must have waited before it may give up: the least that any of its settings and options asks for, over the whole of
-//! its life, as either may change in the middle.
+//! Retry limits (R1, R2): how long an end must have waited before it may give up. It is the least that any of its settings and options
+//! asks for over the whole life of the connection, as either may change in the middle.
 
 use super::{Facts, Side};
 use crate::scenario::{Opt, Step};
@@ -66,8 +66,8 @@ impl Side<'_> {
     }
 }
 
-/// R2 of data (RFC 9293 §3.8.3): so long it has gone unanswered, or the peer has kept its window closed without a word, or the application's own
-/// patience is over.
+/// R2 of data (RFC 9293 §3.8.3): so long it has gone unanswered, or the peer has kept its window closed without a word, or the
+/// application's user timeout is over.
 pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
     let end = &facts.sides[side];
     let Some((at, account)) = &end.over else { return false };

@@ -1,40 +1,44 @@
-//! How long silence is borne: RFC 1122's R2, in Linux's way of counting.
+//! Retry limits: when a connection whose peer does not answer is given up (R2 of RFC 9293 §3.8.3), counted as Linux counts.
 //!
-//! The settings are numbers of retransmissions, but what they mean is a time: what that many take if the first comes after 200 ms
-//! (of SYNs: the initial time-out) and each time-out doubles. So a path with a large or small time-out of its own is given up
-//! after as long as any other, at its first time-out beyond.
+//! > "When the number of transmissions of the same segment reaches a threshold R2 greater than R1, close the connection."
 //!
-//! At R1, which comes before (`tcp_retries1`), the network layer should look for another route. Here there is one, but perhaps it carries
-//! smaller packets: `mtu_search`.
+//! The settings are numbers of retransmissions, but each stands for a time: as long as that many retransmissions take if the first comes
+//! after 200 ms (of a SYN: after the initial time-out) and each time-out doubles ([`retries_timeout`]). So a connection whose path has
+//! a longer or shorter time-out is given up after the same time as any other, at its first time-out beyond.
+//!
+//! At R1 (`tcp_retries1`), which comes before R2, the network layer should look for another route. A stack has one way out, but
+//! perhaps it carries smaller packets only: see `mtu_search`.
 
 use super::connection::{Connection, Context};
 use super::timers::Timer;
 use crate::{CloseReason, Config, Instant};
 use core::time::Duration;
 
-/// The time-out that the doubling starts from (Linux's `TCP_RTO_MIN`).
+/// The first time-out from which the doubling is counted (Linux's `TCP_RTO_MIN`).
 pub(super) const BASE: Duration = Duration::from_millis(200);
-/// No wait is shorter: Linux's jiffy, where it counts a thousand a second.
+/// The shortest wait until a user timeout: Linux's jiffy, with 1000 a second.
 const TICK: Duration = Duration::from_millis(1);
-/// An orphan's retransmissions with `tcp_orphan_retries` 0.
+/// Retransmissions of an orphaned connection with `tcp_orphan_retries` 0.
 const ORPHAN_RETRIES: u32 = 8;
 
-/// What `retries` retransmissions take whose time-outs double from `base` up to `most`.
-pub(super) fn patience(retries: u32, base: Duration, most: Duration) -> Duration {
+/// How long `retries` retransmissions take whose time-outs double from `base` up to `most` (Linux's `tcp_model_timeout`).
+pub(super) fn retries_timeout(retries: u32, base: Duration, most: Duration) -> Duration {
     let base = base.max(Duration::from_millis(1)).min(most);
     let doublings = (most.as_millis() / base.as_millis()).max(1).ilog2();
     let doubled = base.saturating_mul((2 << retries.min(doublings)) - 1);
     doubled + most.saturating_mul(retries.saturating_sub(doublings))
 }
 
-/// Retransmissions of a connection that nobody holds. `alive`: its time-out has not reached its greatest.
+/// How many retransmissions an orphaned connection has. `alive`: its time-out has not reached its greatest; `warned`: ICMP has reported
+/// an error.
 fn orphan_retries(config: &Config, alive: bool, warned: bool) -> u32 {
     let retries = if warned && !alive { 0 } else { config.tcp_orphan_retries };
     if retries == 0 && alive { ORPHAN_RETRIES } else { retries }
 }
 
 impl Connection {
-    /// Data went unanswered once more, `silence` after the first time-out. True: the connection has ended.
+    /// Ends the connection if R2 has passed for its data: the retransmission timer has fired again, `silence` after it first did. True: it
+    /// has ended.
     pub(super) fn gives_up_on_data(&mut self, cx: &mut Context, silence: Duration) -> bool {
         if self.orphan && self.is_one_orphan_too_many(cx) {
             return true;
@@ -44,14 +48,15 @@ impl Connection {
         } else {
             cx.config.tcp_retries2
         };
-        let most = self.options.user_timeout().unwrap_or_else(|| patience(retries, BASE, self.rtt.max_rto()));
+        let most =
+            self.options.user_timeout().unwrap_or_else(|| retries_timeout(retries, BASE, self.rtt.max_rto()));
         let expired = self.timeouts > 1 && silence >= most;
         self.end_if(cx, expired)
     }
 
-    /// The window was closed over what is in flight, and that is retransmitted: a peer that answers may keep it closed as long as it likes, one that is
-    /// not heard any more for twice the greatest time-out is gone. What the application bears counts in any case (Linux's
-    /// `tcp_rtx_probe0_timed_out`). True: the connection has ended.
+    /// Ends the connection if the peer has closed its window over data in flight, and does not answer the retransmissions: one that answers
+    /// may keep the window closed for as long as it likes, one that has not been heard for twice the greatest time-out is gone. The user
+    /// timeout counts in any case (Linux's `tcp_rtx_probe0_timed_out`). True: it has ended.
     pub(super) fn gives_up_on_closed_window(&mut self, cx: &mut Context) -> bool {
         let since_first =
             self.snd.queue.oldest_sent_at().map_or(Duration::ZERO, |sent_at| cx.now.since(sent_at));
@@ -66,8 +71,7 @@ impl Connection {
         self.end_if(cx, expired)
     }
 
-    /// The retransmission timer, just started, fires no later than the application wants to be told (Linux's
-    /// `tcp_clamp_rto_to_user_timeout`).
+    /// Brings the retransmission timer, just started, forward to the user timeout (Linux's `tcp_clamp_rto_to_user_timeout`).
     pub(super) fn hasten_rto(&mut self, now: Instant, silence: Duration) {
         if let Some(most) = self.options.user_timeout() {
             let at = now + most.saturating_sub(silence).max(TICK);
@@ -75,7 +79,7 @@ impl Connection {
         }
     }
 
-    /// Time since the first probe of a window that is closed. Kept only for an application that wants to be told of it.
+    /// Time since the first probe of a closed window. Kept only with a user timeout.
     fn probing(&mut self, now: Instant) -> Duration {
         if self.options.user_timeout().is_none() {
             return Duration::ZERO;
@@ -97,9 +101,9 @@ impl Connection {
         }
     }
 
-    /// A window probe is due. A peer that answers them may keep the window closed as long as it likes (RFC 9293 §3.8.6.1), but not
-    /// that of a connection which nobody holds: that one ends when the back-off has reached its greatest. This is the `probes`th in a row.
-    /// True: it has ended.
+    /// Ends the connection if the `probes`th window probe in a row, which is due, is one too many. A peer that answers probes may keep the
+    /// window closed for as long as it likes: "the sending TCP peer MUST allow the connection to stay open" (RFC 9293 §3.8.6.1, MUST-37). An
+    /// orphaned connection ends when the back-off has reached its greatest. True: it has ended.
     pub(super) fn gives_up_probing(&mut self, cx: &mut Context, probes: u8) -> bool {
         let probing = self.probing(cx.now);
         if self.options.user_timeout().is_some_and(|most| probing >= most) {
@@ -124,8 +128,8 @@ impl Connection {
         expired
     }
 
-    /// While there are (nearly) too many orphans, those that do badly go first: a silent one counts double, one that ICMP calls
-    /// unreachable double again (Linux's `tcp_out_of_resources`).
+    /// Ends an orphaned connection while there are (nearly) too many of them, those that do badly first: one whose peer is silent counts
+    /// double, one that ICMP calls unreachable double again (Linux's `tcp_out_of_resources`).
     fn is_one_orphan_too_many(&mut self, cx: &mut Context) -> bool {
         let penalty = u32::from(self.rtt.is_exhausted()) + u32::from(self.soft_error.is_some());
         let too_many = cx.orphans.saturating_mul(1 << penalty) > cx.config.tcp_max_orphans
@@ -146,11 +150,11 @@ mod tests {
     #[test]
     fn the_times_of_linux() {
         let most = Duration::from_secs(120);
-        let ms = |retries, base| patience(retries, Duration::from_millis(base), most).as_millis();
+        let ms = |retries, base| retries_timeout(retries, Duration::from_millis(base), most).as_millis();
         assert_eq!((ms(15, 200), ms(8, 200), ms(0, 200)), (924_600, 102_200, 200));
         assert_eq!((ms(6, 1000), ms(5, 1000), ms(2, 1000)), (127_000, 63_000, 7_000));
         assert_eq!(ms(255, 200), 204_600 + 246 * 120_000);
-        assert_eq!(patience(3, Duration::ZERO, most).as_millis(), 15);
-        assert_eq!(patience(1, Duration::from_secs(500), most), Duration::from_secs(240));
+        assert_eq!(retries_timeout(3, Duration::ZERO, most).as_millis(), 15);
+        assert_eq!(retries_timeout(1, Duration::from_secs(500), most), Duration::from_secs(240));
     }
 }
