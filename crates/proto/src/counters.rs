@@ -149,7 +149,7 @@ counters! {
     prune_called = "PruneCalled";
     /// Of those, the ones that still take too much.
     rcv_pruned = "RcvPruned";
-    /// What came early was thrown away for its memory.
+    /// Data out of order was dropped to free memory.
     ofo_pruned = "OfoPruned";
     /// Runs of loosely packed payloads that were copied together.
     rcv_collapsed = "TCPRcvCollapsed";

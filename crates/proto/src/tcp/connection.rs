@@ -531,7 +531,7 @@ impl Connection {
         self.rcv.ack_owed = AckOwed::No;
         if !self.reset_due {
             // A reset still tells of it.
-            self.rcv.drop_early();
+            self.rcv.drop_out_of_order();
         }
         self.note_bytes_in_vain();
         self.snd.queue.clear();
@@ -548,7 +548,7 @@ impl Connection {
     pub(crate) fn finish(&mut self) {
         self.close_reason.get_or_insert(CloseReason::Finished);
         self.timers.stop_all();
-        self.rcv.drop_early();
+        self.rcv.drop_out_of_order();
         self.handshake = None;
         if self.parent.is_some() {
             self.parent_event.get_or_insert(ParentEvent::Closed);

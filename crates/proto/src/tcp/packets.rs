@@ -1,20 +1,20 @@
 //! A receive buffer that is counted packet by packet, as Linux counts it: what each takes with all its bookkeeping, not what its payload does
 //! ([`ReceiveAccounting::Packets`](crate::ReceiveAccounting)).
 //!
-//! Here is what is kept of each packet, and the sums. `window` is how large a window follows, `early` the packets beyond a gap and the
+//! Here is what is kept of each packet, and the sums. `window` is how large a window follows, `out_of_order` the packets beyond a gap and the
 //! blocks reported of them, `prune` what gives way when there is too much, `rounds` how the buffer grows. The bytes themselves lie in
 //! `receive_buffer` and `reassembly`. `input` is what happens when a segment comes.
 
 mod advertise;
-mod early;
 mod input;
 mod memory;
+mod out_of_order;
 mod prune;
 mod rounds;
 mod window;
 
-pub(crate) use early::Sacks;
 use memory::Allocation;
+pub(crate) use out_of_order::Sacks;
 pub(crate) use rounds::{Growth, Rounds};
 pub(crate) use window::Seen;
 
@@ -104,7 +104,7 @@ pub(crate) struct PacketSpace {
     /// In order, to be read.
     queue: VecDeque<Packet>,
     /// Beyond a gap, by their numbers.
-    early: BTreeMap<Ordered, Packet>,
+    out_of_order: BTreeMap<Ordered, Packet>,
     /// Packets that copying together may look at.
     collapsible: u32,
     pub(crate) sacks: Sacks,

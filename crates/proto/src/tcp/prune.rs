@@ -1,4 +1,4 @@
-//! A receive buffer that takes more memory than it may: loosely packed payloads are copied together, then what came early goes, and
+//! A receive buffer that takes more memory than it may: loosely packed payloads are copied together, then data out of order goes, and
 //! at last nothing more is taken in (Linux's `tcp_prune_queue`).
 //!
 //! The window is counted in payload, so this is for peers whose segments turn out to be smaller than those the window was made for,
@@ -73,18 +73,18 @@ impl Connection {
 impl Receiver {
     /// Bytes of memory held.
     pub(crate) fn memory(&self) -> u32 {
-        self.buffer.memory() + self.early.as_ref().map_or(0, |early| early.memory())
+        self.buffer.memory() + self.out_of_order.as_ref().map_or(0, |queue| queue.memory())
     }
 
     /// Takes less memory, at most `most` if possible without losing what is acknowledged.
     fn prune(&mut self, most: u32, counters: &mut Counters) {
         counters.prune_called += 1;
         counters.rcv_collapsed += u64::from(self.buffer.collapse());
-        if let Some(early) = &mut self.early {
-            counters.rcv_collapsed += u64::from(early.collapse());
+        if let Some(queue) = &mut self.out_of_order {
+            counters.rcv_collapsed += u64::from(queue.collapse());
         }
         if self.memory() > most && self.has_holes() {
-            self.forget_early();
+            self.forget_out_of_order();
             counters.ofo_pruned += 1;
         }
         counters.rcv_pruned += u64::from(self.memory() > most);

@@ -252,70 +252,70 @@ mod tests {
 
     const LIMIT: u32 = 1 << 20;
 
-    fn starts(early: &Reassembly, max: usize) -> Vec<u32> {
-        early.sack_blocks(max).iter().map(|(start, _)| start.0).collect()
+    fn starts(queue: &Reassembly, max: usize) -> Vec<u32> {
+        queue.sack_blocks(max).iter().map(|(start, _)| start.0).collect()
     }
 
     fn with_runs(starts: impl IntoIterator<Item = u32>) -> Reassembly {
-        let mut early = Reassembly::default();
+        let mut queue = Reassembly::default();
         for start in starts {
-            assert!(early.insert(SeqNum(start), Bytes::from_static(b"12345"), 5, LIMIT));
+            assert!(queue.insert(SeqNum(start), Bytes::from_static(b"12345"), 5, LIMIT));
         }
-        early
+        queue
     }
 
     #[test]
     fn pieces_fill_gaps_and_overlaps_are_cut() {
-        let mut early = Reassembly::default();
-        assert!(early.insert(SeqNum(10), Bytes::from_static(b"klmno"), 5, LIMIT));
-        assert!(early.insert(SeqNum(20), Bytes::from_static(b"uv"), 2, LIMIT));
-        assert!(early.insert(SeqNum(8), Bytes::from_static(b"ijKLMNOpqrstUVw"), 15, LIMIT));
-        assert_eq!(early.sack_blocks(4)[..], [(SeqNum(8), SeqNum(23))]);
-        let mut run = early.take(SeqNum(9)).expect("a run");
+        let mut queue = Reassembly::default();
+        assert!(queue.insert(SeqNum(10), Bytes::from_static(b"klmno"), 5, LIMIT));
+        assert!(queue.insert(SeqNum(20), Bytes::from_static(b"uv"), 2, LIMIT));
+        assert!(queue.insert(SeqNum(8), Bytes::from_static(b"ijKLMNOpqrstUVw"), 15, LIMIT));
+        assert_eq!(queue.sack_blocks(4)[..], [(SeqNum(8), SeqNum(23))]);
+        let mut run = queue.take(SeqNum(9)).expect("a run");
         let mut all = [0; 20];
         let len = run.read(&mut all, &mut Default::default());
         assert_eq!(&all[..len], b"jklmnopqrstuvw");
-        assert!(early.is_empty() && early.take(SeqNum(23)).is_none());
+        assert!(queue.is_empty() && queue.take(SeqNum(23)).is_none());
     }
 
     #[test]
     fn neighbours_become_one_run() {
-        let mut early = with_runs([10, 20]);
-        assert!(early.insert(SeqNum(15), Bytes::from_static(b"67890"), 5, LIMIT));
-        assert_eq!(early.sack_blocks(4)[..], [(SeqNum(10), SeqNum(25))]);
-        assert_eq!(early.take(SeqNum(10)).map(|run| run.len()), Some(15));
+        let mut queue = with_runs([10, 20]);
+        assert!(queue.insert(SeqNum(15), Bytes::from_static(b"67890"), 5, LIMIT));
+        assert_eq!(queue.sack_blocks(4)[..], [(SeqNum(10), SeqNum(25))]);
+        assert_eq!(queue.take(SeqNum(10)).map(|run| run.len()), Some(15));
     }
 
     #[test]
     fn the_run_that_grew_last_is_reported_first_and_the_others_in_that_order() {
-        let mut early = with_runs([10, 30, 50, 70]);
-        assert!(early.insert(SeqNum(35), Bytes::from_static(b"x"), 1, LIMIT));
-        early.reported(4);
-        assert_eq!(starts(&early, 3), [30, 70, 50]);
-        assert_eq!(starts(&early, 4), [30, 70, 50, 10]);
+        let mut queue = with_runs([10, 30, 50, 70]);
+        assert!(queue.insert(SeqNum(35), Bytes::from_static(b"x"), 1, LIMIT));
+        queue.reported(4);
+        assert_eq!(starts(&queue, 3), [30, 70, 50]);
+        assert_eq!(starts(&queue, 4), [30, 70, 50, 10]);
     }
 
     /// Seven runs of one batch need three acknowledgements of three blocks, and the last one begins with the last run.
     #[test]
     fn a_batch_of_runs_is_reported_whole() {
-        let mut early = with_runs((1..=7).map(|n| 10 * n));
-        assert_eq!(starts(&early, 3), [30, 20, 10]);
-        assert!(early.reported(3));
-        assert_eq!(starts(&early, 3), [60, 50, 40]);
-        assert!(early.reported(3));
-        assert_eq!(starts(&early, 3), [70, 60, 50]);
-        assert!(!early.reported(3));
-        assert_eq!(starts(&early, 3), [70, 60, 50]);
+        let mut queue = with_runs((1..=7).map(|n| 10 * n));
+        assert_eq!(starts(&queue, 3), [30, 20, 10]);
+        assert!(queue.reported(3));
+        assert_eq!(starts(&queue, 3), [60, 50, 40]);
+        assert!(queue.reported(3));
+        assert_eq!(starts(&queue, 3), [70, 60, 50]);
+        assert!(!queue.reported(3));
+        assert_eq!(starts(&queue, 3), [70, 60, 50]);
     }
 
     #[test]
     fn a_duplicate_takes_a_block() {
-        let mut early = with_runs([10, 20, 30]);
-        early.duplicate = Some((SeqNum(20), SeqNum(22)));
-        assert_eq!(starts(&early, 3), [20, 20, 10]);
-        assert!(early.reported(3));
-        assert_eq!(starts(&early, 3), [30, 20, 10]);
-        assert!(!early.reported(3));
+        let mut queue = with_runs([10, 20, 30]);
+        queue.duplicate = Some((SeqNum(20), SeqNum(22)));
+        assert_eq!(starts(&queue, 3), [20, 20, 10]);
+        assert!(queue.reported(3));
+        assert_eq!(starts(&queue, 3), [30, 20, 10]);
+        assert!(!queue.reported(3));
     }
 
     /// A window of full segments of which every other is missing fits; single bytes are refused long before their bookkeeping
@@ -323,10 +323,10 @@ mod tests {
     #[test]
     fn runs_are_bounded_by_the_buffer() {
         let kept = |len: u32, step: u32, limit: u32| {
-            let mut early = Reassembly::default();
+            let mut queue = Reassembly::default();
             let payload = Bytes::from(vec![0; len as usize]);
             let inserted = (0..limit / step)
-                .filter(|n| early.insert(SeqNum(n * step), payload.clone(), len as usize, limit))
+                .filter(|n| queue.insert(SeqNum(n * step), payload.clone(), len as usize, limit))
                 .count();
             (inserted as u32, limit / step)
         };

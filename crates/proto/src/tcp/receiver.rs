@@ -54,7 +54,7 @@ pub(crate) struct Receiver {
     pub(crate) space: Space,
     pub(crate) tuner: Option<Box<Tuner>>,
     pub(crate) buffer: ReceiveBuffer,
-    pub(super) early: Option<Box<Reassembly>>,
+    pub(super) out_of_order: Option<Box<Reassembly>>,
     pub(crate) bytes_received: u64,
 }
 
@@ -75,7 +75,7 @@ impl Receiver {
             space,
             tuner: None,
             buffer: ReceiveBuffer::default(),
-            early: None,
+            out_of_order: None,
             bytes_received: 0,
         }
     }
@@ -238,7 +238,12 @@ impl Receiver {
         self.last_data_at = now;
         if seq.after(self.nxt) {
             let truesize = payload.truesize();
-            self.early.get_or_insert_default().insert(seq, payload.into_bytes(), truesize, self.space.full());
+            self.out_of_order.get_or_insert_default().insert(
+                seq,
+                payload.into_bytes(),
+                truesize,
+                self.space.full(),
+            );
             self.ack_owed = AckOwed::Now;
             return 0;
         }
@@ -264,7 +269,7 @@ impl Receiver {
         let before = self.nxt;
         self.came_in_order(place.len());
         self.buffer.push_from(&mut packet.data, place, truesize, spare);
-        let filled = self.early.is_some() && self.fill_from_early();
+        let filled = self.out_of_order.is_some() && self.fill_from_out_of_order();
         if full > self.rcv_mss {
             self.rcv_mss = full;
             if let Space::Payload(space) = &mut self.space {
@@ -294,48 +299,48 @@ impl Receiver {
         self.bytes_received += len as u64;
     }
 
-    fn fill_from_early(&mut self) -> bool {
-        let Some(mut early) = self.early.take() else { return false };
-        let run = early.take(self.nxt);
+    fn fill_from_out_of_order(&mut self) -> bool {
+        let Some(mut queue) = self.out_of_order.take() else { return false };
+        let run = queue.take(self.nxt);
         let filled = run.is_some();
         if let Some(run) = run {
             self.nxt += run.len() as u32;
             self.bytes_received += run.len() as u64;
             self.buffer.append(run);
         }
-        let more = !early.has_no_text();
-        if !early.is_empty() {
-            self.early = Some(early);
+        let more = !queue.has_no_text();
+        if !queue.is_empty() {
+            self.out_of_order = Some(queue);
         }
         filled || more
     }
 
-    /// What came early and is in order now follows what waits to be read.
-    pub(super) fn join_early_text(&mut self) {
-        self.fill_from_early();
+    /// Moves data that is no longer out of order behind what waits to be read.
+    pub(super) fn join_out_of_order_text(&mut self) {
+        self.fill_from_out_of_order();
     }
 
-    /// What came early from this number on must come again.
-    pub(super) fn cut_early(&mut self, from: SeqNum) {
-        if let Some(early) = &mut self.early {
-            early.cut(from);
-            self.early.take_if(|early| early.is_empty());
+    /// Drops data out of order from this number on: the peer must send it again.
+    pub(super) fn cut_out_of_order(&mut self, from: SeqNum) {
+        if let Some(queue) = &mut self.out_of_order {
+            queue.cut(from);
+            self.out_of_order.take_if(|queue| queue.is_empty());
         }
     }
 
     /// Copies payloads together.
     pub(super) fn compact(&mut self) {
         self.buffer.collapse();
-        if let Some(early) = &mut self.early {
-            early.collapse();
+        if let Some(queue) = &mut self.out_of_order {
+            queue.collapse();
         }
     }
 
-    /// Number behind everything that came early.
-    pub(crate) fn early_end(&self) -> Option<SeqNum> {
+    /// Number behind everything that came out of order.
+    pub(crate) fn out_of_order_end(&self) -> Option<SeqNum> {
         match &self.space {
             Space::Packets(packets) => packets.sacks.end(),
-            Space::Payload(_) => self.early.as_ref()?.told_end(),
+            Space::Payload(_) => self.out_of_order.as_ref()?.told_end(),
         }
     }
 
@@ -348,14 +353,14 @@ impl Receiver {
             return self.take_fin();
         }
         if seq.after(self.nxt) {
-            self.early.get_or_insert_default().insert_fin(seq);
+            self.out_of_order.get_or_insert_default().insert_fin(seq);
         }
         false
     }
 
-    /// Does a FIN that came early now follow the data?
+    /// Whether a FIN that came out of order now follows the data.
     pub(crate) fn fin_in_order(&mut self) -> bool {
-        let follows = self.early.as_ref().is_some_and(|early| early.fin == Some(self.nxt));
+        let follows = self.out_of_order.as_ref().is_some_and(|queue| queue.fin == Some(self.nxt));
         follows && self.take_fin()
     }
 
@@ -363,9 +368,9 @@ impl Receiver {
     pub(super) fn take_fin(&mut self) -> bool {
         self.fin_received = true;
         self.nxt += 1;
-        if let Some(early) = &mut self.early {
-            early.forget_fin();
-            self.early.take_if(|early| early.is_empty());
+        if let Some(queue) = &mut self.out_of_order {
+            queue.forget_fin();
+            self.out_of_order.take_if(|queue| queue.is_empty());
         }
         true
     }
@@ -378,18 +383,18 @@ impl Receiver {
     /// Might a segment that begins at `seq` bring what came before? False: certainly not.
     #[inline]
     pub(crate) fn may_know(&self, seq: SeqNum) -> bool {
-        seq.before(self.nxt) || self.early.is_some()
+        seq.before(self.nxt) || self.out_of_order.is_some()
     }
 
     /// A FIN has come, and what is before it has not.
     #[inline]
     pub(crate) fn awaits_fin(&self) -> bool {
-        self.early.as_ref().is_some_and(|early| early.fin.is_some())
+        self.out_of_order.as_ref().is_some_and(|queue| queue.fin.is_some())
     }
 
     /// Everything that came was in order, none of it twice, and more may come.
     pub(crate) fn in_order(&self) -> bool {
-        self.early.is_none() && !self.fin_received
+        self.out_of_order.is_none() && !self.fin_received
     }
 
     /// Is this a full-sized segment of the peer, or several?
@@ -404,12 +409,13 @@ impl Receiver {
 
     /// Has something come that leaves a gap before it?
     pub(crate) fn has_holes(&self) -> bool {
-        self.early.is_some()
+        self.out_of_order.is_some()
     }
 
     /// Is there anything to report by SACK?
     pub(crate) fn has_blocks(&self) -> bool {
-        self.early.is_some() || matches!(&self.space, Space::Packets(packets) if !packets.sacks.is_empty())
+        self.out_of_order.is_some()
+            || matches!(&self.space, Space::Packets(packets) if !packets.sacks.is_empty())
     }
 
     /// SACK blocks to report, most recent first.
@@ -417,7 +423,7 @@ impl Receiver {
         match &self.space {
             Space::Packets(packets) => packets.sacks.told(max),
             Space::Payload(_) => {
-                self.early.as_ref().map_or_else(SackBlocks::default, |early| early.sack_blocks(max))
+                self.out_of_order.as_ref().map_or_else(SackBlocks::default, |queue| queue.sack_blocks(max))
             }
         }
     }
@@ -428,8 +434,8 @@ impl Receiver {
         if seq.before(self.nxt) {
             return Some(((seq, end.earliest(self.nxt)), true));
         }
-        let early = self.early.as_ref()?;
-        early.overlap(seq, end).map(|part| (part, false))
+        let queue = self.out_of_order.as_ref()?;
+        queue.overlap(seq, end).map(|part| (part, false))
     }
 
     /// The next acknowledgement reports that this arrived twice (RFC 2883).
@@ -438,7 +444,7 @@ impl Receiver {
             packets.sacks.duplicate = Some(part);
             return;
         }
-        self.early.get_or_insert_default().duplicate = Some(part);
+        self.out_of_order.get_or_insert_default().duplicate = Some(part);
     }
 
     /// The next acknowledgement does not.
@@ -446,9 +452,9 @@ impl Receiver {
         if let Space::Packets(packets) = &mut self.space {
             packets.sacks.duplicate = None;
         }
-        if let Some(early) = &mut self.early {
-            early.duplicate = None;
-            self.early.take_if(|early| early.is_empty());
+        if let Some(queue) = &mut self.out_of_order {
+            queue.duplicate = None;
+            self.out_of_order.take_if(|queue| queue.is_empty());
         }
     }
 
@@ -458,31 +464,31 @@ impl Receiver {
             packets.sacks.duplicate = None;
             return;
         }
-        let Some(early) = &mut self.early else { return };
-        if early.reported(max) {
+        let Some(queue) = &mut self.out_of_order else { return };
+        if queue.reported(max) {
             self.ack_owed = AckOwed::Now;
         }
-        if early.is_empty() {
-            self.early = None;
+        if queue.is_empty() {
+            self.out_of_order = None;
         }
     }
 
     /// Everything early is forgotten (the connection is over), except a FIN that nothing else came with.
-    pub(crate) fn drop_early(&mut self) {
-        self.early.take_if(|early| !early.has_no_text());
+    pub(crate) fn drop_out_of_order(&mut self) {
+        self.out_of_order.take_if(|queue| !queue.has_no_text());
     }
 
-    /// What came early must come again, but for a FIN.
-    pub(super) fn forget_early(&mut self) {
-        if let Some(early) = &mut self.early {
-            early.drop_text();
-            self.early.take_if(|early| early.is_empty());
+    /// Drops all data out of order, but for a FIN: the peer must send it again.
+    pub(super) fn forget_out_of_order(&mut self) {
+        if let Some(queue) = &mut self.out_of_order {
+            queue.drop_text();
+            self.out_of_order.take_if(|queue| queue.is_empty());
         }
     }
 
     /// Of all the peer sent only its FIN came through: somebody swallowed the data before it.
     pub(crate) fn only_fin_came(&self) -> bool {
-        self.bytes_received == 0 && self.early.as_ref().is_some_and(|early| early.has_no_text())
+        self.bytes_received == 0 && self.out_of_order.as_ref().is_some_and(|queue| queue.has_no_text())
     }
 }
 

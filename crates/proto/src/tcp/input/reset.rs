@@ -6,14 +6,14 @@ use crate::{CloseReason, Outcome, State};
 use wire::Flags;
 
 impl Connection {
-    /// A reset counts only with exactly the number we expect next, or (as with Linux) the one behind everything that came early: what a
+    /// A reset counts only with exactly the number we expect next, or (as with Linux) the one behind everything that came out of order: what a
     /// peer does not know to be missing. Elsewhere in the window it is challenged.
     pub(super) fn check_reset(&mut self, cx: &mut Context, segment: &Segment) -> Result<(), Stop> {
         if !segment.has(Flags::RST) {
             return Ok(());
         }
-        let behind_early = || self.agreed.sack && self.rcv.early_end() == Some(segment.seq());
-        if segment.seq() == self.rcv.nxt || self.resets_behind_fin(segment) || behind_early() {
+        let behind_all = || self.agreed.sack && self.rcv.out_of_order_end() == Some(segment.seq());
+        if segment.seq() == self.rcv.nxt || self.resets_behind_fin(segment) || behind_all() {
             self.reset_by_peer(cx);
         } else {
             if self.fast_opened && self.outcome != Outcome::Pending && self.tally.data_segs_in == 0 {

@@ -69,7 +69,7 @@ impl Connection {
             }
             if self.follow_with_fin(fin, &cx.config) {
                 let quick = cx.config.ack_habit == AckHabit::QuickStart && !segment.has(Flags::SYN);
-                // What filled the gap before a FIN that was early is acknowledged at once (RFC 5681 §4.2).
+                // What filled the gap before a FIN that was out of order is acknowledged at once (RFC 5681 §4.2).
                 if quick && (fin.is_none() || self.rcv.has_much_to_acknowledge()) {
                     self.ack_now();
                 }
@@ -192,7 +192,7 @@ impl Connection {
         (age < u32::MAX / 2).then_some((echo, Duration::from_millis(age.into())))
     }
 
-    /// A FIN with this segment, or one that came early, is now in order.
+    /// A FIN with this segment, or one that came out of order, is now in order.
     #[inline(always)]
     fn follow_with_fin(&mut self, fin: Option<SeqNum>, config: &Config) -> bool {
         if fin.is_none() && !self.rcv.awaits_fin() {

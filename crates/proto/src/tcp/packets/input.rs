@@ -157,7 +157,7 @@ impl Connection {
             }
             return self.queue_next(cx, segment, seq);
         }
-        self.queue_early(cx, segment, seq);
+        self.queue_out_of_order(cx, segment, seq);
     }
 
     /// A segment that was not expected is acknowledged at once, and so are the next.
@@ -224,9 +224,9 @@ impl Connection {
             if pruned.collapsed > 0 {
                 self.rcv.compact();
             }
-            if let Some(from) = pruned.early_from {
+            if let Some(from) = pruned.out_of_order_from {
                 cx.counters.ofo_pruned += 1;
-                self.rcv.cut_early(from);
+                self.rcv.cut_out_of_order(from);
             }
             if pruned.in_vain || exhausted {
                 return false;
@@ -272,7 +272,7 @@ impl Connection {
         if packet.fin {
             self.take_fin_of_packet(&cx.config);
         }
-        self.join_early(cx);
+        self.join_out_of_order(cx);
         if !short {
             self.may_predict();
         }
@@ -294,9 +294,9 @@ impl Connection {
         }
         self.rcv.take_fin();
         self.fin_received(config);
-        self.rcv.early = None;
+        self.rcv.out_of_order = None;
         if let Some(packets) = self.rcv.space.packets_mut() {
-            packets.purge_early();
+            packets.purge_out_of_order();
         }
     }
 
@@ -349,8 +349,8 @@ impl Connection {
         }
     }
 
-    /// What came early may be in order now.
-    fn join_early(&mut self, cx: &mut Context) {
+    /// Joins packets that are no longer out of order to those that wait to be read.
+    fn join_out_of_order(&mut self, cx: &mut Context) {
         let rcv_nxt = self.rcv.nxt;
         let mut twice = Vec::new();
         let Some(packets) = self.rcv.space.packets_mut() else { return };
@@ -359,10 +359,10 @@ impl Connection {
             let filled = !packets.has_holes();
             let text_end = end - u32::from(fin);
             if fin {
-                self.rcv.cut_early(text_end);
+                self.rcv.cut_out_of_order(text_end);
             }
             if text_end.after(rcv_nxt) {
-                self.rcv.join_early_text();
+                self.rcv.join_out_of_order_text();
             }
             if fin {
                 self.take_fin_of_packet(&cx.config);
@@ -379,7 +379,7 @@ impl Connection {
     }
 
     /// A segment beyond a gap (`tcp_data_queue_ofo`).
-    fn queue_early(&mut self, cx: &mut Context, segment: &mut Segment, seq: SeqNum) {
+    fn queue_out_of_order(&mut self, cx: &mut Context, segment: &mut Segment, seq: SeqNum) {
         let packet = Connection::packet_of(cx, segment, seq);
         if !self.schedule_packet(cx, &packet) {
             cx.counters.ofo_drop += 1;
@@ -398,10 +398,11 @@ impl Connection {
         let compression = &mut packets.compression;
         let news = compression.waiting > 0 && packets.sacks.is_much_news((packet.seq, packet.end));
         compression.waiting -= u32::from(news);
-        let placed = packets.place_early(packet, sack, &mut |part, goes_on| twice.push((part, goes_on)));
+        let placed =
+            packets.place_out_of_order(packet, sack, &mut |part, goes_on| twice.push((part, goes_on)));
         cx.counters.ofo_merge += u64::from(placed.merged) + u64::from(placed.covers);
         if !placed.merged {
-            self.rcv.keep_early(seq, segment.payload.take());
+            self.rcv.keep_out_of_order(seq, segment.payload.take());
             if packet.fin {
                 self.rcv.accept_fin(packet.end - 1);
             }
@@ -409,7 +410,7 @@ impl Connection {
                 self.grow_with(cx, &packet);
             }
             if let Some(packets) = self.rcv.space.packets_mut().filter(|_| !placed.copied) {
-                packets.charge_early(&packet);
+                packets.charge_out_of_order(&packet);
             }
         }
         if held && let Some(packets) = self.rcv.space.packets_mut() {
@@ -481,10 +482,10 @@ impl crate::tcp::receiver::Receiver {
     }
 
     /// A payload beyond a gap; its packet is known.
-    fn keep_early(&mut self, seq: SeqNum, payload: Payload<'_, '_>) {
+    fn keep_out_of_order(&mut self, seq: SeqNum, payload: Payload<'_, '_>) {
         if !payload.is_empty() {
             let truesize = payload.truesize();
-            self.early.get_or_insert_default().insert(seq, payload.into_bytes(), truesize, u32::MAX);
+            self.out_of_order.get_or_insert_default().insert(seq, payload.into_bytes(), truesize, u32::MAX);
         }
     }
 }

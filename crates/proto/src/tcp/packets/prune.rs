@@ -1,4 +1,4 @@
-//! Too much memory is taken: the window closes, packets are copied together, then what came early goes from behind (Linux's
+//! Too much memory is taken: the window closes, packets are copied together, then data out of order goes from behind (Linux's
 //! `tcp_prune_queue`).
 
 use super::window::Sizes;
@@ -20,8 +20,8 @@ pub(crate) struct Pruned {
     pub(crate) called: bool,
     /// Packets copied into others.
     pub(crate) collapsed: u32,
-    /// What came early was dropped: all behind this number that lies beyond the gap.
-    pub(crate) early_from: Option<SeqNum>,
+    /// The number behind which all data out of order was dropped, if any was.
+    pub(crate) out_of_order_from: Option<SeqNum>,
     /// And it was in vain.
     pub(crate) in_vain: bool,
 }
@@ -45,14 +45,14 @@ impl PacketSpace {
             return pruned;
         }
         if self.may_collapse() {
-            pruned.collapsed += self.collapse_early();
+            pruned.collapsed += self.collapse_out_of_order();
             let queue = core::mem::take(&mut self.queue);
             self.queue = self.collapse(queue, self.rounds.copied(), rcv_nxt, &mut pruned.collapsed);
             if self.can_ingest() {
                 return pruned;
             }
         }
-        pruned.early_from = self.prune_early(seq, pressed);
+        pruned.out_of_order_from = self.prune_out_of_order(seq, pressed);
         pruned.in_vain = !self.can_ingest();
         if pruned.in_vain {
             self.predicts = false;
@@ -61,15 +61,15 @@ impl PacketSpace {
     }
 
     /// Drops packets from behind, an eighth of the buffer at a time, but none before the one that comes.
-    fn prune_early(&mut self, seq: SeqNum, pressed: bool) -> Option<SeqNum> {
+    fn prune_out_of_order(&mut self, seq: SeqNum, pressed: bool) -> Option<SeqNum> {
         let (share, mut from) = (i64::from(self.rcvbuf >> 3), None);
         let mut goal = share;
-        while let Some(last) = self.early.last_entry().filter(|last| !seq.after(last.get().seq)) {
+        while let Some(last) = self.out_of_order.last_entry().filter(|last| !seq.after(last.get().seq)) {
             let last = last.remove();
             self.release(last.truesize);
-            from = Some(self.early_end().map_or(last.seq, |end| end.latest(last.seq)));
+            from = Some(self.out_of_order_end().map_or(last.seq, |end| end.latest(last.seq)));
             goal -= i64::from(last.truesize);
-            if self.early.is_empty() || goal <= 0 {
+            if self.out_of_order.is_empty() || goal <= 0 {
                 if self.can_ingest() && !pressed {
                     break;
                 }
@@ -85,25 +85,25 @@ impl PacketSpace {
     /// Does copying together cost no more than what has come since it was tried last has paid for? A peer that keeps the buffer full would have
     /// us look at all of it for every packet.
     fn may_collapse(&mut self) -> bool {
-        let looked_at = (self.queue.len() + self.early.len()) as u32;
+        let looked_at = (self.queue.len() + self.out_of_order.len()) as u32;
         let Some(rest) = self.collapsible.checked_sub(looked_at) else { return looked_at <= FEW };
         self.collapsible = rest;
         true
     }
 
     /// Copies packets beyond a gap together, run by run; tiny ones only as long as they are few.
-    fn collapse_early(&mut self) -> u32 {
+    fn collapse_out_of_order(&mut self) -> u32 {
         let mut collapsed = 0;
         for (first, start, end) in self.runs_to_collapse() {
             let mut run = VecDeque::new();
-            while let Some(packet) = self.early.range(first..).next().map(|(_, packet)| *packet)
+            while let Some(packet) = self.out_of_order.range(first..).next().map(|(_, packet)| *packet)
                 && packet.seq.before_or_eq(end)
             {
-                self.early.remove(&Ordered(packet.seq));
+                self.out_of_order.remove(&Ordered(packet.seq));
                 run.push_back(packet);
             }
             for packet in self.collapse(run, start, end, &mut collapsed) {
-                if let Some(covered) = self.early.insert(Ordered(packet.seq), packet) {
+                if let Some(covered) = self.out_of_order.insert(Ordered(packet.seq), packet) {
                     self.release(covered.truesize);
                 }
             }
@@ -114,7 +114,7 @@ impl PacketSpace {
     /// Runs of packets without a gap, by the key of the first: where they begin and end.
     fn runs_to_collapse(&self) -> Vec<(Ordered, SeqNum, SeqNum)> {
         let (mut runs, mut tiny) = (Vec::new(), 0);
-        let mut packets = self.early.iter().peekable();
+        let mut packets = self.out_of_order.iter().peekable();
         while let Some((first, head)) = packets.next() {
             let (mut start, mut end, mut size) = (head.seq, head.end, head.truesize);
             while let Some((_, packet)) =

@@ -134,7 +134,7 @@ impl PacketSpace {
         } else {
             (window << 1) * u64::from(taken.wrapping_sub(before)) / u64::from(before.max(1))
         };
-        let beyond = self.early_end().map_or(0, |end| end.since(growth.rcv_nxt));
+        let beyond = self.out_of_order_end().map_or(0, |end| end.since(growth.rcv_nxt));
         let window = (window + more) as u32;
         let memory = (u64::from(window.wrapping_add(beyond)) << 8) / u64::from(self.ratio);
         let memory = (memory as u32).min(growth.rmem_max);

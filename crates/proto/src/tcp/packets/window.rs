@@ -58,7 +58,7 @@ impl PacketSpace {
             predicted: false,
             no_room: false,
             queue: VecDeque::new(),
-            early: BTreeMap::new(),
+            out_of_order: BTreeMap::new(),
             collapsible: 0,
             sacks: Sacks::default(),
             rounds: Rounds::default(),
@@ -153,8 +153,8 @@ impl PacketSpace {
 
     /// The window to be told where `told` was the last, and whether so little is free that quick acknowledgements end.
     ///
-    /// With nothing to read no read would open it again, and what came early waits for the very text that a closed window keeps away: a
-    /// segment, or the scale's unit, is taken then, whatever the memory (Linux's closes). What came early gives way to it.
+    /// With nothing to read no read would open it again, and data out of order waits for the very text that a closed window keeps away: a
+    /// segment, or the scale's unit, is taken then, whatever the memory (Linux's closes). Data out of order gives way to it.
     pub(crate) fn select(&self, told: u32, rcv_mss: u32, shift: u8, may_shrink: bool) -> (u32, bool) {
         let (window, scarce) = self.select_by_memory(told, rcv_mss, shift, may_shrink);
         if window > 0 || !self.queue.is_empty() {

@@ -97,17 +97,17 @@ pub(crate) struct Placed {
 
 impl PacketSpace {
     pub(crate) fn has_holes(&self) -> bool {
-        !self.early.is_empty()
+        !self.out_of_order.is_empty()
     }
 
     /// Number behind the last packet.
-    pub(crate) fn early_end(&self) -> Option<SeqNum> {
-        self.early.last_key_value().map(|(_, last)| last.end)
+    pub(crate) fn out_of_order_end(&self) -> Option<SeqNum> {
+        self.out_of_order.last_key_value().map(|(_, last)| last.end)
     }
 
     /// Everything beyond a gap goes.
-    pub(crate) fn purge_early(&mut self) {
-        while let Some((_, packet)) = self.early.pop_last() {
+    pub(crate) fn purge_out_of_order(&mut self) {
+        while let Some((_, packet)) = self.out_of_order.pop_last() {
             self.release(packet.truesize);
         }
         self.sacks.reset();
@@ -115,7 +115,7 @@ impl PacketSpace {
 
     /// Puts a packet that begins beyond `rcv_nxt` where it belongs. What of it was there already is told by `twice`, part by part: the
     /// first of a call starts anew, unless it is told to go on. `sack`: the peer is told of blocks.
-    pub(crate) fn place_early(
+    pub(crate) fn place_out_of_order(
         &mut self,
         packet: Packet,
         sack: bool,
@@ -123,29 +123,29 @@ impl PacketSpace {
     ) -> Placed {
         let mut placed = Placed { merged: false, covers: 0, copied: false };
         let part = (packet.seq, packet.end);
-        if self.early.is_empty() {
+        if self.out_of_order.is_empty() {
             self.sacks.blocks.clear();
         }
-        self.insert_early(packet, &mut placed, twice);
+        self.insert_out_of_order(packet, &mut placed, twice);
         if sack {
             self.sacks.add(part);
         }
         placed
     }
 
-    fn insert_early(
+    fn insert_out_of_order(
         &mut self,
         packet: Packet,
         placed: &mut Placed,
         twice: &mut impl FnMut((SeqNum, SeqNum), bool),
     ) {
         let read = self.tap_read;
-        if self.early.last_entry().is_some_and(|mut last| last.get_mut().takes(&packet, read)) {
+        if self.out_of_order.last_entry().is_some_and(|mut last| last.get_mut().takes(&packet, read)) {
             placed.copied = true;
             return;
         }
         // The packet before it, if any; its end may lie in it.
-        if let Some((_, before)) = self.early.range_mut(..=Ordered(packet.seq)).next_back() {
+        if let Some((_, before)) = self.out_of_order.range_mut(..=Ordered(packet.seq)).next_back() {
             if packet.seq.before(before.end) {
                 if packet.end.before_or_eq(before.end) {
                     twice((packet.seq, packet.end), false);
@@ -158,7 +158,7 @@ impl PacketSpace {
                     twice((before.seq, before.end), true);
                     placed.covers += 1;
                     let gone = before.truesize;
-                    self.early.remove(&Ordered(packet.seq));
+                    self.out_of_order.remove(&Ordered(packet.seq));
                     self.release(gone);
                 }
             } else if before.takes(&packet, read) {
@@ -166,26 +166,26 @@ impl PacketSpace {
                 return;
             }
         }
-        while let Some(next) = self.early_from(packet.seq).filter(|next| packet.end.after(next.seq)) {
+        while let Some(next) = self.out_of_order_from(packet.seq).filter(|next| packet.end.after(next.seq)) {
             if packet.end.before(next.end) {
                 twice((next.seq, packet.end), true);
                 break;
             }
             twice((next.seq, next.end), true);
             placed.covers += 1;
-            self.early.remove(&Ordered(next.seq));
+            self.out_of_order.remove(&Ordered(next.seq));
             self.release(next.truesize);
         }
-        self.early.insert(Ordered(packet.seq), packet);
+        self.out_of_order.insert(Ordered(packet.seq), packet);
     }
 
     /// The first that begins at `seq` or behind it.
-    fn early_from(&self, seq: SeqNum) -> Option<Packet> {
-        self.early.range(Ordered(seq)..).next().map(|(_, packet)| *packet)
+    fn out_of_order_from(&self, seq: SeqNum) -> Option<Packet> {
+        self.out_of_order.range(Ordered(seq)..).next().map(|(_, packet)| *packet)
     }
 
     /// It is kept by itself: what it takes counts once the window has grown with it.
-    pub(crate) fn charge_early(&mut self, packet: &Packet) {
+    pub(crate) fn charge_out_of_order(&mut self, packet: &Packet) {
         self.charge(packet.truesize);
     }
 
@@ -197,7 +197,9 @@ impl PacketSpace {
         twice: &mut impl FnMut((SeqNum, SeqNum)),
     ) -> (SeqNum, bool) {
         let known = rcv_nxt;
-        while let Some(first) = self.early.first_entry().filter(|first| !first.get().seq.after(rcv_nxt)) {
+        while let Some(first) =
+            self.out_of_order.first_entry().filter(|first| !first.get().seq.after(rcv_nxt))
+        {
             let packet = first.remove();
             if packet.seq.before(known) {
                 twice((packet.seq, packet.end.earliest(known)));
@@ -223,7 +225,7 @@ impl PacketSpace {
 
     /// What is reported no longer lies beyond `rcv_nxt`.
     pub(crate) fn pass_blocks(&mut self, rcv_nxt: SeqNum) {
-        if self.early.is_empty() {
+        if self.out_of_order.is_empty() {
             self.sacks.blocks.clear();
         }
         self.sacks.pass(rcv_nxt);
