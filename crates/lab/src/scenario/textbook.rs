@@ -1,6 +1,6 @@
 //! `textbook`: the figure of every course. A congestion window in segments, round by round, through a time-out and three duplicate ACKs.
 //!
-//! The sender begins with a window of one segment and a given threshold, knows no SACK and sees through no needless time-out; the path only
+//! The sender begins with a window of one segment and a given threshold, knows no SACK and sees through no spurious time-out; the path only
 //! takes time; each segment is acknowledged. A round is what leaves at one moment: losses strike the rounds whose window has reached a
 //! given size, and since nobody knows these before, the download is made anew for each loss, until all of them are placed.
 

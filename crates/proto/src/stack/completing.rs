@@ -11,7 +11,7 @@ use super::Stack;
 use super::holders::Holder;
 use super::open::FinalAck;
 use super::request::Request;
-use super::settle::tell_listener;
+use super::settle::notify_listener;
 use crate::Instant;
 use crate::tcp::input::predicted::Ordinary;
 use core::ops::Range;
@@ -73,7 +73,7 @@ impl Stack {
             return false;
         }
         connection.complete(cx, ordinary);
-        tell_listener(&mut self.listeners, now, connection);
+        notify_listener(&mut self.listeners, now, connection);
         connection.note_plain();
         let mut ordinary = *ordinary;
         ordinary.completes = true;

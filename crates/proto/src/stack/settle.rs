@@ -29,7 +29,7 @@ impl Stack {
         let Some(connection) = self.connections.get_mut(id.index) else { return };
         connection.note_plain();
         if connection.parent_event.is_some() {
-            tell_listener(&mut self.listeners, now, connection);
+            notify_listener(&mut self.listeners, now, connection);
         }
         if is_over(connection) {
             return self.end(now, id);
@@ -148,7 +148,7 @@ impl Stack {
 }
 
 /// A Fast Open child's handshake is over, one way or the other.
-pub(super) fn tell_listener(listeners: &mut Slab<Listener>, now: Instant, connection: &mut Connection) {
+pub(super) fn notify_listener(listeners: &mut Slab<Listener>, now: Instant, connection: &mut Connection) {
     let Some(event) = connection.parent_event.take() else { return };
     let accepted = !connection.unaccepted;
     let Some(parent) = connection.parent.take() else { return };

@@ -103,7 +103,7 @@ pub(crate) struct AccurateEcn {
     /// r.cep less what it began with: packets received with CE.
     received_ce: u32,
     /// Of them, those that no ACE field has told of; 15 at most.
-    untold_ce: u8,
+    unreported_ce: u8,
     received: ByteCounts,
     /// Of the packet before.
     last: Ecn,
@@ -142,7 +142,7 @@ impl AccurateEcn {
     fn new(last: Ecn, demand: u8) -> AccurateEcn {
         AccurateEcn {
             received_ce: 0,
-            untold_ce: 0,
+            unreported_ce: 0,
             received: ByteCounts::default(),
             last,
             ack_next: false,

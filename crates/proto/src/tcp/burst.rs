@@ -36,7 +36,7 @@ impl Connection {
 
     pub(super) fn window_rate_now(&self, config: &Config) -> Option<u64> {
         let srtt = self.rtt.srtt()?;
-        let (cwnd, ssthresh) = (self.cwnd_told(), self.congestion.ssthresh());
+        let (cwnd, ssthresh) = (self.reported_cwnd(), self.congestion.ssthresh());
         let segment = u32::from(self.smss());
         let percent = if cwnd / segment < ssthresh / segment / 2 {
             config.tcp_pacing_ss_ratio

@@ -603,7 +603,7 @@ impl Connection {
     }
 
     /// cwnd, as it is told: without what duplicates allow.
-    pub(crate) fn cwnd_told(&self) -> u32 {
+    pub(crate) fn reported_cwnd(&self) -> u32 {
         self.recovery.shrinking_window().unwrap_or(self.congestion.cwnd()).min(self.cwnd_clamp())
     }
 

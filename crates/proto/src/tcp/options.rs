@@ -49,8 +49,8 @@ impl Connection {
                 }
             }
             SocketOption::WindowClamp(_) => {
-                let told = self.rcv.told();
-                self.rcv.space.choose_clamp(&cx.config, &self.options, told);
+                let advertised = self.rcv.advertised();
+                self.rcv.space.choose_clamp(&cx.config, &self.options, advertised);
             }
             SocketOption::RecvBufferGrows => self.rcv.space.unlock(),
             SocketOption::KeepAlive(true) if self.is_open() && !self.timers.is_set(Timer::Life) => {

@@ -491,7 +491,7 @@ impl Connection {
         let again = cx.config.reduce_from_cwnd && self.is_reduced_already();
         if cx.config.reduce_from_cwnd && self.recovery.shrinking_window().is_some() && !again {
             // The window that was being reduced is the one that is lost.
-            self.congestion.on_resize(self.cwnd_told());
+            self.congestion.on_resize(self.reported_cwnd());
         }
         let mut lost = if marks { self.mark_timed_out(cx) } else { Vec::new() };
         if first {
@@ -541,7 +541,7 @@ impl Connection {
             return;
         }
         let counters = &mut cx.counters;
-        let failed = match (tcp_info::told_ca_state(self), self.agreed.sack) {
+        let failed = match (tcp_info::reported_ca_state(self), self.agreed.sack) {
             (CaState::Open | CaState::Reducing, _) => return,
             (CaState::Disorder, true) => &mut counters.sack_failures,
             (CaState::Disorder, false) => &mut counters.reno_failures,

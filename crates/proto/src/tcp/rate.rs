@@ -211,13 +211,13 @@ impl Connection {
     #[inline(always)]
     pub(super) fn segments_delivered(&mut self, cx: &mut Context) {
         if self.snd.queue.has_news() {
-            self.tell_of_delivery(cx);
+            self.report_delivery(cx);
         }
         self.snd.queue.release(&mut cx.blocks);
     }
 
     #[inline(never)]
-    fn tell_of_delivery(&mut self, cx: &mut Context) {
+    fn report_delivery(&mut self, cx: &mut Context) {
         let now = cx.now;
         if self.ecn.is_echoed() {
             self.echo_forbids_growth(cx);
@@ -226,7 +226,7 @@ impl Connection {
         self.count_delivered(cx, &rate);
         let in_flight = self.pipe();
         let window_full = self.snd.queue.round().was_full();
-        self.tell_rate(now, &rate, in_flight, window_full);
+        self.report_rate(now, &rate, in_flight, window_full);
         if self.congestion.holds_back() {
             self.snd.queue.set_app_limited(in_flight);
         }
@@ -234,7 +234,7 @@ impl Connection {
     }
 
     #[inline(always)]
-    pub(super) fn tell_rate(&mut self, now: Instant, rate: &RateSample, in_flight: u32, window_full: bool) {
+    pub(super) fn report_rate(&mut self, now: Instant, rate: &RateSample, in_flight: u32, window_full: bool) {
         if self.congestion.hears_rates() {
             let smss = u32::from(self.smss());
             self.congestion.on_sample(&Sample { now, rate: *rate, in_flight, smss, window_full });

@@ -64,8 +64,8 @@ impl Reassembly {
         (self.fin, self.fin_unreported) = (None, false);
     }
 
-    /// What the peer is told of a run: with the FIN that follows it.
-    fn told(&self, (start, end): (SeqNum, SeqNum)) -> (SeqNum, SeqNum) {
+    /// The range of a run as it is reported: with the FIN that follows it.
+    fn with_fin(&self, (start, end): (SeqNum, SeqNum)) -> (SeqNum, SeqNum) {
         (start, if self.fin == Some(end) { end + 1 } else { end })
     }
 
@@ -105,8 +105,8 @@ impl Reassembly {
         gained
     }
 
-    /// Number behind everything, as the peer is told of it.
-    pub(crate) fn told_end(&self) -> Option<SeqNum> {
+    /// Number behind everything, as it is reported to the peer.
+    pub(crate) fn reported_end(&self) -> Option<SeqNum> {
         self.fin.map(|fin| fin + 1).or(self.end())
     }
 
@@ -219,7 +219,7 @@ impl Reassembly {
         let skipped = self.unreported.saturating_sub(max.saturating_sub(first));
         let fin = self.fin.filter(|fin| self.end() != Some(*fin)).map(|fin| (fin, fin + 1));
         let recent = self.recent.iter().skip(skipped).filter_map(|seq| self.run_of(*seq));
-        let runs = recent.chain(self.runs.iter().take(max).map(run)).map(|run| self.told(run));
+        let runs = recent.chain(self.runs.iter().take(max).map(run)).map(|run| self.with_fin(run));
         for block in fin.filter(|_| self.fin_unreported).into_iter().chain(runs).chain(fin) {
             if blocks.len() >= max {
                 break;

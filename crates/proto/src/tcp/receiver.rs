@@ -97,8 +97,8 @@ impl Receiver {
         self.rcv_mss
     }
 
-    /// The window as it was last told, whatever has come since.
-    pub(crate) fn told(&self) -> u32 {
+    /// The window as it was last advertised, counted from the last acknowledgement, whatever has come since (Linux's `tcp_receive_window`).
+    pub(crate) fn advertised(&self) -> u32 {
         if self.adv.after(self.last_ack_sent) { self.adv.since(self.last_ack_sent) } else { 0 }
     }
 
@@ -106,7 +106,7 @@ impl Receiver {
     pub(super) fn quick_window(&self) -> u32 {
         match self.space {
             Space::Payload(_) => self.wnd(),
-            Space::Packets(_) => self.told(),
+            Space::Packets(_) => self.advertised(),
         }
     }
 
@@ -199,10 +199,10 @@ impl Receiver {
         self.wnd() > self.space.full() / 2
     }
 
-    /// The application has read: is the peer to be told of the room now?
+    /// Whether the peer needs a window update now that the application has read (RFC 9293 §3.8.6.2.2).
     pub(crate) fn window_opened(&self, mss: u32) -> bool {
         let Space::Payload(space) = &self.space else { return false };
-        space.is_worth_telling(self.wnd(), self.offer(space, mss), mss)
+        space.is_worth_advertising(self.wnd(), self.offer(space, mss), mss)
     }
 
     /// More than a segment is not acknowledged, and the window is not closing; else the reader will bring it about.
@@ -340,7 +340,7 @@ impl Receiver {
     pub(crate) fn out_of_order_end(&self) -> Option<SeqNum> {
         match &self.space {
             Space::Packets(packets) => packets.sacks.end(),
-            Space::Payload(_) => self.out_of_order.as_ref()?.told_end(),
+            Space::Payload(_) => self.out_of_order.as_ref()?.reported_end(),
         }
     }
 
@@ -402,8 +402,8 @@ impl Receiver {
         len >= self.rcv_mss.into()
     }
 
-    /// The window last told was zero.
-    pub(crate) fn told_zero(&self) -> bool {
+    /// Whether the window last advertised was zero.
+    pub(crate) fn advertised_zero(&self) -> bool {
         !self.adv.after(self.last_ack_sent + ((1 << self.wscale) - 1))
     }
 
@@ -421,7 +421,7 @@ impl Receiver {
     /// SACK blocks to report, most recent first.
     pub(crate) fn sack_blocks(&self, max: usize) -> SackBlocks {
         match &self.space {
-            Space::Packets(packets) => packets.sacks.told(max),
+            Space::Packets(packets) => packets.sacks.reported(max),
             Space::Payload(_) => {
                 self.out_of_order.as_ref().map_or_else(SackBlocks::default, |queue| queue.sack_blocks(max))
             }

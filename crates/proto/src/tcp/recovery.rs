@@ -33,7 +33,7 @@ pub(crate) use newreno::{Duplicate, Verdict};
 pub(crate) use rack::ReoWindow;
 pub(crate) use scoreboard::{Phase, RACK, Timeout, dsack};
 pub(crate) use tlp::{Probe, probe_timeout};
-pub(crate) use undo::{Needless, Undo};
+pub(crate) use undo::{Spurious, Undo};
 
 use crate::Instant;
 use core::time::Duration;
@@ -253,12 +253,12 @@ impl Recovery {
 
     /// Is what an ACK that makes progress tells enough to call the recovery spurious? The peer has no SACK; `echo` is the time that it
     /// echoes, as milliseconds of our clock.
-    pub(crate) fn needless_without_sack(&self, snd_una: SeqNum, echo: Option<u32>) -> Option<Needless> {
+    pub(crate) fn spurious_without_sack(&self, snd_una: SeqNum, echo: Option<u32>) -> Option<Spurious> {
         let newreno = self.newreno().filter(|newreno| newreno.is_recovering(snd_una))?;
         let undo = newreno.undo.as_ref()?;
         match () {
-            () if undo.precedes(echo) => Some(Needless::Timestamp),
-            () => newreno.went_forward().then_some(Needless::ForwardProgress),
+            () if undo.precedes(echo) => Some(Spurious::Timestamp),
+            () => newreno.went_forward().then_some(Spurious::ForwardProgress),
         }
     }
 

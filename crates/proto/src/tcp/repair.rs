@@ -50,7 +50,7 @@ impl Connection {
             snd_wl1: self.snd.wl1,
             snd_wnd: self.snd.wnd,
             max_window: self.snd.wnd_max,
-            rcv_wnd: self.rcv.told(),
+            rcv_wnd: self.rcv.advertised(),
             rcv_wup: self.rcv.last_ack_sent,
         }
     }

@@ -123,7 +123,7 @@ impl Connection {
     }
 
     /// A SYN is retransmitted, and tells what is known of the path by now, from other connections too (Linux's `tcp_advertise_mss`).
-    pub(crate) fn tell_path_mss(&mut self, cx: &Context) {
+    pub(crate) fn advertise_path_mss(&mut self, cx: &Context) {
         let mtu = first_path_mtu(cx, &self.tuple, self.route_metrics());
         if mtu < self.path_mtu {
             self.set_path_mtu(mtu);

@@ -197,8 +197,8 @@ impl TcpInfo {
         let fin = if ended { LoneFin::default() } else { lone_fin(c, config) };
         let (rcv_rtt, rcv_space) = c.rcv.measured();
         TcpInfo {
-            ca_state: told_ca_state(c),
-            cwnd_segs: (c.cwnd_told() / u32::from(c.whole_segment().max(1))).max(1),
+            ca_state: reported_ca_state(c),
+            cwnd_segs: (c.reported_cwnd() / u32::from(c.whole_segment().max(1))).max(1),
             syn_in_flight: syn_in_flight(c),
             crossed: counts.crossed,
             syn_repeated: counts.syn_repeated,
@@ -223,7 +223,7 @@ impl TcpInfo {
             last_data_recv: Some(c.rcv.last_data_at).filter(|at| *at > Instant::ZERO),
             last_ack_recv: c.heard_at(),
             rcv_ssthresh: c.rcv.space.ssthresh(),
-            rcv_wnd: c.rcv.told(),
+            rcv_wnd: c.rcv.advertised(),
             rcv_rtt,
             rcv_space,
             reordering: c.recovery.reordering().unwrap_or(config.tcp_reordering),
@@ -311,7 +311,7 @@ fn syn_was_lost(c: &Connection) -> bool {
 }
 
 /// With what became of our SYN.
-pub(crate) fn told_ca_state(c: &Connection) -> CaState {
+pub(crate) fn reported_ca_state(c: &Connection) -> CaState {
     if syn_was_lost(c) { CaState::Loss } else { ca_state(c) }
 }
 
@@ -351,7 +351,7 @@ impl Connection {
     }
 
     /// The time-out that runs; not how long it is to the next probe of a closed window (as in Linux).
-    pub(crate) fn rto_told(&self, config: &Config) -> Duration {
+    pub(crate) fn reported_rto(&self, config: &Config) -> Duration {
         if self.probes_window(config) { self.rtt.base_rto() } else { self.rtt.rto() }
     }
 

@@ -63,11 +63,11 @@ impl Connection {
     /// No read would open a window that is closed though there is nothing to read: then the next acknowledgement must.
     fn stays_closed(&self, cx: &Context) -> Option<Broken> {
         let hears = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
-        let closed = self.rcv.told_zero() && self.rcv.buffer.is_empty() && !self.rcv.fin_received;
+        let closed = self.rcv.advertised_zero() && self.rcv.buffer.is_empty() && !self.rcv.fin_received;
         if !hears || !closed || self.handshake.is_some() || cx.memory.is_exhausted() {
             return None;
         }
-        let would_be = self.rcv.window_if_told(&cx.config, self.window_segment());
+        let would_be = self.rcv.window_if_advertised(&cx.config, self.window_segment());
         // RFC 9293 §3.8.6.2.2: the update goes as soon as there is room for a segment, or for half of the buffer. (Where packets are counted it
         // is Linux's time that counts; what the device refuses, or `TCP_TX_DELAY` holds back, is told later.)
         let enough = (self.rcv.space.full() / 2).min(self.advmss.into());
@@ -88,11 +88,12 @@ impl Connection {
 
 impl Receiver {
     /// The window that an acknowledgement would tell now.
-    fn window_if_told(&self, config: &Config, mss: u32) -> u32 {
+    fn window_if_advertised(&self, config: &Config, mss: u32) -> u32 {
         match &self.space {
             Space::Payload(space) => self.field(space, mss, self.wscale).0,
             Space::Packets(packets) => {
-                let window = packets.select(self.told(), self.mss(), self.wscale, config.tcp_shrink_window).0;
+                let window =
+                    packets.select(self.advertised(), self.mss(), self.wscale, config.tcp_shrink_window).0;
                 (window >> self.wscale) << self.wscale
             }
         }

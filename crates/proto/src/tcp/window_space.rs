@@ -205,8 +205,8 @@ impl WindowSpace {
         if wanted < offered.saturating_add(step) { offered } else { wanted }
     }
 
-    /// Has the window to be told at once that grows from `offered` to `offer`?
-    pub(crate) fn is_worth_telling(&self, offered: u32, offer: u32, mss: u32) -> bool {
+    /// Whether a window that grows from `offered` to `offer` is to be advertised at once.
+    pub(crate) fn is_worth_advertising(&self, offered: u32, offer: u32, mss: u32) -> bool {
         let full = self.full();
         // While more than this is open, the ACKs of what arrives tell the window soon enough.
         let scarce = (full / 16).max((full / 2).min(2 * mss));

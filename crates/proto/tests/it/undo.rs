@@ -250,7 +250,7 @@ fn without_sack_too_many_duplicates_tell_of_reordering() {
 /// A FIN is held to be lost with what a time-out finds so, and waits for the window; that was spurious. The FIN is all that is in flight then,
 /// and has a time-out of its own.
 #[test]
-fn a_fin_behind_a_needless_timeout_is_not_forgotten() {
+fn a_fin_behind_a_spurious_timeout_is_not_forgotten() {
     let mut p = Peer::new(Config { tcp_early_retrans: 0, fin_takes_cwnd: true, ..Config::default() });
     let listener = p.listen();
     p.send(STAMPED);

@@ -9,7 +9,7 @@ use wire::Ecn;
 
 /// Bytes of one codepoint after which an option is due: a quarter of what its counter holds.
 const BYTES_PER_OPTION: u32 = 1 << 22;
-const UNTOLD_MOST: u32 = 15;
+const UNREPORTED_MOST: u32 = 15;
 
 impl AccurateEcn {
     /// One packet, or `packets` merged into one. True: it could have been marked.
@@ -17,7 +17,7 @@ impl AccurateEcn {
         let marked = codepoint == Ecn::Ce;
         if marked {
             self.received_ce = self.received_ce.wrapping_add(packets);
-            self.untold_ce = (u32::from(self.untold_ce) + packets).min(UNTOLD_MOST) as u8;
+            self.unreported_ce = (u32::from(self.unreported_ce) + packets).min(UNREPORTED_MOST) as u8;
         }
         if bytes > 0
             && let Some(count) = self.received.of(codepoint)

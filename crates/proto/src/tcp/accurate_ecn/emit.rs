@@ -93,7 +93,7 @@ impl Connection {
 
     /// Flags that say how many marked packets have come, and whether the segment may be marked itself.
     #[inline(never)]
-    pub(in crate::tcp) fn tell_marks(&mut self, is_pure_ack: bool) -> (Flags, Ecn) {
+    pub(in crate::tcp) fn report_marks(&mut self, is_pure_ack: bool) -> (Flags, Ecn) {
         let reflected = self.reflected();
         let Some(marks) = self.accurate_ecn() else { return (Flags::empty(), Ecn::NotEct) };
         marks.sends_ect |= !marks.failures.contains(Failures::ACE_RECEIVED);
@@ -102,7 +102,7 @@ impl Connection {
         if core::mem::take(&mut marks.reflects) && is_pure_ack {
             return (reflected, codepoint);
         }
-        marks.untold_ce = 0;
+        marks.unreported_ce = 0;
         (Ace::of_count(marks.received_ce).flags(), codepoint)
     }
 
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     /// The SYN-ACK of crossed SYNs tells by the connection's own counters (as Linux).
-    pub(in crate::tcp) fn syn_ack_told_marks(&mut self, cx: &Context) {
+    pub(in crate::tcp) fn syn_ack_reported_marks(&mut self, cx: &Context) {
         if let Some(marks) = self.accurate_ecn() {
             marks.option_sent(cx.now);
         }

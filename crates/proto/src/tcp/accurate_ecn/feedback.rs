@@ -13,7 +13,7 @@ use wire::{AccurateEcnOption, Ecn, SeqNum, accurate_ecn_difference};
 /// So many bytes may have been sent before the first option comes: later, its counters may have wrapped.
 const BYTES_BEFORE_OPTION: u64 = (1 << 23) - 1;
 /// Marked packets that the peer must hear of before ACE can wrap: it is acknowledged at once (RFC 9768 §3.2.2.5.1).
-const UNTOLD_MOST: u8 = 6;
+const UNREPORTED_MOST: u8 = 6;
 /// A safe count is believed if the option's bytes make as many marked packets of half a segment (RFC 9768 appendix A.2's SAFETY_FACTOR).
 const SAFETY_SHIFT: u32 = 1;
 
@@ -166,7 +166,7 @@ impl Connection {
         marks.newly_marked = marks.newly_marked(ace, &acked, reliable, marked_bytes);
         marks.delivered_ce = marks.delivered_ce.wrapping_add(marks.newly_marked);
         let told = marks.newly_marked > 0;
-        if marks.untold_ce >= UNTOLD_MOST {
+        if marks.unreported_ce >= UNREPORTED_MOST {
             self.rcv.ack_owed = AckOwed::Now;
         }
         told

@@ -95,7 +95,7 @@ impl Connection {
         let believed = code.0 == 0b101 || !(always || marked) || marks.believes(&cx.config, code);
         if marked && believed {
             marks.received_ce = 1;
-            marks.untold_ce = 1;
+            marks.unreported_ce = 1;
         }
         marks.read_option(option.as_ref(), 1, 0);
         marks.reflects = true;

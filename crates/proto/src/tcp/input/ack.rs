@@ -56,7 +56,7 @@ impl Connection {
             return Ok(());
         }
         let prior_una = self.snd.una;
-        let (window_told, window_changed) = self.update_send_window(&cx.config, segment);
+        let (window_updated, window_changed) = self.update_send_window(&cx.config, segment);
         if window_changed && self.snd.flight_size() == 0 && self.unsent() > 0 {
             self.window_kept_back();
         }
@@ -75,7 +75,7 @@ impl Connection {
             }
         } else {
             // Where a window may shrink, the same one is told again and again.
-            let told = if cx.config.peer_window_shrinks { window_changed } else { window_told };
+            let told = if cx.config.peer_window_shrinks { window_changed } else { window_updated };
             match self.marks_losses(cx) && !self.agreed.sack {
                 true => self.read_reporting_ack(cx, segment, told),
                 false => self.read_ack(cx, segment, (told, window_changed)),
@@ -227,13 +227,16 @@ impl Connection {
         if self.snd.flight_size() > 0 {
             self.arm_rto(cx.now);
         }
-        self.tell_what_was_read_before();
+        self.advertise_what_was_read_before();
     }
 
     /// The text of the SYN filled the window, and was read before the handshake was complete: no acknowledgement was to go then that tells of
     /// the room (RFC 9293 §3.8.6.2.2).
-    fn tell_what_was_read_before(&mut self) {
-        if self.rcv.told_zero() && self.rcv.buffer.is_empty() && self.rcv.window_opened(self.advmss.into()) {
+    fn advertise_what_was_read_before(&mut self) {
+        if self.rcv.advertised_zero()
+            && self.rcv.buffer.is_empty()
+            && self.rcv.window_opened(self.advmss.into())
+        {
             self.rcv.ack_owed = AckOwed::Now;
         }
     }
@@ -250,12 +253,12 @@ impl Connection {
     #[inline]
     pub(super) fn hear_round_trip(&mut self, cx: &mut Context, rtt: u64) {
         if self.congestion.hears_round_trips() {
-            self.tell_round_trip(cx, Duration::from_nanos(rtt));
+            self.report_round_trip(cx, Duration::from_nanos(rtt));
         }
     }
 
     #[inline(never)]
-    fn tell_round_trip(&mut self, cx: &mut Context, rtt: Duration) {
+    fn report_round_trip(&mut self, cx: &mut Context, rtt: Duration) {
         let (una, nxt, smss) = (self.snd.una, self.snd.nxt, u32::from(self.smss()));
         let full = self.congestion.on_round_trip(&RoundTrip { now: cx.now, rtt, una, nxt, smss });
         if full != FullPath::default() {
@@ -437,10 +440,10 @@ impl Connection {
     }
 
     /// SND.WND from a segment that is newer than the last that set it: by its numbers, or (as with Linux) because it acknowledges more.
-    /// Was it, and did the window change?
+    /// Sets the send window if the segment updates it. Returns whether it did, and whether the window changed.
     fn update_send_window(&mut self, config: &Config, segment: &Segment) -> (bool, bool) {
         let numbers = (segment.seq(), segment.header.ack);
-        if segment.has(Flags::SYN) || !self.tells_window(config, numbers, self.offered_by(segment)) {
+        if segment.has(Flags::SYN) || !self.updates_window(config, numbers, self.offered_by(segment)) {
             return (false, false);
         }
         let before = self.snd.wnd;
@@ -448,9 +451,10 @@ impl Connection {
         (true, before != self.snd.wnd)
     }
 
-    /// Is a segment with these numbers newer than the last that set the window?
+    /// Whether a segment with these numbers updates the send window: "(SND.WL1 < SEG.SEQ or (SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK))"
+    /// (RFC 9293 §3.10.7.4, fifth).
     #[inline(always)]
-    pub(super) fn tells_window(&self, config: &Config, (seq, ack): (SeqNum, SeqNum), offered: u32) -> bool {
+    pub(super) fn updates_window(&self, config: &Config, (seq, ack): (SeqNum, SeqNum), offered: u32) -> bool {
         let repeats = self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack);
         let counts = || config.peer_window_shrinks || offered > self.snd.wnd || offered == 0;
         self.snd.wl1.before(seq) || ack.after(self.snd.una) || repeats && counts()

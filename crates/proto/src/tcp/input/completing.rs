@@ -22,7 +22,7 @@ impl Connection {
             && passive.is_acknowledged_as_a_whole(self.snd.iss, segment.ack)
             && segment.ack.since(self.snd.iss) <= self.snd.max.since(self.snd.iss)
             && segment.window > 0
-            && !self.rcv.told_zero()
+            && !self.rcv.advertised_zero()
             && self.is_next(segment)
             && self.has_use_for(segment)
             && self.is_timely(segment)

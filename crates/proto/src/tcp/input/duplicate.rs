@@ -3,7 +3,7 @@
 use super::Segment;
 use crate::tcp::congestion::{Controller, Lost};
 use crate::tcp::connection::{Connection, Context};
-use crate::tcp::recovery::{Duplicate, Needless, Verdict};
+use crate::tcp::recovery::{Duplicate, Spurious, Verdict};
 use wire::Flags;
 
 impl Connection {
@@ -57,7 +57,7 @@ impl Connection {
         let echo = segment.header.options.timestamps.filter(|_| self.agreed.timestamps);
         let echo = echo.map(|timestamps| timestamps.tsecr.wrapping_sub(self.ts_offset));
         let una = self.snd.una;
-        let Some(why) = self.recovery.needless_without_sack(una, echo) else { return };
+        let Some(why) = self.recovery.spurious_without_sack(una, echo) else { return };
         let most = cx.config.tcp_max_reordering;
         let Some((undo, resending, reordered)) = self.recovery.reopen_without_sack(una, most) else {
             return;
@@ -67,7 +67,7 @@ impl Connection {
             false if segment.header.ack.after_or_eq(self.snd.nxt) => &mut cx.counters.full_undo,
             false => &mut cx.counters.partial_undo,
         } += 1;
-        cx.counters.spurious_rtos += u64::from(why == Needless::ForwardProgress);
+        cx.counters.spurious_rtos += u64::from(why == Spurious::ForwardProgress);
         cx.counters.ts_reorder += u64::from(reordered);
         if let Some((cwnd, ssthresh)) = undo.windows {
             self.congestion.on_undo(cwnd, ssthresh);

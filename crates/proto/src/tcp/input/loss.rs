@@ -6,7 +6,7 @@ use crate::tcp::congestion::{Controller, Lost, Signal};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::nagle::Nagle;
 use crate::tcp::recovery::{
-    Arrived, LostTransmission, Needless, Phase, Purpose, RACK, ReoWindow, Undo, dsack, probe_timeout,
+    Arrived, LostTransmission, Phase, Purpose, RACK, ReoWindow, Spurious, Undo, dsack, probe_timeout,
 };
 use crate::tcp::special::Counts;
 use crate::tcp::timers::{NEVER, Timer};
@@ -26,7 +26,7 @@ impl Connection {
         &mut self,
         cx: &mut Context,
         segment: &Segment,
-        window_told: bool,
+        window_updated: bool,
     ) -> Option<Arrived> {
         let options = &segment.header.options;
         if !self.agreed.sack || (options.sack.is_empty() && self.recovery.board().is_none()) {
@@ -85,7 +85,7 @@ impl Connection {
             }
         }
         arrived.overtaken = segment.header.ack.before(span.0);
-        arrived.bare = options.sack.is_empty() && segment.len() == 0 && !window_told;
+        arrived.bare = options.sack.is_empty() && segment.len() == 0 && !window_updated;
         let senseless = board.read(&mut self.snd.queue, blocks_of_missing, self.snd.max, &mut arrived);
         cx.counters.sack_discard += u64::from(senseless);
         // What begins with the first missing byte makes no sense of the FIN either.
@@ -140,7 +140,7 @@ impl Connection {
             return self.recovery.forget();
         }
         let Some(board) = self.recovery.board_mut() else { return };
-        match board.needless(arrived, una) {
+        match board.spurious(arrived, una) {
             Some(why) => self.undo(cx, why),
             None => self.watch_forward(arrived),
         }
@@ -220,7 +220,7 @@ impl Connection {
     }
 
     /// A recovery was spurious: what it did to the windows is taken back (RFC 4015 §3).
-    fn undo(&mut self, cx: &mut Context, why: Needless) {
+    fn undo(&mut self, cx: &mut Context, why: Spurious) {
         let una = self.snd.una;
         let Some(board) = self.recovery.board_mut() else { return };
         let Some(undo) = board.undo else { return };
@@ -231,16 +231,16 @@ impl Connection {
         }
         *match (board.phase, why) {
             (Phase::Loss, _) => &mut cx.counters.loss_undo,
-            (_, Needless::Duplicates) => &mut cx.counters.dsack_undo,
+            (_, Spurious::Duplicates) => &mut cx.counters.dsack_undo,
             (_, _) if full => &mut cx.counters.full_undo,
             _ => &mut cx.counters.partial_undo,
         } += 1;
-        cx.counters.spurious_rtos += u64::from(why == Needless::ForwardProgress);
+        cx.counters.spurious_rtos += u64::from(why == Spurious::ForwardProgress);
         if let Some((cwnd, ssthresh)) = undo.windows {
             self.congestion.on_undo(cwnd, ssthresh);
             self.ecn.on_undo();
         }
-        if why == Needless::Duplicates {
+        if why == Spurious::Duplicates {
             board.counts_on();
         }
         board.reopen(&mut self.snd.queue, una);
@@ -398,7 +398,7 @@ impl Connection {
 
     /// What a reduction starts from (`reduce_from_cwnd`), where `in_flight` is in the network.
     pub(in crate::tcp) fn reduction_base(&self, cx: &Context, in_flight: u32) -> u32 {
-        if cx.config.reduce_from_cwnd { self.cwnd_told() } else { in_flight }
+        if cx.config.reduce_from_cwnd { self.reported_cwnd() } else { in_flight }
     }
 
     /// Congestion was echoed by an ACK that told of `delivered` bytes, and perhaps made progress: the window shrinks from now on.

@@ -110,7 +110,7 @@ impl Connection {
         let offered = self.offered_in(segment.window);
         let numbers = (segment.seq, ack);
         let mut same_window = true;
-        if self.tells_window(&cx.config, numbers, offered) {
+        if self.updates_window(&cx.config, numbers, offered) {
             same_window = offered == self.snd.wnd;
             if !same_window && self.snd.flight_size() == 0 && self.unsent() > 0 {
                 self.window_kept_back();
@@ -208,7 +208,7 @@ impl Connection {
         let min_rtt = self.rtt.min_rtt_micros();
         let rate = self.snd.queue.delivery.sample_lone(flight, cx.now, min_rtt, sent);
         self.count_delivered(cx, &rate);
-        self.tell_rate(cx.now, &rate, 0, round.was_full());
+        self.report_rate(cx.now, &rate, 0, round.was_full());
     }
 
     /// It brings the text that comes next, all of which lies in the window, and perhaps the FIN behind it.

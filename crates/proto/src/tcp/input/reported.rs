@@ -14,11 +14,11 @@ impl Connection {
         self.agreed.sack || cx.config.mark_without_sack
     }
 
-    /// Any ACK of such a peer. `window_told`: it is new enough to set the window.
-    pub(super) fn read_reporting_ack(&mut self, cx: &mut Context, segment: &Segment, window_told: bool) {
+    /// Any ACK of such a peer. `window_updated`: it is new enough to set the window.
+    pub(super) fn read_reporting_ack(&mut self, cx: &mut Context, segment: &Segment, window_updated: bool) {
         let prior_una = self.snd.una;
         let progress = segment.header.ack.after(prior_una);
-        let duplicate = !progress && self.is_duplicate_ack(segment, window_told);
+        let duplicate = !progress && self.is_duplicate_ack(segment, window_updated);
         if !progress && !duplicate {
             return self.probes_answered(&cx.config);
         }

@@ -129,10 +129,10 @@ impl Connection {
 
         self.timers.stop(Timer::Retransmit);
         // RFC 5682: what was never retransmitted is acknowledged, so the time-out was none.
-        let needless =
+        let spurious =
             self.timeouts > 0 && data_acked > 0 && data_acked == active.data_sent && self.agreed.sack;
-        cx.counters.spurious_rtos += u64::from(needless);
-        cx.counters.loss_undo += u64::from(needless);
+        cx.counters.spurious_rtos += u64::from(spurious);
+        cx.counters.loss_undo += u64::from(spurious);
         self.timeouts = 0;
         if self.special.is_some() {
             self.report_acknowledged(cx, ack);

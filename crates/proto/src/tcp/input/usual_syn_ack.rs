@@ -156,7 +156,7 @@ impl Connection {
             let rate = self.snd.queue.delivery.sample_lone(flight, cx.now, min_rtt, sent);
             // Whatever the peer's MSS.
             cx.counters.delivered += 1;
-            self.tell_rate(cx.now, &rate, 0, round.was_full());
+            self.report_rate(cx.now, &rate, 0, round.was_full());
         }
         lone.give_back(&mut cx.blocks);
     }

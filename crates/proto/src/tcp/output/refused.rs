@@ -265,7 +265,7 @@ impl Connection {
         if !in_phases && (self.snd.flight_size() == 0 || self.ecn.is_reduced_for(self.snd.una)) {
             return;
         }
-        let window = self.cwnd_told();
+        let window = self.reported_cwnd();
         let in_flight = self.reduction_base(cx, self.in_flight());
         let lost = Lost { in_flight, smss: u32::from(self.smss()), timeout: false, left: 0, again: false };
         self.congestion.on_signal(&lost, Signal::Mark);

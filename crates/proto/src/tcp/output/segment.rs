@@ -29,7 +29,7 @@ impl Connection {
     /// A segment of an open connection, with window, acknowledgement and options as they are now.
     pub(super) fn build(&mut self, cx: &mut Context, mut out: Outgoing, packet: &mut TxPacket) {
         if self.agreed.ecn.is_accurate() {
-            let (flags, ecn) = self.tell_marks(out.payload_len == 0 && out.flags == Flags::ACK);
+            let (flags, ecn) = self.report_marks(out.payload_len == 0 && out.flags == Flags::ACK);
             (out.flags, out.ecn) = (out.flags | flags, ecn);
         }
         out.flags |= self.ecn_echo();
@@ -92,7 +92,7 @@ impl Connection {
     fn window_to_tell(&mut self, cx: &mut Context) -> u16 {
         let window = match self.rcv.space {
             Space::Payload(_) => self.advertise(cx),
-            Space::Packets(_) => self.rcv.tell_window(cx),
+            Space::Packets(_) => self.rcv.advertise_window(cx),
         };
         if cx.config.tcp_workaround_signed_windows { self.signed(window) } else { window }
     }
@@ -123,7 +123,7 @@ impl Connection {
         if self.rcv.refuses {
             self.ends_refusal(&cx.config, &cx.memory);
         }
-        let was_closed = self.rcv.told_zero();
+        let was_closed = self.rcv.advertised_zero();
         let (window, wants_zero) = self.rcv.advertise(mss, self.rcv.wscale);
         cx.counters.want_zero_window_adv += u64::from(wants_zero);
         if was_closed != (window == 0) {

@@ -22,7 +22,7 @@ impl Connection {
         let Handshake::Active(active) = &mut *handshake else { return false };
         let option = if active.plain { None } else { option_of(&active.plan) };
         if cx.config.mss_of_path && active.transmissions > 0 {
-            self.tell_path_mss(cx);
+            self.advertise_path_mss(cx);
         }
         let options = self.options_of_syn(cx, option);
         let mut out = if active.plain {
@@ -208,7 +208,7 @@ impl Connection {
         let Handshake::Passive(passive) = &mut *handshake else { return false };
         let first = passive.transmissions == 0;
         if cx.config.mss_of_path && passive.crossed.is_some() {
-            self.tell_path_mss(cx);
+            self.advertise_path_mss(cx);
         }
         let options = match passive.crossed {
             Some(crossed) if cx.config.crossed_syn_ack_offers_all => {
@@ -227,7 +227,7 @@ impl Connection {
             cx.counters.syn_retrans += 1;
         }
         if passive.crossed.is_some() && options.accurate_ecn.is_some() {
-            self.syn_ack_told_marks(cx);
+            self.syn_ack_reported_marks(cx);
         }
         let (fast_open, crossed) = (passive.fast_open, passive.crossed);
         passive.due = false;

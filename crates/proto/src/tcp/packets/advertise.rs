@@ -12,18 +12,19 @@ use crate::tcp::window_space::Space;
 impl Receiver {
     /// What a window is worth: see [`PacketSpace::select`](super::PacketSpace::select). Quick acknowledgements end when little is free.
     fn select(&mut self, config: &Config) -> u32 {
-        let (told, shift) = (self.told(), self.wscale);
-        let Space::Packets(packets) = &self.space else { return told };
-        let (window, scarce) = packets.select(told, self.rcv_mss.into(), shift, config.tcp_shrink_window);
+        let (advertised, shift) = (self.advertised(), self.wscale);
+        let Space::Packets(packets) = &self.space else { return advertised };
+        let (window, scarce) =
+            packets.select(advertised, self.rcv_mss.into(), shift, config.tcp_shrink_window);
         if scarce {
             self.delay.no_more_quick();
         }
         window
     }
 
-    /// The field of a segment that leaves now; what is told counts from RCV.NXT on.
-    pub(crate) fn tell_window(&mut self, cx: &mut Context) -> u16 {
-        let (told, open, shift) = (self.told(), self.wnd(), self.wscale);
+    /// The field of a segment that leaves now; what is advertised counts from RCV.NXT on.
+    pub(crate) fn advertise_window(&mut self, cx: &mut Context) -> u16 {
+        let (advertised, open, shift) = (self.advertised(), self.wnd(), self.wscale);
         let Space::Packets(packets) = &mut self.space else { return 0 };
         packets.stamp = cx.now;
         let compressed = core::mem::take(&mut packets.compression.waiting);
@@ -44,12 +45,12 @@ impl Receiver {
         self.acknowledged();
         let field = (window >> shift).min(u16::MAX.into()) as u16;
         if field == 0 {
-            cx.counters.to_zero_window_adv += u64::from(told > 0);
+            cx.counters.to_zero_window_adv += u64::from(advertised > 0);
             if let Some(packets) = self.space.packets_mut() {
                 packets.predicts = false;
             }
         } else {
-            cx.counters.from_zero_window_adv += u64::from(told == 0);
+            cx.counters.from_zero_window_adv += u64::from(advertised == 0);
         }
         field
     }
@@ -57,9 +58,9 @@ impl Receiver {
     /// More than a segment is not acknowledged, and the right edge of the window would move with an acknowledgement as far as what has
     /// come (Linux's `__tcp_ack_snd_check`); else the reader will bring it about, unless it waits for `lowat` bytes.
     pub(in crate::tcp) fn has_many_packets(&mut self, config: &Config, lowat: u32) -> bool {
-        let told = self.told();
+        let advertised = self.advertised();
         self.nxt.since(self.last_ack_sent) > self.mss()
-            && ((self.buffer.len() as u32) < lowat || self.select(config) >= told)
+            && ((self.buffer.len() as u32) < lowat || self.select(config) >= advertised)
     }
 }
 
@@ -74,7 +75,7 @@ impl Connection {
     }
 
     fn set_first_mss(&mut self, smss: u32) {
-        let hint = smss.min(self.advmss.into()).min(self.rcv.told() / 2).clamp(MSS_MIN, MSS_DEFAULT);
+        let hint = smss.min(self.advmss.into()).min(self.rcv.advertised() / 2).clamp(MSS_MIN, MSS_DEFAULT);
         self.rcv.rcv_mss = hint as u16;
     }
 
@@ -94,7 +95,7 @@ impl Connection {
         Sizes { advmss: self.window_segment(), rcv_mss: self.rcv.mss(), rmem_max: config.tcp_rmem[2] }
     }
 
-    /// The application has read: its packets go, the buffer is fitted to its pace, and the peer may be told. True: now; `None`: the buffer is
+    /// The application has read: its packets go, the buffer is fitted to its pace, and the peer may be advertised. True: now; `None`: the buffer is
     /// not counted by packets.
     #[inline(always)]
     pub(crate) fn packets_were_read(&mut self, cx: &mut Context) -> Option<bool> {
@@ -108,7 +109,7 @@ impl Connection {
         let Some(packets) = self.rcv.space.packets_mut() else { return false };
         packets.read_up_to(copied, &growth);
         let (none_left, clamp) = (packets.allocated() == 0, packets.clamp());
-        let tells = self.acknowledges_read(&cx.config, none_left) || self.tells_room(&cx.config, clamp);
+        let tells = self.acknowledges_read(&cx.config, none_left) || self.advertises_room(&cx.config, clamp);
         if tells {
             self.rcv.ack_owed = AckOwed::Now;
         }
@@ -116,7 +117,7 @@ impl Connection {
     }
 
     /// The window has at least doubled.
-    fn tells_room(&mut self, config: &Config, clamp: u32) -> bool {
+    fn advertises_room(&mut self, config: &Config, clamp: u32) -> bool {
         let shut =
             self.rcv.fin_received || self.special.as_ref().is_some_and(|special| special.reads_no_more);
         let open = self.rcv.wnd();

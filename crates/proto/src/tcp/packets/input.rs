@@ -77,10 +77,10 @@ impl Connection {
 
     /// The peer's window has changed, or text has been queued: the fast path may be open again (`tcp_fast_path_check`).
     fn may_predict(&mut self) {
-        let (told, urgent) = (self.rcv.told(), self.urgent_mark().is_some());
+        let (advertised, urgent) = (self.rcv.advertised(), self.urgent_mark().is_some());
         if let Some(packets) = self.rcv.space.packets_mut() {
             packets.predicts |=
-                !packets.has_holes() && told > 0 && packets.allocated() < packets.rcvbuf() && !urgent;
+                !packets.has_holes() && advertised > 0 && packets.allocated() < packets.rcvbuf() && !urgent;
         }
     }
 
@@ -304,9 +304,9 @@ impl Connection {
     fn text_came(&mut self, cx: &mut Context, segment: &Segment, packet: &Packet) {
         self.owe_some_ack();
         self.measure_packet(segment, packet, cx);
-        let (rcv_nxt, told) = (self.rcv.nxt, self.rcv.told());
+        let (rcv_nxt, advertised) = (self.rcv.nxt, self.rcv.advertised());
         if let Some(packets) = self.rcv.space.packets_mut() {
-            packets.rounds.sample_window(cx.now, rcv_nxt, told);
+            packets.rounds.sample_window(cx.now, rcv_nxt, advertised);
         }
         let came = Came {
             before: self.rcv.last_data_at,
@@ -323,7 +323,8 @@ impl Connection {
     }
 
     fn measure_packet(&mut self, segment: &Segment, packet: &Packet, cx: &Context) {
-        let (sizes, told, pushed) = (self.sizes(&cx.config), self.rcv.told(), self.rcv.delay.pushed());
+        let (sizes, advertised, pushed) =
+            (self.sizes(&cx.config), self.rcv.advertised(), self.rcv.delay.pushed());
         let seen = Seen {
             len: packet.len(),
             each: segment.payload.gso_size().into(),
@@ -334,7 +335,7 @@ impl Connection {
             plain_header: self.plain_header(),
         };
         let Some(packets) = self.rcv.space.packets_mut() else { return };
-        let (rcv_mss, pushed) = packets.measure(&seen, &sizes, pushed, told);
+        let (rcv_mss, pushed) = packets.measure(&seen, &sizes, pushed, advertised);
         self.rcv.rcv_mss = rcv_mss as u16;
         self.rcv.delay.set_pushed(pushed);
     }
@@ -477,7 +478,7 @@ fn compression_delay(rtt: core::time::Duration, config: &Config) -> core::time::
 impl crate::tcp::receiver::Receiver {
     /// What comes next is acknowledged segment by segment.
     fn enter_quick(&mut self) {
-        let segments = self.told() / (2 * self.mss());
+        let segments = self.advertised() / (2 * self.mss());
         self.delay.enter_quick(segments);
     }
 

@@ -37,7 +37,7 @@ impl Sacks {
     }
 
     /// What the next option reports, in at most `max` blocks.
-    pub(crate) fn told(&self, max: usize) -> SackBlocks {
+    pub(crate) fn reported(&self, max: usize) -> SackBlocks {
         self.duplicate.into_iter().chain(self.blocks.iter().copied()).take(max).collect()
     }
 

@@ -118,7 +118,7 @@ impl Rack {
     }
 
     /// D-SACKs show that a recovery was spurious which has counted for the window already.
-    pub(super) fn on_needless(&mut self) {
+    pub(super) fn on_spurious(&mut self) {
         self.reo_wnd_persist = (self.reo_wnd_persist + 1).min(REO_WND_PERSIST);
     }
 

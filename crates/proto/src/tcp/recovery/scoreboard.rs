@@ -17,7 +17,7 @@ use super::arrived::Arrived;
 use super::marks::{LostTransmission, Marks, Resend};
 use super::prr::Prr;
 use super::rack::{Rack, ReoWindow};
-use super::{Needless, Probe, Undo};
+use super::{Probe, Spurious, Undo};
 use crate::tcp::send_queue::{Kind, SendQueue, TxSegment};
 use crate::{Config, Instant};
 use core::time::Duration;
@@ -385,17 +385,17 @@ impl Scoreboard {
     }
 
     /// Does this ACK show that the recovery is, or was, spurious?
-    pub(crate) fn needless(&mut self, arrived: &Arrived, snd_una: SeqNum) -> Option<Needless> {
+    pub(crate) fn spurious(&mut self, arrived: &Arrived, snd_una: SeqNum) -> Option<Spurious> {
         let progress = snd_una.after(arrived.snd_una);
         let amid = self.repairs() && !self.ends_by(snd_una);
         let undo = self.undo.as_mut()?;
         match () {
             () if arrived.duplicate.is_some_and(|part| undo.reported(part, arrived.duplicate_bytes)) => {
-                Some(Needless::Duplicates)
+                Some(Spurious::Duplicates)
             }
-            () if progress && undo.was_delayed(arrived.echo, amid) => Some(Needless::Timestamp),
+            () if progress && undo.was_delayed(arrived.echo, amid) => Some(Spurious::Timestamp),
             () if self.phase == Phase::Loss && self.forward && arrived.original => {
-                Some(Needless::ForwardProgress)
+                Some(Spurious::ForwardProgress)
             }
             () => None,
         }

@@ -9,7 +9,7 @@ use wire::SeqNum;
 
 /// How a recovery was found to be spurious.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Needless {
+pub(crate) enum Spurious {
     Timestamp,
     Duplicates,
     ForwardProgress,
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recovery_is_needless_when_every_retransmission_was() {
+    fn a_recovery_is_spurious_when_every_retransmission_was() {
         let mut undo = Undo::new((10, 20), SeqNum(100));
         assert!(!undo.reported((SeqNum(100), SeqNum(200)), 100), "nothing was sent again");
         undo.on_resent(Instant::from_nanos(7_000_000), 100);

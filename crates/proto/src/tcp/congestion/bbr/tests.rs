@@ -152,7 +152,7 @@ fn an_application_that_sends_little_stays_in_startup() {
 
 /// Six runs of losses in a round of recovery, more than 2 % of what was in flight.
 #[test]
-fn heavy_loss_ends_startup_and_a_needless_recovery_resumes_it() {
+fn heavy_loss_ends_startup_and_a_spurious_recovery_resumes_it() {
     let mut flow = Flow::new();
     flow.round(20 * MSS, 40 * MSS);
     flow.bbr.on_recovery();

@@ -22,7 +22,7 @@ impl Scoreboard {
 
     /// D-SACKs show the recovery to be spurious: the wider window lasts a recovery longer.
     pub(crate) fn counts_on(&mut self) {
-        self.rack.on_needless();
+        self.rack.on_spurious();
     }
 }
 

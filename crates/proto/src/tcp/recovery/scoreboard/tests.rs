@@ -79,9 +79,9 @@ fn a_retransmission_of_the_last_recovery_does_not_undo_this_one() {
     assert_eq!((board.phase, board.marks.retransmitted.len), (Phase::Open, 100));
     board.begin_recovery(SeqNum(1000), 500, 500, Undo::new((7, 7), SeqNum(500)));
     let ack = Arrived { echo: Some(90), ..arrived(&board, 500, 1000, 140) };
-    assert_eq!(board.needless(&ack, SeqNum(600)), None);
+    assert_eq!(board.spurious(&ack, SeqNum(600)), None);
     let ack = Arrived { echo: Some(59), ..arrived(&board, 500, 1000, 140) };
-    assert_eq!(board.needless(&ack, SeqNum(600)), Some(Needless::Timestamp));
+    assert_eq!(board.spurious(&ack, SeqNum(600)), Some(Spurious::Timestamp));
 }
 
 /// Nothing is reported, and no recovery goes on: what was sent before the segment that was acknowledged is lost all the same.
