@@ -14,7 +14,7 @@ use std::time::Duration;
 /// List TCP sockets as ss(8) does: queues, ends, and what a connection does just now.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  firstbyte ss -i\n  firstbyte ss -l --explain\n  firstbyte ss --limits --interval 1s\n  firstbyte serve &\n  firstbyte ss -i --stack\n\n\
+    after_help = "Example:\n  firstbyte ss -tin\n  firstbyte ss -tlnp\n  firstbyte ss -l --explain\n  firstbyte ss --limits --interval 1s\n  firstbyte serve &\n  firstbyte ss -i --stack\n\n\
                   Without -a, -l and --state: connections that are neither half open nor in TIME-WAIT.\n\
                   Recv-Q and Send-Q: of a listener, what waits to be accepted and the backlog;\n\
                   of a connection, bytes that were not read and bytes that were not acknowledged."
@@ -44,6 +44,21 @@ pub(crate) struct SsArgs {
     /// User and inode of each socket.
     #[arg(short, long, conflicts_with = "summary")]
     extended: bool,
+    /// The processes that hold each socket, as far as this user may see them.
+    #[arg(short, long, conflicts_with = "summary")]
+    processes: bool,
+    /// Without the line of headings.
+    #[arg(short = 'H', long, conflicts_with_all = ["summary", "json"])]
+    no_header: bool,
+    /// TCP, which is all there is here: for who is used to ss(8).
+    #[arg(short, long)]
+    tcp: bool,
+    /// Numbers instead of names, which is how ports are always shown: for who is used to ss(8).
+    #[arg(short, long)]
+    numeric: bool,
+    /// What ss(8) lists beside TCP.
+    #[arg(short, long, hide = true)]
+    udp: bool,
     /// How many sockets are in which state, and how much memory they take.
     #[arg(short, long)]
     summary: bool,
@@ -71,12 +86,16 @@ pub(crate) struct SsArgs {
 
 /// Runs the verb.
 pub(crate) fn run(args: &SsArgs) -> Result<ExitCode, Failure> {
-    let Some(control) = args.whom.stack() else { return print(&kernel(args)?) };
+    if args.udp {
+        return Err(Failure::usage("only TCP is listed here; ss -u lists UDP"));
+    }
+    let Some(control) = args.whom.stack() else { return print(&headed(args, kernel(args)?)) };
     let only_kernel = [
         (args.state.is_some(), "--state"),
         (args.port.is_some(), "--port"),
         (args.options, "--options"),
         (args.extended, "--extended"),
+        (args.processes, "--processes"),
         (args.limits, "--limits"),
         (args.explain, "--explain"),
     ];
@@ -91,7 +110,15 @@ pub(crate) fn run(args: &SsArgs) -> Result<ExitCode, Failure> {
     };
     let listing =
         Listing { which, info: args.info, memory: args.memory, family: args.family(), json: args.json };
-    print(&ask(control, &Request::Ss(listing))?)
+    print(&headed(args, ask(control, &Request::Ss(listing))?))
+}
+
+/// With or without its first line.
+fn headed(args: &SsArgs, text: String) -> String {
+    match text.split_once('\n') {
+        Some((_, rest)) if args.no_header => rest.to_owned(),
+        _ => text,
+    }
 }
 
 impl SsArgs {
@@ -119,6 +146,7 @@ impl SsArgs {
             timers: self.options || self.explain,
             extended: self.extended,
             limits: self.limits,
+            holders: self.processes.then(sources::holders),
         }
     }
 }

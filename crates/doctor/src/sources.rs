@@ -20,6 +20,8 @@ mod routes;
 mod sockets;
 mod sysfs;
 
+pub use processes::{Holder, holders};
+
 use crate::sample::{Device, PathMetrics, Route, Sample, Source, Unread, state};
 use std::io;
 use std::os::fd::AsFd;

@@ -40,7 +40,9 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 53] = [
+    let cases: [(&[&str], &str); 55] = [
+        (&["ss", "-tulpn"], "ss -u lists UDP"),
+        (&["ss", "-tp", "--stack"], "--processes is for the kernel's sockets"),
         (&["fleet"], "NAME[:PORT]|FILE"),
         (&["fleet", "status", "web"], "--store"),
         (&["fleet", "status", "a/b", "--store", "http://[::1]"], "letters, digits, dots"),

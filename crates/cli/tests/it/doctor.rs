@@ -143,3 +143,19 @@ fn metrics_are_served() {
         child.wait().unwrap();
     });
 }
+
+/// As fingers type it.
+#[test]
+fn ss_takes_the_flags_of_ss_and_names_processes() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let output = run(&["ss", "-tlnp", "--port", &port]);
+    let mine = format!("pid={},fd=", std::process::id());
+    assert!(stdout(&output).starts_with("State ") && stdout(&output).contains(&mine), "{}", stdout(&output));
+    let output = run(&["ss", "-tlnH", "--port", &port]);
+    assert!(
+        stdout(&output).starts_with("LISTEN ") && stdout(&output).lines().count() == 1,
+        "{}",
+        stdout(&output)
+    );
+}

@@ -2,6 +2,7 @@
 use super::{Figure, Word, columns, glossary, limits, line, object};
 use crate::finding::Finding;
 use crate::sample::{Info, Memory, Sample, Socket, state};
+use crate::sources::Holder;
 use crate::window::Window;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ pub struct View {
     pub extended: bool,
     /// What limits each.
     pub limits: bool,
+    /// Who holds each socket, by its inode; `None`: not shown.
+    pub holders: Option<BTreeMap<u32, Vec<Holder>>>,
 }
 
 /// Which states.
@@ -98,6 +101,7 @@ fn row(socket: &Socket) -> [String; 5] {
 fn below(view: &View, socket: &Socket, window: &Window<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let mut first = Vec::new();
+    first.extend(users(view, socket));
     if view.timers {
         first.extend(timer(socket));
     }
@@ -118,6 +122,16 @@ fn below(view: &View, socket: &Socket, window: &Window<'_>) -> Vec<String> {
         lines.extend(limits::of(socket, window).map(|limits| limits.to_string()));
     }
     lines
+}
+
+/// Who holds a socket, as ss(8) writes it.
+fn users(view: &View, socket: &Socket) -> Option<Word> {
+    let holders = view.holders.as_ref()?.get(&socket.inode)?;
+    let each = holders
+        .iter()
+        .map(|Holder { pid, name, descriptor }| format!("(\"{name}\",pid={pid},fd={descriptor})"));
+    let text = format!("({})", each.collect::<Vec<_>>().join(","));
+    Some(Word { name: "users", figure: Figure::Text(text) })
 }
 
 /// The names of figures that [`text`] shows, each once.
@@ -173,6 +187,12 @@ fn one(view: &View, socket: &Socket, window: &Window<'_>) -> Value {
     if view.extended {
         add("uid", socket.uid.into());
         add("inode", socket.inode.into());
+    }
+    if let Some(holders) = &view.holders {
+        let each = holders.get(&socket.inode).into_iter().flatten();
+        let each =
+            each.map(|holder| json!({ "pid": holder.pid, "name": holder.name, "fd": holder.descriptor }));
+        add("users", each.collect::<Vec<_>>().into());
     }
     if let Some(memory) = socket.memory.filter(|_| view.memory) {
         add("skmem", serde_json::to_value(memory).unwrap_or_default());

@@ -61,3 +61,18 @@ fn device(link: &LinkMessage) -> Device {
     }
     device
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::netlink::tests::mutated;
+
+    #[test]
+    fn mutated_devices_do_not_panic() {
+        mutated(NETLINK_ROUTE, RouteNetlinkMessage::GetLink(LinkMessage::default()), |answer| {
+            if let RouteNetlinkMessage::NewLink(link) = answer {
+                device(&link);
+            }
+        });
+    }
+}

@@ -28,6 +28,22 @@ fn ask<M>(protocol: isize, flags: u16, request: M, mut each: impl FnMut(M)) -> i
 where
     M: NetlinkSerializable + NetlinkDeserializable + Into<NetlinkPayload<M>>,
 {
+    let socket = asked(protocol, flags, request)?;
+    let mut buffer = Vec::with_capacity(BUFFER);
+    loop {
+        buffer.clear();
+        socket.recv(&mut buffer, 0)?;
+        if take(&buffer, &mut each)? {
+            return Ok(());
+        }
+    }
+}
+
+/// A socket on which the answers will come.
+fn asked<M>(protocol: isize, flags: u16, request: M) -> io::Result<Socket>
+where
+    M: NetlinkSerializable + Into<NetlinkPayload<M>>,
+{
     let mut socket = Socket::new(protocol)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
@@ -38,14 +54,7 @@ where
     let mut bytes = vec![0; message.buffer_len()];
     message.serialize(&mut bytes);
     socket.send(&bytes, 0)?;
-    let mut buffer = Vec::with_capacity(BUFFER);
-    loop {
-        buffer.clear();
-        socket.recv(&mut buffer, 0)?;
-        if take(&buffer, &mut each)? {
-            return Ok(());
-        }
-    }
+    Ok(socket)
 }
 
 /// The messages of one datagram. Was it the last?
@@ -68,3 +77,58 @@ fn take<M: NetlinkDeserializable>(mut bytes: &[u8], each: &mut impl FnMut(M)) ->
 
 /// The kernel fills at most 32 KiB at once (NLMSG_GOODSIZE and what a dump may grow to).
 const BUFFER: usize = 1 << 16;
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// As many mutations of each answer in an ordinary run; FIRSTBYTE_MUTATIONS says another number.
+    const MUTATIONS: usize = 4000;
+
+    /// What the kernel answers to `request`, each datagram changed in a few places, cut or grown: `each` hears what can still be read of
+    /// it, and nothing panics.
+    pub(in super::super) fn mutated<M>(protocol: isize, request: M, mut each: impl FnMut(M))
+    where
+        M: NetlinkSerializable + NetlinkDeserializable + Into<NetlinkPayload<M>>,
+    {
+        let socket = asked(protocol, NLM_F_DUMP, request).expect("netlink");
+        let mut buffer = Vec::with_capacity(BUFFER);
+        socket.recv(&mut buffer, 0).expect("an answer");
+        let mut read = 0;
+        take(&buffer, &mut |_: M| read += 1).expect("the kernel's own");
+        assert!(read > 0, "nothing was answered");
+        // A few messages are enough to change, and quicker.
+        buffer.truncate(2000);
+        let wanted = std::env::var("FIRSTBYTE_MUTATIONS").ok().and_then(|number| number.parse().ok());
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let mut refused = 0;
+        for _ in 0..wanted.unwrap_or(MUTATIONS) {
+            let mut bytes = buffer.clone();
+            for _ in 0..=random.below(4) {
+                let at = random.below(bytes.len());
+                bytes[at] = match random.below(3) {
+                    0 => bytes[at] ^ 1 << random.below(8),
+                    1 => 0xff * u8::try_from(random.below(2)).expect("a bit"),
+                    _ => u8::try_from(random.below(256)).expect("a byte"),
+                };
+            }
+            if random.below(4) == 0 {
+                bytes.truncate(random.below(bytes.len()));
+            }
+            refused += usize::from(take(&bytes, &mut each).is_err());
+        }
+        assert!(refused > 0, "no mutation was seen");
+    }
+
+    /// xorshift64 (Marsaglia 2003).
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: usize) -> usize {
+            for (shift, left) in [(13, true), (7, false), (17, true)] {
+                self.0 ^= if left { self.0 << shift } else { self.0 >> shift };
+            }
+            usize::try_from(self.0 % end.max(1) as u64).expect("below a usize")
+        }
+    }
+}

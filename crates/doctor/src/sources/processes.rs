@@ -28,6 +28,35 @@ pub(super) fn read(root: &Path, inodes: &BTreeSet<u32>) -> BTreeMap<u32, Owner> 
     owners
 }
 
+/// A descriptor of a process that is a socket.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Holder {
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// The descriptor.
+    pub descriptor: u32,
+}
+
+/// Every descriptor that is a socket, by the socket's inode, as far as this user may see.
+pub fn holders() -> BTreeMap<u32, Vec<Holder>> {
+    let mut holders: BTreeMap<u32, Vec<Holder>> = BTreeMap::new();
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Ok(pid) = process.file_name().to_string_lossy().parse::<u32>() else { continue };
+        let name = comm(&process.path());
+        for link in fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten() {
+            let Ok(descriptor) = link.file_name().to_string_lossy().parse() else { continue };
+            let Ok(target) = fs::read_link(link.path()) else { continue };
+            if let Some(inode) = inode(&target.to_string_lossy()) {
+                holders.entry(inode).or_default().push(Holder { pid, name: name.clone(), descriptor });
+            }
+        }
+    }
+    holders.values_mut().for_each(|holders| holders.sort());
+    holders
+}
+
 fn inode(link: &str) -> Option<u32> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }

@@ -91,3 +91,18 @@ fn bytes(options: &[TcOption]) -> Vec<u8> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::netlink::tests::mutated;
+
+    #[test]
+    fn mutated_queues_do_not_panic() {
+        mutated(NETLINK_ROUTE, RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()), |answer| {
+            if let RouteNetlinkMessage::NewQueueDiscipline(message) = answer {
+                queue(&message, "lo");
+            }
+        });
+    }
+}

@@ -143,3 +143,23 @@ fn values(metrics: &[RouteMetric]) -> RouteMetrics {
     }
     values
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::netlink::tests::mutated;
+
+    #[test]
+    fn mutated_routes_do_not_panic() {
+        let devices: Vec<Device> = (0..300)
+            .map(|index| Device { index, name: format!("eth{index}"), ..Device::default() })
+            .collect();
+        let mut request = RouteMessage::default();
+        request.header.address_family = AddressFamily::Inet;
+        mutated(NETLINK_ROUTE, RouteNetlinkMessage::GetRoute(request), |answer| {
+            if let RouteNetlinkMessage::NewRoute(message) = answer {
+                route(&message, &devices);
+            }
+        });
+    }
+}

@@ -17,16 +17,19 @@ pub(super) fn read() -> io::Result<Vec<Socket>> {
     let mut sockets = Vec::new();
     let mut names = Names::default();
     for (family, socket_id) in [(AF_INET, SocketId::new_v4()), (AF_INET6, SocketId::new_v6())] {
-        let extensions = ExtensionFlags::INFO | ExtensionFlags::SKMEMINFO | ExtensionFlags::CONG;
-        let states = StateFlags::all();
-        let request = InetRequest { family, protocol: IPPROTO_TCP, extensions, states, socket_id };
-        dump(NETLINK_SOCK_DIAG, SockDiagMessage::InetRequest(request), |answer| {
+        dump(NETLINK_SOCK_DIAG, request(family, socket_id), |answer| {
             if let SockDiagMessage::InetResponse(response) = answer {
                 sockets.push(socket(&response, &mut names));
             }
         })?;
     }
     Ok(sockets)
+}
+
+fn request(family: u8, socket_id: SocketId) -> SockDiagMessage {
+    let extensions = ExtensionFlags::INFO | ExtensionFlags::SKMEMINFO | ExtensionFlags::CONG;
+    let states = StateFlags::all();
+    SockDiagMessage::InetRequest(InetRequest { family, protocol: IPPROTO_TCP, extensions, states, socket_id })
 }
 
 /// Names of congestion controls, each kept once.
@@ -150,5 +153,22 @@ fn used(info: &TcpInfo) -> Info {
         sndbuf_limited: info.sndbuf_limited,
         delivery_rate: info.delivery_rate,
         pacing_rate: info.pacing_rate,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::netlink::tests::mutated;
+
+    #[test]
+    fn mutated_sockets_do_not_panic() {
+        let _there = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let mut names = Names::default();
+        mutated(NETLINK_SOCK_DIAG, request(AF_INET, SocketId::new_v4()), |answer| {
+            if let SockDiagMessage::InetResponse(response) = answer {
+                socket(&response, &mut names);
+            }
+        });
     }
 }
