@@ -4,6 +4,7 @@
 //! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
 
 mod app_limited;
+mod cutting;
 mod join;
 mod kinds;
 mod lone;
@@ -27,11 +28,12 @@ use core::ops::{Deref, DerefMut};
 pub(crate) use kinds::Kind;
 pub(crate) use lone::Lone;
 use marked::Place;
+pub(crate) use marking::Packets;
 pub(crate) use segment::TxSegment;
 use segments::Segments;
 use smallvec::SmallVec;
 pub(crate) use weight::Reweighed;
-use weight::{weight, whole};
+use weight::weight;
 use wire::{SeqNum, TEXT_MOST};
 
 /// Payload of one transmission: slices in order.
@@ -136,57 +138,9 @@ impl Held {
         }
     }
 
-    /// A segment begins at `seq` from now on: where, or the place behind the last. `marked`: it is about to be marked.
-    fn cut(&mut self, seq: SeqNum, marked: bool) -> Place {
-        let mut place = self.segments.find(seq);
-        match self.segments.get(place) {
-            Some(segment) if segment.seq.before(seq) => {
-                let at = seq.since(segment.seq);
-                if marked {
-                    place = self.segments.marked_place(place);
-                }
-                let place = self.cut_at(place, at);
-                self.segments.behind(place)
-            }
-            _ => place,
-        }
-    }
-
-    /// The first segment is acknowledged up to `at`; the packet that is left is `begun`.
-    fn split_begun(&mut self, at: u32, begun: bool) {
-        let first = self.segments.first_place();
-        if let Some(first) = self.segments.get_mut(first) {
-            first.begun = false;
-        }
-        let first = self.split_at(first, at);
-        let rest = self.segments.behind(first);
-        if let Some(rest) = self.segments.get_mut(rest) {
-            rest.begun = begun;
-        }
-    }
-
     fn freeze_open_tail(&mut self) {
         if let (Some(tail), Some(last)) = (&mut self.tail, self.segments.back_mut()) {
             last.freeze(tail);
-        }
-    }
-
-    /// Returns where the first part lies.
-    fn split_at(&mut self, place: Place, at: u32) -> Place {
-        if self.segments.is_last(place) {
-            self.freeze_tail();
-        }
-        let unit = self.unit;
-        let rest = self.segments.update_sent(place, |first| {
-            let mut rest = first.split_off(at);
-            // Both weigh what they did together: a segment of which a part is acknowledged counts until all of it is.
-            rest.weight = whole(rest.len, unit).min(first.weight);
-            first.weight -= rest.weight;
-            rest
-        });
-        match rest {
-            Some(rest) => self.segments.insert_behind(place, rest),
-            None => place,
         }
     }
 }
@@ -558,13 +512,6 @@ impl SendQueue {
     pub(crate) fn last_before(&self, end: SeqNum) -> Option<(SeqNum, u32)> {
         let last = self.segments.get(self.place_before(end)?)?;
         Some((last.seq, last.len.min(end.since(last.seq))))
-    }
-
-    /// A segment begins at `seq` from now on.
-    pub(crate) fn cut(&mut self, seq: SeqNum) {
-        if let Some(held) = &mut self.held {
-            held.cut(seq, false);
-        }
     }
 
     /// What was just sent as one, up to `end`, is one segment from now on. No record ends within.

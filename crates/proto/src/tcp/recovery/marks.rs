@@ -173,14 +173,15 @@ impl Marks {
         (snd_una, snd_nxt): (SeqNum, SeqNum),
         how: &Resend,
     ) -> Option<(SeqNum, u32)> {
-        let first = queue.of_kind(Kind::Waits, snd_una).next()?;
-        let mut behind = queue.starting(first.end()).take_while(|segment| segment.seq.before(snd_nxt));
+        let mut waiting =
+            queue.starting_with(Kind::Waits, snd_una).take_while(|segment| segment.seq.before(snd_nxt));
+        let first = waiting.next()?;
         let mut len = first.len;
         while len < how.most
-            && let Some(segment) = behind.next().filter(|segment| how.joins(segment, len))
+            && let Some(segment) = waiting.next().filter(|segment| how.joins(segment, len))
         {
             len += segment.len;
         }
-        first.seq.before(snd_nxt).then_some((first.seq, len.min(how.most)))
+        Some((first.seq, len.min(how.most)))
     }
 }

@@ -187,10 +187,11 @@ impl Rack {
         (now, how): (Instant, &ReoWindow),
     ) -> Option<Duration> {
         let reo_wnd = self.reo_wnd(queue, snd_una, recovering, how);
-        let remaining = |segment: &TxSegment| self.remaining((segment.sent_at, segment.end()), reo_wnd, now);
-        let is_late = |segment: &TxSegment| remaining(segment) == Some(Duration::ZERO);
+        let remaining = |sent| self.remaining(sent, reo_wnd, now);
+        let is_late = |sent| remaining(sent) == Some(Duration::ZERO);
         let before = marks.newly_lost.len();
-        let is_late_in_flight = |segment: &TxSegment| segment.seq.before(snd_nxt) && is_late(segment);
+        let is_late_in_flight =
+            |segment: &TxSegment| segment.seq.before(snd_nxt) && is_late(segment.transmission());
         queue.mark_each(Kind::Fresh, snd_una, is_late_in_flight, |segment| marks.lose(segment));
         if queue.lose_resent(is_late, |segment| marks.lose(segment))
             && let Some(found) = marks.newly_lost.get_mut(before..)
@@ -198,8 +199,9 @@ impl Rack {
             found.sort_by_key(|((seq, _), _)| seq.since(snd_una));
         }
         // The last sent of those that were overtaken and are not late yet.
-        let once =
-            queue.last_overtaken(|segment| segment.seq.before(snd_nxt) && remaining(segment).is_some());
+        let is_overtaken =
+            |segment: &TxSegment| segment.seq.before(snd_nxt) && remaining(segment.transmission()).is_some();
+        let once = queue.last_overtaken(is_overtaken).map(TxSegment::transmission);
         let again = queue.last_resent_before((self.xmit_at, self.end));
         once.and_then(remaining).max(again.and_then(remaining))
     }

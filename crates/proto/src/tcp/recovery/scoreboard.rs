@@ -18,7 +18,7 @@ use super::marks::{LostTransmission, Marks, Resend};
 use super::prr::Prr;
 use super::rack::{Rack, ReoWindow};
 use super::{Probe, Spurious, Undo};
-use crate::tcp::send_queue::{Kind, SendQueue, TxSegment};
+use crate::tcp::send_queue::{Kind, Packets, SendQueue, TxSegment};
 use crate::{Config, Instant};
 use core::time::Duration;
 use smallvec::SmallVec;
@@ -231,10 +231,9 @@ impl Scoreboard {
         // In the order they were sent, whatever order they are reported in: the last of them gives RACK's round trip.
         valid.sort_unstable_by_key(|block| block.0.since(arrived.snd_una));
         for block in &valid {
-            let block = queue.cut_packets(*block, arrived.smss.max(1));
-            self.weigh(queue);
-            if block.0.before(block.1) {
-                self.sack(queue, block, arrived);
+            if let Some(packets) = queue.cut_packets(*block, arrived.smss.max(1)) {
+                self.weigh(queue);
+                self.sack(queue, packets, arrived);
             }
         }
         // What is acknowledged by now was news when the ACK was sent: others have overtaken it.
@@ -251,8 +250,8 @@ impl Scoreboard {
         }
     }
 
-    fn sack(&mut self, queue: &mut SendQueue, block: Block, arrived: &mut Arrived) {
-        queue.deliver(block, |segment| {
+    fn sack(&mut self, queue: &mut SendQueue, packets: Packets, arrived: &mut Arrived) {
+        queue.deliver(packets, |segment| {
             Scoreboard::delivered(&mut self.rack, self.point, (segment, false), arrived);
             if segment.transmissions == 1 {
                 let (first, _) = arrived.sacked_sent_at.unwrap_or((segment.sent_at, segment.sent_at));
@@ -471,19 +470,23 @@ impl Scoreboard {
         again: bool,
         now: Instant,
     ) {
-        let sent = queue.starting(seq).take_while(|segment| segment.end().before_or_eq(seq + len));
-        self.prr.on_sent(sent.map(|segment| segment.weight).sum());
+        let is_sent = |segment: &TxSegment| segment.end().before_or_eq(seq + len);
         if !again {
-            return;
+            let sent = queue.starting(seq).take_while(|segment| is_sent(segment));
+            return self.prr.on_sent(sent.map(|segment| segment.weight).sum());
         }
         let before = self.marks.retransmitted.len;
-        // What only a probe repeats is not held to be lost, and stays as it was.
+        let mut weight = 0;
         self.weigh(queue);
-        let is_sent = |segment: &TxSegment| segment.end().before_or_eq(seq + len);
-        queue.mark_each(Kind::Waits, seq, is_sent, |segment| {
-            segment.retransmitted = true;
-            self.marks.retransmitted.add(segment);
+        queue.mark_each(Kind::Any, seq, is_sent, |segment| {
+            weight += segment.weight;
+            // What only a probe repeats is not held to be lost, and stays as it was.
+            if segment.lost && !segment.retransmitted {
+                segment.retransmitted = true;
+                self.marks.retransmitted.add(segment);
+            }
         });
+        self.prr.on_sent(weight);
         if self.marks.retransmitted.len == before {
             return;
         }

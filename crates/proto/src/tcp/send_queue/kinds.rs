@@ -98,6 +98,11 @@ impl Row {
         rest
     }
 
+    /// Is there one?
+    pub(super) fn has(&self, kind: Kind) -> bool {
+        self.0[kind as usize] != 0
+    }
+
     /// The first from `from` on.
     pub(super) fn next(&self, kind: Kind, from: usize) -> Option<usize> {
         let word = self.0[kind as usize] & !below(from);

@@ -27,10 +27,20 @@ pub(super) struct Marked {
     resent: BTreeSet<Transmission>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Block {
+    /// Where its first segment begins: finding a number looks into no block but its own.
+    first: SeqNum,
     segments: VecDeque<TxSegment>,
     row: Row,
+    /// What the index says of it.
+    any: Kinds,
+}
+
+impl Block {
+    fn new(first: SeqNum, segments: VecDeque<TxSegment>, row: Row) -> Block {
+        Block { first, segments, row, any: Kinds::default() }
+    }
 }
 
 /// The last transmission of a segment, in the order of RFC 8985 §6.2: what was sent at the same time went in the order of its numbers.
@@ -42,6 +52,11 @@ pub(super) struct Transmission {
 }
 
 impl Transmission {
+    /// When it was, and the number behind it.
+    pub(super) fn value(self) -> (Instant, SeqNum) {
+        (self.sent_at, self.end.0)
+    }
+
     pub(super) fn new(sent_at: Instant, end: SeqNum) -> Transmission {
         Transmission { sent_at, end: Ordered(end) }
     }
@@ -94,7 +109,7 @@ impl Marked {
         let result = change(segment);
         let after = Transmission::of_resent(segment);
         block.row.set(place.at, Kinds::of(segment));
-        self.index.set(place.block, block.row.any());
+        self.note_kinds(place.block);
         if before != after {
             if let Some(before) = before {
                 self.resent.remove(&before);
@@ -116,12 +131,29 @@ impl Marked {
         self.blocks.iter_mut().flat_map(|block| &mut block.segments)
     }
 
+    /// The index knows of the kinds in a block.
+    fn note_kinds(&mut self, at: usize) {
+        let Some(block) = self.blocks.get_mut(at) else { return };
+        let any = block.row.any();
+        if block.any != any {
+            block.any = any;
+            self.index.set(at, any);
+        }
+    }
+
     /// The first that ends behind `seq`, or the place behind all.
     pub(super) fn find(&self, seq: SeqNum) -> Place {
         let ends = |segment: &TxSegment| segment.end().before_or_eq(seq);
-        let block = self.blocks.partition_point(|block| block.segments.back().is_some_and(ends));
-        let at = self.blocks.get(block).map_or(0, |block| block.segments.partition_point(ends));
-        Place { block, at }
+        if self.front().is_some_and(|first| !ends(first)) {
+            // What is not acknowledged begins here: the place that is asked for most.
+            return Place { block: 0, at: 0 };
+        }
+        let begun = self.blocks.partition_point(|block| block.first.before_or_eq(seq));
+        let block = begun.saturating_sub(1);
+        match self.blocks.get(block).map(|block| block.segments.partition_point(ends)) {
+            Some(at) if at < self.blocks[block].segments.len() => Place { block, at },
+            _ => Place { block: begun, at: 0 },
+        }
     }
 
     /// The place behind this one.
@@ -152,36 +184,29 @@ impl Marked {
 
     /// The last that was sent once, is thought in flight, and was `overtaken`. Those were sent in the order of their numbers.
     pub(super) fn last_overtaken(&self, overtaken: impl Fn(&TxSegment) -> bool) -> Option<&TxSegment> {
-        let found = |place: Option<Place>| place.and_then(|place| self.get(place)).is_some_and(&overtaken);
-        let (mut first, mut end) = (0, self.blocks.len());
-        while first < end {
-            let middle = first.midpoint(end);
-            match found(self.next(Kind::Fresh, Place { block: middle, at: 0 })) {
-                true => first = middle + 1,
-                false => end = middle,
-            }
-        }
-        let mut last = self.last_before(Kind::Fresh, Place { block: end, at: 0 });
-        while last.is_some() && !found(last) {
-            last = last.and_then(|place| self.last_before(Kind::Fresh, place));
-        }
-        self.get(last?)
+        self.next(Kind::Fresh, Place { block: 0, at: 0 })?;
+        let is_next_overtaken = |block, at| {
+            let next = self.next(Kind::Fresh, Place { block, at });
+            next.and_then(|next| self.get(next)).is_some_and(&overtaken)
+        };
+        let block = holding(self.blocks.len(), |block| is_next_overtaken(block, 0)).checked_sub(1)?;
+        let at = holding(ROW, |at| is_next_overtaken(block, at)).checked_sub(1)?;
+        self.get(Place { block, at })
     }
 
-    /// Of what was sent more than once and is thought in flight, the first that was sent.
-    pub(super) fn first_resent(&self) -> Option<Place> {
-        self.resent.first().map(|first| self.find(first.end.0 - 1))
+    /// Of what was sent more than once and is thought in flight, the first transmission.
+    pub(super) fn first_resent(&self) -> Option<Transmission> {
+        self.resent.first().copied()
     }
 
-    /// The last that was sent before this transmission.
-    pub(super) fn last_resent_before(&self, transmission: Transmission) -> Option<&TxSegment> {
-        let last = self.resent.range(..transmission).next_back()?;
-        self.get(self.find(last.end.0 - 1))
+    /// The last before this one.
+    pub(super) fn last_resent_before(&self, transmission: Transmission) -> Option<Transmission> {
+        self.resent.range(..transmission).next_back().copied()
     }
 
     pub(super) fn push_back(&mut self, segment: TxSegment) {
         if self.blocks.back().is_none_or(|block| block.segments.len() == ROW) {
-            self.blocks.push_back(Block::default());
+            self.blocks.push_back(Block::new(segment.seq, VecDeque::new(), Row::default()));
         }
         let last = self.blocks.len() - 1;
         let at = self.blocks[last].segments.len();
@@ -193,10 +218,13 @@ impl Marked {
         let Some(block) = self.blocks.get_mut(place.block) else { return place };
         if block.segments.len() == ROW {
             let half = ROW / 2;
-            let rest = Block { segments: block.segments.split_off(half), row: block.row.split_off(half) };
-            self.index.set(place.block, block.row.any());
-            self.index.insert(place.block + 1, rest.row.any());
+            let rest = block.segments.split_off(half);
+            let first = rest.front().map_or(block.first, |segment| segment.seq);
+            let rest = Block::new(first, rest, block.row.split_off(half));
+            self.index.insert(place.block + 1, rest.any);
             self.blocks.insert(place.block + 1, rest);
+            self.note_kinds(place.block);
+            self.note_kinds(place.block + 1);
             if place.at >= half {
                 place = Place { block: place.block + 1, at: place.at - half };
             }
@@ -211,7 +239,7 @@ impl Marked {
         let block = &mut self.blocks[place.block];
         block.row.insert(place.at, Kinds::of(&segment));
         block.segments.insert(place.at, segment);
-        self.index.set(place.block, block.row.any());
+        self.note_kinds(place.block);
         self.len += 1;
     }
 
@@ -219,8 +247,10 @@ impl Marked {
         let block = self.blocks.get_mut(place.block)?;
         let segment = block.segments.remove(place.at)?;
         block.row.remove(place.at);
-        self.index.set(place.block, block.row.any());
-        if block.segments.is_empty() {
+        let first = block.segments.front().map(|segment| segment.seq);
+        block.first = first.unwrap_or(block.first);
+        self.note_kinds(place.block);
+        if first.is_none() {
             self.blocks.remove(place.block);
             self.index.remove(place.block);
         }
@@ -230,6 +260,19 @@ impl Marked {
         }
         Some(segment)
     }
+}
+
+/// How many of the numbers below `end` it holds for, which are the first.
+fn holding(end: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut first, mut end) = (0, end);
+    while first < end {
+        let middle = first.midpoint(end);
+        match holds(middle) {
+            true => first = middle + 1,
+            false => end = middle,
+        }
+    }
+    first
 }
 
 /// The bits of all blocks.
@@ -286,25 +329,25 @@ impl Index {
 
     fn next(&self, kind: Kind, from: usize) -> Option<usize> {
         let bit = self.gone + from;
-        let mut at = bit % ROW;
-        for row in bit / ROW..self.rows.len() {
-            if let Some(found) = self.rows[row].next(kind, at) {
-                return Some(row * ROW + found - self.gone);
-            }
-            at = 0;
-        }
-        None
+        let (row, at) = (bit / ROW, bit % ROW);
+        self.within(row, |row| row.next(kind, at)).or_else(|| {
+            let behind = (row + 1).min(self.rows.len());
+            let rows = self.rows.range(behind..).position(|row| row.has(kind))?;
+            self.within(behind + rows, |row| row.next(kind, 0))
+        })
     }
 
     fn last_before(&self, kind: Kind, end: usize) -> Option<usize> {
         let bit = self.gone + end;
-        let mut end = bit % ROW;
-        for row in (0..=bit / ROW).rev() {
-            if let Some(found) = self.rows.get(row).and_then(|words| words.last_before(kind, end)) {
-                return Some(row * ROW + found - self.gone);
-            }
-            end = ROW;
-        }
-        None
+        let (row, at) = (bit / ROW, bit % ROW);
+        self.within(row, |row| row.last_before(kind, at)).or_else(|| {
+            let row = self.rows.range(..row.min(self.rows.len())).rposition(|row| row.has(kind))?;
+            self.within(row, |row| row.last_before(kind, ROW))
+        })
+    }
+
+    /// The block whose bit is `found` in a row.
+    fn within(&self, row: usize, found: impl Fn(&Row) -> Option<usize>) -> Option<usize> {
+        Some(row * ROW + found(self.rows.get(row)?)? - self.gone)
     }
 }

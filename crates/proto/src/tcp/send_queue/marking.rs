@@ -1,55 +1,53 @@
 //! What recovery asks of the queue: segments by their marks, and to change those. None of it costs a walk over what is in flight, but for
 //! what it changes.
 
-use super::SendQueue;
-use super::TxSegment;
 use super::kinds::Kind;
 use super::marked::{Place, Transmission};
+use super::{Held, SendQueue, TxSegment};
 use crate::Instant;
 use wire::SeqNum;
+
+/// Whole packets that a peer reports.
+pub(crate) struct Packets {
+    first: Place,
+    /// The number behind the last.
+    end: SeqNum,
+}
 
 impl SendQueue {
     /// What of `block` is whole packets, with a segment beginning and ending there from now on. Packets were of `smss`, the last of a
     /// segment perhaps smaller; one that is covered in part is not there (Linux's `tcp_match_skb_to_sack`).
-    pub(crate) fn cut_packets(&mut self, block: (SeqNum, SeqNum), smss: u32) -> (SeqNum, SeqNum) {
-        let start = self.packet_edge(block.0, |at| at.next_multiple_of(smss));
-        let end = self.packet_edge(block.1, |at| at / smss * smss);
-        if start.before(end)
-            && let Some(held) = &mut self.held
-        {
-            held.cut(start, true);
-            held.cut(end, true);
+    pub(crate) fn cut_packets(&mut self, block: (SeqNum, SeqNum), smss: u32) -> Option<Packets> {
+        let held = self.held.as_deref_mut()?;
+        let (first, last) = (held.segments.find(block.0), held.segments.find(block.1));
+        let start = held.packet_edge(first, block.0, |at| at.next_multiple_of(smss));
+        let end = held.packet_edge(last, block.1, |at| at / smss * smss);
+        if !start.before(end) {
+            return None;
         }
-        (start, end)
+        let amid = held.segments.get(last).is_some_and(|segment| segment.seq.before(end));
+        let first = if amid {
+            held.cut_within(last, end, true);
+            held.segments.find(start)
+        } else {
+            first
+        };
+        Some(Packets { first: held.cut_within(first, start, true), end })
     }
 
-    /// `seq`, or if it lies within a segment the edge of a packet that `rounded` makes of the offset.
-    fn packet_edge(&self, seq: SeqNum, rounded: impl Fn(u32) -> u32) -> SeqNum {
-        match self.segments.get(self.segments.find(seq)) {
-            Some(segment) if segment.seq.before(seq) => {
-                segment.seq + rounded(seq.since(segment.seq)).min(segment.len)
-            }
-            _ => seq,
-        }
-    }
-
-    /// The whole segments in `start..end` that were not selectively acknowledged are now, as `mark` notes: they are delivered.
-    pub(crate) fn deliver(&mut self, (start, end): (SeqNum, SeqNum), mut mark: impl FnMut(&mut TxSegment)) {
+    /// Those packets that were not selectively acknowledged are now, as `mark` notes: they are delivered.
+    pub(crate) fn deliver(&mut self, packets: Packets, mut mark: impl FnMut(&mut TxSegment)) {
         let Some(held) = &mut self.held else { return };
-        let mut from = held.segments.find(start);
-        while let Some(place) = held.segments.next(Kind::Missing, from) {
-            let Some(segment) = held.segments.get(place).filter(|segment| !segment.end().after(end)) else {
-                break;
-            };
-            let whole = segment.seq.after_or_eq(start);
+        let mut from = packets.first;
+        while let Some(place) = held.segments.next(Kind::Missing, from)
+            && held.segments.get(place).is_some_and(|segment| !segment.end().after(packets.end))
+        {
             let place = held.segments.marked_place(place);
-            from = held.segments.behind(place);
-            if whole {
-                held.segments.mark(place, &mut mark);
-                if let Some(segment) = held.segments.get(place) {
-                    self.delivery.on_delivered(&mut held.flight, segment);
-                }
+            held.segments.mark(place, &mut mark);
+            if let Some(segment) = held.segments.get(place) {
+                self.delivery.on_delivered(&mut held.flight, segment);
             }
+            from = held.segments.behind(place);
         }
     }
 
@@ -72,32 +70,39 @@ impl SendQueue {
         }
     }
 
-    /// Of what was sent more than once and is thought in flight, holds those to be lost that were sent first, for as long as they are `within`.
-    /// True if there are any.
+    /// Of what was sent more than once and is thought in flight, holds those to be lost that were sent first, for as long as the time of a
+    /// transmission and the number behind it are `within`. True if there are any.
     pub(crate) fn lose_resent(
         &mut self,
-        within: impl Fn(&TxSegment) -> bool,
+        within: impl Fn((Instant, SeqNum)) -> bool,
         mut lose: impl FnMut(&mut TxSegment),
     ) -> bool {
         let Some(held) = &mut self.held else { return false };
         let mut any = false;
-        while let Some(place) = held.segments.first_resent()
-            && held.segments.get(place).is_some_and(&within)
+        while let Some(sent) = held.segments.first_resent().map(Transmission::value)
+            && within(sent)
         {
+            let place = held.segments.find(sent.1 - 1);
             held.segments.mark(place, &mut lose);
             any = true;
         }
         any
     }
 
-    /// Of what was sent more than once and is thought in flight, the last that was sent before a transmission, which ended at `end`.
-    pub(crate) fn last_resent_before(&self, (sent_at, end): (Instant, SeqNum)) -> Option<&TxSegment> {
-        self.segments.last_resent_before(Transmission::new(sent_at, end))
+    /// Of what was sent more than once and is thought in flight, the last transmission before another, which ended at `end`.
+    pub(crate) fn last_resent_before(&self, (sent_at, end): (Instant, SeqNum)) -> Option<(Instant, SeqNum)> {
+        self.segments.last_resent_before(Transmission::new(sent_at, end)).map(Transmission::value)
     }
 
     /// The last that was sent once, is thought in flight, and was `overtaken`: those were sent in the order of their numbers.
     pub(crate) fn last_overtaken(&self, overtaken: impl Fn(&TxSegment) -> bool) -> Option<&TxSegment> {
         self.segments.last_overtaken(overtaken)
+    }
+
+    /// Segments from the first of a kind on that holds `seq`, or lies behind it.
+    pub(crate) fn starting_with(&self, kind: Kind, seq: SeqNum) -> impl Iterator<Item = &TxSegment> {
+        let first = self.segments.next(kind, self.segments.find(seq));
+        first.into_iter().flat_map(|first| self.segments.iter_from(first))
     }
 
     /// Segments of a kind, from the one that holds `seq` on.
@@ -116,5 +121,17 @@ impl SendQueue {
             self.segments.last_sacked(Some(*last))
         });
         places.filter_map(|place| self.segments.get(place))
+    }
+}
+
+impl Held {
+    /// `seq`, or if it lies within the segment at `place` the edge of a packet that `rounded` makes of the offset.
+    fn packet_edge(&self, place: Place, seq: SeqNum, rounded: impl Fn(u32) -> u32) -> SeqNum {
+        match self.segments.get(place) {
+            Some(segment) if segment.seq.before(seq) => {
+                segment.seq + rounded(seq.since(segment.seq)).min(segment.len)
+            }
+            _ => seq,
+        }
     }
 }

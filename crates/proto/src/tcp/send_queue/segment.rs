@@ -46,6 +46,11 @@ impl TxSegment {
         self.seq + self.len
     }
 
+    /// When it was last handed over, and the number behind it.
+    pub(crate) fn transmission(&self) -> (Instant, SeqNum) {
+        (self.sent_at, self.end())
+    }
+
     /// Its last transmission is neither known to have arrived nor held to be lost.
     pub(crate) fn is_thought_in_flight(&self) -> bool {
         !self.sacked && (!self.lost || self.retransmitted)

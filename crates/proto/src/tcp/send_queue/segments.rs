@@ -232,13 +232,13 @@ impl Segments {
         }
     }
 
-    /// Of what was sent more than once and is thought in flight, the first that was sent.
-    pub(super) fn first_resent(&self) -> Option<Place> {
+    /// Of what was sent more than once and is thought in flight, the first transmission.
+    pub(super) fn first_resent(&self) -> Option<Transmission> {
         self.marked.as_ref()?.first_resent()
     }
 
-    /// The last that was sent before this transmission.
-    pub(super) fn last_resent_before(&self, transmission: Transmission) -> Option<&TxSegment> {
+    /// The last before this one.
+    pub(super) fn last_resent_before(&self, transmission: Transmission) -> Option<Transmission> {
         self.marked.as_ref()?.last_resent_before(transmission)
     }
 

@@ -161,14 +161,16 @@ fn compare(segments: &Segments, naive: &[Known], ask: usize) {
     assert_eq!(segments.last_overtaken(|segment| segment.sent_at < limit).map(known), overtaken);
     let order = |segment: &Known| (segment.sent_at, segment.seq.wrapping_sub(FIRST));
     let resent = || naive.iter().filter(|segment| segment.is_resent());
-    assert_eq!(found(segments.first_resent()), resent().min_by_key(|segment| order(segment)).copied());
+    let value = |segment: &Known| (segment.sent_at, SeqNum(segment.seq) + segment.len);
+    let first = resent().min_by_key(|segment| order(segment)).map(value);
+    assert_eq!(segments.first_resent().map(Transmission::value), first);
     let before = Transmission::new(limit, from);
     let earlier = resent().filter(|segment| {
         let behind = segment.seq.wrapping_add(segment.len).wrapping_sub(FIRST);
         (segment.sent_at, behind) < (limit, from.0.wrapping_sub(FIRST))
     });
-    let last = earlier.max_by_key(|segment| order(segment)).copied();
-    assert_eq!(segments.last_resent_before(before).map(known), last);
+    let last = earlier.max_by_key(|segment| order(segment)).map(value);
+    assert_eq!(segments.last_resent_before(before).map(Transmission::value), last);
 }
 
 proptest! {
