@@ -1,7 +1,8 @@
 //! Instruction counts of the hot paths, by callgrind, beside recorded ones.
 //!
-//! Times on a busy machine say little; instructions repeat to a per mille. Each path is run twice, shorter and longer, and the
-//! difference divided by the units between them, so that start-up does not count. The record is `instructions.txt` in this
+//! Times on a busy machine say little; instructions repeat to a per mille, where the clock steps instead of showing the machine's time
+//! ([`meter::step_clock`](crate::meter::step_clock)). Each path is run twice, shorter and longer, and the difference divided by the units
+//! between them, so that start-up does not count. The record is `instructions.txt` in this
 //! crate: one line per path, written by `firstbyte-bench instructions --record`.
 //!
 //! A changed count is shown, not refused: whoever changes it records it anew, and the review sees both numbers.
@@ -11,6 +12,10 @@ use clap::Args;
 use core::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+
+/// Nanoseconds from one look at the clock to the next: about a round between two stacks. By the machine's clock timers would go off as it has
+/// time for us.
+const CLOCK_STEP: &str = "1000";
 
 /// A change beyond this share is shown.
 const TOLERANCE: f64 = 0.05;
@@ -80,7 +85,9 @@ impl HotPath {
         };
         let run = |length: u64| {
             let length = length.to_string();
-            instructions_of(&[workload, self.arguments, &[option, &length]].concat())
+            instructions_of(
+                &[workload, self.arguments, &[option, &length, "--clock-step", CLOCK_STEP]].concat(),
+            )
         };
         Ok((run(long)? as f64 - run(short)? as f64) / units)
     }

@@ -1,7 +1,7 @@
 //! `firstbyte-bench`: every workload; `idle` and `hostile` run in programs of their own, whose allocators count.
 
 use bench::report::{Failure, Outcome};
-use bench::{budgets, hostile, instructions, workload};
+use bench::{budgets, hostile, instructions, meter, workload};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::os::unix::process::CommandExt;
@@ -13,6 +13,10 @@ const UNSUPPORTED: u8 = 3;
 #[derive(Parser)]
 #[command(name = "firstbyte-bench", about = "Measures what the engine costs", version)]
 struct Arguments {
+    /// Time goes on by so many nanoseconds at each look at the clock, however long that takes: what is counted is the same in every run. Figures
+    /// in seconds mean nothing then.
+    #[arg(long, global = true, value_name = "NANOS", default_value_t = 0)]
+    clock_step: u64,
     #[command(subcommand)]
     workload: Workload,
 }
@@ -44,6 +48,13 @@ fn main() -> ExitCode {
             };
         }
     };
+    meter::step_clock(arguments.clock_step);
+    let own_program = matches!(arguments.workload, Workload::Idle(_) | Workload::Hostile(_));
+    if own_program && arguments.clock_step > 0 {
+        return report(Err(
+            "--clock-step: not for workloads that are programs of their own, idle and hostile".into(),
+        ));
+    }
     let outcome = match arguments.workload {
         Workload::XchgMem(options) => workload::xchg_mem::run(&options),
         Workload::BulkMem(options) => workload::bulk_mem::run(&options),
