@@ -113,13 +113,13 @@ impl<T> Slab<T> {
         }
     }
 
-    #[inline(always)]
+    #[cold]
     fn slot_behind(&self, index: u32) -> Option<&Slot<T>> {
         let behind = (index as usize).checked_sub(PAGE)?;
         self.others.get(behind / PAGE)?.get(behind % PAGE)
     }
 
-    #[inline(always)]
+    #[cold]
     fn slot_behind_mut(&mut self, index: u32) -> Option<&mut Slot<T>> {
         let behind = (index as usize).checked_sub(PAGE)?;
         self.others.get_mut(behind / PAGE)?.get_mut(behind % PAGE)
