@@ -19,7 +19,7 @@ pub(crate) use client::{ControlArgs, ask};
 pub(crate) use server::ControlSocket;
 
 use control::Request;
-use firstbyte::{Instant, Net, RouteMetrics, SettingError, show_route};
+use firstbyte::{Instant, Net, RouteMetrics, SettingError, TraceMask, show_route};
 use listing::list;
 use serde_json::{Map, Value};
 
@@ -65,7 +65,19 @@ fn answer(request: &Request, net: &Net) -> Result<String, String> {
             }
             Ok(String::new())
         }
+        Request::Trace { on } => Ok(trace(net, *on)),
     }
+}
+
+/// What was traced since the last request. Times are those of the stack's own clock.
+fn trace(net: &Net, on: bool) -> String {
+    net.set_trace(if on { TraceMask::all() } else { TraceMask::empty() });
+    let (events, lost) = net.take_trace();
+    let mut text: String = events.iter().map(|event| format!("{event}\n")).collect();
+    if lost > 0 {
+        text += &format!("{lost} events found no room\n");
+    }
+    text
 }
 
 /// With the group in front, as nstat(8) shows them.

@@ -1,5 +1,5 @@
 //! `firstbyte ss`: sockets in the words of ss(8), of the kernel or of a stack of ours. A stack's own process makes its list (`control/listing.rs`).
-use crate::control::ask;
+use crate::control::{ControlArgs, ask};
 use crate::failure::Failure;
 use crate::terminal::print;
 use crate::values;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// List TCP sockets as ss(8) does: queues, ends, and what a connection does just now.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  firstbyte ss -tin\n  firstbyte ss -tlnp\n  firstbyte ss -l --explain\n  firstbyte ss --limits --interval 1s\n  firstbyte serve &\n  firstbyte ss -i --stack\n\n\
+    after_help = "Example:\n  firstbyte ss -tin\n  firstbyte ss -tlnp\n  firstbyte ss -l --explain\n  firstbyte ss --limits --interval 1s\n  firstbyte serve &\n  firstbyte ss -i --stack\n  firstbyte ss --trace --stack\n\n\
                   Without -a, -l and --state: connections that are neither half open nor in TIME-WAIT.\n\
                   Recv-Q and Send-Q: of a listener, what waits to be accepted and the backlog;\n\
                   of a connection, bytes that were not read and bytes that were not acknowledged."
@@ -71,6 +71,10 @@ pub(crate) struct SsArgs {
     /// Below the list, what each figure is, what is usual, and which rules of `firstbyte doctor` look at it.
     #[arg(long, conflicts_with_all = ["summary", "json"])]
     explain: bool,
+    /// Instead of a list, tell what happens inside a running stack of ours until Ctrl-C: states, windows, round trips, retransmissions,
+    /// drops and why.
+    #[arg(long, conflicts_with_all = ["all", "listening", "state", "info", "memory", "summary", "json", "ipv4", "ipv6", "kernel", "netns"])]
+    trace: bool,
     /// Only IPv4.
     #[arg(short = '4', long, conflicts_with_all = ["ipv6", "summary"])]
     ipv4: bool,
@@ -88,6 +92,14 @@ pub(crate) struct SsArgs {
 pub(crate) fn run(args: &SsArgs) -> Result<ExitCode, Failure> {
     if args.udp {
         return Err(Failure::usage("only TCP is listed here; ss -u lists UDP"));
+    }
+    if args.trace {
+        let Some(control) = args.whom.stack() else {
+            return Err(Failure::usage(
+                "--trace is for a running stack of ours: add --stack or --control PATH",
+            ));
+        };
+        return trace(control);
     }
     let Some(control) = args.whom.stack() else { return print(&headed(args, kernel(args)?)) };
     let only_kernel = [
@@ -112,6 +124,31 @@ pub(crate) fn run(args: &SsArgs) -> Result<ExitCode, Failure> {
         Listing { which, info: args.info, memory: args.memory, family: args.family(), json: args.json };
     print(&headed(args, ask(control, &Request::Ss(listing))?))
 }
+
+/// Prints what is traced until Ctrl-C, or until the stack ends; then the stack traces no more.
+fn trace(control: &ControlArgs) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    // What was traced for somebody else before is not told.
+    ask(control, &Request::Trace { on: true })?;
+    loop {
+        let interrupted = runtime.block_on(async {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => true,
+                () = tokio::time::sleep(TRACE_PAUSE) => false,
+            }
+        });
+        print(&ask(control, &Request::Trace { on: !interrupted })?)?;
+        if interrupted {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}
+
+/// Between two questions for what was traced: a stack keeps 65,536 events.
+const TRACE_PAUSE: Duration = Duration::from_millis(100);
 
 /// With or without its first line.
 fn headed(args: &SsArgs, text: String) -> String {

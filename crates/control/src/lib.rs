@@ -40,6 +40,11 @@ pub enum Request {
     Paths,
     /// Forget everything about one peer, or about all.
     PathsForget(Option<IpAddr>),
+    /// Begin to trace, or end it; the events since the last request, a line each.
+    Trace {
+        /// Begin, or go on.
+        on: bool,
+    },
 }
 
 impl Request {
@@ -57,6 +62,7 @@ impl Request {
             Request::Paths => "paths".to_owned(),
             Request::PathsForget(None) => "paths flush".to_owned(),
             Request::PathsForget(Some(peer)) => format!("paths delete {peer}"),
+            Request::Trace { on } => format!("trace {}", if *on { "on" } else { "off" }),
         }
     }
 
@@ -66,7 +72,9 @@ impl Request {
     /// A sentence for whoever asked.
     pub fn read(line: &str) -> Result<Request, String> {
         let unknown = || {
-            format!("`{line}` is no request: this stack answers ss, route, counters, settings, set and paths")
+            format!(
+                "`{line}` is no request: this stack answers ss, route, counters, settings, set, paths and trace"
+            )
         };
         if line.chars().any(|sign| sign.is_control() && sign != '\t') {
             return Err("a request is one line, without control characters".to_owned());
@@ -93,6 +101,8 @@ impl Request {
                 let peer = peer.parse().map_err(|_| format!("`{peer}` is no address"))?;
                 Ok(Request::PathsForget(Some(peer)))
             }
+            ("trace", ("on", "")) => Ok(Request::Trace { on: true }),
+            ("trace", ("off", "")) => Ok(Request::Trace { on: false }),
             _ => Err(unknown()),
         }
     }
@@ -121,6 +131,8 @@ mod tests {
             "paths",
             "paths flush",
             "paths delete 10.0.0.1",
+            "trace on",
+            "trace off",
         ] {
             let request = Request::read(line);
             assert_eq!(request.as_ref().map(Request::line), Ok(line.to_owned()));
@@ -136,6 +148,8 @@ mod tests {
             "set",
             "set x",
             "paths delete x",
+            "trace",
+            "trace loud",
         ] {
             assert!(Request::read(wrong).is_err(), "{wrong}");
         }

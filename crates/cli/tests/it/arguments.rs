@@ -40,7 +40,8 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 55] = [
+    let cases: [(&[&str], &str); 56] = [
+        (&["ss", "--trace"], "add --stack or --control PATH"),
         (&["ss", "-tulpn"], "ss -u lists UDP"),
         (&["ss", "-tp", "--stack"], "--processes is for the kernel's sockets"),
         (&["fleet"], "NAME[:PORT]|FILE"),

@@ -330,3 +330,35 @@ fn a_path_with_controls_is_logged_without_them() {
         assert_eq!(server.stop().0, Some(0));
     });
 }
+
+#[test]
+fn a_running_server_is_traced_until_the_one_who_asked_ends() {
+    if skipped_without("curl") {
+        return;
+    }
+    testnet::in_namespace(|| {
+        let socket = std::env::temp_dir().join(format!("firstbyte-trace-{}.sock", std::process::id()));
+        let socket = socket.to_str().unwrap();
+        let _server = Server::start(&["--control", socket]);
+        let mut trace = crate::firstbyte();
+        trace.args(["ss", "--trace", "--control", socket]).stdout(std::process::Stdio::piped());
+        let mut trace = trace.spawn().unwrap();
+        let mut said = std::io::BufReader::new(trace.stdout.take().unwrap());
+        let is_seen = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // Those that come before the trace has begun are not told.
+            scope.spawn(|| {
+                while !is_seen.load(std::sync::atomic::Ordering::Relaxed) {
+                    drop(page(&["http://10.77.0.2/"]));
+                }
+            });
+            let mut lines = said.by_ref().lines().map(|line| line.unwrap());
+            assert!(lines.any(|line| line.contains("state Established")));
+            is_seen.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        let pid = rustix::process::Pid::from_child(&trace);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        std::io::copy(&mut said, &mut std::io::sink()).unwrap();
+        assert!(trace.wait().unwrap().success());
+    });
+}
