@@ -6,6 +6,8 @@ use crate::middlebox::Direction;
 use crate::segment::Segment;
 use bytes::Bytes;
 use proto::{Instant, TraceEvent};
+use smallvec::SmallVec;
+use std::collections::HashMap;
 
 /// A host of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -200,25 +202,50 @@ impl Capture {
 
     /// The way of every packet, in the order of their start.
     pub fn journeys(&self) -> Vec<Journey> {
-        let mut journeys: Vec<Journey> = Vec::new();
+        let mut journeys = Journeys::default();
         for seen in &self.observations {
             match &seen.place {
-                Place::Left(host) => journeys.push(Journey::start(seen, Some(*host), None)),
-                Place::Injected { by } => journeys.push(Journey::start(seen, None, Some(by))),
+                Place::Left(host) => journeys.begin(Journey::start(seen, Some(*host), None)),
+                Place::Injected { by } => journeys.begin(Journey::start(seen, None, Some(by))),
                 Place::Arrived(host) => {
                     let arrival = Sighting { at: seen.at, host: Some(*host), bytes: seen.bytes.clone() };
-                    if let Some(journey) = unfinished(&mut journeys, seen.packet) {
+                    if let Some(journey) = journeys.unfinished(seen.packet) {
                         journey.received = Some(arrival);
                     }
                 }
                 Place::Lost { by } => {
-                    if let Some(journey) = unfinished(&mut journeys, seen.packet) {
+                    if let Some(journey) = journeys.unfinished(seen.packet) {
                         journey.lost = Some((seen.at, by.clone()));
                     }
                 }
             }
         }
-        journeys
+        journeys.of_packets.into_iter().flatten().collect()
+    }
+}
+
+/// Journeys in the order of sending: of each packet its own, and those of its copies.
+#[derive(Default)]
+struct Journeys {
+    of_packets: Vec<SmallVec<[Journey; 1]>>,
+    places: HashMap<PacketId, usize>,
+}
+
+impl Journeys {
+    fn begin(&mut self, journey: Journey) {
+        self.places.insert(journey.packet, self.of_packets.len());
+        self.of_packets.push(SmallVec::from_buf([journey]));
+    }
+
+    /// The journey of this packet that has no end yet. When all have one, a middlebox made a copy: a journey of its own.
+    fn unfinished(&mut self, packet: PacketId) -> Option<&mut Journey> {
+        let of_packet = self.of_packets.get_mut(*self.places.get(&packet)?)?;
+        let last = of_packet.last()?;
+        if last.is_over() {
+            let copy = Journey { received: None, lost: None, copy: true, ..last.clone() };
+            of_packet.push(copy);
+        }
+        of_packet.last_mut()
     }
 }
 
@@ -243,21 +270,6 @@ impl Journey {
     fn is_over(&self) -> bool {
         self.received.is_some() || self.lost.is_some()
     }
-}
-
-/// The journey of this packet that has no end yet. When all have one, a middlebox made a copy: a journey of its own.
-fn unfinished(journeys: &mut Vec<Journey>, packet: PacketId) -> Option<&mut Journey> {
-    let mut of_packet = journeys.iter().enumerate().rev().filter(|(_, journey)| journey.packet == packet);
-    let (last, original) = of_packet.next()?;
-    let open = match original.is_over() {
-        false => last,
-        true => {
-            let copy = Journey { received: None, lost: None, copy: true, ..original.clone() };
-            journeys.insert(last + 1, copy);
-            last + 1
-        }
-    };
-    journeys.get_mut(open)
 }
 
 #[cfg(test)]

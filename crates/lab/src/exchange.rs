@@ -5,6 +5,7 @@ use crate::segment::Segment;
 use core::net::SocketAddr;
 use core::time::Duration;
 use proto::Instant;
+use std::collections::HashMap;
 use wire::{Cookie, Flags, SeqNum};
 
 /// What the packets say about Fast Open on one connection.
@@ -96,14 +97,34 @@ impl Exchange {
 
 /// The connections that `client` opened, in the order of their first SYNs.
 pub fn exchanges(capture: &Capture, client: HostId) -> Vec<Exchange> {
+    exchanges_of(capture, &[client])
+}
+
+/// The connections that any of these clients opened, in the order of their first SYNs; takes time in proportion to the packets.
+///
+/// `clients` must be in ascending order.
+pub fn exchanges_of(capture: &Capture, clients: &[HostId]) -> Vec<Exchange> {
     let mut groups: Vec<Group> = Vec::new();
+    let mut by_port: HashMap<(u16, SocketAddr), Vec<usize>> = HashMap::new();
     for journey in capture.journeys() {
-        let Some((flow, segment)) = Flow::of(&journey, client) else { continue };
+        let Some((flow, segment)) = Flow::of(&journey, clients) else { continue };
         let begins = flow.from_client && segment.is_syn();
-        let known = groups.iter_mut().rev().find(|group| group.flow.is_same_connection(&flow));
-        match known {
-            Some(group) if !begins || group.isn == segment.tcp.seq => group.journeys.push(journey),
-            _ if begins => groups.push(Group { flow, isn: segment.tcp.seq, journeys: vec![journey] }),
+        let alike = by_port.entry((flow.client.port(), flow.server)).or_default();
+        let of_host = |group: &&usize| groups[**group].flow.host == flow.host;
+        let of_address = |group: &&usize| groups[**group].flow.client == flow.client;
+        // Behind a NAT a lost packet shows the public address only: there the port decides.
+        let known = match flow.host {
+            Some(_) => alike.iter().rev().find(of_host),
+            None => alike.iter().rev().find(of_address).or(alike.last()),
+        };
+        match known.copied() {
+            Some(group) if !begins || groups[group].isn == segment.tcp.seq => {
+                groups[group].journeys.push(journey);
+            }
+            _ if begins => {
+                alike.push(groups.len());
+                groups.push(Group { flow, isn: segment.tcp.seq, journeys: vec![journey] });
+            }
             _ => {}
         }
     }
@@ -113,31 +134,29 @@ pub fn exchanges(capture: &Capture, client: HostId) -> Vec<Exchange> {
 /// Whose packet it is, in the client's words: what the client sent, and what it received or should have.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
+    /// Which client it is, where the packet was seen at it.
+    host: Option<HostId>,
     client: SocketAddr,
     server: SocketAddr,
     from_client: bool,
 }
 
 impl Flow {
-    fn of(journey: &Journey, client: HostId) -> Option<(Flow, Segment)> {
+    fn of(journey: &Journey, clients: &[HostId]) -> Option<(Flow, Segment)> {
         let segment = journey.segment()?;
-        if journey.sent.host == Some(client) {
-            return Some((Flow { client: segment.src(), server: segment.dst(), from_client: true }, segment));
+        let client_of = |host: Option<HostId>| host.filter(|host| clients.binary_search(host).is_ok());
+        if let host @ Some(_) = client_of(journey.sent.host) {
+            let (client, server) = (segment.src(), segment.dst());
+            return Some((Flow { host, client, server, from_client: true }, segment));
         }
         if journey.injected_by.is_some() {
             return None;
         }
-        let seen = match &journey.received {
-            Some(received) if received.host != Some(client) => return None,
-            Some(_) => journey.received_segment()?,
-            None => segment.clone(),
+        let (host, seen) = match &journey.received {
+            Some(received) => (Some(client_of(received.host)?), journey.received_segment()?),
+            None => (None, segment.clone()),
         };
-        Some((Flow { client: seen.dst(), server: seen.src(), from_client: false }, segment))
-    }
-
-    /// Behind a NAT a lost packet shows the public address only: ports decide, and the server's address.
-    fn is_same_connection(&self, other: &Flow) -> bool {
-        self.client.port() == other.client.port() && self.server == other.server
+        Some((Flow { host, client: seen.dst(), server: seen.src(), from_client: false }, segment))
     }
 }
 

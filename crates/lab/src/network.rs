@@ -48,6 +48,7 @@ mod merge;
 mod passage;
 mod path;
 mod queue;
+mod router;
 mod sink;
 mod sys;
 mod ways;
@@ -60,13 +61,14 @@ pub use path::Route;
 pub use sys::{Calls, Sys};
 pub use ways::Ways;
 
-use crate::apps::App;
+use crate::apps::{App, Idle};
 use crate::capture::{Capture, HostId, PacketId, Place};
 use crate::middlebox::{Direction, Middlebox};
 use agenda::{Agenda, Party};
 use bytes::Bytes;
 use card::CardEvent;
 use core::any::Any;
+use core::net::Ipv4Addr;
 use core::time::Duration;
 use host::Host;
 use path::{Outcome, Path};
@@ -140,12 +142,21 @@ impl Network {
         id
     }
 
+    /// Adds a router: what is for others it passes on by its table, with a time to live that is one less.
+    pub fn add_router(&mut self, address: Ipv4Addr, ways: Ways) -> HostId {
+        let id = self.add_host(HostPlan::new(Profile::Linux, address), Idle);
+        let router = &mut self.hosts[id.0];
+        (router.ways, router.forwards) = (Some(ways), true);
+        id
+    }
+
     /// Joins two hosts. A host sends to the path whose other end holds the destination address, else to its first path;
     /// one with a table of its own ([`Ways`]) as that says.
     pub fn join(&mut self, first: HostId, second: HostId, route: Route) -> PathId {
         let seed = derived_seed(self.seed, 1 << 32 | self.paths.len() as u64);
         let path = self.paths.len();
-        self.paths.push(Path::new(path, [first, second], route, seed));
+        let devices = [first, second].map(|end| self.attached[end.0].len());
+        self.paths.push(Path::new(path, [first, second], devices, route, seed));
         for (host, peer) in [(first, second), (second, first)] {
             self.attached[host.0].push(path);
             for address in &self.hosts[peer.0].addresses {
@@ -166,6 +177,11 @@ impl Network {
     /// What was seen so far.
     pub fn capture(&self) -> &Capture {
         &self.capture
+    }
+
+    /// What was seen so far, without what comes later.
+    pub(crate) fn take_capture(&mut self) -> Capture {
+        core::mem::take(&mut self.capture)
     }
 
     /// A host's stack, to look at.
@@ -214,6 +230,11 @@ impl Network {
     /// Counters of a path's wires in one direction, from its first end.
     pub fn link_stats(&self, path: PathId, direction: Direction) -> Vec<LinkStats> {
         self.paths[path.0].stats(direction)
+    }
+
+    /// A host's table of routes and filters, to change it.
+    pub fn ways_mut(&mut self, host: HostId) -> Option<&mut Ways> {
+        self.hosts[host.0].ways.as_mut()
     }
 
     /// A host's table of routes and filters, if it has one.
@@ -403,8 +424,15 @@ impl Network {
     /// Does the host take what comes by this path? Its filters may not.
     fn admits(&mut self, host: HostId, path: usize, packet: &[u8]) -> bool {
         let Some(ways) = &mut self.hosts[host.0].ways else { return true };
-        let device = self.attached[host.0].iter().position(|attached| *attached == path);
-        device.is_none_or(|device| ways.admits(packet, device))
+        ways.admits(packet, self.paths[path].device_of(host))
+    }
+
+    /// A router has a packet for others.
+    fn forward(&mut self, router: HostId, packet: PacketId, bytes: Bytes) {
+        match router::passed_on(&bytes) {
+            Some(bytes) => self.transmit(router, Traveller { packet, bytes }),
+            None => self.record(packet, Place::Lost { by: "time to live has run out".into() }, bytes),
+        }
     }
 
     /// What a path has to tell: packets that arrived or were lost, and how long its queues are.
@@ -420,6 +448,11 @@ impl Network {
                 if !self.admits(host, path, &bytes) {
                     let by = "reverse path filter".into();
                     self.record(packet, Place::Lost { by }, bytes);
+                    continue;
+                }
+                let entry = &self.hosts[host.0];
+                if entry.forwards && router::is_for_others(&bytes, &entry.addresses) {
+                    self.forward(host, packet, bytes);
                     continue;
                 }
                 let frame = Traveller { packet, bytes };

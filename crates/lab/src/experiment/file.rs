@@ -82,6 +82,9 @@ pub(super) struct PathPart {
     #[serde(rename = "box")]
     pub(super) middlebox: Option<BoxName>,
     pub(super) mtu: Option<usize>,
+    /// Round trip between each client and a router, at which the rest of the path begins: all clients share that.
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) router: Option<Time>,
     /// Round trip of a second path, at which the server's `eth1` is.
     #[serde(default, deserialize_with = "optional")]
     pub(super) second: Option<Time>,
@@ -115,12 +118,13 @@ pub(super) enum Towards {
     Server,
 }
 
-/// A device of a host with two.
+/// A device of a host with two, or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum DeviceName {
     Eth0,
     Eth1,
+    None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -158,6 +162,11 @@ pub(super) struct EndPart {
     /// Its network card.
     pub(super) device: Option<super::device::DevicePart>,
     // Of a client.
+    /// So many hosts that all do the same.
+    pub(super) clients: Option<u32>,
+    /// From the start of one of them to that of the next.
+    #[serde(default, deserialize_with = "optional")]
+    pub(super) stagger: Option<Time>,
     pub(super) connections: Option<usize>,
     /// So many at first, one by one.
     pub(super) alone: Option<usize>,

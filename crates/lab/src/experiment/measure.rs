@@ -4,7 +4,7 @@ use super::play::Played;
 use super::{device, seen};
 use crate::apps::Told;
 use crate::capture::QueueSample;
-use crate::exchange::{Exchange, exchanges};
+use crate::exchange::{Exchange, exchanges_of};
 use core::time::Duration;
 use proto::{Instant, LimitedBy, State, Traced};
 
@@ -70,7 +70,7 @@ pub(super) struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     pub(super) fn new(played: &'a Played) -> Measured<'a> {
-        Measured { played, exchanges: exchanges(&played.capture, played.client) }
+        Measured { played, exchanges: exchanges_of(&played.capture, &played.clients) }
     }
 
     /// The value of a measure in seconds, bytes, bytes per second or a plain number.
@@ -217,7 +217,7 @@ impl<'a> Measured<'a> {
                 .capture
                 .traced()
                 .iter()
-                .filter(|(host, _)| (*host == self.played.client) == is_client);
+                .filter(|(host, _)| self.played.clients.binary_search(host).is_ok() == is_client);
             let changes: Vec<(Instant, LimitedBy)> = of_end
                 .filter_map(|(_, event)| match event.what {
                     Traced::Limited { to, .. } => Some((event.at, to)),

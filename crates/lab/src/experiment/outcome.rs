@@ -6,8 +6,15 @@ use super::formula::Formula;
 use super::measure::Measured;
 use super::play::Played;
 use super::units::{in_unit_of, quantity};
+use crate::apps::Told;
 use crate::report::{Finding, Page, Recording, Report};
+use ::picture::{Graph, Series, Style, Tone};
 use serde_json::json;
+
+/// Fewer connections than this are no distribution.
+const DRAWN_FROM: usize = 20;
+/// More curves than this are no graph to look at.
+const CURVES_MAX: usize = 7;
 
 /// All figures, and the runs behind them.
 #[derive(Clone, Debug)]
@@ -122,11 +129,35 @@ impl Report for Outcome {
     }
 
     fn recordings(&self) -> Vec<Recording<'_>> {
-        let recording = |played: &'_ Played| (played.name.clone(), played.client);
-        let each = self.played.iter().map(|played| {
-            let (name, client) = recording(played);
-            Recording { name, capture: &played.capture, host: client, client }
-        });
-        each.collect()
+        self.played.iter().map(recording).collect()
     }
+
+    fn graphs(&self) -> Vec<Graph> {
+        vec![distribution(&self.played)].into_iter().filter(|graph| !graph.is_empty()).collect()
+    }
+}
+
+fn recording(played: &Played) -> Recording<'_> {
+    let Played { name, capture, clients, .. } = played;
+    Recording { name: name.clone(), capture, host: clients[0], clients }
+}
+
+/// Of runs with many connections: which share of them took how long.
+fn distribution(played: &[Played]) -> Graph {
+    let mut graph =
+        Graph::new("Distribution of the clients' times", "connections at or below", "%").over("time, ms");
+    for (number, run) in played.iter().enumerate().take(CURVES_MAX) {
+        let span = |told: &Told| Some(told.done_at?.since(told.begun_at?).as_secs_f64() * 1e3);
+        let mut times: Vec<f64> = run.told[0].iter().filter_map(span).collect();
+        if times.len() < DRAWN_FROM {
+            continue;
+        }
+        times.sort_by(f64::total_cmp);
+        let count = times.len() as f64;
+        let start = times.first().map(|first| (*first, 0.0));
+        let rise = |(n, time): (usize, &f64)| (*time, 100.0 * (n + 1) as f64 / count);
+        let points = start.into_iter().chain(times.iter().enumerate().map(rise)).collect();
+        graph = graph.with(Series::new(run.name.clone(), Style::Step, Tone::nth(number), points));
+    }
+    graph
 }

@@ -34,8 +34,8 @@ pub fn route_of_words(words: &[String]) -> Result<(Route, usize), String> {
         table.insert(key.to_owned(), literal(value));
     }
     let path: PathPart = table.try_into().map_err(|error| explained(&error))?;
-    if path.second.is_some() {
-        return Err("`second`: a link joins two ends, and has no second path".into());
+    if path.second.is_some() || path.router.is_some() {
+        return Err("`second`, `router`: a link joins two ends, without a second path or a router".into());
     }
     Ok((route(&path)?, path.mtu.unwrap_or(1500)))
 }
@@ -108,6 +108,7 @@ pub(super) fn over(own: &PathPart, base: &PathPart) -> PathPart {
         towards: own.towards.or(base.towards),
         middlebox: own.middlebox.or(base.middlebox),
         mtu: own.mtu.or(base.mtu),
+        router: own.router.or(base.router),
         second: own.second.or(base.second),
         bond: own.bond.or(base.bond),
         links: own.links.or(base.links),

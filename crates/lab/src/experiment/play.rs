@@ -19,6 +19,12 @@ use wire::{Addr, Flags, IpHeader, SeqNum, TcpHeader, protocol};
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)), 80);
+/// Between the clients and the server, where they share a path.
+const ROUTER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
+/// Of the second client; each further one has the next.
+const MORE_CLIENTS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// Most hosts that do the client's steps.
+const CLIENTS_MAX: u32 = 100_000;
 /// Of SYNs from nobody (RFC 5737).
 const NOBODY: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 100);
 /// Most ports a server listens at.
@@ -31,7 +37,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 pub(super) struct Played {
     pub(super) name: String,
     pub(super) capture: Capture,
-    pub(super) client: HostId,
+    pub(super) clients: Vec<HostId>,
     pub(super) told: [Vec<Told>; 2],
     pub(super) counters: [BTreeMap<String, u64>; 2],
     pub(super) states: [Vec<StateCounts>; 2],
@@ -42,6 +48,24 @@ pub(super) struct Played {
     /// Packets on each link of a bond, towards the client.
     pub(super) bonded: Vec<u64>,
     pub(super) cards: [Option<CardStats>; 2],
+}
+
+struct Hosts {
+    clients: Vec<HostId>,
+    servers: Vec<HostId>,
+    paths: Vec<Joined>,
+}
+
+/// A path to a server, and who is meant by the client where something happens on it: the first where several share it.
+struct Joined {
+    id: PathId,
+    client: HostId,
+    server: HostId,
+}
+
+enum Happening<'a> {
+    Start(&'a HostId),
+    Event(&'a Act),
 }
 
 /// A variant with what it takes from the file.
@@ -78,7 +102,6 @@ impl<'a> Variant<'a> {
             socket: socket(server),
             ..ListenOptions::default()
         };
-        let steps = |end: &EndPart| end.steps.clone().unwrap_or_default();
         let ports = SERVER.port()..SERVER.port() + server.ports.unwrap_or(1).clamp(1, PORTS_MAX);
         let locals: Vec<SocketAddr> = ports.map(|port| SocketAddr::new(SERVER.ip(), port)).collect();
         let mut servers = Vec::new();
@@ -87,19 +110,131 @@ impl<'a> Variant<'a> {
             let serving = Program::server(locals.clone(), listening.clone(), steps(server), accepts);
             servers.push(network.add_host(self.plan(server, SERVER.ip())?, serving));
         }
-        // The client acts as soon as it is there: its way must be there before.
-        let client_id = network.add_host(self.plan(client, CLIENT.into())?, crate::apps::Idle);
-        let mut paths = Vec::new();
-        for (number, server_id) in servers.iter().enumerate() {
-            paths.push(network.join(client_id, *server_id, path::route(&self.path)?));
-            self.second_way(&mut network, client_id, *server_id)?;
-            self.prepare(&mut network, *server_id, server)?;
+        // A client acts as soon as it is there: its way must be there before.
+        let mut clients = Vec::new();
+        for number in 0..self.client_count()? {
+            let plan = self.plan(client, address_of_client(number).into())?;
+            clients.push(network.add_host(plan, crate::apps::Idle));
+        }
+        let hosts = Hosts { paths: self.join(&mut network, &clients, &servers)?, clients, servers };
+        for (number, host) in hosts.servers.iter().enumerate() {
+            self.prepare(&mut network, *host, server)?;
             let key = if server.own_keys == Some(true) { 7 + number as u8 } else { 7 };
-            network.with_stack(*server_id, |stack, _| {
+            network.with_stack(*host, |stack, _| {
                 stack.set_fast_open_key(KeyRing::new(Key::from_bytes([key; 16])))
             });
         }
-        self.prepare(&mut network, client_id, client)?;
+        for host in &hosts.clients {
+            self.prepare(&mut network, *host, client)?;
+        }
+        self.run(&mut network, &hosts, &locals)?;
+        Ok(self.told(network, hosts))
+    }
+
+    fn client_count(&self) -> Result<u32, String> {
+        match self.ends[0].clients {
+            None => Ok(1),
+            Some(count @ 1..=CLIENTS_MAX) => Ok(count),
+            Some(count) => Err(format!("`clients = {count}`: from 1 to {CLIENTS_MAX}")),
+        }
+    }
+
+    /// What is known at the end; of several servers or clients the sums.
+    fn told(&self, mut network: Network, hosts: Hosts) -> Played {
+        let Hosts { clients, servers, paths } = hosts;
+        let ends = [&clients[..], &servers[..]];
+        let told = |host: &HostId| network.app::<Program>(*host).told().cloned().collect::<Vec<_>>();
+        let links = |way| paths.iter().flat_map(|path| network.link_stats(path.id, way)).collect();
+        Played {
+            name: self.name.to_owned(),
+            told: ends.map(|hosts| hosts.iter().flat_map(told).collect()),
+            counters: ends.map(|hosts| counters(&network, hosts)),
+            states: ends.map(|hosts| hosts.iter().map(|host| network.stack(*host).states()).collect()),
+            links: [Direction::Backward, Direction::Forward].map(links),
+            bonded: network.bond_packets(paths[0].id, Direction::Backward),
+            cards: ends.map(|hosts| network.card_stats(hosts[0])),
+            martians: network.ways(servers[0]).map_or(0, |ways| ways.martians().len()),
+            capture: network.take_capture(),
+            clients,
+        }
+    }
+
+    /// Joins every client to every server, or all of them to a router that has one path to the server.
+    fn join(
+        &self,
+        network: &mut Network,
+        clients: &[HostId],
+        servers: &[HostId],
+    ) -> Result<Vec<Joined>, String> {
+        let leaves_by = self.ends[1].leaves_by;
+        if leaves_by.is_some() && self.path.second.is_none() {
+            return Err("`leaves_by` needs a second way: give the path `second`, its round trip".into());
+        }
+        let near: Vec<HostId> = match self.path.router {
+            Some(_) if servers.len() > 1 => {
+                return Err("`router` leads to one server: leave out `servers`, or `router`".into());
+            }
+            Some(_) => vec![network.add_router(ROUTER, Ways::default())],
+            None if self.path.second.is_some() && clients.len() > 1 => {
+                return Err("`second` with several `clients` needs a `router` that they share".into());
+            }
+            None => clients.to_vec(),
+        };
+        let mut paths = Vec::new();
+        for server in servers {
+            for from in &near {
+                let id = network.join(*from, *server, path::route(&self.path)?);
+                let client = if self.path.router.is_some() { clients[0] } else { *from };
+                paths.push(Joined { id, client, server: *server });
+            }
+            if let Some(rtt) = self.path.second {
+                network.join(near[0], *server, Route::with_rtt(rtt.0));
+                network.set_ways(*server, ways_by(leaves_by.unwrap_or(DeviceName::Eth0)));
+            }
+        }
+        if let Some(rtt) = self.path.router {
+            let mut ways = Ways::default_by(0);
+            let first_device = 1 + usize::from(self.path.second.is_some());
+            for (number, client) in clients.iter().enumerate() {
+                network.join(*client, near[0], Route::with_rtt(rtt.0));
+                ways.add_route(address_of_client(number as u32), 32, first_device + number);
+            }
+            network.set_ways(near[0], ways);
+        }
+        Ok(paths)
+    }
+
+    /// Starts the clients one after the other, and lets happen what the file says.
+    fn run(&self, network: &mut Network, hosts: &Hosts, peers: &[SocketAddr]) -> Result<(), String> {
+        let stagger = self.ends[0].stagger.map_or(Duration::ZERO, |stagger| stagger.0);
+        let start = |(number, client)| (stagger * number as u32, Happening::Start(client));
+        let starts = hosts.clients.iter().enumerate().map(start);
+        let events = self.events.iter().map(|event| (event.at.0, Happening::Event(&event.act)));
+        let mut plan: Vec<(Duration, Happening<'_>)> = starts.chain(events).collect();
+        // Stable: of one moment the clients come first.
+        plan.sort_by_key(|(at, _)| *at);
+        let mut passed = Duration::ZERO;
+        for (at, happening) in plan {
+            if at > passed {
+                network.run_for(at - passed);
+                passed = at;
+            }
+            match happening {
+                Happening::Start(client) => network.set_app(*client, self.program(peers)),
+                Happening::Event(event) => {
+                    for Joined { id, client, server } in &hosts.paths {
+                        act(network, *id, [*client, *server], event)?;
+                    }
+                }
+            }
+        }
+        network.run_until_quiet(self.limit.saturating_sub(passed));
+        Ok(())
+    }
+
+    /// What a client does.
+    fn program(&self, peers: &[SocketAddr]) -> Program {
+        let client = &self.ends[0];
         let rounds = Rounds {
             count: client.connections.unwrap_or(1),
             alone: client.alone.unwrap_or(0),
@@ -107,64 +242,7 @@ impl<'a> Variant<'a> {
             pause: client.pause.map_or(Duration::ZERO, |pause| pause.0),
         };
         let options = ConnectOptions { socket: socket(client), ..ConnectOptions::default() };
-        network.set_app(client_id, Program::client(locals, options, steps(client), rounds));
-        self.run(&mut network, &paths, client_id, &servers)?;
-        Ok(self.told(&network, &paths, client_id, &servers))
-    }
-
-    /// What is known at the end; of several servers the sums.
-    fn told(&self, network: &Network, paths: &[PathId], client: HostId, servers: &[HostId]) -> Played {
-        let ends = [&[client][..], servers];
-        let told = |host: &HostId| network.app::<Program>(*host).told().cloned().collect::<Vec<_>>();
-        let links = |way| paths.iter().flat_map(|path| network.link_stats(*path, way)).collect();
-        Played {
-            name: self.name.to_owned(),
-            told: ends.map(|hosts| hosts.iter().flat_map(told).collect()),
-            counters: ends.map(|hosts| counters(network, hosts)),
-            states: ends.map(|hosts| hosts.iter().map(|host| network.stack(*host).states()).collect()),
-            links: [Direction::Backward, Direction::Forward].map(links),
-            bonded: network.bond_packets(paths[0], Direction::Backward),
-            cards: ends.map(|hosts| network.card_stats(hosts[0])),
-            martians: network.ways(servers[0]).map_or(0, |ways| ways.martians().len()),
-            capture: network.capture().clone(),
-            client,
-        }
-    }
-
-    /// The server's second device, and the table that says which of them packets leave by.
-    fn second_way(&self, network: &mut Network, client: HostId, server: HostId) -> Result<(), String> {
-        let end = &self.ends[1];
-        let Some(rtt) = self.path.second else {
-            return match end.leaves_by {
-                Some(_) => {
-                    Err("`leaves_by` needs a second way: give the path `second`, its round trip".into())
-                }
-                None => Ok(()),
-            };
-        };
-        network.join(client, server, Route::with_rtt(rtt.0));
-        let device = usize::from(end.leaves_by == Some(DeviceName::Eth1));
-        network.set_ways(server, Ways::default_by(device));
-        Ok(())
-    }
-
-    fn run(
-        &self,
-        network: &mut Network,
-        paths: &[PathId],
-        client: HostId,
-        servers: &[HostId],
-    ) -> Result<(), String> {
-        let mut passed = Duration::ZERO;
-        for event in &self.events {
-            network.run_for(event.at.0.saturating_sub(passed));
-            passed = passed.max(event.at.0);
-            for (path, server) in paths.iter().zip(servers) {
-                act(network, *path, [client, *server], &event.act)?;
-            }
-        }
-        network.run_until_quiet(self.limit.saturating_sub(passed));
-        Ok(())
+        Program::client(peers.to_vec(), options, steps(client), rounds)
     }
 
     fn plan(&self, end: &EndPart, address: IpAddr) -> Result<HostPlan, String> {
@@ -196,6 +274,25 @@ impl<'a> Variant<'a> {
             Ok(())
         })
     }
+}
+
+fn address_of_client(number: u32) -> Ipv4Addr {
+    match number {
+        0 => CLIENT,
+        number => Ipv4Addr::from_bits(MORE_CLIENTS.to_bits() + number - 1),
+    }
+}
+
+fn ways_by(device: DeviceName) -> Ways {
+    match device {
+        DeviceName::Eth0 => Ways::default_by(0),
+        DeviceName::Eth1 => Ways::default_by(1),
+        DeviceName::None => Ways::default(),
+    }
+}
+
+fn steps(end: &EndPart) -> Vec<Step> {
+    end.steps.clone().unwrap_or_default()
 }
 
 /// Counters of hosts by Linux's names, added up.
@@ -279,6 +376,8 @@ fn end_over(own: &EndPart, base: &EndPart) -> EndPart {
         sndbuf: own.sndbuf.or(base.sndbuf),
         rcvbuf: own.rcvbuf.or(base.rcvbuf),
         steps,
+        clients: own.clients.or(base.clients),
+        stagger: own.stagger.or(base.stagger),
         connections: own.connections.or(base.connections),
         alone: own.alone.or(base.alone),
         at_once: own.at_once.or(base.at_once),

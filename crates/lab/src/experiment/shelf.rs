@@ -54,6 +54,7 @@ pub const SHELF: &[Shelved] = &shelf![
     "ports",
     "acknowledged",
     "bufferbloat",
+    "crowd",
     "byte-queue-limits",
     "small-queues",
     "queue-length",

@@ -88,3 +88,42 @@ fn an_experiment_comes_out_the_same_each_time() {
     assert!(bytes(3) == bytes(3));
     assert!(bytes(3) != bytes(4));
 }
+
+/// Hosts that do not disturb each other: what is kept and done for each is the same, however many there are.
+#[test]
+fn what_a_crowd_costs_is_in_proportion_to_its_hosts() {
+    let packets_each = |clients: usize| {
+        let crowd = format!("[client]\nclients = {clients}\nstagger = \"2ms\"");
+        let text = FILE.replace("rtt =", "router = \"10ms\"\nrtt =").replace("[client]", &crowd);
+        let experiment = Experiment::parse(&text).unwrap();
+        let played = experiment.play_all().unwrap().remove(0);
+        let done = played.told[0].iter().filter(|told| told.done_at.is_some()).count();
+        let connections = crate::exchange::exchanges_of(&played.capture, &played.clients);
+        let own: Vec<usize> = connections.iter().map(|one| one.packets()).collect();
+        assert_eq!((done, own.len()), (clients, clients));
+        assert!(own.iter().all(|packets| *packets == own[0]), "each has its own packets: {own:?}");
+        assert_eq!(own[0] * clients * 2, played.capture.observations().len(), "seen at both ends, once");
+        own[0]
+    };
+    assert_eq!(packets_each(50), packets_each(1000));
+}
+
+#[test]
+fn parts_of_a_path_that_do_not_fit_are_told() {
+    let told = |from: &str, to: &str| {
+        let outcome = Experiment::parse(&FILE.replace(from, to)).and_then(|experiment| experiment.run());
+        outcome.unwrap_err()
+    };
+    for (from, to, part) in [
+        ("[client]", "[client]\nclients = 0", "from 1 to 100000"),
+        ("[client]", "second = \"20ms\"\n[client]\nclients = 2", "needs a `router`"),
+        ("[server]", "[server]\nleaves_by = \"none\"", "needs a second way"),
+    ] {
+        let text = told(from, to);
+        assert!(text.contains(part), "{to}: {text}");
+    }
+    let two =
+        FILE.replace("[client]", "router = \"1ms\"\n[client]").replace("[server]", "[server]\nservers = 2");
+    let text = Experiment::parse(&two).unwrap().run().unwrap_err();
+    assert!(text.contains("leads to one server"), "{text}");
+}

@@ -84,6 +84,8 @@ pub(super) struct Host {
     pub(super) app: Box<dyn App>,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) ways: Option<Ways>,
+    /// It passes on what is for others.
+    pub(super) forwards: bool,
     calls: Calls,
     sink: Sink,
     events: VecDeque<(SocketId, Events)>,
@@ -103,7 +105,7 @@ impl Host {
             stack.add_address(*address, if address.is_ipv4() { 24 } else { 64 });
         }
         let (addresses, calls) = (plan.addresses, plan.calls);
-        Host { stack, app, addresses, ways: None, calls, sink, events: VecDeque::new() }
+        Host { stack, app, addresses, ways: None, forwards: false, calls, sink, events: VecDeque::new() }
     }
 
     pub(super) fn calls(&self) -> Calls {

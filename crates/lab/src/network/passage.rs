@@ -35,7 +35,7 @@ pub struct Passage {
 impl Passage {
     /// A path of this make; everything random in it comes from `seed`.
     pub fn new(route: Route, seed: u64) -> Passage {
-        Passage { path: Path::new(0, ENDS, route, seed), packets: 0, lost: BTreeMap::new() }
+        Passage { path: Path::new(0, ENDS, [0, 0], route, seed), packets: 0, lost: BTreeMap::new() }
     }
 
     /// Puts a packet on the path, and gives what comes out of it at once.

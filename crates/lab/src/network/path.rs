@@ -130,11 +130,19 @@ enum Hop {
 
 pub(super) struct Path {
     ends: [HostId; 2],
+    /// At which device of each end it is.
+    devices: [usize; 2],
     hops: Vec<Hop>,
 }
 
 impl Path {
-    pub(super) fn new(number: usize, ends: [HostId; 2], route: Route, seed: u64) -> Path {
+    pub(super) fn new(
+        number: usize,
+        ends: [HostId; 2],
+        devices: [usize; 2],
+        route: Route,
+        seed: u64,
+    ) -> Path {
         assert!(route.hops.iter().any(|hop| !matches!(hop, HopPlan::Box(_))), "a path needs a wire");
         let link = |hop, direction, plan, part| {
             let wire = Wire::new(WireId { path: number, hop, direction }, plan, derived_seed(seed, part));
@@ -157,7 +165,7 @@ impl Path {
                 }
             }
         };
-        Path { ends, hops: route.hops.into_iter().enumerate().map(build).collect() }
+        Path { ends, devices, hops: route.hops.into_iter().enumerate().map(build).collect() }
     }
 
     pub(super) fn peer_of(&self, host: HostId) -> Option<HostId> {
@@ -166,6 +174,11 @@ impl Path {
             [first, second] if second == host => Some(first),
             _ => None,
         }
+    }
+
+    /// At which device of that end it is.
+    pub(super) fn device_of(&self, host: HostId) -> usize {
+        self.devices[usize::from(self.ends[0] != host)]
     }
 
     pub(super) fn middleboxes(&mut self) -> impl Iterator<Item = &mut dyn Middlebox> {

@@ -126,11 +126,7 @@ impl Packet for Traveller {
                 bytes[1] |= 3;
                 let header = usize::from(bytes[0] & 15) * 4;
                 let Some(header) = bytes.get_mut(..header) else { return };
-                header[10..12].fill(0);
-                let mut sum = wire::Checksum::new();
-                sum.add(header);
-                let sum = sum.finish();
-                header[10..12].copy_from_slice(&sum.to_be_bytes());
+                put_checksum(header);
             }
             Some(6) => bytes[1] |= 0x30,
             _ => return,
@@ -141,6 +137,15 @@ impl Packet for Traveller {
     fn flip_bit(&mut self, bit: u64) {
         self.bytes = flipped(&self.bytes, bit);
     }
+}
+
+/// Makes the checksum of an IPv4 header right.
+pub(super) fn put_checksum(header: &mut [u8]) {
+    header[10..12].fill(0);
+    let mut sum = wire::Checksum::new();
+    sum.add(header);
+    let sum = sum.finish();
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
 /// The packet with one bit changed, counted from the most significant of the first byte.

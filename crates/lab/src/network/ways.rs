@@ -1,7 +1,7 @@
 //! A host's several devices: which one a packet leaves by, and which may bring one from where (`rp_filter`).
 //!
-//! The n-th path that joins a host is at its n-th device, `eth0` the first. A host that is told nothing here has no table: its packets go
-//! towards whoever holds the address.
+//! The n-th path that joins a host is at its n-th device, `eth0` the first; whoever is at the path's other end is the next hop. A host that is
+//! told nothing here has no table: its packets go towards whoever holds the address.
 
 use core::net::{IpAddr, Ipv4Addr};
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use wire::{Flags, IpHeader, protocol};
 /// A host's table of routes, and its filters.
 #[derive(Clone, Debug, Default)]
 pub struct Ways {
-    /// Network, prefix length, device: the longest that fits holds.
-    routes: Vec<(Ipv4Addr, u8, usize)>,
+    /// Of each prefix length the networks, and the device of each: the longest that fits holds.
+    routes: BTreeMap<u8, BTreeMap<u32, usize>>,
     /// `net.ipv4.conf.NAME.rp_filter` and `….log_martians`, `all` among them.
     settings: BTreeMap<String, (u8, bool)>,
     filtered: u64,
@@ -21,13 +21,19 @@ pub struct Ways {
 impl Ways {
     /// A host that sends everything by this device.
     pub fn default_by(device: usize) -> Ways {
-        Ways { routes: vec![(Ipv4Addr::UNSPECIFIED, 0, device)], ..Ways::default() }
+        Ways::default().route(Ipv4Addr::UNSPECIFIED, 0, device)
     }
 
     /// Adds a route.
     pub fn route(mut self, network: Ipv4Addr, prefix_len: u8, device: usize) -> Ways {
-        self.routes.push((network, prefix_len.min(32), device));
+        self.add_route(network, prefix_len, device);
         self
+    }
+
+    /// Adds a route, in the place of another one to the same network.
+    pub fn add_route(&mut self, network: Ipv4Addr, prefix_len: u8, device: usize) {
+        let len = prefix_len.min(32);
+        self.routes.entry(len).or_default().insert(network_of(network, len), device);
     }
 
     /// Changes `net.ipv4.conf.NAME.rp_filter` or `….log_martians`. False: it is neither, or no value of it.
@@ -63,11 +69,8 @@ impl Ways {
     /// The device by which this destination is reached.
     pub(super) fn device_for(&self, destination: IpAddr) -> Option<usize> {
         let IpAddr::V4(destination) = destination else { return None };
-        let fits = |&&(network, len, _): &&(Ipv4Addr, u8, usize)| {
-            let mask = u32::MAX.checked_shl(32 - u32::from(len)).unwrap_or(0);
-            network.to_bits() & mask == destination.to_bits() & mask
-        };
-        self.routes.iter().filter(fits).max_by_key(|(_, len, _)| *len).map(|(.., device)| *device)
+        let mut from_the_longest = self.routes.iter().rev();
+        from_the_longest.find_map(|(len, routes)| routes.get(&network_of(destination, *len))).copied()
     }
 
     /// May this packet come in by that device? Linux asks of what belongs to no connection yet (early demultiplexing comes before), so
@@ -91,6 +94,10 @@ impl Ways {
         }
         admits
     }
+}
+
+fn network_of(address: Ipv4Addr, prefix_len: u8) -> u32 {
+    address.to_bits() & u32::MAX.checked_shl(32 - u32::from(prefix_len)).unwrap_or(0)
 }
 
 fn ends_of_syn(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {

@@ -1,11 +1,12 @@
 //! Short names for the connections of a run.
 
 use core::net::SocketAddr;
+use std::collections::BTreeMap;
 
 /// The connections of one run, in the order in which they were first spoken of.
 #[derive(Default)]
 pub(super) struct Connections {
-    ends: Vec<[SocketAddr; 2]>,
+    numbers: BTreeMap<[SocketAddr; 2], usize>,
 }
 
 impl Connections {
@@ -13,10 +14,7 @@ impl Connections {
     pub(super) fn number(&mut self, (local, peer): (SocketAddr, SocketAddr)) -> usize {
         let mut pair = [local, peer];
         pair.sort_unstable();
-        let known = self.ends.iter().position(|known| *known == pair);
-        1 + known.unwrap_or_else(|| {
-            self.ends.push(pair);
-            self.ends.len() - 1
-        })
+        let next = self.numbers.len() + 1;
+        *self.numbers.entry(pair).or_insert(next)
     }
 }

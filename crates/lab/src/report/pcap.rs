@@ -14,8 +14,23 @@ pub struct Recording<'a> {
     pub capture: &'a Capture,
     /// At whose interface the packets are shown.
     pub host: HostId,
-    /// Who opened the connections; the comments are about those.
-    pub client: HostId,
+    /// Who opened the connections, in ascending order; the comments are about those of the first.
+    pub clients: &'a [HostId],
+}
+
+impl Recording<'_> {
+    /// The first of the clients: pictures and comments are about its connections.
+    ///
+    /// # Panics
+    /// Where there is no client.
+    pub fn client(&self) -> HostId {
+        *self.clients.first().expect("somebody opened the connections")
+    }
+
+    /// Is it one of the clients?
+    pub fn is_client(&self, host: HostId) -> bool {
+        self.clients.binary_search(&host).is_ok()
+    }
 }
 
 /// Between two recordings in one file, so that they do not overlap.
@@ -30,7 +45,7 @@ pub fn write_pcapng(writer: impl Write, recordings: &[Recording<'_>]) -> io::Res
     let mut start = 0;
     for recording in recordings {
         let interface = file.add_interface(&recording.name, "virtual time")?;
-        let remarks = remarks(recording.capture, recording.client);
+        let remarks = remarks(recording.capture, recording.client());
         let mut end = 0;
         for seen in recording.capture.observations() {
             let direction = match seen.place {

@@ -66,7 +66,7 @@ fn block_words(block: &Block) -> Option<::picture::Block> {
 }
 
 fn run(recording: &Recording<'_>) -> Run {
-    let connections = exchanges(recording.capture, recording.client);
+    let connections = exchanges(recording.capture, recording.client());
     let graphs = [sequence::graph(recording, &connections)]
         .into_iter()
         .chain(sender::graphs(recording, &connections))

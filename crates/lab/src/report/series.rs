@@ -100,7 +100,7 @@ fn rows(recording: &Recording<'_>) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for (host, event) in recording.capture.traced() {
         let Some(ends) = event.ends else { continue };
-        let end = if *host == recording.client { "client" } else { "server" };
+        let end = if recording.is_client(*host) { "client" } else { "server" };
         let connection = connections.number(ends);
         if let Traced::Cwnd { from, .. } = event.what {
             first_windows.entry((end, connection)).or_insert(from);

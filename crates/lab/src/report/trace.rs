@@ -35,7 +35,7 @@ fn lines(recording: &Recording<'_>) -> Vec<String> {
     let mut view = View::default();
     let mut lines: Vec<(Instant, String)> = Vec::new();
     for (host, event) in capture.traced() {
-        let end = if *host == recording.client { "client" } else { "server" };
+        let end = if recording.is_client(*host) { "client" } else { "server" };
         let what = view.tell(event);
         lines.push((event.at, format!("{:>12.3} {end} {what}", milliseconds(event.at.since(Instant::ZERO)))));
     }

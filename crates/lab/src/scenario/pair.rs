@@ -9,6 +9,7 @@ use crate::network::{HostPlan, Network, PathId, Profile, Route};
 use crate::report::Recording;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::slice;
 use core::time::Duration;
 use proto::fast_open::{Key, KeyRing, PathEntry};
 use proto::{Addr, Counters};
@@ -175,11 +176,21 @@ impl fmt::Display for Remembered {
 
 impl Run {
     pub(super) fn recording(&self, name: impl Into<String>) -> Recording<'_> {
-        Recording { name: name.into(), capture: &self.capture, host: self.client, client: self.client }
+        Recording {
+            name: name.into(),
+            capture: &self.capture,
+            host: self.client,
+            clients: slice::from_ref(&self.client),
+        }
     }
 
     pub(super) fn recording_at_server(&self, name: impl Into<String>) -> Recording<'_> {
-        Recording { name: name.into(), capture: &self.capture, host: self.server, client: self.client }
+        Recording {
+            name: name.into(),
+            capture: &self.capture,
+            host: self.server,
+            clients: slice::from_ref(&self.client),
+        }
     }
 }
 

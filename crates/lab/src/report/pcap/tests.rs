@@ -25,7 +25,7 @@ fn packets(file: &[u8]) -> Vec<(u32, u128, usize, Vec<String>)> {
 fn recordings_follow_each_other_with_comments() {
     let capture = four_packets();
     let recording =
-        |name: &str, host| Recording { name: name.into(), capture: &capture, host, client: CLIENT };
+        |name: &str, host| Recording { name: name.into(), capture: &capture, host, clients: &[CLIENT] };
     let mut file = Vec::new();
     write_pcapng(&mut file, &[recording("at the client", CLIENT), recording("at the server", SERVER)])
         .unwrap();

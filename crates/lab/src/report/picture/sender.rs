@@ -57,8 +57,8 @@ fn sender<'a>(recording: &'a Recording<'_>, exchange: &'a Exchange) -> Sender<'a
         };
         event.ends.is_some_and(ours) && event.at >= exchange.started_at && event.at <= exchange.ended_at
     };
-    let of_end =
-        recording.capture.traced().iter().filter(|(host, _)| (*host == recording.client) == is_client);
+    let traced = recording.capture.traced().iter();
+    let of_end = traced.filter(|(host, _)| recording.is_client(*host) == is_client);
     let events = of_end.map(|(_, event)| event).filter(belongs).collect();
     Sender { is_client, events, exchange }
 }
