@@ -120,7 +120,9 @@ pub(super) fn is_keepalive_over(facts: &Facts<'_>, side: usize) -> bool {
     let interval =
         Duration::from_millis(end.least_of("keepalive_intvl", |config| ms(config.tcp_keepalive_intvl)));
     let silence = account.silence(*at) + end.latest();
-    let unanswered = silence >= time + probes * interval && account.sent_since_heard >= probes;
+    // Probes that wait for `TCP_TX_DELAY` may not have left by then.
+    let probed = account.sent_since_heard >= probes || end.leaves_late();
+    let unanswered = silence >= time + probes * interval && probed;
     unanswered || end.user_timeout().is_some_and(|borne| silence >= borne && account.sent_since_heard > 0)
 }
 
