@@ -156,7 +156,7 @@ pub(crate) enum Fin {
     Open,
     /// A FIN follows what is queued.
     Queued,
-    /// And was retransmitted: one that the device refuses is not the first.
+    /// The FIN that follows what is queued was retransmitted: where the device refuses one, another has left before.
     Repeated,
 }
 
