@@ -39,7 +39,6 @@
 //! assert!(network.app::<Client>(client).ends()[0].unwrap().is_exact);
 //! ```
 
-mod agenda;
 mod bonded;
 mod card;
 mod host;
@@ -49,6 +48,7 @@ mod passage;
 mod path;
 mod queue;
 mod router;
+mod schedule;
 mod sink;
 mod sys;
 mod ways;
@@ -64,7 +64,6 @@ pub use ways::Ways;
 use crate::apps::{App, Idle};
 use crate::capture::{Capture, HostId, PacketId, Place};
 use crate::middlebox::{Direction, Middlebox};
-use agenda::{Agenda, Party};
 use bytes::Bytes;
 use card::CardEvent;
 use core::any::Any;
@@ -75,6 +74,7 @@ use path::{Outcome, Path};
 use proto::{Instant, Stack, TraceMask};
 use qdisc::{LinkStats, Packet};
 use queue::Traveller;
+use schedule::{Party, Schedule};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ pub struct Network {
     attached: Vec<Vec<usize>>,
     /// Of a host, and an address of others: paths that lead to a holder, one for each.
     ways_to: BTreeMap<(HostId, Addr), SmallVec<[usize; 1]>>,
-    agenda: Agenda,
+    schedule: Schedule,
     records: bool,
     capture: Capture,
     packets: Rc<Cell<u64>>,
@@ -114,7 +114,7 @@ impl Network {
             paths: Vec::new(),
             attached: Vec::new(),
             ways_to: BTreeMap::new(),
-            agenda: Agenda::default(),
+            schedule: Schedule::default(),
             records: true,
             capture: Capture::new(),
             packets: Rc::default(),
@@ -317,23 +317,23 @@ impl Network {
 
     /// Is no packet under way, and no connection open in any stack?
     pub fn is_quiet(&self) -> bool {
-        self.agenda.is_quiet()
+        self.schedule.is_quiet()
     }
 
     fn next_event(&self) -> Option<Instant> {
-        self.agenda.next().map(|next| next.max(self.now))
+        self.schedule.next().map(|next| next.max(self.now))
     }
 
     fn step(&mut self, next: Instant) {
         self.now = next;
         let mut from = 0;
-        while let Some(path) = self.agenda.due_path(self.now, from) {
+        while let Some(path) = self.schedule.due_path(self.now, from) {
             let outcomes = self.paths[path].poll(self.now);
             self.finish(path, outcomes);
             from = path + 1;
         }
         from = 0;
-        while let Some(host) = self.agenda.due_host(self.now, from) {
+        while let Some(host) = self.schedule.due_host(self.now, from) {
             self.hosts[host].handle_time(self.now);
             self.settle(HostId(host));
             from = host + 1;
@@ -369,13 +369,13 @@ impl Network {
         }
         let entry = &mut self.hosts[host.0];
         let (at, is_busy) = (entry.next_event(), !entry.is_quiet());
-        self.agenda.put(self.now, Party::Host(host.0), at, is_busy);
+        self.schedule.put(self.now, Party::Host(host.0), at, is_busy);
     }
 
     /// After every change of a path.
     fn note_path(&mut self, path: usize) {
         let at = self.paths[path].next_event();
-        self.agenda.put(self.now, Party::Path(path), at, at.is_some());
+        self.schedule.put(self.now, Party::Path(path), at, at.is_some());
     }
 
     fn record(&mut self, packet: PacketId, place: Place, bytes: Bytes) {

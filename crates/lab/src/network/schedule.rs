@@ -1,11 +1,11 @@
-//! What happens next: of every path and host the moment at which it must be looked at, in order.
+//! The network's schedule: when each path and each host next has something to do, in order of time.
 //!
-//! Looking for the earliest of a thousand hosts costs as little as of two, and so does asking whether anything is under way.
+//! Finding the earliest of a thousand costs hardly more than of two, and whether anything is under way is a counter.
 
 use proto::Instant;
 use std::collections::BTreeSet;
 
-/// Who has to be looked at: at one moment paths before hosts, each in the order in which they were added.
+/// Something with an entry in the schedule. At one moment paths come before hosts, each in the order in which they were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Party {
     Path(usize),
@@ -18,16 +18,17 @@ struct Entry {
     is_busy: bool,
 }
 
+/// The next moment of each path and host, and which of them are busy.
 #[derive(Default)]
-pub(super) struct Agenda {
+pub(super) struct Schedule {
     due: BTreeSet<(Instant, Party)>,
     paths: Vec<Entry>,
     hosts: Vec<Entry>,
     busy: usize,
 }
 
-impl Agenda {
-    /// `party` must be looked at then (not before `now`), and is in the middle of something or not.
+impl Schedule {
+    /// Sets when `party` is due next (not before `now`), and whether it is in the middle of something.
     pub(super) fn put(&mut self, now: Instant, party: Party, at: Option<Instant>, is_busy: bool) {
         let (entries, index) = match party {
             Party::Path(index) => (&mut self.paths, index),
@@ -52,7 +53,7 @@ impl Agenda {
         entry.at = at;
     }
 
-    /// The earliest moment at which anybody must be looked at.
+    /// The earliest moment at which a path or a host is due.
     pub(super) fn next(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
@@ -89,30 +90,30 @@ mod tests {
 
     #[test]
     fn paths_come_before_hosts_and_each_in_order() {
-        let (mut agenda, now) = (Agenda::default(), Instant::from_nanos(5));
+        let (mut schedule, now) = (Schedule::default(), Instant::from_nanos(5));
         for party in [Party::Host(1), Party::Path(2), Party::Path(0), Party::Host(0)] {
-            agenda.put(Instant::ZERO, party, at(5), true);
+            schedule.put(Instant::ZERO, party, at(5), true);
         }
-        agenda.put(Instant::ZERO, Party::Host(2), at(6), false);
-        assert_eq!(agenda.next(), at(5));
+        schedule.put(Instant::ZERO, Party::Host(2), at(6), false);
+        assert_eq!(schedule.next(), at(5));
         assert_eq!(
-            (agenda.due_path(now, 0), agenda.due_path(now, 1), agenda.due_path(now, 3)),
+            (schedule.due_path(now, 0), schedule.due_path(now, 1), schedule.due_path(now, 3)),
             (Some(0), Some(2), None)
         );
         assert_eq!(
-            (agenda.due_host(now, 0), agenda.due_host(now, 1), agenda.due_host(now, 2)),
+            (schedule.due_host(now, 0), schedule.due_host(now, 1), schedule.due_host(now, 2)),
             (Some(0), Some(1), None)
         );
     }
 
     #[test]
     fn who_is_put_again_is_there_once_and_nothing_is_in_the_past() {
-        let mut agenda = Agenda::default();
-        agenda.put(Instant::ZERO, Party::Path(0), at(5), true);
-        agenda.put(Instant::from_nanos(9), Party::Path(0), at(3), true);
-        assert_eq!(agenda.next(), at(9));
-        assert!(!agenda.is_quiet());
-        agenda.put(Instant::from_nanos(9), Party::Path(0), None, false);
-        assert!(agenda.next().is_none() && agenda.is_quiet());
+        let mut schedule = Schedule::default();
+        schedule.put(Instant::ZERO, Party::Path(0), at(5), true);
+        schedule.put(Instant::from_nanos(9), Party::Path(0), at(3), true);
+        assert_eq!(schedule.next(), at(9));
+        assert!(!schedule.is_quiet());
+        schedule.put(Instant::from_nanos(9), Party::Path(0), None, false);
+        assert!(schedule.next().is_none() && schedule.is_quiet());
     }
 }
