@@ -107,7 +107,7 @@ const QUEUE_LEN: u32 = 20_000;
 /// Runs the verb until a signal comes.
 pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     if args.key.is_some() {
-        return Err(key::given_openly());
+        return Err(key::given_openly("--key"));
     }
     let mut config = args.stack.config()?;
     if let Some(hold) = args.synack_hold {

@@ -11,6 +11,7 @@ use crate::control::ControlSocket;
 use crate::failure::{Failure, warn};
 use crate::metrics::bad_file;
 use crate::recorder::Recorder;
+use crate::serve::key;
 use crate::values::{self, Cidr};
 use clap::{Args, ValueEnum};
 use firstbyte::device::tun::Tun;
@@ -294,8 +295,8 @@ fn is_of_device(name: &str) -> bool {
 
 /// Names that end alike, or all of them.
 fn unknown_setting(name: &str, config: &Config) -> Failure {
-    if name == "net.ipv4.tcp_fastopen_key" {
-        return Failure::usage("the cookie key is read from a file: firstbyte serve --key-file FILE");
+    if key::is_setting(name) {
+        return key::given_openly(&format!("--set {name}"));
     }
     let last = name.rsplit('.').next().unwrap_or(name);
     let stem = last.trim_start_matches("tcp_");

@@ -1,6 +1,7 @@
 //! `firstbyte sysctl`: settings in the words of sysctl(8), of the kernel or of a stack of ours, where they can be changed.
 use crate::control::{ControlArgs, ask};
 use crate::failure::{Failure, warn};
+use crate::serve::key;
 use crate::terminal::print;
 use crate::values;
 use crate::whom::WhomArgs;
@@ -8,13 +9,14 @@ use clap::Args;
 use control::Request;
 use doctor::show::settings;
 use doctor::{Report, Sample, Window, sources};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Show settings of TCP as sysctl(8) does, and say what each does and does not do; change those of a running stack of ours. The kernel's
 /// are never changed.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  firstbyte sysctl net.ipv4.tcp_rmem\n  firstbyte sysctl tcp_fastopen\n  firstbyte sysctl --explain somaxconn tcp_tw_reuse\n  firstbyte sysctl --stack -w net.ipv4.tcp_fin_timeout=30\n\n\
+    after_help = "Example:\n  firstbyte sysctl net.ipv4.tcp_rmem\n  firstbyte sysctl tcp_fastopen\n  firstbyte sysctl --explain somaxconn tcp_tw_reuse\n  firstbyte sysctl --stack -w net.ipv4.tcp_fin_timeout=30\n  firstbyte sysctl --stack --key-file keys\n\n\
                   A name may be whole, a part from its beginning (net.ipv4.tcp) or its last word (tcp_rmem).\n\
                   Of tcp_fastopen_key it is only said whether it is set."
 )]
@@ -25,6 +27,9 @@ pub(crate) struct SysctlArgs {
     /// Change a setting of a running stack of ours (--stack or --control); repeatable.
     #[arg(short = 'w', long = "write", value_name = "NAME=VALUE", value_parser = values::setting, conflicts_with_all = ["names", "explain", "json"])]
     write: Vec<(String, String)>,
+    /// Give a running stack of ours the cookie key in this file (`-`: standard input), and the backup where there is one.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "explain", "json"])]
+    key_file: Option<PathBuf>,
     /// What each does in this kernel, its default, what it does not do, what else takes part, and which rules look at it.
     #[arg(long, conflicts_with = "json")]
     explain: bool,
@@ -37,8 +42,17 @@ pub(crate) struct SysctlArgs {
 
 /// Runs the verb.
 pub(crate) fn run(args: &SysctlArgs) -> Result<ExitCode, Failure> {
+    if let Some((name, _)) = args.write.iter().find(|(name, _)| key::is_setting(name)) {
+        return Err(key::given_openly(&format!("-w {name}")));
+    }
     if let Some(control) = args.whom.stack() {
         return of_stack(args, control);
+    }
+    if let Some(file) = &args.key_file {
+        return Err(Failure::usage(format!(
+            "the kernel's key is only shown; as root: cat {} > /proc/sys/net/ipv4/tcp_fastopen_key; of a stack of ours: --stack",
+            file.display()
+        )));
     }
     if let Some((name, value)) = args.write.first() {
         return Err(Failure::usage(format!(
@@ -62,6 +76,11 @@ fn unknown(name: String) -> Failure {
 }
 
 fn of_stack(args: &SysctlArgs, control: &ControlArgs) -> Result<ExitCode, Failure> {
+    if let Some(file) = &args.key_file {
+        let keys = key::read_or_stdin(file)?;
+        ask(control, &Request::Set { name: key::SETTING.to_owned(), value: keys.to_string() })?;
+        print(&format!("{} is set\n", key::SETTING))?;
+    }
     for (name, value) in &args.write {
         let warning = ask(control, &Request::Set { name: name.clone(), value: value.clone() })?;
         if !warning.is_empty() {
@@ -69,7 +88,7 @@ fn of_stack(args: &SysctlArgs, control: &ControlArgs) -> Result<ExitCode, Failur
         }
         print(&format!("{name} = {value}\n"))?;
     }
-    if !args.write.is_empty() {
+    if !args.write.is_empty() || args.key_file.is_some() {
         return Ok(ExitCode::SUCCESS);
     }
     let text = ask(control, &Request::Settings)?;

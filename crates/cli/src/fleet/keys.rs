@@ -2,6 +2,7 @@
 use crate::control::ask;
 use crate::failure::Failure;
 use crate::nstat::of_stack;
+use crate::serve::key::SETTING;
 use crate::whom::WhomArgs;
 use control::Request;
 use doctor::{Sample, sources};
@@ -10,7 +11,6 @@ use std::fs;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-const SETTING: &str = "net.ipv4.tcp_fastopen_key";
 const FILE: &str = "/proc/sys/net/ipv4/tcp_fastopen_key";
 const COUNTER: &str = "TcpExtTCPFastOpenPassiveAltKey";
 

@@ -1,8 +1,8 @@
-//! The cookie key, from a file: what stands on a command line everybody on the machine can read.
+//! The cookie key, from a file or standard input: what stands on a command line everybody on the machine can read.
 use crate::failure::{Failure, warn};
 use firstbyte::KeyRing;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, stdin};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -23,12 +23,31 @@ pub(crate) fn read(path: &Path) -> Result<KeyRing, Failure> {
     Ok(key)
 }
 
-/// `--key`, as it once was.
-pub(super) fn given_openly() -> Failure {
-    Failure::usage(
-        "--key would show the key to everybody who lists processes: write it into a file of mode 0600 and give \
-         --key-file FILE (Linux's own is in /proc/sys/net/ipv4/tcp_fastopen_key)",
-    )
+/// As [`read`], from standard input where the file is called `-`.
+pub(crate) fn read_or_stdin(path: &Path) -> Result<KeyRing, Failure> {
+    if path.as_os_str() != "-" {
+        return read(path);
+    }
+    let mut text = String::new();
+    let taken = stdin().take(LEN_MAX).read_to_string(&mut text);
+    taken.map_err(|error| Failure::failed(format!("cannot read the key from standard input: {error}")))?;
+    text.trim().parse().map_err(|error| Failure::failed(format!("standard input: {error}")))
+}
+
+/// Is it the setting that holds the key, as sysctl(8) accepts the name?
+pub(crate) fn is_setting(name: &str) -> bool {
+    name.trim_start_matches('-').replace('/', ".") == SETTING
+}
+
+/// The setting that holds the key.
+pub(crate) const SETTING: &str = "net.ipv4.tcp_fastopen_key";
+
+/// Refuses a key on a command line; `option` is how it was given.
+pub(crate) fn given_openly(option: &str) -> Failure {
+    Failure::usage(format!(
+        "{option} would show the key to everybody who lists processes: write it into a file of mode 0600 and give \
+         --key-file FILE (Linux's own is in /proc/sys/net/ipv4/tcp_fastopen_key)"
+    ))
 }
 
 #[cfg(test)]

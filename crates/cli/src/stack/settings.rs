@@ -1,12 +1,11 @@
 //! `--settings FILE`: settings as sysctl.conf(5) has them, a name, `=` and a value a line; `#` and `;` begin remarks.
 use crate::failure::{Failure, warn};
+use crate::serve::key::SETTING;
 use firstbyte::KeyRing;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// The key, which is no setting of the engine.
-const KEY: &str = "net.ipv4.tcp_fastopen_key";
 /// Far more than all settings take.
 const LEN_MAX: u64 = 1 << 20;
 
@@ -45,7 +44,7 @@ fn parse(text: &str) -> Result<Settings, String> {
         let name = name.trim().trim_start_matches('-').replace('/', ".");
         match name.as_str() {
             // Its value must not stand in an error.
-            KEY => {
+            SETTING => {
                 let ring = value.trim().parse().map_err(|error| format!("line {at}: {error}"))?;
                 settings.key = Some(ring);
             }
@@ -63,14 +62,14 @@ mod tests {
     fn lines_are_those_of_sysctl_conf() {
         let key = "00010203-04050607-08090a0b-0c0d0e0f";
         let text = format!(
-            "# a server\n\nnet.ipv4.tcp_fin_timeout = 30\n; old\nnet/ipv4/ip_local_port_range=1024 2047\n{KEY} = {key}\n"
+            "# a server\n\nnet.ipv4.tcp_fin_timeout = 30\n; old\nnet/ipv4/ip_local_port_range=1024 2047\n{SETTING} = {key}\n"
         );
         let settings = parse(&text).unwrap();
         let pairs = [("net.ipv4.tcp_fin_timeout", "30"), ("net.ipv4.ip_local_port_range", "1024 2047")];
         assert_eq!(settings.pairs, pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_eq!(settings.key, Some(key.parse().unwrap()));
         assert_eq!(parse("\nnonsense").unwrap_err(), "line 2: it is NAME = VALUE");
-        let wrong = parse(&format!("{KEY} = secret")).unwrap_err();
+        let wrong = parse(&format!("{SETTING} = secret")).unwrap_err();
         assert!(wrong.starts_with("line 1: ") && !wrong.contains("secret"), "{wrong}");
     }
 }

@@ -40,7 +40,7 @@ fn help_is_as_it_was() {
 
 #[test]
 fn wrong_arguments_are_answered_with_right_ones() {
-    let cases: [(&[&str], &str); 56] = [
+    let cases: [(&[&str], &str); 59] = [
         (&["ss", "--trace"], "add --stack or --control PATH"),
         (&["ss", "-tulpn"], "ss -u lists UDP"),
         (&["ss", "-tp", "--stack"], "--processes is for the kernel's sockets"),
@@ -61,6 +61,13 @@ fn wrong_arguments_are_answered_with_right_ones() {
         (&["explain", "a", "--tun", "x"], "--address"),
         (&["explain", "a", "--request", "\\x"], "comes r, n or"),
         (&["sysctl", "-w", "a=1"], "the kernel's settings are only shown"),
+        (
+            &["sysctl", "--stack", "-w", "net.ipv4.tcp_fastopen_key=00010203-04050607-08090a0b-0c0d0e0f"],
+            "-w net.ipv4.tcp_fastopen_key would show the key to everybody who lists processes: write it into a file of mode 0600 \
+             and give --key-file FILE",
+        ),
+        (&["sysctl", "-w", "net/ipv4/tcp_fastopen_key=secret"], "give --key-file FILE"),
+        (&["sysctl", "--key-file", "keys"], "the kernel's key is only shown"),
         (&["metrics", "delete", "10.0.0.1"], "say whose: a FILE of --cache before it"),
         (&["metrics", "flush"], "<FILE"),
         (&["nstat", "--interval", "0s"], "invalid value '0s'"),
@@ -99,7 +106,7 @@ fn wrong_arguments_are_answered_with_right_ones() {
         (&["serve", "--key", "123"], "write it into a file of mode 0600 and give --key-file FILE"),
         (
             &["serve", "--set", "net.ipv4.tcp_fastopen_key=00010203-04050607-08090a0b-0c0d0e0f"],
-            "the cookie key is read from a file: firstbyte serve --key-file FILE",
+            "--set net.ipv4.tcp_fastopen_key would show the key to everybody who lists processes: write it into a file",
         ),
         (&["serve", "--timeout", "0"], "0 leaves no time at all"),
         (&["serve", "--max-connections", "0"], "0 is not in 1.."),

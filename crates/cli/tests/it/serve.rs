@@ -1,5 +1,5 @@
 //! `firstbyte serve` with the kernel's TCP, and Debian's curl, as its clients.
-use crate::{Server, run, skipped_without, stderr};
+use crate::{Server, firstbyte, run, skipped_without, stderr};
 use firstbyte::device::tun::Tun;
 use std::io::{BufRead, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -204,6 +204,18 @@ fn a_running_server_is_asked_and_steered() {
         assert_eq!(ask(&["sysctl", "net.ipv4.tcp_fin_timeout"]), "net.ipv4.tcp_fin_timeout = 31\n");
         let wrong = run(&[&["sysctl", "-w", "net.ipv4.tcp_nothing=1"], &control[..]].concat());
         assert!(stderr(&wrong).contains("there is no setting `net.ipv4.tcp_nothing`"), "{}", stderr(&wrong));
+        std::fs::write(&settings, "00010203-04050607-08090a0b-0c0d0e0f\n").unwrap();
+        let key_file = ["sysctl", "--key-file", settings.to_str().unwrap()];
+        assert_eq!(ask(&key_file), "net.ipv4.tcp_fastopen_key is set\n");
+        let mut command = firstbyte();
+        command.args(["sysctl", "--key-file", "-"]).args(control);
+        let mut from_stdin =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        from_stdin.stdin.take().unwrap().write_all(b"my secret\n").unwrap();
+        let refused = from_stdin.wait_with_output().unwrap();
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(stderr(&refused).starts_with("error: standard input: "), "{}", stderr(&refused));
+        assert!(!stderr(&refused).contains("secret"));
         let peer = "10.77.0.1";
         assert!(ask(&["metrics", "show"]).starts_with(&format!("{peer} age ")));
         ask(&["metrics", "delete", peer]);
