@@ -18,7 +18,8 @@
 //!
 //! The least round trip is that of the last five minutes (`tcp_min_rtt_wlen`; RFC 8985 §6.2, step 1): [`LeastRtt`] has what takes its place.
 //!
-//! Karn's rule (no samples of retransmitted segments) is the caller's, who knows what was retransmitted.
+//! Karn's algorithm, "RTT samples MUST NOT be made using segments that were retransmitted" (RFC 6298 §3), is left to the caller, who knows which
+//! were.
 
 mod least;
 
@@ -182,6 +183,7 @@ impl RttEstimator {
         }
     }
 
+    /// RFC 6298 §2.3: "RTTVAR <- (1 - beta) * RTTVAR + beta * |SRTT - R'| SRTT <- (1 - alpha) * SRTT + alpha * R'", beta = 1/4, alpha = 1/8.
     #[inline(always)]
     fn estimate(&mut self, rtt: u32) {
         if self.srtt == 0 {
@@ -226,7 +228,7 @@ impl RttEstimator {
         self.srtt / UNITS_PER_MICRO as u32
     }
 
-    /// The retransmission timer fired: the RTO doubles (RFC 6298 §5.5).
+    /// The retransmission timer has fired. RFC 6298 §5.5: "The host MUST set RTO <- RTO * 2".
     pub(crate) fn on_timeout(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
@@ -241,8 +243,8 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The handshake is complete, its SYN was retransmitted because of a time-out, and there is no sample: RTO 3 s
-    /// (RFC 6298 §5.7).
+    /// The handshake is complete, its SYN was retransmitted because of a time-out, and there is no sample. RFC 6298 §5.7: "the RTO MUST be
+    /// re-initialized to 3 seconds when data transmission begins".
     pub(crate) fn on_syn_retransmitted(&mut self) {
         if self.srtt == 0 {
             self.initial_rto_micros = FALLBACK_RTO;

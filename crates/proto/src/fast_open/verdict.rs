@@ -1,5 +1,7 @@
 //! Negative verdicts: where Fast Open failed, and for how long it is left off there (RFC 7413 §4.1.3.1, R14–R16, R24).
 //!
+//! > "The client MUST cache negative responses from the server in order to avoid potential connection failures."
+//!
 //! A verdict concerns one port of one peer as seen from one local network. It holds for a time that doubles with every
 //! failure in a row:
 //!

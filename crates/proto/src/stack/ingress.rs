@@ -407,7 +407,8 @@ impl Stack {
         self.reply(entry.tuple.local, entry.tuple.peer, &header);
     }
 
-    /// RFC 9293 §3.10.7.1: nobody here knows this segment's connection.
+    /// A segment of no connection and no listener. RFC 9293 §3.10.7.1: "An incoming segment not containing a RST causes a RST to be sent in
+    /// response."
     pub(super) fn reset_stranger(&mut self, now: Instant, tuple: &FourTuple, segment: &Segment) {
         if segment.has(Flags::RST) {
             return self.drops.count(DropReason::StrayReset);

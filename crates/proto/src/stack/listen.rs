@@ -157,8 +157,10 @@ impl Stack {
         self.drops.count(reason);
     }
 
-    /// Of a SYN with an option or data. The order of Linux's `tcp_try_fastopen`, with two differences that are settings: a full queue still hands out cookies, and
-    /// a SYN seen before is not taken again.
+    /// Decides on a SYN with an option or data, in the order of Linux's `tcp_try_fastopen`, with two differences that are settings: a full queue
+    /// still hands out cookies, and a SYN seen before is not taken again. RFC 7413 §4.2, of PendingFastOpenRequests: "If this variable goes over a
+    /// preset system limit, the server MUST disable TFO for all new connection requests until PendingFastOpenRequests drops below the system
+    /// limit."
     fn decide_fast_open(
         &mut self,
         now: Instant,

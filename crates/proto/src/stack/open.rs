@@ -183,8 +183,9 @@ impl Stack {
         }
     }
 
-    /// "If an incoming segment is not acceptable, an acknowledgment should be sent in reply (unless the RST bit is set)": a peer whose SYN
-    /// has another number, since it has forgotten the first, resets the request by its answer to that.
+    /// RFC 9293 §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in reply (unless the RST bit is set, if
+    /// so drop the segment and return)". A peer whose SYN has another number, since it has forgotten the first, resets the request by its
+    /// answer to that.
     fn acknowledge_request(&mut self, now: Instant, index: u32, segment: &Segment) {
         if segment.has(Flags::RST) {
             return self.drops.count(DropReason::StrayReset);

@@ -1,5 +1,8 @@
 //! How long an acknowledgement waits for company (RFC 9293 §3.8.6.3).
 //!
+//! > "an ACK SHOULD be generated for at least every second full-sized segment, and MUST be generated within 500 ms of the arrival of the first
+//! > unacknowledged packet." (RFC 5681 §4.2)
+//!
 //! [`AckHabit::Merge`] waits for the answer, unless the segment is full-sized and the connection young: the whole delay where answers have
 //! followed and it was never in vain, and in a stream; else an eighth of it. For a peer that writes a request in two small pieces keeps the second
 //! back until the first is acknowledged (RFC 896), and there is no answer to half a request.

@@ -10,7 +10,7 @@ use wire::{Capabilities, TcpOptions, UsualSyn};
 pub(crate) const TIMESTAMPS_LEN: u16 = 12;
 /// Largest receive buffer, bytes: the largest window is 2³⁰ (RFC 7323 §2.2).
 pub(crate) const RECV_BUFFER_MAX: u32 = 1 << 30;
-/// Largest shift (RFC 7323 §2.3).
+/// Largest shift. RFC 7323 §2.3, of a larger one: "the TCP SHOULD log the error but MUST use 14 instead of the specified value."
 const WSCALE_MAX: u8 = 14;
 
 /// Agreed for the life of a connection.

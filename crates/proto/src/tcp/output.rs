@@ -433,7 +433,7 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 §5.4–5.6 and RFC 5681 §3.1: everything is retransmitted from `snd_una`, one segment at first.
+    /// A retransmission time-out (RFC 6298 §5.4 to §5.6). "Retransmit the earliest segment that has not been acknowledged by the TCP receiver."
     fn data_timeout(&mut self, cx: &mut Context) {
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
@@ -579,7 +579,8 @@ impl Connection {
         }
     }
 
-    /// The peer's window is closed: probe it, less and less often, for as long as it answers (RFC 9293 §3.8.6.1).
+    /// The peer's window is closed: it is probed less and less often, for as long as the peer answers. RFC 9293 §3.8.6.1: "Probing of zero
+    /// (offered) windows MUST be supported".
     fn probe_timeout(&mut self, cx: &mut Context) {
         if self.snd.wnd > 0 {
             if self.waits_for_room() {

@@ -170,8 +170,8 @@ impl Receiver {
         if offer <= offered {
             let free = self.free();
             wants_zero = free < mss.min(space.full() / 2);
-            // Rounded down a little more than what was told before would be taken back (RFC 7323 §2.4). But not to nothing, with nothing to read
-            // by which it would open again.
+            // RFC 9293 §3.8.6: "A TCP receiver SHOULD NOT shrink the window, i.e., move the right window edge to the left". Rounding down takes back
+            // less than a unit of the scale (RFC 7323 §2.4). But not all, with nothing to read by which the window would open again.
             if offered > free && (offer >> shift > 0 || !self.buffer.is_empty()) {
                 up = 0;
             }

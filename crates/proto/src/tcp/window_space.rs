@@ -196,8 +196,9 @@ impl WindowSpace {
         }
     }
 
-    /// What to offer where `offered` still is, and `buffered` bytes wait to be read. Never less than `offered`. The edge moves by a segment,
-    /// or half the buffer (RFC 9293 §3.8.6.2.2), or by all that may be offered for now.
+    /// What to offer where `offered` still is, and `buffered` bytes wait to be read. Never less than `offered`. RFC 9293 §3.8.6.2.2: "keep
+    /// RCV.NXT+RCV.WND fixed until the reduction satisfies: RCV.BUFF - RCV.USER - RCV.WND >= min( Fr * RCV.BUFF, Eff.snd.MSS )", with Fr = 1/2;
+    /// here also until it is all that may be offered for now.
     pub(crate) fn offer(&self, offered: u32, buffered: u32, mss: u32) -> u32 {
         let full = self.full();
         let wanted = full.saturating_sub(buffered).min(self.ssthresh);

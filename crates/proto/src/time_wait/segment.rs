@@ -76,7 +76,7 @@ pub(crate) fn on_segment(entry: &TimeWait, segment: &TimeWaitSegment, rfc1337: b
     match (empty, expected, flags.contains(Flags::FIN)) {
         // Two ends that answered each other's bare ACKs would never stop.
         (true, true, _) => TimeWaitAction::Restart,
-        // "The only thing that can arrive in this state is a retransmission of the remote FIN. Acknowledge it, and
+        // RFC 9293 §3.10.7.4, TIME-WAIT: "The only thing that can arrive in this state is a retransmission of the remote FIN. Acknowledge it, and
         // restart the 2 MSL timeout."
         (_, _, true) | (_, true, _) => TimeWaitAction::RestartAndAck,
         (_, false, false) => TimeWaitAction::Ack,

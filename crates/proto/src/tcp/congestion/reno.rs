@@ -85,7 +85,8 @@ impl Controller for Reno {
         }
     }
 
-    /// RFC 5681 §3.1 equation 4: half of what is in flight, at least two segments.
+    /// RFC 5681 §3.1, equation 4: "ssthresh = max (FlightSize / 2, 2*SMSS)". After a time-out "cwnd MUST be set to no more than the loss window,
+    /// LW, which equals 1 full-sized segment".
     fn on_loss(&mut self, lost: &Lost) {
         if !lost.again {
             let half = lost.in_flight / 2;

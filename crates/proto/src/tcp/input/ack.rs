@@ -35,18 +35,20 @@ impl Connection {
         let ack = segment.header.ack;
         let settled = self.handshake.is_none();
         if !settled {
-            // "If the segment acknowledgment is not acceptable, form a reset segment."
+            // RFC 9293 §3.10.7.4, SYN-RECEIVED: "If the segment acknowledgment is not acceptable, form a reset segment".
             if !(self.snd.iss.before(ack) && ack.before_or_eq(self.snd.max)) {
                 return Err(Reply::Reset);
             }
             self.syn_acknowledged(cx, segment);
         }
         if ack.after(self.snd.max) {
+            // RFC 9293 §3.10.7.4: "If the ACK acks something not yet sent (SEG.ACK > SND.NXT), then send an ACK, drop the segment, and return."
             self.challenge(cx);
             return Err(Reply::Nothing);
         }
         if ack.before(self.snd.una) {
-            // RFC 5961 §5.2: older than any window we were offered, or than what was ever acknowledged (as Linux): someone guesses.
+            // RFC 5961 §5.2: "The ACK value is considered acceptable only if it is in the range of ((SND.UNA - MAX.SND.WND) <= SEG.ACK <=
+            // SND.NXT)." Nor may it be older than what was ever acknowledged (as Linux).
             let passed = u32::try_from(self.numbers_acked()).unwrap_or(u32::MAX);
             if ack.before(self.snd.una - self.snd.wnd_max.min(passed)) {
                 self.challenge(cx);
@@ -439,8 +441,8 @@ impl Connection {
         self.transition(Transition::FinAcked);
     }
 
-    /// SND.WND from a segment that is newer than the last that set it: by its numbers, or (as with Linux) because it acknowledges more.
-    /// Sets the send window if the segment updates it. Returns whether it did, and whether the window changed.
+    /// Takes SND.WND from a segment that is newer than the last that set it: by its numbers, or (as with Linux) because it acknowledges more.
+    /// Returns whether it did, and whether the window changed.
     fn update_send_window(&mut self, config: &Config, segment: &Segment) -> (bool, bool) {
         let numbers = (segment.seq(), segment.header.ack);
         if segment.has(Flags::SYN) || !self.updates_window(config, numbers, self.offered_by(segment)) {
@@ -460,7 +462,8 @@ impl Connection {
         self.snd.wl1.before(seq) || ack.after(self.snd.una) || repeats && counts()
     }
 
-    /// The window that a segment offers, bytes.
+    /// The window that a segment offers, bytes. RFC 7323 §2.2: "The window field in a segment where the SYN bit is set (i.e., a <SYN> or
+    /// <SYN,ACK>) MUST NOT be scaled."
     pub(in crate::tcp) fn offered_by(&self, segment: &Segment) -> u32 {
         let window = segment.header.window;
         if segment.has(Flags::SYN) { window.into() } else { self.offered_in(window) }

@@ -33,7 +33,7 @@ impl Connection {
             Verdict::Loss if self.mtu_probe_is_lost(cx) => {}
             Verdict::Loss => {
                 cx.counters.reno_recovery += 1;
-                // What limited transmit sent beyond cwnd does not count (RFC 5681 §3.2 step 2).
+                // RFC 5681 §3.2, step 2: "additional data sent in limited transmit MUST NOT be included in this calculation."
                 let in_flight = self.reduction_base(cx, self.in_flight().min(before.0));
                 self.recovery_begins(
                     cx,

@@ -365,7 +365,7 @@ impl Connection {
         None
     }
 
-    /// RFC 6675 §5 step 4; the window shrinks by proportional rate reduction.
+    /// RFC 6675 §5, step 4: "Invoke fast retransmit and enter loss recovery". The window shrinks by proportional rate reduction (RFC 6937).
     pub(super) fn enter_recovery(&mut self, cx: &mut Context, in_flight: u32) {
         let smss = u32::from(self.smss());
         // A batch of packets takes segments out of flight before any can follow: what it left is not what the window had filled.
@@ -581,7 +581,8 @@ impl Connection {
         }
     }
 
-    /// Starts the retransmission timer anew (RFC 6298 §5).
+    /// Starts the retransmission timer anew. RFC 6298 §5.3: "When an ACK is received that acknowledges new data, restart the retransmission
+    /// timer so that it will expire after RTO seconds".
     pub(crate) fn arm_rto(&mut self, now: Instant) {
         self.purpose = Purpose::Timeout;
         self.timers.set(Timer::Retransmit, now.plus_nanos(self.rtt.rto_nanos()));

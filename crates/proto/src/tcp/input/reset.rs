@@ -7,7 +7,8 @@ use wire::Flags;
 
 impl Connection {
     /// A reset counts only with exactly the number we expect next, or (as with Linux) the one behind everything that came out of order: what a
-    /// peer does not know to be missing. Elsewhere in the window it is challenged.
+    /// peer does not know to be missing. Elsewhere in the window it is challenged. RFC 5961 §3.2: "If the RST bit is set and the sequence number
+    /// exactly matches the next expected sequence number (RCV.NXT), then TCP MUST reset the connection."
     pub(super) fn check_reset(&mut self, cx: &mut Context, segment: &Segment) -> Result<(), Stop> {
         if !segment.has(Flags::RST) {
             return Ok(());
@@ -35,7 +36,8 @@ impl Connection {
         self.terminate(&mut cx.counters, CloseReason::Reset);
     }
 
-    /// "If the SYN bit is set … MUST send a challenge ACK" (RFC 5961 §4.2).
+    /// RFC 5961 §4.2: "If the SYN bit is set, irrespective of the sequence number, TCP MUST send an ACK (also referred to as challenge ACK) to
+    /// the remote peer".
     pub(super) fn check_syn(&mut self, cx: &mut Context, segment: &Segment) -> Result<(), Stop> {
         if !segment.has(Flags::SYN) {
             return Ok(());

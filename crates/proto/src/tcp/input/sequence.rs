@@ -51,7 +51,9 @@ impl Connection {
     }
 
     /// Protection against wrapped sequences (RFC 7323 §5.3). Segments without the option pass, as with Linux, and so does a pure ACK
-    /// that only repeats the last within a retransmission time-out: the network has reordered it.
+    /// that only repeats the last within a retransmission time-out: the network has reordered it. Rule R1: "If there is a Timestamps option in
+    /// the arriving segment, SEG.TSval < TS.Recent, TS.Recent is valid (see later discussion), and if the RST bit is not set, then treat the
+    /// arriving segment as not acceptable".
     #[inline(always)]
     fn fails_paws(&self, cx: &Context, segment: &Segment) -> Option<Stale> {
         let timestamps = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)?;
@@ -98,8 +100,8 @@ impl Connection {
         Reply::Nothing
     }
 
-    /// RFC 7323 §4.3: the timestamp to echo is that of the segment that covers Last.ACK.sent. Only once its ACK was found good: or one
-    /// blind segment could make PAWS refuse all that follow.
+    /// RFC 7323 §4.3: "If: SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent then SEG.TSval is copied to TS.Recent; otherwise, it is ignored."
+    /// Only once its ACK was found good: or one blind segment could make PAWS refuse all that follow.
     pub(super) fn note_timestamp(&mut self, cx: &Context, segment: &Segment) {
         if let Some(timestamps) = segment.header.options.timestamps.filter(|_| self.agreed.timestamps)
             && segment.seq().before_or_eq(self.rcv.last_ack_sent)
@@ -110,7 +112,8 @@ impl Connection {
         }
     }
 
-    /// "If an incoming segment is not acceptable, an acknowledgment should be sent in reply (unless the RST bit is set)."
+    /// RFC 9293 §3.10.7.4: "If an incoming segment is not acceptable, an acknowledgment should be sent in reply (unless the RST bit is set, if
+    /// so drop the segment and return)".
     fn out_of_window(&mut self, cx: &mut Context, segment: &Segment) -> Reply {
         if segment.has(Flags::RST) {
             if self.resets_behind_fin(segment) {
@@ -148,7 +151,7 @@ impl Connection {
         }
     }
 
-    /// "If the SYN bit is set, irrespective of the sequence number, TCP endpoints MUST send a challenge ACK" (RFC 5961 §4.2).
+    /// A challenge ACK that answers a SYN, wherever that lies (RFC 5961 §4.2).
     pub(super) fn challenge_syn(&mut self, cx: &mut Context) {
         // Linux counts it as an error where nothing else explains it.
         cx.counters.in_errs += u64::from(self.state == State::Established && self.handshake.is_none());

@@ -23,6 +23,7 @@ impl Connection {
     pub(super) fn arrives_in_syn_sent(&mut self, cx: &mut Context, segment: &mut Segment) -> Reply {
         let ack = segment.header.ack;
         let acked = segment.has(Flags::ACK);
+        // RFC 9293 §3.10.7.3: "If SEG.ACK =< ISS or SEG.ACK > SND.NXT, send a reset (unless the RST bit is set, if so drop the segment and return)".
         if acked && !(self.snd.iss.before(ack) && ack.before_or_eq(self.snd.max)) {
             self.hasten_next_syn(cx);
             return if segment.has(Flags::RST) { Reply::Nothing } else { Reply::Reset };

@@ -69,7 +69,8 @@ impl Connection {
             }
             if self.follow_with_fin(fin, &cx.config) {
                 let quick = cx.config.ack_habit == AckHabit::QuickStart && !segment.has(Flags::SYN);
-                // What filled the gap before a FIN that was out of order is acknowledged at once (RFC 5681 §4.2).
+                // A FIN that was out of order is reached. RFC 5681 §4.2: "the receiver SHOULD send an immediate ACK when it receives a data segment
+                // that fills in all or part of a gap in the sequence space."
                 if quick && (fin.is_none() || self.rcv.has_much_to_acknowledge()) {
                     self.ack_now();
                 }
@@ -85,7 +86,8 @@ impl Connection {
         } else if !self.rcv.fin_received && self.is_open() && self.take_packet(cx, segment) {
             return Ok(());
         } else if fin.is_some_and(|fin| fin != self.rcv.nxt) {
-            // Repeated, or ahead of what is missing (RFC 5681 §4.2: an ACK at once).
+            // Repeated, or ahead of what is missing. RFC 5681 §4.2: "the receiver SHOULD send an immediate duplicate ACK when it receives a data
+            // segment above a gap in the sequence space."
             self.count_stray_fin(cx, segment);
             self.note_duplicate(cx, segment);
             self.ack_now();

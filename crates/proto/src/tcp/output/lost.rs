@@ -95,7 +95,8 @@ impl Connection {
         (room / segment).max(1).saturating_mul(segment).min(self.autosized(cx, segment))
     }
 
-    /// The probe of RFC 8985 §7.3: a new segment if the peer's window takes it, whatever cwnd is, else the last one again.
+    /// The tail loss probe of RFC 8985 §7.3, whatever cwnd is: "Transmit the lowest-sequence unsent Segment" if the peer's window takes it, else
+    /// "Retransmit the highest-sequence Segment sent".
     pub(super) fn send_loss_probe(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let Some(board) = self.recovery.board_mut() else { return false };
         if !core::mem::take(&mut board.probe_due) || self.snd.flight_size() == 0 {

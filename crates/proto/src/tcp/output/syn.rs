@@ -202,7 +202,8 @@ impl Connection {
         }
     }
 
-    /// The SYN-ACK. The first may carry the answer (RFC 7413 §4.2.2, R31); a repeated one carries neither data nor option.
+    /// The SYN-ACK. The first may carry the answer (RFC 7413 §4.2.2, R31), later ones do not: "If the SYN-ACK timer fires, the server SHOULD
+    /// retransmit a SYN-ACK segment with neither data nor Fast Open options for compatibility reasons."
     pub(super) fn send_syn_ack(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
         let Some(mut handshake) = self.handshake.take() else { return false };
         let Handshake::Passive(passive) = &mut *handshake else { return false };

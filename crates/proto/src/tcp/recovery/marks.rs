@@ -149,7 +149,8 @@ impl Marks {
         self.sacked.len == 0 && self.lost.len == 0 && self.retransmitted.len == 0
     }
 
-    /// IsLost of RFC 6675 §4: enough segments beyond it, or runs of them, are there. What was retransmitted is left to the timer.
+    /// Marks what IsLost of RFC 6675 §4 says: "either DupThresh discontiguous SACKed sequences have arrived above 'SeqNum' or more than
+    /// (DupThresh - 1) * SMSS bytes with sequence numbers greater than 'SeqNum' have been SACKed." What was retransmitted is left to the timer.
     pub(super) fn count_losses(&mut self, queue: &mut SendQueue, snd_una: SeqNum, rack: &Rack, smss: u32) {
         let thresh = rack.dup_thresh;
         let (mut above, mut runs, mut run_begins) = (0u32, 0, None);

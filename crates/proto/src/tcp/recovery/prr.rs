@@ -42,8 +42,9 @@ impl Prr {
     /// An ACK told that `delivered` bytes have left the network, of which `pipe` remain; it is safe when it made progress and no
     /// further loss was seen.
     ///
-    /// While there is more in the network than `ssthresh` the share is rounded up to whole segments, as in the documents' examples and in
-    /// Linux, which count these.
+    /// RFC 6937 §3, if pipe > ssthresh: "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out", here rounded up to whole segments, as in
+    /// the RFC's examples and in Linux, which count these. Otherwise "limit = MAX(prr_delivered - prr_out, DeliveredData) + MSS" (the MSS only if
+    /// it is safe) and "sndcnt = MIN(ssthresh - pipe, limit)".
     pub(super) fn on_ack(&mut self, delivered: u32, pipe: u32, safe: bool, smss: u32) {
         if delivered == 0 && self.out > 0 {
             return;

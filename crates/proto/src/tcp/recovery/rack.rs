@@ -177,7 +177,8 @@ impl Rack {
         })
     }
 
-    /// Step 5: marks what is lost. Returns how long to wait until something else would be.
+    /// Step 5 of RFC 8985 §6.2: "RACK considers that segment lost if another segment that was sent later has been delivered and the reordering
+    /// window has passed." Returns how long to wait until something else would be.
     pub(super) fn detect(
         &self,
         queue: &mut SendQueue,
