@@ -1,6 +1,6 @@
 //! How much may be in flight: one small trait, one struct per event, an enum to choose.
 //!
-//! `reno` (RFC 5681), `tahoe` (what came before it), `cubic` (RFC 9438, with `hystart` and `cube_root`; `cubic_segments` is Linux's),
+//! `reno` (RFC 5681), `tahoe` (what came before it), `cubic` (RFC 9438, in bytes with `hystart`, or in Linux's segments),
 //! `vegas`, `bbr` (version 3); `validation` lets a window decay
 //! that is not used. Says nothing about what is lost (`recovery`) or when to send, but for BBR, which says how fast. The state of an
 //! algorithm lives in the algorithm (BBR's, and what CUBIC needs after slow start, in a box); arithmetic is of integers, the same on every machine.
@@ -8,7 +8,6 @@
 mod bbr;
 mod cube_root;
 mod cubic;
-mod cubic_segments;
 mod hystart;
 mod reno;
 mod tahoe;
@@ -20,8 +19,7 @@ use crate::{CongestionControl, CongestionInfo, Instant};
 use alloc::boxed::Box;
 use bbr::Bbr;
 use core::time::Duration;
-use cubic::Cubic;
-use cubic_segments::CubicSegments;
+use cubic::{Bytes, Cubic, Segments};
 use reno::Reno;
 use tahoe::Tahoe;
 use vegas::Vegas;
@@ -189,8 +187,8 @@ pub(crate) trait Controller {
 #[derive(Clone, Debug)]
 pub(crate) enum Congestion {
     Reno(Reno),
-    Cubic(Cubic),
-    CubicSegments(Box<CubicSegments>),
+    Cubic(Cubic<Bytes>),
+    CubicSegments(Box<Cubic<Segments>>),
     Vegas(Box<Vegas>),
     Tahoe(Tahoe),
     Bbr(Box<Bbr>),
@@ -214,7 +212,7 @@ impl Congestion {
         match algorithm {
             CongestionControl::Reno => Congestion::Reno(Reno::new(start)),
             CongestionControl::Cubic if start.by_segments => {
-                Congestion::CubicSegments(Box::new(CubicSegments::new(start)))
+                Congestion::CubicSegments(Box::new(Cubic::new(start)))
             }
             CongestionControl::Cubic => Congestion::Cubic(Cubic::new(start)),
             CongestionControl::Vegas => Congestion::Vegas(Box::new(Vegas::new(start))),

@@ -4,25 +4,66 @@
 //!   W_cubic(t) = C·(t − K)³ + W_max        K = ∛((W_max − cwnd_epoch) / C)        C = 0.4 segments/s³
 //! ```
 //!
-//! Where Reno would be faster, `W_est` is followed instead (§4.3). Times are counted in 2⁻²⁰ s, windows in bytes. `hystart` governs
-//! the first slow start, `cube_root` gives K.
+//! The curve, its epochs and the reductions are written once, for windows counted in a [`Unit`]: [`Bytes`] as the RFC has it, with
+//! HyStart++ (`hystart`), or whole [`Segments`] as Linux counts, with the older HyStart (`full_path`). A unit adds its constants, how slow
+//! start ends, and how acknowledgements bring the window towards the curve. `cube_root` gives K.
+
+mod bytes;
+mod full_path;
+mod segments;
 
 use super::cube_root::cube_root;
-use super::hystart::{Growth, HyStart};
-use super::{Acked, Controller, Idle, Lost, Start, Unused};
+use super::{Acked, Controller, FullPath, Idle, Lost, RoundTrip, Start, Unused};
 use crate::Instant;
 use crate::time::nanos;
 use alloc::boxed::Box;
-use core::time::Duration;
+pub(crate) use bytes::Bytes;
+use core::fmt::Debug;
+pub(crate) use segments::Segments;
 
-/// β_cubic = 0.7 (§4.6).
-const BETA: (u64, u64) = (7, 10);
-/// (1 + β) / 2: what is left of W_max when loss comes below it (§4.7, fast convergence).
-const FAST_CONVERGENCE: (u64, u64) = (17, 20);
-/// α_cubic = 3·(1 − β)/(1 + β) = 9/17 (§4.3).
-const ALPHA: (u64, u64) = (9, 17);
-/// Bits of a second's fraction.
-const TIME_BITS: u32 = 20;
+/// What windows are counted in, and what follows from it.
+pub(crate) trait Unit: Clone + Debug + Default {
+    /// β_cubic: what a loss leaves of the window (§4.6).
+    const BETA: (u64, u64);
+    /// (1 + β) / 2: what is left of W_max when loss comes below it (§4.7, fast convergence).
+    const FAST_CONVERGENCE: (u64, u64);
+    /// C, in segments per second³ (§5).
+    const C: (u64, u64);
+    /// Bits of a second's fraction in which the curve has its time.
+    const TIME_BITS: u32;
+    /// Nanoseconds of the clock that epochs are measured by.
+    const GRAIN: u64;
+    /// Time in which the window does not keep the sender back is no time of the epoch.
+    const PAUSES: bool;
+    /// State of slow start, and what else is needed before congestion avoidance.
+    type SlowStart: Clone + Debug;
+    /// State of an epoch beside the curve's.
+    type Growth: Clone + Debug + Default;
+
+    /// Bytes of one unit.
+    fn size(smss: u32) -> u32;
+    /// Nanoseconds as the curve has them.
+    fn ticks(nanos: u64) -> u64;
+    fn slow_start(start: &Start) -> Self::SlowStart;
+    /// Units that are newly acknowledged.
+    fn acknowledged(slow_start: &mut Self::SlowStart, acked: &Acked) -> u32;
+    /// So many units are acknowledged in slow start. Returns those it has no use for.
+    fn grow_slow_start(cubic: &mut Cubic<Self>, acked: &Acked, units: u32) -> u32;
+    /// So many are in congestion avoidance. Returns the window that follows from `cwnd`.
+    fn avoid(
+        avoidance: &mut Avoidance<Self>,
+        slow_start: &Self::SlowStart,
+        cwnd: u32,
+        acked: &Acked,
+        units: u32,
+    ) -> u32;
+    /// A loss was answered; the window had been `before`.
+    fn on_loss(cubic: &mut Cubic<Self>, lost: &Lost, before: u32);
+    fn on_undo(_avoidance: &mut Avoidance<Self>) {}
+    fn on_round_trip(_cubic: &mut Cubic<Self>, _sample: &RoundTrip) -> FullPath {
+        FullPath::default()
+    }
+}
 
 /// How the clock of W_cubic stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,134 +79,91 @@ enum Clock {
 
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub(crate) struct Cubic {
+pub(crate) struct Cubic<U: Unit> {
+    /// Bytes, as `ssthresh`: multiples of the unit as long as the MSS does not change.
     cwnd: u32,
     ssthresh: u32,
     /// Made when congestion avoidance, or a loss, first comes: most connections see neither.
-    avoidance: Option<Box<Avoidance>>,
-    hystart: HyStart,
-    use_hystart: bool,
+    avoidance: Option<Box<Avoidance<U>>>,
+    slow_start: U::SlowStart,
 }
 
-/// State of congestion avoidance.
+/// State of congestion avoidance; windows in units.
 #[derive(Clone, Debug, Default)]
-struct Avoidance {
+pub(crate) struct Avoidance<U: Unit> {
     /// See [`Clock`].
     epoch: u64,
+    /// The window before the last reduction, or what fast convergence has left of it; 0 = there was none.
     w_max: u32,
-    /// cwnd before the last reduction (§4.3: from there on α is 1).
-    cwnd_prior: u32,
-    /// Window of Reno in this epoch.
-    w_est: u32,
-    /// K, in 2⁻²⁰ s.
+    /// The plateau of this epoch.
+    origin: u32,
+    /// K, in the curve's time.
     k: u32,
-    /// Of what was acknowledged, the part that has not yet moved cwnd by a byte; in bytes², less than cwnd.
-    cwnd_rest: u32,
-    /// As `cwnd_rest`, for `w_est`.
-    est_rest: u32,
     clock: Clock,
+    growth: U::Growth,
 }
 
-const _: () = assert!(size_of::<Cubic>() <= 40);
+const _: () = assert!(size_of::<Cubic<Bytes>>() <= 40);
 
-impl Cubic {
-    /// HyStart++ is for the first slow start only (RFC 9406 §4.3): not where ssthresh is known.
+impl<U: Unit> Cubic<U> {
     #[inline(always)]
-    pub(crate) fn new(start: &Start) -> Cubic {
+    pub(crate) fn new(start: &Start) -> Cubic<U> {
         Cubic {
             cwnd: start.initial_window,
             ssthresh: start.ssthresh,
             avoidance: None,
-            hystart: HyStart::new(),
-            use_hystart: start.hystart && start.ssthresh == u32::MAX,
+            slow_start: U::slow_start(start),
         }
     }
 
-    /// Silence of so many nanoseconds is no time of the epoch.
+    /// Silence of so many nanoseconds until now is no time of the epoch.
     #[inline]
-    pub(in crate::tcp) fn on_silence(&mut self, silence: u64) {
+    pub(in crate::tcp) fn on_silence(&mut self, now: Instant, silence: u64) {
         if let Some(avoidance) = &mut self.avoidance
             && avoidance.clock == Clock::Running
         {
-            avoidance.epoch = avoidance.epoch.saturating_add(silence);
-        }
-    }
-
-    fn slow_start(&mut self, acked: &Acked) {
-        let growth = match self.use_hystart {
-            true => self.hystart.on_ack(acked),
-            false => Growth::By(acked.bytes.min(acked.most)),
-        };
-        match growth {
-            Growth::By(bytes) => self.cwnd = self.cwnd.saturating_add(bytes).min(self.ssthresh),
-            Growth::Over => {
-                self.ssthresh = self.cwnd;
-                self.use_hystart = false;
-            }
+            let epoch = avoidance.epoch.saturating_add(whole::<U>(silence));
+            avoidance.epoch = epoch.min(whole::<U>(now.as_nanos()));
         }
     }
 }
 
-impl Avoidance {
-    /// §4.2 to §4.5: the window after this acknowledgement.
-    fn avoid_congestion(&mut self, window: u32, acked: &Acked) -> u32 {
-        let t = self.time(window, acked);
-        let est = self.reno_friendly(window, acked);
-        if self.w_cubic(t, acked.smss) < u64::from(est) {
-            return window.max(est);
-        }
-        let cwnd = u64::from(window);
-        let target = self.w_cubic(t + ticks(acked.srtt), acked.smss).clamp(cwnd, cwnd + cwnd / 2);
-        let owed = (target - cwnd) * u64::from(acked.bytes) + u64::from(self.cwnd_rest);
-        self.cwnd_rest = (owed % cwnd) as u32;
-        window.saturating_add((owed / cwnd) as u32)
+impl<U: Unit> Avoidance<U> {
+    /// The next acknowledgement begins an epoch.
+    fn begins(&self) -> bool {
+        self.clock == Clock::Unset
     }
 
-    /// t, in 2⁻²⁰ s; begins the epoch with the first acknowledgement of congestion avoidance.
-    fn time(&mut self, cwnd: u32, acked: &Acked) -> u64 {
-        let now = acked.now.as_nanos();
+    /// Nanoseconds of the epoch; an acknowledgement that finds none begins it, with such a window.
+    fn elapsed(&mut self, now: Instant, window: u32, smss: u32) -> u64 {
+        let now = whole::<U>(now.as_nanos());
         match self.clock {
             Clock::Running => {}
             Clock::Paused => self.epoch = now.saturating_sub(self.epoch),
             Clock::Unset => {
                 self.epoch = now;
-                self.begin_epoch(cwnd, acked.smss);
+                // Without a loss before (HyStart++), or after a time-out, K is 0 and W_max the window (§4.2, §4.8).
+                self.origin = self.w_max.max(window);
+                self.k = k_of::<U>(self.origin - window, smss);
             }
         }
         self.clock = Clock::Running;
-        ticks(acked.now.since(Instant::from_nanos(self.epoch)))
+        now.saturating_sub(self.epoch)
     }
 
-    fn begin_epoch(&mut self, cwnd: u32, smss: u32) {
-        // Without a loss before (HyStart++), or after a time-out, K is 0 and W_max the window (§4.2, §4.8).
-        self.w_max = self.w_max.max(cwnd);
-        self.k = k_of(self.w_max - cwnd, smss);
-        self.w_est = cwnd;
-        (self.cwnd_rest, self.est_rest) = (0, 0);
-    }
-
-    /// W_est: α_cubic segments per window, one once the window before the reduction is reached (§4.3).
-    fn reno_friendly(&mut self, cwnd: u32, acked: &Acked) -> u32 {
-        let (alpha, per) = if self.w_est < self.cwnd_prior { ALPHA } else { (1, 1) };
-        let cwnd = u64::from(cwnd);
-        let owed = u64::from(acked.bytes) * u64::from(acked.smss) * alpha / per + u64::from(self.est_rest);
-        self.w_est = self.w_est.saturating_add((owed / cwnd) as u32);
-        self.est_rest = (owed % cwnd) as u32;
-        self.w_est
-    }
-
-    /// W_cubic(t), bytes; never negative.
+    /// W_cubic(t), units; never negative.
     fn w_cubic(&self, t: u64, smss: u32) -> u64 {
         let k = u64::from(self.k);
         let offset = u128::from(t.abs_diff(k).min(u64::from(u32::MAX)));
-        // C = 2/5 of a segment per s³; a cube of 2⁻²⁰ s has 60 bits of fraction.
-        let moved = ((offset * offset * offset * u128::from(2 * smss)) >> (3 * TIME_BITS)) as u64 / 5;
-        let w_max = u64::from(self.w_max);
-        if t < k { w_max.saturating_sub(moved) } else { w_max + moved }
+        let (c, per) = c_in_units::<U>(smss);
+        let moved = (offset * offset * offset * c) >> (3 * U::TIME_BITS);
+        let moved = u64::try_from(moved).unwrap_or(u64::MAX) / per;
+        let origin = u64::from(self.origin);
+        if t < k { origin.saturating_sub(moved) } else { origin.saturating_add(moved) }
     }
 }
 
-impl Controller for Cubic {
+impl<U: Unit> Controller for Cubic<U> {
     fn cwnd(&self) -> u32 {
         self.cwnd
     }
@@ -175,47 +173,56 @@ impl Controller for Cubic {
     }
 
     fn on_ack_unlimited(&mut self, now: Instant) -> bool {
-        if let Some(avoidance) = &mut self.avoidance
+        if U::PAUSES
+            && let Some(avoidance) = &mut self.avoidance
             && avoidance.clock == Clock::Running
         {
             avoidance.epoch = now.as_nanos().saturating_sub(avoidance.epoch);
             avoidance.clock = Clock::Paused;
         }
-        true
+        U::PAUSES
     }
 
     fn on_ack(&mut self, acked: &Acked) {
+        let mut units = U::acknowledged(&mut self.slow_start, acked);
         if !acked.limited {
             self.on_ack_unlimited(acked.now);
             return;
         }
         if self.cwnd < self.ssthresh {
-            self.slow_start(acked);
-        } else {
-            self.cwnd = self.avoidance.get_or_insert_default().avoid_congestion(self.cwnd, acked);
+            units = U::grow_slow_start(self, acked, units);
         }
+        if units > 0 {
+            let avoidance = self.avoidance.get_or_insert_default();
+            self.cwnd = U::avoid(avoidance, &self.slow_start, self.cwnd, acked, units);
+        }
+    }
+
+    fn on_round_trip(&mut self, sample: &RoundTrip) -> FullPath {
+        U::on_round_trip(self, sample)
     }
 
     /// §4.6 to §4.8. What limited transmit has added to the flight does not count (RFC 5681 §3.2 step 1).
     fn on_loss(&mut self, lost: &Lost) {
-        let cwnd = self.cwnd;
+        let (before, size, smss) = (self.cwnd, U::size(lost.smss), lost.smss.max(1));
+        let window = before / size;
         let avoidance = self.avoidance.get_or_insert_default();
-        avoidance.cwnd_prior = cwnd;
         avoidance.w_max = match () {
             () if lost.timeout => 0,
-            () if cwnd < avoidance.w_max => scaled(cwnd, FAST_CONVERGENCE),
-            () => cwnd,
+            () if window < avoidance.w_max => scaled(window, U::FAST_CONVERGENCE),
+            () => window,
         };
         avoidance.clock = Clock::Unset;
         if !lost.again {
-            self.ssthresh = scaled(lost.in_flight.min(self.cwnd), BETA).max(2 * lost.smss);
+            let left = scaled(lost.in_flight.min(before) / size, U::BETA) * size;
+            self.ssthresh = left.max(2 * smss);
         }
         self.cwnd = if lost.timeout { lost.loss_window() } else { self.ssthresh };
-        self.use_hystart = false;
+        U::on_loss(self, lost, before);
     }
 
     fn on_idle(&mut self, idle: &Idle) {
-        self.on_silence(nanos(idle.idle));
+        self.on_silence(idle.now, nanos(idle.idle));
         (self.cwnd, self.ssthresh) = idle.decay(self.cwnd, self.ssthresh);
     }
 
@@ -232,24 +239,30 @@ impl Controller for Cubic {
         self.cwnd = self.cwnd.max(cwnd);
         self.ssthresh = self.ssthresh.max(ssthresh);
         if let Some(avoidance) = &mut self.avoidance {
-            avoidance.clock = Clock::Unset;
+            U::on_undo(avoidance);
         }
     }
 }
 
-fn scaled(bytes: u32, (by, per): (u64, u64)) -> u32 {
-    (u64::from(bytes) * by / per) as u32
+fn scaled(window: u32, (by, per): (u64, u64)) -> u32 {
+    (u64::from(window) * by / per) as u32
 }
 
-/// K for a distance of `bytes` to W_max: ∛(segments / C), in 2⁻²⁰ s.
-fn k_of(bytes: u32, smss: u32) -> u32 {
-    cube_root(((u128::from(bytes) * 5) << (3 * TIME_BITS)) / u128::from(2 * smss.max(1)))
+/// Whole grains of the unit's clock.
+fn whole<U: Unit>(nanos: u64) -> u64 {
+    nanos - nanos % U::GRAIN
 }
 
-/// In 2⁻²⁰ s: 2²⁰/10⁹ = 2¹¹/5⁹.
-fn ticks(time: Duration) -> u64 {
-    let nanos = time.as_nanos().min(u128::from(u64::MAX >> 11)) as u64;
-    (nanos << 11) / 1_953_125
+/// C as a fraction, in units.
+fn c_in_units<U: Unit>(smss: u32) -> (u128, u64) {
+    let units = u128::from(smss.max(1) / U::size(smss));
+    (u128::from(U::C.0) * units, U::C.1)
+}
+
+/// K for such a distance to the plateau: ∛(distance / C).
+fn k_of<U: Unit>(distance: u32, smss: u32) -> u32 {
+    let (c, per) = c_in_units::<U>(smss);
+    cube_root(((u128::from(distance) * u128::from(per)) << (3 * U::TIME_BITS)) / c)
 }
 
 #[cfg(test)]

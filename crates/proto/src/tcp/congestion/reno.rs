@@ -21,29 +21,6 @@ impl Reno {
         Reno { cwnd: start.initial_window, ssthresh: start.ssthresh, bytes_acked: 0, whole: start.whole }
     }
 
-    /// As Linux's `tcp_slow_start` and `tcp_cong_avoid_ai`.
-    fn count_whole(&mut self, acked: &Acked) {
-        let mut bytes = acked.bytes;
-        if self.cwnd < self.ssthresh {
-            let next = self.cwnd.saturating_add(bytes.min(acked.most)).min(self.ssthresh);
-            bytes -= next - self.cwnd;
-            self.cwnd = next;
-            if bytes == 0 {
-                return;
-            }
-        }
-        let round = self.cwnd.max(acked.smss);
-        if self.bytes_acked >= round {
-            // What came while the window was larger counts for one.
-            self.bytes_acked = 0;
-            self.cwnd = self.cwnd.saturating_add(acked.smss);
-        }
-        self.bytes_acked = self.bytes_acked.saturating_add(bytes);
-        let rounds = self.bytes_acked / round;
-        self.bytes_acked -= rounds * round;
-        self.cwnd = self.cwnd.saturating_add(rounds.saturating_mul(acked.smss));
-    }
-
     /// For an algorithm that has decided otherwise.
     pub(super) fn set(&mut self, cwnd: u32, ssthresh: u32) {
         (self.cwnd, self.ssthresh) = (cwnd, ssthresh);
@@ -67,22 +44,27 @@ impl Controller for Reno {
         if !acked.limited {
             return;
         }
-        if self.whole {
-            return self.count_whole(acked);
-        }
+        let mut bytes = acked.bytes;
         if self.cwnd < self.ssthresh {
-            let added = acked.bytes.min(acked.most);
-            self.cwnd = self.cwnd.saturating_add(added).min(self.ssthresh);
+            let next = self.cwnd.saturating_add(bytes.min(acked.most)).min(self.ssthresh);
+            bytes = if self.whole { bytes - (next - self.cwnd) } else { 0 };
+            self.cwnd = next;
+        }
+        if bytes == 0 {
             return;
         }
         // A round trip acknowledges the whole segments that the window has room for.
-        let round = self.cwnd - self.cwnd % acked.smss.max(1);
-        self.bytes_acked = self.bytes_acked.saturating_add(acked.bytes);
+        let smss = acked.smss.max(1);
+        let round = (self.cwnd - self.cwnd % smss).max(smss);
         if self.bytes_acked >= round {
-            let rounds = self.bytes_acked / round.max(1);
-            self.bytes_acked -= rounds * round;
-            self.cwnd = self.cwnd.saturating_add(rounds.saturating_mul(acked.smss));
+            // What came while the window was larger counts for one (Linux's `tcp_cong_avoid_ai`).
+            self.bytes_acked = 0;
+            self.cwnd = self.cwnd.saturating_add(smss);
         }
+        self.bytes_acked = self.bytes_acked.saturating_add(bytes);
+        let rounds = self.bytes_acked / round;
+        self.bytes_acked -= rounds * round;
+        self.cwnd = self.cwnd.saturating_add(rounds.saturating_mul(smss));
     }
 
     /// RFC 5681 §3.1, equation 4: "ssthresh = max (FlightSize / 2, 2*SMSS)". After a time-out "cwnd MUST be set to no more than the loss window,

@@ -43,7 +43,7 @@ impl Connection {
         let Some(mut unsent) = self.snd.queue.unsent_segment(seq) else { return false };
         if alone {
             unsent.flight.begin(now);
-            cubic.on_silence(silence);
+            cubic.on_silence(now, silence);
         }
         let push = unsent.leave(now, flight + len, packet);
         let nxt = seq + len + u32::from(fin);

@@ -3,21 +3,22 @@
 use super::super::events::{acked, idle as idle_for, start};
 use super::*;
 use alloc::vec::Vec;
+use core::time::Duration;
 use std::println;
 
 const MSS: u32 = 1000;
 const RTT_MS: u64 = 100;
 
-fn cubic(segments: u32, ssthresh: u32) -> Cubic {
-    Cubic::new(&start(segments * MSS, ssthresh))
+fn cubic(segments: u32, ssthresh: u32) -> Cubic<Bytes> {
+    Cubic::<Bytes>::new(&start(segments * MSS, ssthresh))
 }
 
-fn loss(cubic: &mut Cubic) {
+fn loss(cubic: &mut Cubic<Bytes>) {
     cubic.on_loss(&Lost { in_flight: cubic.cwnd, smss: MSS, timeout: false, left: 0, again: false });
 }
 
 /// W_cubic of RFC 9438 §4.2, in segments.
-fn avoidance(cubic: &mut Cubic) -> &mut Avoidance {
+fn avoidance(cubic: &mut Cubic<Bytes>) -> &mut Avoidance<Bytes> {
     cubic.avoidance.get_or_insert_default()
 }
 
@@ -27,7 +28,7 @@ fn w_cubic(w_max: f64, cwnd_epoch: f64, t: f64) -> f64 {
 }
 
 /// One window's acknowledgements, a segment each, spread over a round trip that begins at `ms`.
-fn round(cubic: &mut Cubic, ms: u64) {
+fn round(cubic: &mut Cubic<Bytes>, ms: u64) {
     let segments = u64::from(cubic.cwnd / MSS);
     for number in 0..segments {
         let now = Instant::from_nanos(ms * 1_000_000 + number * RTT_MS * 1_000_000 / segments);
@@ -39,10 +40,10 @@ fn round(cubic: &mut Cubic, ms: u64) {
 #[test]
 fn k_is_the_cube_root_of_the_distance() {
     for (segments, seconds) in [(0u32, 0f64), (30, 4.217_163), (300, 9.085_603), (30_000, 42.171_633)] {
-        let k = f64::from(k_of(segments * MSS, MSS)) / f64::from(1 << TIME_BITS);
+        let k = f64::from(k_of::<Bytes>(segments * MSS, MSS)) / f64::from(1 << Bytes::TIME_BITS);
         assert!((k - seconds).abs() < 2e-6, "{segments} segments: {k}");
     }
-    assert_eq!(ticks(Duration::from_secs(1)), 1 << TIME_BITS);
+    assert_eq!(Bytes::ticks(1_000_000_000), 1 << Bytes::TIME_BITS);
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn loss_below_the_last_maximum_lowers_the_plateau() {
     assert_eq!((cubic.cwnd, avoidance(&mut cubic).w_max), (70 * MSS, 100 * MSS));
     loss(&mut cubic);
     assert_eq!((cubic.cwnd, avoidance(&mut cubic).w_max), (49 * MSS, 59_500));
-    assert_eq!(avoidance(&mut cubic).cwnd_prior, 70 * MSS);
+    assert_eq!(avoidance(&mut cubic).growth.cwnd_prior, 70 * MSS);
 }
 
 /// §4.8: one segment, ssthresh by β; the next epoch starts with K = 0 from the window it finds.
@@ -206,7 +207,7 @@ fn slow_start_passes_into_avoidance_where_the_rtt_grows() {
 #[test]
 fn extremes_do_not_panic() {
     for smss in [8, 1448, 65_535] {
-        let mut cubic = Cubic::new(&start(u32::MAX, 0));
+        let mut cubic = Cubic::<Bytes>::new(&start(u32::MAX, 0));
         cubic.on_loss(&Lost { in_flight: u32::MAX, smss, timeout: false, left: 0, again: false });
         for ms in [0, 1, u64::from(u32::MAX), 1 << 43] {
             cubic.on_ack(&Acked { srtt: Duration::MAX, ..acked(ms, u32::MAX, smss) });
