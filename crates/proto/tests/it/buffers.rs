@@ -181,7 +181,7 @@ fn buffers_may_be_chosen_later() {
     p.write(id, &pattern(1, 30_000));
     p.stack.set_option(p.now, id, SocketOption::SendBuffer(20_000)).unwrap();
     assert_eq!(p.stack.write(p.now, id, b"x"), Err(WriteError::Blocked));
-    p.sent_now();
+    p.expect_range(1..10001);
     p.stack.set_option(p.now, id, SocketOption::RecvBuffer(64_000)).unwrap();
     p.send("A 1:1001 ack 10001");
     p.expect("A 10001:11001 ack 1001 win 64535");
@@ -254,7 +254,7 @@ fn closed_windows_are_counted() {
     let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
     let id = p.establish(listener);
     p.send_bytes("A 1 ack 1", &pattern(1, 4380));
-    p.sent_now();
+    p.expect("A 1 ack 4381");
     p.send("A 4381:5001 ack 1");
     p.expect_after(5, "A 1 ack 5001 win 0");
     p.send("A 5001:5002 ack 1");

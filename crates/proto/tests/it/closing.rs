@@ -292,7 +292,7 @@ fn resets_end_every_closing_state() {
         shutdown(&mut p, id);
         p.expect("FA 1 ack 1");
         p.send(step);
-        p.sent_now();
+        p.expect_only_acks();
         assert_eq!(p.state(id), state);
         let next = if state == State::Closing { 2 } else { 1 };
         p.send(&format!("R {next}"));
@@ -395,7 +395,7 @@ fn the_oldest_time_wait_makes_room() {
     p.send("S 0 <mss 1000>");
     p.expect("SA 0 ack 1");
     p.send("FA 1 ack 1");
-    p.sent_now();
+    p.expect_nothing();
     assert_eq!(p.sizes(), (1, 0, 1));
     assert_eq!(p.stack.counters().time_wait_overflow, 0);
 }
@@ -494,7 +494,7 @@ fn undelivered_counts_what_the_peer_lacks_and_abort_undelivered_resets_it() {
     assert_eq!(p.stack.undelivered(), 0);
     p.write(id, b"x");
     p.close(id);
-    p.sent_now();
+    p.expect("FPA 1:2 ack 1");
     assert_eq!(p.stack.undelivered(), 1);
     p.send("A 1 ack 3");
     assert_eq!((p.stack.undelivered(), p.sizes()), (0, (0, 0, 1)), "the peer only owes its own FIN");
@@ -503,7 +503,7 @@ fn undelivered_counts_what_the_peer_lacks_and_abort_undelivered_resets_it() {
     let (mut p, id) = established();
     p.write(id, b"x");
     p.close(id);
-    p.sent_now();
+    p.expect("FPA 1:2 ack 1");
     p.stack.abort_undelivered(p.now);
     p.expect("RA 3 ack 1");
     assert_eq!(p.sizes(), (0, 0, 0));
@@ -614,9 +614,9 @@ fn a_fin_that_is_acknowledged_does_not_go_again() {
     {
         let (mut p, id) = crate::sack::established_with(Config::default());
         p.write(id, &pattern(1, 2000));
-        p.sent_now();
+        p.expect_range(1..2001);
         shutdown(&mut p, id);
-        p.sent_now();
+        p.expect("FA 2001 ack 1");
         p.expect_nothing_for(100);
         p.send("A 1 ack 1 <sack 1001:2001>");
         p.pass(60);

@@ -55,7 +55,7 @@ fn established(config: Config, syn: &str) -> (Peer, ConnId) {
     let mut p = Peer::new(config);
     let listener = p.listen();
     let id = p.establish_with(listener, syn);
-    p.sent_now();
+    p.expect_nothing();
     (p, id)
 }
 
@@ -122,7 +122,7 @@ fn a_closed_window_is_probed() {
 fn refusals_count_by_their_reason() {
     let (mut p, _) = established(Config::default(), "S 0 win 65535 <mss 1000,TS 1000 0,wscale 7>");
     p.send("PA 1:11 ack 1 win 512 <TS 1001 0>");
-    p.sent_now();
+    p.expect_nothing();
     let counts = grown(&mut p, |p| {
         for _ in 0..9 {
             p.send("A 11 ack 1 win 512 <TS 10 0>");
@@ -152,7 +152,7 @@ fn what_header_prediction_would_take_counts() {
     let (mut p, id) = established(Config::default(), SACK);
     p.send("A 1 ack 1 win 512");
     p.write(id, &pattern(1, 3000));
-    p.sent_now();
+    p.expect_range(1..3001);
     let predicted = |p: &mut Peer, segment: &str| {
         let before = p.stack.counters();
         let before = [before.hp_hits, before.hp_acks, before.pure_acks];
@@ -175,7 +175,7 @@ fn what_header_prediction_would_take_counts() {
 fn a_duplicate_of_something_out_of_order_is_reported_and_believed() {
     let (mut p, id) = established(Config::default(), SACK);
     p.write(id, &pattern(1, 5000));
-    p.sent_now();
+    p.expect_range(1..5001);
     p.send("A 1 ack 1 win 512 <sack 1001:4001>");
     assert_eq!(p.sent_now().len(), 1, "the first goes again");
     let counts = grown(&mut p, |p| p.send("A 1 ack 1 win 512 <sack 2001:3001 1001:4001>"));
@@ -191,7 +191,7 @@ fn a_duplicate_of_something_out_of_order_is_reported_and_believed() {
 fn more_duplicates_than_were_sent_again_are_not_believed() {
     let (mut p, id) = established(Config::default(), SACK);
     p.write(id, &pattern(1, 5000));
-    p.sent_now();
+    p.expect_range(1..5001);
     let counts = grown(&mut p, |p| p.send("A 1 ack 2001 win 512 <sack 1:1001>"));
     assert!(counts.contains(&("TCPDSACKIgnoredDubious", 1)), "{counts:?}");
     assert!(counts.iter().all(|(name, _)| *name != "TCPDSACKRecvSegs"), "{counts:?}");
@@ -235,10 +235,10 @@ fn a_recovery_that_fails_counts_by_its_kind() {
     let failed = |config: Config, syn: &str, before: &[&str]| {
         let (mut p, id) = established(config, syn);
         p.write(id, &pattern(1, 10_000));
-        p.sent_now();
+        p.expect_range(1..10001);
         for segment in before {
             p.send(segment);
-            p.sent_now();
+            p.expect_at_most(1);
         }
         let counts = grown(&mut p, |p| p.skip(2000));
         let kinds = [
@@ -263,7 +263,7 @@ fn a_recovery_that_fails_counts_by_its_kind() {
 fn a_second_row_of_timeouts_before_the_first_is_repaired_is_a_loss_failure() {
     let (mut p, id) = established(Config { tcp_early_retrans: 0, tcp_frto: 0, ..Config::default() }, SACK);
     p.write(id, &pattern(1, 10_000));
-    p.sent_now();
+    p.expect_range(1..10001);
     p.expect_after(200, "A 1:1001 ack 1");
     let counts = grown(&mut p, |p| {
         p.send("A 1 ack 1001 win 512");
@@ -314,9 +314,9 @@ fn tcp_info_adds_up() {
 fn time_wait_refuses_old_timestamps() {
     let (mut p, id) = established(Config::default(), "S 0 win 65535 <mss 1000,TS 1000 0,wscale 7>");
     p.close(id);
-    p.sent_now();
+    p.expect("FA 1 ack 1");
     p.send("FA 1 ack 2 win 512 <TS 1001 0>");
-    p.sent_now();
+    p.expect("A 2 ack 2");
     assert_eq!(p.sizes(), (0, 0, 1));
     let counts = grown(&mut p, |p| p.send("A 2 ack 2 win 512 <TS 10 0>"));
     assert!(counts.contains(&("PAWSTimewait", 1)), "{counts:?}");

@@ -234,7 +234,7 @@ fn a_window_with_every_other_segment_missing_is_kept() {
     let (mut p, id) = established_by(Peer::ours(), "S 0 win 65535 <mss 1000,sackOK,wscale 7>");
     for number in (1..870).step_by(2) {
         p.send(&format!("A {}:{} ack 1", 1 + number * 600, 601 + number * 600));
-        p.sent_now();
+        p.expect("A 1 ack 1");
     }
     for number in (0..870).step_by(2) {
         p.send(&format!("A {}:{} ack 1", 1 + number * 600, 601 + number * 600));
@@ -261,7 +261,7 @@ fn overlapping_text_is_taken_once() {
     p.send("A 1:31 ack 1");
     assert_eq!(p.read(id).unwrap(), pattern(1, 500));
     assert_eq!(p.stack.info(id).unwrap().bytes_received, 500);
-    p.sent_now();
+    p.expect("A 1 ack 501");
     p.send("A 401:601 ack 1");
     assert_eq!(p.read(id).unwrap(), pattern(501, 100));
 }
@@ -453,7 +453,7 @@ fn text_leaves_room_for_the_sack_blocks_beside_it() {
     p.write(id, &pattern(1, 1100));
     p.expect("A 1:525 ack 1 <sack 101:201>");
     p.send("A 301:401 ack 1");
-    p.sent_now();
+    p.expect_sent(3);
     p.skip(300);
     p.expect_after(300, "A 1:517 ack 1 <sack 301:401 101:201>");
     p.send("A 1:101 ack 1");

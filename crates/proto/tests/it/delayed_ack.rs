@@ -108,7 +108,7 @@ fn tcp_quickack_ends_the_wait() {
         let (mut p, id) = established(config, SocketOptions::default());
         p.send("PA 1:11 ack 1");
         p.write(id, b"answer");
-        p.sent_now();
+        p.expect("PA 1:7 ack 11");
         p.send("PA 11:21 ack 7");
         p.expect_nothing_for(5);
         if habit == AckHabit::QuickStart {
@@ -180,7 +180,7 @@ fn tcp_delack_max_shortens_the_delay() {
         let (mut p, id) = established(config, socket.clone());
         p.send("PA 1:11 ack 1");
         p.write(id, b"answer");
-        p.sent_now();
+        p.expect("PA 1:7 ack 11");
         p.send("PA 11:21 ack 7");
         p.expect_after(5, "A 7 ack 21");
     }

@@ -47,7 +47,7 @@ fn a_closed_window_opens_when_it_is_worth_a_segment() {
     p.expect("A 1 ack 1461");
     for seq in [1461, 2921, 4381, 5841, 7301] {
         p.send(&format!("A {seq}:{} ack 1", seq + 1460));
-        p.sent_now();
+        p.expect(&format!("A 1 ack {}", seq + 1460));
     }
     p.send("A 8761:10001 ack 1");
     p.expect_after(5, "A 1 ack 10001 win 0");
@@ -172,9 +172,9 @@ fn two_windows_shrunken_at_once_open_again() {
         let listener = p.listen();
         let id = p.establish_with(listener, &format!("S 0 win 65535 <mss 1000{sack}>"));
         p.write(id, &pattern(1, 2000));
-        p.sent_now();
+        p.expect_range(1..2001);
         p.send("A 501:1001 ack 1 win 0");
-        p.sent_now();
+        p.expect("A 1 ack 1");
         p.send("A 1 ack 1 win 65535");
         assert_eq!(p.stack.info(id).unwrap().snd_wnd, 0, "not newer than what closed it");
         p.skip_until_sent();
@@ -189,7 +189,7 @@ fn two_windows_shrunken_at_once_open_again() {
 fn an_empty_segment_stays_inside_the_peers_window() {
     let (mut p, id) = established();
     p.write(id, &pattern(1, 2000));
-    p.sent_now();
+    p.expect_range(1..2001);
     p.send("A 1 ack 1001 win 500");
     p.send("PA 1:11 ack 1001 win 500");
     p.expect_after(5, "A 1501 ack 11");
@@ -204,7 +204,7 @@ fn an_empty_segment_may_exceed_the_window_by_what_the_peers_scale_rounds_off() {
         let id = p.establish_with(listener, &format!("S 0 win 65535 <mss 1000,wscale {scale}>"));
         assert_eq!(p.stack.info(id).unwrap().rcv_wscale, 7);
         p.write(id, &pattern(1, 2000));
-        p.sent_now();
+        p.expect_range(1..2001);
         let window = 900 >> scale;
         p.send(&format!("A 1 ack 1001 win {window}"));
         p.send(&format!("PA 1:11 ack 1001 win {window}"));
@@ -294,7 +294,7 @@ fn a_send_buffer_of_segments_is_overrun_by_the_last() {
     p.stack.set_option(p.now, id, SocketOption::SendBuffer(3000)).unwrap();
     assert_eq!(p.stack.write(p.now, id, &pattern(1, 10_000)), Ok(4000), "3 × 1832 bytes are less than 6000");
     assert_eq!(p.stack.info(id).unwrap().send_buffer_used, 4 * 1832);
-    p.sent_now();
+    p.expect_range(1..4001);
     p.events();
     p.send("A 1 ack 1001");
     assert_eq!(p.events_of(id), Events::empty(), "5496 of 6000");
@@ -334,7 +334,7 @@ fn the_send_buffer_has_a_limit_and_says_when_there_is_room() {
     assert_eq!(p.stack.write(p.now, id, b"x"), Err(WriteError::Blocked));
     assert_eq!(p.stack.send_capacity(id), Err(WriteError::Blocked));
     assert_eq!(p.stack.write(p.now, id, b""), Ok(0));
-    p.sent_now();
+    p.expect_range(1..9001);
     p.events();
     p.send("A 1 ack 2001");
     assert_eq!(p.events_of(id), Events::empty(), "a third must be free first");
@@ -344,7 +344,7 @@ fn the_send_buffer_has_a_limit_and_says_when_there_is_room() {
     assert_eq!(p.stack.write(p.now, id, &pattern(9001, 10)), Ok(10));
     p.send("A 1 ack 9001");
     assert_eq!(p.events_of(id), Events::empty(), "nobody waited");
-    p.sent_now();
+    p.expect("PA 9001:9011 ack 1");
     p.send("A 1 ack 9011");
     assert_eq!(p.events_of(id), Events::SENT_ALL);
 }
@@ -368,7 +368,7 @@ fn early_text_is_bounded() {
     for number in 0..2000 {
         let seq = 3 + number * 2;
         p.send(&format!("A {seq}:{} ack 1", seq + 1));
-        p.sent_now();
+        p.expect("A 1 ack 1");
     }
     p.send("A 1:3 ack 1");
     // 256 pieces are kept, the others must come again.

@@ -71,7 +71,7 @@ fn the_next_connection_remembers_the_path_mtu() {
     let (mut p, id) = established(Peer::ours(), "S 0 win 65535 <mss 1460>");
     let packet = first_of(&mut p, id, 1460);
     error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 1000 });
-    p.sent_now();
+    p.expect_range(1..1461);
     p.local = "10.0.0.2:0".parse().unwrap();
     let id = p.connect(ConnectOptions { first_bytes: pattern(1, 1000).into(), ..Default::default() });
     p.expect("S 0 <mss 1460,sackOK,TS 0 0,wscale 7>");
@@ -298,7 +298,7 @@ fn a_larger_segment_is_not_too_large_for_the_window() {
         p.now = p.now + core::time::Duration::from_secs(11);
         let sent = p.stack.info(id).unwrap().flight_size;
         p.send(&format!("A 1 ack {} win 65535", 1 + sent));
-        p.sent_now();
+        p.expect_only_data();
         let mut heard = 1 + sent;
         while heard < 50_001 {
             let in_flight = p.stack.info(id).unwrap().flight_size;

@@ -34,31 +34,31 @@ fn each_limit_is_told_from_the_others() {
     let socket = SocketOptions { send_buffer: Some(20_000), ..SocketOptions::default() };
     let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
     let id = p.establish(listener);
-    p.sent_now();
+    p.expect_nothing();
     assert_eq!(times(&p, id), (LimitedBy::Idle, [0, 0, 0, 0, 0]));
     pass(&mut p, 7);
     // Three segments, all in flight: more could be written.
     p.write(id, &pattern(1, 3000));
-    p.sent_now();
+    p.expect_range(1..3001);
     pass(&mut p, 10);
     assert_eq!(times(&p, id), (LimitedBy::Application, [10, 0, 0, 0, 17]));
     // Twelve more than the window takes.
     p.write(id, &pattern(3001, 12_000));
-    p.sent_now();
+    p.expect_range(3001..10001);
     assert_eq!(times(&p, id).0, LimitedBy::Congestion);
     pass(&mut p, 20);
     assert_eq!(times(&p, id), (LimitedBy::Congestion, [30, 0, 0, 20, 17]));
     // Half of it is acknowledged, and the peer takes no more than that.
     p.send("A 1 ack 5001 win 5500");
-    p.sent_now();
+    p.expect_nothing();
     pass(&mut p, 30);
     assert_eq!(times(&p, id), (LimitedBy::Receiver, [60, 30, 0, 20, 17]));
     // The window opens: all goes, and the buffer is full of it.
     p.send("A 1 ack 10001 win 65535");
-    p.sent_now();
+    p.expect_range(10001..15001);
     let full = p.stack.write(p.now, id, &pattern(15_001, 20_000));
     assert_eq!(full, Ok(15_000));
-    p.sent_now();
+    p.expect_range(15001..30001);
     assert_eq!(p.stack.info(id).unwrap().flight_size, 20_000);
     pass(&mut p, 40);
     assert_eq!(
@@ -67,7 +67,7 @@ fn each_limit_is_told_from_the_others() {
         "the window is as full as the buffer"
     );
     p.send("A 1 ack 13001 win 65535");
-    p.sent_now();
+    p.expect_nothing();
     assert_eq!(times(&p, id).0, LimitedBy::SendBuffer);
     pass(&mut p, 50);
     p.send("A 1 ack 30001 win 65535");

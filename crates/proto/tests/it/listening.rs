@@ -63,7 +63,7 @@ fn who_has_closed_before_accept_is_counted() {
         if !end.is_empty() {
             p.send(end);
         }
-        p.sent_now();
+        p.expect_nothing();
     }
     let closed = |p: &Peer| drops(p, listener).closed_before_accept;
     assert_eq!(closed(&p), 0);

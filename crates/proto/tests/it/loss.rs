@@ -306,11 +306,11 @@ fn beyond_ssthresh_the_window_grows_by_a_segment_per_round() {
         p.send("A 1 ack 1");
     }
     p.send("A 1 ack 10001");
-    p.sent_now();
+    p.expect_range(10001..15001);
     let mut cwnds = Vec::new();
     for number in 1..=11 {
         p.send(&format!("A 1 ack {}", 10_001 + number * 1000));
-        p.sent_now();
+        p.expect_only_data();
         cwnds.push(p.stack.info(id).unwrap().cwnd / 1000);
     }
     assert_eq!(cwnds, [5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 7]);

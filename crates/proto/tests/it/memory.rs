@@ -16,7 +16,7 @@ fn with_mem(pages: &str) -> Config {
 fn fill(p: &mut Peer, id: ConnId, mut seq: u32) -> u32 {
     while p.stack.info(id).unwrap().rcv_wnd >= 1000 {
         p.send(&format!("A {seq}:{} ack 1", seq + 1000));
-        p.sent_now();
+        p.expect_only_acks();
         seq += 1000;
     }
     seq
@@ -53,7 +53,7 @@ fn under_pressure_windows_shrink() {
     assert_eq!(p.read(ids[1]).unwrap().len(), 35_000);
     assert_eq!(p.stack.memory(), 0);
     // The window grows again with what comes.
-    p.sent_now();
+    p.expect("A 1 ack 65001");
     p.send("A 65001:66001 ack 1");
     p.expect_after(5, "A 1 ack 66001 win 7840");
 }
@@ -67,7 +67,7 @@ fn without_memory_data_is_refused() {
     let mut seq = 1;
     while p.stack.memory() <= 10 * 4096 {
         p.send(&format!("A {seq}:{} ack 1", seq + 1000));
-        p.sent_now();
+        p.expect_only_acks();
         seq += 1000;
     }
     p.send(&format!("A {seq}:{} ack 1", seq + 1000));
@@ -100,11 +100,11 @@ fn a_probe_finds_the_memory_that_another_has_freed() {
     }
     for seq in (1..6001).step_by(1000) {
         p.send(&format!("A {seq}:{} ack 1", seq + 1000));
-        p.sent_now();
+        p.expect_only_acks();
     }
     p.write(ids[0], &pattern(1, 50_000));
     p.remote.set_port(40_000);
-    p.sent_now();
+    p.expect_range(1..10001);
     p.remote.set_port(40_001);
     p.send("A 6001:7001 ack 1");
     p.expect("A 1 ack 6001 win 0");
@@ -112,7 +112,7 @@ fn a_probe_finds_the_memory_that_another_has_freed() {
     p.expect("A 1 ack 6001 win 0");
     p.remote.set_port(40_000);
     p.stack.abort(p.now, ids[0]);
-    p.sent_now();
+    p.expect("RA 10001 ack 1");
     p.remote.set_port(40_001);
     p.now = p.now + Duration::from_secs(1);
     p.send("A 6000 ack 1");
@@ -145,16 +145,16 @@ fn without_memory_a_writer_waits() {
     for port in [40_000, 40_001] {
         p.remote.set_port(port);
         ids.push(p.establish(listener));
-        p.sent_now();
+        p.expect_nothing();
     }
     assert_eq!(p.stack.write(p.now, ids[0], &pattern(1, 50_000)), Ok(50_000));
     p.remote.set_port(40_000);
-    p.sent_now();
+    p.expect_range(1..10001);
     assert_eq!(p.stack.write(p.now, ids[0], b"x"), Err(WriteError::Blocked));
     assert_eq!(p.stack.write(p.now, ids[1], &pattern(1, 10_000)), Ok(4096));
     assert_eq!(p.stack.send_capacity(ids[1]), Err(WriteError::Blocked));
     p.remote.set_port(40_001);
-    p.sent_now();
+    p.expect_range(1..4097);
     assert_eq!(p.stack.write(p.now, ids[1], b"x"), Err(WriteError::Blocked));
     p.events();
     p.send("A 1 ack 4097");
@@ -169,7 +169,7 @@ fn without_memory_an_orphan_with_much_to_send_is_reset() {
     let listener = p.listen();
     let id = p.establish(listener);
     p.write(id, &pattern(1, 50_000));
-    p.sent_now();
+    p.expect_range(1..10001);
     p.close(id);
     assert!(p.sent_now().iter().any(|sent| sent.starts_with('R')), "a reset");
     assert_eq!(p.stack.counters().abort_on_memory, 1);
@@ -230,7 +230,7 @@ fn without_memory_new_connections_are_refused_and_counted() {
                 break;
             }
             p.send(&format!("A {seq}:{} ack 1", seq + 1000));
-            p.sent_now();
+            p.expect_only_acks();
         }
         assert_eq!(p.stack.memory_levels(), [5, 10, 10].map(|pages| pages * 4096));
         p.remote.set_port(40_001);
@@ -250,7 +250,7 @@ fn without_memory_new_connections_are_refused_and_counted() {
         assert_eq!(p.stack.listener_info(listener).unwrap().drops.dropped, 1);
         assert!(p.stack.counters().nstat().any(|line| line == ("FirstbyteRefusedOnMemory".to_owned(), 1)));
         assert!(!p.read(id).unwrap().is_empty());
-        p.sent_now();
+        p.expect_nothing();
         p.send("S 0 win 65535 <mss 1000>");
         p.expect("SA 0 ack 1");
         assert_eq!(counted(&p), (1, 1, 1));

@@ -133,7 +133,7 @@ fn only_established_connections_move_and_only_to_free_names() {
     p.stack.shutdown(p.now, id).unwrap();
     assert_eq!(p.stack.save_connection(p.now, id), None, "its FIN is on its way");
     p.stack.discard(p.now, id);
-    p.sent_now();
+    p.expect_nothing();
     assert_eq!(p.stack.save_connection(p.now, id), None, "it is gone");
     // The listener of the same name is in nobody's way.
     let id = p.stack.restore_connection(p.now, &saved, options()).unwrap();

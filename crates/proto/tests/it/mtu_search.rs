@@ -68,7 +68,7 @@ fn a_probe_needs_company() {
     let (mut p, id) = searching(config(), "S 0 win 65535 <mss 1460,sackOK>");
     p.write(id, &pattern(10_001, 5229));
     p.expect("A 10001:11001 ack 1");
-    p.sent_now();
+    p.expect_range(11001..15230);
     p.send("A 1 ack 15230");
     p.write(id, &pattern(15_230, 5230));
     p.expect("A 15230:16460 ack 1");

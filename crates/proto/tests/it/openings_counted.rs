@@ -12,7 +12,7 @@ fn established(config: Config) -> (Peer, ConnId) {
     let mut p = Peer::new(config);
     let listener = p.listen();
     let id = p.establish_with(listener, SACK);
-    p.sent_now();
+    p.expect_nothing();
     (p, id)
 }
 
@@ -99,7 +99,7 @@ fn a_fin_alone_is_a_segment_of_data() {
 fn every_end_of_an_established_connection_is_a_reset() {
     let (mut p, id) = established(Config::linux());
     p.send("PA 1:11 ack 1");
-    p.sent_now();
+    p.expect("A 1 ack 11");
     p.close(id);
     p.expect("RA 1 ack 11");
     assert_eq!(p.stack.counters().estab_resets, 1);
@@ -131,7 +131,7 @@ fn a_syn_of_an_established_connection_is_an_error() {
     let seen = |p: &Peer| (p.stack.counters().in_errs, p.stack.counters().syn_challenge);
     assert_eq!(seen(&p), (1, 1));
     p.stack.shutdown(p.now, id).unwrap();
-    p.sent_now();
+    p.expect("FA 1 ack 1");
     p.send("S 200");
     assert_eq!(seen(&p), (1, 2));
 }
@@ -167,7 +167,7 @@ fn a_fin_out_of_order_counts_as_text_would() {
     assert_eq!(p.stack.counters().ofo_queue, 1);
     assert_eq!(p.stack.info(id).unwrap().tcp_info.rcv_ooopack, 1);
     p.send("PA 1:102 ack 1");
-    p.sent_now();
+    p.expect("A 1 ack 102");
     p.send("FA 50 ack 1");
     assert_eq!(p.stack.counters().delayed_ack_lost, 1);
 }

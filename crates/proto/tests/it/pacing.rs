@@ -84,11 +84,11 @@ fn bursts_are_of_two_segments() {
 #[test]
 fn in_congestion_avoidance_it_leaves_at_six_fifths() {
     let (mut p, id) = twelve_segments(pacing(), None);
-    p.sent_now();
+    p.expect("A 10001:11001 ack 1");
     for _ in 0..3 {
         p.send("A 1 ack 10001 win 65535");
     }
-    p.sent_now();
+    p.expect_nothing();
     let info = p.stack.info(id).unwrap();
     let window = u64::from(info.cwnd.max(info.flight_size));
     assert!(info.cwnd >= info.ssthresh / 2);
@@ -126,7 +126,7 @@ fn what_left_unpaced_is_no_lateness() {
 #[test]
 fn acknowledgements_are_not_paced() {
     let (mut p, _) = twelve_segments(pacing(), None);
-    p.sent_now();
+    p.expect("A 10001:11001 ack 1");
     p.send("A 1001:2001 ack 10001 win 65535");
     assert_eq!(p.sent_now().len(), 1, "the duplicate ACK for the hole");
 }

@@ -9,7 +9,7 @@ fn with(socket: SocketOptions, syn: &str) -> (Peer, ConnId) {
     p.stack.tap_has_read(Some(0));
     let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
     let id = p.establish_with(listener, syn);
-    p.sent_now();
+    p.expect_nothing();
     (p, id)
 }
 
@@ -75,11 +75,11 @@ fn what_comes_out_of_order_fills_the_buffer() {
     let (mut p, id) = plain(5000);
     for n in 1..=13 {
         p.send(&format!("A {}:{} ack 1", 200 * n + 1, 200 * n + 101));
-        p.sent_now();
+        p.expect_only_acks();
     }
     assert_eq!(held(&p, id), (13 * 832, 10_000));
     p.send("A 2801:2901 ack 1");
-    p.sent_now();
+    p.expect_nothing();
     let counters = p.stack.counters();
     assert_eq!((counters.prune_called, counters.rcv_pruned, counters.ofo_drop), (1, 1, 1));
     p.send("A 1:201 ack 1");
@@ -106,10 +106,10 @@ fn a_window_that_shrinks_stays_open_for_what_fills_the_gap() {
     let socket = SocketOptions { recv_buffer: Some(5000), ..SocketOptions::default() };
     let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
     let id = p.establish_with(listener, "S 0 win 65535 <mss 1460,sackOK,wscale 7>");
-    p.sent_now();
+    p.expect_nothing();
     for n in 1..=13 {
         p.send(&format!("A {}:{} ack 1", 200 * n + 1, 200 * n + 101));
-        p.sent_now();
+        p.expect_only_acks();
     }
     assert!(p.stack.info(id).unwrap().rcv_wnd > 0);
     p.send("A 1:101 ack 1");
@@ -128,7 +128,7 @@ fn a_packet_that_covers_others_takes_their_place() {
     p.expect("A 1 ack 1 <sack 2001:3001 2001:6001>");
     assert_eq!((p.stack.counters().ofo_merge, held(&p, id).0), (2, 8448));
     p.send("A 2501:3501 ack 1");
-    p.sent_now();
+    p.expect("A 1 ack 1 <sack 2501:3501 2001:6001>");
     assert_eq!((p.stack.counters().ofo_merge, held(&p, id).0), (3, 8448));
     p.send("A 1:2001 ack 1");
     p.expect("A 1 ack 6001");
@@ -163,10 +163,10 @@ fn compressed_acknowledgements_wait_for_a_part_of_a_round_trip() {
         p.expect("SA 0 ack 1");
         p.skip(50);
         p.send("A 1:601 ack 1 <TS 1050 0>");
-        p.sent_now();
+        p.expect("A 1 ack 601");
         let id = p.accept(listener);
         p.read(id).unwrap();
-        p.sent_now();
+        p.expect_nothing();
         let mut sent = 0;
         for n in 7..17 {
             p.send(&format!("A {}:{} ack 1 <TS 1050 0>", 100 * n + 1, 100 * n + 101));
@@ -184,12 +184,12 @@ fn bloated_packets_are_copied_together() {
     let mut seq = 1;
     for _ in 0..9 {
         p.send(&format!("A {seq}:{} ack 1", seq + 200));
-        p.sent_now();
+        p.expect_only_acks();
         seq += 200;
     }
     assert_eq!(held(&p, id).0, 9 * 1280);
     p.send(&format!("A {seq}:{} ack 1", seq + 200));
-    p.sent_now();
+    p.expect_nothing();
     let counters = p.stack.counters();
     assert_eq!((counters.prune_called, counters.rcv_collapsed, counters.rcv_pruned), (1, 9, 0));
     assert_eq!(held(&p, id).0, 4352);

@@ -11,6 +11,7 @@
 //! timestamps are relative to its first. What an expectation does not name (window, options) is not compared.
 
 use bytes::Bytes;
+use core::ops::Range;
 use core::time::Duration;
 use proto::*;
 use std::collections::{BTreeMap, VecDeque};
@@ -355,7 +356,45 @@ impl Peer {
         }
     }
 
+    /// The stack sends the bytes with these numbers now, in order and in as many segments as it likes, and nothing else.
+    pub(crate) fn expect_range(&mut self, numbers: Range<u32>) {
+        let sent = self.sent_now();
+        let mut next = numbers.start;
+        for text in &sent {
+            let segment = Parsed::new(text);
+            assert_eq!((segment.seq, segment.len > 0), (next, true), "expected {numbers:?}, sent {sent:?}");
+            next += segment.len as u32;
+        }
+        assert_eq!(next, numbers.end, "expected {numbers:?}, sent {sent:?}");
+    }
+
+    /// The stack sends this many packets now.
+    pub(crate) fn expect_sent(&mut self, count: usize) {
+        let sent = self.sent_now();
+        assert_eq!(sent.len(), count, "{sent:?}");
+    }
+
+    /// The stack sends no more packets than this now.
+    pub(crate) fn expect_at_most(&mut self, count: usize) {
+        let sent = self.sent_now();
+        assert!(sent.len() <= count, "{sent:?}");
+    }
+
+    /// The stack sends nothing but acknowledgements now, if anything.
+    pub(crate) fn expect_only_acks(&mut self) {
+        let sent = self.sent_now();
+        let is_ack = |segment: Parsed| segment.flags == Flags::ACK && segment.len == 0;
+        assert!(sent.iter().all(|text| is_ack(Parsed::new(text))), "{sent:?}");
+    }
+
+    /// The stack sends nothing but data now, if anything.
+    pub(crate) fn expect_only_data(&mut self) {
+        let sent = self.sent_now();
+        assert!(sent.iter().all(|text| Parsed::new(text).len > 0), "{sent:?}");
+    }
+
     /// Everything the stack sends now, as text with window and options.
+    #[must_use = "packets that nobody looks at are not tested: say what they are, by one of the expectations"]
     pub(crate) fn sent_now(&mut self) -> Vec<String> {
         self.drain();
         let mut all = Vec::new();
@@ -368,6 +407,7 @@ impl Peer {
     }
 
     /// The next packet the stack sends now, raw.
+    #[must_use = "a packet that nobody looks at is not tested"]
     pub(crate) fn take_packet(&mut self) -> Option<Bytes> {
         self.drain();
         let packet = self.sent.pop_front()?;

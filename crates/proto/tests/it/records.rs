@@ -109,10 +109,10 @@ fn no_more_is_taken_than_may_wait_to_be_sent() {
     assert_eq!(p.stack.write(p.now, id, &pattern(12_001, 50_000)), Ok(2000));
     assert!(!p.events_of(id).contains(Events::WRITABLE), "4000 bytes wait");
     p.send("A 1 ack 1001");
-    p.sent_now();
+    p.expect_range(10001..12001);
     assert!(!p.events_of(id).contains(Events::WRITABLE), "2000 are half of what may wait");
     p.send("A 1 ack 2001");
-    p.sent_now();
+    p.expect_range(12001..14001);
     assert!(p.events_of(id).contains(Events::WRITABLE), "none waits");
     p.stack.set_option(p.now, id, SocketOption::NotsentLowat(None)).unwrap();
     assert_eq!(p.stack.write(p.now, id, &pattern(14_001, 50_000)), Ok(50_000));
@@ -125,6 +125,6 @@ fn the_stacks_limit_of_unsent_bytes_holds_for_all() {
     let (mut p, id) = established_in(Peer::new(config), "S 0 win 65535 <mss 1000>", SocketOptions::default());
     assert_eq!(p.stack.write(p.now, id, &[7; 500]), Ok(100));
     assert_eq!(p.stack.send_capacity(id), Err(WriteError::Blocked));
-    p.sent_now();
+    p.expect("PA 1:101 ack 1");
     assert_eq!(p.stack.send_capacity(id), Ok(100));
 }

@@ -9,10 +9,10 @@ use proto::*;
 fn first_again_and_others_late() -> (Peer, ConnId) {
     let (mut p, id) = established_with(Config::default());
     p.write(id, &pattern(1, 1000));
-    p.sent_now();
+    p.expect("PA 1:1001 ack 1");
     p.expect_nothing_for(50);
     p.write(id, &pattern(1001, 3000));
-    p.sent_now();
+    p.expect_range(1001..4001);
     p.expect_nothing_for(80);
     p.send("A 1 ack 1 <sack 3001:4001>");
     p.expect("PA 1:1001 ack 1");
@@ -35,7 +35,7 @@ fn the_time_out_goes_on_after_the_timer_of_what_may_be_reordered() {
 fn what_sack_reports_puts_off_the_time_out() {
     let (mut p, id) = established_with(Config::default());
     p.write(id, &pattern(1, 5000));
-    p.sent_now();
+    p.expect_range(1..5001);
     p.expect_nothing_for(100);
     p.send("A 1 ack 1 <sack 1001:4001>");
     p.expect("A 1:1001 ack 1");
@@ -55,7 +55,7 @@ fn new_data_may_set_the_timer_of_a_probe_again() {
         let config = Config { new_data_sets_probe, probe_by_oldest: true, ..Config::default() };
         let (mut p, id) = established_with(config);
         p.write(id, &pattern(1, 2000));
-        p.sent_now();
+        p.expect_range(1..2001);
         p.expect_after(202, "PA 1001:2001 ack 1");
         p.expect_nothing_for(48);
         p.write(id, &pattern(2001, 1000));
@@ -104,7 +104,7 @@ fn while_the_window_shrinks_a_probe_may_go_instead() {
 fn what_went_again_in_vain_was_reordered() {
     let (mut p, id) = established_with(Config::default());
     p.write(id, &pattern(1, 10_000));
-    p.sent_now();
+    p.expect_range(1..10001);
     p.expect_nothing_for(100);
     p.send("A 1 ack 1 <sack 3001:8001 1001:2001>");
     assert!(p.sent_now()[1].starts_with("A 2001:3001"));
@@ -142,10 +142,10 @@ fn reno_grows_by_a_segment_a_window() {
     for config in [Config::default(), Config::linux()] {
         let (mut p, id) = established_with(config);
         p.write(id, &pattern(1, 25_000));
-        p.sent_now();
+        p.expect_range(1..10001);
         p.expect_nothing_for(100);
         p.send("A 1 ack 1 <sack 1001:10001>");
-        p.sent_now();
+        p.expect_sent(5);
         p.expect_nothing_for(100);
         let mut una = 1 + p.stack.info(id).unwrap().flight_size;
         p.send(&format!("A 1 ack {una}"));
@@ -153,7 +153,7 @@ fn reno_grows_by_a_segment_a_window() {
         for round in 0..4 {
             p.write(id, &pattern(25_001 + 9000 * round, 9000));
             windows.push(p.stack.info(id).unwrap().cwnd / 1000);
-            p.sent_now();
+            p.expect_sent(6 + round as usize);
             p.expect_nothing_for(100);
             for _ in 0..p.stack.info(id).unwrap().flight_size / 1000 {
                 una += 1000;
@@ -171,7 +171,7 @@ fn what_goes_beside_blocks_counts_as_the_packets_it_takes() {
     p.send("A 1001:2001 ack 1");
     p.expect("A 1 ack 1 <sack 1001:2001>");
     p.write(id, &pattern(1, 1000));
-    p.sent_now();
+    p.expect_range(1..1001);
     assert_eq!(p.stack.info(id).unwrap().tcp_info.unacked, 2000);
     p.expect_after(202, "PA 989:1001 ack 1 <sack 1001:2001>");
 }

@@ -199,7 +199,7 @@ fn rfc8985_section_6_3_timeout_spares_what_was_sent_lately() {
     p.send("A 1 ack 1 <sack 1001:5001>");
     assert_eq!(p.sent_now().len(), 4);
     p.send("A 1 ack 1 <sack 1001:10001>");
-    p.sent_now();
+    p.expect_range(14001..19001);
     p.now = p.now + Duration::from_millis(50);
     p.send("A 1 ack 10001");
     let counters = p.stack.counters();
@@ -207,10 +207,10 @@ fn rfc8985_section_6_3_timeout_spares_what_was_sent_lately() {
     // Without RACK all that was sent is held to be lost (RFC 6675 §5.1).
     let (mut p, id) = established_with(counting());
     p.write(id, &pattern(1, 1000));
-    p.sent_now();
+    p.expect("PA 1:1001 ack 1");
     p.expect_nothing_for(250);
     p.write(id, &pattern(1001, 4000));
-    p.sent_now();
+    p.expect_range(1001..5001);
     p.expect_after(50, "PA 1:1001 ack 1");
     assert_eq!((marks(&p, id), p.stack.info(id).unwrap().cwnd), ((0, 5000, 1000), 1000));
 }
@@ -221,7 +221,7 @@ fn rfc8985_section_6_3_a_fin_that_was_sent_lately() {
     let config = Config { tcp_early_retrans: 0, ..Config::default() };
     let (mut p, id) = established_with(config);
     p.write(id, &pattern(1, 1000));
-    p.sent_now();
+    p.expect("PA 1:1001 ack 1");
     p.expect_nothing_for(250);
     p.write(id, &pattern(1001, 1000));
     p.stack.shutdown(p.now, id).unwrap();

@@ -153,9 +153,9 @@ fn initrwnd_is_where_the_window_begins_to_grow() {
                 let from = 1 + (2 * flight + number) * 1460;
                 p.send(&format!("A {from}:{} ack 1", from + 1460));
             }
-            p.sent_now();
+            p.expect(&format!("A 1 ack {}", 1 + 2 * (flight + 1) * 1460));
             p.read(id).unwrap();
-            p.sent_now();
+            p.expect_nothing();
             windows.push(p.stack.info(id).unwrap().rcv_wnd);
         }
         windows
@@ -287,7 +287,7 @@ fn another_route_beside_it_changes_nothing() {
     for from in [1, 561] {
         p.skip(10);
         p.write(id, &pattern(from, 560));
-        p.sent_now();
+        p.expect_range(from..from + 560);
         p.send(&format!("A 1 ack {}", from + 560));
     }
     assert_eq!(p.stack.info(id).unwrap().snd_mss, 560);
@@ -302,7 +302,7 @@ fn only_a_smaller_rto_min_counts_for_an_open_connection() {
         for from in [1, 101] {
             p.skip(1);
             p.write(id, &pattern(from, 100));
-            p.sent_now();
+            p.expect_range(from..from + 100);
             p.send(&format!("A 1 ack {}", from + 100));
         }
         assert_eq!(p.stack.info(id).unwrap().rto, Duration::from_millis(rto), "{metrics}");

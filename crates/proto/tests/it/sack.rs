@@ -120,7 +120,7 @@ fn several_holes_are_filled_in_one_round_trip() {
 fn a_segment_that_may_be_reordered_gets_a_quarter_of_the_least_rtt() {
     let (mut p, id) = established_with(Config::default());
     p.write(id, &pattern(1, 3000));
-    p.sent_now();
+    p.expect_range(1..3001);
     p.expect_nothing_for(100);
     p.send("A 1 ack 1 <sack 1001:2001>");
     p.expect_after(25, "A 1:1001 ack 1");
@@ -131,7 +131,7 @@ fn a_segment_that_may_be_reordered_gets_a_quarter_of_the_least_rtt() {
 fn a_segment_that_comes_in_that_time_is_no_loss() {
     let (mut p, id) = established_with(Config::default());
     p.write(id, &pattern(1, 3000));
-    p.sent_now();
+    p.expect_range(1..3001);
     p.expect_nothing_for(100);
     p.send("A 1 ack 1 <sack 1001:2001>");
     p.expect_nothing_for(24);
@@ -150,7 +150,7 @@ fn reordering_is_remembered() {
     p.send("A 1 ack 1 <sack 1001:3001>");
     p.send("A 1 ack 3001");
     assert_eq!(p.stack.counters().sack_reorder, 1);
-    p.sent_now();
+    p.expect_range(10001..14001);
     p.send("A 1 ack 3001 <sack 4001:8001>");
     assert!(!sent(&mut p).contains(&3));
     p.expect_after(25, "A 3001:4001 ack 1");
@@ -198,7 +198,7 @@ fn a_timeout_repeats_only_what_is_missing() {
     assert_eq!(sent(&mut p), [10, 11]);
     p.expect_after(25, "A 1:1001 ack 1");
     let rto = p.stack.info(id).unwrap().rto;
-    p.sent_now();
+    p.expect_nothing();
     p.expect_after_exactly(rto, "A 1:1001 ack 1");
     p.expect_nothing();
     assert_eq!(p.stack.info(id).unwrap().cwnd, 1000);
@@ -216,9 +216,9 @@ fn a_timeout_repeats_only_what_is_missing() {
 fn a_peer_that_lets_go_of_what_it_reported_gets_it_again() {
     let (mut p, _) = ten_in_flight();
     p.send("A 1 ack 1 <sack 1001:4001>");
-    p.sent_now();
+    p.expect_sent(2);
     p.send("A 1 ack 1001");
-    p.sent_now();
+    p.expect_nothing();
     p.expect_after(50, "A 1001:2001 ack 1");
     p.send("A 1 ack 2001");
     assert_eq!(sent(&mut p), [2, 3]);
@@ -230,7 +230,7 @@ fn a_peer_that_lets_go_of_what_it_reported_gets_it_again() {
 fn a_peer_that_only_seemed_to_let_go_is_believed() {
     let (mut p, _) = ten_in_flight();
     p.send("A 1 ack 1 <sack 1001:4001>");
-    p.sent_now();
+    p.expect_sent(2);
     p.send("A 1 ack 1001");
     p.skip(49);
     p.send("A 1 ack 10001");
@@ -243,7 +243,7 @@ fn a_peer_that_only_seemed_to_let_go_is_believed() {
 fn blocks_of_an_overtaken_ack_are_read() {
     let (mut p, id) = ten_in_flight();
     p.send("A 1 ack 2001");
-    p.sent_now();
+    p.expect_range(10001..14001);
     p.send("A 1 ack 1001 <sack 5001:8001>");
     assert_eq!(sent(&mut p), [2], "three segments beyond a hole");
     p.send("A 1 ack 1 <sack 1001:2001>");
@@ -293,7 +293,7 @@ fn a_loss_that_a_probe_repairs_is_answered() {
     p.expect_after(202, "PA 1001:2001 ack 1");
     p.send("A 1 ack 2001");
     p.write(id, &pattern(2001, 500));
-    p.sent_now();
+    p.expect("PA 2001:2501 ack 1");
     p.expect_nothing_for(100);
     p.send("A 1 ack 2501");
     let counters = p.stack.counters();
@@ -317,7 +317,7 @@ fn a_probe_in_vain_changes_nothing() {
         p.send("A 1 ack 2001");
         p.send(answer);
         p.write(id, &pattern(2001, 500));
-        p.sent_now();
+        p.expect("PA 2001:2501 ack 1");
         p.expect_nothing_for(100);
         p.send("A 1 ack 2501");
         let counters = p.stack.counters();
@@ -492,7 +492,7 @@ fn without_tcp_dsack_nothing_is_reported() {
     config.set("net.ipv4.tcp_dsack", "0").unwrap();
     let (mut p, _) = established_with(config);
     p.send("A 1:101 ack 1");
-    p.sent_now();
+    p.expect_nothing();
     p.send("A 1:101 ack 1");
     p.expect("A 1 ack 101 <>");
 }
@@ -552,7 +552,7 @@ fn a_packet_acknowledged_in_parts_may_count_as_reordered() {
 fn a_block_around_the_whole_space_means_nothing() {
     let (mut p, id) = established_with(Config::default());
     p.write(id, &pattern(1, 3000));
-    p.sent_now();
+    p.expect_range(1..3001);
     p.send("A 1 ack 1001");
     p.send("A 1 ack 1 <sack 1342177280:2684354560>");
     assert_eq!(p.stack.counters().sack_discard, 0, "taken for news that came late");

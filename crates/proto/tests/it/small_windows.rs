@@ -100,7 +100,7 @@ fn a_buffer_of_less_than_a_jumbo_segment_opens_when_it_is_read() {
         let socket = SocketOptions { recv_buffer: Some(8192), ..SocketOptions::default() };
         let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
         let id = p.establish_with(listener, "S 0 win 65535 <mss 8960>");
-        p.sent_now();
+        p.expect_nothing();
         a_reader_is_sent_much(&mut p, id, 8960, |_, _| ());
     }
 }
@@ -114,7 +114,7 @@ fn a_clamp_in_the_middle_leaves_a_window() {
             let mut p = Peer::with(config.clone(), capabilities);
             let listener = p.listen();
             let id = p.establish_with(listener, "S 0 win 65535 <mss 8960>");
-            p.sent_now();
+            p.expect_nothing();
             a_reader_is_sent_much(&mut p, id, 8960, |p, nth| {
                 if nth == 10 {
                     p.stack.set_option(p.now, id, SocketOption::WindowClamp(clamp)).unwrap();
@@ -140,7 +140,7 @@ fn a_buffer_smaller_than_the_scales_unit_does_not_stay_closed() {
         let mut p = Peer::new(config);
         let listener = p.listen();
         let id = p.establish_with(listener, "S 0 win 65535 <mss 1460,wscale 7>");
-        p.sent_now();
+        p.expect_nothing();
         let shift = p.stack.info(id).unwrap().rcv_wscale;
         assert!(1152 < 1 << shift, "the buffer holds less than {} bytes", 1 << shift);
         p.stack.set_option(p.now, id, SocketOption::RecvBuffer(0)).unwrap();

@@ -16,7 +16,7 @@ fn established(config: Config, syn: &str) -> (Peer, ConnId) {
     let mut p = Peer::new(config);
     let listener = p.listen();
     let id = p.establish_with(listener, syn);
-    p.sent_now();
+    p.expect_nothing();
     (p, id)
 }
 
@@ -55,7 +55,7 @@ fn small_segments_that_are_acknowledged_together_count_each() {
     p.stack.set_option(p.now, id, SocketOption::NoDelay(true)).unwrap();
     for from in [1, 11, 21] {
         p.write(id, &pattern(from, 10));
-        p.sent_now();
+        p.expect_range(from..from + 10);
     }
     p.send("A 1 ack 31");
     assert_eq!((p.stack.counters().orig_data_sent, p.stack.counters().delivered), (3, 3));
@@ -71,7 +71,7 @@ fn deliveries_with_an_echo_of_congestion() {
     p.send("A 1 ack 1 win 65535");
     let id = p.accept(listener);
     p.write(id, &pattern(1, 4000));
-    p.sent_now();
+    p.expect_range(1..4001);
     p.send("A 1 ack 1001 win 65535");
     p.send("AE 1 ack 3001 win 65535");
     p.send("A 1 ack 4001 win 65535");
@@ -284,14 +284,14 @@ fn connections_by_state() {
     assert_eq!((states(&p), p.stack.states().listening), ([0, 4, 0, 0, 0], 1));
     p.remote.set_port(60_000);
     p.send("S 0 <mss 1000>");
-    p.sent_now();
+    p.expect("SA 0 ack 1");
     // One is let go and becomes TIME-WAIT, one waits for its FIN, one was closed by its peer.
     for (n, segments) in [(0, vec!["A 1 ack 2", "FA 1 ack 2"]), (1, vec!["A 1 ack 2"])] {
         p.remote.set_port(50_000 + n);
         p.close(open[usize::from(n)]);
-        p.sent_now();
+        p.expect("FA 1 ack 1");
         segments.iter().for_each(|segment| p.send(segment));
-        p.sent_now();
+        p.expect_only_acks();
     }
     p.remote.set_port(50_002);
     p.send("FA 1 ack 1");

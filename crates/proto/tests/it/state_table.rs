@@ -47,7 +47,7 @@ impl Scene {
 
     /// What is queued and told so far belongs to the way here.
     fn ready(mut self) -> Scene {
-        self.p.sent_now();
+        self.p.expect_at_most(1);
         self.p.events();
         self
     }

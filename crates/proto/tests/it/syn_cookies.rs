@@ -68,7 +68,7 @@ fn the_last_quarter_is_for_known_peers() {
             p.stack.set(p.now, "net.ipv4.tcp_max_syn_backlog", "64").unwrap();
             listen(&mut p, 1000);
             (0..100).for_each(|number| spoofed(&mut p, number));
-            p.sent_now();
+            p.expect_sent(held);
             assert_eq!(p.sizes().1, held);
             let dropped = 100 - held as u64;
             assert_eq!((counter(&p, "ListenDrops"), counter(&p, "TCPReqQFullDrop")), (dropped, 0));
@@ -165,10 +165,10 @@ fn forged_and_stray_acks_are_refused() {
         let port = p.remote.port();
         p.remote.set_port(port + 1);
         p.send("A 1 ack 1");
-        p.sent_now();
+        p.expect("R 1");
         p.remote.set_port(port);
         p.send("SA 1 ack 1");
-        p.sent_now();
+        p.expect("R 1");
         assert_eq!((p.sizes(), cookies(&p)), ((0, 0, 0), [1, 0, 6]));
         p.send("A 1 ack 1 <TS 200 0>");
         assert_eq!((p.sizes(), cookies(&p)), ((1, 0, 0), [1, 1, 6]));
@@ -216,7 +216,7 @@ fn long_after_the_flood_nobody_can_guess() {
         p.expect_nothing_for(119_999);
         p.send("A 1 ack 1 <TS 200 0>");
         assert_eq!(cookies(&p), [1, 0, 1]);
-        p.sent_now();
+        p.expect("R 1");
         p.expect_nothing_for(1);
         p.send("A 1 ack 1 <TS 200 0>");
         assert_eq!((cookies(&p), p.sent_now().len()), ([1, 0, 1], 1));
@@ -354,14 +354,14 @@ fn a_flood_does_not_keep_real_clients_out() {
                 let id = p.accept(listener);
                 assert_eq!(p.read(id).unwrap(), pattern(1, 10));
                 p.stack.abort(p.now, id);
-                p.sent_now();
+                p.expect("RA 1 ack 11");
                 p.remote.set_port(63_000 + (number / 1000) as u16);
                 p.send(&format!("S 0:10 <mss 1000,FO {cookie}>"));
                 p.expect(if past_queue { "SA 0 ack 11" } else { "SA 0 ack 1" });
                 p.send(if past_queue { "A 11 ack 1" } else { "A 1 ack 1" });
                 let id = p.accept(listener);
                 p.stack.abort(p.now, id);
-                p.sent_now();
+                p.expect(if past_queue { "RA 1 ack 11" } else { "RA 1 ack 1" });
             }
         }
         assert_eq!(p.sizes(), (0, 129, 0));
@@ -380,7 +380,7 @@ fn a_cookie_is_not_taken_from_what_follows_a_short_first_segment() {
         for lost in 1..16 {
             p.send(&format!("PA {}:{} ack 1", 1 + lost, 101 + lost));
             assert!(p.stack.accept(p.now, listener).is_err(), "{lost} bytes lost");
-            p.sent_now();
+            p.expect("R 1");
         }
         p.send("PA 1:3 ack 1");
         let id = p.accept(listener);

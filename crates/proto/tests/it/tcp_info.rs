@@ -10,7 +10,7 @@ fn established(socket: SocketOptions) -> (Peer, ConnId) {
     let mut p = Peer::ours();
     let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
     let id = p.establish_with(listener, "S 0 win 65535 <mss 1000,sackOK>");
-    p.sent_now();
+    p.expect_nothing();
     (p, id)
 }
 
@@ -23,7 +23,7 @@ fn info(p: &Peer, id: ConnId) -> TcpInfo {
 fn sacked_lost_retrans() {
     let (mut p, id) = established(SocketOptions::default());
     p.write(id, &pattern(1, 10_000));
-    p.sent_now();
+    p.expect_range(1..10001);
     let seen = |p: &Peer| {
         let info = info(p, id);
         (info.sacked, info.lost, info.retrans, info.ca_state)
@@ -43,7 +43,7 @@ fn sacked_lost_retrans() {
 fn reordering_seen() {
     let (mut p, id) = established(SocketOptions::default());
     p.write(id, &pattern(1, 6000));
-    p.sent_now();
+    p.expect_range(1..6001);
     p.skip(20);
     p.send("A 1 ack 1 <sack 1001:3001>");
     assert_eq!(info(&p, id).reord_seen, 0);
@@ -83,11 +83,11 @@ fn a_row_of_timeouts_counts_until_its_losses_are_repaired() {
         p.stack.set(p.now, setting, value).unwrap();
     }
     p.write(id, &pattern(1, 3000));
-    p.sent_now();
+    p.expect_range(1..3001);
     p.expect_after_exactly(p.stack.info(id).unwrap().rto, "A 1:1001 ack 1");
     p.skip(30);
     p.send("A 1 ack 1001");
-    p.sent_now();
+    p.expect_range(1001..3001);
     p.skip(20);
     p.send("A 1 ack 2001");
     assert_eq!((info(&p, id).total_rto_time, info(&p, id).retransmits), (Duration::ZERO, 0));
@@ -149,7 +149,7 @@ fn the_receivers_own_estimates() {
             seq += 1448;
         }
         assert_eq!(p.read(id).unwrap().len(), 14_480);
-        p.sent_now();
+        p.expect_only_acks();
         p.skip(50);
     }
     let later = info(&p, id);
@@ -186,7 +186,7 @@ fn a_line_as_ss_has_it() {
     assert!(begun.ends_with(" snd_wnd:65535 rcv_wnd:65535"), "{begun}");
     assert!(!begun.contains("bytes_") && !begun.contains("retrans"), "{begun}");
     p.write(id, &pattern(1, 10_000));
-    p.sent_now();
+    p.expect_range(1..10001);
     p.skip(20);
     p.send("A 1 ack 1001");
     p.send("A 1 ack 1001 <sack 2001:5001>");

@@ -85,13 +85,13 @@ fn retransmissions_say_why() {
     let listener = p.listen();
     let id = p.establish_with(listener, "S 0 win 65535 <mss 1000,sackOK,wscale 7>");
     p.write(id, &pattern(1, 10_000));
-    p.sent_now();
+    p.expect_range(1..10001);
     p.now = p.now + core::time::Duration::from_millis(10);
     p.send("A 1 ack 1 win 512 <sack 1001:5001>");
-    p.sent_now();
+    p.expect("A 1:1001 ack 1");
     p.send("A 1 ack 10001 win 512");
     p.write(id, &pattern(10_001, 1000));
-    p.sent_now();
+    p.expect("PA 10001:11001 ack 1");
     let told: Vec<String> = lines(&mut p.stack)
         .iter()
         .map(|line| {
@@ -120,7 +120,7 @@ fn retransmissions_say_why() {
     let mut p = Peer::ours();
     p.stack.set_trace(TraceMask::RETRANSMITTED);
     p.connect(ConnectOptions::default());
-    p.sent_now();
+    p.expect("S 0");
     p.skip(1000);
     assert!(lines(&mut p.stack)[0].ends_with("len 0: no answer to the handshake"));
 }
@@ -132,7 +132,7 @@ fn drops_say_why() {
     let listener = p.listen();
     p.establish_with(listener, "S 0 win 65535 <mss 1000,TS 1000 0,wscale 7>");
     p.send("A 1:11 ack 1 win 512 <TS 1001 0>");
-    p.sent_now();
+    p.expect_nothing();
     lines(&mut p.stack);
     p.send("A 11:21 ack 1 win 512 <TS 10 0>");
     p.remote = "10.0.0.1:40001".parse().unwrap();

@@ -123,7 +123,7 @@ fn a_late_report_still_undoes_it() {
     assert_eq!(sent(&mut p)[0], 0);
     p.send("A 1 ack 10001");
     assert_eq!(windows(&p, id).1, 5000);
-    p.sent_now();
+    p.expect("A 14001:15001 ack 1");
     p.send("A 1 ack 10001 <sack 1:1001>");
     assert_eq!(windows(&p, id), (10_000, u32::MAX));
 }
@@ -167,7 +167,7 @@ fn without_sack_the_timestamp_tells() {
         assert_eq!((windows(&p, id).0 >= 10_000, windows(&p, id).1), (true, u32::MAX));
         let counters = p.stack.counters();
         assert_eq!((counters.full_undo, counters.partial_undo, counters.ts_reorder), (full, partial, 1));
-        p.sent_now();
+        p.expect_only_data();
         [(); 3].iter().for_each(|()| p.send(&format!("A 1 ack {ack} <TS 302 100>")));
         let new = sent(&mut p);
         assert!(!new.contains(&(ack / 1000)), "three duplicates mean nothing on this path now: {new:?}");
@@ -237,10 +237,10 @@ fn without_sack_too_many_duplicates_tell_of_reordering() {
     let (mut p, _) = ten_in_flight(BARE, &[("net.ipv4.tcp_max_reordering", "5")]);
     [(); 12].iter().for_each(|()| p.send("A 1 ack 1"));
     assert_eq!(p.stack.counters().reno_reorder, 1);
-    p.sent_now();
+    p.expect_sent(8);
     p.send("A 1 ack 13001");
     p.send("A 1 ack 14001");
-    p.sent_now();
+    p.expect_range(17001..19001);
     [(); 4].iter().for_each(|()| p.send("A 1 ack 14001"));
     assert_eq!(p.stack.counters().reno_recovery, 1);
     p.send("A 1 ack 14001");

@@ -53,7 +53,7 @@ impl Rounds {
     /// Everything that may be sent now; its size in segments is what is in flight.
     fn fly(&mut self) -> u32 {
         self.feed();
-        self.p.sent_now();
+        self.p.expect_only_data();
         let flight = self.p.stack.info(self.id).unwrap().flight_size;
         assert_eq!(flight % 1000, 0);
         flight / 1000
@@ -92,7 +92,7 @@ impl Rounds {
         for _ in 1..before_repetition {
             self.p.send(&format!("A 1 ack {} win 65535", 1 + self.acked));
             self.feed();
-            self.p.sent_now();
+            self.p.expect_only_data();
         }
         self.acked += before_repetition * 1000;
         self.p.send(&format!("A 1 ack {} win 65535", 1 + self.acked));
@@ -180,7 +180,7 @@ fn tahoe_starts_over() {
         };
         for segments in [2, 3] {
             it.p.send(&format!("A 1 ack {missing} win 65535{}", sacked(segments * 1000)));
-            it.p.sent_now();
+            it.p.expect_sent(1);
         }
         it.p.send(&format!("A 1 ack {missing} win 65535{}", sacked(4000)));
         it.p.expect(&format!("A {missing}:{} ack 1", missing + 1000));
@@ -251,7 +251,7 @@ fn forty(settings: &[(&str, &str)]) -> (Peer, ConnId) {
     assert_eq!(it.rounds(2), [10, 20]);
     assert_eq!(it.cwnd(), 40);
     while it.acked < it.written {
-        it.p.sent_now();
+        it.p.expect_only_data();
         it.acked += it.p.stack.info(id).unwrap().flight_size;
         it.p.send(&format!("A 1 ack {} win 65535", 1 + it.acked));
     }
@@ -267,13 +267,13 @@ fn an_idle_window_halves_for_every_rto() {
         assert_eq!(before.cwnd, 44_000);
         p.now = p.now + before.rto * rtos + Duration::from_millis(1);
         p.write(id, b"x");
-        p.sent_now();
+        p.expect("PA 130001:130002 ack 1");
         assert_eq!(p.stack.info(id).unwrap().cwnd, cwnd, "{rtos} time-outs and a millisecond");
     }
     let (mut p, id) = forty(&[]);
     p.now = p.now + Duration::from_secs(3600);
     p.write(id, b"x");
-    p.sent_now();
+    p.expect("PA 130001:130002 ack 1");
     let info = p.stack.info(id).unwrap();
     assert_eq!((info.cwnd, info.ssthresh), (10_000, u32::MAX));
 }
@@ -326,7 +326,7 @@ fn slow_start_after_idle_can_be_off() {
     let before = p.stack.info(id).unwrap();
     p.now = p.now + Duration::from_secs(3600);
     p.write(id, b"x");
-    p.sent_now();
+    p.expect("PA 130001:130002 ack 1");
     assert_eq!(p.stack.info(id).unwrap().cwnd, before.cwnd);
 }
 
@@ -339,7 +339,7 @@ fn a_window_used_a_little_decays_towards_its_use() {
     let mut seq = 1 + p.stack.info(id).unwrap().bytes_acked as u32;
     for _ in 0..20 {
         p.write(id, &pattern(seq, 100));
-        p.sent_now();
+        p.expect_range(seq..seq + 100);
         seq += 100;
         p.now = p.now + Duration::from_millis(50);
         p.send(&format!("A 1 ack {seq} win 65535"));
@@ -375,7 +375,7 @@ fn the_delivery_rate_is_the_paths_not_the_applications() {
     assert_eq!(delivery(&p, id), (Some(120_000), false), "these were sent before it became app-limited");
     for _ in 0..3 {
         p.write(id, b"x");
-        p.sent_now();
+        p.expect_sent(1);
         p.now = p.now + Duration::from_millis(100);
         let acked = p.stack.info(id).unwrap().bytes_acked;
         p.send(&format!("A 1 ack {} win 65535", acked + 2));

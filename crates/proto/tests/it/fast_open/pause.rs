@@ -90,7 +90,7 @@ fn success_with_data_starts_afresh() {
     p.send("SA 0 ack 28 <mss 1460>");
     p.expect("A 28 ack 1");
     p.stack.abort(p.now, id);
-    p.sent_now();
+    p.expect("RA 28 ack 1");
     swallowed(&mut p);
     p.skip(4000);
     assert!(!is_paused(&mut p), "not eight seconds");
@@ -125,7 +125,7 @@ fn a_fin_that_came_alone_pauses() {
     p.expect("A 28 ack 1");
     assert_eq!(p.stack.counters().tcp_fastopen_blackhole, 0);
     p.stack.abort(p.now, id);
-    p.sent_now();
+    p.expect("RA 28 ack 1");
     assert_eq!(p.stack.counters().tcp_fastopen_blackhole, 1);
     assert!(is_paused(&mut p));
 }
@@ -149,7 +149,7 @@ fn what_does_not_pause() {
     p.send("PA 20:44 ack 28");
     p.send("FA 44 ack 28");
     p.stack.abort(p.now, id);
-    p.sent_now();
+    p.expect("RA 28 ack 1");
     assert!(!is_paused(&mut p));
     // Anything without Fast Open.
     let mut p = pausing();

@@ -111,7 +111,7 @@ fn a_syn_overtaken_by_its_own_fallback() {
         p.send("A 9 ack 2");
         assert_eq!(p.sizes(), (0, 0, 0));
         pay(&mut p);
-        p.sent_now();
+        p.expect(if delivered_again { "SA 0 ack 8" } else { "SA 0 ack 1" });
         assert_eq!(p.stack.accept(p.now, listener).is_ok(), delivered_again);
         assert_eq!(p.stack.counters().replay_guard_hits, u64::from(!delivered_again));
     }
@@ -192,7 +192,7 @@ fn the_guard_remembers_for_at_least_two_minutes() {
         p.skip(wait_secs * 1000);
         // Another SYN now and then, as a busy server has.
         pay(&mut p);
-        p.sent_now();
+        p.expect(if again { "SA 0 ack 8" } else { "SA 0 ack 1" });
         assert_eq!(p.stack.accept(p.now, listener).is_ok(), again, "after {wait_secs} s");
     }
 }
@@ -234,7 +234,7 @@ fn the_guard_sees_only_good_cookies() {
     for port in 41_000..41_010 {
         p.remote.set_port(port);
         p.send("S 0:10 <mss 1000,FO 0102030405060708>");
-        p.sent_now();
+        p.expect("SA 0 ack 1");
     }
     p.remote.set_port(40_000);
     pay(&mut p);

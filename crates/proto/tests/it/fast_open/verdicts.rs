@@ -261,12 +261,12 @@ fn the_key_is_network_peer_and_port() {
     let from = |local| ConnectOptions { local: Some(local), ..auto(b"hello") };
     let id = p.connect(from(p.local));
     assert_eq!(p.stack.outcome(id), Some(Outcome::Skipped(Skipped::Verdict(Verdict::NotAcknowledged))));
-    p.sent_now();
+    p.expect("S 0");
     // Another network: everything is open again.
     p.stack.add_address("192.168.7.1".parse().unwrap(), 16);
     let id = p.connect(from("192.168.7.1:0".parse().unwrap()));
     assert_eq!(p.stack.outcome(id), Some(Outcome::Pending));
-    p.sent_now();
+    p.expect("S 0");
     // Another family too.
     let mut p = p.v6();
     let id = p.connect(auto(b"hello"));
@@ -305,7 +305,7 @@ fn verdicts_back_off_and_success_clears_them() {
     p.expect("A 28 ack 1");
     assert_eq!(p.stack.path_cache().verdicts().count(), 0, "success forgets all of it");
     p.stack.abort(p.now, trial);
-    p.sent_now();
+    p.expect("RA 28 ack 1");
     accepted(&mut p);
     refused(&mut p);
     let entry = *p.stack.path_cache().verdicts().next().unwrap().1;
@@ -390,7 +390,7 @@ fn dropped_syns_are_counted_until_one_arrives() {
         let path = p.stack.path_cache().lookup(p.local.ip().into(), p.remote.ip().into()).unwrap();
         assert_eq!((path.syn_drops, path.last_syn_drop), (drops, Some(p.now)));
         p.stack.abort(p.now, id);
-        p.sent_now();
+        p.expect("RA 28 ack 1");
     }
     accepted(&mut p);
     let path = p.stack.path_cache().lookup(p.local.ip().into(), p.remote.ip().into()).unwrap();
