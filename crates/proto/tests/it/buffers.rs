@@ -269,7 +269,7 @@ fn closed_windows_are_counted() {
 /// `SO_SNDBUF` 0, where `tcp_wmem` allows as little: a byte has room all the same.
 #[test]
 fn a_send_buffer_of_nothing_takes_a_byte() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         let config = with(config, &[("net.ipv4.tcp_wmem", "0 16384 4194304")]);
         let mut p = Peer::new(config);
         let socket = SocketOptions { send_buffer: Some(0), ..SocketOptions::default() };

@@ -1,10 +1,10 @@
 //! How long transfers of all sizes take, from the SYN to the last byte read, with our habits and with Linux's, over the same paths with the
 //! same seeds. The receiver is the same for both. Ours may not be slower.
 
-use core::time::Duration;
+use crate::pair::Pair;
+use crate::peer::both_profiles;
 use proto::*;
 use qdisc::{Limit, Link, LinkConfig, Loss, Probability, Reorder};
-use std::net::SocketAddr;
 
 #[derive(Clone, Copy)]
 struct Path {
@@ -44,35 +44,20 @@ const PATHS: [(&str, Path); 8] = [
 const SIZES: [usize; 4] = [1_000, 10_000, 40_000, 200_000];
 const SEEDS: u64 = 30;
 
-fn host(config: &Config, address: &str, seed: u8) -> Stack {
-    let capabilities = Capabilities { mtu: 1500, gso_max_size: 65_536, tx_checksum: false };
-    let mut stack = Stack::new(config.clone(), capabilities, [seed; 32]);
-    stack.add_address(address.parse().unwrap(), 8);
-    stack
-}
-
 /// A client that sends, and a server that reads.
 struct Transfer {
-    now: Instant,
-    client: Stack,
-    server: Stack,
+    pair: Pair,
     id: ConnId,
     listener: ListenerId,
     accepted: Option<ConnId>,
     unwritten: bytes::Bytes,
     read: usize,
-    there: Link<bytes::Bytes>,
-    back: Link<bytes::Bytes>,
 }
 
 impl Transfer {
     fn new(path: Path, size: usize, seed: u64, config: &Config) -> Transfer {
-        let now = Instant::ZERO + Duration::from_secs(1000);
-        let mut client = host(config, "10.0.0.1", seed as u8);
-        let mut server = host(&Config::linux(), "10.0.0.2", 99);
-        let address: SocketAddr = "10.0.0.2:80".parse().unwrap();
-        let listener = server.listen(now, address, ListenOptions::default()).unwrap();
-        let id = client.connect(now, address, ConnectOptions::default()).unwrap();
+        let capabilities = Capabilities { mtu: 1500, gso_max_size: 65_536, tx_checksum: false };
+        let mut pair = Pair::with(config.clone(), Config::linux(), 0, capabilities);
         let queue = path.bits_per_second / 8 * path.rtt_ms / 1000 * path.queue_percent / 100;
         let link = LinkConfig::new()
             .rate(path.bits_per_second)
@@ -83,74 +68,37 @@ impl Transfer {
             .limit(Limit::bytes(queue))
             .reorder(Reorder { probability: Probability::percent(path.overtaking), gap: 1 })
             .jitter_with_reordering(path.jitter_ms * 1_000_000);
-        Transfer {
-            now,
-            client,
-            server,
-            id,
-            listener,
-            accepted: None,
-            unwritten: vec![0; size].into(),
-            read: 0,
-            there: Link::new(there, seed),
-            back: Link::new(link, seed + 1000),
-        }
+        pair.links = Some([Link::new(there, seed), Link::new(link, seed + 1000)]);
+        let listener = pair.listen(0);
+        let id = pair.connect(ConnectOptions::default());
+        Transfer { pair, id, listener, accepted: None, unwritten: vec![0; size].into(), read: 0 }
     }
 
     /// Milliseconds until the server has read all of it.
     fn run(mut self) -> f64 {
-        let (begun, size) = (self.now, self.unwritten.len());
+        let (begun, size) = (self.pair.now, self.unwritten.len());
         loop {
             self.applications();
             if self.read == size {
-                return self.now.since(begun).as_secs_f64() * 1000.0;
+                return self.pair.now.since(begun).as_secs_f64() * 1000.0;
             }
-            self.packets_leave();
-            self.wait();
+            assert!(self.pair.step(), "something will happen");
         }
     }
 
     fn applications(&mut self) {
-        while !self.unwritten.is_empty()
-            && self.client.write_bytes(self.now, self.id, &mut self.unwritten).is_ok()
-        {
+        let Pair { stacks: [client, server], now, .. } = &mut self.pair;
+        while !self.unwritten.is_empty() && client.write_bytes(*now, self.id, &mut self.unwritten).is_ok() {
             if self.unwritten.is_empty() {
-                self.client.shutdown(self.now, self.id).unwrap();
+                client.shutdown(*now, self.id).unwrap();
             }
         }
-        self.accepted = self.accepted.or_else(|| Some(self.server.accept(self.now, self.listener).ok()?.0));
+        self.accepted = self.accepted.or_else(|| Some(server.accept(*now, self.listener).ok()?.0));
         let mut buffer = [0; 1 << 16];
         while let Some(id) = self.accepted
-            && let Ok(n @ 1..) = self.server.read(self.now, id, &mut buffer)
+            && let Ok(n @ 1..) = server.read(*now, id, &mut buffer)
         {
             self.read += n;
-        }
-    }
-
-    fn packets_leave(&mut self) {
-        let at = self.now.as_nanos();
-        for (stack, link) in [(&mut self.client, &mut self.there), (&mut self.server, &mut self.back)] {
-            while let Some(packet) = stack.poll_transmit(self.now) {
-                for segment in packet.segments() {
-                    let len = segment.len();
-                    link.enqueue(at, segment, len);
-                }
-            }
-        }
-    }
-
-    fn wait(&mut self) {
-        let arrivals = [self.there.next_event(), self.back.next_event()].into_iter().flatten();
-        let timers = [self.client.poll_timeout(), self.server.poll_timeout()].into_iter().flatten();
-        let next = arrivals.map(Instant::from_nanos).chain(timers).min();
-        self.now = next.expect("something will happen").max(self.now);
-        let at = self.now.as_nanos();
-        for (stack, link) in [(&mut self.client, &mut self.back), (&mut self.server, &mut self.there)] {
-            stack.handle_timeout(self.now);
-            while let Some(arrived) = link.poll(at) {
-                let reply = stack.handle_packet(self.now, RxPacket::new(arrived.packet));
-                assert!(reply.is_none());
-            }
         }
     }
 }
@@ -166,7 +114,7 @@ fn times(path: Path, size: usize, config: &Config) -> (f64, f64) {
 #[test]
 fn a_path_that_reorders_lets_the_window_grow() {
     let path = Path { jitter_ms: 4, ..FIBER };
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         let (mean, _) = times(path, 200_000, &config);
         assert!(mean < 230.0, "{mean} ms");
     }

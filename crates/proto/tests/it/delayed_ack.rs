@@ -103,7 +103,7 @@ fn duplicates_begin_a_quick_phase_in_quickstart() {
 
 #[test]
 fn tcp_quickack_ends_the_wait() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         let habit = config.ack_habit;
         let (mut p, id) = established(config, SocketOptions::default());
         p.send("PA 1:11 ack 1");
@@ -176,7 +176,7 @@ fn without_quick_acks_the_request_completes_the_handshake() {
 #[test]
 fn tcp_delack_max_shortens_the_delay() {
     let socket = SocketOptions { delack_max: Some(Duration::from_millis(5)), ..SocketOptions::default() };
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         let (mut p, id) = established(config, socket.clone());
         p.send("PA 1:11 ack 1");
         p.write(id, b"answer");

@@ -37,6 +37,11 @@ fn linux() -> Config {
     Config { tcp_fastopen: 0x3, tcp_rmem: [4096, 131_072, 6_291_456], ..Config::linux() }
 }
 
+/// Our profile, and Linux's with Fast Open at both ends.
+fn both_profiles() -> [Config; 2] {
+    [Config::default(), linux()]
+}
+
 fn ring(text: &str) -> KeyRing {
     text.parse().unwrap()
 }

@@ -51,7 +51,7 @@ fn packet_too_big_shrinks_segments_and_sends_at_once_again() {
 #[test]
 fn segments_that_the_path_takes_do_not_go_again() {
     for syn in ["S 0 win 65535 <mss 1000>", "S 0 win 65535 <mss 1000,sackOK>"] {
-        for config in [Config::default(), Config::linux()] {
+        for config in both_profiles() {
             let capabilities = Capabilities { mtu: 9000, gso_max_size: 0, tx_checksum: false };
             let (mut p, id) =
                 established(Peer::with(Config { tcp_early_retrans: 0, ..config }, capabilities), syn);

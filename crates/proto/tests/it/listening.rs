@@ -4,11 +4,6 @@ use crate::peer::*;
 use core::time::Duration;
 use proto::*;
 
-/// Both profiles.
-fn profiles() -> [Config; 2] {
-    [Config::default(), Config::linux()]
-}
-
 fn server(config: Config, backlog: u32) -> (Peer, ListenerId) {
     let mut p = Peer::new(config);
     let listener = p.listen_with(ListenOptions { backlog, ..ListenOptions::default() });
@@ -34,7 +29,8 @@ fn drops(p: &Peer, listener: ListenerId) -> ListenerDrops {
 /// L-ACC-1: a backlog of 4 lets five in; the SYNs of the other three are dropped, whatever `tcp_abort_on_overflow` says.
 #[test]
 fn clients_one_after_another() {
-    for (config, abort) in profiles().into_iter().flat_map(|config| [(config.clone(), false), (config, true)])
+    for (config, abort) in
+        both_profiles().into_iter().flat_map(|config| [(config.clone(), false), (config, true)])
     {
         let (mut p, listener) = server(Config { tcp_abort_on_overflow: abort, ..config }, 4);
         for number in 0..5 {
@@ -120,7 +116,7 @@ fn a_race_leaves_two_half_open() {
 /// L-ACC-1, the race with `tcp_abort_on_overflow`: two resets.
 #[test]
 fn abort_on_overflow_resets_the_losers_of_a_race() {
-    for config in profiles() {
+    for config in both_profiles() {
         let (mut p, listener) = race(Config { tcp_abort_on_overflow: true, ..config });
         p.expect("R 1");
         p.expect("R 1");
@@ -185,7 +181,7 @@ fn a_client_that_waited_in_vain_is_told() {
 /// Who never completed the handshake hears nothing at the end: the address may be somebody else's.
 #[test]
 fn a_client_that_never_answered_is_not_reset() {
-    for config in profiles() {
+    for config in both_profiles() {
         let (mut p, _) = server(config, 2);
         half_open(&mut p, 0);
         for second in [1, 2, 4, 8, 16] {
@@ -202,7 +198,7 @@ fn a_client_that_never_answered_is_not_reset() {
 /// after two repetitions; the four that are left keep their five.
 #[test]
 fn a_crowded_syn_queue_is_pruned() {
-    for config in profiles() {
+    for config in both_profiles() {
         let (mut p, listener) = server(config, 8);
         (0..9).for_each(|number| half_open(&mut p, number));
         let info = |p: &Peer| p.stack.listener_info(listener).unwrap();
@@ -242,7 +238,7 @@ fn deferring(config: Config, secs: u64) -> (Peer, ListenerId) {
 /// The connection is there when the data is; no round trip of the deferral is taken for the path's.
 #[test]
 fn a_deferring_listener_waits_for_data() {
-    for config in profiles() {
+    for config in both_profiles() {
         let (mut p, listener) = deferring(config, 3);
         half_open(&mut p, 0);
         p.send("A 1 ack 1");
@@ -263,7 +259,7 @@ fn a_deferring_listener_waits_for_data() {
 #[test]
 fn the_deferral_ends() {
     for (secs, end) in [(1, 1), (2, 3), (3, 3), (4, 7), (30, 31)] {
-        for config in profiles() {
+        for config in both_profiles() {
             let (mut p, listener) = deferring(config, secs);
             half_open(&mut p, 0);
             p.send("A 1 ack 1");
@@ -278,7 +274,7 @@ fn the_deferral_ends() {
 /// a capped time-out of 120 s later, ours tells it.
 #[test]
 fn a_deferral_outlasts_the_retries() {
-    for (config, told) in profiles().into_iter().zip([true, false]) {
+    for (config, told) in both_profiles().into_iter().zip([true, false]) {
         let (mut p, _) = deferring(config, 100);
         half_open(&mut p, 0);
         p.send("A 1 ack 1");
@@ -351,7 +347,7 @@ fn a_reset_by_the_peer_ends_a_request() {
 
 #[test]
 fn what_is_outside_the_window_of_a_request_is_acknowledged() {
-    for config in profiles() {
+    for config in both_profiles() {
         let (mut p, listener) = server(config, 4);
         half_open(&mut p, 0);
         p.send("A 200001 ack 1");
@@ -369,7 +365,7 @@ fn what_is_outside_the_window_of_a_request_is_acknowledged() {
 /// Who has forgotten its first SYN resets the request by its answer to our ACK; in the window Linux ends it by itself.
 #[test]
 fn a_syn_with_another_number_ends_a_request() {
-    for (config, ends) in profiles().into_iter().zip([false, true]) {
+    for (config, ends) in both_profiles().into_iter().zip([false, true]) {
         let (mut p, _) = server(config, 4);
         half_open(&mut p, 0);
         p.send("S 500000 <mss 1000>");
@@ -388,7 +384,7 @@ fn a_syn_with_another_number_ends_a_request() {
 /// RFC 5082: who asks for few hops hears only whose packets took them, listener and connection alike.
 #[test]
 fn what_comes_from_too_far_away_is_dropped() {
-    for config in profiles() {
+    for config in both_profiles() {
         let mut p = Peer::new(config);
         let listener = p.listen_with(ListenOptions {
             backlog: 4,

@@ -107,7 +107,7 @@ fn when_a_connect_fails() {
         (8, 0, &[1, 3, 7, 15, 31, 63, 127, 247], 367),
     ];
     for (tcp_syn_retries, tcp_syn_linear_timeouts, sent, failed) in rows {
-        for profile in [Config::default(), Config::linux()] {
+        for profile in both_profiles() {
             let mut p = Peer::new(Config { tcp_syn_retries, tcp_syn_linear_timeouts, ..profile });
             let id = p.connect(ConnectOptions::default());
             p.expect("S 0");

@@ -145,7 +145,7 @@ fn an_orphan_too_many_ends_at_its_next_timeout() {
 /// L-ST-4: of four closed with data on the way, `tcp_max_orphans` lets two deliver in the background; the others are reset at once.
 #[test]
 fn too_many_orphans_are_reset() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         let mut p = Peer::new(Config { tcp_max_orphans: 2, ..config });
         let listener = p.listen();
         for port in 40_000..40_004 {

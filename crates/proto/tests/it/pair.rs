@@ -4,6 +4,7 @@ use crate::simulation::Random;
 use bytes::Bytes;
 use core::time::Duration;
 use proto::*;
+use qdisc::Link;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use wire::{Flags, TcpHeader};
@@ -52,6 +53,8 @@ pub(crate) struct Pair {
     pub(crate) server: SocketAddr,
     pub(crate) log: Vec<Sent>,
     flying: VecDeque<(Instant, usize, Bytes)>,
+    /// By the sender: the link that its packets cross. Without links they take `delay`.
+    pub(crate) links: Option<[Link<Bytes>; 2]>,
     /// Returns false to lose the packet.
     pub(crate) filter: Filter,
     /// True: the packet of that side cannot leave, and its stack is told.
@@ -74,7 +77,12 @@ pub(crate) fn server_addr() -> SocketAddr {
 
 impl Pair {
     pub(crate) fn new(client: Config, server: Config, delay_ms: u64) -> Pair {
-        let mut stacks = [Stack::new(client, ethernet(), [1; 32]), Stack::new(server, ethernet(), [2; 32])];
+        Pair::with(client, server, delay_ms, ethernet())
+    }
+
+    /// Both stacks on devices with these capabilities.
+    pub(crate) fn with(client: Config, server: Config, delay_ms: u64, device: Capabilities) -> Pair {
+        let mut stacks = [Stack::new(client, device, [1; 32]), Stack::new(server, device, [2; 32])];
         stacks[CLIENT].add_address("10.0.0.1".parse().unwrap(), 24);
         stacks[CLIENT].add_address("fd00::1".parse().unwrap(), 64);
         stacks[SERVER].add_address("10.0.0.2".parse().unwrap(), 24);
@@ -86,6 +94,7 @@ impl Pair {
             server: server_addr(),
             log: Vec::new(),
             flying: VecDeque::new(),
+            links: None,
             filter: Box::new(|_| true),
             refuses: Box::new(|_, _| false),
             copies: Box::new(|_| vec![Duration::ZERO]),
@@ -121,7 +130,11 @@ impl Pair {
         let mut sent =
             Sent { at: self.now, from, len: text.len(), packet: packet.clone(), header, delivered: true };
         sent.delivered = (self.filter)(&sent);
-        if sent.delivered {
+        if sent.delivered
+            && let Some(links) = &mut self.links
+        {
+            links[from].enqueue(self.now.as_nanos(), (self.rewrite)(&sent), packet.len());
+        } else if sent.delivered {
             for late in (self.copies)(&sent) {
                 let arrival = self.now + self.delay + late;
                 let at = self.flying.partition_point(|(earlier, _, _)| *earlier <= arrival);
@@ -141,7 +154,8 @@ impl Pair {
     pub(crate) fn next(&mut self) -> Option<Instant> {
         let arrival = self.flying.front().map(|(at, _, _)| *at);
         let timers = self.stacks.iter_mut().filter_map(Stack::poll_timeout);
-        timers.chain(arrival).min()
+        let links = self.links.iter().flatten().filter_map(Link::next_event).map(Instant::from_nanos);
+        timers.chain(arrival).chain(links).min()
     }
 
     /// One step of time. False when nothing will ever happen.
@@ -151,6 +165,10 @@ impl Pair {
         self.now = self.now.max(next);
         for stack in &mut self.stacks {
             stack.handle_timeout(self.now);
+        }
+        for (from, link) in self.links.iter_mut().flatten().enumerate() {
+            let arrived = core::iter::from_fn(|| link.poll(self.now.as_nanos()));
+            self.flying.extend(arrived.map(|arrived| (self.now, 1 - from, arrived.packet)));
         }
         while self.flying.front().is_some_and(|(at, _, _)| *at <= self.now) {
             let (_, to, packet) = self.flying.pop_front().unwrap();

@@ -50,7 +50,7 @@ fn transfer(pair: &mut Pair, listener: ListenerId, len: usize) -> u64 {
 
 #[test]
 fn both_ends_remember_the_round_trip_when_they_close() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         let at_once = config.path_rtt_at_once;
         let mut pair = Pair::new(config.clone(), config, 20);
         let listener = pair.listen(0);

@@ -46,6 +46,11 @@ pub(crate) fn pattern(from: u32, len: usize) -> Vec<u8> {
     (0..len as u32).map(|i| pattern_at(from + i)).collect()
 }
 
+/// Our profile, and Linux's.
+pub(crate) fn both_profiles() -> [Config; 2] {
+    [Config::default(), Config::linux()]
+}
+
 /// A stack, and the numbers of the peers it talks to.
 pub(crate) struct Peer {
     pub(crate) stack: Stack,

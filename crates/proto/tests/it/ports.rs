@@ -1,6 +1,7 @@
 //! Which local ports connections get, and what that tells to whom (RFC 6056).
 
 use crate::pair::ethernet;
+use crate::peer::both_profiles;
 use core::time::Duration;
 use proto::*;
 use std::collections::BTreeSet;
@@ -48,7 +49,7 @@ fn above(config: &Config, from: u16, to: u16) -> u32 {
 /// one among steps of every length.
 #[test]
 fn who_watches_300_destinations_cannot_count_connections_to_another() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         let unit = if config.ports_by_parity { 2 } else { 1 };
         let mut sums = Vec::new();
         for elsewhere in [0, 10] {
@@ -88,7 +89,7 @@ fn after_ten_seconds_ports_begin_elsewhere() {
 
 #[test]
 fn no_port_is_given_twice_while_it_is_used_and_all_are_given() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         let config = Config { port_low: 60_000, ..config };
         let mut host = Host::new(5, config.clone());
         let peer = "192.0.2.1:80".parse().unwrap();

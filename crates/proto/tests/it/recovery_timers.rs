@@ -139,7 +139,7 @@ fn the_least_round_trip_comes_of_echoes_too() {
 /// Reno's window grows by a segment for each window that is acknowledged, however many ACKs that takes: in bytes, and in Linux's profile.
 #[test]
 fn reno_grows_by_a_segment_a_window() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         let (mut p, id) = established_with(config);
         p.write(id, &pattern(1, 25_000));
         p.expect_range(1..10001);

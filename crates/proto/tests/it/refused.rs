@@ -141,7 +141,7 @@ fn a_refusal_shrinks_the_window() {
 /// Whatever is refused, every byte arrives, in order, and connections end.
 #[test]
 fn transfers_survive_refusals() {
-    for (seed, config) in [Config::default(), Config::linux()].iter().cycle().take(40).enumerate() {
+    for (seed, config) in both_profiles().iter().cycle().take(40).enumerate() {
         let mut pair = Pair::new(config.clone(), config.clone(), 10);
         let seed = seed as u64;
         pair.trouble(seed, [2, 2, 2]);

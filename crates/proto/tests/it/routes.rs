@@ -246,7 +246,7 @@ fn open_to_large_segments(mut p: Peer) -> (Peer, ConnId) {
 /// The first packet after the change is still cut as before, and what follows it at once.
 #[test]
 fn a_larger_mtu_counts_after_the_next_packet() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         let (mut p, id) = open_to_large_segments(with_route(config, "mtu lock 600"));
         p.stack.remove_route(p.now, PEER.parse().unwrap()).unwrap();
         p.skip(10);
@@ -264,7 +264,7 @@ fn a_larger_mtu_counts_after_the_next_packet() {
 /// No packet leaves that the new route does not carry, nor is retransmitted so large.
 #[test]
 fn a_smaller_mtu_counts_at_once() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         let (mut p, id) = open_to_large_segments(Peer::new(config));
         p.write(id, &pattern(1, 1460));
         p.expect("PA 1:1461 ack 1");

@@ -33,7 +33,7 @@ fn everything_goes(p: &mut Peer, mut acked: u32, total: u32, window: u32, words:
 /// none that has not.
 #[test]
 fn segments_that_change_their_size_go_into_a_window_of_one() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         for window in 980..=1001 {
             let mut p = Peer::new(Config { tcp_ecn: 3, tcp_timestamps: 0, ..config.clone() });
             let listener = p.listen();
@@ -53,7 +53,7 @@ fn segments_that_change_their_size_go_into_a_window_of_one() {
 /// The urgent pointer goes ahead of bytes for which there is no room yet (MUST-66).
 #[test]
 fn urgent_bytes_go_into_small_windows() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         for window in [1, 7, 100, 999] {
             let mut p = Peer::new(config.clone());
             let listener = p.listen();
@@ -94,7 +94,7 @@ fn a_reader_is_sent_much(p: &mut Peer, id: ConnId, most: u32, mut meanwhile: imp
 /// Segments of 9000 bytes, of which a small buffer (`SO_RCVBUF` 8192) holds less than one.
 #[test]
 fn a_buffer_of_less_than_a_jumbo_segment_opens_when_it_is_read() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         let capabilities = Capabilities { mtu: 9000, gso_max_size: 0, tx_checksum: false };
         let mut p = Peer::with(config, capabilities);
         let socket = SocketOptions { recv_buffer: Some(8192), ..SocketOptions::default() };
@@ -108,7 +108,7 @@ fn a_buffer_of_less_than_a_jumbo_segment_opens_when_it_is_read() {
 /// `TCP_WINDOW_CLAMP` below the window, in the middle.
 #[test]
 fn a_clamp_in_the_middle_leaves_a_window() {
-    for config in [Config::default(), Config::linux()] {
+    for config in both_profiles() {
         for clamp in [0, 1152, 4096] {
             let capabilities = Capabilities { mtu: 9000, gso_max_size: 0, tx_checksum: false };
             let mut p = Peer::with(config.clone(), capabilities);

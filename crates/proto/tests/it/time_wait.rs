@@ -85,7 +85,7 @@ fn tcp_tw_reuse_delay_counts_milliseconds() {
 #[test]
 fn the_setting_may_forbid_it() {
     for (tcp_tw_reuse, allowed) in [(0, false), (1, true), (2, false)] {
-        for config in [Config::default(), Config::linux()] {
+        for config in both_profiles() {
             let mut p = client(Config { tcp_tw_reuse, ..config }, "TS 110 0");
             p.expect_nothing_for(50_000);
             assert_eq!(connect(&mut p).is_ok(), allowed);

@@ -179,7 +179,7 @@ fn a_listener_may_have_keys_of_its_own() {
 /// R33: neither by the timer nor in answer to a copy of the SYN.
 #[test]
 fn only_the_first_syn_ack_brings_a_cookie() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         // An accepted child with a cookie of the backup key.
         let mut p = server(config);
         p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(1) });
@@ -229,7 +229,7 @@ fn the_matrix_of_bits_and_listeners() {
         (0x203, ON,   "S 0 <mss 1460>",              "ack 1",         &[]),
         (0x603, None, "S 0:10 <mss 1460>",           "ack 11 fast",   &[("Passive", 1)]),
     ];
-    for profile in [Config::default(), linux()] {
+    for profile in both_profiles() {
         for (bits, fast_open, syn, answer, counted) in &rows {
             let mut p = server(Config { tcp_fastopen: *bits, ..profile.clone() });
             let listener = p.listen_with(ListenOptions { fast_open: *fast_open, ..ListenOptions::default() });

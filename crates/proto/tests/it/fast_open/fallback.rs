@@ -111,7 +111,7 @@ fn the_fallback_is_no_congestion_loss() {
 /// The first SYN-ACK was lost or slow: the data had been accepted all the same.
 #[test]
 fn a_late_acceptance_is_an_acceptance() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let (mut p, id) = asked(config, Some(400));
         expect_plain(&mut p, Duration::from_secs(1));
         p.send("SA 0 ack 28 <mss 1460>");
@@ -147,7 +147,7 @@ fn a_data_less_syn_lost() {
 
 #[test]
 fn a_late_cookie_is_cached() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = Peer::new(config);
         let id = p.connect(auto(b"hello"));
         p.expect("S 0");
@@ -185,7 +185,7 @@ fn too_big(p: &mut Peer, quote: &[u8], mtu: u32) {
 
 #[test]
 fn fragmentation_needed_brings_the_plain_syn_at_once() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = client(config);
         let id = p.connect(ConnectOptions {
             fast_open: FastOpen::Auto,
@@ -272,7 +272,7 @@ fn a_reset_after_the_fallback_is_final() {
 /// The answer overtook the lost SYN-ACK: in SYN-SENT it is thrown away.
 #[test]
 fn data_without_a_syn_is_ignored_in_syn_sent() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let (mut p, id) = asked(config, Some(40));
         p.send("PA 1:11 ack 28");
         p.expect_nothing();

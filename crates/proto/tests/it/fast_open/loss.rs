@@ -3,6 +3,7 @@
 
 use super::exchange::*;
 use super::*;
+use crate::simulation::Random;
 
 /// Packets that may be lost, from the first of the exchange on.
 const PACKETS: u32 = 10;
@@ -189,26 +190,20 @@ fn wild(case: &Case, seed: u64) {
     } else {
         pair((case.client)(), (case.server)())
     };
-    let mut random = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random(seed);
     let mut seen = 0;
     pair.copies = Box::new(move |_| {
-        let mut below = |n: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random % n
-        };
         seen += 1;
         if seen > WILD {
             return vec![Duration::ZERO];
         }
-        let mut late = match below(4) {
+        let mut late = match random.below(4) {
             0 => vec![],
-            1 => vec![Duration::from_millis(below(3000))],
+            1 => vec![Duration::from_millis(random.below(3000))],
             _ => vec![Duration::ZERO],
         };
-        if below(4) == 0 {
-            late.push(Duration::from_millis(below(30_000)));
+        if random.below(4) == 0 {
+            late.push(Duration::from_millis(random.below(30_000)));
         }
         late
     });

@@ -67,7 +67,7 @@ fn requests_and_stale_cookies_over_the_limit() {
 
 #[test]
 fn the_final_ack_frees_the_slot() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let (mut p, listener) = filled(config, 1);
         p.send("A 11 ack 1");
         assert_eq!(pending(&p, listener), 0);
@@ -77,7 +77,7 @@ fn the_final_ack_frees_the_slot() {
 
 #[test]
 fn a_reset_before_accept_frees_the_slot_at_once() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let (mut p, listener) = filled(config, 1);
         p.send("R 11");
         assert_eq!(pending(&p, listener), 0);
@@ -112,7 +112,7 @@ fn a_reset_after_accept_keeps_the_slot_for_sixty_seconds() {
 
 #[test]
 fn the_application_may_end_a_child_and_free_its_slot() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let (mut p, listener) = filled(config, 1);
         let id = p.accept(listener);
         p.stack.abort(p.now, id);
@@ -149,7 +149,7 @@ fn a_full_syn_queue() {
 
 #[test]
 fn a_full_accept_queue_drops_the_syn() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = server(config);
         let options = ListenOptions { backlog: 1, synack_hold: Some(Duration::ZERO), ..qlen(100) };
         let listener = p.listen_with(options);

@@ -45,7 +45,7 @@ fn linux_delivers_a_replay_twice_and_the_guard_does_not() {
 
 #[test]
 fn a_copy_before_the_final_ack_is_not_delivered_twice() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = server(config);
         let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
         pay(&mut p);
@@ -61,7 +61,7 @@ fn a_copy_before_the_final_ack_is_not_delivered_twice() {
 
 #[test]
 fn a_copy_after_the_final_ack_is_challenged() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = server(config);
         let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
         pay(&mut p);
@@ -77,7 +77,7 @@ fn a_copy_after_the_final_ack_is_challenged() {
 /// The server closed first: TIME-WAIT answers, nothing is delivered, in either profile.
 #[test]
 fn a_copy_in_time_wait_is_acknowledged_only() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = server(config);
         let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
         pay(&mut p);
@@ -121,7 +121,7 @@ fn a_syn_overtaken_by_its_own_fallback() {
 /// connection.
 #[test]
 fn a_syn_overtaken_by_its_own_fallback_meets_time_wait() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = server(Config { tcp_timestamps: 0, ..config });
         let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
         p.send("S 0 <mss 1000,TS 20 0>");
@@ -165,7 +165,7 @@ fn ordinary_connections_leave_the_guard_room() {
 /// A client's port is used again, with a number beyond the old ones: TIME-WAIT gives way, and the new request is taken at once.
 #[test]
 fn a_new_request_from_time_wait_is_fresh() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = server(config);
         let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
         pay(&mut p);

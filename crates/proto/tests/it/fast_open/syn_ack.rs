@@ -133,9 +133,7 @@ fn the_new_cookie_and_mss_replace_the_old() {
         ("01020304", NotAcknowledged::StaleCookie),
         ("0102030405060708090a0b0c0d0e0f10", NotAcknowledged::StaleCookie),
     ];
-    for (config, (cookie, why)) in
-        [Config::default(), linux()].into_iter().flat_map(|c| WHY.map(|row| (c.clone(), row)))
-    {
+    for (config, (cookie, why)) in both_profiles().into_iter().flat_map(|c| WHY.map(|row| (c.clone(), row))) {
         let (mut p, id) = asked(config);
         p.send(&format!("SA 0 ack 1 <mss 1200,FO {cookie}>"));
         p.expect("PA 1:28 ack 1");
@@ -161,7 +159,7 @@ fn a_new_cookie_may_come_with_acceptance() {
 
 #[test]
 fn a_request_granted_and_refused() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         for cookie in ["01020304", "010203040506", "0102030405060708", "0102030405060708090a0b0c0d0e0f10"] {
             let mut p = Peer::new(config.clone());
             let id = p.connect(auto(b"hello"));
@@ -234,7 +232,7 @@ fn data_on_the_syn_ack_is_read_and_acknowledged_at_once() {
 /// Also in answer to a request: RFC 7413 does not forbid it, Linux takes it.
 #[test]
 fn data_on_the_syn_ack_of_a_first_visit() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = Peer::new(config);
         let id = p.connect(ConnectOptions { fast_open: FastOpen::Auto, ..ConnectOptions::default() });
         p.expect("S 0");
@@ -278,7 +276,7 @@ fn an_application_that_does_not_close_acknowledges_late() {
 /// RFC 9293 allows the data; whoever sent a plain SYN did not ask for it (measured: Linux acknowledges the SYN only).
 #[test]
 fn a_plain_syn_takes_neither_data_nor_fin_from_the_syn_ack() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = Peer::new(config);
         let id = p.connect(ConnectOptions::default());
         p.expect("S 0");
@@ -383,7 +381,7 @@ fn simultaneous_fast_open_acknowledges_the_syn_only() {
 fn data_less() {
     let options =
         || ConnectOptions { fast_open: FastOpen::Auto, data_less: true, ..ConnectOptions::default() };
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = client(config);
         let id = p.connect(options());
         p.expect(&format!("S 0 <mss 1460,sackOK,TS 0 0,wscale 7,FO {COOKIE}>"));

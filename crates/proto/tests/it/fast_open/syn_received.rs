@@ -106,7 +106,7 @@ fn a_copy_of_the_syn_does_not_move_the_timer() {
 /// Both come in one batch.
 #[test]
 fn a_reset_before_the_syn_ack_has_gone_leaves_nothing_to_send() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = server(config);
         let listener = p.listen_with(qlen(4));
         p.send(&format!("S 0:10 <mss 1000,sackOK,TS 9 0,wscale 7,FO {}>", cookie(&p)));
@@ -154,7 +154,7 @@ fn a_child_with_255_retries_ends_too() {
 #[test]
 fn a_reset_leaves_the_data_readable() {
     for accepted in [true, false] {
-        for config in [Config::default(), linux()] {
+        for config in both_profiles() {
             let mut p = server(config);
             let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(4) });
             p.send(&format!("S 0:10 <mss 1000,FO {}>", cookie(&p)));
@@ -190,7 +190,7 @@ fn icmp(p: &mut Peer, error: IcmpError, quote: &[u8]) {
 /// Linux: `fastopen && !fastopen->sk`: before `accept` the child ends, after it ICMP is a soft error.
 #[test]
 fn an_unreachable_client() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = server(config);
         let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(4) });
         p.send(&format!("S 0:10 <mss 1000,FO {}>", cookie(&p)));
@@ -237,7 +237,7 @@ fn closing_before_the_final_ack_sends_the_fin() {
 
 #[test]
 fn closing_the_listener_resets_what_was_not_accepted() {
-    for config in [Config::default(), linux()] {
+    for config in both_profiles() {
         let mut p = server(config);
         let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(4) });
         p.send(&format!("S 0:10 <mss 1000,FO {}>", cookie(&p)));
