@@ -1,9 +1,9 @@
 //! Two samples and the time between them: what a rule judges.
 use crate::finding::Evidence;
 use crate::limit::{Limit, Limits};
-use crate::sample::{Address, Sample, Socket};
+use crate::sample::{Address, Sample, Socket, state};
+use hashbrown::HashMap;
 use std::cell::OnceCell;
-use std::collections::HashMap;
 
 /// What a rule sees: the state now, and what has grown since.
 #[derive(Clone, Debug)]
@@ -12,21 +12,30 @@ pub struct Window<'a> {
     /// The later sample.
     pub now: &'a Sample,
     limits: &'a Limits,
-    /// Where each socket stands in the earlier sample; made when a rule first asks.
-    earlier: OnceCell<HashMap<Ends, usize>>,
+    /// The sockets of each state; made when a rule first asks, as what follows: there may be hundreds of thousands.
+    states: OnceCell<Vec<Vec<&'a Socket>>>,
+    /// Listeners of the earlier sample.
+    listeners: OnceCell<HashMap<Ends, &'a Socket>>,
+    /// All its sockets.
+    earlier: OnceCell<HashMap<Ends, &'a Socket>>,
 }
 
 type Ends = (Address, u16, Address, u16);
 
+/// The kernel's numbers of states, and a place for those that it has not yet.
+const STATES: usize = 14;
+
 impl<'a> Window<'a> {
     /// What happened between two samples.
     pub fn between(before: &'a Sample, now: &'a Sample) -> Window<'a> {
-        Window { before: Some(before), now, limits: Limits::USUAL, earlier: OnceCell::new() }
+        Window { before: Some(before), ..Window::since_boot(now) }
     }
 
     /// What happened since boot.
     pub fn since_boot(now: &'a Sample) -> Window<'a> {
-        Window { before: None, now, limits: Limits::USUAL, earlier: OnceCell::new() }
+        let limits = Limits::USUAL;
+        let (states, listeners, earlier) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Window { before: None, now, limits, states, listeners, earlier }
     }
 
     /// Judged by these thresholds.
@@ -63,10 +72,32 @@ impl<'a> Window<'a> {
     /// A socket as it was in the earlier sample.
     pub fn earlier(&self, socket: &Socket) -> Option<&'a Socket> {
         let before = self.before?;
-        let places = self.earlier.get_or_init(|| {
-            before.sockets.iter().enumerate().map(|(place, socket)| (socket.key(), place)).collect()
+        let found = if socket.state == state::LISTEN {
+            let listeners = || before.listeners().map(|socket| (socket.key(), socket)).collect();
+            self.listeners.get_or_init(listeners).get(&socket.key())
+        } else {
+            let all = || before.sockets.iter().map(|socket| (socket.key(), socket)).collect();
+            self.earlier.get_or_init(all).get(&socket.key())
+        };
+        found.copied()
+    }
+
+    /// Every socket in a state, now.
+    pub fn in_state(&self, state: u8) -> impl Iterator<Item = &'a Socket> {
+        let states = self.states.get_or_init(|| {
+            let mut states = vec![Vec::new(); STATES];
+            for socket in &self.now.sockets {
+                states[usize::from(socket.state).min(STATES - 1)].push(socket);
+            }
+            states
         });
-        places.get(&socket.key()).and_then(|place| before.sockets.get(*place))
+        let of_state = states.get(usize::from(state)).map(Vec::as_slice).unwrap_or_default();
+        of_state.iter().copied()
+    }
+
+    /// Every listener, now.
+    pub fn listeners(&self) -> impl Iterator<Item = &'a Socket> {
+        self.in_state(state::LISTEN)
     }
 
     /// Does it hold for this socket, and did it in the earlier sample, if there is one?

@@ -130,7 +130,7 @@ pub(super) const RULES: &[Rule] = &[
         kernels: Kernels::ALL,
         confidence: Confidence::Certain,
         limits: &[],
-        judge: |window| match window.now.listeners().any(|listener| !listener.is_loopback()) {
+        judge: |window| match window.listeners().any(|listener| !listener.is_loopback()) {
             true => setting(window, COOKIES, Severity::Warning, |value| value == 0),
             false => Vec::new(),
         },
@@ -217,7 +217,7 @@ fn filling(window: &Window<'_>) -> Vec<Found> {
 fn clamped(window: &Window<'_>) -> Vec<Found> {
     let Some(somaxconn) = window.now.number(SOMAXCONN) else { return Vec::new() };
     let at_limit = |listener: &&Socket| i64::from(listener.send_queue) == somaxconn;
-    let judged = window.now.listeners().filter(at_limit).filter(|l| l.drops() > 0 || somaxconn < 4096);
+    let judged = window.listeners().filter(at_limit).filter(|l| l.drops() > 0 || somaxconn < 4096);
     judged
         .map(|listener| {
             let severity = if listener.drops() > 0 { Severity::Warning } else { Severity::Info };
@@ -239,7 +239,7 @@ fn syns_dropped(window: &Window<'_>) -> Vec<Found> {
     let (full, drops) = ("TcpExtTCPReqQFullDrop", "TcpExtListenDrops");
     let others = window.grown(drops).saturating_sub(window.grown("TcpExtListenOverflows"));
     let without_cookies = window.now.number(COOKIES) == Some(0) && others > 0;
-    let half_open = window.now.in_state(SYN_RECEIVED).count();
+    let half_open = window.in_state(SYN_RECEIVED).count();
     let evidence =
         vec![window.counted(full), window.counted(drops), window.shown("SYN-RECEIVED sockets", half_open)];
     let formula = format!(
@@ -277,12 +277,12 @@ const UNANSWERED: Limit = Limit { rule: "ACC-12", name: "unanswered", value: 50.
 
 fn half_open(window: &Window<'_>) -> Vec<Found> {
     let mut ports: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
-    for socket in window.now.in_state(SYN_RECEIVED) {
+    for socket in window.in_state(SYN_RECEIVED) {
         let (all, again) = ports.entry(socket.local_port).or_default();
         *all += 1;
         *again += u64::from(socket.retransmits >= 1);
     }
-    let backlog = |port| window.now.listeners().find(|l| l.local_port == port).map_or(0, |l| l.send_queue);
+    let backlog = |port| window.listeners().find(|l| l.local_port == port).map_or(0, |l| l.send_queue);
     let piled = ports.into_iter().filter_map(|(port, (all, again))| {
         let least = u64::from(backlog(port)).max(8) / 2;
         let share = super::percent(again, all);
@@ -314,7 +314,6 @@ fn ghosts(window: &Window<'_>) -> Vec<Found> {
 
 fn each_listener(window: &Window<'_>, severity: Severity, holds: impl Fn(&Socket) -> bool) -> Vec<Found> {
     window
-        .now
         .listeners()
         .filter(|listener| holds(listener))
         .map(|listener| of_listener(window, listener, severity))

@@ -173,7 +173,7 @@ fn idle(window: &Window<'_>) -> Vec<Found> {
                 && info.min_rtt > 20_000
         })
     };
-    let count = window.now.in_state(ESTABLISHED).filter(idle).count();
+    let count = window.in_state(ESTABLISHED).filter(idle).count();
     let on = window.now.number(NAME) == Some(1);
     let limit = window.limit(&IDLE);
     let evidence = vec![window.set(NAME), window.shown("connections idle for longer than their rto", count)];

@@ -140,7 +140,7 @@ pub(super) const RULES: &[Rule] = &[
         confidence: Confidence::Certain,
         limits: &[],
         judge: |window| {
-            let reached = window.now.listeners().any(|listener| !listener.is_loopback());
+            let reached = window.listeners().any(|listener| !listener.is_loopback());
             let server = setting(window, SWITCH, Severity::Critical, |value| value & 0x200 != 0 && reached);
             if server.is_empty() {
                 setting(window, SWITCH, Severity::Warning, |value| value & 4 != 0)

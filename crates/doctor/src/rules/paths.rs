@@ -107,7 +107,7 @@ fn gives_up_late(window: &Window<'_>) -> Vec<Found> {
     };
     let steady = window.now.number(linear).and_then(|value| u32::try_from(value).ok()).unwrap_or(0);
     let seconds = gives_up(tries, steady);
-    let waiting = window.now.in_state(SYN_SENT).filter(|socket| socket.retransmits >= 2);
+    let waiting = window.in_state(SYN_SENT).filter(|socket| socket.retransmits >= 2);
     let mut waiting: Vec<String> = waiting.map(|socket| socket.ends()).collect();
     let count = waiting.len();
     waiting.truncate(3);

@@ -4,7 +4,7 @@ use crate::finding::{Confidence, Scope, Severity};
 use crate::limit::Limit;
 use crate::sample::Source::{Counters, Settings, Sockets, Sockstat};
 use crate::sample::state::{CLOSE_WAIT, FIN_WAIT_1, FIN_WAIT_2, LISTEN, SYN_RECEIVED, TIME_WAIT};
-use crate::sample::{Address, Sample, Socket};
+use crate::sample::{Address, Socket};
 use crate::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -155,14 +155,13 @@ const PORTS_CRITICAL: Limit = Limit { rule: "ST-07", name: "critical", value: 95
 const ABORTS: Limit = Limit { rule: "ST-09", name: "share", value: 10.0, unit: "%" };
 
 fn leak(window: &Window<'_>) -> Vec<Found> {
-    let owned = |sample: &Sample| sample.in_state(CLOSE_WAIT).filter(|socket| socket.inode != 0).count();
-    let count = owned(window.now);
+    let count = window.in_state(CLOSE_WAIT).filter(|socket| socket.inode != 0).count();
     let (most, age) = (window.limit(&LEAKED), window.limit(&LEAK_AGE));
     let silent = |socket: &Socket| socket.info.map_or(0, |info| info.last_ack_recv);
     let oldest =
-        window.now.in_state(CLOSE_WAIT).filter(|socket| socket.inode != 0).map(silent).max().unwrap_or(0);
+        window.in_state(CLOSE_WAIT).filter(|socket| socket.inode != 0).map(silent).max().unwrap_or(0);
     let mut ports: BTreeMap<u16, u32> = BTreeMap::new();
-    window.now.in_state(CLOSE_WAIT).for_each(|socket| *ports.entry(socket.local_port).or_default() += 1);
+    window.in_state(CLOSE_WAIT).for_each(|socket| *ports.entry(socket.local_port).or_default() += 1);
     let severity =
         if count as f64 > window.limit(&LEAK_CRITICAL) { Severity::Critical } else { Severity::Warning };
     let mut evidence = vec![
@@ -174,7 +173,7 @@ fn leak(window: &Window<'_>) -> Vec<Found> {
         evidence.push(window.shown("most of them at", format!("port {port} ({count})")));
     }
     let mut owners: BTreeMap<(&str, u32), u32> = BTreeMap::new();
-    for owner in window.now.in_state(CLOSE_WAIT).filter_map(|socket| window.now.owners.get(&socket.inode)) {
+    for owner in window.in_state(CLOSE_WAIT).filter_map(|socket| window.now.owners.get(&socket.inode)) {
         *owners.entry((&owner.name, owner.pid)).or_default() += 1;
     }
     if let Some(((name, pid), count)) = owners.iter().max_by_key(|(_, count)| **count) {
@@ -189,11 +188,11 @@ fn leak(window: &Window<'_>) -> Vec<Found> {
 }
 
 fn gave_up(window: &Window<'_>) -> Vec<Found> {
-    let waiting = window.now.listeners().filter(|listener| listener.recv_queue > 0);
+    let waiting = window.listeners().filter(|listener| listener.recv_queue > 0);
     waiting
         .filter_map(|listener| {
             let gone = |socket: &&Socket| socket.inode == 0 && socket.local_port == listener.local_port;
-            let count = window.now.in_state(CLOSE_WAIT).filter(gone).count();
+            let count = window.in_state(CLOSE_WAIT).filter(gone).count();
             (count > 0).then(|| Found {
                 severity: Severity::Warning,
                 scope: Scope::Port(listener.local_port),
@@ -210,7 +209,7 @@ fn gave_up(window: &Window<'_>) -> Vec<Found> {
 
 fn held(window: &Window<'_>) -> Vec<Found> {
     let held = |socket: &&Socket| socket.inode == 0 && socket.probing;
-    let count = window.now.in_state(FIN_WAIT_1).filter(held).count();
+    let count = window.in_state(FIN_WAIT_1).filter(held).count();
     let evidence = vec![window.shown("FIN-WAIT-1 in persist, without a process", count)];
     let limit = window.limit(&HELD);
     found(count as f64 >= limit, Severity::Warning, evidence, format!("{count} >= {limit}"))
@@ -225,7 +224,7 @@ fn endless(window: &Window<'_>) -> Vec<Found> {
         let silent = socket.info.map_or(0, |info| info.last_ack_recv.min(info.last_data_recv));
         socket.inode != 0 && !socket.timed && f64::from(silent) >= age * 1000.0
     };
-    let count = window.now.in_state(FIN_WAIT_2).filter(endless).count();
+    let count = window.in_state(FIN_WAIT_2).filter(endless).count();
     let evidence = vec![window.shown("FIN-WAIT-2 that a process holds", count)];
     found(
         count as f64 > limit,
@@ -267,7 +266,6 @@ fn waiting(window: &Window<'_>) -> Vec<Found> {
     };
     let mut waiting: BTreeMap<(Address, Address, u16), u64> = BTreeMap::new();
     let clients = window
-        .now
         .in_state(TIME_WAIT)
         .filter(|socket| (low..=high).contains(&socket.local_port.into()) && !socket.peer.0.is_loopback());
     clients
@@ -290,7 +288,7 @@ fn waiting(window: &Window<'_>) -> Vec<Found> {
 fn ports(window: &Window<'_>) -> Vec<Found> {
     let range = |n| window.now.nth("net.ipv4.ip_local_port_range", n);
     let (Some(low), Some(high)) = (range(0), range(1)) else { return Vec::new() };
-    let listening: BTreeSet<u16> = window.now.listeners().map(|socket| socket.local_port).collect();
+    let listening: BTreeSet<u16> = window.listeners().map(|socket| socket.local_port).collect();
     let mut used: BTreeMap<(Address, Address, u16), (u64, u64)> = BTreeMap::new();
     for socket in &window.now.sockets {
         let is_client =

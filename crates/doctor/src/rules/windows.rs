@@ -131,7 +131,11 @@ pub(super) const RULES: &[Rule] = &[
         kernels: Kernels::ALL,
         confidence: Confidence::Likely,
         limits: &[],
-        judge: |window| connections(window, clamped),
+        judge: |window| {
+            let twice = |name: &str| window.now.number(name).map(|value| value * 2);
+            let most = (twice("net.core.wmem_max"), twice("net.core.rmem_max"));
+            connections(window, |_, socket| clamped(most, socket))
+        },
     },
 ];
 
@@ -139,7 +143,7 @@ type Judged = Option<(Severity, Vec<(String, String)>, String)>;
 
 /// Judges each established connection.
 pub(super) fn connections(window: &Window<'_>, judge: impl Fn(&Window<'_>, &Socket) -> Judged) -> Vec<Found> {
-    let found = window.now.in_state(ESTABLISHED).filter_map(|socket| {
+    let found = window.in_state(ESTABLISHED).filter_map(|socket| {
         let (severity, evidence, formula) = judge(window, socket)?;
         let evidence = evidence.into_iter().map(|(name, value)| window.shown(name, value)).collect();
         Some(Found { severity, scope: Scope::Socket(socket.ends()), evidence, formula, steps: Vec::new() })
@@ -205,11 +209,10 @@ fn small_send_buffer(window: &Window<'_>, socket: &Socket) -> Judged {
     })
 }
 
-fn clamped(window: &Window<'_>, socket: &Socket) -> Judged {
+fn clamped((sent_most, received_most): (Option<i64>, Option<i64>), socket: &Socket) -> Judged {
     let memory = socket.memory?;
-    let twice = |name: &str| window.now.number(name).map(|value| value * 2);
-    let sent = twice("net.core.wmem_max") == Some(i64::from(memory.sndbuf));
-    let received = twice("net.core.rmem_max") == Some(i64::from(memory.rcvbuf));
+    let sent = sent_most == Some(i64::from(memory.sndbuf));
+    let received = received_most == Some(i64::from(memory.rcvbuf));
     (sent || received).then(|| {
         let evidence = vec![
             ("sndbuf".to_owned(), format!("{} bytes", memory.sndbuf)),
@@ -224,9 +227,7 @@ fn slow_reader(window: &Window<'_>) -> Vec<Found> {
     let grown = window.grown(closed) + window.grown(wanted);
     let mut evidence = vec![window.counted(closed), window.counted(wanted)];
     let unread = |socket: &&Socket| socket.memory.is_some_and(|memory| socket.recv_queue > memory.rcvbuf / 4);
-    if let Some(socket) =
-        window.now.in_state(ESTABLISHED).filter(unread).max_by_key(|socket| socket.recv_queue)
-    {
+    if let Some(socket) = window.in_state(ESTABLISHED).filter(unread).max_by_key(|socket| socket.recv_queue) {
         evidence.push(window.shown(format!("Recv-Q of {}", socket.ends()), socket.recv_queue));
     }
     found(grown > 0, Severity::Warning, evidence, format!("zero windows +{grown} > 0"))

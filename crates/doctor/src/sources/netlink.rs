@@ -7,9 +7,10 @@ use netlink_sys::{Socket, SocketAddr};
 use std::io;
 
 /// Asks for everything there is and hands every answer to `each`.
-pub(super) fn dump<M>(protocol: isize, request: M, each: impl FnMut(M)) -> io::Result<()>
+pub(super) fn dump<M, A>(protocol: isize, request: M, each: impl FnMut(A)) -> io::Result<()>
 where
-    M: NetlinkSerializable + NetlinkDeserializable + Into<NetlinkPayload<M>>,
+    M: NetlinkSerializable + Into<NetlinkPayload<M>>,
+    A: NetlinkDeserializable,
 {
     ask(protocol, NLM_F_DUMP, request, each)
 }
@@ -24,9 +25,10 @@ where
     Ok(found)
 }
 
-fn ask<M>(protocol: isize, flags: u16, request: M, mut each: impl FnMut(M)) -> io::Result<()>
+fn ask<M, A>(protocol: isize, flags: u16, request: M, mut each: impl FnMut(A)) -> io::Result<()>
 where
-    M: NetlinkSerializable + NetlinkDeserializable + Into<NetlinkPayload<M>>,
+    M: NetlinkSerializable + Into<NetlinkPayload<M>>,
+    A: NetlinkDeserializable,
 {
     let socket = asked(protocol, flags, request)?;
     let mut buffer = Vec::with_capacity(BUFFER);
@@ -87,15 +89,16 @@ pub(super) mod tests {
 
     /// What the kernel answers to `request`, each datagram changed in a few places, cut or grown: `each` hears what can still be read of
     /// it, and nothing panics.
-    pub(in super::super) fn mutated<M>(protocol: isize, request: M, mut each: impl FnMut(M))
+    pub(in super::super) fn mutated<M, A>(protocol: isize, request: M, mut each: impl FnMut(A))
     where
-        M: NetlinkSerializable + NetlinkDeserializable + Into<NetlinkPayload<M>>,
+        M: NetlinkSerializable + Into<NetlinkPayload<M>>,
+        A: NetlinkDeserializable,
     {
         let socket = asked(protocol, NLM_F_DUMP, request).expect("netlink");
         let mut buffer = Vec::with_capacity(BUFFER);
         socket.recv(&mut buffer, 0).expect("an answer");
         let mut read = 0;
-        take(&buffer, &mut |_: M| read += 1).expect("the kernel's own");
+        take(&buffer, &mut |_: A| read += 1).expect("the kernel's own");
         assert!(read > 0, "nothing was answered");
         // A few messages are enough to change, and quicker.
         buffer.truncate(2000);

@@ -1,14 +1,19 @@
 //! Every TCP socket of this namespace, by inet_diag.
+//!
+//! A host may have hundreds of thousands: an answer becomes a [`Socket`] at once, by the crate's layouts but without its list of attributes,
+//! which takes memory for each. And the kernel goes through its tables once: the older of its two requests is for every family.
 use super::netlink::dump;
 use crate::sample::{Address, Info, Memory, Socket};
-use netlink_packet_sock_diag::SockDiagMessage;
-use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP};
-use netlink_packet_sock_diag::inet::nlas::{Nla, TcpInfo};
+use netlink_packet_core::{
+    DecodeError, NetlinkDeserializable, NetlinkHeader, NetlinkPayload, NetlinkSerializable, NlasIterator,
+    Parseable,
+};
+use netlink_packet_sock_diag::constants::{INET_DIAG_CONG, INET_DIAG_INFO, INET_DIAG_SKMEMINFO};
+use netlink_packet_sock_diag::inet::nlas::{MemInfo, TcpInfo};
 use netlink_packet_sock_diag::inet::{
-    ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags, Timer,
+    ExtensionFlags, InetResponseBuffer, InetResponseHeader, SocketIdBuffer, StateFlags, Timer,
 };
 use netlink_sys::protocols::NETLINK_SOCK_DIAG;
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -16,46 +21,102 @@ use std::sync::Arc;
 pub(super) fn read() -> io::Result<Vec<Socket>> {
     let mut sockets = Vec::new();
     let mut names = Names::default();
-    for (family, socket_id) in [(AF_INET, SocketId::new_v4()), (AF_INET6, SocketId::new_v6())] {
-        dump(NETLINK_SOCK_DIAG, request(family, socket_id), |answer| {
-            if let SockDiagMessage::InetResponse(response) = answer {
-                sockets.push(socket(&response, &mut names));
-            }
-        })?;
-    }
+    dump(NETLINK_SOCK_DIAG, EveryTcp, |answer: Answer| {
+        sockets.push(Socket { congestion: names.of(&answer.congestion), ..answer.socket });
+    })?;
     Ok(sockets)
 }
 
-fn request(family: u8, socket_id: SocketId) -> SockDiagMessage {
-    let extensions = ExtensionFlags::INFO | ExtensionFlags::SKMEMINFO | ExtensionFlags::CONG;
-    let states = StateFlags::all();
-    SockDiagMessage::InetRequest(InetRequest { family, protocol: IPPROTO_TCP, extensions, states, socket_id })
+/// `inet_diag_req` (include/uapi/linux/inet_diag.h): TCP in every state, of every family, with what rules look at.
+struct EveryTcp;
+
+/// TCPDIAG_GETSOCK.
+const EVERY_FAMILY: u16 = 18;
+/// Family, lengths of prefixes, extensions; identity; states; tables.
+const REQUEST_LEN: usize = 4 + size_of::<SocketIdBuffer>() + 4 + 4;
+
+impl NetlinkSerializable for EveryTcp {
+    fn message_type(&self) -> u16 {
+        EVERY_FAMILY
+    }
+
+    fn buffer_len(&self) -> usize {
+        REQUEST_LEN
+    }
+
+    fn serialize(&self, buffer: &mut [u8]) {
+        let extensions = ExtensionFlags::INFO | ExtensionFlags::SKMEMINFO | ExtensionFlags::CONG;
+        buffer.fill(0);
+        buffer[3] = extensions.bits();
+        buffer[REQUEST_LEN - 8..REQUEST_LEN - 4].copy_from_slice(&StateFlags::all().bits().to_ne_bytes());
+    }
 }
+
+impl From<EveryTcp> for NetlinkPayload<EveryTcp> {
+    fn from(request: EveryTcp) -> NetlinkPayload<EveryTcp> {
+        NetlinkPayload::InnerMessage(request)
+    }
+}
+
+/// TCP_CA_NAME_MAX (include/net/tcp.h): a name and the zeros behind it.
+type Name = [u8; 16];
 
 /// Names of congestion controls, each kept once.
 #[derive(Default)]
-struct Names(BTreeSet<Arc<str>>);
+struct Names(Vec<(Name, Arc<str>)>);
 
 impl Names {
-    fn of(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(name) {
+    fn of(&mut self, bytes: &Name) -> Arc<str> {
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| known == bytes) {
             return Arc::clone(known);
         }
-        let name: Arc<str> = name.into();
-        self.0.insert(Arc::clone(&name));
+        let len = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        let name: Arc<str> = String::from_utf8_lossy(&bytes[..len]).into();
+        self.0.push((*bytes, Arc::clone(&name)));
         name
     }
 }
 
-fn socket(response: &InetResponse, names: &mut Names) -> Socket {
-    let header = &response.header;
+/// A socket, but for the name of its congestion control.
+struct Answer {
+    socket: Socket,
+    congestion: Name,
+}
+
+impl NetlinkDeserializable for Answer {
+    type Error = DecodeError;
+
+    fn deserialize(_: &NetlinkHeader, payload: &[u8]) -> Result<Answer, DecodeError> {
+        let mut answer =
+            Answer { socket: headed(&InetResponseHeader::parse(payload)?), congestion: Name::default() };
+        let attributes = payload.get(size_of::<InetResponseBuffer>()..).unwrap_or_default();
+        for attribute in NlasIterator::new(attributes) {
+            let attribute = attribute?;
+            match attribute.kind() {
+                INET_DIAG_SKMEMINFO => {
+                    answer.socket.memory = Some(memory(&MemInfo::parse(attribute.value())?));
+                }
+                INET_DIAG_INFO => answer.socket.info = Some(used(&TcpInfo::parse(attribute.value())?)),
+                INET_DIAG_CONG => {
+                    let name = attribute.value();
+                    let len = name.len().min(answer.congestion.len());
+                    answer.congestion[..len].copy_from_slice(&name[..len]);
+                }
+                _ => {}
+            }
+        }
+        Ok(answer)
+    }
+}
+
+fn headed(header: &InetResponseHeader) -> Socket {
     let id = &header.socket_id;
     let (retransmits, expires) = match &header.timer {
         Some(Timer::Retransmit(expires, times)) => (*times, milliseconds(*expires)),
         Some(Timer::KeepAlive(expires) | Timer::Probe(expires)) => (0, milliseconds(*expires)),
         Some(Timer::TimeWait) | None => (0, 0),
     };
-    let mut socket = Socket {
+    Socket {
         state: header.state,
         local: Address(id.source_address.to_canonical()),
         local_port: id.source_port,
@@ -71,28 +132,21 @@ fn socket(response: &InetResponse, names: &mut Names) -> Socket {
         retransmits,
         expires,
         ..Socket::default()
-    };
-    for attribute in &response.nlas {
-        match attribute {
-            Nla::MemInfo(memory) => {
-                socket.memory = Some(Memory {
-                    rcvbuf: memory.receive_queue_max,
-                    sndbuf: memory.send_queue_max,
-                    rmem_alloc: memory.receive_queue,
-                    wmem_queued: memory.send_queue,
-                    wmem_alloc: memory.bottom_send_queues,
-                    fwd_alloc: memory.cache,
-                    optmem: memory.options,
-                    backlog: memory.backlog_queue_length,
-                    drops: memory.drops,
-                });
-            }
-            Nla::TcpInfo(info) => socket.info = Some(used(info)),
-            Nla::Congestion(name) => socket.congestion = names.of(name),
-            _ => {}
-        }
     }
-    socket
+}
+
+fn memory(memory: &MemInfo) -> Memory {
+    Memory {
+        rcvbuf: memory.receive_queue_max,
+        sndbuf: memory.send_queue_max,
+        rmem_alloc: memory.receive_queue,
+        wmem_queued: memory.send_queue,
+        wmem_alloc: memory.bottom_send_queues,
+        fwd_alloc: memory.cache,
+        optmem: memory.options,
+        backlog: memory.backlog_queue_length,
+        drops: memory.drops,
+    }
 }
 
 fn milliseconds(time: std::time::Duration) -> u32 {
@@ -165,10 +219,8 @@ mod tests {
     fn mutated_sockets_do_not_panic() {
         let _there = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
         let mut names = Names::default();
-        mutated(NETLINK_SOCK_DIAG, request(AF_INET, SocketId::new_v4()), |answer| {
-            if let SockDiagMessage::InetResponse(response) = answer {
-                socket(&response, &mut names);
-            }
+        mutated(NETLINK_SOCK_DIAG, EveryTcp, |answer: Answer| {
+            names.of(&answer.congestion);
         });
     }
 }
