@@ -25,7 +25,8 @@ pub fn config(connections: usize) -> Result<Config, Failure> {
         return Err(format!("at most {CONNECTIONS_MAX} connections").into());
     }
     let ours = Config::default();
-    Ok(Config { max_connections: (connections as u32).max(ours.max_connections), ..ours })
+    let most = (connections as u32).max(ours.max_connections);
+    Ok(ours.max_connections(most))
 }
 
 /// Who asks.

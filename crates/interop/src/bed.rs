@@ -26,7 +26,7 @@ impl Maker {
     fn config(self) -> Option<Config> {
         match self {
             Maker::Kernel => None,
-            Maker::OursAsLinux => Some(Config { tcp_fastopen: 0x3, ..Config::linux() }),
+            Maker::OursAsLinux => Some(Config::linux().tcp_fastopen(0x3)),
             Maker::Ours => Some(Config::default()),
         }
     }

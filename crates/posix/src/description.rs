@@ -315,7 +315,7 @@ mod tests {
         assert!(matches!(&description.device, DeviceName::Tun(name) if name == "tun7"));
         assert_eq!(description.addresses.len(), 2);
         assert_eq!((description.config.tcp_fastopen, description.mtu), (0x403, Some(1400)));
-        assert_eq!(Config { tcp_fastopen: 0x403, tcp_syncookies: 2, ..Config::linux() }, description.config);
+        assert_eq!(Config::linux().tcp_fastopen(0x403).tcp_syncookies(2), description.config);
         assert_eq!((description.first_descriptor, description.linger), (3, Duration::ZERO));
     }
 

@@ -25,12 +25,34 @@ macro_rules! settings {
     ($( $(#[$doc:meta])* $field:ident : $type:ty = $name:literal, ours $ours:expr, linux $linux:expr, range $range:pat, )+) => {
         /// Settings of a stack, read whenever they matter (a change is felt by the next packet) unless a row says otherwise.
         ///
-        /// Any release may add rows: change those you mean by name ([`set`](Config::set)), or write the others as `..Config::default()`.
+        /// Any release may add rows, so a configuration is made from one of the profiles: each row has a method of its name, and
+        /// [`set`](Config::set) takes rows by the names of the table.
+        ///
+        /// ```
+        /// use firstbyte_proto::Config;
+        ///
+        /// let mut config = Config::linux().tcp_fastopen(0x3).replay_guard(true);
+        /// config.set("net.ipv4.tcp_ecn", "1").unwrap();
+        /// assert_eq!((config.tcp_fastopen, config.replay_guard, config.tcp_ecn), (0x3, true, 1));
+        /// ```
         #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
         pub struct Config { $( $(#[$doc])* pub $field: $type, )+ }
 
         impl Default for Config {
             fn default() -> Config { Config { $($field: $ours,)+ } }
+        }
+
+        /// A method per row. Values are checked when a stack begins with them, or by [`check`](Config::check).
+        impl Config {
+            $(
+                #[doc = concat!("The same configuration with another value of `", $name, "`.")]
+                #[must_use]
+                pub fn $field(mut self, value: $type) -> Config {
+                    self.$field = value;
+                    self
+                }
+            )+
         }
 
         impl Config {

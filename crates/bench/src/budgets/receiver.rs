@@ -13,7 +13,7 @@ const COUNTED: usize = 2000;
 const LOOSE: (usize, usize) = (400, 1536);
 
 fn connected(config: Config) -> Result<Peer, Failure> {
-    let config = Config { tcp_rmem: [4096, BUFFER, 2 * BUFFER], ..config };
+    let config = config.tcp_rmem([4096, BUFFER, 2 * BUFFER]);
     let socket = SocketOptions { recv_buffer: Some(BUFFER), ..SocketOptions::default() };
     let listen = ListenOptions { socket, ..ListenOptions::default() };
     Peer::connected(config, listen, (1460, 0, 10))

@@ -24,7 +24,7 @@ const BURST: usize = 65_535 - 100;
 fn in_flight(config: Config, segments: u32, burst: usize) -> Result<Peer, Failure> {
     let bytes = segments * u32::from(MSS);
     let buffer = BUFFER_PER_BYTE * bytes;
-    let config = Config { tcp_wmem: [4096, buffer, buffer], ..config };
+    let config = config.tcp_wmem([4096, buffer, buffer]);
     let socket = SocketOptions { nodelay: true, send_buffer: Some(buffer), ..SocketOptions::default() };
     let listen = ListenOptions { socket, ..ListenOptions::default() };
     let mut peer = Peer::connected(config, listen, (MSS, burst, segments.min(CWND_MOST)))?;

@@ -106,7 +106,7 @@ pub fn run(options: &Options) -> Outcome {
 fn config(exchanges: u64) -> Config {
     let ours = Config::default();
     let guard = u32::try_from(exchanges).unwrap_or(u32::MAX).max(ours.replay_guard_entries);
-    Config { time_wait: TIME_WAIT, replay_guard_entries: guard, ..ours }
+    ours.time_wait(TIME_WAIT).replay_guard_entries(guard)
 }
 
 fn exchange(

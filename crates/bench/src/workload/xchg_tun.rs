@@ -98,7 +98,7 @@ pub fn run(options: &Options) -> Outcome {
 fn config(exchanges: u64) -> Config {
     let ours = Config::default();
     let guard = u32::try_from(exchanges).unwrap_or(u32::MAX).max(ours.replay_guard_entries);
-    Config { replay_guard_entries: guard, ..ours }
+    ours.replay_guard_entries(guard)
 }
 
 /// From the first answer to the last.

@@ -182,7 +182,7 @@ mod tests {
     /// The sentence names the settings, and nothing panics.
     #[test]
     fn settings_with_which_tcp_cannot_work_are_an_error() {
-        let config = Config { vegas_alpha: 4, vegas_beta: 3, ..Config::default() };
+        let config = Config::default().vegas_alpha(4).vegas_beta(3);
         let (device, _other) = device::memory::pair(ETHERNET);
         let error = Net::builder().device(device).address("10.0.0.1/24").config(config).start().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);

@@ -1,6 +1,6 @@
 //! An HTTP library that knows nothing of Fast Open, on both sides.
 use crate::pair::{Pair, SERVER, Segment, bounded, patient};
-use firstbyte::{Config, Outcome, TcpListener, TcpStream};
+use firstbyte::{Outcome, TcpListener, TcpStream};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
@@ -48,7 +48,7 @@ fn summary(log: &[Segment]) -> Vec<(bool, &str, bool)> {
 async fn a_repeat_visit_with_hyper_takes_four_packets() {
     bounded(async {
         // However long the programs take: nothing is owed to anybody but with what they send.
-        let config = Config { delayed_ack: Duration::from_secs(60), ..patient() };
+        let config = patient().delayed_ack(Duration::from_secs(60));
         let pair = Pair::with(config.clone(), config);
         serve(pair.listen().await);
         assert_eq!(get(&pair).await, "hello");

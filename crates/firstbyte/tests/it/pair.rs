@@ -140,21 +140,19 @@ impl Pair {
     }
 }
 
-/// Settings under which nothing goes again, and nothing goes early, because the machine is busy: whatever waits for a peer or a program
+/// Settings under which nothing is retransmitted, and nothing goes early, because the machine is busy: whatever waits for a peer or a program
 /// waits longer than any test lasts. Only acknowledgements are delayed as ever.
 pub(crate) fn patient() -> Config {
     let forever = Duration::from_secs(60);
-    Config {
-        rto_initial: forever,
-        tcp_rto_min_us: 60_000_000,
-        tcp_early_retrans: 0,
-        fast_fallback: false,
-        synack_hold: forever,
+    Config::default()
+        .rto_initial(forever)
+        .tcp_rto_min_us(60_000_000)
+        .tcp_early_retrans(0)
+        .fast_fallback(false)
+        .synack_hold(forever)
         // A remembered round trip of microseconds would shorten the hold to its quarter.
-        tcp_no_metrics_save: true,
-        path_rtt_at_once: false,
-        ..Config::default()
-    }
+        .tcp_no_metrics_save(true)
+        .path_rtt_at_once(false)
 }
 
 /// Lets every other task run until none has anything to do, as far as that shows in a thousand rounds. For tests on one thread.

@@ -76,7 +76,7 @@ fn reply_behind_the_syn_ack_as_linux() {
         return;
     }
     interop::undisturbed(|| {
-        let (host, ours) = kernel_and_ours(Config { tcp_fastopen: 0x3, ..Config::linux() });
+        let (host, ours) = kernel_and_ours(Config::linux().tcp_fastopen(0x3));
         start_responder(&ours, IpVersion::V4);
         fetch(&host, IpVersion::V4, &["--tcp-fastopen"], "first");
         let repeat = fetch(&host, IpVersion::V4, &["--tcp-fastopen"], "repeat");

@@ -29,8 +29,8 @@ impl Profile {
     /// The settings, with Fast Open enabled for clients and servers.
     pub fn config(self) -> Config {
         match self {
-            Profile::Firstbyte => Config { tcp_fastopen: 0x3, ..Config::default() },
-            Profile::Linux => Config { tcp_fastopen: 0x3, ..Config::linux() },
+            Profile::Firstbyte => Config::default().tcp_fastopen(0x3),
+            Profile::Linux => Config::linux().tcp_fastopen(0x3),
         }
     }
 

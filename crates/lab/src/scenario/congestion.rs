@@ -8,7 +8,7 @@ use crate::middlebox::Direction;
 use crate::network::{Profile, Route};
 use crate::report::{Align, Chart, Finding, Page, Recording, Report, Table};
 use core::time::Duration;
-use proto::{Config, CongestionControl, Instant, Traced};
+use proto::{CongestionControl, Instant, Traced};
 use qdisc::{Limit, LinkConfig, Loss, Probability};
 use serde_json::json;
 
@@ -139,7 +139,7 @@ pub fn run(params: &Params) -> Results {
 fn download(params: &Params, run: usize, algorithm: CongestionControl) -> Download {
     let program = answering(None, REQUEST, params.len);
     let mut plan = PairPlan::new(params.seed, run, Profile::Firstbyte, program, params.route());
-    plan.server.config = Config { tcp_congestion_control: algorithm, ..plan.server.config };
+    plan.server.config = plan.server.config.tcp_congestion_control(algorithm);
     let mut pair = Pair::new(plan);
     let exchange = pair.visit(visit(Opening::ConnectThenWrite, REQUEST, params.len));
     let (begun, run) = (exchange.started_at, pair.finish());

@@ -180,7 +180,7 @@ fn config(params: &Params) -> Config {
     ] {
         config.set(name, value).expect("a setting of ours");
     }
-    Config { tcp_congestion_control: params.algorithm, ..config }
+    config.tcp_congestion_control(params.algorithm)
 }
 
 /// A number of segments: whole if it is.

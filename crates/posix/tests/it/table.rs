@@ -172,7 +172,7 @@ impl Ours {
     fn new() -> Ours {
         let loopback = Capabilities { mtu: 65_535, gso_max_size: 0, tx_checksum: false };
         // The one algorithm that every kernel lets every namespace choose.
-        let config = Config { tcp_congestion_control: CongestionControl::Reno, ..Config::linux() };
+        let config = Config::linux().tcp_congestion_control(CongestionControl::Reno);
         let mut stack = Stack::new(config, loopback, [7; 32]);
         stack.set_device_name("lo");
         stack.add_address("127.0.0.1".parse().unwrap(), 8);

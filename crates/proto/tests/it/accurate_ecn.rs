@@ -12,12 +12,12 @@ use std::rc::Rc;
 use wire::{Ecn, Flags};
 
 fn with_ecn(mode: u32) -> Config {
-    Config { tcp_ecn: mode, tcp_congestion_control: CongestionControl::Reno, ..Config::default() }
+    Config::default().tcp_ecn(mode).tcp_congestion_control(CongestionControl::Reno)
 }
 
 /// As Linux, without timestamps: segments are as long as they look.
 fn as_linux() -> Config {
-    Config { tcp_ecn: 3, tcp_timestamps: 0, ..Config::linux() }
+    Config::linux().tcp_ecn(3).tcp_timestamps(0)
 }
 
 /// A copy of the packet with another ECN codepoint.
@@ -267,7 +267,7 @@ fn a_syn_that_arrives_as_something_else_ends_sending_ect() {
         (false, Ecn::NotEct, Ecn::Ect0),
         (false, Ecn::Ce, Ecn::NotEct),
     ] {
-        let mut p = Peer::new(Config { accurate_ecn_checks_syn_ack: checks, ..with_ecn(3) });
+        let mut p = Peer::new(with_ecn(3).accurate_ecn_checks_syn_ack(checks));
         let id = p.connect(ConnectOptions::default());
         p.expect("SEWe 0");
         p.send_as(arrived, "SAe 0 ack 1 win 65535 <mss 1000>");
@@ -283,7 +283,7 @@ fn a_syn_that_arrives_as_something_else_ends_sending_ect() {
 #[test]
 fn marks_are_counted_to_the_end_or_until_a_close() {
     for (always, counted) in [(true, 2), (false, 1)] {
-        let (mut p, id) = established(Config { accurate_ecn_counts_always: always, ..with_ecn(3) });
+        let (mut p, id) = established(with_ecn(3).accurate_ecn_counts_always(always));
         p.send_as(Ecn::Ce, "AEe 1:11 ack 1 win 65535");
         p.expect("AWe 1 ack 11");
         p.stack.shutdown(p.now, id).unwrap();
@@ -298,7 +298,7 @@ fn marks_are_counted_to_the_end_or_until_a_close() {
 fn codes_that_nobody_asked_for() {
     for (believed, ecn) in [(false, [false, false]), (true, [true, true])] {
         for (answer, ecn) in ["SAW", "SAEe"].into_iter().zip(ecn) {
-            let mut p = Peer::new(Config { accurate_ecn_unasked: believed, ..with_ecn(1) });
+            let mut p = Peer::new(with_ecn(1).accurate_ecn_unasked(believed));
             let id = p.connect(ConnectOptions::default());
             p.expect("SEW 0");
             p.send(&format!("{answer} 0 ack 1 win 65535 <mss 1000>"));
@@ -328,7 +328,7 @@ fn a_wrap_of_the_flags_is_told_by_bytes() {
 #[test]
 fn the_beacon_sends_options_now_and_then() {
     for (beacon, options) in [(3, 5), (1, 2), (0, 0)] {
-        let config = Config { tcp_ecn_option: 1, tcp_ecn_option_beacon: beacon, ..as_linux() };
+        let config = as_linux().tcp_ecn_option(1).tcp_ecn_option_beacon(beacon);
         let (mut p, id) = established(config);
         let mut told = 0;
         for at in 0..44 {

@@ -42,7 +42,7 @@ fn a_slow_path_gets_small_bursts() {
     assert_eq!(sizes(set("min_tso_segs", "4"), 100), [4000, 4000, 2000]);
     assert_eq!(sizes(set("pacing_ss_ratio", "1000"), 20), [4000, 4000, 2000], "5 MB/s in 2⁻¹⁰ s: 4882 bytes");
     // No longer in slow start, as far as anybody knows: 120 % are too few, 1000 % as above.
-    let known = |config: Config| Config { initial_ssthresh: 10, ..config };
+    let known = |config: Config| config.initial_ssthresh(10);
     assert_eq!(sizes(known(set("pacing_ss_ratio", "1000")), 20), [2000; 5]);
     assert_eq!(sizes(known(set("pacing_ca_ratio", "1000")), 20), [4000, 4000, 2000]);
     // Four halvings of 64 KiB by 2 ms: 8 segments at least; and 20000 bytes in 2 ms are 9765 in 2⁻¹⁰ s.
@@ -147,7 +147,7 @@ fn the_end_of_the_stream_does_not_wait() {
 /// Linux's `tcp_cwnd_test`, and the PSH of its `__tcp_transmit_skb`: two bursts are in flight, and the end of each is pushed.
 #[test]
 fn half_of_the_window_makes_a_burst_and_bursts_are_pushed() {
-    let habits = Config { half_window_bursts: true, push_bursts: true, ..set("min_tso_segs", "10") };
+    let habits = set("min_tso_segs", "10").half_window_bursts(true).push_bursts(true);
     let (mut p, id) = established(habits.clone(), 100);
     p.write(id, &pattern(1, 26_000));
     assert_eq!(bursts(&mut p), [5000, 5000]);
@@ -167,7 +167,7 @@ fn half_of_the_window_makes_a_burst_and_bursts_are_pushed() {
 fn a_lost_burst_goes_again_as_a_burst() {
     for (together, expected) in [(true, vec![1000, 2000]), (false, vec![1000, 1000, 1000])] {
         let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
-        let mut p = Peer::with(Config { resend_bursts: together, ..Config::default() }, device);
+        let mut p = Peer::with(Config::default().resend_bursts(together), device);
         let listener = p.listen();
         p.send("S 0 win 65535 <mss 1000,sackOK>");
         p.expect("SA 0 ack 1");

@@ -185,7 +185,7 @@ fn text_behind_a_fin_is_not_taken() {
 #[test]
 fn what_was_written_is_delivered_after_close() {
     let socket = SocketOptions { congestion: Some(CongestionControl::Reno), ..Default::default() };
-    let (mut p, id) = established_with(Config { abc_limit: 2, ..Config::default() }, socket);
+    let (mut p, id) = established_with(Config::default().abc_limit(2), socket);
     p.write(id, &pattern(1, 25_000));
     p.close(id);
     assert_eq!(p.sent_now().len(), 10);
@@ -545,7 +545,7 @@ fn linger_has_nothing_to_say_when_everything_was_delivered_before() {
 }
 
 fn without_timestamps() -> Config {
-    Config { tcp_timestamps: 0, ..Config::linux() }
+    Config::linux().tcp_timestamps(0)
 }
 
 fn established_with_sack() -> (Peer, ConnId) {

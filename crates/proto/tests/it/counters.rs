@@ -250,8 +250,8 @@ fn a_recovery_that_fails_counts_by_its_kind() {
         ];
         counts.into_iter().map(|(name, _)| name).filter(|name| kinds.contains(name)).collect::<Vec<_>>()
     };
-    let no_probe = || Config { tcp_early_retrans: 0, ..Config::default() };
-    let counting = || Config { tcp_recovery: 0, ..no_probe() };
+    let no_probe = || Config::default().tcp_early_retrans(0);
+    let counting = || no_probe().tcp_recovery(0);
     assert_eq!(failed(no_probe(), SACK, &[]), [""; 0]);
     assert_eq!(failed(counting(), SACK, &["A 1 ack 1 win 512 <sack 1001:2001>"]), ["TCPSackFailures"]);
     assert_eq!(failed(counting(), SACK, &["A 1 ack 1 win 512 <sack 1001:5001>"]), ["TCPSackRecoveryFail"]);
@@ -261,7 +261,7 @@ fn a_recovery_that_fails_counts_by_its_kind() {
 
 #[test]
 fn a_second_row_of_timeouts_before_the_first_is_repaired_is_a_loss_failure() {
-    let (mut p, id) = established(Config { tcp_early_retrans: 0, tcp_frto: 0, ..Config::default() }, SACK);
+    let (mut p, id) = established(Config::default().tcp_early_retrans(0).tcp_frto(0), SACK);
     p.write(id, &pattern(1, 10_000));
     p.expect_range(1..10001);
     p.expect_after(200, "A 1:1001 ack 1");

@@ -7,7 +7,7 @@ use proto::*;
 use wire::{Ecn, Flags};
 
 fn with_ecn(mode: u32) -> Config {
-    Config { tcp_ecn: mode, tcp_congestion_control: CongestionControl::Reno, ..Config::default() }
+    Config::default().tcp_ecn(mode).tcp_congestion_control(CongestionControl::Reno)
 }
 
 /// Passive open by a client that asks for ECN; segments of 1000 bytes.

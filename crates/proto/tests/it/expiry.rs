@@ -60,12 +60,8 @@ fn a_hundred_thousand_connections_time_out_a_few_at_a_time_in_the_order_of_their
 
 #[test]
 fn a_hundred_thousand_requests_time_out_a_few_at_a_time_in_the_order_of_their_deadlines() {
-    let mut stack = stack(Config {
-        tcp_syncookies: 0,
-        tcp_max_syn_backlog: 2 * MANY,
-        somaxconn: 2 * MANY,
-        ..Config::default()
-    });
+    let mut stack =
+        stack(Config::default().tcp_syncookies(0).tcp_max_syn_backlog(2 * MANY).somaxconn(2 * MANY));
     let mut now = Instant::ZERO + Duration::from_secs(1000);
     let options = ListenOptions { backlog: 2 * MANY, ..ListenOptions::default() };
     stack.listen(now, "10.0.0.2:80".parse().unwrap(), options).unwrap();

@@ -160,7 +160,7 @@ fn without_sack_half_a_flight_is_repaired_by_slow_start() {
     {
         let path = Path { bits_per_second, rtt_ms: 100, queue_percent, loss: 0.0 };
         for algorithm in [Reno, Cubic] {
-            let config = Config { tcp_sack: false, ..Config::default() };
+            let config = Config::default().tcp_sack(false);
             let rate = Bottleneck::with(path, &[algorithm], 1, &config).goodput(20_000)[0];
             assert!(rate >= least, "{algorithm:?}: {rate} of {bits_per_second} bit/s");
         }
@@ -172,7 +172,7 @@ fn without_sack_half_a_flight_is_repaired_by_slow_start() {
 #[test]
 fn losses_without_sack_may_be_marked() {
     for mark_without_sack in [false, true] {
-        let config = Config { tcp_sack: false, mark_without_sack, ..Config::default() };
+        let config = Config::default().tcp_sack(false).mark_without_sack(mark_without_sack);
         for algorithm in [Reno, Cubic] {
             let path = Path { queue_percent: 100, ..DSL };
             let rate = Bottleneck::with(path, &[algorithm], 1, &config).goodput(20_000)[0];

@@ -34,7 +34,7 @@ const OTHER_KEY: &str = "deadbeef-00000001-00000002-00000003";
 
 /// Linux's profile with client and server on, and with the window scale that our own profile has, so that one conversation shows both.
 fn linux() -> Config {
-    Config { tcp_fastopen: 0x3, tcp_rmem: [4096, 131_072, 6_291_456], ..Config::linux() }
+    Config::linux().tcp_fastopen(0x3).tcp_rmem([4096, 131_072, 6_291_456])
 }
 
 /// Our profile, and Linux's with Fast Open at both ends.

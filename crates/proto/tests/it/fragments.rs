@@ -68,7 +68,7 @@ fn the_packets_of_a_burst_have_a_number_each() {
 
 #[test]
 fn the_stack_may_let_all_packets_be_cut_but_not_where_a_socket_forbids_it() {
-    let config = || Config { ip_no_pmtu_disc: 1, ..Config::default() };
+    let config = || Config::default().ip_no_pmtu_disc(1);
     let cuts = |socket| {
         let (mut p, id) = established(config(), socket);
         p.write(id, &pattern(1, 1460));

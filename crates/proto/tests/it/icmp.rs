@@ -53,8 +53,7 @@ fn segments_that_the_path_takes_do_not_go_again() {
     for syn in ["S 0 win 65535 <mss 1000>", "S 0 win 65535 <mss 1000,sackOK>"] {
         for config in both_profiles() {
             let capabilities = Capabilities { mtu: 9000, gso_max_size: 0, tx_checksum: false };
-            let (mut p, id) =
-                established(Peer::with(Config { tcp_early_retrans: 0, ..config }, capabilities), syn);
+            let (mut p, id) = established(Peer::with(config.tcp_early_retrans(0), capabilities), syn);
             let packet = first_of(&mut p, id, 2500);
             p.expect("A 1001:2001 ack 1");
             p.expect("PA 2001:2501 ack 1");
@@ -90,7 +89,7 @@ fn the_next_connection_remembers_the_path_mtu() {
 /// Linux tells the peer no more than the path takes, and the plain SYN follows at once.
 #[test]
 fn the_mss_of_a_syn_may_follow_the_path() {
-    let mut p = Peer::new(Config { mss_of_path: true, ..Config::default() });
+    let mut p = Peer::new(Config::default().mss_of_path(true));
     p.local = "10.0.0.2:0".parse().unwrap();
     let options = || ConnectOptions {
         fast_open: FastOpen::NoCookie,
@@ -276,18 +275,18 @@ fn echo_requests_are_answered_within_the_limit() {
 /// What ICMP told of the path is forgotten while the window is less than a larger segment, and nothing is in flight: that one goes all the same.
 #[test]
 fn a_larger_segment_is_not_too_large_for_the_window() {
-    let by = |algorithm| Config { tcp_congestion_control: algorithm, ..Config::default() };
+    let by = |algorithm| Config::default().tcp_congestion_control(algorithm);
     let configs = [
         Config::default(),
         by(CongestionControl::Reno),
         by(CongestionControl::Vegas),
         by(CongestionControl::Bbr),
-        Config { count_segments: true, ..Config::default() },
+        Config::default().count_segments(true),
         Config::linux(),
     ];
     for (case, config) in configs.into_iter().enumerate() {
         let tcp_wmem = [4096, 262_144, 4_194_304];
-        let config = Config { tcp_retries2: 100, tcp_mtu_probing: 0, tcp_wmem, ..config };
+        let config = config.tcp_retries2(100).tcp_mtu_probing(0).tcp_wmem(tcp_wmem);
         let (mut p, id) = established(Peer::new(config), "S 0 win 65535 <mss 1460>");
         let packet = first_of(&mut p, id, 500);
         error_about(&mut p, &packet, IcmpError::PacketTooBig { mtu: 576 });

@@ -32,7 +32,7 @@ fn clients_one_after_another() {
     for (config, abort) in
         both_profiles().into_iter().flat_map(|config| [(config.clone(), false), (config, true)])
     {
-        let (mut p, listener) = server(Config { tcp_abort_on_overflow: abort, ..config }, 4);
+        let (mut p, listener) = server(config.tcp_abort_on_overflow(abort), 4);
         for number in 0..5 {
             half_open(&mut p, number);
             p.send("A 1 ack 1");
@@ -89,7 +89,7 @@ fn race(config: Config) -> (Peer, ListenerId) {
 #[test]
 fn a_race_leaves_two_half_open() {
     for admit_waiting in [false, true] {
-        let (mut p, listener) = race(Config { admit_waiting, ..Config::default() });
+        let (mut p, listener) = race(Config::default().admit_waiting(admit_waiting));
         p.expect_nothing();
         assert_eq!(p.sizes(), (3, 2, 0));
         assert_eq!((drops(&p, listener).accept_queue_full, drops(&p, listener).reset), (2, 0));
@@ -117,7 +117,7 @@ fn a_race_leaves_two_half_open() {
 #[test]
 fn abort_on_overflow_resets_the_losers_of_a_race() {
     for config in both_profiles() {
-        let (mut p, listener) = race(Config { tcp_abort_on_overflow: true, ..config });
+        let (mut p, listener) = race(config.tcp_abort_on_overflow(true));
         p.expect("R 1");
         p.expect("R 1");
         p.expect_nothing();
@@ -447,7 +447,7 @@ fn the_headers_of_a_syn_are_kept_for_who_asks() {
 fn who_closes_leaves_its_clients_to_those_who_share_the_port() {
     for migrates in [true, false] {
         let options = ListenOptions { backlog: 16, share_port: true, ..ListenOptions::default() };
-        let mut p = Peer::new(Config { tcp_migrate_req: migrates, ..Config::linux() });
+        let mut p = Peer::new(Config::linux().tcp_migrate_req(migrates));
         let listeners = [p.listen_with(options.clone()), p.listen_with(options)];
         for number in 0..16 {
             half_open(&mut p, number);
@@ -493,7 +493,7 @@ fn who_closes_leaves_its_clients_to_those_who_share_the_port() {
 /// A Fast Open child whose handshake is not complete goes along, and counts against the queue of who takes it.
 #[test]
 fn a_pending_fast_open_child_is_left_to_those_who_share_the_port() {
-    let config = Config { tcp_fastopen: 0x203, tcp_migrate_req: true, ..Config::linux() };
+    let config = Config::linux().tcp_fastopen(0x203).tcp_migrate_req(true);
     let mut p = Peer::new(config);
     let options = ListenOptions { fast_open: Some(5), share_port: true, ..ListenOptions::default() };
     let listeners = [p.listen_with(options.clone()), p.listen_with(options)];

@@ -20,7 +20,7 @@ fn established_with(config: Config) -> (Peer, ConnId) {
 
 /// With Reno: its windows are easy to tell.
 fn established() -> (Peer, ConnId) {
-    established_with(Config { tcp_congestion_control: CongestionControl::Reno, ..Config::default() })
+    established_with(Config::default().tcp_congestion_control(CongestionControl::Reno))
 }
 
 /// Sends the first ten segments.
@@ -30,8 +30,7 @@ fn ten_in_flight() -> (Peer, ConnId) {
 
 fn ten_in_flight_with(tcp_frto: u32) -> (Peer, ConnId) {
     let reno = CongestionControl::Reno;
-    let (mut p, id) =
-        established_with(Config { tcp_congestion_control: reno, tcp_frto, ..Config::default() });
+    let (mut p, id) = established_with(Config::default().tcp_congestion_control(reno).tcp_frto(tcp_frto));
     p.write(id, &pattern(1, 40_000));
     for number in 0..10 {
         p.expect(&format!("A {}:{} ack 1", 1 + number * 1000, 1001 + number * 1000));
@@ -85,7 +84,7 @@ fn rtt_and_rto_follow_rfc_6298() {
 
 #[test]
 fn the_timer_backs_off_and_gives_up_after_tcp_retries2() {
-    let mut config = Config { tcp_mtu_probing: 0, ..Config::default() };
+    let mut config = Config::default().tcp_mtu_probing(0);
     config.set("net.ipv4.tcp_retries2", "5").unwrap();
     let (mut p, id) = established_with(config);
     p.write(id, &pattern(1, 1000));

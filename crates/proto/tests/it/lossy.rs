@@ -10,15 +10,13 @@ const SEEDS: u64 = 150;
 const BYTES: usize = 300_000;
 
 fn config(random: &mut Random) -> Config {
-    Config {
-        tcp_timestamps: random.chance(70).into(),
-        tcp_sack: random.chance(85),
-        tcp_dsack: random.chance(80),
-        tcp_recovery: random.pick(&[0, 1, 1, 1, 3, 5]),
-        tcp_early_retrans: random.pick(&[0, 3, 3]),
-        tcp_frto: random.pick(&[0, 2, 2]),
-        ..Config::default()
-    }
+    Config::default()
+        .tcp_timestamps(random.chance(70).into())
+        .tcp_sack(random.chance(85))
+        .tcp_dsack(random.chance(80))
+        .tcp_recovery(random.pick(&[0, 1, 1, 1, 3, 5]))
+        .tcp_early_retrans(random.pick(&[0, 3, 3]))
+        .tcp_frto(random.pick(&[0, 2, 2]))
 }
 
 /// Sends [`BYTES`]; returns the sender's counters.

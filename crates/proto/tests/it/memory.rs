@@ -222,7 +222,7 @@ fn a_transfer_through_little_memory_ends_with_none() {
 #[test]
 fn without_memory_new_connections_are_refused_and_counted() {
     for refuses in [true, false] {
-        let mut p = Peer::new(Config { refuse_without_memory: refuses, ..with_mem("5 10 10") });
+        let mut p = Peer::new(with_mem("5 10 10").refuse_without_memory(refuses));
         let listener = p.listen();
         let id = p.establish(listener);
         for seq in (1..).step_by(1000).take_while(|seq| *seq < 60_000) {

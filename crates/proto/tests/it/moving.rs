@@ -22,7 +22,7 @@ const SYN: &str = "S 0 win 64240 <mss 1000,sackOK,TS 500 0,wscale 7>";
 /// peer is, and what was lost is retransmitted after a time-out.
 #[test]
 fn what_was_sent_and_what_was_not_goes_along() {
-    let mut p = Peer::new(Config { tcp_early_retrans: 0, ..Config::linux() });
+    let mut p = Peer::new(Config::linux().tcp_early_retrans(0));
     let listener = p.listen();
     let id = p.establish_with(listener, SYN);
     p.send("PA 1:101 ack 1 win 20 <TS 510 0>");
@@ -100,7 +100,7 @@ fn a_window_that_was_opened_before_is_told_behind() {
 /// acknowledges then.
 #[test]
 fn without_an_answer_a_time_out_repeats_what_was_sent() {
-    let mut p = Peer::new(Config { tcp_early_retrans: 0, ..Config::linux() });
+    let mut p = Peer::new(Config::linux().tcp_early_retrans(0));
     let listener = p.listen();
     let id = p.establish_with(listener, SYN);
     p.write(id, &pattern(1, 500));
@@ -183,12 +183,12 @@ fn moved(pair: &mut Pair, side: usize, id: ConnId) -> ConnId {
 /// Bytes both ways on a path that loses, reorders and duplicates, while either end moves again and again: each arrives once, in order.
 fn exchange(seed: u64) -> u64 {
     let mut random = Random(seed);
-    let mut config = || Config {
-        tcp_timestamps: random.chance(70).into(),
-        tcp_sack: random.chance(70),
-        tcp_window_scaling: random.chance(80),
-        tcp_congestion_control: random.pick(CongestionControl::ALL),
-        ..if random.chance(50) { Config::linux() } else { Config::default() }
+    let mut config = || {
+        if random.chance(50) { Config::linux() } else { Config::default() }
+            .tcp_timestamps(random.chance(70).into())
+            .tcp_sack(random.chance(70))
+            .tcp_window_scaling(random.chance(80))
+            .tcp_congestion_control(random.pick(CongestionControl::ALL))
     };
     let mut pair = Pair::new(config(), config(), 20);
     let (loss, reorder, duplicate) = (random.below(6), random.below(8), random.below(4));

@@ -8,13 +8,11 @@ use proto::*;
 use wire::IcmpError;
 
 fn config() -> Config {
-    Config {
-        tcp_mtu_probing: 2,
-        tcp_base_mss: 1000,
-        tcp_slow_start_after_idle: false,
-        tcp_congestion_control: CongestionControl::Reno,
-        ..Config::default()
-    }
+    Config::default()
+        .tcp_mtu_probing(2)
+        .tcp_base_mss(1000)
+        .tcp_slow_start_after_idle(false)
+        .tcp_congestion_control(CongestionControl::Reno)
 }
 
 /// Segments of 1000 bytes get through, of which twenty may be in flight; none is, and 10 000 bytes are acknowledged. RTT 100 ms.
@@ -131,7 +129,7 @@ fn a_path_that_says_no_to_a_probe_loses_it_alone() {
 /// With `tcp_probe_threshold` 400 one failure ends the search; `tcp_probe_interval` later another begins.
 #[test]
 fn the_search_is_repeated_after_an_interval() {
-    let config = Config { tcp_probe_threshold: 400, ..config() };
+    let config = config().tcp_probe_threshold(400);
     let (mut p, id) = searching(config, "S 0 win 65535 <mss 1460,sackOK>");
     p.write(id, &pattern(10_001, 7000));
     p.expect("A 10001:11231 ack 1");
@@ -155,7 +153,7 @@ fn the_search_is_repeated_after_an_interval() {
 /// there, and the size of segments then; `None`: it is not within two minutes.
 fn through_a_black_hole(probing: u32) -> Option<(u64, u16)> {
     const BYTES: usize = 1_000_000;
-    let config = Config { tcp_mtu_probing: probing, ..Config::default() };
+    let config = Config::default().tcp_mtu_probing(probing);
     let mut pair = Pair::new(config, Config::default(), 20);
     pair.filter = Box::new(|sent| sent.len <= 1200);
     let listener = pair.listen(0);

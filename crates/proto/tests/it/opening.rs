@@ -108,7 +108,9 @@ fn when_a_connect_fails() {
     ];
     for (tcp_syn_retries, tcp_syn_linear_timeouts, sent, failed) in rows {
         for profile in both_profiles() {
-            let mut p = Peer::new(Config { tcp_syn_retries, tcp_syn_linear_timeouts, ..profile });
+            let mut p = Peer::new(
+                profile.tcp_syn_retries(tcp_syn_retries).tcp_syn_linear_timeouts(tcp_syn_linear_timeouts),
+            );
             let id = p.connect(ConnectOptions::default());
             p.expect("S 0");
             let mut at = 0;
@@ -504,8 +506,7 @@ fn of_an_odd_range_by_parity_one_port_is_left_over() {
     assert_eq!(order(5, 2)[..4], [2, 4, 3, 1]);
     assert_eq!(order(5, 3)[..4], [3, 1, 2, 4]);
     assert_eq!((order(1, 0), order(1, 1)), (vec![0], vec![0]));
-    let mut p =
-        Peer::new(Config { port_low: 50_000, port_high: 50_004, ports_by_parity: true, ..Config::default() });
+    let mut p = Peer::new(Config::default().port_low(50_000).port_high(50_004).ports_by_parity(true));
     let mut open = || {
         let id = p.stack.connect(p.now, p.remote, ConnectOptions::default())?;
         Ok(p.stack.info(id).unwrap().local.port())
@@ -648,7 +649,7 @@ fn the_window_scale_is_the_one_that_the_syn_told() {
 #[test]
 fn closing_before_the_syn_is_answered() {
     for (config, delivers) in [(Config::default(), true), (Config::linux(), false)] {
-        let mut p = Peer::new(Config { tcp_timestamps: 0, ..config });
+        let mut p = Peer::new(config.tcp_timestamps(0));
         let first_bytes = pattern(1, 10).into();
         let id = p.connect(ConnectOptions { first_bytes, ..Default::default() });
         p.expect("S 0");

@@ -18,7 +18,7 @@ fn established(config: Config) -> (Peer, ConnId) {
 
 /// A Fast Open child with 10 bytes, not yet acknowledged.
 fn child() -> (Peer, ListenerId) {
-    let mut p = Peer::new(Config { tcp_fastopen: NO_COOKIE, ..Config::linux() });
+    let mut p = Peer::new(Config::linux().tcp_fastopen(NO_COOKIE));
     let options = ListenOptions { fast_open: Some(5), ..ListenOptions::default() };
     let listener = p.listen_with(options);
     p.send("S 0:10 win 65535 <mss 1000,sackOK>");
@@ -114,7 +114,7 @@ fn every_end_of_an_established_connection_is_a_reset() {
 /// Nobody answers a SYN-ACK: Linux counts no attempt that failed.
 #[test]
 fn a_request_that_expires_is_no_failed_attempt() {
-    let mut p = Peer::new(Config { tcp_synack_retries: 0, ..Config::linux() });
+    let mut p = Peer::new(Config::linux().tcp_synack_retries(0));
     p.listen();
     p.send(SACK);
     p.expect("SA 0 ack 1");
@@ -204,7 +204,7 @@ fn a_reset_ends_a_child() {
 #[test]
 fn what_is_kept_of_a_connection_counts_by_its_time() {
     for (secs, counted) in [(60, (1, 0)), (2, (0, 1))] {
-        let mut p = Peer::new(Config { tcp_fin_timeout: Duration::from_secs(secs), ..Config::linux() });
+        let mut p = Peer::new(Config::linux().tcp_fin_timeout(Duration::from_secs(secs)));
         let listener = p.listen();
         let id = p.establish_with(listener, SACK);
         p.close(id);

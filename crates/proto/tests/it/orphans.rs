@@ -146,7 +146,7 @@ fn an_orphan_too_many_ends_at_its_next_timeout() {
 #[test]
 fn too_many_orphans_are_reset() {
     for config in both_profiles() {
-        let mut p = Peer::new(Config { tcp_max_orphans: 2, ..config });
+        let mut p = Peer::new(config.tcp_max_orphans(2));
         let listener = p.listen();
         for port in 40_000..40_004 {
             p.remote.set_port(port);

@@ -14,7 +14,7 @@ fn twelve_segments_over(
     config: Config,
     max_pacing_rate: Option<u32>,
 ) -> (Peer, ConnId) {
-    let mut p = Peer::with(Config { abc_limit: 2, ..config }, device);
+    let mut p = Peer::with(config.abc_limit(2), device);
     let congestion = Some(CongestionControl::Reno);
     let socket = SocketOptions { congestion, max_pacing_rate, ..SocketOptions::default() };
     let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
@@ -49,7 +49,7 @@ fn departures(p: &mut Peer) -> Vec<(u64, usize)> {
 }
 
 fn pacing() -> Config {
-    Config { pacing: true, ..Config::default() }
+    Config::default().pacing(true)
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn acknowledgements_are_not_paced() {
 /// `SO_MAX_PACING_RATE` of an open connection: a segment per 10 ms, and at once again when it is taken back.
 #[test]
 fn a_rate_may_be_set_and_taken_back_while_open() {
-    let config = || Config { pacing: false, ..Config::default() };
+    let config = || Config::default().pacing(false);
     let (mut p, id) = twelve_segments(config(), None);
     p.stack.set_option(p.now, id, SocketOption::MaxPacingRate(Some(100_000))).unwrap();
     let gaps = [0, 5, 15, 25, 35, 45, 55, 65, 75, 85].map(|at| (at * 1000, 1));

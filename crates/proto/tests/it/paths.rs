@@ -75,7 +75,7 @@ fn both_ends_remember_the_round_trip_when_they_close() {
 #[test]
 fn nothing_is_left_where_nothing_shall_be_and_by_what_is_aborted() {
     for (save, abort) in [(true, false), (false, true)] {
-        let config = Config { tcp_no_metrics_save: save, path_rtt_at_once: false, ..Config::default() };
+        let config = Config::default().tcp_no_metrics_save(save).path_rtt_at_once(false);
         let mut pair = Pair::new(config.clone(), config, 20);
         let listener = pair.listen(0);
         let id = pair.connect(ConnectOptions::default());
@@ -138,11 +138,9 @@ fn the_remembered_round_trip_sets_the_first_timeout() {
 #[test]
 fn a_remembered_ssthresh_can_spoil_what_follows() {
     let times = |no_ssthresh: bool| {
-        let config = Config {
-            tcp_no_ssthresh_metrics_save: no_ssthresh,
-            tcp_congestion_control: CongestionControl::Reno,
-            ..Config::default()
-        };
+        let config = Config::default()
+            .tcp_no_ssthresh_metrics_save(no_ssthresh)
+            .tcp_congestion_control(CongestionControl::Reno);
         let mut pair = Pair::new(config.clone(), config, 50);
         pair.one_by_one = true;
         let listener = pair.listen(0);
@@ -171,7 +169,7 @@ fn a_remembered_ssthresh_can_spoil_what_follows() {
 #[test]
 fn a_path_that_reordered_is_given_more_time() {
     let thresh = |reordering| {
-        let mut p = Peer::new(Config { tcp_recovery: 0, ..Config::default() });
+        let mut p = Peer::new(Config::default().tcp_recovery(0));
         let now = p.now;
         p.stack.path_cache_mut().entry(now, p.local.ip().into(), p.remote.ip().into()).reordering =
             reordering;
@@ -254,7 +252,7 @@ fn ages_and_verdicts_go_on_counting_across_a_restart() {
 
 #[test]
 fn what_was_learnt_since_the_start_stays_and_the_memory_stays_bounded() {
-    let mut stack = Stack::new(Config { path_cache_entries: 3, ..Config::default() }, ethernet(), [9; 32]);
+    let mut stack = Stack::new(Config::default().path_cache_entries(3), ethernet(), [9; 32]);
     let now = Instant::ZERO + Duration::from_secs(1000);
     let addr = |last: u8| Addr::from(core::net::IpAddr::from([10, 0, 0, last]));
     stack.path_cache_mut().entry(now, addr(1), addr(2)).mss = Some(1000);

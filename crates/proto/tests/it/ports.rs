@@ -90,7 +90,7 @@ fn after_ten_seconds_ports_begin_elsewhere() {
 #[test]
 fn no_port_is_given_twice_while_it_is_used_and_all_are_given() {
     for config in both_profiles() {
-        let config = Config { port_low: 60_000, ..config };
+        let config = config.port_low(60_000);
         let mut host = Host::new(5, config.clone());
         let peer = "192.0.2.1:80".parse().unwrap();
         let count = config.port_high - config.port_low + 1;

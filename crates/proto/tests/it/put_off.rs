@@ -10,7 +10,7 @@ fn ms(ms: u64) -> Duration {
 
 /// Round trips of 100 ms.
 fn established() -> (Peer, ConnId) {
-    let mut p = Peer::new(Config { tcp_early_retrans: 0, ..Config::default() });
+    let mut p = Peer::new(Config::default().tcp_early_retrans(0));
     let listener = p.listen();
     p.send("S 0 win 65535 <mss 1000,sackOK>");
     p.expect("SA 0 ack 1");

@@ -10,7 +10,7 @@ fn client(p: &mut Peer, number: u16) {
 /// As Linux: one more than the backlog.
 #[test]
 fn the_syn_queue_holds_one_more_than_the_backlog() {
-    let mut p = Peer::new(Config { tcp_syncookies: 0, ..Config::default() });
+    let mut p = Peer::new(Config::default().tcp_syncookies(0));
     p.listen_with(ListenOptions { backlog: 2, ..Default::default() });
     for number in 0..3 {
         client(&mut p, number);
@@ -56,7 +56,7 @@ fn the_accept_queue_holds_one_more_than_the_backlog() {
 /// The final ACK finds the queue full: the request stays, and the answer to the repeated SYN-ACK opens it later.
 #[test]
 fn a_request_waits_while_the_accept_queue_is_full() {
-    let mut p = Peer::new(Config { admit_waiting: false, ..Config::default() });
+    let mut p = Peer::new(Config::default().admit_waiting(false));
     let listener = p.listen_with(ListenOptions { backlog: 2, ..Default::default() });
     // Two half-open ones, then the queue fills behind their backs.
     for number in [0, 1] {

@@ -52,7 +52,7 @@ fn new_data_may_set_the_timer_of_a_probe_again() {
     for (new_data_sets_probe, wait) in
         [(false, Duration::from_millis(252)), (true, Duration::from_nanos(50_000_001))]
     {
-        let config = Config { new_data_sets_probe, probe_by_oldest: true, ..Config::default() };
+        let config = Config::default().new_data_sets_probe(new_data_sets_probe).probe_by_oldest(true);
         let (mut p, id) = established_with(config);
         p.write(id, &pattern(1, 2000));
         p.expect_range(1..2001);
@@ -71,13 +71,11 @@ fn new_data_may_set_the_timer_of_a_probe_again() {
 #[test]
 fn while_the_window_shrinks_a_probe_may_go_instead() {
     for new_data_sets_probe in [false, true] {
-        let config = Config {
-            new_data_sets_probe,
-            tcp_ecn: 1,
-            ecn_prr: true,
-            tcp_congestion_control: CongestionControl::Reno,
-            ..Config::default()
-        };
+        let config = Config::default()
+            .new_data_sets_probe(new_data_sets_probe)
+            .tcp_ecn(1)
+            .ecn_prr(true)
+            .tcp_congestion_control(CongestionControl::Reno);
         let mut p = Peer::new(config);
         let listener = p.listen();
         p.send("SEW 0 win 65535 <mss 1000,sackOK>");

@@ -198,7 +198,7 @@ fn a_syn_whose_time_has_come_goes_though_the_one_before_is_refused() {
 fn a_late_syn_that_is_refused_does_not_hasten_the_end() {
     let ms = Duration::from_millis;
     let socket = SocketOptions { tx_delay: ms(3000), syn_retries: Some(2), ..SocketOptions::default() };
-    let mut p = Peer::new(Config { tcp_syn_linear_timeouts: 0, tcp_rto_max_ms: 1600, ..Config::default() });
+    let mut p = Peer::new(Config::default().tcp_syn_linear_timeouts(0).tcp_rto_max_ms(1600));
     let id = p.connect(ConnectOptions { socket, ..ConnectOptions::default() });
     p.queue_is_full = true;
     p.expect_nothing_for(3001);

@@ -142,7 +142,7 @@ fn syns_to_or_from_groups_are_not_answered() {
 /// MUST-23: with one retransmission more than Linux's default.
 #[test]
 fn seven_syn_retries_take_more_than_three_minutes() {
-    let mut p = Peer::new(Config { tcp_syn_retries: 7, ..Config::default() });
+    let mut p = Peer::new(Config::default().tcp_syn_retries(7));
     let id = p.connect(ConnectOptions::default());
     let begun = p.now;
     p.expect("S 0");

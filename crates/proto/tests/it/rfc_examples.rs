@@ -156,7 +156,7 @@ fn rfc8985_section_6_2_reordering_window() {
 /// when its acknowledgement comes, the other two are not repeated but given a time-out of their own.
 #[test]
 fn rfc8985_section_3_5_timeout() {
-    let config = Config { tcp_early_retrans: 0, ..Config::default() };
+    let config = Config::default().tcp_early_retrans(0);
     let (mut p, id) = established_with(config);
     p.write(id, &pattern(1, 1000));
     p.expect("PA 1:1001 ack 1");
@@ -182,7 +182,7 @@ fn rfc8985_section_3_5_timeout() {
 #[test]
 fn rfc8985_section_6_3_timeout_spares_what_was_sent_lately() {
     // Neither a probe before the time-out nor F-RTO's undoing after it.
-    let config = Config { tcp_early_retrans: 0, tcp_frto: 0, ..Config::default() };
+    let config = Config::default().tcp_early_retrans(0).tcp_frto(0);
     let (mut p, id) = established_with(config);
     p.write(id, &pattern(1, 1000));
     p.expect("PA 1:1001 ack 1");
@@ -218,7 +218,7 @@ fn rfc8985_section_6_3_timeout_spares_what_was_sent_lately() {
 /// RFC 8985 §6.3 with a FIN: it was sent with the last segment, which is spared, and is not retransmitted either.
 #[test]
 fn rfc8985_section_6_3_a_fin_that_was_sent_lately() {
-    let config = Config { tcp_early_retrans: 0, ..Config::default() };
+    let config = Config::default().tcp_early_retrans(0);
     let (mut p, id) = established_with(config);
     p.write(id, &pattern(1, 1000));
     p.expect("PA 1:1001 ack 1");

@@ -7,7 +7,7 @@ use proto::*;
 
 /// Established with SACK in a round trip of 100 ms: SRTT 100, RTO 300 ms. With Reno: its windows are easy to tell.
 pub(crate) fn established_with(config: Config) -> (Peer, ConnId) {
-    let mut p = Peer::new(Config { tcp_congestion_control: CongestionControl::Reno, ..config });
+    let mut p = Peer::new(config.tcp_congestion_control(CongestionControl::Reno));
     let listener = p.listen();
     p.send("S 0 win 65535 <mss 1000,sackOK>");
     p.expect("SA 0 ack 1");
@@ -499,7 +499,7 @@ fn without_tcp_dsack_nothing_is_reported() {
 
 #[test]
 fn blocks_that_mean_nothing_are_counted_and_change_nothing() {
-    let (mut p, id) = ten_in_flight_with(Config { abc_limit: 2, ..Config::default() });
+    let (mut p, id) = ten_in_flight_with(Config::default().abc_limit(2));
     for block in ["1:1001", "10001:11001", "9001:11001", "3001:2001", "500000:600000"] {
         p.send(&format!("A 1 ack 1 <sack {block}>"));
         p.expect_nothing();
@@ -534,7 +534,7 @@ fn a_peer_that_reports_single_bytes_costs_little() {
 #[test]
 fn a_packet_acknowledged_in_parts_may_count_as_reordered() {
     for (partial_ack_reorders, wait) in [(false, 0), (true, 25)] {
-        let (mut p, id) = established_with(Config { partial_ack_reorders, ..Config::default() });
+        let (mut p, id) = established_with(Config::default().partial_ack_reorders(partial_ack_reorders));
         p.write(id, &pattern(1, 10_000));
         assert_eq!(p.sent_now().len(), 10);
         p.now = p.now + Duration::from_millis(100);
@@ -568,11 +568,7 @@ fn a_block_around_the_whole_space_means_nothing() {
 fn many_holes_are_repaired_in_order() {
     const SEGMENTS: u32 = 400;
     for burst in [0, 64_000] {
-        let config = Config {
-            tcp_congestion_control: CongestionControl::Reno,
-            tcp_tso_win_divisor: 0,
-            ..Config::default()
-        };
+        let config = Config::default().tcp_congestion_control(CongestionControl::Reno).tcp_tso_win_divisor(0);
         let mut p = Peer::with(config, Capabilities { mtu: 1500, gso_max_size: burst, tx_checksum: true });
         let (network, metrics) = parse_route("0.0.0.0/0 initcwnd 400").unwrap();
         assert!(p.stack.set_route(p.now, network, metrics));

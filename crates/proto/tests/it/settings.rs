@@ -11,7 +11,7 @@ use wire::RxPacket;
 #[test]
 fn tcp_reordering_is_what_means_a_loss() {
     for (end, wait) in [(5001, 25), (6001, 0)] {
-        let (mut p, id) = established_with(Config { tcp_reordering: 5, ..Config::default() });
+        let (mut p, id) = established_with(Config::default().tcp_reordering(5));
         p.write(id, &pattern(1, 10_000));
         assert_eq!(p.sent_now().len(), 10);
         p.now = p.now + Duration::from_millis(100);
@@ -23,7 +23,7 @@ fn tcp_reordering_is_what_means_a_loss() {
 /// Whatever the socket says; six time-outs do not double.
 #[test]
 fn tcp_thin_linear_timeouts_holds_for_all() {
-    let config = Config { tcp_thin_linear_timeouts: true, tcp_early_retrans: 0, ..Config::default() };
+    let config = Config::default().tcp_thin_linear_timeouts(true).tcp_early_retrans(0);
     let (mut p, id) = established_with(config);
     p.write(id, b"x");
     p.expect("PA 1:2 ack 1");
@@ -35,12 +35,12 @@ fn tcp_thin_linear_timeouts_holds_for_all() {
 /// Of a socket that only switches it on.
 #[test]
 fn keepalive_asks_as_the_settings_say() {
-    let mut p = Peer::new(Config {
-        tcp_keepalive_time: Duration::from_secs(10),
-        tcp_keepalive_intvl: Duration::from_secs(3),
-        tcp_keepalive_probes: 2,
-        ..Config::default()
-    });
+    let mut p = Peer::new(
+        Config::default()
+            .tcp_keepalive_time(Duration::from_secs(10))
+            .tcp_keepalive_intvl(Duration::from_secs(3))
+            .tcp_keepalive_probes(2),
+    );
     let socket = SocketOptions { keepalive: true, ..SocketOptions::default() };
     let listener = p.listen_with(ListenOptions { socket, ..ListenOptions::default() });
     p.establish(listener);
@@ -53,7 +53,7 @@ fn keepalive_asks_as_the_settings_say() {
 #[test]
 fn tcp_timestamps_may_tell_the_plain_clock() {
     for (tcp_timestamps, tcp_syncookies, plain) in [(1, 0, false), (2, 0, true), (3, 2, true)] {
-        let config = Config { tcp_timestamps, tcp_syncookies, ..Config::default() };
+        let config = Config::default().tcp_timestamps(tcp_timestamps).tcp_syncookies(tcp_syncookies);
         let mut p = Peer::new(config.clone());
         p.now = p.now + Duration::from_millis(12_345);
         p.connect(ConnectOptions::default());
@@ -73,7 +73,7 @@ fn tcp_timestamps_may_tell_the_plain_clock() {
 #[test]
 fn tcp_reflect_tos_answers_in_the_class_of_the_syn() {
     for (tcp_reflect_tos, class) in [(true, 46), (false, 8)] {
-        let mut p = Peer::new(Config { tcp_reflect_tos, ..Config::linux() });
+        let mut p = Peer::new(Config::linux().tcp_reflect_tos(tcp_reflect_tos));
         p.listen_with(ListenOptions {
             socket: SocketOptions { dscp: 8, ..SocketOptions::default() },
             ..ListenOptions::default()
@@ -101,7 +101,7 @@ fn tcp_reflect_tos_answers_in_the_class_of_the_syn() {
 #[test]
 fn tcp_app_win_sets_a_part_of_the_buffer_aside() {
     let clamp = |tcp_app_win| {
-        let mut p = Peer::new(Config { tcp_app_win, ..Config::linux() });
+        let mut p = Peer::new(Config::linux().tcp_app_win(tcp_app_win));
         let listener = p.listen();
         let id = p.establish_with(listener, "S 0 win 65535 <mss 1460,wscale 7>");
         p.stack.info(id).unwrap().tcp_info.rcv_ssthresh
@@ -113,7 +113,7 @@ fn tcp_app_win_sets_a_part_of_the_buffer_aside() {
 #[test]
 fn tcp_workaround_signed_windows_bounds_what_is_told() {
     for (config, first) in [(Config::default(), 22 * 1460), (Config::linux(), 32_767)] {
-        let mut p = Peer::new(Config { tcp_workaround_signed_windows: true, ..config });
+        let mut p = Peer::new(config.tcp_workaround_signed_windows(true));
         p.listen();
         p.send("S 0 win 65535 <mss 1460>");
         assert_eq!(p.expect("SA 0 ack 1").window, first);
@@ -137,19 +137,13 @@ fn values_that_contradict_each_other_are_refused_with_a_sentence_that_names_both
     let ours = Config::default;
     let secs = Duration::from_secs;
     let pairs = [
-        (Config { port_low: 2000, port_high: 1999, ..ours() }, ["ip_local_port_low", "ip_local_port_high"]),
-        (Config { vegas_alpha: 4, vegas_beta: 3, ..ours() }, ["vegas_alpha", "vegas_beta"]),
-        (
-            Config { tcp_reordering: 9, tcp_max_reordering: 8, ..ours() },
-            ["tcp_reordering", "tcp_max_reordering"],
-        ),
-        (Config { tcp_mtu_probe_floor: 1025, ..ours() }, ["tcp_mtu_probe_floor", "tcp_base_mss"]),
-        (
-            Config { tcp_rto_min_us: 2_000_000, tcp_rto_max_ms: 1000, ..ours() },
-            ["tcp_rto_min_us", "tcp_rto_max_ms"],
-        ),
-        (Config { mtu_expires: Duration::from_millis(999), ..ours() }, ["rto_initial", "mtu_expires"]),
-        (Config { reo_timer_slack: secs(121), ..ours() }, ["reo_timer_slack", "tcp_rto_max_ms"]),
+        (ours().port_low(2000).port_high(1999), ["ip_local_port_low", "ip_local_port_high"]),
+        (ours().vegas_alpha(4).vegas_beta(3), ["vegas_alpha", "vegas_beta"]),
+        (ours().tcp_reordering(9).tcp_max_reordering(8), ["tcp_reordering", "tcp_max_reordering"]),
+        (ours().tcp_mtu_probe_floor(1025), ["tcp_mtu_probe_floor", "tcp_base_mss"]),
+        (ours().tcp_rto_min_us(2_000_000).tcp_rto_max_ms(1000), ["tcp_rto_min_us", "tcp_rto_max_ms"]),
+        (ours().mtu_expires(Duration::from_millis(999)), ["rto_initial", "mtu_expires"]),
+        (ours().reo_timer_slack(secs(121)), ["reo_timer_slack", "tcp_rto_max_ms"]),
     ];
     for (config, names) in pairs {
         let sentence = refusal(config);
@@ -201,8 +195,8 @@ fn values_that_tcp_cannot_work_with_are_refused() {
             "{name} = {value}"
         );
     }
-    let config = Config { tcp_rmem: [4096, 8192, 4096], ..Config::default() };
+    let config = Config::default().tcp_rmem([4096, 8192, 4096]);
     assert!(refusal(config).contains("must not decrease"));
-    let config = Config { tcp_notsent_lowat: 0, ..Config::default() };
+    let config = Config::default().tcp_notsent_lowat(0);
     assert!(refusal(config).contains("tcp_notsent_lowat"));
 }

@@ -25,10 +25,10 @@ fn connect(pair: &mut Pair, socket: SocketOptions) -> ConnId {
 /// Bytes both ways over a path that loses and reorders, from SYN to TIME-WAIT: every packet is signed, and rightly.
 fn exchange(seed: u64) {
     let mut random = Random(seed);
-    let mut config = || Config {
-        tcp_timestamps: random.chance(70).into(),
-        tcp_sack: random.chance(70),
-        ..if random.chance(50) { Config::linux() } else { Config::default() }
+    let mut config = || {
+        if random.chance(50) { Config::linux() } else { Config::default() }
+            .tcp_timestamps(random.chance(70).into())
+            .tcp_sack(random.chance(70))
     };
     let mut pair = Pair::new(config(), config(), 20);
     let v6 = random.chance(50);

@@ -35,7 +35,7 @@ fn everything_goes(p: &mut Peer, mut acked: u32, total: u32, window: u32, words:
 fn segments_that_change_their_size_go_into_a_window_of_one() {
     for config in both_profiles() {
         for window in 980..=1001 {
-            let mut p = Peer::new(Config { tcp_ecn: 3, tcp_timestamps: 0, ..config.clone() });
+            let mut p = Peer::new(config.clone().tcp_ecn(3).tcp_timestamps(0));
             let listener = p.listen();
             p.send("SEWe 0 win 65535 <mss 1000,sackOK>");
             assert_eq!(p.sent_now().len(), 1);

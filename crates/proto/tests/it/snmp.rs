@@ -84,7 +84,7 @@ fn deliveries_with_an_echo_of_congestion() {
 #[test]
 fn hystart_ends_slow_start_once() {
     for (hystart, expected) in [(true, 1), (false, 0)] {
-        let mut pair = Pair::new(Config { hystart, ..Config::default() }, Config::default(), 20);
+        let mut pair = Pair::new(Config::default().hystart(hystart), Config::default(), 20);
         let mut sent = 0;
         pair.copies = Box::new(move |packet| {
             sent += u64::from(packet.len > 0);
@@ -241,7 +241,7 @@ fn packets_that_go_no_further_than_ip() {
 
 #[test]
 fn icmp_by_its_kind() {
-    let mut p = Peer::new(Config { echo_replies_per_peer: 1, ..Config::default() });
+    let mut p = Peer::new(Config::default().echo_replies_per_peer(1));
     p.connect(ConnectOptions::default());
     let syn = p.take_packet().unwrap();
     for error in [IcmpError::TimeExceeded, IcmpError::ParameterProblem, IcmpError::PacketTooBig { mtu: 1400 }]
@@ -324,7 +324,7 @@ fn connections_by_state() {
 /// What RFC 4022 and RFC 4293 ask of every host.
 #[test]
 fn constants() {
-    let p = Peer::new(Config { max_connections: 77, ..Config::default() });
+    let p = Peer::new(Config::default().max_connections(77));
     let shown = ["IpForwarding", "TcpRtoAlgorithm", "TcpMaxConn"].map(|name| of(&p.stack, name));
     assert_eq!(shown, [2, 1, 77]);
 }

@@ -111,7 +111,7 @@ fn requested() -> Scene {
 }
 
 fn fast_opened() -> Scene {
-    let mut scene = Scene::new(Peer::new(Config { synack_hold: Duration::ZERO, ..Config::default() }));
+    let mut scene = Scene::new(Peer::new(Config::default().synack_hold(Duration::ZERO)));
     let options = ListenOptions { fast_open: Some(1), fast_open_no_cookie: true, ..ListenOptions::default() };
     let listener = scene.p.listen_with(options);
     scene.p.send("S 0:10(10) win 65535 <mss 1000>");

@@ -25,7 +25,7 @@ fn from(p: &mut Peer, address: &str, port: u16) {
 }
 
 fn limited(per_second: u32) -> Config {
-    Config { resets_per_peer: per_second, echo_replies_per_peer: per_second, ..Config::default() }
+    Config::default().resets_per_peer(per_second).echo_replies_per_peer(per_second)
 }
 
 /// Second by second: how many of the attacker's own 200 probes are answered while he forges as many packets of `PEER`, which has a connection

@@ -11,7 +11,7 @@ const KEY: &str = "00010203-04050607-08090a0b-0c0d0e0f";
 
 /// Both profiles with `tcp_syncookies` set, in both IP versions.
 fn servers(tcp_syncookies: u32) -> [Peer; 4] {
-    let peer = |config: Config| Peer::new(Config { tcp_syncookies, tcp_fastopen: 0x3, ..config });
+    let peer = |config: Config| Peer::new(config.tcp_syncookies(tcp_syncookies).tcp_fastopen(0x3));
     [peer(Config::default()), peer(Config::linux()), peer(Config::default()).v6(), peer(Config::linux()).v6()]
 }
 
@@ -299,7 +299,7 @@ fn fast_open_in_cookie_mode() {
 #[test]
 fn a_transfer_over_a_cookie_connection() {
     for (config, local) in [(Config::default(), "10.0.0.2:80"), (Config::linux(), "[fd00::2]:80")] {
-        let mut pair = Pair::new(Config::default(), Config { tcp_syncookies: 2, ..config }, 20);
+        let mut pair = Pair::new(Config::default(), config.tcp_syncookies(2), 20);
         pair.server = local.parse().unwrap();
         let listener = pair.listen(0);
         let id =

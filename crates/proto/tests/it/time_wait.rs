@@ -5,7 +5,7 @@ use proto::*;
 
 /// A client with a single port, whose connection from there has just entered TIME-WAIT.
 fn client(config: Config, options: &str) -> Peer {
-    let mut p = Peer::new(Config { port_low: 50_000, port_high: 50_000, ..config });
+    let mut p = Peer::new(config.port_low(50_000).port_high(50_000));
     p.remote.set_port(80);
     let id = p.connect(ConnectOptions::default());
     p.expect("S 0");
@@ -52,7 +52,7 @@ fn who_names_the_port_gets_it_too() {
 #[test]
 fn who_names_the_port_may_get_it_at_once() {
     for (options, gets_it) in [("TS 110 0", true), ("", false)] {
-        let mut p = client(Config { tcp_tw_reuse: 0, ..Config::linux() }, options);
+        let mut p = client(Config::linux().tcp_tw_reuse(0), options);
         let named = ConnectOptions { local: Some(p.local), ..Default::default() };
         assert_eq!(connect(&mut p), Err(ConnectError::NoPorts));
         let old_end = p.isn(80) + 2;
@@ -74,7 +74,7 @@ fn without_timestamps_it_lasts_its_minute() {
 
 #[test]
 fn tcp_tw_reuse_delay_counts_milliseconds() {
-    let mut p = client(Config { tcp_tw_reuse_delay: 5000, ..Config::default() }, "TS 110 0");
+    let mut p = client(Config::default().tcp_tw_reuse_delay(5000), "TS 110 0");
     p.expect_nothing_for(4900);
     assert_eq!(connect(&mut p), Err(ConnectError::NoPorts));
     p.expect_nothing_for(110);
@@ -86,7 +86,7 @@ fn tcp_tw_reuse_delay_counts_milliseconds() {
 fn the_setting_may_forbid_it() {
     for (tcp_tw_reuse, allowed) in [(0, false), (1, true), (2, false)] {
         for config in both_profiles() {
-            let mut p = client(Config { tcp_tw_reuse, ..config }, "TS 110 0");
+            let mut p = client(config.tcp_tw_reuse(tcp_tw_reuse), "TS 110 0");
             p.expect_nothing_for(50_000);
             assert_eq!(connect(&mut p).is_ok(), allowed);
             assert_eq!(p.stack.counters().time_wait_recycled, u64::from(allowed));

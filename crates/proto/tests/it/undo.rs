@@ -8,8 +8,7 @@ use proto::*;
 /// are easy to tell.
 fn ten_in_flight(syn: &str, set: &[(&str, &str)]) -> (Peer, ConnId) {
     let reno = CongestionControl::Reno;
-    let mut config =
-        Config { tcp_early_retrans: 0, abc_limit: 2, tcp_congestion_control: reno, ..Config::default() };
+    let mut config = Config::default().tcp_early_retrans(0).abc_limit(2).tcp_congestion_control(reno);
     for (name, value) in set {
         config.set(name, value).unwrap();
     }
@@ -251,7 +250,7 @@ fn without_sack_too_many_duplicates_tell_of_reordering() {
 /// and has a time-out of its own.
 #[test]
 fn a_fin_behind_a_spurious_timeout_is_not_forgotten() {
-    let mut p = Peer::new(Config { tcp_early_retrans: 0, fin_takes_cwnd: true, ..Config::default() });
+    let mut p = Peer::new(Config::default().tcp_early_retrans(0).fin_takes_cwnd(true));
     let listener = p.listen();
     p.send(STAMPED);
     p.expect("SA 0 ack 1");

@@ -404,8 +404,7 @@ fn data_on_the_syn_ack_is_measured_from_there() {
 /// A thin stream's time-outs do not double at first (`tcp_thin_linear_timeouts`). A closed window is no loss that a quick retransmission mends.
 #[test]
 fn a_thin_stream_waits_longer_and_longer_for_a_closed_window() {
-    let config =
-        Config { tcp_thin_linear_timeouts: true, resend_into_closed_window: true, ..Config::default() };
+    let config = Config::default().tcp_thin_linear_timeouts(true).resend_into_closed_window(true);
     let mut p = Peer::new(config);
     let listener = p.listen();
     let id = p.establish_with(listener, "S 0 <mss 1460,sackOK>");

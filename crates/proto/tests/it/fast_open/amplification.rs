@@ -4,7 +4,7 @@ use super::*;
 
 /// A server with this limit.
 fn limited(factor: u32) -> Peer {
-    server(Config { fast_open_amplification: factor, ..Config::default() })
+    server(Config::default().fast_open_amplification(factor))
 }
 
 /// The SYN of `len` bytes with a cookie, and its size as a packet.

@@ -191,7 +191,7 @@ fn the_deadline_is_the_hold_or_a_quarter_of_the_round_trip() {
 
 #[test]
 fn without_a_hold_the_syn_ack_leaves_before_the_application_runs() {
-    for config in [Config { synack_hold: Duration::ZERO, ..Config::default() }, linux()] {
+    for config in [Config::default().synack_hold(Duration::ZERO), linux()] {
         let mut p = server(config);
         let listener = p.listen_with(qlen(1));
         p.send(&format!("S 0:10 win 65535 <mss 1000,FO {}>", cookie(&p)));
@@ -302,7 +302,7 @@ fn a_client_that_ignores_data_on_a_syn_ack_gets_it_again_at_once() {
 
 #[test]
 fn or_after_the_time_out_where_that_is_wanted() {
-    let mut p = server(Config { resend_after_synack: false, ..Config::default() });
+    let mut p = server(Config::default().resend_after_synack(false));
     let listener = p.listen_with(ListenOptions { synack_hold: Some(5 * MS), ..qlen(4) });
     let id = requested(&mut p, listener);
     p.write(id, b"hello");

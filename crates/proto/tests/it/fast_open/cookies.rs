@@ -231,7 +231,7 @@ fn the_matrix_of_bits_and_listeners() {
     ];
     for profile in both_profiles() {
         for (bits, fast_open, syn, answer, counted) in &rows {
-            let mut p = server(Config { tcp_fastopen: *bits, ..profile.clone() });
+            let mut p = server(profile.clone().tcp_fastopen(*bits));
             let listener = p.listen_with(ListenOptions { fast_open: *fast_open, ..ListenOptions::default() });
             p.send(&syn.replace("COOKIE", &cookie(&p)));
             let fast = answer.ends_with("fast");

@@ -85,8 +85,8 @@ fn start(case: &Case, pair: &mut Pair, listener: ListenerId) -> Exchange {
 
 fn run(case: &Case, lost: u32) {
     // As many repetitions as may be lost: else a server gives up in silence, and its client waits for ever.
-    let server = Config { tcp_synack_retries: PACKETS, tcp_orphan_retries: PACKETS, ..(case.server)() };
-    let client = Config { tcp_orphan_retries: PACKETS, ..(case.client)() };
+    let server = (case.server)().tcp_synack_retries(PACKETS).tcp_orphan_retries(PACKETS);
+    let client = (case.client)().tcp_orphan_retries(PACKETS);
     let (mut pair, listener) =
         if case.acquainted { acquainted(client, server) } else { pair(client, server) };
     let mut seen = 0;

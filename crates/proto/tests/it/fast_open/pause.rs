@@ -3,7 +3,7 @@
 use super::*;
 
 fn pausing() -> Peer {
-    client(Config { tcp_fastopen_blackhole_timeout_sec: 4, ..linux() })
+    client(linux().tcp_fastopen_blackhole_timeout_sec(4))
 }
 
 fn ask(p: &mut Peer) -> ConnId {
@@ -56,8 +56,8 @@ fn the_third_time_out_pauses_everything() {
 /// Linux: `timeouts < 2 && expired`.
 #[test]
 fn giving_up_before_the_third_time_out_pauses_too() {
-    let few = Config { tcp_syn_retries: 1, tcp_syn_linear_timeouts: 0, ..linux() };
-    let mut p = client(Config { tcp_fastopen_blackhole_timeout_sec: 4, ..few });
+    let few = linux().tcp_syn_retries(1).tcp_syn_linear_timeouts(0);
+    let mut p = client(few.tcp_fastopen_blackhole_timeout_sec(4));
     let id = ask(&mut p);
     p.expect("S 0:27");
     p.expect_after(1000, "S 0");

@@ -125,7 +125,7 @@ fn the_application_may_end_a_child_and_free_its_slot() {
 #[test]
 fn a_full_syn_queue() {
     for (config, served) in [(Config::default(), true), (linux(), false)] {
-        let mut p = server(Config { tcp_syncookies: 0, ..config });
+        let mut p = server(config.tcp_syncookies(0));
         let options = ListenOptions { backlog: 1, synack_hold: Some(Duration::ZERO), ..qlen(1) };
         let listener = p.listen_with(options);
         for port in [40_000, 40_001] {

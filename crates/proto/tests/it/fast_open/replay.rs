@@ -122,7 +122,7 @@ fn a_syn_overtaken_by_its_own_fallback() {
 #[test]
 fn a_syn_overtaken_by_its_own_fallback_meets_time_wait() {
     for config in both_profiles() {
-        let mut p = server(Config { tcp_timestamps: 0, ..config });
+        let mut p = server(config.tcp_timestamps(0));
         let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
         p.send("S 0 <mss 1000,TS 20 0>");
         p.expect("SA 0 ack 1 <mss 1460>");
@@ -142,7 +142,7 @@ fn a_syn_overtaken_by_its_own_fallback_meets_time_wait() {
 /// Ordinary connections take at most half of the guard, so that they cannot close it to Fast Open.
 #[test]
 fn ordinary_connections_leave_the_guard_room() {
-    let mut p = server(Config { replay_guard_entries: 4, ..Config::default() });
+    let mut p = server(Config::default().replay_guard_entries(4));
     let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
     for port in 41_000..41_010 {
         p.remote.set_port(port);
@@ -214,7 +214,7 @@ fn another_sequence_number_port_or_address_is_another_request() {
 
 #[test]
 fn a_full_guard_refuses_what_it_could_not_remember() {
-    let (mut p, _) = paid(Config { replay_guard_entries: 1, ..Config::default() });
+    let (mut p, _) = paid(Config::default().replay_guard_entries(1));
     p.remote.set_port(40_001);
     pay(&mut p);
     let cookie = cookie(&p);
@@ -229,7 +229,7 @@ fn a_full_guard_refuses_what_it_could_not_remember() {
 /// Refused SYNs are not remembered: the client may come again with the right cookie.
 #[test]
 fn the_guard_sees_only_good_cookies() {
-    let mut p = server(Config { replay_guard_entries: 1, ..Config::default() });
+    let mut p = server(Config::default().replay_guard_entries(1));
     p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
     for port in 41_000..41_010 {
         p.remote.set_port(port);
@@ -244,7 +244,7 @@ fn the_guard_sees_only_good_cookies() {
 /// Without cookies everybody may send data, so the guard matters all the more.
 #[test]
 fn the_guard_works_without_cookies() {
-    let mut p = server(Config { tcp_fastopen: 0x203, ..Config::default() });
+    let mut p = server(Config::default().tcp_fastopen(0x203));
     let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(8) });
     p.send("S 0:10 <mss 1000>");
     p.expect("SA 0 ack 11");

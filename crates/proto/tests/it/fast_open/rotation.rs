@@ -5,7 +5,7 @@ use super::*;
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn rotating() -> Peer {
-    let mut p = Peer::new(Config { fast_open_key_rotation: HOUR, ..Config::default() });
+    let mut p = Peer::new(Config::default().fast_open_key_rotation(HOUR));
     p.stack.set_fast_open_key(ring(KEY));
     p
 }

@@ -18,7 +18,7 @@ fn known() -> Peer {
 }
 
 fn bits(bits: u32) -> Config {
-    Config { tcp_fastopen: bits, ..Config::default() }
+    Config::default().tcp_fastopen(bits)
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn ours_takes_off_only_the_options_really_sent() {
     assert_eq!(syn_data(p(true, None), 5000, None), 1220 - 32);
     assert_eq!(syn_data(p(false, Some(8960)), 5000, None), 1428);
     assert_eq!(syn_data(p(false, Some(1460)), 5000, Some(1000)), 968);
-    let plain = Config { tcp_timestamps: 0, tcp_sack: false, tcp_window_scaling: false, ..Config::default() };
+    let plain = Config::default().tcp_timestamps(0).tcp_sack(false).tcp_window_scaling(false);
     assert_eq!(syn_data(client_knowing(Peer::new(plain), Some(1460), None), 5000, None), 1444);
 }
 

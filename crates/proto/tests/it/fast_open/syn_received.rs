@@ -139,7 +139,7 @@ fn a_child_that_is_never_answered_ends() {
 /// The most repetitions that can be set are counted to their end.
 #[test]
 fn a_child_with_255_retries_ends_too() {
-    let mut p = server(Config { tcp_synack_retries: 255, ..Config::default() });
+    let mut p = server(Config::default().tcp_synack_retries(255));
     let listener = p.listen_with(ListenOptions { synack_hold: Some(Duration::ZERO), ..qlen(4) });
     p.send(&format!("S 0:10 <mss 1000,FO {}>", cookie(&p)));
     p.expect("SA 0 ack 11");

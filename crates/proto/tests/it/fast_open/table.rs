@@ -69,7 +69,7 @@ fn ignored() -> Outcome {
 }
 
 fn bits(bits: u32) -> Config {
-    Config { tcp_fastopen: bits, ..linux() }
+    linux().tcp_fastopen(bits)
 }
 
 /// The client holds a cookie for a server with these settings.
