@@ -12,12 +12,12 @@ pub struct Window<'a> {
     /// The later sample.
     pub now: &'a Sample,
     limits: &'a Limits,
-    /// The sockets of each state; made when a rule first asks, as what follows: there may be hundreds of thousands.
-    states: OnceCell<Vec<Vec<&'a Socket>>>,
-    /// Listeners of the earlier sample.
-    listeners: OnceCell<HashMap<Ends, &'a Socket>>,
-    /// All its sockets.
-    earlier: OnceCell<HashMap<Ends, &'a Socket>>,
+    /// Where the sockets of each state stand; made when a rule first asks, as what follows: there may be hundreds of thousands.
+    states: OnceCell<Vec<Vec<usize>>>,
+    /// Where listeners stand in the earlier sample.
+    listeners: OnceCell<HashMap<Ends, usize>>,
+    /// Where all its sockets do.
+    earlier: OnceCell<HashMap<Ends, usize>>,
 }
 
 type Ends = (Address, u16, Address, u16);
@@ -73,26 +73,26 @@ impl<'a> Window<'a> {
     pub fn earlier(&self, socket: &Socket) -> Option<&'a Socket> {
         let before = self.before?;
         let found = if socket.state == state::LISTEN {
-            let listeners = || before.listeners().map(|socket| (socket.key(), socket)).collect();
+            let listeners = || places(before, |socket| socket.state == state::LISTEN);
             self.listeners.get_or_init(listeners).get(&socket.key())
         } else {
-            let all = || before.sockets.iter().map(|socket| (socket.key(), socket)).collect();
-            self.earlier.get_or_init(all).get(&socket.key())
+            self.earlier.get_or_init(|| places(before, |_| true)).get(&socket.key())
         };
-        found.copied()
+        found.and_then(|place| before.sockets.get(*place))
     }
 
     /// Every socket in a state, now.
     pub fn in_state(&self, state: u8) -> impl Iterator<Item = &'a Socket> {
         let states = self.states.get_or_init(|| {
             let mut states = vec![Vec::new(); STATES];
-            for socket in &self.now.sockets {
-                states[usize::from(socket.state).min(STATES - 1)].push(socket);
+            for (place, socket) in self.now.sockets.iter().enumerate() {
+                states[usize::from(socket.state).min(STATES - 1)].push(place);
             }
             states
         });
+        let now = self.now;
         let of_state = states.get(usize::from(state)).map(Vec::as_slice).unwrap_or_default();
-        of_state.iter().copied()
+        of_state.iter().filter_map(|place| now.sockets.get(*place))
     }
 
     /// Every listener, now.
@@ -129,4 +129,10 @@ impl<'a> Window<'a> {
     pub fn set(&self, name: &str) -> Evidence {
         self.shown(name, self.now.setting(name).unwrap_or("absent"))
     }
+}
+
+/// Where sockets stand in a sample.
+fn places(sample: &Sample, wanted: impl Fn(&Socket) -> bool) -> HashMap<Ends, usize> {
+    let all = sample.sockets.iter().enumerate().filter(|(_, socket)| wanted(socket));
+    all.map(|(place, socket)| (socket.key(), place)).collect()
 }
