@@ -2,10 +2,12 @@
 //!
 //! Times on a busy machine say little; instructions repeat to a per mille, where the clock steps instead of showing the machine's time
 //! ([`meter::step_clock`](crate::meter::step_clock)). Each path is run twice, shorter and longer, and the difference divided by the units
-//! between them, so that start-up does not count. The record is `instructions.txt` in this
+//! between them, so that start-up does not count. Beside them stands how much code an exchange runs through ([`code_lines`]). The record is `instructions.txt` in this
 //! crate: one line per path, written by `firstbyte-bench instructions --record`.
 //!
 //! A changed count is shown, not refused: whoever changes it records it anew, and the review sees both numbers.
+
+mod code_lines;
 
 use crate::report::Failure;
 use clap::Args;
@@ -50,6 +52,8 @@ enum Length {
     Requests,
     /// Payload bytes: `--bytes`.
     Bytes,
+    /// Not instructions, but the cache lines that hold them: see [`code_lines`].
+    Code,
 }
 
 const HOT_PATHS: &[HotPath] = &[
@@ -61,6 +65,8 @@ const HOT_PATHS: &[HotPath] = &[
     HotPath::requests("request on an open one", &["--conns", "10"]),
     HotPath::stream("bulk mtu=1500", &["--mtu", "1500"]),
     HotPath::stream("bulk mtu=65535", &["--mtu", "65535"]),
+    HotPath::code("code lines, plain", &["--mode", "plain", "--conc", "1"]),
+    HotPath::code("code lines, tfo", &["--mode", "tfo", "--conc", "1"]),
 ];
 
 impl HotPath {
@@ -76,12 +82,17 @@ impl HotPath {
         HotPath { name, arguments, length: Length::Bytes }
     }
 
-    /// Instructions per exchange, per request with its answer, or per byte.
+    const fn code(name: &'static str, arguments: &'static [&'static str]) -> HotPath {
+        HotPath { name, arguments, length: Length::Code }
+    }
+
+    /// Instructions per exchange, per request with its answer, or per byte; cache lines.
     fn count(&self) -> Result<f64, Failure> {
         let (workload, option, short, long, units): (&[&str], _, u64, u64, f64) = match self.length {
             Length::Exchanges => (&["xchg-mem"], "--n", 1000, 3000, 2200.0),
             Length::Requests => (&["scale"], "--requests", 1000, 3000, 2200.0),
             Length::Bytes => (&["bulk-mem", "--secs", "100"], "--bytes", 20_000_000, 60_000_000, 4e7),
+            Length::Code => return code_lines::count(self.arguments),
         };
         let run = |length: u64| {
             let length = length.to_string();
@@ -130,8 +141,14 @@ pub(crate) fn count_inside(pattern: &str, arguments: &[&str]) -> Result<u64, Fai
 }
 
 fn callgrind(options: &[&str], arguments: &[&str]) -> Result<u64, Failure> {
+    callgrind_into(Path::new("/dev/null"), options, arguments)
+}
+
+/// As [`callgrind`], and what it found by function, or by what the options say, goes into a file.
+fn callgrind_into(profile: &Path, options: &[&str], arguments: &[&str]) -> Result<u64, Failure> {
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg("--tool=callgrind")
+        .arg(format!("--callgrind-out-file={}", profile.display()))
         .args(options)
         .arg(std::env::current_exe()?)
         .args(arguments)
