@@ -37,7 +37,8 @@ fn share(flows: usize) -> u64 {
     let mut paths: Vec<PathId> = Vec::new();
     for number in 0..flows {
         let address = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0001 + number as u32));
-        let client = network.add_host(HostPlan::new(Profile::Firstbyte, address), firstbyte_lab::apps::Idle);
+        let client =
+            network.add_host(HostPlan::new(Profile::Firstbyte, address), firstbyte_lab::network::Idle);
         paths.push(network.join(client, server, Route::with_rtt(Duration::from_millis(10))));
         let steps =
             vec![Step::Connect { first: None }, Step::Write(100), Step::Read(pieces * PIECE), Step::Close];

@@ -39,6 +39,7 @@
 //! assert!(network.app::<Client>(client).ends()[0].unwrap().is_exact);
 //! ```
 
+mod app;
 mod bonded;
 mod card;
 mod host;
@@ -53,6 +54,7 @@ mod sink;
 mod sys;
 mod ways;
 
+pub use app::{App, Idle};
 pub(crate) use card::nanos;
 pub use card::{CardPlan, CardStats};
 pub use host::{HostPlan, Profile};
@@ -61,7 +63,6 @@ pub use path::Route;
 pub use sys::{Calls, Sys};
 pub use ways::Ways;
 
-use crate::apps::{App, Idle};
 use crate::capture::{Capture, HostId, PacketId, Place};
 use crate::middlebox::{Direction, Middlebox};
 use bytes::Bytes;

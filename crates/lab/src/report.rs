@@ -5,6 +5,7 @@ mod connections;
 mod finding;
 mod ladder;
 mod page;
+mod paint;
 mod pcap;
 mod picture;
 mod remarks;

@@ -1,7 +1,7 @@
 //! A client that opens a connection, sends a request and takes the reply.
 
-use super::{App, Closer};
-use crate::network::Sys;
+use super::Closer;
+use crate::network::{App, Sys};
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
 use proto::{

@@ -1,7 +1,7 @@
 //! A program written down as steps: a client that makes connections, or a server that treats each alike.
 
-use super::{App, Step};
-use crate::network::Sys;
+use super::Step;
+use crate::network::{App, Sys};
 use bytes::Bytes;
 use core::net::SocketAddr;
 use core::time::Duration;

@@ -1,7 +1,7 @@
 //! A server that answers requests of known length, echoes, or speaks first.
 
-use super::{App, Closer};
-use crate::network::Sys;
+use super::Closer;
+use crate::network::{App, Sys};
 use bytes::{Bytes, BytesMut};
 use core::net::SocketAddr;
 use core::time::Duration;

@@ -114,7 +114,7 @@ impl<'a> Variant<'a> {
         let mut clients = Vec::new();
         for number in 0..self.client_count()? {
             let plan = self.plan(client, address_of_client(number).into())?;
-            clients.push(network.add_host(plan, crate::apps::Idle));
+            clients.push(network.add_host(plan, crate::network::Idle));
         }
         let hosts = Hosts { paths: self.join(&mut network, &clients, &servers)?, clients, servers };
         for (number, host) in hosts.servers.iter().enumerate() {

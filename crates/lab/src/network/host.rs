@@ -1,12 +1,12 @@
 //! One host: a stack, its addresses, and the application on it.
 
+use super::app::App;
 use super::card::{Card, CardEvent, CardPlan, CardStats};
 use super::derived_seed;
 use super::queue::Traveller;
 use super::sink::Sink;
 use super::sys::{Calls, Sys};
 use super::ways::Ways;
-use crate::apps::App;
 use bytes::Bytes;
 use core::net::IpAddr;
 use proto::{Config, Events, Instant, SocketId, Stack};

@@ -1,12 +1,10 @@
 //! Draws a ladder: one line per packet, an arrow between two columns of time.
 
-use super::page::Paint;
+use super::paint::{Paint, Piece};
 use crate::ladder::{Ladder, Rung, Way};
 
 /// Columns of a time, unit and the space around it included.
 const TIME: usize = 12;
-
-pub(super) type Piece = (Option<Paint>, String);
 
 pub(super) struct LadderLines<'a> {
     ladder: &'a Ladder,

@@ -2,6 +2,7 @@
 
 use super::chart::Chart;
 use super::ladder::LadderLines;
+use super::paint::Paint;
 use super::table::Table;
 use crate::ladder::Ladder;
 
@@ -25,15 +26,6 @@ impl Default for PageStyle {
 const WIDTH_MIN: usize = 72;
 /// Lines longer than this are hard to follow; wider terminals leave the rest empty.
 const WIDTH_MAX: usize = 140;
-
-/// Meaning of a piece of text, and so its colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Paint {
-    Heading,
-    Dim,
-    Good,
-    Bad,
-}
 
 /// What stands on a page, from top to bottom.
 #[derive(Clone, Debug)]

@@ -5,11 +5,12 @@
 use super::pair::{Pair, PairPlan, Run, SERVER, answering, in_run, visit};
 use super::record::{VisitRecord, first_byte, ms, short};
 use super::texts;
-use crate::apps::{Idle, Opening};
+use crate::apps::Opening;
 use crate::capture::{Capture, HostId};
 use crate::exchange::{Exchange, Verdict};
 use crate::ladder::milliseconds;
 use crate::middlebox::Direction;
+use crate::network::Idle;
 use crate::network::{HostPlan, PathId, Profile, Route};
 use crate::report::{Align, Finding, Page, Recording, Report, Table};
 use crate::segment::Segment;
