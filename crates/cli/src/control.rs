@@ -6,16 +6,17 @@
 //!
 //! - `control/place.rs`: where the socket lies, and which stacks there are;
 //! - `control/server.rs`: the running side; `control/client.rs`: the asking one;
-//! - `control/listing.rs`: sockets as `firstbyte ss` prints them.
+//! - `control/listing.rs`: sockets as `firstbyte ss` prints them; `control/sample.rs`: all that the doctor judges.
 //!
 //! Requests are words ([`control::Request`]); answers are what the asking verb prints, so that it decides nothing. Only the user who runs the stack
 //! can ask: the socket has mode 0600.
 mod client;
 mod listing;
 mod place;
+mod sample;
 mod server;
 
-pub(crate) use client::{ControlArgs, ask};
+pub(crate) use client::{ControlArgs, ask, sample};
 pub(crate) use server::ControlSocket;
 
 use control::Request;
@@ -39,6 +40,7 @@ fn answer(request: &Request, net: &Net) -> Result<String, String> {
             Some(_) => Ok(String::new()),
             None => Err(format!("there is no route to {network}; `firstbyte route show --stack` lists them")),
         },
+        Request::Sample => serde_json::to_string(&sample::of(net)).map_err(|error| error.to_string()),
         Request::Counters => Ok(counters(net)),
         Request::Settings => {
             let settings = net.inspect(|stack| stack.config().all());
@@ -83,19 +85,22 @@ fn trace(net: &Net, on: bool) -> String {
 /// With the group in front, as nstat(8) shows them.
 fn counters(net: &Net) -> String {
     let (counters, now) = net.inspect_at(|stack, now| (stack.counters().clone(), now));
-    let lines = counters.all().map(|(name, value)| {
-        let group = match name {
-            _ if name.starts_with("Icmp") => "",
-            "IPReversePathFilter" => "TcpExt",
-            _ if name.starts_with("Ip") => "",
-            "ActiveOpens" | "PassiveOpens" | "AttemptFails" | "EstabResets" | "InSegs" | "OutSegs"
-            | "RetransSegs" | "InErrs" | "InCsumErrors" | "OutRsts" => "Tcp",
-            _ => "TcpExt",
-        };
-        format!("{group}{name} {value}\n")
-    });
+    let lines = counters.all().map(|(name, value)| format!("{} {value}\n", grouped(name)));
     let seconds = now.since(Instant::ZERO).as_secs_f64();
     std::iter::once(format!("seconds {seconds}\n")).chain(lines).collect()
+}
+
+/// With the group in front, as nstat(8) shows it.
+fn grouped(name: &str) -> String {
+    let group = match name {
+        _ if name.starts_with("Icmp") => "",
+        "IPReversePathFilter" => "TcpExt",
+        _ if name.starts_with("Ip") => "",
+        "ActiveOpens" | "PassiveOpens" | "AttemptFails" | "EstabResets" | "InSegs" | "OutSegs"
+        | "RetransSegs" | "InErrs" | "InCsumErrors" | "OutRsts" => "Tcp",
+        _ => "TcpExt",
+    };
+    format!("{group}{name}")
 }
 
 fn routes(net: &Net, json: bool) -> String {

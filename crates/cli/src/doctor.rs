@@ -7,9 +7,11 @@ mod endpoint;
 mod reading;
 mod watch;
 
+use crate::control::ControlArgs;
 use crate::failure::Failure;
 use crate::terminal::print;
 use crate::values;
+use crate::whom::StackOnly;
 use clap::{Args, Subcommand};
 use doctor::{Policy, RULES, Record, Report, Rule, Sample, Window};
 use std::net::SocketAddr;
@@ -21,7 +23,7 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Example:\n  firstbyte doctor\n  firstbyte doctor --interval 1s --json\n  firstbyte doctor --record host.json --mask    then elsewhere: firstbyte doctor host.json\n  firstbyte doctor --watch --interval 10s\n  firstbyte doctor explain ACC-01\n\n\
+    after_help = "Example:\n  firstbyte doctor\n  firstbyte doctor --interval 1s --json\n  firstbyte doctor --record host.json --mask    then elsewhere: firstbyte doctor host.json\n  firstbyte doctor --watch --interval 10s\n  firstbyte doctor --stack                        a running firstbyte serve\n  firstbyte doctor explain ACC-01\n\n\
                   An ordinary user sees almost everything; what only root could read is named, and the rules that need it are \
                   listed as not judged. Thresholds can be set, and rules silenced, in a file (--policy): a table for each rule, with \
                   names of `firstbyte doctor explain` and silent = \"the reason\".\n\n\
@@ -31,7 +33,7 @@ pub(crate) struct DoctorArgs {
     #[command(subcommand)]
     verb: Option<Verb>,
     /// A record (--record) to judge instead of this host.
-    #[arg(value_name = "FILE", conflicts_with_all = ["root", "netns", "interval", "since_boot", "record"])]
+    #[arg(value_name = "FILE", conflicts_with_all = ["root", "netns", "stack", "control", "interval", "since_boot", "record"])]
     file: Option<PathBuf>,
     /// The time between the two samples.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
@@ -40,11 +42,14 @@ pub(crate) struct DoctorArgs {
     #[arg(long, conflicts_with = "interval")]
     since_boot: bool,
     /// Read a copy of /proc below this folder, once, instead of the running kernel.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["netns", "interval"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["netns", "interval", "stack", "control"])]
     root: Option<PathBuf>,
     /// Read this network namespace of `ip netns` (needs root).
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["stack", "control"])]
     netns: Option<String>,
+    /// Judge a running stack of ours (--stack, --control) by those rules that mean something there.
+    #[command(flatten)]
+    stack: StackOnly,
     /// Save all that was read, to be judged elsewhere.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -131,7 +136,7 @@ fn examine(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
         std::fs::write(path, record.text())
             .map_err(|error| not_done(Failure::file("write", path, &error)))?;
     }
-    let report = Report::by(&record.window().by(policy.limits()), policy);
+    let report = judged(args, policy, &record.window());
     let text = match () {
         () if args.fix => report.script(),
         () if args.prometheus => report.prometheus(),
@@ -146,6 +151,18 @@ fn examine(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(report.exit_code()))
 }
 
+/// The report of a window. Commands that change a stack of ours name the one that was read.
+fn judged(args: &DoctorArgs, policy: &Policy, window: &Window<'_>) -> Report {
+    let mut report = Report::by(&window.clone().by(policy.limits()), policy);
+    let Some(option) = args.stack.named().map(ControlArgs::option) else { return report };
+    for step in report.findings.iter_mut().flat_map(|finding| &mut finding.fix.steps) {
+        for command in std::iter::once(&mut step.command).chain(&mut step.undo) {
+            *command = command.replacen("--stack", &option, 1);
+        }
+    }
+    report
+}
+
 fn page(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
     let Some(path) = &args.html else { return Ok(ExitCode::SUCCESS) };
     let mut samples = reading::series(args)?;
@@ -156,7 +173,7 @@ fn page(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failure> {
         return Err(not_done(Failure::failed("the file has no sample")));
     };
     let window = if samples.len() == 1 { Window::since_boot(last) } else { Window::between(first, last) };
-    let report = Report::by(&window.by(policy.limits()), policy);
+    let report = judged(args, policy, &window);
     std::fs::write(path, report.page(&samples))
         .map_err(|error| not_done(Failure::file("write", path, &error)))?;
     print(&format!(

@@ -1,9 +1,9 @@
 //! `firstbyte route`: what connections begin with, per destination: of the kernel, or of a running stack, where it can be changed.
-use crate::control::{ControlArgs, ask};
+use crate::control::ask;
 use crate::failure::Failure;
 use crate::terminal::print;
 use crate::values;
-use crate::whom::WhomArgs;
+use crate::whom::{StackOnly, WhomArgs};
 use clap::{Args, Subcommand};
 use control::Request;
 use doctor::show::routes;
@@ -33,7 +33,7 @@ enum Verb {
         #[arg(required = true, value_name = "PREFIX METRIC VALUE")]
         route: Vec<String>,
         #[command(flatten)]
-        control: ControlArgs,
+        stack: StackOnly,
     },
     /// Take it back, for exactly this prefix.
     Del {
@@ -41,7 +41,7 @@ enum Verb {
         #[arg(value_name = "PREFIX")]
         prefix: String,
         #[command(flatten)]
-        control: ControlArgs,
+        stack: StackOnly,
     },
 }
 
@@ -92,14 +92,14 @@ pub(crate) fn run(args: &RouteArgs) -> Result<ExitCode, Failure> {
             }
             None => return print(&kernel(args)?),
         },
-        Verb::Set { route, control } => {
+        Verb::Set { route, stack } => {
             let route = values::route(&route.join(" ")).map_err(Failure::usage)?;
-            (control, Request::RouteSet(route.destination, route.metrics))
+            (stack.control(), Request::RouteSet(route.destination, route.metrics))
         }
-        Verb::Del { prefix, control } => {
+        Verb::Del { prefix, stack } => {
             let prefix: Network =
                 prefix.parse().map_err(|error: firstbyte::RouteError| Failure::usage(error.to_string()))?;
-            (control, Request::RouteDelete(prefix))
+            (stack.control(), Request::RouteDelete(prefix))
         }
     };
     print(&ask(control, &request)?)

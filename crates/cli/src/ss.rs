@@ -1,5 +1,5 @@
 //! `firstbyte ss`: sockets in the words of ss(8), of the kernel or of a stack of ours. A stack's own process makes its list (`control/listing.rs`).
-use crate::control::{ControlArgs, ask};
+use crate::control::{ControlArgs, ask, sample as of_stack};
 use crate::failure::Failure;
 use crate::terminal::print;
 use crate::values;
@@ -8,13 +8,14 @@ use clap::Args;
 use control::{Listing, Request, Which};
 use doctor::show::sockets::{self, View};
 use doctor::{Finding, Report, Sample, Window, sources};
+use firstbyte::State;
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// List TCP sockets as ss(8) does: queues, ends, and what a connection does just now.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  firstbyte ss -tin\n  firstbyte ss -tlnp\n  firstbyte ss -l --explain\n  firstbyte ss --limits --interval 1s\n  firstbyte serve &\n  firstbyte ss -i --stack\n  firstbyte ss --trace --stack\n\n\
+    after_help = "Example:\n  firstbyte ss -tin\n  firstbyte ss -tlnp\n  firstbyte ss -l --explain\n  firstbyte ss --limits --interval 1s\n  firstbyte serve &\n  firstbyte ss -io --stack\n  firstbyte ss --trace --stack\n\n\
                   Without -a, -l and --state: connections that are neither half open nor in TIME-WAIT.\n\
                   Recv-Q and Send-Q: of a listener, what waits to be accepted and the backlog;\n\
                   of a connection, bytes that were not read and bytes that were not acknowledged."
@@ -38,7 +39,7 @@ pub(crate) struct SsArgs {
     /// Memory of each socket.
     #[arg(short, long, conflicts_with = "summary")]
     memory: bool,
-    /// The timer of each socket; its unit is right.
+    /// The timer of each socket: what it waits for, how long still, how often in a row.
     #[arg(short = 'o', long, conflicts_with = "summary")]
     options: bool,
     /// User and inode of each socket.
@@ -102,26 +103,31 @@ pub(crate) fn run(args: &SsArgs) -> Result<ExitCode, Failure> {
         return trace(control);
     }
     let Some(control) = args.whom.stack() else { return print(&headed(args, kernel(args)?)) };
-    let only_kernel = [
-        (args.state.is_some(), "--state"),
-        (args.port.is_some(), "--port"),
-        (args.options, "--options"),
-        (args.extended, "--extended"),
-        (args.processes, "--processes"),
-        (args.limits, "--limits"),
-        (args.explain, "--explain"),
-    ];
+    let only_kernel = [(args.extended, "--extended"), (args.processes, "--processes")];
     if let Some((_, name)) = only_kernel.iter().find(|(given, _)| *given) {
         return Err(Failure::usage(format!("{name} is for the kernel's sockets; leave it out, or --stack")));
     }
+    if args.limits || args.explain {
+        return print(&headed(args, kernel(args)?));
+    }
+    let state = args.state.map(sockets::state_name);
     let which = match () {
+        () if state == Some("LISTEN") => Which::Listening,
         () if args.summary => Which::Summary,
         () if args.all => Which::All,
         () if args.listening => Which::Listening,
         () => Which::Connected,
     };
-    let listing =
-        Listing { which, info: args.info, memory: args.memory, family: args.family(), json: args.json };
+    let listing = Listing {
+        info: args.info,
+        memory: args.memory,
+        timers: args.options,
+        state: State::ALL.into_iter().find(|known| state == Some(known.ss())),
+        port: args.port,
+        family: args.family(),
+        json: args.json,
+        ..Listing::of(which)
+    };
     print(&headed(args, ask(control, &Request::Ss(listing))?))
 }
 
@@ -216,7 +222,10 @@ fn kernel(args: &SsArgs) -> Result<String, Failure> {
 }
 
 fn sample(args: &SsArgs, read: fn() -> Sample) -> Result<Sample, Failure> {
-    let sample = args.whom.read(read)?;
+    let sample = match args.whom.stack() {
+        Some(control) => of_stack(control)?,
+        None => args.whom.read(read)?,
+    };
     match sample.unread.iter().find(|unread| unread.source == doctor::Source::Sockets) {
         Some(unread) => Err(Failure::failed(format!("sockets could not be read: {}", unread.reason))),
         None => Ok(sample),

@@ -25,6 +25,8 @@ pub enum Request {
     RouteSet(Network, RouteMetrics),
     /// Nothing holds for exactly this prefix any more.
     RouteDelete(Network),
+    /// What the doctor reads of a host, as JSON: sockets, counters, settings, routes, paths.
+    Sample,
     /// Seconds since the start, then every counter and its value, a line each.
     Counters,
     /// Every setting and its value, a line each.
@@ -56,6 +58,7 @@ impl Request {
             Request::RouteShow { json } => format!("route show{}", if *json { " json" } else { "" }),
             Request::RouteSet(network, metrics) => format!("route set {}", show_route(network, metrics)),
             Request::RouteDelete(network) => format!("route del {network}"),
+            Request::Sample => "sample".to_owned(),
             Request::Counters => "counters".to_owned(),
             Request::Settings => "settings".to_owned(),
             Request::Set { name, value } => format!("set {name} {value}"),
@@ -73,7 +76,7 @@ impl Request {
     pub fn read(line: &str) -> Result<Request, String> {
         let unknown = || {
             format!(
-                "`{line}` is no request: this stack answers ss, route, counters, settings, set, paths and trace"
+                "`{line}` is no request: this stack answers ss, route, sample, counters, settings, set, paths and trace"
             )
         };
         if line.chars().any(|sign| sign.is_control() && sign != '\t') {
@@ -90,6 +93,7 @@ impl Request {
             ("route", ("del", prefix)) => {
                 prefix.parse().map(Request::RouteDelete).map_err(|error| format!("{error}"))
             }
+            ("sample", ("", "")) => Ok(Request::Sample),
             ("counters", ("", "")) => Ok(Request::Counters),
             ("settings", ("", "")) => Ok(Request::Settings),
             ("set", (name, value)) if !name.is_empty() && !value.trim().is_empty() => {
@@ -111,13 +115,17 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proto::State;
 
     #[test]
     fn requests_survive_the_socket() {
         let all = [Which::Connected, Which::Listening, Which::All, Which::Summary];
         for which in all {
             for (info, family, json) in [(false, None, true), (true, Some(4), false), (true, Some(6), true)] {
-                let request = Request::Ss(Listing { which, info, memory: !info, family, json });
+                let (state, port) = (info.then_some(State::CloseWait), family.map(u16::from));
+                let listing =
+                    Listing { which, info, memory: !info, timers: !json, state, port, family, json };
+                let request = Request::Ss(listing);
                 assert_eq!(Request::read(&request.line()), Ok(request));
             }
         }
@@ -125,6 +133,7 @@ mod tests {
             "route set prohibit 10.0.0.0/8 initcwnd 3",
             "route del 10.0.0.0/8",
             "route show json",
+            "sample",
             "counters",
             "settings",
             "set net.ipv4.ip_local_port_range 1024 2047",
@@ -140,6 +149,8 @@ mod tests {
         for wrong in [
             "",
             "ss loud",
+            "ss port:http",
+            "ss state:calm",
             "route",
             "route show me",
             "route set",

@@ -68,7 +68,8 @@ impl Report {
             silenced: Vec::new(),
             findings: Vec::new(),
         };
-        for rule in RULES.iter() {
+        let of_stack = window.now.of_stack;
+        for rule in RULES.iter().filter(|rule| !of_stack || rule.elsewhere().is_none()) {
             match rule.judge(window) {
                 Ok(findings) => {
                     report.judged += 1;

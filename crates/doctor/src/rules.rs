@@ -11,6 +11,7 @@ mod fast_open;
 mod kernels;
 mod loss;
 mod nics;
+mod own;
 mod paths;
 mod receive;
 mod settings;
@@ -89,7 +90,8 @@ impl Rule {
 
     fn finding(&self, found: Found, now: &Sample) -> Finding {
         let settings = self.settings.iter().filter_map(|(name, change)| change.step(name, now));
-        let steps = settings.chain(found.steps).collect();
+        let steps = settings.chain(found.steps);
+        let steps = if now.of_stack { steps.map(own::step).collect() } else { steps.collect() };
         Finding {
             id: self.id.to_owned(),
             severity: found.severity,

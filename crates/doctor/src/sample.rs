@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sample {
+    /// Is it a stack of ours that was read, and no kernel?
+    pub of_stack: bool,
     /// The kernel's release, as `uname -r` shows it.
     pub kernel: String,
     /// Seconds since boot when it was read.

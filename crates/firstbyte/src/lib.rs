@@ -86,9 +86,9 @@ pub mod paths {
 pub use proto::fast_open::{self, KeyRing};
 pub use proto::{
     CaState, CloseReason, Config, CongestionControl, ConnectionInfo, Counters, EarlyData, FastOpen, Instant,
-    ListenerInfo, Metric, NotAcknowledged, Outcome, RejectRoute, RouteError, RouteMetrics, SettingError,
-    Skipped, SocketInfo, SocketOption, SocketOptions, Stack, State, TableSizes, TcpInfo, TraceEvent,
-    TraceMask, Traced, Verdict, WriteFlags, parse_route, show_route,
+    ListenerInfo, Metric, NotAcknowledged, Outcome, RejectRoute, RouteError, RouteMetrics, RunningTimer,
+    SettingError, Skipped, SocketInfo, SocketOption, SocketOptions, Stack, State, TableSizes, TcpInfo,
+    TimerKind, TraceEvent, TraceMask, Traced, Verdict, WriteFlags, parse_route, show_route,
 };
 
 /// Where packets enter and leave: [`device::tun`], [`device::memory`], captures, or one of your own.

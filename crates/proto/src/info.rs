@@ -1,10 +1,12 @@
-//! Snapshots of connections, listeners and tables; `listener` has those of listeners, `ss` a connection in one line.
+//! Snapshots of connections, listeners and tables; `listener` has those of listeners, `ss` a connection in one line, `timer` the timer that runs.
 
 mod listener;
 mod ss;
+mod timer;
 
 use alloc::boxed::Box;
 pub use listener::{ListenerDrops, ListenerInfo, SynCookieCounts};
+pub use timer::{RunningTimer, TimerKind};
 
 use crate::*;
 use core::net::SocketAddr;
@@ -101,6 +103,10 @@ pub struct ConnectionInfo {
     pub send_queue: usize,
     /// Bytes received, not yet read.
     pub recv_queue: usize,
+    /// Its application has let go of it, and it ends by itself.
+    pub orphan: bool,
+    /// The timer that runs, if one does.
+    pub timer: Option<RunningTimer>,
     /// Segments retransmitted in all.
     pub total_retrans: u32,
     /// Payload bytes acknowledged.
@@ -237,6 +243,8 @@ pub enum SocketInfo {
         local: SocketAddr,
         /** peer */
         peer: SocketAddr,
+        /** the timer that runs */
+        timer: Option<RunningTimer>,
     },
 }
 

@@ -90,8 +90,8 @@ pub use config::{
 pub use counters::{Counters, DropReason, Drops};
 pub use errors::{AcceptError, CloseReason, ConnectError, ListenError, ReadError, UrgentError, WriteError};
 pub use info::{
-    CongestionInfo, ConnectionInfo, IcmpReport, ListenerDrops, ListenerInfo, Queues, SocketInfo, State,
-    StateCounts, SynCookieCounts, TableSizes,
+    CongestionInfo, ConnectionInfo, IcmpReport, ListenerDrops, ListenerInfo, Queues, RunningTimer,
+    SocketInfo, State, StateCounts, SynCookieCounts, TableSizes, TimerKind,
 };
 pub use md5::{MD5_KEY_MAX, Md5Key, Md5Keys};
 pub use paths::{PathRecord, Paths, PathsError, VerdictRecord};

@@ -484,6 +484,8 @@ impl ConnectionInfo {
             send_buffer_used: c.send_buffer_used(config),
             writable: c.is_writable(config),
             recv_queue: c.rcv.buffer.len(),
+            orphan: c.orphan,
+            timer: c.running_timer(config),
             total_retrans: c.total_retrans(),
             bytes_acked: c.bytes_acked,
             bytes_received: c.rcv.bytes_received,

@@ -305,17 +305,17 @@ impl TimeWaitTable {
         }
     }
 
-    /// Every entry; of one time-out in the order of their ends.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = TimeWait> {
+    /// Every entry and its end; of one time-out in the order of their ends.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (TimeWait, Instant)> {
         let next = |index: &u32| self.slots[*index as usize].next.index();
         let fifos = self.fifos.iter().map(|fifo| fifo.first.index());
         let indices = fifos.flat_map(move |first| core::iter::successors(first, next));
-        indices.map(|index| self.slots[index as usize].unpack())
+        indices.map(|index| &self.slots[index as usize]).map(|slot| (slot.unpack(), self.end(slot)))
     }
 
     /// Entries that stand for FIN-WAIT-2.
     pub(crate) fn awaiting_fin(&self) -> usize {
-        self.iter().filter(|entry| entry.fin_awaited).count()
+        self.iter().filter(|(entry, _)| entry.fin_awaited).count()
     }
 
     /// Number of entries.
@@ -489,8 +489,9 @@ mod tests {
             table.keep(at(port.into()), entry(port), MINUTE);
         }
         table.remove(table.lookup(&entry(3).tuple).unwrap());
-        let ports =
-            |table: &TimeWaitTable| -> Vec<u16> { table.iter().map(|entry| entry.tuple.peer_port).collect() };
+        let ports = |table: &TimeWaitTable| -> Vec<u16> {
+            table.iter().map(|(entry, _)| entry.tuple.peer_port).collect()
+        };
         assert_eq!((ports(&table), table.awaiting_fin()), (vec![1, 2, 4, 5, 6], 1));
         for port in [1, 2, 4, 6] {
             table.remove(table.lookup(&entry(port).tuple).unwrap());

@@ -220,8 +220,8 @@ impl TimerWheel {
         }
     }
 
-    #[cfg(test)]
-    fn deadline(&self, handle: TimerHandle) -> Option<Instant> {
+    /// When what a handle stands for is due.
+    pub(crate) fn deadline(&self, handle: TimerHandle) -> Option<Instant> {
         self.nodes.get(handle.0 as usize).map(|node| Instant::from_nanos(node.deadline))
     }
 

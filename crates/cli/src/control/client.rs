@@ -3,6 +3,7 @@ use super::place;
 use crate::failure::Failure;
 use clap::Args;
 use control::Request;
+use doctor::Sample;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -18,6 +19,11 @@ pub(crate) struct ControlArgs {
 }
 
 impl ControlArgs {
+    /// The option that says which stack was meant, for a command to be typed.
+    pub(crate) fn option(&self) -> String {
+        self.control.as_ref().map_or("--stack".to_owned(), |path| format!("--control {}", path.display()))
+    }
+
     /// Was a stack named?
     pub(crate) fn is_named(&self) -> bool {
         self.control.is_some()
@@ -48,6 +54,13 @@ pub(crate) fn ask(whom: &ControlArgs, request: &Request) -> Result<String, Failu
         Some(("error", why)) => Err(Failure::failed(why)),
         _ => Err(Failure::failed(format!("{} is no control socket of firstbyte", path.display()))),
     }
+}
+
+/// Asks the stack for all that the doctor judges.
+pub(crate) fn sample(whom: &ControlArgs) -> Result<Sample, Failure> {
+    let text = ask(whom, &Request::Sample)?;
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::failed(format!("the stack's answer cannot be read: {error}")))
 }
 
 fn exchange(stream: &mut UnixStream, request: &Request) -> std::io::Result<String> {

@@ -37,8 +37,9 @@ fn row(listing: &Listing, socket: &SocketInfo, now: Instant) -> Option<Row> {
     let row = match socket {
         SocketInfo::Listener(listener) => of_listener(listener, listing.info),
         SocketInfo::Connection(connection) => of_connection(connection, listing, now),
-        SocketInfo::Numbers { state, local, peer } => {
-            Row { state: state.ss(), queues: (0, 0), local: *local, peer: Some(*peer), info: None }
+        SocketInfo::Numbers { state, local, peer, timer } => {
+            let info = timer.filter(|_| listing.timers).map(|timer| timer.ss(now).to_string());
+            Row { state: state.ss(), queues: (0, 0), local: *local, peer: Some(*peer), info }
         }
     };
     let listens = row.peer.is_none();
@@ -47,6 +48,12 @@ fn row(listing: &Listing, socket: &SocketInfo, now: Instant) -> Option<Row> {
         Which::Connected => !listens && !["SYN-RECV", "TIME-WAIT"].contains(&row.state),
         Which::All | Which::Summary => true,
     };
+    let wanted = match listing.state {
+        Some(state) => row.state == state.ss(),
+        None => wanted,
+    };
+    let ports = [Some(row.local.port()), row.peer.map(|peer| peer.port())];
+    let wanted = wanted && listing.port.is_none_or(|port| ports.contains(&Some(port)));
     let family = if row.local.is_ipv4() { 4 } else { 6 };
     (wanted && listing.family.is_none_or(|only| only == family)).then_some(row)
 }
@@ -86,8 +93,9 @@ fn of_connection(connection: &ConnectionInfo, listing: &Listing, now: Instant) -
         let ConnectionInfo { recv_buffer, send_buffer, send_buffer_used, memory, .. } = connection;
         format!("skmem:(rb{recv_buffer},tb{send_buffer},w{send_buffer_used}) memory:{memory}")
     });
+    let timer = connection.timer.filter(|_| listing.timers).map(|timer| timer.ss(now).to_string());
     let info = listing.info.then(|| connection.ss(now).to_string());
-    let words: Vec<String> = memory.into_iter().chain(info).collect();
+    let words: Vec<String> = timer.into_iter().chain(memory).chain(info).collect();
     Row {
         state: connection.state.ss(),
         queues: (connection.recv_queue, connection.send_queue),

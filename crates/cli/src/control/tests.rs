@@ -28,7 +28,7 @@ fn pair() -> (Net, Net) {
 }
 
 fn ss(which: Which) -> Listing {
-    Listing { which, info: false, memory: false, family: None, json: false }
+    Listing::of(which)
 }
 
 fn listed(net: &Net, listing: Listing) -> String {

@@ -1,5 +1,6 @@
 //! Where samples come from: this namespace, another, or a tree of files.
 use super::{DoctorArgs, not_done};
+use crate::control::sample as of_stack;
 use crate::failure::Failure;
 use crate::whom::in_namespace;
 use doctor::{Record, Sample, sources};
@@ -59,7 +60,11 @@ pub(super) fn pause(interval: Duration, spent: Duration) -> Duration {
 
 /// One sample of the running kernel.
 pub(super) fn sample(args: &DoctorArgs) -> Result<Sample, Failure> {
-    in_namespace(args.netns.as_deref(), sources::here).map_err(not_done)
+    let read = match args.stack.named() {
+        Some(control) => of_stack(control),
+        None => in_namespace(args.netns.as_deref(), sources::here),
+    };
+    read.map_err(not_done)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Window after window: what is found, what came and what has gone.
 use super::reading::{pause, sample};
-use super::{DoctorArgs, not_done};
+use super::{DoctorArgs, judged, not_done};
 use crate::failure::Failure;
 use crate::terminal::print;
 use doctor::{Finding, Policy, Report, Window};
@@ -21,7 +21,7 @@ pub(super) fn run(args: &DoctorArgs, policy: &Policy) -> Result<ExitCode, Failur
         std::thread::sleep(pause(args.interval, begun.elapsed()));
         begun = Instant::now();
         let now = sample(args)?;
-        let report = Report::by(&Window::between(&before, &now).by(policy.limits()), policy);
+        let report = judged(args, policy, &Window::between(&before, &now));
         let text = match () {
             () if args.json => line(&report)?,
             () if whole => format!("{CLEAR}{}", report.text()),

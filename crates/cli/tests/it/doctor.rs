@@ -1,5 +1,5 @@
 //! `firstbyte doctor` as an operator runs it.
-use crate::{firstbyte, run, stderr, stdout};
+use crate::{Server, firstbyte, run, stderr, stdout};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
@@ -158,4 +158,57 @@ fn ss_takes_the_flags_of_ss_and_names_processes() {
         "{}",
         stdout(&output)
     );
+}
+
+/// A running `serve` by its control socket: nothing wrong, then a setting that its own fix mends, then a listener that drops, by its port.
+#[test]
+fn a_stack_of_ours_is_judged_and_mended() {
+    testnet::in_namespace(|| {
+        let path = std::env::temp_dir().join(format!("firstbyte-judged-{}", std::process::id()));
+        let path = path.to_str().unwrap();
+        let server =
+            Server::start(&["--control", path, "--echo", "7", "--backlog", "2", "--max-connections", "1"]);
+        let judge = |more: &[&str]| run(&[&["doctor", "--control", path], more].concat());
+        let healthy = judge(&["--since-boot"]);
+        assert_eq!(healthy.status.code(), Some(0), "{}", stdout(&healthy));
+        assert!(stdout(&healthy).contains("\nfirstbyte "), "{}", stdout(&healthy));
+
+        let set = run(&["sysctl", "--control", path, "-w", "net.ipv4.tcp_window_scaling=0"]);
+        assert_eq!(set.status.code(), Some(0), "{}", stderr(&set));
+        let fix = format!("firstbyte sysctl --control {path} -w net.ipv4.tcp_window_scaling=\"1\"");
+        let script = judge(&["--since-boot", "--fix"]);
+        assert!(stdout(&script).contains(&fix), "{}", stdout(&script));
+        let mended = run(&["sysctl", "--control", path, "-w", "net.ipv4.tcp_window_scaling=1"]);
+        assert_eq!(mended.status.code(), Some(0), "{}", stderr(&mended));
+        assert_eq!(judge(&["--since-boot"]).status.code(), Some(0));
+
+        // One is served, one accepted, two wait: the others are dropped.
+        let address = std::net::SocketAddr::from(([10, 77, 0, 2], 7));
+        let clients: Vec<_> = (0..6)
+            .map(|_| {
+                let kind = rustix::net::SocketFlags::NONBLOCK;
+                let client = rustix::net::socket_with(
+                    rustix::net::AddressFamily::INET,
+                    rustix::net::SocketType::STREAM,
+                    kind,
+                    None,
+                );
+                let client = client.unwrap();
+                let _ = rustix::net::connect(&client, &address);
+                client
+            })
+            .collect();
+        let full = (0..100).find_map(|_| {
+            let said = judge(&["--interval", "50ms"]);
+            stdout(&said).contains("[port 7]").then_some(said)
+        });
+        let full = full.expect("the listener's port");
+        assert_ne!(full.status.code(), Some(0));
+        let listed = run(&["ss", "--control", path, "--explain", "-l"]);
+        assert!(stdout(&listed).contains("ACC-02 (fires now)"), "{}", stdout(&listed));
+        let timers = run(&["ss", "--control", path, "-o", "--state", "established", "--port", "7"]);
+        assert!(stdout(&timers).contains("\t timer:(keepalive,"), "{}", stdout(&timers));
+        drop(clients);
+        assert_eq!(server.stop().0, Some(0));
+    });
 }

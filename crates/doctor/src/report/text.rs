@@ -26,8 +26,13 @@ fn verdict(report: &Report) -> String {
     let rules = report.judged;
     let _ = writeln!(
         out,
-        "Linux {}, {}: {critical} critical, {warning} warnings, {info} for information; {rules} rules judged",
-        report.kernel, report.window
+        "{}, {}: {critical} critical, {warning} warnings, {info} for information; {rules} rules judged",
+        if report.kernel.starts_with(|first: char| first.is_ascii_digit()) {
+            format!("Linux {}", report.kernel)
+        } else {
+            report.kernel.clone()
+        },
+        report.window
     );
     for unread in &report.unread {
         let root = if unread.root_would_read { "; root could read it" } else { "" };

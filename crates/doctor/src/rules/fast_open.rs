@@ -94,7 +94,7 @@ pub(super) const RULES: &[Rule] = &[
         symptom: "cookies rejected",
         condition: "TcpExtTCPFastOpenPassiveFail > 5 % of attempts, at least 10",
         why: "The servers of a pool have different keys, keys were changed without a backup, or clients come from changing addresses.",
-        advice: "The same key everywhere: sysctl -w net.ipv4.tcp_fastopen_key=NEW,OLD.",
+        advice: "The same keys everywhere, NEW,OLD, from a file that only root reads: cat keys > /proc/sys/net/ipv4/tcp_fastopen_key.",
         settings: &[],
         needs: &[Counters],
         kernels: Kernels::since(3, 7),

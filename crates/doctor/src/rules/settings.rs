@@ -35,7 +35,9 @@ impl Change {
     /// The step that makes it so, unless it is so already.
     pub(super) fn step(self, name: &str, now: &Sample) -> Option<Step> {
         let command = |value: &str| format!("sysctl -w {name}=\"{value}\"");
-        let whole_host = !now.is_first_namespace() && WHOLE_HOST.iter().any(|known| name.starts_with(known));
+        let whole_host = !now.of_stack
+            && !now.is_first_namespace()
+            && WHOLE_HOST.iter().any(|known| name.starts_with(known));
         let obstacle = whole_host
             .then(|| "a setting of the whole host: change it in its first network namespace".to_owned());
         let Some(present) = now.setting(name) else {

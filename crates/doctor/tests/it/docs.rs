@@ -55,15 +55,39 @@ fn the_table_of_rules_is_true() {
         "| rule | fires when | fix | kernels; sure | thresholds | shown by the test |\n".to_owned();
     let _ = writeln!(table, "|---|---|---|---|---|---|");
     table.extend(RULES.iter().map(|rule| row(rule)));
+    held("<!-- rules -->\n", "<!-- /rules -->", &table);
+}
+
+/// The page has this text between its marks.
+fn held(begin: &str, end: &str, expected: &str) {
+    static WRITING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _alone = WRITING.lock().unwrap();
     let text = std::fs::read_to_string(document()).unwrap();
-    let (begin, end) = ("<!-- rules -->\n", "<!-- /rules -->");
     let (head, rest) = text.split_once(begin).unwrap();
     let (present, tail) = rest.split_once(end).unwrap();
     if std::env::var_os("BLESS").is_some() {
-        std::fs::write(document(), format!("{head}{begin}{table}{end}{tail}")).unwrap();
+        std::fs::write(document(), format!("{head}{begin}{expected}{end}{tail}")).unwrap();
     } else {
-        assert!(present == table, "docs/doctor.md is not what the rules say: BLESS=1 writes it anew");
+        assert!(present == expected, "docs/doctor.md is not what the rules say: BLESS=1 writes it anew");
     }
+}
+
+/// Of the rules that are not judged over a stack of ours: the reason, and which.
+#[test]
+fn the_list_of_rules_for_our_own_stack_is_true() {
+    let mut reasons: std::collections::BTreeMap<String, Vec<&str>> = std::collections::BTreeMap::new();
+    let here = RULES.iter().filter(|rule| match rule.elsewhere() {
+        None => true,
+        Some(reason) => {
+            reasons.entry(reason).or_default().push(rule.id);
+            false
+        }
+    });
+    let here: Vec<&str> = here.map(|rule| rule.id).collect();
+    let mut list =
+        format!("Judged ({}): {}.\n\n| not judged | why |\n|---|---|\n", here.len(), here.join(", "));
+    list.extend(reasons.iter().map(|(reason, ids)| format!("| {} | {reason} |\n", ids.join(", "))));
+    held("<!-- own -->\n", "<!-- /own -->", &list);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::request::Request;
 use crate::Instant;
 use crate::slab::Slab;
 use crate::timer_wheel::{TimerHandle, TimerWheel};
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 
 /// Places of requests that are no more are always tolerated up to so many.
 const GONE_MIN: usize = 64;
@@ -73,6 +73,16 @@ impl RequestTimers {
     /// A request is no more.
     pub(super) fn clear(&mut self, request: &mut Request) {
         self.wheel.clear(&mut request.timer);
+    }
+
+    /// When each request in the row times out, by its index.
+    pub(super) fn firsts(&self, requests: &Slab<Request>) -> BTreeMap<u32, Instant> {
+        self.row.iter().filter(|first| first.waits(requests)).map(|first| (first.index, first.at)).collect()
+    }
+
+    /// When a request that is not in the row times out.
+    pub(super) fn later(&self, request: &Request) -> Option<Instant> {
+        self.wheel.deadline(request.timer)
     }
 
     /// The earliest time-out.
@@ -202,11 +212,14 @@ mod tests {
         let indices: Vec<u32> = (0..5).map(|ms| half.open(ms)).collect();
         half.answer(indices[0]);
         half.answer(indices[2]);
+        assert_eq!(half.timers.firsts(&half.requests)[&indices[3]], at(1003));
+        assert_eq!(half.timers.firsts(&half.requests).len(), 3);
         assert_eq!(half.next(), Some(at(1001)));
         assert_eq!(half.expired(at(1000)), []);
         assert_eq!(half.expired(at(1003)), [indices[1], indices[3]]);
         half.goes_on(indices[1], at(3001));
         half.goes_on(indices[3], at(3003));
+        assert_eq!(half.timers.later(half.requests.get(indices[3]).unwrap()), Some(at(3003)));
         // Its place is another's now, in the row and in the slab.
         let again = half.open(2500);
         assert_eq!(half.expired(at(3002)), [indices[4], indices[1]]);

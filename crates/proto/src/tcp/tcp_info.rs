@@ -4,7 +4,8 @@ use super::connection::Connection;
 use super::handshake::Handshake;
 use super::recovery::Phase;
 use super::special::Counts;
-use crate::{Config, Instant, NotAcknowledged, Outcome, State};
+use super::timers::Timer;
+use crate::{Config, Instant, NotAcknowledged, Outcome, RunningTimer, State, TimerKind};
 use core::time::Duration;
 
 /// Segments of one connection, both ways; a merged or a cut one counts as often as it is on the wire.
@@ -358,6 +359,20 @@ impl Connection {
     /// The peer's window is closed, and its probes are what the back-off is of.
     fn probes_window(&self, config: &Config) -> bool {
         self.snd.wnd == 0 && self.is_established() && !self.resends_into_closed_window(config)
+    }
+
+    /// The timer that Linux would show (`inet_csk_diag_fill`): that of what was sent comes first.
+    pub(crate) fn running_timer(&self, config: &Config) -> Option<RunningTimer> {
+        let (kind, timer, expirations) = if self.timers.is_set(Timer::Retransmit) {
+            let probes = self.probes_window(config) || self.is_established() && self.snd.flight_size() == 0;
+            let kind = if probes { TimerKind::Persist } else { TimerKind::Retransmission };
+            (kind, Timer::Retransmit, self.timeouts)
+        } else {
+            let unanswered = self.special.as_ref().map_or(0, |special| special.unanswered);
+            (TimerKind::Keepalive, Timer::Life, u8::try_from(unanswered).unwrap_or(u8::MAX))
+        };
+        let set = self.timers.is_set(timer);
+        set.then(|| RunningTimer { kind, expires_at: self.timers.deadline(timer), expirations })
     }
 
     /// See [`TcpInfo::controls_acked`].

@@ -81,6 +81,7 @@ mod refused;
 mod requirements;
 mod rfc_examples;
 mod routes;
+mod running_timer;
 mod sack;
 mod settings;
 mod signed;

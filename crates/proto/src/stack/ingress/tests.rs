@@ -233,7 +233,7 @@ impl Conversation {
     /// All that can be told of an end, and much that cannot.
     fn state(&self, end: usize) -> String {
         let (it, id) = (&self.ends[end], self.ids[end]);
-        let entries: Vec<_> = it.time_wait.iter().collect();
+        let entries: Vec<_> = it.time_wait.iter().map(|(entry, _)| entry).collect();
         format!("{:?} {:?} {entries:?} {:?}", it.connections.get(id.index), it.info(id), it.drops())
     }
 }
