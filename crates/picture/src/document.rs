@@ -1,6 +1,10 @@
 //! What a page says and shows.
 
+use crate::graph::Ends;
 use crate::{Graph, Ladder};
+
+/// Runs share the upright axis of a quantity, unless one reaches so many times as high as another, which would be a flat line then.
+const SHARED_WITHIN: f64 = 10.0;
 
 /// A question, its answer in words, and what was seen.
 #[derive(Clone, Debug, Default)]
@@ -73,11 +77,60 @@ impl Document {
         let ladders = self.runs.iter().filter_map(|run| run.ladder.as_ref()).map(Ladder::last_time);
         graphs.chain(ladders).fold(0.0, f64::max)
     }
+
+    /// Where the axes of a run's graph end: run beside run is compared by eye, which needs one scale.
+    pub(crate) fn ends(&self, graph: &Graph) -> Ends {
+        let twins = self.runs.iter().flat_map(|run| &run.graphs).filter(|other| other.is_twin(graph));
+        let own = graph.top();
+        let (least, greatest) = twins
+            .map(Graph::top)
+            .fold((own, own), |(least, greatest), top| (least.min(top), greatest.max(top)));
+        let top = if greatest <= SHARED_WITHIN * least { greatest } else { own };
+        Ends { right: self.end(), top }
+    }
 }
 
 impl Run {
     /// A run of which nothing is shown yet.
     pub fn new(name: impl Into<String>) -> Run {
         Run { name: name.into(), ..Run::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Series, Style, Tone};
+
+    /// A document of runs whose queue reaches these heights.
+    fn queues(heights: &[f64]) -> Document {
+        let mut document = Document::new("name", "Why?");
+        for height in heights {
+            let queue = Series::new("queue", Style::Line, Tone::Blue, vec![(0.0, 0.0), (5.0, *height)]);
+            let graphs = vec![Graph::new("Queue", "packets waiting", "").with(queue)];
+            document.runs.push(Run { graphs, ..Run::new("run") });
+        }
+        document
+    }
+
+    fn tops(document: &Document) -> Vec<f64> {
+        document.runs.iter().map(|run| document.ends(&run.graphs[0]).top).collect()
+    }
+
+    #[test]
+    fn runs_share_the_scale_of_a_quantity() {
+        assert_eq!(tops(&queues(&[120.0, 20.0])), [120.0, 120.0]);
+    }
+
+    #[test]
+    fn a_quantity_that_would_be_a_flat_line_keeps_its_own_scale() {
+        assert_eq!(tops(&queues(&[1000.0, 20.0])), [1000.0, 20.0]);
+    }
+
+    #[test]
+    fn graphs_of_other_things_share_nothing() {
+        let mut document = queues(&[120.0, 20.0]);
+        document.runs[1].graphs[0].title = "Other queue".into();
+        assert_eq!(tops(&document), [120.0, 20.0]);
     }
 }

@@ -45,6 +45,15 @@ pub struct Graph {
     pub series: Vec<Series>,
 }
 
+/// Where the axes of a drawing end; both begin at zero.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    /// Of the level one, in its unit.
+    pub(crate) right: f64,
+    /// Of the upright one.
+    pub(crate) top: f64,
+}
+
 /// Left of the data, for the numbers of the upright axis.
 pub(crate) const LEFT: f64 = 58.0;
 /// Left and right of the data together.
@@ -105,6 +114,11 @@ impl Graph {
         self.series.iter().filter_map(|series| series.points.last()).map(|(x, _)| *x).fold(0.0, f64::max)
     }
 
+    /// Where the axes end, if the graph stands alone.
+    pub(crate) fn ends(&self) -> Ends {
+        Ends { right: self.last_x(), top: self.top() }
+    }
+
     pub(crate) fn height(&self) -> f64 {
         ABOVE + self.data_height() + BELOW
     }
@@ -116,7 +130,8 @@ impl Graph {
         }
     }
 
-    fn top(&self) -> f64 {
+    /// The end of the upright axis, if the graph stands alone.
+    pub(crate) fn top(&self) -> f64 {
         match &self.y {
             Axis::Number { .. } => round_up(
                 self.series.iter().filter(|series| !series.aside).map(Series::greatest).fold(0.0, f64::max),
@@ -125,10 +140,15 @@ impl Graph {
         }
     }
 
-    /// The drawing without title and legend; `end` is the end of the level axis.
-    pub(crate) fn draw(&self, frame: Frame, end: f64) -> String {
-        let end = if end > 0.0 { end } else { 1.0 };
-        let (height, top) = (self.data_height(), self.top());
+    /// Does the other show the same of another run?
+    pub(crate) fn is_twin(&self, other: &Graph) -> bool {
+        (&self.title, &self.note, &self.y, &self.x) == (&other.title, &other.note, &other.y, &other.x)
+    }
+
+    /// The drawing without title and legend.
+    pub(crate) fn draw(&self, frame: Frame, ends: Ends) -> String {
+        let end = if ends.right > 0.0 { ends.right } else { 1.0 };
+        let (height, top) = (self.data_height(), ends.top);
         let mut svg = String::new();
         self.draw_y(&mut svg, height, top);
         // Writing to a string cannot fail.
@@ -293,7 +313,7 @@ mod tests {
 
     #[test]
     fn axes_have_numbers_and_units() {
-        let svg = graph().draw(Frame::Fluid, 100.0);
+        let svg = graph().draw(Frame::Fluid, Ends { right: 100.0, top: 20.0 });
         for part in [">window, kB<", ">time, ms<", ">20<", ">100<"] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
@@ -301,7 +321,8 @@ mod tests {
 
     #[test]
     fn a_step_holds_until_the_next_point() {
-        assert!(graph().draw(Frame::Fixed(172.0), 100.0).contains("d=\"M0 95H40V0\""));
+        let ends = Ends { right: 100.0, top: 20.0 };
+        assert!(graph().draw(Frame::Fixed(172.0), ends).contains("d=\"M0 95H40V0\""));
     }
 
     #[test]

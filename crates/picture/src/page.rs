@@ -2,7 +2,7 @@
 
 use crate::document::{Block, Document, Run, Table, Verdict};
 use crate::frame::{Frame, trimmed};
-use crate::graph::Graph;
+use crate::graph::{Ends, Graph};
 use crate::ladder::Ladder;
 use crate::markup::escape;
 use crate::series::{Series, Style};
@@ -48,7 +48,7 @@ fn html(document: &Document) -> String {
     if !document.summary.is_empty() {
         page.push_str("<section class=\"summary\">");
         for graph in &document.summary {
-            page.push_str(&figure(graph, graph.last_x()));
+            page.push_str(&figure(graph, graph.ends()));
         }
         page.push_str("</section>");
     }
@@ -56,7 +56,7 @@ fn html(document: &Document) -> String {
         page.push_str(CONTROLS);
         let single = if document.runs.len() == 1 { " single" } else { "" };
         let _ = write!(page, "<section class=\"runs{single}\">");
-        document.runs.iter().for_each(|run| page.push_str(&self::run(run, end)));
+        document.runs.iter().for_each(|run| page.push_str(&self::run(document, run)));
         page.push_str("</section>");
     }
     let _ = write!(page, "</main><script>\n{SCRIPT}</script></body></html>\n");
@@ -111,10 +111,10 @@ fn table(table: &Table) -> String {
     html
 }
 
-fn run(run: &Run, end: f64) -> String {
+fn run(document: &Document, run: &Run) -> String {
     let mut html = format!("<section class=\"run\"><h2>{}</h2><div class=\"figures\">", escape(&run.name));
     for graph in &run.graphs {
-        html.push_str(&figure(graph, end));
+        html.push_str(&figure(graph, document.ends(graph)));
     }
     if let Some(ladder) = &run.ladder {
         html.push_str(&ladder_figure(ladder));
@@ -123,7 +123,8 @@ fn run(run: &Run, end: f64) -> String {
     html
 }
 
-fn figure(graph: &Graph, end: f64) -> String {
+fn figure(graph: &Graph, ends: Ends) -> String {
+    let end = ends.right;
     let mut html = format!("<figure class=\"graph\"><figcaption><b>{}</b>", escape(&graph.title));
     if !graph.note.is_empty() {
         let _ = write!(html, " <span>{}</span>", escape(&graph.note));
@@ -135,7 +136,7 @@ fn figure(graph: &Graph, end: f64) -> String {
         "<svg class=\"chart\" height=\"{}\" role=\"img\" tabindex=\"0\" aria-label=\"{}\"{over_time}>{}</svg>",
         graph.height(),
         escape(&spoken(graph)),
-        graph.draw(Frame::Fluid, end)
+        graph.draw(Frame::Fluid, ends)
     );
     html.push_str("<ul class=\"legend\">");
     for series in &graph.series {

@@ -2,7 +2,7 @@
 
 use crate::document::Document;
 use crate::frame::Frame;
-use crate::graph::{Graph, LEFT};
+use crate::graph::{Ends, Graph, LEFT};
 use crate::ladder::{Ladder, SIDE};
 use crate::markup::escape;
 use std::fmt::Write as _;
@@ -28,12 +28,11 @@ fn svg(document: &Document) -> String {
     let mut sheet = Sheet { body: String::new(), y: PAD };
     sheet.heading("title", &document.question);
     for graph in &document.summary {
-        sheet.graph(graph, graph.last_x());
+        sheet.graph(graph, graph.ends());
     }
-    let end = document.end();
     for run in &document.runs {
         sheet.heading("run", &run.name);
-        run.graphs.iter().for_each(|graph| sheet.graph(graph, end));
+        run.graphs.iter().for_each(|graph| sheet.graph(graph, document.ends(graph)));
         run.ladder.iter().for_each(|ladder| sheet.ladder(ladder));
     }
     let (width, height) = (WIDTH + 2.0 * PAD, sheet.y + PAD);
@@ -64,9 +63,9 @@ impl Sheet {
         self.y += height;
     }
 
-    fn graph(&mut self, graph: &Graph, end: f64) {
+    fn graph(&mut self, graph: &Graph, ends: Ends) {
         self.heading("figure", &graph.title);
-        self.put(&graph.draw(Frame::Fixed(WIDTH), end), LEFT, graph.height());
+        self.put(&graph.draw(Frame::Fixed(WIDTH), ends), LEFT, graph.height());
         let mut x = PAD;
         for series in &graph.series {
             let _ = write!(
