@@ -29,5 +29,5 @@ pub use policy::Policy;
 pub use record::Record;
 pub use report::Report;
 pub use rules::{Change, Kernels, RULES, Rule};
-pub use sample::{Address, Info, Memory, PathMetrics, Route, RouteMetrics, Sample, Socket, Source, Unread};
+pub use sample::{Sample, Source};
 pub use window::Window;

@@ -1,8 +1,7 @@
 //! A running stack as the doctor reads a host: the same names, the same units.
 use super::grouped;
-use doctor::{
-    Address, Info, Memory, PathMetrics, Route, RouteMetrics as Metrics, Sample, Socket, Source, Unread,
-};
+use doctor::sample::{Address, Info, Memory, PathMetrics, Route, RouteMetrics as Metrics, Socket, Unread};
+use doctor::{Sample, Source};
 use firstbyte::fast_open::Network;
 use firstbyte::paths::PathRecord;
 use firstbyte::{

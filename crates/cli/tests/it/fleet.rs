@@ -1,8 +1,9 @@
 //! `firstbyte fleet` with etcd: three kernels behind a balancer, whose keys are rotated while clients come and things are killed.
 //!
 //! - `fleet/site.rs`: the servers, each in a namespace, and the balancer; `fleet/client.rs`: who visits them;
-//! - `fleet/store.rs`: etcd.
+//! - `fleet/store.rs`: etcd; `fleet/secured.rs`: with TLS, certificates and passwords, and our own server as the host.
 mod client;
+mod secured;
 mod site;
 mod store;
 

@@ -10,6 +10,7 @@ mod docs;
 mod fast_open;
 mod half_open;
 mod hosts;
+mod mutated;
 mod record;
 mod settings;
 mod show;

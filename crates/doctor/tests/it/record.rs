@@ -2,9 +2,8 @@
 use crate::ids;
 use doctor::sample::{Address, Queue, Socket, Softnet, state};
 use doctor::{Policy, Record, Report, Sample, sources};
-use proptest::prelude::*;
 
-fn host() -> (Sample, Sample) {
+pub(crate) fn host() -> (Sample, Sample) {
     let mut before = Sample { kernel: "6.18.0".to_owned(), uptime: 100.0, ..Sample::default() };
     let (device, kind) = ("eth0".to_owned(), "tbf".to_owned());
     before.queues.push(Queue { device, handle: (1, 0), kind, backlog: 145_000, ..Queue::default() });
@@ -106,21 +105,4 @@ fn a_threshold_can_be_set_and_a_rule_silenced_with_a_reason() {
     assert!(!found.contains(&"CC-07") && !found.contains(&"TX-01"), "{found:?}");
     assert_eq!((report.silenced[0].id.as_str(), report.silenced[0].reason.as_str()), ("TX-01", "a lab"));
     assert!(report.text().contains("silenced: TX-01 (1 times): a lab"));
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
-    #[test]
-    fn a_mutated_record_never_panics(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
-        let (before, now) = host();
-        let mut text = Record::new(Some(before), now).text().into_bytes();
-        let at = at.index(text.len());
-        if cut { text.truncate(at) } else { text[at] = byte }
-        if let Ok(mut record) = Record::parse(&String::from_utf8_lossy(&text)) {
-            record.mask();
-            let report = Report::of(&record.window());
-            let _ = (report.text(), report.prometheus(), report.script());
-        }
-    }
 }

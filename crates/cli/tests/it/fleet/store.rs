@@ -10,26 +10,34 @@ const PORT: u16 = 2379;
 pub(super) struct Etcd {
     child: Option<Child>,
     folder: PathBuf,
+    url: String,
+    options: Vec<String>,
 }
 
 impl Etcd {
     pub(super) fn start() -> Etcd {
-        let folder = std::env::temp_dir().join(format!("firstbyte-etcd-{}", std::process::id()));
+        Etcd::start_with("open", "http", &[])
+    }
+
+    /// With options of etcd's own; `name` keeps its data apart.
+    pub(super) fn start_with(name: &str, scheme: &str, options: &[String]) -> Etcd {
+        let folder = std::env::temp_dir().join(format!("firstbyte-etcd-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
-        let mut etcd = Etcd { child: None, folder };
+        let url = format!("{scheme}://127.0.0.1:{PORT}");
+        let mut etcd = Etcd { child: None, folder, url, options: options.to_vec() };
         etcd.restart();
         etcd
     }
 
     pub(super) fn url(&self) -> String {
-        format!("http://127.0.0.1:{PORT}")
+        self.url.clone()
     }
 
     /// Runs it over the data that are there.
     pub(super) fn restart(&mut self) {
         let url = self.url();
         let mut command = testnet::command("etcd");
-        command.arg("--data-dir").arg(&self.folder);
+        command.arg("--data-dir").arg(&self.folder).args(&self.options);
         for option in ["--listen-client-urls", "--advertise-client-urls"] {
             command.args([option, &url]);
         }

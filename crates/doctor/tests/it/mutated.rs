@@ -1,0 +1,188 @@
+//! Records that something has changed on the way: nothing panics, and what cannot be read is an error that says so.
+//!
+//! FIRSTBYTE_MUTATIONS says how many; a hundred thousand take some minutes.
+use crate::record::host;
+use doctor::show::{counters, paths, queues, routes, settings, sockets};
+use doctor::{Record, Report, Sample, sources};
+use serde_json::{Map, Value, json};
+use std::net::{TcpListener, TcpStream};
+
+/// As many in an ordinary run.
+const MUTATIONS: usize = 2000;
+
+#[test]
+fn a_mutated_record_is_judged_or_refused_with_a_reason() {
+    let wanted = std::env::var("FIRSTBYTE_MUTATIONS").ok().and_then(|number| number.parse().ok());
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let (mut judged, mut refused) = (0, 0);
+    let originals = originals();
+    for number in 0..wanted.unwrap_or(MUTATIONS) {
+        let original = &originals[number % originals.len()];
+        let text = if random.below(8) == 0 {
+            bytes_changed(&original.to_string(), &mut random)
+        } else {
+            let mut changed = original.clone();
+            for _ in 0..=random.below(6) {
+                change(&mut changed, &mut random);
+            }
+            changed.to_string()
+        };
+        match Record::parse(&text) {
+            Ok(record) => {
+                judge(record, number % 16 == 0);
+                judged += 1;
+            }
+            Err(why) => {
+                assert!(
+                    why.starts_with("not a record of the doctor: ") || why.starts_with("a record of layout "),
+                    "{why}"
+                );
+                refused += 1;
+            }
+        }
+    }
+    println!("{judged} judged, {refused} refused");
+    assert!(
+        judged > refused / 10 && refused > judged / 10,
+        "{judged} judged, {refused} refused: neither is rare"
+    );
+}
+
+/// One that has everything a rule looks at, one of this kernel, and that as if it were of a stack of ours.
+fn originals() -> Vec<Value> {
+    let (before, now) = host();
+    let pair = testnet::in_namespace(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let before = sources::here();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let _server = listener.accept().unwrap();
+        (before, sources::here())
+    });
+    let mut records = vec![Record::new(Some(before), now)];
+    if let Some((before, here)) = pair {
+        let of_stack = |sample: &Sample| Sample { of_stack: true, ..sample.clone() };
+        records.push(Record::new(Some(of_stack(&before)), of_stack(&here)));
+        records.push(Record::new(Some(before), here));
+    }
+    records.iter().map(|record| serde_json::from_str(&record.text()).unwrap()).collect()
+}
+
+/// Everything that is made of one; the page, which takes longest, where it is wanted.
+fn judge(mut record: Record, draws: bool) {
+    record.mask();
+    let window = record.window();
+    let report = Report::of(&window);
+    let _ = (report.text(), report.prometheus(), report.script(), serde_json::to_string(&report).unwrap());
+    let samples: Vec<Sample> = record.before.iter().chain([&record.now, &record.now]).cloned().collect();
+    if draws {
+        let _ = report.page(&samples);
+    }
+    let view = sockets::View {
+        which: sockets::Which::All,
+        family: None,
+        port: None,
+        info: true,
+        memory: true,
+        timers: true,
+        extended: true,
+        limits: true,
+        holders: None,
+    };
+    let _ =
+        (sockets::text(&view, &window), sockets::json(&view, &window), sockets::summary(&record.now, false));
+    let view = counters::View { patterns: Vec::new(), zeros: true };
+    let _ = (counters::text(&view, &window), counters::json(&view, &window));
+    let _ =
+        (settings::text(&[], &record.now), settings::explained(&["tcp_rmem".to_owned()], &record.now, &[]));
+    let _ = (queues::text(None, &record.now), queues::json(None, &record.now));
+    let _ = (routes::text(&record.now.routes, None, 4), paths::text(&record.now.paths));
+}
+
+/// Another value somewhere, of the same kind or not; a field that goes, or comes twice.
+fn change(value: &mut Value, random: &mut Random) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() && random.below(200) > 0 => {
+            let name = fields.keys().nth(random.below(fields.len())).cloned().unwrap();
+            match random.below(300) {
+                0 => drop(fields.remove(&name)),
+                1 => renamed(fields, &name),
+                _ => change(fields.get_mut(&name).unwrap(), random),
+            }
+        }
+        Value::Array(values) if !values.is_empty() && random.below(200) > 0 => {
+            let at = random.below(values.len());
+            match random.below(300) {
+                0 => drop(values.remove(at)),
+                1 => values.push(values[at].clone()),
+                _ => change(&mut values[at], random),
+            }
+        }
+        Value::Object(fields) if fields.is_empty() && random.below(60) > 0 => {}
+        Value::Array(values) if values.is_empty() && random.below(60) > 0 => {}
+        Value::Bool(holds) if random.below(60) > 0 => *holds = !*holds,
+        Value::Number(_) if random.below(60) > 0 => *value = number(random),
+        Value::String(text) if random.below(60) > 0 => *text = word(text, random),
+        _ => {
+            *value = [json!(null), json!(0), json!(""), json!([]), json!({}), json!("::"), number(random)]
+                [random.below(7)]
+            .clone()
+        }
+    }
+}
+
+fn renamed(fields: &mut Map<String, Value>, name: &str) {
+    if let Some(value) = fields.remove(name) {
+        fields.insert(format!("{name}x"), value);
+    }
+}
+
+/// Often at the edge of a type.
+fn number(random: &mut Random) -> Value {
+    // Most fields have 32 bits.
+    let least = if random.below(8) == 0 { 0 } else { 32 };
+    let gone = least + random.below(65 - least);
+    let edge = u64::MAX.checked_shr(u32::try_from(gone).unwrap()).unwrap_or(0);
+    match random.below(40) {
+        0 => json!(-1),
+        1 => json!(1e300),
+        2..10 => json!(random.below(100)),
+        10..20 => json!(edge / 2 + 1),
+        _ => json!(edge),
+    }
+}
+
+fn word(text: &str, random: &mut Random) -> String {
+    const WORDS: [&str; 7] =
+        ["", "0", "-1", "9223372036854775807 1 18446744073709551615", "4096\t0\t1", "fe80::1/200", "é"];
+    match random.below(3) {
+        0 => bytes_changed(text, random),
+        1 => format!("{text} {text}"),
+        _ => WORDS[random.below(WORDS.len())].to_owned(),
+    }
+}
+
+fn bytes_changed(text: &str, random: &mut Random) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for _ in 0..=random.below(3) {
+        let at = random.below(bytes.len());
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte = u8::try_from(random.below(128)).unwrap();
+        }
+    }
+    if random.below(8) == 0 {
+        bytes.truncate(random.below(bytes.len()));
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// xorshift64 (Marsaglia 2003).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        for (shift, left) in [(13, true), (7, false), (17, true)] {
+            self.0 ^= if left { self.0 << shift } else { self.0 >> shift };
+        }
+        usize::try_from(self.0 % end.max(1) as u64).unwrap()
+    }
+}
