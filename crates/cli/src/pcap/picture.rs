@@ -186,8 +186,8 @@ impl Direction {
             .with(Series::new("acknowledged", Style::Step, Tone::Green, self.acks.clone()))
             .with(window)
             .with(Series::bars("data", Tone::Blue, self.data.iter().copied()))
-            .with(Series::bars("sent again", Tone::Orange, self.again.iter().copied()))
-            .with(Series::bars("acknowledged selectively", Tone::Teal, self.selective.iter().copied()))
+            .with(Series::bars("retransmitted", Tone::Orange, self.again.iter().copied()))
+            .with(Series::bars("SACKed", Tone::Teal, self.selective.iter().copied()))
     }
 
     fn in_flight(&self) -> Graph {

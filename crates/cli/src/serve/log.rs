@@ -139,7 +139,7 @@ impl Log {
             ("cookies refused", counters.tcp_fastopen_passive_fail),
             ("Fast Open queue full", counters.tcp_fastopen_listen_overflow),
             ("SYNs the replay guard refused", counters.replay_guard_hits + counters.replay_guard_full),
-            ("segments sent again", counters.retrans_segs),
+            ("segments retransmitted", counters.retrans_segs),
         ];
         let [always @ .., _, _, _, _, _] = &rows;
         for (what, count) in rows.iter().filter(|row| row.1 > 0 || always.contains(row)) {

@@ -292,7 +292,7 @@ fn half_open(window: &Window<'_>) -> Vec<Found> {
             scope: Scope::Port(port),
             evidence: vec![
                 window.shown("SYN-RECEIVED sockets", all),
-                window.shown("with their SYN-ACK sent again", again),
+                window.shown("with their SYN-ACK retransmitted", again),
             ],
             formula: format!("{again} / {all} = {share:.0} % > {limit} %, and {all} > {least}"),
             steps: Vec::new(),

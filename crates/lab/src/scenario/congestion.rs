@@ -257,7 +257,7 @@ impl Results {
             ("time", Align::Right),
             ("goodput", Align::Right),
             ("of the rate", Align::Right),
-            ("sent again", Align::Right),
+            ("retransmitted", Align::Right),
             ("time-outs, probes", Align::Right),
             ("mean round trip", Align::Right),
         ]);

@@ -33,8 +33,8 @@ pub(super) fn graph(recording: &Recording<'_>, connections: &[Exchange]) -> Grap
         .with(Series::new("acknowledged", Style::Step, Tone::Green, drawn.acked))
         .with(window)
         .with(Series::bars("data", Tone::Blue, drawn.data))
-        .with(Series::bars("sent again", Tone::Orange, drawn.again))
-        .with(Series::bars("acknowledged selectively", Tone::Teal, drawn.selective))
+        .with(Series::bars("retransmitted", Tone::Orange, drawn.again))
+        .with(Series::bars("SACKed", Tone::Teal, drawn.selective))
         .with(Series::new("lost", Style::Crosses, Tone::Red, drawn.lost))
 }
 
