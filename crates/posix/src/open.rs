@@ -102,7 +102,7 @@ impl Sockets {
         let low = u16::try_from(low).unwrap_or(u16::MAX);
         let high = u16::try_from(high).unwrap_or(u16::MAX).max(low);
         let count = u32::from(high - low) + 1;
-        let by_parity = self.stack.config().ports_by_parity;
+        let by_parity = self.stack.config().port_choice == proto::PortChoice::Parity;
         let halves = by_parity && count >= HALVED && self.files.socket(fd)?.options.reuse_addr;
         let half = if halves { count / 4 * 2 } else { count };
         for (first, count) in [(0, half), (half, count - half)] {

@@ -8,7 +8,9 @@ mod choice;
 mod error;
 mod port_range;
 mod row;
+#[macro_use]
 mod value;
+mod rules;
 
 use crate::PathMtuDiscovery;
 use crate::port_set::PortSet;
@@ -19,6 +21,10 @@ pub use choice::{AckHabit, CongestionControl, ReceiveAccounting, RttVariation, S
 use core::time::Duration;
 pub use error::SettingError;
 pub use row::{SettingKind, SettingRow};
+pub use rules::{
+    AcceptOverflow, AccurateEcnRules, BurstRules, CrossedSyns, HalfOpenRules, LossRules, MssRules,
+    NewRenoRules, PeerWindowRules, PortChoice, ProbeRules, ReductionRules, WindowUnit, WriteRules,
+};
 pub(crate) use value::{Value, parse_value, show_value};
 
 macro_rules! settings {
@@ -145,41 +151,19 @@ settings! {
     early_shutdown: bool = "firstbyte.early_shutdown", ours true, linux false, range _,
     /// Who closes before the SYN is answered has what was written delivered; otherwise the attempt ends.
     deliver_after_early_close: bool = "firstbyte.deliver_after_early_close", ours true, linux false, range _,
-    /// A SYN with another number inside the window of a half-open request ends it by a reset (RFC 9293 §3.10.7.4: back to LISTEN);
-    /// otherwise it is acknowledged, and a client that has restarted gets through.
-    syn_ends_request: bool = "firstbyte.syn_ends_request", ours false, linux true, range _,
-    /// The SYN-ACK that answers a repeated SYN echoes its timestamp (RFC 7323 §4.3); otherwise that of the first.
-    echo_repeated_syn: bool = "firstbyte.echo_repeated_syn", ours true, linux false, range _,
-    /// Until its handshake is complete a Fast Open child takes segments as a half-open request does, which knows only the SYN (Linux's
-    /// `tcp_check_req`); otherwise as any connection in SYN-RECEIVED (RFC 9293 §3.10.7.4).
-    fast_open_child_as_request: bool = "firstbyte.fast_open_child_as_request", ours false, linux true, range _,
+    /// What a peer may send before its handshake is complete.
+    half_open_rules: HalfOpenRules = "firstbyte.half_open_rules", ours HalfOpenRules::Lenient, linux HalfOpenRules::Kernel, range _,
     /// The MSS of a peer that was connected to without Fast Open is remembered for SYN data, too.
     mss_of_plain_opens: bool = "firstbyte.mss_of_plain_opens", ours true, linux false, range _,
     /// Data on a SYN-ACK that refuses ours is not taken: it comes again behind (Linux's `tcp_rcv_fastopen_synack`).
     refusal_brings_no_answer: bool = "firstbyte.refusal_brings_no_answer", ours false, linux true, range _,
-    /// Where SYNs have crossed, the SYN-ACK offers all that our SYN did (Linux sends the same segment, with ACK); otherwise what the peer's SYN
-    /// offered, too (RFC 7323 §2.2, §3.2).
-    crossed_syn_ack_offers_all: bool = "firstbyte.crossed_syn_ack_offers_all", ours false, linux true, range _,
-    /// Where SYNs have crossed, our windows are told in the scale that we offered whatever the peer offers, and that of its SYN-ACK is taken
-    /// to be scaled (Linux's `tcp_rcv_synsent_state_process`, `tcp_rcv_state_process`); otherwise neither is (RFC 7323 §2.2).
-    crossed_syn_scales: bool = "firstbyte.crossed_syn_scales", ours false, linux true, range _,
-    /// A SYN that has crossed ours is answered each time it comes; otherwise it is challenged when it comes again (RFC 5961 §4.2), and the
-    /// SYN-ACK waits for its timer.
-    crossed_syn_repeats_answer: bool = "firstbyte.crossed_syn_repeats_answer", ours true, linux false, range _,
-    /// What is in flight when the peer closes its window, and SYN data that a SYN-ACK with a closed window refuses, is retransmitted at each time-out,
-    /// one segment, and counts as lost; who does not hear the peer any more gives up (Linux's `tcp_retransmit_timer`, `__tcp_retransmit_skb`).
-    /// Otherwise it waits, and the window is probed (RFC 9293 §3.8.6.1). Only where losses are marked segment by segment.
-    resend_into_closed_window: bool = "firstbyte.resend_into_closed_window", ours false, linux true, range _,
+    /// What follows where both ends opened at once and their SYNs have crossed.
+    crossed_syns: CrossedSyns = "firstbyte.crossed_syns", ours CrossedSyns::Rfc, linux CrossedSyns::Kernel, range _,
+    /// What is sent into a peer's window that is small, closed, or taken back.
+    peer_window_rules: PeerWindowRules = "firstbyte.peer_window_rules", ours PeerWindowRules::Rfc, linux PeerWindowRules::Kernel, range _,
     /// TIME-WAIT takes TS.Recent over from segments that it answers, such as the peer's FIN again (RFC 7323 §4.3); otherwise only from empty
     /// ones that are next (Linux's `tcp_timewait_state_process`).
     time_wait_remembers_answered: bool = "firstbyte.time_wait_remembers_answered", ours true, linux false, range _,
-    /// A peer that tells no MSS is held to take what an open that asked for Fast Open had assumed of it: what the cache knows, or our own
-    /// (Linux's `tcp_send_syn_data`). Otherwise the default of RFC 9293 §3.7.1 holds.
-    assumed_mss_stays: bool = "firstbyte.assumed_mss_stays", ours false, linux true, range _,
-    /// Where SYNs have crossed, what ours carried is retransmitted as soon as the SYN is acknowledged alone; otherwise after a time-out.
-    crossed_syn_data_again: bool = "firstbyte.crossed_syn_data_again", ours true, linux false, range _,
-    /// A FIN that goes alone is a segment for which the congestion window must have room; otherwise it takes none (RFC 5681 counts data).
-    fin_takes_cwnd: bool = "firstbyte.fin_takes_cwnd", ours false, linux true, range _,
     /// Text that reaches beyond the peer's own FIN resets the connection (Linux's `tcp_rcv_state_process`); otherwise it is ignored (RFC 9293
     /// §3.10.7.4).
     reset_text_beyond_fin: bool = "firstbyte.reset_text_beyond_fin", ours false, linux true, range _,
@@ -239,9 +223,8 @@ settings! {
     tcp_tw_reuse: u32 = "net.ipv4.tcp_tw_reuse", ours 1, linux 2, range 0..=2,
     /// For so many milliseconds it may not.
     tcp_tw_reuse_delay: u32 = "net.ipv4.tcp_tw_reuse_delay", ours 1000, linux 1000, range 1..=60_000,
-    /// A connect that names its local port cuts short any TIME-WAIT or FIN-WAIT-2 there of a connection with timestamps, however young it is
-    /// and whatever `tcp_tw_reuse` says (Linux's `tcp_twsk_unique`, `__inet_hash_connect`).
-    named_port_reuses: bool = "firstbyte.named_port_reuses", ours false, linux true, range _,
+    /// Which local ports are chosen, and which may be named while an old connection holds them.
+    port_choice: PortChoice = "firstbyte.port_choice", ours PortChoice::Any, linux PortChoice::Parity, range _,
     /// A reset does not end TIME-WAIT (RFC 1337).
     tcp_rfc1337: bool = "net.ipv4.tcp_rfc1337", ours true, linux false, range _,
     /// A socket has the bounds of the time-out that held when it was made, and a passive open those of its listener (Linux's `tcp_init_sock`);
@@ -256,9 +239,8 @@ settings! {
     rtt_of_first: bool = "firstbyte.rtt_of_first", ours false, linux true, range _,
     /// How the time-out follows from round trips. Read when a connection begins.
     rtt_variation: RttVariation = "firstbyte.rtt_variation", ours RttVariation::Rfc6298, linux RttVariation::Windowed, range _,
-    /// The MSS we tell is the route's `advmss` as it stands, or what the path's MTU allows, where an ICMP error told of one; otherwise no more
-    /// than the device allows (RFC 6691 §2).
-    mss_of_path: bool = "firstbyte.mss_of_path", ours false, linux true, range _,
+    /// Which MSS is told, and which is assumed of a peer.
+    mss_rules: MssRules = "firstbyte.mss_rules", ours MssRules::Rfc, linux MssRules::Kernel, range _,
     /// Greatest retransmission time-out of connections that name none, also of SYNs and window probes, milliseconds (RFC 6298 §2.5 asks
     /// for 60 s at least).
     tcp_rto_max_ms: u32 = "net.ipv4.tcp_rto_max_ms", ours 120_000, linux 120_000, range 1_000..=120_000,
@@ -279,12 +261,8 @@ settings! {
     tcp_ecn_option: u32 = "net.ipv4.tcp_ecn_option", ours 2, linux 2, range 0..=2,
     /// Where not every segment has it, least options of Accurate ECN per round trip; 0 = none without need.
     tcp_ecn_option_beacon: u32 = "net.ipv4.tcp_ecn_option_beacon", ours 3, linux 3, range 0..=3,
-    /// What a SYN-ACK says of our SYN's IP-ECN field is always looked at (RFC 9768 §3.2.2.3); otherwise only of one that is marked itself.
-    accurate_ecn_checks_syn_ack: bool = "firstbyte.accurate_ecn_checks_syn_ack", ours true, linux false, range _,
-    /// Marks are counted as long as packets come (RFC 9768 §3.2.1); otherwise until either end has closed.
-    accurate_ecn_counts_always: bool = "firstbyte.accurate_ecn_counts_always", ours true, linux false, range _,
-    /// A SYN-ACK, or the ACK of a SYN cookie, with a code of Accurate ECN is believed though only RFC 3168's was on offer.
-    accurate_ecn_unasked: bool = "firstbyte.accurate_ecn_unasked", ours false, linux true, range _,
+    /// Accurate ECN where implementations differ.
+    accurate_ecn_rules: AccurateEcnRules = "firstbyte.accurate_ecn_rules", ours AccurateEcnRules::Rfc, linux AccurateEcnRules::Kernel, range _,
     /// Window scale option (RFC 7323).
     tcp_window_scaling: bool = "net.ipv4.tcp_window_scaling", ours true, linux true, range _,
     /// SACK option (RFC 2018).
@@ -294,61 +272,27 @@ settings! {
     /// Bits: 0x1 loss is told by time (RACK, RFC 8985; otherwise by RFC 6675's counting), 0x2 the reordering window stays a quarter of
     /// the least RTT, 0x4 three segments beyond a hole do not make it a loss by themselves.
     tcp_recovery: u32 = "net.ipv4.tcp_recovery", ours 0x1, linux 0x1, range 0..=7,
-    /// Loss is told by time whatever `tcp_recovery`'s first bit says (Linux since 6.17, which counts no more).
-    rack_always: bool = "firstbyte.rack_always", ours false, linux true, range _,
+    /// How losses, reordering and spurious recoveries are told.
+    loss_rules: LossRules = "firstbyte.loss_rules", ours LossRules::Rfc, linux LossRules::Kernel, range _,
     /// Added to the time that a segment which may only be reordered is waited for: what timers cost the machine's rest (Linux's
     /// `TCP_TIMEOUT_MIN_US`).
     reo_timer_slack: Duration = "firstbyte.reo_timer_slack", ours Duration::ZERO, linux Duration::from_millis(2), range _,
-    /// The rest of a packet whose beginning was acknowledged by itself counts as having been overtaken when it is acknowledged, so that the
-    /// path is held to reorder.
-    partial_ack_reorders: bool = "firstbyte.partial_ack_reorders", ours false, linux true, range _,
-    /// RACK's round trip is that of whatever an acknowledgement tells of last, so that of an old segment keeps others from being held lost;
-    /// and one that tells of none finds no losses; otherwise that of the segment sent last (RFC 8985 §6.2 step 2), and each is looked at.
-    rack_rtt_of_last: bool = "firstbyte.rack_rtt_of_last", ours false, linux true, range _,
-    /// New data sets the timer of a loss probe whatever it was set for, although one is unanswered, or the window shrinks for an echo of congestion
-    /// and something was delivered out of order; otherwise not (RFC 8985 §7.2).
-    new_data_sets_probe: bool = "firstbyte.new_data_sets_probe", ours false, linux true, range _,
-    /// RACK's window widens at most once for what is delivered after it did, of which an acknowledgement has to tell; otherwise once for what
-    /// is outstanding (RFC 8985 §6.2 step 4), which lasts as long as the first segment is missing.
-    dsack_rounds_by_delivery: bool = "firstbyte.dsack_rounds_by_delivery", ours false, linux true, range _,
-    /// On a path so slow that its bursts are of `tcp_min_tso_segs`, what the window leaves of one waits for the rest of it too. It may wait
-    /// for a round trip there, with nothing gained.
-    least_bursts_wait: bool = "firstbyte.least_bursts_wait", ours false, linux true, range _,
-    /// A reduction starts from the congestion window, and a time-out amid a recovery adds none; otherwise from what is in flight, and it
-    /// does (RFC 5681 §3.1, §4.3).
-    reduce_from_cwnd: bool = "firstbyte.reduce_from_cwnd", ours false, linux true, range _,
-    /// The connection is found to be app-limited when the application writes: if less than a segment waits, and the congestion window has
-    /// room. Otherwise after each transmission and acknowledgement, if nothing waits.
-    app_limited_at_writes: bool = "firstbyte.app_limited_at_writes", ours false, linux true, range _,
-    /// What an acknowledgement shows amid fast recovery, that it was spurious, counts only when nothing that went again is on its way: until
-    /// then nothing more does. Otherwise at once (RFC 4015 §3).
-    undo_needs_quiet: bool = "firstbyte.undo_needs_quiet", ours false, linux true, range _,
-    /// What an acknowledgement shows to be lost is retransmitted before the text of the same segment is taken, and so does not acknowledge that
-    /// (Linux's `tcp_ack` ends by `tcp_xmit_recovery`); otherwise behind it, so that one packet does both.
-    resend_before_text: bool = "firstbyte.resend_before_text", ours false, linux true, range _,
-    /// What is retransmitted after a time-out and is found to be lost once more is another loss, and begins a fast recovery; otherwise slow start
-    /// goes on.
-    lost_again_recovers: bool = "firstbyte.lost_again_recovers", ours false, linux true, range _,
+    /// Tail loss probes: when they go, and with what.
+    probe_rules: ProbeRules = "firstbyte.probe_rules", ours ProbeRules::Rfc, linux ProbeRules::Kernel, range _,
+    /// What the device is given to cut, where it does.
+    burst_rules: BurstRules = "firstbyte.burst_rules", ours BurstRules::Careful, linux BurstRules::Kernel, range _,
+    /// From what the congestion window is reduced, and how.
+    reduction_rules: ReductionRules = "firstbyte.reduction_rules", ours ReductionRules::Rfc, linux ReductionRules::Kernel, range _,
+    /// What a write asks for, and what it tells of the application.
+    write_rules: WriteRules = "firstbyte.write_rules", ours WriteRules::Whole, linux WriteRules::BySegment, range _,
     /// Small segments go again as one, where no record ends between them; with 0 along their old borders.
     tcp_retrans_collapse: bool = "net.ipv4.tcp_retrans_collapse", ours true, linux true, range _,
-    /// Without SACK, too, what is lost is marked segment by segment: a time-out's recovery sends again along old borders what the window lets
-    /// go, never what was acknowledged meanwhile, and fast recovery shrinks the window with what is delivered (proportional rate
-    /// reduction). Otherwise RFC 6582's way, and a time-out starts over from the first missing byte (RFC 5681 §3.1), so that small
-    /// segments go again as whole ones.
-    mark_without_sack: bool = "firstbyte.mark_without_sack", ours false, linux true, range _,
-    /// When congestion is echoed the window shrinks with what is delivered (proportional rate reduction); otherwise at once.
-    ecn_prr: bool = "firstbyte.ecn_prr", ours false, linux true, range _,
+    /// Partial acknowledgements amid a fast recovery, where the peer has no SACK.
+    newreno_rules: NewRenoRules = "firstbyte.newreno_rules", ours NewRenoRules::Rfc, linux NewRenoRules::Kernel, range _,
     /// What arrives twice is reported (D-SACK, RFC 2883).
     tcp_dsack: bool = "net.ipv4.tcp_dsack", ours true, linux true, range _,
-    /// A spurious retransmission that is reported to have arrived counts as delivered (Linux); otherwise only what was missing does.
-    dsack_delivers: bool = "firstbyte.dsack_delivers", ours false, linux true, range _,
     /// 3 or 4: a probe goes before the retransmission time-out (tail loss probe, RFC 8985 §7); less: none.
     tcp_early_retrans: u32 = "net.ipv4.tcp_early_retrans", ours 3, linux 3, range 0..=4,
-    /// A probe that new data puts off goes no later than a time-out counted from when the first segment was last sent (Linux's
-    /// `tcp_rto_delta_us`); otherwise the acknowledgements since put that off, too (RFC 6298 §5.3).
-    probe_by_oldest: bool = "firstbyte.probe_by_oldest", ours false, linux true, range _,
-    /// Such a probe of new data may be a burst, where cwnd has room for it; otherwise it is one segment (RFC 8985 §7.3).
-    probe_bursts: bool = "firstbyte.probe_bursts", ours false, linux true, range _,
     /// Not 0: a time-out is watched for being spurious (F-RTO, RFC 5682).
     tcp_frto: u32 = "net.ipv4.tcp_frto", ours 2, linux 2, range 0..=2,
     /// Segments delivered beyond a hole that make it a loss, until the path is seen to reorder more.
@@ -375,9 +319,6 @@ settings! {
     tcp_min_rtt_wlen: u32 = "net.ipv4.tcp_min_rtt_wlen", ours 300, linux 300, range 0..=86_400,
     /// Microseconds of round trip below which buffers grow less: large ones would only cool the caches.
     tcp_rcvbuf_low_rtt: u32 = "net.ipv4.tcp_rcvbuf_low_rtt", ours 1000, linux 1000, range 1..,
-    /// A segment that repeats the last one's numbers may make the peer's window smaller (RFC 9293 §3.10.7.4); otherwise only larger, or
-    /// zero (Linux's `tcp_may_update_window`).
-    peer_window_shrinks: bool = "firstbyte.peer_window_shrinks", ours true, linux false, range _,
     /// Ticks by which a timestamp may be older than TS.Recent without being taken for a wrapped one (Linux's `TCP_PAWS_WINDOW`; RFC 7323
     /// §5.3 has none).
     paws_slack: u32 = "firstbyte.paws_slack", ours 0, linux 1, range 0..=1000,
@@ -406,18 +347,12 @@ settings! {
     /// Bytes that the send buffer counts for each segment beside its payload; if any, an application's choice is doubled for them. (Of
     /// Linux the `truesize` of an empty `sk_buff` on a 64-bit machine.)
     sndbuf_overhead: u32 = "firstbyte.sndbuf_overhead", ours 0, linux 832, range 0..=65_535,
-    /// A write asks for room where it begins a segment, which it may then fill, and sends while it goes on. Otherwise it asks once, and
-    /// takes what fits.
-    write_by_segment: bool = "firstbyte.write_by_segment", ours false, linux true, range _,
     /// Send buffer in bytes: least, initial, most.
     tcp_wmem: [u32; 3] = "net.ipv4.tcp_wmem", ours [4096, 262_144, 4_194_304], linux [4096, 16_384, 4_194_304], range _,
     /// The urgent pointer of the peer is the last urgent byte's (RFC 1122), otherwise the next one's (RFC 6093).
     tcp_stdurg: bool = "net.ipv4.tcp_stdurg", ours false, linux false, range _,
     /// Most bytes written and not sent of connections that name none (`TCP_NOTSENT_LOWAT`); 4294967295 = as the send buffer takes.
     tcp_notsent_lowat: u32 = "net.ipv4.tcp_notsent_lowat", ours u32::MAX, linux u32::MAX, range 1..,
-    /// Before each probe of a closed window another goes that has the next number, if urgent bytes wait, so that the peer takes the pointer
-    /// (Linux's `tcp_write_wakeup`); otherwise the probe tells of them by its own number, which is old.
-    probes_tell_urgent: bool = "firstbyte.probes_tell_urgent", ours false, linux true, range _,
     /// Silence after which a connection with keepalive is probed (RFC 9293 §3.8.4).
     tcp_keepalive_time: Duration = "net.ipv4.tcp_keepalive_time", ours Duration::from_secs(7200), linux Duration::from_secs(7200), range _,
     /// Between two keepalive probes.
@@ -428,17 +363,13 @@ settings! {
     tcp_congestion_control: CongestionControl = "net.ipv4.tcp_congestion_control", ours CongestionControl::Cubic, linux CongestionControl::Cubic, range _,
     /// The first slow start ends when the round-trip time grows (HyStart++; not Reno's).
     hystart: bool = "firstbyte.hystart", ours true, linux true, range _,
-    /// CUBIC counts whole segments, and slow start ends by the older HyStart, at once (Linux); otherwise RFC 9438 in bytes, with HyStart++
-    /// (RFC 9406). Read when a connection begins.
-    cubic_by_segments: bool = "firstbyte.cubic_by_segments", ours false, linux true, range _,
     /// Fewer segments of a flow of Vegas in the queue of the bottleneck make its window grow (α). Read when a connection begins.
     vegas_alpha: u32 = "firstbyte.vegas_alpha", ours 3, linux 2, range 1..=255,
     /// More make it shrink (β); as many as that or fewer, but no fewer than α, leave it as it is: flows that share a link get equal parts
     /// only where both are the same.
     vegas_beta: u32 = "firstbyte.vegas_beta", ours 3, linux 4, range 1..=255,
-    /// Whatever a segment holds, the congestion window and what follows from it count it as a whole one (Linux counts segments); otherwise
-    /// bytes count. What a Fast Open SYN without data has no data of is a segment, too (Linux's `tcp_send_syn_data` queues it).
-    count_segments: bool = "firstbyte.count_segments", ours false, linux true, range _,
+    /// What the congestion window counts, and what follows from it. Read when a connection begins.
+    window_unit: WindowUnit = "firstbyte.window_unit", ours WindowUnit::Bytes, linux WindowUnit::Segments, range _,
     /// Spread what the congestion window allows over the round trip, even where a socket sets no limit.
     pacing: bool = "firstbyte.pacing", ours false, linux false, range _,
     /// Least segments of a burst that the device cuts, however slow the path.
@@ -447,18 +378,6 @@ settings! {
     tcp_tso_rtt_log: u32 = "net.ipv4.tcp_tso_rtt_log", ours 9, linux 9, range 0..=31,
     /// A burst of less than the window over this waits for an ACK that is due within a millisecond; 0: of three segments or less.
     tcp_tso_win_divisor: u32 = "net.ipv4.tcp_tso_win_divisor", ours 3, linux 3, range 0..=255,
-    /// A burst takes half of the congestion window at most, so that two are in flight and acknowledgements keep coming.
-    half_window_bursts: bool = "firstbyte.half_window_bursts", ours false, linux true, range _,
-    /// Segments of half the largest window the peer has offered at most, and whatever fits beside whole ones into the window goes with them.
-    /// Otherwise less than a segment goes only alone, if it is half of that window (RFC 9293 §3.8.6.2.1).
-    fill_small_windows: bool = "firstbyte.fill_small_windows", ours false, linux true, range _,
-    /// The last segment of every burst is pushed, lest a receiver that merges segments waits for more (Linux since 5.4).
-    push_bursts: bool = "firstbyte.push_bursts", ours false, linux true, range _,
-    /// What tells that the window was reduced (CWR) may be a burst, of which the device marks the first segment or all; otherwise it is one
-    /// segment (RFC 3168 §6.1.2).
-    cwr_bursts: bool = "firstbyte.cwr_bursts", ours false, linux true, range _,
-    /// A burst that was lost as a whole is retransmitted as one, as far as the window lets it; otherwise one segment at a time.
-    resend_bursts: bool = "firstbyte.resend_bursts", ours false, linux true, range _,
     /// A sender that wakes late makes up at once for as much as this, a quarter of the round trip, or half of a burst's time.
     pacing_slack: Duration = "firstbyte.pacing_slack", ours Duration::from_millis(8), linux Duration::ZERO, range _,
     /// Pacing rate while the window is below half of ssthresh, in percent of window per SRTT.
@@ -494,16 +413,10 @@ settings! {
     /// Cap of a listener's backlog, which limits its accept queue and its SYN queue.
     somaxconn: u32 = "net.core.somaxconn", ours 4096, linux 4096, range _,
     /// A final ACK that finds the accept queue full is answered by a reset, which ends the request; that of a SYN cookie only where
-    /// `firstbyte.reset_unaccepted` is on too (Linux's drops it).
+    /// `firstbyte.accept_overflow` is `admit` (Linux's drops it).
     tcp_abort_on_overflow: bool = "net.ipv4.tcp_abort_on_overflow", ours false, linux false, range _,
-    /// A client that has completed the handshake but found no room in the accept queue is reset when its request expires;
-    /// otherwise it believes in a connection that nobody has.
-    reset_unaccepted: bool = "firstbyte.reset_unaccepted", ours true, linux false, range _,
-    /// Such a client is accepted as soon as there is room; otherwise when it next sends something.
-    admit_waiting: bool = "firstbyte.admit_waiting", ours true, linux false, range _,
-    /// A SYN cookie knows only sizes that whole paths have, and a peer that takes less is sent the least of them (Linux's `msstab`);
-    /// otherwise there are smaller ones below, and none is sent more than it takes.
-    syn_cookie_whole_mss: bool = "firstbyte.syn_cookie_whole_mss", ours false, linux true, range _,
+    /// What becomes of a client that has completed the handshake and found no room in the accept queue.
+    accept_overflow: AcceptOverflow = "firstbyte.accept_overflow", ours AcceptOverflow::Admit, linux AcceptOverflow::Forget, range _,
     /// SYN cookies: 0 never, 1 while a SYN queue is full, 2 always.
     tcp_syncookies: u32 = "net.ipv4.tcp_syncookies", ours 1, linux 1, range 0..=2,
     /// Without SYN cookies, half-open requests of a listener; the last quarter is for peers whose round-trip time is remembered. With
@@ -516,10 +429,6 @@ settings! {
     port_low: u32 = "firstbyte.ip_local_port_low", ours 32_768, linux 32_768, range 1..=65_535,
     /// Ephemeral ports: highest.
     port_high: u32 = "firstbyte.ip_local_port_high", ours 60_999, linux 60_999, range 1..=65_535,
-    /// An active open prefers the first, third … port of the range, unless its socket names one, and `bind` those between, lest they take each
-    /// other's (Linux's `__inet_hash_connect`, `inet_csk_find_open_port`). With `SO_REUSEADDR` `bind` takes the upper half only when it finds none
-    /// below.
-    ports_by_parity: bool = "firstbyte.ports_by_parity", ours false, linux true, range _,
     /// Ports that are never chosen, though they may be asked for.
     ip_local_reserved_ports: PortSet = "net.ipv4.ip_local_reserved_ports", ours PortSet::default(), linux PortSet::default(), range _,
     /// What a listener that closes has not handed over goes to another one that shares its port; otherwise its clients are reset.

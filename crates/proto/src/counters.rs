@@ -121,7 +121,7 @@ counters! {
     delivered = "TCPDelivered";
     /// Of those, the ones whose acknowledgement echoed congestion (RFC 3168).
     delivered_ce = "TCPDeliveredCE";
-    /// Slow starts that HyStart ended because acknowledgements came as an ACK train half a round trip long (`firstbyte.cubic_by_segments`).
+    /// Slow starts that HyStart ended because acknowledgements came as an ACK train half a round trip long (`firstbyte.window_unit`).
     hystart_train_detect = "TCPHystartTrainDetect";
     /// Their windows at that time, segments in all.
     hystart_train_cwnd = "TCPHystartTrainCwnd";

@@ -84,8 +84,10 @@ pub use api::{
     NotAcknowledged, Outcome, Skipped, SocketId, Verdict, WriteFlags,
 };
 pub use config::{
-    AckHabit, Config, CongestionControl, ReceiveAccounting, RttVariation, SettingError, SettingKind,
-    SettingRow, SynDataRoom, fastopen,
+    AcceptOverflow, AccurateEcnRules, AckHabit, BurstRules, Config, CongestionControl, CrossedSyns,
+    HalfOpenRules, LossRules, MssRules, NewRenoRules, PeerWindowRules, PortChoice, ProbeRules,
+    ReceiveAccounting, ReductionRules, RttVariation, SettingError, SettingKind, SettingRow, SynDataRoom,
+    WindowUnit, WriteRules, fastopen,
 };
 pub use counters::{Counters, DropReason, Drops};
 pub use errors::{AcceptError, CloseReason, ConnectError, ListenError, ReadError, UrgentError, WriteError};

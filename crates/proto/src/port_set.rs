@@ -1,8 +1,5 @@
 //! A set of ports, as `ip_local_reserved_ports` writes it.
 
-use crate::config::{SettingKind, Value};
-use alloc::string::String;
-use alloc::string::ToString;
 use alloc::vec::Vec;
 
 /// Ports that automatic choice leaves alone: ranges in ascending order, with gaps between them.
@@ -10,13 +7,18 @@ use alloc::vec::Vec;
 pub struct PortSet(Vec<(u16, u16)>);
 
 impl PortSet {
+    /// The ranges, from low to high.
+    pub(crate) fn ranges(&self) -> &[(u16, u16)] {
+        &self.0
+    }
+
     /// Is this port one of them?
     pub fn contains(&self, port: u16) -> bool {
         let behind = self.0.partition_point(|(low, _)| *low <= port);
         behind > 0 && port <= self.0[behind - 1].1
     }
 
-    fn insert(&mut self, low: u16, high: u16) {
+    pub(crate) fn insert(&mut self, low: u16, high: u16) {
         self.0.push((low, high));
         self.0.sort_unstable();
         self.0.dedup_by(|next, before| {
@@ -29,34 +31,10 @@ impl PortSet {
     }
 }
 
-/// Numbers and ranges between commas, in any order; nothing is no port.
-impl Value for PortSet {
-    const KIND: SettingKind = SettingKind::Ports;
-    fn parse(text: &str) -> Result<PortSet, String> {
-        let wrong = || format!("`{text}` is not a list of ports such as 8080,9148-9200");
-        let port = |text: &str| text.parse::<u16>().map_err(|_| wrong());
-        let mut ports = PortSet::default();
-        for part in text.split(',').filter(|_| !text.is_empty()) {
-            let (low, high) = part.split_once('-').unwrap_or((part, part));
-            let (low, high) = (port(low)?, port(high)?);
-            if low > high {
-                return Err(wrong());
-            }
-            ports.insert(low, high);
-        }
-        Ok(ports)
-    }
-
-    fn show(&self) -> String {
-        let part =
-            |(low, high): &(u16, u16)| if low == high { low.to_string() } else { format!("{low}-{high}") };
-        self.0.iter().map(part).collect::<Vec<_>>().join(",")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Value;
 
     #[test]
     fn ranges_are_told_in_order_and_joined() {

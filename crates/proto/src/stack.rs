@@ -57,11 +57,20 @@ use crate::rate_limit::{ChallengeLimit, PeerLimit};
 use crate::rng::Rng;
 use crate::route::RouteTable;
 use crate::slab::Slab;
+use crate::stack::holders::{Holder, Holders};
+use crate::stack::listener::Listener;
+use crate::stack::packet_hooks::PacketHooks;
+use crate::stack::pending_work::PendingWork;
+use crate::stack::ports::PortCounters;
+use crate::stack::replies::Replies;
+use crate::stack::request::Request;
+use crate::stack::request_timers::RequestTimers;
+use crate::stack::syn_cookie::SynCookies;
 use crate::tcp::connection::{Connection, Shared};
 use crate::tcp::fresh::Fresh;
 use crate::tcp::handshake::SpareHandshakes;
 use crate::tcp::receive_buffer::Spare;
-use crate::tcp::send_blocks::SendBlocks;
+use crate::tcp::send_queue::blocks::SendBlocks;
 use crate::time_wait::TimeWaitTable;
 use crate::timer_wheel::TimerWheel;
 use crate::trace::Tracer;
@@ -76,19 +85,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
-use holders::{Holder, Holders};
-use listener::Listener;
-use packet_hooks::PacketHooks;
-use pending_work::PendingWork;
-use ports::PortCounters;
-use replies::Replies;
-use request::Request;
-use request_timers::RequestTimers;
-use syn_cookie::SynCookies;
 use wire::{Addr, Capabilities, SeqNum};
 
 #[cfg(debug_assertions)]
-pub use watch::Complaint;
+pub use crate::stack::watch::Complaint;
 
 /// Fewer connections lie in the caches. (In tests of this crate there are always enough.)
 const MANY: usize = if cfg!(test) { 1 } else { 4096 };

@@ -42,3 +42,10 @@ impl FourTuple {
         key.hash(&self.local.0, &self.peer.0, u64::from(self.local_port) << 16 | u64::from(self.peer_port))
     }
 }
+
+/// A four-tuple, and its hash in the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name {
+    pub(crate) tuple: FourTuple,
+    pub(crate) hash: u64,
+}

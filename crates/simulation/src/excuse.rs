@@ -146,7 +146,7 @@ pub const EXCUSES: &[Excuse] = &[
     Excuse {
         name: "the listener waited for data, and the client sent none",
         words: "tcp(7), TCP_DEFER_ACCEPT: a listener wakes when data arrives in time, and gives up as any half-open request does; the client, which took \
-                the connection for open, is told by a reset (firstbyte.reset_unaccepted) or not at all",
+                the connection for open, is told by a reset (firstbyte.accept_overflow) or not at all",
         applies: |facts, _| {
             let (client, server) = (&facts.sides[CLIENT], &facts.sides[SERVER]);
             let sent_none = match &client.over {

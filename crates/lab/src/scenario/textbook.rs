@@ -124,7 +124,7 @@ pub fn run(params: &Params) -> Results {
     let mut rounds = rounds::rounds(params, &run);
     let mut shown = 0;
     rounds.retain(|round| {
-        shown += usize::from(!round.is_inflated());
+        shown += usize::from(!round.is_recovering());
         shown <= params.rounds
     });
     Results { params: params.clone(), run, rounds, missed }
@@ -245,7 +245,7 @@ impl Report for Results {
 impl Results {
     /// The rounds that count.
     pub fn figure(&self) -> impl Iterator<Item = &Round> {
-        self.rounds.iter().filter(|round| !round.is_inflated())
+        self.rounds.iter().filter(|round| !round.is_recovering())
     }
 
     fn table(&self) -> Table {
@@ -259,9 +259,9 @@ impl Results {
         ]);
         let mut number = 0;
         for round in &self.rounds {
-            number += usize::from(!round.is_inflated());
+            number += usize::from(!round.is_recovering());
             table.row([
-                if round.is_inflated() { String::new() } else { number.to_string() },
+                if round.is_recovering() { String::new() } else { number.to_string() },
                 ms(Some(round.ms)),
                 count(round.window),
                 round.ssthresh.map_or("-".into(), count),

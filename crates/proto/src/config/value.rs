@@ -1,6 +1,7 @@
 //! Values of settings as text: numbers, switches, three sizes, times and choices.
 
 use super::{AckHabit, CongestionControl, ReceiveAccounting, RttVariation, SettingKind, SynDataRoom};
+use crate::port_set::PortSet;
 use alloc::string::String;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -78,6 +79,31 @@ impl Value for Duration {
             () if nanos.is_multiple_of(1_000) => format!("{}us", self.as_micros()),
             () => format!("{nanos}ns"),
         }
+    }
+}
+
+/// Numbers and ranges between commas, in any order; nothing is no port.
+impl Value for PortSet {
+    const KIND: SettingKind = SettingKind::Ports;
+    fn parse(text: &str) -> Result<PortSet, String> {
+        let wrong = || format!("`{text}` is not a list of ports such as 8080,9148-9200");
+        let port = |text: &str| text.parse::<u16>().map_err(|_| wrong());
+        let mut ports = PortSet::default();
+        for part in text.split(',').filter(|_| !text.is_empty()) {
+            let (low, high) = part.split_once('-').unwrap_or((part, part));
+            let (low, high) = (port(low)?, port(high)?);
+            if low > high {
+                return Err(wrong());
+            }
+            ports.insert(low, high);
+        }
+        Ok(ports)
+    }
+
+    fn show(&self) -> String {
+        let part =
+            |(low, high): &(u16, u16)| if low == high { low.to_string() } else { format!("{low}-{high}") };
+        self.ranges().iter().map(part).collect::<Vec<_>>().join(",")
     }
 }
 

@@ -122,7 +122,7 @@ impl Connection {
             rttvar: self.rtt.rttvar_nanos(),
             cwnd: self.congestion.cwnd().min(self.cwnd_clamp()) / smss,
             ssthresh: (ssthresh < u32::MAX).then_some(ssthresh / smss),
-            open: !self.recovery.is_recovering(self.snd.una),
+            open: !self.recovery.is_recovering(),
             reordering: self.recovery.reordering().filter(|segments| *segments > config.tcp_reordering),
         })
     }

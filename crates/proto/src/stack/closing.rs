@@ -1,8 +1,8 @@
 //! The application's verbs that end a connection.
 
-use super::settle::settle_ordinary;
 use super::stream::open_for_writing;
-use super::{Shared, Stack, is_live};
+use crate::stack::settle::settle_ordinary;
+use crate::stack::{Shared, Stack, is_live};
 use crate::tcp::connection::Connection;
 use crate::tcp::handshake::Handshake;
 use crate::tcp::timers::Timer;
@@ -82,7 +82,7 @@ impl Stack {
         }
     }
 
-    pub(super) fn abort_connection(&mut self, now: Instant, index: u32) {
+    pub(in crate::stack) fn abort_connection(&mut self, now: Instant, index: u32) {
         self.orphan(index);
         if let Some(connection) = self.connections.get_mut(index) {
             connection.abort(&mut self.shared.counters);
@@ -91,7 +91,7 @@ impl Stack {
     }
 
     /// Nobody holds the connection any more.
-    pub(super) fn orphan(&mut self, index: u32) {
+    pub(in crate::stack) fn orphan(&mut self, index: u32) {
         if let Some(connection) = self.connections.get_mut(index) {
             self.shared.let_go(connection);
         }

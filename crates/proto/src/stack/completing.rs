@@ -7,12 +7,12 @@
 //!
 //! It saves 2.8 % of the instructions of an exchange without Fast Open.
 
-use super::Stack;
 use super::holders::Holder;
-use super::open::FinalAck;
-use super::request::Request;
-use super::settle::notify_listener;
 use crate::Instant;
+use crate::stack::Stack;
+use crate::stack::open::FinalAck;
+use crate::stack::request::Request;
+use crate::stack::settle::notify_listener;
 use crate::tcp::input::predicted::Ordinary;
 use core::ops::Range;
 use wire::Arrival;
@@ -21,7 +21,7 @@ impl Stack {
     /// A half-open request becomes a connection, which takes what the segment brings. False: this is another segment, and nothing has
     /// happened.
     #[inline(never)]
-    pub(super) fn take_completing(
+    pub(in crate::stack) fn take_completing(
         &mut self,
         now: Instant,
         index: u32,
@@ -58,7 +58,7 @@ impl Stack {
 
     /// Completes the handshake of a Fast Open child. False: something is left to be done about the segment, perhaps all, by the slow path.
     #[inline(never)]
-    pub(super) fn take_completing_child(
+    pub(in crate::stack) fn take_completing_child(
         &mut self,
         now: Instant,
         index: u32,

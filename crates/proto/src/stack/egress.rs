@@ -1,6 +1,6 @@
 //! What goes out, what is reported, and when the stack wants to be called again.
 
-use super::{MANY, Stack};
+use crate::stack::{MANY, Stack};
 use crate::tcp::timers::NEVER;
 use crate::timer_wheel::TimerHandle;
 use crate::{Events, Instant, SocketId};
@@ -30,7 +30,7 @@ impl Stack {
     }
 
     #[inline(always)]
-    pub(super) fn transmit(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
+    pub(in crate::stack) fn transmit(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         if self.hooks.is_some() {
             return self.transmit_with_hooks(now, packet);
         }
@@ -38,7 +38,7 @@ impl Stack {
     }
 
     /// The next packet, whether or not its socket wants it to leave later.
-    pub(super) fn transmit_next(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
+    pub(in crate::stack) fn transmit_next(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         packet.clear_payload();
         if !self.replies.is_empty() {
             return self.replies.pop_into(packet);
@@ -217,7 +217,7 @@ impl Stack {
     }
 
     /// Connections that are gone leave their places in the list: it must not outgrow those that are there.
-    pub(super) fn bound_moved(&mut self) {
+    pub(in crate::stack) fn bound_moved(&mut self) {
         if self.work.deadlines.moved.len() > MOVED_MIN + 2 * self.connections.len() {
             self.arm_moved();
         }

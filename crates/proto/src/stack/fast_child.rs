@@ -2,12 +2,11 @@
 //!
 //! Not here: whether the SYN is accepted (`listen`).
 
-use super::holders::Name;
 use super::listener::Listener;
 use super::request::{CookieReply, Syn};
-use super::settle::settle_open;
-use super::{FirstNumbers, Stack};
 use crate::fast_open::{Exchange, unvalidated_window};
+use crate::stack::settle::settle_open;
+use crate::stack::{FirstNumbers, Stack};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::input::Segment;
@@ -17,13 +16,14 @@ use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::time::nanos;
 use crate::tuple::FourTuple;
+use crate::tuple::Name;
 use crate::{Config, Events, Instant, ListenerId, State};
 use wire::Flags;
 
 impl Stack {
     /// The application may accept the child, read and answer before the final ACK.
     #[inline(never)]
-    pub(super) fn open_fast(
+    pub(in crate::stack) fn open_fast(
         &mut self,
         now: Instant,
         id: ListenerId,

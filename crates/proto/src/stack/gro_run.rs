@@ -6,8 +6,8 @@
 //!
 //! It saves 23 % of the instructions of a bulk transfer in packets of 1500 bytes.
 
-use super::Stack;
 use crate::Instant;
+use crate::stack::Stack;
 use crate::tcp::input::gro_run::RunSegment;
 use crate::tuple::FourTuple;
 use wire::{GroRun, IpHeader, RxBatch, RxChecksum, TcpHeader, ends_of};
@@ -31,7 +31,7 @@ impl Stack {
 
     fn handle_batch(&mut self, now: Instant, batch: &mut RxBatch) {
         let (mut at, mut unclaimed, mut touched) = (0, 0, 0);
-        let many = self.connections.len() >= super::MANY;
+        let many = self.connections.len() >= crate::stack::MANY;
         while at < batch.len() {
             if many && at >= touched {
                 touched = at + self.touch_ahead(batch, at);

@@ -3,23 +3,16 @@
 //!
 //! Not here: TIME-WAIT. Its entries may be many more, and would be in the way of those who are looked for.
 
-use super::request::Request;
-use super::{MANY, Stack};
 use crate::slab::Slab;
+use crate::stack::request::Request;
+use crate::stack::{MANY, Stack};
 use crate::tcp::connection::Connection;
-use crate::tuple::FourTuple;
+use crate::tuple::{FourTuple, Name};
 use crate::tuple_table::TupleTable;
-
-/// A four-tuple, and its hash in the table.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Name {
-    pub(super) tuple: FourTuple,
-    pub(super) hash: u64,
-}
 
 /// Who has a tuple; by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Holder {
+pub(in crate::stack) enum Holder {
     Connection(u32),
     Request(u32),
 }
@@ -58,16 +51,16 @@ impl<'a> Places<'a> {
 }
 
 /// See the module.
-pub(super) struct Holders(TupleTable);
+pub(in crate::stack) struct Holders(TupleTable);
 
 impl Holders {
-    pub(super) fn new() -> Holders {
+    pub(in crate::stack) fn new() -> Holders {
         Holders(TupleTable::new())
     }
 
     /// The connection that will most likely be found under this hash.
     #[inline]
-    pub(super) fn likely_connection(&self, hash: u64) -> Option<u32> {
+    pub(in crate::stack) fn likely_connection(&self, hash: u64) -> Option<u32> {
         match Holder::of(self.0.likely(hash)?) {
             Holder::Connection(index) => Some(index),
             _ => None,
@@ -75,19 +68,19 @@ impl Holders {
     }
 
     /// Nobody has the tuple of this hash any more that `holder` had.
-    pub(super) fn remove(&mut self, hash: u64, holder: Holder) {
+    pub(in crate::stack) fn remove(&mut self, hash: u64, holder: Holder) {
         self.0.remove(hash, holder.code());
     }
 }
 
 impl Stack {
-    pub(super) fn name(&self, tuple: FourTuple) -> Name {
+    pub(in crate::stack) fn name(&self, tuple: FourTuple) -> Name {
         Name { tuple, hash: tuple.hash(&self.hash_key) }
     }
 
     /// Who has this tuple, whose hash it is.
     #[inline(always)]
-    pub(super) fn holder_at(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
+    pub(in crate::stack) fn holder_at(&self, hash: u64, tuple: &FourTuple) -> Option<Holder> {
         match self.holders.0.proposed(hash).map(Holder::of) {
             Some(holder) if self.has(holder, tuple) => Some(holder),
             _ => self.holder_elsewhere(hash, tuple),
@@ -117,12 +110,12 @@ impl Stack {
 
     /// Who has a tuple.
     #[inline(never)]
-    pub(super) fn holder_of(&self, tuple: &FourTuple) -> Option<Holder> {
+    pub(in crate::stack) fn holder_of(&self, tuple: &FourTuple) -> Option<Holder> {
         self.holder_at(tuple.hash(&self.hash_key), tuple)
     }
 
     /// The connection that has a tuple.
-    pub(super) fn find_connection(&self, tuple: &FourTuple) -> Option<u32> {
+    pub(in crate::stack) fn find_connection(&self, tuple: &FourTuple) -> Option<u32> {
         match self.holder_of(tuple)? {
             Holder::Connection(index) => Some(index),
             _ => None,
@@ -130,7 +123,7 @@ impl Stack {
     }
 
     /// `holder` has the tuple of this hash from now on, which nobody had, or `before`.
-    pub(super) fn hold(&mut self, hash: u64, holder: Holder, before: Option<Holder>) {
+    pub(in crate::stack) fn hold(&mut self, hash: u64, holder: Holder, before: Option<Holder>) {
         let key = &self.hash_key;
         if before.is_some_and(|before| self.holders.0.replace(hash, before.code(), holder.code())) {
             return;

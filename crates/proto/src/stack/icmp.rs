@@ -1,7 +1,7 @@
 //! ICMP: echo is answered; errors are believed only when they quote a segment that is in flight (RFC 5927 §4.1).
 
-use super::Stack;
 use super::holders::Holder;
+use crate::stack::Stack;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::{CutShort, Handshake};
 use crate::tuple::FourTuple;
@@ -16,7 +16,7 @@ use wire::{Arrival, Icmp, IcmpError, IcmpParseError, IpHeader, QuotedTcp, SeqNum
 const MTU_MIN_V6: u32 = 1280;
 
 impl Stack {
-    pub(super) fn handle_icmp(
+    pub(in crate::stack) fn handle_icmp(
         &mut self,
         now: Instant,
         ip: &IpHeader,
@@ -219,7 +219,6 @@ impl Connection {
         if smss == self.smss() && self.loses_probe_alone(cx) {
             return;
         }
-        let (marks, shorter) = (self.marks_losses(cx), self.smss() < smss);
         match self.handshake.as_deref_mut() {
             Some(Handshake::Active(active)) if active.data_sent > 0 && !active.plain => {
                 active.cut_short = Some(CutShort::TooBig);
@@ -228,11 +227,9 @@ impl Connection {
                 self.snd.rewind();
             }
             Some(_) => {}
-            None if marks => self.lose_too_long(cx, smss),
             // Only what is longer than a segment may be now (Linux's `tcp_simple_retransmit`): the peer's MSS, or `tcp_min_snd_mss`, may have
             // been the bound before.
-            None if shorter => self.snd.rewind(),
-            None => {}
+            None => self.lose_too_long(cx, smss),
         }
     }
 }

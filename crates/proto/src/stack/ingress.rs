@@ -1,10 +1,10 @@
 //! A packet arrives: IP, then whom it concerns.
 
-use super::Stack;
-use super::holders::{Holder, Name};
+use super::holders::Holder;
 use super::replies::Replies;
-use super::settle::{is_over, settle_open, settle_ordinary};
 use crate::socket_options::Options;
+use crate::stack::Stack;
+use crate::stack::settle::{is_over, settle_open, settle_ordinary};
 use crate::tcp::connection::Connection;
 use crate::tcp::fragments::cut_ident;
 use crate::tcp::input::predicted::Ordinary;
@@ -12,6 +12,7 @@ use crate::tcp::input::{Reply, Segment};
 use crate::tcp::payload::Payload;
 use crate::time_wait::{TimeWaitAction, TimeWaitIndex, TimeWaitSegment, is_old, on_segment};
 use crate::tuple::FourTuple;
+use crate::tuple::Name;
 use crate::{ConnId, DropReason, Drops, Instant, ListenerId, SocketOption};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -35,7 +36,7 @@ impl Stack {
     }
 
     /// True: it was for us, and of what is left of it nobody has any use.
-    pub(super) fn claim_packet(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
+    pub(in crate::stack) fn claim_packet(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
         if self.hooks.is_some() {
             self.note_packet(packet);
         }
@@ -46,7 +47,7 @@ impl Stack {
     }
 
     #[inline]
-    pub(super) fn take_packet(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
+    pub(in crate::stack) fn take_packet(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
         match PlainSegment::read_v4(&packet.data, packet.checksum == RxChecksum::Verify) {
             Some((plain, layout)) => self.take_plain(now, &plain, layout, packet),
             None => self.take_v6(now, packet),
@@ -100,7 +101,7 @@ impl Stack {
     /// A packet that no fast path of an open connection has taken. It is read again: kept at hand for this, the headers of every packet would
     /// lie in memory.
     #[inline(never)]
-    pub(super) fn take_other(
+    pub(in crate::stack) fn take_other(
         &mut self,
         now: Instant,
         holder: Option<Holder>,
@@ -126,7 +127,7 @@ impl Stack {
     ///
     /// A function of its own, so that its few pointers stay in registers.
     #[inline(never)]
-    pub(super) fn take_predicted(
+    pub(in crate::stack) fn take_predicted(
         &mut self,
         now: Instant,
         index: u32,
@@ -241,7 +242,7 @@ impl Stack {
     }
 
     /// Connection, half-open request, TIME-WAIT, listener, stranger.
-    pub(super) fn dispatch(&mut self, now: Instant, tuple: FourTuple, segment: &mut Segment) {
+    pub(in crate::stack) fn dispatch(&mut self, now: Instant, tuple: FourTuple, segment: &mut Segment) {
         let hash = tuple.hash(&self.hash_key);
         let holder = self.holder_at(hash, &tuple);
         self.dispatch_to(now, holder, (tuple, hash), segment);
@@ -302,7 +303,7 @@ impl Stack {
         }
     }
 
-    pub(super) fn for_connection(&mut self, now: Instant, index: u32, segment: &mut Segment) {
+    pub(in crate::stack) fn for_connection(&mut self, now: Instant, index: u32, segment: &mut Segment) {
         if self.hooks.is_some() && !self.is_near_enough(index) {
             // It may be what has just opened the connection, whose deadline nobody knows yet.
             return self.settle(now, index);
@@ -409,14 +410,14 @@ impl Stack {
 
     /// A segment of no connection and no listener. RFC 9293 §3.10.7.1: "An incoming segment not containing a RST causes a RST to be sent in
     /// response."
-    pub(super) fn reset_stranger(&mut self, now: Instant, tuple: &FourTuple, segment: &Segment) {
+    pub(in crate::stack) fn reset_stranger(&mut self, now: Instant, tuple: &FourTuple, segment: &Segment) {
         if segment.has(Flags::RST) {
             return self.drops.count(DropReason::StrayReset);
         }
         self.send_reset(now, tuple, ResetNumbers::of(segment, segment.end()));
     }
 
-    pub(super) fn send_reset(&mut self, now: Instant, tuple: &FourTuple, numbers: ResetNumbers) {
+    pub(in crate::stack) fn send_reset(&mut self, now: Instant, tuple: &FourTuple, numbers: ResetNumbers) {
         if !self.resets.take(now, tuple.peer, self.shared.config.resets_per_peer) {
             return self.drops.count(DropReason::RateLimited);
         }
@@ -436,12 +437,12 @@ impl Stack {
     }
 
     /// A packet of no connection.
-    pub(super) fn reply(&mut self, local: Addr, peer: Addr, header: &TcpHeader) {
+    pub(in crate::stack) fn reply(&mut self, local: Addr, peer: Addr, header: &TcpHeader) {
         self.reply_for(None, local, peer, header);
     }
 
     /// A connection that a SYN of this class begins has it, too, if it shall (`tcp_reflect_tos`).
-    pub(super) fn reflect_class(&self, socket: &mut Options, dscp: u8) {
+    pub(in crate::stack) fn reflect_class(&self, socket: &mut Options, dscp: u8) {
         if self.shared.config.tcp_reflect_tos && socket.rare.dscp != dscp {
             // Six bits are a class.
             let _ = socket.rare.set(SocketOption::Dscp(dscp));
@@ -449,7 +450,7 @@ impl Stack {
     }
 
     /// One on behalf of a listener, with its hop limit, and its DiffServ code point or the SYN's.
-    pub(super) fn reply_for(
+    pub(in crate::stack) fn reply_for(
         &mut self,
         request: Option<(ListenerId, u8)>,
         local: Addr,
@@ -509,7 +510,7 @@ fn segment_of<'p, 'd>(
 
 /// The numbers of a reset that answers a segment.
 #[derive(Clone, Copy)]
-pub(super) struct ResetNumbers {
+pub(in crate::stack) struct ResetNumbers {
     seq: SeqNum,
     ack: SeqNum,
     flags: Flags,
@@ -517,7 +518,7 @@ pub(super) struct ResetNumbers {
 
 impl ResetNumbers {
     /// Of a reset that a peer takes who has only our SYN-ACK.
-    pub(super) fn behind_syn_ack(iss: SeqNum, irs: SeqNum) -> ResetNumbers {
+    pub(in crate::stack) fn behind_syn_ack(iss: SeqNum, irs: SeqNum) -> ResetNumbers {
         ResetNumbers { seq: iss + 1, ack: irs + 1, flags: Flags::RST | Flags::ACK }
     }
 

@@ -1,14 +1,14 @@
 //! LISTEN (RFC 9293 §3.10.7.2), the SYN queue, and the server's half of Fast Open (RFC 7413 §4.2).
 
-use super::holders::Name;
-use super::listener::Listener;
-use super::request::{CookieReply, Request, Syn};
 use super::{FirstNumbers, Stack};
 use crate::fast_open::{CookieCheck, Guard, KeyRing};
 use crate::isn::TupleSecret;
+use crate::stack::listener::Listener;
+use crate::stack::request::{CookieReply, Request, Syn};
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation::Negotiated;
 use crate::tuple::FourTuple;
+use crate::tuple::Name;
 use crate::{Config, ConnId, DropReason, Instant, ListenerId, SocketId, fastopen};
 use wire::{FastOpenOption, Flags, SeqNum};
 

@@ -18,7 +18,7 @@ const PRUNED_RETRIES_MIN: u32 = 2;
 
 /// What happens to a request when its SYN-ACK times out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum AtTimeout {
+pub(in crate::stack) enum AtTimeout {
     /// It ends.
     Expire,
     /// The SYN-ACK is retransmitted.
@@ -33,40 +33,40 @@ fn timeouts_within(wait: Duration, first: Duration) -> u32 {
 }
 
 /// LISTEN on an address and port.
-pub(super) struct Listener {
-    pub(super) local: SocketAddr,
+pub(in crate::stack) struct Listener {
+    pub(in crate::stack) local: SocketAddr,
     /// Its address as a packet has it; `None` = any, or any of its family.
     own: Option<Addr>,
     v6_only: bool,
-    pub(super) share_port: bool,
-    pub(super) backlog: u32,
+    pub(in crate::stack) share_port: bool,
+    pub(in crate::stack) backlog: u32,
     /// Connections the application may accept, Fast Open children in SYN-RECEIVED among them.
-    pub(super) accept_queue: VecDeque<ConnId>,
+    pub(in crate::stack) accept_queue: VecDeque<ConnId>,
     /// Ordinary half-open requests.
-    pub(super) requests: u32,
+    pub(in crate::stack) requests: u32,
     /// Of those, the ones whose first SYN-ACK has not timed out.
-    pub(super) young: u32,
+    pub(in crate::stack) young: u32,
     /// Index and generation of requests whose final ACK found the accept queue full, oldest first; some may be no more.
-    pub(super) waiting: VecDeque<(u32, u32)>,
+    pub(in crate::stack) waiting: VecDeque<(u32, u32)>,
     /// Fast Open children whose handshake is not complete.
-    pub(super) pending: PendingQueue,
-    pub(super) keys: Option<KeyRing>,
-    pub(super) synack_hold: Option<Duration>,
-    pub(super) no_cookie: bool,
+    pub(in crate::stack) pending: PendingQueue,
+    pub(in crate::stack) keys: Option<KeyRing>,
+    pub(in crate::stack) synack_hold: Option<Duration>,
+    pub(in crate::stack) no_cookie: bool,
     /// Time-outs of a SYN-ACK during which a bare ACK does not make a connection; 0 = it does.
-    pub(super) defer_timeouts: u32,
-    pub(super) socket: Options,
+    pub(in crate::stack) defer_timeouts: u32,
+    pub(in crate::stack) socket: Options,
     /// An `ACCEPTABLE` event is listed.
-    pub(super) listed: bool,
-    pub(super) drops: ListenerDrops,
+    pub(in crate::stack) listed: bool,
+    pub(in crate::stack) drops: ListenerDrops,
     /// When a SYN cookie was last sent.
-    pub(super) cookie_sent_at: Option<Instant>,
-    pub(super) cookies: SynCookieCounts,
+    pub(in crate::stack) cookie_sent_at: Option<Instant>,
+    pub(in crate::stack) cookies: SynCookieCounts,
 }
 
 impl Listener {
     /// Limits are read here, once, as Linux reads them in `listen`.
-    pub(super) fn new(config: &Config, local: SocketAddr, options: ListenOptions) -> Listener {
+    pub(in crate::stack) fn new(config: &Config, local: SocketAddr, options: ListenOptions) -> Listener {
         let backlog = options.backlog.min(config.somaxconn);
         let asked = options.fast_open.unwrap_or(0).min(config.somaxconn);
         let qlen =
@@ -95,7 +95,7 @@ impl Listener {
     }
 
     /// The limits and options are these from now on.
-    pub(super) fn set_options(&mut self, config: &Config, options: ListenOptions) {
+    pub(in crate::stack) fn set_options(&mut self, config: &Config, options: ListenOptions) {
         let new = Listener::new(config, self.local, options);
         self.backlog = new.backlog;
         self.pending.set_max_qlen(new.pending.max_qlen());
@@ -107,7 +107,7 @@ impl Listener {
     }
 
     /// How well it fits a segment: exact address before any address of the family before any at all.
-    pub(super) fn fit(&self, tuple: &FourTuple) -> Option<u8> {
+    pub(in crate::stack) fn fit(&self, tuple: &FourTuple) -> Option<u8> {
         if self.local.port() != tuple.local_port {
             return None;
         }
@@ -119,7 +119,7 @@ impl Listener {
         }
     }
 
-    pub(super) fn info(&self) -> ListenerInfo {
+    pub(in crate::stack) fn info(&self) -> ListenerInfo {
         ListenerInfo {
             local: self.local,
             backlog: self.backlog,
@@ -134,24 +134,24 @@ impl Listener {
     }
 
     /// Linux: `sk_ack_backlog > sk_max_ack_backlog`, so one more than the backlog fits.
-    pub(super) fn accept_queue_full(&self) -> bool {
+    pub(in crate::stack) fn accept_queue_full(&self) -> bool {
         self.accept_queue.len() > self.backlog as usize
     }
 
     /// The SYN queue holds more requests than the backlog, so one more than the backlog fits (Linux's `inet_csk_reqsk_queue_is_full`).
-    pub(super) fn syn_queue_full(&self) -> bool {
+    pub(in crate::stack) fn syn_queue_full(&self) -> bool {
         self.requests > self.backlog
     }
 
     /// Only the last quarter of `tcp_max_syn_backlog` is left (`tcp_conn_request`).
-    pub(super) fn few_requests_left(&self, config: &Config) -> bool {
+    pub(in crate::stack) fn few_requests_left(&self, config: &Config) -> bool {
         let most = i64::from(config.tcp_max_syn_backlog);
         most - i64::from(self.requests) < most / 4
     }
 
     /// What the time-out of a SYN-ACK comes to after `timeouts` others (Linux's `syn_ack_recalc`). Whoever has acknowledged and is
     /// deferred is left in peace until the last time-out of the deferral, which gives him the occasion to acknowledge again.
-    pub(super) fn at_timeout(&self, config: &Config, timeouts: u32, acked: bool) -> AtTimeout {
+    pub(in crate::stack) fn at_timeout(&self, config: &Config, timeouts: u32, acked: bool) -> AtTimeout {
         let deferred = acked && timeouts < self.defer_timeouts;
         match () {
             () if timeouts >= self.syn_ack_retries(config) && !deferred => AtTimeout::Expire,

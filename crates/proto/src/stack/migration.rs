@@ -3,14 +3,14 @@
 //! Listeners that share a port are one service to their clients, who cannot know which of them is about to close: with `tcp_migrate_req`
 //! the others take what has not been accepted, each client by the hash that chose its listener.
 
-use super::Stack;
+use crate::stack::Stack;
 use crate::tuple::FourTuple;
 use crate::{Instant, ListenerId};
 use alloc::vec::Vec;
 
 impl Stack {
     /// Hands over a listener's requests and the connections it has not accepted; what nobody takes stays.
-    pub(super) fn bequeath(&mut self, now: Instant, id: ListenerId) {
+    pub(in crate::stack) fn bequeath(&mut self, now: Instant, id: ListenerId) {
         let Some(listener) = self.listener(id).filter(|listener| listener.share_port) else { return };
         if !self.shared.config.tcp_migrate_req {
             return;

@@ -1,25 +1,26 @@
 //! Half-open requests: the repetition of the SYN-ACK, and what becomes of them.
 
-use super::Stack;
-use super::holders::{Holder, Name};
-use super::ingress::ResetNumbers;
 use super::listener::AtTimeout;
 use super::request::{AnotherTime, Request};
+use crate::stack::Stack;
+use crate::stack::holders::Holder;
+use crate::stack::ingress::ResetNumbers;
 use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
+use crate::tuple::Name;
 use crate::{ConnId, DropReason, Instant, ListenerId, State};
 use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
 impl Stack {
     /// A request ends.
-    pub(super) fn remove_request(&mut self, index: u32) -> Option<Request> {
+    pub(in crate::stack) fn remove_request(&mut self, index: u32) -> Option<Request> {
         let request = self.take_request(index)?;
         self.holders.remove(request.hash, Holder::Request(index));
         Some(request)
     }
 
     /// A request ends, and another takes over its tuple.
-    pub(super) fn take_request(&mut self, index: u32) -> Option<Request> {
+    pub(in crate::stack) fn take_request(&mut self, index: u32) -> Option<Request> {
         let mut request = self.requests.remove(index)?;
         self.request_timers.clear(&mut request);
         if let Some(listener) = self.listener_mut(request.listener) {
@@ -61,7 +62,7 @@ impl Stack {
     }
 
     /// No answer to a SYN-ACK, or no room for the connection it would make.
-    pub(super) fn request_timeout(&mut self, now: Instant, index: u32) {
+    pub(in crate::stack) fn request_timeout(&mut self, now: Instant, index: u32) {
         let Some(request) = self.requests.get_mut(index) else { return };
         let (id, timeouts) = (request.listener, u32::from(request.timeouts));
         let Some(listener) = self.listeners.get_mut(id.index) else { return };
@@ -93,15 +94,15 @@ impl Stack {
     }
 
     /// The request ends without a connection.
-    pub(super) fn forget_request(&mut self, now: Instant, index: u32) {
+    pub(in crate::stack) fn forget_request(&mut self, now: Instant, index: u32) {
         let Some(request) = self.remove_request(index) else { return };
-        if request.acked && self.shared.config.reset_unaccepted {
+        if request.acked && self.shared.config.accept_overflow.resets_expired() {
             self.reset_embryo(now, &request);
         }
     }
 
     /// The peer of a request that is no more, and has nothing of ours but the SYN-ACK, must not believe in a connection.
-    pub(super) fn reset_embryo(&mut self, now: Instant, request: &Request) {
+    pub(in crate::stack) fn reset_embryo(&mut self, now: Instant, request: &Request) {
         self.shared.counters.embryonic_rsts += 1;
         if let Some(listener) = self.listener_mut(request.listener) {
             listener.drops.reset += 1;
@@ -110,7 +111,7 @@ impl Stack {
     }
 
     /// A segment for a half-open request (RFC 9293 §3.10.7.4 in SYN-RECEIVED).
-    pub(super) fn for_request(&mut self, now: Instant, index: u32, segment: &mut Segment) {
+    pub(in crate::stack) fn for_request(&mut self, now: Instant, index: u32, segment: &mut Segment) {
         let Some(request) = self.requests.get(index) else { return };
         let name = Name { tuple: request.tuple, hash: request.hash };
         let (id, irs, iss) = (request.listener, request.irs, request.iss);
@@ -136,7 +137,7 @@ impl Stack {
             return self.reset_request(now, index, segment.seq() == irs + 1);
         }
         if segment.has(Flags::SYN) && segment.seq() != irs {
-            if self.shared.config.syn_ends_request {
+            if self.shared.config.half_open_rules.syn_ends_request() {
                 return self.end_by_syn(now, index, segment);
             }
             return self.acknowledge_request(now, index, segment);
@@ -239,7 +240,7 @@ impl Stack {
 
     /// The newer timestamp is echoed, so that the client can tell which of its SYNs is answered (RFC 7323 §4.3).
     fn note_repeated_syn(&mut self, index: u32, segment: &Segment) {
-        if self.shared.config.echo_repeated_syn
+        if self.shared.config.half_open_rules.echoes_repeated_syn()
             && let Some(request) = self.requests.get_mut(index)
             && let Some(Timestamps { tsval, .. }) = segment.header.options.timestamps
             && (tsval.wrapping_sub(request.ts_recent) as i32) > 0
@@ -261,7 +262,7 @@ impl Stack {
     }
 
     /// There is room again: who completed the handshake when there was none need not wait for a repeated SYN-ACK.
-    pub(super) fn admit_waiting(&mut self, now: Instant, id: ListenerId) {
+    pub(in crate::stack) fn admit_waiting(&mut self, now: Instant, id: ListenerId) {
         while !self.too_many_connections()
             && let Some(listener) = self.listener_mut(id)
             && !listener.accept_queue_full()
@@ -277,7 +278,7 @@ impl Stack {
     }
 
     /// The request becomes a connection in the place of `before`; `segment` completed its handshake.
-    pub(super) fn establish(
+    pub(in crate::stack) fn establish(
         &mut self,
         now: Instant,
         request: Request,
@@ -294,7 +295,7 @@ impl Stack {
     }
 
     /// A connection that the application may accept, by its index. `ack`: the final ACK, if it has just come.
-    pub(super) fn open_request(
+    pub(in crate::stack) fn open_request(
         &mut self,
         now: Instant,
         request: Request,
@@ -335,7 +336,9 @@ impl Stack {
         let Some(generation) = self.requests.generation(index) else { return };
         let Some(request) = self.requests.get_mut(index) else { return };
         request.acked = true;
-        if self.shared.config.admit_waiting && !core::mem::replace(&mut request.waiting, true) {
+        if self.shared.config.accept_overflow.admits_waiting()
+            && !core::mem::replace(&mut request.waiting, true)
+        {
             self.note_waiting(id, (index, generation));
         }
     }
@@ -353,10 +356,10 @@ impl Stack {
 
 /// What the segment that completes a handshake tells beside its numbers.
 #[derive(Clone, Copy)]
-pub(super) struct FinalAck {
+pub(in crate::stack) struct FinalAck {
     /// SEG.WND, unscaled.
-    pub(super) window: u16,
-    pub(super) timestamps: Option<Timestamps>,
+    pub(in crate::stack) window: u16,
+    pub(in crate::stack) timestamps: Option<Timestamps>,
 }
 
 impl FinalAck {

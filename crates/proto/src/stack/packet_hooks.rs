@@ -3,10 +3,10 @@
 //!
 //! Until a socket sets one of these options there are no hooks, and a packet costs one look at a null pointer.
 
-use super::Stack;
-use super::holders::Holder;
 use super::signing::Signing;
 use crate::socket_options::RareOptions;
+use crate::stack::Stack;
+use crate::stack::holders::Holder;
 use crate::tuple::FourTuple;
 use crate::{ConnId, DropReason, Instant, ListenerId};
 use alloc::boxed::Box;
@@ -22,11 +22,11 @@ const FLAGS_AT: usize = 13;
 
 /// The hooks' state, allocated when the first socket sets such an option.
 #[derive(Default)]
-pub(super) struct PacketHooks {
+pub(in crate::stack) struct PacketHooks {
     /// Hop limit of the packet that is being handled, and its IP and TCP headers if it is a SYN.
     hops: u8,
     syn: Option<Box<[u8]>>,
-    pub(super) signing: Signing,
+    pub(in crate::stack) signing: Signing,
     /// Delayed packets in the order of their departure; the number distinguishes those of one moment.
     later: BTreeMap<(Instant, u64), TxPacket>,
     count: u64,
@@ -36,15 +36,15 @@ pub(super) struct PacketHooks {
 
 impl PacketHooks {
     /// When the next delayed packet leaves.
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(in crate::stack) fn next(&self) -> Option<Instant> {
         self.later.first_key_value().map(|((at, _), _)| *at)
     }
 
-    pub(super) fn is_due(&self) -> bool {
+    pub(in crate::stack) fn is_due(&self) -> bool {
         !self.due.is_empty()
     }
 
-    pub(super) fn pop_due(&mut self, packet: &mut TxPacket) -> bool {
+    pub(in crate::stack) fn pop_due(&mut self, packet: &mut TxPacket) -> bool {
         let due = self.due.pop_front();
         let is_one = due.is_some();
         *packet = due.unwrap_or_default();
@@ -52,7 +52,7 @@ impl PacketHooks {
     }
 
     /// Delays a packet until `at`. False: too many wait already, and it was left alone.
-    pub(super) fn put_off(&mut self, at: Instant, packet: &mut TxPacket) -> bool {
+    pub(in crate::stack) fn put_off(&mut self, at: Instant, packet: &mut TxPacket) -> bool {
         let has_room = self.later.len() < LATER_MAX;
         if has_room {
             self.count += 1;
@@ -72,7 +72,7 @@ impl PacketHooks {
 
 impl Stack {
     /// Sets the hooks up if a new socket's options need them.
-    pub(super) fn enable_hooks(&mut self, options: &RareOptions) {
+    pub(in crate::stack) fn enable_hooks(&mut self, options: &RareOptions) {
         if options.is_ordinary() {
             return;
         }
@@ -84,7 +84,7 @@ impl Stack {
 
     /// Notes the hop limit, and the headers of a SYN, of a packet that is about to be handled.
     #[cold]
-    pub(super) fn note_packet(&mut self, packet: &Arrival<'_>) {
+    pub(in crate::stack) fn note_packet(&mut self, packet: &Arrival<'_>) {
         let Some(hooks) = self.hooks.as_deref_mut() else { return };
         (hooks.hops, hooks.syn) = (u8::MAX, None);
         hooks.signing.note(None);
@@ -104,21 +104,21 @@ impl Stack {
     }
 
     /// The headers of the SYN that is being handled, for a socket that keeps them (`tcp_reqsk_record_syn`).
-    pub(super) fn syn_to_save(&self, options: &RareOptions) -> Option<Box<[u8]>> {
+    pub(in crate::stack) fn syn_to_save(&self, options: &RareOptions) -> Option<Box<[u8]>> {
         let hooks = self.hooks.as_deref()?;
         hooks.syn.clone().filter(|_| options.save_syn)
     }
 
     /// Whether the packet took no more hops than this connection allows (RFC 5082 §3).
     #[cold]
-    pub(super) fn is_near_enough(&mut self, index: u32) -> bool {
+    pub(in crate::stack) fn is_near_enough(&mut self, index: u32) -> bool {
         let least = self.connections.get(index).map_or(0, |connection| connection.options.min_hops);
         self.came_from_near(least)
     }
 
     /// Whether the packet took no more hops than this listener allows (RFC 5082 §3).
     #[cold]
-    pub(super) fn is_near_enough_for_listener(&mut self, id: ListenerId) -> bool {
+    pub(in crate::stack) fn is_near_enough_for_listener(&mut self, id: ListenerId) -> bool {
         let least = self.listener(id).map_or(0, |listener| listener.socket.rare.min_hops);
         self.came_from_near(least)
     }
@@ -135,7 +135,7 @@ impl Stack {
 
     /// The next packet that leaves now: a delayed one that is due, or one that need not wait.
     #[cold]
-    pub(super) fn transmit_with_hooks(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
+    pub(in crate::stack) fn transmit_with_hooks(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         if self.hooks.as_deref_mut().is_some_and(|hooks| hooks.pop_due(packet)) {
             return true;
         }
@@ -176,7 +176,7 @@ impl Stack {
     }
 
     /// Lets at most `most` delayed packets leave whose time has come.
-    pub(super) fn release_put_off(&mut self, now: Instant, most: usize) {
+    pub(in crate::stack) fn release_put_off(&mut self, now: Instant, most: usize) {
         if let Some(hooks) = self.hooks.as_deref_mut() {
             hooks.release(now, most);
         }

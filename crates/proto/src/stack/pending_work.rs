@@ -8,22 +8,22 @@ use crate::{ConnId, Instant, SocketId};
 use alloc::vec::Vec;
 
 /// The stack's three lists of pending work.
-pub(super) struct PendingWork {
+pub(in crate::stack) struct PendingWork {
     /// Connections that may have something to send, round robin.
-    pub(super) ready: Fifo<ConnId>,
+    pub(in crate::stack) ready: Fifo<ConnId>,
     /// Sockets with events.
-    pub(super) events: Fifo<SocketId>,
-    pub(super) deadlines: Deadlines,
+    pub(in crate::stack) events: Fifo<SocketId>,
+    pub(in crate::stack) deadlines: Deadlines,
 }
 
 impl PendingWork {
-    pub(super) fn new() -> PendingWork {
+    pub(in crate::stack) fn new() -> PendingWork {
         PendingWork { ready: Fifo::new(), events: Fifo::new(), deadlines: Deadlines::new() }
     }
 
     /// Lists what follows from a change of a connection: a turn to send, a deadline, events.
     #[inline(always)]
-    pub(super) fn note(&mut self, now: Instant, id: ConnId, connection: &mut Connection) {
+    pub(in crate::stack) fn note(&mut self, now: Instant, id: ConnId, connection: &mut Connection) {
         self.deadlines.note(id.index, connection);
         if !connection.ready {
             connection.ready = connection.may_transmit();
@@ -38,7 +38,7 @@ impl PendingWork {
 
     /// Lists a turn to send and events of an open connection whose deadlines have not changed.
     #[inline(always)]
-    pub(super) fn note_ready(&mut self, id: ConnId, connection: &mut Connection) {
+    pub(in crate::stack) fn note_ready(&mut self, id: ConnId, connection: &mut Connection) {
         debug_assert!(connection.may_transmit());
         if !core::mem::replace(&mut connection.ready, true) {
             self.ready.push(id);
@@ -48,7 +48,7 @@ impl PendingWork {
 
     /// Takes a connection off the list of those to send: it is not asked again before something changes.
     #[cold]
-    pub(super) fn take_turn_away(&mut self, id: ConnId, connection: &mut Connection) {
+    pub(in crate::stack) fn take_turn_away(&mut self, id: ConnId, connection: &mut Connection) {
         if core::mem::take(&mut connection.ready) {
             self.ready.take_out(id);
         }
@@ -56,7 +56,7 @@ impl PendingWork {
 
     /// Lists a connection's events for its application, unless it has none (not accepted yet, or orphaned).
     #[inline]
-    pub(super) fn note_events(&mut self, id: ConnId, connection: &mut Connection) {
+    pub(in crate::stack) fn note_events(&mut self, id: ConnId, connection: &mut Connection) {
         let audible = !connection.events.is_empty() && !connection.orphan && !connection.unaccepted;
         if audible && !core::mem::replace(&mut connection.listed, true) {
             self.events.push(SocketId::Connection(id));
@@ -66,15 +66,15 @@ impl PendingWork {
 
 /// Deadlines that the timer wheel does not know yet. Most are set and stopped, or moved, before the first of them comes; so the wheel is
 /// told only then, or when it is asked for the earliest.
-pub(super) struct Deadlines {
+pub(in crate::stack) struct Deadlines {
     /// Connections whose deadline may not be the one the wheel knows.
-    pub(super) moved: Vec<u32>,
+    pub(in crate::stack) moved: Vec<u32>,
     /// Lower bound of the connections' deadlines.
-    pub(super) of_connections: Instant,
+    pub(in crate::stack) of_connections: Instant,
     /// Connections whose deadline is not after this have had their memory prefetched.
-    pub(super) foreseen: Instant,
+    pub(in crate::stack) foreseen: Instant,
     /// Lower bound of all other deadlines: of TIME-WAIT, of requests, of delayed packets.
-    pub(super) others: Instant,
+    pub(in crate::stack) others: Instant,
 }
 
 impl Deadlines {
@@ -84,7 +84,7 @@ impl Deadlines {
 
     /// Notes a connection whose deadline may have changed.
     #[inline(always)]
-    pub(super) fn note(&mut self, index: u32, connection: &mut Connection) {
+    pub(in crate::stack) fn note(&mut self, index: u32, connection: &mut Connection) {
         self.of_connections = self.of_connections.min(connection.next_deadline());
         if !core::mem::replace(&mut connection.deadline_moved, true) {
             self.moved.push(index);
@@ -92,7 +92,7 @@ impl Deadlines {
     }
 
     /// Forgets a connection that is gone, if it is the last in the list, as a short one mostly is.
-    pub(super) fn forget(&mut self, index: u32, connection: &Connection) {
+    pub(in crate::stack) fn forget(&mut self, index: u32, connection: &Connection) {
         if connection.deadline_moved && self.moved.last() == Some(&index) {
             self.moved.pop();
         }
@@ -100,7 +100,7 @@ impl Deadlines {
 
     /// Notes a deadline that is not a connection's.
     #[inline]
-    pub(super) fn note_other(&mut self, at: Instant) {
+    pub(in crate::stack) fn note_other(&mut self, at: Instant) {
         self.others = self.others.min(at);
     }
 }

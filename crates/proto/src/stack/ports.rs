@@ -5,11 +5,11 @@
 //! with another one could count the connections to that; hence 2^16 counters, steps of random length, and every ten seconds
 //! another hash (Kol, Klein and Gilad, "Device Tracking via Linux's New TCP Source Port Selection Algorithm", 2022).
 
-use super::Stack;
-use super::holders::Name;
 use crate::rng::Rng;
+use crate::stack::Stack;
 use crate::time_wait::ISN_DISTANCE;
 use crate::tuple::FourTuple;
+use crate::tuple::Name;
 use crate::{ConnectError, Instant};
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -23,7 +23,7 @@ const STEPS: u64 = 8;
 const STEP_BITS: u32 = STEPS.ilog2();
 
 /// Where the search for a port begins.
-pub(super) struct PortCounters {
+pub(in crate::stack) struct PortCounters {
     /// Allocated with the first connection that asks for a port: 128 KiB, of which the system gives a page when one of its counters moves.
     counters: Box<[u16]>,
     rng: Rng,
@@ -33,7 +33,7 @@ pub(super) struct PortCounters {
 }
 
 impl PortCounters {
-    pub(super) fn new(rng: Rng) -> PortCounters {
+    pub(in crate::stack) fn new(rng: Rng) -> PortCounters {
         PortCounters { counters: Box::default(), rng, random: 0, steps_left: 0 }
     }
 
@@ -68,7 +68,7 @@ impl PortCounters {
 
 /// Who asks for a tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Claim {
+pub(in crate::stack) enum Claim {
     /// A connection that begins.
     Opens,
     /// One that began elsewhere, perhaps at a listener of the same name.
@@ -77,13 +77,13 @@ pub(super) enum Claim {
 
 impl Stack {
     /// The first local address of the peer's family.
-    pub(super) fn source_address(&self, peer: Addr) -> Option<Addr> {
+    pub(in crate::stack) fn source_address(&self, peer: Addr) -> Option<Addr> {
         self.addresses.iter().copied().find(|addr| addr.is_v4() == peer.is_v4())
     }
 
     /// A tuple towards this peer that is free (true), or else one that a TIME-WAIT can spare.
     #[inline(always)]
-    pub(super) fn choose_port(
+    pub(in crate::stack) fn choose_port(
         &mut self,
         now: Instant,
         local: Addr,
@@ -92,7 +92,7 @@ impl Stack {
     ) -> Result<(Name, bool), ConnectError> {
         let (low, high) = self.port_range(range);
         let count = high.saturating_sub(low) + 1;
-        let by_parity = self.shared.config.ports_by_parity && range.is_none();
+        let by_parity = self.shared.config.port_choice.by_parity() && range.is_none();
         let hash = self.isn.port_hash(now, local, peer, peer_port);
         let begin = self.ports.begin(hash);
         let (begin, step) = if by_parity { (begin & !1, 2) } else { (begin % count, 1) };
@@ -150,10 +150,10 @@ impl Stack {
 
     /// Is this the tuple of a TIME-WAIT that may be cut short? Timestamps keep the segments of the old connection out of the new one
     /// (RFC 7323 §5), as `tcp_twsk_unique` reasons. `named`: the application has said which port.
-    pub(super) fn can_be_recycled(&self, now: Instant, name: &Name, named: bool) -> bool {
+    pub(in crate::stack) fn can_be_recycled(&self, now: Instant, name: &Name, named: bool) -> bool {
         let (config, tuple) = (&self.shared.config, &name.tuple);
         let Some(index) = self.time_wait.find(name.hash, tuple) else { return false };
-        if named && config.named_port_reuses {
+        if named && config.port_choice.named_reuses() {
             return self.time_wait.get(index).ts_recent.is_some() && self.find_listener(tuple).is_none();
         }
         let allowed = match config.tcp_tw_reuse {
@@ -171,14 +171,14 @@ impl Stack {
     }
 
     /// Ends the TIME-WAIT of a tuple that a connect takes over. The new ISN must not be before what comes back.
-    pub(super) fn recycle(&mut self, name: &Name) -> Option<SeqNum> {
+    pub(in crate::stack) fn recycle(&mut self, name: &Name) -> Option<SeqNum> {
         let index = self.time_wait.find(name.hash, &name.tuple)?;
         self.shared.counters.time_wait_recycled += 1;
         Some(self.time_wait.remove(index).snd_nxt + ISN_DISTANCE)
     }
 
     /// Has nobody this tuple?
-    pub(super) fn is_free(&self, name: &Name, claim: Claim) -> bool {
+    pub(in crate::stack) fn is_free(&self, name: &Name, claim: Claim) -> bool {
         self.holder_at(name.hash, &name.tuple).is_none()
             && self.time_wait.find(name.hash, &name.tuple).is_none()
             && (claim == Claim::Takes || self.find_listener(&name.tuple).is_none())

@@ -1,7 +1,7 @@
 //! Queries about one connection or listener: its state, names, queues and sequence numbers, and what is kept only on demand (reports of what was
 //! sent, arrival times, the last ICMP error). Everything about a connection at once is [`ConnectionInfo`](crate::ConnectionInfo).
 
-use super::Stack;
+use crate::stack::Stack;
 use crate::tcp::connection::Connection;
 use crate::{ConnId, IcmpReport, Instant, ListenerId, Queues, ReportKinds, SendReport, State, WriteError};
 use core::net::{IpAddr, SocketAddr};

@@ -4,7 +4,7 @@
 //! `__tcp_transmit_skb`): what was refused has not been sent. Whose it was is read from the packet, so that nothing is kept for it while
 //! all leave.
 
-use super::Stack;
+use crate::stack::Stack;
 use crate::tcp::output::Refused;
 use crate::tuple::FourTuple;
 use crate::{ConnId, Instant};

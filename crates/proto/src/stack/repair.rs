@@ -1,7 +1,7 @@
 //! Verbs that move a connection from one stack to another without its peer, and put one together by hand.
 
-use super::Stack;
 use super::ports::Claim;
+use crate::stack::Stack;
 use crate::tcp::connection::Connection;
 use crate::{
     ConnId, ConnectError, ConnectOptions, Instant, Repair, SavedConnection, SocketOptions, State, Windows,

@@ -13,7 +13,7 @@ const KEPT: usize = 64;
 
 /// A queue of packets.
 #[derive(Default)]
-pub(super) struct Replies {
+pub(in crate::stack) struct Replies {
     places: Vec<TxPacket>,
     /// The first that waits, and the first free place behind those that do.
     first: usize,
@@ -21,12 +21,12 @@ pub(super) struct Replies {
 }
 
 impl Replies {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::stack) fn is_empty(&self) -> bool {
         self.first == self.end
     }
 
     /// A place for one more, without payload; it waits at once. `None`: too many do.
-    pub(super) fn push(&mut self) -> Option<&mut TxPacket> {
+    pub(in crate::stack) fn push(&mut self) -> Option<&mut TxPacket> {
         if self.end - self.first >= MOST {
             return None;
         }
@@ -46,13 +46,13 @@ impl Replies {
     }
 
     /// Takes back what was pushed last.
-    pub(super) fn unpush(&mut self) {
+    pub(in crate::stack) fn unpush(&mut self) {
         self.end -= usize::from(!self.is_empty());
     }
 
     /// Takes out the last of those that are `wanted`.
     #[cold]
-    pub(super) fn take_last(&mut self, wanted: impl Fn(&TxPacket) -> bool) -> Option<TxPacket> {
+    pub(in crate::stack) fn take_last(&mut self, wanted: impl Fn(&TxPacket) -> bool) -> Option<TxPacket> {
         let waiting = &mut self.places[self.first..self.end];
         let at = waiting.iter().rposition(wanted)?;
         waiting[at..].rotate_left(1);
@@ -63,7 +63,7 @@ impl Replies {
     }
 
     /// The next, into `packet`. False: there is none.
-    pub(super) fn pop_into(&mut self, packet: &mut TxPacket) -> bool {
+    pub(in crate::stack) fn pop_into(&mut self, packet: &mut TxPacket) -> bool {
         if self.is_empty() {
             return false;
         }

@@ -1,54 +1,54 @@
 //! An ordinary half-open peer in the SYN queue: what is needed to repeat the SYN-ACK and to make the connection, no buffers.
 
-use super::FirstNumbers;
-use super::holders::Name;
 use crate::rate_limit::LastAnswer;
+use crate::stack::FirstNumbers;
 use crate::tcp::accurate_ecn::OptionSeen;
 use crate::tcp::connection::Context;
 use crate::tcp::input::Segment;
 use crate::tcp::negotiation::Negotiated;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
+use crate::tuple::Name;
 use crate::{Instant, ListenerId};
 use alloc::boxed::Box;
 use wire::{FastOpenOption, SeqNum, Timestamps};
 
 /// SYN-RECEIVED of an ordinary passive open.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) tuple: FourTuple,
+pub(in crate::stack) struct Request {
+    pub(in crate::stack) tuple: FourTuple,
     /// Of the tuple, in the table of those who have one.
-    pub(super) hash: u64,
-    pub(super) listener: ListenerId,
-    pub(super) irs: SeqNum,
-    pub(super) iss: SeqNum,
-    pub(super) agreed: Negotiated,
-    pub(super) rcv_wscale: u8,
+    pub(in crate::stack) hash: u64,
+    pub(in crate::stack) listener: ListenerId,
+    pub(in crate::stack) irs: SeqNum,
+    pub(in crate::stack) iss: SeqNum,
+    pub(in crate::stack) agreed: Negotiated,
+    pub(in crate::stack) rcv_wscale: u8,
     /// Window field of the SYN.
-    pub(super) peer_window: u16,
-    pub(super) ts_recent: u32,
+    pub(in crate::stack) peer_window: u16,
+    pub(in crate::stack) ts_recent: u32,
     /// Added to the clock for TSval.
-    pub(super) ts_offset: u32,
+    pub(in crate::stack) ts_offset: u32,
     /// SYN-ACKs sent; 0 of one that came back as a SYN cookie.
-    pub(super) transmissions: u8,
+    pub(in crate::stack) transmissions: u8,
     /// Of those, retransmitted by the timer: a client that repeats its SYN does not use up our retry limit.
-    pub(super) timeouts: u8,
-    pub(super) sent_at: Instant,
+    pub(in crate::stack) timeouts: u8,
+    pub(in crate::stack) sent_at: Instant,
     /// When the first went, ms modulo 2³².
-    pub(super) first_sent_ms: u32,
+    pub(in crate::stack) first_sent_ms: u32,
     /// Of a repeated SYN, or of a segment outside the window.
-    pub(super) last_answer: LastAnswer,
+    pub(in crate::stack) last_answer: LastAnswer,
     /// The final ACK has come and made no connection, for want of room or of data: the peer believes itself connected.
-    pub(super) acked: bool,
-    pub(super) timer: TimerHandle,
+    pub(in crate::stack) acked: bool,
+    pub(in crate::stack) timer: TimerHandle,
     /// Class of the SYN.
-    pub(super) dscp: u8,
+    pub(in crate::stack) dscp: u8,
     /// Headers of the SYN, where the listener keeps them.
-    pub(super) saved_syn: Option<Box<Box<[u8]>>>,
+    pub(in crate::stack) saved_syn: Option<Box<Box<[u8]>>>,
     /// What was seen of the peer's counts of marks.
-    pub(super) option_seen: OptionSeen,
+    pub(in crate::stack) option_seen: OptionSeen,
     /// In its listener's row of those who wait for room.
-    pub(super) waiting: bool,
+    pub(in crate::stack) waiting: bool,
 }
 
 /// Milliseconds: an echo is not older.
@@ -56,7 +56,7 @@ const ECHO_MOST: u32 = u32::MAX / 2 / 1000;
 
 /// Why a segment's timestamps show that it does not belong to a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnotherTime {
+pub(in crate::stack) enum AnotherTime {
     /// Older than the SYN's: of an earlier connection (RFC 7323 §5.3).
     Earlier,
     /// An echo of none of our SYN-ACKs: forged, or of an earlier connection (Linux's `tcp_check_req`).
@@ -64,16 +64,16 @@ pub(super) enum AnotherTime {
 }
 
 /// What a request takes of its SYN as it is.
-pub(super) struct Syn {
-    pub(super) seq: SeqNum,
-    pub(super) window: u16,
+pub(in crate::stack) struct Syn {
+    pub(in crate::stack) seq: SeqNum,
+    pub(in crate::stack) window: u16,
     /// TSval, or 0.
-    pub(super) tsval: u32,
-    pub(super) dscp: u8,
+    pub(in crate::stack) tsval: u32,
+    pub(in crate::stack) dscp: u8,
 }
 
 impl Syn {
-    pub(super) fn of(segment: &Segment) -> Syn {
+    pub(in crate::stack) fn of(segment: &Segment) -> Syn {
         Syn {
             seq: segment.seq(),
             window: segment.header.window,
@@ -85,7 +85,7 @@ impl Syn {
 
 impl Request {
     /// Of a SYN that has just come; nothing was sent yet.
-    pub(super) fn new(
+    pub(in crate::stack) fn new(
         now: Instant,
         listener: ListenerId,
         Name { tuple, hash }: Name,
@@ -118,7 +118,7 @@ impl Request {
         }
     }
 
-    pub(super) fn of_another_time(&self, timestamps: Option<Timestamps>) -> Option<AnotherTime> {
+    pub(in crate::stack) fn of_another_time(&self, timestamps: Option<Timestamps>) -> Option<AnotherTime> {
         let Timestamps { tsval, tsecr } = timestamps.filter(|_| self.agreed.timestamps)?;
         let (first, last) = (self.first_sent_ms, self.sent_at.as_millis() as u32);
         let echoed = tsecr.wrapping_sub(self.ts_offset);
@@ -132,7 +132,7 @@ impl Request {
 
     /// What the final ACK tells of the round trip. Where the SYN-ACK went more than once only its timestamp says which was answered
     /// (RFC 7323 §4.1), and so with a SYN cookie. In nanoseconds.
-    pub(super) fn round_trip(&self, cx: &Context, timestamps: Option<Timestamps>) -> Option<u64> {
+    pub(in crate::stack) fn round_trip(&self, cx: &Context, timestamps: Option<Timestamps>) -> Option<u64> {
         match self.transmissions {
             // An earlier ACK would have been the measure.
             1 if self.acked && !cx.config.rtt_of_first => None,
@@ -151,4 +151,4 @@ impl Request {
 const _: () = assert!(size_of::<Request>() <= 128, "a half-open peer must stay small");
 
 /// What the first SYN-ACK of a request carries beside the usual.
-pub(super) type CookieReply = Option<FastOpenOption>;
+pub(in crate::stack) type CookieReply = Option<FastOpenOption>;

@@ -3,9 +3,9 @@
 //! Nearly all are answered within their first time-out, which is the same for all: so those wait in a row, the oldest first, and nothing
 //! is to be done when one is answered. Those that go on after it have a place in the wheel.
 
-use super::request::Request;
 use crate::Instant;
 use crate::slab::Slab;
+use crate::stack::request::Request;
 use crate::timer_wheel::{TimerHandle, TimerWheel};
 use alloc::collections::{BTreeMap, VecDeque};
 
@@ -32,18 +32,18 @@ impl First {
 }
 
 /// See the module.
-pub(super) struct RequestTimers {
+pub(in crate::stack) struct RequestTimers {
     row: VecDeque<First>,
     wheel: TimerWheel,
 }
 
 impl RequestTimers {
-    pub(super) fn new() -> RequestTimers {
+    pub(in crate::stack) fn new() -> RequestTimers {
         RequestTimers { row: VecDeque::new(), wheel: TimerWheel::new() }
     }
 
     /// A request times out `at` that moment, and no longer at another.
-    pub(super) fn set(&mut self, requests: &mut Slab<Request>, index: u32, at: Instant) {
+    pub(in crate::stack) fn set(&mut self, requests: &mut Slab<Request>, index: u32, at: Instant) {
         self.bound_gone(requests);
         let Some((generation, request)) = requests.entry_mut(index) else { return };
         let in_order = self.row.back().is_none_or(|last| last.at <= at);
@@ -55,7 +55,7 @@ impl RequestTimers {
     }
 
     /// A new request, whose SYN-ACK goes now, times out `at` that moment.
-    pub(super) fn begin(
+    pub(in crate::stack) fn begin(
         &mut self,
         requests: &mut Slab<Request>,
         (index, generation): (u32, u32),
@@ -71,7 +71,7 @@ impl RequestTimers {
     }
 
     /// A request is no more.
-    pub(super) fn clear(&mut self, request: &mut Request) {
+    pub(in crate::stack) fn clear(&mut self, request: &mut Request) {
         self.wheel.clear(&mut request.timer);
     }
 
@@ -86,14 +86,18 @@ impl RequestTimers {
     }
 
     /// The earliest time-out.
-    pub(super) fn next(&mut self, requests: &Slab<Request>) -> Option<Instant> {
+    pub(in crate::stack) fn next(&mut self, requests: &Slab<Request>) -> Option<Instant> {
         self.forget_gone(requests);
         let (first, other) = (self.row.front().map(|first| first.at), self.wheel.next());
         first.into_iter().chain(other).min()
     }
 
     /// Takes a request whose time-out is `now` or was earlier, the earliest first.
-    pub(super) fn pop_expired(&mut self, requests: &mut Slab<Request>, now: Instant) -> Option<u32> {
+    pub(in crate::stack) fn pop_expired(
+        &mut self,
+        requests: &mut Slab<Request>,
+        now: Instant,
+    ) -> Option<u32> {
         self.forget_gone(requests);
         let other = self.wheel.next();
         if let Some(first) = self.row.front()

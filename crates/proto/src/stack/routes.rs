@@ -1,8 +1,8 @@
 //! Routes: what they tell connections, set and removed by the application.
 
-use super::Stack;
 use crate::fast_open::Network;
 use crate::route::Route;
+use crate::stack::Stack;
 use crate::tcp::connection::Connection;
 use crate::tuple::FourTuple;
 use crate::{Instant, RouteMetrics};
@@ -48,7 +48,7 @@ impl Stack {
         self.routes.iter()
     }
 
-    pub(super) fn route_of(&self, tuple: &FourTuple) -> Option<Arc<Route>> {
+    pub(in crate::stack) fn route_of(&self, tuple: &FourTuple) -> Option<Arc<Route>> {
         let route = self.routes.lookup(tuple.peer)?.clone();
         Some(route.on_path(|| self.shared.paths.lookup(tuple.local, tuple.peer).is_some()))
     }

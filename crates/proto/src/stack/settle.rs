@@ -1,11 +1,11 @@
 //! What follows every change of a connection: its listener hears of it, its packets find their new owner, its deadline and its
 //! events are noted, and it is freed when nobody needs it any more.
 
-use super::holders::Holder;
-use super::listener::Listener;
 use super::pending_work::PendingWork;
-use super::{REPLAY_GENERATION, Shared, Stack, is_live};
 use crate::slab::Slab;
+use crate::stack::holders::Holder;
+use crate::stack::listener::Listener;
+use crate::stack::{REPLAY_GENERATION, Shared, Stack, is_live};
 use crate::tcp::connection::{Connection, ParentEvent};
 use crate::time::nanos;
 use crate::time_wait::TimeWait;
@@ -15,7 +15,7 @@ use wire::SeqNum;
 
 impl Stack {
     /// To be called once after every mutation of connection `index`.
-    pub(super) fn settle(&mut self, now: Instant, index: u32) {
+    pub(in crate::stack) fn settle(&mut self, now: Instant, index: u32) {
         let Some((generation, connection)) = self.connections.entry_mut(index) else { return };
         let id = ConnId { index, generation };
         if self.trace.is_some() || !settle_ordinary(&mut self.shared, &mut self.work, now, id, connection) {
@@ -25,7 +25,7 @@ impl Stack {
 
     /// As [`settle`](Self::settle), where more than the connection itself may have to learn of the change.
     #[inline(never)]
-    pub(super) fn settle_turn(&mut self, now: Instant, id: ConnId) {
+    pub(in crate::stack) fn settle_turn(&mut self, now: Instant, id: ConnId) {
         let Some(connection) = self.connections.get_mut(id.index) else { return };
         connection.note_plain();
         if connection.parent_event.is_some() {
@@ -41,7 +41,7 @@ impl Stack {
     }
 
     /// Its packets find their new owner, or none; and if nobody needs it any more, it is gone.
-    pub(super) fn end(&mut self, now: Instant, id: ConnId) {
+    pub(in crate::stack) fn end(&mut self, now: Instant, id: ConnId) {
         if self.trace.is_some() {
             self.trace_changes(now, id.index);
         }
@@ -128,7 +128,7 @@ impl Stack {
     }
 
     /// Nobody needs a connection any more that is not in the demultiplexer.
-    pub(super) fn free(&mut self, now: Instant, index: u32) {
+    pub(in crate::stack) fn free(&mut self, now: Instant, index: u32) {
         if self.trace.is_some() {
             self.trace_end(index);
         }
@@ -148,7 +148,11 @@ impl Stack {
 }
 
 /// A Fast Open child's handshake is over, one way or the other.
-pub(super) fn notify_listener(listeners: &mut Slab<Listener>, now: Instant, connection: &mut Connection) {
+pub(in crate::stack) fn notify_listener(
+    listeners: &mut Slab<Listener>,
+    now: Instant,
+    connection: &mut Connection,
+) {
     let Some(event) = connection.parent_event.take() else { return };
     let accepted = !connection.unaccepted;
     let Some(parent) = connection.parent.take() else { return };
@@ -165,7 +169,7 @@ const BRIEF: u64 = 4_000_000_000;
 
 /// Settles a change that concerns nobody but the connection. False: [`Stack::settle_turn`] must do it.
 #[inline(always)]
-pub(super) fn settle_ordinary(
+pub(in crate::stack) fn settle_ordinary(
     shared: &mut Shared,
     work: &mut PendingWork,
     now: Instant,
@@ -182,7 +186,7 @@ pub(super) fn settle_ordinary(
 
 /// Settles a connection that stays open, has nothing to report to its listener, and is as plain as it was: the end of a fast path.
 #[inline(always)]
-pub(super) fn settle_open(
+pub(in crate::stack) fn settle_open(
     shared: &mut Shared,
     work: &mut PendingWork,
     now: Instant,
@@ -196,7 +200,7 @@ pub(super) fn settle_open(
 
 /// Its packets find a new owner, or none.
 #[inline(always)]
-pub(super) fn is_over(connection: &Connection) -> bool {
+pub(in crate::stack) fn is_over(connection: &Connection) -> bool {
     !is_live(connection.state) || only_awaits_fin(connection)
 }
 

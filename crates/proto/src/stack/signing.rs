@@ -1,9 +1,9 @@
 //! Signed segments (RFC 2385): what leaves for a peer with a key is signed, and what comes from it must be. As long as no socket has a key,
 //! a packet costs one look at a null pointer, and one at a flag of its options.
 
-use super::Stack;
-use super::holders::Holder;
 use crate::md5::Md5Key;
+use crate::stack::Stack;
+use crate::stack::holders::Holder;
 use crate::tcp::connection::Connection;
 use crate::tcp::input::Segment;
 use crate::time_wait::TimeWaitTable;
@@ -17,7 +17,7 @@ const PARTED_MIN: usize = 64;
 
 /// What is kept of signatures.
 #[derive(Default)]
-pub(super) struct Signing {
+pub(in crate::stack) struct Signing {
     /// The fixed header of the segment that is being handled, and its length without IP.
     header: Option<([u8; TCP_HEADER_LEN], u32)>,
     /// Of TIME-WAIT, whose entries have no room for them. Never iterated where order matters.
@@ -27,12 +27,12 @@ pub(super) struct Signing {
 }
 
 impl Signing {
-    pub(super) fn note(&mut self, segment: Option<&[u8]>) {
+    pub(in crate::stack) fn note(&mut self, segment: Option<&[u8]>) {
         self.header = segment.and_then(|segment| Some((*segment.first_chunk()?, segment.len() as u32)));
     }
 
     /// A connection enters TIME-WAIT: what is still to be said for it is signed as it was.
-    pub(super) fn keep_key(&mut self, time_wait: &TimeWaitTable, tuple: FourTuple, key: Md5Key) {
+    pub(in crate::stack) fn keep_key(&mut self, time_wait: &TimeWaitTable, tuple: FourTuple, key: Md5Key) {
         if self.parted.len() >= self.parted_max.max(PARTED_MIN) {
             self.parted.retain(|tuple, _| time_wait.lookup(tuple).is_some());
             self.parted_max = 2 * self.parted.len();
@@ -80,7 +80,12 @@ impl Stack {
 
     /// May this segment be looked at? Linux's `tcp_inbound_hash`: signed where a key is known, and rightly, and else not at all.
     #[cold]
-    pub(super) fn is_signed_as_due(&mut self, hash: u64, tuple: &FourTuple, segment: &Segment) -> bool {
+    pub(in crate::stack) fn is_signed_as_due(
+        &mut self,
+        hash: u64,
+        tuple: &FourTuple,
+        segment: &Segment,
+    ) -> bool {
         let signed = segment.header.options.md5;
         let keys = match self.owner_of(hash, tuple) {
             Owner::Socket(keys) => keys,
@@ -113,7 +118,7 @@ impl Stack {
     }
 
     /// Signs a packet that leaves, if its socket has a key for its peer. False: it cannot be, and must not leave.
-    pub(super) fn sign(&mut self, packet: &mut TxPacket) -> bool {
+    pub(in crate::stack) fn sign(&mut self, packet: &mut TxPacket) -> bool {
         let Some(((local, local_port), (peer, peer_port))) = wire::ends_of(packet.header()) else {
             return true;
         };
@@ -131,7 +136,7 @@ impl Stack {
 
 impl Connection {
     /// Signs a packet that waits: whose it was may not be known any more when it leaves.
-    pub(super) fn sign_ahead(&self, packet: &mut TxPacket) {
+    pub(in crate::stack) fn sign_ahead(&self, packet: &mut TxPacket) {
         if let Some(key) = self.md5_key() {
             packet.sign(&key.secret);
         }

@@ -4,7 +4,7 @@
 //! much of each connection waits there, and tells; what then waits in the connection is neither late nor lost, and may still be cut and
 //! joined (Linux's `tcp_small_queue_check` and `tcp_tasklet_func`).
 
-use super::Stack;
+use crate::stack::Stack;
 use crate::tuple::FourTuple;
 use crate::{ConnId, Instant};
 use wire::TxPacket;

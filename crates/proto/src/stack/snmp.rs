@@ -1,7 +1,7 @@
 //! SNMP: how many connections are in which state, and the counters that Linux shows in `/proc/net/snmp` and `/proc/net/netstat`, as `nstat`
 //! lists them. Both are computed when asked for.
 
-use super::Stack;
+use crate::stack::Stack;
 use crate::{State, StateCounts};
 use alloc::borrow::ToOwned;
 use alloc::string::String;

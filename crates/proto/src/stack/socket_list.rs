@@ -1,6 +1,6 @@
 //! The socket listing: every socket of a stack, as `ss` lists them.
 
-use super::Stack;
+use crate::stack::Stack;
 use crate::{ConnectionInfo, RunningTimer, SocketInfo, State, TimerKind};
 use alloc::boxed::Box;
 

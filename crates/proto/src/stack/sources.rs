@@ -3,7 +3,7 @@
 //! Asked of whatever belongs to no connection, as Linux does, whose connections remember the way (early demultiplexing), and to no
 //! half-open request, of which the SYN was asked. A stack has one device, so the way back is always the way a packet came, unless its route rejects packets.
 
-use super::Stack;
+use crate::stack::Stack;
 use crate::trace::Traced;
 use crate::{DropReason, Instant, SettingError};
 use alloc::string::String;
@@ -24,7 +24,7 @@ impl Stack {
     }
 
     /// The row of the table that `net.ipv4.conf.NAME.…` is of our device.
-    pub(super) fn row_of_device(&self, name: &str) -> Option<&'static str> {
+    pub(in crate::stack) fn row_of_device(&self, name: &str) -> Option<&'static str> {
         let (device, row) = name.strip_prefix("net.ipv4.conf.")?.rsplit_once('.')?;
         if device.is_empty() || device != &*self.device_name {
             return None;
@@ -43,14 +43,18 @@ impl Stack {
         .collect()
     }
 
-    pub(super) fn set_row(&mut self, name: &str, value: &str) -> Result<Option<String>, SettingError> {
+    pub(in crate::stack) fn set_row(
+        &mut self,
+        name: &str,
+        value: &str,
+    ) -> Result<Option<String>, SettingError> {
         let row = self.row_of_device(name).unwrap_or(name);
         self.shared.config.set(row, value)
     }
 
     /// Nothing of this source is to be had: it has been counted and told.
     #[inline(always)]
-    pub(super) fn is_martian(&mut self, now: Instant, local: Addr, peer: Addr) -> bool {
+    pub(in crate::stack) fn is_martian(&mut self, now: Instant, local: Addr, peer: Addr) -> bool {
         let is_usual = matches!(peer.v4_bytes(), Some([1..=126 | 128..=223, ..]));
         !(is_usual && self.routes.reject_route(peer).is_none()) && self.is_strange(now, local, peer)
     }

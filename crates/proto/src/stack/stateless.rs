@@ -1,23 +1,24 @@
 //! Openings that keep nothing: a SYN answered by a SYN cookie, and the ACK that brings it back.
 
-use super::Stack;
-use super::holders::{Holder, Name};
 use super::listener::Listener;
 use super::request::{CookieReply, Request};
 use super::syn_cookie::{self, VALID};
 use crate::rate_limit::LastAnswer;
+use crate::stack::Stack;
+use crate::stack::holders::Holder;
 use crate::tcp::accurate_ecn::OptionSeen;
 use crate::tcp::ecn::{EcnMode, counts_marks};
 use crate::tcp::input::Segment;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
+use crate::tuple::Name;
 use crate::{Config, DropReason, Instant, ListenerId};
 use wire::{Ecn, Flags};
 
 impl Stack {
     /// The SYN-ACK says everything that the ACK must bring back; it is sent once. It may carry a Fast Open cookie, which is as
     /// stateless.
-    pub(super) fn answer_statelessly(
+    pub(in crate::stack) fn answer_statelessly(
         &mut self,
         now: Instant,
         id: ListenerId,
@@ -48,7 +49,7 @@ impl Stack {
     }
 
     /// An ACK for a listener: a cookie coming back, or a stranger's.
-    pub(super) fn ack_for_listener(
+    pub(in crate::stack) fn ack_for_listener(
         &mut self,
         now: Instant,
         id: ListenerId,
@@ -134,8 +135,8 @@ impl Stack {
             }
         };
         self.drop_at_listener(request.listener, reason);
-        let Config { tcp_abort_on_overflow, reset_unaccepted, .. } = self.shared.config;
-        if tcp_abort_on_overflow && reset_unaccepted {
+        let Config { tcp_abort_on_overflow, accept_overflow, .. } = self.shared.config;
+        if tcp_abort_on_overflow && accept_overflow.resets_expired() {
             self.reset_embryo(now, &request);
         }
     }

@@ -1,14 +1,14 @@
 //! The application's verbs on a stream of bytes: write, push, read, peek.
 
-use super::replies::Replies;
-use super::settle::{settle_open, settle_ordinary};
-use super::{MANY, Shared, Stack};
 use crate::slab::Slab;
+use crate::stack::replies::Replies;
+use crate::stack::settle::{settle_open, settle_ordinary};
+use crate::stack::{MANY, Shared, Stack};
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::handshake::Handshake;
 use crate::tcp::nagle::Nagle;
 use crate::tcp::receiver::AckOwed;
-use crate::tcp::send_blocks::SendBlocks;
+use crate::tcp::send_queue::blocks::SendBlocks;
 use crate::tcp::send_queue::{Goal, SendQueue};
 use crate::tcp::write::Meanwhile;
 use crate::{
@@ -99,7 +99,7 @@ impl Stack {
             let part = taken..len.min(taken + room);
             taken = part.end;
             append(&mut connection.snd.queue, part, goal, &mut self.shared.blocks);
-            if taken == len || !self.shared.config.write_by_segment {
+            if taken == len || !self.shared.config.write_rules.are_by_segment() {
                 break;
             }
             if !flags.contains(WriteFlags::URGENT) {
@@ -303,14 +303,14 @@ impl Stack {
     }
 
     /// A connection its application still holds.
-    pub(super) fn owned(&mut self, id: ConnId) -> Option<&mut Connection> {
+    pub(in crate::stack) fn owned(&mut self, id: ConnId) -> Option<&mut Connection> {
         self.connections.find_mut(id.index, id.generation).filter(|connection| !connection.orphan)
     }
 }
 
 /// The connection, if its application may still write.
 #[inline]
-pub(super) fn open_for_writing(
+pub(in crate::stack) fn open_for_writing(
     connections: &mut Slab<Connection>,
     id: ConnId,
 ) -> Result<&mut Connection, WriteError> {
@@ -330,7 +330,7 @@ pub(super) fn open_for_writing(
 }
 
 /// The connection, how what it takes is cut, and the bytes it takes now.
-pub(super) fn writable<'a>(
+pub(in crate::stack) fn writable<'a>(
     connections: &'a mut Slab<Connection>,
     shared: &Shared,
     id: ConnId,

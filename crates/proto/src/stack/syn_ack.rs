@@ -1,9 +1,9 @@
 //! The SYN-ACK of a half-open request, and how the request is kept with its first.
 
-use super::Stack;
-use super::holders::Holder;
 use super::request::{CookieReply, Request};
 use crate::Instant;
+use crate::stack::Stack;
+use crate::stack::holders::Holder;
 use crate::tcp::accurate_ecn::add_to_syn_ack;
 use crate::tcp::negotiation::{self, TIMESTAMPS_LEN};
 use crate::tcp::window_space::first_field;
@@ -12,7 +12,12 @@ use wire::{Flags, TcpHeader, TcpOptions, Timestamps};
 
 impl Stack {
     /// Keeps a request, and sends its first SYN-ACK.
-    pub(super) fn queue_request(&mut self, now: Instant, mut request: Request, cookie: CookieReply) {
+    pub(in crate::stack) fn queue_request(
+        &mut self,
+        now: Instant,
+        mut request: Request,
+        cookie: CookieReply,
+    ) {
         let (id, hash, tuple, dscp) = (request.listener, request.hash, request.tuple, request.dscp);
         if self.hooks.is_some() {
             let saved = self.listener(id).and_then(|listener| self.syn_to_save(&listener.socket.rare));
@@ -34,7 +39,12 @@ impl Stack {
     }
 
     /// The SYN-ACK of a request; `clock` is TSval before its offset.
-    pub(super) fn syn_ack_of(&self, request: &Request, clock: u32, cookie: CookieReply) -> TcpHeader {
+    pub(in crate::stack) fn syn_ack_of(
+        &self,
+        request: &Request,
+        clock: u32,
+        cookie: CookieReply,
+    ) -> TcpHeader {
         let config = &self.shared.config;
         let route = self.routes.lookup(request.tuple.peer).map(|route| &route.metrics);
         let own_mss = negotiation::advertised_mss(config, &self.shared.capabilities, &request.tuple, route);

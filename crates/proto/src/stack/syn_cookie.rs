@@ -28,7 +28,7 @@ use wire::SeqNum;
 const PERIOD: Duration = Duration::from_secs(60);
 const PERIODS_VALID: u32 = 2;
 /// No cookie is older than this, so an ACK that comes later needs no look.
-pub(super) const VALID: Duration = Duration::from_secs(120);
+pub(in crate::stack) const VALID: Duration = Duration::from_secs(120);
 
 const COUNTER_SHIFT: u32 = 24;
 const HASH_MASK: u32 = (1 << COUNTER_SHIFT) - 1;
@@ -48,18 +48,18 @@ const STAMP_SACK: u32 = 0x10;
 const STAMP_ECN: u32 = 0x20;
 
 /// Makes and checks cookies.
-pub(super) struct SynCookies {
+pub(in crate::stack) struct SynCookies {
     key: (u64, u64),
 }
 
 impl SynCookies {
     /// `key` must be secret and drawn once per stack.
-    pub(super) fn new(key: (u64, u64)) -> SynCookies {
+    pub(in crate::stack) fn new(key: (u64, u64)) -> SynCookies {
         SynCookies { key }
     }
 
     /// The ISN of a SYN-ACK that leaves now, and the MSS it remembers: the largest of the table that the peer takes, or the least.
-    pub(super) fn isn(
+    pub(in crate::stack) fn isn(
         &self,
         config: &Config,
         now: Instant,
@@ -76,7 +76,7 @@ impl SynCookies {
     }
 
     /// The MSS of a cookie that came back, if it is ours and young enough.
-    pub(super) fn check(
+    pub(in crate::stack) fn check(
         &self,
         config: &Config,
         now: Instant,
@@ -118,11 +118,11 @@ fn counter(now: Instant) -> u32 {
 
 fn mss_table(config: &Config, tuple: &FourTuple) -> &'static [u16] {
     let table = if tuple.peer.is_v4() { &MSS_V4 } else { &MSS_V6 };
-    if config.syn_cookie_whole_mss { &table[MSS_SMALL..] } else { table }
+    if config.mss_rules.cookies_know_whole_paths() { &table[MSS_SMALL..] } else { table }
 }
 
 /// The clock of TSval (ms, before its offset) at most 64 ms back, so that its low bits say what was agreed.
-pub(super) fn pack(clock: u32, agreed: &Negotiated) -> u32 {
+pub(in crate::stack) fn pack(clock: u32, agreed: &Negotiated) -> u32 {
     let shift = agreed.snd_wscale.map_or(STAMP_WSCALE, u32::from);
     let flag = |set: bool, bit: u32| if set { bit } else { 0 };
     let bits = shift | flag(agreed.sack, STAMP_SACK) | flag(!agreed.ecn.is_off(), STAMP_ECN);
@@ -132,7 +132,7 @@ pub(super) fn pack(clock: u32, agreed: &Negotiated) -> u32 {
 
 /// What [`pack`] put into the TSval that came back (less its offset), `None` without timestamps. Refused if it names an option that
 /// is off here: we never sent it.
-pub(super) fn unpack(config: &Config, peer_mss: u16, stamp: Option<u32>) -> Option<Negotiated> {
+pub(in crate::stack) fn unpack(config: &Config, peer_mss: u16, stamp: Option<u32>) -> Option<Negotiated> {
     let plain = Negotiated { peer_mss, snd_wscale: None, timestamps: false, sack: false, ecn: EcnMode::Off };
     let Some(stamp) = stamp else { return Some(plain) };
     let ecn = stamp & STAMP_ECN != 0 && config.tcp_ecn != 0;
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_least_mss_of_whole_paths_may_be_more_than_the_peer_takes() {
-        let config = Config { syn_cookie_whole_mss: true, ..Config::default() };
+        let config = Config { mss_rules: crate::MssRules::Kernel, ..Config::default() };
         for (tuple, asked, told) in [(v4(), 400, 536), (v4(), 1400, 1300), (v6(), 1000, 1220)] {
             let (isn, mss) = cookies().isn(&config, at(30), &tuple, IRS, asked);
             assert_eq!((mss, cookies().check(&config, at(30), &tuple, IRS, isn)), (told, Some(told)));

@@ -1,6 +1,6 @@
 //! Where the trace looks: around every packet that comes in or goes out, and after every change of a connection.
 
-use super::Stack;
+use crate::stack::Stack;
 use crate::trace::{DropWhy, RetransmitWhy, SegmentSummary, TraceEvent, TraceMask, Traced, Tracer};
 use crate::tuple::FourTuple;
 use crate::{ConnId, Counters, Instant};
@@ -69,14 +69,14 @@ impl Stack {
 
     /// What has changed of a connection.
     #[cold]
-    pub(super) fn trace_changes(&mut self, now: Instant, index: u32) {
+    pub(in crate::stack) fn trace_changes(&mut self, now: Instant, index: u32) {
         if let (Some(tracer), Some(connection)) = (&mut self.trace, self.connections.get(index)) {
             tracer.look(now, index, connection);
         }
     }
 
     #[cold]
-    pub(super) fn trace_end(&mut self, index: u32) {
+    pub(in crate::stack) fn trace_end(&mut self, index: u32) {
         if let (Some(tracer), Some(connection)) = (&mut self.trace, self.connections.get(index)) {
             tracer.forget(index, &connection.tuple);
         }
@@ -84,7 +84,7 @@ impl Stack {
 
     /// As `take_packet`, and tells of it.
     #[cold]
-    pub(super) fn take_packet_traced(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
+    pub(in crate::stack) fn take_packet_traced(&mut self, now: Instant, packet: &mut Arrival<'_>) -> bool {
         let seen = see(&packet.data, false).filter(|seen| self.addresses.contains(&seen.tuple.local));
         if let Some(Seen { tuple, header, len }) = &seen {
             let shift = self.find_connection(tuple).and_then(|index| self.connections.get(index));
@@ -106,7 +106,7 @@ impl Stack {
 
     /// As `transmit`, and tells of it.
     #[cold]
-    pub(super) fn transmit_traced(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
+    pub(in crate::stack) fn transmit_traced(&mut self, now: Instant, packet: &mut TxPacket) -> bool {
         let before = self.shared.counters.clone();
         let sent = self.transmit(now, packet);
         if sent {
@@ -126,7 +126,7 @@ impl Stack {
         }
     }
 
-    pub(super) fn tell(&mut self, now: Instant, tuple: Option<&FourTuple>, what: Traced) {
+    pub(in crate::stack) fn tell(&mut self, now: Instant, tuple: Option<&FourTuple>, what: Traced) {
         if let Some(tracer) = &mut self.trace {
             tracer.tell(now, tuple, what);
         }

@@ -1,14 +1,14 @@
 //! The application's verbs that open: listen, accept, connect.
 
-use super::holders::Name;
-use super::listener::Listener;
 use super::ports::Claim;
-use super::{FirstNumbers, Stack};
 use crate::fast_open::{ClientInputs, ClientPlan, decide};
 use crate::socket_options::Options;
+use crate::stack::listener::Listener;
+use crate::stack::{FirstNumbers, Stack};
 use crate::tcp::connection::{Connection, Fin};
 use crate::tcp::handshake::{ActiveOpen, Handshake};
 use crate::tuple::FourTuple;
+use crate::tuple::Name;
 use crate::{
     AcceptError, ConnId, ConnectError, ConnectOptions, FastOpen, FastOpenReadiness, Instant, ListenError,
     ListenOptions, ListenerId, Outcome, Skipped, State, fastopen,
@@ -141,7 +141,7 @@ impl Stack {
     }
 
     /// Closes a listener. Another one that shares its port takes what it has not handed over, if `tcp_migrate_req` says so. Otherwise
-    /// such connections are reset, half-open requests forgotten (and with `firstbyte.reset_unaccepted` reset, if they believe themselves
+    /// such connections are reset, half-open requests forgotten (and with `firstbyte.accept_overflow` reset, if they believe themselves
     /// connected).
     pub fn close_listener(&mut self, now: Instant, id: ListenerId) {
         if self.listener(id).is_none() {
@@ -239,7 +239,7 @@ impl Stack {
     }
 
     /// A tuple, and whether nobody has it; else a TIME-WAIT spares it.
-    pub(super) fn choose_tuple(
+    pub(in crate::stack) fn choose_tuple(
         &mut self,
         now: Instant,
         peer: SocketAddr,

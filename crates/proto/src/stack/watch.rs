@@ -2,7 +2,7 @@
 //!
 //! Simulations ask after each drain, so that a connection that will stall is found when it begins to, not when nothing happens any more.
 
-use super::Stack;
+use crate::stack::Stack;
 use crate::tcp::connection::Context;
 use crate::tcp::timers::NEVER;
 use crate::{ConnId, Instant};

@@ -8,19 +8,17 @@
 //!  every packet   ECT(0)      pure ACKs and what is retransmitted too: marks on them are counted like others
 //! ```
 //!
-//! Here is what a connection keeps of it, behind [`Special`]: only one that has agreed on it does. `handshake` reads the codes of the
+//! Here is what a connection keeps of it, behind `Special`: only one that has agreed on it does. `handshake` reads the codes of the
 //! handshake, `counting` what arrives, `emit` writes ACE and option, `feedback` reads the peer's. What follows from marks is as of
 //! RFC 3168's echo (`ecn`).
 
+mod connection;
 mod counting;
 mod emit;
 mod feedback;
 mod handshake;
 
-use super::connection::Connection;
-use super::special::Special;
 use crate::{AccurateEcnInfo, Instant};
-use alloc::boxed::Box;
 pub(crate) use emit::add_to_syn_ack;
 use feedback::Arriving;
 use wire::{Ecn, Flags, SeqNum};
@@ -34,10 +32,10 @@ const ACE_MASK: u32 = 7;
 
 /// The flags AE, CWR and ECE as one field, the first the highest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ace(pub(super) u8);
+pub(in crate::tcp) struct Ace(pub(in crate::tcp) u8);
 
 impl Ace {
-    pub(super) fn of(flags: Flags) -> Ace {
+    pub(in crate::tcp) fn of(flags: Flags) -> Ace {
         let bit = |flag, value| if flags.contains(flag) { value } else { 0 };
         Ace(bit(Flags::AE, 0b100) | bit(Flags::CWR, 0b010) | bit(Flags::ECE, 0b001))
     }
@@ -46,7 +44,7 @@ impl Ace {
         Ace((marked.wrapping_add(CEP_INIT) & ACE_MASK) as u8)
     }
 
-    pub(super) fn flags(self) -> Flags {
+    pub(in crate::tcp) fn flags(self) -> Flags {
         let mut flags = Flags::empty();
         flags.set(Flags::AE, self.0 & 0b100 != 0);
         flags.set(Flags::CWR, self.0 & 0b010 != 0);
@@ -58,7 +56,7 @@ impl Ace {
 bitflags::bitflags! {
     /// What the path was found not to carry, as Linux's `tcpi_accecn_fail_mode` tells it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub(super) struct Failures: u16 {
+    pub(in crate::tcp) struct Failures: u16 {
         /// What the peer told of our SYN, or SYN-ACK, cannot be: its IP-ECN field is mangled on the way (RFC 9768 §3.2.2.3).
         const ACE_RECEIVED = 1 << 1;
         /// Options do not arrive, or arrive zeroed (RFC 9768 §3.2.3.2).
@@ -116,7 +114,7 @@ pub(crate) struct AccurateEcn {
     /// Options that are to go with the next segments, where not all have one.
     demand: u8,
     option_sent_at: Instant,
-    /// Segments that leave now have the option: see [`Connection::refresh_marks`].
+    /// Segments that leave now have the option: see `Connection::refresh_marks`.
     tells: bool,
     /// They have room for it, as all have that leave at once with one that has it.
     reserves: bool,
@@ -165,7 +163,7 @@ impl AccurateEcn {
         }
     }
 
-    pub(super) fn info(&self) -> AccurateEcnInfo {
+    pub(in crate::tcp) fn info(&self) -> AccurateEcnInfo {
         AccurateEcnInfo {
             received_ce: self.received_ce,
             delivered_ce: self.delivered_ce,
@@ -178,19 +176,6 @@ impl AccurateEcn {
             fail_mode: self.failures.bits(),
             opt_seen: self.seen as u16,
         }
-    }
-}
-
-impl Connection {
-    /// There is one exactly where that was agreed.
-    fn accurate_ecn(&mut self) -> Option<&mut AccurateEcn> {
-        self.special.as_mut()?.accurate_ecn.as_deref_mut()
-    }
-
-    /// It has been agreed; `last`: the codepoint before the first that counts.
-    fn count_marks(&mut self, now: Instant, last: Ecn, demand: u8) -> &mut AccurateEcn {
-        let place = &mut Special::of(&mut self.special, now).accurate_ecn;
-        place.insert(Box::new(AccurateEcn::new(last, demand)))
     }
 }
 

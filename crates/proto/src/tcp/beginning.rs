@@ -1,15 +1,15 @@
 //! How a connection begins: what it has in place before anything is agreed, and what follows from the two SYNs.
 
-use super::connection::{Connection, Context};
 use super::negotiation::{Negotiated, TIMESTAMPS_LEN};
-use super::window_space::{SIGNED_MOST, Space, whole_segments};
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::window_space::{SIGNED_MOST, Space, whole_segments};
 use crate::{ReceiveAccounting, State};
 use wire::SeqNum;
 
 impl Connection {
     /// Neither the application nor the route asks for anything that ordinary connections do not have.
     #[inline(always)]
-    pub(super) fn asks_for_nothing(&self) -> bool {
+    pub(in crate::tcp) fn asks_for_nothing(&self) -> bool {
         self.options.is_ordinary() && self.route.is_none()
     }
 
@@ -70,19 +70,15 @@ impl Connection {
             if config.tcp_workaround_signed_windows {
                 first = first.min(SIGNED_MOST);
             }
-            if let Some(payload) = space.payload_mut() {
-                payload.begin_at(first);
-            }
+            space.begin_slowly(first);
         }
         let shift = self.agreed.snd_wscale.map(|_| self.rcv.wscale);
         // Linux: `tcp_init_transfer` comes after `advmss` loses the time stamps, but for a Fast Open child.
         let embryo = self.fast_opened && self.state == State::SynReceived;
         let stamps = if self.agreed.timestamps && !embryo { TIMESTAMPS_LEN } else { 0 };
         let advmss = self.advmss.saturating_sub(stamps);
-        if let Some(packets) = space.packets_mut() {
-            packets.begin(cx.now, first, shift, (advmss.into(), config.tcp_app_win, irs + 1));
-            packets.predicts = self.state != State::SynSent || shift.is_none();
-        }
+        let predicts = self.state != State::SynSent || shift.is_none();
+        space.begin(cx.now, (first, shift), (advmss.into(), config.tcp_app_win, irs + 1), predicts);
         self.rcv.begin(irs, space, shift.unwrap_or(0));
         // Our SYN told this window, or our SYN-ACK will: data may come right behind the peer's SYN.
         self.rcv.adv = self.rcv.nxt + first.min(u32::from(u16::MAX));

@@ -4,10 +4,10 @@
 //! A burst is what passes in 2⁻¹⁰ s at the rate of the window, so that a slow path is not filled by one packet; near peers, whom
 //! large bursts do not hurt, get more. A burst that the windows would make small waits for an ACK that is about to come, unless none would be large.
 
-use super::congestion::Controller;
-use super::connection::{Connection, Context};
 use super::nagle::Nagle;
 use crate::Config;
+use crate::tcp::congestion::Controller;
+use crate::tcp::connection::{Connection, Context};
 use core::time::Duration;
 
 /// Part of a second that fits into one burst, as Linux's `sk_pacing_shift`.
@@ -22,19 +22,19 @@ impl Connection {
     /// Linux's `sk_pacing_rate`, bytes per second. `None` before the first sample.
     ///
     /// It is that of the last acknowledgement: amid losses, what a time-out or a transmission does to the window shows with the next.
-    pub(super) fn window_rate(&self, config: &Config) -> Option<u64> {
+    pub(in crate::tcp) fn window_rate(&self, config: &Config) -> Option<u64> {
         let noted = self.recovery.board().and_then(|board| board.window_rate);
         noted.or_else(|| self.window_rate_now(config))
     }
 
     /// An acknowledgement was worked through, or something else is about to change the window, that is none.
-    pub(super) fn note_window_rate(&mut self, rate: Option<u64>) {
+    pub(in crate::tcp) fn note_window_rate(&mut self, rate: Option<u64>) {
         if let Some(board) = self.recovery.board_mut() {
             board.window_rate = rate;
         }
     }
 
-    pub(super) fn window_rate_now(&self, config: &Config) -> Option<u64> {
+    pub(in crate::tcp) fn window_rate_now(&self, config: &Config) -> Option<u64> {
         let srtt = self.rtt.srtt()?;
         let (cwnd, ssthresh) = (self.reported_cwnd(), self.congestion.ssthresh());
         let segment = u32::from(self.smss());
@@ -50,12 +50,12 @@ impl Connection {
 
     /// Bytes of the burst that may leave now, of `allowed` by the windows; `None`: it waits.
     #[inline]
-    pub(super) fn burst(&mut self, cx: &Context, allowed: u32, unsent: u32) -> Option<u32> {
+    pub(in crate::tcp) fn burst(&mut self, cx: &Context, allowed: u32, unsent: u32) -> Option<u32> {
         let segment = u32::from(self.segment_max());
         if unsent <= segment {
             return Some(allowed);
         }
-        let goal = match cx.config.write_by_segment {
+        let goal = match cx.config.write_rules.are_by_segment() {
             false => self.size_goal(&cx.capabilities),
             true => self.device_goal(&cx.capabilities, u32::MAX),
         };
@@ -69,8 +69,8 @@ impl Connection {
             return Some(burst.min(segment));
         }
         let most = self.autosized(cx, segment).min(goal).min(self.share_of_window(cx, segment));
-        let most = if cx.config.write_by_segment { self.joined(most, segment) } else { most };
-        let least = most <= cx.config.tcp_min_tso_segs * segment && !cx.config.least_bursts_wait;
+        let most = if cx.config.write_rules.are_by_segment() { self.joined(most, segment) } else { most };
+        let least = most <= cx.config.tcp_min_tso_segs * segment && !cx.config.burst_rules.least_wait();
         if least || !self.is_worth_waiting(cx, queued, most) {
             return Some(burst.min(most));
         }
@@ -83,7 +83,7 @@ impl Connection {
     /// What was written as the next segment takes of the one behind it, as far as cwnd has room for the burst that they make, and whether or
     /// not the peer's window has (Linux's `tcp_grow_skb`).
     #[inline(never)]
-    pub(super) fn join_next(&mut self, cx: &Context) {
+    pub(in crate::tcp) fn join_next(&mut self, cx: &Context) {
         let segment = u32::from(self.segment_max());
         let room = self.congestion_window().saturating_sub(self.pipe()) / segment * segment;
         if room == 0 || self.snd.nxt != self.snd.max {
@@ -107,14 +107,14 @@ impl Connection {
     }
 
     /// Linux's `tcp_cwnd_test`.
-    pub(super) fn share_of_window(&self, cx: &Context, segment: u32) -> u32 {
-        if !cx.config.half_window_bursts {
+    pub(in crate::tcp) fn share_of_window(&self, cx: &Context, segment: u32) -> u32 {
+        if !cx.config.burst_rules.of_half_window() {
             return u32::MAX;
         }
         (self.congestion_window() / segment / 2).max(1) * segment
     }
 
-    pub(super) fn autosized(&self, cx: &Context, segment: u32) -> u32 {
+    pub(in crate::tcp) fn autosized(&self, cx: &Context, segment: u32) -> u32 {
         let device = cx.capabilities.gso_max_size as u64;
         let rate = self.pacing_rate(&cx.config).or_else(|| self.window_rate(&cx.config));
         let distance = self.rtt.min_rtt().map_or(u64::MAX, |rtt| rtt.as_micros() as u64);
@@ -137,7 +137,7 @@ impl Connection {
         let recent = self.window_use.idle(cx.now) <= SOON && !self.snd.nagle.contains(Nagle::AT_ONCE);
         // Nothing in the middle of the queue grows any more.
         let last = queued == self.unsent();
-        if room >= most || !recent || (!last && room >= queued) || self.recovery.is_recovering(self.snd.una) {
+        if room >= most || !recent || (!last && room >= queued) || self.recovery.is_recovering() {
             return false;
         }
         let worth = match self.send_window().checked_div(cx.config.tcp_tso_win_divisor) {

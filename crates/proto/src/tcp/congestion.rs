@@ -14,7 +14,7 @@ mod tahoe;
 mod validation;
 mod vegas;
 
-use super::delivery::{LostSegment, RateSample};
+use crate::tcp::send_queue::delivery::{LostSegment, RateSample};
 use crate::{CongestionControl, CongestionInfo, Instant};
 use alloc::boxed::Box;
 use bbr::Bbr;
@@ -36,10 +36,8 @@ pub(crate) struct Start {
     pub(crate) ssthresh: u32,
     /// HyStart++ for algorithms that know it.
     pub(crate) hystart: bool,
-    /// CUBIC counts in whole segments.
-    pub(crate) by_segments: bool,
     /// What is acknowledged, and the window, are whole segments.
-    pub(crate) whole: bool,
+    pub(crate) by_segments: bool,
     /// Vegas's α and β, segments.
     pub(crate) vegas: (u8, u8),
     /// The peer tells what it holds (RFC 2018).
@@ -386,7 +384,6 @@ mod events {
             ssthresh,
             hystart: true,
             by_segments: false,
-            whole: false,
             vegas: (2, 4),
             sack: true,
             seed: 0,

@@ -2,23 +2,9 @@
 
 use super::congestion::{Congestion, Controller, Start};
 use super::ecn::{EcnMode, EcnState};
-use super::fresh::Fresh;
-use super::handshake::{Handshake, SpareHandshakes};
-use super::limits::{Busy, LimitedBy};
-use super::moments::Moments;
-use super::nagle::Nagle;
-use super::negotiation::{self, Negotiated};
-use super::receive_buffer::Spare;
-use super::receiver::{AckOwed, Receiver};
 use super::recovery::{Purpose, Recovery};
-use super::segment_size::{advmss, first_path_mtu};
-use super::send_blocks::SendBlocks;
-use super::send_queue::SendQueue;
-use super::special::Special;
 use super::state::{self, Transition};
-use super::tcp_info::Tally;
 use super::timers::{Timer, Timers};
-use super::window_use::WindowUse;
 use crate::fast_open::{Blackhole, Network, PathCache, VerdictKey};
 use crate::memory::Memory;
 use crate::rate_limit::ChallengeLimit;
@@ -26,6 +12,19 @@ use crate::route::{Route, RouteMetrics};
 use crate::rtt::RttEstimator;
 use crate::slab::Slab;
 use crate::socket_options::{Options, RareOptions};
+use crate::tcp::fresh::Fresh;
+use crate::tcp::handshake::{Handshake, SpareHandshakes};
+use crate::tcp::limits::{Busy, LimitedBy};
+use crate::tcp::moments::Moments;
+use crate::tcp::nagle::Nagle;
+use crate::tcp::negotiation::{self, Negotiated};
+use crate::tcp::receive_buffer::Spare;
+use crate::tcp::receiver::{AckOwed, Receiver};
+use crate::tcp::send_queue::SendQueue;
+use crate::tcp::send_queue::blocks::SendBlocks;
+use crate::tcp::special::Special;
+use crate::tcp::tcp_info::Tally;
+use crate::tcp::window_use::WindowUse;
 use crate::timer_wheel::TimerHandle;
 use crate::tuple::FourTuple;
 use crate::tuple_table::TupleTable;
@@ -380,9 +379,9 @@ impl Connection {
                 sack: false,
                 ecn: EcnMode::Off,
             },
-            path_mtu: first_path_mtu(cx, &tuple, route.as_ref().map(|route| &route.metrics)),
+            path_mtu: cx.first_path_mtu(&tuple, route.as_ref().map(|route| &route.metrics)),
             smss: 0,
-            advmss: advmss(cx, &tuple, route.as_deref(), &options),
+            advmss: cx.advmss(&tuple, route.as_deref(), &options),
             snd: Sender { nagle: nagle.in_stack(config), ..Sender::new(iss, send_limit) },
             rcv: Receiver::new(SeqNum(0), fresh.space(config, &options), shift),
             rtt: fresh.rtt,

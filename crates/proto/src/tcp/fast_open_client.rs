@@ -1,20 +1,20 @@
 //! What a SYN-ACK says about Fast Open on this path (RFC 7413 §4.1.3, §4.2.2): outcome, cache and verdicts.
 
-use super::connection::{Connection, Context};
 use super::handshake::{ActiveOpen, CutShort};
 use crate::fast_open::ClientPlan;
+use crate::tcp::connection::{Connection, Context};
 use crate::{NotAcknowledged, Outcome, Verdict};
 use wire::{Cookie, FastOpenKind, FastOpenOption};
 
 /// The facts of a SYN-ACK.
-pub(super) struct SynAck {
+pub(in crate::tcp) struct SynAck {
     /// Bytes of SYN data it acknowledges.
-    pub(super) data_acked: u32,
-    pub(super) fin_acked: bool,
-    pub(super) option: Option<FastOpenOption>,
-    pub(super) mss: Option<u16>,
+    pub(in crate::tcp) data_acked: u32,
+    pub(in crate::tcp) fin_acked: bool,
+    pub(in crate::tcp) option: Option<FastOpenOption>,
+    pub(in crate::tcp) mss: Option<u16>,
     /// It brings data or FIN.
-    pub(super) brings_answer: bool,
+    pub(in crate::tcp) brings_answer: bool,
 }
 
 impl ActiveOpen {
@@ -26,7 +26,12 @@ impl ActiveOpen {
 impl Connection {
     /// Decides the outcome and writes down what was learnt.
     #[inline(always)]
-    pub(super) fn judge(&mut self, cx: &mut Context, active: &ActiveOpen, syn_ack: &SynAck) -> Outcome {
+    pub(in crate::tcp) fn judge(
+        &mut self,
+        cx: &mut Context,
+        active: &ActiveOpen,
+        syn_ack: &SynAck,
+    ) -> Outcome {
         let path = cx.paths.entry(cx.now, self.tuple.local, self.tuple.peer);
         let asked = !matches!(active.plan, ClientPlan::Plain(_));
         if let Some(mss) = syn_ack.mss.filter(|mss| *mss > 0)
@@ -184,7 +189,7 @@ impl Connection {
     }
 
     /// Remembers that Fast Open failed on this path, unless the profile keeps no such memory.
-    pub(super) fn hold_against_path(&self, cx: &mut Context, verdict: Verdict) {
+    pub(in crate::tcp) fn hold_against_path(&self, cx: &mut Context, verdict: Verdict) {
         if cx.config.fast_open_verdicts {
             let key = cx.verdict_key(&self.tuple);
             cx.paths.record_verdict(cx.now, key, verdict);

@@ -1,11 +1,11 @@
 //! What every connection begins with by the settings alone: worked out when a setting is changed, not when a connection begins. Sockets
 //! that ask for something themselves look for it themselves.
 
-use super::input::usual_syn_ack::agrees_as_usual;
 use super::negotiation::window_shift;
-use super::window_space::{Space, WindowSpace};
 use crate::rtt::{RttEstimator, least_rtt_age};
 use crate::socket_options::RareOptions;
+use crate::tcp::mtu_search;
+use crate::tcp::window_space::{Space, WindowSpace};
 use crate::{Config, CongestionControl, ReceiveAccounting, SocketOptions};
 use core::time::Duration;
 
@@ -95,11 +95,17 @@ impl Fresh {
     }
 }
 
+/// By these settings SYNs agree on all that ordinary connections do, and on nothing else.
+fn agrees_as_usual(config: &Config) -> bool {
+    let Config { tcp_sack, tcp_window_scaling, tcp_ecn, tcp_mtu_probing, .. } = *config;
+    let all = tcp_sack && tcp_window_scaling && config.timestamps();
+    all && matches!(tcp_ecn, 0 | 2) && tcp_mtu_probing < mtu_search::ALWAYS && !config.window_slow_start
+}
+
 /// Neither path nor stack know a threshold of slow start, and windows are those of RFC 9438, in bytes.
 fn windows_begin_alike(config: &Config) -> bool {
     config.tcp_congestion_control == CongestionControl::Cubic
-        && !config.cubic_by_segments
-        && !config.count_segments
+        && !config.window_unit.is_segments()
         && config.tcp_no_ssthresh_metrics_save
         && config.initial_ssthresh == 0
         && config.initcwnd > 0

@@ -2,14 +2,14 @@
 //!
 //! The timer is not moved by what arrives: when it fires it looks at when that was, as Linux's `tcp_keepalive_timer`.
 
-use super::connection::{Connection, Context};
-use super::timers::Timer;
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::timers::Timer;
 use crate::{CloseReason, Config, Instant};
 use core::time::Duration;
 
 impl Connection {
     /// The option has been switched on; silence counts from now.
-    pub(super) fn start_keepalive(&mut self, cx: &Context) {
+    pub(in crate::tcp) fn start_keepalive(&mut self, cx: &Context) {
         // Nothing heard yet is no silence since the beginning of time.
         let special = self.special.get_or_insert_default();
         if special.heard_at == Instant::ZERO {
@@ -19,12 +19,12 @@ impl Connection {
     }
 
     /// It has been switched off.
-    pub(super) fn stop_keepalive(&mut self) {
+    pub(in crate::tcp) fn stop_keepalive(&mut self) {
         self.timers.stop(Timer::Life);
     }
 
     /// The silence to wait for has changed.
-    pub(super) fn restart_keepalive(&mut self, cx: &Context) {
+    pub(in crate::tcp) fn restart_keepalive(&mut self, cx: &Context) {
         if let Some(special) = &self.special
             && self.timers.is_set(Timer::Life)
         {
@@ -38,7 +38,7 @@ impl Connection {
     }
 
     /// The peer may have been silent for long enough.
-    pub(super) fn keepalive_timeout(&mut self, cx: &mut Context) {
+    pub(in crate::tcp) fn keepalive_timeout(&mut self, cx: &mut Context) {
         let time = self.keepalive_time(&cx.config);
         let intvl = self.options.keepalive_intvl.unwrap_or(cx.config.tcp_keepalive_intvl);
         let probes = self.options.keepalive_probes.map_or(cx.config.tcp_keepalive_probes, u32::from);

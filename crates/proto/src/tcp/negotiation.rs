@@ -1,15 +1,13 @@
 //! What the two SYNs agreed on.
 
-use super::ecn::EcnMode;
-use super::window_space::WindowSpace;
+use crate::tcp::ecn::EcnMode;
+use crate::tcp::window_space::{RECV_BUFFER_MAX, WindowSpace};
 use crate::tuple::FourTuple;
 use crate::{Config, RouteMetrics, SocketOptions};
 use wire::{Capabilities, TcpOptions, UsualSyn};
 
 /// Option bytes of the timestamps, padded.
 pub(crate) const TIMESTAMPS_LEN: u16 = 12;
-/// Largest receive buffer, bytes: the largest window is 2³⁰ (RFC 7323 §2.2).
-pub(crate) const RECV_BUFFER_MAX: u32 = 1 << 30;
 /// Largest shift. RFC 7323 §2.3, of a larger one: "the TCP SHOULD log the error but MUST use 14 instead of the specified value."
 const WSCALE_MAX: u8 = 14;
 
@@ -79,7 +77,7 @@ pub(crate) fn default_mss(v4: bool) -> u16 {
 }
 
 /// The MSS we advertise: what the device takes, without options, or less if the route says so. A route's `advmss` may be more, too, where
-/// `firstbyte.mss_of_path` is set (Linux's `dst_metric_advmss`).
+/// `firstbyte.mss_rules` is `kernel` (Linux's `dst_metric_advmss`).
 pub(crate) fn advertised_mss(
     config: &Config,
     capabilities: &Capabilities,
@@ -92,7 +90,7 @@ pub(crate) fn advertised_mss(
     let Some(route) = route else { return own.max(MSS_MIN) };
     let by_mtu = route.mtu.map_or(own, |mtu| own.min(of(mtu.value as usize)));
     let told = match route.advmss {
-        Some(told) if config.mss_of_path => told,
+        Some(told) if config.mss_rules.told_by_path() => told,
         Some(told) => told.min(own),
         None => by_mtu,
     };

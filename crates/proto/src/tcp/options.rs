@@ -1,9 +1,9 @@
 //! Options of an open connection, and what follows from changing one.
 
-use super::connection::{Connection, Context};
-use super::fresh::send_limit;
-use super::nagle::Nagle;
-use super::timers::Timer;
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::fresh::send_limit;
+use crate::tcp::nagle::Nagle;
+use crate::tcp::timers::Timer;
 use crate::{OptionError, SocketOption, SocketOptions, State};
 
 impl Connection {
@@ -43,11 +43,7 @@ impl Connection {
             SocketOption::RtoMin(_) | SocketOption::RtoMax(_) => self.bound_rto(&cx.config),
             SocketOption::SendBuffer(_) => self.snd.queue.limit = send_limit(&cx.config, &self.options),
             SocketOption::RecvBuffer(_) => self.rcv.space.choose_buffer(&cx.config, &self.options),
-            SocketOption::RecvLowat(bytes) => {
-                if let Some(packets) = self.rcv.space.packets_mut() {
-                    packets.make_room_for(bytes);
-                }
-            }
+            SocketOption::RecvLowat(bytes) => self.rcv.space.make_room_for(bytes),
             SocketOption::WindowClamp(_) => {
                 let advertised = self.rcv.advertised();
                 self.rcv.space.choose_clamp(&cx.config, &self.options, advertised);

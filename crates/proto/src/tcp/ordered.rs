@@ -5,7 +5,7 @@ use wire::SeqNum;
 
 /// A number that is compared only with others less than 2³¹ away, as those of one window are: then they have an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ordered(pub(super) SeqNum);
+pub(in crate::tcp) struct Ordered(pub(in crate::tcp) SeqNum);
 
 impl Ord for Ordered {
     fn cmp(&self, other: &Ordered) -> Ordering {

@@ -14,22 +14,21 @@ mod segment;
 mod syn;
 mod usual_syn;
 
-use super::congestion::{Controller, Lost};
-use super::connection::{Connection, Context, Fin};
-use super::ecn::EcnMode;
-use super::handshake::Handshake;
 use super::mtu_search::Next;
 use super::nagle::Nagle;
-use super::receiver::AckOwed;
-use super::recovery::{Phase, Purpose, Undo};
 use super::retry_limits::{BASE, retries_timeout};
 use super::send_queue::Sending;
-use super::tcp_info::{self, CaState};
-use super::timers::Timer;
 use super::write::SENDING_NANOS;
 use crate::Instant;
-use alloc::vec::Vec;
-pub(crate) use refused::{Refused, Waiting};
+use crate::tcp::congestion::{Controller, Lost};
+use crate::tcp::connection::{Connection, Context, Fin};
+use crate::tcp::ecn::EcnMode;
+use crate::tcp::handshake::Handshake;
+use crate::tcp::receiver::AckOwed;
+use crate::tcp::recovery::{Phase, Purpose};
+use crate::tcp::tcp_info::{self, CaState};
+use crate::tcp::timers::Timer;
+pub(crate) use refused::Refused;
 use segment::Outgoing;
 use wire::{Flags, SeqNum, TxPacket};
 
@@ -128,13 +127,6 @@ impl Connection {
     /// What is lost goes before new data.
     #[inline(never)]
     fn send_amid_losses(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
-        if self.recovery.wants_head()
-            && self.pacing_allows(cx)
-            && self.recovery.take_retransmit_head()
-            && self.retransmit_head(cx, packet)
-        {
-            return true;
-        }
         if self.send_loss_probe(cx, packet) {
             return true;
         }
@@ -199,7 +191,7 @@ impl Connection {
             return may_go && self.send_range(cx, self.snd.nxt, 0, true, packet);
         }
         self.new_data_leaves(cx);
-        if cx.config.write_by_segment && unsent > self.segment_max().into() {
+        if cx.config.write_rules.are_by_segment() && unsent > self.segment_max().into() {
             self.join_next(cx);
         }
         let Some(allowed) = self.allowed_now(unsent) else { return false };
@@ -220,7 +212,9 @@ impl Connection {
             }
         }
         // CWR goes with one segment.
-        let told = self.agreed.ecn == EcnMode::Classic && self.ecn.cwr_due() && !cx.config.cwr_bursts;
+        let told = self.agreed.ecn == EcnMode::Classic
+            && self.ecn.cwr_due()
+            && !cx.config.burst_rules.tell_reduction();
         let allowed = if told { allowed.min(self.segment_max().into()) } else { allowed };
         let Some(burst) = self.burst(cx, allowed, unsent) else { return false };
         // What is retransmitted does so by itself.
@@ -231,15 +225,15 @@ impl Connection {
     }
 
     /// A FIN takes a number, for which the peer's window has no room (RFC 9293 §3.8.6).
-    pub(super) fn fin_is_kept_back(&self) -> bool {
+    pub(in crate::tcp) fn fin_is_kept_back(&self) -> bool {
         let fin = self.snd.queue.end();
         !fin.before(self.snd.una + self.snd.wnd) && !fin.before(self.snd.max)
     }
 
-    /// It is a segment, for which cwnd has no room (`fin_takes_cwnd`). As few are in flight then, they are counted.
+    /// It is a segment, for which cwnd has no room (`window_unit`). As few are in flight then, they are counted.
     fn fin_exceeds_cwnd(&self, cx: &Context) -> bool {
         let pipe = self.pipe();
-        if !cx.config.fin_takes_cwnd || pipe == 0 {
+        if !cx.config.window_unit.is_segments() || pipe == 0 {
             return false;
         }
         let most = (self.congestion_window() / u32::from(self.smss())).max(1);
@@ -321,7 +315,7 @@ impl Connection {
         let sending = Sending { now, in_flight: self.pipe(), unit, packet: whole, again };
         let (taken, push) = self.snd.queue.transmit(sending, seq, len, &mut packet.shared);
         let is_probe = self.special.is_some() && self.is_mtu_probe(seq, taken);
-        let push = push || cx.config.push_bursts && taken > segment && !is_probe;
+        let push = push || cx.config.burst_rules.are_pushed() && taken > segment && !is_probe;
         let fin = fin && taken == len;
         let end = seq + taken + u32::from(fin);
         let repeats = seq.before(self.snd.max);
@@ -333,7 +327,6 @@ impl Connection {
             }
         }
         if repeats {
-            self.recovery.resent(cx.now, taken);
             self.counts(cx.now).bytes_retrans += u64::from(taken);
             self.forget_mtu_probe();
         }
@@ -378,7 +371,7 @@ impl Connection {
     /// New data has been sent; nothing was in flight if `alone`.
     fn arm_for_new_data(&mut self, cx: &Context, in_flight: u32, alone: bool) {
         let stopped = alone || !self.timers.is_set(Timer::Retransmit);
-        let instead = self.purpose == Purpose::Probe || cx.config.new_data_sets_probe;
+        let instead = self.purpose == Purpose::Probe || cx.config.probe_rules.new_data_sets_probe();
         let probes = (stopped || instead) && self.arm_probe(cx, in_flight, true);
         if !probes && stopped {
             self.arm_rto(cx.now);
@@ -386,7 +379,8 @@ impl Connection {
     }
 
     fn arm_for_repetition(&mut self, cx: &Context, seq: SeqNum, alone: bool) {
-        let head = self.marks_losses(cx) && seq == self.snd.una && !self.waits_for_reordered();
+        let restarts = self.recovery.restarts_timer(&cx.config);
+        let head = seq == self.snd.una && restarts && !self.waits_for_reordered();
         if head || alone || !self.timers.is_set(Timer::Retransmit) {
             self.arm_rto(cx.now);
             if head && (self.timeouts > 0 || self.snd.wnd == 0) {
@@ -437,9 +431,8 @@ impl Connection {
     fn data_timeout(&mut self, cx: &mut Context) {
         self.timeouts = self.timeouts.saturating_add(1);
         cx.counters.timeouts += 1;
-        let marks = self.marks_losses(cx);
-        if self.timeouts > 1 && (!marks || self.snd.queue.is_empty()) {
-            // What the last time-out retransmitted; where there is one the scoreboard knows it, unless it is a FIN.
+        if self.timeouts > 1 && self.snd.queue.is_empty() {
+            // What the last time-out retransmitted: the scoreboard knows it, unless it is a FIN.
             cx.counters.lost_retransmit += 1;
         }
         let first = self.timeouts == 1;
@@ -472,30 +465,30 @@ impl Connection {
         }
     }
 
-    /// `resend_into_closed_window`, and it has come to that.
+    /// `peer_window_rules`, and it has come to that.
     pub(crate) fn resends_into_closed_window(&self, config: &crate::Config) -> bool {
-        config.resend_into_closed_window
+        config.peer_window_rules.resends_into_closed()
             && self.snd.wnd == 0
             && self.snd.flight_size() > 0
-            && (self.agreed.sack || config.mark_without_sack)
             && self.handshake.is_none()
     }
 
     /// What is in flight is lost, for the `first` time in a row or once more.
     fn time_out_flight(&mut self, cx: &mut Context, first: bool) {
-        let marks = self.marks_losses(cx);
         let before = (self.congestion.cwnd(), self.congestion.ssthresh());
         let was = self.recovery.board().map_or(Phase::Open, |board| board.phase);
         let rate = self.window_rate(&cx.config);
-        let in_flight = self.reduction_base(cx, self.in_flight());
-        let again = cx.config.reduce_from_cwnd && self.is_reduced_already();
-        if cx.config.reduce_from_cwnd && self.recovery.shrinking_window().is_some() && !again {
+        // What duplicates told to have arrived is not in flight any more.
+        let in_flight = self.in_flight().saturating_sub(self.recovery.reported());
+        let in_flight = self.reduction_base(cx, in_flight);
+        let again = cx.config.reduction_rules.start_at_cwnd() && self.is_reduced_already();
+        if cx.config.reduction_rules.start_at_cwnd() && self.recovery.shrinking_window().is_some() && !again {
             // The window that was being reduced is the one that is lost.
             self.congestion.on_resize(self.reported_cwnd());
         }
-        let mut lost = if marks { self.mark_timed_out(cx) } else { Vec::new() };
+        let lost = self.mark_timed_out(cx);
         if first {
-            let left = if marks { self.pipe() } else { 0 };
+            let left = self.pipe();
             self.congestion.on_loss(&Lost {
                 in_flight,
                 smss: u32::from(self.smss()),
@@ -509,14 +502,6 @@ impl Connection {
             self.rtt.on_progress();
         } else {
             self.rtt.on_timeout();
-        }
-        if !marks {
-            let begun = Undo::new(before, self.snd.una);
-            let watch = cx.config.tcp_frto > 0;
-            let span = (self.snd.una, self.snd.max);
-            self.recovery.on_timeout(span, Some(begun), watch, || cx.first_reordering(&self.tuple));
-            lost = self.snd.queue.sent_in(self.snd.una, self.snd.nxt);
-            self.snd.rewind();
         }
         self.segments_lost(lost);
         // A first window probe is only counted from.
@@ -608,7 +593,7 @@ impl Connection {
         self.hasten_probe(cx.now);
     }
 
-    /// When this connection wants to be woken next; [`NEVER`](super::timers::NEVER) = not by time.
+    /// When this connection wants to be woken next; [`NEVER`](crate::tcp::timers::NEVER) = not by time.
     pub(crate) fn next_deadline(&self) -> Instant {
         self.timers.next()
     }
@@ -617,7 +602,7 @@ impl Connection {
 /// What is retransmitted may be stamped with the time of the ACK that asked for it, before what is new.
 #[cold]
 fn time_of_repetition(cx: &Context) -> Instant {
-    let earlier = if cx.config.rack_rtt_of_last { SENDING_NANOS } else { 0 };
+    let earlier = if cx.config.loss_rules.rtt_of_last() { SENDING_NANOS } else { 0 };
     Instant::from_nanos(cx.now.as_nanos().saturating_sub(earlier))
 }
 

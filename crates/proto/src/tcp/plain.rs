@@ -5,9 +5,8 @@
 //! it again each time and compare.
 
 use super::connection::{Connection, Context};
-use super::nagle::Nagle;
-use super::special::Special;
-use super::window_space::Space;
+use crate::tcp::nagle::Nagle;
+use crate::tcp::special::Special;
 
 impl Connection {
     /// To be called after a change, before a fast path may be taken.
@@ -47,7 +46,7 @@ impl Connection {
     fn agrees_on_the_usual(&self) -> bool {
         (self.agreed.sack || self.handshake.is_some())
             && self.agreed.ecn.is_off()
-            && matches!(self.rcv.space, Space::Payload(_))
+            && self.rcv.space.counts_payload()
             && !self.snd.nagle.intersects(Nagle::FILLS_WINDOWS.union(Nagle::COUNTS_SEGMENTS))
     }
 

@@ -4,9 +4,9 @@
 //! The window is counted in payload, so this is for peers whose segments turn out to be smaller than those the window was made for,
 //! and for a stack whose memory is used up.
 
-use super::connection::{Connection, Context};
 use super::receiver::{AckOwed, Receiver};
 use crate::memory::Memory;
+use crate::tcp::connection::{Connection, Context};
 use crate::{Config, Counters};
 
 /// Bytes.
@@ -59,9 +59,7 @@ impl Connection {
     pub(crate) fn keep_within_memory(&mut self, cx: &mut Context) {
         if cx.memory.is_under_pressure() {
             let window = SEGMENTS_UNDER_PRESSURE * u32::from(self.advmss);
-            if let Some(space) = self.rcv.space.payload_mut() {
-                space.shrink_to(window);
-            }
+            self.rcv.space.shrink_to(window);
         }
         let most = self.rcv.space.rcvbuf();
         if self.rcv.memory() > most {

@@ -1,12 +1,12 @@
 //! What congestion control hears of a connection: data sent, data acknowledged, silence.
 
-use super::congestion::{Acked, Congestion, Controller, FullPath, Idle, Lost, Sample, Start, Unused};
-use super::connection::{Connection, Context};
-use super::delivery::RateSample;
-use super::ecn::EcnMode;
-use super::recovery::LostTransmission;
-use super::special::Special;
 use super::window_use::{Round, Sent};
+use crate::tcp::congestion::{Acked, Congestion, Controller, FullPath, Idle, Lost, Sample, Start, Unused};
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::ecn::EcnMode;
+use crate::tcp::recovery::LostTransmission;
+use crate::tcp::send_queue::delivery::RateSample;
+use crate::tcp::special::Special;
 use crate::{Config, CongestionControl, Instant};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -15,7 +15,7 @@ impl Connection {
     /// Congestion control begins, of a connection with segments of this size. Where all begin alike no other algorithm is asked for, which
     /// saves 3 % of the instructions of an exchange with Fast Open.
     #[inline(always)]
-    pub(super) fn begin_congestion(&mut self, cx: &Context) {
+    pub(in crate::tcp) fn begin_congestion(&mut self, cx: &Context) {
         if cx.fresh.windows_begin_alike && self.asks_for_nothing() && cx.takes_fast_paths() {
             let initial_window = cx.config.initcwnd.saturating_mul(self.smss().into());
             self.congestion.begin_cubic(initial_window, cx.config.hystart);
@@ -26,12 +26,12 @@ impl Connection {
 
     /// A controller that has not heard of anything yet.
     #[inline(never)]
-    pub(super) fn new_congestion(&self, cx: &Context) -> Congestion {
+    pub(in crate::tcp) fn new_congestion(&self, cx: &Context) -> Congestion {
         self.congestion_from(cx, self.initial_window(&cx.config))
     }
 
     /// Another algorithm takes over with the window there is (`tcp_reinit_congestion_control`).
-    pub(super) fn change_congestion(&mut self, cx: &Context) {
+    pub(in crate::tcp) fn change_congestion(&mut self, cx: &Context) {
         let next = self.congestion_with(cx, self.congestion.cwnd(), self.congestion.ssthresh());
         if next.algorithm() != self.congestion.algorithm() {
             self.congestion = next;
@@ -67,8 +67,7 @@ impl Connection {
                 initial_window,
                 ssthresh,
                 hystart: config.hystart,
-                by_segments: config.cubic_by_segments,
-                whole: config.count_segments,
+                by_segments: config.window_unit.is_segments(),
                 vegas: (config.vegas_alpha as u8, config.vegas_beta as u8),
                 sack: self.agreed.sack,
                 // Drawn by the stack, and unlike any other connection's.
@@ -79,9 +78,9 @@ impl Connection {
 
     /// Bytes: RFC 6928's ten segments, or what `initcwnd` of route or stack says instead.
     #[inline(always)]
-    pub(super) fn initial_window(&self, config: &Config) -> u32 {
+    pub(in crate::tcp) fn initial_window(&self, config: &Config) -> u32 {
         // A window that is small at first makes segments small, but as many of them may go later.
-        let smss = if config.count_segments { self.whole_segment() } else { self.smss() };
+        let smss = if config.window_unit.is_segments() { self.whole_segment() } else { self.smss() };
         let smss = u32::from(smss);
         let of_route = self.route_metrics().and_then(|route| route.initcwnd);
         let bytes = match of_route.unwrap_or(config.initcwnd) {
@@ -108,7 +107,7 @@ impl Connection {
 
     /// Data is about to be sent. What a time-out sends again does not follow silence, nor does what was written while data was in flight:
     /// it was the network that was silent then (as in Linux, whose `tcp_slow_start_after_idle_check` looks when something is queued).
-    pub(super) fn new_data_leaves(&mut self, cx: &Context) {
+    pub(in crate::tcp) fn new_data_leaves(&mut self, cx: &Context) {
         if self.snd.flight_size() > 0 || self.snd.nxt.before(self.snd.max) {
             return;
         }
@@ -129,7 +128,7 @@ impl Connection {
     /// The peer's window has changed while nothing is in flight: what it had kept back follows silence as if it were written now (as in
     /// Linux's `tcp_ack_update_window`).
     #[cold]
-    pub(super) fn window_kept_back(&mut self) {
+    pub(in crate::tcp) fn window_kept_back(&mut self) {
         let nxt = self.snd.nxt;
         if let Some(round) = self.snd.queue.round_mut() {
             *round = Round::at(nxt);
@@ -139,7 +138,7 @@ impl Connection {
     /// Data (`bytes` of it) or FIN has been sent, and so much is in flight. What goes `again` does not show how the window is used (as
     /// in Linux).
     #[inline(always)]
-    pub(super) fn data_left(&mut self, cx: &Context, bytes: u32, flight_size: u32, again: bool) {
+    pub(in crate::tcp) fn data_left(&mut self, cx: &Context, bytes: u32, flight_size: u32, again: bool) {
         self.pace(cx, bytes);
         let in_flight = self.recovery.pipe(flight_size);
         self.check_app_limited_after_ack(cx, in_flight);
@@ -156,7 +155,7 @@ impl Connection {
 
     /// What was sent does not fill the window: if that has been so for long, the window decays.
     #[inline(always)]
-    pub(super) fn window_is_left_unused(&mut self, cx: &Context) {
+    pub(in crate::tcp) fn window_is_left_unused(&mut self, cx: &Context) {
         if self.window_use.may_be_unused(cx.now, &self.rtt) {
             self.decay_unused(cx);
         }
@@ -167,7 +166,7 @@ impl Connection {
         let full_buffer = self.snd.blocked;
         if cx.config.tcp_slow_start_after_idle
             && !full_buffer
-            && !self.recovery.is_recovering(self.snd.una)
+            && !self.recovery.is_recovering()
             && let Some(used) = self.window_use.take_unused(cx.now, self.rtt.rto_nanos())
         {
             let initial_window = self.initial_window(&cx.config);
@@ -178,7 +177,7 @@ impl Connection {
     /// What is left of the window is no burst, and waits to become one: the window is as good as full (`is_cwnd_limited` of Linux's
     /// `tcp_tso_should_defer`), and may grow. Otherwise it never would where a segment always waits.
     #[cold]
-    pub(super) fn rest_of_window_waits(&mut self, cx: &Context) {
+    pub(in crate::tcp) fn rest_of_window_waits(&mut self, cx: &Context) {
         let outstanding = self.in_flight();
         if let Some(round) = self.snd.queue.round_mut() {
             *round = Round::full(outstanding, self.snd.nxt);
@@ -187,10 +186,10 @@ impl Connection {
     }
 
     /// Marks the connection app-limited if nothing waits to be sent and the congestion window has room for a segment. With
-    /// `app_limited_at_writes` only writes do so.
+    /// `write_rules` only writes do so.
     #[inline]
     fn check_app_limited_after_ack(&mut self, cx: &Context, in_flight: u32) {
-        if !cx.config.app_limited_at_writes && self.unsent() == 0 {
+        if !cx.config.write_rules.tell_app_limited() && self.unsent() == 0 {
             self.check_app_limited(in_flight, self.smss().into());
         }
     }
@@ -198,7 +197,7 @@ impl Connection {
     /// Nothing waits to be sent: marks the connection app-limited if the congestion window has `room`, so that rates measured from now on
     /// are known to be the application's.
     #[inline]
-    pub(super) fn check_app_limited(&mut self, in_flight: u32, room: u32) {
+    pub(in crate::tcp) fn check_app_limited(&mut self, in_flight: u32, room: u32) {
         if self.recovery.resending_waits() {
             return;
         }
@@ -209,7 +208,7 @@ impl Connection {
 
     /// An acknowledgement has been worked through, with what it says of losses.
     #[inline(always)]
-    pub(super) fn segments_delivered(&mut self, cx: &mut Context) {
+    pub(in crate::tcp) fn segments_delivered(&mut self, cx: &mut Context) {
         if self.snd.queue.has_news() {
             self.report_delivery(cx);
         }
@@ -234,7 +233,13 @@ impl Connection {
     }
 
     #[inline(always)]
-    pub(super) fn report_rate(&mut self, now: Instant, rate: &RateSample, in_flight: u32, window_full: bool) {
+    pub(in crate::tcp) fn report_rate(
+        &mut self,
+        now: Instant,
+        rate: &RateSample,
+        in_flight: u32,
+        window_full: bool,
+    ) {
         if self.congestion.hears_rates() {
             let smss = u32::from(self.smss());
             self.congestion.on_sample(&Sample { now, rate: *rate, in_flight, smss, window_full });
@@ -242,7 +247,7 @@ impl Connection {
     }
 
     #[inline(always)]
-    pub(super) fn count_delivered(&mut self, cx: &mut Context, rate: &RateSample) {
+    pub(in crate::tcp) fn count_delivered(&mut self, cx: &mut Context, rate: &RateSample) {
         let now = cx.now;
         let smss = u32::from(self.smss());
         // Divisions are dear, and a segment or less is what requests and answers are.
@@ -258,7 +263,12 @@ impl Connection {
 
     /// A round trip was measured, in nanoseconds. One that may have a wait in it does not follow a least one.
     #[inline(always)]
-    pub(super) fn note_min_rtt(&mut self, cx: &Context, rtt: u64, waited: impl FnOnce(&Connection) -> bool) {
+    pub(in crate::tcp) fn note_min_rtt(
+        &mut self,
+        cx: &Context,
+        rtt: u64,
+        waited: impl FnOnce(&Connection) -> bool,
+    ) {
         if self.rtt.note_min(cx.now, rtt, cx.fresh.min_rtt_age) && !waited(self) {
             self.min_rtt_grows_old(cx, rtt);
         }
@@ -273,7 +283,7 @@ impl Connection {
     /// The acknowledgement of a lone small segment, and of nothing before it since that was sent: the peer may have waited for more (Linux's
     /// `FLAG_ACK_MAYBE_DELAYED`).
     #[cold]
-    pub(super) fn may_be_delayed(&self, acked: u32) -> bool {
+    pub(in crate::tcp) fn may_be_delayed(&self, acked: u32) -> bool {
         acked < self.smss().into()
             && self.recovery.board().is_none()
             && !self.ecn.is_echoed()
@@ -281,7 +291,7 @@ impl Connection {
     }
 
     /// Transmissions were found to be lost.
-    pub(super) fn segments_lost(&mut self, lost: Vec<LostTransmission>) {
+    pub(in crate::tcp) fn segments_lost(&mut self, lost: Vec<LostTransmission>) {
         for (range, snapshot) in lost {
             let segment = self.snd.queue.on_lost(range, &snapshot);
             self.congestion.on_segment_lost(&segment);
@@ -290,7 +300,7 @@ impl Connection {
 
     /// `bytes` were acknowledged while nothing is known to be lost; `rtt` is the sample they gave, nanoseconds.
     #[inline]
-    pub(super) fn window_may_grow(&mut self, cx: &mut Context, bytes: u32, rtt: Option<u64>) {
+    pub(in crate::tcp) fn window_may_grow(&mut self, cx: &mut Context, bytes: u32, rtt: Option<u64>) {
         if self.ecn.is_echoed() && self.echo_forbids_growth(cx) {
             return;
         }
@@ -300,7 +310,7 @@ impl Connection {
 
     /// Lets the window grow for `bytes` acknowledged, by how far the window was used in `round`.
     #[inline(always)]
-    pub(super) fn window_may_grow_after(
+    pub(in crate::tcp) fn window_may_grow_after(
         &mut self,
         cx: &mut Context,
         round: &Round,
@@ -345,7 +355,7 @@ impl Connection {
 
     /// Slow start ends, and no loss was the reason.
     #[cold]
-    pub(super) fn path_is_full(&self, cx: &mut Context, FullPath { train, delay }: FullPath) {
+    pub(in crate::tcp) fn path_is_full(&self, cx: &mut Context, FullPath { train, delay }: FullPath) {
         let segments = u64::from(self.congestion.cwnd() / u32::from(self.smss()));
         let counters = &mut cx.counters;
         if train {

@@ -23,7 +23,7 @@ pub(crate) enum AckOwed {
 
 /// A segment that is not acceptable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outside {
+pub(in crate::tcp) enum Outside {
     /// All of it came before.
     Old,
     /// It lies beyond the window.
@@ -45,7 +45,7 @@ pub(crate) struct Receiver {
     /// RFC 7323's Last.ACK.sent.
     pub(crate) last_ack_sent: SeqNum,
     /// Largest payload per segment seen: what a full-sized segment is here.
-    pub(super) rcv_mss: u16,
+    pub(in crate::tcp) rcv_mss: u16,
     pub(in crate::tcp) delay: AckDelay,
     /// When data last arrived.
     pub(crate) last_data_at: Instant,
@@ -54,7 +54,7 @@ pub(crate) struct Receiver {
     pub(crate) space: Space,
     pub(crate) tuner: Option<Box<Tuner>>,
     pub(crate) buffer: ReceiveBuffer,
-    pub(super) out_of_order: Option<Box<Reassembly>>,
+    pub(in crate::tcp) out_of_order: Option<Box<Reassembly>>,
     pub(crate) bytes_received: u64,
 }
 
@@ -103,18 +103,15 @@ impl Receiver {
     }
 
     /// The window by which quick acknowledgements are counted.
-    pub(super) fn quick_window(&self) -> u32 {
-        match self.space {
-            Space::Payload(_) => self.wnd(),
-            Space::Packets(_) => self.advertised(),
-        }
+    pub(in crate::tcp) fn quick_window(&self) -> u32 {
+        if self.space.counts_payload() { self.wnd() } else { self.advertised() }
     }
 
     /// Where a segment lies that begins at `seq`, and ends before `end`, with or without a FIN. `None`: in the window, at least in part, or at
     /// its edge (Linux's `tcp_sequence`); text is trimmed later.
     #[inline]
-    pub(super) fn outside(&self, seq: SeqNum, end: SeqNum, fin: bool) -> Option<Outside> {
-        if let Space::Packets(packets) = &self.space {
+    pub(in crate::tcp) fn outside(&self, seq: SeqNum, end: SeqNum, fin: bool) -> Option<Outside> {
+        if let Some(packets) = self.space.packets() {
             let limit = self.nxt + self.wnd();
             return packets.outside((seq, end), fin, (self.last_ack_sent, limit));
         }
@@ -126,10 +123,7 @@ impl Receiver {
 
     /// Memory that what was received takes, and what is set aside for more, bytes.
     pub(crate) fn charged(&self) -> (u32, u32) {
-        match &self.space {
-            Space::Payload(_) => (self.memory(), 0),
-            Space::Packets(packets) => (packets.allocated(), packets.forward().max(0).cast_unsigned()),
-        }
+        self.space.charged().unwrap_or_else(|| (self.memory(), 0))
     }
 
     /// The window to advertise now. Never moves the right edge back.
@@ -164,7 +158,7 @@ impl Receiver {
 
     /// What [`advertise`](Self::advertise) tells.
     #[inline(always)]
-    pub(super) fn field(&self, space: &WindowSpace, mss: u32, shift: u8) -> (u32, bool) {
+    pub(in crate::tcp) fn field(&self, space: &WindowSpace, mss: u32, shift: u8) -> (u32, bool) {
         let (offered, offer) = (self.wnd(), self.offer(space, mss));
         let (mut up, mut wants_zero) = ((1 << shift) - 1, false);
         if offer <= offered {
@@ -180,7 +174,7 @@ impl Receiver {
     }
 
     /// A segment that is not taken is answered at once.
-    pub(super) fn answer_nonsense(&mut self) {
+    pub(in crate::tcp) fn answer_nonsense(&mut self) {
         if self.ack_owed == AckOwed::No {
             self.delay.spare_one();
         }
@@ -188,7 +182,7 @@ impl Receiver {
     }
 
     /// An acknowledgement leaves.
-    pub(super) fn acknowledged(&mut self) {
+    pub(in crate::tcp) fn acknowledged(&mut self) {
         self.last_ack_sent = self.nxt;
         self.delay.acknowledged(self.ack_owed != AckOwed::No);
         self.ack_owed = AckOwed::No;
@@ -206,7 +200,7 @@ impl Receiver {
     }
 
     /// More than a segment is not acknowledged, and the window is not closing; else the reader will bring it about.
-    pub(super) fn has_much_to_acknowledge(&self) -> bool {
+    pub(in crate::tcp) fn has_much_to_acknowledge(&self) -> bool {
         self.nxt.since(self.last_ack_sent) > self.mss() && self.free() >= self.wnd()
     }
 
@@ -272,13 +266,9 @@ impl Receiver {
         let filled = self.out_of_order.is_some() && self.fill_from_out_of_order();
         if full > self.rcv_mss {
             self.rcv_mss = full;
-            if let Space::Payload(space) = &mut self.space {
-                space.measure(whole, pinned(whole, truesize));
-            }
+            self.space.measure(whole, pinned(whole, truesize));
         }
-        if let Space::Payload(space) = &mut self.space {
-            space.grow(self.nxt.since(before), self.rcv_mss.into(), self.buffer.len() as u32);
-        }
+        self.space.grow(self.nxt.since(before), self.rcv_mss.into(), self.buffer.len() as u32);
         // RFC 9293 §3.8.6.3: at least every second full-sized segment; small ones wait for company.
         if filled || merged || (second && self.nxt.since(self.last_ack_sent) >= 2 * u32::from(self.rcv_mss)) {
             self.ack_owed = AckOwed::Now;
@@ -286,7 +276,7 @@ impl Receiver {
         self.nxt.since(before)
     }
 
-    pub(super) fn append(&mut self, payload: Payload<'_, '_>, spare: &mut Spare) {
+    pub(in crate::tcp) fn append(&mut self, payload: Payload<'_, '_>, spare: &mut Spare) {
         self.came_in_order(payload.len());
         if !payload.is_empty() {
             let (packet, place) = payload.parts();
@@ -316,12 +306,12 @@ impl Receiver {
     }
 
     /// Moves data that is no longer out of order behind what waits to be read.
-    pub(super) fn join_out_of_order_text(&mut self) {
+    pub(in crate::tcp) fn join_out_of_order_text(&mut self) {
         self.fill_from_out_of_order();
     }
 
     /// Drops data out of order from this number on: the peer must send it again.
-    pub(super) fn cut_out_of_order(&mut self, from: SeqNum) {
+    pub(in crate::tcp) fn cut_out_of_order(&mut self, from: SeqNum) {
         if let Some(queue) = &mut self.out_of_order {
             queue.cut(from);
             self.out_of_order.take_if(|queue| queue.is_empty());
@@ -329,7 +319,7 @@ impl Receiver {
     }
 
     /// Copies payloads together.
-    pub(super) fn compact(&mut self) {
+    pub(in crate::tcp) fn compact(&mut self) {
         self.buffer.collapse();
         if let Some(queue) = &mut self.out_of_order {
             queue.collapse();
@@ -338,9 +328,9 @@ impl Receiver {
 
     /// Number behind everything that came out of order.
     pub(crate) fn out_of_order_end(&self) -> Option<SeqNum> {
-        match &self.space {
-            Space::Packets(packets) => packets.sacks.end(),
-            Space::Payload(_) => self.out_of_order.as_ref()?.reported_end(),
+        match self.space.blocks() {
+            Some(blocks) => blocks.end(),
+            None => self.out_of_order.as_ref()?.reported_end(),
         }
     }
 
@@ -365,7 +355,7 @@ impl Receiver {
     }
 
     /// The FIN is in order. True.
-    pub(super) fn take_fin(&mut self) -> bool {
+    pub(in crate::tcp) fn take_fin(&mut self) -> bool {
         self.fin_received = true;
         self.nxt += 1;
         if let Some(queue) = &mut self.out_of_order {
@@ -376,7 +366,7 @@ impl Receiver {
     }
 
     /// A full-sized segment of the peer, bytes.
-    pub(super) fn mss(&self) -> u32 {
+    pub(in crate::tcp) fn mss(&self) -> u32 {
         self.rcv_mss.into()
     }
 
@@ -414,15 +404,14 @@ impl Receiver {
 
     /// Is there anything to report by SACK?
     pub(crate) fn has_blocks(&self) -> bool {
-        self.out_of_order.is_some()
-            || matches!(&self.space, Space::Packets(packets) if !packets.sacks.is_empty())
+        self.out_of_order.is_some() || self.space.blocks().is_some_and(|blocks| !blocks.is_empty())
     }
 
     /// SACK blocks to report, most recent first.
     pub(crate) fn sack_blocks(&self, max: usize) -> SackBlocks {
-        match &self.space {
-            Space::Packets(packets) => packets.sacks.reported(max),
-            Space::Payload(_) => {
+        match self.space.blocks() {
+            Some(blocks) => blocks.reported(max),
+            None => {
                 self.out_of_order.as_ref().map_or_else(SackBlocks::default, |queue| queue.sack_blocks(max))
             }
         }
@@ -440,8 +429,8 @@ impl Receiver {
 
     /// The next acknowledgement reports that this arrived twice (RFC 2883).
     pub(crate) fn report_duplicate(&mut self, part: (SeqNum, SeqNum)) {
-        if let Space::Packets(packets) = &mut self.space {
-            packets.sacks.duplicate = Some(part);
+        if let Some(blocks) = self.space.blocks_mut() {
+            blocks.duplicate = Some(part);
             return;
         }
         self.out_of_order.get_or_insert_default().duplicate = Some(part);
@@ -449,8 +438,8 @@ impl Receiver {
 
     /// The next acknowledgement does not.
     pub(crate) fn forget_report(&mut self) {
-        if let Space::Packets(packets) = &mut self.space {
-            packets.sacks.duplicate = None;
+        if let Some(blocks) = self.space.blocks_mut() {
+            blocks.duplicate = None;
         }
         if let Some(queue) = &mut self.out_of_order {
             queue.duplicate = None;
@@ -460,8 +449,8 @@ impl Receiver {
 
     /// An acknowledgement with up to `max` blocks has gone; another is owed if it had no room for all that is new.
     pub(crate) fn reported(&mut self, max: usize) {
-        if let Space::Packets(packets) = &mut self.space {
-            packets.sacks.duplicate = None;
+        if let Some(blocks) = self.space.blocks_mut() {
+            blocks.duplicate = None;
             return;
         }
         let Some(queue) = &mut self.out_of_order else { return };
@@ -479,7 +468,7 @@ impl Receiver {
     }
 
     /// Drops all data out of order, but for a FIN: the peer must send it again.
-    pub(super) fn forget_out_of_order(&mut self) {
+    pub(in crate::tcp) fn forget_out_of_order(&mut self) {
         if let Some(queue) = &mut self.out_of_order {
             queue.drop_text();
             self.out_of_order.take_if(|queue| queue.is_empty());

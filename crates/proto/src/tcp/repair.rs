@@ -1,11 +1,11 @@
 //! A connection that is put together from outside instead of by its handshake (Linux's `TCP_REPAIR`).
 
-use super::connection::{Connection, Context};
-use super::packets::Packet;
-use super::payload::Payload;
-use super::receiver::AckOwed;
-use super::send_queue::{Sending, Slices};
-use super::timers::Timer;
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::packets::Packet;
+use crate::tcp::payload::Payload;
+use crate::tcp::receiver::AckOwed;
+use crate::tcp::send_queue::{Sending, Slices};
+use crate::tcp::timers::Timer;
 use crate::{Events, Repair, SavedConnection, Windows};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -82,7 +82,6 @@ impl Connection {
             unused.clear();
         }
         self.snd.advance_nxt(seq + len);
-        self.recovery.resent(cx.now, len);
         let in_flight = self.in_flight();
         self.data_left(cx, len, in_flight, false);
         if !self.timers.is_set(Timer::Retransmit) {
@@ -92,12 +91,8 @@ impl Connection {
 
     fn repair_received(&mut self, cx: &mut Context, data: &[u8]) {
         let (seq, len) = (self.rcv.nxt, data.len());
-        if let Some(packets) = self.rcv.space.packets_mut() {
-            let headers = if self.agreed.timestamps { 52 } else { 40 };
-            let packet = Packet::arriving(seq, seq + len as u32, false, headers + len as u32, 0);
-            packets.schedule(packet.truesize);
-            packets.push(packet);
-        }
+        let headers = if self.agreed.timestamps { 52 } else { 40 };
+        self.rcv.space.came(Packet::arriving(seq, seq + len as u32, false, headers + len as u32, 0));
         let mut bytes = Bytes::copy_from_slice(data);
         let mut packet = wire::Arrival::shared(&mut bytes, len, 0);
         self.rcv.append(Payload::new(&mut packet, 0..len), &mut cx.spare);

@@ -9,20 +9,20 @@
 //! At R1 (`tcp_retries1`), which comes before R2, the network layer should look for another route. A stack has one way out, but
 //! perhaps it carries smaller packets only: see `mtu_search`.
 
-use super::connection::{Connection, Context};
-use super::timers::Timer;
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::timers::Timer;
 use crate::{CloseReason, Config, Instant};
 use core::time::Duration;
 
 /// The first time-out from which the doubling is counted (Linux's `TCP_RTO_MIN`).
-pub(super) const BASE: Duration = Duration::from_millis(200);
+pub(in crate::tcp) const BASE: Duration = Duration::from_millis(200);
 /// The shortest wait until a user timeout: Linux's jiffy, with 1000 a second.
 const TICK: Duration = Duration::from_millis(1);
 /// Retransmissions of an orphaned connection with `tcp_orphan_retries` 0.
 const ORPHAN_RETRIES: u32 = 8;
 
 /// How long `retries` retransmissions take whose time-outs double from `base` up to `most` (Linux's `tcp_model_timeout`).
-pub(super) fn retries_timeout(retries: u32, base: Duration, most: Duration) -> Duration {
+pub(in crate::tcp) fn retries_timeout(retries: u32, base: Duration, most: Duration) -> Duration {
     let base = base.max(Duration::from_millis(1)).min(most);
     let doublings = (most.as_millis() / base.as_millis()).max(1).ilog2();
     let doubled = base.saturating_mul((2 << retries.min(doublings)) - 1);
@@ -39,7 +39,7 @@ fn orphan_retries(config: &Config, alive: bool, warned: bool) -> u32 {
 impl Connection {
     /// Ends the connection if R2 has passed for its data: the retransmission timer has fired again, `silence` after it first did. True: it
     /// has ended.
-    pub(super) fn gives_up_on_data(&mut self, cx: &mut Context, silence: Duration) -> bool {
+    pub(in crate::tcp) fn gives_up_on_data(&mut self, cx: &mut Context, silence: Duration) -> bool {
         if self.orphan && self.is_one_orphan_too_many(cx) {
             return true;
         }
@@ -57,7 +57,7 @@ impl Connection {
     /// Ends the connection if the peer has closed its window over data in flight, and does not answer the retransmissions: one that answers
     /// may keep the window closed for as long as it likes, one that has not been heard for twice the greatest time-out is gone. The user
     /// timeout counts in any case (Linux's `tcp_rtx_probe0_timed_out`). True: it has ended.
-    pub(super) fn gives_up_on_closed_window(&mut self, cx: &mut Context) -> bool {
+    pub(in crate::tcp) fn gives_up_on_closed_window(&mut self, cx: &mut Context) -> bool {
         let since_first =
             self.snd.queue.oldest_sent_at().map_or(Duration::ZERO, |sent_at| cx.now.since(sent_at));
         let silence = match self.recovery.silence(cx.now) {
@@ -72,7 +72,7 @@ impl Connection {
     }
 
     /// Brings the retransmission timer, just started, forward to the user timeout (Linux's `tcp_clamp_rto_to_user_timeout`).
-    pub(super) fn hasten_rto(&mut self, now: Instant, silence: Duration) {
+    pub(in crate::tcp) fn hasten_rto(&mut self, now: Instant, silence: Duration) {
         if let Some(most) = self.options.user_timeout() {
             let at = now + most.saturating_sub(silence).max(TICK);
             self.timers.set(Timer::Retransmit, at.min(self.timers.deadline(Timer::Retransmit)));
@@ -89,13 +89,13 @@ impl Connection {
     }
 
     /// Brings the window-probe timer forward to the user time-out (`tcp_clamp_probe0_to_user_timeout`).
-    pub(super) fn hasten_probe(&mut self, now: Instant) {
+    pub(in crate::tcp) fn hasten_probe(&mut self, now: Instant) {
         let silence = self.probing(now);
         self.hasten_rto(now, silence);
     }
 
     /// Brings the timer of a further window probe forward to the user time-out; nothing counts before the first probe.
-    pub(super) fn hasten_next_probe(&mut self, now: Instant) {
+    pub(in crate::tcp) fn hasten_next_probe(&mut self, now: Instant) {
         if self.special.as_ref().is_some_and(|special| special.probing_since.is_some()) {
             self.hasten_probe(now);
         }
@@ -104,7 +104,7 @@ impl Connection {
     /// Ends the connection if the `probes`th window probe in a row, which is due, is one too many. A peer that answers probes may keep the
     /// window closed for as long as it likes: "the sending TCP peer MUST allow the connection to stay open" (RFC 9293 §3.8.6.1, MUST-37). An
     /// orphaned connection ends when the back-off has reached its greatest. True: it has ended.
-    pub(super) fn gives_up_probing(&mut self, cx: &mut Context, probes: u8) -> bool {
+    pub(in crate::tcp) fn gives_up_probing(&mut self, cx: &mut Context, probes: u8) -> bool {
         let probing = self.probing(cx.now);
         if self.options.user_timeout().is_some_and(|most| probing >= most) {
             return self.end_if(cx, true);

@@ -1,12 +1,12 @@
 //! How large segments are: what the peer takes, what the path carries, what the device cuts, and what we tell the peer.
 
-use super::congestion::Controller;
-use super::connection::{Connection, Context, Sender};
 use super::mtu_search::MtuSearch;
 use super::nagle::Nagle;
-use super::negotiation::{self, TIMESTAMPS_LEN};
-use super::special::Special;
 use crate::route::{Route, RouteMetrics};
+use crate::tcp::congestion::Controller;
+use crate::tcp::connection::{Connection, Context, Sender};
+use crate::tcp::negotiation::{self, TIMESTAMPS_LEN};
+use crate::tcp::special::Special;
 use crate::tuple::FourTuple;
 use crate::{Md5Key, Md5Keys, SocketOptions, State};
 use wire::{Capabilities, TCP_OPTIONS_MAX};
@@ -62,7 +62,7 @@ impl Connection {
     pub(crate) fn path_mtu_changes(&mut self, cx: &Context, mtu: u16) {
         let smss = u32::from(self.smss());
         self.set_path_mtu(mtu);
-        if cx.config.count_segments {
+        if cx.config.window_unit.is_segments() {
             let (segments, segment) = (self.congestion.cwnd() / smss, u32::from(self.smss()));
             self.congestion.on_resize(segments.saturating_mul(segment).max(segment));
         }
@@ -93,7 +93,7 @@ impl Connection {
     fn forget_path_mtu(&mut self, cx: &Context) {
         self.note_path_mtu_age(cx);
         self.decide_fragments(cx);
-        let mtu = first_path_mtu(cx, &self.tuple, self.route_metrics());
+        let mtu = cx.first_path_mtu(&self.tuple, self.route_metrics());
         if mtu != self.path_mtu {
             self.path_mtu_changes(cx, mtu);
         }
@@ -101,7 +101,7 @@ impl Connection {
 
     /// What segments are made for may have changed.
     #[inline]
-    pub(super) fn resize(&mut self) {
+    pub(in crate::tcp) fn resize(&mut self) {
         let smss = self.smss_now();
         if smss != self.smss {
             self.resize_to(smss);
@@ -124,7 +124,7 @@ impl Connection {
 
     /// A SYN is retransmitted, and tells what is known of the path by now, from other connections too (Linux's `tcp_advertise_mss`).
     pub(crate) fn advertise_path_mss(&mut self, cx: &Context) {
-        let mtu = first_path_mtu(cx, &self.tuple, self.route_metrics());
+        let mtu = cx.first_path_mtu(&self.tuple, self.route_metrics());
         if mtu < self.path_mtu {
             self.set_path_mtu(mtu);
         }
@@ -141,7 +141,7 @@ impl Connection {
     }
 
     #[inline]
-    pub(super) fn smss_now(&self) -> u16 {
+    pub(in crate::tcp) fn smss_now(&self) -> u16 {
         let special = self.special.is_some() || self.snd.bounds_by_window() || !self.options.is_ordinary();
         if special { self.special_smss() } else { self.ordinary_segment() }
     }
@@ -183,7 +183,7 @@ impl Connection {
     }
 
     /// What they leave of the room for options.
-    pub(super) fn options_room(&self) -> u16 {
+    pub(in crate::tcp) fn options_room(&self) -> u16 {
         (TCP_OPTIONS_MAX as u16).saturating_sub(self.every_option_len())
     }
 
@@ -247,32 +247,41 @@ impl Connection {
 
     /// The application's clamp of the MSS has changed.
     pub(crate) fn clamp_mss(&mut self, cx: &Context) {
-        self.advmss = advmss(cx, &self.tuple, self.route.as_deref(), &self.options);
+        self.advmss = cx.advmss(&self.tuple, self.route.as_deref(), &self.options);
         self.resize();
     }
 }
 
-/// The link's MTU, or the route's, or what ICMP lately told of the path, whichever is least; a locked route's is not doubted.
-#[inline]
-pub(super) fn first_path_mtu(cx: &Context, tuple: &FourTuple, metrics: Option<&RouteMetrics>) -> u16 {
-    let link = u16::try_from(cx.capabilities.mtu).unwrap_or(u16::MAX);
-    let told = metrics.and_then(|metrics| metrics.mtu);
-    let own = told.map_or(link, |mtu| link.min(u16::try_from(mtu.value).unwrap_or(u16::MAX)));
-    if told.is_some_and(|mtu| mtu.locked) {
-        return own;
+impl Context {
+    /// The link's MTU, or the route's, or what ICMP lately told of the path, whichever is least; a locked route's is not doubted.
+    #[inline]
+    pub(in crate::tcp) fn first_path_mtu(&self, tuple: &FourTuple, metrics: Option<&RouteMetrics>) -> u16 {
+        let link = u16::try_from(self.capabilities.mtu).unwrap_or(u16::MAX);
+        let told = metrics.and_then(|metrics| metrics.mtu);
+        let own = told.map_or(link, |mtu| link.min(u16::try_from(mtu.value).unwrap_or(u16::MAX)));
+        if told.is_some_and(|mtu| mtu.locked) {
+            return own;
+        }
+        let known = self.paths.lookup(tuple.local, tuple.peer);
+        known
+            .and_then(|path| path.fresh_path_mtu(self.now, self.config.mtu_expires))
+            .map_or(own, |mtu| own.min(mtu))
     }
-    let known = cx.paths.lookup(tuple.local, tuple.peer);
-    known.and_then(|path| path.fresh_path_mtu(cx.now, cx.config.mtu_expires)).map_or(own, |mtu| own.min(mtu))
-}
 
-/// MSS we tell the peer: what the device and the route let it be, and the application.
-pub(super) fn advmss(cx: &Context, tuple: &FourTuple, route: Option<&Route>, options: &SocketOptions) -> u16 {
-    let metrics = route.map(|route| &route.metrics);
-    let own = negotiation::advertised_mss(&cx.config, &cx.capabilities, tuple, metrics);
-    let by_route = metrics.is_some_and(|metrics| metrics.advmss.is_some());
-    let by_path = cx.config.mss_of_path && !by_route;
-    let own = if by_path { own.min(of_path(first_path_mtu(cx, tuple, metrics), tuple)) } else { own };
-    own.min(negotiation::mss_clamp(options))
+    /// MSS we tell the peer: what the device and the route let it be, and the application.
+    pub(in crate::tcp) fn advmss(
+        &self,
+        tuple: &FourTuple,
+        route: Option<&Route>,
+        options: &SocketOptions,
+    ) -> u16 {
+        let metrics = route.map(|route| &route.metrics);
+        let own = negotiation::advertised_mss(&self.config, &self.capabilities, tuple, metrics);
+        let by_route = metrics.is_some_and(|metrics| metrics.advmss.is_some());
+        let by_path = self.config.mss_rules.told_by_path() && !by_route;
+        let own = if by_path { own.min(of_path(self.first_path_mtu(tuple, metrics), tuple)) } else { own };
+        own.min(negotiation::mss_clamp(options))
+    }
 }
 
 /// What a packet of the path's MTU carries, but nothing absurd (Linux's `ip_rt_min_advmss`).

@@ -4,7 +4,9 @@
 //! unsent. It carries what recovery needs to know of a transmission. The queue holds bytes only: SYN and FIN are the sender's.
 
 mod app_limited;
+pub(crate) mod blocks;
 mod cutting;
+pub(crate) mod delivery;
 mod join;
 mod kinds;
 mod lone;
@@ -17,10 +19,10 @@ mod segments;
 mod unsent;
 mod weight;
 
-use super::delivery::{Delivery, Flight, LostSegment, RateSample, Snapshot};
-use super::send_blocks::SendBlocks;
 use super::window_use::Round;
 use crate::Instant;
+use crate::tcp::send_queue::blocks::SendBlocks;
+use crate::tcp::send_queue::delivery::{Delivery, Flight, LostSegment, RateSample, Snapshot};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
@@ -109,7 +111,7 @@ pub(crate) struct Held {
 
 impl Held {
     /// Segments it has room for.
-    pub(super) fn capacity(&self) -> usize {
+    pub(in crate::tcp) fn capacity(&self) -> usize {
         self.segments.capacity()
     }
 
@@ -414,41 +416,41 @@ impl SendQueue {
     }
 
     /// The next segment is sent with nothing in flight.
-    pub(super) fn begin_flight(&mut self, now: Instant) {
+    pub(in crate::tcp) fn begin_flight(&mut self, now: Instant) {
         if let Some(held) = &mut self.held {
             held.flight.begin(now);
         }
     }
 
     /// A transmission is found to be lost.
-    pub(super) fn on_lost(&mut self, range: (SeqNum, u32), snapshot: &Snapshot) -> LostSegment {
+    pub(in crate::tcp) fn on_lost(&mut self, range: (SeqNum, u32), snapshot: &Snapshot) -> LostSegment {
         let delivered = self.delivery.delivered();
         self.flight.on_lost(delivered, range, snapshot)
     }
 
     /// How far the window is used.
-    pub(super) fn round(&self) -> &Round {
+    pub(in crate::tcp) fn round(&self) -> &Round {
         &self.held.as_deref().unwrap_or(&NOTHING).round
     }
 
     /// How far the window is used, to be changed.
-    pub(super) fn round_mut(&mut self) -> Option<&mut Round> {
+    pub(in crate::tcp) fn round_mut(&mut self) -> Option<&mut Round> {
         self.held.as_mut().map(|held| &mut held.round)
     }
 
     /// Something was acknowledged since the last sample.
     #[inline]
-    pub(super) fn has_news(&self) -> bool {
+    pub(in crate::tcp) fn has_news(&self) -> bool {
         self.flight.has_news()
     }
 
     /// Bytes acknowledged since the last sample, and in how many runs.
-    pub(super) fn news(&self) -> (u32, u8) {
+    pub(in crate::tcp) fn news(&self) -> (u32, u8) {
         self.flight.news()
     }
 
     /// It is one run, and nothing else was acknowledged since it was sent.
-    pub(super) fn news_is_lone(&self) -> bool {
+    pub(in crate::tcp) fn news_is_lone(&self) -> bool {
         let (bytes, runs) = self.news();
         let before = self.flight.delivered_before_newest();
         runs == 1 && before.is_some_and(|before| before.wrapping_add(bytes) == self.delivery.delivered())
@@ -456,27 +458,20 @@ impl SendQueue {
 
     /// See [`Delivery::take_sample`].
     #[inline(always)]
-    pub(super) fn take_sample(&mut self, now: Instant, min_rtt: u32) -> Option<RateSample> {
+    pub(in crate::tcp) fn take_sample(&mut self, now: Instant, min_rtt: u32) -> Option<RateSample> {
         let held = self.held.as_mut()?;
         self.delivery.take_sample(&mut held.flight, now, min_rtt)
     }
 
     /// What the acknowledgement meant has been told: an empty queue gives its memory back.
     #[inline]
-    pub(super) fn release(&mut self, blocks: &mut SendBlocks) {
+    pub(in crate::tcp) fn release(&mut self, blocks: &mut SendBlocks) {
         if self.len == 0
             && let Some(mut held) = self.held.take()
         {
             held.has_blocks = false;
             blocks.keep_queue(held);
         }
-    }
-
-    /// What was sent of `from..to`: for a peer without SACK, whose segments bear no marks.
-    pub(crate) fn sent_in(&self, from: SeqNum, to: SeqNum) -> Vec<((SeqNum, u32), Snapshot)> {
-        let sent =
-            self.starting(from).take_while(|segment| segment.seq.before(to) && segment.transmissions > 0);
-        sent.map(|segment| ((segment.seq, segment.len), segment.snapshot)).collect()
     }
 
     /// The last segment is held to be lost.

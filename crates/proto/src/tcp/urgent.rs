@@ -4,31 +4,31 @@
 //! A socket may ask for what BSD made of it instead (`SO_OOBINLINE` off): the last urgent byte is read apart, as soon as it has come, and
 //! reads of the stream go on behind it. A byte that a later one has overtaken stays in the stream, as with Linux.
 
-use super::connection::{Connection, Context};
-use super::input::Segment;
 use super::special::Urgent;
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::input::Segment;
 use crate::{CloseReason, Events, UrgentError};
 use wire::{Flags, SeqNum};
 
 impl Connection {
     /// The byte written last is urgent.
-    pub(super) fn queue_urgent(&mut self) {
+    pub(in crate::tcp) fn queue_urgent(&mut self) {
         self.special.get_or_insert_default().urgent_end = Some(self.snd.queue.end());
     }
 
     /// Number behind the last urgent byte that the peer has not acknowledged.
-    pub(super) fn urgent_end(&self) -> Option<SeqNum> {
+    pub(in crate::tcp) fn urgent_end(&self) -> Option<SeqNum> {
         self.special.as_ref()?.urgent_end.filter(|end| end.after(self.snd.una))
     }
 
     /// The pointer of a segment that begins at `seq`, if it has one: also before the urgent bytes, and as far as sixteen bits reach.
-    pub(super) fn urgent_pointer(&self, seq: SeqNum) -> Option<u16> {
+    pub(in crate::tcp) fn urgent_pointer(&self, seq: SeqNum) -> Option<u16> {
         let end = self.urgent_end().filter(|end| end.after(seq))?;
         Some(end.since(seq).min(u16::MAX.into()) as u16)
     }
 
     /// A window probe goes while urgent bytes wait: one that tells of them goes before it, by turns.
-    pub(super) fn tells_urgent_first(&mut self) -> bool {
+    pub(in crate::tcp) fn tells_urgent_first(&mut self) -> bool {
         let waits = self.urgent_pointer(self.snd.una).is_some();
         self.special.as_mut().is_some_and(|special| {
             special.urgent_told = waits && !special.urgent_told;
@@ -38,7 +38,7 @@ impl Connection {
 
     /// Sixth check (RFC 9293 §3.10.7.4): a pointer that tells of more than the last one. With `tcp_stdurg` it is the last urgent
     /// byte's, as RFC 1122 had it, otherwise the next.
-    pub(super) fn check_urgent(&mut self, cx: &Context, segment: &Segment) {
+    pub(in crate::tcp) fn check_urgent(&mut self, cx: &Context, segment: &Segment) {
         let pointer = segment.header.urgent;
         let behind = u16::from(!cx.config.tcp_stdurg && pointer > 0);
         let byte = segment.seq() + u32::from(pointer - behind);
@@ -49,9 +49,7 @@ impl Connection {
             self.pass_urgent();
             let special = self.special.get_or_insert_default();
             (special.urgent_byte, special.urgent) = (Some(byte), Urgent::InStream);
-            if let Some(packets) = self.rcv.space.packets_mut() {
-                packets.predicts = false;
-            }
+            self.rcv.space.predict_no_more();
             self.events |= Events::URGENT;
         }
         self.keep_urgent(segment);
@@ -143,6 +141,6 @@ impl Connection {
 }
 
 /// The flag beside the pointer.
-pub(super) fn flag(pointer: Option<u16>) -> Flags {
+pub(in crate::tcp) fn flag(pointer: Option<u16>) -> Flags {
     if pointer.is_some() { Flags::URG } else { Flags::empty() }
 }

@@ -1,10 +1,10 @@
 //! Rules that hold of every connection when it has sent all that it may; see [`Complaint`](crate::Complaint).
 
-use super::connection::{Connection, Context};
-use super::handshake::Handshake;
-use super::receiver::Receiver;
-use super::timers::Timer;
-use super::window_space::Space;
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::handshake::Handshake;
+use crate::tcp::receiver::Receiver;
+use crate::tcp::timers::Timer;
+use crate::tcp::window_space::Space;
 use crate::{Config, State};
 use alloc::string::String;
 
@@ -71,8 +71,7 @@ impl Connection {
         // RFC 9293 §3.8.6.2.2: the update goes as soon as there is room for a segment, or for half of the buffer. (Where packets are counted it
         // is Linux's time that counts; what the device refuses, or `TCP_TX_DELAY` holds back, is told later.)
         let enough = (self.rcv.space.full() / 2).min(self.advmss.into());
-        let untold =
-            matches!(self.rcv.space, Space::Payload(_)) && would_be >= enough && self.special.is_none();
+        let untold = self.rcv.space.counts_payload() && would_be >= enough && self.special.is_none();
         (would_be == 0 || untold).then(|| {
             let seen = format!(
                 "{:?}, buffer {}, ssthresh {}, MSS {}",

@@ -4,11 +4,14 @@
 //! A buffer is given in memory (`tcp_rmem`), a window in payload. The share of payload in memory is taken to be a half until a
 //! full-sized segment has shown its true size, as Linux does since 6.6 (`scaling_ratio`; `tcp_adv_win_scale` is gone).
 
-use super::negotiation::RECV_BUFFER_MAX;
-use super::packets::PacketSpace;
-use crate::{Config, ReceiveAccounting, SocketOptions};
+use super::packets::{Packet, PacketSpace, Sacks};
+use crate::{Config, Instant, ReceiveAccounting, SocketOptions};
 use alloc::boxed::Box;
+use core::time::Duration;
+use wire::SeqNum;
 
+/// Largest receive buffer, bytes: the largest window is 2³⁰ (RFC 7323 §2.2).
+pub(crate) const RECV_BUFFER_MAX: u32 = 1 << 30;
 /// A half, in 256ths.
 const RATIO_AT_FIRST: u8 = 128;
 /// Least receive buffer, memory (Linux's `SOCK_MIN_RCVBUF`).
@@ -32,25 +35,133 @@ impl Space {
         }
     }
 
-    pub(crate) fn packets(&self) -> Option<&PacketSpace> {
+    /// Only payload counts, and memory apart from the window.
+    #[inline(always)]
+    pub(crate) fn counts_payload(&self) -> bool {
+        matches!(self, Space::Payload(_))
+    }
+
+    /// For what is about packets only.
+    pub(in crate::tcp) fn packets(&self) -> Option<&PacketSpace> {
         match self {
             Space::Payload(_) => None,
             Space::Packets(packets) => Some(packets),
         }
     }
 
-    pub(crate) fn packets_mut(&mut self) -> Option<&mut PacketSpace> {
+    pub(in crate::tcp) fn packets_mut(&mut self) -> Option<&mut PacketSpace> {
         match self {
             Space::Payload(_) => None,
             Space::Packets(packets) => Some(packets),
         }
     }
 
-    pub(crate) fn payload_mut(&mut self) -> Option<&mut WindowSpace> {
+    fn payload_mut(&mut self) -> Option<&mut WindowSpace> {
         match self {
             Space::Payload(payload) => Some(payload),
             Space::Packets(_) => None,
         }
+    }
+
+    /// The connection begins to receive, with a `first` window of so many bytes and the scale `shift`, behind a SYN that told `advmss`.
+    pub(in crate::tcp) fn begin(
+        &mut self,
+        now: Instant,
+        (first, shift): (u32, Option<u8>),
+        (advmss, app_win, start): (u32, u32, SeqNum),
+        predicts: bool,
+    ) {
+        if let Some(packets) = self.packets_mut() {
+            packets.begin(now, first, shift, (advmss, app_win, start));
+            packets.predicts = predicts;
+        }
+    }
+
+    /// The window begins with so many bytes, and grows with what comes.
+    pub(in crate::tcp) fn begin_slowly(&mut self, first: u32) {
+        if let Some(payload) = self.payload_mut() {
+            payload.begin_at(first);
+        }
+    }
+
+    /// A packet came, and lies in the buffer.
+    pub(in crate::tcp) fn came(&mut self, packet: Packet) {
+        if let Some(packets) = self.packets_mut() {
+            packets.schedule(packet.truesize);
+            packets.push(packet);
+        }
+    }
+
+    /// What comes next is not what was expected.
+    pub(in crate::tcp) fn predict_no_more(&mut self) {
+        if let Some(packets) = self.packets_mut() {
+            packets.predicts = false;
+        }
+    }
+
+    /// Several acknowledgements of packets out of order wait to go as one, and their time has come.
+    pub(in crate::tcp) fn takes_compressed(&mut self, now: Instant) -> bool {
+        let Some(packets) = self.packets_mut() else { return false };
+        let due = packets.compression.waiting > 0 && packets.compression.at <= now;
+        packets.compression.waiting -= u32::from(due);
+        due
+    }
+
+    /// The application waits for so many bytes at once.
+    pub(in crate::tcp) fn make_room_for(&mut self, bytes: u32) {
+        if let Some(packets) = self.packets_mut() {
+            packets.make_room_for(bytes);
+        }
+    }
+
+    /// The window is this at most, for as long as memory is short.
+    pub(in crate::tcp) fn shrink_to(&mut self, window: u32) {
+        if let Some(payload) = self.payload_mut() {
+            payload.shrink_to(window);
+        }
+    }
+
+    /// The buffer grows to hold a window of so many bytes, if `most` lets it.
+    pub(in crate::tcp) fn raise(&mut self, window: u64, most: u32) {
+        if let Some(payload) = self.payload_mut() {
+            payload.raise(window, most);
+        }
+    }
+
+    /// A payload of so many bytes takes so much memory.
+    pub(in crate::tcp) fn measure(&mut self, payload: usize, memory: usize) {
+        if let Some(space) = self.payload_mut() {
+            space.measure(payload, memory);
+        }
+    }
+
+    /// So many bytes came in order, in segments of `mss` at most, and `waiting` ones are not read.
+    #[inline(always)]
+    pub(in crate::tcp) fn grow(&mut self, came: u32, mss: u32, waiting: u32) {
+        if let Some(payload) = self.payload_mut() {
+            payload.grow(came, mss, waiting);
+        }
+    }
+
+    /// Memory that packets take, and what is set aside for more, bytes; `None` where payload counts.
+    pub(in crate::tcp) fn charged(&self) -> Option<(u32, u32)> {
+        let packets = self.packets()?;
+        Some((packets.allocated(), packets.forward().max(0).cast_unsigned()))
+    }
+
+    /// Round trip, and most bytes that were read in one, where packets count.
+    pub(in crate::tcp) fn measured(&self) -> Option<(Option<Duration>, Option<u32>)> {
+        let packets = self.packets()?;
+        Some((packets.rounds.rtt(), Some(packets.rounds.space())))
+    }
+
+    /// What SACK reports, where packets count.
+    pub(in crate::tcp) fn blocks(&self) -> Option<&Sacks> {
+        Some(&self.packets()?.sacks)
+    }
+
+    pub(in crate::tcp) fn blocks_mut(&mut self) -> Option<&mut Sacks> {
+        Some(&mut self.packets_mut()?.sacks)
     }
 
     /// The largest window, bytes.
@@ -110,7 +221,7 @@ impl Space {
 }
 
 /// Memory the buffer may take at first, bytes, and whether the application chose it.
-pub(super) fn rcvbuf_of(config: &Config, options: &SocketOptions) -> (u32, bool) {
+pub(in crate::tcp) fn rcvbuf_of(config: &Config, options: &SocketOptions) -> (u32, bool) {
     let chosen = options.recv_buffer.map(|size| 2 * size.min(config.rmem_max).min(RECV_BUFFER_MAX));
     let lowat = options.recv_lowat.filter(|_| config.receive_accounting == ReceiveAccounting::Packets);
     let initial = config.tcp_rmem[1].max(lowat.unwrap_or(0).saturating_mul(2));

@@ -10,18 +10,18 @@ use wire::SeqNum;
 
 /// A segment has just been sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
-    pub(super) now: Instant,
-    pub(super) una: SeqNum,
-    pub(super) nxt: SeqNum,
+pub(in crate::tcp) struct Sent {
+    pub(in crate::tcp) now: Instant,
+    pub(in crate::tcp) una: SeqNum,
+    pub(in crate::tcp) nxt: SeqNum,
     /// Bytes thought to be in the network with it, and all that are not acknowledged.
-    pub(super) in_flight: u32,
-    pub(super) outstanding: u32,
+    pub(in crate::tcp) in_flight: u32,
+    pub(in crate::tcp) outstanding: u32,
     /// Congestion window, bytes.
-    pub(super) cwnd: u32,
+    pub(in crate::tcp) cwnd: u32,
     /// Slow-start threshold, bytes.
-    pub(super) ssthresh: u32,
-    pub(super) smss: u32,
+    pub(in crate::tcp) ssthresh: u32,
+    pub(in crate::tcp) smss: u32,
 }
 
 /// The round that is in flight; without one nothing is.
@@ -36,15 +36,15 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    pub(super) const NONE: Round = Round { filled: false, most: 0, until: SeqNum(0) };
+    pub(in crate::tcp) const NONE: Round = Round { filled: false, most: 0, until: SeqNum(0) };
 
     /// The next one begins with the first byte sent.
-    pub(super) fn at(seq: SeqNum) -> Round {
+    pub(in crate::tcp) fn at(seq: SeqNum) -> Round {
         Round { until: seq, ..Round::NONE }
     }
 
     /// The window is full with so much in flight, up to `nxt`.
-    pub(super) fn full(in_flight: u32, nxt: SeqNum) -> Round {
+    pub(in crate::tcp) fn full(in_flight: u32, nxt: SeqNum) -> Round {
         Round { filled: true, most: in_flight, until: nxt }
     }
 
@@ -58,7 +58,7 @@ impl Round {
     }
 
     /// Something of it was sent.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(in crate::tcp) fn has_begun(&self) -> bool {
         self.most > 0
     }
 
@@ -68,7 +68,7 @@ impl Round {
     }
 
     /// Is it the window that keeps the sender back? In slow start a window half used may grow, too: it may double in this round.
-    pub(super) fn limits(&self, cwnd: u32, ssthresh: u32) -> bool {
+    pub(in crate::tcp) fn limits(&self, cwnd: u32, ssthresh: u32) -> bool {
         self.filled || (cwnd < ssthresh && cwnd < self.most.saturating_mul(2))
     }
 }
@@ -83,38 +83,38 @@ pub(crate) struct WindowUse {
 }
 
 impl WindowUse {
-    pub(super) fn new(now: Instant) -> WindowUse {
+    pub(in crate::tcp) fn new(now: Instant) -> WindowUse {
         WindowUse { used: 0, unfilled_since: now, last_sent_at: now }
     }
 
     /// The window has decayed: it is measured anew.
-    pub(super) fn restart(&mut self, now: Instant) {
+    pub(in crate::tcp) fn restart(&mut self, now: Instant) {
         self.used = 0;
         self.unfilled_since = now;
     }
 
     /// What was sent is acknowledged: only what follows may leave the window unused.
-    pub(super) fn acknowledged(&mut self, now: Instant) {
+    pub(in crate::tcp) fn acknowledged(&mut self, now: Instant) {
         self.unfilled_since = now;
     }
 
-    pub(super) fn last_sent_at(&self) -> Instant {
+    pub(in crate::tcp) fn last_sent_at(&self) -> Instant {
         self.last_sent_at
     }
 
     /// Time since data was last sent.
-    pub(super) fn idle(&self, now: Instant) -> Duration {
+    pub(in crate::tcp) fn idle(&self, now: Instant) -> Duration {
         now.since(self.last_sent_at)
     }
 
     /// What is retransmitted does not show how the window is used.
-    pub(super) fn sent_again(&mut self, now: Instant) {
+    pub(in crate::tcp) fn sent_again(&mut self, now: Instant) {
         self.last_sent_at = now;
     }
 
     /// `round` is that in flight, unless only a FIN is. True if the window keeps the sender back.
     #[inline(always)]
-    pub(super) fn on_sent(&mut self, round: Option<&mut Round>, sent: &Sent) -> bool {
+    pub(in crate::tcp) fn on_sent(&mut self, round: Option<&mut Round>, sent: &Sent) -> bool {
         self.last_sent_at = sent.now;
         let limited = match round {
             Some(round) => {
@@ -133,12 +133,12 @@ impl WindowUse {
 
     /// Might [`take_unused`](Self::take_unused) have something? No time-out is shorter than the least, or the round trip.
     #[inline]
-    pub(super) fn may_be_unused(&self, now: Instant, rtt: &RttEstimator) -> bool {
+    pub(in crate::tcp) fn may_be_unused(&self, now: Instant, rtt: &RttEstimator) -> bool {
         now.nanos_since(self.unfilled_since) >= rtt.min_rto_nanos()
     }
 
     /// Most bytes in flight since the window was last full, once that is `rto` ns ago; the measurement starts anew.
-    pub(super) fn take_unused(&mut self, now: Instant, rto: u64) -> Option<u32> {
+    pub(in crate::tcp) fn take_unused(&mut self, now: Instant, rto: u64) -> Option<u32> {
         if now < self.unfilled_since.plus_nanos(rto) {
             return None;
         }

@@ -1,11 +1,11 @@
 //! What a write says beside its bytes, how many of them are taken, and when more may come.
 
-use super::congestion::Controller;
-use super::connection::{Connection, Context};
-use super::handshake::Handshake;
 use super::nagle::Nagle;
-use super::send_blocks::SendBlocks;
-use super::timers::Timer;
+use crate::tcp::congestion::Controller;
+use crate::tcp::connection::{Connection, Context};
+use crate::tcp::handshake::Handshake;
+use crate::tcp::send_queue::blocks::SendBlocks;
+use crate::tcp::timers::Timer;
 use crate::{Config, Events, Instant, WriteFlags};
 use bytes::Bytes;
 use wire::TCP_OPTIONS_MAX;
@@ -16,7 +16,7 @@ impl Connection {
     pub(crate) fn send_room(&self, config: &Config, goal: u32, least: Option<u32>) -> usize {
         let limit = least.map_or(self.snd.queue.limit, |least| least.min(self.snd.queue.limit));
         let lowat = self.notsent_lowat(config);
-        if config.write_by_segment {
+        if config.write_rules.are_by_segment() {
             let free = self.send_buffer_used(config) < u64::from(limit) && self.never_sent() < lowat;
             let begun = self.snd.queue.room_in_last(goal);
             return if begun == 0 && free { goal as usize } else { begun as usize };
@@ -91,7 +91,7 @@ impl Connection {
 
     #[inline(always)]
     fn takes_whole(&self, cx: &Context, len: u32) -> bool {
-        let Config { write_by_segment, app_limited_at_writes, tcp_notsent_lowat, .. } = cx.config;
+        let Config { write_rules, tcp_notsent_lowat, .. } = cx.config;
         // Whatever options there may be to tell, a segment takes so much.
         let segment = self.smss().saturating_sub(TCP_OPTIONS_MAX as u16);
         let may_go = len > 0
@@ -101,9 +101,8 @@ impl Connection {
         let is_quiet = self.snd.queue.is_vacant()
             && (self.handshake.is_none() || self.leaves_room_in_syn_ack(len))
             && !self.timers.is_set(Timer::Retransmit);
-        let as_usual = !(write_by_segment || app_limited_at_writes)
-            && tcp_notsent_lowat == u32::MAX
-            && !cx.memory.is_exhausted();
+        let as_usual =
+            !write_rules.are_by_segment() && tcp_notsent_lowat == u32::MAX && !cx.memory.is_exhausted();
         may_go && is_quiet && as_usual && self.takes_fast_paths(cx)
     }
 
@@ -119,7 +118,7 @@ impl Connection {
 
     /// A write begins, of segments that grow to `goal`.
     pub(crate) fn before_write(&mut self, config: &Config, goal: u32) {
-        if config.app_limited_at_writes && self.unsent() < u32::from(self.smss()) {
+        if config.write_rules.tell_app_limited() && self.unsent() < u32::from(self.smss()) {
             self.check_app_limited(self.pipe(), 1);
         }
         if self.snd.nagle.contains(Nagle::PUSH) && self.unsent() == 0 {
@@ -169,7 +168,7 @@ impl Connection {
 }
 
 /// Between two bursts of one write, or what is retransmitted and what is new: no more than it takes to tell them apart.
-pub(super) const SENDING_NANOS: u64 = 100;
+pub(in crate::tcp) const SENDING_NANOS: u64 = 100;
 
 /// What is sent in the middle of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

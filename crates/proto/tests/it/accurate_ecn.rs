@@ -261,17 +261,17 @@ fn every_packet_can_be_marked() {
 /// Linux looks at a marked one only.
 #[test]
 fn a_syn_that_arrives_as_something_else_ends_sending_ect() {
-    for (checks, arrived, codepoint) in [
-        (true, Ecn::NotEct, Ecn::NotEct),
-        (true, Ecn::Ce, Ecn::NotEct),
-        (false, Ecn::NotEct, Ecn::Ect0),
-        (false, Ecn::Ce, Ecn::NotEct),
+    for (accurate_ecn_rules, arrived, codepoint) in [
+        (AccurateEcnRules::Rfc, Ecn::NotEct, Ecn::NotEct),
+        (AccurateEcnRules::Rfc, Ecn::Ce, Ecn::NotEct),
+        (AccurateEcnRules::Kernel, Ecn::NotEct, Ecn::Ect0),
+        (AccurateEcnRules::Kernel, Ecn::Ce, Ecn::NotEct),
     ] {
-        let mut p = Peer::new(with_ecn(3).accurate_ecn_checks_syn_ack(checks));
+        let mut p = Peer::new(with_ecn(3).accurate_ecn_rules(accurate_ecn_rules));
         let id = p.connect(ConnectOptions::default());
         p.expect("SEWe 0");
         p.send_as(arrived, "SAe 0 ack 1 win 65535 <mss 1000>");
-        assert_eq!(p.codepoint(), codepoint, "{checks} {arrived:?}");
+        assert_eq!(p.codepoint(), codepoint, "{accurate_ecn_rules:?} {arrived:?}");
         let marks = p.marks(id);
         let mangled = codepoint == Ecn::NotEct;
         assert_eq!(marks.fail_mode, if mangled { 2 } else { 0 });
@@ -282,23 +282,25 @@ fn a_syn_that_arrives_as_something_else_ends_sending_ect() {
 /// RFC 9768 §3.2.1: packets are counted as long as they come. Linux stops when either end has closed.
 #[test]
 fn marks_are_counted_to_the_end_or_until_a_close() {
-    for (always, counted) in [(true, 2), (false, 1)] {
-        let (mut p, id) = established(with_ecn(3).accurate_ecn_counts_always(always));
+    for (accurate_ecn_rules, counted) in [(AccurateEcnRules::Rfc, 2), (AccurateEcnRules::Kernel, 1)] {
+        let (mut p, id) = established(with_ecn(3).accurate_ecn_rules(accurate_ecn_rules));
         p.send_as(Ecn::Ce, "AEe 1:11 ack 1 win 65535");
         p.expect("AWe 1 ack 11");
         p.stack.shutdown(p.now, id).unwrap();
         p.expect("FAWe 1 ack 11");
         p.send_as(Ecn::Ce, "AEe 11:21 ack 2 win 65535");
-        assert_eq!(p.marks(id).received_ce, counted, "{always}");
+        assert_eq!(p.marks(id).received_ce, counted, "{accurate_ecn_rules:?}");
     }
 }
 
 /// RFC 3168's SYN-ACK has ECE alone. One with a code of Accurate ECN answers a SYN that did not ask for that: Linux believes it.
 #[test]
 fn codes_that_nobody_asked_for() {
-    for (believed, ecn) in [(false, [false, false]), (true, [true, true])] {
+    for (accurate_ecn_rules, ecn) in
+        [(AccurateEcnRules::Rfc, [false, false]), (AccurateEcnRules::Kernel, [true, true])]
+    {
         for (answer, ecn) in ["SAW", "SAEe"].into_iter().zip(ecn) {
-            let mut p = Peer::new(with_ecn(1).accurate_ecn_unasked(believed));
+            let mut p = Peer::new(with_ecn(1).accurate_ecn_rules(accurate_ecn_rules));
             let id = p.connect(ConnectOptions::default());
             p.expect("SEW 0");
             p.send(&format!("{answer} 0 ack 1 win 65535 <mss 1000>"));

@@ -74,7 +74,7 @@ fn a_small_burst_waits_for_the_ack_that_is_due() {
 fn a_window_grows_whose_last_segment_waits_for_its_burst() {
     let mut config = set("congestion_control", "reno");
     config.set("firstbyte.initial_ssthresh", "7").unwrap();
-    config.set("firstbyte.least_bursts_wait", "1").unwrap();
+    config.set("firstbyte.burst_rules", "kernel").unwrap();
     let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
     let mut p = Peer::with(config, device);
     assert!(p.stack.set_route(p.now, "10.0.0.1/32".parse().unwrap(), "initcwnd 7".parse().unwrap()));
@@ -93,10 +93,10 @@ fn a_window_grows_whose_last_segment_waits_for_its_burst() {
 /// the window grows by leaves at once; where the least bursts wait it would wait for as long.
 #[test]
 fn on_a_slow_path_what_the_window_grows_by_leaves_at_once() {
-    let flights = |waits: &str| {
+    let flights = |rules: &str| {
         let mut config = set("congestion_control", "reno");
         config.set("firstbyte.initial_ssthresh", "7").unwrap();
-        config.set("firstbyte.least_bursts_wait", waits).unwrap();
+        config.set("firstbyte.burst_rules", rules).unwrap();
         let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
         let mut p = Peer::with(config, device);
         assert!(p.stack.set_route(p.now, "10.0.0.1/32".parse().unwrap(), "initcwnd 7".parse().unwrap()));
@@ -116,8 +116,8 @@ fn on_a_slow_path_what_the_window_grows_by_leaves_at_once() {
         };
         [(); 5].map(|()| flight_after_round())
     };
-    assert_eq!(flights("0"), [7, 8, 9, 10, 11]);
-    assert_eq!(flights("1"), [7, 7, 9, 9, 11]);
+    assert_eq!(flights("careful"), [7, 8, 9, 10, 11]);
+    assert_eq!(flights("kernel"), [7, 7, 9, 9, 11]);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn the_end_of_the_stream_does_not_wait() {
 /// Linux's `tcp_cwnd_test`, and the PSH of its `__tcp_transmit_skb`: two bursts are in flight, and the end of each is pushed.
 #[test]
 fn half_of_the_window_makes_a_burst_and_bursts_are_pushed() {
-    let habits = set("min_tso_segs", "10").half_window_bursts(true).push_bursts(true);
+    let habits = set("min_tso_segs", "10").burst_rules(BurstRules::Kernel);
     let (mut p, id) = established(habits.clone(), 100);
     p.write(id, &pattern(1, 26_000));
     assert_eq!(bursts(&mut p), [5000, 5000]);
@@ -165,9 +165,11 @@ fn half_of_the_window_makes_a_burst_and_bursts_are_pushed() {
 /// A burst of two is lost whole and is retransmitted as one; what is left of another goes alone (Linux's `tcp_xmit_retransmit_queue`).
 #[test]
 fn a_lost_burst_goes_again_as_a_burst() {
-    for (together, expected) in [(true, vec![1000, 2000]), (false, vec![1000, 1000, 1000])] {
+    for (burst_rules, expected) in
+        [(BurstRules::Kernel, vec![1000, 2000]), (BurstRules::Careful, vec![1000, 1000, 1000])]
+    {
         let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
-        let mut p = Peer::with(Config::default().resend_bursts(together), device);
+        let mut p = Peer::with(Config::default().burst_rules(burst_rules), device);
         let listener = p.listen();
         p.send("S 0 win 65535 <mss 1000,sackOK>");
         p.expect("SA 0 ack 1");

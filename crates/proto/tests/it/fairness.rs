@@ -1,8 +1,8 @@
 //! What flows get of a link they share, and one flow of a link that loses.
 
 use crate::bottleneck::{Bottleneck, Path, jain};
-use proto::Config;
 use proto::CongestionControl::{self, Bbr, Cubic, Reno, Vegas};
+use proto::{Config, NewRenoRules};
 
 const DSL: Path = Path { bits_per_second: 10_000_000, rtt_ms: 20, queue_percent: 200, loss: 0.0 };
 
@@ -167,16 +167,16 @@ fn without_sack_half_a_flight_is_repaired_by_slow_start() {
     }
 }
 
-/// Marked segment by segment or not, what a peer without SACK misses is repaired as fast: its duplicates count although its window may
-/// shrink.
+/// Where a queue drops few of a flight, what a peer without SACK misses is repaired as fast whichever partial acknowledgements restart the
+/// timer: its duplicates count although its window may shrink.
 #[test]
-fn losses_without_sack_may_be_marked() {
-    for mark_without_sack in [false, true] {
-        let config = Config::default().tcp_sack(false).mark_without_sack(mark_without_sack);
+fn losses_without_sack_are_repaired() {
+    for &newreno_rules in NewRenoRules::ALL {
+        let config = Config::default().tcp_sack(false).newreno_rules(newreno_rules);
         for algorithm in [Reno, Cubic] {
             let path = Path { queue_percent: 100, ..DSL };
             let rate = Bottleneck::with(path, &[algorithm], 1, &config).goodput(20_000)[0];
-            assert!(rate >= 9_200_000, "{algorithm:?}, {mark_without_sack}: {rate} bit/s");
+            assert!(rate >= 9_200_000, "{algorithm:?}, {newreno_rules:?}: {rate} bit/s");
         }
     }
 }

@@ -390,5 +390,6 @@ fn a_part_sent_into_a_small_window_is_sent_again_when_it_is_lost() {
     p.expect_after(800, "PA 1001:1501 ack 1");
     p.send("A 1 ack 1501 win 5000");
     p.expect("A 1501:2501 ack 1");
+    p.send("A 1 ack 2501 win 5000");
     p.expect("PA 2501:3001 ack 1");
 }

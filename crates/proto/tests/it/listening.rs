@@ -88,14 +88,14 @@ fn race(config: Config) -> (Peer, ListenerId) {
 /// SYN-ACK.
 #[test]
 fn a_race_leaves_two_half_open() {
-    for admit_waiting in [false, true] {
-        let (mut p, listener) = race(Config::default().admit_waiting(admit_waiting));
+    for &accept_overflow in AcceptOverflow::ALL {
+        let (mut p, listener) = race(Config::default().accept_overflow(accept_overflow));
         p.expect_nothing();
         assert_eq!(p.sizes(), (3, 2, 0));
         assert_eq!((drops(&p, listener).accept_queue_full, drops(&p, listener).reset), (2, 0));
         let id = p.accept(listener);
         assert_eq!(p.stack.info(id).unwrap().peer.port(), 40_000);
-        if admit_waiting {
+        if accept_overflow == AcceptOverflow::Admit {
             assert_eq!(p.sizes(), (4, 1, 0));
             for (number, half_open) in [(1, 0), (2, 0), (3, 0), (4, 0)] {
                 let id = p.accept(listener);

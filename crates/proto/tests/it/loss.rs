@@ -233,19 +233,19 @@ fn three_duplicates_mean_a_loss() {
     p.expect_nothing();
     // What limited transmit sent does not count as in flight (RFC 5681 §3.2 step 2).
     let info = p.stack.info(id).unwrap();
-    assert_eq!((info.cwnd, info.ssthresh), (5000, 5000));
-    // Each further duplicate is a segment that has left the network (RFC 5681 §3.2 step 4).
-    for _ in 0..4 {
+    assert_eq!((info.cwnd, info.ssthresh), (9000, 5000), "the window is on its way there");
+    // Each further duplicate is a segment that has left the network (RFC 5681 §3.2 step 4); every second lets one go (RFC 6937).
+    for sent in ["A 12001:13001 ack 1", "A 13001:14001 ack 1"] {
         p.send("A 1 ack 1");
         p.expect_nothing();
+        p.send("A 1 ack 1");
+        p.expect(sent);
+        p.expect_nothing();
     }
-    p.send("A 1 ack 1");
-    p.expect("A 12001:13001 ack 1");
-    p.expect_nothing();
-    // A full acknowledgement ends it with cwnd = ssthresh.
-    p.send("A 1 ack 13001");
-    assert_eq!(p.sent_now().len(), 5);
-    assert_eq!(p.stack.info(id).unwrap().cwnd, 5000);
+    // A full acknowledgement ends it with cwnd = ssthresh, and counts as any other: for more than a window of new data a segment more.
+    p.send("A 1 ack 14001");
+    assert_eq!(p.sent_now().len(), 6);
+    assert_eq!(p.stack.info(id).unwrap().cwnd, 6000);
     let counters = p.stack.counters();
     assert_eq!((counters.timeouts, counters.reno_recovery, counters.fast_retrans), (0, 1, 1));
 }

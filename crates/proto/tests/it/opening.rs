@@ -506,7 +506,8 @@ fn of_an_odd_range_by_parity_one_port_is_left_over() {
     assert_eq!(order(5, 2)[..4], [2, 4, 3, 1]);
     assert_eq!(order(5, 3)[..4], [3, 1, 2, 4]);
     assert_eq!((order(1, 0), order(1, 1)), (vec![0], vec![0]));
-    let mut p = Peer::new(Config::default().port_low(50_000).port_high(50_004).ports_by_parity(true));
+    let mut p =
+        Peer::new(Config::default().port_low(50_000).port_high(50_004).port_choice(PortChoice::Parity));
     let mut open = || {
         let id = p.stack.connect(p.now, p.remote, ConnectOptions::default())?;
         Ok(p.stack.info(id).unwrap().local.port())

@@ -84,11 +84,13 @@ fn bursts_are_of_two_segments() {
 #[test]
 fn in_congestion_avoidance_it_leaves_at_six_fifths() {
     let (mut p, id) = twelve_segments(pacing(), None);
-    p.expect("A 10001:11001 ack 1");
+    assert_eq!(departures(&mut p).len(), 12);
     for _ in 0..3 {
         p.send("A 1 ack 10001 win 65535");
     }
-    p.expect_nothing();
+    p.expect_only_data();
+    p.skip(100);
+    p.send("A 1 ack 22001 win 65535");
     let info = p.stack.info(id).unwrap();
     let window = u64::from(info.cwnd.max(info.flight_size));
     assert!(info.cwnd >= info.ssthresh / 2);

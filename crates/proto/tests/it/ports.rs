@@ -50,7 +50,7 @@ fn above(config: &Config, from: u16, to: u16) -> u32 {
 #[test]
 fn who_watches_300_destinations_cannot_count_connections_to_another() {
     for config in both_profiles() {
-        let unit = if config.ports_by_parity { 2 } else { 1 };
+        let unit = if config.port_choice == PortChoice::Parity { 2 } else { 1 };
         let mut sums = Vec::new();
         for elsewhere in [0, 10] {
             let mut host = Host::new(3, config.clone());

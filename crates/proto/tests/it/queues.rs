@@ -56,7 +56,7 @@ fn the_accept_queue_holds_one_more_than_the_backlog() {
 /// The final ACK finds the queue full: the request stays, and the answer to the repeated SYN-ACK opens it later.
 #[test]
 fn a_request_waits_while_the_accept_queue_is_full() {
-    let mut p = Peer::new(Config::default().admit_waiting(false));
+    let mut p = Peer::new(Config::default().accept_overflow(AcceptOverflow::Forget));
     let listener = p.listen_with(ListenOptions { backlog: 2, ..Default::default() });
     // Two half-open ones, then the queue fills behind their backs.
     for number in [0, 1] {

@@ -49,10 +49,11 @@ fn what_sack_reports_puts_off_the_time_out() {
 /// data sets the timer of a probe again that comes with the time-out of the first segment, and finds one unanswered.
 #[test]
 fn new_data_may_set_the_timer_of_a_probe_again() {
-    for (new_data_sets_probe, wait) in
-        [(false, Duration::from_millis(252)), (true, Duration::from_nanos(50_000_001))]
-    {
-        let config = Config::default().new_data_sets_probe(new_data_sets_probe).probe_by_oldest(true);
+    for (probe_rules, wait) in [
+        (ProbeRules::Rfc, Duration::from_millis(252)),
+        (ProbeRules::Kernel, Duration::from_nanos(50_000_001)),
+    ] {
+        let config = Config::default().probe_rules(probe_rules);
         let (mut p, id) = established_with(config);
         p.write(id, &pattern(1, 2000));
         p.expect_range(1..2001);
@@ -70,11 +71,11 @@ fn new_data_may_set_the_timer_of_a_probe_again() {
 /// unless that data has set the timer of a probe instead, which comes with the time-out of the first segment, and takes new data.
 #[test]
 fn while_the_window_shrinks_a_probe_may_go_instead() {
-    for new_data_sets_probe in [false, true] {
+    for &probe_rules in ProbeRules::ALL {
         let config = Config::default()
-            .new_data_sets_probe(new_data_sets_probe)
+            .probe_rules(probe_rules)
             .tcp_ecn(1)
-            .ecn_prr(true)
+            .reduction_rules(ReductionRules::Kernel)
             .tcp_congestion_control(CongestionControl::Reno);
         let mut p = Peer::new(config);
         let listener = p.listen();
@@ -89,8 +90,8 @@ fn while_the_window_shrinks_a_probe_may_go_instead() {
         p.send("EA 1 ack 1 <sack 1001:2001>");
         p.expect("WA 10001:11001 ack 1");
         p.skip(25);
-        assert_eq!(p.stack.counters().sack_recovery, u64::from(!new_data_sets_probe));
-        if new_data_sets_probe {
+        assert_eq!(p.stack.counters().sack_recovery, u64::from(probe_rules == ProbeRules::Rfc));
+        if probe_rules == ProbeRules::Kernel {
             p.expect_after(125, "A 11001:12001 ack 1");
         }
     }

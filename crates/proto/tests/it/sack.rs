@@ -533,15 +533,15 @@ fn a_peer_that_reports_single_bytes_costs_little() {
 /// path is held to reorder, and the hole behind it is waited for a quarter of the least round trip more.
 #[test]
 fn a_packet_acknowledged_in_parts_may_count_as_reordered() {
-    for (partial_ack_reorders, wait) in [(false, 0), (true, 25)] {
-        let (mut p, id) = established_with(Config::default().partial_ack_reorders(partial_ack_reorders));
+    for (loss_rules, wait) in [(LossRules::Rfc, 0), (LossRules::Kernel, 25)] {
+        let (mut p, id) = established_with(Config::default().loss_rules(loss_rules));
         p.write(id, &pattern(1, 10_000));
         assert_eq!(p.sent_now().len(), 10);
         p.now = p.now + Duration::from_millis(100);
         p.send("A 1 ack 501");
         assert_eq!(p.stack.counters().sack_reorder, 0);
         p.send("A 1 ack 1001");
-        assert_eq!(p.stack.counters().sack_reorder, u64::from(partial_ack_reorders));
+        assert_eq!(p.stack.counters().sack_reorder, u64::from(loss_rules == LossRules::Kernel));
         p.send("A 1 ack 1001 <sack 2001:5001>");
         p.expect_after(wait, "A 1001:2001 ack 1");
     }

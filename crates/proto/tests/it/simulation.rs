@@ -133,7 +133,7 @@ fn config(random: &mut Random) -> Config {
     config.tcp_fastopen = 3;
     config.tcp_timestamps = random.chance(80).into();
     config.tcp_sack = random.chance(75);
-    config.mark_without_sack ^= random.chance(20);
+    config.newreno_rules = random.pick(NewRenoRules::ALL);
     config.tcp_retrans_collapse = random.chance(80);
     config.pacing = random.chance(30);
     config.tcp_ecn = random.below(3) as u32;

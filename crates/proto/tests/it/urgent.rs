@@ -60,7 +60,7 @@ fn what_goes_again_before_the_end_of_urgent_bytes_is_no_burst() {
 #[test]
 fn urgent_bytes_stay_within_the_window() {
     let device = Capabilities { gso_max_size: 65_536, tx_checksum: true, ..ethernet() };
-    let mut p = Peer::with(Config::default().write_by_segment(true), device);
+    let mut p = Peer::with(Config::default().write_rules(WriteRules::BySegment), device);
     let listener = p.listen();
     p.send("S 0 win 600 <mss 1000>");
     p.expect("SA 0 ack 1");

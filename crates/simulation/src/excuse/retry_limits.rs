@@ -88,7 +88,7 @@ pub(super) fn is_data_given_up(facts: &Facts<'_>, side: usize) -> bool {
     // Out of memory it takes its window back (Linux's `ICSK_ACK_NOMEM`): what the peer has sent lies beyond it, and with it the numbers of every
     // acknowledgement.
     let deaf = has_no_room(end.counters) && account.sent_since_progress >= retries;
-    let unheard = end.configs.iter().any(|config| config.resend_into_closed_window)
+    let unheard = end.configs.iter().any(|config| config.peer_window_rules == proto::PeerWindowRules::Kernel)
         && account.silence(*at) + late >= 2 * end.rto_max();
     account.progress_at.is_some() && (probed || stuck || deaf || unheard)
 }

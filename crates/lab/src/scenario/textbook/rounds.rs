@@ -43,8 +43,8 @@ pub struct Round {
 }
 
 impl Round {
-    /// The window is not what may be in flight: each duplicate ACK has added a segment.
-    pub fn is_inflated(&self) -> bool {
+    /// The window is on its way to the threshold: it follows what duplicate ACKs tell to have arrived (RFC 6937).
+    pub fn is_recovering(&self) -> bool {
         self.cause == Cause::Duplicates && self.ssthresh.is_some_and(|ssthresh| self.window > ssthresh)
     }
 
@@ -55,7 +55,7 @@ impl Round {
             Round { cause: Cause::Progress, .. } => "",
             Round { cause: Cause::Timeout, .. } => "time-out: the first missing segment again",
             Round { cause: Cause::GoBack, .. } => "the next missing segments again",
-            Round { .. } if self.is_inflated() => "duplicate ACKs inflate it; the missing segment again",
+            Round { .. } if self.is_recovering() => "duplicate ACKs: it shrinks step by step; the missing segment again",
             Round { .. } => "duplicate ACKs: the missing segment again",
         }
     }

@@ -39,7 +39,7 @@ fn rounds_are_what_was_sent() {
     let lost: Vec<usize> = results.rounds.iter().map(|round| round.lost).filter(|lost| *lost > 0).collect();
     assert_eq!(lost, [24, 1]);
     let repair =
-        results.rounds.iter().find(|round| round.is_inflated()).expect("the second loss is repaired");
+        results.rounds.iter().find(|round| round.is_recovering()).expect("the second loss is repaired");
     assert_eq!((repair.again, repair.ssthresh), (1, Some(8.0)));
 }
 

@@ -304,18 +304,20 @@ fn configs() -> Vec<Config> {
         Config { tcp_rmem: [4096, 6000, 8000], ..ours() },
         Config { tcp_congestion_control: CongestionControl::Bbr, pacing: true, ..ours() },
         Config { tcp_congestion_control: CongestionControl::Reno, acks_use_window: true, ..ours() },
-        Config { tcp_congestion_control: CongestionControl::Vegas, peer_window_shrinks: false, ..ours() },
-        Config { cubic_by_segments: true, count_segments: true, ..ours() },
-        Config { tcp_wmem: [4096, 9_000, 20_000], app_limited_at_writes: true, ..ours() },
+        Config {
+            tcp_congestion_control: CongestionControl::Vegas,
+            reduction_rules: crate::ReductionRules::Kernel,
+            ..ours()
+        },
+        Config { window_unit: crate::WindowUnit::Segments, ..ours() },
+        Config { tcp_wmem: [4096, 9_000, 20_000], write_rules: crate::WriteRules::BySegment, ..ours() },
         Config { rtt_of_first: true, rtt_variation: crate::RttVariation::Windowed, ..ours() },
         Config {
-            new_data_sets_probe: true,
-            probe_by_oldest: true,
-            rack_always: true,
-            partial_ack_reorders: true,
-            write_by_segment: true,
+            probe_rules: crate::ProbeRules::Kernel,
+            loss_rules: crate::LossRules::Kernel,
+            write_rules: crate::WriteRules::BySegment,
             sndbuf_overhead: 832,
-            fill_small_windows: true,
+            peer_window_rules: crate::PeerWindowRules::Kernel,
             paws_slack: 1,
             ..ours()
         },
@@ -353,7 +355,7 @@ fn nobody_can_tell_which_way_an_end_came() {
 fn expects_none(config: &Config) -> bool {
     config.receive_accounting == crate::ReceiveAccounting::Packets
         || matches!(config.tcp_ecn, 1 | 3)
-        || config.count_segments
-        || config.fill_small_windows
+        || config.window_unit == crate::WindowUnit::Segments
+        || config.peer_window_rules == crate::PeerWindowRules::Kernel
         || !config.tcp_sack
 }

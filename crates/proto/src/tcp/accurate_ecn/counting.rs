@@ -53,7 +53,7 @@ impl Connection {
     /// An acceptable segment has come.
     pub(super) fn count_arrived(&mut self, cx: &Context, segment: &Segment) {
         let synchronized = self.state == State::Established && self.handshake.is_none();
-        if !synchronized && !cx.config.accurate_ecn_counts_always {
+        if !synchronized && !cx.config.accurate_ecn_rules.counts_always() {
             return;
         }
         let len = segment.payload.len();

@@ -85,7 +85,7 @@ impl Connection {
             return;
         }
         let (option, code) = (segment.header.options.accurate_ecn, Ace::of(segment.header.flags));
-        let always = cx.config.accurate_ecn_checks_syn_ack && code.0 != 0b101;
+        let always = cx.config.accurate_ecn_rules.checks_syn_ack() && code.0 != 0b101;
         let marks = self.count_marks(cx.now, Ecn::NotEct, 0);
         if option.is_some() {
             marks.see_option(option.as_ref());

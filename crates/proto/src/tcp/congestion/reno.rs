@@ -1,6 +1,6 @@
 //! Reno: slow start and congestion avoidance (RFC 5681 §3.1), counting bytes (RFC 3465).
 //!
-//! Where every segment counts as a whole one (`count_segments`), windows and thresholds are whole segments, too, and what slow start has no use
+//! Where every segment counts as a whole one (`window_unit`), windows and thresholds are whole segments, too, and what slow start has no use
 //! for counts towards the next increase (Linux's `tcp_reno_cong_avoid`).
 
 use super::{Acked, Controller, Idle, Lost, Start, Unused};
@@ -18,7 +18,12 @@ pub(crate) struct Reno {
 
 impl Reno {
     pub(crate) fn new(start: &Start) -> Reno {
-        Reno { cwnd: start.initial_window, ssthresh: start.ssthresh, bytes_acked: 0, whole: start.whole }
+        Reno {
+            cwnd: start.initial_window,
+            ssthresh: start.ssthresh,
+            bytes_acked: 0,
+            whole: start.by_segments,
+        }
     }
 
     /// For an algorithm that has decided otherwise.
@@ -148,7 +153,7 @@ mod tests {
     /// Eleven segments are halved to five; of the two that are acknowledged at four, one is left over, and at five four more are asked for.
     #[test]
     fn whole_segments_spill_over_from_slow_start() {
-        let mut reno = Reno::new(&Start { whole: true, ..start(11 * MSS, u32::MAX) });
+        let mut reno = Reno::new(&Start { by_segments: true, ..start(11 * MSS, u32::MAX) });
         reno.on_loss(&Lost { in_flight: 11 * MSS, smss: MSS, timeout: true, left: 0, again: false });
         assert_eq!((reno.cwnd(), reno.ssthresh()), (MSS, 5 * MSS));
         let mut windows = Vec::new();

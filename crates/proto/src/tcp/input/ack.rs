@@ -7,7 +7,7 @@ use crate::tcp::ecn::EcnMode;
 use crate::tcp::handshake::{Handshake, PassiveOpen};
 use crate::tcp::nagle::Nagle;
 use crate::tcp::receiver::AckOwed;
-use crate::tcp::recovery::{Arrived, Purpose, Verdict};
+use crate::tcp::recovery::{Arrived, Purpose};
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
 use crate::time::nanos;
@@ -77,10 +77,10 @@ impl Connection {
             }
         } else {
             // Where a window may shrink, the same one is told again and again.
-            let told = if cx.config.peer_window_shrinks { window_changed } else { window_updated };
-            match self.marks_losses(cx) && !self.agreed.sack {
-                true => self.read_reporting_ack(cx, segment, told),
-                false => self.read_ack(cx, segment, (told, window_changed)),
+            let told = if cx.config.peer_window_rules.may_shrink() { window_changed } else { window_updated };
+            match self.agreed.sack {
+                true => self.read_ack(cx, segment, told),
+                false => self.read_reporting_ack(cx, segment, told),
             }
         }
         self.segments_delivered(cx);
@@ -116,11 +116,11 @@ impl Connection {
             && header.options.sack.is_empty()
     }
 
-    /// An ACK of a peer without SACK, or that tells of disorder, or that comes while there is some.
+    /// An ACK of a peer with SACK that tells of disorder, or that comes while there is some.
     #[inline(never)]
-    fn read_ack(&mut self, cx: &mut Context, segment: &Segment, (told, window_changed): (bool, bool)) {
+    fn read_ack(&mut self, cx: &mut Context, segment: &Segment, told: bool) {
         let (ack, prior_una) = (segment.header.ack, self.snd.una);
-        let was_recovering = self.recovery.is_recovering(prior_una);
+        let was_recovering = self.recovery.is_recovering();
         let mut arrived = self.read_sack(cx, segment, told);
         let mut acked = None;
         if let Some((_, sent_at)) = arrived.as_ref().and_then(|arrived| arrived.sacked_sent_at)
@@ -129,12 +129,7 @@ impl Connection {
             self.hear_round_trip(cx, cx.now.nanos_since(sent_at));
         }
         if ack.after(prior_una) {
-            if !self.agreed.sack {
-                self.undo_without_sack(cx, segment);
-            }
             acked = Some(self.acknowledge_amid_trouble(cx, segment, arrived.as_mut()));
-        } else if !self.agreed.sack && self.is_duplicate_ack(segment, window_changed) {
-            self.on_duplicate_ack(cx);
         } else {
             self.probes_answered(&cx.config);
         }
@@ -142,13 +137,11 @@ impl Connection {
             // The acknowledgement that ends a recovery, or shows it to be spurious, lets the window grow like any other.
             self.recover(cx, &arrived);
             acked = acked.or_else(|| Some(self.reported(cx, &arrived)));
-        } else if self.snd.una.after(prior_una) && !self.agreed.sack {
-            self.try_forward(cx);
         }
         if let Some(acked) = acked {
             self.grow(cx, acked);
         }
-        if was_recovering && !self.recovery.is_recovering(self.snd.una) {
+        if was_recovering && !self.recovery.is_recovering() {
             self.congestion.on_recovered();
         }
         self.note_end_of_loss(cx.now);
@@ -213,7 +206,7 @@ impl Connection {
         self.moments.establish(cx.now);
         self.early_confirmed = true;
         self.set_send_window(segment);
-        if cx.config.crossed_syn_scales && passive.crossed.is_some() && segment.has(Flags::SYN) {
+        if cx.config.crossed_syns.scales() && passive.crossed.is_some() && segment.has(Flags::SYN) {
             self.snd.wnd <<= self.agreed.snd_wscale.unwrap_or(0);
         }
         self.transition(Transition::SynAcked);
@@ -322,7 +315,7 @@ impl Connection {
         self.acknowledge(cx, (segment.header.ack, segment.header.options.timestamps), arrived)
     }
 
-    /// What was told. The window does not grow by it while duplicates from a peer without SACK are answered.
+    /// What was told.
     ///
     /// Inlined, so that what follows from `arrived` costs nothing where there is none.
     #[inline(always)]
@@ -367,7 +360,7 @@ impl Connection {
         let delivered = match told {
             Some(told) if self.agreed.sack => told,
             Some(_) => self.reported_is_acknowledged(cx, weight),
-            None => self.recovery.not_reported(weight, smss),
+            None => weight,
         };
         self.bytes_acked += u64::from(acked);
         if self.timeouts > 0 {
@@ -396,8 +389,6 @@ impl Connection {
                 }
             }
         }
-        let answers =
-            self.recovery.board().is_none() && self.recovery.on_progress(ack, weight, smss) != Verdict::Open;
         if let Some(rtt) = rtt {
             self.hear_round_trip(cx, rtt);
         }
@@ -405,7 +396,7 @@ impl Connection {
         if self.snd.flight_size() == 0 {
             self.timers.stop(Timer::Retransmit);
             self.snd.weigh();
-        } else if self.recovery.restarts_timer() && (weight > 0 || acked == 0)
+        } else if self.recovery.restarts_timer(&cx.config) && (weight > 0 || acked == 0)
             || !self.timers.is_set(Timer::Retransmit)
         {
             match told {
@@ -426,7 +417,7 @@ impl Connection {
             self.judge_mtu_probe(cx, ack);
         }
         // A FIN alone is no data.
-        Newly { delivered, rtt, grows: !answers && (acked > 0 || delivered > 0) }
+        Newly { delivered, rtt, grows: acked > 0 || delivered > 0 }
     }
 
     /// SND.UNA is behind our FIN.
@@ -458,7 +449,7 @@ impl Connection {
     #[inline(always)]
     pub(super) fn updates_window(&self, config: &Config, (seq, ack): (SeqNum, SeqNum), offered: u32) -> bool {
         let repeats = self.snd.wl1 == seq && self.snd.wl2.before_or_eq(ack);
-        let counts = || config.peer_window_shrinks || offered > self.snd.wnd || offered == 0;
+        let counts = || config.peer_window_rules.may_shrink() || offered > self.snd.wnd || offered == 0;
         self.snd.wl1.before(seq) || ack.after(self.snd.una) || repeats && counts()
     }
 

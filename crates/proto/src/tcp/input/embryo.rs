@@ -1,4 +1,4 @@
-//! A Fast Open child whose SYN-ACK is not acknowledged, where it is held for a half-open request (`fast_open_child_as_request`; Linux's
+//! A Fast Open child whose SYN-ACK is not acknowledged, where it is held for a half-open request (`half_open_rules`; Linux's
 //! `tcp_check_req`): what does not complete the handshake is judged by the numbers of the SYN alone, and does not harm it.
 
 use super::{Reply, Segment, Stop};
@@ -14,7 +14,7 @@ impl Connection {
     pub(super) fn is_embryo(&self, cx: &Context) -> bool {
         let fast_open =
             || matches!(self.handshake.as_deref(), Some(Handshake::Passive(passive)) if passive.fast_open);
-        self.handshake.is_some() && cx.config.fast_open_child_as_request && fast_open()
+        self.handshake.is_some() && cx.config.half_open_rules.child_is_request() && fast_open()
     }
 
     /// Lets through what may complete the handshake.

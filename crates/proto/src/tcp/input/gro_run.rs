@@ -6,7 +6,6 @@ use crate::tcp::ack_delay::Came;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::payload::Payload;
 use crate::tcp::receiver::AckOwed;
-use crate::tcp::window_space::Space;
 use crate::{AckHabit, Events};
 use core::ops::Range;
 use core::time::Duration;
@@ -47,7 +46,7 @@ impl Connection {
         let goes_on = synchronized
             && !self.orphan
             && !self.agreed.ecn.is_accurate()
-            && matches!(self.rcv.space, Space::Payload(_))
+            && self.rcv.space.counts_payload()
             && self.rcv.in_order()
             && !self.rcv.refuses
             && self.recovery.is_idle()

@@ -42,7 +42,7 @@ impl Connection {
         let mut arrived = board.arrival(
             (cx.now, echo, min_rtt),
             (span.0, span.1, in_flight),
-            (smss, cx.config.rack_rtt_of_last),
+            (smss, cx.config.loss_rules.rtt_of_last()),
         );
         let reported = dsack(&options.sack, segment.header.ack);
         let blocks_of_missing = &options.sack[usize::from(reported.is_some())..];
@@ -78,7 +78,7 @@ impl Connection {
                 () if known => self.snd.queue.repeated_within(part),
                 () => 0,
             };
-            if cx.config.dsack_delivers {
+            if cx.config.loss_rules.dsack_delivers() {
                 let delivered = part.1.since(part.0).div_ceil(smss.max(1)) * smss;
                 arrived.delivered += delivered;
                 self.snd.queue.delivered_besides(cx.now, delivered);
@@ -134,7 +134,7 @@ impl Connection {
             return;
         }
         (board.new_data_first, board.refused) = (false, false);
-        if progress && cx.config.undo_needs_quiet && self.was_late(cx, arrived) {
+        if progress && cx.config.loss_rules.undo_needs_quiet() && self.was_late(cx, arrived) {
             // It is not undone yet, but nothing more is held to be lost or is retransmitted.
             self.reduce_window(arrived.delivered, true);
             return self.recovery.forget();
@@ -159,7 +159,7 @@ impl Connection {
         }
         self.judge_probe(cx, arrived, progress);
         let advanced = self.recovery.board_mut().is_some_and(|board| board.take_advanced());
-        let look = advanced || !cx.config.rack_rtt_of_last;
+        let look = advanced || !cx.config.loss_rules.rtt_of_last();
         let more_lost = self.find_losses(cx, arrived.prior_pipe, look);
         let nothing_sent = arrived.snd_una == self.snd.max;
         if !(arrived.overtaken && repairs || nothing_sent) {
@@ -171,10 +171,10 @@ impl Connection {
     }
 
     /// A packet from `rest` on is acknowledged whose beginning had been before: it lies behind what was acknowledged by then, and so is
-    /// taken for one that came late (`partial_ack_reorders`, Linux's `tcp_clean_rtx_queue`).
+    /// taken for one that came late (`loss_rules`, Linux's `tcp_clean_rtx_queue`).
     #[cold]
     pub(super) fn rest_arrived(&mut self, cx: &mut Context, rest: SeqNum, arrived: Option<&mut Arrived>) {
-        if !cx.config.partial_ack_reorders || !self.agreed.sack {
+        if !cx.config.loss_rules.partial_ack_reorders() || !self.agreed.sack {
             return;
         }
         let Some(arrived) = arrived else {
@@ -309,7 +309,7 @@ impl Connection {
             min_rtt: self.rtt.min_rtt().unwrap_or_default(),
             srtt: self.rtt.srtt().unwrap_or_default(),
             smss: u32::from(self.smss()),
-            flags: cx.config.tcp_recovery | if cx.config.rack_always { RACK } else { 0 },
+            flags: cx.config.tcp_recovery | if cx.config.loss_rules.rack_always() { RACK } else { 0 },
         }
     }
 
@@ -328,7 +328,7 @@ impl Connection {
         let has_fin = board.has_fin();
         // What went for the first time in a recovery that is over, and is lost, is another loss (RFC 5681 §4.3).
         let goes_on = board.repairs()
-            && !(board.phase == Phase::Loss && lost_again > 0 && cx.config.lost_again_recovers);
+            && !(board.phase == Phase::Loss && lost_again > 0 && cx.config.loss_rules.lost_again_recovers());
         if (more || board.any_lost()) && !goes_on {
             let reducing = board.shrinks();
             if reducing || !self.repairs_lost_probe(cx) {
@@ -396,9 +396,9 @@ impl Connection {
         }
     }
 
-    /// What a reduction starts from (`reduce_from_cwnd`), where `in_flight` is in the network.
+    /// What a reduction starts from (`reduction_rules`), where `in_flight` is in the network.
     pub(in crate::tcp) fn reduction_base(&self, cx: &Context, in_flight: u32) -> u32 {
-        if cx.config.reduce_from_cwnd { self.reported_cwnd() } else { in_flight }
+        if cx.config.reduction_rules.start_at_cwnd() { self.reported_cwnd() } else { in_flight }
     }
 
     /// Congestion was echoed by an ACK that told of `delivered` bytes, and perhaps made progress: the window shrinks from now on.
@@ -413,7 +413,7 @@ impl Connection {
     /// own that does not arise in one; a lost probe is none (as in Linux).
     pub(super) fn recovery_begins(&mut self, cx: &Context, lost: &Lost) {
         self.congestion.on_recovery();
-        if cx.config.ecn_prr || !self.ecn.is_reduced_for(self.snd.una) {
+        if cx.config.reduction_rules.ecn_by_prr() || !self.ecn.is_reduced_for(self.snd.una) {
             self.congestion.on_loss(lost);
             self.ecn.on_reduction(self.snd.max);
         }
@@ -455,13 +455,6 @@ impl Connection {
 
     /// Whatever is in flight is held to be lost, and is retransmitted.
     pub(crate) fn lose_everything(&mut self, cx: &mut Context) {
-        if !self.marks_losses(cx) {
-            let span = (self.snd.una, self.snd.max);
-            self.recovery.on_timeout(span, None, false, || cx.first_reordering(&self.tuple));
-            let lost = self.snd.queue.sent_in(self.snd.una, self.snd.nxt);
-            self.segments_lost(lost);
-            return self.snd.rewind();
-        }
         let lost = self.mark_lost(cx, None);
         self.segments_lost(lost);
     }
@@ -492,7 +485,7 @@ impl Connection {
         self.recovery.pipe(self.in_flight())
     }
 
-    /// FlightSize as the congestion window counts it: bytes, or whole segments' (`count_segments`).
+    /// FlightSize as the congestion window counts it: bytes, or whole segments' (`window_unit`).
     pub(crate) fn in_flight(&self) -> u32 {
         let flight_size = self.snd.flight_size();
         if self.counts_segments() { self.weight_of(flight_size) } else { flight_size }
@@ -511,7 +504,7 @@ impl Connection {
         if self.counts_segments() { self.smss().into() } else { 1 }
     }
 
-    /// `count_segments`, as it was when the connection began.
+    /// `window_unit`, as it was when the connection began.
     #[inline]
     pub(in crate::tcp) fn counts_segments(&self) -> bool {
         self.snd.nagle.contains(Nagle::COUNTS_SEGMENTS)
@@ -524,7 +517,7 @@ impl Connection {
             || cx.config.tcp_early_retrans < TLP
             || in_flight == 0
             || self.timeouts > 0
-            || !self.recovery.may_probe(cx.config.new_data_sets_probe)
+            || !self.recovery.may_probe(cx.config.probe_rules.new_data_sets_probe())
         {
             return false;
         }
@@ -533,11 +526,11 @@ impl Connection {
         let lone = in_flight <= u32::from(self.smss()) && self.snd.queue.is_lone(self.snd.nxt) && !lone_fin;
         let rto = self.rtt.rto_nanos();
         let mut at = cx.now.plus_nanos(probe_timeout(&self.rtt, rto, lone));
-        if (self.purpose == Purpose::Probe || new_data && cx.config.new_data_sets_probe)
+        if (self.purpose == Purpose::Probe || new_data && cx.config.probe_rules.new_data_sets_probe())
             && let Some(oldest) = self.snd.queue.oldest_sent_at()
         {
             let timeout = oldest.plus_nanos(rto);
-            at = at.min(match cx.config.probe_by_oldest {
+            at = at.min(match cx.config.probe_rules.counts_from_oldest() {
                 false => timeout.max(self.timers.deadline(Timer::Retransmit)),
                 true if timeout > cx.now => timeout,
                 true => NEVER,

@@ -1,17 +1,22 @@
-//! What an ACK tells a sender that marks its losses although the peer has no SACK (`mark_without_sack`): Linux's `tcp_fastretrans_alert`
-//! in the words of `recovery`. Elsewhere such a peer is `duplicate`'s.
+//! What an ACK tells a sender whose peer has no SACK: duplicates, progress, and whether a recovery was spurious (RFC 6582, RFC 5682; Linux's
+//! `tcp_fastretrans_alert` in the words of `recovery`).
 
 use super::Segment;
 use crate::tcp::congestion::Controller;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::recovery::{Arrived, Phase, Timeout};
 use crate::tcp::special::Counts;
+use wire::Flags;
 
 impl Connection {
-    /// Losses are marked segment by segment, and the window shrinks by proportional rate reduction.
-    #[inline]
-    pub(crate) fn marks_losses(&self, cx: &Context) -> bool {
-        self.agreed.sack || cx.config.mark_without_sack
+    /// RFC 5681 §2's five conditions.
+    fn is_duplicate_ack(&self, segment: &Segment, window_changed: bool) -> bool {
+        self.snd.flight_size() > 0
+            && segment.payload.is_empty()
+            && !segment.has(Flags::SYN)
+            && !segment.has(Flags::FIN)
+            && segment.header.ack == self.snd.una
+            && !window_changed
     }
 
     /// Any ACK of such a peer. `window_updated`: it is new enough to set the window.
@@ -26,28 +31,41 @@ impl Connection {
             let acked = self.acknowledge_amid_trouble(cx, segment, None);
             return self.grow(cx, acked);
         }
-        let was_recovering = self.recovery.is_recovering(prior_una);
+        let was_recovering = self.recovery.is_recovering();
         let echo = segment.header.options.timestamps.filter(|_| self.agreed.timestamps);
         let echo = echo.map(|timestamps| timestamps.tsecr.wrapping_sub(self.ts_offset));
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
         let (in_flight, span, smss) = (self.in_flight(), self.snd.span(), u32::from(self.smss()));
         let board = self.recovery.make_board((prior_una, false), || cx.first_reordering(&self.tuple));
         (board.new_data_first, board.refused) = (false, false);
+        if progress {
+            board.count_partial(segment.header.ack);
+        }
         let mut arrived = board.arrival((cx.now, echo, min_rtt), (span.0, span.1, in_flight), (smss, false));
         let acked = progress.then(|| self.acknowledge_amid_trouble(cx, segment, Some(&mut arrived)));
         let lost_more = self.judge_reports(cx, &mut arrived, duplicate);
         if let Some(acked) = acked {
             self.reduce_window(acked.delivered, !lost_more);
+            if lost_more && cx.config.newreno_rules.resend_at_once() {
+                self.let_head_go();
+            }
             self.grow(cx, acked);
         } else {
             self.reduce_window(arrived.delivered, false);
         }
         self.recovery.forget();
-        if was_recovering && !self.recovery.is_recovering(self.snd.una) {
+        if was_recovering && !self.recovery.is_recovering() {
             self.congestion.on_recovered();
         }
         self.note_end_of_loss(cx.now);
         self.note_window_rate(self.window_rate_now(&cx.config));
+    }
+
+    fn let_head_go(&mut self) {
+        let (in_flight, smss) = (self.in_flight(), u32::from(self.smss()));
+        if let Some(board) = self.recovery.board_mut().filter(|board| board.shrinks()) {
+            board.let_head_go(in_flight, smss);
+        }
     }
 
     /// Of `acked` bytes, what duplicates had not told of before.
@@ -92,6 +110,9 @@ impl Connection {
             if delayed {
                 cx.counters.full_undo += 1;
                 self.take_back(false);
+                if cx.config.newreno_rules.end_what_was_spurious() {
+                    return self.was_all_late(cx, arrived);
+                }
             }
         }
         let Some(board) = self.recovery.board_mut() else { return false };
@@ -128,6 +149,18 @@ impl Connection {
             }
         }
         self.find_reported_loss(cx, arrived, progress)
+    }
+
+    /// Everything is acknowledged from before a recovery that was spurious: what seemed lost came late. False: nothing more is lost.
+    fn was_all_late(&mut self, cx: &mut Context, arrived: &Arrived) -> bool {
+        let una = self.snd.una;
+        if let Some(board) = self.recovery.board_mut() {
+            board.is_late(arrived.snd_una, una, (arrived.smss, cx.config.tcp_max_reordering));
+        }
+        cx.counters.ts_reorder += 1;
+        Counts::of(&mut self.special, cx.now).reord_seen += 1;
+        self.reopen();
+        false
     }
 
     /// No recovery goes on.

@@ -33,7 +33,7 @@ impl Connection {
 
     /// The client repeats the SYN of a handshake that is not complete.
     fn is_duplicate_syn(&self, cx: &Context, segment: &Segment) -> bool {
-        matches!(self.handshake.as_deref(), Some(Handshake::Passive(passive)) if passive.fast_open || cx.config.crossed_syn_repeats_answer)
+        matches!(self.handshake.as_deref(), Some(Handshake::Passive(passive)) if passive.fast_open || cx.config.crossed_syns.repeats_answer())
             && segment.header.flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
             && segment.seq() == self.rcv.irs
     }

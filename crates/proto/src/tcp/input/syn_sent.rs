@@ -101,7 +101,7 @@ impl Connection {
         let options = &segment.header.options;
         let mut agreed = Negotiated::from_syn(&cx.config, self.tuple.peer.is_v4(), options);
         let asked = !matches!(plan, ClientPlan::Plain(Skipped::NotAsked | Skipped::Disabled));
-        if cx.config.assumed_mss_stays && asked && options.mss.is_none_or(|mss| mss == 0) {
+        if cx.config.mss_rules.assumed_stays() && asked && options.mss.is_none_or(|mss| mss == 0) {
             agreed.peer_mss = self.assumed_mss(cx);
         }
         self.agree(cx, agreed.with_ecn(&cx.config, segment));
@@ -255,7 +255,7 @@ impl Connection {
     /// window that the SYN told (RFC 9293 §3.8.6: windows do not shrink), and the timer of our SYN runs on (RFC 6298 §5.1).
     fn simultaneous_open(&mut self, cx: &mut Context, active: &ActiveOpen, (window, wscale): (u16, u8)) {
         self.rcv.adv = self.rcv.nxt + u32::from(window);
-        if cx.config.crossed_syn_scales && cx.config.tcp_window_scaling {
+        if cx.config.crossed_syns.scales() && cx.config.tcp_window_scaling {
             self.rcv.wscale = wscale;
         }
         if active.data_sent > 0 || active.answer_allowed {
@@ -265,7 +265,7 @@ impl Connection {
         if self.snd.fin_queued() {
             self.transition(Transition::Close);
         }
-        if cx.config.crossed_syn_data_again {
+        if cx.config.crossed_syns.sends_data_again() {
             self.snd.rewind();
         }
         self.counts(cx.now).crossed = true;

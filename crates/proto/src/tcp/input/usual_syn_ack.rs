@@ -12,20 +12,12 @@ use crate::fast_open::ClientPlan;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::fast_open_client::SynAck;
 use crate::tcp::handshake::{ActiveOpen, Handshake};
-use crate::tcp::mtu_search::ALWAYS;
 use crate::tcp::negotiation::{Negotiated, mss_min};
 use crate::tcp::payload::Payload;
 use crate::tcp::state::Transition;
 use crate::tcp::timers::Timer;
-use crate::{AckHabit, Config, Events};
+use crate::{AckHabit, Events};
 use wire::UsualSyn;
-
-/// By these settings SYNs agree on all that ordinary connections do, and on nothing else.
-pub(crate) fn agrees_as_usual(config: &Config) -> bool {
-    let Config { tcp_sack, tcp_window_scaling, tcp_ecn, tcp_mtu_probing, .. } = *config;
-    let all = tcp_sack && tcp_window_scaling && config.timestamps();
-    all && matches!(tcp_ecn, 0 | 2) && tcp_mtu_probing < ALWAYS && !config.window_slow_start
-}
 
 impl Connection {
     /// The SYN-ACK, of which these are all options, is the expected answer to our SYN, and nobody has asked for anything special.

@@ -8,19 +8,6 @@ use crate::tcp::send_queue::Sending;
 use wire::{Ecn, Flags, SeqNum, TxPacket};
 
 impl Connection {
-    /// A peer without SACK: the first segment that is not acknowledged.
-    pub(super) fn retransmit_head(&mut self, cx: &mut Context, packet: &mut TxPacket) -> bool {
-        let outstanding = self.snd.queue.end().earliest(self.snd.nxt).since(self.snd.una);
-        let fin_only = outstanding == 0 && self.snd.fin_sent();
-        if outstanding == 0 && !fin_only {
-            return false;
-        }
-        let len = outstanding.min(u32::from(self.segment_max()));
-        let fin = self.snd.fin_sent() && len == outstanding;
-        cx.counters.fast_retrans += 1;
-        self.send_range(cx, self.snd.una, len, fin, packet)
-    }
-
     /// A window probe: an old number, so that the peer must answer (as Linux's `tcp_xmit_probe_skb`).
     ///
     /// Where the peer has shrunk its window over what was sent, the first of that goes as the probe. If both ends believe the
@@ -31,7 +18,10 @@ impl Connection {
         let una = self.snd.una;
         let sent = self.snd.queue.end().earliest(self.snd.max);
         if self.snd.wnd > 0 || !sent.after(una) {
-            if self.special.is_some() && cx.config.probes_tell_urgent && self.tells_urgent_first() {
+            if self.special.is_some()
+                && cx.config.peer_window_rules.probes_tell_urgent()
+                && self.tells_urgent_first()
+            {
                 self.snd.probe_due = true;
                 return self.send_bare(cx, una, Flags::ACK, packet);
             }
@@ -51,7 +41,7 @@ impl Connection {
         true
     }
 
-    /// What an acknowledgement finds to be lost leaves before the text that comes with it is taken (`resend_before_text`).
+    /// What an acknowledgement finds to be lost leaves before the text that comes with it is taken (`loss_rules`).
     #[cold]
     pub(in crate::tcp) fn resend_meanwhile(&mut self, cx: &mut Context) {
         while self.synchronized()
@@ -66,11 +56,11 @@ impl Connection {
         }
     }
 
-    /// Where losses are marked: the next run of bytes that is lost and was not retransmitted since.
+    /// The next run of bytes that is lost and was not retransmitted since.
     pub(super) fn next_lost(&self, cx: &Context) -> Option<(SeqNum, u32)> {
         let segment = u32::from(self.segment_max());
         let joins = cx.config.tcp_retrans_collapse;
-        let how = match cx.config.resend_bursts {
+        let how = match cx.config.burst_rules.go_again() {
             // What was not sent together is retransmitted together only where it fits whole; then what is not lost may go along (Linux's
             // `tcp_retrans_try_collapse`).
             true => Resend {
@@ -106,7 +96,8 @@ impl Connection {
         let first = unsent.min(u32::from(self.segment_max()));
         let fits = first > 0 && first <= room;
         if fits {
-            let new = if cx.config.probe_bursts { self.probing_burst(cx).min(room) } else { first };
+            let new =
+                if cx.config.probe_rules.may_be_burst() { self.probing_burst(cx).min(room) } else { first };
             let fin = self.snd.fin_queued() && new == unsent;
             self.send_range(cx, self.snd.nxt, new, fin, packet);
         } else {
@@ -163,7 +154,8 @@ impl Connection {
         let pipe = self.pipe();
         let room = self.congestion_window().saturating_sub(pipe);
         let beyond = (seq + len).after(self.snd.una + self.snd.wnd) && seq != self.snd.una;
-        let closed = self.snd.wnd == 0 && !(cx.config.resend_into_closed_window && seq == self.snd.una);
+        let closed =
+            self.snd.wnd == 0 && !(cx.config.peer_window_rules.resends_into_closed() && seq == self.snd.una);
         if closed || beyond || (pipe > 0 && (room < len || !self.pacing_allows(cx))) {
             return false;
         }

@@ -67,7 +67,11 @@ impl Connection {
         let (seq, cwnd) = (self.snd.nxt, self.congestion.cwnd());
         let in_flight = seq.since(self.snd.una) + 1;
         let is_cubic = matches!(self.congestion, Congestion::Cubic(_));
-        if !self.sends_as_usual(cx) || !is_cubic || in_flight > self.snd.wnd || cx.config.fin_takes_cwnd {
+        if !self.sends_as_usual(cx)
+            || !is_cubic
+            || in_flight > self.snd.wnd
+            || cx.config.window_unit.is_segments()
+        {
             return false;
         }
         self.snd.nagle.insert(Nagle::FIN_ALONE);
@@ -81,7 +85,7 @@ impl Connection {
     fn put_in_flight(&mut self, cx: &Context, nxt: SeqNum, (in_flight, cwnd): (u32, u32), rto: u64) {
         let (smss, una, alone) = (u32::from(self.smss()), self.snd.una, self.snd.una == self.snd.nxt);
         (self.snd.nxt, self.snd.max) = (nxt, nxt);
-        if !cx.config.app_limited_at_writes && in_flight.saturating_add(smss) <= cwnd {
+        if !cx.config.write_rules.tell_app_limited() && in_flight.saturating_add(smss) <= cwnd {
             self.snd.queue.set_app_limited(in_flight);
         }
         let ssthresh = self.congestion.ssthresh();

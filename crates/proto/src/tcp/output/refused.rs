@@ -19,6 +19,7 @@ use crate::tcp::connection::{Connection, Context, Fin};
 use crate::tcp::handshake::Handshake;
 use crate::tcp::recovery::{Phase, Purpose};
 use crate::tcp::retry_limits::BASE;
+use crate::tcp::room::Waiting;
 use crate::tcp::special::Special;
 use crate::tcp::tcp_info::{CaState, ca_state};
 use crate::tcp::timers::Timer;
@@ -34,17 +35,6 @@ pub(crate) struct Refused {
     pub(crate) flags: Flags,
     /// It would have been so many on the wire.
     pub(crate) segments: u32,
-}
-
-/// Text waits to be admitted, with nothing in flight.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
-    /// Attempts of the timer.
-    probes: u8,
-    /// The last of them, and whether it is still to be made.
-    probed_at: Instant,
-    due: bool,
-    next_at: Instant,
 }
 
 /// Linux's `TCP_RESOURCE_PROBE_INTERVAL`.
@@ -229,10 +219,7 @@ impl Connection {
                     self.keep_room_timer(cx.now);
                 }
             }
-            None => {
-                cx.counters.fast_retrans = cx.counters.fast_retrans.saturating_sub(1);
-                self.recovery.want_head_again();
-            }
+            None => {}
         }
     }
 
@@ -261,7 +248,7 @@ impl Connection {
         if !reduces || self.handshake.is_some() || self.congestion.shapes_recovery() {
             return;
         }
-        let in_phases = cx.config.ecn_prr && self.marks_losses(cx);
+        let in_phases = cx.config.reduction_rules.ecn_by_prr();
         if !in_phases && (self.snd.flight_size() == 0 || self.ecn.is_reduced_for(self.snd.una)) {
             return;
         }

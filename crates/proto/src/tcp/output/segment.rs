@@ -3,7 +3,7 @@
 use crate::Config;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::urgent;
-use crate::tcp::window_space::{SIGNED_MOST, Space};
+use crate::tcp::window_space::SIGNED_MOST;
 use wire::{Ecn, Flags, IpHeader, PlainSegment, SeqNum, TcpHeader, TcpOptions, TxPacket};
 
 /// A segment that has been decided.
@@ -90,9 +90,9 @@ impl Connection {
     /// The window field; what it says is told by now.
     #[inline(always)]
     fn window_to_tell(&mut self, cx: &mut Context) -> u16 {
-        let window = match self.rcv.space {
-            Space::Payload(_) => self.advertise(cx),
-            Space::Packets(_) => self.rcv.advertise_window(cx),
+        let window = match self.rcv.space.counts_payload() {
+            true => self.advertise(cx),
+            false => self.rcv.advertise_window(cx),
         };
         if cx.config.tcp_workaround_signed_windows { self.signed(window) } else { window }
     }

@@ -21,7 +21,7 @@ impl Connection {
         let Some(mut handshake) = self.handshake.take() else { return false };
         let Handshake::Active(active) = &mut *handshake else { return false };
         let option = if active.plain { None } else { option_of(&active.plan) };
-        if cx.config.mss_of_path && active.transmissions > 0 {
+        if cx.config.mss_rules.told_by_path() && active.transmissions > 0 {
             self.advertise_path_mss(cx);
         }
         let options = self.options_of_syn(cx, option);
@@ -97,7 +97,7 @@ impl Connection {
 
     /// What the SYN carries is a segment of its own, even of nothing (Linux's `tcp_send_syn_data`).
     fn note_empty_syn_data(&mut self, cx: &mut Context) {
-        if cx.config.count_segments {
+        if cx.config.window_unit.is_segments() {
             cx.counters.orig_data_sent += 1;
             self.counts(cx.now).empty_syn_data = true;
         }
@@ -208,11 +208,11 @@ impl Connection {
         let Some(mut handshake) = self.handshake.take() else { return false };
         let Handshake::Passive(passive) = &mut *handshake else { return false };
         let first = passive.transmissions == 0;
-        if cx.config.mss_of_path && passive.crossed.is_some() {
+        if cx.config.mss_rules.told_by_path() && passive.crossed.is_some() {
             self.advertise_path_mss(cx);
         }
         let options = match passive.crossed {
-            Some(crossed) if cx.config.crossed_syn_ack_offers_all => {
+            Some(crossed) if cx.config.crossed_syns.offers_all() => {
                 self.options_of_crossed_syn(cx, crossed.wscale, first)
             }
             _ => self.options_of_syn_ack(cx, if first { passive.cookie } else { None }),

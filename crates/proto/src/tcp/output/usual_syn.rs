@@ -55,7 +55,7 @@ impl Connection {
     #[inline(always)]
     fn begins_as_usual(&self, cx: &Context) -> bool {
         cx.fresh.agrees_as_usual
-            && !cx.config.count_segments
+            && !cx.config.window_unit.is_segments()
             && self.snd.nxt == self.snd.iss
             && self.takes_fast_paths(cx)
     }

@@ -7,13 +7,12 @@ use crate::Config;
 use crate::tcp::connection::{Connection, Context};
 use crate::tcp::input::Segment;
 use crate::tcp::receiver::{AckOwed, Receiver};
-use crate::tcp::window_space::Space;
 
 impl Receiver {
     /// What a window is worth: see [`PacketSpace::select`](super::PacketSpace::select). Quick acknowledgements end when little is free.
     fn select(&mut self, config: &Config) -> u32 {
         let (advertised, shift) = (self.advertised(), self.wscale);
-        let Space::Packets(packets) = &self.space else { return advertised };
+        let Some(packets) = self.space.packets() else { return advertised };
         let (window, scarce) =
             packets.select(advertised, self.rcv_mss.into(), shift, config.tcp_shrink_window);
         if scarce {
@@ -25,7 +24,7 @@ impl Receiver {
     /// The field of a segment that leaves now; what is advertised counts from RCV.NXT on.
     pub(crate) fn advertise_window(&mut self, cx: &mut Context) -> u16 {
         let (advertised, open, shift) = (self.advertised(), self.wnd(), self.wscale);
-        let Space::Packets(packets) = &mut self.space else { return 0 };
+        let Some(packets) = self.space.packets_mut() else { return 0 };
         packets.stamp = cx.now;
         let compressed = core::mem::take(&mut packets.compression.waiting);
         cx.counters.ack_compressed += u64::from(compressed);

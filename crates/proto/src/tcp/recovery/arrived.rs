@@ -1,9 +1,11 @@
 //! What one ACK tells of segments.
 
-use super::scoreboard::Block;
 use crate::Instant;
 use core::time::Duration;
 use wire::SeqNum;
+
+/// A range of sequence numbers, the second not included.
+pub(crate) type Block = (SeqNum, SeqNum);
 
 /// An ACK, and what it told.
 #[derive(Debug)]
@@ -16,7 +18,7 @@ pub(crate) struct Arrived {
     pub(crate) snd_una: SeqNum,
     pub(crate) snd_nxt: SeqNum,
     pub(crate) smss: u32,
-    /// See `rack_rtt_of_last`.
+    /// See `loss_rules`.
     pub(super) rtt_of_last: bool,
     /// Bytes that were in flight before it.
     pub(crate) prior_pipe: u32,

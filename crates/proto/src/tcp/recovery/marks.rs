@@ -1,7 +1,6 @@
 //! Bits on the segments of the send queue, and their sums.
 
-use super::rack::Rack;
-use crate::tcp::delivery::Snapshot;
+use crate::tcp::send_queue::delivery::Snapshot;
 use crate::tcp::send_queue::{Kind, Reweighed, SendQueue, TxSegment};
 use alloc::vec::Vec;
 use wire::SeqNum;
@@ -151,8 +150,7 @@ impl Marks {
 
     /// Marks what IsLost of RFC 6675 §4 says: "either DupThresh discontiguous SACKed sequences have arrived above 'SeqNum' or more than
     /// (DupThresh - 1) * SMSS bytes with sequence numbers greater than 'SeqNum' have been SACKed." What was retransmitted is left to the timer.
-    pub(super) fn count_losses(&mut self, queue: &mut SendQueue, snd_una: SeqNum, rack: &Rack, smss: u32) {
-        let thresh = rack.dup_thresh;
+    pub(super) fn count_losses(&mut self, queue: &mut SendQueue, snd_una: SeqNum, thresh: u32, smss: u32) {
         let (mut above, mut runs, mut run_begins) = (0u32, 0, None);
         // What is enough for one is so for all before it.
         let enough = queue.sacked_from_behind().find(|segment| {

@@ -30,6 +30,11 @@ impl Prr {
         self.window
     }
 
+    /// The window is this at least, until the next ACK.
+    pub(super) fn raise(&mut self, window: u32) {
+        self.window = self.window.max(window);
+    }
+
     pub(super) fn on_sent(&mut self, bytes: u32) {
         self.out = self.out.saturating_add(bytes);
     }

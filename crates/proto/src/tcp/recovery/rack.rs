@@ -29,7 +29,7 @@ pub(super) struct Rack {
     reo_wnd_persist: u8,
     /// Until this is acknowledged, further D-SACKs tell of the same round.
     dsack_round: Option<SeqNum>,
-    /// `dsack_rounds_by_delivery`: a D-SACK came since; and bytes delivered when the window last widened.
+    /// `loss_rules`: a D-SACK came since; and bytes delivered when the window last widened.
     dsack_seen: bool,
     widened_at: Option<u32>,
     /// Segments delivered beyond a hole that make it a loss (`tcp_reordering`, raised when reordering was farther).
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// `dsack_rounds_by_delivery`: 5000 bytes are delivered when a D-SACK widens the window. The next counts if an ACK tells of what was sent
+    /// `loss_rules`: 5000 bytes are delivered when a D-SACK widens the window. The next counts if an ACK tells of what was sent
     /// later, and else not at all. Otherwise a round lasts until what was outstanding is acknowledged.
     #[test]
     fn the_window_widens_once_a_round() {

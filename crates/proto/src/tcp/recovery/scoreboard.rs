@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 pub(crate) use duplicates::dsack;
 pub(crate) use reported::Timeout;
 
-use super::arrived::Arrived;
+use super::arrived::{Arrived, Block};
 use super::marks::{LostTransmission, Marks, Resend};
 use super::prr::Prr;
 use super::rack::{Rack, ReoWindow};
@@ -23,9 +23,6 @@ use crate::{Config, Instant};
 use core::time::Duration;
 use smallvec::SmallVec;
 use wire::SeqNum;
-
-/// A range of sequence numbers, the second not included.
-pub(crate) type Block = (SeqNum, SeqNum);
 
 /// `tcp_recovery`: loss is told by time (else by RFC 6675's counting).
 pub(crate) const RACK: u32 = 0x1;
@@ -75,6 +72,8 @@ pub(crate) struct Scoreboard {
     point: SeqNum,
     /// Where the peer has no SACK: bytes that its duplicates tell to have arrived behind the first missing segment.
     reported: Option<u32>,
+    /// Partial acknowledgements that the recovery has had from such a peer.
+    partials: u8,
 }
 
 impl Scoreboard {
@@ -97,6 +96,7 @@ impl Scoreboard {
             timed_out: false,
             point: snd_una,
             reported: (!sack).then_some(0),
+            partials: 0,
         }
     }
 
@@ -131,7 +131,8 @@ impl Scoreboard {
         self.marks.retransmitted.len > 0
     }
 
-    fn reported_bytes(&self) -> u32 {
+    /// Bytes that duplicates told to have arrived.
+    pub(crate) fn reported_bytes(&self) -> u32 {
         self.reported.unwrap_or(0)
     }
 
@@ -336,7 +337,7 @@ impl Scoreboard {
             if self.marks.sacked.len == 0 && !self.repairs() {
                 return None;
             }
-            self.marks.count_losses(queue, span.0, &self.rack, how.smss);
+            self.marks.count_losses(queue, span.0, self.rack.dup_thresh, how.smss);
             return None;
         }
         let recovering = self.repairs();

@@ -1,7 +1,7 @@
 //! Tail loss probe (RFC 8985 §7): the last segments of a flight have none behind them whose delivery would show their loss, so one
 //! is retransmitted before the time-out would throw the window away.
 
-use super::scoreboard::Block;
+use super::arrived::Block;
 use crate::rtt::RttEstimator;
 use wire::SeqNum;
 

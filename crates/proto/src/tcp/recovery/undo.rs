@@ -3,7 +3,7 @@
 //! Three things show it: an ACK that echoes a time before the first retransmission (Eifel, RFC 3522), D-SACKs for everything that was
 //! retransmitted (RFC 3708), and after a time-out an ACK of something that was sent only once (F-RTO with SACK, RFC 5682 §3).
 
-use super::scoreboard::Block;
+use super::arrived::Block;
 use crate::Instant;
 use wire::SeqNum;
 

@@ -2,7 +2,7 @@
 
 use super::Slices;
 use crate::Instant;
-use crate::tcp::delivery::Snapshot;
+use crate::tcp::send_queue::delivery::Snapshot;
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 use wire::SeqNum;
@@ -12,7 +12,7 @@ use wire::SeqNum;
 pub(crate) struct TxSegment {
     pub(crate) seq: SeqNum,
     pub(crate) len: u32,
-    /// Bytes it counts as for the congestion window, once sent: its own, or those of whole segments (`count_segments`).
+    /// Bytes it counts as for the congestion window, once sent: its own, or those of whole segments (`window_unit`).
     pub(crate) weight: u32,
     /// Times it was handed to the device.
     pub(crate) transmissions: u8,

@@ -1,4 +1,4 @@
-//! What segments in flight count as for the congestion window: their bytes, or whole segments (`count_segments`).
+//! What segments in flight count as for the congestion window: their bytes, or whole segments (`window_unit`).
 
 use super::marked::Place;
 use super::{Held, SendQueue, TxSegment};

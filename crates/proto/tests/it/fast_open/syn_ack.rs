@@ -326,11 +326,9 @@ fn data_in_vain_counts_as_lost_and_holds_no_small_write_back() {
             let info = p.stack.info(id).unwrap();
             assert_eq!((info.flight_size, info.total_retrans, info.ssthresh), (27, 1, u32::MAX));
             assert_eq!(info.tcp_info.ca_state, CaState::Loss);
-            let counted = if p.stack.config().count_segments { info.snd_mss.into() } else { 27 };
-            assert_eq!(
-                (info.tcp_info.lost, info.tcp_info.retrans),
-                if info.sack || p.stack.config().mark_without_sack { (counted, counted) } else { (0, 0) }
-            );
+            let counted =
+                if p.stack.config().window_unit == WindowUnit::Segments { info.snd_mss.into() } else { 27 };
+            assert_eq!((info.tcp_info.lost, info.tcp_info.retrans), (counted, counted));
             p.write(id, &pattern(28, 10));
             p.expect("PA 28:38 ack 1");
             p.send("A 1 ack 38");
@@ -364,7 +362,7 @@ fn simultaneous_fast_open_acknowledges_the_syn_only() {
         assert_eq!(p.read(id), Err(ReadError::Blocked), "the peer's data waits for the handshake");
         p.send("SA 0 ack 1 <mss 1460>");
         assert_eq!(p.state(id), State::Established);
-        if p.stack.config().crossed_syn_data_again {
+        if p.stack.config().crossed_syns == CrossedSyns::Rfc {
             p.expect_bytes("PA 1:28 ack 1", &pattern(1, 27));
         } else {
             p.expect("A 28 ack 1");

@@ -8,7 +8,7 @@ impl Scoreboard {
     /// Something arrived twice. On a path that reorders, a segment may have been held to be lost too soon; a probe tells nothing of it.
     pub(crate) fn on_dsack(&mut self, config: &Config, snd_nxt: SeqNum, duplicate: Block) {
         let probe = self.probe.as_ref().is_some_and(|probe| probe.is_reported_by(duplicate));
-        match config.dsack_rounds_by_delivery {
+        match config.loss_rules.dsack_rounds_by_delivery() {
             _ if probe || !self.rack.reordering_seen => {}
             true => self.rack.note_dsack(),
             false => self.rack.on_dsack(snd_nxt),

@@ -1,7 +1,8 @@
-//! Peers without SACK, where losses are marked all the same: each duplicate ACK tells that some segment behind the first missing one
-//! arrived, and counts as if SACK had told which (Linux's `tcp_add_reno_sack` and `tcp_remove_reno_sacks`).
+//! Peers without SACK: each duplicate ACK tells that some segment behind the first missing one arrived, and counts as if SACK had told which
+//! (Linux's `tcp_add_reno_sack` and `tcp_remove_reno_sacks`).
 
 use super::{Phase, Scoreboard};
+use crate::NewRenoRules;
 use crate::tcp::recovery::arrived::Arrived;
 use crate::tcp::send_queue::{Kind, SendQueue, TxSegment};
 use wire::SeqNum;
@@ -22,7 +23,27 @@ pub(crate) enum Timeout {
     Ends,
 }
 
+/// So many partial acknowledgements of a fast recovery restart the retransmission timer.
+const PATIENT: u8 = 4;
+
 impl Scoreboard {
+    /// An acknowledgement up to `ack` makes progress.
+    pub(crate) fn count_partial(&mut self, ack: SeqNum) {
+        let partial = self.phase == Phase::Recovery && !self.ends_by(ack);
+        self.partials = if partial { self.partials.saturating_add(1) } else { 0 };
+    }
+
+    /// Progress gives what is in flight a new time-out (see [`NewRenoRules`]).
+    pub(crate) fn restarts_timer(&self, rules: NewRenoRules) -> bool {
+        self.partials <= PATIENT || !rules.leave_creeping_to_timer()
+    }
+
+    /// A partial acknowledgement has the next hole retransmitted, whatever is in flight.
+    pub(crate) fn let_head_go(&mut self, in_flight: u32, smss: u32) {
+        let pipe = self.pipe(in_flight);
+        self.prr.raise(pipe.saturating_add(smss));
+    }
+
     /// Everything sent before the loss was found is acknowledged, and nothing more: duplicates that follow may answer spurious
     /// repetitions, so the recovery is held to go on (RFC 6582 §3.2 step 1; as Linux).
     pub(crate) fn is_held(&self, snd_una: SeqNum) -> bool {

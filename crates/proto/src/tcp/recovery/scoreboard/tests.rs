@@ -1,7 +1,8 @@
 //! Losses, sums and recoveries, by the scoreboard alone.
 
 use super::*;
-use crate::tcp::send_blocks::SendBlocks;
+use crate::NewRenoRules;
+use crate::tcp::send_queue::blocks::SendBlocks;
 use proptest::prelude::*;
 
 const MSS: u32 = 100;
@@ -220,4 +221,18 @@ proptest! {
             prop_assert!(queue.count() <= 3 * 40 + 8, "{} segments", queue.count());
         }
     }
+}
+
+/// RFC 6582 §3.2, step 3: the first few partial ACKs give more time, and those of the next recovery again.
+#[test]
+fn a_recovery_that_creeps_is_left_to_the_time_out() {
+    let mut board = Scoreboard::new(3, SeqNum(0), false);
+    board.begin_recovery(SeqNum(5000), 5000, 2500, Undo::of_congestion(SeqNum(0)));
+    let mut restarts = |una| {
+        board.count_partial(SeqNum(una));
+        [NewRenoRules::Rfc, NewRenoRules::Kernel].map(|rules| board.restarts_timer(rules))
+    };
+    assert_eq!([100, 200, 300, 400].map(&mut restarts), [[true; 2]; 4]);
+    assert_eq!([500, 600, 4900].map(&mut restarts), [[false, true]; 3]);
+    assert_eq!(restarts(5000), [true; 2], "it is over");
 }

@@ -7,8 +7,8 @@
 //!
 //! What was in flight and lost when the segment left is told, too: from it follows how much of a flight the path drops.
 
-use super::send_queue::TxSegment;
 use crate::Instant;
+use crate::tcp::send_queue::TxSegment;
 use core::time::Duration;
 use wire::SeqNum;
 
@@ -128,7 +128,7 @@ const _: () = assert!(size_of::<Delivery>() <= 12);
 /// The side of what is queued: with nothing to send or to be acknowledged there is none. Moments are microseconds modulo 2³², as in a
 /// [`Snapshot`].
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(in crate::tcp) struct Flight {
     /// Bytes held to be lost, modulo 2³².
     lost: u32,
     delivered_at: u32,
@@ -156,7 +156,7 @@ struct Newest {
 
 impl Flight {
     /// Of a connection that has delivered nothing.
-    pub(super) const FIRST: Flight = Flight {
+    pub(in crate::tcp) const FIRST: Flight = Flight {
         lost: 0,
         delivered_at: 0,
         first_sent_at: 0,
@@ -170,28 +170,28 @@ impl Flight {
     };
 
     /// The next segment is sent with nothing in flight.
-    pub(super) fn begin(&mut self, now: Instant) {
+    pub(in crate::tcp) fn begin(&mut self, now: Instant) {
         self.first_sent_at = micros(now);
         self.delivered_at = micros(now);
     }
 
     /// Whether rate samples of what is sent now are marked app-limited.
-    pub(super) fn is_app_limited(&self) -> bool {
+    pub(in crate::tcp) fn is_app_limited(&self) -> bool {
         self.app_limited
     }
 
-    pub(super) fn clear_app_limited(&mut self) {
+    pub(in crate::tcp) fn clear_app_limited(&mut self) {
         self.app_limited = false;
     }
 
     /// When something was last delivered, or the flight began; not in the future of `now`.
-    pub(super) fn delivered_at(&self, now: Instant) -> Instant {
+    pub(in crate::tcp) fn delivered_at(&self, now: Instant) -> Instant {
         let age = u64::from(micros(now).wrapping_sub(self.delivered_at));
         Instant::from_nanos(now.as_nanos().saturating_sub(age * 1000))
     }
 
     /// A segment is found to be lost, after `delivered` bytes were acknowledged in all.
-    pub(super) fn on_lost(
+    pub(in crate::tcp) fn on_lost(
         &mut self,
         delivered: u32,
         (seq, len): (SeqNum, u32),
@@ -210,17 +210,17 @@ impl Flight {
 
     /// Something was acknowledged since the last sample.
     #[inline]
-    pub(super) fn has_news(&self) -> bool {
+    pub(in crate::tcp) fn has_news(&self) -> bool {
         self.news > 0
     }
 
     /// Bytes, and in how many runs.
-    pub(super) fn news(&self) -> (u32, u8) {
+    pub(in crate::tcp) fn news(&self) -> (u32, u8) {
         (self.news, self.runs)
     }
 
     /// What had been delivered when the last sent of what was acknowledged since then left.
-    pub(super) fn delivered_before_newest(&self) -> Option<u32> {
+    pub(in crate::tcp) fn delivered_before_newest(&self) -> Option<u32> {
         self.has_news().then_some(self.newest.delivered)
     }
 
@@ -237,12 +237,12 @@ impl Flight {
 
 impl Delivery {
     /// What is written next waits for nothing but the application: everything before it is acknowledged.
-    pub(super) fn new_flight(&self) -> Flight {
+    pub(in crate::tcp) fn new_flight(&self) -> Flight {
         Flight { app_limited_until: self.delivered, ..Flight::FIRST }
     }
 
     /// For a segment that is sent now, and with which so many bytes are in flight.
-    pub(super) fn snapshot(&self, flight: &Flight, in_flight: u32) -> Snapshot {
+    pub(in crate::tcp) fn snapshot(&self, flight: &Flight, in_flight: u32) -> Snapshot {
         Snapshot {
             delivered: self.delivered,
             delivered_at: flight.delivered_at,
@@ -253,13 +253,13 @@ impl Delivery {
     }
 
     /// Marks what is sent until the `in_flight` bytes are delivered: nothing waits to be sent though the window has room.
-    pub(super) fn set_app_limited(&self, flight: &mut Flight, in_flight: u32) {
+    pub(in crate::tcp) fn set_app_limited(&self, flight: &mut Flight, in_flight: u32) {
         flight.app_limited = true;
         flight.app_limited_until = self.delivered.wrapping_add(in_flight);
     }
 
     /// A segment is acknowledged for the first time (cumulatively or by SACK).
-    pub(super) fn on_delivered(&mut self, flight: &mut Flight, segment: &TxSegment) {
+    pub(in crate::tcp) fn on_delivered(&mut self, flight: &mut Flight, segment: &TxSegment) {
         let once = segment.transmissions == 1;
         self.note(flight, (segment.weight, segment.sent_at, once), &segment.snapshot);
     }
@@ -276,7 +276,12 @@ impl Delivery {
     }
 
     /// Something was delivered of which no segment tells: it arrived twice, or behind others.
-    pub(super) fn delivered_besides(&mut self, flight: Option<&mut Flight>, now: Instant, bytes: u32) {
+    pub(in crate::tcp) fn delivered_besides(
+        &mut self,
+        flight: Option<&mut Flight>,
+        now: Instant,
+        bytes: u32,
+    ) {
         self.delivered = self.delivered.wrapping_add(bytes);
         if let Some(flight) = flight {
             flight.delivered_at = micros(now);
@@ -285,7 +290,7 @@ impl Delivery {
     }
 
     /// Of what was acknowledged just now, in segments of so many bytes, so much had been counted before.
-    pub(super) fn was_delivered_before(&mut self, flight: &mut Flight, bytes: u32, segment: u32) {
+    pub(in crate::tcp) fn was_delivered_before(&mut self, flight: &mut Flight, bytes: u32, segment: u32) {
         self.delivered = self.delivered.wrapping_sub(bytes);
         flight.news = flight.news.saturating_sub(bytes);
         let runs = u8::try_from(bytes.div_ceil(segment.max(1))).unwrap_or(u8::MAX);
@@ -293,14 +298,14 @@ impl Delivery {
     }
 
     /// Bytes acknowledged, cumulatively or not, modulo 2³².
-    pub(super) fn delivered(&self) -> u32 {
+    pub(in crate::tcp) fn delivered(&self) -> u32 {
         self.delivered
     }
 
     /// The acknowledgement has been worked through. No sample without news, and no rate where less than `min_rtt` (microseconds; 0: not
     /// known) has passed: then what was acknowledged had been sent before the repetition that seems to be meant.
     #[inline(always)]
-    pub(super) fn take_sample(
+    pub(in crate::tcp) fn take_sample(
         &mut self,
         flight: &mut Flight,
         now: Instant,
@@ -325,7 +330,7 @@ impl Delivery {
     /// All there was in flight is acknowledged at once, a single segment that was sent once: its sample, as
     /// [`take_sample`](Self::take_sample) gives it.
     #[inline(always)]
-    pub(super) fn sample_lone(
+    pub(in crate::tcp) fn sample_lone(
         &mut self,
         flight: &Flight,
         now: Instant,

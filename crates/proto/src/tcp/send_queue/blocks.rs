@@ -3,8 +3,8 @@
 //! A send buffer empties and fills all the time. Given back to the allocator, its blocks may go back to the kernel (glibc trims the top of
 //! its heap), and the next write pays a page fault for every 4 KiB: three times the cost of a bulk transfer to a TUN device.
 
-use super::send_queue::Held;
 use crate::Instant;
+use crate::tcp::send_queue::Held;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
@@ -64,13 +64,13 @@ impl SendBlocks {
     }
 
     /// An empty queue.
-    pub(super) fn queue(&mut self) -> Box<Held> {
+    pub(in crate::tcp) fn queue(&mut self) -> Box<Held> {
         self.queues.pop().unwrap_or_default()
     }
 
     /// A queue is empty, and not needed any more.
     #[inline(always)]
-    pub(super) fn keep_queue(&mut self, queue: Box<Held>) {
+    pub(in crate::tcp) fn keep_queue(&mut self, queue: Box<Held>) {
         if self.queues.len() < QUEUES && queue.capacity() <= QUEUE_LEN {
             self.queues.push(queue);
         }
